@@ -1,0 +1,213 @@
+//! Names that users, extensions and dashboards rely on: annotations, labels, finalizers and their values.
+
+/// Annotation: what is to be done with the object, see [`operation`].
+pub const OPERATION: &str = "gardener.cloud/operation";
+
+/// Values of the annotation [`OPERATION`].
+pub mod operation {
+    /// Bring it in line with its specification.
+    pub const RECONCILE: &str = "reconcile";
+    /// Hand it over to another seed: forget it here, leave everything external as it is.
+    pub const MIGRATE: &str = "migrate";
+    /// Take it over from another seed, from the state that was carried.
+    pub const RESTORE: &str = "restore";
+    /// Try again after a final failure.
+    pub const RETRY: &str = "retry";
+    /// Do nothing yet: the state is still to be put in.
+    pub const WAIT_FOR_STATE: &str = "wait-for-state";
+    /// Do maintenance now, not in its time window.
+    pub const MAINTAIN: &str = "maintain";
+    /// Keep a bastion alive.
+    pub const KEEPALIVE: &str = "keepalive";
+}
+
+/// Annotation: when the object was last written by whoever wants something of it (RFC 3339).
+pub const TIMESTAMP: &str = "gardener.cloud/timestamp";
+/// Annotation: somebody confirms that the object may be deleted (`true`).
+pub const CONFIRMATION_DELETION: &str = "confirmation.gardener.cloud/deletion";
+/// Annotation: who confirmed the deletion.
+pub const DELETION_CONFIRMED_BY: &str = "deletion.gardener.cloud/confirmed-by";
+/// Annotation: somebody confirms that a shoot may be deleted without cleaning up in it (`true`).
+pub const CONFIRMATION_FORCE_DELETION: &str = "confirmation.gardener.cloud/force-deletion";
+/// Annotation: the backup entry is deleted without waiting for its grace period (`true`).
+pub const BACKUP_ENTRY_FORCE_DELETION: &str = "backupentry.core.gardener.cloud/force-deletion";
+/// Annotation of a source backup entry: its backups are in the shoot's new bucket, and etcd has started from them, so that
+/// those in the former bucket go with the entry (`true`). Without it they stay, whoever deletes the entry.
+pub const BACKUP_ENTRY_BACKUPS_COPIED: &str = "backupentry.core.gardener.cloud/backups-copied";
+/// Annotation: tasks for the next reconciliation of a shoot, separated by commas.
+pub const SHOOT_TASKS: &str = "shoot.gardener.cloud/tasks";
+/// Annotation: the shoot is left alone (`true`).
+pub const SHOOT_IGNORE: &str = "shoot.gardener.cloud/ignore";
+/// Annotation: how often the shoot is reconciled.
+pub const SHOOT_SYNC_PERIOD: &str = "shoot.gardener.cloud/sync-period";
+/// Annotation: nobody waits for nodes (`true`).
+pub const SHOOT_SKIP_READINESS: &str = "shoot.gardener.cloud/skip-readiness";
+/// Annotation: when the shoot is deleted by itself.
+pub const SHOOT_EXPIRATION_TIMESTAMP: &str = "shoot.gardener.cloud/expiration-timestamp";
+/// Annotation of a Seed: its shoots are not reconciled (`true`).
+pub const EMERGENCY_STOP: &str = "shoot.gardener.cloud/emergency-stop-reconciliations";
+/// Annotation: the destination is taken over although the source did not hand over (`true`).
+pub const SHOOT_FORCE_RESTORE: &str = "shoot.gardener.cloud/force-restore";
+/// Annotation: a zone that is to be cut off.
+pub const SHOOT_ISOLATED_ZONE: &str = "shoot.gardener.cloud/isolated-zone";
+/// Annotation: a move to a far region is meant.
+pub const MIGRATION_ALLOW_DISTANT_REGIONS: &str = "migration.gardener.cloud/allow-distant-regions";
+/// Annotation: the move is to keep the API serving.
+pub const MIGRATION_LIVE_MIGRATE: &str = "migration.gardener.cloud/live-migrate";
+/// Annotation: who made the object.
+pub const CREATED_BY: &str = "gardener.cloud/created-by";
+/// Annotation: where a provider puts credentials made for a bucket.
+pub const GENERATED_SECRET_NAMESPACE: &str =
+    "backupbucket.extensions.gardener.cloud/generated-secret-namespace";
+/// Annotation: the Secret with the kubeconfig for programs beside the shoot's API.
+pub const GENERIC_TOKEN_KUBECONFIG: &str = "generic-token-kubeconfig.secret.gardener.cloud/name";
+/// Annotation: the managed resource, or an object in one, is left alone (`true`).
+pub const RESOURCES_IGNORE: &str = "resources.gardener.cloud/ignore";
+/// Annotation: how an object of a managed resource is handled (`Ignore`).
+pub const RESOURCES_MODE: &str = "resources.gardener.cloud/mode";
+/// Annotation: the object stays when its managed resource goes (`true`).
+pub const RESOURCES_KEEP_OBJECT: &str = "resources.gardener.cloud/keep-object";
+/// Annotation: which managed resource an object comes from.
+pub const RESOURCES_ORIGIN: &str = "resources.gardener.cloud/origin";
+/// Annotation: what is to be done with an Etcd (`reconcile`).
+pub const DRUID_OPERATION: &str = "druid.gardener.cloud/operation";
+/// Annotation: the Etcd's specification is not acted on.
+pub const DRUID_SUSPEND_RECONCILE: &str = "druid.gardener.cloud/suspend-etcd-spec-reconcile";
+
+/// Label: how the shoot's conditions look, taken together.
+pub const SHOOT_STATUS: &str = "shoot.gardener.cloud/status";
+/// Label: what an object is: `shoot`, `seed`, `project`, `controlplane`, `extension`, …
+pub const ROLE: &str = "gardener.cloud/role";
+/// Label: what a Secret is for.
+pub const PURPOSE: &str = "gardener.cloud/purpose";
+/// Label: the project an object belongs to.
+pub const PROJECT_NAME: &str = "project.gardener.cloud/name";
+/// Label: the project namespace of a shoot.
+pub const SHOOT_NAMESPACE: &str = "shoot.gardener.cloud/namespace";
+/// Label: the name of a shoot.
+pub const SHOOT_NAME: &str = "shoot.gardener.cloud/name";
+/// Label: the uid of a shoot.
+pub const SHOOT_UID: &str = "shoot.gardener.cloud/uid";
+/// Label: the provider of a shoot.
+pub const SHOOT_PROVIDER: &str = "shoot.gardener.cloud/provider";
+/// Label: the provider of a seed.
+pub const SEED_PROVIDER: &str = "seed.gardener.cloud/provider";
+/// Label: the region of a seed.
+pub const SEED_REGION: &str = "seed.gardener.cloud/region";
+/// Label: the provider of backups.
+pub const BACKUP_PROVIDER: &str = "backup.gardener.cloud/provider";
+/// Label: the object is not deleted without confirmation (`true`).
+pub const DELETION_PROTECTED: &str = "gardener.cloud/deletion-protected";
+/// Label: a Secret is carried to another seed (`true`).
+pub const PERSIST: &str = "persist";
+/// Label: who manages a Secret.
+pub const MANAGED_BY: &str = "managed-by";
+/// Value of [`MANAGED_BY`] on key material.
+pub const SECRETS_MANAGER: &str = "secrets-manager";
+/// Label: whose key material it is.
+pub const MANAGER_IDENTITY: &str = "manager-identity";
+/// Label: the name of a piece of key material, while its object's name may carry a checksum.
+pub const SECRET_NAME: &str = "name";
+/// Label: checksum of what a piece of key material was made from.
+pub const CHECKSUM_OF_CONFIG: &str = "checksum-of-config";
+/// Label: when a piece of key material was made (Unix seconds).
+pub const ISSUED_AT_TIME: &str = "issued-at-time";
+/// Label: until when a certificate is valid (Unix seconds).
+pub const VALID_UNTIL_TIME: &str = "valid-until-time";
+/// Label: what happens to the old piece when it is replaced: `inplace` or `keepold`.
+pub const ROTATION_STRATEGY: &str = "rotation-strategy";
+/// Label: when it was last asked to be replaced (Unix seconds).
+pub const LAST_ROTATION_INITIATION_TIME: &str = "last-rotation-initiation-time";
+
+/// Label that says of a Shoot, BackupEntry, … that a seed is concerned, by specification or status (`true`).
+#[must_use]
+pub fn seed_name_label(seed: &str) -> String {
+    format!("name.seed.gardener.cloud/{seed}")
+}
+
+/// Values of the label [`SHOOT_STATUS`].
+pub mod shoot_status {
+    /// All conditions hold.
+    pub const HEALTHY: &str = "healthy";
+    /// Some are on their way.
+    pub const PROGRESSING: &str = "progressing";
+    /// Some are not known.
+    pub const UNKNOWN: &str = "unknown";
+    /// Some do not hold.
+    pub const UNHEALTHY: &str = "unhealthy";
+}
+
+/// Finalizers.
+pub mod finalizer {
+    /// Of Shoots, BackupBuckets, BackupEntries and bindings in the garden.
+    pub const GARDENER: &str = "gardener";
+    /// Of objects that the suite refers to.
+    pub const REFERENCE_PROTECTION: &str = "gardener.cloud/reference-protection";
+    /// Of a Secret in use.
+    pub const EXTERNAL_GARDENER: &str = "gardener.cloud/gardener";
+    /// Of a ShootState whose Shoot is being moved.
+    pub const SHOOT_STATE: &str = "core.gardener.cloud/shootstate";
+    /// Of a ControllerRegistration with installations.
+    pub const CONTROLLER_REGISTRATION: &str = "core.gardener.cloud/controllerregistration";
+    /// Of a ControllerDeployment in use.
+    pub const CONTROLLER_DEPLOYMENT: &str = "core.gardener.cloud/controllerdeployment";
+    /// Of an Etcd.
+    pub const ETCD_DRUID: &str = "druid.gardener.cloud/etcd-druid";
+    /// Of a ManagedResource.
+    pub const RESOURCE_MANAGER: &str = "resources.gardener.cloud/gardener-resource-manager";
+    /// Of an extension Infrastructure.
+    pub const INFRASTRUCTURE: &str = "extensions.gardener.cloud/infrastructure";
+    /// Of an extension ControlPlane.
+    pub const CONTROL_PLANE: &str = "extensions.gardener.cloud/controlplane";
+    /// Of an extension DNSRecord.
+    pub const DNS_RECORD: &str = "extensions.gardener.cloud/dnsrecord";
+    /// Of an extension BackupBucket.
+    pub const BACKUP_BUCKET: &str = "extensions.gardener.cloud/backupbucket";
+    /// Of an extension BackupEntry and its Secret.
+    pub const BACKUP_ENTRY: &str = "extensions.gardener.cloud/backupentry";
+    /// Of an extension Worker.
+    pub const WORKER: &str = "extensions.gardener.cloud/worker";
+    /// Of an extension Network.
+    pub const NETWORK: &str = "extensions.gardener.cloud/network";
+    /// Of an extension OperatingSystemConfig.
+    pub const OPERATING_SYSTEM_CONFIG: &str = "extensions.gardener.cloud/operatingsystemconfigs";
+    /// Of an extension ContainerRuntime.
+    pub const CONTAINER_RUNTIME: &str = "extensions.gardener.cloud/containerruntime";
+    /// Of an extension Bastion.
+    pub const BASTION: &str = "extensions.gardener.cloud/bastion";
+    /// Of an extension SelfHostedShootExposure.
+    pub const SELF_HOSTED_SHOOT_EXPOSURE: &str = "extensions.gardener.cloud/selfhostedshootexposure";
+}
+
+/// Types of conditions and constraints.
+pub mod condition {
+    /// Shoot: its API answers.
+    pub const API_SERVER_AVAILABLE: &str = "APIServerAvailable";
+    /// Shoot: the programs of its control plane run.
+    pub const CONTROL_PLANE_HEALTHY: &str = "ControlPlaneHealthy";
+    /// Shoot: what watches it runs.
+    pub const OBSERVABILITY_COMPONENTS_HEALTHY: &str = "ObservabilityComponentsHealthy";
+    /// Shoot: its nodes are there and ready.
+    pub const EVERY_NODE_READY: &str = "EveryNodeReady";
+    /// Shoot: what the landscape runs in it runs.
+    pub const SYSTEM_COMPONENTS_HEALTHY: &str = "SystemComponentsHealthy";
+    /// Shoot constraint: the move that is wanted may begin.
+    pub const READY_FOR_MIGRATION: &str = "ReadyForMigration";
+    /// Shoot constraint: it could be put to sleep.
+    pub const HIBERNATION_POSSIBLE: &str = "HibernationPossible";
+    /// Seed: its gardenlet is alive.
+    pub const GARDENLET_READY: &str = "GardenletReady";
+    /// Seed: what the landscape runs in it runs.
+    pub const SEED_SYSTEM_COMPONENTS_HEALTHY: &str = "SeedSystemComponentsHealthy";
+    /// Seed: its bucket is there.
+    pub const BACKUP_BUCKETS_READY: &str = "BackupBucketsReady";
+    /// Seed: its extensions run.
+    pub const EXTENSIONS_READY: &str = "ExtensionsReady";
+    /// Seed: its shoots are not reconciled for now.
+    pub const EMERGENCY_STOP_SHOOT_RECONCILIATIONS: &str = "EmergencyStopShootReconciliations";
+}
+
+/// Namespace of the Leases by which seeds show that they are alive, one a seed, named like it.
+pub const SEED_LEASE_NAMESPACE: &str = "gardener-system-seed-lease";
+/// Namespace of the landscape's own objects, in the garden and in seeds.
+pub const GARDEN_NAMESPACE: &str = "garden";

@@ -1,0 +1,11 @@
+//! What every file with types imports: the derives and the few types that appear in nearly all of them.
+
+pub(crate) use std::collections::BTreeMap;
+
+pub(crate) use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+pub(crate) use kube::{CustomResource, KubeSchema};
+pub(crate) use schemars::JsonSchema;
+pub(crate) use serde::{Deserialize, Serialize};
+pub(crate) use serde_with_macros::skip_serializing_none;
+
+pub(crate) use crate::meta::RawExtension;

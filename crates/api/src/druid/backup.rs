@@ -1,0 +1,169 @@
+//! How an etcd is backed up, where it is restored from, and who may write its backups.
+
+use k8s_openapi::{api::core::v1::ResourceRequirements, apimachinery::pkg::api::resource::Quantity};
+
+use super::{TLSConfig, etcd_config::DURATION};
+use crate::{
+    derive::{Deserialize, JsonSchema, KubeSchema, Serialize, skip_serializing_none},
+    meta::SecretReference,
+};
+
+/// How it is backed up.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = (
+    "!(has(self.deltaSnapshotPeriod) && has(self.garbageCollectionPeriod)) || duration(self.deltaSnapshotPeriod).getSeconds() < duration(self.garbageCollectionPeriod).getSeconds()",
+    "garbageCollectionPeriod must be longer than deltaSnapshotPeriod"
+))]
+pub struct BackupSpec {
+    /// Port of the program that makes backups.
+    pub port: Option<i32>,
+    /// TLS of that program.
+    pub tls: Option<TLSConfig>,
+    /// Image.
+    pub image: Option<String>,
+    /// Where backups go.
+    pub store: Option<StoreSpec>,
+    /// Where backups are taken over from before etcd first starts, if not from `store` (R17-24).
+    pub source_store: Option<StoreSpec>,
+    /// Who must own the name for backups to be written (R17-13).
+    pub owner_check: Option<OwnerCheckSpec>,
+    /// Resources of the container.
+    pub resources: Option<ResourceRequirements>,
+    /// Shortening of chains of snapshots.
+    pub snapshot_compaction: Option<SnapshotCompaction>,
+    /// When full snapshots are made, as a cron expression.
+    #[schemars(length(max = 128))]
+    pub full_snapshot_schedule: Option<String>,
+    /// By what old snapshots are dropped.
+    pub garbage_collection_policy: Option<GarbageCollectionPolicy>,
+    /// How many snapshots `LimitBased` keeps.
+    #[serde(rename = "maxBackupsLimitBasedGC")]
+    pub max_backups_limit_based_gc: Option<i32>,
+    /// How often old snapshots are dropped.
+    #[schemars(length(max = 64), regex(pattern = DURATION))]
+    pub garbage_collection_period: Option<String>,
+    /// How often delta snapshots are made.
+    #[schemars(length(max = 64), regex(pattern = DURATION))]
+    pub delta_snapshot_period: Option<String>,
+    /// Events in memory that make a delta snapshot before its time.
+    pub delta_snapshot_memory_limit: Option<Quantity>,
+    /// How long delta snapshots are kept that no full snapshot needs.
+    #[schemars(length(max = 64), regex(pattern = DURATION))]
+    pub delta_snapshot_retention_period: Option<String>,
+    /// Compression of snapshots.
+    pub compression: Option<Compression>,
+    /// Whether profiles are served.
+    pub enable_profiling: Option<bool>,
+    /// Bound of a snapshot.
+    #[schemars(length(max = 64), regex(pattern = DURATION))]
+    pub etcd_snapshot_timeout: Option<String>,
+    /// Choice of the one that makes backups.
+    pub leader_election: Option<LeaderElection>,
+}
+
+/// A place in a bucket.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StoreSpec {
+    /// The bucket.
+    #[schemars(
+        length(max = 63),
+        regex(pattern = r"^[a-zA-Z0-9][a-zA-Z0-9._-]{1,61}[a-zA-Z0-9]$")
+    )]
+    pub container: Option<String>,
+    /// The object store's address, if it is not the provider's own.
+    #[schemars(length(max = 2048))]
+    #[x_kube(validation = ("isURL(self)", "must be an URL"))]
+    pub endpoint_override: Option<String>,
+    /// Before the names of all objects.
+    pub prefix: String,
+    /// The object store's kind, e.g. `S3` or `aws`.
+    pub provider: Option<String>,
+    /// Credentials.
+    pub secret_ref: Option<SecretReference>,
+}
+
+/// Who must own the name for backups to be written.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OwnerCheckSpec {
+    /// The name of the owner's DNS record.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+    /// The value it must have.
+    #[schemars(length(min = 1, max = 255))]
+    pub id: String,
+    /// How often it is looked up.
+    #[schemars(length(max = 64), regex(pattern = DURATION))]
+    pub interval: Option<String>,
+    /// Bound of a look-up.
+    #[schemars(length(max = 64), regex(pattern = DURATION))]
+    pub timeout: Option<String>,
+    /// How long an answer is believed.
+    #[serde(rename = "dnsCacheTTL")]
+    #[schemars(length(max = 64), regex(pattern = DURATION))]
+    pub dns_cache_ttl: Option<String>,
+}
+
+/// Shortening of chains of snapshots.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SnapshotCompaction {
+    /// Resources of the job.
+    pub resources: Option<ResourceRequirements>,
+    /// Events after which it starts.
+    pub events_threshold: Option<i64>,
+    /// Events after which a full snapshot is made instead.
+    pub trigger_full_snapshot_threshold: Option<i64>,
+}
+
+/// By what old snapshots are dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum GarbageCollectionPolicy {
+    /// The older, the fewer.
+    Exponential,
+    /// All but the newest.
+    LimitBased,
+}
+
+/// Compression of snapshots.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Compression {
+    /// Whether they are compressed.
+    pub enabled: Option<bool>,
+    /// How.
+    pub policy: Option<CompressionPolicy>,
+}
+
+/// Ways of compression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum CompressionPolicy {
+    /// As `gzip` does.
+    Gzip,
+    /// As `compress` does.
+    Lzw,
+    /// As `zlib` does.
+    Zlib,
+    /// As `zstd` does.
+    Zstd,
+}
+
+/// Choice of the one that makes backups.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LeaderElection {
+    /// How often etcd's leader is looked for.
+    #[schemars(length(max = 64), regex(pattern = DURATION))]
+    pub reelection_period: Option<String>,
+    /// Bound of a connection to etcd.
+    #[schemars(length(max = 64), regex(pattern = DURATION))]
+    pub etcd_connection_timeout: Option<String>,
+}

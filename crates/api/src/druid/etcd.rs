@@ -1,0 +1,158 @@
+//! `Etcd`: one etcd cluster with its backups.
+
+use k8s_openapi::{
+    api::core::v1::{Affinity, TopologySpreadConstraint},
+    apimachinery::pkg::{api::resource::Quantity, apis::meta::v1::LabelSelector},
+};
+
+use super::{BackupSpec, EtcdConfig, EtcdStatus};
+use crate::derive::{
+    BTreeMap, CustomResource, Deserialize, JsonSchema, KubeSchema, Serialize, skip_serializing_none,
+};
+
+/// The wanted cluster.
+#[skip_serializing_none]
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[kube(
+    group = "druid.gardener.cloud",
+    version = "v1alpha1",
+    kind = "Etcd",
+    namespaced,
+    status = "EtcdStatus",
+    derive = "Default",
+    derive = "PartialEq",
+    doc = "One etcd cluster with its backups.",
+    scale(
+        spec_replicas_path = ".spec.replicas",
+        status_replicas_path = ".status.replicas",
+        label_selector_path = ".status.selector"
+    ),
+    printcolumn(name = "Ready", type_ = "string", json_path = ".status.ready"),
+    printcolumn(
+        name = "Quorate",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Ready\")].status"
+    ),
+    printcolumn(
+        name = "All Members Ready",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"AllMembersReady\")].status"
+    ),
+    printcolumn(
+        name = "Backup Ready",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"BackupReady\")].status"
+    ),
+    printcolumn(
+        name = "Cluster ID Mismatch",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"ClusterIDMismatch\")].status"
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(
+        name = "Cluster Size",
+        type_ = "integer",
+        json_path = ".spec.replicas",
+        priority = "1"
+    ),
+    printcolumn(
+        name = "Current Replicas",
+        type_ = "integer",
+        json_path = ".status.currentReplicas",
+        priority = "1"
+    ),
+    printcolumn(
+        name = "Ready Replicas",
+        type_ = "integer",
+        json_path = ".status.readyReplicas",
+        priority = "1"
+    )
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = (
+    "has(oldSelf.storageClass) == has(self.storageClass)",
+    "storageClass is immutable: it cannot be added or removed later"
+))]
+#[x_kube(validation = (
+    "has(oldSelf.volumeClaimTemplate) == has(self.volumeClaimTemplate)",
+    "volumeClaimTemplate is immutable: it cannot be added or removed later"
+))]
+#[x_kube(validation = (
+    "has(oldSelf.memberNamePrefix) == has(self.memberNamePrefix)",
+    "memberNamePrefix is immutable: it cannot be added or removed later"
+))]
+pub struct EtcdSpec {
+    /// Pods of the cluster, as older clients look for them.
+    pub selector: Option<LabelSelector>,
+    /// Labels of the pods.
+    pub labels: BTreeMap<String, String>,
+    /// Annotations of the pods.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
+    /// How etcd runs.
+    pub etcd: EtcdConfig,
+    /// How it is backed up.
+    pub backup: BackupSpec,
+    /// What etcd and backups share.
+    pub shared_config: Option<SharedConfig>,
+    /// Where pods may go.
+    pub scheduling_constraints: Option<SchedulingConstraints>,
+    /// Number of members.
+    #[schemars(range(min = 0))]
+    #[x_kube(validation = (
+        "self == 0 || self >= oldSelf",
+        "replicas can grow, or be set to 0, but not shrink to another number"
+    ))]
+    pub replicas: i32,
+    /// Priority of the pods.
+    pub priority_class_name: Option<String>,
+    /// Class of the volumes.
+    #[schemars(length(max = 253))]
+    #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
+    pub storage_class: Option<String>,
+    /// Size of the volumes.
+    pub storage_capacity: Option<Quantity>,
+    /// Name of the volumes' claim template.
+    #[schemars(length(max = 253))]
+    #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
+    pub volume_claim_template: Option<String>,
+    /// Put before the names of members.
+    #[schemars(length(max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
+    #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
+    pub member_name_prefix: Option<String>,
+    /// Runs everything as root.
+    pub run_as_root: Option<bool>,
+}
+
+/// Where pods may go.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SchedulingConstraints {
+    /// Nearness to nodes and pods.
+    pub affinity: Option<Affinity>,
+    /// Spread over nodes and zones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub topology_spread_constraints: Vec<TopologySpreadConstraint>,
+}
+
+/// What etcd and backups share.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SharedConfig {
+    /// By what old revisions are dropped.
+    pub auto_compaction_mode: Option<CompactionMode>,
+    /// How much history is kept.
+    pub auto_compaction_retention: Option<String>,
+}
+
+/// By what old revisions are dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum CompactionMode {
+    /// By age.
+    Periodic,
+    /// By number.
+    Revision,
+}

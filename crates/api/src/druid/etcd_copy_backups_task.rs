@@ -1,0 +1,65 @@
+//! `EtcdCopyBackupsTask`: backups copied from one place to another, once (R17-25..R17-28).
+
+use super::{EtcdCondition, StoreSpec};
+use crate::derive::{BTreeMap, CustomResource, Deserialize, JsonSchema, Serialize, skip_serializing_none};
+
+/// From where, to where, and which.
+#[skip_serializing_none]
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "druid.gardener.cloud",
+    version = "v1alpha1",
+    kind = "EtcdCopyBackupsTask",
+    namespaced,
+    status = "EtcdCopyBackupsTaskStatus",
+    derive = "Default",
+    derive = "PartialEq",
+    doc = "Backups copied from one place to another, once.",
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct EtcdCopyBackupsTaskSpec {
+    /// Labels of the pod that copies.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub pod_labels: BTreeMap<String, String>,
+    /// From where.
+    pub source_store: StoreSpec,
+    /// To where.
+    pub target_store: StoreSpec,
+    /// How many days old a backup may be.
+    #[schemars(range(min = 0))]
+    pub max_backup_age: Option<i32>,
+    /// How many backups at most.
+    #[schemars(range(min = 0))]
+    pub max_backups: Option<i32>,
+    /// Whether the source's last word is awaited.
+    pub wait_for_final_snapshot: Option<WaitForFinalSnapshot>,
+}
+
+/// Whether and how long a final snapshot is awaited.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WaitForFinalSnapshot {
+    /// Whether.
+    pub enabled: bool,
+    /// How long; for ever if not given or 0. Afterwards the copy goes on without.
+    #[schemars(
+        length(max = 64),
+        regex(pattern = r"^(0|([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+)$")
+    )]
+    pub timeout: Option<String>,
+}
+
+/// How far the copy is.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EtcdCopyBackupsTaskStatus {
+    /// `Succeeded` and `Failed`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<EtcdCondition>,
+    /// The generation that was acted on.
+    pub observed_generation: Option<i64>,
+    /// What stood in the way.
+    pub last_error: Option<String>,
+}

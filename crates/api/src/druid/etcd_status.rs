@@ -1,0 +1,135 @@
+//! How an etcd cluster is.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+
+use crate::{
+    derive::{Deserialize, JsonSchema, Serialize, Time, skip_serializing_none},
+    meta::CrossVersionObjectReference,
+};
+
+/// How the cluster is.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EtcdStatus {
+    /// The generation that was acted on.
+    pub observed_generation: Option<i64>,
+    /// The StatefulSet.
+    pub etcd: Option<CrossVersionObjectReference>,
+    /// Aspects of its state.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<EtcdCondition>,
+    /// What stood in the way.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub last_errors: Vec<EtcdLastError>,
+    /// What was done last.
+    pub last_operation: Option<EtcdLastOperation>,
+    /// Pods of the newest kind.
+    pub current_replicas: Option<i32>,
+    /// Pods.
+    pub replicas: Option<i32>,
+    /// Pods that are ready.
+    pub ready_replicas: Option<i32>,
+    /// Whether a quorum is ready and everything is as specified.
+    pub ready: Option<bool>,
+    /// Pods of the cluster, as older clients look for them.
+    pub label_selector: Option<LabelSelector>,
+    /// Pods of the cluster, as text.
+    pub selector: Option<String>,
+    /// Its members.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<EtcdMemberStatus>,
+    /// Whether members speak TLS among themselves.
+    #[serde(rename = "peerUrlTLSEnabled")]
+    pub peer_url_tls_enabled: Option<bool>,
+    /// What of a cluster elsewhere was joined.
+    pub bootstrap_with_existing_cluster: Option<JoinedCluster>,
+}
+
+/// An aspect of the cluster's state.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EtcdCondition {
+    /// What it is about, e.g. `BackupReady`.
+    pub type_: String,
+    /// Whether it holds: `True`, `False`, `Unknown`, `Progressing`, `ConditionCheckError`.
+    pub status: String,
+    /// When `status` last changed.
+    pub last_transition_time: Time,
+    /// When it was last written.
+    pub last_update_time: Time,
+    /// One word that says why.
+    pub reason: String,
+    /// A sentence that says why.
+    pub message: String,
+}
+
+/// An obstacle.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EtcdLastError {
+    /// Its code, e.g. `ERR_SYNC_STATEFULSET`.
+    pub code: String,
+    /// What happened and what to do about it.
+    pub description: String,
+    /// When it happened.
+    pub observed_at: Time,
+}
+
+/// What was done last.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EtcdLastOperation {
+    /// What: `Create`, `Reconcile` or `Delete`.
+    pub type_: String,
+    /// How it stands: `Processing`, `Succeeded`, `Error` or `Requeue`.
+    pub state: String,
+    /// A sentence on it.
+    pub description: String,
+    /// Which run it was, to find it in logs.
+    #[serde(rename = "runID")]
+    pub run_id: String,
+    /// When this was last written.
+    pub last_update_time: Time,
+}
+
+/// A member.
+#[skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EtcdMemberStatus {
+    /// Its name.
+    pub name: String,
+    /// Its id.
+    pub id: Option<String>,
+    /// `Leader` or `Member`.
+    pub role: Option<String>,
+    /// `Ready`, `NotReady` or `Unknown`.
+    pub status: String,
+    /// Why.
+    pub reason: String,
+    /// When `status` last changed.
+    pub last_transition_time: Time,
+}
+
+/// What of a cluster elsewhere was joined.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct JoinedCluster {
+    /// When.
+    pub joined_at: Time,
+    /// Its members then.
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub members: Vec<JoinedMember>,
+}
+
+/// A member that was joined.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct JoinedMember {
+    /// Its name.
+    pub name: String,
+    /// Its addresses for members.
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub peer_urls: Vec<String>,
+}

@@ -1,0 +1,69 @@
+//! `BackupEntry`: the place of one shoot's backups in a bucket.
+
+use super::{DefaultSpec, DefaultStatus, object::extension_object};
+use crate::{
+    derive::{CustomResource, Deserialize, JsonSchema, RawExtension, Serialize, skip_serializing_none},
+    meta::SecretReference,
+};
+
+/// The bucket; the place in it is named like the object.
+#[skip_serializing_none]
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "extensions.gardener.cloud",
+    version = "v1alpha1",
+    kind = "BackupEntry",
+    plural = "backupentries",
+    status = "DefaultStatus",
+    derive = "Default",
+    derive = "PartialEq",
+    shortname = "be",
+    doc = "The place of one shoot's backups in a bucket.",
+    printcolumn(
+        name = "Type",
+        type_ = "string",
+        json_path = ".spec.type",
+        description = "The provider."
+    ),
+    printcolumn(
+        name = "Region",
+        type_ = "string",
+        json_path = ".spec.region",
+        description = "The region."
+    ),
+    printcolumn(
+        name = "Bucket",
+        type_ = "string",
+        json_path = ".spec.bucketName",
+        description = "The bucket."
+    ),
+    printcolumn(
+        name = "State",
+        type_ = "string",
+        json_path = ".status.lastOperation.state",
+        description = "How the last operation stands."
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct BackupEntrySpec {
+    /// What every extension has.
+    #[serde(flatten)]
+    pub default: DefaultSpec,
+    /// What the provider said of the bucket.
+    pub backup_bucket_provider_status: Option<RawExtension>,
+    /// Where the bucket is.
+    pub region: String,
+    /// The bucket.
+    pub bucket_name: String,
+    /// Credentials of the account.
+    pub secret_ref: SecretReference,
+}
+
+extension_object!(
+    BackupEntry,
+    default_status,
+    fn secret_ref(&self) -> Option<&SecretReference> {
+        Some(&self.spec.secret_ref)
+    }
+);

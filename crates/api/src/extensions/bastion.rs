@@ -1,0 +1,65 @@
+//! `Bastion`: a machine through which one gets to nodes, for a while.
+
+use k8s_openapi::{ByteString, api::core::v1::LoadBalancerIngress, api::networking::v1::IPBlock};
+
+use super::{DefaultSpec, DefaultStatus, object::extension_object};
+use crate::derive::{CustomResource, Deserialize, JsonSchema, Serialize, skip_serializing_none};
+
+/// Who gets in, and what the machine runs at first.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "extensions.gardener.cloud",
+    version = "v1alpha1",
+    kind = "Bastion",
+    namespaced,
+    status = "BastionStatus",
+    derive = "Default",
+    derive = "PartialEq",
+    doc = "A machine through which one gets to nodes, for a while.",
+    printcolumn(
+        name = "IP",
+        type_ = "string",
+        json_path = ".status.ingress.ip",
+        description = "Its address."
+    ),
+    printcolumn(
+        name = "Hostname",
+        type_ = "string",
+        json_path = ".status.ingress.hostname",
+        description = "Its name."
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct BastionSpec {
+    /// What every extension has.
+    #[serde(flatten)]
+    pub default: DefaultSpec,
+    /// What the machine runs at first.
+    #[schemars(schema_with = "crate::meta::bytes_schema")]
+    pub user_data: ByteString,
+    /// Who gets in.
+    pub ingress: Vec<BastionIngressPolicy>,
+}
+
+/// Who gets in.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BastionIngressPolicy {
+    /// From where.
+    pub ip_block: IPBlock,
+}
+
+/// What is there.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BastionStatus {
+    /// What every extension has.
+    #[serde(flatten)]
+    pub default: DefaultStatus,
+    /// Where it is.
+    pub ingress: Option<LoadBalancerIngress>,
+}
+
+extension_object!(Bastion, flat_status);

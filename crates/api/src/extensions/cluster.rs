@@ -1,0 +1,32 @@
+//! `Cluster`: what providers may know of the garden's objects, named like the shoot's namespace.
+
+use crate::derive::{
+    CustomResource, Deserialize, JsonSchema, RawExtension, Serialize, skip_serializing_none,
+};
+
+/// Copies of the garden's objects.
+#[skip_serializing_none]
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "extensions.gardener.cloud",
+    version = "v1alpha1",
+    kind = "Cluster",
+    status = "ClusterStatus",
+    derive = "Default",
+    derive = "PartialEq",
+    doc = "What providers may know of the garden's objects for a shoot.",
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterSpec {
+    /// The CloudProfile.
+    pub cloud_profile: RawExtension,
+    /// The Seed.
+    pub seed: Option<RawExtension>,
+    /// The Shoot.
+    pub shoot: RawExtension,
+}
+
+/// Nothing is reported; the subresource is part of the known API.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ClusterStatus {}

@@ -1,0 +1,55 @@
+//! `ContainerRuntime`: a further way to run containers on a pool's nodes.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+
+use super::{DefaultSpec, DefaultStatus, object::extension_object};
+use crate::derive::{CustomResource, Deserialize, JsonSchema, Serialize};
+
+/// What is wanted, and where.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "extensions.gardener.cloud",
+    version = "v1alpha1",
+    kind = "ContainerRuntime",
+    namespaced,
+    status = "DefaultStatus",
+    derive = "Default",
+    derive = "PartialEq",
+    shortname = "cr",
+    doc = "A further way to run containers on a pool's nodes.",
+    printcolumn(
+        name = "Type",
+        type_ = "string",
+        json_path = ".spec.type",
+        description = "The provider."
+    ),
+    printcolumn(
+        name = "Status",
+        type_ = "string",
+        json_path = ".status.lastOperation.state",
+        description = "How the last operation stands."
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct ContainerRuntimeSpec {
+    /// What every extension has.
+    #[serde(flatten)]
+    pub default: DefaultSpec,
+    /// Folder for its programs on nodes.
+    pub binary_path: String,
+    /// The pool.
+    pub worker_pool: ContainerRuntimeWorkerPool,
+}
+
+/// The pool of a container runtime.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ContainerRuntimeWorkerPool {
+    /// Its name.
+    pub name: String,
+    /// Its nodes.
+    pub selector: LabelSelector,
+}
+
+extension_object!(ContainerRuntime, default_status);

@@ -1,0 +1,101 @@
+//! `DNSRecord`: one name in the provider's DNS. An owner record is an ordinary one of type `TXT`.
+
+use super::{DefaultSpec, DefaultStatus, object::extension_object};
+use crate::{
+    derive::{CustomResource, Deserialize, JsonSchema, KubeSchema, Serialize, skip_serializing_none},
+    meta::SecretReference,
+};
+
+/// The name and what it resolves to.
+#[skip_serializing_none]
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[kube(
+    group = "extensions.gardener.cloud",
+    version = "v1alpha1",
+    kind = "DNSRecord",
+    namespaced,
+    status = "DNSRecordStatus",
+    derive = "Default",
+    derive = "PartialEq",
+    shortname = "dns",
+    doc = "One name in the provider's DNS.",
+    printcolumn(
+        name = "Type",
+        type_ = "string",
+        json_path = ".spec.type",
+        description = "The provider."
+    ),
+    printcolumn(
+        name = "Domain Name",
+        type_ = "string",
+        json_path = ".spec.name",
+        description = "The name."
+    ),
+    printcolumn(
+        name = "Record Type",
+        type_ = "string",
+        json_path = ".spec.recordType",
+        description = "The record's type."
+    ),
+    printcolumn(name = "Status", type_ = "string", json_path = ".status.lastOperation.state"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct DNSRecordSpec {
+    /// What every extension has.
+    #[serde(flatten)]
+    pub default: DefaultSpec,
+    /// Credentials of the DNS account.
+    pub secret_ref: SecretReference,
+    /// Where the DNS account is, for providers that ask.
+    pub region: Option<String>,
+    /// The zone in which the name is kept; found by the provider if not given.
+    pub zone: Option<String>,
+    /// The fully qualified name.
+    #[schemars(length(min = 1, max = 253))]
+    #[x_kube(validation = ("self == oldSelf", "Value is immutable: delete the record and create another"))]
+    pub name: String,
+    /// The record's type.
+    #[x_kube(validation = ("self == oldSelf", "Value is immutable: delete the record and create another"))]
+    pub record_type: RecordType,
+    /// What the name resolves to: addresses, one name, or texts.
+    #[schemars(length(min = 1, max = 64))]
+    pub values: Vec<String>,
+    /// For how many seconds resolvers may keep it.
+    #[schemars(range(min = 0))]
+    pub ttl: Option<i64>,
+}
+
+/// Types of records that can be kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum RecordType {
+    /// IPv4 addresses.
+    #[default]
+    A,
+    /// IPv6 addresses.
+    AAAA,
+    /// Another name.
+    CNAME,
+    /// Texts.
+    TXT,
+}
+
+/// What is there.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DNSRecordStatus {
+    /// What every extension has.
+    #[serde(flatten)]
+    pub default: DefaultStatus,
+    /// The zone in which the name is kept.
+    pub zone: Option<String>,
+}
+
+extension_object!(
+    DNSRecord,
+    flat_status,
+    fn secret_ref(&self) -> Option<&SecretReference> {
+        Some(&self.spec.secret_ref)
+    }
+);

@@ -1,0 +1,176 @@
+//! `OperatingSystemConfig`: files and units of machines, and how their system takes them.
+
+mod containerd;
+mod files;
+
+pub use containerd::*;
+pub use files::*;
+
+use super::{DefaultSpec, DefaultStatus, object::extension_object};
+use crate::{
+    derive::{CustomResource, Deserialize, JsonSchema, KubeSchema, Serialize, Time, skip_serializing_none},
+    meta::SecretReference,
+};
+
+/// What machines are to have.
+#[skip_serializing_none]
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[kube(
+    group = "extensions.gardener.cloud",
+    version = "v1alpha1",
+    kind = "OperatingSystemConfig",
+    namespaced,
+    status = "OperatingSystemConfigStatus",
+    derive = "Default",
+    derive = "PartialEq",
+    shortname = "osc",
+    doc = "Files and units of machines, and how their system takes them.",
+    printcolumn(
+        name = "Type",
+        type_ = "string",
+        json_path = ".spec.type",
+        description = "The system."
+    ),
+    printcolumn(
+        name = "Purpose",
+        type_ = "string",
+        json_path = ".spec.purpose",
+        description = "The purpose."
+    ),
+    printcolumn(
+        name = "Status",
+        type_ = "string",
+        json_path = ".status.lastOperation.state",
+        description = "How the last operation stands."
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct OperatingSystemConfigSpec {
+    /// What every extension has.
+    #[serde(flatten)]
+    pub default: DefaultSpec,
+    /// What runs containers.
+    pub cri_config: Option<CRIConfig>,
+    /// For first start or for running machines.
+    #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
+    pub purpose: OperatingSystemConfigPurpose,
+    /// Units of systemd.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub units: Vec<Unit>,
+    /// Files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<File>,
+    /// What is updated in place.
+    pub in_place_updates: Option<OSCInPlaceUpdates>,
+}
+
+/// What the configuration is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum OperatingSystemConfigPurpose {
+    /// For a machine's first start.
+    #[default]
+    Provision,
+    /// For running machines.
+    Reconcile,
+}
+
+impl OperatingSystemConfigPurpose {
+    /// The word in manifests.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Provision => "provision",
+            Self::Reconcile => "reconcile",
+        }
+    }
+}
+
+/// What is updated in place.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OSCInPlaceUpdates {
+    /// To which version of the system.
+    pub operating_system_version: String,
+    /// To which version of the kubelet.
+    pub kubelet: String,
+    /// To which credentials.
+    pub credentials_rotation: Option<OSCCredentialsRotation>,
+}
+
+/// Which credentials machines are to have.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OSCCredentialsRotation {
+    /// Certificate authorities.
+    pub certificate_authorities: Option<OSCRotation>,
+    /// Key of service accounts' tokens.
+    pub service_account_key: Option<OSCRotation>,
+}
+
+/// Since when credentials are renewed.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OSCRotation {
+    /// When it began.
+    pub last_initiation_time: Option<Time>,
+}
+
+/// What machines get.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OperatingSystemConfigStatus {
+    /// What every extension has.
+    #[serde(flatten)]
+    pub default: DefaultStatus,
+    /// Units the provider adds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extension_units: Vec<Unit>,
+    /// Files the provider adds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extension_files: Vec<File>,
+    /// What machines run at first.
+    pub cloud_config: Option<CloudConfig>,
+    /// How the system is updated in place.
+    pub in_place_updates: Option<OSCInPlaceUpdatesStatus>,
+}
+
+/// What machines run at first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CloudConfig {
+    /// The Secret with it.
+    pub secret_ref: SecretReference,
+}
+
+/// How the system is updated in place.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OSCInPlaceUpdatesStatus {
+    /// By which command.
+    pub os_update: Option<OSUpdate>,
+}
+
+/// The command that updates the system.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OSUpdate {
+    /// The program.
+    pub command: String,
+    /// Its arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+}
+
+extension_object!(
+    OperatingSystemConfig,
+    flat_status,
+    fn purpose(&self) -> Option<&str> {
+        Some(self.spec.purpose.as_str())
+    }
+);

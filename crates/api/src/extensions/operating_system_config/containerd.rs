@@ -1,0 +1,89 @@
+//! How machines run containers.
+
+use serde_json::Value;
+
+use crate::derive::{Deserialize, JsonSchema, KubeSchema, Serialize, skip_serializing_none};
+
+/// What runs containers.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CRIConfig {
+    /// Its name.
+    #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
+    pub name: CRIConfigName,
+    /// Who keeps groups of processes: `cgroupfs` or `systemd`.
+    pub cgroup_driver: Option<String>,
+    /// Settings of containerd.
+    pub containerd: Option<ContainerdConfig>,
+}
+
+/// What may run containers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum CRIConfigName {
+    /// The only one there is.
+    #[default]
+    Containerd,
+}
+
+/// Settings of containerd.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ContainerdConfig {
+    /// Registries.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub registries: Vec<RegistryConfig>,
+    /// Image of the container that holds a pod together.
+    pub sandbox_image: String,
+    /// Settings of plugins.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub plugins: Vec<PluginConfig>,
+}
+
+/// A registry.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RegistryConfig {
+    /// Its name in images.
+    pub upstream: String,
+    /// Where it is.
+    pub server: Option<String>,
+    /// Who else has its images.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<RegistryHost>,
+    /// Whether it is asked before it is used.
+    pub readiness_probe: Option<bool>,
+}
+
+/// Who else has a registry's images.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RegistryHost {
+    /// Where it is.
+    pub url: String,
+    /// What it can do: `pull`, `resolve`, `push`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub capabilities: Vec<String>,
+    /// Files with certificates that are trusted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ca_certs: Vec<String>,
+    /// Whether the address is complete.
+    pub override_path: Option<bool>,
+}
+
+/// Settings of a plugin.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PluginConfig {
+    /// Added (`add`) or taken away (`remove`).
+    pub op: Option<String>,
+    /// Where they stand.
+    pub path: Vec<String>,
+    /// What they are.
+    #[serde(default)]
+    #[schemars(schema_with = "crate::meta::any_schema")]
+    pub values: Option<Value>,
+}

@@ -1,0 +1,86 @@
+//! `SelfHostedShootExposure`: how others get to a control plane that runs on its own shoot's nodes.
+
+use k8s_openapi::api::core::v1::{LoadBalancerIngress, NodeAddress};
+
+use super::{DefaultSpec, DefaultStatus, object::extension_object};
+use crate::{
+    derive::{CustomResource, Deserialize, JsonSchema, Serialize, skip_serializing_none},
+    meta::ObjectReference,
+};
+
+/// What is to be reached.
+#[skip_serializing_none]
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "extensions.gardener.cloud",
+    version = "v1alpha1",
+    kind = "SelfHostedShootExposure",
+    namespaced,
+    status = "SelfHostedShootExposureStatus",
+    derive = "Default",
+    derive = "PartialEq",
+    shortname = "exp",
+    doc = "How others get to a control plane that runs on its own shoot's nodes.",
+    printcolumn(
+        name = "Type",
+        type_ = "string",
+        json_path = ".spec.type",
+        description = "The provider."
+    ),
+    printcolumn(
+        name = "IP",
+        type_ = "string",
+        json_path = ".status.ingress[0].ip",
+        description = "Its first address."
+    ),
+    printcolumn(
+        name = "Hostname",
+        type_ = "string",
+        json_path = ".status.ingress[0].hostname",
+        description = "Its first name."
+    ),
+    printcolumn(
+        name = "Status",
+        type_ = "string",
+        json_path = ".status.lastOperation.state",
+        description = "How the last operation stands."
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct SelfHostedShootExposureSpec {
+    /// What every extension has.
+    #[serde(flatten)]
+    pub default: DefaultSpec,
+    /// Credentials of the account.
+    pub credentials_ref: Option<ObjectReference>,
+    /// The control plane's nodes.
+    pub endpoints: Vec<ControlPlaneEndpoint>,
+    /// The port on them.
+    pub port: i32,
+}
+
+/// A node with a control plane.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ControlPlaneEndpoint {
+    /// Its name.
+    pub node_name: String,
+    /// Its addresses.
+    pub addresses: Vec<NodeAddress>,
+}
+
+/// What is there.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SelfHostedShootExposureStatus {
+    /// What every extension has.
+    #[serde(flatten)]
+    pub default: DefaultStatus,
+    /// Where it is reached.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ingress: Vec<LoadBalancerIngress>,
+}
+
+extension_object!(SelfHostedShootExposure, flat_status);

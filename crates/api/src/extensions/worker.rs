@@ -1,0 +1,118 @@
+//! `Worker`: the machines of a shoot's pools.
+
+mod pool;
+
+pub use pool::*;
+
+use k8s_openapi::ByteString;
+
+use super::{DefaultSpec, DefaultStatus, object::extension_object};
+use crate::{
+    derive::{
+        BTreeMap, CustomResource, Deserialize, JsonSchema, RawExtension, Serialize, Time,
+        skip_serializing_none,
+    },
+    meta::SecretReference,
+};
+
+/// The wanted pools.
+#[skip_serializing_none]
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "extensions.gardener.cloud",
+    version = "v1alpha1",
+    kind = "Worker",
+    namespaced,
+    status = "WorkerStatus",
+    derive = "Default",
+    derive = "PartialEq",
+    doc = "The machines of a shoot's pools.",
+    printcolumn(
+        name = "Type",
+        type_ = "string",
+        json_path = ".spec.type",
+        description = "The provider."
+    ),
+    printcolumn(
+        name = "Region",
+        type_ = "string",
+        json_path = ".spec.region",
+        description = "The region."
+    ),
+    printcolumn(
+        name = "Status",
+        type_ = "string",
+        json_path = ".status.lastOperation.state",
+        description = "How the last operation stands."
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkerSpec {
+    /// What every extension has.
+    #[serde(flatten)]
+    pub default: DefaultSpec,
+    /// What the provider said of the infrastructure.
+    pub infrastructure_provider_status: Option<RawExtension>,
+    /// Where they are wanted.
+    pub region: String,
+    /// Credentials of the account.
+    pub secret_ref: SecretReference,
+    /// Key to be let into machines.
+    #[serde(default)]
+    #[schemars(schema_with = "crate::meta::bytes_schema")]
+    pub ssh_public_key: Option<ByteString>,
+    /// The pools.
+    pub pools: Vec<WorkerPool>,
+}
+
+/// What is there.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkerStatus {
+    /// What every extension has.
+    #[serde(flatten)]
+    pub default: DefaultStatus,
+    /// The machine deployments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub machine_deployments: Vec<WorkerMachineDeployment>,
+    /// When that list last changed.
+    pub machine_deployments_last_update_time: Option<Time>,
+    /// Updates in place.
+    pub in_place_updates: Option<WorkerInPlaceUpdates>,
+}
+
+/// A machine deployment of a pool.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkerMachineDeployment {
+    /// Its name.
+    pub name: String,
+    /// Fewest machines.
+    pub minimum: i32,
+    /// Most machines.
+    pub maximum: i32,
+    /// How much sooner than others it is scaled.
+    pub priority: Option<i32>,
+    /// Most failed machines that stay to be looked at.
+    pub auto_preserve_failed_machine_max: Option<i32>,
+}
+
+/// Updates in place.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkerInPlaceUpdates {
+    /// What each pool was last updated to.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub worker_pool_to_hash_map: BTreeMap<String, String>,
+}
+
+extension_object!(
+    Worker,
+    flat_status,
+    fn secret_ref(&self) -> Option<&SecretReference> {
+        Some(&self.spec.secret_ref)
+    }
+);

@@ -1,0 +1,86 @@
+//! `BackupBucket` of the garden: the bucket of one seed, named after the uid of the Seed.
+
+use crate::{
+    derive::{
+        CustomResource, Deserialize, JsonSchema, KubeSchema, RawExtension, Serialize, skip_serializing_none,
+    },
+    meta::{LastError, LastOperation, ObjectReference, SecretReference},
+};
+
+/// The wanted bucket.
+#[skip_serializing_none]
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[kube(
+    group = "core.gardener.cloud",
+    version = "v1beta1",
+    kind = "BackupBucket",
+    status = "BackupBucketStatus",
+    derive = "Default",
+    derive = "PartialEq",
+    shortname = "bbc",
+    doc = "The bucket of one seed.",
+    selectable = ".spec.seedName",
+    selectable = ".spec.shootRef.name",
+    selectable = ".spec.shootRef.namespace",
+    printcolumn(name = "Provider", type_ = "string", json_path = ".spec.provider.type"),
+    printcolumn(name = "Seed", type_ = "string", json_path = ".spec.seedName"),
+    printcolumn(
+        name = "Operation",
+        type_ = "string",
+        json_path = ".status.lastOperation.state"
+    ),
+    printcolumn(
+        name = "Progress",
+        type_ = "integer",
+        json_path = ".status.lastOperation.progress"
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = (
+    "has(self.seedName) != has(self.shootRef)",
+    "exactly one of seedName and shootRef must be given"
+))]
+pub struct BackupBucketSpec {
+    /// Who keeps the bucket, and where.
+    #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
+    pub provider: BackupBucketProvider,
+    /// The provider's own configuration.
+    pub provider_config: Option<RawExtension>,
+    /// Credentials of the account.
+    pub credentials_ref: Option<ObjectReference>,
+    /// The seed whose bucket it is.
+    #[schemars(length(max = 253))]
+    pub seed_name: Option<String>,
+    /// The self-hosted shoot whose bucket it is.
+    pub shoot_ref: Option<ObjectReference>,
+}
+
+/// Who keeps a bucket, and where.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BackupBucketProvider {
+    /// The provider's type.
+    #[schemars(length(max = 253))]
+    pub type_: String,
+    /// The region.
+    #[schemars(length(max = 253))]
+    pub region: String,
+}
+
+/// What is there.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BackupBucketStatus {
+    /// What the provider tells other extensions.
+    pub provider_status: Option<RawExtension>,
+    /// What was done last.
+    pub last_operation: Option<LastOperation>,
+    /// What stood in the way last.
+    pub last_error: Option<LastError>,
+    /// The generation that was acted on.
+    pub observed_generation: Option<i64>,
+    /// Credentials for this bucket only, if the provider made some.
+    pub generated_secret_ref: Option<SecretReference>,
+}

@@ -1,0 +1,71 @@
+//! `BackupEntry` of the garden: where one shoot's backups are. Survives the seed; its `seedName` says which gardenlet acts (R17-22, R17-23).
+
+use crate::{
+    derive::{CustomResource, Deserialize, JsonSchema, KubeSchema, Serialize, Time, skip_serializing_none},
+    meta::{LastError, LastOperation, ObjectReference},
+};
+
+/// The bucket, and who is responsible for the entry.
+#[skip_serializing_none]
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[kube(
+    group = "core.gardener.cloud",
+    version = "v1beta1",
+    kind = "BackupEntry",
+    plural = "backupentries",
+    namespaced,
+    status = "BackupEntryStatus",
+    derive = "Default",
+    derive = "PartialEq",
+    shortname = "bec",
+    doc = "Where one shoot's backups are.",
+    selectable = ".spec.bucketName",
+    selectable = ".spec.seedName",
+    selectable = ".spec.shootRef.name",
+    selectable = ".spec.shootRef.namespace",
+    printcolumn(name = "Bucket", type_ = "string", json_path = ".spec.bucketName"),
+    printcolumn(name = "Seed", type_ = "string", json_path = ".spec.seedName"),
+    printcolumn(
+        name = "Operation",
+        type_ = "string",
+        json_path = ".status.lastOperation.state"
+    ),
+    printcolumn(
+        name = "Progress",
+        type_ = "integer",
+        json_path = ".status.lastOperation.progress"
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = (
+    "has(self.seedName) != has(self.shootRef)",
+    "exactly one of seedName and shootRef must be given"
+))]
+pub struct BackupEntrySpec {
+    /// The BackupBucket.
+    #[schemars(length(min = 1, max = 253))]
+    pub bucket_name: String,
+    /// The seed responsible for it.
+    #[schemars(length(max = 253))]
+    pub seed_name: Option<String>,
+    /// The self-hosted shoot responsible for it.
+    pub shoot_ref: Option<ObjectReference>,
+}
+
+/// What is there.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BackupEntryStatus {
+    /// What was done last.
+    pub last_operation: Option<LastOperation>,
+    /// What stood in the way last.
+    pub last_error: Option<LastError>,
+    /// The generation that was acted on.
+    pub observed_generation: Option<i64>,
+    /// The seed that has the entry now.
+    pub seed_name: Option<String>,
+    /// When a move to another seed began.
+    pub migration_start_time: Option<Time>,
+}

@@ -1,0 +1,130 @@
+//! `CloudProfile`: what a provider offers.
+
+mod machines;
+
+pub use machines::*;
+
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+
+use crate::{
+    derive::{
+        BTreeMap, CustomResource, Deserialize, JsonSchema, KubeSchema, RawExtension, Serialize,
+        skip_serializing_none,
+    },
+    gardencore::shoot::{AccessRestriction, SeedSelector},
+};
+
+/// What the provider offers.
+#[skip_serializing_none]
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[kube(
+    group = "core.gardener.cloud",
+    version = "v1beta1",
+    kind = "CloudProfile",
+    derive = "Default",
+    derive = "PartialEq",
+    shortname = "cprofile",
+    shortname = "cpfl",
+    doc = "What a provider offers to shoots.",
+    printcolumn(name = "Provider", type_ = "string", json_path = ".spec.type"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct CloudProfileSpec {
+    /// Certificates that machines are to trust.
+    #[serde(rename = "caBundle")]
+    pub ca_bundle: Option<String>,
+    /// Kubernetes versions on offer.
+    pub kubernetes: KubernetesSettings,
+    /// Machine images on offer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub machine_images: Vec<MachineImage>,
+    /// Machine types on offer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub machine_types: Vec<MachineType>,
+    /// The provider's own configuration.
+    pub provider_config: Option<RawExtension>,
+    /// Regions on offer.
+    pub regions: Vec<Region>,
+    /// Seeds that may host its shoots.
+    pub seed_selector: Option<SeedSelector>,
+    /// The provider.
+    #[schemars(length(min = 1, max = 253))]
+    #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
+    pub type_: String,
+    /// Types of disks on offer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub volume_types: Vec<VolumeType>,
+    /// Machines for log-in to nodes.
+    pub bastion: Option<BastionMachine>,
+    /// Bounds for shoots.
+    pub limits: Option<Limits>,
+    /// What machine types and images can be told apart by.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub machine_capabilities: Vec<CapabilityDefinition>,
+    /// Control planes on machines of the provider.
+    pub control_plane: Option<RawExtension>,
+}
+
+/// Kubernetes versions on offer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct KubernetesSettings {
+    /// The versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub versions: Vec<ExpirableVersion>,
+}
+
+/// A region on offer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Region {
+    /// Its name.
+    pub name: String,
+    /// Its zones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub zones: Vec<AvailabilityZone>,
+    /// Labels to tell regions apart.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// Restrictions that a shoot in it may ask for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub access_restrictions: Vec<AccessRestriction>,
+}
+
+/// A zone of a region.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AvailabilityZone {
+    /// Its name.
+    pub name: String,
+    /// Machine types it does not have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unavailable_machine_types: Vec<String>,
+    /// Types of disks it does not have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unavailable_volume_types: Vec<String>,
+}
+
+/// A type of disks on offer.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct VolumeType {
+    /// How good it is: `standard`, `premium`.
+    pub class: String,
+    /// Its name.
+    pub name: String,
+    /// Whether shoots may use it.
+    pub usable: Option<bool>,
+    /// Smallest disk.
+    pub min_size: Option<Quantity>,
+}
+
+/// Bounds for shoots.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Limits {
+    /// Most nodes.
+    pub max_nodes_total: Option<i32>,
+}

@@ -1,0 +1,69 @@
+//! `ControllerDeployment` (`core.gardener.cloud/v1`): the chart of a provider. Has no `spec`.
+
+use k8s_openapi::ByteString;
+
+use crate::{
+    derive::{CustomResource, Deserialize, JsonSchema, RawExtension, Serialize, skip_serializing_none},
+    meta::{LocalObjectReference, NamedResourceReference},
+};
+
+/// The fields, which stand at the top of the object.
+#[skip_serializing_none]
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "core.gardener.cloud",
+    version = "v1",
+    kind = "ControllerDeployment",
+    no_spec,
+    derive = "Default",
+    derive = "PartialEq",
+    shortname = "ctrldeploy",
+    doc = "The chart of a provider.",
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct ControllerDeploymentFields {
+    /// The chart.
+    pub helm: Option<HelmControllerDeployment>,
+    /// Whether its pods get access to the garden.
+    pub inject_garden_kubeconfig: Option<bool>,
+    /// Objects that the chart's values refer to by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<NamedResourceReference>,
+}
+
+/// A chart.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HelmControllerDeployment {
+    /// Itself, as a compressed archive.
+    #[serde(default)]
+    #[schemars(schema_with = "crate::meta::bytes_schema")]
+    pub raw_chart: Option<ByteString>,
+    /// Its values.
+    pub values: Option<RawExtension>,
+    /// Where to get it.
+    pub oci_repository: Option<OCIRepository>,
+}
+
+/// A chart in a registry.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OCIRepository {
+    /// The full reference; the others do not matter then.
+    #[serde(rename = "ref")]
+    pub reference: Option<String>,
+    /// The repository.
+    pub repository: Option<String>,
+    /// The tag.
+    pub tag: Option<String>,
+    /// The digest; the tag does not matter then.
+    pub digest: Option<String>,
+    /// The Secret for the registry.
+    pub pull_secret_ref: Option<LocalObjectReference>,
+    /// The Secret with certificates that are trusted.
+    #[serde(rename = "caBundleSecretRef")]
+    pub ca_bundle_secret_ref: Option<LocalObjectReference>,
+}

@@ -1,0 +1,88 @@
+//! `ControllerInstallation`: a provider in a seed.
+
+use crate::{
+    derive::{
+        CustomResource, Deserialize, JsonSchema, KubeSchema, RawExtension, Serialize, skip_serializing_none,
+    },
+    meta::{Condition, ObjectReference},
+};
+
+/// Which provider, and where.
+#[skip_serializing_none]
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[kube(
+    group = "core.gardener.cloud",
+    version = "v1beta1",
+    kind = "ControllerInstallation",
+    status = "ControllerInstallationStatus",
+    derive = "Default",
+    derive = "PartialEq",
+    shortname = "ctrlinst",
+    doc = "A provider in a seed.",
+    selectable = ".spec.registrationRef.name",
+    selectable = ".spec.seedRef.name",
+    selectable = ".spec.shootRef.name",
+    selectable = ".spec.shootRef.namespace",
+    printcolumn(
+        name = "Registration",
+        type_ = "string",
+        json_path = ".spec.registrationRef.name"
+    ),
+    printcolumn(name = "Cluster", type_ = "string", json_path = ".spec.seedRef.name"),
+    printcolumn(
+        name = "Valid",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Valid\")].status"
+    ),
+    printcolumn(
+        name = "Installed",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Installed\")].status"
+    ),
+    printcolumn(
+        name = "Healthy",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Healthy\")].status"
+    ),
+    printcolumn(
+        name = "Progressing",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Progressing\")].status"
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = (
+    "has(self.seedRef) != has(self.shootRef)",
+    "exactly one of seedRef and shootRef must be given"
+))]
+#[x_kube(validation = (
+    "!has(oldSelf.seedRef) || (has(self.seedRef) && self.seedRef.name == oldSelf.seedRef.name)",
+    "seedRef.name is immutable"
+))]
+pub struct ControllerInstallationSpec {
+    /// The registration.
+    #[x_kube(validation = ("self.name == oldSelf.name", "name is immutable"))]
+    pub registration_ref: ObjectReference,
+    /// The seed.
+    pub seed_ref: Option<ObjectReference>,
+    /// The self-hosted shoot.
+    pub shoot_ref: Option<ObjectReference>,
+    /// The deployment.
+    pub deployment_ref: Option<ObjectReference>,
+    /// Objects the deployment refers to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resource_refs: Vec<ObjectReference>,
+}
+
+/// How it is.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ControllerInstallationStatus {
+    /// Aspects of its state.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+    /// What the deployment reports.
+    pub provider_status: Option<RawExtension>,
+}

@@ -1,0 +1,135 @@
+//! `ControllerRegistration`: a provider and what it is responsible for.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+
+use crate::{
+    derive::{CustomResource, Deserialize, JsonSchema, KubeSchema, Serialize, skip_serializing_none},
+    meta::Duration,
+};
+
+/// What the provider is responsible for, and how it gets into seeds.
+#[skip_serializing_none]
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "core.gardener.cloud",
+    version = "v1beta1",
+    kind = "ControllerRegistration",
+    derive = "Default",
+    derive = "PartialEq",
+    shortname = "ctrlreg",
+    doc = "A provider and what it is responsible for.",
+    printcolumn(name = "Resources", type_ = "string", json_path = ".spec.resources[*].kind"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct ControllerRegistrationSpec {
+    /// Kinds and types of extension objects.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub resources: Vec<ControllerResource>,
+    /// How it gets into seeds.
+    pub deployment: Option<ControllerRegistrationDeployment>,
+}
+
+/// A kind and type of extension objects.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = (
+    "self.kind == 'Extension' || !(has(self.lifecycle) || has(self.workerlessSupported) || has(self.autoEnable) || has(self.clusterCompatibility) || has(self.reconcileTimeout))",
+    "lifecycle, workerlessSupported, autoEnable, clusterCompatibility and reconcileTimeout are for kind Extension only"
+))]
+pub struct ControllerResource {
+    /// The kind, e.g. `Infrastructure`.
+    #[schemars(length(min = 1, max = 63))]
+    pub kind: String,
+    /// The type, e.g. `local`.
+    #[schemars(length(min = 1, max = 253))]
+    pub type_: String,
+    /// Whether every shoot has it, as it was written before `autoEnable`.
+    pub globally_enabled: Option<bool>,
+    /// How long it may take.
+    pub reconcile_timeout: Option<Duration>,
+    /// Whether this provider, and not another, answers for the objects.
+    pub primary: Option<bool>,
+    /// When in a flow it is handled.
+    pub lifecycle: Option<ControllerResourceLifecycle>,
+    /// Whether shoots without workers can have it.
+    pub workerless_supported: Option<bool>,
+    /// Which clusters have it without asking.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub auto_enable: Vec<ClusterType>,
+    /// Which clusters can have it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cluster_compatibility: Vec<ClusterType>,
+    /// Whether it is told of changes of the control plane's address between reconciliations.
+    pub continuous_endpoint_update: Option<bool>,
+}
+
+/// Kinds of clusters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ClusterType {
+    /// Shoots.
+    Shoot,
+    /// Seeds.
+    Seed,
+    /// The garden.
+    Garden,
+}
+
+/// When in a flow an extension is handled.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ControllerResourceLifecycle {
+    /// When it is reconciled.
+    pub reconcile: Option<LifecycleStrategy>,
+    /// When it is deleted.
+    pub delete: Option<LifecycleStrategy>,
+    /// When it is handed over.
+    pub migrate: Option<LifecycleStrategy>,
+}
+
+/// When an extension is handled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum LifecycleStrategy {
+    /// Before the API server.
+    BeforeKubeAPIServer,
+    /// After the API server.
+    AfterKubeAPIServer,
+    /// After the workers; in reconciliation only.
+    AfterWorker,
+}
+
+/// How a provider gets into seeds.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ControllerRegistrationDeployment {
+    /// When.
+    pub policy: Option<ControllerDeploymentPolicy>,
+    /// Into which seeds.
+    pub seed_selector: Option<LabelSelector>,
+    /// From where.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 1))]
+    pub deployment_refs: Vec<DeploymentRef>,
+}
+
+/// When a provider gets into a seed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ControllerDeploymentPolicy {
+    /// When something needs it.
+    OnDemand,
+    /// In any case.
+    Always,
+    /// In any case, once there is a shoot.
+    AlwaysExceptNoShoots,
+}
+
+/// A ControllerDeployment.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DeploymentRef {
+    /// Its name.
+    pub name: String,
+}

@@ -1,0 +1,157 @@
+//! `Project`: a namespace `garden-<project>` with members.
+
+use crate::{
+    derive::{CustomResource, Deserialize, JsonSchema, KubeSchema, Serialize, Time, skip_serializing_none},
+    meta::Condition,
+};
+
+/// Who works on what.
+#[skip_serializing_none]
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[kube(
+    group = "core.gardener.cloud",
+    version = "v1beta1",
+    kind = "Project",
+    status = "ProjectStatus",
+    derive = "Default",
+    derive = "PartialEq",
+    doc = "A namespace with members, in which shoots are made.",
+    selectable = ".spec.namespace",
+    printcolumn(name = "Namespace", type_ = "string", json_path = ".spec.namespace"),
+    printcolumn(name = "Status", type_ = "string", json_path = ".status.phase"),
+    printcolumn(name = "Owner", type_ = "string", json_path = ".spec.owner.name"),
+    printcolumn(name = "Creator", type_ = "string", json_path = ".spec.createdBy.name"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    validation = ("self.metadata.name.size() <= 10", "the name of a project may have 10 characters at most"),
+    validation = (
+        "!self.metadata.name.contains('--')",
+        "the name of a project may not contain two hyphens in a row"
+    )
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = ("!has(oldSelf.namespace) || has(self.namespace)", "namespace cannot be removed"))]
+pub struct ProjectSpec {
+    /// Who made it.
+    pub created_by: Option<Subject>,
+    /// What it is.
+    pub description: Option<String>,
+    /// Who answers for it.
+    pub owner: Option<Subject>,
+    /// What it is for.
+    pub purpose: Option<String>,
+    /// Who may do what.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<ProjectMember>,
+    /// Its namespace; `garden-<name>` unless given.
+    #[schemars(length(max = 63))]
+    #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
+    pub namespace: Option<String>,
+    /// Taints of seeds that its shoots tolerate.
+    pub tolerations: Option<ProjectTolerations>,
+    /// Which deletions need a second person.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dual_approval_for_deletion: Vec<DualApprovalForDeletion>,
+}
+
+/// A user, group or service account.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Subject {
+    /// The group of its kind.
+    pub api_group: Option<String>,
+    /// `User`, `Group` or `ServiceAccount`.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// The namespace of a service account.
+    pub namespace: Option<String>,
+}
+
+/// A member and its roles.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProjectMember {
+    /// The group of its kind.
+    pub api_group: Option<String>,
+    /// `User`, `Group` or `ServiceAccount`.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// The namespace of a service account.
+    pub namespace: Option<String>,
+    /// Its first role.
+    pub role: Option<String>,
+    /// Its further roles.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roles: Vec<String>,
+}
+
+/// Tolerations for shoots of a project.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProjectTolerations {
+    /// Given to every shoot.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub defaults: Vec<Toleration>,
+    /// That shoots may ask for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub whitelist: Vec<Toleration>,
+}
+
+/// Tolerates a taint of a seed.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Toleration {
+    /// The taint's key.
+    pub key: String,
+    /// The taint's value.
+    pub value: Option<String>,
+}
+
+/// Kinds of objects whose deletion needs a second person.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DualApprovalForDeletion {
+    /// The resource, e.g. `shoots`.
+    pub resource: String,
+    /// Which objects of it.
+    pub selector: k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector,
+    /// Whether it concerns service accounts too.
+    pub include_service_accounts: Option<bool>,
+}
+
+/// What is there.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProjectStatus {
+    /// The generation that was acted on.
+    pub observed_generation: Option<i64>,
+    /// Where it stands.
+    pub phase: Option<ProjectPhase>,
+    /// Since when nobody used it.
+    pub stale_since_timestamp: Option<Time>,
+    /// When it will be deleted for that.
+    pub stale_auto_delete_timestamp: Option<Time>,
+    /// When it was used last.
+    pub last_activity_timestamp: Option<Time>,
+    /// Aspects of its state.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+}
+
+/// Where a project stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ProjectPhase {
+    /// Its namespace is being made.
+    Pending,
+    /// It can be used.
+    Ready,
+    /// Its namespace could not be made.
+    Failed,
+    /// It is being deleted.
+    Terminating,
+}

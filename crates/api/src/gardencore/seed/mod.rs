@@ -1,0 +1,234 @@
+//! `Seed`: a cluster that hosts control planes of shoots. Its gardenlet registers it and keeps its status.
+
+mod settings;
+
+pub use settings::*;
+
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+
+use crate::{
+    derive::{
+        BTreeMap, CustomResource, Deserialize, JsonSchema, KubeSchema, RawExtension, Serialize, Time,
+        skip_serializing_none,
+    },
+    gardencore::shoot::{AccessRestriction, Extension, IPFamily},
+    meta::{Condition, GardenerInfo, LastOperation, NamedResourceReference, ObjectReference},
+};
+
+/// What the seed is and how it is to be used.
+#[skip_serializing_none]
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[kube(
+    group = "core.gardener.cloud",
+    version = "v1beta1",
+    kind = "Seed",
+    status = "SeedStatus",
+    derive = "Default",
+    derive = "PartialEq",
+    doc = "A cluster that hosts control planes of shoots.",
+    printcolumn(
+        name = "Status",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"GardenletReady\")].status",
+        description = "Whether its gardenlet is alive."
+    ),
+    printcolumn(
+        name = "Last Operation",
+        type_ = "string",
+        json_path = ".status.lastOperation.type"
+    ),
+    printcolumn(
+        name = "Operation State",
+        type_ = "string",
+        json_path = ".status.lastOperation.state"
+    ),
+    printcolumn(name = "Provider", type_ = "string", json_path = ".spec.provider.type"),
+    printcolumn(name = "Region", type_ = "string", json_path = ".spec.provider.region"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(name = "Version", type_ = "string", json_path = ".status.gardener.version"),
+    printcolumn(
+        name = "K8S Version",
+        type_ = "string",
+        json_path = ".status.kubernetesVersion"
+    )
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = ("!has(oldSelf.backup) || has(self.backup)", "backup cannot be removed"))]
+pub struct SeedSpec {
+    /// Where backups of its shoots go. Without it there are none, and a shoot cannot be moved to or from here.
+    #[x_kube(validation = (
+        "self.provider == oldSelf.provider && has(self.region) == has(oldSelf.region) && (!has(self.region) || self.region == oldSelf.region)",
+        "provider and region of backup are immutable"
+    ))]
+    pub backup: Option<SeedBackup>,
+    /// Domains under which its shoots are found.
+    pub dns: SeedDNS,
+    /// Its networks.
+    pub networks: SeedNetworks,
+    /// The provider it runs on.
+    pub provider: SeedProvider,
+    /// What keeps shoots away that do not tolerate it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taints: Vec<SeedTaint>,
+    /// Volumes in it.
+    pub volume: Option<SeedVolume>,
+    /// Further settings.
+    pub settings: Option<SeedSettings>,
+    /// Its ingress.
+    pub ingress: Option<Ingress>,
+    /// Who may not get at it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub access_restrictions: Vec<AccessRestriction>,
+    /// Extensions for the seed itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extensions: Vec<Extension>,
+    /// Objects that extensions' configurations refer to by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<NamedResourceReference>,
+}
+
+/// Where backups go.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SeedBackup {
+    /// The provider's type.
+    #[schemars(length(min = 1, max = 253))]
+    pub provider: String,
+    /// The provider's own configuration.
+    pub provider_config: Option<RawExtension>,
+    /// The region; the seed's own unless given.
+    #[schemars(length(max = 253))]
+    pub region: Option<String>,
+    /// Credentials of the account.
+    pub credentials_ref: Option<ObjectReference>,
+}
+
+/// Domains under which shoots are found.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SeedDNS {
+    /// For the seed's ingress domain.
+    pub provider: Option<SeedDNSProvider>,
+    /// For internal names, which survive any change of a shoot's own domain.
+    pub internal: Option<SeedDNSProviderConfig>,
+    /// For shoots without a domain of their own; the first that fits is taken.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub defaults: Vec<SeedDNSProviderConfig>,
+}
+
+/// A domain and who keeps it.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SeedDNSProviderConfig {
+    /// The provider's type.
+    #[schemars(length(min = 1, max = 253))]
+    pub type_: String,
+    /// The domain.
+    #[schemars(length(min = 1, max = 253))]
+    pub domain: String,
+    /// The zone in which its names are kept.
+    #[schemars(length(max = 253))]
+    pub zone: Option<String>,
+    /// Credentials of the DNS account.
+    pub credentials_ref: ObjectReference,
+}
+
+/// Who keeps the seed's own domain.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SeedDNSProvider {
+    /// The provider's type.
+    pub type_: String,
+    /// Credentials of the DNS account.
+    pub credentials_ref: Option<ObjectReference>,
+}
+
+/// Networks of a seed.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SeedNetworks {
+    /// Of its nodes.
+    #[schemars(length(max = 64))]
+    #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
+    pub nodes: Option<String>,
+    /// Of its pods.
+    #[schemars(length(max = 64))]
+    #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
+    pub pods: String,
+    /// Of its services.
+    #[schemars(length(max = 64))]
+    #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
+    pub services: String,
+    /// For shoots that name none.
+    pub shoot_defaults: Option<ShootNetworks>,
+    /// Networks that control planes may not talk to.
+    #[serde(rename = "blockCIDRs", default, skip_serializing_if = "Vec::is_empty")]
+    pub block_cidrs: Vec<String>,
+    /// Versions of IP in use.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ip_families: Vec<IPFamily>,
+}
+
+/// Networks for shoots that name none.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ShootNetworks {
+    /// For pods.
+    pub pods: Option<String>,
+    /// For services.
+    pub services: Option<String>,
+}
+
+/// The provider a seed runs on.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SeedProvider {
+    /// The provider's type.
+    #[schemars(length(min = 1, max = 253))]
+    pub type_: String,
+    /// The provider's own configuration.
+    pub provider_config: Option<RawExtension>,
+    /// Where it is.
+    #[schemars(length(min = 1, max = 253))]
+    pub region: String,
+    /// Zones it spans.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub zones: Vec<String>,
+}
+
+/// How the seed is.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SeedStatus {
+    /// The gardenlet that looks after it.
+    pub gardener: Option<GardenerInfo>,
+    /// The Kubernetes version it runs.
+    pub kubernetes_version: Option<String>,
+    /// Aspects of its state.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+    /// The generation that was acted on.
+    pub observed_generation: Option<i64>,
+    /// What tells it apart from all other clusters.
+    pub cluster_identity: Option<String>,
+    /// How much it could host.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub capacity: BTreeMap<String, Quantity>,
+    /// How much of that may be used.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub allocatable: BTreeMap<String, Quantity>,
+    /// When its gardenlet's certificate ends.
+    pub client_certificate_expiration_timestamp: Option<Time>,
+    /// Aspects that forbid operations.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub constraints: Vec<Condition>,
+    /// What was done last.
+    pub last_operation: Option<LastOperation>,
+}

@@ -1,0 +1,235 @@
+//! Settings of a Seed that say how it is used, not what it is.
+
+use k8s_openapi::{api::core::v1::Toleration, apimachinery::pkg::api::resource::Quantity};
+
+use crate::derive::{
+    BTreeMap, Deserialize, JsonSchema, KubeSchema, RawExtension, Serialize, skip_serializing_none,
+};
+
+/// Further settings.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SeedSettings {
+    /// Room kept free for control planes.
+    pub excess_capacity_reservation: Option<ExcessCapacityReservation>,
+    /// Whether new shoots come here.
+    pub scheduling: Option<SeedScheduling>,
+    /// How load balancers are made.
+    pub load_balancer_services: Option<LoadBalancerServices>,
+    /// Vertical scaling of control planes.
+    pub vertical_pod_autoscaler: Option<SeedVerticalPodAutoscaler>,
+    /// Restarts and scale-downs when dependencies fail.
+    pub dependency_watchdog: Option<DependencyWatchdog>,
+    /// Keeping traffic in a zone.
+    pub topology_aware_routing: Option<Enabled>,
+    /// Choice of zones for control planes.
+    pub zone_selection: Option<ZoneSelection>,
+    /// Growing of volumes.
+    pub persistent_volume_claim_autoscaler: Option<Enabled>,
+}
+
+/// A switch that must be given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Enabled {
+    /// Whether it is on.
+    pub enabled: bool,
+}
+
+/// A switch with a default.
+#[skip_serializing_none]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OptionallyEnabled {
+    /// Whether it is on.
+    pub enabled: Option<bool>,
+}
+
+/// Room kept free for control planes.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ExcessCapacityReservation {
+    /// Whether room is kept free; on unless said otherwise.
+    pub enabled: Option<bool>,
+    /// How much, and where.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub configs: Vec<ExcessCapacityReservationConfig>,
+}
+
+/// How much room is kept free, and where.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ExcessCapacityReservationConfig {
+    /// How much.
+    pub resources: BTreeMap<String, Quantity>,
+    /// On which nodes.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub node_selector: BTreeMap<String, String>,
+    /// In spite of which taints.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tolerations: Vec<Toleration>,
+}
+
+/// Whether new shoots come here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SeedScheduling {
+    /// Whether the scheduler sees the seed.
+    pub visible: bool,
+}
+
+/// How load balancers are made.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LoadBalancerServices {
+    /// Annotations they get.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
+    /// How nodes pass traffic on.
+    pub external_traffic_policy: Option<ExternalTrafficPolicy>,
+    /// Settings for single zones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub zones: Vec<LoadBalancerServicesZone>,
+    /// Whether clients' addresses come by the PROXY protocol.
+    pub proxy_protocol: Option<ProxyProtocol>,
+    /// Whether each zone gets one.
+    pub zonal_ingress: Option<OptionallyEnabled>,
+    /// Their class.
+    pub class: Option<String>,
+}
+
+/// Settings of load balancers of one zone.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LoadBalancerServicesZone {
+    /// The zone.
+    pub name: String,
+    /// Annotations they get.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
+    /// How nodes pass traffic on.
+    pub external_traffic_policy: Option<ExternalTrafficPolicy>,
+    /// Whether clients' addresses come by the PROXY protocol.
+    pub proxy_protocol: Option<ProxyProtocol>,
+}
+
+/// How nodes pass on traffic from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ExternalTrafficPolicy {
+    /// To any node.
+    Cluster,
+    /// To pods of the same node only.
+    Local,
+}
+
+/// Whether clients' addresses come by the PROXY protocol.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProxyProtocol {
+    /// Whether such headers are believed.
+    pub allowed: bool,
+}
+
+/// Vertical scaling of control planes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SeedVerticalPodAutoscaler {
+    /// Whether it is on.
+    pub enabled: bool,
+    /// Its feature gates.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub feature_gates: BTreeMap<String, bool>,
+    /// How far it may go.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub max_allowed: BTreeMap<String, Quantity>,
+}
+
+/// Restarts and scale-downs when dependencies fail.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DependencyWatchdog {
+    /// Restarts what waits in back-off once its dependency is back.
+    pub weeder: Option<Enabled>,
+    /// Scales controllers down when the shoot's API cannot be reached.
+    pub prober: Option<Enabled>,
+}
+
+/// Choice of zones for control planes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ZoneSelection {
+    /// How strictly a shoot's zones are followed.
+    pub mode: ZoneSelectionMode,
+}
+
+/// How strictly a shoot's zones are followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ZoneSelectionMode {
+    /// Where possible.
+    Prefer,
+    /// Always.
+    Enforce,
+}
+
+/// Keeps shoots away that do not tolerate it.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SeedTaint {
+    /// Its key.
+    pub key: String,
+    /// Its value.
+    pub value: Option<String>,
+}
+
+/// Volumes in a seed.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SeedVolume {
+    /// Smallest size of a claim.
+    pub minimum_size: Option<Quantity>,
+    /// Provisioners by purpose.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub providers: Vec<SeedVolumeProvider>,
+}
+
+/// A provisioner.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SeedVolumeProvider {
+    /// What it is for.
+    pub purpose: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// The seed's ingress.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+pub struct Ingress {
+    /// Domain of names for parts of control planes.
+    #[schemars(
+        length(max = 253),
+        regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
+    )]
+    #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
+    pub domain: String,
+    /// What serves it.
+    pub controller: IngressController,
+}
+
+/// What serves an ingress.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct IngressController {
+    /// Its kind.
+    pub kind: IngressControllerKind,
+    /// Its own configuration.
+    pub provider_config: Option<RawExtension>,
+}
+
+/// What may serve an ingress.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum IngressControllerKind {
+    /// The only one there is.
+    #[default]
+    Nginx,
+}

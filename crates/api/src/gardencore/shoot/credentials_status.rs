@@ -1,0 +1,103 @@
+//! How far the renewal of a Shoot's credentials goes.
+
+use crate::derive::{Deserialize, JsonSchema, Serialize, Time, skip_serializing_none};
+
+/// A shoot's credentials.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ShootCredentials {
+    /// Their renewal.
+    pub rotation: Option<ShootCredentialsRotation>,
+    /// Encryption in etcd.
+    pub encryption_at_rest: Option<EncryptionAtRest>,
+}
+
+/// Encryption in etcd.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct EncryptionAtRest {
+    /// What is encrypted besides Secrets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<String>,
+    /// How.
+    pub provider: Option<super::EncryptionProvider>,
+}
+
+/// Renewal of credentials.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ShootCredentialsRotation {
+    /// Of certificate authorities.
+    pub certificate_authorities: Option<PhasedRotation>,
+    /// Of the kubeconfig.
+    pub kubeconfig: Option<SimpleRotation>,
+    /// Of the nodes' key.
+    pub ssh_keypair: Option<SimpleRotation>,
+    /// Of what watches the shoot.
+    pub observability: Option<SimpleRotation>,
+    /// Of the key that signs service accounts' tokens.
+    pub service_account_key: Option<PhasedRotation>,
+    /// Of the key of etcd's encryption.
+    pub etcd_encryption_key: Option<PhasedRotation>,
+}
+
+/// Renewal in one step.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SimpleRotation {
+    /// When it last began.
+    pub last_initiation_time: Option<Time>,
+    /// When it last ended.
+    pub last_completion_time: Option<Time>,
+}
+
+/// Renewal in two steps, between which old and new are both good.
+#[skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PhasedRotation {
+    /// How far it is.
+    pub phase: CredentialsRotationPhase,
+    /// When it last ended.
+    pub last_completion_time: Option<Time>,
+    /// When it last began.
+    pub last_initiation_time: Option<Time>,
+    /// When its first step last ended.
+    pub last_initiation_finished_time: Option<Time>,
+    /// When its second step last began.
+    pub last_completion_triggered_time: Option<Time>,
+    /// Pools whose machines still know the old only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pending_workers_rollouts: Vec<PendingWorkersRollout>,
+}
+
+/// How far a renewal is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum CredentialsRotationPhase {
+    /// The first step runs.
+    Preparing,
+    /// The first step runs, and machines are left alone.
+    PreparingWithoutWorkersRollout,
+    /// Machines are still to be replaced.
+    WaitingForWorkersRollout,
+    /// The first step is done.
+    Prepared,
+    /// The second step runs.
+    Completing,
+    /// It is done.
+    Completed,
+}
+
+/// A pool whose machines are still to be replaced.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PendingWorkersRollout {
+    /// Its name.
+    pub name: String,
+    /// Since when.
+    pub last_initiation_time: Option<Time>,
+}

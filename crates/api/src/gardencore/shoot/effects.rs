@@ -1,0 +1,184 @@
+//! Fields that are accepted, because manifests of Gardener's users have them, and that nothing acts on yet.
+//!
+//! Promise: such a field is never ignored silently. From this one table come a page in `docs/` and an admission policy
+//! that answers a manifest with a warning that names its fields. Who makes a field work removes its line here.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+/// One field without effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Where it is, e.g. `spec.addons`. Everything below it is meant too.
+    pub path: &'static str,
+    /// What one would expect of it.
+    pub meaning: &'static str,
+}
+
+const fn field(path: &'static str, meaning: &'static str) -> Field {
+    Field { path, meaning }
+}
+
+/// Fields of a Shoot without effect.
+pub const SHOOT: &[Field] = &[
+    field(
+        "spec.accessRestrictions",
+        "keeps the shoot to seeds and regions that honour the restriction",
+    ),
+    field("spec.addons", "installs the dashboard or an ingress in the shoot"),
+    field(
+        "spec.controlPlane",
+        "spreads the control plane over nodes or zones",
+    ),
+    field("spec.exposureClassName", "exposes the API in a way of its own"),
+    field("spec.extensions", "adds further extensions to the shoot"),
+    field("spec.hibernation", "puts the shoot to sleep"),
+    field(
+        "spec.kubernetes.clusterAutoscaler",
+        "configures scaling of worker pools",
+    ),
+    field("spec.kubernetes.etcd", "configures scaling of etcd"),
+    field("spec.kubernetes.kubeAPIServer", "configures the API server"),
+    field(
+        "spec.kubernetes.kubeControllerManager",
+        "configures the controller manager",
+    ),
+    field("spec.kubernetes.kubeProxy", "configures the proxy on nodes"),
+    field("spec.kubernetes.kubeScheduler", "configures the scheduler"),
+    field("spec.kubernetes.kubelet", "configures the kubelet on nodes"),
+    field("spec.kubernetes.verticalPodAutoscaler", "scales pods vertically"),
+    field("spec.maintenance", "keeps updates to a time of day"),
+    field("spec.monitoring", "tells people when the shoot is unwell"),
+    field("spec.networking.ipFamilies", "chooses versions of IP"),
+    field("spec.networking.providerConfig", "configures the network plugin"),
+    field("spec.networking.type", "installs a network plugin"),
+    field("spec.provider.workers", "makes nodes"),
+    field("spec.provider.workersSettings", "configures nodes"),
+    field(
+        "spec.resources",
+        "gives extensions access to objects beside the Shoot",
+    ),
+    field("spec.schedulerName", "chooses who chooses the seed"),
+    field("spec.seedSelector", "restricts the choice of seeds"),
+    field("spec.systemComponents", "configures the shoot's DNS"),
+    field("spec.tolerations", "lets the shoot onto seeds with taints"),
+];
+
+/// Fields of a Seed without effect.
+pub const SEED: &[Field] = &[
+    field("spec.accessRestrictions", "honours restrictions of shoots"),
+    field("spec.dns.provider", "keeps the name of the seed's ingress"),
+    field("spec.extensions", "adds extensions to the seed itself"),
+    field("spec.ingress", "serves parts of control planes under a domain"),
+    field(
+        "spec.networks.blockCIDRs",
+        "keeps control planes away from networks",
+    ),
+    field("spec.networks.ipFamilies", "chooses versions of IP"),
+    field(
+        "spec.provider.providerConfig",
+        "configures the provider in the seed",
+    ),
+    field("spec.provider.zones", "spreads control planes over zones"),
+    field(
+        "spec.resources",
+        "gives extensions access to objects in the garden",
+    ),
+    field(
+        "spec.settings",
+        "configures scheduling, load balancers and what else runs in the seed",
+    ),
+    field("spec.taints", "keeps shoots away that do not tolerate it"),
+    field("spec.volume", "sets the smallest size of volumes"),
+];
+
+/// The page that lists them.
+#[must_use]
+pub fn page() -> String {
+    let mut page = String::from(
+        "# Fields without effect\n\n\
+         These fields are part of the API and are stored as given, so that manifests apply unchanged. Nothing acts on\n\
+         them yet. Whoever uses one is told so by a warning (`kubectl` prints it): the policy `fields-without-effect`\n\
+         in the garden's chart, generated from the same table as this page\n\
+         (`crates/api/src/gardencore/shoot/effects.rs`).\n",
+    );
+    for (kind, fields) in [("Shoot", SHOOT), ("Seed", SEED)] {
+        // Writing to a String cannot fail.
+        let _ = write!(
+            page,
+            "\n## {kind}\n\n| field | what it does not do yet |\n|---|---|\n"
+        );
+        for field in fields {
+            let _ = writeln!(page, "| `{}` | {} |", field.path, field.meaning);
+        }
+    }
+    page
+}
+
+/// The admission policies that warn of them, each with its binding.
+#[must_use]
+pub fn policies() -> Vec<Value> {
+    [("shoots", SHOOT), ("seeds", SEED)]
+        .into_iter()
+        .flat_map(|(plural, fields)| policy(plural, fields))
+        .collect()
+}
+
+fn policy(plural: &str, fields: &[Field]) -> [Value; 2] {
+    let name = format!("fields-without-effect-{plural}");
+    let present: Vec<String> = fields
+        .iter()
+        .map(|field| format!("({} ? ['{}'] : [])", presence(field.path), field.path))
+        .collect();
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": name},
+        "spec": {
+            // A warning is not worth refusing anything.
+            "failurePolicy": "Ignore",
+            "matchConstraints": {"resourceRules": [{
+                "apiGroups": ["core.gardener.cloud"],
+                "apiVersions": ["v1beta1"],
+                "resources": [plural],
+                "operations": ["CREATE", "UPDATE"],
+            }]},
+            "matchConditions": [{
+                "name": "spec-is-written",
+                "expression": "oldObject == null || object.spec != oldObject.spec",
+            }],
+            "variables": [{"name": "ignored", "expression": present.join(" + ")}],
+            "validations": [{
+                "expression": "variables.ignored.size() == 0",
+                "messageExpression":
+                    "'accepted, but without effect yet (see docs/fields-without-effect.md): ' + variables.ignored.join(', ')",
+            }],
+        },
+    });
+    let binding = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": name},
+        "spec": {"policyName": name, "validationActions": ["Warn"]},
+    });
+    [policy, binding]
+}
+
+/// `spec.a.b` as an expression that is true if the object has the field.
+fn presence(path: &str) -> String {
+    format!("object.?{}.hasValue()", path.replace('.', ".?"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn presence_looks_at_every_step() {
+        assert_eq!(
+            presence("spec.dns.provider"),
+            "object.?spec.?dns.?provider.hasValue()"
+        );
+    }
+}

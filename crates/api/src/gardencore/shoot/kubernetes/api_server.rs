@@ -1,0 +1,242 @@
+//! Settings of a shoot's API server.
+
+use super::{ControlPlaneAutoscaling, FeatureGates};
+use crate::{
+    derive::{BTreeMap, Deserialize, JsonSchema, RawExtension, Serialize, skip_serializing_none},
+    meta::{Duration, ObjectReference},
+};
+
+/// Settings of the API server.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct KubeAPIServerConfig {
+    /// Feature gates.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub feature_gates: FeatureGates,
+    /// Admission plugins besides those that are on anyway.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub admission_plugins: Vec<AdmissionPlugin>,
+    /// Audiences that tokens may name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub api_audiences: Vec<String>,
+    /// What is written to the audit log.
+    pub audit_config: Option<AuditConfig>,
+    /// Log-in by OpenID Connect, as flags.
+    pub oidc_config: Option<OIDCConfig>,
+    /// APIs switched on or off.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub runtime_config: BTreeMap<String, bool>,
+    /// Tokens of service accounts.
+    pub service_account_config: Option<ServiceAccountConfig>,
+    /// Sizes of watch caches.
+    pub watch_cache_sizes: Option<WatchCacheSizes>,
+    /// Requests at the same time.
+    pub requests: Option<APIServerRequests>,
+    /// Whether one may ask without saying who one is.
+    pub enable_anonymous_authentication: Option<bool>,
+    /// How long events are kept.
+    #[serde(rename = "eventTTL")]
+    pub event_ttl: Option<Duration>,
+    /// How much is logged.
+    pub logging: Option<APIServerLogging>,
+    /// How long pods stay on a node that is not ready.
+    pub default_not_ready_toleration_seconds: Option<i64>,
+    /// How long pods stay on a node that cannot be reached.
+    pub default_unreachable_toleration_seconds: Option<i64>,
+    /// What is encrypted in etcd.
+    pub encryption_config: Option<EncryptionConfig>,
+    /// Log-in, as a file.
+    pub structured_authentication: Option<StructuredAuthentication>,
+    /// Permissions, as a file.
+    pub structured_authorization: Option<StructuredAuthorization>,
+    /// Vertical scaling.
+    pub autoscaling: Option<ControlPlaneAutoscaling>,
+}
+
+/// An admission plugin.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AdmissionPlugin {
+    /// Its name.
+    pub name: String,
+    /// Its own configuration.
+    pub config: Option<RawExtension>,
+    /// Switches it off.
+    pub disabled: Option<bool>,
+    /// The Secret with the kubeconfig it uses.
+    pub kubeconfig_secret_name: Option<String>,
+}
+
+/// What is written to the audit log.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AuditConfig {
+    /// The policy.
+    pub audit_policy: Option<AuditPolicy>,
+}
+
+/// Where the audit policy is.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AuditPolicy {
+    /// The ConfigMap beside the Shoot.
+    pub config_map_ref: Option<ObjectReference>,
+}
+
+/// Log-in by OpenID Connect.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OIDCConfig {
+    /// Who signs the issuer's certificate.
+    #[serde(rename = "caBundle")]
+    pub ca_bundle: Option<String>,
+    /// Settings for clients.
+    pub client_authentication: Option<OpenIDConnectClientAuthentication>,
+    /// Whom tokens must be meant for.
+    #[serde(rename = "clientID")]
+    pub client_id: Option<String>,
+    /// Which claim names groups.
+    pub groups_claim: Option<String>,
+    /// Put before names of groups.
+    pub groups_prefix: Option<String>,
+    /// Who issues tokens.
+    #[serde(rename = "issuerURL")]
+    pub issuer_url: Option<String>,
+    /// Claims that must be there.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub required_claims: BTreeMap<String, String>,
+    /// Algorithms that are accepted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub signing_algs: Vec<String>,
+    /// Which claim names the user.
+    pub username_claim: Option<String>,
+    /// Put before names of users.
+    pub username_prefix: Option<String>,
+}
+
+/// Settings of OpenID Connect for clients.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OpenIDConnectClientAuthentication {
+    /// Further settings.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub extra_config: BTreeMap<String, String>,
+    /// The client's secret.
+    pub secret: Option<String>,
+}
+
+/// Tokens of service accounts.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ServiceAccountConfig {
+    /// The issuer they name.
+    pub issuer: Option<String>,
+    /// Whether tokens in pods live long for old clients' sake.
+    pub extend_token_expiration: Option<bool>,
+    /// How long tokens live at most.
+    pub max_token_expiration: Option<Duration>,
+    /// Further issuers whose tokens are accepted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accepted_issuers: Vec<String>,
+}
+
+/// Sizes of watch caches.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WatchCacheSizes {
+    /// Unless said otherwise.
+    pub default: Option<i32>,
+    /// For single resources.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<ResourceWatchCacheSize>,
+}
+
+/// Size of a resource's watch cache.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ResourceWatchCacheSize {
+    /// The resource's group.
+    pub api_group: Option<String>,
+    /// The resource.
+    pub resource: String,
+    /// The size.
+    pub size: i32,
+}
+
+/// Requests at the same time.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct APIServerRequests {
+    /// That read.
+    pub max_non_mutating_inflight: Option<i32>,
+    /// That write.
+    pub max_mutating_inflight: Option<i32>,
+}
+
+/// How much is logged.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct APIServerLogging {
+    /// In general.
+    pub verbosity: Option<i32>,
+    /// Of requests.
+    pub http_access_verbosity: Option<i32>,
+}
+
+/// What is encrypted in etcd.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct EncryptionConfig {
+    /// Resources besides Secrets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<String>,
+    /// How.
+    pub provider: Option<EncryptionProvider>,
+}
+
+/// How etcd's content is encrypted.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EncryptionProvider {
+    /// The algorithm.
+    pub type_: Option<String>,
+}
+
+/// Log-in, as a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StructuredAuthentication {
+    /// The ConfigMap beside the Shoot.
+    pub config_map_name: String,
+}
+
+/// Permissions, as a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StructuredAuthorization {
+    /// The ConfigMap beside the Shoot.
+    pub config_map_name: String,
+    /// Kubeconfigs of webhooks.
+    pub kubeconfigs: Vec<AuthorizerKubeconfigReference>,
+}
+
+/// The kubeconfig of a webhook.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AuthorizerKubeconfigReference {
+    /// The webhook.
+    pub authorizer_name: String,
+    /// The Secret.
+    pub secret_name: String,
+}

@@ -1,0 +1,118 @@
+//! Settings of what scales worker pools and pods.
+
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+
+use super::FeatureGates;
+use crate::{
+    derive::{BTreeMap, Deserialize, JsonSchema, Serialize, skip_serializing_none},
+    meta::Duration,
+};
+
+/// Scaling of worker pools.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterAutoscaler {
+    /// How long after a node came none goes.
+    pub scale_down_delay_after_add: Option<Duration>,
+    /// How long after a node went none goes.
+    pub scale_down_delay_after_delete: Option<Duration>,
+    /// How long after a failure no node goes.
+    pub scale_down_delay_after_failure: Option<Duration>,
+    /// How long a node must be idle before it goes.
+    pub scale_down_unneeded_time: Option<Duration>,
+    /// Below what use a node counts as idle.
+    pub scale_down_utilization_threshold: Option<f64>,
+    /// How often it looks.
+    pub scan_interval: Option<Duration>,
+    /// Which pool grows: one way or several, separated by commas.
+    pub expander: Option<String>,
+    /// How long a node may take to come.
+    pub max_node_provision_time: Option<Duration>,
+    /// How long pods may take to end.
+    pub max_graceful_termination_seconds: Option<i32>,
+    /// Taints that are not looked at.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignore_taints: Vec<String>,
+    /// How long new pods are not looked at.
+    pub new_pod_scale_up_delay: Option<Duration>,
+    /// Most empty nodes that go at a time.
+    pub max_empty_bulk_delete: Option<i32>,
+    /// Whether pods of daemon sets count as use.
+    pub ignore_daemonsets_utilization: Option<bool>,
+    /// How much is logged.
+    pub verbosity: Option<i32>,
+    /// Taints of nodes that are still starting.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub startup_taints: Vec<String>,
+    /// Taints of nodes that are not for new pods.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub status_taints: Vec<String>,
+    /// Most nodes that go at a time.
+    pub max_scale_down_parallelism: Option<i32>,
+    /// Most nodes that are drained at a time.
+    pub max_drain_parallelism: Option<i32>,
+    /// How long a pool rests after its first failure.
+    pub initial_node_group_backoff_duration: Option<Duration>,
+    /// How long a pool rests at most.
+    pub max_node_group_backoff_duration: Option<Duration>,
+    /// When a pool's failures are forgotten.
+    pub node_group_backoff_reset_timeout: Option<Duration>,
+    /// Whether pools are measured one by one.
+    pub emit_per_node_group_metrics: Option<bool>,
+}
+
+/// Vertical scaling of pods.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct VerticalPodAutoscaler {
+    /// Whether there is any.
+    pub enabled: bool,
+    /// A container that ran out of memory sooner than this is replaced.
+    #[serde(rename = "evictAfterOOMThreshold")]
+    pub evict_after_oom_threshold: Option<Duration>,
+    /// Most pods replaced at once.
+    pub eviction_rate_burst: Option<i32>,
+    /// Most pods replaced a second.
+    pub eviction_rate_limit: Option<f64>,
+    /// Which part of a set's pods may be replaced at a time.
+    pub eviction_tolerance: Option<f64>,
+    /// What is added to what was used.
+    pub recommendation_margin_fraction: Option<f64>,
+    /// How often pods are looked at.
+    pub updater_interval: Option<Duration>,
+    /// How often use is looked at.
+    pub recommender_interval: Option<Duration>,
+    /// Percentile of use of processors that is aimed at.
+    #[serde(rename = "targetCPUPercentile")]
+    pub target_cpu_percentile: Option<f64>,
+    /// Percentile that is the lower bound.
+    #[serde(rename = "recommendationLowerBoundCPUPercentile")]
+    pub recommendation_lower_bound_cpu_percentile: Option<f64>,
+    /// Percentile that is the upper bound.
+    #[serde(rename = "recommendationUpperBoundCPUPercentile")]
+    pub recommendation_upper_bound_cpu_percentile: Option<f64>,
+    /// Percentile of use of memory that is aimed at.
+    pub target_memory_percentile: Option<f64>,
+    /// Percentile that is the lower bound.
+    pub recommendation_lower_bound_memory_percentile: Option<f64>,
+    /// Percentile that is the upper bound.
+    pub recommendation_upper_bound_memory_percentile: Option<f64>,
+    /// After what time past use of processors counts half.
+    pub cpu_histogram_decay_half_life: Option<Duration>,
+    /// After what time past use of memory counts half.
+    pub memory_histogram_decay_half_life: Option<Duration>,
+    /// Length of an interval whose peak of memory counts.
+    pub memory_aggregation_interval: Option<Duration>,
+    /// Number of such intervals.
+    pub memory_aggregation_interval_count: Option<i64>,
+    /// Feature gates.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub feature_gates: FeatureGates,
+    /// How far it may go.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub max_allowed: BTreeMap<String, Quantity>,
+    /// Workers that write recommendations.
+    pub recommender_update_worker_count: Option<i64>,
+}

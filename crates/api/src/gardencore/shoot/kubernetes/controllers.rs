@@ -1,0 +1,96 @@
+//! Settings of the controller manager, the scheduler and the proxy.
+
+use super::FeatureGates;
+use crate::{
+    derive::{BTreeMap, Deserialize, JsonSchema, Serialize, skip_serializing_none},
+    meta::Duration,
+};
+
+/// Settings of the controller manager.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct KubeControllerManagerConfig {
+    /// Feature gates.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub feature_gates: FeatureGates,
+    /// Horizontal scaling of pods.
+    pub horizontal_pod_autoscaler: Option<HorizontalPodAutoscalerConfig>,
+    /// Size of each node's part of the pod network.
+    #[serde(rename = "nodeCIDRMaskSize")]
+    pub node_cidr_mask_size: Option<i32>,
+    /// The same for IPv6.
+    #[serde(rename = "nodeCIDRMaskSizeIPv6")]
+    pub node_cidr_mask_size_ipv6: Option<i32>,
+    /// When pods leave a failed node.
+    pub pod_eviction_timeout: Option<Duration>,
+    /// When a silent node counts as failed.
+    pub node_monitor_grace_period: Option<Duration>,
+}
+
+/// Horizontal scaling of pods.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HorizontalPodAutoscalerConfig {
+    /// How long a pod's start is not looked at.
+    pub cpu_initialization_period: Option<Duration>,
+    /// How far back it looks before it scales down.
+    pub downscale_stabilization: Option<Duration>,
+    /// How long a pod may take to be ready first.
+    pub initial_readiness_delay: Option<Duration>,
+    /// How often it looks.
+    pub sync_period: Option<Duration>,
+    /// How small a difference it ignores.
+    pub tolerance: Option<f64>,
+}
+
+/// Settings of the scheduler.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct KubeSchedulerConfig {
+    /// Feature gates.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub feature_gates: FeatureGates,
+    /// Most volumes on a node.
+    #[serde(rename = "kubeMaxPDVols")]
+    pub kube_max_pd_vols: Option<String>,
+    /// How nodes are filled.
+    pub profile: Option<SchedulingProfile>,
+}
+
+/// How nodes are filled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SchedulingProfile {
+    /// Evenly.
+    Balanced,
+    /// One after the other.
+    BinPacking,
+}
+
+/// Settings of the proxy.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct KubeProxyConfig {
+    /// Feature gates.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub feature_gates: FeatureGates,
+    /// How it works.
+    pub mode: Option<ProxyMode>,
+    /// Whether there is one.
+    pub enabled: Option<bool>,
+}
+
+/// How the proxy works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ProxyMode {
+    /// By iptables.
+    IPTables,
+    /// By the kernel's virtual server.
+    IPVS,
+    /// By nftables.
+    NFTables,
+}

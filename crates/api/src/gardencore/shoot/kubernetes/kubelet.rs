@@ -1,0 +1,174 @@
+//! Settings of the kubelet. Extension workers carry them too.
+
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+
+use super::FeatureGates;
+use crate::{
+    derive::{BTreeMap, Deserialize, JsonSchema, Serialize, skip_serializing_none},
+    meta::Duration,
+};
+
+/// Settings of the kubelet.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct KubeletConfig {
+    /// Feature gates.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub feature_gates: FeatureGates,
+    /// Whether pods are held to their share of processors.
+    #[serde(rename = "cpuCFSQuota")]
+    pub cpu_cfs_quota: Option<bool>,
+    /// How processors are given to pods.
+    pub cpu_manager_policy: Option<String>,
+    /// Below what a pod goes at once.
+    pub eviction_hard: Option<KubeletEviction>,
+    /// How long such a pod may take to end.
+    pub eviction_max_pod_grace_period: Option<i32>,
+    /// How much is freed at least.
+    pub eviction_minimum_reclaim: Option<KubeletEvictionMinimumReclaim>,
+    /// How long pressure is reported after it ended.
+    pub eviction_pressure_transition_period: Option<Duration>,
+    /// Below what a pod goes after a while.
+    pub eviction_soft: Option<KubeletEviction>,
+    /// After what while.
+    pub eviction_soft_grace_period: Option<KubeletEvictionSoftGracePeriod>,
+    /// Most pods on a node.
+    pub max_pods: Option<i32>,
+    /// Most processes in a pod.
+    pub pod_pids_limit: Option<i64>,
+    /// Whether swap keeps it from starting.
+    pub fail_swap_on: Option<bool>,
+    /// Kept for Kubernetes.
+    pub kube_reserved: Option<KubeletReserved>,
+    /// Kept for the operating system.
+    pub system_reserved: Option<KubeletReserved>,
+    /// How full a disk may be before images go.
+    #[serde(rename = "imageGCHighThresholdPercent")]
+    pub image_gc_high_threshold_percent: Option<i32>,
+    /// How full it is when no more go.
+    #[serde(rename = "imageGCLowThresholdPercent")]
+    pub image_gc_low_threshold_percent: Option<i32>,
+    /// Whether images come one after the other.
+    pub serialize_image_pulls: Option<bool>,
+    /// Most pulls a second.
+    #[serde(rename = "registryPullQPS")]
+    pub registry_pull_qps: Option<i32>,
+    /// Most pulls at once.
+    pub registry_burst: Option<i32>,
+    /// Whether pods get the runtime's filter of system calls by default.
+    pub seccomp_default: Option<bool>,
+    /// Largest size of a log.
+    pub container_log_max_size: Option<Quantity>,
+    /// Most logs of a container.
+    pub container_log_max_files: Option<i32>,
+    /// Whether other settings of the kernel keep it from starting.
+    pub protect_kernel_defaults: Option<bool>,
+    /// How long an idle stream stays open.
+    pub streaming_connection_idle_timeout: Option<Duration>,
+    /// Who may swap.
+    pub memory_swap: Option<MemorySwapConfiguration>,
+    /// Most images that come at a time.
+    pub max_parallel_image_pulls: Option<i32>,
+    /// How old an unused image must be to go.
+    #[serde(rename = "imageMinimumGCAge")]
+    pub image_minimum_gc_age: Option<Duration>,
+    /// How old an unused image may be.
+    #[serde(rename = "imageMaximumGCAge")]
+    pub image_maximum_gc_age: Option<Duration>,
+    /// Whether only the process that ran out of memory ends, not its container.
+    #[serde(rename = "singleProcessOOMKill")]
+    pub single_process_oom_kill: Option<bool>,
+    /// Whether a pod must be allowed to pull an image that is there already.
+    pub image_pull_credentials_verification_policy: Option<String>,
+    /// Images for which it need not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub preloaded_images_verification_allowlist: Vec<String>,
+}
+
+/// Thresholds, as quantities or percentages.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct KubeletEviction {
+    /// Of free memory.
+    pub memory_available: Option<String>,
+    /// Of free space for images.
+    #[serde(rename = "imageFSAvailable")]
+    pub image_fs_available: Option<String>,
+    /// Of free inodes for images.
+    #[serde(rename = "imageFSInodesFree")]
+    pub image_fs_inodes_free: Option<String>,
+    /// Of free space.
+    #[serde(rename = "nodeFSAvailable")]
+    pub node_fs_available: Option<String>,
+    /// Of free inodes.
+    #[serde(rename = "nodeFSInodesFree")]
+    pub node_fs_inodes_free: Option<String>,
+}
+
+/// How much is freed at least.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct KubeletEvictionMinimumReclaim {
+    /// Memory.
+    pub memory_available: Option<Quantity>,
+    /// Space for images.
+    #[serde(rename = "imageFSAvailable")]
+    pub image_fs_available: Option<Quantity>,
+    /// Inodes for images.
+    #[serde(rename = "imageFSInodesFree")]
+    pub image_fs_inodes_free: Option<Quantity>,
+    /// Space.
+    #[serde(rename = "nodeFSAvailable")]
+    pub node_fs_available: Option<Quantity>,
+    /// Inodes.
+    #[serde(rename = "nodeFSInodesFree")]
+    pub node_fs_inodes_free: Option<Quantity>,
+}
+
+/// How long a threshold must hold.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct KubeletEvictionSoftGracePeriod {
+    /// Of free memory.
+    pub memory_available: Option<Duration>,
+    /// Of free space for images.
+    #[serde(rename = "imageFSAvailable")]
+    pub image_fs_available: Option<Duration>,
+    /// Of free inodes for images.
+    #[serde(rename = "imageFSInodesFree")]
+    pub image_fs_inodes_free: Option<Duration>,
+    /// Of free space.
+    #[serde(rename = "nodeFSAvailable")]
+    pub node_fs_available: Option<Duration>,
+    /// Of free inodes.
+    #[serde(rename = "nodeFSInodesFree")]
+    pub node_fs_inodes_free: Option<Duration>,
+}
+
+/// Kept for others than pods.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct KubeletReserved {
+    /// Processors.
+    pub cpu: Option<Quantity>,
+    /// Memory.
+    pub memory: Option<Quantity>,
+    /// Space.
+    pub ephemeral_storage: Option<Quantity>,
+    /// Processes.
+    pub pid: Option<Quantity>,
+}
+
+/// Who may swap.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MemorySwapConfiguration {
+    /// `NoSwap`, `LimitedSwap` or `UnlimitedSwap`.
+    pub swap_behavior: Option<String>,
+}

@@ -1,0 +1,76 @@
+//! Settings of the control plane's programs and of the kubelet, as a Shoot gives them.
+
+mod api_server;
+mod autoscaling;
+mod controllers;
+mod kubelet;
+
+pub use api_server::*;
+pub use autoscaling::*;
+pub use controllers::*;
+pub use kubelet::*;
+
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+
+use crate::derive::{BTreeMap, Deserialize, JsonSchema, Serialize, skip_serializing_none};
+
+/// Feature gates by name.
+pub type FeatureGates = BTreeMap<String, bool>;
+
+/// The control plane's programs.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Kubernetes {
+    /// Scaling of worker pools.
+    pub cluster_autoscaler: Option<ClusterAutoscaler>,
+    /// The API server.
+    #[serde(rename = "kubeAPIServer")]
+    pub kube_api_server: Option<KubeAPIServerConfig>,
+    /// The controller manager.
+    pub kube_controller_manager: Option<KubeControllerManagerConfig>,
+    /// The scheduler.
+    pub kube_scheduler: Option<KubeSchedulerConfig>,
+    /// The proxy on nodes.
+    pub kube_proxy: Option<KubeProxyConfig>,
+    /// The kubelet on nodes.
+    pub kubelet: Option<KubeletConfig>,
+    /// The Kubernetes version.
+    #[schemars(
+        length(min = 1, max = 64),
+        regex(pattern = r"^v?[0-9]+\.[0-9]+(\.[0-9]+)?([-+].+)?$")
+    )]
+    pub version: Option<String>,
+    /// Vertical scaling of pods.
+    pub vertical_pod_autoscaler: Option<VerticalPodAutoscaler>,
+    /// The two etcd clusters.
+    pub etcd: Option<EtcdClusters>,
+}
+
+/// Settings of the two etcd clusters.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EtcdClusters {
+    /// For everything but events.
+    pub main: Option<EtcdSettings>,
+    /// For events.
+    pub events: Option<EtcdSettings>,
+}
+
+/// Settings of an etcd cluster.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EtcdSettings {
+    /// Its vertical scaling.
+    pub autoscaling: Option<ControlPlaneAutoscaling>,
+}
+
+/// Vertical scaling of a part of the control plane.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ControlPlaneAutoscaling {
+    /// What it gets at least.
+    pub min_allowed: BTreeMap<String, Quantity>,
+}

@@ -1,0 +1,226 @@
+//! `Shoot`: a cluster whose control plane is hosted on a seed. Editing `spec.seedName` moves it.
+
+mod control_plane;
+mod credentials_status;
+pub mod effects;
+mod kubernetes;
+mod maintenance;
+mod networking;
+mod provider;
+mod references;
+mod status;
+mod system_components;
+mod workers;
+
+pub use control_plane::*;
+pub use credentials_status::*;
+pub use kubernetes::*;
+pub use maintenance::*;
+pub use networking::*;
+pub use provider::*;
+pub use references::*;
+pub use status::*;
+pub use system_components::*;
+pub use workers::*;
+
+use crate::{
+    derive::{CustomResource, Deserialize, JsonSchema, KubeSchema, Serialize, skip_serializing_none},
+    gardencore::project::Toleration,
+    meta::NamedResourceReference,
+};
+
+/// What the cluster is to be.
+#[skip_serializing_none]
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[kube(
+    group = "core.gardener.cloud",
+    version = "v1beta1",
+    kind = "Shoot",
+    namespaced,
+    status = "ShootStatus",
+    derive = "Default",
+    derive = "PartialEq",
+    doc = "A cluster whose control plane is hosted on a seed.",
+    selectable = ".spec.seedName",
+    selectable = ".status.seedName",
+    selectable = ".spec.cloudProfileName",
+    selectable = ".spec.cloudProfile.name",
+    selectable = ".spec.cloudProfile.kind",
+    printcolumn(name = "CloudProfile", type_ = "string", json_path = ".spec.cloudProfile.name"),
+    printcolumn(name = "Provider", type_ = "string", json_path = ".spec.provider.type"),
+    printcolumn(name = "Region", type_ = "string", json_path = ".spec.region"),
+    printcolumn(name = "Seed", type_ = "string", json_path = ".status.seedName"),
+    printcolumn(name = "K8S Version", type_ = "string", json_path = ".spec.kubernetes.version"),
+    printcolumn(name = "Hibernated", type_ = "boolean", json_path = ".status.hibernated", priority = "1"),
+    printcolumn(name = "Last Operation", type_ = "string", json_path = ".status.lastOperation.type"),
+    printcolumn(name = "State", type_ = "string", json_path = ".status.lastOperation.state"),
+    printcolumn(name = "Progress", type_ = "integer", json_path = ".status.lastOperation.progress"),
+    printcolumn(
+        name = "Status",
+        type_ = "string",
+        json_path = r".metadata.labels.shoot\.gardener\.cloud/status",
+        description = "How its conditions look, taken together."
+    ),
+    printcolumn(name = "Target Seed", type_ = "string", json_path = ".spec.seedName", priority = "1"),
+    printcolumn(name = "Purpose", type_ = "string", json_path = ".spec.purpose", priority = "1"),
+    printcolumn(
+        name = "Gardener Version",
+        type_ = "string",
+        json_path = ".status.gardener.version",
+        priority = "1"
+    ),
+    printcolumn(
+        name = "APIServer",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"APIServerAvailable\")].status",
+        priority = "1"
+    ),
+    printcolumn(
+        name = "Control",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"ControlPlaneHealthy\")].status",
+        priority = "1"
+    ),
+    printcolumn(
+        name = "Observability",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"ObservabilityComponentsHealthy\")].status",
+        priority = "1"
+    ),
+    printcolumn(
+        name = "Nodes",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"EveryNodeReady\")].status",
+        priority = "1"
+    ),
+    printcolumn(
+        name = "System",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"SystemComponentsHealthy\")].status",
+        priority = "1"
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    validation = (
+        "self.metadata.name.size() <= 20",
+        "the name of a shoot may have 20 characters at most (21 together with the name of its project)"
+    ),
+    validation = (
+        "self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && !self.metadata.name.contains('--')",
+        "the name of a shoot must consist of small letters, digits and single hyphens"
+    )
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = (
+    "has(self.cloudProfile) || has(self.cloudProfileName)",
+    "a cloudProfile must be given"
+))]
+#[x_kube(validation = (
+    "!has(self.cloudProfile) || !has(self.cloudProfileName) || self.cloudProfile.name == self.cloudProfileName",
+    "cloudProfileName is the old way to write cloudProfile.name: give one of them"
+))]
+#[x_kube(validation = (
+    "!has(self.secretBindingName) || !has(self.credentialsBindingName)",
+    "only one of secretBindingName and credentialsBindingName may be given"
+))]
+#[x_kube(validation = (
+    "!has(self.provider.workers) || self.provider.workers.size() == 0 || has(self.secretBindingName) || has(self.credentialsBindingName)",
+    "a shoot with workers needs a credentialsBindingName (or a secretBindingName)"
+))]
+#[x_kube(validation = ("!has(oldSelf.seedName) || has(self.seedName)", "seedName cannot be removed once set"))]
+#[x_kube(validation = (
+    "has(oldSelf.exposureClassName) == has(self.exposureClassName)",
+    "exposureClassName cannot be added or removed later"
+))]
+pub struct ShootSpec {
+    /// Programs that a user may switch on.
+    pub addons: Option<Addons>,
+    /// The CloudProfile, as it was written before `cloudProfile`.
+    #[schemars(length(min = 1, max = 253))]
+    pub cloud_profile_name: Option<String>,
+    /// Its names.
+    pub dns: Option<DNS>,
+    /// Further extensions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extensions: Vec<Extension>,
+    /// Whether and when it sleeps.
+    pub hibernation: Option<Hibernation>,
+    /// Its control plane's programs.
+    pub kubernetes: Kubernetes,
+    /// Its networks.
+    pub networking: Option<Networking>,
+    /// When it is looked after without being asked.
+    pub maintenance: Option<Maintenance>,
+    /// What is watched, and who is told.
+    pub monitoring: Option<Monitoring>,
+    /// What the provider needs.
+    pub provider: Provider,
+    /// How much it matters.
+    pub purpose: Option<ShootPurpose>,
+    /// Where it is.
+    #[schemars(length(min = 1, max = 253))]
+    #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
+    pub region: String,
+    /// The SecretBinding with the credentials.
+    #[schemars(length(min = 1, max = 253))]
+    pub secret_binding_name: Option<String>,
+    /// The seed that hosts it, or is to host it.
+    #[schemars(
+        length(min = 1, max = 253),
+        regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
+    )]
+    pub seed_name: Option<String>,
+    /// Which seeds may host it.
+    pub seed_selector: Option<SeedSelector>,
+    /// Objects that extensions' configurations refer to by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<NamedResourceReference>,
+    /// Taints of seeds that it tolerates.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tolerations: Vec<Toleration>,
+    /// How its API is exposed.
+    #[schemars(length(min = 1, max = 253))]
+    #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
+    pub exposure_class_name: Option<String>,
+    /// Programs that the landscape runs in it.
+    pub system_components: Option<SystemComponents>,
+    /// How its control plane is spread.
+    pub control_plane: Option<ControlPlane>,
+    /// Who chooses its seed.
+    #[schemars(length(min = 1, max = 253))]
+    pub scheduler_name: Option<String>,
+    /// The CloudProfile.
+    pub cloud_profile: Option<CloudProfileReference>,
+    /// The CredentialsBinding with the credentials.
+    #[schemars(length(min = 1, max = 253))]
+    pub credentials_binding_name: Option<String>,
+    /// Who may not get at it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub access_restrictions: Vec<AccessRestrictionWithOptions>,
+}
+
+/// How much a shoot matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ShootPurpose {
+    /// For a look.
+    Evaluation,
+    /// For tests.
+    Testing,
+    /// For work on software.
+    Development,
+    /// For users.
+    Production,
+    /// For the landscape itself.
+    Infrastructure,
+}
+
+impl ShootSpec {
+    /// The name of the CloudProfile, whichever way it is written.
+    #[must_use]
+    pub fn cloud_profile_name(&self) -> Option<&str> {
+        self.cloud_profile
+            .as_ref()
+            .map(|profile| profile.name.as_str())
+            .or(self.cloud_profile_name.as_deref())
+    }
+}

@@ -1,0 +1,92 @@
+//! Networks and names of a Shoot.
+
+use crate::{
+    derive::{Deserialize, JsonSchema, KubeSchema, RawExtension, Serialize, skip_serializing_none},
+    meta::CrossVersionObjectReference,
+};
+
+/// Networks.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = ("!has(oldSelf.pods) || has(self.pods)", "pods cannot be removed once set"))]
+#[x_kube(validation = ("!has(oldSelf.services) || has(self.services)", "services cannot be removed once set"))]
+#[x_kube(validation = ("!has(oldSelf.nodes) || has(self.nodes)", "nodes cannot be removed once set"))]
+pub struct Networking {
+    /// The plugin.
+    #[schemars(length(min = 1, max = 253))]
+    pub type_: Option<String>,
+    /// The plugin's own configuration.
+    pub provider_config: Option<RawExtension>,
+    /// Of the pods.
+    #[schemars(length(max = 128))]
+    #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
+    pub pods: Option<String>,
+    /// Of the nodes. May grow later, unlike the others.
+    #[schemars(length(max = 128))]
+    pub nodes: Option<String>,
+    /// Of the services.
+    #[schemars(length(max = 128))]
+    #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
+    pub services: Option<String>,
+    /// Versions of IP in use.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ip_families: Vec<IPFamily>,
+}
+
+/// Versions of IP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum IPFamily {
+    /// Version 4.
+    IPv4,
+    /// Version 6.
+    IPv6,
+}
+
+/// Names.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = ("!has(oldSelf.domain) || has(self.domain)", "domain cannot be removed once set"))]
+pub struct DNS {
+    /// The cluster's own domain; the API is found under `api.` of it.
+    #[schemars(
+        length(min = 1, max = 253),
+        regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
+    )]
+    #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
+    pub domain: Option<String>,
+    /// Who keeps it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub providers: Vec<DNSProvider>,
+}
+
+/// Who keeps a domain.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DNSProvider {
+    /// Domains it is used for.
+    pub domains: Option<DNSIncludeExclude>,
+    /// Whether it keeps the cluster's own domain.
+    pub primary: Option<bool>,
+    /// The Secret with its credentials, as it was written before `credentialsRef`.
+    pub secret_name: Option<String>,
+    /// Its credentials.
+    pub credentials_ref: Option<CrossVersionObjectReference>,
+    /// Its type.
+    pub type_: Option<String>,
+    /// Zones it is used for.
+    pub zones: Option<DNSIncludeExclude>,
+}
+
+/// What is meant and what is not.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DNSIncludeExclude {
+    /// What is meant.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub include: Vec<String>,
+    /// What is not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exclude: Vec<String>,
+}

@@ -1,0 +1,73 @@
+//! What a Shoot refers to: profile, seeds, extensions, restrictions.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+
+use crate::derive::{
+    BTreeMap, Deserialize, JsonSchema, KubeSchema, RawExtension, Serialize, skip_serializing_none,
+};
+
+/// A CloudProfile or NamespacedCloudProfile.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CloudProfileReference {
+    /// Its kind; `CloudProfile` unless given.
+    #[serde(default)]
+    pub kind: CloudProfileKind,
+    /// Its name.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+}
+
+/// Kinds of profiles.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum CloudProfileKind {
+    /// For all projects.
+    #[default]
+    CloudProfile,
+    /// For the project only.
+    NamespacedCloudProfile,
+}
+
+/// Which seeds may host a shoot.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SeedSelector {
+    /// Labels of seeds.
+    #[serde(flatten)]
+    pub selector: LabelSelector,
+    /// Providers of seeds; `*` is any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub provider_types: Vec<String>,
+}
+
+/// A further extension.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Extension {
+    /// Its type.
+    #[schemars(length(min = 1, max = 253))]
+    pub type_: String,
+    /// Its own configuration.
+    pub provider_config: Option<RawExtension>,
+    /// Switches it off where it would be on by itself.
+    pub disabled: Option<bool>,
+}
+
+/// Who may not get at it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AccessRestriction {
+    /// The restriction's name.
+    pub name: String,
+}
+
+/// Who may not get at it, with options.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AccessRestrictionWithOptions {
+    /// The restriction's name.
+    pub name: String,
+    /// Its options.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub options: BTreeMap<String, String>,
+}

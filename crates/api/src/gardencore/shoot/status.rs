@@ -1,0 +1,164 @@
+//! How a Shoot is.
+
+use crate::{
+    derive::{Deserialize, JsonSchema, Serialize, Time, skip_serializing_none},
+    meta::{Condition, GardenerInfo, LastError, LastOperation, LastOperationState},
+};
+
+use super::{PendingWorkersRollout, ShootCredentials};
+
+/// How the cluster is.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ShootStatus {
+    /// Aspects of its state.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+    /// Aspects that forbid operations, e.g. `ReadyForMigration`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub constraints: Vec<Condition>,
+    /// The gardenlet that acted last.
+    pub gardener: Option<GardenerInfo>,
+    /// Whether it sleeps.
+    #[serde(default)]
+    pub hibernated: bool,
+    /// What was done last.
+    pub last_operation: Option<LastOperation>,
+    /// What stood in the way.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub last_errors: Vec<LastError>,
+    /// The generation that was acted on.
+    pub observed_generation: Option<i64>,
+    /// Since when an operation is tried again and again.
+    pub retry_cycle_start_time: Option<Time>,
+    /// The seed that hosts it. Differs from `spec.seedName` while a move is wanted or running.
+    pub seed_name: Option<String>,
+    /// Its name in the seed: the namespace of its control plane. Empty until first reconciled.
+    #[serde(rename = "technicalID", default, skip_serializing_if = "String::is_empty")]
+    pub technical_id: String,
+    /// Its unique id, which survives every move. Empty until first reconciled.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub uid: String,
+    /// What tells it apart from all other clusters.
+    pub cluster_identity: Option<String>,
+    /// Addresses under which it is found.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub advertised_addresses: Vec<ShootAdvertisedAddress>,
+    /// When a move began.
+    pub migration_start_time: Option<Time>,
+    /// Its credentials.
+    pub credentials: Option<ShootCredentials>,
+    /// When a schedule last put it to sleep or woke it.
+    pub last_hibernation_trigger_time: Option<Time>,
+    /// When it was last looked after without being asked.
+    pub last_maintenance: Option<LastMaintenance>,
+    /// Resources that are encrypted in etcd besides Secrets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub encrypted_resources: Vec<String>,
+    /// Networks in use.
+    pub networking: Option<NetworkingStatus>,
+    /// Pools that wait for an update in place.
+    pub in_place_updates: Option<InPlaceUpdatesStatus>,
+    /// Pools that wait for the user to replace their machines.
+    pub manual_worker_pool_rollout: Option<ManualWorkerPoolRollout>,
+    /// How far a move goes that keeps the API serving.
+    pub live_migration: Option<LiveMigrationStatus>,
+}
+
+/// When a shoot was last looked after without being asked.
+#[skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LastMaintenance {
+    /// What was done.
+    pub description: String,
+    /// When.
+    pub triggered_time: Time,
+    /// How it went.
+    pub state: LastOperationState,
+    /// Why it failed.
+    pub failure_reason: Option<String>,
+}
+
+/// Networks in use.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NetworkingStatus {
+    /// Of the pods.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pods: Vec<String>,
+    /// Of the nodes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<String>,
+    /// Of the services.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<String>,
+    /// Where traffic from the shoot comes from, as others see it.
+    #[serde(rename = "egressCIDRs", default, skip_serializing_if = "Vec::is_empty")]
+    pub egress_cidrs: Vec<String>,
+}
+
+/// Pools that wait for an update in place.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct InPlaceUpdatesStatus {
+    /// Their names.
+    pub pending_worker_updates: Option<PendingWorkerUpdates>,
+}
+
+/// Names of pools that wait for an update in place.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PendingWorkerUpdates {
+    /// Which happens by itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub auto_in_place_update: Vec<String>,
+    /// Which the user begins.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub manual_in_place_update: Vec<String>,
+}
+
+/// Pools that wait for the user to replace their machines.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ManualWorkerPoolRollout {
+    /// The pools.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pending_workers_rollouts: Vec<PendingWorkersRollout>,
+}
+
+/// How far a move goes that keeps the API serving.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LiveMigrationStatus {
+    /// Its steps.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+}
+
+/// An address under which something of the shoot is found.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ShootAdvertisedAddress {
+    /// Which: `external`, `internal`, `service-account-issuer`, …
+    pub name: String,
+    /// The address.
+    pub url: String,
+    /// The program that is found there.
+    pub application: Option<String>,
+}
+
+impl ShootStatus {
+    /// The condition of that type.
+    #[must_use]
+    pub fn condition(&self, type_: &str) -> Option<&Condition> {
+        crate::meta::find_condition(&self.conditions, type_)
+    }
+
+    /// The constraint of that type.
+    #[must_use]
+    pub fn constraint(&self, type_: &str) -> Option<&Condition> {
+        crate::meta::find_condition(&self.constraints, type_)
+    }
+}

@@ -1,0 +1,275 @@
+//! Pools of nodes, as a Shoot gives them.
+
+use k8s_openapi::{api::core::v1::Taint, apimachinery::pkg::util::intstr::IntOrString};
+
+use super::KubeletConfig;
+use crate::{
+    derive::{BTreeMap, Deserialize, JsonSchema, RawExtension, Serialize, skip_serializing_none},
+    gardencore::seed::SeedBackup,
+    meta::Duration,
+};
+
+/// A pool of nodes.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Worker {
+    /// Annotations of its nodes.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
+    /// Certificates that its machines are to trust.
+    #[serde(rename = "caBundle")]
+    pub ca_bundle: Option<String>,
+    /// What runs containers.
+    pub cri: Option<CRI>,
+    /// Kubernetes on its nodes.
+    pub kubernetes: Option<WorkerKubernetes>,
+    /// Labels of its nodes.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// Its name.
+    #[schemars(length(min = 1, max = 15))]
+    pub name: String,
+    /// Its machines.
+    pub machine: Machine,
+    /// Most nodes.
+    #[schemars(range(min = 0))]
+    pub maximum: i32,
+    /// Fewest nodes.
+    #[schemars(range(min = 0))]
+    pub minimum: i32,
+    /// How many more there may be during an update.
+    pub max_surge: Option<IntOrString>,
+    /// How many fewer there may be during an update.
+    pub max_unavailable: Option<IntOrString>,
+    /// The provider's own configuration.
+    pub provider_config: Option<RawExtension>,
+    /// Taints of its nodes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taints: Vec<Taint>,
+    /// The root disk.
+    pub volume: Option<Volume>,
+    /// Further disks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub data_volumes: Vec<DataVolume>,
+    /// The disk that the kubelet keeps its state on.
+    pub kubelet_data_volume_name: Option<String>,
+    /// Zones over which it is spread.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub zones: Vec<String>,
+    /// Programs of the landscape on its nodes.
+    pub system_components: Option<WorkerSystemComponents>,
+    /// How its machines are looked after.
+    pub machine_controller_manager: Option<MachineControllerManagerSettings>,
+    /// Settings of the kernel.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sysctls: BTreeMap<String, String>,
+    /// How it is scaled.
+    pub cluster_autoscaler: Option<ClusterAutoscalerOptions>,
+    /// How much sooner than others it is scaled.
+    pub priority: Option<i32>,
+    /// How its machines are updated.
+    pub update_strategy: Option<MachineUpdateStrategy>,
+    /// Makes it host the cluster's own control plane.
+    pub control_plane: Option<WorkerControlPlane>,
+}
+
+/// How machines are updated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum MachineUpdateStrategy {
+    /// By new machines.
+    AutoRollingUpdate,
+    /// In place.
+    AutoInPlaceUpdate,
+    /// In place, when the user says so.
+    ManualInPlaceUpdate,
+}
+
+/// What runs containers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CRI {
+    /// Its name, e.g. `containerd`.
+    pub name: String,
+    /// Further ways to run them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub container_runtimes: Vec<ContainerRuntime>,
+}
+
+/// A further way to run containers.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ContainerRuntime {
+    /// Its type.
+    pub type_: String,
+    /// Its own configuration.
+    pub provider_config: Option<RawExtension>,
+}
+
+/// Kubernetes on a pool's nodes.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkerKubernetes {
+    /// The kubelet; replaces the shoot's settings as a whole.
+    pub kubelet: Option<KubeletConfig>,
+    /// The kubelet's version.
+    pub version: Option<String>,
+}
+
+/// Machines of a pool.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Machine {
+    /// Their type.
+    pub type_: String,
+    /// Their image.
+    pub image: Option<ShootMachineImage>,
+    /// Their processors.
+    pub architecture: Option<String>,
+}
+
+/// An image of machines.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ShootMachineImage {
+    /// Its name.
+    pub name: String,
+    /// Its own configuration.
+    pub provider_config: Option<RawExtension>,
+    /// Its version.
+    pub version: Option<String>,
+}
+
+/// The root disk.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Volume {
+    /// Its name.
+    pub name: Option<String>,
+    /// Its type.
+    pub type_: Option<String>,
+    /// Its size.
+    pub size: String,
+    /// Whether it is encrypted.
+    pub encrypted: Option<bool>,
+}
+
+/// A further disk.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DataVolume {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub type_: Option<String>,
+    /// Its size.
+    pub size: String,
+    /// Whether it is encrypted.
+    pub encrypted: Option<bool>,
+}
+
+/// Programs of the landscape on a pool's nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkerSystemComponents {
+    /// Whether there are any.
+    pub allow: bool,
+}
+
+/// How machines are looked after.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MachineControllerManagerSettings {
+    /// How long pods may take to leave.
+    pub machine_drain_timeout: Option<Duration>,
+    /// How long a machine may be unhealthy.
+    pub machine_health_timeout: Option<Duration>,
+    /// How long a machine may take to come.
+    pub machine_creation_timeout: Option<Duration>,
+    /// How often a pod is asked to leave.
+    pub max_evict_retries: Option<i32>,
+    /// Conditions that make a machine unhealthy.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub node_conditions: Vec<String>,
+    /// How long an update in place may take.
+    pub in_place_update_timeout: Option<Duration>,
+    /// Whether unhealthy machines stay.
+    pub disable_health_timeout: Option<bool>,
+    /// How long a machine stays that is to be looked at.
+    pub machine_preserve_timeout: Option<Duration>,
+    /// Most failed machines that stay to be looked at.
+    pub auto_preserve_failed_machine_max: Option<i32>,
+}
+
+/// How a pool is scaled.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterAutoscalerOptions {
+    /// Below what use a node counts as idle.
+    pub scale_down_utilization_threshold: Option<f64>,
+    /// Below what use of accelerators a node counts as idle.
+    pub scale_down_gpu_utilization_threshold: Option<f64>,
+    /// How long a node must be idle before it goes.
+    pub scale_down_unneeded_time: Option<Duration>,
+    /// How long a node that is not ready must be idle before it goes.
+    pub scale_down_unready_time: Option<Duration>,
+    /// How long a node may take to come.
+    pub max_node_provision_time: Option<Duration>,
+}
+
+/// The cluster's own control plane on a pool.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkerControlPlane {
+    /// Where its backups go.
+    pub backup: Option<SeedBackup>,
+    /// How it is exposed.
+    pub exposure: Option<WorkerControlPlaneExposure>,
+}
+
+/// How a control plane on a pool is exposed.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkerControlPlaneExposure {
+    /// By an extension.
+    pub extension: Option<ExposureExtension>,
+    /// By a name for all its nodes.
+    pub dns: Option<ExposureDNS>,
+}
+
+/// Exposure by an extension.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ExposureExtension {
+    /// Its type; the provider's unless given.
+    pub type_: Option<String>,
+    /// Its own configuration.
+    pub provider_config: Option<RawExtension>,
+}
+
+/// Exposure by a name for all nodes; has no settings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ExposureDNS {}
+
+/// Settings for all pools.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkersSettings {
+    /// Log-in to nodes.
+    pub ssh_access: Option<SSHAccess>,
+}
+
+/// Log-in to nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SSHAccess {
+    /// Whether it is possible.
+    pub enabled: bool,
+}

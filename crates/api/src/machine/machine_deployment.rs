@@ -1,0 +1,166 @@
+//! `MachineDeployment`: machines of a pool in a zone, replaced set by set.
+
+use k8s_openapi::apimachinery::pkg::{apis::meta::v1::LabelSelector, util::intstr::IntOrString};
+
+use super::{FailedMachine, MachineTemplateSpec};
+use crate::derive::{CustomResource, Deserialize, JsonSchema, Serialize, Time, skip_serializing_none};
+
+/// How many, from what, and how they are replaced.
+#[skip_serializing_none]
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "machine.sapcloud.io",
+    version = "v1alpha1",
+    kind = "MachineDeployment",
+    namespaced,
+    status = "MachineDeploymentStatus",
+    derive = "Default",
+    derive = "PartialEq",
+    shortname = "mcd",
+    doc = "Machines of a pool in a zone, replaced set by set.",
+    scale(
+        spec_replicas_path = ".spec.replicas",
+        status_replicas_path = ".status.replicas"
+    ),
+    printcolumn(
+        name = "Ready",
+        type_ = "integer",
+        json_path = ".status.readyReplicas",
+        description = "How many are ready."
+    ),
+    printcolumn(
+        name = "Desired",
+        type_ = "integer",
+        json_path = ".spec.replicas",
+        description = "How many are wanted."
+    ),
+    printcolumn(
+        name = "Up-to-date",
+        type_ = "integer",
+        json_path = ".status.updatedReplicas",
+        description = "How many are from the newest template."
+    ),
+    printcolumn(
+        name = "Available",
+        type_ = "integer",
+        json_path = ".status.availableReplicas",
+        description = "How many are ready long enough."
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct MachineDeploymentSpec {
+    /// How many.
+    pub replicas: Option<i32>,
+    /// Which sets are its own.
+    pub selector: Option<LabelSelector>,
+    /// From what.
+    pub template: MachineTemplateSpec,
+    /// How they are replaced.
+    pub strategy: Option<MachineDeploymentStrategy>,
+    /// How long a machine is ready before it counts.
+    pub min_ready_seconds: Option<i32>,
+    /// How many old sets are kept.
+    pub revision_history_limit: Option<i32>,
+    /// Whether nothing is replaced for now.
+    pub paused: Option<bool>,
+    /// What it goes back to.
+    pub rollback_to: Option<RollbackConfig>,
+    /// How long it may take to get on.
+    pub progress_deadline_seconds: Option<i32>,
+    /// Most failed machines that stay to be looked at.
+    pub auto_preserve_failed_machine_max: Option<i32>,
+}
+
+/// How machines are replaced.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MachineDeploymentStrategy {
+    /// `RollingUpdate`, `Recreate` or `InPlaceUpdate`.
+    pub type_: Option<String>,
+    /// Bounds of a rolling update.
+    pub rolling_update: Option<RollingUpdateMachineDeployment>,
+    /// Bounds of an update in place.
+    pub in_place_update: Option<InPlaceUpdateMachineDeployment>,
+}
+
+/// Bounds of a rolling update.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RollingUpdateMachineDeployment {
+    /// How many fewer there may be.
+    pub max_unavailable: Option<IntOrString>,
+    /// How many more there may be.
+    pub max_surge: Option<IntOrString>,
+}
+
+/// Bounds of an update in place.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct InPlaceUpdateMachineDeployment {
+    /// How many fewer there may be.
+    pub max_unavailable: Option<IntOrString>,
+    /// How many more there may be.
+    pub max_surge: Option<IntOrString>,
+    /// Who begins it: `Auto` or `Manual`.
+    pub orchestration_type: Option<String>,
+}
+
+/// What a deployment goes back to.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RollbackConfig {
+    /// The revision; the one before unless given.
+    pub revision: Option<i64>,
+}
+
+/// How they are.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MachineDeploymentStatus {
+    /// The generation that was acted on.
+    pub observed_generation: Option<i64>,
+    /// How many there are.
+    pub replicas: Option<i32>,
+    /// How many are from the newest template.
+    pub updated_replicas: Option<i32>,
+    /// How many are ready.
+    pub ready_replicas: Option<i32>,
+    /// How many are ready long enough.
+    pub available_replicas: Option<i32>,
+    /// How many are still missing.
+    pub unavailable_replicas: Option<i32>,
+    /// Aspects of its state.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<MachineDeploymentCondition>,
+    /// How often a name for a set was taken.
+    pub collision_count: Option<i32>,
+    /// Machines that failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed_machines: Vec<FailedMachine>,
+    /// How many failed machines stay.
+    pub preserved_failed_replicas: Option<i32>,
+}
+
+/// An aspect of a deployment's state.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MachineDeploymentCondition {
+    /// What it is about.
+    pub type_: String,
+    /// Whether it holds.
+    pub status: String,
+    /// When it was last written.
+    pub last_update_time: Option<Time>,
+    /// When `status` last changed.
+    pub last_transition_time: Option<Time>,
+    /// One word that says why.
+    pub reason: Option<String>,
+    /// A sentence that says why.
+    pub message: Option<String>,
+}

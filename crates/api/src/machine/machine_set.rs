@@ -1,0 +1,105 @@
+//! `MachineSet`: machines that are alike.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+
+use super::{ClassSpec, FailedMachine, MachineLastOperation, MachineTemplateSpec};
+use crate::derive::{CustomResource, Deserialize, JsonSchema, Serialize, Time, skip_serializing_none};
+
+/// How many, and from what.
+#[skip_serializing_none]
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "machine.sapcloud.io",
+    version = "v1alpha1",
+    kind = "MachineSet",
+    namespaced,
+    status = "MachineSetStatus",
+    derive = "Default",
+    derive = "PartialEq",
+    shortname = "mcs",
+    doc = "Machines that are alike.",
+    scale(
+        spec_replicas_path = ".spec.replicas",
+        status_replicas_path = ".status.replicas"
+    ),
+    printcolumn(
+        name = "Desired",
+        type_ = "integer",
+        json_path = ".spec.replicas",
+        description = "How many are wanted."
+    ),
+    printcolumn(
+        name = "Current",
+        type_ = "integer",
+        json_path = ".status.replicas",
+        description = "How many there are."
+    ),
+    printcolumn(
+        name = "Ready",
+        type_ = "integer",
+        json_path = ".status.readyReplicas",
+        description = "How many are ready."
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct MachineSetSpec {
+    /// How many.
+    pub replicas: Option<i32>,
+    /// Which machines are its own.
+    pub selector: Option<LabelSelector>,
+    /// Their class.
+    pub machine_class: Option<ClassSpec>,
+    /// From what.
+    pub template: Option<MachineTemplateSpec>,
+    /// How long a machine is ready before it counts.
+    pub min_ready_seconds: Option<i32>,
+    /// Most failed machines that stay to be looked at.
+    pub auto_preserve_failed_machine_max: Option<i32>,
+}
+
+/// How they are.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MachineSetStatus {
+    /// How many there are.
+    pub replicas: Option<i32>,
+    /// How many have all labels.
+    pub fully_labeled_replicas: Option<i32>,
+    /// How many are ready.
+    pub ready_replicas: Option<i32>,
+    /// How many are ready long enough.
+    pub available_replicas: Option<i32>,
+    /// The generation that was acted on.
+    pub observed_generation: Option<i64>,
+    /// Aspects of its state.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub machine_set_condition: Vec<MachineSetCondition>,
+    /// What was last done.
+    pub last_operation: Option<MachineLastOperation>,
+    /// Machines that failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed_machines: Vec<FailedMachine>,
+    /// How many failed machines stay to be looked at.
+    pub auto_preserve_failed_machine_count: Option<i32>,
+    /// How many failed machines stay.
+    pub preserved_failed_replicas: Option<i32>,
+}
+
+/// An aspect of a set's state.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MachineSetCondition {
+    /// What it is about.
+    pub type_: String,
+    /// Whether it holds.
+    pub status: String,
+    /// When that last changed.
+    pub last_transition_time: Option<Time>,
+    /// One word that says why.
+    pub reason: Option<String>,
+    /// A sentence that says why.
+    pub message: Option<String>,
+}

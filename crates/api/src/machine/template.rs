@@ -1,0 +1,76 @@
+//! What the kinds of machines share.
+
+use k8s_openapi::{api::core::v1::NodeSpec, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+
+use super::MachineSpec;
+use crate::derive::{Deserialize, JsonSchema, Serialize, Time, skip_serializing_none};
+
+/// From what machines are made.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MachineTemplateSpec {
+    /// Their labels and annotations.
+    #[serde(default)]
+    #[schemars(schema_with = "crate::meta::object_schema")]
+    pub metadata: Option<ObjectMeta>,
+    /// What they are to be.
+    pub spec: Option<MachineSpec>,
+}
+
+/// What machines' nodes get.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NodeTemplateSpec {
+    /// Labels and annotations.
+    #[serde(default)]
+    #[schemars(schema_with = "crate::meta::object_schema")]
+    pub metadata: Option<ObjectMeta>,
+    /// Taints and the like.
+    pub spec: Option<NodeSpec>,
+}
+
+/// A MachineClass.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClassSpec {
+    /// Its group.
+    pub api_group: Option<String>,
+    /// Its kind.
+    pub kind: Option<String>,
+    /// Its name.
+    pub name: Option<String>,
+}
+
+/// What was last done with a machine.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MachineLastOperation {
+    /// A sentence on it.
+    pub description: Option<String>,
+    /// The provider's word for what went wrong.
+    pub error_code: Option<String>,
+    /// When.
+    pub last_update_time: Option<Time>,
+    /// How it stands.
+    pub state: Option<String>,
+    /// What it was.
+    pub type_: Option<String>,
+}
+
+/// A machine that failed.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FailedMachine {
+    /// Its name.
+    pub name: Option<String>,
+    /// Its id at the provider.
+    #[serde(rename = "providerID")]
+    pub provider_id: Option<String>,
+    /// What was last done with it.
+    pub last_operation: Option<MachineLastOperation>,
+    /// The set it belongs to.
+    pub owner_ref: Option<String>,
+}

@@ -1,0 +1,76 @@
+//! Conditions of Gardener's kinds: like those of Kubernetes, with an update time, a fourth status and error codes.
+
+use super::ErrorCode;
+use crate::derive::{Deserialize, JsonSchema, Serialize, Time};
+
+/// One aspect of an object's state.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Condition {
+    /// What the condition is about, e.g. `APIServerAvailable`.
+    pub type_: String,
+    /// Whether it holds.
+    pub status: ConditionStatus,
+    /// When `status` last changed.
+    pub last_transition_time: Time,
+    /// When the condition was last looked at with a different outcome in any field.
+    pub last_update_time: Time,
+    /// One word that says why, for machines.
+    pub reason: String,
+    /// A sentence that says why, for humans.
+    pub message: String,
+    /// Well-known causes, if the condition does not hold because of one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub codes: Vec<ErrorCode>,
+}
+
+/// Whether a condition holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ConditionStatus {
+    /// It holds.
+    True,
+    /// It does not hold.
+    False,
+    /// It could not be found out.
+    Unknown,
+    /// It does not hold now, and is expected to hold soon without anybody's help.
+    Progressing,
+}
+
+impl Condition {
+    /// A condition as of `now`.
+    #[must_use]
+    pub fn new(type_: &str, status: ConditionStatus, reason: &str, message: &str, now: Time) -> Self {
+        Self {
+            type_: type_.to_owned(),
+            status,
+            last_transition_time: now.clone(),
+            last_update_time: now,
+            reason: reason.to_owned(),
+            message: message.to_owned(),
+            codes: Vec::new(),
+        }
+    }
+
+    /// Puts `self` in its place among `conditions`: keeps the transition time while the status stays the same, and
+    /// keeps the whole old condition when nothing but times differs, so that a repeated observation writes nothing.
+    pub fn merge_into(mut self, conditions: &mut Vec<Condition>) {
+        let Some(old) = conditions.iter_mut().find(|c| c.type_ == self.type_) else {
+            conditions.push(self);
+            return;
+        };
+        if old.status == self.status {
+            if old.reason == self.reason && old.message == self.message && old.codes == self.codes {
+                return;
+            }
+            self.last_transition_time = old.last_transition_time.clone();
+        }
+        *old = self;
+    }
+}
+
+/// The condition of that type, if there is one.
+#[must_use]
+pub fn find_condition<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Condition> {
+    conditions.iter().find(|c| c.type_ == type_)
+}

@@ -1,0 +1,121 @@
+//! `ManagedResource`: manifests in Secrets that are kept applied in the seed or in the shoot.
+
+use crate::{
+    derive::{BTreeMap, CustomResource, Deserialize, JsonSchema, Serialize, skip_serializing_none},
+    meta::{Condition, LocalObjectReference},
+};
+
+/// What is to be applied, and how.
+#[skip_serializing_none]
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "resources.gardener.cloud",
+    version = "v1alpha1",
+    kind = "ManagedResource",
+    namespaced,
+    status = "ManagedResourceStatus",
+    derive = "Default",
+    derive = "PartialEq",
+    shortname = "mr",
+    doc = "Manifests in Secrets that are kept applied.",
+    printcolumn(
+        name = "Class",
+        type_ = "string",
+        json_path = ".spec.class",
+        description = "Who applies it; empty means to the shoot."
+    ),
+    printcolumn(
+        name = "Applied",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"ResourcesApplied\")].status",
+        description = "Whether all objects are applied."
+    ),
+    printcolumn(
+        name = "Healthy",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"ResourcesHealthy\")].status",
+        description = "Whether all objects are healthy."
+    ),
+    printcolumn(
+        name = "Progressing",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"ResourcesProgressing\")].status",
+        description = "Whether some objects still roll out."
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct ManagedResourceSpec {
+    /// Who applies it: `seed`, or nothing for the shoot.
+    pub class: Option<String>,
+    /// The Secrets with the manifests.
+    pub secret_refs: Vec<LocalObjectReference>,
+    /// Labels that all objects get.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub inject_labels: BTreeMap<String, String>,
+    /// Whether other labels are removed.
+    pub force_overwrite_labels: Option<bool>,
+    /// Whether other annotations are removed.
+    pub force_overwrite_annotations: Option<bool>,
+    /// Whether objects stay when this goes. Set before a move, so that nothing in the shoot disappears.
+    pub keep_objects: Option<bool>,
+    /// Kinds that are the same under several groups.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub equivalences: Vec<Vec<Equivalence>>,
+    /// Whether volumes of stateful sets go with them.
+    pub delete_persistent_volume_claims: Option<bool>,
+}
+
+/// A kind under one group.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Equivalence {
+    /// The group.
+    pub group: String,
+    /// The kind.
+    pub kind: String,
+}
+
+/// What is applied.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ManagedResourceStatus {
+    /// Whether it is applied, healthy, rolling out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+    /// The generation that was acted on.
+    pub observed_generation: Option<i64>,
+    /// The objects.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<ManagedResourceStatusObject>,
+    /// Checksum of the Secrets that were acted on.
+    pub secrets_data_checksum: Option<String>,
+}
+
+/// An object that is applied.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-map-type" = "atomic"))]
+pub struct ManagedResourceStatusObject {
+    /// Its group and version.
+    pub api_version: Option<String>,
+    /// Its kind.
+    pub kind: Option<String>,
+    /// Its name.
+    pub name: Option<String>,
+    /// Its namespace.
+    pub namespace: Option<String>,
+    /// Its unique id.
+    pub uid: Option<String>,
+    /// The version of it that was seen.
+    pub resource_version: Option<String>,
+    /// A part of it.
+    pub field_path: Option<String>,
+    /// Labels it was given.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// Annotations it was given.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
+}
