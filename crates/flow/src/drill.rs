@@ -1,0 +1,308 @@
+//! Fail everywhere, run twice: one driver that disturbs any flow at each of its tasks and checks invariants.
+//!
+//! A test implements [`Scenario`] for a flow, and [`run`] or [`spread`] does the rest. For each task that an undisturbed run executes
+//! and for each [`Fault`], the driver resets the world, runs the flow with the fault in that task, lets the scenario
+//! check what must hold even now, runs the flow again to its end, and lets the scenario check the final state. Hence a
+//! new task is under test from the day it is added to the graph.
+//!
+//! The tasks to disturb are found by name, so a flow may be built differently on its second run.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures::StreamExt;
+use tokio::sync::Notify;
+
+use crate::intercept::{Interceptor, TaskRef, Undisturbed};
+use crate::outcome::{FlowError, Report};
+
+/// What happens to a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It fails before it did anything.
+    FailBefore,
+    /// It does its work and then fails: the next run does the same work again.
+    FailAfter,
+    /// Its work is done two times in a row.
+    RunTwice,
+    /// The process dies while the task runs: the flow's future is dropped.
+    Kill,
+    /// [`Fault::FailAfter`] in the first run and [`Fault::RunTwice`] in the second: both for the price of one case.
+    FailThenTwice,
+}
+
+impl Fault {
+    /// Each by itself.
+    pub const ALL: [Self; 4] = [Self::FailBefore, Self::FailAfter, Self::RunTwice, Self::Kill];
+}
+
+/// One disturbance of one task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// What happens.
+    pub fault: Fault,
+    /// To which task.
+    pub task: &'static str,
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} at {:?}", self.fault, self.task)
+    }
+}
+
+/// When a scenario is asked to check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// The flow was disturbed and has not ended: only what must hold at any time.
+    Disturbed(Case),
+    /// The flow has succeeded, after this disturbance if there was one: also what must hold at the end.
+    Finished(Option<Case>),
+}
+
+/// A flow under test and the world it changes.
+pub trait Scenario {
+    /// The flow's error.
+    type Error: fmt::Display + fmt::Debug + Send;
+
+    /// The error that a disturbed task fails with.
+    fn injected(&self, message: String) -> Self::Error;
+
+    /// Brings the world into the state in which the flow starts.
+    fn reset(&mut self) -> impl Future<Output = Result<(), Self::Error>>;
+
+    /// Builds the flow anew and runs it with [`crate::Flow::run_with`] and this interceptor.
+    fn run(
+        &mut self,
+        interceptor: &dyn Interceptor<Self::Error>,
+    ) -> impl Future<Output = Result<Report, FlowError<Self::Error>>>;
+
+    /// Fails with a sentence when an invariant is broken.
+    fn check(&mut self, moment: Moment) -> impl Future<Output = Result<(), Self::Error>>;
+}
+
+/// What a drill went through.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// Tasks that were disturbed.
+    pub tasks: Vec<&'static str>,
+    /// Number of cases.
+    pub cases: usize,
+}
+
+/// The first case that did not go as it must.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}{step}: {message}", match case { Some(case) => format!("{case}, "), None => String::new() })]
+pub struct DrillError {
+    /// None: the run without a disturbance.
+    pub case: Option<Case>,
+    /// Where in the case.
+    pub step: &'static str,
+    /// What went wrong.
+    pub message: String,
+}
+
+/// All cases that did not go as they must.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failures(pub Vec<DrillError>);
+
+impl fmt::Display for Failures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} case(s) failed:", self.0.len())?;
+        self.0.iter().try_for_each(|failure| write!(f, "\n- {failure}"))
+    }
+}
+
+impl std::error::Error for Failures {}
+
+/// Disturbs the flow of `scenario` with each of `faults` at each task, one case after the other, until one fails.
+pub async fn run<S: Scenario>(scenario: &mut S, faults: &[Fault]) -> Result<Summary, DrillError> {
+    let tasks = survey(scenario).await?;
+    let cases = cases(&tasks, faults);
+    for case in &cases {
+        one(scenario, *case).await?;
+    }
+    Ok(Summary {
+        tasks,
+        cases: cases.len(),
+    })
+}
+
+/// Like [`run`], with up to `width` cases side by side, each with a scenario of its own. All cases are run, and all
+/// failures reported.
+pub async fn spread<S: Scenario>(
+    width: usize,
+    faults: &[Fault],
+    mut scenario: impl FnMut() -> S,
+) -> Result<Summary, Failures> {
+    let tasks = survey(&mut scenario())
+        .await
+        .map_err(|failure| Failures(vec![failure]))?;
+    let cases = cases(&tasks, faults);
+    let runs = futures::stream::iter(cases.iter().map(|case| {
+        let mut scenario = scenario();
+        async move { one(&mut scenario, *case).await }
+    }));
+    let results: Vec<_> = runs.buffer_unordered(width).collect().await;
+    let failures: Vec<DrillError> = results.into_iter().filter_map(Result::err).collect();
+    if failures.is_empty() {
+        Ok(Summary {
+            tasks,
+            cases: cases.len(),
+        })
+    } else {
+        Err(Failures(failures))
+    }
+}
+
+/// Runs a flow without a disturbance, and returns the names of the tasks that it executed.
+pub async fn survey<S: Scenario>(scenario: &mut S) -> Result<Vec<&'static str>, DrillError> {
+    let fail = |step, message| DrillError {
+        case: None,
+        step,
+        message,
+    };
+    scenario.reset().await.map_err(|e| fail("reset", e.to_string()))?;
+    let report = scenario
+        .run(&Undisturbed)
+        .await
+        .map_err(|e| fail("undisturbed run", e.to_string()))?;
+    scenario
+        .check(Moment::Finished(None))
+        .await
+        .map_err(|e| fail("check at the end", e.to_string()))?;
+    Ok(report.succeeded)
+}
+
+fn cases(tasks: &[&'static str], faults: &[Fault]) -> Vec<Case> {
+    tasks
+        .iter()
+        .flat_map(|&task| faults.iter().map(move |&fault| Case { fault, task }))
+        .collect()
+}
+
+/// One case from its reset to its last check.
+pub async fn one<S: Scenario>(scenario: &mut S, case: Case) -> Result<(), DrillError> {
+    tracing::info!(%case, "drill");
+    let fail = |step, message| DrillError {
+        case: Some(case),
+        step,
+        message,
+    };
+    scenario.reset().await.map_err(|e| fail("reset", e.to_string()))?;
+    disturb(scenario, case)
+        .await
+        .map_err(|message| fail("disturbed run", message))?;
+    if case.fault != Fault::RunTwice {
+        let now = Moment::Disturbed(case);
+        scenario
+            .check(now)
+            .await
+            .map_err(|e| fail("check after the fault", e.to_string()))?;
+        let again = Twice((case.fault == Fault::FailThenTwice).then_some(case.task));
+        scenario
+            .run(&again)
+            .await
+            .map_err(|e| fail("second run", e.to_string()))?;
+    }
+    scenario
+        .check(Moment::Finished(Some(case)))
+        .await
+        .map_err(|e| fail("check at the end", e.to_string()))
+}
+
+async fn disturb<S: Scenario>(scenario: &mut S, case: Case) -> Result<(), String> {
+    let injector = Injector {
+        case,
+        error: std::sync::Mutex::new(Some(scenario.injected(format!("drill: {case}")))),
+        fired: AtomicBool::new(false),
+        reached: Notify::new(),
+    };
+    let result = {
+        let run = scenario.run(&injector);
+        tokio::select! {
+            biased;
+            result = run => Some(result),
+            () = injector.reached.notified(), if case.fault == Fault::Kill => None,
+        }
+    };
+    if !injector.fired.load(Ordering::SeqCst) {
+        return Err(match result {
+            Some(Err(error)) => format!("ended before the task was reached: {error}"),
+            _ => "the task was not reached, though the first run did it".to_owned(),
+        });
+    }
+    match (case.fault, result) {
+        (Fault::FailBefore | Fault::FailAfter | Fault::FailThenTwice, Some(Err(error))) => {
+            match error.failures.iter().find(|failure| failure.task != case.task) {
+                Some(other) => Err(format!("another task failed, too: {other}")),
+                None => Ok(()),
+            }
+        }
+        (Fault::FailBefore | Fault::FailAfter | Fault::FailThenTwice, _) => {
+            Err("the flow succeeded though a task failed".to_owned())
+        }
+        (_, Some(Err(error))) => Err(error.to_string()),
+        (Fault::RunTwice | Fault::Kill, _) => Ok(()),
+    }
+}
+
+/// Runs one task two times in a row, or disturbs nothing.
+struct Twice(Option<&'static str>);
+
+impl<E> Interceptor<E> for Twice {
+    fn times(&self, task: TaskRef) -> u32 {
+        if self.0 == Some(task.name) { 2 } else { 1 }
+    }
+}
+
+/// Disturbs one task, one time.
+struct Injector<E> {
+    case: Case,
+    error: std::sync::Mutex<Option<E>>,
+    fired: AtomicBool,
+    reached: Notify,
+}
+
+impl<E> Injector<E> {
+    fn hits(&self, task: TaskRef, fault: Fault) -> bool {
+        let hit = task.name == self.case.task && fault == self.case.fault;
+        if hit {
+            self.fired.store(true, Ordering::SeqCst);
+        }
+        hit
+    }
+
+    fn inject(&self) -> Result<(), E> {
+        match self.error.lock().ok().and_then(|mut error| error.take()) {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+}
+
+impl<E: Send> Interceptor<E> for Injector<E> {
+    fn before(&self, task: TaskRef) -> Result<(), E> {
+        if self.hits(task, Fault::Kill) {
+            self.reached.notify_one();
+        }
+        if self.hits(task, Fault::FailBefore) {
+            self.inject()
+        } else {
+            Ok(())
+        }
+    }
+
+    fn times(&self, task: TaskRef) -> u32 {
+        if self.hits(task, Fault::RunTwice) { 2 } else { 1 }
+    }
+
+    fn after(&self, task: TaskRef) -> Result<(), E> {
+        if self.hits(task, Fault::FailAfter) || self.hits(task, Fault::FailThenTwice) {
+            self.inject()
+        } else {
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! The order of tasks. A graph is only built; [`Graph::compile`] turns it into a [`Flow`] that can be drawn and run.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::Retry;
+use crate::task::{Task, TaskId};
+
+/// Gives each graph a number of its own, so that an id is known to belong to it.
+static NEXT_GRAPH: AtomicU64 = AtomicU64::new(0);
+
+type Predicate<E> = Box<dyn Fn(&E) -> bool + Send + Sync>;
+
+/// Tasks and their order. `'a` is what the tasks borrow, usually the botanist that does their work.
+pub struct Graph<'a, E> {
+    id: u64,
+    name: &'static str,
+    tasks: Vec<Task<'a, E>>,
+    retry: Option<Retry>,
+    retryable: Predicate<E>,
+}
+
+impl<'a, E> Graph<'a, E> {
+    /// An empty graph. The name is for logs and drawings.
+    #[must_use]
+    pub fn new(name: &'static str) -> Self {
+        Self {
+            id: NEXT_GRAPH.fetch_add(1, Ordering::Relaxed),
+            name,
+            tasks: Vec::new(),
+            retry: None,
+            retryable: Box::new(|_| true),
+        }
+    }
+
+    /// How tasks are tried again that do not say so themselves. Without it they are tried once.
+    #[must_use]
+    pub fn retry(mut self, retry: Retry) -> Self {
+        self.retry = Some(retry);
+        self
+    }
+
+    /// Which errors are worth another attempt. Any other error ends its task at once. Without it, all are.
+    #[must_use]
+    pub fn retry_only_if(mut self, retryable: impl Fn(&E) -> bool + Send + Sync + 'static) -> Self {
+        self.retryable = Box::new(retryable);
+        self
+    }
+
+    /// Adds a task and returns the id by which later tasks come after it.
+    ///
+    /// # Panics
+    /// When the task comes after a task of another graph, or when its name is taken: both are mistakes in the flow
+    /// file that the first test of that flow finds.
+    pub fn add(&mut self, task: Task<'a, E>) -> TaskId {
+        assert!(
+            task.after.iter().all(|id| id.graph == self.id),
+            "task {:?} comes after a task of another graph than {:?}",
+            task.name,
+            self.name
+        );
+        assert!(
+            self.tasks.iter().all(|known| known.name != task.name),
+            "graph {:?} has a task {:?} already; a task is known by its name",
+            self.name,
+            task.name
+        );
+        let id = TaskId {
+            graph: self.id,
+            index: self.tasks.len(),
+        };
+        self.tasks.push(task);
+        id
+    }
+
+    /// Ends building.
+    #[must_use]
+    pub fn compile(self) -> Flow<'a, E> {
+        let Self {
+            name,
+            tasks,
+            retry,
+            retryable,
+            ..
+        } = self;
+        let tasks = tasks
+            .into_iter()
+            .map(|mut task| {
+                task.after.sort_unstable_by_key(|id| id.index);
+                task.after.dedup();
+                task.retry = task.retry.or(retry);
+                task
+            })
+            .collect();
+        Flow {
+            name,
+            tasks,
+            retryable,
+        }
+    }
+}
+
+/// A finished graph. Tasks are in the order in which they were added, so each comes after its dependencies.
+pub struct Flow<'a, E> {
+    pub(crate) name: &'static str,
+    pub(crate) tasks: Vec<Task<'a, E>>,
+    pub(crate) retryable: Predicate<E>,
+}
+
+impl<E> Flow<'_, E> {
+    /// The name given to the graph.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Names of all tasks, in the order in which they were added. Skipped ones are included.
+    #[must_use]
+    pub fn tasks(&self) -> impl ExactSizeIterator<Item = &'static str> {
+        self.tasks.iter().map(|task| task.name)
+    }
+
+    /// All pairs (first, then) in a stable order.
+    pub fn edges(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        self.tasks.iter().flat_map(|task| {
+            task.after
+                .iter()
+                .map(|before| (self.tasks[before.index].name, task.name))
+        })
+    }
+}
+
+impl<E> std::fmt::Debug for Flow<'_, E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Flow")
+            .field("name", &self.name)
+            .field("tasks", &self.tasks)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,58 @@
+//! Task graph engine: the order of a long operation, apart from the work of its steps.
+//!
+//! A flow file reads as prose: it adds tasks to a [`Graph`], each with the tasks that it comes after, and compiles
+//! the graph into a [`Flow`] that runs. What a task *does* lives elsewhere; this crate knows no Kubernetes.
+//!
+//! ```
+//! use std::time::Duration;
+//! use flow::{Graph, Retry, Task};
+//!
+//! # async fn doc() -> Result<(), flow::FlowError<String>> {
+//! let backup = true;
+//! let mut g = Graph::<String>::new("Shoot cluster preparation for migration");
+//! let namespace = g.add(Task::new("Deploying Shoot namespace in Seed", || async { Ok(()) }));
+//! let secrets = g.add(Task::new("Initializing secrets management", || async { Ok(()) }).after(namespace));
+//! let _etcd = g.add(
+//!     Task::new("Deploying main and events etcd", || async { Ok(()) })
+//!         .after([namespace, secrets])
+//!         .skip_if(!backup)
+//!         .retry(Retry::until_timeout(Duration::from_secs(5), Duration::from_secs(30))),
+//! );
+//! let report = g.compile().run(|progress| println!("{} % {progress}", progress.percent)).await?;
+//! assert_eq!(report.succeeded.len(), 3);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! What the engine promises
+//! - A dependency is a [`TaskId`], and an id exists only for a task that was added before: neither an unknown
+//!   dependency nor a cycle can be written. An id of another graph is refused when the task is added.
+//! - A task starts as soon as all tasks before it have succeeded or were skipped. Tasks that do not depend on each
+//!   other run side by side, and go on when one of them fails; what comes after a failed task does not run.
+//! - Nothing is spawned: the whole flow is one future, and dropping it stops all work at once. A flow may therefore
+//!   run under an ownership or lease guard.
+//! - There is no undo and no log of past steps. Tasks are idempotent; after a failure the flow is built and run again.
+//! - Each failed task is reported once, with its own last error, under its own name: the name is the task's identity
+//!   in `status.lastErrors`, so a graph refuses a name that it has already.
+//!
+//! [`drill`] is the test driver that fails and repeats a flow at every single task.
+
+mod draw;
+pub mod drill;
+mod graph;
+mod intercept;
+mod outcome;
+mod progress;
+mod retry;
+mod run;
+mod task;
+
+#[cfg(test)]
+mod tests;
+
+pub use graph::{Flow, Graph};
+pub use intercept::{Interceptor, TaskRef, Undisturbed};
+pub use outcome::{Cause, FlowError, Report, TaskFailure};
+pub use progress::Progress;
+pub use retry::Retry;
+pub use task::{Task, TaskId};

@@ -1,0 +1,236 @@
+//! Runs a flow: starts what is ready, waits for whichever task ends first, starts what became ready by that.
+
+use std::fmt::Display;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use tokio::time::{Instant, sleep, timeout};
+use tracing::Instrument;
+
+use crate::graph::Flow;
+use crate::intercept::{Interceptor, TaskRef, Undisturbed};
+use crate::outcome::{Cause, FlowError, Report, TaskFailure};
+use crate::progress::{Progress, percent};
+use crate::task::Task;
+
+/// Bounds a task that has no limit of its own. Longer than any wait in a flow; it only makes the code uniform.
+const UNBOUNDED: Duration = Duration::from_secs(60 * 60 * 24 * 365);
+
+impl<E: Display + Send> Flow<'_, E> {
+    /// Runs all tasks, and calls `observe` whenever a task has started or ended. `observe` must not block; to write
+    /// progress to an API, let it set a `tokio::sync::watch` channel and write from its other end.
+    pub async fn run(self, observe: impl FnMut(Progress)) -> Result<Report, FlowError<E>> {
+        self.run_with(observe, &Undisturbed).await
+    }
+
+    /// Like [`Flow::run`], with a hook around every task.
+    pub async fn run_with(
+        self,
+        mut observe: impl FnMut(Progress),
+        interceptor: &dyn Interceptor<E>,
+    ) -> Result<Report, FlowError<E>> {
+        let Self {
+            name: flow,
+            tasks,
+            retryable,
+        } = self;
+        let mut board = Board::new(&tasks);
+        let mut waiting: Vec<Option<Task<'_, E>>> = tasks.into_iter().map(Some).collect();
+        let mut in_flight = FuturesUnordered::new();
+        let mut failures = Vec::new();
+        loop {
+            for index in board.take_ready() {
+                if let Some(task) = waiting[index].take() {
+                    let span = tracing::info_span!("task", flow, task = task.name);
+                    in_flight.push(execute(index, task, &*retryable, interceptor).instrument(span));
+                }
+            }
+            observe(board.progress());
+            match in_flight.next().await {
+                Some((index, Ok(()))) => board.succeeded(index),
+                Some((index, Err(failure))) => {
+                    board.failed(index);
+                    failures.push(failure);
+                }
+                None => break,
+            }
+        }
+        let report = board.report();
+        if failures.is_empty() {
+            Ok(report)
+        } else {
+            Err(FlowError {
+                flow,
+                failures,
+                report,
+            })
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Waiting,
+    Running,
+    Ended,
+    Failed,
+}
+
+/// Who waits for whom, and who is where.
+struct Board {
+    names: Vec<&'static str>,
+    skip: Vec<bool>,
+    state: Vec<State>,
+    /// How many tasks before it are not done.
+    blockers: Vec<usize>,
+    dependents: Vec<Vec<usize>>,
+    report: Report,
+}
+
+impl Board {
+    fn new<E>(tasks: &[Task<'_, E>]) -> Self {
+        let mut dependents = vec![Vec::new(); tasks.len()];
+        for (index, task) in tasks.iter().enumerate() {
+            for before in &task.after {
+                dependents[before.index].push(index);
+            }
+        }
+        Self {
+            names: tasks.iter().map(|task| task.name).collect(),
+            skip: tasks.iter().map(|task| task.skipped).collect(),
+            state: vec![State::Waiting; tasks.len()],
+            blockers: tasks.iter().map(|task| task.after.len()).collect(),
+            dependents,
+            report: Report::default(),
+        }
+    }
+
+    /// Marks all tasks that can start as running and returns them. Skipped ones end here, which may free others;
+    /// since dependencies point backwards, one pass in order sees all of them.
+    fn take_ready(&mut self) -> Vec<usize> {
+        let mut ready = Vec::new();
+        for index in 0..self.names.len() {
+            if self.state[index] != State::Waiting || self.blockers[index] > 0 {
+                continue;
+            }
+            if self.skip[index] {
+                self.report.skipped.push(self.names[index]);
+                self.end(index);
+            } else {
+                self.state[index] = State::Running;
+                ready.push(index);
+            }
+        }
+        ready
+    }
+
+    fn end(&mut self, index: usize) {
+        self.state[index] = State::Ended;
+        for dependent in std::mem::take(&mut self.dependents[index]) {
+            self.blockers[dependent] -= 1;
+        }
+    }
+
+    fn succeeded(&mut self, index: usize) {
+        self.report.succeeded.push(self.names[index]);
+        self.end(index);
+    }
+
+    fn failed(&mut self, index: usize) {
+        self.state[index] = State::Failed;
+    }
+
+    fn named(&self, state: State) -> Vec<&'static str> {
+        (0..self.names.len())
+            .filter(|i| self.state[*i] == state)
+            .map(|i| self.names[i])
+            .collect()
+    }
+
+    fn progress(&self) -> Progress {
+        let done = self.report.succeeded.len() + self.report.skipped.len();
+        Progress {
+            percent: percent(done, self.names.len()),
+            running: self.named(State::Running),
+            succeeded: self.report.succeeded.clone(),
+            total: self.names.len(),
+        }
+    }
+
+    fn report(self) -> Report {
+        Report {
+            not_run: self.named(State::Waiting),
+            ..self.report
+        }
+    }
+}
+
+/// One task from its start to its end.
+async fn execute<E: Display>(
+    index: usize,
+    mut task: Task<'_, E>,
+    retryable: &(dyn Fn(&E) -> bool + Send + Sync),
+    interceptor: &dyn Interceptor<E>,
+) -> (usize, Result<(), TaskFailure<E>>) {
+    let started = Instant::now();
+    let this = TaskRef {
+        index,
+        name: task.name,
+    };
+    let mut attempts = 0;
+    tracing::debug!("task started");
+    let result = async {
+        interceptor.before(this).map_err(Cause::Error)?;
+        for _ in 0..interceptor.times(this) {
+            work(&mut task, retryable, &mut attempts).await?;
+        }
+        interceptor.after(this).map_err(Cause::Error)
+    }
+    .await
+    .map_err(|cause| TaskFailure {
+        task: this.name,
+        cause,
+        attempts,
+    });
+    let seconds = started.elapsed().as_secs_f64();
+    match &result {
+        Ok(()) => tracing::info!(seconds, attempts, "task succeeded"),
+        Err(failure) => tracing::warn!(seconds, attempts, %failure, "task failed"),
+    }
+    (index, result)
+}
+
+/// Does the work until it succeeds, its error is final, or its time is over.
+async fn work<E: Display>(
+    task: &mut Task<'_, E>,
+    retryable: &(dyn Fn(&E) -> bool + Send + Sync),
+    attempts: &mut u32,
+) -> Result<(), Cause<E>> {
+    let retry = task.retry;
+    let limit = [task.timeout, retry.map(|r| r.limit)].into_iter().flatten().min();
+    let mut last = None;
+    let tries = async {
+        let mut pause = retry.map(|r| r.interval);
+        loop {
+            *attempts += 1;
+            match ((task.work)().await, retry, pause) {
+                (Ok(()), ..) => return Ok(()),
+                (Err(error), Some(retry), Some(delay)) if retryable(&error) => {
+                    tracing::debug!(%error, "task is tried again");
+                    last = Some(error);
+                    sleep(delay).await;
+                    pause = Some(retry.next(delay));
+                }
+                (Err(error), ..) => return Err(Cause::Error(error)),
+            }
+        }
+    };
+    match timeout(limit.unwrap_or(UNBOUNDED), tries).await {
+        Ok(result) => result,
+        Err(_) => Err(Cause::TimedOut {
+            after: limit.unwrap_or(UNBOUNDED),
+            last,
+        }),
+    }
+}
