@@ -1,0 +1,162 @@
+//! The one writer: server-side apply with the crate's name as field manager.
+
+use std::fmt::Debug;
+
+use kube::{
+    Api, Resource, ResourceExt,
+    api::{DeleteParams, Patch, PatchParams, Preconditions, PropagationPolicy},
+};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+
+use crate::error::{Context, Result};
+
+/// What a kind needs so that it can be written by [`apply`].
+pub trait Object:
+    Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned + Send + 'static
+{
+}
+impl<K> Object for K where
+    K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned + Send + 'static
+{
+}
+
+/// A client-side writer: who writes. One a process; the name is the crate's.
+#[derive(Clone, Copy, Debug)]
+pub struct FieldManager(pub &'static str);
+
+impl FieldManager {
+    /// Applies an object: creates it, or makes the fields it names what it says, and takes back fields that an earlier
+    /// call of the same manager named and this one does not.
+    pub async fn apply<K: Object>(self, api: &Api<K>, object: &K) -> Result<K> {
+        let name = object.name_any();
+        api.patch(
+            &name,
+            &PatchParams::apply(self.0).force(),
+            &Patch::Apply(with_type::<K>(object)?),
+        )
+        .await
+        .context(format_args!("could not write {} {name}", K::kind(&())))
+    }
+
+    /// Applies part of an object's status, under a manager of its own so that spec and status never take each other back.
+    pub async fn apply_status<K: Object>(self, api: &Api<K>, name: &str, status: &Value) -> Result<K> {
+        let body = json!({
+            "apiVersion": K::api_version(&()), "kind": K::kind(&()), "metadata": {"name": name}, "status": status,
+        });
+        let manager = format!("{}-status", self.0);
+        api.patch_status(name, &PatchParams::apply(&manager).force(), &Patch::Apply(body))
+            .await
+            .context(format_args!(
+                "could not write the status of {} {name}",
+                K::kind(&())
+            ))
+    }
+
+    /// Merges fields into an object's status; `null` removes one. For a status that has several writers.
+    pub async fn merge_status<K: Object>(self, api: &Api<K>, name: &str, status: &Value) -> Result<K> {
+        let params = PatchParams {
+            field_manager: Some(self.0.to_owned()),
+            ..PatchParams::default()
+        };
+        api.patch_status(name, &params, &Patch::Merge(json!({"status": status})))
+            .await
+            .context(format_args!(
+                "could not write the status of {} {name}",
+                K::kind(&())
+            ))
+    }
+
+    /// The same, but only if nobody has changed the object since it was read: what was decided on it still holds.
+    pub async fn merge_status_of<K: Object>(self, api: &Api<K>, read: &K, status: &Value) -> Result<K> {
+        let params = PatchParams {
+            field_manager: Some(self.0.to_owned()),
+            ..PatchParams::default()
+        };
+        let body = json!({"metadata": {"resourceVersion": read.resource_version()}, "status": status});
+        let name = read.name_any();
+        api.patch_status(&name, &params, &Patch::Merge(body))
+            .await
+            .context(format_args!(
+                "could not write the status of {} {name}",
+                K::kind(&())
+            ))
+    }
+
+    /// Merges fields into an object that must exist (annotations, a single field); `null` removes one.
+    pub async fn merge<K: Object>(self, api: &Api<K>, name: &str, body: &Value) -> Result<K> {
+        let params = PatchParams {
+            field_manager: Some(self.0.to_owned()),
+            ..PatchParams::default()
+        };
+        api.patch(name, &params, &Patch::Merge(body))
+            .await
+            .context(format_args!("could not change {} {name}", K::kind(&())))
+    }
+
+    /// Sets one annotation of an object that must exist.
+    pub async fn annotate<K: Object>(
+        self,
+        api: &Api<K>,
+        name: &str,
+        key: &str,
+        value: Option<&str>,
+    ) -> Result<K> {
+        self.merge(api, name, &json!({"metadata": {"annotations": {key: value}}}))
+            .await
+    }
+}
+
+/// Deletes an object; that it is gone already is success. `Background`: dependents are collected afterwards.
+pub async fn delete<K: Object>(api: &Api<K>, name: &str) -> Result<()> {
+    delete_with(api, name, &DeleteParams::default()).await
+}
+
+/// Deletes exactly this object, not a later one of the same name; its dependents go first.
+pub async fn delete_exactly<K: Object>(api: &Api<K>, object: &K) -> Result<()> {
+    let params = DeleteParams {
+        propagation_policy: Some(PropagationPolicy::Foreground),
+        preconditions: Some(Preconditions {
+            uid: object.uid(),
+            resource_version: None,
+        }),
+        ..DeleteParams::default()
+    };
+    match delete_with(api, &object.name_any(), &params).await {
+        // Another object has taken the name: ours is gone.
+        Err(error) if error.to_string().contains("Precondition failed") => Ok(()),
+        other => other,
+    }
+}
+
+async fn delete_with<K: Object>(api: &Api<K>, name: &str, params: &DeleteParams) -> Result<()> {
+    match api.delete(name, params).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+        Err(error) => Err(error).context(format_args!("could not delete {} {name}", K::kind(&()))),
+    }
+}
+
+/// The object as JSON with its type and without the fields that only the server may set.
+fn with_type<K: Object>(object: &K) -> Result<Value> {
+    let mut body = serde_json::to_value(object)
+        .map_err(|e| crate::Error::bug(format!("{} does not serialise: {e}", K::kind(&()))))?;
+    body["apiVersion"] = json!(K::api_version(&()));
+    body["kind"] = json!(K::kind(&()));
+    if let Some(metadata) = body["metadata"].as_object_mut() {
+        for field in [
+            "managedFields",
+            "resourceVersion",
+            "creationTimestamp",
+            "generation",
+            "uid",
+            "deletionTimestamp",
+        ] {
+            metadata.remove(field);
+        }
+    }
+    if let Some(fields) = body.as_object_mut() {
+        fields.remove("status");
+    }
+    Ok(body)
+}

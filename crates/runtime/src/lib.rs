@@ -1,0 +1,25 @@
+//! What every process of the suite shares: start and stop, the three kinds of cluster, the controller runner, error
+//! classes, server-side apply, events and metrics.
+//!
+//! A controller author writes [`Reconciler::apply`] and [`Reconciler::cleanup`]; finalizer, span, back-off, metrics,
+//! events and shutdown are the [`runner`]'s.
+
+pub mod apply;
+pub mod clock;
+pub mod clusters;
+pub mod conditions;
+mod connect;
+pub mod error;
+pub mod events;
+pub mod finalizer;
+pub mod metrics;
+pub mod process;
+pub mod runner;
+pub mod wait;
+
+pub use clusters::{Cluster, Garden, Seed, Shoot};
+pub use connect::connect;
+pub use error::{Error, Result};
+pub use events::Events;
+pub use process::Process;
+pub use runner::{Next, Reconciler};

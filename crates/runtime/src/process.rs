@@ -1,0 +1,152 @@
+//! Start and stop of a process: logging, signals, the tasks it consists of, `/healthz` and `/metrics`.
+//!
+//! Every task lives in one set. When one ends early or a signal comes, all are told to stop, are given a bounded time, and
+//! are dropped.
+
+use std::{collections::HashMap, future::Future, net::SocketAddr, time::Duration};
+
+use axum::{Router, routing::get};
+use tokio::{
+    net::TcpListener,
+    signal::unix::{SignalKind, signal},
+    task::{Id, JoinSet},
+};
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info};
+use tracing_subscriber::EnvFilter;
+
+use crate::metrics::Metrics;
+
+/// Time for tasks to end after a signal. Shorter than the 30 s after which the kubelet kills.
+const STOP_WITHIN: Duration = Duration::from_secs(10);
+
+/// How a part ended: with a sentence where it failed.
+type Outcome = Result<(), String>;
+
+/// A running process of the suite.
+pub struct Process {
+    name: &'static str,
+    tasks: JoinSet<Outcome>,
+    names: HashMap<Id, &'static str>,
+    /// Cancelled when the process is to end.
+    pub shutdown: CancellationToken,
+    /// The process's metrics.
+    pub metrics: Metrics,
+}
+
+/// Why a process ended before it was told to.
+#[derive(Debug, thiserror::Error)]
+pub enum ProcessError {
+    /// A part ended although the process was to go on.
+    #[error("{part} ended: {why}")]
+    PartEnded {
+        /// Name of the part.
+        part: &'static str,
+        /// What it said.
+        why: String,
+    },
+    /// Signals cannot be received.
+    #[error("signals cannot be received: {0}")]
+    Signals(#[from] std::io::Error),
+}
+
+impl Process {
+    /// Sets up logging (JSON; `RUST_LOG` filters) and the TLS provider, and starts nothing yet.
+    #[must_use]
+    pub fn new(name: &'static str) -> Self {
+        let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,kube=warn"));
+        // A second call (tests with several processes in one binary) keeps the first subscriber and provider.
+        let _ = tracing_subscriber::fmt()
+            .with_env_filter(filter)
+            .json()
+            .flatten_event(true)
+            .try_init();
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        info!(process = name, version = env!("CARGO_PKG_VERSION"), "starting");
+        Self {
+            name,
+            tasks: JoinSet::new(),
+            names: HashMap::new(),
+            shutdown: CancellationToken::new(),
+            metrics: Metrics::default(),
+        }
+    }
+
+    /// Adds a part that runs until shutdown. Its early end ends the process.
+    pub fn part(&mut self, name: &'static str, work: impl Future<Output = ()> + Send + 'static) {
+        self.fallible_part(name, async move {
+            work.await;
+            Ok(())
+        });
+    }
+
+    /// Adds a part that may end with a reason.
+    pub fn fallible_part(
+        &mut self,
+        name: &'static str,
+        work: impl Future<Output = Result<(), String>> + Send + 'static,
+    ) {
+        let id = self.tasks.spawn(work).id();
+        self.names.insert(id, name);
+    }
+
+    /// Serves `/healthz`, `/readyz` and `/metrics` in plain HTTP: numbers and no secrets.
+    pub fn serve_health(&mut self, address: SocketAddr) {
+        let metrics = self.metrics.clone();
+        let shutdown = self.shutdown.clone();
+        self.fallible_part("health endpoint", async move {
+            let listener = TcpListener::bind(address)
+                .await
+                .map_err(|e| format!("cannot listen on {address}: {e}"))?;
+            let router = Router::new()
+                .route("/healthz", get(|| async { "ok" }))
+                .route("/readyz", get(|| async { "ok" }))
+                .route("/metrics", get(move || async move { metrics.encode() }));
+            axum::serve(listener, router)
+                .with_graceful_shutdown(shutdown.cancelled_owned())
+                .await
+                .map_err(|e| e.to_string())
+        });
+    }
+
+    /// Runs until a signal or until a part ends; then stops all parts.
+    ///
+    /// # Errors
+    /// Names the part that ended early.
+    pub async fn run(mut self) -> Result<(), ProcessError> {
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let outcome = tokio::select! {
+            // In this order: a part that ends because it was told to is no early end.
+            biased;
+            _ = terminate.recv() => Ok(()),
+            _ = interrupt.recv() => Ok(()),
+            () = self.shutdown.cancelled() => Ok(()),
+            Some(ended) = self.tasks.join_next_with_id() => Err(self.describe(ended)),
+        };
+        info!(process = self.name, "stopping");
+        self.shutdown.cancel();
+        if tokio::time::timeout(STOP_WITHIN, async {
+            while self.tasks.join_next().await.is_some() {}
+        })
+        .await
+        .is_err()
+        {
+            error!(process = self.name, "parts did not stop in time and are dropped");
+        }
+        self.tasks.shutdown().await;
+        outcome
+    }
+
+    fn describe(&self, ended: Result<(Id, Outcome), tokio::task::JoinError>) -> ProcessError {
+        let (id, why) = match ended {
+            Ok((id, Ok(()))) => (id, "it had nothing more to do".to_owned()),
+            Ok((id, Err(why))) => (id, why),
+            Err(error) => (error.id(), error.to_string()),
+        };
+        ProcessError::PartEnded {
+            part: self.names.get(&id).copied().unwrap_or("a part"),
+            why,
+        }
+    }
+}

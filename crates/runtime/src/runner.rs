@@ -1,0 +1,248 @@
+//! The controller runner: middleware around what a controller author writes.
+//!
+//! For each object it opens a span, keeps the finalizer, calls `apply` or `cleanup`, counts, tells failures by an Event,
+//! and decides when to call again: at the author's wish, at once on a watched change, or after a back-off that grows with
+//! each failure of *this* object and is forgotten on success.
+
+use std::{
+    collections::HashMap,
+    future::Future,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use backon::{BackoffBuilder, ExponentialBuilder};
+use futures::StreamExt;
+use kube::{
+    Api, ResourceExt,
+    runtime::{
+        Controller, WatchStreamExt,
+        controller::{Action, Config},
+        reflector::{self, ObjectRef},
+        watcher,
+    },
+};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, debug, info_span, warn};
+
+use crate::{Error, Events, Result, apply::Object, finalizer, metrics::Metrics};
+
+/// First pause after a failure. Shorter than anything that a person waits for.
+const BACKOFF_FIRST: Duration = Duration::from_secs(1);
+/// Longest pause after failures. Shorter than the time after which an operator gives up watching (R7-46: a flow goes on
+/// by itself once the cause is gone).
+const BACKOFF_LONGEST: Duration = Duration::from_secs(60);
+
+/// When a reconciler wants to be called again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// On the next change of what it watches.
+    Change,
+    /// After this time at the latest.
+    After(Duration),
+}
+
+/// What a controller author writes. Every call may be repeated, and may be dropped at any await when the process stops.
+pub trait Reconciler<K: Object>: Send + Sync + 'static {
+    /// Name of the controller in metrics, spans and logs.
+    const NAME: &'static str;
+
+    /// Finalizer that the runner sets before the first `apply` and removes after `cleanup` returned `Next::Change`.
+    /// `None`: the author decides about finalizers; `cleanup` is then called for objects that are being deleted.
+    const FINALIZER: Option<&'static str> = None;
+
+    /// Whether this process acts on the object at all. Others are neither finalized nor counted.
+    fn is_responsible(&self, object: &K) -> bool {
+        let _ = object;
+        true
+    }
+
+    /// Brings the world to what the object says.
+    fn apply(&self, object: Arc<K>) -> impl Future<Output = Result<Next>> + Send;
+
+    /// Takes away what `apply` made. `Next::After`: not finished, call again (the finalizer stays).
+    fn cleanup(&self, object: Arc<K>) -> impl Future<Output = Result<Next>> + Send;
+}
+
+/// A controller that is woken only when what `fingerprint` hashes has changed, so that a controller's own status writes
+/// do not wake it (and would not undo its back-off). `None` wakes always. Field ownership data is dropped from the cache.
+pub fn controller<K: Object + Sync>(
+    api: Api<K>,
+    config: watcher::Config,
+    fingerprint: impl Fn(&K) -> Option<u64> + Send + 'static,
+) -> Controller<K> {
+    let (reader, writer) = reflector::store();
+    let changes = watcher(api, config)
+        .default_backoff()
+        .modify(|object| object.managed_fields_mut().clear())
+        .reflect(writer)
+        .touched_objects()
+        .predicate_filter(fingerprint, kube::runtime::PredicateConfig::default());
+    Controller::for_stream(changes, reader)
+}
+
+/// Hashes anything hashable, for the fingerprint of [`controller`].
+pub fn fingerprint(value: impl std::hash::Hash) -> Option<u64> {
+    use std::hash::{DefaultHasher, Hasher};
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    Some(hasher.finish())
+}
+
+/// What a runner needs from its process.
+#[derive(Clone)]
+pub struct Settings {
+    /// At most so many objects at the same time.
+    pub concurrency: u16,
+    /// Ends the controller; work in progress is dropped, since every step may be run again (I5).
+    pub shutdown: CancellationToken,
+    /// The process's metrics.
+    pub metrics: Metrics,
+    /// Events in the cluster of the objects.
+    pub events: Events,
+}
+
+/// Runs a controller until shutdown. `api_of` gives the Api for one object (to write its finalizer).
+pub async fn run<K, R>(
+    controller: Controller<K>,
+    api_of: impl Fn(&K) -> Api<K> + Send + Sync + 'static,
+    reconciler: Arc<R>,
+    settings: Settings,
+) where
+    K: Object + Sync,
+    R: Reconciler<K>,
+{
+    let shutdown = settings.shutdown.clone();
+    let context = Arc::new(Running {
+        api_of: Box::new(api_of),
+        reconciler,
+        settings,
+        failures: Mutex::default(),
+    });
+    controller
+        .with_config(Config::default().concurrency(context.settings.concurrency))
+        .run(
+            |object, context| async move { context.reconcile(object).await },
+            Running::on_error,
+            context,
+        )
+        .take_until(shutdown.cancelled_owned())
+        .for_each(|outcome| {
+            if let Err(error) = outcome {
+                debug!(controller = R::NAME, %error, "reconciliation ended with an error");
+            }
+            std::future::ready(())
+        })
+        .await;
+}
+
+/// Gives the Api by which one object is written.
+type ApiOf<K> = Box<dyn Fn(&K) -> Api<K> + Send + Sync>;
+
+struct Running<K: Object, R> {
+    api_of: ApiOf<K>,
+    reconciler: Arc<R>,
+    settings: Settings,
+    /// Consecutive failures by object. Holds only objects that fail now.
+    failures: Mutex<HashMap<ObjectRef<K>, usize>>,
+}
+
+impl<K: Object + Sync, R: Reconciler<K>> Running<K, R> {
+    async fn reconcile(&self, object: Arc<K>) -> Result<Action> {
+        if !self.reconciler.is_responsible(&object) {
+            return Ok(Action::await_change());
+        }
+        let span = info_span!(
+            "reconcile",
+            controller = R::NAME,
+            namespace = object.namespace().unwrap_or_default(),
+            name = object.name_any()
+        );
+        let started = Instant::now();
+        let outcome = self.call(Arc::clone(&object)).instrument(span.clone()).await;
+        let result = outcome.as_ref().map_or_else(Error::class, |_| "success");
+        self.settings
+            .metrics
+            .reconciled(R::NAME, result, started.elapsed());
+        if let Err(error) = &outcome {
+            if error.is_failure() {
+                span.in_scope(|| warn!(%error, class = error.class(), "reconciliation failed"));
+                self.settings
+                    .events
+                    .warning(object.as_ref(), "ReconcileError", &error.to_string())
+                    .await;
+            } else {
+                span.in_scope(|| debug!(%error, class = error.class(), "not ready"));
+            }
+        } else {
+            self.failures().remove(&ObjectRef::from_obj(object.as_ref()));
+        }
+        outcome.map(|next| match next {
+            Next::Change => Action::await_change(),
+            Next::After(pause) => Action::requeue(pause),
+        })
+    }
+
+    async fn call(&self, object: Arc<K>) -> Result<Next> {
+        let api = (self.api_of)(&object);
+        if object.meta().deletion_timestamp.is_none() {
+            if let Some(name) = R::FINALIZER {
+                finalizer::ensure(&api, object.as_ref(), name).await?;
+            }
+            return self.reconciler.apply(object).await;
+        }
+        let Some(name) = R::FINALIZER else {
+            return self.reconciler.cleanup(object).await;
+        };
+        if !object.finalizers().iter().any(|f| f == name) {
+            return Ok(Next::Change);
+        }
+        let next = self.reconciler.cleanup(Arc::clone(&object)).await?;
+        if next == Next::Change {
+            finalizer::remove(&api, object.as_ref(), name).await?;
+        }
+        Ok(next)
+    }
+
+    #[allow(clippy::needless_pass_by_value)] // kube calls it so
+    fn on_error(object: Arc<K>, error: &Error, context: Arc<Self>) -> Action {
+        if let Error::NotReady { after, .. } = error {
+            return Action::requeue(*after);
+        }
+        let mut failures = context.failures();
+        let count = failures.entry(ObjectRef::from_obj(object.as_ref())).or_default();
+        *count += 1;
+        Action::requeue(pause_after(*count))
+    }
+
+    fn failures(&self) -> std::sync::MutexGuard<'_, HashMap<ObjectRef<K>, usize>> {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The pause after the n-th failure in a row, with jitter.
+fn pause_after(failures: usize) -> Duration {
+    ExponentialBuilder::default()
+        .with_min_delay(BACKOFF_FIRST)
+        .with_max_delay(BACKOFF_LONGEST)
+        .with_jitter()
+        .without_max_times()
+        .build()
+        .nth(failures.saturating_sub(1))
+        .unwrap_or(BACKOFF_LONGEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pause_grows_and_is_bounded() {
+        assert!(pause_after(1) >= BACKOFF_FIRST);
+        assert!(pause_after(1) < BACKOFF_FIRST * 3);
+        assert!(pause_after(4) >= BACKOFF_FIRST * 8);
+        // Jitter adds at most one more of the longest pause.
+        assert!(pause_after(50) <= BACKOFF_LONGEST * 2);
+    }
+}
