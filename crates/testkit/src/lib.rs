@@ -1,0 +1,50 @@
+//! Development only: real processes on loopback for tests. Nothing here imitates a server that exists.
+//!
+//! | what | how |
+//! |---|---|
+//! | [`ControlPlane`] | etcd, kube-apiserver and kube-controller-manager; no kubelet, no scheduler |
+//! | [`ObjectStore`] | an S3 server (`s3s-fs`) on a folder |
+//! | [`NameServer`] | an authoritative DNS server (knot) that takes dynamic updates signed by TSIG |
+//! | [`Rollout`] | plays only the kubelet's part of a pod's status, so that Deployments, StatefulSets and Jobs get ready |
+//!
+//! ```no_run
+//! # async fn example() -> anyhow::Result<()> {
+//! use testkit::{ControlPlane, Rollout, apply_crds};
+//!
+//! let [garden, seed_a, seed_b] = ControlPlane::start_all(["garden", "seed-a", "seed-b"]).await?;
+//! # let crds = vec![];
+//! apply_crds(&garden.admin(), &crds).await?;
+//! let user = garden.client("gardener.cloud:system:seed:seed-a", &["gardener.cloud:system:seeds"]).await?;
+//! let _pods = Rollout::start(&seed_a.admin());
+//! # drop((user, seed_b)); Ok(())
+//! # }
+//! ```
+//!
+//! What this crate promises
+//! - A process ends when its value is dropped, and also when the test process dies in any way.
+//! - Nothing listens on anything but loopback; ports are chosen free; data lives in a temporary folder. Set
+//!   `REPOT_TEST_LOGS` to a folder to keep the logs of all processes.
+//! - A part that is missing is an error that says how to get it; no test is skipped.
+//! - Clients belong to the async runtime of the test that made them. Do not share a [`ControlPlane`]'s clients between
+//!   tests; make new ones with [`ControlPlane::client`].
+
+mod control_plane;
+mod crds;
+mod name_server;
+mod object_store;
+mod pki;
+mod ports;
+mod process;
+mod programs;
+mod rollout;
+mod wait;
+
+pub use control_plane::ControlPlane;
+pub use crds::apply_crds;
+pub use name_server::NameServer;
+pub use object_store::ObjectStore;
+pub use pki::{Authority, Identity};
+pub use process::Server;
+pub use programs::find as find_program;
+pub use rollout::{Fate, Rollout};
+pub use wait::eventually;

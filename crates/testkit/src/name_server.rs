@@ -1,0 +1,151 @@
+//! An authoritative DNS server that takes updates signed by TSIG (RFC 2136).
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use base64::Engine;
+use hickory_proto::op::{Message, MessageType, OpCode, Query, ResponseCode};
+use hickory_proto::rr::{Name, RecordType};
+use tempfile::TempDir;
+use tokio::net::UdpSocket;
+
+use crate::ports;
+use crate::process::Server;
+use crate::wait::eventually;
+
+/// Longer than the server needs to load its zones on a busy machine.
+const READY_WITHIN: Duration = Duration::from_secs(20);
+
+/// Longer than an answer over loopback takes.
+const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+
+/// A running knot.
+pub struct NameServer {
+    /// Host and port, UDP and TCP.
+    pub address: String,
+    /// Name of the key that may update every zone.
+    pub tsig_key_name: &'static str,
+    /// The key, in base64.
+    pub tsig_secret: String,
+    /// Its algorithm.
+    pub tsig_algorithm: &'static str,
+    server: Option<Server>,
+    zones: Vec<String>,
+    folder: TempDir,
+}
+
+impl NameServer {
+    /// Starts a server of these zones (without a dot at the end), which are empty but for SOA and NS.
+    pub async fn start(zones: &[&str]) -> Result<Self> {
+        let folder = tempfile::Builder::new().prefix("repot-dns-").tempdir()?;
+        let mut server = Self {
+            address: format!("127.0.0.1:{}", ports::free()?),
+            tsig_key_name: "repot",
+            tsig_secret: base64::engine::general_purpose::STANDARD.encode("a key for tests, 32 bytes of it."),
+            tsig_algorithm: "hmac-sha256",
+            server: None,
+            zones: zones.iter().map(ToString::to_string).collect(),
+            folder,
+        };
+        for zone in zones {
+            let text = format!(
+                "$TTL 60\n@ SOA ns.{zone}. admin.{zone}. 1 60 60 600 5\n@ NS ns.{zone}.\nns A 127.0.0.1\n"
+            );
+            std::fs::write(server.folder.path().join(format!("{zone}.zone")), text)?;
+        }
+        std::fs::write(server.folder.path().join("knot.conf"), server.config()?)?;
+        server.resume().await?;
+        Ok(server)
+    }
+
+    fn config(&self) -> Result<String> {
+        let folder = self.folder.path().display();
+        let listen = self.address.replace(':', "@");
+        let mut text = format!(
+            "server:\n  rundir: {folder}\n  listen: {listen}\n  udp-workers: 1\n  tcp-workers: 1\n  background-workers: 1\n\
+             log:\n  - target: stderr\n    any: info\n\
+             database:\n  storage: {folder}\n  journal-db-max-size: 16M\n  kasp-db-max-size: 5M\n  timer-db-max-size: 2M\n\
+             key:\n  - id: {key}\n    algorithm: {algorithm}\n    secret: {secret}\n\
+             acl:\n  - id: update\n    key: {key}\n    action: [update, transfer]\n\
+             template:\n  - id: default\n    storage: {folder}\n    acl: update\n    zonefile-sync: -1\n    \
+             zonefile-load: difference-no-serial\n    journal-content: all\nzone:\n",
+            key = self.tsig_key_name,
+            algorithm = self.tsig_algorithm,
+            secret = self.tsig_secret,
+        );
+        for zone in &self.zones {
+            writeln!(text, "  - domain: {zone}\n    file: {zone}.zone")?;
+        }
+        Ok(text)
+    }
+
+    /// Stops the server; its records stay.
+    pub fn stop(&mut self) {
+        self.server = None;
+    }
+
+    /// Starts the server again on the same address, and waits until it answers for all its zones.
+    pub async fn resume(&mut self) -> Result<()> {
+        let args = ["-c", "knot.conf"];
+        self.server = Some(Server::start("knotd", "knotd", self.folder.path(), args, &[])?);
+        for zone in self.zones.clone() {
+            let (server, address) = (&mut self.server, &self.address);
+            let ready = eventually("the name server answers", READY_WITHIN, || {
+                let ended = server.as_mut().and_then(|server| server.check_alive().err());
+                let zone = zone.clone();
+                async move {
+                    match ended {
+                        Some(ended) => Ok(Err(ended)),
+                        None => ask(address, &zone, RecordType::SOA).await.map(|_| Ok(())),
+                    }
+                }
+            });
+            ready.await??;
+        }
+        Ok(())
+    }
+
+    /// Asks the server. Returns the records' data as text, sorted; none if the name does not exist. TXT data of
+    /// several strings is joined.
+    pub async fn records(&self, name: &str, kind: RecordType) -> Result<Vec<String>> {
+        ask(&self.address, name, kind).await
+    }
+
+    /// IPv4 addresses of a name.
+    pub async fn addresses(&self, name: &str) -> Result<Vec<String>> {
+        self.records(name, RecordType::A).await
+    }
+
+    /// Texts of a name.
+    pub async fn texts(&self, name: &str) -> Result<Vec<String>> {
+        self.records(name, RecordType::TXT).await
+    }
+}
+
+async fn ask(address: &str, name: &str, kind: RecordType) -> Result<Vec<String>> {
+    let mut question = Message::new(1, MessageType::Query, OpCode::Query);
+    question.add_query(Query::query(
+        Name::from_ascii(format!("{}.", name.trim_end_matches('.')))?,
+        kind,
+    ));
+    let socket = UdpSocket::bind("127.0.0.1:0").await?;
+    socket.connect(address).await?;
+    socket.send(&question.to_vec()?).await?;
+    let mut buffer = vec![0; 4096];
+    let length = tokio::time::timeout(ANSWER_WITHIN, socket.recv(&mut buffer))
+        .await
+        .context("no answer")??;
+    let answer = Message::from_vec(&buffer[..length])?;
+    match answer.metadata.response_code {
+        ResponseCode::NoError | ResponseCode::NXDomain => {}
+        code => bail!("{name}: {code}"),
+    }
+    let matching = answer
+        .answers
+        .iter()
+        .filter(|record| record.record_type() == kind);
+    let mut data: Vec<String> = matching.map(|record| record.data.to_string()).collect();
+    data.sort();
+    Ok(data)
+}

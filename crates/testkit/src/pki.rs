@@ -1,0 +1,118 @@
+//! Certificates for the servers of a test and for their users.
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, ExtendedKeyUsagePurpose,
+    IsCa, KeyPair, KeyUsagePurpose,
+};
+
+/// A certificate authority of one test.
+#[derive(Debug)]
+pub struct Authority {
+    issuer: CertifiedIssuer<'static, KeyPair>,
+}
+
+/// A certificate and its private key, both as PEM.
+#[derive(Clone)]
+pub struct Identity {
+    /// The certificate.
+    pub certificate: String,
+    /// The private key.
+    pub key: String,
+}
+
+impl Authority {
+    /// A new authority.
+    pub fn new(name: &str) -> Result<Self> {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = subject(name, &[])?;
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+        Ok(Self {
+            issuer: CertifiedIssuer::self_signed(params, KeyPair::generate()?)?,
+        })
+    }
+
+    /// The authority's certificate as PEM.
+    #[must_use]
+    pub fn certificate(&self) -> String {
+        self.issuer.pem()
+    }
+
+    /// A server certificate for these DNS names and addresses.
+    pub fn server(&self, names: &[&str]) -> Result<Identity> {
+        let mut params = CertificateParams::new(names.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+        params.distinguished_name = subject(names.first().unwrap_or(&"server"), &[])?;
+        params.extended_key_usages = vec![
+            ExtendedKeyUsagePurpose::ServerAuth,
+            ExtendedKeyUsagePurpose::ClientAuth,
+        ];
+        self.issue(params)
+    }
+
+    /// A client certificate that the API server takes as this user in these groups.
+    pub fn user(&self, user: &str, groups: &[&str]) -> Result<Identity> {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = subject(user, groups)?;
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        self.issue(params)
+    }
+
+    fn issue(&self, mut params: CertificateParams) -> Result<Identity> {
+        params.key_usages = vec![
+            KeyUsagePurpose::DigitalSignature,
+            KeyUsagePurpose::KeyEncipherment,
+        ];
+        let key = KeyPair::generate()?;
+        let certificate = params.signed_by(&key, &self.issuer)?.pem();
+        Ok(Identity {
+            certificate,
+            key: key.serialize_pem(),
+        })
+    }
+
+    /// Writes `<name>.crt` and `<name>.key` of the authority itself.
+    pub(crate) fn write(&self, folder: &Path, name: &str) -> Result<()> {
+        let identity = Identity {
+            certificate: self.certificate(),
+            key: self.issuer.key().serialize_pem(),
+        };
+        identity.write(folder, name)
+    }
+}
+
+impl Identity {
+    /// Writes `<name>.crt` and `<name>.key`.
+    pub fn write(&self, folder: &Path, name: &str) -> Result<()> {
+        std::fs::write(folder.join(format!("{name}.crt")), &self.certificate)?;
+        std::fs::write(folder.join(format!("{name}.key")), &self.key)?;
+        Ok(())
+    }
+}
+
+/// The API server reads groups from O. One attribute type appears once in a name as rcgen builds it, but the same type
+/// spelt as an object identifier is one more.
+fn subject(user: &str, groups: &[&str]) -> Result<DistinguishedName> {
+    let kinds = [DnType::OrganizationName, DnType::CustomDnType(vec![2, 5, 4, 10])];
+    if groups.len() > kinds.len() {
+        bail!(
+            "a client certificate carries at most {} groups here; {user} has {}",
+            kinds.len(),
+            groups.len()
+        );
+    }
+    let mut subject = DistinguishedName::new();
+    for (kind, group) in kinds.into_iter().zip(groups) {
+        subject.push(kind, *group);
+    }
+    subject.push(DnType::CommonName, user);
+    Ok(subject)
+}
+
+/// A new pair of keys as PEM: private, public.
+pub(crate) fn keys() -> Result<(String, String)> {
+    let pair = KeyPair::generate()?;
+    Ok((pair.serialize_pem(), pair.public_key_pem()))
+}

@@ -1,0 +1,130 @@
+//! A server process that cannot outlive its test.
+//!
+//! It is killed when its value is dropped. For a test process that is killed itself, the kernel does it: `setpriv
+//! --pdeathsig` asks for that. The kernel means the parent *thread*, and test threads are short-lived; hence all
+//! processes are started by one thread that lives as long as the test process.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Mutex, OnceLock};
+
+use anyhow::{Context, Result, anyhow, bail};
+
+use crate::programs;
+
+type Request = (Command, Sender<io::Result<Child>>);
+
+static STARTER: OnceLock<Mutex<Sender<Request>>> = OnceLock::new();
+
+fn start(command: Command) -> Result<Child> {
+    let starter = STARTER.get_or_init(|| {
+        let (requests, inbox) = channel::<Request>();
+        std::thread::spawn(move || {
+            for (mut command, reply) in inbox {
+                let _ = reply.send(command.spawn());
+            }
+        });
+        Mutex::new(requests)
+    });
+    let (reply, answer) = channel();
+    starter
+        .lock()
+        .map_err(|_| anyhow!("the thread that starts processes is broken"))?
+        .send((command, reply))?;
+    Ok(answer.recv()??)
+}
+
+/// A running process.
+#[derive(Debug)]
+pub struct Server {
+    name: String,
+    child: Child,
+    log: PathBuf,
+}
+
+impl Server {
+    /// Starts `program` (see [`crate::find_program`]) with its output in `<folder>/<name>.log`, or in a file of that
+    /// name in `$REPOT_TEST_LOGS`.
+    pub fn start<A: AsRef<OsStr>>(
+        name: &str,
+        program: &str,
+        folder: &Path,
+        args: impl IntoIterator<Item = A>,
+        env: &[(&str, &str)],
+    ) -> Result<Self> {
+        let program = programs::find(program)?;
+        let log = match std::env::var_os("REPOT_TEST_LOGS") {
+            Some(kept) => {
+                fs::create_dir_all(&kept)?;
+                Path::new(&kept).join(format!("{name}-{}.log", std::process::id()))
+            }
+            None => folder.join(format!("{name}.log")),
+        };
+        let output = File::options()
+            .create(true)
+            .append(true)
+            .open(&log)
+            .with_context(|| log.display().to_string())?;
+        let mut command = Command::new(programs::find("setpriv")?);
+        command
+            .args(["--pdeathsig", "KILL", "--"])
+            .arg(&program)
+            .args(args)
+            .envs(env.iter().copied())
+            .current_dir(folder)
+            .stdin(Stdio::null())
+            .stdout(output.try_clone()?)
+            .stderr(output);
+        let child = start(command).with_context(|| format!("could not start {}", program.display()))?;
+        Ok(Self {
+            name: name.to_owned(),
+            child,
+            log,
+        })
+    }
+
+    /// Fails with the end of its log when the process has ended.
+    pub fn check_alive(&mut self) -> Result<()> {
+        match self.child.try_wait()? {
+            None => Ok(()),
+            Some(status) => bail!(
+                "{} ended ({status}); the end of its log:\n{}",
+                self.name,
+                self.log_tail()
+            ),
+        }
+    }
+
+    /// The last lines of its log.
+    #[must_use]
+    pub fn log_tail(&self) -> String {
+        let text = fs::read(&self.log)
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .unwrap_or_default();
+        let lines: Vec<&str> = text.lines().collect();
+        lines[lines.len().saturating_sub(20)..].join("\n")
+    }
+
+    /// Where its output goes.
+    #[must_use]
+    pub fn log(&self) -> &Path {
+        &self.log
+    }
+
+    /// The process id, e.g. to send it SIGSTOP.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
