@@ -1,0 +1,103 @@
+//! The Cluster: what providers on this seed may know of the garden's objects, and the shoot's namespace name for all of
+//! them.
+
+use api::{extensions, extensions::ClusterSpec, meta::RawExtension};
+use k8s_openapi::api::core::v1::Secret;
+use kube::{Api, Resource, ResourceExt};
+use runtime::{Cluster, Error, Result, apply, error::Context};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::{Botanist, FIELD_MANAGER, configuration_problem};
+
+/// Name of the Secret with the provider's credentials, in the shoot's namespace.
+pub(crate) const CLOUD_PROVIDER_SECRET: &str = "cloudprovider";
+
+impl Botanist {
+    /// Writes the Cluster as the garden's objects are now.
+    pub async fn sync_cluster(&self) -> Result<()> {
+        let cluster = extensions::Cluster::new(
+            &self.namespace,
+            ClusterSpec {
+                cloud_profile: raw(&self.cloud_profile)?,
+                seed: Some(raw(&self.seed_object)?),
+                shoot: raw(self.shoot.as_ref())?,
+            },
+        );
+        FIELD_MANAGER
+            .apply(&self.seed.cluster_wide(), &cluster)
+            .await
+            .map(|_| ())
+    }
+
+    /// Deletes the Cluster: last of all, as providers need it for their own deletions.
+    pub async fn delete_cluster(&self) -> Result<()> {
+        apply::delete(&self.seed.cluster_wide::<extensions::Cluster>(), &self.namespace).await
+    }
+
+    /// Copies the provider's credentials from the garden to the shoot's namespace.
+    pub async fn deploy_cloud_provider_secret(&self) -> Result<()> {
+        let Some(source) = self.cloud_credentials().await? else {
+            return Ok(());
+        };
+        let mut copy = self.copy_of(CLOUD_PROVIDER_SECRET, &source);
+        copy.metadata.labels = Some(
+            [(
+                api::constants::PURPOSE.to_owned(),
+                CLOUD_PROVIDER_SECRET.to_owned(),
+            )]
+            .into(),
+        );
+        let api: Api<Secret> = self.seed.namespaced(&self.namespace);
+        FIELD_MANAGER.apply(&api, &copy).await.map(|_| ())
+    }
+
+    /// The content of a garden's Secret as a Secret of the shoot's namespace.
+    pub(crate) fn copy_of(&self, name: &str, source: &Secret) -> Secret {
+        let mut copy = Secret {
+            data: source.data.clone(),
+            type_: Some("Opaque".into()),
+            ..Secret::default()
+        };
+        copy.metadata.name = Some(name.to_owned());
+        copy.metadata.namespace = Some(self.namespace.clone());
+        copy
+    }
+
+    /// Copies a Secret of the garden under a name into the shoot's namespace.
+    pub(crate) async fn copy_garden_secret(&self, namespace: &str, from: &str, to: &str) -> Result<()> {
+        let source = self.garden_secret(namespace, from).await?;
+        if source
+            .data
+            .as_ref()
+            .is_none_or(std::collections::BTreeMap::is_empty)
+        {
+            return Err(configuration_problem(format!(
+                "Secret {namespace}/{from} in the garden is empty: fill it"
+            )));
+        }
+        let api: Api<Secret> = self.seed.namespaced(&self.namespace);
+        FIELD_MANAGER
+            .apply(&api, &self.copy_of(to, &source))
+            .await
+            .context(format_args!("could not copy {from}"))?;
+        Ok(())
+    }
+}
+
+/// The object as it is, with its type and without bookkeeping of the server.
+fn raw<K: Resource<DynamicType = ()> + Serialize>(object: &K) -> Result<RawExtension> {
+    let mut value = serde_json::to_value(object).map_err(|e| {
+        Error::bug(format!(
+            "{} {} cannot be encoded: {e}",
+            K::kind(&()),
+            object.name_any()
+        ))
+    })?;
+    value["apiVersion"] = json!(K::api_version(&()));
+    value["kind"] = json!(K::kind(&()));
+    if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+    Ok(RawExtension(value))
+}

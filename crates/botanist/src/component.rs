@@ -1,0 +1,359 @@
+//! What all processes of a control plane that run as Deployments have in common, and how they are awaited.
+//!
+//! A pod is made anew whenever something it mounts changes: a checksum of each is an annotation of the pod.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{ConfigMap, Pod},
+};
+use kube::{Api, Resource, ResourceExt, api::ListParams};
+use runtime::{Cluster, Result, apply, error::Context, wait, wait::Look};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::{Botanist, FIELD_MANAGER, from_json, secrets::issue::hex};
+
+/// User and group of every process, as in the images.
+const NON_ROOT: i64 = 65532;
+/// Where Secrets and ConfigMaps are mounted, each under its name.
+pub(crate) const MOUNTS: &str = "/srv/kubernetes";
+
+/// One process of the control plane.
+pub(crate) struct Component {
+    /// Name of the Deployment, of its container and of the binary.
+    pub name: &'static str,
+    /// Image with tag.
+    pub image: String,
+    /// Flags, in a fixed order.
+    pub args: Vec<String>,
+    /// Port of its HTTPS endpoint.
+    pub port: u16,
+    /// Path that says whether it can serve.
+    pub readiness: &'static str,
+    /// Path that says whether it has to be restarted.
+    pub liveness: &'static str,
+    /// Secrets to mount.
+    pub secrets: Vec<&'static str>,
+    /// Secrets of authorities of which only the certificate is mounted, not the key.
+    pub authorities: Vec<&'static str>,
+    /// ConfigMaps to mount.
+    pub config_maps: Vec<&'static str>,
+    /// Seconds between the request to stop and the kill.
+    pub grace_seconds: i64,
+    /// Whether the new process starts before the old one stops.
+    pub overlaps: bool,
+    /// Least memory and share of a core.
+    pub requests: [&'static str; 2],
+}
+
+/// Path of a file in a mounted Secret or ConfigMap.
+pub(crate) fn mounted(object: &str, file: &str) -> String {
+    format!("{MOUNTS}/{object}/{file}")
+}
+
+/// Labels of the pods.
+pub(crate) fn labels(name: &str) -> Value {
+    json!({"app": "kubernetes", "role": name})
+}
+
+impl Component {
+    /// The Deployment, with checksums of what is mounted.
+    pub(crate) fn deployment(
+        &self,
+        namespace: &str,
+        checksums: &BTreeMap<String, String>,
+    ) -> Result<Deployment> {
+        let mut pod_labels = labels(self.name);
+        pod_labels["gardener.cloud/role"] = json!("controlplane");
+        let strategy = if self.overlaps {
+            json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}})
+        } else {
+            json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}})
+        };
+        from_json(json!({
+            "metadata": {"name": self.name, "namespace": namespace, "labels": pod_labels},
+            "spec": {
+                "replicas": 1,
+                "revisionHistoryLimit": 1,
+                "selector": {"matchLabels": labels(self.name)},
+                "strategy": strategy,
+                "template": {
+                    "metadata": {"labels": pod_labels, "annotations": checksums},
+                    "spec": self.pod(),
+                },
+            },
+        }))
+    }
+
+    fn pod(&self) -> Value {
+        json!({
+            "automountServiceAccountToken": false,
+            "enableServiceLinks": false,
+            "terminationGracePeriodSeconds": self.grace_seconds,
+            "securityContext": {
+                "runAsNonRoot": true, "runAsUser": NON_ROOT, "runAsGroup": NON_ROOT, "fsGroup": NON_ROOT,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            "containers": [{
+                "name": self.name,
+                "image": self.image,
+                "command": [format!("/usr/local/bin/{}", self.name)],
+                "args": self.args,
+                "ports": [{"name": "https", "containerPort": self.port, "protocol": "TCP"}],
+                "resources": {"requests": {"memory": self.requests[0], "cpu": self.requests[1]}},
+                "securityContext": {
+                    "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true,
+                    "capabilities": {"drop": ["ALL"]},
+                },
+                // Each second without the API is one in which nobody can write: it counts as ready at once.
+                "readinessProbe": {
+                    "httpGet": {"scheme": "HTTPS", "path": self.readiness, "port": self.port},
+                    "periodSeconds": 1, "failureThreshold": 3, "timeoutSeconds": 5, "successThreshold": 1,
+                },
+                "livenessProbe": {
+                    "httpGet": {"scheme": "HTTPS", "path": self.liveness, "port": self.port},
+                    "initialDelaySeconds": 30, "periodSeconds": 10, "failureThreshold": 6, "timeoutSeconds": 10,
+                },
+                "volumeMounts": self.mounts(),
+            }],
+            "volumes": self.volumes(),
+        })
+    }
+
+    fn mounts(&self) -> Vec<Value> {
+        let objects = self
+            .secrets
+            .iter()
+            .chain(&self.authorities)
+            .chain(&self.config_maps);
+        let mut mounts: Vec<_> = objects
+            .map(|name| json!({"name": name, "mountPath": format!("{MOUNTS}/{name}"), "readOnly": true}))
+            .collect();
+        mounts.push(json!({"name": "tmp", "mountPath": "/tmp"}));
+        mounts
+    }
+
+    fn volumes(&self) -> Vec<Value> {
+        // Readable by the group that the pod runs in, and by nobody else.
+        const MODE: i32 = 0o440;
+        let secrets = self
+            .secrets
+            .iter()
+            .map(|name| json!({"name": name, "secret": {"secretName": name, "defaultMode": MODE}}));
+        let config_maps = self
+            .config_maps
+            .iter()
+            .map(|name| json!({"name": name, "configMap": {"name": name, "defaultMode": MODE}}));
+        let authorities = self.authorities.iter().map(|name| {
+            let items = [json!({"key": "ca.crt", "path": "ca.crt"})];
+            json!({"name": name, "secret": {"secretName": name, "defaultMode": MODE, "items": items}})
+        });
+        let mut volumes: Vec<_> = secrets.chain(authorities).chain(config_maps).collect();
+        volumes.push(json!({"name": "tmp", "emptyDir": {}}));
+        volumes
+    }
+}
+
+impl Botanist {
+    /// Writes the Deployment of a process.
+    pub(crate) async fn deploy_component(&self, component: &Component) -> Result<()> {
+        let mut checksums = BTreeMap::new();
+        for name in component.secrets.iter().chain(&component.authorities) {
+            let data = self.secret_data(name).await?;
+            checksums.insert(format!("checksum/secret-{name}"), checksum(data.iter()));
+        }
+        for name in &component.config_maps {
+            let api: Api<ConfigMap> = self.seed.namespaced(&self.namespace);
+            let found = api
+                .get_opt(name)
+                .await
+                .context(format_args!("could not read ConfigMap {name}"))?;
+            let data = found.and_then(|found| found.data).unwrap_or_default();
+            checksums.insert(format!("checksum/configmap-{name}"), checksum(data.iter()));
+        }
+        let api: Api<Deployment> = self.seed.namespaced(&self.namespace);
+        FIELD_MANAGER
+            .apply(&api, &component.deployment(&self.namespace, &checksums)?)
+            .await
+            .map(|_| ())
+    }
+
+    /// Waits until exactly the wanted pods run and are ready.
+    pub(crate) async fn wait_until_component_ready(&self, name: &str, timeout: Duration) -> Result<()> {
+        let api: Api<Deployment> = self.seed.namespaced(&self.namespace);
+        match wait::until(&api, name, timeout, look_rolled_out).await {
+            Ok(_) => Ok(()),
+            Err(error) => Err(match self.what_pods_say(name).await {
+                Some(said) => error.context(format_args!("{name}: {said}")),
+                None => error,
+            }),
+        }
+    }
+
+    /// Deletes the Deployment; it is there until its pods are gone.
+    pub(crate) async fn delete_component(&self, name: &str) -> Result<()> {
+        let api: Api<Deployment> = self.seed.namespaced(&self.namespace);
+        let found = api
+            .get_opt(name)
+            .await
+            .context(format_args!("could not read Deployment {name}"))?;
+        match found {
+            Some(found) => apply::delete_exactly(&api, &found).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until the Deployment and every pod of it are gone: what has no object any more may still have a process.
+    pub(crate) async fn wait_until_component_deleted(&self, name: &str, timeout: Duration) -> Result<()> {
+        let api: Api<Deployment> = self.seed.namespaced(&self.namespace);
+        wait::until_gone(&api, name, timeout).await?;
+        let pods: Api<Pod> = self.seed.namespaced(&self.namespace);
+        for pod in self.pods_of(name).await? {
+            wait::until_gone(&pods, &pod.name_any(), timeout).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether the Deployment is there and is not being deleted.
+    pub(crate) async fn component_exists(&self, name: &str) -> Result<bool> {
+        let api: Api<Deployment> = self.seed.namespaced(&self.namespace);
+        let found = api
+            .get_opt(name)
+            .await
+            .context(format_args!("could not read Deployment {name}"))?;
+        Ok(found.is_some_and(|found| found.meta().deletion_timestamp.is_none()))
+    }
+
+    async fn pods_of(&self, name: &str) -> Result<Vec<Pod>> {
+        let api: Api<Pod> = self.seed.namespaced(&self.namespace);
+        let selector = format!("app=kubernetes,role={name}");
+        Ok(api
+            .list(&ListParams::default().labels(&selector))
+            .await
+            .context("could not list pods")?
+            .items)
+    }
+
+    async fn what_pods_say(&self, name: &str) -> Option<String> {
+        let pods = self.pods_of(name).await.ok()?;
+        let said: Vec<_> = pods.iter().filter_map(what_pod_says).collect();
+        (!said.is_empty()).then(|| said.join("; "))
+    }
+}
+
+/// Why a pod does not run, in the kubelet's or the scheduler's words.
+fn what_pod_says(pod: &Pod) -> Option<String> {
+    let status = pod.status.as_ref()?;
+    for container in status.container_statuses.iter().flatten() {
+        let state = container.state.as_ref()?;
+        let waiting = state
+            .waiting
+            .as_ref()
+            .map(|waiting| (waiting.reason.clone(), waiting.message.clone()));
+        let ended = state
+            .terminated
+            .as_ref()
+            .map(|ended| (ended.reason.clone(), ended.message.clone()));
+        if let Some((reason, message)) = waiting.or(ended) {
+            return Some(format!(
+                "{}: {}",
+                reason.unwrap_or_default(),
+                message.unwrap_or_default()
+            ));
+        }
+    }
+    let scheduled = status
+        .conditions
+        .iter()
+        .flatten()
+        .find(|c| c.type_ == "PodScheduled" && c.status == "False")?;
+    scheduled.message.clone()
+}
+
+fn look_rolled_out(deployment: Option<&Deployment>) -> Look {
+    let Some(deployment) = deployment else {
+        return Look::Wait("it does not exist".into());
+    };
+    let wanted = deployment
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.replicas)
+        .unwrap_or(1);
+    let Some(status) = &deployment.status else {
+        return Look::Wait("nobody has seen it yet".into());
+    };
+    let count = |number: Option<i32>| number.unwrap_or(0);
+    if status.observed_generation != deployment.metadata.generation {
+        return Look::Wait("its last change has not been seen yet".into());
+    }
+    if count(status.updated_replicas) < wanted || count(status.available_replicas) < wanted {
+        let (updated, available) = (count(status.updated_replicas), count(status.available_replicas));
+        return Look::Wait(format!(
+            "of {wanted} pods {updated} are as wanted, {available} are available"
+        ));
+    }
+    if count(status.replicas) > wanted {
+        return Look::Wait("a former pod still runs".into());
+    }
+    Look::Done
+}
+
+/// Changes with the content, and tells nothing about it.
+pub(crate) fn checksum<'a, V: AsRef<[u8]> + 'a>(data: impl Iterator<Item = (&'a String, &'a V)>) -> String {
+    let mut hash = Sha256::new();
+    for (key, value) in data {
+        hash.update((key.len() as u64).to_be_bytes());
+        hash.update(key);
+        hash.update((value.as_ref().len() as u64).to_be_bytes());
+        hash.update(value);
+    }
+    hex(&hash.finalize()[..16])
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn deployment(status: &Value) -> Deployment {
+        from_json(
+            json!({"metadata": {"generation": 3}, "spec": {"replicas": 1, "selector": {}, "template": {}},
+            "status": status}),
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn rolled_out_means_only_the_newest_pods() {
+        let status = |observed: i64, updated: i32, available: i32, all: i32| {
+            deployment(
+                &json!({"observedGeneration": observed, "updatedReplicas": updated,
+                "availableReplicas": available, "replicas": all}),
+            )
+        };
+        assert!(matches!(look_rolled_out(Some(&status(3, 1, 1, 1))), Look::Done));
+        assert!(matches!(
+            look_rolled_out(Some(&status(2, 1, 1, 1))),
+            Look::Wait(_)
+        ));
+        assert!(matches!(
+            look_rolled_out(Some(&status(3, 1, 1, 2))),
+            Look::Wait(_)
+        ));
+        assert!(matches!(
+            look_rolled_out(Some(&status(3, 0, 1, 1))),
+            Look::Wait(_)
+        ));
+        assert!(matches!(look_rolled_out(None), Look::Wait(_)));
+    }
+
+    #[test]
+    fn a_checksum_does_not_mix_up_keys_and_values() {
+        let one: BTreeMap<String, String> = [("a".to_owned(), "bc".to_owned())].into();
+        let other: BTreeMap<String, String> = [("ab".to_owned(), "c".to_owned())].into();
+        assert_ne!(checksum(one.iter()), checksum(other.iter()));
+    }
+}

@@ -1,0 +1,196 @@
+//! What the status of an extension object says. Pure.
+
+use api::{
+    constants,
+    extensions::{DefaultStatus, ExtensionObject},
+    meta::{LastError, LastOperationState, LastOperationType},
+};
+use jiff::Timestamp;
+use kube::{ResourceExt, api::ObjectMeta};
+use runtime::{Error, Result, wait::Look};
+
+/// What was seen of an awaited extension object.
+#[derive(Debug)]
+pub(crate) enum Seen {
+    /// It is as wanted.
+    Done,
+    /// It does not exist.
+    Missing,
+    /// It is not as wanted yet, and why.
+    Pending(String),
+    /// The provider reports an error about what it was told last.
+    Failing(LastError),
+}
+
+/// The last operation was done since the object was last touched (flows.md 3.2).
+pub(super) fn ready<K: ExtensionObject>(object: &K) -> Seen {
+    look_ready(object.meta(), object.default_status())
+}
+
+/// See [`ready`].
+pub(crate) fn look_ready(meta: &ObjectMeta, status: Option<&DefaultStatus>) -> Seen {
+    let Some(status) = status else {
+        return Seen::Pending("its provider has not answered yet".into());
+    };
+    let Some(last) = &status.last_operation else {
+        return Seen::Pending("its provider has not started yet".into());
+    };
+    // What was reported before the object was touched is about an earlier order.
+    if !is_since_timestamp(meta, last.last_update_time.0) {
+        return Seen::Pending("its provider has not taken up the last change yet".into());
+    }
+    if let Some(error) = &status.last_error {
+        return Seen::Failing(error.clone());
+    }
+    if let Some(operation) = annotation(meta, constants::OPERATION) {
+        return Seen::Pending(format!("operation {operation} is not finished"));
+    }
+    if status.observed_generation != meta.generation {
+        return Seen::Pending("its provider has not seen the last change yet".into());
+    }
+    if last.state != LastOperationState::Succeeded {
+        return Seen::Pending(format!("{} is {}: {}", last.type_, last.state, last.description));
+    }
+    Seen::Done
+}
+
+/// The provider let go of it.
+pub(super) fn migrated<K: ExtensionObject>(object: &K) -> Seen {
+    look_migrated(object.default_status())
+}
+
+pub(super) fn is_migrated<K: ExtensionObject>(object: &K) -> bool {
+    matches!(migrated(object), Seen::Done)
+}
+
+/// See [`migrated`].
+pub(crate) fn look_migrated(status: Option<&DefaultStatus>) -> Seen {
+    let last = status.and_then(|status| status.last_operation.as_ref());
+    match last {
+        Some(last)
+            if last.type_ == LastOperationType::Migrate && last.state == LastOperationState::Succeeded =>
+        {
+            Seen::Done
+        }
+        Some(last) if last.type_ == LastOperationType::Migrate => {
+            match status.and_then(|s| s.last_error.clone()) {
+                Some(error) => Seen::Failing(error),
+                None => Seen::Pending(format!("Migrate is {}: {}", last.state, last.description)),
+            }
+        }
+        _ => Seen::Pending("its provider has not started to migrate it yet".into()),
+    }
+}
+
+/// It is still there, although it is to go.
+pub(super) fn deleting<K: ExtensionObject>(object: &K) -> Seen {
+    look_deleting(object.meta(), object.default_status())
+}
+
+/// See [`deleting`].
+pub(crate) fn look_deleting(meta: &ObjectMeta, status: Option<&DefaultStatus>) -> Seen {
+    let last = status.and_then(|status| status.last_operation.as_ref());
+    let deletes = last.is_some_and(|last| last.type_ == LastOperationType::Delete);
+    if deletes && let Some(error) = status.and_then(|status| status.last_error.clone()) {
+        return Seen::Failing(error);
+    }
+    let finalizers = meta.finalizers.as_deref().unwrap_or_default().join(", ");
+    Seen::Pending(if finalizers.is_empty() {
+        "it is being deleted".into()
+    } else {
+        format!("it waits for {finalizers}")
+    })
+}
+
+/// Both sides may have cut their times to whole seconds.
+fn is_since_timestamp(meta: &ObjectMeta, updated: Timestamp) -> bool {
+    let touched = annotation(meta, constants::TIMESTAMP).and_then(|text| text.parse::<Timestamp>().ok());
+    touched.is_none_or(|touched| updated.as_second() >= touched.as_second())
+}
+
+fn annotation<'a>(meta: &'a ObjectMeta, key: &str) -> Option<&'a str> {
+    meta.annotations.as_ref()?.get(key).map(String::as_str)
+}
+
+/// Follows an awaited object and remembers the error it showed last.
+pub(crate) struct Awaited {
+    what: String,
+    last: Option<LastError>,
+    severe: bool,
+}
+
+impl Awaited {
+    /// Nothing was seen yet. `what` names the object in errors.
+    pub(crate) fn new(what: String) -> Self {
+        Self {
+            what,
+            last: None,
+            severe: false,
+        }
+    }
+
+    /// From now on any error ends the wait.
+    pub(crate) fn be_severe(&mut self) {
+        self.severe = true;
+    }
+
+    /// An error was seen that ends the wait.
+    pub(crate) fn failed(&self) -> bool {
+        self.last
+            .as_ref()
+            .is_some_and(|error| self.severe || needs_a_user(error))
+    }
+
+    /// Turns what was seen into what the wait does.
+    pub(crate) fn look(&mut self, seen: Seen) -> Look {
+        self.last = None;
+        match seen {
+            Seen::Done => Look::Done,
+            Seen::Missing => Look::Wait("it does not exist".into()),
+            Seen::Pending(why) => Look::Wait(why),
+            Seen::Failing(error) => {
+                self.last = Some(error.clone());
+                if self.failed() {
+                    Look::Fail(self.error(&error))
+                } else {
+                    Look::Wait(error.description)
+                }
+            }
+        }
+    }
+
+    /// The result of the wait: the object's own error says more than that time ran out.
+    pub(crate) fn outcome<T>(&self, result: Result<T>) -> Result<T> {
+        match (&self.last, result) {
+            (Some(error), Err(_)) => Err(self.error(error)),
+            (_, other) => other,
+        }
+    }
+
+    fn error(&self, error: &LastError) -> Error {
+        let message = format!("{}: {}", self.what, error.description);
+        if error.codes.is_empty() {
+            Error::Transient(message)
+        } else {
+            Error::Config {
+                codes: error.codes.clone(),
+                message,
+            }
+        }
+    }
+}
+
+/// The provider itself will not get any further.
+fn needs_a_user(error: &LastError) -> bool {
+    error.codes.iter().any(|code| code.is_non_retryable())
+}
+
+/// The shared part of a status that was read without knowing the kind.
+pub(crate) fn of_any(object: &kube::core::DynamicObject) -> Option<DefaultStatus> {
+    serde_json::from_value(object.data.get("status")?.clone()).ok()
+}
+
+/// Operation that an object of any kind was told last.
+pub(crate) fn operation_of(object: &kube::core::DynamicObject) -> Option<&str> {
+    object.annotations().get(constants::OPERATION).map(String::as_str)
+}

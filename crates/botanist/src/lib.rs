@@ -1,0 +1,55 @@
+//! What each step of a shoot flow does, one file a part of the control plane.
+//!
+//! A flow says in which order; this crate says what. Promises of every method: it may be run again at any time (I5), it
+//! ends within a bound, it waits by watching, and it touches nothing outside the seed and the garden but through extension
+//! resources (I9). What is to be written is decided by pure functions, which is where the tests are.
+
+pub mod backup_entry;
+mod botanist;
+mod cluster;
+mod component;
+mod control_plane;
+mod dns_records;
+mod dynamic;
+mod etcd;
+mod etcd_copy;
+mod etcd_snapshot;
+mod exposure;
+pub mod extension_kinds;
+pub mod extension_resource;
+mod infrastructure;
+mod kube_apiserver;
+mod kube_controller_manager;
+mod kube_scheduler;
+mod kubeconfig;
+mod machine;
+mod managed_resources;
+pub mod names;
+mod namespace;
+pub mod secrets;
+mod settings;
+mod shoot_access;
+mod shoot_cleanup;
+
+pub use botanist::{Botanist, Operation};
+pub use extension_kinds::Kinds;
+pub use extension_resource::ExtensionResource;
+pub use namespace::NamespaceState;
+pub use settings::{Settings, Timeouts, UrlOf, Wait};
+
+use api::meta::ErrorCode;
+use runtime::{Error, apply::FieldManager};
+
+/// The gardenlet writes what this crate decides.
+pub const FIELD_MANAGER: FieldManager = FieldManager("gardenlet");
+
+/// Someone has to change a specification.
+pub(crate) fn configuration_problem(message: impl Into<String>) -> Error {
+    Error::config(ErrorCode::ErrConfigurationProblem, message)
+}
+
+/// Reads a typed object out of JSON that this crate wrote.
+pub(crate) fn from_json<K: serde::de::DeserializeOwned>(value: serde_json::Value) -> runtime::Result<K> {
+    serde_json::from_value(value)
+        .map_err(|e| Error::bug(format!("an object that was built here is none: {e}")))
+}

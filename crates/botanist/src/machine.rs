@@ -1,0 +1,59 @@
+//! Machine objects in the source seed. They are removed without anybody acting on it: the machines themselves move with
+//! the shoot (RX-22, I4). Their content is in the ShootState by then.
+
+use futures::future::try_join_all;
+use kube::{
+    ResourceExt,
+    api::PropagationPolicy,
+    core::{ApiResource, GroupVersionKind},
+};
+use runtime::Result;
+
+use crate::{Botanist, dynamic};
+
+/// From the one that makes others to those that are made; the classes last, as machines refer to them.
+const KINDS: [(&str, &str); 4] = [
+    ("MachineDeployment", "machinedeployments"),
+    ("MachineSet", "machinesets"),
+    ("Machine", "machines"),
+    ("MachineClass", "machineclasses"),
+];
+
+impl Botanist {
+    /// "Shallow-deleting machine resources from the Shoot namespace". No machine controller may run any more.
+    pub async fn delete_machine_resources(&self) -> Result<()> {
+        for kind in kinds() {
+            let api = self.any_api(&kind);
+            for object in dynamic::list(&api, &kind).await? {
+                dynamic::strip_finalizers(&api, &kind, &object).await?;
+                dynamic::delete(&api, &kind, &object.name_any(), Some(PropagationPolicy::Orphan)).await?;
+                // Deleting with orphans puts a finalizer of its own there, which the garbage collector takes away.
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until the machine objects are gone.
+    pub async fn wait_until_machine_resources_deleted(&self) -> Result<()> {
+        let timeout = self.settings.timeouts.worker.timeout;
+        for kind in kinds() {
+            let api = self.any_api(&kind);
+            let all = dynamic::list(&api, &kind).await?;
+            try_join_all(all.iter().map(|object| {
+                let api = api.clone();
+                async move { dynamic::until_gone(api, &object.name_any(), timeout).await }
+            }))
+            .await?;
+        }
+        Ok(())
+    }
+}
+
+fn kinds() -> [ApiResource; 4] {
+    KINDS.map(|(kind, plural)| {
+        ApiResource::from_gvk_with_plural(
+            &GroupVersionKind::gvk("machine.sapcloud.io", "v1alpha1", kind),
+            plural,
+        )
+    })
+}

@@ -1,0 +1,60 @@
+//! ManagedResources: objects that a resource manager keeps in the shoot or in the seed. In a move their objects in the
+//! shoot stay (RX-02, RX-23).
+
+use futures::future::try_join_all;
+use kube::{
+    ResourceExt,
+    core::{ApiResource, GroupVersionKind},
+};
+use runtime::Result;
+use serde_json::json;
+
+use crate::{Botanist, dynamic};
+
+impl Botanist {
+    /// "Configuring Managed Resources objects to be kept in the Shoot".
+    pub async fn keep_managed_resource_objects(&self) -> Result<()> {
+        let (kind, api) = (kind(), self.any_api(&kind()));
+        for object in dynamic::list(&api, &kind).await? {
+            dynamic::merge(
+                &api,
+                &kind,
+                &object.name_any(),
+                &json!({"spec": {"keepObjects": true}}),
+            )
+            .await?;
+        }
+        Ok(())
+    }
+
+    /// Deletes all ManagedResources in the shoot's namespace.
+    pub async fn delete_managed_resources(&self) -> Result<()> {
+        let (kind, api) = (kind(), self.any_api(&kind()));
+        for object in dynamic::list(&api, &kind).await? {
+            dynamic::delete(&api, &kind, &object.name_any(), None).await?;
+        }
+        Ok(())
+    }
+
+    /// "Waiting until ManagedResources are deleted".
+    pub async fn wait_until_managed_resources_deleted(&self) -> Result<()> {
+        let (kind, api) = (kind(), self.any_api(&kind()));
+        let all = dynamic::list(&api, &kind).await?;
+        let names: Vec<_> = all.iter().map(ResourceExt::name_any).collect();
+        let timeout = self.settings.timeouts.managed_resources;
+        try_join_all(
+            names
+                .iter()
+                .map(|name| dynamic::until_gone(api.clone(), name, timeout)),
+        )
+        .await
+        .map(|_| ())
+    }
+}
+
+fn kind() -> ApiResource {
+    ApiResource::from_gvk_with_plural(
+        &GroupVersionKind::gvk("resources.gardener.cloud", "v1alpha1", "ManagedResource"),
+        "managedresources",
+    )
+}

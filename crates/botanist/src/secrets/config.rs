@@ -1,0 +1,213 @@
+//! The table of all Secrets of a control plane: what each is made of and whether it must be carried (R7-10, R7-11).
+//!
+//! The order is the order of issue: a certificate authority stands before what it signs. Names are fixed, so that parts
+//! of the control plane and other processes can refer to them.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use crate::names::Names;
+
+/// Signs the serving certificate of kube-apiserver: what every client of the shoot trusts.
+pub const CA: &str = "ca";
+/// Signs certificates by which clients log on to kube-apiserver.
+pub const CA_CLIENT: &str = "ca-client";
+/// Signs everything around etcd.
+pub const CA_ETCD: &str = "ca-etcd";
+/// Signs the certificate by which kube-apiserver speaks for a user to an extension API server.
+pub const CA_FRONT_PROXY: &str = "ca-front-proxy";
+/// Signs both sides of the connection between kube-apiserver and kubelets.
+pub const CA_KUBELET: &str = "ca-kubelet";
+/// Signs the serving certificate of metrics-server.
+pub const CA_METRICS_SERVER: &str = "ca-metrics-server";
+/// Token of the health check.
+pub const STATIC_TOKEN: &str = "static-token";
+/// How Secrets are encrypted in etcd.
+pub const ETCD_ENCRYPTION: &str = "etcd-encryption-secret";
+/// Client certificate of kube-apiserver's aggregation layer.
+pub const KUBE_AGGREGATOR: &str = "kube-aggregator";
+/// Serving certificate of kube-apiserver.
+pub const KUBE_APISERVER: &str = "kube-apiserver";
+/// Key that signs service account tokens.
+pub const SERVICE_ACCOUNT_KEY: &str = "service-account-key";
+/// Key that lets an administrator into machines.
+pub const SSH_KEY_PAIR: &str = "ssh-keypair";
+/// Serving certificate of etcd and of etcd-backup-restore.
+pub const ETCD_SERVER: &str = "etcd-server";
+/// Client certificate for etcd and for etcd-backup-restore.
+pub const ETCD_CLIENT: &str = "etcd-client";
+/// Client certificate of kube-apiserver at kubelets.
+pub const KUBELET_CLIENT: &str = "kube-apiserver-kubelet";
+/// Kubeconfig of kube-controller-manager.
+pub const KUBE_CONTROLLER_MANAGER: &str = "kube-controller-manager";
+/// Kubeconfig of kube-scheduler.
+pub const KUBE_SCHEDULER: &str = "kube-scheduler";
+/// Kubeconfig of the gardenlet itself.
+pub const GARDENLET: &str = "gardenlet";
+
+/// What a Secret is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Recipe {
+    /// A key and a certificate that signs others: `ca.crt`, `ca.key`.
+    CertificateAuthority,
+    /// A key and a certificate: `tls.crt`, `tls.key`, and the authority's `ca.crt`.
+    Certificate {
+        /// Which authority signs it.
+        ca: &'static str,
+        /// Whom it names.
+        common_name: String,
+        /// Which groups it names.
+        organization: Option<&'static str>,
+        /// Names and addresses it serves; empty: it is for clients only.
+        serves: Vec<String>,
+        /// With a `kubeconfig` for this server, which trusts [`CA`].
+        kubeconfig: Option<String>,
+    },
+    /// `static_tokens.csv` for kube-apiserver.
+    StaticToken,
+    /// `encryption-configuration.yaml` for kube-apiserver.
+    EncryptionConfiguration,
+    /// A private key in PEM: `id_rsa`.
+    SigningKey,
+    /// An OpenSSH key pair: `id_rsa`, `id_rsa.pub`.
+    SshKeyPair,
+}
+
+/// One line of the table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Name of the Secret.
+    pub name: &'static str,
+    /// What it is made of.
+    pub recipe: Recipe,
+    /// Made once in the shoot's life and carried from seed to seed; otherwise made anew from the carried ones.
+    pub carried: bool,
+}
+
+/// The table for a shoot.
+#[must_use]
+pub fn table(names: &Names) -> Vec<Config> {
+    let ca = |name| Config {
+        name,
+        recipe: Recipe::CertificateAuthority,
+        carried: true,
+    };
+    let carried = |name, recipe| Config {
+        name,
+        recipe,
+        carried: true,
+    };
+    let derived = |name, recipe| Config {
+        name,
+        recipe,
+        carried: false,
+    };
+    vec![
+        ca(CA),
+        ca(CA_CLIENT),
+        ca(CA_ETCD),
+        ca(CA_FRONT_PROXY),
+        ca(CA_KUBELET),
+        ca(CA_METRICS_SERVER),
+        carried(STATIC_TOKEN, Recipe::StaticToken),
+        carried(ETCD_ENCRYPTION, Recipe::EncryptionConfiguration),
+        carried(SERVICE_ACCOUNT_KEY, Recipe::SigningKey),
+        carried(SSH_KEY_PAIR, Recipe::SshKeyPair),
+        carried(
+            KUBE_AGGREGATOR,
+            client(CA_FRONT_PROXY, "system:kube-aggregator", None),
+        ),
+        carried(
+            KUBE_APISERVER,
+            server(CA, "system:apiserver:apiserver", kube_apiserver_names(names)),
+        ),
+        derived(
+            ETCD_SERVER,
+            server(CA_ETCD, "etcd-server", etcd_names(&names.technical_id)),
+        ),
+        derived(ETCD_CLIENT, client(CA_ETCD, "etcd-client", None)),
+        derived(
+            KUBELET_CLIENT,
+            client(CA_KUBELET, "system:kube-apiserver:kubelet", None),
+        ),
+        derived(
+            KUBE_CONTROLLER_MANAGER,
+            login("system:kube-controller-manager", None),
+        ),
+        derived(KUBE_SCHEDULER, login("system:kube-scheduler", None)),
+        derived(
+            GARDENLET,
+            login("gardener.cloud:system:gardenlet", Some("system:masters")),
+        ),
+    ]
+}
+
+fn client(ca: &'static str, common_name: &str, organization: Option<&'static str>) -> Recipe {
+    Recipe::Certificate {
+        ca,
+        common_name: common_name.into(),
+        organization,
+        serves: Vec::new(),
+        kubeconfig: None,
+    }
+}
+
+fn server(ca: &'static str, common_name: &str, serves: Vec<String>) -> Recipe {
+    Recipe::Certificate {
+        ca,
+        common_name: common_name.into(),
+        organization: None,
+        serves,
+        kubeconfig: None,
+    }
+}
+
+/// A client certificate with a kubeconfig for the API inside the shoot's namespace.
+fn login(common_name: &str, organization: Option<&'static str>) -> Recipe {
+    Recipe::Certificate {
+        ca: CA_CLIENT,
+        common_name: common_name.into(),
+        organization,
+        serves: Vec::new(),
+        kubeconfig: Some(format!("https://{KUBE_APISERVER}")),
+    }
+}
+
+/// All names under which kube-apiserver is asked for. None depends on the seed, as the certificate is carried.
+fn kube_apiserver_names(names: &Names) -> Vec<String> {
+    let mut all = local();
+    all.extend(service_names("kubernetes", "default"));
+    all.extend(service_names(KUBE_APISERVER, &names.technical_id));
+    all.extend(names.apis().map(str::to_owned));
+    all.push(names.first_service_ip.to_string());
+    all
+}
+
+fn etcd_names(namespace: &str) -> Vec<String> {
+    let mut all = local();
+    for etcd in ["etcd-main", "etcd-events"] {
+        all.push(format!("{etcd}-local"));
+        all.extend(service_names(&format!("{etcd}-client"), namespace));
+        let peer = format!("{etcd}-peer");
+        all.extend(service_names(&peer, namespace));
+        all.extend(
+            service_names(&peer, namespace)
+                .iter()
+                .map(|name| format!("*.{name}")),
+        );
+    }
+    all
+}
+
+fn local() -> Vec<String> {
+    vec!["localhost".into(), IpAddr::V4(Ipv4Addr::LOCALHOST).to_string()]
+}
+
+/// The names of a Service, from short to long.
+fn service_names(service: &str, namespace: &str) -> [String; 4] {
+    [
+        service.to_owned(),
+        format!("{service}.{namespace}"),
+        format!("{service}.{namespace}.svc"),
+        format!("{service}.{namespace}.svc.cluster.local"),
+    ]
+}

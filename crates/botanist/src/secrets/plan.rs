@@ -1,0 +1,126 @@
+//! Decides what has to be done for each line of the table. Pure.
+
+use std::collections::BTreeMap;
+
+use api::{constants, gardencore::ShootState};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Secret;
+use runtime::Result;
+use sha2::{Digest, Sha256};
+
+use super::{
+    config::{Config, Recipe},
+    issue::{Data, hex},
+    shoot_state,
+};
+use crate::configuration_problem;
+
+/// A derived certificate is made anew this long before it ends. Longer than the longest pause between two
+/// reconciliations of a shoot.
+pub(crate) const RENEW_BEFORE: jiff::SignedDuration = jiff::SignedDuration::from_hours(30 * 24);
+
+/// What to do with one Secret.
+#[derive(Debug)]
+pub(super) enum Action {
+    /// It is there and good.
+    Keep,
+    /// It is put back as it was on the other seed.
+    Restore(Box<Secret>),
+    /// It is made.
+    Issue,
+}
+
+/// What may be done for a carried Secret that is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Missing {
+    /// The shoot is new (or going away): it is made.
+    Issue,
+    /// The shoot lives: it must come from the ShootState. A new one would cut off whoever trusts the old one.
+    FromShootState,
+}
+
+/// What the seed holds, by name.
+pub(super) type Existing = BTreeMap<String, Secret>;
+
+/// Decides for one line of the table. Lines are decided one after the other, since a derived Secret depends on
+/// authorities that stand before it in `existing`.
+pub(super) fn decide(
+    config: &Config,
+    existing: &Existing,
+    state: Option<&ShootState>,
+    missing: Missing,
+    now: Timestamp,
+) -> Result<Action> {
+    if let Some(secret) = existing.get(config.name) {
+        if config.carried || is_current(config, secret, existing, now) {
+            return Ok(Action::Keep);
+        }
+        return Ok(Action::Issue);
+    }
+    if !config.carried {
+        return Ok(Action::Issue);
+    }
+    if let Some(secret) = state
+        .map(|state| shoot_state::find(state, config.name))
+        .transpose()?
+        .flatten()
+    {
+        return Ok(Action::Restore(Box::new(secret)));
+    }
+    if missing == Missing::Issue {
+        return Ok(Action::Issue);
+    }
+    let place = if state.is_some() {
+        "the ShootState does not hold it"
+    } else {
+        "there is no ShootState"
+    };
+    Err(configuration_problem(format!(
+        "Secret {} is not in the shoot's namespace and {place}. No new one is made in its place, since that would cut \
+         off nodes and users of the cluster: put the former Secret into the namespace or the ShootState",
+        config.name
+    )))
+}
+
+fn is_current(config: &Config, secret: &Secret, existing: &Existing, now: Timestamp) -> bool {
+    let label = |key: &str| {
+        secret
+            .metadata
+            .labels
+            .as_ref()
+            .and_then(|labels| labels.get(key))
+            .map(String::as_str)
+    };
+    let ends = label(constants::VALID_UNTIL_TIME)
+        .and_then(|text| text.parse().ok())
+        .and_then(|second| Timestamp::from_second(second).ok());
+    let lasts = ends.is_none_or(|ends| ends.duration_since(now) > RENEW_BEFORE);
+    lasts && label(constants::CHECKSUM_OF_CONFIG) == Some(checksum(config, existing).as_str())
+}
+
+/// Changes whenever a Secret of this line would have to look different: with the recipe, and with the authorities.
+/// Short enough for a label.
+pub(super) fn checksum(config: &Config, existing: &Existing) -> String {
+    let mut hash = Sha256::new();
+    hash.update(format!("{:?}", config.recipe));
+    if let Recipe::Certificate { ca, kubeconfig, .. } = &config.recipe {
+        let trusted = kubeconfig.is_some().then_some(super::config::CA);
+        for authority in std::iter::once(*ca).chain(trusted) {
+            let certificate = existing
+                .get(authority)
+                .and_then(|secret| secret.data.as_ref()?.get("ca.crt"));
+            hash.update(certificate.map(|bytes| bytes.0.as_slice()).unwrap_or_default());
+        }
+    }
+    hex(&hash.finalize()[..8])
+}
+
+/// The data of a Secret.
+pub(super) fn data_of(secret: &Secret) -> Data {
+    secret
+        .data
+        .iter()
+        .flatten()
+        .map(|(key, value)| (key.clone(), value.0.clone()))
+        .collect()
+}

@@ -1,0 +1,388 @@
+//! What the secrets manager promises, checked without a cluster.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::collections::BTreeMap;
+
+use api::{constants, gardencore::ShootState};
+use jiff::{Timestamp, ToSpan};
+use k8s_openapi::api::core::v1::Secret;
+use kube::ResourceExt;
+use runtime::{Result, clock};
+use serde_json::json;
+
+use super::{
+    config::{self, Config, Recipe},
+    from_shoot_state, issue, make,
+    plan::{self, Action, Existing, Missing},
+    to_shoot_state,
+};
+use crate::names::Names;
+
+fn names() -> Names {
+    Names {
+        technical_id: "shoot--dev--web".into(),
+        internal_api: Some("api.web.dev.internal.example.test".into()),
+        external_api: Some("api.web.example.test".into()),
+        first_service_ip: "100.64.0.1".parse().unwrap(),
+        services: "100.64.0.0/13".into(),
+        pods: "100.96.0.0/11".into(),
+    }
+}
+
+/// What `initialize_secrets_management` does, on a map instead of a seed. Returns the names of what was written.
+fn run(
+    existing: &mut Existing,
+    state: Option<&ShootState>,
+    missing: Missing,
+    now: Timestamp,
+) -> Result<Vec<String>> {
+    let mut written = Vec::new();
+    for config in config::table(&names()) {
+        let secret = match plan::decide(&config, existing, state, missing, now)? {
+            Action::Keep => continue,
+            Action::Restore(secret) => *secret,
+            Action::Issue => make(&config, existing)?,
+        };
+        written.push(config.name.to_owned());
+        existing.insert(config.name.to_owned(), secret);
+    }
+    Ok(written)
+}
+
+fn fresh() -> Existing {
+    let mut existing = Existing::new();
+    run(&mut existing, None, Missing::Issue, clock::now()).unwrap();
+    existing
+}
+
+fn state_of(existing: &Existing) -> ShootState {
+    let secrets: Vec<Secret> = existing.values().cloned().collect();
+    let mut state: ShootState =
+        serde_json::from_value(json!({"metadata": {"name": "web"}, "spec": {}})).unwrap();
+    state.spec.gardener = to_shoot_state(&secrets).unwrap();
+    // As it is after a trip through the API.
+    serde_json::from_str(&serde_json::to_string(&state).unwrap()).unwrap()
+}
+
+fn carried(existing: &Existing) -> BTreeMap<String, Secret> {
+    existing
+        .iter()
+        .filter(|(_, secret)| super::is_carried(secret))
+        .map(|(n, s)| (n.clone(), s.clone()))
+        .collect()
+}
+
+fn text(existing: &Existing, secret: &str, key: &str) -> String {
+    String::from_utf8(existing[secret].data.as_ref().unwrap()[key].0.clone()).unwrap()
+}
+
+#[test]
+fn all_that_gep_7_names_is_carried_but_basic_auth_which_kubernetes_dropped() {
+    let carried: Vec<_> = config::table(&names())
+        .into_iter()
+        .filter(|c| c.carried)
+        .map(|c| c.name)
+        .collect();
+    for name in [
+        "ca",
+        "ca-client",
+        "ca-etcd",
+        "ca-front-proxy",
+        "ca-kubelet",
+        "ca-metrics-server",
+        "etcd-encryption-secret",
+        "kube-aggregator",
+        "kube-apiserver",
+        "service-account-key",
+        "ssh-keypair",
+        "static-token",
+    ] {
+        assert!(carried.contains(&name), "{name} must be carried");
+    }
+    assert_eq!(carried.len(), 12);
+}
+
+#[test]
+fn an_authority_stands_before_what_it_signs() {
+    let table = config::table(&names());
+    for (index, config) in table.iter().enumerate() {
+        if let Recipe::Certificate { ca, .. } = &config.recipe {
+            assert!(
+                table[..index].iter().any(|before| before.name == *ca),
+                "{} stands before {ca}",
+                config.name
+            );
+        }
+    }
+}
+
+#[test]
+fn doing_it_twice_changes_nothing() {
+    let mut existing = fresh();
+    let before = existing.clone();
+    assert_eq!(
+        run(&mut existing, None, Missing::FromShootState, clock::now()).unwrap(),
+        Vec::<String>::new()
+    );
+    assert_eq!(existing, before);
+}
+
+#[test]
+fn carried_secrets_are_byte_equal_on_another_seed_and_the_rest_is_derived() {
+    let source = fresh();
+    let mut destination = Existing::new();
+    let written = run(
+        &mut destination,
+        Some(&state_of(&source)),
+        Missing::FromShootState,
+        clock::now(),
+    )
+    .unwrap();
+    assert_eq!(written.len(), config::table(&names()).len());
+    assert_eq!(carried(&destination), carried(&source));
+    assert!(
+        carried(&source)
+            .values()
+            .all(|secret| secret.immutable == Some(true))
+    );
+    // Both etcds of a move trust the same authority, so that a derived certificate of either is good.
+    assert_eq!(
+        text(&destination, "etcd-client", "ca.crt"),
+        text(&source, "ca-etcd", "ca.crt")
+    );
+    assert_ne!(
+        text(&destination, "etcd-client", "tls.key"),
+        text(&source, "etcd-client", "tls.key")
+    );
+}
+
+#[test]
+fn a_trip_through_the_shoot_state_loses_nothing() {
+    let mut secret = fresh()["ca"].clone();
+    secret.type_ = Some("example.test/odd".into());
+    secret.immutable = None;
+    secret.metadata.namespace = Some("shoot--dev--web".into());
+    secret
+        .data
+        .as_mut()
+        .unwrap()
+        .insert("binary".into(), k8s_openapi::ByteString(vec![0, 255, 128]));
+    let state = state_of(&[("ca".to_owned(), secret.clone())].into());
+    let back = from_shoot_state(&state).unwrap();
+    assert_eq!(back.len(), 1);
+    assert_eq!(
+        (&back[0].data, &back[0].type_, back[0].immutable),
+        (&secret.data, &secret.type_, None)
+    );
+    assert_eq!(back[0].labels(), secret.labels());
+}
+
+#[test]
+fn what_is_not_to_be_carried_does_not_get_into_the_shoot_state() {
+    let existing = fresh();
+    let entries: Vec<_> = state_of(&existing)
+        .spec
+        .gardener
+        .into_iter()
+        .map(|entry| entry.name)
+        .collect();
+    assert!(!entries.contains(&"etcd-server".to_owned()));
+    assert_eq!(
+        entries,
+        carried(&existing).into_keys().collect::<Vec<_>>(),
+        "in the order of names"
+    );
+}
+
+#[test]
+fn nothing_is_made_in_place_of_a_carried_secret_that_is_lost() {
+    let mut state = state_of(&fresh());
+    state.spec.gardener.retain(|entry| entry.name != "ca-etcd");
+    let mut destination = Existing::new();
+    let error = run(
+        &mut destination,
+        Some(&state),
+        Missing::FromShootState,
+        clock::now(),
+    )
+    .unwrap_err();
+    assert_eq!(error.class(), "Config");
+    assert!(
+        error
+            .to_string()
+            .starts_with("Secret ca-etcd is not in the shoot's namespace and the ShootState does not")
+    );
+    assert!(!destination.contains_key("ca-etcd"));
+
+    let none = run(&mut Existing::new(), None, Missing::FromShootState, clock::now()).unwrap_err();
+    assert!(none.to_string().contains("there is no ShootState"), "{none}");
+}
+
+#[test]
+fn a_shoot_state_that_does_not_decode_is_told_without_its_content() {
+    let mut state = state_of(&fresh());
+    let broken = state
+        .spec
+        .gardener
+        .iter_mut()
+        .find(|entry| entry.name == "service-account-key")
+        .unwrap();
+    broken.data = json!({"data": {"id_rsa": "not base64: hunter2"}}).into();
+    let error = run(
+        &mut Existing::new(),
+        Some(&state),
+        Missing::FromShootState,
+        clock::now(),
+    )
+    .unwrap_err()
+    .to_string();
+    assert!(
+        error.contains("service-account-key") && error.contains("ShootState web"),
+        "{error}"
+    );
+    assert!(!error.contains("hunter2"), "{error}");
+    assert!(from_shoot_state(&state).is_err());
+}
+
+#[test]
+fn derived_secrets_follow_their_authority_and_end_in_time() {
+    let mut existing = fresh();
+    let other = fresh();
+    existing.insert("ca-etcd".into(), other["ca-etcd"].clone());
+    let written = run(&mut existing, None, Missing::FromShootState, clock::now()).unwrap();
+    assert_eq!(written, ["etcd-server", "etcd-client"]);
+
+    let late = clock::now() + (24 * 345).hours();
+    let written = run(&mut existing, None, Missing::FromShootState, late).unwrap();
+    let derived: Vec<_> = config::table(&names())
+        .into_iter()
+        .filter(|c| !c.carried)
+        .map(|c| c.name)
+        .collect();
+    assert_eq!(
+        written, derived,
+        "all derived ones are made anew shortly before they end, and no carried one"
+    );
+}
+
+#[test]
+fn every_secret_says_who_manages_it() {
+    for (name, secret) in fresh() {
+        let labels = secret.labels();
+        assert_eq!(labels[constants::SECRET_NAME], name);
+        assert_eq!(labels[constants::MANAGED_BY], constants::SECRETS_MANAGER);
+        assert_eq!(labels[constants::MANAGER_IDENTITY], "gardenlet");
+        assert!(
+            labels.values().all(|value| value.len() <= 63),
+            "{name}: a label is too long"
+        );
+    }
+}
+
+#[test]
+fn certificates_are_signed_by_their_authority_and_serve_their_names() {
+    let existing = fresh();
+    for config in config::table(&names()) {
+        if let Config {
+            name,
+            recipe:
+                Recipe::Certificate {
+                    ca,
+                    common_name,
+                    serves,
+                    ..
+                },
+            ..
+        } = config
+        {
+            let leaf = parse(&text(&existing, name, "tls.crt"));
+            let (_, leaf) = x509_parser::parse_x509_certificate(&leaf).unwrap();
+            let authority = parse(&text(&existing, ca, "ca.crt"));
+            let (_, authority) = x509_parser::parse_x509_certificate(&authority).unwrap();
+            assert_eq!(leaf.issuer(), authority.subject(), "{name}");
+            assert!(authority.is_ca());
+            assert!(
+                leaf.subject().to_string().contains(&format!("CN={common_name}")),
+                "{name}"
+            );
+            let names = leaf
+                .subject_alternative_name()
+                .unwrap()
+                .map_or(0, |names| names.value.general_names.len());
+            assert_eq!(names, serves.len(), "{name}");
+        }
+    }
+}
+
+#[test]
+fn the_api_is_served_under_every_name_it_is_asked_by() {
+    let table = config::table(&names());
+    let api = table
+        .iter()
+        .find(|config| config.name == "kube-apiserver")
+        .unwrap();
+    let Recipe::Certificate { serves, .. } = &api.recipe else {
+        panic!("no certificate")
+    };
+    for name in [
+        "localhost",
+        "127.0.0.1",
+        "100.64.0.1",
+        "kubernetes",
+        "kubernetes.default.svc.cluster.local",
+        "kube-apiserver",
+        "kube-apiserver.shoot--dev--web.svc",
+        "api.web.dev.internal.example.test",
+        "api.web.example.test",
+    ] {
+        assert!(serves.contains(&name.to_owned()), "{name}");
+    }
+}
+
+#[test]
+fn keys_and_files_have_the_form_that_their_readers_want() {
+    let existing = fresh();
+    assert!(text(&existing, "service-account-key", "id_rsa").starts_with("-----BEGIN EC PRIVATE KEY-----"));
+    assert!(text(&existing, "ssh-keypair", "id_rsa").starts_with("-----BEGIN OPENSSH PRIVATE KEY-----"));
+    assert!(text(&existing, "ssh-keypair", "id_rsa.pub").starts_with("ssh-ed25519 "));
+    let token = text(&existing, "static-token", "static_tokens.csv");
+    let fields: Vec<_> = token.trim_end().split(',').collect();
+    assert_eq!(
+        (fields.len(), fields[0].len(), fields[1]),
+        (3, 64, "health-check")
+    );
+    let encryption: serde_json::Value = serde_yaml_ng::from_str(&text(
+        &existing,
+        "etcd-encryption-secret",
+        "encryption-configuration.yaml",
+    ))
+    .unwrap();
+    assert_eq!(
+        encryption["resources"][0]["providers"][0]["secretbox"]["keys"][0]["name"],
+        "key1"
+    );
+    let kubeconfig = text(&existing, "kube-scheduler", "kubeconfig");
+    assert!(
+        kubeconfig.contains("server: https://kube-apiserver\n"),
+        "{kubeconfig}"
+    );
+}
+
+#[test]
+fn an_authority_that_does_not_parse_is_told() {
+    let broken: issue::Data = [
+        ("ca.crt".to_owned(), b"x".to_vec()),
+        ("ca.key".to_owned(), b"y".to_vec()),
+    ]
+    .into();
+    let error = issue::certificate("x", None, &[], 1, ("ca-etcd", &broken)).unwrap_err();
+    assert!(
+        error.to_string().contains("Secret ca-etcd does not hold"),
+        "{error}"
+    );
+}
+
+fn parse(certificate: &str) -> Vec<u8> {
+    pem::parse(certificate).unwrap().into_contents()
+}

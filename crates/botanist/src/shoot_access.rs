@@ -1,0 +1,233 @@
+//! Access to the shoot's own API: the gardenlet's, inside the seed, and the users', by the shoot's name.
+
+use std::time::Duration;
+
+use api::{constants, gardencore::Shoot as ShootObject};
+use jiff::Timestamp;
+use k8s_openapi::{ByteString, api::core::v1::Secret};
+use kube::{Api, Client, ResourceExt};
+use runtime::{Cluster, Error, Result, Shoot, apply, clock, error::Context};
+use serde_json::json;
+
+use crate::{
+    Botanist, FIELD_MANAGER,
+    component::checksum,
+    configuration_problem,
+    etcd_snapshot::client_config,
+    kube_apiserver, kubeconfig, names,
+    secrets::{
+        RENEW_BEFORE,
+        config::{CA, CA_CLIENT, GARDENLET},
+        issue::{DERIVED_YEARS, Data, certificate},
+    },
+};
+
+/// Pause between two tries to reach an API that does not answer yet: there is nothing to watch. Much shorter than a start
+/// of kube-apiserver takes.
+const TRY_EVERY: Duration = Duration::from_millis(500);
+/// For one try. Longer than a busy API takes, shorter than the patience of the step.
+const TRY_FOR: Duration = Duration::from_secs(5);
+/// Whom the certificate in a user's kubeconfig names.
+const USER: &str = "gardener.cloud:user";
+
+impl Botanist {
+    /// A client for the shoot's API, through the Service in its namespace.
+    pub async fn shoot_client(&self) -> Result<Shoot> {
+        let mut secret = self.secret_data(GARDENLET).await?;
+        let trusted = self.secret_data(CA).await?.remove("ca.crt").unwrap_or_default();
+        secret.insert("ca.crt".into(), trusted);
+        let mut config = client_config(&self.settings.shoot_api_url.of(&self.namespace), &secret)?;
+        config.tls_server_name = Some(kube_apiserver::NAME.into());
+        config.connect_timeout = Some(TRY_FOR);
+        Client::try_from(config)
+            .context("could not prepare the connection to the shoot")
+            .map(Shoot::new)
+    }
+
+    /// "Initializing connection to Shoot": waits until the shoot's API answers as a user would find it.
+    pub async fn wait_until_shoot_client_ready(&self) -> Result<()> {
+        let client = self.shoot_client().await?;
+        let mut why = String::from("it was not asked yet");
+        let tries = async {
+            loop {
+                match tokio::time::timeout(TRY_FOR, client.client().apiserver_version()).await {
+                    Ok(Ok(_)) => return,
+                    Ok(Err(error)) => why = error.to_string(),
+                    Err(_) => why = format!("no answer within {TRY_FOR:?}"),
+                }
+                tokio::time::sleep(TRY_EVERY).await;
+            }
+        };
+        if tokio::time::timeout(self.settings.timeouts.shoot_client, tries)
+            .await
+            .is_ok()
+        {
+            return Ok(());
+        }
+        Err(Error::transient(format!(
+            "the shoot's API does not answer: {why}"
+        )))
+    }
+
+    /// Writes the shoot's identity into its status. Once there it never changes.
+    pub async fn ensure_shoot_cluster_identity(&self) -> Result<()> {
+        if self
+            .shoot
+            .status
+            .as_ref()
+            .is_some_and(|status| status.cluster_identity.is_some())
+        {
+            return Ok(());
+        }
+        let identity = cluster_identity(
+            &self.namespace,
+            &names::uid(&self.shoot),
+            &self.settings.garden_identity,
+        );
+        let api: Api<ShootObject> = self.garden.namespaced(&self.shoot_namespace());
+        FIELD_MANAGER
+            .merge_status(
+                &api,
+                &self.shoot.name_any(),
+                &json!({"clusterIdentity": identity}),
+            )
+            .await
+            .map(|_| ())
+    }
+
+    /// Writes `<shoot>.kubeconfig` into the project's namespace. It stays as it is while it is good: also when the shoot
+    /// moves.
+    pub async fn deploy_kubeconfig(&self) -> Result<()> {
+        let api: Api<Secret> = self.garden.namespaced(&self.shoot_namespace());
+        let (trusted, signer) = (self.secret_data(CA).await?, self.secret_data(CA_CLIENT).await?);
+        let trusted = trusted.get("ca.crt").cloned().unwrap_or_default();
+        let server = self.names.public_api().map(|host| format!("https://{host}")).ok_or_else(|| {
+            configuration_problem("the shoot has no name: add spec.dns.internal to the Seed or spec.dns.domain to the Shoot")
+        })?;
+        let inputs: Data = [
+            ("server".to_owned(), server.clone().into_bytes()),
+            ("trusted".to_owned(), trusted.clone()),
+            (
+                "signer".to_owned(),
+                signer.get("ca.crt").cloned().unwrap_or_default(),
+            ),
+        ]
+        .into();
+        let sum = checksum(inputs.iter());
+        let name = self.kubeconfig_name();
+        let found = api
+            .get_opt(&name)
+            .await
+            .context(format_args!("could not read Secret {name}"))?;
+        if found.is_some_and(|found| is_good(&found, &sum, clock::now())) {
+            return Ok(());
+        }
+        let issued = certificate(
+            USER,
+            Some("system:masters"),
+            &[],
+            DERIVED_YEARS,
+            (CA_CLIENT, &signer),
+        )?;
+        let file = kubeconfig::named(
+            &format!("{}--{}", self.project.name_any(), self.shoot.name_any()),
+            &server,
+            &trusted,
+            &issued.data["tls.crt"],
+            &issued.data["tls.key"],
+        )?;
+        let secret = self.kubeconfig_secret(file, trusted, &sum, issued.valid_until)?;
+        FIELD_MANAGER.apply(&api, &secret).await.map(|_| ())
+    }
+
+    /// Deletes the users' kubeconfig.
+    pub async fn delete_kubeconfig(&self) -> Result<()> {
+        let api: Api<Secret> = self.garden.namespaced(&self.shoot_namespace());
+        apply::delete(&api, &self.kubeconfig_name()).await
+    }
+
+    fn kubeconfig_name(&self) -> String {
+        format!("{}.kubeconfig", self.shoot.name_any())
+    }
+
+    fn kubeconfig_secret(
+        &self,
+        file: Vec<u8>,
+        trusted: Vec<u8>,
+        sum: &str,
+        valid_until: Option<Timestamp>,
+    ) -> Result<Secret> {
+        let mut labels = std::collections::BTreeMap::from([
+            (constants::ROLE.to_owned(), "kubeconfig".to_owned()),
+            (constants::PROJECT_NAME.to_owned(), self.project.name_any()),
+            (constants::SHOOT_NAME.to_owned(), self.shoot.name_any()),
+            (constants::CHECKSUM_OF_CONFIG.to_owned(), sum.to_owned()),
+        ]);
+        if let Some(valid_until) = valid_until {
+            labels.insert(
+                constants::VALID_UNTIL_TIME.to_owned(),
+                valid_until.as_second().to_string(),
+            );
+        }
+        let mut secret = Secret {
+            data: Some(
+                [
+                    ("kubeconfig".to_owned(), ByteString(file)),
+                    ("ca.crt".to_owned(), ByteString(trusted)),
+                ]
+                .into(),
+            ),
+            type_: Some("Opaque".into()),
+            ..Secret::default()
+        };
+        secret.metadata.name = Some(self.kubeconfig_name());
+        secret.metadata.namespace = Some(self.shoot_namespace());
+        secret.metadata.labels = Some(labels);
+        secret.metadata.owner_references = Some(vec![self.owner_reference()?]);
+        Ok(secret)
+    }
+}
+
+fn cluster_identity(technical_id: &str, uid: &str, garden: &str) -> String {
+    format!("{technical_id}-{uid}-{garden}")
+}
+
+/// Made from the same authorities for the same address, and not about to end.
+fn is_good(secret: &Secret, sum: &str, now: Timestamp) -> bool {
+    let label = |key: &str| secret.labels().get(key).map(String::as_str);
+    let ends =
+        label(constants::VALID_UNTIL_TIME).and_then(|text| Timestamp::from_second(text.parse().ok()?).ok());
+    let complete = secret
+        .data
+        .as_ref()
+        .is_some_and(|data| data.contains_key("kubeconfig"));
+    complete
+        && label(constants::CHECKSUM_OF_CONFIG) == Some(sum)
+        && ends.is_some_and(|ends| ends.duration_since(now) > RENEW_BEFORE)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_kubeconfig_is_kept_while_it_is_good() {
+        let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        let secret = |ends: &str, data: bool| -> Secret {
+            let ends: Timestamp = ends.parse().unwrap();
+            let mut secret: Secret = crate::from_json(json!({"metadata": {"labels": {
+                (constants::CHECKSUM_OF_CONFIG): "sum",
+                (constants::VALID_UNTIL_TIME): ends.as_second().to_string(),
+            }}}))
+            .unwrap();
+            secret.data = data.then(|| [("kubeconfig".to_owned(), ByteString(vec![1]))].into());
+            secret
+        };
+        assert!(is_good(&secret("2026-12-31T00:00:00Z", true), "sum", now));
+        assert!(!is_good(&secret("2026-01-15T00:00:00Z", true), "sum", now));
+        assert!(!is_good(&secret("2026-12-31T00:00:00Z", true), "other", now));
+        assert!(!is_good(&secret("2026-12-31T00:00:00Z", false), "sum", now));
+    }
+}
