@@ -1,0 +1,242 @@
+//! The command line. Flags carry the names that etcd-druid's users know.
+
+use crate::compression::Compression;
+use crate::duration;
+use crate::error::Result;
+use crate::etcd::EtcdConfig;
+use crate::garbage::Policy;
+use crate::schedule::Schedule;
+use crate::store::{Provider, Store, StoreConfig};
+use clap::{Args, Parser, Subcommand};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Snapshots, restore and copy of an etcd.
+#[derive(Debug, Parser)]
+#[command(name = "etcd-backup-restore", version)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Take snapshots of a running etcd and serve the HTTP interface.
+    Server(Box<ServerArgs>),
+    /// Restore the data directory from the store if it needs it; run before etcd starts.
+    Initialize(Box<InitializeArgs>),
+    /// Copy snapshots from one store to another.
+    Copy(Box<CopyArgs>),
+}
+
+/// Where snapshots are.
+#[derive(Debug, Args)]
+pub struct StoreArgs {
+    /// Protocol of the store.
+    #[arg(long, value_enum, default_value = "S3")]
+    pub storage_provider: Provider,
+    /// Bucket; the Secret's bucketName where empty. A folder for the provider Local.
+    #[arg(long, default_value = "", env = "STORAGE_CONTAINER")]
+    pub store_container: String,
+    /// Prefix of the objects; they are below <prefix>/v2/.
+    #[arg(long, default_value = "")]
+    pub store_prefix: String,
+    /// Folder of the mounted Secret: accessKeyID, secretAccessKey, and where needed region, endpoint, ca.crt, bucketName.
+    #[arg(long)]
+    pub store_credentials_dir: Option<PathBuf>,
+    /// URL of the store, instead of the Secret's endpoint.
+    #[arg(long)]
+    pub store_endpoint_override: Option<String>,
+}
+
+impl StoreArgs {
+    /// The store.
+    pub fn open(&self) -> Result<Store> {
+        Store::new(StoreConfig {
+            provider: self.storage_provider,
+            container: self.store_container.clone(),
+            prefix: self.store_prefix.clone(),
+            credentials_dir: self.store_credentials_dir.clone(),
+            endpoint: self.store_endpoint_override.clone(),
+        })
+    }
+}
+
+/// Where snapshots are copied from.
+#[derive(Debug, Args)]
+pub struct SourceStoreArgs {
+    /// Protocol of the source.
+    #[arg(long, value_enum, default_value = "S3")]
+    pub source_storage_provider: Provider,
+    /// Bucket of the source; its Secret's bucketName where empty.
+    #[arg(long, default_value = "", env = "SOURCE_STORAGE_CONTAINER")]
+    pub source_store_container: String,
+    /// Prefix of the source's objects; they are below <prefix>/v2/.
+    #[arg(long, default_value = "")]
+    pub source_store_prefix: String,
+    /// Folder of the source's mounted Secret.
+    #[arg(long)]
+    pub source_store_credentials_dir: Option<PathBuf>,
+    /// URL of the source, instead of its Secret's endpoint.
+    #[arg(long)]
+    pub source_store_endpoint_override: Option<String>,
+}
+
+impl SourceStoreArgs {
+    /// The store.
+    pub fn open(&self) -> Result<Store> {
+        Store::new(StoreConfig {
+            provider: self.source_storage_provider,
+            container: self.source_store_container.clone(),
+            prefix: self.source_store_prefix.clone(),
+            credentials_dir: self.source_store_credentials_dir.clone(),
+            endpoint: self.source_store_endpoint_override.clone(),
+        })
+    }
+}
+
+/// The etcd that is backed up.
+#[derive(Debug, Args)]
+pub struct EtcdArgs {
+    /// Client URLs of etcd.
+    #[arg(long, value_delimiter = ',', default_value = "http://127.0.0.1:2379")]
+    pub endpoints: Vec<String>,
+    /// CA of etcd's server certificate.
+    #[arg(long)]
+    pub cacert: Option<PathBuf>,
+    /// Client certificate for etcd.
+    #[arg(long, requires = "key")]
+    pub cert: Option<PathBuf>,
+    /// Key of the client certificate.
+    #[arg(long, requires = "cert")]
+    pub key: Option<PathBuf>,
+    /// Name to expect in etcd's server certificate, if it is not the host of the URL.
+    #[arg(long)]
+    pub etcd_server_name: Option<String>,
+    /// Bound of one short call to etcd.
+    #[arg(long, value_parser = duration::parse, default_value = "30s")]
+    pub etcd_connection_timeout: Duration,
+}
+
+impl EtcdArgs {
+    /// The connection's settings.
+    #[must_use]
+    pub fn config(&self) -> EtcdConfig {
+        EtcdConfig {
+            endpoints: self.endpoints.clone(),
+            cacert: self.cacert.clone(),
+            cert: self.cert.clone(),
+            key: self.key.clone(),
+            server_name: self.etcd_server_name.clone(),
+            timeout: self.etcd_connection_timeout,
+        }
+    }
+}
+
+/// `server`.
+#[derive(Debug, Args)]
+pub struct ServerArgs {
+    /// The store.
+    #[command(flatten)]
+    pub store: StoreArgs,
+    /// etcd.
+    #[command(flatten)]
+    pub etcd: EtcdArgs,
+    /// Address of the HTTP interface.
+    #[arg(long, default_value = "0.0.0.0:8080")]
+    pub listen_address: SocketAddr,
+    /// Certificate of the HTTP interface; plain HTTP without it.
+    #[arg(long, requires = "server_key")]
+    pub server_cert: Option<PathBuf>,
+    /// Key of that certificate.
+    #[arg(long, requires = "server_cert")]
+    pub server_key: Option<PathBuf>,
+    /// When full snapshots are due: cron with five fields, UTC.
+    #[arg(long, value_parser = Schedule::parse, default_value = "0 */24 * * *")]
+    pub schedule: Schedule,
+    /// A full snapshot is taken at start where the newest is older than this.
+    #[arg(long, value_parser = duration::parse, default_value = "24h")]
+    pub full_snapshot_window: Duration,
+    /// Time between delta snapshots; 0 switches them off.
+    #[arg(long, value_parser = duration::parse, default_value = "5m")]
+    pub delta_snapshot_period: Duration,
+    /// Bytes of events after which a delta snapshot is stored early.
+    #[arg(long, default_value_t = 10 * 1024 * 1024)]
+    pub delta_snapshot_memory_limit: usize,
+    /// Packing of new snapshots.
+    #[arg(long, value_enum, default_value = "gzip")]
+    pub compression_policy: Compression,
+    /// What garbage collection keeps.
+    #[arg(long, value_enum, default_value = "LimitBased")]
+    pub garbage_collection_policy: Policy,
+    /// Time between garbage collections.
+    #[arg(long, value_parser = duration::parse, default_value = "12h")]
+    pub garbage_collection_period: Duration,
+    /// Full snapshots, each with its deltas, that LimitBased keeps.
+    #[arg(long, default_value_t = 7)]
+    pub max_backups: usize,
+}
+
+/// `initialize`.
+#[derive(Debug, Args)]
+pub struct InitializeArgs {
+    /// The store.
+    #[command(flatten)]
+    pub store: StoreArgs,
+    /// etcd's data directory, below the mount point of its volume.
+    #[arg(long)]
+    pub data_dir: PathBuf,
+    /// Name of the member.
+    #[arg(long, default_value = "default")]
+    pub name: String,
+    /// All members, name=peer-url.
+    #[arg(long, default_value = "default=http://localhost:2380")]
+    pub initial_cluster: String,
+    /// Token of the cluster.
+    #[arg(long, default_value = "etcd-cluster")]
+    pub initial_cluster_token: String,
+    /// Peer URLs of this member.
+    #[arg(long, default_value = "http://localhost:2380")]
+    pub initial_advertise_peer_urls: String,
+    /// Program that runs while deltas are applied; the release that will use the data.
+    #[arg(long, default_value = "/usr/local/bin/etcd")]
+    pub etcd_path: PathBuf,
+    /// Program that checks and restores database files; the same release.
+    #[arg(long, default_value = "/usr/local/bin/etcdutl")]
+    pub etcdutl_path: PathBuf,
+    /// Refuse to start empty: this etcd must have a past.
+    #[arg(long)]
+    pub require_snapshot: bool,
+}
+
+/// `copy`.
+#[derive(Debug, Args)]
+pub struct CopyArgs {
+    /// The target.
+    #[command(flatten)]
+    pub target: StoreArgs,
+    /// The source.
+    #[command(flatten)]
+    pub source: SourceStoreArgs,
+    /// Wait until the source holds a final full snapshot.
+    #[arg(long, num_args = 0..=1, default_value_t = false, default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub wait_for_final_snapshot: bool,
+    /// Go on without it after this time; 0 waits for ever.
+    #[arg(long, value_parser = duration::parse, default_value = "0")]
+    pub wait_for_final_snapshot_timeout: Duration,
+    /// Newest full snapshots, each with its deltas, to copy; -1 for all.
+    #[arg(long, default_value_t = 1, allow_negative_numbers = true)]
+    pub max_backups_to_copy: i64,
+    /// Leave out full snapshots older than this many days, but never the newest; -1 for no limit.
+    #[arg(long, default_value_t = -1, allow_negative_numbers = true)]
+    pub max_backup_age: i64,
+    /// Delta snapshots on their way at the same time.
+    #[arg(long, default_value_t = 10)]
+    pub max_parallel_copy_operations: usize,
+    /// An empty source is a success.
+    #[arg(long)]
+    pub allow_empty_source: bool,
+}

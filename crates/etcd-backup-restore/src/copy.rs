@@ -1,0 +1,235 @@
+//! `copy`: brings snapshots from one store to another.
+//!
+//! Object by object, streamed and verified before the target object appears; what is there already and sound is skipped,
+//! so that a run that was killed goes on where it was. Names stay as they are, `.final` included.
+
+use crate::chain;
+use crate::clock;
+use crate::error::{Class, Error, Result};
+use crate::snapshot_name::{Kind, Snapshot};
+use crate::store::{Store, check_stream, corrupt, reading};
+use futures::{StreamExt, TryStreamExt};
+use serde::Serialize;
+use std::collections::HashSet;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::Instant;
+
+/// How often the source is asked for the final snapshot. Each wait adds to the seconds in which a shoot cannot be
+/// written; a listing costs little beside that.
+const POLL: Duration = Duration::from_secs(2);
+
+/// What to copy.
+pub struct Copy {
+    /// Read only.
+    pub source: Store,
+    /// Written to.
+    pub target: Store,
+    /// Wait for the source's final snapshot first.
+    pub wait_for_final: bool,
+    /// Go on without it after this time; zero waits for ever.
+    pub wait_timeout: Duration,
+    /// Newest chains to copy; `None` for all.
+    pub max_chains: Option<usize>,
+    /// Older chains are left out, but never the newest.
+    pub max_age: Option<Duration>,
+    /// Deltas on their way at the same time.
+    pub parallel: usize,
+    /// An empty source is not an error.
+    pub allow_empty: bool,
+}
+
+/// What was done; printed as one line of JSON.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// Whether the source's final snapshot was seen.
+    pub final_snapshot: bool,
+    /// Whether the wait for it ended without it.
+    pub wait_timed_out: bool,
+    /// Objects copied by this run.
+    pub copied: Vec<String>,
+    /// Objects that were there already, verified.
+    pub skipped: Vec<String>,
+    /// Bytes copied.
+    pub bytes: u64,
+    /// Revision that a restore of the copied chain reaches.
+    pub last_revision: i64,
+}
+
+impl Copy {
+    /// Does it.
+    pub async fn run(&self) -> Result<Report> {
+        let (listing, wait_timed_out) = self.wait().await?;
+        let last = chain::final_snapshot(&listing);
+        let mut report = Report {
+            final_snapshot: last.is_some(),
+            wait_timed_out,
+            ..Report::default()
+        };
+        // The final snapshot holds everything; older chains follow only where they are asked for.
+        let objects: Vec<_> = if let Some(last) = last {
+            report.last_revision = last.last_revision;
+            std::iter::once(last.clone())
+                .chain(self.older(&listing, last))
+                .collect()
+        } else {
+            let Some(newest) = chain::newest(&listing)? else {
+                return self.nothing(report);
+            };
+            report.last_revision = newest.last_revision();
+            newest
+                .objects()
+                .cloned()
+                .chain(self.older(&listing, &newest.full))
+                .collect()
+        };
+        let mut seen = HashSet::new();
+        let objects = objects
+            .into_iter()
+            .filter(|o| seen.insert(o.to_string()))
+            .collect();
+        self.transfer(objects, &mut report).await?;
+        Ok(report)
+    }
+
+    fn nothing(&self, report: Report) -> Result<Report> {
+        if self.allow_empty {
+            return Ok(report);
+        }
+        Err(Error::new(
+            Class::SnapshotMissing,
+            format!(
+                "the source holds no snapshot below {}; bring one there, or pass --allow-empty-source if the data may be lost",
+                self.source.prefix()
+            ),
+        ))
+    }
+
+    /// Waits for the final snapshot; gives the last listing and whether the time ran out.
+    async fn wait(&self) -> Result<(Vec<Snapshot>, bool)> {
+        let begun = Instant::now();
+        let mut polls = tokio::time::interval(POLL);
+        loop {
+            polls.tick().await;
+            let listing = self.source.list().await?;
+            if !self.wait_for_final || chain::final_snapshot(&listing).is_some() {
+                return Ok((listing, false));
+            }
+            if !self.wait_timeout.is_zero() && begun.elapsed() + POLL > self.wait_timeout {
+                tracing::warn!("the source has no final snapshot in time; copying what there is");
+                return Ok((listing, true));
+            }
+        }
+    }
+
+    /// Objects of older chains within the limits, newest first.
+    fn older(&self, listing: &[Snapshot], newest: &Snapshot) -> Vec<Snapshot> {
+        let fulls = chain::fulls_newest_first(listing);
+        let youngest_left_out = self.max_age.and_then(|age| i64::try_from(age.as_secs()).ok());
+        let oldest = youngest_left_out.map_or(i64::MIN, |age| clock::now().as_second() - age);
+        let more = self
+            .max_chains
+            .map_or(usize::MAX, |chains| chains.saturating_sub(1));
+        let mut objects = Vec::new();
+        let older = fulls
+            .iter()
+            .filter(|f| f.last_revision < newest.last_revision && f.created >= oldest);
+        for &full in older.take(more) {
+            let next = fulls.iter().rev().find(|f| f.last_revision > full.last_revision);
+            let end = next.map_or(newest.last_revision, |n| n.last_revision);
+            objects.push(full.clone());
+            let continues = |s: &&Snapshot| s.last_revision > full.last_revision && s.start_revision <= end;
+            objects.extend(
+                listing
+                    .iter()
+                    .filter(|s| s.kind == Kind::Delta)
+                    .filter(continues)
+                    .cloned(),
+            );
+        }
+        objects
+    }
+
+    /// Full snapshots one after the other, since each needs some MiB of memory; deltas side by side.
+    async fn transfer(&self, objects: Vec<Snapshot>, report: &mut Report) -> Result<()> {
+        let (fulls, deltas): (Vec<_>, Vec<_>) = objects.into_iter().partition(|o| o.kind == Kind::Full);
+        let mut done = Vec::new();
+        for full in fulls {
+            done.push(self.one(full).await?);
+        }
+        let parallel = futures::stream::iter(deltas)
+            .map(|delta| self.one(delta))
+            .buffered(self.parallel.max(1));
+        done.extend(parallel.try_collect::<Vec<_>>().await?);
+        for (snapshot, copied) in done {
+            match copied {
+                Some(bytes) => {
+                    report.bytes += bytes;
+                    report.copied.push(snapshot.to_string());
+                }
+                None => report.skipped.push(snapshot.to_string()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies one object; `None` where the target holds it already.
+    async fn one(&self, snapshot: Snapshot) -> Result<(Snapshot, Option<u64>)> {
+        if self.target.size(&snapshot).await? == Some(snapshot.size) {
+            match self.target.read_verified(&snapshot, &mut tokio::io::sink()).await {
+                Ok(_) => return Ok((snapshot, None)),
+                Err(e) if e.class == Class::SnapshotCorrupt => {
+                    tracing::warn!(%snapshot, "the target's object is broken; copying it again");
+                }
+                Err(e) => return Err(e),
+            }
+        }
+        let bytes = self.stream(&snapshot).await?;
+        tracing::info!(%snapshot, bytes, "copied and verified");
+        Ok((snapshot, Some(bytes)))
+    }
+
+    async fn stream(&self, snapshot: &Snapshot) -> Result<u64> {
+        let mut source = self.source.open(snapshot).await?;
+        let mut upload = self.target.upload(snapshot)?;
+        let (to_check, packed) = tokio::io::duplex(256 * 1024);
+        let content = snapshot.compression.unpack(tokio::io::BufReader::new(packed));
+        let mut nowhere = tokio::io::sink();
+        let check = check_stream(snapshot, content, &mut nowhere);
+        let send = async {
+            let (mut to_check, mut buffer, mut length) = (Some(to_check), vec![0; 64 * 1024], 0);
+            loop {
+                let read = source
+                    .read(&mut buffer)
+                    .await
+                    .map_err(|e| reading(snapshot, &e))?;
+                if read == 0 {
+                    return Ok(length);
+                }
+                length += read as u64;
+                upload.write(&buffer[..read]).await?;
+                // The checker stops at the end of the packed stream; its verdict counts, not that it hung up.
+                if let Some(pipe) = &mut to_check
+                    && pipe.write_all(&buffer[..read]).await.is_err()
+                {
+                    to_check = None;
+                }
+            }
+        };
+        match tokio::try_join!(send, check) {
+            Ok((length, _)) if length == snapshot.size => upload.complete().await,
+            Ok((length, _)) => {
+                upload.abort().await;
+                Err(corrupt(
+                    snapshot,
+                    &format!("{length} of its {} bytes could be read", snapshot.size),
+                ))
+            }
+            Err(e) => {
+                upload.abort().await;
+                Err(e)
+            }
+        }
+    }
+}

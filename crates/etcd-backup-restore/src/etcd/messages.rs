@@ -1,0 +1,187 @@
+//! The messages of etcd's gRPC interface that are used here, as far as they are used.
+//!
+//! Written down instead of generated: eight calls need neither `protoc` nor a client that hides the fragments of a watch.
+
+use bytes::Bytes;
+use prost::Message;
+
+#[derive(Clone, PartialEq, Message)]
+pub struct ResponseHeader {
+    #[prost(int64, tag = "3")]
+    pub revision: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct RangeRequest {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub key: Bytes,
+    #[prost(bytes = "bytes", tag = "2")]
+    pub range_end: Bytes,
+    #[prost(int64, tag = "3")]
+    pub limit: i64,
+    #[prost(int64, tag = "4")]
+    pub revision: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct RangeResponse {
+    #[prost(message, optional, tag = "1")]
+    pub header: Option<ResponseHeader>,
+    #[prost(message, repeated, tag = "2")]
+    pub kvs: Vec<KeyValue>,
+    #[prost(bool, tag = "3")]
+    pub more: bool,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct KeyValue {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub key: Bytes,
+    #[prost(int64, tag = "2")]
+    pub create_revision: i64,
+    #[prost(int64, tag = "3")]
+    pub mod_revision: i64,
+    #[prost(int64, tag = "4")]
+    pub version: i64,
+    #[prost(bytes = "bytes", tag = "5")]
+    pub value: Bytes,
+    #[prost(int64, tag = "6")]
+    pub lease: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct PutRequest {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub key: Bytes,
+    #[prost(bytes = "bytes", tag = "2")]
+    pub value: Bytes,
+    #[prost(int64, tag = "3")]
+    pub lease: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct DeleteRangeRequest {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub key: Bytes,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct RequestOp {
+    #[prost(oneof = "Operation", tags = "2, 3")]
+    pub operation: Option<Operation>,
+}
+
+#[derive(Clone, PartialEq, prost::Oneof)]
+pub enum Operation {
+    #[prost(message, tag = "2")]
+    Put(PutRequest),
+    #[prost(message, tag = "3")]
+    Delete(DeleteRangeRequest),
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct TxnRequest {
+    #[prost(message, repeated, tag = "2")]
+    pub success: Vec<RequestOp>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct TxnResponse {
+    #[prost(message, optional, tag = "1")]
+    pub header: Option<ResponseHeader>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct WatchRequest {
+    #[prost(message, optional, tag = "1")]
+    pub create: Option<WatchCreateRequest>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct WatchCreateRequest {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub key: Bytes,
+    #[prost(bytes = "bytes", tag = "2")]
+    pub range_end: Bytes,
+    #[prost(int64, tag = "3")]
+    pub start_revision: i64,
+    #[prost(bool, tag = "8")]
+    pub fragment: bool,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct WatchResponse {
+    #[prost(bool, tag = "4")]
+    pub canceled: bool,
+    #[prost(int64, tag = "5")]
+    pub compact_revision: i64,
+    #[prost(string, tag = "6")]
+    pub cancel_reason: String,
+    #[prost(bool, tag = "7")]
+    pub fragment: bool,
+    #[prost(message, repeated, tag = "11")]
+    pub events: Vec<WatchEvent>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct WatchEvent {
+    #[prost(int32, tag = "1")]
+    pub kind: i32,
+    #[prost(message, optional, tag = "2")]
+    pub kv: Option<KeyValue>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct SnapshotRequest {}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct SnapshotResponse {
+    #[prost(uint64, tag = "2")]
+    pub remaining_bytes: u64,
+    #[prost(bytes = "bytes", tag = "3")]
+    pub blob: Bytes,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct LeaseLeasesRequest {}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct LeaseLeasesResponse {
+    #[prost(message, repeated, tag = "2")]
+    pub leases: Vec<LeaseId>,
+}
+
+/// An element of a list of leases and a keep-alive request: both are a message with the id alone.
+#[derive(Clone, PartialEq, Message)]
+pub struct LeaseId {
+    #[prost(int64, tag = "1")]
+    pub id: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct LeaseKeepAliveResponse {
+    #[prost(int64, tag = "3")]
+    pub ttl: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct LeaseTimeToLiveResponse {
+    #[prost(int64, tag = "3")]
+    pub ttl: i64,
+    #[prost(int64, tag = "4")]
+    pub granted_ttl: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct LeaseGrantRequest {
+    #[prost(int64, tag = "1")]
+    pub ttl: i64,
+    #[prost(int64, tag = "2")]
+    pub id: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct LeaseGrantResponse {
+    #[prost(string, tag = "4")]
+    pub error: String,
+}

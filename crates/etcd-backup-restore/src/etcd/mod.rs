@@ -1,0 +1,308 @@
+//! A client for the few calls to etcd that backups need, over TLS with the mounted certificates.
+//!
+//! Message sizes are not bounded here: etcd bounds what it stores, and a value that it accepted must be readable.
+
+#[allow(missing_docs)] // names and numbers are etcd's, and documented there
+pub mod messages;
+
+use crate::error::{Class, Error, Result};
+use futures::StreamExt;
+use http::uri::PathAndQuery;
+use messages as m;
+use std::path::PathBuf;
+use std::time::Duration;
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
+use tonic::{Request, Status, Streaming};
+use tonic_prost::ProstCodec;
+
+/// First and last of all keys, as etcd wants a range over everything written.
+const ALL: &[u8] = b"\0";
+
+/// Where etcd is and how to speak to it.
+#[derive(Clone, Debug)]
+pub struct EtcdConfig {
+    /// Client URLs; the first that answers is used.
+    pub endpoints: Vec<String>,
+    /// CA of etcd's server certificate.
+    pub cacert: Option<PathBuf>,
+    /// Client certificate.
+    pub cert: Option<PathBuf>,
+    /// Its key.
+    pub key: Option<PathBuf>,
+    /// Name to expect in the server certificate, where the URL's host is another.
+    pub server_name: Option<String>,
+    /// Bound of one short call.
+    pub timeout: Duration,
+}
+
+/// A connection.
+#[derive(Clone)]
+pub struct Etcd {
+    channel: Channel,
+    timeout: Duration,
+}
+
+fn unavailable(doing: &str, status: &Status) -> Error {
+    Error::new(
+        Class::Etcd,
+        format!("etcd failed while {doing}: {}", status.message()),
+    )
+}
+
+impl EtcdConfig {
+    /// A plain-text connection to one address, for the etcd that a restore runs on the loopback interface.
+    #[must_use]
+    pub fn plain(endpoint: String, timeout: Duration) -> Self {
+        Self {
+            endpoints: vec![endpoint],
+            cacert: None,
+            cert: None,
+            key: None,
+            server_name: None,
+            timeout,
+        }
+    }
+
+    fn tls(&self) -> Result<ClientTlsConfig> {
+        let read = |path: &PathBuf| {
+            std::fs::read(path).map_err(|e| {
+                Error::new(
+                    Class::Configuration,
+                    format!("cannot read {}: {e}", path.display()),
+                )
+            })
+        };
+        let mut tls = ClientTlsConfig::new();
+        if let Some(path) = &self.cacert {
+            tls = tls.ca_certificate(Certificate::from_pem(read(path)?));
+        }
+        if let (Some(cert), Some(key)) = (&self.cert, &self.key) {
+            tls = tls.identity(Identity::from_pem(read(cert)?, read(key)?));
+        }
+        if let Some(name) = &self.server_name {
+            tls = tls.domain_name(name);
+        }
+        Ok(tls)
+    }
+
+    /// Connects to the first endpoint that answers.
+    pub async fn connect(&self) -> Result<Etcd> {
+        let mut last = Error::new(Class::Configuration, "no etcd endpoint is named; set --endpoints");
+        for url in &self.endpoints {
+            let wrong = |e: tonic::transport::Error| {
+                Error::new(
+                    Class::Configuration,
+                    format!("the etcd endpoint {url} cannot be used: {e}"),
+                )
+            };
+            let mut endpoint = Endpoint::from_shared(url.clone())
+                .map_err(wrong)?
+                .connect_timeout(self.timeout)
+                .http2_keep_alive_interval(Duration::from_secs(30)) // not below etcd's --grpc-keepalive-min-time, 5 s
+                .keep_alive_timeout(Duration::from_secs(10))
+                .keep_alive_while_idle(true);
+            if url.starts_with("https://") {
+                endpoint = endpoint.tls_config(self.tls()?).map_err(wrong)?;
+            }
+            match endpoint.connect().await {
+                Ok(channel) => {
+                    return Ok(Etcd {
+                        channel,
+                        timeout: self.timeout,
+                    });
+                }
+                Err(e) => {
+                    let cause =
+                        std::error::Error::source(&e).map_or_else(|| e.to_string(), ToString::to_string);
+                    last = Error::new(Class::Etcd, format!("etcd at {url} does not answer: {cause}"));
+                }
+            }
+        }
+        Err(last)
+    }
+}
+
+impl Etcd {
+    async fn call<Q, A>(&self, path: &'static str, doing: &str, request: Q) -> Result<A>
+    where
+        Q: prost::Message + Send + Sync + 'static,
+        A: prost::Message + Default + Send + Sync + 'static,
+    {
+        let mut grpc = self.grpc();
+        let answer = async {
+            grpc.ready()
+                .await
+                .map_err(|e| Status::unavailable(e.to_string()))?;
+            grpc.unary(
+                Request::new(request),
+                PathAndQuery::from_static(path),
+                ProstCodec::<Q, A>::default(),
+            )
+            .await
+        };
+        match tokio::time::timeout(self.timeout, answer).await {
+            Ok(Ok(answer)) => Ok(answer.into_inner()),
+            Ok(Err(status)) => Err(unavailable(doing, &status)),
+            Err(_) => Err(unavailable(
+                doing,
+                &Status::deadline_exceeded("it did not answer in time"),
+            )),
+        }
+    }
+
+    fn grpc(&self) -> tonic::client::Grpc<Channel> {
+        tonic::client::Grpc::new(self.channel.clone())
+            .max_decoding_message_size(usize::MAX)
+            .max_encoding_message_size(usize::MAX)
+    }
+
+    async fn stream<Q, A>(
+        &self,
+        path: &'static str,
+        doing: &str,
+        requests: impl futures::Stream<Item = Q> + Send + 'static,
+    ) -> Result<Streaming<A>>
+    where
+        Q: prost::Message + Send + Sync + 'static,
+        A: prost::Message + Default + Send + Sync + 'static,
+    {
+        let mut grpc = self.grpc();
+        grpc.ready()
+            .await
+            .map_err(|e| unavailable(doing, &Status::unavailable(e.to_string())))?;
+        grpc.streaming(
+            Request::new(requests),
+            PathAndQuery::from_static(path),
+            ProstCodec::<Q, A>::default(),
+        )
+        .await
+        .map(tonic::Response::into_inner)
+        .map_err(|status| unavailable(doing, &status))
+    }
+
+    /// The newest revision, agreed on by the cluster.
+    pub async fn revision(&self) -> Result<i64> {
+        let request = m::RangeRequest {
+            key: ALL.into(),
+            limit: 1,
+            ..m::RangeRequest::default()
+        };
+        let answer: m::RangeResponse = self
+            .call("/etcdserverpb.KV/Range", "asking for its revision", request)
+            .await?;
+        Ok(answer.header.unwrap_or_default().revision)
+    }
+
+    /// One page of all keys from `key` on.
+    pub async fn page(&self, key: &[u8], limit: i64) -> Result<(Vec<m::KeyValue>, bool)> {
+        let key = if key.is_empty() { ALL } else { key };
+        let key = bytes::Bytes::copy_from_slice(key);
+        let request = m::RangeRequest {
+            key,
+            range_end: ALL.into(),
+            limit,
+            revision: 0,
+        };
+        let answer: m::RangeResponse = self
+            .call("/etcdserverpb.KV/Range", "reading keys", request)
+            .await?;
+        Ok((answer.kvs, answer.more))
+    }
+
+    /// Several changes as one revision; gives that revision.
+    pub async fn txn(&self, success: Vec<m::RequestOp>) -> Result<i64> {
+        let answer: m::TxnResponse = self
+            .call(
+                "/etcdserverpb.KV/Txn",
+                "applying changes",
+                m::TxnRequest { success },
+            )
+            .await?;
+        Ok(answer.header.unwrap_or_default().revision)
+    }
+
+    /// The database as etcd streams it, with its sha256 at the end.
+    pub async fn snapshot(&self) -> Result<Streaming<m::SnapshotResponse>> {
+        let request = futures::stream::iter([m::SnapshotRequest {}]);
+        self.stream(
+            "/etcdserverpb.Maintenance/Snapshot",
+            "starting a snapshot",
+            request,
+        )
+        .await
+    }
+
+    /// All changes from a revision on. Large answers come in fragments, so that memory holds one fragment at a time.
+    pub async fn watch(&self, start_revision: i64) -> Result<Streaming<m::WatchResponse>> {
+        let create = m::WatchCreateRequest {
+            key: ALL.into(),
+            range_end: ALL.into(),
+            start_revision,
+            fragment: true,
+        };
+        // The stream of requests stays open: closing it would end the watch.
+        let requests = futures::stream::iter([m::WatchRequest { create: Some(create) }])
+            .chain(futures::stream::pending());
+        self.stream("/etcdserverpb.Watch/Watch", "starting a watch", requests)
+            .await
+    }
+
+    /// Ids of all leases.
+    pub async fn leases(&self) -> Result<Vec<i64>> {
+        let answer: m::LeaseLeasesResponse = self
+            .call(
+                "/etcdserverpb.Lease/LeaseLeases",
+                "listing leases",
+                m::LeaseLeasesRequest {},
+            )
+            .await?;
+        Ok(answer.leases.into_iter().map(|lease| lease.id).collect())
+    }
+
+    /// Renews leases once.
+    pub async fn keep_alive(&self, ids: Vec<i64>) -> Result<()> {
+        let count = ids.len();
+        let requests = futures::stream::iter(ids.into_iter().map(|id| m::LeaseId { id }))
+            .chain(futures::stream::pending());
+        let mut answers: Streaming<m::LeaseKeepAliveResponse> = self
+            .stream("/etcdserverpb.Lease/LeaseKeepAlive", "renewing leases", requests)
+            .await?;
+        for _ in 0..count {
+            answers
+                .message()
+                .await
+                .map_err(|status| unavailable("renewing leases", &status))?;
+        }
+        Ok(())
+    }
+
+    /// Seconds that a lease was granted for; `None` when it is gone.
+    pub async fn granted_ttl(&self, id: i64) -> Result<Option<i64>> {
+        let answer: m::LeaseTimeToLiveResponse = self
+            .call(
+                "/etcdserverpb.Lease/LeaseTimeToLive",
+                "asking for a lease",
+                m::LeaseId { id },
+            )
+            .await?;
+        Ok(Some(answer.granted_ttl).filter(|granted| *granted > 0 && answer.ttl >= 0))
+    }
+
+    /// Creates a lease with a given id.
+    pub async fn grant(&self, id: i64, ttl: i64) -> Result<()> {
+        let answer: m::LeaseGrantResponse = self
+            .call(
+                "/etcdserverpb.Lease/LeaseGrant",
+                "granting a lease",
+                m::LeaseGrantRequest { ttl, id },
+            )
+            .await?;
+        if answer.error.is_empty() {
+            return Ok(());
+        }
+        Err(Error::new(
+            Class::Etcd,
+            format!("etcd refuses the lease {id:x}: {}", answer.error),
+        ))
+    }
+}

@@ -1,0 +1,55 @@
+//! A full snapshot: from etcd, through the hash check and the packer, into the store, a few MiB at a time.
+
+use crate::compression::Compression;
+use crate::error::{Class, Error, Result};
+use crate::etcd::Etcd;
+use crate::integrity::TrailerCheck;
+use crate::snapshot_name::{Kind, Snapshot};
+use crate::store::{Store, Upload};
+
+/// Takes a full snapshot. The object appears only after etcd's own hash over the whole stream was checked.
+///
+/// The revision in the name is asked for before the stream begins, so the content may go a little beyond it; a delta
+/// that continues the name overlaps then, which the replay allows.
+pub async fn take(etcd: &Etcd, store: &Store, compression: Compression, is_final: bool) -> Result<Snapshot> {
+    let revision = etcd.revision().await?;
+    let mut snapshot = Snapshot::new(Kind::Full, (0, revision), compression, is_final);
+    let mut upload = store.upload(&snapshot)?;
+    match stream(etcd, compression, &mut upload).await {
+        Ok(()) => {
+            snapshot.size = upload.complete().await?;
+            Ok(snapshot)
+        }
+        Err(e) => {
+            upload.abort().await;
+            Err(e)
+        }
+    }
+}
+
+async fn stream(etcd: &Etcd, compression: Compression, upload: &mut Upload) -> Result<()> {
+    let mut pieces = etcd.snapshot().await?;
+    let (mut packer, mut check, mut remaining) = (compression.packer()?, TrailerCheck::default(), 0);
+    let broken = |what: &str| {
+        Error::new(
+            Class::Etcd,
+            format!("etcd's snapshot stream cannot be trusted: {what}"),
+        )
+    };
+    while let Some(piece) = pieces
+        .message()
+        .await
+        .map_err(|status| broken(status.message()))?
+    {
+        remaining = piece.remaining_bytes;
+        check.update(&piece.blob);
+        packer.write(&piece.blob)?;
+        upload.write(packer.ready()).await?;
+        packer.ready().clear();
+    }
+    check.finish().map_err(|what| broken(&what))?;
+    if remaining != 0 {
+        return Err(broken(&format!("it ended {remaining} bytes too early")));
+    }
+    upload.write(&packer.finish()?).await
+}

@@ -1,0 +1,166 @@
+//! Prometheus metrics, with the names that dashboards for this kind of process use.
+
+use crate::snapshot_name::{Kind, Snapshot};
+use prometheus_client::encoding::{EncodeLabelSet, text::encode};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+use std::time::Duration;
+
+/// `kind`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct KindLabel {
+    kind: &'static str,
+}
+
+/// `kind` and `succeeded`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OutcomeLabel {
+    kind: &'static str,
+    succeeded: &'static str,
+}
+
+/// Everything that is measured.
+pub struct Metrics {
+    registry: Registry,
+    duration: Family<OutcomeLabel, Histogram>,
+    revision: Family<KindLabel, Gauge>,
+    timestamp: Family<KindLabel, Gauge>,
+    required: Family<KindLabel, Gauge>,
+    collected: Family<KindLabel, Counter>,
+    deltas: Gauge,
+    delta_revisions: Gauge,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut registry = Registry::with_prefix("etcdbr");
+        let buckets: fn() -> Histogram = || Histogram::new(exponential_buckets(0.05, 2.0, 14));
+        let metrics = Self {
+            duration: Family::new_with_constructor(buckets),
+            revision: Family::default(),
+            timestamp: Family::default(),
+            required: Family::default(),
+            collected: Family::default(),
+            deltas: Gauge::default(),
+            delta_revisions: Gauge::default(),
+            registry: Registry::default(),
+        };
+        registry.register(
+            "snapshot_duration_seconds",
+            "Time to take and store a snapshot",
+            metrics.duration.clone(),
+        );
+        registry.register(
+            "snapshot_latest_revision",
+            "Last revision in the store",
+            metrics.revision.clone(),
+        );
+        registry.register(
+            "snapshot_latest_timestamp",
+            "When the newest snapshot began",
+            metrics.timestamp.clone(),
+        );
+        registry.register(
+            "snapshot_required",
+            "1 where etcd is ahead of the store",
+            metrics.required.clone(),
+        );
+        registry.register("snapshot_gc", "Collected objects", metrics.collected.clone());
+        registry.register(
+            "snapstore_latest_deltas_total",
+            "Deltas after the newest full",
+            metrics.deltas.clone(),
+        );
+        registry.register(
+            "snapstore_latest_deltas_revisions_total",
+            "Revisions in the deltas after the newest full",
+            metrics.delta_revisions.clone(),
+        );
+        Self { registry, ..metrics }
+    }
+}
+
+impl Metrics {
+    /// A snapshot was tried.
+    pub fn observe(&self, kind: Kind, succeeded: bool, took: Duration) {
+        let succeeded = if succeeded { "true" } else { "false" };
+        self.duration
+            .get_or_create(&OutcomeLabel {
+                kind: kind.as_str(),
+                succeeded,
+            })
+            .observe(took.as_secs_f64());
+    }
+
+    /// What the store holds at its end.
+    pub fn latest(&self, full: Option<&Snapshot>, deltas: &[Snapshot]) {
+        for snapshot in full.into_iter().chain(deltas.last()) {
+            let label = KindLabel {
+                kind: snapshot.kind.as_str(),
+            };
+            self.revision.get_or_create(&label).set(snapshot.last_revision);
+            self.timestamp.get_or_create(&label).set(snapshot.created);
+        }
+        self.deltas.set(i64::try_from(deltas.len()).unwrap_or(i64::MAX));
+        self.delta_revisions.set(
+            deltas
+                .iter()
+                .map(|d| d.last_revision - d.start_revision + 1)
+                .sum(),
+        );
+    }
+
+    /// Whether etcd holds changes that a snapshot of the kind would add.
+    pub fn required(&self, kind: Kind, required: bool) {
+        self.required
+            .get_or_create(&KindLabel { kind: kind.as_str() })
+            .set(i64::from(required));
+    }
+
+    /// An object was collected.
+    pub fn collected(&self, kind: Kind) {
+        self.collected
+            .get_or_create(&KindLabel { kind: kind.as_str() })
+            .inc();
+    }
+
+    /// The text of `/metrics`.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        let _ = encode(&mut text, &self.registry);
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chain::tests::{delta, full};
+
+    #[test]
+    fn names_are_the_known_ones() {
+        let metrics = Metrics::default();
+        metrics.observe(Kind::Full, true, Duration::from_millis(10));
+        metrics.latest(Some(&full(7, 100)), &[delta(8, 9, 101), delta(10, 12, 102)]);
+        metrics.required(Kind::Delta, true);
+        metrics.collected(Kind::Full);
+        let text = metrics.text();
+        for line in [
+            "etcdbr_snapshot_duration_seconds_count{kind=\"Full\",succeeded=\"true\"} 1",
+            "etcdbr_snapshot_latest_revision{kind=\"Full\"} 7",
+            "etcdbr_snapshot_latest_revision{kind=\"Incr\"} 12",
+            "etcdbr_snapshot_latest_timestamp{kind=\"Full\"} 100",
+            "etcdbr_snapshot_required{kind=\"Incr\"} 1",
+            "etcdbr_snapshot_gc_total{kind=\"Full\"} 1",
+            "etcdbr_snapstore_latest_deltas_total 2",
+            "etcdbr_snapstore_latest_deltas_revisions_total 5",
+        ] {
+            assert!(text.contains(line), "{line} is not in\n{text}");
+        }
+    }
+}

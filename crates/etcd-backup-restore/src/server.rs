@@ -1,0 +1,124 @@
+//! The HTTP interface of `server`.
+//!
+//! `GET /healthz`, `/snapshot/full[?final=true]`, `/snapshot/delta`, `/snapshot/latest`, `/metrics`. Errors are JSON:
+//! `{"code": "<class>", "error": "<sentence>"}`. `/healthz` tells about this process only: a bucket that refuses must
+//! not take etcd out of service.
+
+use crate::error::{Class, Error, Result};
+use crate::snapshotter::Handle;
+use axum::extract::{Query, State};
+use axum::response::{IntoResponse, Response};
+use axum::{Json, Router, http::header, routing::get};
+use axum_server::tls_rustls::RustlsConfig;
+use serde::Deserialize;
+use serde_json::json;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+/// How often the certificate's file is looked at. Far shorter than the time between renewal and expiry.
+const CERTIFICATE_CHECK: Duration = Duration::from_secs(30);
+
+impl IntoResponse for Error {
+    fn into_response(self) -> Response {
+        (
+            self.class.status(),
+            Json(json!({ "code": self.class.word(), "error": self.to_string() })),
+        )
+            .into_response()
+    }
+}
+
+#[derive(Deserialize)]
+struct Full {
+    #[serde(default)]
+    r#final: bool,
+}
+
+/// The routes.
+pub fn routes(handle: Handle) -> Router {
+    Router::new()
+        .route("/healthz", get(healthz))
+        .route("/snapshot/full", get(full))
+        .route("/snapshot/delta", get(delta))
+        .route("/snapshot/latest", get(latest))
+        .route("/metrics", get(metrics))
+        .with_state(handle)
+}
+
+async fn healthz(State(handle): State<Handle>) -> Response {
+    let (phase, error) = handle.state.health();
+    Json(json!({ "health": true, "snapshotter": phase, "error": error })).into_response()
+}
+
+async fn full(State(handle): State<Handle>, Query(full): Query<Full>) -> Result<Response> {
+    let snapshot = handle.full(full.r#final).await?;
+    Ok(Json(snapshot.view(&handle.prefix)).into_response())
+}
+
+async fn delta(State(handle): State<Handle>) -> Result<Response> {
+    let snapshot = handle.delta().await?;
+    Ok(Json(snapshot.map(|s| s.view(&handle.prefix))).into_response())
+}
+
+async fn latest(State(handle): State<Handle>) -> Response {
+    let latest = handle.state.latest();
+    let deltas: Vec<_> = latest.deltas.iter().map(|d| d.view(&handle.prefix)).collect();
+    let full = latest.full.map(|f| f.view(&handle.prefix));
+    Json(json!({ "fullSnapshot": full, "deltaSnapshots": deltas })).into_response()
+}
+
+async fn metrics(State(handle): State<Handle>) -> Response {
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    ([(header::CONTENT_TYPE, kind)], handle.metrics.text()).into_response()
+}
+
+/// Certificate and key of the interface.
+pub struct Tls {
+    /// Chain in PEM.
+    pub cert: PathBuf,
+    /// Key in PEM.
+    pub key: PathBuf,
+}
+
+/// Serves until dropped. A renewed certificate is taken over while running.
+pub async fn serve(address: SocketAddr, tls: Option<Tls>, routes: Router) -> Result<()> {
+    let failed =
+        |e: std::io::Error| Error::new(Class::Configuration, format!("cannot serve on {address}: {e}"));
+    let service = routes.into_make_service();
+    let Some(tls) = tls else {
+        return axum_server::bind(address).serve(service).await.map_err(failed);
+    };
+    let wrong = |e: std::io::Error| {
+        Error::new(
+            Class::Configuration,
+            format!("the certificate {} cannot be used: {e}", tls.cert.display()),
+        )
+    };
+    let config = RustlsConfig::from_pem_file(&tls.cert, &tls.key)
+        .await
+        .map_err(wrong)?;
+    tokio::select! {
+        served = axum_server::bind_rustls(address, config.clone()).serve(service) => served.map_err(failed),
+        () = keep_current(&config, &tls) => Ok(()),
+    }
+}
+
+async fn keep_current(config: &RustlsConfig, tls: &Tls) {
+    let changed = || -> Option<SystemTime> { std::fs::metadata(&tls.cert).ok()?.modified().ok() };
+    let mut known = changed();
+    let mut ticks = tokio::time::interval(CERTIFICATE_CHECK);
+    loop {
+        ticks.tick().await;
+        let now = changed();
+        if now == known {
+            continue;
+        }
+        match config.reload_from_pem_file(&tls.cert, &tls.key).await {
+            Ok(()) => known = now,
+            Err(error) => {
+                tracing::warn!(%error, "the renewed certificate cannot be used yet; the old one stays");
+            }
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Names of snapshot objects: `{Full|Incr}-<first revision>-<last revision>-<unix time>[.gz|.zlib|.zst][.final]`.
+//!
+//! The layout is the one of Gardener's buckets, so that either side can read what the other wrote. Everything the
+//! chain selection needs is in the name: a listing is enough to decide, no object has to be opened.
+
+use crate::clock;
+use crate::compression::Compression;
+use jiff::Timestamp;
+use serde::Serialize;
+use std::fmt;
+
+/// Folder below the store's prefix; it is the version of the layout.
+pub const LAYOUT: &str = "v2";
+
+/// Full state of etcd, or the changes since the snapshot before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// The whole database.
+    Full,
+    /// Events between two revisions.
+    Delta,
+}
+
+impl Kind {
+    /// As in names, JSON and metric labels.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Full => "Full",
+            Self::Delta => "Incr",
+        }
+    }
+}
+
+/// One snapshot object, as its name tells.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Snapshot {
+    /// Full or delta.
+    pub kind: Kind,
+    /// First revision inside; 0 for a full snapshot.
+    pub start_revision: i64,
+    /// Last revision inside. A full snapshot may hold a little more, as etcd tells its revision before it streams.
+    pub last_revision: i64,
+    /// Seconds since 1970.
+    pub created: i64,
+    /// How the content is packed.
+    pub compression: Compression,
+    /// Taken when the shoot left this seed: nothing is written after it.
+    pub is_final: bool,
+    /// Bytes in the store; 0 before it is there.
+    pub size: u64,
+}
+
+impl Snapshot {
+    /// A snapshot that is about to be written.
+    #[must_use]
+    pub fn new(kind: Kind, revisions: (i64, i64), compression: Compression, is_final: bool) -> Self {
+        let created = clock::now().as_second();
+        Self {
+            kind,
+            start_revision: revisions.0,
+            last_revision: revisions.1,
+            created,
+            compression,
+            is_final,
+            size: 0,
+        }
+    }
+
+    /// Reads a name; `None` for anything that is not a snapshot, which is then left alone.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        let (name, is_final) = match name.strip_suffix(".final") {
+            Some(rest) => (rest, true),
+            None => (name, false),
+        };
+        let (stem, suffix) = name.find('.').map_or((name, ""), |dot| name.split_at(dot));
+        let compression = Compression::from_suffix(suffix)?;
+        let mut parts = stem.split('-');
+        let kind = match parts.next()? {
+            "Full" => Kind::Full,
+            "Incr" => Kind::Delta,
+            _ => return None,
+        };
+        let mut number = || {
+            parts
+                .next()
+                .filter(|p| p.bytes().all(|b| b.is_ascii_digit()))?
+                .parse::<i64>()
+                .ok()
+        };
+        let (start_revision, last_revision, created) = (number()?, number()?, number()?);
+        if parts.next().is_some() || start_revision > last_revision || (kind == Kind::Delta && is_final) {
+            return None;
+        }
+        Some(Self {
+            kind,
+            start_revision,
+            last_revision,
+            created,
+            compression,
+            is_final,
+            size: 0,
+        })
+    }
+
+    /// When it was begun.
+    #[must_use]
+    pub fn created_on(&self) -> Timestamp {
+        Timestamp::from_second(self.created).unwrap_or(Timestamp::UNIX_EPOCH)
+    }
+
+    /// The JSON shape of the HTTP interface.
+    #[must_use]
+    pub fn view(&self, prefix: &str) -> View {
+        View {
+            created_on: self.created_on(),
+            immutability_expiry_time: Timestamp::UNIX_EPOCH,
+            kind: self.kind.as_str(),
+            snap_dir: "",
+            snap_name: self.to_string(),
+            prefix: prefix.to_owned(),
+            compression_suffix: self.compression.suffix(),
+            start_revision: self.start_revision,
+            last_revision: self.last_revision,
+            is_chunk: false,
+            is_final: self.is_final,
+        }
+    }
+}
+
+impl fmt::Display for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, suffix) = (self.kind.as_str(), self.compression.suffix());
+        let end = if self.is_final { ".final" } else { "" };
+        write!(
+            f,
+            "{kind}-{:08}-{:08}-{}{suffix}{end}",
+            self.start_revision, self.last_revision, self.created
+        )
+    }
+}
+
+/// What `/snapshot/full`, `/snapshot/delta` and `/snapshot/latest` tell of a snapshot.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct View {
+    created_on: Timestamp,
+    /// The misspelling is the interface.
+    #[serde(rename = "immutabilityExpriyTime")]
+    immutability_expiry_time: Timestamp,
+    kind: &'static str,
+    snap_dir: &'static str,
+    snap_name: String,
+    prefix: String,
+    compression_suffix: &'static str,
+    start_revision: i64,
+    last_revision: i64,
+    is_chunk: bool,
+    is_final: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn names_survive_a_round_trip() {
+        for name in [
+            "Full-00000000-00000001-1518427675",
+            "Full-00000000-00012345-1518427675.gz",
+            "Full-00000000-00012345-1518427675.gz.final",
+            "Full-00000000-00012345-1518427675.final",
+            "Incr-00012346-123456789012-1518427999.zst",
+            "Incr-00000002-00000002-1518427999.zlib",
+        ] {
+            assert_eq!(Snapshot::parse(name).unwrap().to_string(), name);
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_snapshot_is_left_alone() {
+        for name in [
+            "",
+            "README.md",
+            "Full-1-2",
+            "Full-00000000-00000001-1518427675.lzw",
+            "Full-00000000-00000001-1518427675.gz.tmp",
+            "Full-00000000-00000001-1518427675-9",
+            "Incr-00000009-00000002-1518427675",
+            "Incr-00000001-00000002-1518427675.final",
+            "Full-00000000-+0000001-1518427675",
+            "Chunk-00000000-00000001-1518427675",
+            "Full-00000000-99999999999999999999-1518427675",
+        ] {
+            assert_eq!(Snapshot::parse(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_view_has_the_words_of_the_interface() {
+        let snapshot = Snapshot::parse("Full-00000000-00000007-1518427675.gz.final").unwrap();
+        let json = serde_json::to_value(snapshot.view("shoot/etcd-main/v2")).unwrap();
+        assert_eq!(json["createdOn"], "2018-02-12T09:27:55Z");
+        assert_eq!(json["kind"], "Full");
+        assert_eq!(json["snapName"], "Full-00000000-00000007-1518427675.gz.final");
+        assert_eq!(json["compressionSuffix"], ".gz");
+        assert_eq!(json["lastRevision"], 7);
+        assert_eq!(json["isFinal"], true);
+        assert_eq!(json["isChunk"], false);
+    }
+}

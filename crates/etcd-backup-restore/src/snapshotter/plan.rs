@@ -1,0 +1,104 @@
+//! What a session begins with: pure, from the listing of the store and the revision of etcd.
+
+use crate::chain;
+use crate::error::{Class, Error, Result};
+use crate::snapshot_name::Snapshot;
+use std::time::Duration;
+
+/// How to begin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Plan {
+    /// With a full snapshot, for this reason.
+    Full(String),
+    /// With the changes after a revision.
+    Continue {
+        /// Last revision in the store.
+        reached: i64,
+        /// A delta is stored as soon as this revision was seen, without waiting for the period.
+        urgent: Option<i64>,
+    },
+}
+
+/// Decides how to begin.
+///
+/// Directly after a final snapshot the first change is stored at once: until then the store looks as if the shoot had
+/// left this seed, and a copy from it would trust that.
+pub fn plan(listing: &[Snapshot], revision: i64, now: i64, full_window: Duration) -> Result<Plan> {
+    not_behind(listing, revision)?;
+    let newest = match chain::newest(listing) {
+        Ok(Some(newest)) => newest,
+        Ok(None) => return Ok(Plan::Full("the store holds no full snapshot".to_owned())),
+        // A new full snapshot closes a hole for good.
+        Err(hole) => return Ok(Plan::Full(hole.message)),
+    };
+    let reached = newest.last_revision();
+    let window = i64::try_from(full_window.as_secs()).unwrap_or(i64::MAX);
+    if now.saturating_sub(newest.full.created) > window {
+        return Ok(Plan::Full(format!("{} is older than {window} s", newest.full)));
+    }
+    let after_final = newest.full.is_final && newest.deltas.is_empty();
+    let urgent = (after_final || revision > reached).then_some(revision.max(reached + 1));
+    Ok(Plan::Continue { reached, urgent })
+}
+
+/// Refuses where the store holds more than etcd: what would be written now would never be restored, the older snapshots
+/// with the higher revisions would.
+pub fn not_behind(listing: &[Snapshot], revision: i64) -> Result<()> {
+    let Some(newest) = listing
+        .iter()
+        .max_by_key(|s| s.last_revision)
+        .filter(|s| s.last_revision > revision)
+    else {
+        return Ok(());
+    };
+    Err(Error::new(
+        Class::DataDirectory,
+        format!(
+            "etcd is at revision {revision} but the store already holds {newest}: etcd runs on old data. Delete the pod \
+             together with its volume, so that it is restored from the store; no snapshot is taken until then"
+        ),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::chain::tests::{delta, full, last};
+
+    const DAY: Duration = Duration::from_secs(24 * 3600);
+
+    #[test]
+    fn how_a_session_begins() {
+        let go_on = |reached, urgent| Plan::Continue { reached, urgent };
+        assert!(matches!(plan(&[], 1, 0, DAY).unwrap(), Plan::Full(_)));
+        assert_eq!(plan(&[full(5, 10)], 5, 20, DAY).unwrap(), go_on(5, None));
+        assert_eq!(
+            plan(&[full(5, 10), delta(6, 8, 11)], 8, 20, DAY).unwrap(),
+            go_on(8, None)
+        );
+        // The store is behind.
+        assert_eq!(plan(&[full(5, 10)], 9, 20, DAY).unwrap(), go_on(5, Some(9)));
+        // The end of an earlier stay, or a copy of it.
+        assert_eq!(plan(&[last(5, 10)], 5, 20, DAY).unwrap(), go_on(5, Some(6)));
+        assert_eq!(
+            plan(&[last(5, 10), delta(6, 6, 11)], 6, 20, DAY).unwrap(),
+            go_on(6, None)
+        );
+        // Old, or with a hole.
+        assert!(matches!(
+            plan(&[full(5, 10)], 5, 10 + 86_401, DAY).unwrap(),
+            Plan::Full(_)
+        ));
+        assert!(matches!(
+            plan(&[full(5, 10), delta(8, 9, 11)], 9, 20, DAY).unwrap(),
+            Plan::Full(_)
+        ));
+    }
+
+    #[test]
+    fn an_etcd_on_old_data_is_refused() {
+        let error = plan(&[full(5, 10), delta(6, 8, 11)], 7, 20, DAY).unwrap_err();
+        assert_eq!(error.class, Class::DataDirectory);
+    }
+}

@@ -1,0 +1,100 @@
+//! What the task is doing and what the store holds, for the HTTP interface.
+
+use crate::error::Error;
+use crate::snapshot_name::{Kind, Snapshot};
+use serde::Serialize;
+use std::sync::{Mutex, PoisonError};
+
+/// What the task is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub enum Phase {
+    /// Waiting for etcd or the store for the first time.
+    #[default]
+    Starting,
+    /// Snapshots are taken as they come due.
+    Active,
+    /// The last session failed; another follows.
+    Interrupted,
+    /// The final snapshot was taken.
+    Finished,
+}
+
+/// The end of the store.
+#[derive(Clone, Debug, Default)]
+pub struct Latest {
+    /// Newest full snapshot.
+    pub full: Option<Snapshot>,
+    /// Deltas after it.
+    pub deltas: Vec<Snapshot>,
+}
+
+#[derive(Default)]
+struct Inner {
+    phase: Phase,
+    latest: Latest,
+    error: Option<String>,
+}
+
+/// Shared between the task, which writes, and the HTTP interface, which reads.
+#[derive(Default)]
+pub struct State(Mutex<Inner>);
+
+impl State {
+    fn with<T>(&self, look: impl FnOnce(&mut Inner) -> T) -> T {
+        look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Phase and the last error, if it is not over.
+    #[must_use]
+    pub fn health(&self) -> (Phase, Option<String>) {
+        self.with(|inner| (inner.phase, inner.error.clone()))
+    }
+
+    /// The end of the store, as last seen or written.
+    #[must_use]
+    pub fn latest(&self) -> Latest {
+        self.with(|inner| inner.latest.clone())
+    }
+
+    pub(super) fn is_finished(&self) -> bool {
+        self.with(|inner| inner.phase == Phase::Finished)
+    }
+
+    pub(super) fn active(&self) {
+        self.with(|inner| {
+            inner.error = None;
+            if inner.phase != Phase::Finished {
+                inner.phase = Phase::Active;
+            }
+        });
+    }
+
+    pub(super) fn failed(&self, error: &Error) {
+        self.with(|inner| {
+            inner.error = Some(error.to_string());
+            if inner.phase != Phase::Finished {
+                inner.phase = Phase::Interrupted;
+            }
+        });
+    }
+
+    pub(super) fn finished(&self) {
+        self.with(|inner| inner.phase = Phase::Finished);
+    }
+
+    pub(super) fn set_latest(&self, latest: Latest) {
+        self.with(|inner| inner.latest = latest);
+    }
+
+    pub(super) fn stored(&self, snapshot: &Snapshot) {
+        self.with(|inner| match snapshot.kind {
+            Kind::Full => {
+                inner.latest = Latest {
+                    full: Some(snapshot.clone()),
+                    deltas: Vec::new(),
+                }
+            }
+            Kind::Delta => inner.latest.deltas.push(snapshot.clone()),
+        });
+    }
+}

@@ -1,0 +1,176 @@
+//! Where a store is and how it is reached: flags, and the files of a mounted Secret.
+
+use crate::error::{Class, Error, Result};
+use object_store::{
+    Certificate, ClientOptions, ObjectStore, RetryConfig, aws::AmazonS3Builder, local::LocalFileSystem,
+};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One request to the store, a part of 5 MiB included. It must be longer than such a part takes on a slow link.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(120);
+/// Repeats of a failing request. It must be shorter than the time in which the callers of a final snapshot give up.
+const RETRY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Kind of object store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Provider {
+    /// Anything that speaks the S3 protocol.
+    #[default]
+    #[value(name = "S3", alias = "aws", alias = "local-s3")]
+    S3,
+    /// A folder; the container is its path.
+    #[value(name = "Local")]
+    Local,
+}
+
+/// Place of a store, from flags.
+#[derive(Clone, Debug, Default)]
+pub struct StoreConfig {
+    /// Protocol.
+    pub provider: Provider,
+    /// Bucket, or folder for `Local`; from the Secret (`bucketName`) where empty.
+    pub container: String,
+    /// Prefix of the objects inside the bucket, without the `v2` of the layout.
+    pub prefix: String,
+    /// Mounted Secret.
+    pub credentials_dir: Option<PathBuf>,
+    /// Overrides the Secret's `endpoint`.
+    pub endpoint: Option<String>,
+}
+
+/// Content of the mounted Secret.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Credentials {
+    access_key_id: String,
+    secret_access_key: String,
+    region: String,
+    endpoint: Option<String>,
+    bucket: String,
+    ca: Option<String>,
+}
+
+impl StoreConfig {
+    fn file(&self, name: &str) -> Result<Option<String>> {
+        let Some(dir) = &self.credentials_dir else {
+            return Ok(None);
+        };
+        let path = dir.join(name);
+        match std::fs::read_to_string(&path) {
+            Ok(text) => Ok(Some(text.trim().to_owned()).filter(|t| !t.is_empty())),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(Error::new(
+                Class::Configuration,
+                format!("cannot read {}: {e}", path.display()),
+            )),
+        }
+    }
+
+    /// Reads the mounted Secret.
+    pub(super) fn credentials(&self) -> Result<Credentials> {
+        let bucket = if self.container.is_empty() {
+            self.file("bucketName")?
+        } else {
+            Some(self.container.clone())
+        };
+        let Some(bucket) = bucket else {
+            return Err(Error::new(
+                Class::Configuration,
+                "no bucket is named; set --store-container",
+            ));
+        };
+        if self.provider == Provider::Local {
+            return Ok(Credentials {
+                bucket,
+                ..Credentials::default()
+            });
+        }
+        let required = |name: &str, found: Option<String>| {
+            found.ok_or_else(|| {
+                let dir = self.credentials_dir.as_ref().map_or("<--store-credentials-dir>".into(), |d| d.to_string_lossy());
+                Error::new(
+                    Class::Credentials,
+                    format!("the object store's {name} is missing; the backup Secret mounted at {dir} must have the key {name}"),
+                )
+            })
+        };
+        Ok(Credentials {
+            access_key_id: required("accessKeyID", self.file("accessKeyID")?)?,
+            secret_access_key: required("secretAccessKey", self.file("secretAccessKey")?)?,
+            region: self.file("region")?.unwrap_or_else(|| "us-east-1".to_owned()),
+            endpoint: match &self.endpoint {
+                Some(endpoint) => Some(endpoint.clone()),
+                None => self.file("endpoint")?,
+            },
+            bucket,
+            ca: self.file("ca.crt")?,
+        })
+    }
+
+    /// Builds a client. Nothing is sent yet.
+    pub(super) fn connect(&self, credentials: &Credentials) -> Result<Arc<dyn ObjectStore>> {
+        if self.provider == Provider::Local {
+            let folder = PathBuf::from(&credentials.bucket);
+            std::fs::create_dir_all(&folder).map_err(|e| {
+                Error::new(
+                    Class::Store,
+                    format!("cannot create the store's folder {}: {e}", folder.display()),
+                )
+            })?;
+            let local = LocalFileSystem::new_with_prefix(&folder)
+                .map_err(|e| Error::store("opening the folder", &e))?;
+            return Ok(Arc::new(local));
+        }
+        let mut builder = AmazonS3Builder::new()
+            .with_bucket_name(&credentials.bucket)
+            .with_region(&credentials.region)
+            .with_access_key_id(&credentials.access_key_id)
+            .with_secret_access_key(&credentials.secret_access_key)
+            .with_client_options(client_options(credentials)?)
+            .with_retry(RetryConfig {
+                max_retries: 5,
+                retry_timeout: RETRY_TIMEOUT,
+                ..RetryConfig::default()
+            });
+        if let Some(endpoint) = &credentials.endpoint {
+            builder = builder.with_endpoint(endpoint);
+        }
+        let client = builder.build().map_err(|e| {
+            Error::new(
+                Class::Configuration,
+                format!("the object store's settings cannot be used: {e}"),
+            )
+        })?;
+        Ok(Arc::new(client))
+    }
+}
+
+/// The image has no certificates of its own, so the roots are those built in, or the Secret's `ca.crt` alone.
+fn client_options(credentials: &Credentials) -> Result<ClientOptions> {
+    let wrong = |e: object_store::Error| {
+        Error::new(
+            Class::Configuration,
+            format!("the store's ca.crt cannot be used: {e}"),
+        )
+    };
+    let plain = credentials
+        .endpoint
+        .as_ref()
+        .is_some_and(|e| e.starts_with("http://"));
+    let mut options = ClientOptions::new()
+        .with_timeout(REQUEST_TIMEOUT)
+        .with_connect_timeout(Duration::from_secs(5))
+        .with_allow_http(plain)
+        .with_no_system_certificates(true);
+    if let Some(ca) = &credentials.ca {
+        for certificate in Certificate::from_pem_bundle(ca.as_bytes()).map_err(wrong)? {
+            options = options.with_root_certificate(certificate);
+        }
+    } else if !plain {
+        for root in webpki_root_certs::TLS_SERVER_ROOT_CERTS {
+            options = options.with_root_certificate(Certificate::from_der(root).map_err(wrong)?);
+        }
+    }
+    Ok(options)
+}

@@ -1,0 +1,186 @@
+//! The bucket: where snapshots are listed, read and written.
+//!
+//! Credentials come from a mounted Secret and are read again before each use, so that a rotated Secret takes effect
+//! without a restart. An object appears under its name only as a whole: the stores' multipart uploads are completed
+//! after the content was verified, or aborted.
+
+mod credentials;
+mod upload;
+
+pub use credentials::{Credentials, Provider, StoreConfig};
+pub use upload::Upload;
+
+use crate::error::{Class, Error, Result};
+use crate::integrity::TrailerCheck;
+use crate::snapshot_name::{LAYOUT, Snapshot};
+use futures::{StreamExt, TryStreamExt};
+use object_store::{ObjectStore, ObjectStoreExt, path::Path};
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio_util::io::StreamReader;
+
+/// One place for snapshots: a bucket and a prefix in it.
+pub struct Store {
+    config: StoreConfig,
+    prefix: Path,
+    client: Mutex<Option<(Credentials, Arc<dyn ObjectStore>)>>,
+}
+
+impl Store {
+    /// A store; nothing is asked of it yet.
+    pub fn new(config: StoreConfig) -> Result<Self> {
+        let prefix = config.prefix.trim_matches('/');
+        let folder = if prefix.is_empty() {
+            LAYOUT.to_owned()
+        } else {
+            format!("{prefix}/{LAYOUT}")
+        };
+        let prefix = Path::parse(&folder).map_err(|e| {
+            Error::new(
+                Class::Configuration,
+                format!("--store-prefix {folder:?} cannot be used: {e}"),
+            )
+        })?;
+        Ok(Self {
+            config,
+            prefix,
+            client: Mutex::new(None),
+        })
+    }
+
+    /// The folder of the snapshots inside the bucket.
+    #[must_use]
+    pub fn prefix(&self) -> String {
+        self.prefix.to_string()
+    }
+
+    fn client(&self) -> Result<Arc<dyn ObjectStore>> {
+        let credentials = self.config.credentials()?;
+        let mut cached = self.client.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, client)) = cached.as_ref()
+            && *known == credentials
+        {
+            return Ok(client.clone());
+        }
+        let client = self.config.connect(&credentials)?;
+        *cached = Some((credentials, client.clone()));
+        Ok(client)
+    }
+
+    fn path(&self, snapshot: &Snapshot) -> Path {
+        self.prefix.clone().join(snapshot.to_string())
+    }
+
+    /// Every snapshot of the store; other objects are not seen.
+    pub async fn list(&self) -> Result<Vec<Snapshot>> {
+        let objects: Vec<_> = self
+            .client()?
+            .list(Some(&self.prefix))
+            .try_collect()
+            .await
+            .map_err(|e| Error::store(&format!("listing {}", self.prefix), &e))?;
+        let mut listing = Vec::new();
+        for object in objects {
+            let directly_inside = object.location.prefix_matches(&self.prefix)
+                && object.location.parts_count() == self.prefix.parts_count() + 1;
+            let name = object.location.filename().filter(|_| directly_inside);
+            if let Some(mut snapshot) = name.and_then(Snapshot::parse) {
+                snapshot.size = object.size;
+                listing.push(snapshot);
+            }
+        }
+        Ok(listing)
+    }
+
+    /// The bytes of an object as they are stored.
+    pub async fn open(&self, snapshot: &Snapshot) -> Result<impl AsyncRead + Send + Unpin + use<>> {
+        let path = self.path(snapshot);
+        let found = self
+            .client()?
+            .get(&path)
+            .await
+            .map_err(|e| Error::store(&format!("reading {snapshot}"), &e))?;
+        Ok(StreamReader::new(
+            found.into_stream().map_err(io::Error::other).boxed(),
+        ))
+    }
+
+    /// Streams the unpacked content into `into` and checks its hash. What was written must not be used on an error.
+    pub async fn read_verified(
+        &self,
+        snapshot: &Snapshot,
+        into: &mut (impl AsyncWrite + Unpin),
+    ) -> Result<u64> {
+        let packed = tokio::io::BufReader::with_capacity(64 * 1024, self.open(snapshot).await?);
+        check_stream(snapshot, snapshot.compression.unpack(packed), into).await
+    }
+
+    /// Begins an upload under the snapshot's name.
+    pub fn upload(&self, snapshot: &Snapshot) -> Result<Upload> {
+        Ok(Upload::new(self.client()?, self.path(snapshot)))
+    }
+
+    /// Size of an object, `None` where there is none.
+    pub async fn size(&self, snapshot: &Snapshot) -> Result<Option<u64>> {
+        match self.client()?.head(&self.path(snapshot)).await {
+            Ok(meta) => Ok(Some(meta.size)),
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(e) => Err(Error::store(&format!("looking for {snapshot}"), &e)),
+        }
+    }
+
+    /// Removes an object; one that is gone already is fine.
+    pub async fn delete(&self, snapshot: &Snapshot) -> Result<()> {
+        match self.client()?.delete(&self.path(snapshot)).await {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(e) => Err(Error::store(&format!("deleting {snapshot}"), &e)),
+        }
+    }
+}
+
+/// Copies an unpacked stream and checks the hash at its end.
+pub async fn check_stream(
+    snapshot: &Snapshot,
+    mut content: impl AsyncRead + Unpin,
+    into: &mut (impl AsyncWrite + Unpin),
+) -> Result<u64> {
+    let (mut check, mut buffer) = (TrailerCheck::default(), vec![0; 64 * 1024]);
+    loop {
+        let read = content
+            .read(&mut buffer)
+            .await
+            .map_err(|e| reading(snapshot, &e))?;
+        if read == 0 {
+            break;
+        }
+        check.update(&buffer[..read]);
+        let written = into.write_all(&buffer[..read]).await;
+        written.map_err(|e| Error::new(Class::DataDirectory, format!("cannot keep {snapshot}: {e}")))?;
+    }
+    let flushed = into.flush().await;
+    flushed.map_err(|e| Error::new(Class::DataDirectory, format!("cannot keep {snapshot}: {e}")))?;
+    check.finish().map_err(|what| corrupt(snapshot, &what))
+}
+
+/// An object that must not be trusted.
+#[must_use]
+pub fn corrupt(snapshot: &Snapshot, what: &str) -> Error {
+    Error::new(
+        Class::SnapshotCorrupt,
+        format!(
+            "{snapshot} cannot be trusted: {what}; put an intact copy of the object back, nothing was changed"
+        ),
+    )
+}
+
+/// Tells a store that stopped answering from an object that is broken.
+pub(crate) fn reading(snapshot: &Snapshot, error: &io::Error) -> Error {
+    let cause = error
+        .get_ref()
+        .and_then(|e| e.downcast_ref::<object_store::Error>());
+    match cause {
+        Some(cause) => Error::store(&format!("reading {snapshot}"), cause),
+        None => corrupt(snapshot, &format!("it does not unpack ({error})")),
+    }
+}

@@ -1,0 +1,142 @@
+//! Writing one object: small ones in one request, larger ones in parts, visible only once complete.
+
+use crate::error::{Error, Result};
+use bytes::{Bytes, BytesMut};
+use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt, PutPayload, path::Path};
+use std::sync::Arc;
+use tokio::task::JoinSet;
+
+/// Size of a part: the smallest that S3 allows, since memory is this times the parts on their way.
+const PART: usize = 5 * 1024 * 1024;
+/// A part is collected in pieces of this size, which divides it: one large buffer would be copied, and be twice as large, while it grows.
+const PIECE: usize = 256 * 1024;
+/// Parts on their way while the next one is filled.
+const PARALLEL: usize = 2;
+
+/// An object on its way into the store. Dropped or aborted, it never appears.
+pub struct Upload {
+    client: Arc<dyn ObjectStore>,
+    path: Path,
+    pieces: Vec<Bytes>,
+    piece: BytesMut,
+    filled: usize,
+    parts: Option<Box<dyn MultipartUpload>>,
+    on_their_way: JoinSet<object_store::Result<()>>,
+    length: u64,
+}
+
+impl Upload {
+    pub(super) fn new(client: Arc<dyn ObjectStore>, path: Path) -> Self {
+        Self {
+            client,
+            path,
+            pieces: Vec::new(),
+            piece: BytesMut::new(),
+            filled: 0,
+            parts: None,
+            on_their_way: JoinSet::new(),
+            length: 0,
+        }
+    }
+
+    fn failed(&self, error: &object_store::Error) -> Error {
+        Error::store(&format!("writing {}", self.path), error)
+    }
+
+    /// Adds bytes; waits while enough parts are on their way.
+    pub async fn write(&mut self, mut bytes: &[u8]) -> Result<()> {
+        self.length += bytes.len() as u64;
+        while !bytes.is_empty() {
+            let (now, later) = bytes.split_at(bytes.len().min(PIECE - self.piece.len()));
+            self.piece.extend_from_slice(now);
+            self.filled += now.len();
+            bytes = later;
+            if self.piece.len() == PIECE {
+                let next = BytesMut::with_capacity(PIECE);
+                self.pieces
+                    .push(std::mem::replace(&mut self.piece, next).freeze());
+            }
+            if self.filled == PART {
+                self.send_part().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What was collected, as the body of a request.
+    fn take_part(&mut self) -> PutPayload {
+        self.filled = 0;
+        self.pieces.push(std::mem::take(&mut self.piece).freeze());
+        std::mem::take(&mut self.pieces)
+            .into_iter()
+            .filter(|piece| !piece.is_empty())
+            .collect()
+    }
+
+    async fn send_part(&mut self) -> Result<()> {
+        if self.parts.is_none() {
+            let begun = self.client.put_multipart(&self.path).await;
+            self.parts = Some(begun.map_err(|e| self.failed(&e))?);
+        }
+        while self.on_their_way.len() >= PARALLEL {
+            self.wait_for_part().await?;
+        }
+        let part = self.take_part();
+        if let Some(parts) = &mut self.parts {
+            self.on_their_way.spawn(parts.put_part(part));
+        }
+        Ok(())
+    }
+
+    async fn wait_for_part(&mut self) -> Result<()> {
+        match self.on_their_way.join_next().await {
+            None | Some(Ok(Ok(()))) => Ok(()),
+            Some(Ok(Err(e))) => Err(self.failed(&e)),
+            Some(Err(e)) => Err(self.failed(&object_store::Error::from(e))),
+        }
+    }
+
+    /// Makes the object visible; gives its size.
+    pub async fn complete(mut self) -> Result<u64> {
+        match self.finish().await {
+            Ok(()) => Ok(self.length),
+            Err(e) => {
+                self.abort().await;
+                Err(e)
+            }
+        }
+    }
+
+    async fn finish(&mut self) -> Result<()> {
+        if self.parts.is_none() {
+            let payload = self.take_part();
+            return self
+                .client
+                .put(&self.path, payload)
+                .await
+                .map(drop)
+                .map_err(|e| self.failed(&e));
+        }
+        if self.filled > 0 {
+            self.send_part().await?;
+        }
+        while !self.on_their_way.is_empty() {
+            self.wait_for_part().await?;
+        }
+        let Some(parts) = &mut self.parts else {
+            return Ok(());
+        };
+        let completed = parts.complete().await;
+        completed.map(drop).map_err(|e| self.failed(&e))
+    }
+
+    /// Gives the parts back. A failure here leaves parts that only the bucket's life cycle rule removes.
+    pub async fn abort(mut self) {
+        self.on_their_way.shutdown().await;
+        if let Some(parts) = &mut self.parts
+            && let Err(error) = parts.abort().await
+        {
+            tracing::warn!(path = %self.path, %error, "an unfinished upload could not be aborted");
+        }
+    }
+}

@@ -1,0 +1,152 @@
+use super::{eventually, free_port, program};
+use etcd_backup_restore::etcd::{Etcd, EtcdConfig, messages as m};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// Key, creation revision, last revision, version, lease, value.
+pub type Key = (Vec<u8>, i64, i64, i64, i64, Vec<u8>);
+
+/// A running etcd.
+pub struct EtcdServer {
+    process: Child,
+    pub endpoint: String,
+    pub client: Etcd,
+}
+
+impl EtcdServer {
+    pub async fn start(data_dir: &Path) -> Self {
+        let endpoint = format!("http://127.0.0.1:{}", free_port());
+        let process = Self::spawn(data_dir, &endpoint, &[]);
+        let config = EtcdConfig::plain(endpoint.clone(), Duration::from_secs(30));
+        let client = Self::wait(&config).await;
+        Self {
+            process,
+            endpoint,
+            client,
+        }
+    }
+
+    pub async fn start_with(data_dir: &Path, port: u16, config: &EtcdConfig, flags: &[String]) -> Self {
+        let endpoint = format!("https://localhost:{port}");
+        let process = Self::spawn(data_dir, &endpoint, flags);
+        let client = Self::wait(config).await;
+        Self {
+            process,
+            endpoint,
+            client,
+        }
+    }
+
+    async fn wait(config: &EtcdConfig) -> Etcd {
+        eventually("etcd answers", async || {
+            let client = config.connect().await.ok()?;
+            client.revision().await.ok()?;
+            Some(client)
+        })
+        .await
+    }
+
+    fn spawn(data_dir: &Path, endpoint: &str, flags: &[String]) -> Child {
+        let peer = format!("http://127.0.0.1:{}", free_port());
+        Command::new(program("etcd"))
+            .args([
+                "--log-level",
+                "error",
+                "--unsafe-no-fsync",
+                "--max-request-bytes",
+                "16777216",
+            ])
+            .args([
+                "--listen-client-urls",
+                endpoint,
+                "--advertise-client-urls",
+                endpoint,
+            ])
+            .args(["--listen-peer-urls", &peer, "--data-dir"])
+            .arg(data_dir)
+            .args(flags)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap()
+    }
+
+    /// Waits until the process has ended, so that the data directory is at rest.
+    pub fn stop(self) {
+        drop(self);
+    }
+
+    pub async fn put(&self, key: &str, value: impl Into<Vec<u8>>) -> i64 {
+        self.client.txn(vec![put(key, value, 0)]).await.unwrap()
+    }
+
+    pub async fn delete(&self, key: &str) -> i64 {
+        self.client.txn(vec![delete(key)]).await.unwrap()
+    }
+
+    pub fn compact(&self, revision: i64) {
+        let mut etcdctl = Command::new(program("etcdctl"));
+        etcdctl.args([
+            "--endpoints",
+            &self.endpoint,
+            "compact",
+            "--physical",
+            &revision.to_string(),
+        ]);
+        assert!(etcdctl.stdout(Stdio::null()).status().unwrap().success());
+    }
+
+    /// Everything that etcd holds, byte for byte, and its revision.
+    pub async fn dump(&self) -> (Vec<Key>, i64) {
+        let (mut keys, mut from) = (Vec::new(), Vec::new());
+        loop {
+            let (page, more) = self.client.page(&from, 20).await.unwrap();
+            from = page
+                .last()
+                .map(|kv| [&kv.key[..], &[0]].concat())
+                .unwrap_or_default();
+            keys.extend(page.into_iter().map(|kv| {
+                (
+                    kv.key.into(),
+                    kv.create_revision,
+                    kv.mod_revision,
+                    kv.version,
+                    kv.lease,
+                    kv.value.into(),
+                )
+            }));
+            if !more {
+                return (keys, self.client.revision().await.unwrap());
+            }
+        }
+    }
+}
+
+impl Drop for EtcdServer {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+pub fn put(key: &str, value: impl Into<Vec<u8>>, lease: i64) -> m::RequestOp {
+    let request = m::PutRequest {
+        key: key.as_bytes().to_vec().into(),
+        value: value.into().into(),
+        lease,
+    };
+    m::RequestOp {
+        operation: Some(m::Operation::Put(request)),
+    }
+}
+
+pub fn delete(key: &str) -> m::RequestOp {
+    let request = m::DeleteRangeRequest {
+        key: key.as_bytes().to_vec().into(),
+    };
+    m::RequestOp {
+        operation: Some(m::Operation::Delete(request)),
+    }
+}

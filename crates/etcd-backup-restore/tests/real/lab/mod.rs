@@ -1,0 +1,189 @@
+//! A place for one test: a folder, an S3 server with buckets, and the binary with the flags that fit.
+
+mod etcd_server;
+mod s3_server;
+mod server;
+
+pub use etcd_server::{EtcdServer, Key, delete, put};
+pub use s3_server::S3Server;
+pub use server::Server;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Bound of anything that is waited for; must be longer than a busy machine takes to start etcd.
+pub const PATIENCE: Duration = Duration::from_secs(90);
+pub const BUCKET: &str = "bucket";
+
+pub fn program(name: &str) -> PathBuf {
+    let folder = std::env::var_os("REPOT_BIN").map_or_else(
+        || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cache/repot/bin"),
+        PathBuf::from,
+    );
+    let path = folder.join(name);
+    assert!(
+        path.exists(),
+        "{} is missing; run `make tools` first",
+        path.display()
+    );
+    path
+}
+
+pub fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
+}
+
+pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = look().await {
+            return found;
+        }
+        assert!(
+            begun.elapsed() < PATIENCE,
+            "{what} did not happen within {PATIENCE:?}"
+        );
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// What a run of the binary said.
+#[derive(Debug)]
+pub struct Ran {
+    pub success: bool,
+    pub json: serde_json::Value,
+    pub errors: String,
+    /// Peak of its resident memory in KiB.
+    pub peak: u64,
+}
+
+pub struct Lab {
+    pub folder: tempfile::TempDir,
+    pub s3: S3Server,
+}
+
+impl Lab {
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let s3 = S3Server::start(&folder.path().join("s3"));
+        s3.create_bucket(BUCKET);
+        s3.write_credentials(&folder.path().join("credentials"));
+        Self { folder, s3 }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub fn credentials(&self) -> PathBuf {
+        self.path("credentials")
+    }
+
+    /// Flags of the store; `source-` makes them those of the source.
+    pub fn store_flags(&self, side: &str, prefix: &str) -> Vec<String> {
+        vec![
+            format!("--{side}storage-provider=S3"),
+            format!("--{side}store-container={BUCKET}"),
+            format!("--{side}store-prefix={prefix}"),
+            format!("--{side}store-credentials-dir={}", self.credentials().display()),
+        ]
+    }
+
+    /// Names of the objects below a prefix, sorted.
+    pub fn objects(&self, prefix: &str) -> Vec<String> {
+        let Ok(found) = std::fs::read_dir(self.object(prefix, "")) else {
+            return Vec::new();
+        };
+        let mut names: Vec<_> = found
+            .map(|f| f.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.retain(|name| !name.starts_with('.'));
+        names.sort();
+        names
+    }
+
+    pub fn object(&self, prefix: &str, name: &str) -> PathBuf {
+        self.s3.folder.join(BUCKET).join(prefix).join("v2").join(name)
+    }
+
+    pub async fn initialize(&self, prefix: &str, data_dir: &Path, more: &[&str]) -> Ran {
+        run("initialize", &self.initialize_flags(prefix, data_dir, more)).await
+    }
+
+    pub fn initialize_flags(&self, prefix: &str, data_dir: &Path, more: &[&str]) -> Vec<String> {
+        let mut flags = self.store_flags("", prefix);
+        flags.push(format!("--data-dir={}", data_dir.display()));
+        flags.push(format!("--etcd-path={}", program("etcd").display()));
+        flags.push(format!("--etcdutl-path={}", program("etcdutl").display()));
+        flags.extend(more.iter().map(ToString::to_string));
+        flags
+    }
+
+    pub async fn copy(&self, from: &str, to: &str, more: &[&str]) -> Ran {
+        run("copy", &self.copy_flags(from, to, more)).await
+    }
+
+    pub fn copy_flags(&self, from: &str, to: &str, more: &[&str]) -> Vec<String> {
+        let mut flags = self.store_flags("source-", from);
+        flags.extend(self.store_flags("", to));
+        flags.extend(more.iter().map(ToString::to_string));
+        flags
+    }
+}
+
+pub fn binary(command: &str, flags: &[String]) -> Command {
+    let mut process = Command::new(env!("CARGO_BIN_EXE_etcd-backup-restore"));
+    process.arg(command).args(flags).stdin(Stdio::null());
+    process
+}
+
+pub async fn run(command: &str, flags: &[String]) -> Ran {
+    let mut process = tokio::process::Command::from(binary(command, flags));
+    process
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    let child = process.spawn().unwrap();
+    let pid = child.id().unwrap();
+    let ended = tokio::time::timeout(2 * PATIENCE, child.wait_with_output());
+    let mut peak = 0;
+    tokio::pin!(ended);
+    let output = loop {
+        tokio::select! {
+            output = &mut ended => break output.expect("it must end in time").unwrap(),
+            () = tokio::time::sleep(Duration::from_millis(10)) => peak = peak.max(peak_memory(pid)),
+        }
+    };
+    let errors = String::from_utf8(output.stderr).unwrap();
+    let json = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    Ran {
+        success: output.status.success(),
+        json,
+        errors,
+        peak,
+    }
+}
+
+/// `VmHWM` in KiB; 0 for a process that is gone.
+pub fn peak_memory(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|l| l.split_whitespace().next())
+        .map_or(0, |kib| kib.parse().unwrap())
+}
+
+/// Bytes that do not compress. (In what does, a flipped bit may say the same in another way.)
+pub fn noise(mut seed: u64, length: usize) -> Vec<u8> {
+    let words = std::iter::repeat_with(|| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        seed.to_le_bytes()
+    });
+    words.flatten().take(length).collect()
+}

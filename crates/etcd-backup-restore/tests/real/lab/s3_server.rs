@@ -1,0 +1,70 @@
+use super::{free_port, program};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// An S3 protocol server that keeps objects as files.
+pub struct S3Server {
+    process: Child,
+    pub folder: PathBuf,
+    pub endpoint: String,
+}
+
+impl S3Server {
+    #[allow(clippy::disallowed_methods)] // nothing else runs yet
+    pub fn start(folder: &Path) -> Self {
+        std::fs::create_dir_all(folder).unwrap();
+        let port = free_port();
+        let process = Command::new(program("s3s-fs"))
+            .args([
+                "--host",
+                "127.0.0.1",
+                "--access-key",
+                "writer",
+                "--secret-key",
+                "open-sesame",
+            ])
+            .args(["--port", &port.to_string()])
+            .arg(folder)
+            .env("RUST_LOG", "error")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let begun = Instant::now();
+        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(begun.elapsed() < super::PATIENCE, "s3s-fs does not listen");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Self {
+            process,
+            folder: folder.to_owned(),
+            endpoint: format!("http://127.0.0.1:{port}"),
+        }
+    }
+
+    pub fn create_bucket(&self, name: &str) {
+        std::fs::create_dir_all(self.folder.join(name)).unwrap();
+    }
+
+    /// Writes what a mounted Secret holds.
+    pub fn write_credentials(&self, folder: &Path) {
+        std::fs::create_dir_all(folder).unwrap();
+        let files = [
+            ("accessKeyID", "writer"),
+            ("secretAccessKey", "open-sesame"),
+            ("region", "eu-west-1"),
+            ("endpoint", &self.endpoint),
+        ];
+        for (name, content) in files {
+            std::fs::write(folder.join(name), content).unwrap();
+        }
+    }
+}
+
+impl Drop for S3Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

@@ -1,0 +1,89 @@
+use super::{Lab, binary, eventually, free_port, peak_memory};
+use serde_json::Value;
+use std::process::Child;
+
+/// `etcd-backup-restore server` beside an etcd.
+pub struct Server {
+    process: Child,
+    pub url: String,
+    client: reqwest::Client,
+}
+
+impl Server {
+    /// Starts it and waits until it takes snapshots.
+    pub async fn start(lab: &Lab, prefix: &str, etcd: &str, more: &[&str]) -> Self {
+        let server = Self::spawn(lab, prefix, etcd, more).await;
+        eventually("snapshots are taken", async || {
+            (server.get("/healthz").await.1["snapshotter"] == "Active").then_some(())
+        })
+        .await;
+        server
+    }
+
+    /// Starts it and waits until it answers.
+    pub async fn spawn(lab: &Lab, prefix: &str, etcd: &str, more: &[&str]) -> Self {
+        let mut flags = lab.store_flags("", prefix);
+        flags.push(format!("--endpoints={etcd}"));
+        flags.extend(more.iter().map(ToString::to_string));
+        Self::with(&flags, "http", reqwest::Client::new()).await
+    }
+
+    pub async fn with(flags: &[String], scheme: &str, client: reqwest::Client) -> Self {
+        let port = free_port();
+        let mut flags = flags.to_vec();
+        flags.push(format!("--listen-address=127.0.0.1:{port}"));
+        let process = binary("server", &flags).spawn().unwrap();
+        let server = Self {
+            process,
+            url: format!("{scheme}://localhost:{port}"),
+            client,
+        };
+        eventually("the server answers", async || {
+            let answer = server
+                .client
+                .get(format!("{}/healthz", server.url))
+                .send()
+                .await
+                .ok()?;
+            answer.status().is_success().then_some(())
+        })
+        .await;
+        server
+    }
+
+    pub async fn text(&self, path: &str) -> (u16, String) {
+        let answer = self
+            .client
+            .get(format!("{}{path}", self.url))
+            .send()
+            .await
+            .unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    }
+
+    pub async fn get(&self, path: &str) -> (u16, Value) {
+        let (status, text) = self.text(path).await;
+        (status, serde_json::from_str(&text).unwrap())
+    }
+
+    /// Takes a snapshot; gives its name.
+    pub async fn snapshot(&self, path: &str) -> String {
+        let (status, json) = self.get(path).await;
+        assert_eq!(status, 200, "{json}");
+        json["snapName"]
+            .as_str()
+            .unwrap_or_else(|| panic!("no snapshot: {json}"))
+            .to_owned()
+    }
+
+    pub fn peak(&self) -> u64 {
+        peak_memory(self.process.id())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

@@ -1,0 +1,14 @@
+//! The real binary against a real etcd, etcdutl and an S3 protocol server.
+//!
+//! `make tools` puts the programs into the folder that `REPOT_BIN` names.
+
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
+
+mod copy;
+mod credentials;
+mod final_snapshot;
+mod lab;
+mod memory;
+mod restore;
+mod restore_refused;
+mod tls;

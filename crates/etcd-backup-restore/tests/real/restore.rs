@@ -1,0 +1,285 @@
+//! What was written is there again, to the last counter.
+
+use crate::lab::{EtcdServer, Lab, Server, binary, delete, eventually, put};
+use std::os::unix::process::CommandExt;
+
+/// Writes as a Kubernetes API does, and as it should not: large values, many keys at once, deletions, binary names.
+async fn write_some(etcd: &EtcdServer, round: u8) {
+    for n in 0..40 {
+        etcd.put(&format!("/registry/configmaps/{n}"), vec![round; 100 + n])
+            .await;
+    }
+    etcd.put("/registry/large", vec![round; 5 * 1024 * 1024 / 2])
+        .await;
+    let many: Vec<_> = (0..300)
+        .map(|n| put(&format!("/registry/many/{round}/{n}"), vec![round], 0))
+        .collect();
+    // More than one transaction of etcd's default size holds.
+    for part in <[_]>::chunks(&many, 100) {
+        etcd.client.txn(part.to_vec()).await.unwrap();
+    }
+    etcd.client
+        .txn(
+            (0..100)
+                .map(|n| delete(&format!("/registry/many/{round}/{n}")))
+                .collect(),
+        )
+        .await
+        .unwrap();
+    etcd.delete("/registry/configmaps/7").await;
+    etcd.put("/registry/\u{0}binary\u{ff}", vec![0, 255, 10]).await;
+    etcd.put("/registry/empty", Vec::new()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_snapshot_and_its_deltas_restore_every_key_and_revision() {
+    for packing in ["gzip", "zstd", "none"] {
+        let lab = Lab::new();
+        let etcd = EtcdServer::start(&lab.path("etcd")).await;
+        write_some(&etcd, 1).await;
+        let server = Server::start(&lab, "p", &etcd.endpoint, &["--compression-policy", packing]).await;
+        write_some(&etcd, 2).await;
+        let first = server.snapshot("/snapshot/delta").await;
+        write_some(&etcd, 3).await;
+        let second = server.snapshot("/snapshot/delta").await;
+        assert_eq!(
+            server.get("/snapshot/delta").await,
+            (200, serde_json::Value::Null)
+        );
+        let (_, latest) = server.get("/snapshot/latest").await;
+        assert_eq!(latest["deltaSnapshots"][0]["snapName"], first);
+        assert_eq!(latest["deltaSnapshots"][1]["snapName"], second);
+        assert!(
+            server
+                .text("/metrics")
+                .await
+                .1
+                .contains("etcdbr_snapstore_latest_deltas_total 2")
+        );
+        let before = etcd.dump().await;
+        etcd.stop();
+
+        let ran = lab.initialize("p", &lab.path("volume/new.etcd"), &[]).await;
+        assert!(ran.success, "{}", ran.errors);
+        assert_eq!(
+            (&ran.json["result"], &ran.json["revision"]),
+            (&"Restored".into(), &before.1.into())
+        );
+        let etcd = EtcdServer::start(&lab.path("volume/new.etcd")).await;
+        assert!(etcd.dump().await == before, "{packing}");
+        assert_eq!(
+            std::fs::read_dir(lab.path("volume")).unwrap().count(),
+            1,
+            "work files are gone"
+        );
+
+        // The server goes on where the store ends, without a new full snapshot.
+        drop(server);
+        let server = Server::start(&lab, "p", &etcd.endpoint, &[]).await;
+        etcd.put("/after", "restore").await;
+        server.snapshot("/snapshot/delta").await;
+        assert_eq!(
+            lab.objects("p").iter().filter(|o| o.starts_with("Full")).count(),
+            1
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_changes_are_stored_before_the_period_ends() {
+    let lab = Lab::new();
+    let etcd = EtcdServer::start(&lab.path("etcd")).await;
+    let server = Server::start(
+        &lab,
+        "p",
+        &etcd.endpoint,
+        &["--delta-snapshot-memory-limit=1000000"],
+    )
+    .await;
+    for n in 0..12_u8 {
+        etcd.put("/registry/large", vec![n; 500_000]).await;
+    }
+    eventually("deltas by size", async || {
+        (lab.objects("p").len() > 4).then_some(())
+    })
+    .await;
+    server.get("/snapshot/delta").await;
+    let before = etcd.dump().await;
+    etcd.stop();
+    let ran = lab.initialize("p", &lab.path("volume/new.etcd"), &[]).await;
+    assert!(ran.success, "{}", ran.errors);
+    assert!(EtcdServer::start(&lab.path("volume/new.etcd")).await.dump().await == before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leases_of_deltas_are_granted_again_and_their_keys_still_expire() {
+    let lab = Lab::new();
+    let etcd = EtcdServer::start(&lab.path("etcd")).await;
+    etcd.client.grant(77, 3600).await.unwrap();
+    etcd.client.txn(vec![put("/in-full", "x", 77)]).await.unwrap();
+    let server = Server::start(&lab, "p", &etcd.endpoint, &[]).await;
+    etcd.client.grant(78, 5).await.unwrap();
+    etcd.client.txn(vec![put("/in-delta", "x", 78)]).await.unwrap();
+    etcd.client
+        .txn(vec![put("/in-delta-by-old-lease", "x", 77)])
+        .await
+        .unwrap();
+    server.snapshot("/snapshot/delta").await;
+    let before = etcd.dump().await;
+    etcd.stop();
+    assert!(
+        lab.initialize("p", &lab.path("volume/new.etcd"), &[])
+            .await
+            .success
+    );
+    let etcd = EtcdServer::start(&lab.path("volume/new.etcd")).await;
+    assert!(etcd.dump().await == before);
+    eventually("the lease expires", async || {
+        (etcd.dump().await.0.len() == 2).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sound_data_are_kept_and_old_or_broken_ones_replaced() {
+    let lab = Lab::new();
+    let data = lab.path("volume/new.etcd");
+    assert_eq!(lab.initialize("p", &data, &[]).await.json["result"], "Fresh");
+    let refused = lab.initialize("p", &data, &["--require-snapshot"]).await;
+    assert!(
+        !refused.success && refused.errors.contains("SnapshotMissing: "),
+        "{}",
+        refused.errors
+    );
+
+    let etcd = EtcdServer::start(&data).await;
+    etcd.put("/a", "1").await;
+    let server = Server::start(&lab, "p", &etcd.endpoint, &[]).await;
+    std::fs::create_dir_all(lab.path("old")).unwrap();
+    etcd.put("/a", "2").await;
+    server.snapshot("/snapshot/delta").await;
+    let before = etcd.dump().await;
+    etcd.stop();
+    drop(server);
+    assert_eq!(lab.initialize("p", &data, &[]).await.json["result"], "Kept");
+
+    // Broken: the database lost its end.
+    let database = data.join("member/snap/db");
+    std::fs::OpenOptions::new()
+        .write(true)
+        .open(&database)
+        .unwrap()
+        .set_len(20_000)
+        .unwrap();
+    let ran = lab.initialize("p", &data, &[]).await;
+    assert_eq!(ran.json["result"], "Restored", "{}", ran.errors);
+    let etcd = EtcdServer::start(&data).await;
+    assert!(etcd.dump().await == before);
+    etcd.stop();
+
+    // Old: a volume from before the last snapshots.
+    std::fs::remove_dir_all(&data).unwrap();
+    EtcdServer::start(&data).await.stop();
+    let ran = lab.initialize("p", &data, &[]).await;
+    assert_eq!(ran.json["result"], "Restored", "{}", ran.errors);
+    assert!(EtcdServer::start(&data).await.dump().await == before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sound_data_need_no_store() {
+    let lab = Lab::new();
+    let data = lab.path("volume/new.etcd");
+    let etcd = EtcdServer::start(&data).await;
+    etcd.put("/a", "1").await;
+    etcd.stop();
+    let ran = lab
+        .initialize("p", &data, &["--store-endpoint-override=http://127.0.0.1:1"])
+        .await;
+    assert!(ran.success, "{}", ran.errors);
+    assert_eq!(ran.json["result"], "Kept");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn history_that_etcd_compacted_away_is_replaced_by_a_full_snapshot() {
+    let lab = Lab::new();
+    let etcd = EtcdServer::start(&lab.path("etcd")).await;
+    drop(Server::start(&lab, "p", &etcd.endpoint, &[]).await);
+    for n in 0..10 {
+        etcd.put("/a", n.to_string()).await;
+    }
+    // The newest change is a deletion, and gone with the compaction: the file no longer shows its revision.
+    let revision = etcd.delete("/a").await;
+    etcd.compact(revision);
+    let server = Server::start(&lab, "p", &etcd.endpoint, &[]).await;
+    eventually("a second full snapshot", async || {
+        (lab.objects("p").len() == 2).then_some(())
+    })
+    .await;
+    eventually("it goes on", async || {
+        (server.get("/snapshot/delta").await.0 == 200).then_some(())
+    })
+    .await;
+    let before = etcd.dump().await;
+    etcd.stop();
+    let ran = lab.initialize("p", &lab.path("volume/new.etcd"), &[]).await;
+    assert!(ran.success, "{}", ran.errors);
+    assert!(EtcdServer::start(&lab.path("volume/new.etcd")).await.dump().await == before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_initialize_that_is_killed_leaves_nothing_that_the_next_one_minds() {
+    let lab = Lab::new();
+    let etcd = EtcdServer::start(&lab.path("etcd")).await;
+    let server = Server::start(&lab, "p", &etcd.endpoint, &[]).await;
+    write_some(&etcd, 1).await;
+    server.snapshot("/snapshot/delta").await;
+    let before = etcd.dump().await;
+    etcd.stop();
+    let data = lab.path("volume/new.etcd");
+    for pause in [10, 60, 150, 300, 500, 800] {
+        let mut process = binary("initialize", &lab.initialize_flags("p", &data, &[]));
+        // With the programs that it runs, as when a container ends.
+        let mut process = process.process_group(0).spawn().unwrap();
+        tokio::time::sleep(std::time::Duration::from_millis(pause)).await;
+        let group = format!("-{}", process.id());
+        let killed = std::process::Command::new("kill")
+            .args(["-9", "--", &group])
+            .status();
+        assert!(killed.unwrap().success());
+        process.wait().unwrap();
+        // Either not there yet, or whole.
+        if data.exists() {
+            assert_eq!(lab.initialize("p", &data, &[]).await.json["result"], "Kept");
+        }
+    }
+    let ran = lab.initialize("p", &data, &[]).await;
+    assert!(ran.success, "{}", ran.errors);
+    assert!(EtcdServer::start(&data).await.dump().await == before);
+    assert_eq!(
+        std::fs::read_dir(lab.path("volume")).unwrap().count(),
+        1,
+        "work files are gone"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_etcd_on_old_data_takes_no_snapshot_not_even_a_final_one() {
+    let lab = Lab::new();
+    let etcd = EtcdServer::start(&lab.path("etcd")).await;
+    for n in 0..5 {
+        etcd.put("/a", n.to_string()).await;
+    }
+    drop(Server::start(&lab, "p", &etcd.endpoint, &[]).await);
+    let objects = lab.objects("p");
+    let young = EtcdServer::start(&lab.path("young")).await;
+    let server = Server::spawn(&lab, "p", &young.endpoint, &[]).await;
+    for path in ["/snapshot/full?final=true", "/snapshot/full", "/snapshot/delta"] {
+        assert_ne!(server.get(path).await.0, 200, "{path}");
+    }
+    let (_, health) = server.get("/healthz").await;
+    assert!(
+        health["error"].as_str().unwrap().contains("runs on old data"),
+        "{health}"
+    );
+    assert_eq!(lab.objects("p"), objects);
+}
