@@ -1,0 +1,177 @@
+//! The Etcd controller: read → decide → write, and the status that tells how far it is.
+
+use std::{sync::Arc, time::Duration};
+
+use api::druid::{Etcd, EtcdStatus};
+use kube::{Api, ResourceExt};
+use runtime::{
+    Cluster, Events, Next, Reconciler, Result, Seed,
+    apply::FieldManager,
+    clock::now_k8s,
+    error::{Context, Error},
+};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    cleanup::cleanup,
+    ensure::ensure,
+    flags::Defaults,
+    names::{DRUID, FINALIZER, OPERATION_ANNOTATIONS, RECONCILE, SUSPEND_ANNOTATION},
+    observed::Observed,
+    retry::start_afresh,
+    sidecar, status,
+    wanted::{Wanted, without_effect},
+};
+
+const MANAGER: FieldManager = FieldManager(DRUID);
+/// When an Etcd that is not ready, or not yet gone, is looked at again. Only a net below the watches, which tell at once;
+/// longer than a look takes, shorter than anyone waits for an etcd.
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
+
+/// How often the sidecar of a healthy Etcd is asked whether backups are taken. Shorter than the time between two delta
+/// snapshots (5 minutes), so that a refusing object store is told before data for which there is no backup piles up.
+const ASK_SIDECAR: Duration = Duration::from_secs(30);
+
+/// The controller of Etcds in one seed.
+#[derive(Clone)]
+pub struct EtcdController {
+    seed: Seed,
+    defaults: Defaults,
+    events: Events,
+}
+
+impl EtcdController {
+    /// A controller of the Etcds in this seed.
+    #[must_use]
+    pub fn new(seed: Seed, defaults: Defaults, events: Events) -> Self {
+        Self {
+            seed,
+            defaults,
+            events,
+        }
+    }
+
+    fn etcds(&self, etcd: &Etcd) -> Api<Etcd> {
+        self.seed.namespaced(&etcd.namespace().unwrap_or_default())
+    }
+
+    /// An operation that was asked for has begun when this returns, so it is not asked for any more.
+    async fn take_operation(&self, etcd: &Etcd) -> Result<()> {
+        let asked: Map<String, Value> = OPERATION_ANNOTATIONS
+            .iter()
+            .filter(|key| {
+                etcd.annotations()
+                    .get(**key)
+                    .is_some_and(|value| value == RECONCILE)
+            })
+            .map(|key| ((*key).to_owned(), Value::Null))
+            .collect();
+        if asked.is_empty() {
+            return Ok(());
+        }
+        MANAGER
+            .merge(
+                &self.etcds(etcd),
+                &etcd.name_any(),
+                &json!({"metadata": {"annotations": asked}}),
+            )
+            .await
+            .map(|_| ())
+    }
+
+    /// Says once for each generation which of its fields are accepted and do nothing.
+    async fn warn(&self, etcd: &Etcd) {
+        let fields = without_effect(etcd);
+        let seen =
+            etcd.status.as_ref().and_then(|status| status.observed_generation) == etcd.metadata.generation;
+        if !fields.is_empty() && !seen {
+            let note = format!("These fields have no effect yet: {}.", fields.join(", "));
+            self.events.warning(etcd, "FieldsWithoutEffect", &note).await;
+        }
+    }
+
+    async fn bring_about(&self, etcd: &Etcd, observed: &Observed) -> Result<()> {
+        if etcd.annotations().contains_key(SUSPEND_ANNOTATION) {
+            return Ok(());
+        }
+        let wanted = Wanted::new(etcd, &self.defaults)?;
+        ensure(&self.seed, &wanted, observed).await
+    }
+
+    /// Writes a status that differs from the one that is there.
+    async fn write_status(&self, etcd: &Etcd, status: &EtcdStatus) -> Result<()> {
+        if etcd.status.as_ref() == Some(status) {
+            return Ok(());
+        }
+        let body = serde_json::to_value(status)
+            .map_err(|e| Error::bug(format!("a status does not serialise: {e}")))?;
+        MANAGER
+            .apply_status(&self.etcds(etcd), &etcd.name_any(), &body)
+            .await
+            .map(|_| ())
+    }
+}
+
+impl Reconciler<Etcd> for EtcdController {
+    const NAME: &'static str = "etcd";
+    const FINALIZER: Option<&'static str> = Some(FINALIZER);
+
+    async fn apply(&self, etcd: Arc<Etcd>) -> Result<Next> {
+        // The cache may be older than the last status; a decision on times and errors must not be.
+        let Some(etcd) = self
+            .etcds(&etcd)
+            .get_opt(&etcd.name_any())
+            .await
+            .context("could not read the Etcd")?
+        else {
+            return Ok(Next::Change);
+        };
+        if etcd.metadata.deletion_timestamp.is_some() {
+            // The cache will tell; what is being taken away is not to be made again.
+            return Ok(Next::Change);
+        }
+        self.take_operation(&etcd).await?;
+        self.warn(&etcd).await;
+        let observed = Observed::read(&self.seed, &etcd).await?;
+        let outcome = self.bring_about(&etcd, &observed).await;
+        // What was applied just now is part of the picture: a new generation of the StatefulSet is not rolled out yet.
+        let mut observed = Observed::read(&self.seed, &etcd).await?;
+        observed.sidecar = sidecar::ask(&self.seed, &etcd, &observed).await;
+        let status = status::compute(&etcd, outcome.as_ref().copied(), &observed, &now_k8s());
+        self.write_status(&etcd, &status).await?;
+        outcome?;
+        start_afresh(&self.seed, &etcd, &observed).await?;
+        Ok(next(&etcd, &status))
+    }
+
+    async fn cleanup(&self, etcd: Arc<Etcd>) -> Result<Next> {
+        let observed = Observed::read(&self.seed, &etcd).await?;
+        let outcome = cleanup(&self.seed, &etcd, &observed).await;
+        let observed = Observed::read(&self.seed, &etcd).await?;
+        let remains = observed.remains();
+        let status = status::deleting(&etcd, outcome.as_ref().err(), remains.as_deref(), &now_k8s());
+        if remains.is_some() || outcome.is_err() {
+            self.write_status(&etcd, &status).await?;
+        }
+        outcome?;
+        Ok(if remains.is_none() {
+            Next::Change
+        } else {
+            Next::After(LOOK_AGAIN)
+        })
+    }
+}
+
+/// When to look again. What the sidecar says is the one thing that no watch tells.
+fn next(etcd: &Etcd, status: &EtcdStatus) -> Next {
+    if status.ready != Some(true) || !status.last_errors.is_empty() {
+        Next::After(LOOK_AGAIN)
+    } else if etcd.spec.backup.store.is_some()
+        && etcd.spec.backup.source_store.is_none()
+        && etcd.spec.replicas > 0
+    {
+        Next::After(ASK_SIDECAR)
+    } else {
+        Next::Change
+    }
+}

@@ -1,0 +1,101 @@
+//! Brings the objects of an Etcd to what its specification says.
+
+use k8s_openapi::api::{
+    apps::v1::StatefulSet,
+    batch::v1::Job,
+    core::v1::{Service, ServiceAccount},
+};
+use kube::{Api, ResourceExt};
+use runtime::{Cluster, Error, Result, Seed, apply::FieldManager, apply::delete_exactly};
+use std::time::Duration;
+
+use crate::{
+    names::DRUID,
+    objects::{
+        copy_job::copy_job,
+        service_account::service_account,
+        services::{client_service, peer_service},
+        stateful_set::stateful_set,
+    },
+    observed::Observed,
+    status::copy::is_complete,
+    wanted::{Backup, Wanted, wrong},
+};
+
+const MANAGER: FieldManager = FieldManager(DRUID);
+/// When a deleted Job is looked for again at the latest; its watch tells sooner. Shorter than anyone waits for a copy.
+const JOB_GONE_AFTER: Duration = Duration::from_secs(2);
+
+/// Applies every object. Repeating it changes nothing, and takes back what others changed in fields that are ours.
+pub async fn ensure(seed: &Seed, wanted: &Wanted, observed: &Observed) -> Result<()> {
+    let accounts: Api<ServiceAccount> = seed.namespaced(&wanted.namespace);
+    MANAGER.apply(&accounts, &service_account(wanted)).await?;
+    match wanted.copy() {
+        Some(backup) => ensure_copy(seed, wanted, backup, observed).await,
+        None => ensure_member(seed, wanted, observed).await,
+    }
+}
+
+async fn ensure_member(seed: &Seed, wanted: &Wanted, observed: &Observed) -> Result<()> {
+    if let Some(job) = &observed.job {
+        // etcd must not restore from a place that is still being written to.
+        delete_exactly(&seed.namespaced(&wanted.namespace), job).await?;
+        return Err(Error::not_ready(
+            JOB_GONE_AFTER,
+            "the Job that copied backups is being removed",
+        ));
+    }
+    if !observed.copies.is_empty() {
+        return Err(Error::not_ready(
+            JOB_GONE_AFTER,
+            "the pod that copied backups is being removed",
+        ));
+    }
+    let services: Api<Service> = seed.namespaced(&wanted.namespace);
+    MANAGER.apply(&services, &client_service(wanted)).await?;
+    MANAGER.apply(&services, &peer_service(wanted)).await?;
+    let stateful_sets: Api<StatefulSet> = seed.namespaced(&wanted.namespace);
+    MANAGER.apply(&stateful_sets, &stateful_set(wanted)).await?;
+    Ok(())
+}
+
+async fn ensure_copy(seed: &Seed, wanted: &Wanted, backup: &Backup, observed: &Observed) -> Result<()> {
+    if let Some(running) = &observed.stateful_set {
+        return Err(wrong(
+            "spec.backup.sourceStore",
+            format!(
+                "was added while StatefulSet {} runs etcd; backups can only be copied before etcd first starts, so \
+                 remove the field, or delete the Etcd and create it again",
+                running.name_any()
+            ),
+        ));
+    }
+    if observed.job.as_ref().is_some_and(is_complete) {
+        return Ok(());
+    }
+    if observed
+        .job
+        .as_ref()
+        .is_some_and(|job| job.metadata.deletion_timestamp.is_some())
+    {
+        return Err(Error::not_ready(
+            JOB_GONE_AFTER,
+            "the Job that copies backups is being replaced",
+        ));
+    }
+    let jobs: Api<Job> = seed.namespaced(&wanted.namespace);
+    match (
+        MANAGER.apply(&jobs, &copy_job(wanted, backup)).await,
+        &observed.job,
+    ) {
+        // The template of a Job cannot be changed. A copy that is begun again goes on where it stopped.
+        (Err(Error::Config { .. }), Some(old)) => {
+            delete_exactly(&jobs, old).await?;
+            Err(Error::not_ready(
+                JOB_GONE_AFTER,
+                "the Job that copies backups is being replaced by one as specified now",
+            ))
+        }
+        (other, _) => other.map(|_| ()),
+    }
+}

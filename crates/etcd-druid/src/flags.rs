@@ -1,0 +1,40 @@
+//! The command line.
+
+use std::net::SocketAddr;
+
+use clap::{Args, Parser};
+
+/// Runs etcd clusters with their backups from Etcd objects.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "etcd-druid", version)]
+pub struct Flags {
+    /// What an Etcd that does not say otherwise gets.
+    #[command(flatten)]
+    pub defaults: Defaults,
+
+    /// Etcds that are worked on at the same time.
+    #[arg(long, default_value_t = 10)]
+    pub concurrent_syncs: u16,
+
+    /// Where /healthz, /readyz and /metrics are served, in plain HTTP.
+    #[arg(long, default_value = "0.0.0.0:8080")]
+    pub health_address: SocketAddr,
+}
+
+/// What an Etcd that does not say otherwise gets.
+#[derive(Clone, Debug, Args)]
+pub struct Defaults {
+    /// Image with etcd at /usr/local/bin/etcd.
+    #[arg(long)]
+    pub etcd_image: String,
+
+    /// Image of etcd-backup-restore.
+    #[arg(long)]
+    pub etcd_backup_restore_image: String,
+
+    /// How long a copy of backups waits for the source's final snapshot before it copies what there is (R17-26), where
+    /// spec.backup.etcdSnapshotTimeout is not given. Must be longer than a full snapshot of the largest database takes,
+    /// and shorter than a flow waits for the copy, or the copy never gets to copying.
+    #[arg(long, default_value = "3m")]
+    pub final_snapshot_wait: String,
+}

@@ -1,0 +1,165 @@
+//! The three ways in which etcd-backup-restore runs: before etcd, beside it, and alone as a copy.
+
+use k8s_openapi::{
+    api::core::v1::{Container, ContainerPort, HTTPGetAction, Probe},
+    apimachinery::pkg::util::intstr::IntOrString,
+};
+
+use super::{security, volumes};
+use crate::{
+    names::{
+        BACKUP_CONTAINER, BACKUP_SERVER_MOUNT, CA_MOUNT, CLIENT_MOUNT, DATA_DIR, INITIALIZE_CONTAINER,
+        SOURCE_STORE_MOUNT, STORE_MOUNT, local_host,
+    },
+    wanted::{Backup, Store, Wanted},
+};
+
+/// The binary in its image.
+const BINARY: &str = "/etcd-backup-restore";
+/// Seconds between two looks at whether etcd may be used: together with [`READINESS_FAILURES`] the time for which clients
+/// are still sent to an etcd that is no longer theirs (R17-40). The smallest that there is.
+const READINESS_PERIOD: i32 = 1;
+/// Looks that must fail. The answer comes from memory, so a second one only guards against a lost packet.
+const READINESS_FAILURES: i32 = 2;
+
+/// Checks the data directory and restores it from the backup where it is missing or broken; etcd starts only afterwards.
+#[must_use]
+pub fn initialize(wanted: &Wanted, backup: &Backup) -> Container {
+    let mut args = vec!["initialize".to_owned()];
+    args.push(format!("--data-dir={DATA_DIR}"));
+    args.extend(store_args("", &backup.store, STORE_MOUNT));
+    args.push(format!("--name={}", wanted.member_name()));
+    args.push(format!("--initial-advertise-peer-urls={}", wanted.peer_url()));
+    args.push(format!(
+        "--initial-cluster={}={}",
+        wanted.member_name(),
+        wanted.peer_url()
+    ));
+    args.push(format!("--initial-cluster-token={}", wanted.uid));
+    Container {
+        name: INITIALIZE_CONTAINER.to_owned(),
+        volume_mounts: Some(volumes::mounts_of_initialize(wanted)),
+        ..container(backup, args)
+    }
+}
+
+/// Takes snapshots while etcd runs, and answers requests for them.
+#[must_use]
+pub fn server(wanted: &Wanted, backup: &Backup) -> Container {
+    let mut args = vec!["server".to_owned()];
+    args.extend(store_args("", &backup.store, STORE_MOUNT));
+    args.push(format!(
+        "--endpoints=https://{}:{}",
+        local_host(&wanted.name),
+        wanted.etcd.client_port
+    ));
+    args.push(format!("--cacert={CA_MOUNT}/{}", wanted.etcd.tls.ca_key));
+    args.push(format!("--cert={CLIENT_MOUNT}/tls.crt"));
+    args.push(format!("--key={CLIENT_MOUNT}/tls.key"));
+    args.push(format!("--listen-address=0.0.0.0:{}", backup.port));
+    args.push(format!("--server-cert={BACKUP_SERVER_MOUNT}/tls.crt"));
+    args.push(format!("--server-key={BACKUP_SERVER_MOUNT}/tls.key"));
+    let mut option =
+        |flag: &str, value: Option<String>| args.extend(value.map(|value| format!("--{flag}={value}")));
+    option("schedule", backup.full_snapshot_schedule.clone());
+    option("delta-snapshot-period", backup.delta_snapshot_period.clone());
+    option(
+        "delta-snapshot-memory-limit",
+        backup.delta_snapshot_memory_limit.map(|bytes| bytes.to_string()),
+    );
+    option(
+        "garbage-collection-period",
+        backup.garbage_collection_period.clone(),
+    );
+    option(
+        "garbage-collection-policy",
+        backup.garbage_collection_policy.map(str::to_owned),
+    );
+    option("max-backups", backup.max_backups.map(|number| number.to_string()));
+    option("compression-policy", backup.compression_policy.map(str::to_owned));
+    Container {
+        name: BACKUP_CONTAINER.to_owned(),
+        ports: Some(vec![ContainerPort {
+            name: Some("backuprestore".to_owned()),
+            container_port: backup.port,
+            protocol: Some("TCP".to_owned()),
+            ..ContainerPort::default()
+        }]),
+        readiness_probe: Some(readiness(backup)),
+        volume_mounts: Some(volumes::mounts_of_server()),
+        ..container(backup, args)
+    }
+}
+
+/// Copies the newest backup of one store into another (R17-25 to R17-27).
+#[must_use]
+pub fn copy(backup: &Backup) -> Container {
+    let mut args = vec!["copy".to_owned()];
+    args.extend(store_args("", &backup.store, STORE_MOUNT));
+    if let Some(source) = &backup.source {
+        args.extend(store_args("source-", source, SOURCE_STORE_MOUNT));
+    }
+    args.push("--wait-for-final-snapshot=true".to_owned());
+    args.push(format!(
+        "--wait-for-final-snapshot-timeout={}",
+        backup.final_snapshot_wait
+    ));
+    Container {
+        name: BACKUP_CONTAINER.to_owned(),
+        volume_mounts: Some(volumes::mounts_of_copy()),
+        ..container(backup, args)
+    }
+}
+
+fn container(backup: &Backup, args: Vec<String>) -> Container {
+    Container {
+        image: Some(backup.image.clone()),
+        image_pull_policy: Some("IfNotPresent".to_owned()),
+        command: Some(vec![BINARY.to_owned()]),
+        args: Some(args),
+        resources: backup.resources.clone(),
+        security_context: Some(security::container()),
+        // It leaves a sentence when it fails, which ends up in `status.lastErrors`.
+        termination_message_policy: Some("FallbackToLogsOnError".to_owned()),
+        ..Container::default()
+    }
+}
+
+fn store_args(prefix: &str, store: &Store, credentials: &str) -> Vec<String> {
+    let mut args = vec![
+        format!("--{prefix}storage-provider={}", store.provider),
+        format!("--{prefix}store-prefix={}", store.prefix),
+        format!("--{prefix}store-credentials-dir={credentials}"),
+    ];
+    args.extend(
+        store
+            .container
+            .as_ref()
+            .map(|container| format!("--{prefix}store-container={container}")),
+    );
+    args.extend(
+        store
+            .endpoint
+            .as_ref()
+            .map(|url| format!("--{prefix}store-endpoint-override={url}")),
+    );
+    args
+}
+
+/// Ready means: this etcd may be used. The pod, and with it etcd, leaves its Service when it is not.
+fn readiness(backup: &Backup) -> Probe {
+    Probe {
+        http_get: Some(HTTPGetAction {
+            path: Some("/healthz".to_owned()),
+            port: IntOrString::Int(backup.port),
+            scheme: Some("HTTPS".to_owned()),
+            ..HTTPGetAction::default()
+        }),
+        initial_delay_seconds: Some(0),
+        period_seconds: Some(READINESS_PERIOD),
+        timeout_seconds: Some(2),
+        failure_threshold: Some(READINESS_FAILURES),
+        success_threshold: Some(1),
+        ..Probe::default()
+    }
+}

@@ -1,0 +1,46 @@
+//! The Job that copies backups from one object store to another before an etcd is started from them (R17-24 to R17-29).
+
+use k8s_openapi::api::{
+    batch::v1::{Job, JobSpec},
+    core::v1::{PodSpec, PodTemplateSpec},
+};
+
+use super::{backup_restore, meta, pod_meta, security, volumes};
+use crate::{
+    names::{COPY_COMPONENT, COPY_JOB},
+    wanted::{Backup, Wanted},
+};
+
+/// The Job does not give up by itself: a wrong credential may be mended hours later and the copy then goes on. The
+/// pause between two tries is bounded by the controller, which starts the Job afresh (see [`crate::retry`]).
+const BACKOFF_LIMIT: i32 = 10_000;
+/// Seconds between the request to stop and the kill; each object is copied whole or not at all, so nothing is lost.
+const GRACE_SECONDS: i64 = 10;
+
+/// The Job `etcd-copy` of an Etcd with a store to copy from.
+#[must_use]
+pub fn copy_job(wanted: &Wanted, backup: &Backup) -> Job {
+    Job {
+        metadata: meta(wanted, COPY_JOB, COPY_COMPONENT),
+        spec: Some(JobSpec {
+            backoff_limit: Some(BACKOFF_LIMIT),
+            template: PodTemplateSpec {
+                metadata: Some(pod_meta(wanted, COPY_COMPONENT)),
+                spec: Some(PodSpec {
+                    restart_policy: Some("OnFailure".to_owned()),
+                    service_account_name: Some(wanted.name.clone()),
+                    automount_service_account_token: Some(false),
+                    enable_service_links: Some(false),
+                    termination_grace_period_seconds: Some(GRACE_SECONDS),
+                    security_context: Some(security::pod(wanted)),
+                    priority_class_name: wanted.priority_class.clone(),
+                    containers: vec![backup_restore::copy(backup)],
+                    volumes: Some(volumes::of_copy(backup)),
+                    ..PodSpec::default()
+                }),
+            },
+            ..JobSpec::default()
+        }),
+        status: None,
+    }
+}

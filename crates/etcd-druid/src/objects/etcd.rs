@@ -1,0 +1,115 @@
+//! The container with etcd: upstream's binary, configured by flags alone, since its image holds no shell.
+
+use k8s_openapi::{
+    api::core::v1::{Container, ContainerPort, HTTPGetAction, Probe},
+    apimachinery::pkg::util::intstr::IntOrString,
+};
+
+use super::{security, volumes};
+use crate::{
+    names::{CA_MOUNT, DATA_DIR, ETCD_CONTAINER, PROBE_PORT, SERVER_MOUNT, client_service},
+    wanted::Wanted,
+};
+
+/// etcd in its image.
+const BINARY: &str = "/usr/local/bin/etcd";
+/// Seconds between two looks at whether etcd is ready. The smallest that there is: each one is downtime of a shoot.
+const READINESS_PERIOD: i32 = 1;
+/// Looks that must fail before clients are sent away. A linearizable read waits for the disk; one slow read is no reason.
+const READINESS_FAILURES: i32 = 3;
+
+/// The container.
+#[must_use]
+pub fn container(wanted: &Wanted) -> Container {
+    Container {
+        name: ETCD_CONTAINER.to_owned(),
+        image: Some(wanted.etcd.image.clone()),
+        image_pull_policy: Some("IfNotPresent".to_owned()),
+        command: Some(vec![BINARY.to_owned()]),
+        args: Some(args(wanted)),
+        ports: Some(vec![
+            port("client", wanted.etcd.client_port),
+            port("probes", PROBE_PORT),
+        ]),
+        readiness_probe: Some(readiness()),
+        resources: wanted.etcd.resources.clone(),
+        security_context: Some(security::container()),
+        termination_message_policy: Some("FallbackToLogsOnError".to_owned()),
+        volume_mounts: Some(volumes::mounts_of_etcd(wanted)),
+        ..Container::default()
+    }
+}
+
+/// The flags. There is one member, so peers meet on loopback and need no certificates.
+fn args(wanted: &Wanted) -> Vec<String> {
+    let Wanted {
+        name,
+        namespace,
+        uid,
+        etcd,
+        ..
+    } = wanted;
+    let member = wanted.member_name();
+    let peer = wanted.peer_url();
+    let mut args = vec![
+        format!("--name={member}"),
+        format!("--data-dir={DATA_DIR}"),
+        format!("--listen-client-urls=https://0.0.0.0:{}", etcd.client_port),
+        format!(
+            "--advertise-client-urls=https://{}.{namespace}.svc:{}",
+            client_service(name),
+            etcd.client_port
+        ),
+        format!("--listen-peer-urls={peer}"),
+        format!("--initial-advertise-peer-urls={peer}"),
+        format!("--initial-cluster={member}={peer}"),
+        "--initial-cluster-state=new".to_owned(),
+        format!("--initial-cluster-token={uid}"),
+        format!("--listen-metrics-urls=http://0.0.0.0:{PROBE_PORT}"),
+        "--client-cert-auth=true".to_owned(),
+        format!("--trusted-ca-file={CA_MOUNT}/{}", etcd.tls.ca_key),
+        format!("--cert-file={SERVER_MOUNT}/tls.crt"),
+        format!("--key-file={SERVER_MOUNT}/tls.key"),
+        format!("--quota-backend-bytes={}", etcd.quota_bytes),
+        format!("--metrics={}", etcd.metrics),
+        format!("--enable-grpc-gateway={}", etcd.grpc_gateway),
+        format!("--auto-compaction-mode={}", etcd.auto_compaction_mode),
+        format!("--auto-compaction-retention={}", etcd.auto_compaction_retention),
+    ];
+    args.extend(
+        etcd.snapshot_count
+            .map(|count| format!("--snapshot-count={count}")),
+    );
+    args.extend(
+        etcd.freelist_type
+            .map(|freelist| format!("--backend-bbolt-freelist-type={freelist}")),
+    );
+    args
+}
+
+/// No liveness probe: a restart helps neither a slow disk nor a full one, and costs the shoot its API.
+fn readiness() -> Probe {
+    Probe {
+        http_get: Some(HTTPGetAction {
+            path: Some("/readyz".to_owned()),
+            port: IntOrString::Int(PROBE_PORT),
+            scheme: Some("HTTP".to_owned()),
+            ..HTTPGetAction::default()
+        }),
+        initial_delay_seconds: Some(0),
+        period_seconds: Some(READINESS_PERIOD),
+        timeout_seconds: Some(2),
+        failure_threshold: Some(READINESS_FAILURES),
+        success_threshold: Some(1),
+        ..Probe::default()
+    }
+}
+
+fn port(name: &str, port: i32) -> ContainerPort {
+    ContainerPort {
+        name: Some(name.to_owned()),
+        container_port: port,
+        protocol: Some("TCP".to_owned()),
+        ..ContainerPort::default()
+    }
+}

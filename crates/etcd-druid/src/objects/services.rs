@@ -1,0 +1,83 @@
+//! The two Services of an Etcd: one for clients, which a pod that is not ready drops out of, and a headless one, which
+//! reaches it still.
+//!
+//! The second one exists because a pod whose final snapshot is taken is not ready by design (R17-40), and it is then that
+//! its backup-restore is asked which snapshot is the latest (R17-52, R17-53).
+
+use k8s_openapi::{
+    api::core::v1::{Service, ServicePort, ServiceSpec},
+    apimachinery::pkg::util::intstr::IntOrString,
+};
+
+use super::meta;
+use crate::{
+    names::{self, MEMBER_COMPONENT},
+    wanted::Wanted,
+};
+
+/// `<name>-client`: etcd for clients and, where there are backups, backup-restore.
+#[must_use]
+pub fn client_service(wanted: &Wanted) -> Service {
+    let mut ports = vec![port("client", wanted.etcd.client_port)];
+    ports.extend(
+        wanted
+            .backup
+            .as_ref()
+            .map(|backup| port("backuprestore", backup.port)),
+    );
+    let mut metadata = meta(wanted, &names::client_service(&wanted.name), MEMBER_COMPONENT);
+    if let Some(labels) = &mut metadata.labels {
+        labels.extend(wanted.client_service_labels.clone());
+    }
+    metadata.annotations = Some(wanted.client_service_annotations.clone()).filter(|a| !a.is_empty());
+    Service {
+        metadata,
+        spec: Some(ServiceSpec {
+            type_: Some("ClusterIP".to_owned()),
+            traffic_distribution: wanted.traffic_distribution.map(str::to_owned),
+            ports: Some(ports),
+            ..spec(wanted)
+        }),
+        status: None,
+    }
+}
+
+/// `<name>-peer`: every pod, ready or not.
+#[must_use]
+pub fn peer_service(wanted: &Wanted) -> Service {
+    let mut ports = vec![port("peer", wanted.etcd.peer_port)];
+    ports.extend(
+        wanted
+            .backup
+            .as_ref()
+            .map(|backup| port("backuprestore", backup.port)),
+    );
+    Service {
+        metadata: meta(wanted, &names::peer_service(&wanted.name), MEMBER_COMPONENT),
+        spec: Some(ServiceSpec {
+            type_: Some("ClusterIP".to_owned()),
+            cluster_ip: Some("None".to_owned()),
+            publish_not_ready_addresses: Some(true),
+            ports: Some(ports),
+            ..spec(wanted)
+        }),
+        status: None,
+    }
+}
+
+fn spec(wanted: &Wanted) -> ServiceSpec {
+    ServiceSpec {
+        selector: Some(names::labels(&wanted.name, MEMBER_COMPONENT)),
+        ..ServiceSpec::default()
+    }
+}
+
+fn port(name: &str, port: i32) -> ServicePort {
+    ServicePort {
+        name: Some(name.to_owned()),
+        port,
+        protocol: Some("TCP".to_owned()),
+        target_port: Some(IntOrString::Int(port)),
+        ..ServicePort::default()
+    }
+}

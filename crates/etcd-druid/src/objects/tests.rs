@@ -1,0 +1,218 @@
+//! YAML in, objects out. `UPDATE_EXPECT=1 cargo test -p etcd-druid` writes the snapshots anew.
+#![allow(clippy::unwrap_used)]
+
+use api::druid::Etcd;
+use expect_test::{ExpectFile, expect_file};
+use runtime::Error;
+use serde::Serialize;
+
+use super::{copy_job::copy_job, service_account::service_account, services, stateful_set::stateful_set};
+use crate::{flags::Defaults, wanted::Wanted};
+
+/// etcd-main as the gardenlet writes it.
+pub(crate) const MAIN: &str = r"
+apiVersion: druid.gardener.cloud/v1alpha1
+kind: Etcd
+metadata: {name: etcd-main, namespace: shoot--dev--web, uid: 0a0b, generation: 1}
+spec:
+  replicas: 1
+  labels: {gardener.cloud/role: controlplane}
+  storageCapacity: 10Gi
+  etcd:
+    quota: 2Gi
+    clientUrlTls: &tls
+      tlsCASecretRef: {name: ca-etcd, namespace: shoot--dev--web, dataKey: ca.crt}
+      serverTLSSecretRef: {name: etcd-server}
+      clientTLSSecretRef: {name: etcd-client}
+  backup:
+    tls: *tls
+    fullSnapshotSchedule: 7 3 * * *
+    deltaSnapshotPeriod: 5m
+    deltaSnapshotMemoryLimit: 100Mi
+    garbageCollectionPolicy: Exponential
+    compression: {enabled: true, policy: zstd}
+    store:
+      provider: S3
+      container: seed-b-uid
+      prefix: shoot--dev--web--77/etcd-main
+      secretRef: {name: etcd-backup}
+";
+
+pub(crate) fn etcd(yaml: &str) -> Etcd {
+    let mut yaml: serde_yaml_ng::Value = serde_yaml_ng::from_str(yaml).unwrap();
+    yaml.apply_merge().unwrap();
+    serde_yaml_ng::from_value(yaml).unwrap()
+}
+
+/// etcd-main with one field of its specification set to something else.
+pub(crate) fn main_with(path: &str, value: serde_json::Value) -> Etcd {
+    let mut json = serde_json::to_value(etcd(MAIN)).unwrap();
+    *json.pointer_mut(path).unwrap() = value;
+    serde_json::from_value(json).unwrap()
+}
+
+fn wanted(etcd: &Etcd) -> Result<Wanted, Error> {
+    let defaults = Defaults {
+        etcd_image: "etcd:v3".to_owned(),
+        etcd_backup_restore_image: "repot/etcd-backup-restore:dev".to_owned(),
+        final_snapshot_wait: "3m".to_owned(),
+    };
+    Wanted::new(etcd, &defaults)
+}
+
+fn check(objects: impl Serialize, expected: &ExpectFile) {
+    expected.assert_eq(&serde_yaml_ng::to_string(&objects).unwrap());
+}
+
+#[test]
+fn an_etcd_with_backups() {
+    let wanted = wanted(&etcd(MAIN)).unwrap();
+    check(
+        stateful_set(&wanted),
+        &expect_file!["snapshots/etcd-main.stateful-set.yaml"],
+    );
+    check(
+        (
+            service_account(&wanted),
+            services::client_service(&wanted),
+            services::peer_service(&wanted),
+        ),
+        &expect_file!["snapshots/etcd-main.others.yaml"],
+    );
+}
+
+#[test]
+fn an_etcd_without_backups_has_one_container_and_no_init_container() {
+    let mut events = etcd(MAIN);
+    events.metadata.name = Some("etcd-events".to_owned());
+    events.spec.backup = api::druid::BackupSpec::default();
+    events
+        .spec
+        .etcd
+        .client_url_tls
+        .as_mut()
+        .unwrap()
+        .client_tls_secret_ref = None;
+    check(
+        stateful_set(&wanted(&events).unwrap()),
+        &expect_file!["snapshots/etcd-events.stateful-set.yaml"],
+    );
+}
+
+#[test]
+fn an_etcd_with_a_source_is_a_job() {
+    let mut copy = etcd(MAIN);
+    let mut source = copy.spec.backup.store.clone().unwrap();
+    source.container = Some("seed-a-uid".to_owned());
+    source.secret_ref.as_mut().unwrap().name = Some("source-etcd-backup".to_owned());
+    copy.spec.backup.source_store = Some(source);
+    let wanted = wanted(&copy).unwrap();
+    check(
+        copy_job(&wanted, wanted.copy().unwrap()),
+        &expect_file!["snapshots/etcd-main.copy-job.yaml"],
+    );
+}
+
+#[test]
+fn a_stopped_etcd_keeps_its_objects_and_has_no_pods() {
+    let stopped = wanted(&main_with("/spec/replicas", 0.into())).unwrap();
+    assert_eq!(stateful_set(&stopped).spec.unwrap().replicas, Some(0));
+}
+
+#[test]
+fn what_is_wrong_is_told_with_the_name_of_the_field() {
+    use serde_json::{Value, json};
+    for (path, value, expected) in [
+        (
+            "/spec/replicas",
+            json!(3),
+            "spec.replicas is 3; clusters of one member",
+        ),
+        (
+            "/spec/etcd/quota",
+            json!("much"),
+            "spec.etcd.quota is \"much\"; write a number of bytes",
+        ),
+        (
+            "/spec/etcd/clientUrlTls",
+            Value::Null,
+            "spec.etcd.clientUrlTls is missing",
+        ),
+        (
+            "/spec/etcd/clientUrlTls/clientTLSSecretRef",
+            Value::Null,
+            "spec.etcd.clientUrlTls.clientTLSSecretRef is missing",
+        ),
+        (
+            "/spec/etcd/clientUrlTls/serverTLSSecretRef",
+            json!({}),
+            "spec.etcd.clientUrlTls.serverTLSSecretRef names no Secret",
+        ),
+        (
+            "/spec/backup/store/secretRef",
+            json!({"name": "etcd-backup", "namespace": "garden"}),
+            "spec.backup.store.secretRef names Secret garden/etcd-backup; pods can only mount",
+        ),
+        (
+            "/spec/backup/store/provider",
+            Value::Null,
+            "spec.backup.store.provider is missing",
+        ),
+        (
+            "/spec/backup/store/prefix",
+            json!(""),
+            "spec.backup.store.prefix is missing",
+        ),
+        (
+            "/spec/backup/store/secretRef",
+            Value::Null,
+            "spec.backup.store.secretRef is missing",
+        ),
+        (
+            "/spec/backup/deltaSnapshotMemoryLimit",
+            json!("-1"),
+            "spec.backup.deltaSnapshotMemoryLimit is \"-1\"",
+        ),
+        (
+            "/spec/backup/compression/policy",
+            json!("lzw"),
+            "spec.backup.compression.policy is lzw",
+        ),
+    ] {
+        let error = wanted(&main_with(path, value)).unwrap_err();
+        assert!(error.to_string().starts_with(expected), "{path}: {error}");
+        assert_eq!(
+            error.codes(),
+            [api::meta::ErrorCode::ErrConfigurationProblem],
+            "{path}"
+        );
+    }
+}
+
+#[test]
+fn copying_a_store_onto_itself_is_refused() {
+    let mut copy = etcd(MAIN);
+    copy.spec.backup.source_store = copy.spec.backup.store.clone();
+    let error = wanted(&copy).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("spec.backup.sourceStore is the same place as store"),
+        "{error}"
+    );
+}
+
+#[test]
+fn the_users_labels_do_not_shadow_those_that_selectors_go_by() {
+    let labels = serde_json::json!({"app.kubernetes.io/part-of": "another", "app": "etcd"});
+    let set = stateful_set(&wanted(&main_with("/spec/labels", labels)).unwrap())
+        .spec
+        .unwrap();
+    let pod = set.template.metadata.unwrap().labels.unwrap();
+    let selector = set.selector.match_labels.unwrap();
+    assert!(
+        selector.iter().all(|(key, value)| pod.get(key) == Some(value)),
+        "{pod:?}"
+    );
+    assert_eq!(pod.get("app").map(String::as_str), Some("etcd"));
+}

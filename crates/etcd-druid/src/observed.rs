@@ -1,0 +1,106 @@
+//! What is there of an Etcd's objects.
+
+use api::druid::Etcd;
+use k8s_openapi::api::{
+    apps::v1::StatefulSet,
+    batch::v1::Job,
+    core::v1::{PersistentVolumeClaim, Pod},
+};
+use kube::{Api, ResourceExt, api::ListParams};
+use runtime::{Cluster, Result, Seed, apply::Object, error::Context};
+
+use crate::{
+    names::{
+        COMPONENT_LABEL, COPY_COMPONENT, COPY_JOB, DRUID, MANAGED_BY_LABEL, MEMBER_COMPONENT, PART_OF_LABEL,
+    },
+    sidecar::Said,
+};
+
+/// What is there.
+#[derive(Clone, Debug, Default)]
+pub struct Observed {
+    /// The StatefulSet.
+    pub stateful_set: Option<StatefulSet>,
+    /// The Job that copies backups.
+    pub job: Option<Job>,
+    /// Pods that run etcd.
+    pub members: Vec<Pod>,
+    /// Pods that copy backups.
+    pub copies: Vec<Pod>,
+    /// Claims of volumes with data.
+    pub claims: Vec<PersistentVolumeClaim>,
+    /// What the member's etcd-backup-restore said when it was asked.
+    pub sidecar: Option<Said>,
+}
+
+impl Observed {
+    /// Reads all of it.
+    pub async fn read(seed: &Seed, etcd: &Etcd) -> Result<Self> {
+        let (name, namespace) = (etcd.name_any(), etcd.namespace().unwrap_or_default());
+        let stateful_sets: Api<StatefulSet> = seed.namespaced(&namespace);
+        let jobs: Api<Job> = seed.namespaced(&namespace);
+        let ours =
+            ListParams::default().labels(&format!("{MANAGED_BY_LABEL}={DRUID},{PART_OF_LABEL}={name}"));
+        let pods: Vec<Pod> = list(&seed.namespaced(&namespace), &ours).await?;
+        let of = |component: &str| {
+            pods.iter()
+                .filter(|p| p.labels().get(COMPONENT_LABEL).is_some_and(|c| c == component))
+                .cloned()
+                .collect()
+        };
+        Ok(Self {
+            stateful_set: stateful_sets
+                .get_opt(&name)
+                .await
+                .context("could not read the StatefulSet")?
+                .filter(|s| belongs(s, etcd)),
+            job: jobs
+                .get_opt(COPY_JOB)
+                .await
+                .context("could not read the Job etcd-copy")?
+                .filter(|j| belongs(j, etcd)),
+            members: of(MEMBER_COMPONENT),
+            copies: of(COPY_COMPONENT),
+            claims: list(&seed.namespaced(&namespace), &ours).await?,
+            sidecar: None,
+        })
+    }
+
+    /// What is left of an Etcd that is being deleted, in words; `None` when nothing is.
+    #[must_use]
+    pub fn remains(&self) -> Option<String> {
+        let mut left = Vec::new();
+        left.extend(
+            self.stateful_set
+                .iter()
+                .map(|s| format!("StatefulSet {}", s.name_any())),
+        );
+        left.extend(self.job.iter().map(|j| format!("Job {}", j.name_any())));
+        left.extend(
+            self.members
+                .iter()
+                .chain(&self.copies)
+                .map(|p| format!("Pod {}", p.name_any())),
+        );
+        left.extend(
+            self.claims
+                .iter()
+                .map(|c| format!("PersistentVolumeClaim {}", c.name_any())),
+        );
+        (!left.is_empty()).then(|| left.join(", "))
+    }
+}
+
+/// Whether the object was made for this Etcd, not for an earlier one of the same name.
+pub fn belongs<K: Object>(object: &K, etcd: &Etcd) -> bool {
+    let uid = etcd.uid().unwrap_or_default();
+    object.owner_references().iter().any(|owner| owner.uid == uid)
+}
+
+async fn list<K: Object>(api: &Api<K>, params: &ListParams) -> Result<Vec<K>> {
+    let list = api
+        .list(params)
+        .await
+        .context(format_args!("could not list objects of kind {}", K::kind(&())))?;
+    Ok(list.items)
+}

@@ -1,0 +1,59 @@
+//! What etcd-backup-restore says of itself: whether backups are being taken, or why not.
+//!
+//! Asked through the API server's proxy, which needs neither a route into the seed's pod network nor the Secret with the
+//! certificate authority. No answer is no obstacle: backups are then unknown, and etcd is not touched for it.
+
+use std::time::Duration;
+
+use api::druid::Etcd;
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+use runtime::{Cluster, Seed};
+use serde::Deserialize;
+
+use crate::{
+    names::{BACKUP_CONTAINER, BACKUP_PORT, ETCD_CONTAINER},
+    observed::Observed,
+    retry::statuses,
+};
+
+/// Longer than an answer from memory takes through a busy API server, shorter than the status of an Etcd may wait for it.
+const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+
+/// What it says.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Said {
+    /// `Starting`, `Active`, `Interrupted`, or `Finished` after a final snapshot.
+    #[serde(rename = "snapshotter")]
+    pub phase: String,
+    /// What went wrong last, if it is not over: `<Class>: <sentence>`.
+    pub error: Option<String>,
+}
+
+/// Asks the sidecar of the member that runs; `None` where none can be expected to answer, or none did.
+pub async fn ask(seed: &Seed, etcd: &Etcd, observed: &Observed) -> Option<Said> {
+    let backup = &etcd.spec.backup;
+    if backup.store.is_none() || backup.source_store.is_some() {
+        return None;
+    }
+    let pod = observed.members.iter().find(|pod| runs(pod))?;
+    let (namespace, name, port) = (
+        pod.namespace()?,
+        pod.name_any(),
+        backup.port.unwrap_or(BACKUP_PORT),
+    );
+    let path = format!("/api/v1/namespaces/{namespace}/pods/https:{name}:{port}/proxy/healthz");
+    let request = http::Request::get(path).body(Vec::new()).ok()?;
+    let answer = tokio::time::timeout(ANSWER_WITHIN, seed.client().request(request))
+        .await
+        .ok()?;
+    answer
+        .inspect_err(|error| tracing::debug!(%error, pod = name, "backup-restore did not answer"))
+        .ok()
+}
+
+/// Whether both containers are ready. Before etcd is, the sidecar can only complain about it.
+fn runs(pod: &Pod) -> bool {
+    let ready = |name: &str| statuses(pod).any(|status| status.name == name && status.ready);
+    pod.metadata.deletion_timestamp.is_none() && ready(ETCD_CONTAINER) && ready(BACKUP_CONTAINER)
+}

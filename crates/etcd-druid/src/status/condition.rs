@@ -1,0 +1,197 @@
+//! Conditions of an Etcd.
+
+use api::druid::EtcdCondition;
+use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::Time};
+
+use super::copy::{BACKUPS_COPIED, is_complete};
+use crate::{names::ETCD_CONTAINER, observed::Observed, retry::statuses};
+
+/// Condition: clients can read and write.
+pub const READY: &str = "Ready";
+/// Condition: every member is ready.
+pub const ALL_MEMBERS_READY: &str = "AllMembersReady";
+/// Condition: etcd-backup-restore can do its work.
+pub const BACKUP_READY: &str = "BackupReady";
+
+/// What the conditions depend on.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts<'a> {
+    /// Wanted members.
+    pub replicas: i32,
+    /// Whether there are backups.
+    pub has_backup: bool,
+    /// Whether the Etcd stands for a copy.
+    pub copies: bool,
+    /// What is there.
+    pub observed: &'a Observed,
+}
+
+/// The conditions as of `now`; what has not changed keeps its times.
+#[must_use]
+pub fn conditions(facts: Facts<'_>, before: &[EtcdCondition], now: &Time) -> Vec<EtcdCondition> {
+    let wanted = if facts.copies {
+        vec![backups_copied(facts.observed)]
+    } else {
+        of_member(facts)
+    };
+    wanted
+        .into_iter()
+        .map(|outcome| outcome.since(before, now))
+        .collect()
+}
+
+struct Outcome {
+    type_: &'static str,
+    status: &'static str,
+    reason: &'static str,
+    message: String,
+}
+
+impl Outcome {
+    /// The transition time stays while the status does; all times stay while nothing else differs either.
+    fn since(self, before: &[EtcdCondition], now: &Time) -> EtcdCondition {
+        let mut condition = EtcdCondition {
+            type_: self.type_.to_owned(),
+            status: self.status.to_owned(),
+            last_transition_time: now.clone(),
+            last_update_time: now.clone(),
+            reason: self.reason.to_owned(),
+            message: self.message,
+        };
+        if let Some(old) = before
+            .iter()
+            .find(|old| old.type_ == self.type_ && old.status == self.status)
+        {
+            condition.last_transition_time = old.last_transition_time.clone();
+            if old.reason == condition.reason && old.message == condition.message {
+                condition.last_update_time = old.last_update_time.clone();
+            }
+        }
+        condition
+    }
+}
+
+fn of_member(facts: Facts<'_>) -> Vec<Outcome> {
+    let mut outcomes = vec![ready(facts), all_members_ready(facts)];
+    if facts.has_backup {
+        outcomes.push(backup_ready(facts));
+    }
+    outcomes
+}
+
+fn ready(facts: Facts<'_>) -> Outcome {
+    let (status, reason, message) = if facts.replicas == 0 {
+        ("Unknown", "NoMembers", "etcd is stopped, as spec.replicas is 0.")
+    } else if facts.observed.members.iter().any(is_pod_ready) {
+        ("True", "Quorate", "Clients can read and write.")
+    } else {
+        ("False", "QuorumLost", "No member is ready.")
+    };
+    Outcome {
+        type_: READY,
+        status,
+        reason,
+        message: message.to_owned(),
+    }
+}
+
+fn all_members_ready(facts: Facts<'_>) -> Outcome {
+    let (status, reason, message) = if facts.replicas == 0 {
+        ("Unknown", "NoMembers", "etcd is stopped, as spec.replicas is 0.")
+    } else if ready_members(facts.observed) >= facts.replicas {
+        ("True", "AllMembersReady", "Every member is ready.")
+    } else {
+        ("False", "NotAllMembersReady", "A member is missing or not ready.")
+    };
+    Outcome {
+        type_: ALL_MEMBERS_READY,
+        status,
+        reason,
+        message: message.to_owned(),
+    }
+}
+
+/// What the sidecar says of itself, asked only while both containers are ready.
+fn backup_ready(facts: Facts<'_>) -> Outcome {
+    let said = facts.observed.sidecar.as_ref();
+    let etcd_ready = facts
+        .observed
+        .members
+        .iter()
+        .flat_map(statuses)
+        .any(|s| s.name == ETCD_CONTAINER && s.ready);
+    let error = said.and_then(|said| said.error.as_deref());
+    let (status, reason, message) = match (said.map(|said| said.phase.as_str()), error) {
+        _ if facts.replicas == 0 => (
+            "Unknown",
+            "NoMembers",
+            "No backups are taken while etcd is stopped.",
+        ),
+        _ if !etcd_ready => (
+            "Unknown",
+            "EtcdNotReady",
+            "No backup can be taken before etcd is ready.",
+        ),
+        (Some(_), Some(error)) => ("False", "BackupFailed", error),
+        (Some("Active"), None) => ("True", "BackupSucceeded", "Snapshots are taken as they come due."),
+        (Some("Finished"), None) => (
+            "True",
+            "FinalSnapshotTaken",
+            "The final snapshot is taken; none follows.",
+        ),
+        (Some(_), None) => ("Unknown", "BackupStarting", "etcd-backup-restore begins."),
+        (None, _) => (
+            "Unknown",
+            "NoAnswer",
+            "etcd-backup-restore does not answer; its log says why.",
+        ),
+    };
+    Outcome {
+        type_: BACKUP_READY,
+        status,
+        reason,
+        message: message.to_owned(),
+    }
+}
+
+fn backups_copied(observed: &Observed) -> Outcome {
+    let (status, reason, message) = if observed.job.as_ref().is_some_and(is_complete) {
+        (
+            "True",
+            "CopySucceeded",
+            "All snapshots of the source are in the store.",
+        )
+    } else {
+        (
+            "False",
+            "CopyRunning",
+            "Snapshots are being copied, or the final one is awaited.",
+        )
+    };
+    Outcome {
+        type_: BACKUPS_COPIED,
+        status,
+        reason,
+        message: message.to_owned(),
+    }
+}
+
+/// Members that are ready.
+#[must_use]
+pub fn ready_members(observed: &Observed) -> i32 {
+    i32::try_from(observed.members.iter().filter(|pod| is_pod_ready(pod)).count()).unwrap_or(i32::MAX)
+}
+
+/// Whether a pod is ready and is to stay.
+#[must_use]
+pub fn is_pod_ready(pod: &Pod) -> bool {
+    let conditions = pod
+        .status
+        .as_ref()
+        .and_then(|status| status.conditions.as_deref())
+        .unwrap_or_default();
+    pod.metadata.deletion_timestamp.is_none()
+        && conditions
+            .iter()
+            .any(|c| c.type_ == "Ready" && c.status == "True")
+}

@@ -1,0 +1,307 @@
+//! Tables: what is there → what the status says.
+#![allow(clippy::large_stack_arrays, clippy::unwrap_used)]
+
+use api::{druid::Etcd, meta::ErrorCode};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use runtime::Error;
+use serde_json::{Value, json};
+
+use super::{compute, deleting};
+use crate::{
+    objects::tests::{MAIN, etcd},
+    observed::Observed,
+    sidecar::Said,
+};
+
+fn time(text: &str) -> Time {
+    Time(text.parse().unwrap())
+}
+
+fn now() -> Time {
+    time("2026-01-01T00:00:10Z")
+}
+
+fn observed(set: &Value, pods: &[Value]) -> Observed {
+    Observed {
+        stateful_set: serde_json::from_value(set.clone()).unwrap(),
+        members: pods
+            .iter()
+            .map(|pod| serde_json::from_value(pod.clone()).unwrap())
+            .collect(),
+        ..Observed::default()
+    }
+}
+
+fn set(replicas: i32) -> Value {
+    json!({
+        "metadata": {"name": "etcd-main", "generation": 2},
+        "spec": {"selector": {}, "template": {}},
+        "status": {"observedGeneration": 2, "replicas": replicas, "updatedReplicas": replicas, "currentReplicas": replicas},
+    })
+}
+
+fn pod(ready: bool, etcd_ready: bool, backup_ready: bool) -> Value {
+    let container = |name: &str, ready: bool| json!({"name": name, "image": "", "imageID": "", "ready": ready, "restartCount": 0, "state": {"running": {}}});
+    json!({"metadata": {"name": "etcd-main-0"}, "status": {
+        "conditions": [{"type": "Ready", "status": if ready { "True" } else { "False" }}],
+        "initContainerStatuses": [{"name": "initialize", "image": "", "imageID": "", "ready": true, "restartCount": 0,
+            "state": {"terminated": {"exitCode": 0}}}],
+        "containerStatuses": [container("etcd", etcd_ready), container("backup-restore", backup_ready)],
+    }})
+}
+
+fn failing_pod(message: &str) -> Value {
+    json!({"metadata": {"name": "etcd-main-0"}, "status": {"initContainerStatuses": [{
+        "name": "initialize", "image": "", "imageID": "", "ready": false, "restartCount": 1,
+        "state": {"terminated": {"exitCode": 1, "message": message}},
+    }]}})
+}
+
+/// `ready`, lastOperation, and the conditions in order.
+fn line(etcd: &Etcd, outcome: Result<(), &Error>, observed: &Observed) -> String {
+    let status = compute(etcd, outcome, observed, &now());
+    let operation = status.last_operation.unwrap();
+    let conditions: Vec<_> = status
+        .conditions
+        .iter()
+        .map(|c| format!("{}={}", c.type_, c.status))
+        .collect();
+    format!(
+        "{} {} {} {}",
+        status.ready.unwrap(),
+        operation.type_,
+        operation.state,
+        conditions.join(" ")
+    )
+}
+
+#[test]
+fn a_member_from_nothing_to_ready() {
+    let etcd = etcd(MAIN);
+    let said = |phase: &str, error: Option<&str>| Observed {
+        sidecar: Some(Said {
+            phase: phase.to_owned(),
+            error: error.map(str::to_owned),
+        }),
+        ..observed(&set(1), &[pod(true, true, true)])
+    };
+    for (observed, expected) in [
+        (
+            Observed::default(),
+            "false Create Processing Ready=False AllMembersReady=False BackupReady=Unknown",
+        ),
+        (
+            observed(&set(1), &[pod(false, false, false)]),
+            "false Create Processing Ready=False AllMembersReady=False BackupReady=Unknown",
+        ),
+        (
+            observed(&set(1), &[pod(false, true, false)]),
+            "false Create Processing Ready=False AllMembersReady=False BackupReady=Unknown",
+        ),
+        (
+            observed(&set(1), &[pod(true, true, true)]),
+            "true Create Succeeded Ready=True AllMembersReady=True BackupReady=Unknown",
+        ),
+        (
+            said("Starting", None),
+            "true Create Succeeded Ready=True AllMembersReady=True BackupReady=Unknown",
+        ),
+        (
+            said("Active", None),
+            "true Create Succeeded Ready=True AllMembersReady=True BackupReady=True",
+        ),
+        (
+            said("Interrupted", Some("Tool: no")),
+            "true Create Succeeded Ready=True AllMembersReady=True BackupReady=False",
+        ),
+        (
+            said("Finished", None),
+            "true Create Succeeded Ready=True AllMembersReady=True BackupReady=True",
+        ),
+    ] {
+        assert_eq!(line(&etcd, Ok(()), &observed), expected);
+    }
+}
+
+#[test]
+fn ready_pods_of_an_older_revision_or_generation_are_not_enough() {
+    let etcd = etcd(MAIN);
+    for (field, value) in [("updatedReplicas", 0), ("observedGeneration", 1)] {
+        let mut set = set(1);
+        set["status"][field] = json!(value);
+        let status = compute(&etcd, Ok(()), &observed(&set, &[pod(true, true, true)]), &now());
+        assert_eq!(
+            (status.ready, status.ready_replicas),
+            (Some(false), Some(1)),
+            "{field}"
+        );
+    }
+}
+
+#[test]
+fn a_stopped_etcd_is_ready_once_its_pod_is_gone() {
+    let mut etcd = etcd(MAIN);
+    etcd.spec.replicas = 0;
+    let stopping = observed(&set(0), &[pod(true, true, true)]);
+    assert!(line(&etcd, Ok(()), &stopping).starts_with("false Create Processing"));
+    let stopped = observed(&set(0), &[]);
+    assert_eq!(
+        line(&etcd, Ok(()), &stopped),
+        "true Create Succeeded Ready=Unknown AllMembersReady=Unknown BackupReady=Unknown"
+    );
+}
+
+#[test]
+fn a_wrong_specification_keeps_the_generation_unobserved_and_says_why() {
+    let mut etcd = etcd(MAIN);
+    etcd.status = Some(compute(
+        &etcd,
+        Ok(()),
+        &observed(&set(1), &[pod(true, true, true)]),
+        &now(),
+    ));
+    etcd.metadata.generation = Some(2);
+    let wrong = Error::config(ErrorCode::ErrConfigurationProblem, "spec.etcd.quota is odd");
+    let status = compute(
+        &etcd,
+        Err(&wrong),
+        &observed(&set(1), &[pod(true, true, true)]),
+        &now(),
+    );
+    assert_eq!((status.observed_generation, status.ready), (Some(1), Some(false)));
+    assert_eq!(status.last_errors[0].code, "ERR_CONFIGURATION_PROBLEM");
+    let operation = status.last_operation.unwrap();
+    assert_eq!(
+        (operation.type_.as_str(), operation.state.as_str()),
+        ("Reconcile", "Error")
+    );
+}
+
+#[test]
+fn what_a_failed_restore_said_stays_until_a_restore_succeeds() {
+    let mut etcd = etcd(MAIN);
+    let said = "SnapshotCorrupt: Full-1 does not match its hash; remove it";
+    let mut step = |observed: &Observed, at: &str| {
+        let status = compute(&etcd, Ok(()), observed, &time(at));
+        etcd.status = Some(status.clone());
+        status
+            .last_errors
+            .iter()
+            .map(|e| (e.description.clone(), e.observed_at.clone()))
+            .collect::<Vec<_>>()
+    };
+    let expected = [(format!("initialize: {said}"), time("2026-01-01T00:00:01Z"))];
+    assert_eq!(
+        step(&observed(&set(1), &[failing_pod(said)]), "2026-01-01T00:00:01Z"),
+        expected
+    );
+    // The pod was replaced, and the new one has not said anything yet.
+    let silent = json!({"metadata": {"name": "etcd-main-0"}});
+    assert_eq!(
+        step(&observed(&set(1), &[silent]), "2026-01-01T00:00:02Z"),
+        expected
+    );
+    assert_eq!(step(&observed(&set(1), &[]), "2026-01-01T00:00:03Z"), expected);
+    // It is restored; etcd is about to start.
+    assert_eq!(
+        step(
+            &observed(&set(1), &[pod(false, false, false)]),
+            "2026-01-01T00:00:04Z"
+        ),
+        []
+    );
+}
+
+#[test]
+fn a_sidecar_that_cannot_back_up_is_told_and_does_not_make_etcd_unready() {
+    let error = "StoreCredentials: the object store refuses the credentials".to_owned();
+    let observed = Observed {
+        sidecar: Some(Said {
+            phase: "Interrupted".to_owned(),
+            error: Some(error.clone()),
+        }),
+        ..observed(&set(1), &[pod(true, true, true)])
+    };
+    let status = compute(&etcd(MAIN), Ok(()), &observed, &now());
+    assert_eq!(status.ready, Some(true));
+    assert_eq!(status.last_errors[0].code, "ERR_INFRA_UNAUTHENTICATED");
+    assert_eq!(
+        status.last_errors[0].description,
+        format!("backup-restore: {error}")
+    );
+}
+
+#[test]
+fn a_copy_is_ready_when_its_job_is_complete() {
+    let mut etcd = etcd(MAIN);
+    etcd.spec.backup.source_store = etcd.spec.backup.store.clone();
+    let job = |status: Value| Observed {
+        job: serde_json::from_value(json!({"metadata": {"name": "etcd-copy"}, "status": status})).unwrap(),
+        ..Observed::default()
+    };
+    assert_eq!(
+        line(&etcd, Ok(()), &job(json!({"active": 1}))),
+        "false Create Processing BackupsCopied=False"
+    );
+    let done = job(json!({"conditions": [{"type": "Complete", "status": "True"}]}));
+    assert_eq!(
+        line(&etcd, Ok(()), &done),
+        "true Create Succeeded BackupsCopied=True"
+    );
+    let mut failing = job(json!({"active": 1}));
+    failing.copies = vec![serde_json::from_value(json!({"metadata": {"name": "etcd-copy-x"}, "status": {"containerStatuses": [{
+        "name": "backup-restore", "image": "", "imageID": "", "ready": false, "restartCount": 1,
+        "state": {"terminated": {"exitCode": 1, "message": "StoreCredentials: the object store refuses the credentials"}},
+    }]}})).unwrap()];
+    let status = compute(&etcd, Ok(()), &failing, &now());
+    assert_eq!(status.last_errors[0].code, "ERR_INFRA_UNAUTHENTICATED");
+    assert_eq!(status.last_operation.unwrap().state, "Error");
+}
+
+#[test]
+fn a_second_look_at_the_same_changes_nothing() {
+    let mut etcd = etcd(MAIN);
+    for observed in [
+        Observed::default(),
+        observed(&set(1), &[failing_pod("SnapshotMissing: nothing")]),
+        observed(&set(1), &[pod(true, true, true)]),
+    ] {
+        let first = compute(&etcd, Ok(()), &observed, &now());
+        etcd.status = Some(first.clone());
+        assert_eq!(
+            compute(&etcd, Ok(()), &observed, &time("2026-01-01T01:00:00Z")),
+            first
+        );
+    }
+}
+
+#[test]
+fn a_later_change_is_a_reconciliation() {
+    let mut etcd = etcd(MAIN);
+    let ready = observed(&set(1), &[pod(true, true, true)]);
+    etcd.status = Some(compute(&etcd, Ok(()), &ready, &now()));
+    assert!(line(&etcd, Ok(()), &ready).starts_with("true Create Succeeded"));
+    etcd.metadata.generation = Some(2);
+    assert!(line(&etcd, Ok(()), &ready).starts_with("true Reconcile Succeeded"));
+}
+
+#[test]
+fn a_deletion_names_what_it_waits_for() {
+    let status = deleting(&etcd(MAIN), None, Some("Pod etcd-main-0"), &now());
+    let operation = status.last_operation.unwrap();
+    assert_eq!(
+        (operation.type_.as_str(), operation.state.as_str()),
+        ("Delete", "Processing")
+    );
+    assert_eq!(
+        operation.description,
+        "Waiting until these are gone: Pod etcd-main-0."
+    );
+    let failed = deleting(
+        &etcd(MAIN),
+        Some(&Error::transient("no answer")),
+        Some("Pod etcd-main-0"),
+        &now(),
+    );
+    assert_eq!(failed.last_errors[0].code, "ERR_SYNC_ETCD");
+}

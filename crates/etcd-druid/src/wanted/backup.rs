@@ -1,0 +1,186 @@
+//! How an etcd is backed up, checked and completed.
+
+use api::druid::{Compression, CompressionPolicy, Etcd, GarbageCollectionPolicy, StoreSpec};
+use k8s_openapi::api::core::v1::ResourceRequirements;
+use runtime::Result;
+
+use crate::{
+    bytes,
+    flags::Defaults,
+    names::BACKUP_PORT,
+    wanted::{
+        image,
+        tls::{Tls, backup_server, secret},
+        wrong,
+    },
+};
+
+/// How an etcd is backed up.
+#[derive(Clone, Debug)]
+pub struct Backup {
+    /// Image of etcd-backup-restore.
+    pub image: String,
+    /// Its port.
+    pub port: i32,
+    /// Secret with its server certificate.
+    pub server_secret: String,
+    /// Where backups go, and come from.
+    pub store: Store,
+    /// Where backups are first copied from (R17-24).
+    pub source: Option<Store>,
+    /// How long a copy waits for a final snapshot before it goes on without one (R17-26).
+    pub final_snapshot_wait: String,
+    /// When full snapshots are taken.
+    pub full_snapshot_schedule: Option<String>,
+    /// How often delta snapshots are taken.
+    pub delta_snapshot_period: Option<String>,
+    /// Bytes of events that make a delta snapshot before its time.
+    pub delta_snapshot_memory_limit: Option<u64>,
+    /// How often old snapshots are dropped.
+    pub garbage_collection_period: Option<String>,
+    /// By what old snapshots are dropped.
+    pub garbage_collection_policy: Option<&'static str>,
+    /// How many full snapshots are kept where the policy counts them.
+    pub max_backups: Option<i32>,
+    /// How they are compressed.
+    pub compression_policy: Option<&'static str>,
+    /// Resources of the containers.
+    pub resources: Option<ResourceRequirements>,
+}
+
+/// A place in an object store.
+#[derive(Clone, Debug)]
+pub struct Store {
+    /// The kind of object store.
+    pub provider: String,
+    /// The bucket, where it is not the one that the Secret names (`bucketName`).
+    pub container: Option<String>,
+    /// What the names of all objects start with.
+    pub prefix: String,
+    /// The object store's address, if not the provider's own.
+    pub endpoint: Option<String>,
+    /// Secret with credentials.
+    pub secret: String,
+}
+
+/// Reads `spec.backup`; `None` where there is no store: an etcd whose data need not survive it (events).
+pub(crate) fn backup(etcd: &Etcd, namespace: &str, defaults: &Defaults, tls: &Tls) -> Result<Option<Backup>> {
+    let spec = &etcd.spec.backup;
+    let Some(store_spec) = &spec.store else {
+        return match &spec.source_store {
+            None => Ok(None),
+            Some(_) => Err(wrong(
+                "spec.backup.store",
+                "is missing; sourceStore is copied into it",
+            )),
+        };
+    };
+    if tls.client_secret.is_empty() {
+        return Err(wrong(
+            "spec.etcd.clientUrlTls.clientTLSSecretRef",
+            "is missing; backups are taken with it, as etcd asks each client for a certificate",
+        ));
+    }
+    let store_to = store("spec.backup.store", store_spec, namespace)?;
+    let source = spec
+        .source_store
+        .as_ref()
+        .map(|s| store("spec.backup.sourceStore", s, namespace))
+        .transpose()?;
+    if let Some(from) = &source
+        && (&from.container, &from.prefix, &from.endpoint)
+            == (&store_to.container, &store_to.prefix, &store_to.endpoint)
+        && from.secret == store_to.secret
+    {
+        return Err(wrong(
+            "spec.backup.sourceStore",
+            "is the same place as store; leave it out, there is nothing to copy",
+        ));
+    }
+    let memory_limit = match &spec.delta_snapshot_memory_limit {
+        None => None,
+        Some(limit) => Some(bytes::of(limit).ok_or_else(|| {
+            wrong(
+                "spec.backup.deltaSnapshotMemoryLimit",
+                format!("is {:?}; write bytes such as 100Mi", limit.0),
+            )
+        })?),
+    };
+    Ok(Some(Backup {
+        image: image(
+            "spec.backup.image",
+            spec.image.as_ref(),
+            &defaults.etcd_backup_restore_image,
+        )?,
+        port: spec.port.unwrap_or(BACKUP_PORT),
+        server_secret: backup_server(spec.tls.as_ref(), tls, namespace)?,
+        store: store_to,
+        source,
+        final_snapshot_wait: spec
+            .etcd_snapshot_timeout
+            .clone()
+            .unwrap_or_else(|| defaults.final_snapshot_wait.clone()),
+        full_snapshot_schedule: spec.full_snapshot_schedule.clone(),
+        delta_snapshot_period: spec.delta_snapshot_period.clone(),
+        delta_snapshot_memory_limit: memory_limit,
+        garbage_collection_period: spec.garbage_collection_period.clone(),
+        garbage_collection_policy: spec.garbage_collection_policy.map(|policy| match policy {
+            GarbageCollectionPolicy::Exponential => "Exponential",
+            GarbageCollectionPolicy::LimitBased => "LimitBased",
+        }),
+        max_backups: spec.max_backups_limit_based_gc,
+        compression_policy: compression(spec.compression.as_ref())?,
+        resources: spec.resources.clone(),
+    }))
+}
+
+/// How new snapshots are compressed; `None` leaves it to etcd-backup-restore. All kinds can be read whatever is chosen.
+fn compression(spec: Option<&Compression>) -> Result<Option<&'static str>> {
+    match spec.map(|spec| (spec.enabled, spec.policy)) {
+        None => Ok(None),
+        Some((Some(false), _)) => Ok(Some("none")),
+        Some((_, policy)) => Ok(match policy {
+            None => None,
+            Some(CompressionPolicy::Gzip) => Some("gzip"),
+            Some(CompressionPolicy::Zlib) => Some("zlib"),
+            Some(CompressionPolicy::Zstd) => Some("zstd"),
+            Some(CompressionPolicy::Lzw) => {
+                return Err(wrong(
+                    "spec.backup.compression.policy",
+                    "is lzw, which is not written any more; choose gzip, zlib or zstd",
+                ));
+            }
+        }),
+    }
+}
+
+fn store(field: &str, spec: &StoreSpec, namespace: &str) -> Result<Store> {
+    let needed = |name: &str, value: Option<&String>, what: &str| match value.map(String::as_str) {
+        None | Some("") => Err(wrong(
+            &format!("{field}.{name}"),
+            format!("is missing; name {what}"),
+        )),
+        Some(value) => Ok(value.to_owned()),
+    };
+    let Some(reference) = &spec.secret_ref else {
+        return Err(wrong(
+            &format!("{field}.secretRef"),
+            "is missing; name the Secret with the object store's credentials",
+        ));
+    };
+    Ok(Store {
+        provider: needed(
+            "provider",
+            spec.provider.as_ref(),
+            "the kind of object store, such as S3",
+        )?,
+        container: spec.container.clone().filter(|container| !container.is_empty()),
+        prefix: needed(
+            "prefix",
+            Some(&spec.prefix),
+            "where in the bucket the snapshots are",
+        )?,
+        endpoint: spec.endpoint_override.clone(),
+        secret: secret(&format!("{field}.secretRef"), reference, namespace)?,
+    })
+}

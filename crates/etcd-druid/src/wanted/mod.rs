@@ -1,0 +1,254 @@
+//! An Etcd whose specification is sound, with every default filled in. What is built from it cannot be half specified.
+
+mod backup;
+mod ignored;
+mod tls;
+
+use std::collections::BTreeMap;
+
+use api::druid::{
+    CompactionMode, Etcd, EtcdConfig, FreelistType, MetricsLevel, SharedConfig, TrafficDistribution,
+};
+use k8s_openapi::{
+    api::core::v1::{Affinity, ResourceRequirements, TopologySpreadConstraint},
+    apimachinery::pkg::{api::resource::Quantity, apis::meta::v1::OwnerReference},
+};
+use kube::{Resource, ResourceExt};
+use runtime::{Error, Result};
+
+use crate::{
+    bytes,
+    flags::Defaults,
+    names::{CLIENT_PORT, PEER_PORT},
+};
+
+pub use self::{
+    backup::{Backup, Store},
+    ignored::without_effect,
+    tls::Tls,
+};
+
+/// Largest database where none is given, as upstream: the most that etcd recommends.
+const QUOTA_BYTES: u64 = 8 << 30;
+/// Volume where no capacity is given: a database of the largest size, a restore beside it and the write-ahead log.
+const CAPACITY: &str = "16Gi";
+/// History kept where nothing else is said. Long enough for a client that reconnects to go on with its watch.
+const COMPACTION_RETENTION: &str = "30m";
+
+/// A sound Etcd.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// Its name.
+    pub name: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its unique id; tells one etcd cluster from a later one of the same name.
+    pub uid: String,
+    /// The reference that makes objects go with it.
+    pub owner: OwnerReference,
+    /// Members: 0 (stopped) or 1.
+    pub replicas: i32,
+    /// Whether everything runs as root.
+    pub run_as_root: bool,
+    /// Labels of pods.
+    pub pod_labels: BTreeMap<String, String>,
+    /// Annotations of pods.
+    pub pod_annotations: BTreeMap<String, String>,
+    /// Labels of the client Service.
+    pub client_service_labels: BTreeMap<String, String>,
+    /// Annotations of the client Service.
+    pub client_service_annotations: BTreeMap<String, String>,
+    /// Which member a client is sent to.
+    pub traffic_distribution: Option<&'static str>,
+    /// Priority of pods.
+    pub priority_class: Option<String>,
+    /// Where pods may go.
+    pub affinity: Option<Affinity>,
+    /// How pods spread.
+    pub topology_spread_constraints: Option<Vec<TopologySpreadConstraint>>,
+    /// How etcd runs.
+    pub etcd: Member,
+    /// How it is backed up, if it is.
+    pub backup: Option<Backup>,
+    /// Its volume.
+    pub volume: DataVolume,
+}
+
+/// How etcd runs.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// Image.
+    pub image: String,
+    /// Port for clients.
+    pub client_port: i32,
+    /// Port for peers.
+    pub peer_port: i32,
+    /// Certificates.
+    pub tls: Tls,
+    /// Largest size of the database.
+    pub quota_bytes: u64,
+    /// `basic` or `extensive`.
+    pub metrics: &'static str,
+    /// Whether etcd speaks JSON too.
+    pub grpc_gateway: bool,
+    /// Entries after which etcd writes its own snapshot.
+    pub snapshot_count: Option<i64>,
+    /// `periodic` or `revision`.
+    pub auto_compaction_mode: &'static str,
+    /// How much history is kept.
+    pub auto_compaction_retention: String,
+    /// How the database keeps its free pages.
+    pub freelist_type: Option<&'static str>,
+    /// Resources of the container.
+    pub resources: Option<ResourceRequirements>,
+}
+
+/// The volume with the data.
+#[derive(Clone, Debug)]
+pub struct DataVolume {
+    /// Name of the claim template.
+    pub claim: String,
+    /// Class, if not the default.
+    pub storage_class: Option<String>,
+    /// Size.
+    pub capacity: Quantity,
+}
+
+impl Wanted {
+    /// Reads and checks a specification. What is wrong is told with the field's name (`ERR_CONFIGURATION_PROBLEM`).
+    pub fn new(etcd: &Etcd, defaults: &Defaults) -> Result<Self> {
+        let (name, namespace) = (etcd.name_any(), etcd.namespace().unwrap_or_default());
+        let spec = &etcd.spec;
+        if !(0..=1).contains(&spec.replicas) {
+            return Err(wrong(
+                "spec.replicas",
+                format!(
+                    "is {}; clusters of one member are supported, so set 1, or 0 to stop it",
+                    spec.replicas
+                ),
+            ));
+        }
+        let certificates = tls::tls(&spec.etcd, &namespace)?;
+        let backup = backup::backup(etcd, &namespace, defaults, &certificates)?;
+        let constraints = spec.scheduling_constraints.clone().unwrap_or_default();
+        let service = spec.etcd.client_service.clone().unwrap_or_default();
+        Ok(Self {
+            uid: etcd.uid().unwrap_or_default(),
+            owner: etcd
+                .controller_owner_ref(&())
+                .ok_or_else(|| Error::bug("an Etcd was read that has no name or uid"))?,
+            replicas: spec.replicas,
+            run_as_root: spec.run_as_root.unwrap_or(false),
+            pod_labels: spec.labels.clone(),
+            pod_annotations: spec.annotations.clone(),
+            client_service_labels: service.labels,
+            client_service_annotations: service.annotations,
+            traffic_distribution: service
+                .traffic_distribution
+                .map(|distribution| match distribution {
+                    TrafficDistribution::PreferSameZone => "PreferSameZone",
+                    TrafficDistribution::PreferSameNode => "PreferSameNode",
+                    TrafficDistribution::PreferClose => "PreferClose",
+                }),
+            priority_class: spec.priority_class_name.clone(),
+            affinity: constraints.affinity,
+            topology_spread_constraints: Some(constraints.topology_spread_constraints)
+                .filter(|c| !c.is_empty()),
+            etcd: member(&spec.etcd, spec.shared_config.as_ref(), certificates, defaults)?,
+            backup,
+            volume: DataVolume {
+                claim: spec.volume_claim_template.clone().unwrap_or_else(|| name.clone()),
+                storage_class: spec.storage_class.clone().filter(|class| !class.is_empty()),
+                capacity: spec
+                    .storage_capacity
+                    .clone()
+                    .unwrap_or_else(|| Quantity(CAPACITY.to_owned())),
+            },
+            name,
+            namespace,
+        })
+    }
+
+    /// The name of the only member: that of the pod that the StatefulSet makes.
+    #[must_use]
+    pub fn member_name(&self) -> String {
+        format!("{}-0", self.name)
+    }
+
+    /// Where the only member would meet peers.
+    #[must_use]
+    pub fn peer_url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.etcd.peer_port)
+    }
+
+    /// The backup with a store to copy from, where the Etcd only stands for a copy of backups (R17-24).
+    #[must_use]
+    pub fn copy(&self) -> Option<&Backup> {
+        self.backup.as_ref().filter(|backup| backup.source.is_some())
+    }
+}
+
+fn member(etcd: &EtcdConfig, shared: Option<&SharedConfig>, tls: Tls, defaults: &Defaults) -> Result<Member> {
+    let quota_bytes = match &etcd.quota {
+        None => QUOTA_BYTES,
+        Some(quota) => bytes::of(quota).filter(|bytes| *bytes > 0).ok_or_else(|| {
+            wrong(
+                "spec.etcd.quota",
+                format!("is {:?}; write a number of bytes such as 8Gi", quota.0),
+            )
+        })?,
+    };
+    let mode = shared
+        .and_then(|shared| shared.auto_compaction_mode)
+        .unwrap_or(CompactionMode::Periodic);
+    let retention = shared.and_then(|shared| shared.auto_compaction_retention.clone());
+    if mode == CompactionMode::Revision && retention.is_none() {
+        return Err(wrong(
+            "spec.sharedConfig.autoCompactionRetention",
+            "is missing; say how many revisions are kept, as autoCompactionMode is revision",
+        ));
+    }
+    Ok(Member {
+        image: image("spec.etcd.image", etcd.image.as_ref(), &defaults.etcd_image)?,
+        client_port: etcd.client_port.unwrap_or(CLIENT_PORT),
+        peer_port: etcd.server_port.unwrap_or(PEER_PORT),
+        tls,
+        quota_bytes,
+        metrics: match etcd.metrics {
+            Some(MetricsLevel::Extensive) => "extensive",
+            Some(MetricsLevel::Basic) | None => "basic",
+        },
+        grpc_gateway: etcd.enable_grpc_gateway.unwrap_or(false),
+        snapshot_count: etcd.snapshot_count,
+        auto_compaction_mode: match mode {
+            CompactionMode::Periodic => "periodic",
+            CompactionMode::Revision => "revision",
+        },
+        auto_compaction_retention: retention.unwrap_or_else(|| COMPACTION_RETENTION.to_owned()),
+        freelist_type: etcd.backend_bbolt_freelist_type.map(|freelist| match freelist {
+            FreelistType::Array => "array",
+            FreelistType::Map => "map",
+        }),
+        resources: etcd.resources.clone(),
+    })
+}
+
+/// The image of a container: the Etcd's own, else the process's.
+pub(crate) fn image(field: &str, own: Option<&String>, default: &str) -> Result<String> {
+    let image = own.map_or(default, String::as_str);
+    if image.is_empty() {
+        return Err(wrong(
+            field,
+            "is empty; name an image, or leave the field out to take etcd-druid's",
+        ));
+    }
+    Ok(image.to_owned())
+}
+
+/// A field that is wrong, and what to do about it.
+pub(crate) fn wrong(field: &str, what: impl std::fmt::Display) -> Error {
+    Error::config(
+        api::meta::ErrorCode::ErrConfigurationProblem,
+        format!("{field} {what}"),
+    )
+}
