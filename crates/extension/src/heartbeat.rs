@@ -1,0 +1,49 @@
+//! The sign of life of an extension: a Lease beside it, renewed while its controllers run. Whoever looks after a seed takes
+//! an extension for gone when the Lease is five minutes old.
+
+use std::time::Duration;
+
+use k8s_openapi::{
+    api::coordination::v1::{Lease, LeaseSpec},
+    apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
+};
+use runtime::{Cluster, Seed, apply::FieldManager, clock};
+use tokio::time::{MissedTickBehavior, interval};
+use tracing::warn;
+
+/// Name of the Lease.
+pub const LEASE: &str = "gardener-extension-heartbeat";
+/// How often it is renewed. Much shorter than the 5 minutes after which the extension counts as gone, so that several
+/// renewals may fail.
+const EVERY: Duration = Duration::from_secs(30);
+
+/// Renews the Lease in the extension's namespace for ever. A renewal that fails is told and tried again.
+pub async fn run(seed: Seed, manager: FieldManager, namespace: String, identity: String) {
+    let api = seed.namespaced::<Lease>(&namespace);
+    let mut ticks = interval(EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        if let Err(error) = manager
+            .apply(&api, &lease(&identity, MicroTime(clock::now())))
+            .await
+        {
+            warn!(%error, "the heartbeat could not be written");
+        }
+    }
+}
+
+fn lease(identity: &str, now: MicroTime) -> Lease {
+    Lease {
+        metadata: ObjectMeta {
+            name: Some(LEASE.into()),
+            ..ObjectMeta::default()
+        },
+        spec: Some(LeaseSpec {
+            holder_identity: Some(identity.to_owned()),
+            lease_duration_seconds: i32::try_from(EVERY.as_secs()).ok(),
+            renew_time: Some(now),
+            ..LeaseSpec::default()
+        }),
+    }
+}

@@ -1,0 +1,41 @@
+//! The provider contract: what a gardenlet may expect from whoever looks after an extension object, written once.
+//!
+//! A provider writes an [`Actuator`] for a kind: `reconcile`, `delete`, `migrate`, `restore`. Everything else is here and
+//! the same for all kinds and all providers: which object is acted on and when ([`operation`]), in which order
+//! annotations, finalizers and status are written ([`reconciler`], [`status`]), the shoot's context ([`Context`]), the
+//! place where a seed that does not own a shoot any more is held back ([`guard`]), and the sign of life ([`heartbeat`]).
+//!
+//! The protocol, which a gardenlet and an actuator author can rely on
+//!
+//! | the object carries | what happens | annotation | finalizer |
+//! |---|---|---|---|
+//! | `gardener.cloud/operation: reconcile` | `reconcile` | removed at the beginning (RX-13) | set before |
+//! | `gardener.cloud/operation: migrate` | `migrate`, also while it is being deleted (RX-10) | removed at the end | all removed after |
+//! | `gardener.cloud/operation: restore` | `restore` with `status.state` as it is (RX-12, RX-31) | removed at the end | set before |
+//! | `gardener.cloud/operation: wait-for-state` | nothing at all | stays | none |
+//! | a deletion timestamp and our finalizer | `delete` | stays | removed after |
+//! | none of these, last operation not `Succeeded` | that operation again | | |
+//! | a last operation `Migrate` that succeeded | nothing but `migrate` and `restore`; a deletion touches nothing outside | | |
+//!
+//! Each operation writes `status.lastOperation` as `Processing` before it acts and as `Succeeded` or `Error` after. State
+//! and referenced resources are written together with the success (RX-30, RX-33), and with that of `migrate` for the last
+//! time (RX-11). A crash between any two of these steps leads to the operation being run again, never to its loss: so
+//! every call of an actuator may be repeated (I5), and may be dropped at any await.
+
+pub mod actuator;
+pub mod context;
+pub mod contract;
+pub mod controller;
+pub mod guard;
+pub mod heartbeat;
+pub mod interrupt;
+pub mod kind;
+pub mod operation;
+pub mod reconciler;
+pub mod status;
+
+pub use actuator::{Actuator, Outcome};
+pub use context::Context;
+pub use guard::{AlwaysOwner, Guard};
+pub use operation::{Decision, Operation};
+pub use reconciler::ExtensionReconciler;

@@ -1,0 +1,148 @@
+//! What is to be done with an extension object, decided from the object alone (RX-10..13, RX-40).
+//!
+//! The decision is pure, so that a wrong order of annotation, finalizer and status shows in a table and not in a cluster.
+//! It gives the same answer however often an event is delivered, merged or lost: it looks at levels, not at edges.
+
+use api::{
+    constants::{
+        OPERATION, TIMESTAMP,
+        operation::{MIGRATE, RECONCILE, RESTORE, WAIT_FOR_STATE},
+    },
+    extensions::{ExtensionClass, ExtensionObject},
+    meta::{LastOperationState, LastOperationType},
+};
+use kube::ResourceExt;
+
+use crate::kind;
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Nothing, and why.
+    Skip(Skip),
+    /// This, reported under the operation's [type](Operation::type_).
+    Run(Operation),
+}
+
+/// Why nothing is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Skip {
+    /// A gardenlet is about to put state into the status.
+    WaitForState,
+    /// All was done, and nobody asks for more.
+    UpToDate,
+    /// Another seed has taken over: this object is only waiting to be removed.
+    Migrated,
+    /// It is being deleted and we have nothing to take away.
+    NothingToDelete,
+}
+
+/// An operation of an actuator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// For the first time.
+    Create,
+    /// Again.
+    Reconcile,
+    /// As another seed has taken over.
+    Migrate,
+    /// As this seed takes over.
+    Restore,
+    /// For ever.
+    Delete,
+}
+
+impl Operation {
+    /// As in `status.lastOperation.type`.
+    #[must_use]
+    pub fn type_(self) -> LastOperationType {
+        match self {
+            Self::Create => LastOperationType::Create,
+            Self::Reconcile => LastOperationType::Reconcile,
+            Self::Migrate => LastOperationType::Migrate,
+            Self::Restore => LastOperationType::Restore,
+            Self::Delete => LastOperationType::Delete,
+        }
+    }
+
+    /// Whether the actuator may change anything outside of the seed.
+    #[must_use]
+    pub fn acts_outside(self) -> bool {
+        self != Self::Migrate
+    }
+}
+
+/// Decides what is to be done with an object of ours.
+#[must_use]
+pub fn decide<K: ExtensionObject>(object: &K) -> Decision {
+    let asked = requested(object);
+    if asked == Some(WAIT_FOR_STATE) {
+        return Decision::Skip(Skip::WaitForState);
+    }
+    let last = object
+        .default_status()
+        .and_then(|status| status.last_operation.as_ref());
+    let last = last.map(|last| (last.type_, last.state == LastOperationState::Succeeded));
+    let deleting = object.meta().deletion_timestamp.is_some();
+    let operation = type_of(asked, deleting, last);
+
+    let migrated = last == Some((LastOperationType::Migrate, true));
+    if migrated && !matches!(operation, Operation::Migrate | Operation::Restore) {
+        return Decision::Skip(Skip::Migrated);
+    }
+    if operation == Operation::Delete && !object.finalizers().contains(&kind::finalizer::<K>()) {
+        return Decision::Skip(Skip::NothingToDelete);
+    }
+    let wanted = deleting || is_admitted(asked) || last.is_none_or(|(_, succeeded)| !succeeded);
+    if wanted {
+        Decision::Run(operation)
+    } else {
+        Decision::Skip(Skip::UpToDate)
+    }
+}
+
+/// The value of the operation annotation.
+#[must_use]
+pub fn requested<K: ExtensionObject>(object: &K) -> Option<&str> {
+    object.annotations().get(OPERATION).map(String::as_str)
+}
+
+/// Whether an object is this provider's: of its type, and for one of the classes of cluster that it serves.
+#[must_use]
+pub fn is_ours<K: ExtensionObject>(object: &K, type_: &str, classes: &[ExtensionClass]) -> bool {
+    let spec = object.default_spec();
+    spec.type_ == type_ && classes.contains(&spec.class.unwrap_or(ExtensionClass::Shoot))
+}
+
+/// What wakes the controller: an operation asked for, or a deletion. Neither its own status writes nor a change of the
+/// specification that nobody asks to act on.
+#[must_use]
+pub fn fingerprint<K: ExtensionObject>(object: &K) -> Option<u64> {
+    runtime::runner::fingerprint((
+        requested(object),
+        object.annotations().get(TIMESTAMP),
+        object.meta().deletion_timestamp.is_some(),
+    ))
+}
+
+fn is_admitted(asked: Option<&str>) -> bool {
+    matches!(asked, Some(RECONCILE | MIGRATE | RESTORE))
+}
+
+/// The order of precedence: what was asked for, then what was begun and not finished.
+#[allow(clippy::match_same_arms)] // the order is the point
+fn type_of(asked: Option<&str>, deleting: bool, last: Option<(LastOperationType, bool)>) -> Operation {
+    match (asked, last) {
+        (Some(MIGRATE), _) => Operation::Migrate,
+        _ if deleting => Operation::Delete,
+        (Some(RESTORE), _) => Operation::Restore,
+        (_, None | Some((LastOperationType::Create, false))) => Operation::Create,
+        (_, Some((LastOperationType::Migrate, false))) => Operation::Migrate,
+        (_, Some((LastOperationType::Restore, false))) => Operation::Restore,
+        _ => Operation::Reconcile,
+    }
+}
+
+#[cfg(test)]
+#[path = "operation_tests.rs"]
+mod tests;

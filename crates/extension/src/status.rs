@@ -1,0 +1,193 @@
+//! What an operation writes into `status`, as merge patches made from the object that was read.
+//!
+//! A status has several writers: a gardenlet puts `state` into it before a restore, others keep conditions. So only what
+//! differs is written. A plain merge would mix an old `state` with a new one; the patch therefore says of every field below
+//! a replaced one whether it stays, changes or goes.
+
+use api::{
+    constants::TIMESTAMP,
+    extensions::ExtensionObject,
+    meta::{LastError, LastOperation, LastOperationState},
+};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::ResourceExt;
+use runtime::Error;
+use serde_json::{Map, Value, json};
+
+use crate::{Operation, Outcome, kind};
+
+/// The operation begins.
+#[must_use]
+pub fn processing<K: ExtensionObject>(object: &K, operation: Operation, now: Timestamp) -> Value {
+    let doing = format!("{} the {}", verb(operation).doing, kind::name::<K>());
+    patch(object, |status| {
+        status.insert(
+            "lastOperation".into(),
+            last_operation(object, operation, LastOperationState::Processing, 1, doing, now),
+        );
+    })
+}
+
+/// The operation cannot go on yet. Not an error: nothing stands in the way but time.
+#[must_use]
+pub fn waiting<K: ExtensionObject>(object: &K, operation: Operation, why: &str, now: Timestamp) -> Value {
+    let doing = format!("{} the {}: {why}", verb(operation).doing, kind::name::<K>());
+    patch(object, |status| {
+        status.insert(
+            "lastOperation".into(),
+            last_operation(object, operation, LastOperationState::Processing, 1, doing, now),
+        );
+    })
+}
+
+/// The operation met an error and will be tried again.
+#[must_use]
+pub fn failed<K: ExtensionObject>(object: &K, operation: Operation, error: &Error, now: Timestamp) -> Value {
+    let description = format!("Error {} {}: {error}", verb(operation).failing, kind::name::<K>());
+    let last_error = LastError {
+        description: description.clone(),
+        task_id: None,
+        codes: error.codes().to_vec(),
+        last_update_time: Some(Time(answer_time(object, now))),
+    };
+    patch(object, |status| {
+        status.insert("observedGeneration".into(), json!(object.meta().generation));
+        status.insert("lastError".into(), json!(last_error));
+        status.insert(
+            "lastOperation".into(),
+            last_operation(object, operation, LastOperationState::Error, 50, description, now),
+        );
+    })
+}
+
+/// The operation succeeded, and leaves this.
+#[must_use]
+pub fn succeeded<K: ExtensionObject>(
+    object: &K,
+    operation: Operation,
+    outcome: &Outcome,
+    now: Timestamp,
+) -> Value {
+    let description = format!("Successfully {} {}", verb(operation).done, kind::name::<K>());
+    patch(object, |status| {
+        for (field, value) in &outcome.status {
+            status.insert(field.clone(), value.clone());
+        }
+        if let Some(state) = &outcome.state {
+            status.insert("state".into(), state.0.clone());
+        }
+        if let Some(provider_status) = &outcome.provider_status {
+            status.insert("providerStatus".into(), provider_status.0.clone());
+        }
+        if let Some(resources) = &outcome.resources {
+            status.insert("resources".into(), json!(resources));
+        }
+        status.insert("observedGeneration".into(), json!(object.meta().generation));
+        status.remove("lastError");
+        status.insert(
+            "lastOperation".into(),
+            last_operation(
+                object,
+                operation,
+                LastOperationState::Succeeded,
+                100,
+                description,
+                now,
+            ),
+        );
+    })
+}
+
+fn last_operation<K: ExtensionObject>(
+    object: &K,
+    operation: Operation,
+    state: LastOperationState,
+    progress: i32,
+    description: String,
+    now: Timestamp,
+) -> Value {
+    json!(LastOperation {
+        type_: operation.type_(),
+        state,
+        progress,
+        description,
+        last_update_time: Time(answer_time(object, now)),
+    })
+}
+
+/// The time to write: now in whole seconds, but never before the request that is answered. A gardenlet takes an older status
+/// for that of an earlier request, and its clock may be ahead of ours.
+fn answer_time<K: ExtensionObject>(object: &K, now: Timestamp) -> Timestamp {
+    let asked = object
+        .annotations()
+        .get(TIMESTAMP)
+        .and_then(|text| text.parse::<Timestamp>().ok());
+    let seconds = match asked {
+        Some(asked) => now
+            .as_second()
+            .max(asked.as_second() + i64::from(asked.subsec_nanosecond() > 0)),
+        None => now.as_second(),
+    };
+    Timestamp::from_second(seconds).unwrap_or(now)
+}
+
+struct Verb {
+    doing: &'static str,
+    failing: &'static str,
+    done: &'static str,
+}
+
+fn verb(operation: Operation) -> Verb {
+    let (doing, failing, done) = match operation {
+        Operation::Create | Operation::Reconcile => ("Reconciling", "reconciling", "reconciled"),
+        Operation::Migrate => ("Migrating", "migrating", "migrated"),
+        Operation::Restore => ("Restoring", "restoring", "restored"),
+        Operation::Delete => ("Deleting", "deleting", "deleted"),
+    };
+    Verb { doing, failing, done }
+}
+
+fn patch<K: ExtensionObject>(object: &K, change: impl FnOnce(&mut Map<String, Value>)) -> Value {
+    let before = object_status(object);
+    let mut after = before.clone();
+    change(&mut after);
+    difference(&Value::Object(before), &Value::Object(after)).unwrap_or_else(|| json!({}))
+}
+
+fn object_status<K: ExtensionObject>(object: &K) -> Map<String, Value> {
+    match serde_json::to_value(object)
+        .ok()
+        .and_then(|mut object| object.get_mut("status").map(Value::take))
+    {
+        Some(Value::Object(status)) => status,
+        _ => Map::new(),
+    }
+}
+
+/// The merge patch (RFC 7396) that turns `before` into `after`; `None` if nothing differs.
+fn difference(before: &Value, after: &Value) -> Option<Value> {
+    let (Value::Object(before), Value::Object(after)) = (before, after) else {
+        return (before != after).then(|| after.clone());
+    };
+    let mut patch: Map<String, Value> = before
+        .keys()
+        .filter(|key| !after.contains_key(*key))
+        .map(|key| (key.clone(), Value::Null))
+        .collect();
+    for (key, new) in after {
+        match before.get(key) {
+            None => drop(patch.insert(key.clone(), new.clone())),
+            Some(old) => {
+                if let Some(change) = difference(old, new) {
+                    patch.insert(key.clone(), change);
+                }
+            }
+        }
+    }
+    (!patch.is_empty()).then_some(Value::Object(patch))
+}
+
+#[cfg(test)]
+#[path = "status_tests.rs"]
+mod tests;
