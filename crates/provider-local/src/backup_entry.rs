@@ -1,0 +1,196 @@
+//! BackupEntry: the place of one shoot's backups in a bucket, and the Secret with which the shoot's etcd reaches it.
+//!
+//! Names carry the meaning (R17-22, R17-23): `<technical id>--<uid>` is the shoot's own place, and its Secret is
+//! `etcd-backup`. `source-<technical id>--<uid>` is the same place seen from the seed to which the shoot moves, and its Secret
+//! is `source-etcd-backup`: it exists to copy from, and its deletion removes objects only if it is annotated that they were
+//! copied and are in use elsewhere (I9).
+
+use std::collections::BTreeMap;
+
+use api::{
+    constants::{BACKUP_ENTRY_BACKUPS_COPIED, CREATED_BY},
+    extensions::BackupEntry,
+    meta::ErrorCode,
+};
+use async_trait::async_trait;
+use extension::{Actuator, Context, Outcome};
+use k8s_openapi::{
+    ByteString,
+    api::core::v1::{Namespace, Secret},
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
+use kube::ResourceExt;
+use runtime::{Cluster, Error, Result, apply};
+
+use crate::{MANAGER, object_store::Store};
+
+/// Prefix of the name of an entry to copy from.
+const SOURCE: &str = "source-";
+/// The Secret beside the shoot's etcd.
+const SECRET: &str = "etcd-backup";
+/// Key with the bucket's name that is added to the credentials.
+const BUCKET_NAME: &str = "bucketName";
+/// How soon to look for a missing namespace again. The copy of backups waits for it.
+const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_secs(2);
+
+/// Looks after BackupEntries.
+pub struct BackupEntryActuator;
+
+#[async_trait]
+impl Actuator<BackupEntry> for BackupEntryActuator {
+    const NAME: &'static str = "backupentry";
+
+    async fn reconcile(&self, context: &Context<BackupEntry>) -> Result<Outcome> {
+        let place = Place::of(&context.name())?;
+        if !is_active(context, &place.namespace).await? {
+            return Err(Error::not_ready(
+                LOOK_AGAIN,
+                format!(
+                    "namespace {} does not exist yet, so the backup credentials have no place",
+                    place.namespace
+                ),
+            ));
+        }
+        let credentials = context.credentials().await?;
+        let secret = secret(&place, credentials.data(), &context.object.spec.bucket_name);
+        context
+            .manager
+            .apply(&context.seed.namespaced(&place.namespace), &secret)
+            .await?;
+        Ok(Outcome::none())
+    }
+
+    async fn restore(&self, context: &Context<BackupEntry>) -> Result<Outcome> {
+        self.reconcile(context).await
+    }
+
+    async fn migrate(&self, context: &Context<BackupEntry>) -> Result<Outcome> {
+        remove_secret(context, &Place::of(&context.name())?).await?;
+        Ok(Outcome::none())
+    }
+
+    async fn delete(&self, context: &Context<BackupEntry>) -> Result<()> {
+        let place = Place::of(&context.name())?;
+        if !place.source || is_copied(&context.object) {
+            let spec = &context.object.spec;
+            let store = Store::open(&context.credentials().await?, &spec.bucket_name, &spec.region)?;
+            store.delete_below(&place.prefix).await?;
+        }
+        remove_secret(context, &place).await
+    }
+}
+
+fn is_copied(entry: &BackupEntry) -> bool {
+    entry
+        .annotations()
+        .get(BACKUP_ENTRY_BACKUPS_COPIED)
+        .is_some_and(|value| value == "true")
+}
+
+async fn is_active(context: &Context<BackupEntry>, name: &str) -> Result<bool> {
+    let namespace = context.seed.cluster_wide::<Namespace>().get_opt(name).await?;
+    Ok(namespace.is_some_and(|namespace| namespace.metadata.deletion_timestamp.is_none()))
+}
+
+async fn remove_secret(context: &Context<BackupEntry>, place: &Place) -> Result<()> {
+    apply::delete(
+        &context.seed.namespaced::<Secret>(&place.namespace),
+        &place.secret_name(),
+    )
+    .await
+}
+
+/// What an entry's name says.
+#[derive(Debug, PartialEq, Eq)]
+struct Place {
+    /// Whether the entry is there to copy from.
+    source: bool,
+    /// Namespace of the shoot in the seed.
+    namespace: String,
+    /// What the names of all objects of the shoot begin with.
+    prefix: String,
+}
+
+impl Place {
+    fn of(name: &str) -> Result<Self> {
+        let (source, own) = name.strip_prefix(SOURCE).map_or((false, name), |own| (true, own));
+        // A uid holds no two dashes in a row; a technical id does.
+        match own.rsplit_once("--") {
+            Some((namespace, uid)) if !namespace.is_empty() && !uid.is_empty() => Ok(Self {
+                source,
+                namespace: namespace.to_owned(),
+                prefix: format!("{own}/"),
+            }),
+            _ => Err(Error::config(
+                ErrorCode::ErrConfigurationProblem,
+                format!(
+                    "BackupEntry {name} is not named <technical id>--<uid>: delete it and create it with such a name"
+                ),
+            )),
+        }
+    }
+
+    fn secret_name(&self) -> String {
+        if self.source {
+            format!("{SOURCE}{SECRET}")
+        } else {
+            SECRET.to_owned()
+        }
+    }
+}
+
+fn secret(place: &Place, credentials: &BTreeMap<String, Vec<u8>>, bucket: &str) -> Secret {
+    let mut data: BTreeMap<_, _> = credentials
+        .iter()
+        .map(|(key, value)| (key.clone(), ByteString(value.clone())))
+        .collect();
+    data.insert(BUCKET_NAME.into(), ByteString(bucket.as_bytes().to_vec()));
+    Secret {
+        metadata: ObjectMeta {
+            name: Some(place.secret_name()),
+            annotations: Some(BTreeMap::from([(CREATED_BY.into(), MANAGER.0.into())])),
+            ..ObjectMeta::default()
+        },
+        type_: Some("Opaque".into()),
+        data: Some(data),
+        ..Secret::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_name_says_namespace_place_and_secret() {
+        let own = Place::of("shoot--dev--one--0841c87f-8db9-4d04-a603-35570da6341f").unwrap();
+        assert_eq!(own.namespace, "shoot--dev--one");
+        assert_eq!(
+            own.prefix,
+            "shoot--dev--one--0841c87f-8db9-4d04-a603-35570da6341f/"
+        );
+        assert_eq!(own.secret_name(), "etcd-backup");
+        let source = Place::of("source-shoot--dev--one--0841c87f-8db9-4d04-a603-35570da6341f").unwrap();
+        assert!(source.source);
+        assert_eq!((&source.namespace, &source.prefix), (&own.namespace, &own.prefix));
+        assert_eq!(source.secret_name(), "source-etcd-backup");
+        assert_eq!(
+            Place::of("nonsense").unwrap_err().codes(),
+            [ErrorCode::ErrConfigurationProblem]
+        );
+    }
+
+    #[test]
+    fn the_secret_is_the_credentials_and_the_bucket() {
+        let place = Place::of("shoot--dev--one--uid").unwrap();
+        let secret = secret(
+            &place,
+            &BTreeMap::from([("accessKeyID".into(), b"k".to_vec())]),
+            "b",
+        );
+        let data = secret.data.unwrap();
+        assert_eq!(data["accessKeyID"].0, b"k");
+        assert_eq!(data["bucketName"].0, b"b");
+    }
+}

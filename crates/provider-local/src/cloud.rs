@@ -1,0 +1,148 @@
+//! The cloud: a namespace of some Kubernetes cluster, reached with the account in the `cloudprovider` Secret. It outlives
+//! seeds, as a real one does. What is kept in it is one ConfigMap a network.
+
+use std::time::Duration;
+
+use api::meta::ErrorCode;
+use extension::context::Credentials;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    Api, Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use runtime::{Error, Result};
+
+/// Key of the Secret with the kubeconfig of the cloud.
+const KUBECONFIG: &str = "kubeconfig";
+/// Key of the Secret with the namespace that is the account.
+const NAMESPACE: &str = "namespace";
+/// Time for a connection. Shorter than the pause between attempts grows, so that a dead cloud does not occupy a worker.
+const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+/// Time for one request. Longer than an API server under load needs.
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+
+/// An account in the cloud.
+pub struct Cloud {
+    client: Client,
+    namespace: String,
+}
+
+impl Cloud {
+    /// Opens the account that the credentials are for.
+    pub async fn open(credentials: &Credentials) -> Result<Self> {
+        let namespace = credentials.text(NAMESPACE)?;
+        let kubeconfig = Kubeconfig::from_yaml(&credentials.text(KUBECONFIG)?)
+            .map_err(|_| wrong(credentials, "is no kubeconfig"))?;
+        refuse_programs_and_files(&kubeconfig, credentials)?;
+        let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+            .await
+            .map_err(|_| wrong(credentials, "has no usable current context"))?;
+        config.connect_timeout = Some(CONNECT_WITHIN);
+        config.read_timeout = Some(ANSWER_WITHIN);
+        let client = Client::try_from(config)
+            .map_err(|_| wrong(credentials, "has an unusable address, CA or certificate"))?;
+        Ok(Self { client, namespace })
+    }
+
+    /// The ConfigMaps of the account.
+    #[must_use]
+    pub fn objects(&self) -> Api<ConfigMap> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// The account's name.
+    #[must_use]
+    pub fn account(&self) -> &str {
+        &self.namespace
+    }
+}
+
+/// The kubeconfig is written by a user and used in this process: it must neither start programs here nor read files.
+fn refuse_programs_and_files(kubeconfig: &Kubeconfig, credentials: &Credentials) -> Result<()> {
+    let in_users = kubeconfig
+        .auth_infos
+        .iter()
+        .filter_map(|user| user.auth_info.as_ref())
+        .any(|user| {
+            user.exec.is_some()
+                || user.auth_provider.is_some()
+                || user.token_file.is_some()
+                || user.client_certificate.is_some()
+                || user.client_key.is_some()
+        });
+    let in_clusters = kubeconfig
+        .clusters
+        .iter()
+        .filter_map(|cluster| cluster.cluster.as_ref())
+        .any(|cluster| cluster.certificate_authority.is_some());
+    if in_users || in_clusters {
+        return Err(wrong(
+            credentials,
+            "refers to programs or files: put tokens and certificates into it instead",
+        ));
+    }
+    Ok(())
+}
+
+fn wrong(credentials: &Credentials, what: &str) -> Error {
+    Error::config(
+        ErrorCode::ErrConfigurationProblem,
+        format!(
+            "key {KUBECONFIG:?} of the Secret {} {what}: correct it",
+            credentials.origin()
+        ),
+    )
+}
+
+/// Sorts an answer of the cloud into those that someone must mend and those that may pass.
+pub fn error(doing: impl std::fmt::Display, error: kube::Error) -> Error {
+    match error {
+        kube::Error::Api(status) if status.code == 401 => Error::config(
+            ErrorCode::ErrInfraUnauthenticated,
+            format!(
+                "{doing}: the cloud refuses the credentials: renew them in the Secret that the binding refers to"
+            ),
+        ),
+        kube::Error::Api(status) if status.is_forbidden() => Error::config(
+            ErrorCode::ErrInfraUnauthorized,
+            format!(
+                "{doing}: the cloud forbids it: {}; grant the account this permission",
+                status.message
+            ),
+        ),
+        kube::Error::Api(status) if status.is_not_found() => Error::config(
+            ErrorCode::ErrInfraDependencies,
+            format!("{doing}: {}; create it in the cloud", status.message),
+        ),
+        other => Error::from(other).context(doing),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn credentials() -> Credentials {
+        Credentials::new("garden-dev/cloud", std::collections::BTreeMap::new())
+    }
+
+    #[test]
+    fn a_kubeconfig_that_starts_a_program_is_refused() {
+        let kubeconfig = Kubeconfig::from_yaml(
+            "apiVersion: v1\nkind: Config\nusers: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: sh}}}]\n",
+        )
+        .unwrap();
+        let refused = refuse_programs_and_files(&kubeconfig, &credentials()).unwrap_err();
+        assert_eq!(refused.codes(), [ErrorCode::ErrConfigurationProblem]);
+        let kubeconfig = Kubeconfig::from_yaml(
+            "apiVersion: v1\nkind: Config\nusers: [{name: u, user: {tokenFile: /etc/passwd}}]\n",
+        )
+        .unwrap();
+        assert!(refuse_programs_and_files(&kubeconfig, &credentials()).is_err());
+        let kubeconfig =
+            Kubeconfig::from_yaml("apiVersion: v1\nkind: Config\nusers: [{name: u, user: {token: t}}]\n")
+                .unwrap();
+        assert!(refuse_programs_and_files(&kubeconfig, &credentials()).is_ok());
+    }
+}

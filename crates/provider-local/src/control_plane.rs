@@ -1,0 +1,95 @@
+//! ControlPlane: what this provider puts beside a shoot's control plane. Now that is the configuration for programs that
+//! talk to the cloud; there is nothing outside, so restore is a plain reconcile (RX-32) and migrate cleans up (RX-20).
+
+use std::collections::BTreeMap;
+
+use api::{
+    extensions::ControlPlane,
+    meta::{ErrorCode, RawExtension},
+};
+use async_trait::async_trait;
+use extension::{Actuator, Context, Outcome};
+use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use runtime::{Cluster, Error, Result, apply};
+
+use crate::infrastructure::InfrastructureStatus;
+
+/// The ConfigMap, as programs mount it.
+pub const CLOUD_PROVIDER_CONFIG: &str = "cloud-provider-config";
+/// Its key.
+const FILE: &str = "cloudprovider.conf";
+
+/// Looks after ControlPlanes.
+pub struct ControlPlaneActuator;
+
+#[async_trait]
+impl Actuator<ControlPlane> for ControlPlaneActuator {
+    const NAME: &'static str = "controlplane";
+
+    async fn reconcile(&self, context: &Context<ControlPlane>) -> Result<Outcome> {
+        let object = cloud_provider_config(context.object.spec.infrastructure_provider_status.as_ref())?;
+        context
+            .manager
+            .apply(&context.seed.namespaced(&context.namespace()?), &object)
+            .await?;
+        Ok(Outcome::none())
+    }
+
+    async fn restore(&self, context: &Context<ControlPlane>) -> Result<Outcome> {
+        self.reconcile(context).await
+    }
+
+    async fn migrate(&self, context: &Context<ControlPlane>) -> Result<Outcome> {
+        self.delete(context).await.map(|()| Outcome::none())
+    }
+
+    async fn delete(&self, context: &Context<ControlPlane>) -> Result<()> {
+        apply::delete(
+            &context.seed.namespaced::<ConfigMap>(&context.namespace()?),
+            CLOUD_PROVIDER_CONFIG,
+        )
+        .await
+    }
+}
+
+fn cloud_provider_config(infrastructure: Option<&RawExtension>) -> Result<ConfigMap> {
+    let status = infrastructure
+        .and_then(|raw| raw.decode::<InfrastructureStatus>().ok())
+        .unwrap_or_default();
+    if status.network_id.is_empty() {
+        return Err(Error::config(
+            ErrorCode::ErrConfigurationProblem,
+            "spec.infrastructureProviderStatus names no networkID: the control plane is wanted before its infrastructure",
+        ));
+    }
+    Ok(ConfigMap {
+        metadata: ObjectMeta {
+            name: Some(CLOUD_PROVIDER_CONFIG.into()),
+            ..ObjectMeta::default()
+        },
+        data: Some(BTreeMap::from([(
+            FILE.into(),
+            format!("networkID: {}\n", status.network_id),
+        )])),
+        ..ConfigMap::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_network_comes_from_the_infrastructure() {
+        let object =
+            cloud_provider_config(Some(&RawExtension(json!({"networkID": "net-1", "more": 1})))).unwrap();
+        assert_eq!(object.data.unwrap()["cloudprovider.conf"], "networkID: net-1\n");
+        assert_eq!(
+            cloud_provider_config(None).unwrap_err().codes(),
+            [ErrorCode::ErrConfigurationProblem]
+        );
+    }
+}

@@ -1,0 +1,131 @@
+//! DNSRecord: a name in a DNS server that takes updates signed by TSIG (RFC 2136, RFC 8945).
+//!
+//! A record is replaced by one message, so that there is never a moment without it. It is deleted only while its values are
+//! still those that this object wrote: a late deletion from one seed must not take away what another seed has written since
+//! (I9). Migrate leaves it.
+
+mod server;
+mod update;
+
+use api::{
+    extensions::DNSRecord,
+    meta::{ErrorCode, RawExtension},
+};
+use async_trait::async_trait;
+use extension::{Actuator, Context, Outcome};
+use hickory_proto::{op::ResponseCode, rr::Name};
+use runtime::{Error, Result};
+use serde::{Deserialize, Serialize};
+use tracing::info;
+
+use crate::API_VERSION;
+use server::Server;
+use update::{Records, absolute};
+
+/// Looks after DNSRecords.
+pub struct DNSRecordActuator;
+
+/// `status.providerStatus`: what was written last.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Written {
+    api_version: String,
+    kind: String,
+    values: Vec<String>,
+}
+
+#[async_trait]
+impl Actuator<DNSRecord> for DNSRecordActuator {
+    const NAME: &'static str = "dnsrecord";
+
+    async fn reconcile(&self, context: &Context<DNSRecord>) -> Result<Outcome> {
+        let spec = &context.object.spec;
+        let records = Records::new(&spec.name, spec.record_type, &spec.values, spec.ttl)?;
+        let server = Server::new(&context.credentials().await?)?;
+        let zone = zone(context, &server, &records.name).await?;
+        match server.update(update::replace(&zone, &records)?).await? {
+            ResponseCode::NoError => {}
+            code => return Err(server.refused(&zone, code)),
+        }
+        let written = Written {
+            api_version: API_VERSION.into(),
+            kind: "DNSRecordStatus".into(),
+            values: spec.values.clone(),
+        };
+        let provider_status = RawExtension::encode(&written)
+            .map_err(|e| Error::bug(format!("the status of a DNSRecord does not serialise: {e}")))?;
+        Ok(Outcome {
+            provider_status: Some(provider_status),
+            ..Outcome::none()
+        }
+        .with("zone", zone.to_ascii().trim_end_matches('.')))
+    }
+
+    async fn restore(&self, context: &Context<DNSRecord>) -> Result<Outcome> {
+        self.reconcile(context).await
+    }
+
+    async fn migrate(&self, _: &Context<DNSRecord>) -> Result<Outcome> {
+        Ok(Outcome::none())
+    }
+
+    async fn delete(&self, context: &Context<DNSRecord>) -> Result<()> {
+        let spec = &context.object.spec;
+        let server = Server::new(&context.credentials().await?)?;
+        let name = absolute(&spec.name)?;
+        let zone = zone(context, &server, &name).await?;
+        // What is wanted now may not have been written yet.
+        let written: Written = context
+            .object
+            .status
+            .as_ref()
+            .and_then(|status| status.default.provider_status.as_ref()?.decode().ok())
+            .unwrap_or_default();
+        let mut ours = vec![spec.values.clone()];
+        if !written.values.is_empty() && written.values != spec.values {
+            ours.push(written.values);
+        }
+        for values in ours {
+            let records = Records::new(&spec.name, spec.record_type, &values, spec.ttl)?;
+            match server.update(update::remove(&zone, &records)?).await? {
+                ResponseCode::NoError => {}
+                // Not there with these values.
+                ResponseCode::NXRRSet | ResponseCode::NXDomain => {
+                    info!(
+                        name = spec.name,
+                        "the record does not have our values and is left alone"
+                    );
+                }
+                code => return Err(server.refused(&zone, code)),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The zone that was asked for, found before, or is found now.
+async fn zone(context: &Context<DNSRecord>, server: &Server, name: &Name) -> Result<Name> {
+    let known = context
+        .object
+        .status
+        .as_ref()
+        .and_then(|status| status.zone.as_deref());
+    let zone = match context
+        .object
+        .spec
+        .zone
+        .as_deref()
+        .filter(|zone| !zone.is_empty())
+        .or(known)
+    {
+        Some(zone) => absolute(zone)?,
+        None => server.zone_of(name).await?,
+    };
+    if zone.zone_of(name) {
+        return Ok(zone);
+    }
+    Err(Error::config(
+        ErrorCode::ErrConfigurationProblem,
+        format!("{name} does not lie in zone {zone}: correct spec.zone or spec.name"),
+    ))
+}

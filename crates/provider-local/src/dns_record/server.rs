@@ -1,0 +1,192 @@
+//! A conversation with a DNS server: one TCP connection a message, signed and checked with TSIG, bounded in time.
+
+use std::time::Duration;
+
+use api::meta::ErrorCode;
+use base64::{Engine, engine::general_purpose::STANDARD};
+use extension::context::Credentials;
+use hickory_proto::{
+    op::{Message, Query, ResponseCode},
+    rr::{Name, RecordType, TSigner, rdata::tsig::TsigAlgorithm},
+};
+use runtime::{Error, Result, clock};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::timeout,
+};
+
+use super::update::absolute;
+
+/// Time for one message and its answer. Much shorter than the 2 minutes that a gardenlet waits for a DNSRecord, so that
+/// several attempts fit.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+/// By how many seconds our clock and the server's may differ (RFC 8945 recommends this).
+const CLOCKS_DIFFER_BY: u16 = 300;
+
+/// A server and the key for it.
+pub struct Server {
+    address: String,
+    signer: TSigner,
+    origin: String,
+}
+
+impl Server {
+    /// The server that the credentials are for.
+    pub fn new(credentials: &Credentials) -> Result<Self> {
+        let wrong = |key: &str, what: &str| {
+            let message = format!(
+                "key {key:?} of the Secret {} {what}: correct it",
+                credentials.origin()
+            );
+            Error::config(ErrorCode::ErrConfigurationProblem, message)
+        };
+        let algorithm = credentials
+            .optional_text("tsigAlgorithm")?
+            .unwrap_or_else(|| "hmac-sha256".into());
+        let algorithm = Name::from_ascii(algorithm.trim_end_matches('.')).map(TsigAlgorithm::from_name);
+        let algorithm = algorithm.map_err(|_| wrong("tsigAlgorithm", "is no algorithm"))?;
+        let secret = STANDARD
+            .decode(credentials.text("tsigSecret")?)
+            .map_err(|_| wrong("tsigSecret", "is not base64"))?;
+        let key_name =
+            absolute(&credentials.text("tsigKeyName")?).map_err(|_| wrong("tsigKeyName", "is no name"))?;
+        let signer = TSigner::new(secret, algorithm, key_name, CLOCKS_DIFFER_BY).map_err(|_| {
+            wrong(
+                "tsigAlgorithm",
+                "is not supported (hmac-sha256, hmac-sha384, hmac-sha512 are)",
+            )
+        })?;
+        let address = credentials.text("server")?;
+        if address
+            .rsplit_once(':')
+            .is_none_or(|(host, port)| host.is_empty() || port.parse::<u16>().is_err())
+        {
+            return Err(wrong("server", "is not of the form host:port"));
+        }
+        Ok(Self {
+            address,
+            signer,
+            origin: credentials.origin().to_owned(),
+        })
+    }
+
+    /// Sends an update and returns the server's verdict. An accepted update is one that the server has signed for.
+    pub async fn update(&self, mut message: Message) -> Result<ResponseCode> {
+        let now = u64::try_from(clock::now().as_second()).unwrap_or_default();
+        let verifier = message
+            .finalize(&self.signer, now)
+            .map_err(|e| Error::bug(format!("an update cannot be signed: {e}")))?;
+        let answer = self.exchange(&message).await?;
+        let code = decode(&self.address, &answer)?.metadata.response_code;
+        if code == ResponseCode::NoError {
+            let mut verifier = verifier.ok_or_else(|| Error::bug("a signed update has no verifier"))?;
+            verifier.verify(&answer).map_err(|e| {
+                Error::transient(format!(
+                    "the answer of DNS server {} is not signed with our key: {e}",
+                    self.address
+                ))
+            })?;
+        }
+        Ok(code)
+    }
+
+    /// The zone in which the server keeps a name.
+    pub async fn zone_of(&self, name: &Name) -> Result<Name> {
+        let mut message = Message::query();
+        message.metadata.recursion_desired = false;
+        message.add_query(Query::query(name.clone(), RecordType::SOA));
+        let answer = decode(&self.address, &self.exchange(&message).await?)?;
+        // The zone's SOA is the answer at its top, and in the authority section everywhere below.
+        let soa = answer
+            .answers
+            .iter()
+            .chain(&answer.authorities)
+            .find(|record| record.record_type() == RecordType::SOA);
+        match soa {
+            Some(soa) if answer.metadata.authoritative && soa.name.zone_of(name) => Ok(soa.name.clone()),
+            _ => Err(Error::config(
+                ErrorCode::ErrConfigurationProblem,
+                format!(
+                    "DNS server {} has no zone for {name}: give it one, or set spec.zone",
+                    self.address
+                ),
+            )),
+        }
+    }
+
+    /// What a refusal means and what to do.
+    pub fn refused(&self, zone: &Name, code: ResponseCode) -> Error {
+        let Self { address, origin, .. } = self;
+        match code {
+            ResponseCode::NotAuth | ResponseCode::BADSIG | ResponseCode::BADKEY => Error::config(
+                ErrorCode::ErrInfraUnauthenticated,
+                format!(
+                    "DNS server {address} does not accept the TSIG key for zone {zone} ({code}): correct tsigKeyName and \
+                     tsigSecret in the Secret {origin}, or add the key to the server"
+                ),
+            ),
+            ResponseCode::BADTIME => Error::config(
+                ErrorCode::ErrInfraUnauthenticated,
+                format!("DNS server {address} has another time than this seed: correct the clocks"),
+            ),
+            ResponseCode::Refused => Error::config(
+                ErrorCode::ErrInfraUnauthorized,
+                format!(
+                    "DNS server {address} refuses updates of zone {zone}: allow them for the TSIG key of the Secret {origin}"
+                ),
+            ),
+            ResponseCode::NotZone | ResponseCode::NotImp | ResponseCode::FormErr => Error::config(
+                ErrorCode::ErrConfigurationProblem,
+                format!(
+                    "DNS server {address} cannot update zone {zone} ({code}): correct spec.zone or the server"
+                ),
+            ),
+            code => Error::transient(format!(
+                "DNS server {address} could not update zone {zone}: {code}"
+            )),
+        }
+    }
+
+    async fn exchange(&self, message: &Message) -> Result<Vec<u8>> {
+        let bytes = message
+            .to_vec()
+            .map_err(|e| Error::bug(format!("a DNS message cannot be encoded: {e}")))?;
+        let length = u16::try_from(bytes.len()).map_err(|_| {
+            Error::config(
+                ErrorCode::ErrConfigurationProblem,
+                "the record is too large for a DNS message: remove values",
+            )
+        })?;
+        let work = async {
+            let mut stream = TcpStream::connect(&self.address).await?;
+            let mut framed = length.to_be_bytes().to_vec();
+            framed.extend_from_slice(&bytes);
+            stream.write_all(&framed).await?;
+            let mut answer = vec![0; usize::from(stream.read_u16().await?)];
+            stream.read_exact(&mut answer).await?;
+            Ok::<_, std::io::Error>(answer)
+        };
+        let answer = timeout(ANSWER_WITHIN, work)
+            .await
+            .map_err(|_| {
+                Error::transient(format!(
+                    "DNS server {} did not answer within {ANSWER_WITHIN:?}",
+                    self.address
+                ))
+            })?
+            .map_err(|e| Error::transient(format!("DNS server {} cannot be reached: {e}", self.address)))?;
+        if answer.get(..2) != bytes.get(..2) {
+            return Err(Error::transient(format!(
+                "DNS server {} answered another question",
+                self.address
+            )));
+        }
+        Ok(answer)
+    }
+}
+
+fn decode(address: &str, answer: &[u8]) -> Result<Message> {
+    Message::from_vec(answer)
+        .map_err(|e| Error::transient(format!("the answer of DNS server {address} cannot be read: {e}")))
+}

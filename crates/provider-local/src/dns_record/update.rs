@@ -1,0 +1,140 @@
+//! Update messages. Pure: names and values in, messages out.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use api::{extensions::RecordType as Kind, meta::ErrorCode};
+use hickory_proto::{
+    op::{Message, OpCode, Query, UpdateMessage},
+    rr::{
+        DNSClass, Name, RData, Record, RecordType,
+        rdata::{A, AAAA, CNAME, TXT},
+    },
+};
+use runtime::{Error, Result};
+
+/// For how many seconds resolvers may keep a record that says nothing else.
+const DEFAULT_TTL: u32 = 120;
+/// A TXT record consists of strings of at most so many bytes.
+const LONGEST_TEXT: usize = 255;
+
+/// A name with all its values of one type.
+#[derive(Debug, Clone)]
+pub struct Records {
+    /// The name.
+    pub name: Name,
+    kind: RecordType,
+    ttl: u32,
+    values: Vec<RData>,
+}
+
+impl Records {
+    /// Checks and encodes what a DNSRecord says.
+    pub fn new(name: &str, kind: Kind, values: &[String], ttl: Option<i64>) -> Result<Self> {
+        if values.is_empty() || (kind == Kind::CNAME && values.len() > 1) {
+            return Err(wrong(format!(
+                "{name} of type {kind:?} has {} values: give one",
+                values.len()
+            )));
+        }
+        let values = values
+            .iter()
+            .map(|value| encode(name, kind, value))
+            .collect::<Result<_>>()?;
+        let kind = match kind {
+            Kind::A => RecordType::A,
+            Kind::AAAA => RecordType::AAAA,
+            Kind::CNAME => RecordType::CNAME,
+            Kind::TXT => RecordType::TXT,
+        };
+        let ttl = ttl.and_then(|ttl| u32::try_from(ttl).ok()).unwrap_or(DEFAULT_TTL);
+        Ok(Self {
+            name: absolute(name)?,
+            kind,
+            ttl,
+            values,
+        })
+    }
+
+    fn records(&self, ttl: u32) -> impl Iterator<Item = Record> {
+        self.values
+            .iter()
+            .map(move |value| Record::from_rdata(self.name.clone(), ttl, value.clone()))
+    }
+
+    /// Types that must not stay beside these at the same name: a name is either an alias or has addresses.
+    fn replaced(&self) -> &'static [RecordType] {
+        match self.kind {
+            RecordType::CNAME => &[RecordType::CNAME, RecordType::A, RecordType::AAAA],
+            RecordType::A => &[RecordType::A, RecordType::CNAME],
+            RecordType::AAAA => &[RecordType::AAAA, RecordType::CNAME],
+            _ => &[RecordType::TXT],
+        }
+    }
+}
+
+/// Makes the name have exactly these values, in one step.
+pub fn replace(zone: &Name, records: &Records) -> Result<Message> {
+    let mut message = message(zone, records)?;
+    for kind in records.replaced() {
+        message.add_update(whole_set(&records.name, *kind));
+    }
+    message.add_updates(records.records(records.ttl));
+    Ok(message)
+}
+
+/// Removes the name's values, if they are exactly these. Else the server answers `NXRRSet` or `NXDomain` and changes nothing.
+pub fn remove(zone: &Name, records: &Records) -> Result<Message> {
+    let mut message = message(zone, records)?;
+    message.add_pre_requisites(records.records(0));
+    message.add_update(whole_set(&records.name, records.kind));
+    Ok(message)
+}
+
+/// The name with a dot at its end, whatever the user wrote.
+pub fn absolute(name: &str) -> Result<Name> {
+    let mut parsed = Name::from_ascii(name).map_err(|e| wrong(format!("{name:?} is no DNS name: {e}")))?;
+    parsed.set_fqdn(true);
+    Ok(parsed)
+}
+
+fn message(zone: &Name, records: &Records) -> Result<Message> {
+    if !zone.zone_of(&records.name) {
+        return Err(Error::bug(format!(
+            "an update of {} was to go to zone {zone}",
+            records.name
+        )));
+    }
+    let mut message = Message::query();
+    message.metadata.op_code = OpCode::Update;
+    message.metadata.recursion_desired = false;
+    message.add_zone(Query::query(zone.clone(), RecordType::SOA));
+    Ok(message)
+}
+
+/// RFC 2136, 2.5.2: all values of a type go.
+fn whole_set(name: &Name, kind: RecordType) -> Record {
+    let mut record = Record::update0(name.clone(), 0, kind);
+    record.dns_class = DNSClass::ANY;
+    record
+}
+
+fn encode(name: &str, kind: Kind, value: &str) -> Result<RData> {
+    let no = |what: &str| wrong(format!("value {value:?} of {name} is no {what}: correct it"));
+    Ok(match kind {
+        Kind::A => RData::A(A(value.parse::<Ipv4Addr>().map_err(|_| no("IPv4 address"))?)),
+        Kind::AAAA => RData::AAAA(AAAA(value.parse::<Ipv6Addr>().map_err(|_| no("IPv6 address"))?)),
+        Kind::CNAME => RData::CNAME(CNAME(absolute(value)?)),
+        Kind::TXT => {
+            let texts: Vec<&[u8]> = value.as_bytes().chunks(LONGEST_TEXT).collect();
+            RData::TXT(TXT::from_bytes(if texts.is_empty() { vec![b""] } else { texts }))
+        }
+    })
+}
+
+fn wrong(message: String) -> Error {
+    Error::config(ErrorCode::ErrConfigurationProblem, message)
+}
+
+#[cfg(test)]
+#[path = "update_tests.rs"]
+mod tests;

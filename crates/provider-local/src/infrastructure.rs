@@ -1,0 +1,181 @@
+//! Infrastructure: a shoot's node network in the cloud.
+//!
+//! State (RX-30) is the network's id and range. A restore finds exactly this network again and never makes another one:
+//! machines live in it (I4, I9). Migrate has nothing to clean in the seed and touches nothing in the cloud.
+
+mod config;
+mod network;
+pub mod range;
+
+use api::{
+    extensions::Infrastructure,
+    meta::{ErrorCode, RawExtension},
+};
+use async_trait::async_trait;
+use extension::{Actuator, Context, Outcome};
+use runtime::{Error, Result};
+use tracing::warn;
+
+pub use config::{InfrastructureConfig, InfrastructureStatus, State};
+use network::{Network, Networks, Request};
+use range::Range;
+
+use crate::{API_VERSION, cloud::Cloud};
+
+/// Looks after Infrastructures.
+pub struct InfrastructureActuator;
+
+#[async_trait]
+impl Actuator<Infrastructure> for InfrastructureActuator {
+    const NAME: &'static str = "infrastructure";
+
+    async fn reconcile(&self, context: &Context<Infrastructure>) -> Result<Outcome> {
+        let networks = open(context).await?;
+        let name = context.namespace()?;
+        let request = request(context)?;
+        let network = match networks.find(&name).await? {
+            Some(network) => match &request.before {
+                Some(before) if *before != network => {
+                    return Err(lost(&name, before, Some(&network), networks.account()));
+                }
+                _ => network,
+            },
+            None => networks.make(&name, &request).await?,
+        };
+        if let Some(fixed) = request.fixed.filter(|fixed| *fixed != network.range) {
+            return Err(Error::config(
+                ErrorCode::ErrConfigurationProblem,
+                format!(
+                    "the node network is {} and cannot become {fixed}: machines live in it; set networks.workers of the \
+                     infrastructure's configuration back",
+                    network.range
+                ),
+            ));
+        }
+        outcome(&network)
+    }
+
+    async fn restore(&self, context: &Context<Infrastructure>) -> Result<Outcome> {
+        let name = context.namespace()?;
+        let state: State = context.state()?.ok_or_else(|| {
+            Error::config(
+                ErrorCode::ErrInfraDependencies,
+                format!(
+                    "no state was carried for the infrastructure of {name}, so its network cannot be told from another's; \
+                     put the ShootState's entry of kind Infrastructure back"
+                ),
+            )
+        })?;
+        let networks = open(context).await?;
+        let before = Network {
+            range: range::parse(&state.nodes_cidr, "nodesCIDR of the state")?,
+            id: state.network_id,
+        };
+        match networks.find(&name).await? {
+            Some(network) if network == before => outcome(&network),
+            found => Err(lost(&name, &before, found.as_ref(), networks.account())),
+        }
+    }
+
+    async fn migrate(&self, _: &Context<Infrastructure>) -> Result<Outcome> {
+        // All is outside, and the state of the last reconciliation is complete (RX-11).
+        Ok(Outcome::none())
+    }
+
+    async fn delete(&self, context: &Context<Infrastructure>) -> Result<()> {
+        let networks = open(context).await?;
+        let name = context.namespace()?;
+        let ours = context.state::<State>()?;
+        match (networks.find(&name).await?, ours) {
+            (Some(network), Some(ours)) if network.id != ours.network_id => {
+                warn!(
+                    network = network.id,
+                    ours = ours.network_id,
+                    "the network is not ours any more and is left alone"
+                );
+                Ok(())
+            }
+            _ => networks.remove(&name).await,
+        }
+    }
+}
+
+async fn open(context: &Context<Infrastructure>) -> Result<Networks> {
+    Ok(Networks::new(Cloud::open(&context.credentials().await?).await?))
+}
+
+/// What is asked for: by the provider's configuration, then by the shoot, then by what an earlier reconciliation chose.
+fn request(context: &Context<Infrastructure>) -> Result<Request> {
+    let config: InfrastructureConfig = context.provider_config()?;
+    let shoot = |field: &str| -> Result<Option<Range>> {
+        context
+            .cluster
+            .as_ref()
+            .and_then(|cluster| cluster.spec.shoot.0.pointer(field)?.as_str())
+            .map(|text| range::parse(text, &format!("{field} of the Shoot")))
+            .transpose()
+    };
+    let fixed = match &config.networks.workers {
+        Some(workers) => Some(range::parse(
+            workers,
+            "networks.workers of the infrastructure's configuration",
+        )?),
+        None => shoot("/spec/networking/nodes")?,
+    };
+    let before = match context.state::<State>()? {
+        Some(state) => Some(Network {
+            range: range::parse(&state.nodes_cidr, "nodesCIDR of the state")?,
+            id: state.network_id,
+        }),
+        None => None,
+    };
+    let mut taken = Vec::new();
+    for field in ["/spec/networking/pods", "/spec/networking/services"] {
+        taken.extend(shoot(field)?);
+    }
+    Ok(Request {
+        pool: range::parse(&config.pool, "pool of the infrastructure's configuration")?,
+        fixed,
+        before,
+        taken,
+    })
+}
+
+/// A network that machines live in is not there, or not the same any more.
+fn lost(name: &str, before: &Network, found: Option<&Network>, account: &str) -> Error {
+    let what = found.map_or_else(
+        || "does not exist".into(),
+        |other| format!("was replaced by {} ({})", other.id, other.range),
+    );
+    Error::config(
+        ErrorCode::ErrInfraDependencies,
+        format!(
+            "the network {} with range {} of {name} {what} in account {account}; another one is never made in its place, \
+             because machines live in it: put ConfigMap {name} back",
+            before.id, before.range,
+        ),
+    )
+}
+
+fn outcome(network: &Network) -> Result<Outcome> {
+    let encode = |value: std::result::Result<RawExtension, serde_json::Error>| {
+        value.map_err(|e| Error::bug(format!("the infrastructure's status does not serialise: {e}")))
+    };
+    let range = network.range.to_string();
+    let status = InfrastructureStatus {
+        api_version: API_VERSION.into(),
+        kind: "InfrastructureStatus".into(),
+        network_id: network.id.clone(),
+    };
+    let state = State {
+        network_id: network.id.clone(),
+        nodes_cidr: range.clone(),
+    };
+    Ok(Outcome {
+        state: Some(encode(RawExtension::encode(&state))?),
+        provider_status: Some(encode(RawExtension::encode(&status))?),
+        ..Outcome::none()
+    }
+    .with("nodesCIDR", range.clone())
+    .with("networking", serde_json::json!({"nodes": [range]})))
+}

@@ -1,0 +1,75 @@
+//! This provider's own part of an Infrastructure. Fields that are not known here are left as they are.
+
+use serde::{Deserialize, Serialize};
+
+/// `spec.providerConfig`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct InfrastructureConfig {
+    /// Where a network is taken from when none is asked for.
+    pub pool: String,
+    /// Networks that are asked for.
+    pub networks: NetworksConfig,
+}
+
+/// Networks that are asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NetworksConfig {
+    /// Of the nodes.
+    pub workers: Option<String>,
+}
+
+impl Default for InfrastructureConfig {
+    fn default() -> Self {
+        // 1,024 networks of the size that is given out.
+        Self {
+            pool: "10.180.0.0/14".into(),
+            networks: NetworksConfig::default(),
+        }
+    }
+}
+
+/// `status.providerStatus`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct InfrastructureStatus {
+    /// Group and version.
+    pub api_version: String,
+    /// `InfrastructureStatus`.
+    pub kind: String,
+    /// The network.
+    #[serde(rename = "networkID")]
+    pub network_id: String,
+}
+
+/// `status.state`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct State {
+    /// The network.
+    #[serde(rename = "networkID")]
+    pub network_id: String,
+    /// Its range.
+    #[serde(rename = "nodesCIDR")]
+    pub nodes_cidr: String,
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
+    use super::InfrastructureConfig;
+
+    #[test]
+    fn all_is_optional_and_unknown_fields_are_no_error() {
+        let config: InfrastructureConfig =
+            serde_json::from_value(json!({"kind": "InfrastructureConfig", "more": {"a": 1}})).unwrap();
+        assert_eq!(config, InfrastructureConfig::default());
+        let config: InfrastructureConfig =
+            serde_json::from_value(json!({"networks": {"workers": "10.1.0.0/24"}})).unwrap();
+        assert_eq!(config.networks.workers.as_deref(), Some("10.1.0.0/24"));
+        assert_eq!(config.pool, "10.180.0.0/14");
+    }
+}

@@ -1,0 +1,340 @@
+//! Networks in the cloud: a ConfigMap a network, and one ledger in which ranges are claimed before networks are made.
+//!
+//! Two shoots, on two seeds, may ask at the same moment. The ledger is one object and written with the version that was
+//! read, so of two claims one is made again, seeing the other. A claim survives a crash before the network is made, and is
+//! given up last when the network is removed.
+
+use std::collections::BTreeMap;
+
+use api::meta::ErrorCode;
+use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use kube::{
+    Api,
+    api::{Patch, PatchParams, PostParams},
+};
+use runtime::{Error, Result, clock};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use super::range::{self, Range};
+use crate::{
+    MANAGER,
+    cloud::{self, Cloud},
+};
+
+/// Name of the ledger. No technical id (`shoot--…`) looks like it.
+const LEDGER: &str = "networks";
+/// Label of a network's ConfigMap.
+const LABEL: &str = "local.provider.extensions.gardener.cloud/network";
+/// How often a claim is made again when others write the ledger. More than shoots that one seed makes at a time.
+const ATTEMPTS: usize = 20;
+
+/// A network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Network {
+    /// Tells it from another one of the same name.
+    pub id: String,
+    /// Its addresses.
+    pub range: Range,
+}
+
+/// What network is asked for.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Where to take it from.
+    pub pool: Range,
+    /// Exactly this range.
+    pub fixed: Option<Range>,
+    /// The network that was there before.
+    pub before: Option<Network>,
+    /// Ranges that must not be used, besides other networks.
+    pub taken: Vec<Range>,
+}
+
+/// The networks of an account.
+pub struct Networks {
+    cloud: Cloud,
+    objects: Api<ConfigMap>,
+}
+
+impl Networks {
+    /// Of this account.
+    #[must_use]
+    pub fn new(cloud: Cloud) -> Self {
+        let objects = cloud.objects();
+        Self { cloud, objects }
+    }
+
+    /// The account, for messages.
+    #[must_use]
+    pub fn account(&self) -> &str {
+        self.cloud.account()
+    }
+
+    /// The network of this name.
+    pub async fn find(&self, name: &str) -> Result<Option<Network>> {
+        let found = self.objects.get_opt(name).await;
+        let found = found.map_err(|e| cloud::error(format_args!("could not look for network {name}"), e))?;
+        found
+            .map(|object| network_of(name, object.data.as_ref()))
+            .transpose()
+    }
+
+    /// Makes a network that overlaps no other one.
+    pub async fn make(&self, name: &str, request: &Request) -> Result<Network> {
+        let network = self.claim(name, request).await?;
+        let object = ConfigMap {
+            metadata: ObjectMeta {
+                name: Some(name.into()),
+                labels: Some(BTreeMap::from([(LABEL.into(), "true".into())])),
+                ..ObjectMeta::default()
+            },
+            data: Some(data_of(&network)),
+            ..ConfigMap::default()
+        };
+        match self.objects.create(&params(), &object).await {
+            Ok(_) => Ok(network),
+            // Made by an attempt whose answer was lost.
+            Err(kube::Error::Api(status)) if status.is_already_exists() => self
+                .find(name)
+                .await?
+                .ok_or_else(|| Error::transient(format!("network {name} came and went"))),
+            Err(error) => Err(cloud::error(format_args!("could not make network {name}"), error)),
+        }
+    }
+
+    /// Removes a network and gives its range back.
+    pub async fn remove(&self, name: &str) -> Result<()> {
+        match self
+            .objects
+            .delete(name, &kube::api::DeleteParams::default())
+            .await
+        {
+            Ok(_) => {}
+            Err(kube::Error::Api(status)) if status.is_not_found() => {}
+            Err(error) => {
+                return Err(cloud::error(
+                    format_args!("could not remove network {name}"),
+                    error,
+                ));
+            }
+        }
+        let given_up = Patch::Merge(json!({"data": {name: null}}));
+        match self
+            .objects
+            .patch(LEDGER, &PatchParams::default(), &given_up)
+            .await
+        {
+            Ok(_) => Ok(()),
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+            Err(error) => Err(cloud::error(
+                format_args!("could not give the range of network {name} back"),
+                error,
+            )),
+        }
+    }
+
+    /// Writes the name's range into the ledger, or finds it there.
+    async fn claim(&self, name: &str, request: &Request) -> Result<Network> {
+        for _ in 0..ATTEMPTS {
+            let ledger = self.ledger().await?;
+            let claims = claims_of(&ledger)?;
+            if let Some(claimed) = claims.get(name) {
+                return Ok(claimed.clone());
+            }
+            let others: Vec<_> = claims.into_values().map(|network| network.range).collect();
+            let network = choose(name, request, &others)?;
+            let claim = json!({
+                "metadata": {"resourceVersion": ledger.metadata.resource_version},
+                "data": {name: format!("{} {}", network.id, network.range)},
+            });
+            match self
+                .objects
+                .patch(LEDGER, &PatchParams::default(), &Patch::Merge(claim))
+                .await
+            {
+                Ok(_) => return Ok(network),
+                Err(kube::Error::Api(status)) if status.is_conflict() => {}
+                Err(error) => {
+                    return Err(cloud::error(
+                        format_args!("could not claim a range for network {name}"),
+                        error,
+                    ));
+                }
+            }
+        }
+        Err(Error::transient(format!(
+            "the ledger of networks was written by others {ATTEMPTS} times in a row"
+        )))
+    }
+
+    async fn ledger(&self) -> Result<ConfigMap> {
+        let reading = "could not read the ledger of networks";
+        if let Some(ledger) = self
+            .objects
+            .get_opt(LEDGER)
+            .await
+            .map_err(|e| cloud::error(reading, e))?
+        {
+            return Ok(ledger);
+        }
+        let empty = ConfigMap {
+            metadata: ObjectMeta {
+                name: Some(LEDGER.into()),
+                ..ObjectMeta::default()
+            },
+            ..ConfigMap::default()
+        };
+        match self.objects.create(&params(), &empty).await {
+            Ok(ledger) => Ok(ledger),
+            Err(kube::Error::Api(status)) if status.is_already_exists() => self
+                .objects
+                .get(LEDGER)
+                .await
+                .map_err(|e| cloud::error(reading, e)),
+            Err(error) => Err(cloud::error("could not begin the ledger of networks", error)),
+        }
+    }
+}
+
+fn params() -> PostParams {
+    PostParams {
+        field_manager: Some(MANAGER.0.into()),
+        ..PostParams::default()
+    }
+}
+
+/// The network to claim: the one that was there before, else the range asked for, else the first free one.
+fn choose(name: &str, request: &Request, others: &[Range]) -> Result<Network> {
+    let id = || {
+        let seed = format!("{name} {}", clock::now_rfc3339_nano());
+        let digest = Sha256::digest(seed.as_bytes());
+        digest
+            .iter()
+            .take(8)
+            .fold("net-".to_owned(), |id, byte| format!("{id}{byte:02x}"))
+    };
+    let wanted = match (&request.before, request.fixed) {
+        (Some(before), _) => Some(before.clone()),
+        (None, Some(range)) => Some(Network { id: id(), range }),
+        (None, None) => None,
+    };
+    let taken: Vec<Range> = others.iter().chain(&request.taken).copied().collect();
+    if let Some(wanted) = wanted {
+        return match taken.iter().find(|other| wanted.range.overlaps(**other)) {
+            None => Ok(wanted),
+            Some(other) => Err(Error::config(
+                ErrorCode::ErrConfigurationProblem,
+                format!(
+                    "the node network {} overlaps {other}, which is in use: choose another",
+                    wanted.range
+                ),
+            )),
+        };
+    }
+    range::free(request.pool, &taken).map(|range| Network { id: id(), range }).ok_or_else(|| {
+        Error::config(
+            ErrorCode::ErrInfraQuotaExceeded,
+            format!(
+                "no network of size /{} is free in the pool {}: remove unused shoots or give a larger pool",
+                range::GIVEN_OUT,
+                request.pool
+            ),
+        )
+    })
+}
+
+fn data_of(network: &Network) -> BTreeMap<String, String> {
+    BTreeMap::from([
+        ("id".into(), network.id.clone()),
+        ("nodesCIDR".into(), network.range.to_string()),
+    ])
+}
+
+fn network_of(name: &str, data: Option<&BTreeMap<String, String>>) -> Result<Network> {
+    let field = |key: &str| data.and_then(|data| data.get(key));
+    match (field("id"), field("nodesCIDR").map(|range| range.parse())) {
+        (Some(id), Some(Ok(range))) => Ok(Network {
+            id: id.clone(),
+            range,
+        }),
+        _ => Err(damaged(name)),
+    }
+}
+
+fn claims_of(ledger: &ConfigMap) -> Result<BTreeMap<String, Network>> {
+    let claims = ledger.data.iter().flatten();
+    claims
+        .map(
+            |(name, claim)| match claim.split_once(' ').map(|(id, range)| (id, range.parse())) {
+                Some((id, Ok(range))) => Ok((name.clone(), Network { id: id.into(), range })),
+                _ => Err(damaged(LEDGER)),
+            },
+        )
+        .collect()
+}
+
+fn damaged(name: &str) -> Error {
+    Error::config(
+        ErrorCode::ErrInfraDependencies,
+        format!("ConfigMap {name} in the cloud does not say which network it is: put its content back"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn request(fixed: Option<&str>) -> Request {
+        Request {
+            pool: "10.180.0.0/23".parse().unwrap(),
+            fixed: fixed.map(|text| text.parse().unwrap()),
+            before: None,
+            taken: vec!["10.180.0.0/24".parse().unwrap()],
+        }
+    }
+
+    #[test]
+    fn a_network_avoids_the_shoots_own_ranges_and_other_networks() {
+        let chosen = choose("s", &request(None), &[]).unwrap();
+        assert_eq!(chosen.range.to_string(), "10.180.1.0/24");
+        assert!(chosen.id.starts_with("net-") && chosen.id.len() == 20);
+        let full = choose("s", &request(None), &[chosen.range]).unwrap_err();
+        assert_eq!(full.codes(), [ErrorCode::ErrInfraQuotaExceeded]);
+    }
+
+    #[test]
+    fn a_fixed_range_that_is_in_use_is_refused() {
+        assert_eq!(
+            choose("s", &request(Some("10.9.0.0/16")), &[])
+                .unwrap()
+                .range
+                .to_string(),
+            "10.9.0.0/16"
+        );
+        let error = choose(
+            "s",
+            &request(Some("10.9.0.0/16")),
+            &["10.9.3.0/24".parse().unwrap()],
+        )
+        .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the node network 10.9.0.0/16 overlaps 10.9.3.0/24, which is in use: choose another"
+        );
+    }
+
+    #[test]
+    fn what_was_there_before_is_made_again() {
+        let before = Network {
+            id: "net-1".into(),
+            range: "10.180.1.0/24".parse().unwrap(),
+        };
+        let request = Request {
+            before: Some(before.clone()),
+            ..request(Some("10.9.0.0/16"))
+        };
+        assert_eq!(choose("s", &request, &[]).unwrap(), before);
+    }
+}

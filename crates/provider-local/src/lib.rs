@@ -1,0 +1,28 @@
+//! Looks after extension objects of type `local`: one file an extension kind, one actuator each. The order of annotations,
+//! finalizers and status is the [`extension`] crate's.
+//!
+//! | kind | what it is outside of the seed | state |
+//! |---|---|---|
+//! | [`infrastructure`] | a node network in a cloud that is a namespace of some cluster | network id and range |
+//! | [`control_plane`] | nothing; a ConfigMap beside the control plane | none |
+//! | [`dns_record`] | a name in a DNS server that takes signed updates (RFC 2136) | none |
+//! | [`backup_bucket`] | a bucket in an S3 object store | none |
+//! | [`backup_entry`] | objects in that bucket; a Secret beside the control plane | none |
+
+pub mod backup_bucket;
+pub mod backup_entry;
+pub mod cloud;
+pub mod control_plane;
+pub mod controllers;
+pub mod dns_record;
+pub mod infrastructure;
+pub mod object_store;
+
+use runtime::apply::FieldManager;
+
+/// `spec.type` of the objects that this provider looks after.
+pub const TYPE: &str = "local";
+/// Group and version of this provider's own configuration, status and state.
+pub const API_VERSION: &str = "local.provider.extensions.gardener.cloud/v1alpha1";
+/// Who writes.
+pub const MANAGER: FieldManager = FieldManager("provider-local");

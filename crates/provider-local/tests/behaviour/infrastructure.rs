@@ -1,0 +1,163 @@
+//! Infrastructure: networks of nodes.
+
+use anyhow::{Context, Result, ensure};
+use api::{
+    extensions::{Cluster, Infrastructure},
+    meta::{ErrorCode, RawExtension},
+};
+use futures::future::try_join_all;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{Api, ResourceExt};
+use serde_json::{Value, json};
+
+use super::{
+    World, codes, run, run_created,
+    world::{self, ACCOUNT, MANAGER_OF_TEST, create, object},
+};
+
+/// Twenty shoots ask at the same moment.
+pub async fn networks_never_overlap(world: &World) -> Result<()> {
+    let reconciler = &world::infrastructure(&world.seed);
+    try_join_all((0..20).map(|n| async move {
+        let namespace = format!("shoot--many--s{n}");
+        world::namespace(&world.seed, &namespace, &world.cloud).await?;
+        let infra: Infrastructure = object(
+            "infra",
+            &namespace,
+            json!({"providerConfig": {"pool": "10.210.0.0/16"}}),
+        )?;
+        run_created(reconciler, &infra).await
+    }))
+    .await?;
+    let Value::Object(networks) = world::networks(&world.seed).await? else {
+        panic!("no networks")
+    };
+    let ranges: std::collections::BTreeSet<_> = networks
+        .iter()
+        .filter(|(name, _)| *name != "networks")
+        .map(|(_, n)| n["nodesCIDR"].to_string())
+        .collect();
+    ensure!(ranges.len() == 20, "20 networks have the ranges {ranges:?}");
+    Ok(())
+}
+
+pub async fn a_lost_network_is_never_replaced(world: &World) -> Result<()> {
+    let namespace = "shoot--dev--lost";
+    world::namespace(&world.seed, namespace, &world.cloud).await?;
+    let reconciler = world::infrastructure(&world.seed);
+    let api: Api<Infrastructure> = Api::namespaced(world.seed.clone(), namespace);
+    let mut infra: Infrastructure = object("infra", namespace, json!({}))?;
+    infra
+        .annotations_mut()
+        .insert("gardener.cloud/operation".into(), "restore".into());
+    create(&api, &infra).await?;
+    // No state at all, then a state whose network is not there.
+    let error = run(&reconciler, &infra).await.unwrap_err();
+    ensure!(
+        error.codes() == [ErrorCode::ErrInfraDependencies],
+        "without state: {error}"
+    );
+    let state = json!({"state": {"networkID": "net-gone", "nodesCIDR": "10.180.0.0/24"}});
+    MANAGER_OF_TEST.merge_status(&api, "infra", &state).await?;
+    let error = run(&reconciler, &infra).await.unwrap_err().to_string();
+    ensure!(
+        error.contains("net-gone") && error.contains("put ConfigMap shoot--dev--lost back"),
+        "{error}"
+    );
+    let clouds: Api<ConfigMap> = Api::namespaced(world.seed.clone(), ACCOUNT);
+    ensure!(clouds.get_opt(namespace).await?.is_none(), "a network was made");
+    let found = api.get("infra").await?;
+    ensure!(
+        found.annotations().get("gardener.cloud/operation").is_some(),
+        "the request was lost"
+    );
+    // The cause is removed: it goes on by itself.
+    let back: ConfigMap = world::named(
+        json!({"metadata": {"name": namespace}, "data": {"id": "net-gone", "nodesCIDR": "10.180.0.0/24"}}),
+    )?;
+    create(&clouds, &back).await?;
+    run(&reconciler, &infra).await?;
+    let status = api.get("infra").await?.status.context("no status")?;
+    ensure!(
+        status.nodes_cidr.as_deref() == Some("10.180.0.0/24") && status.default.last_error.is_none(),
+        "{status:?}"
+    );
+    Ok(())
+}
+
+pub async fn refused_cloud_credentials(world: &World) -> Result<()> {
+    let namespace = "shoot--dev--refused";
+    let stranger = world::credentials_of(&world.control_plane, "stranger")?;
+    world::namespace(&world.seed, namespace, &stranger).await?;
+    let reconciler = world::infrastructure(&world.seed);
+    let infra: Infrastructure = object("infra", namespace, json!({}))?;
+    let api: Api<Infrastructure> = Api::namespaced(world.seed.clone(), namespace);
+    create(&api, &infra).await?;
+    ensure!(run(&reconciler, &infra).await.is_err(), "a stranger was let in");
+    codes(&api, "infra", "ERR_INFRA_UNAUTHORIZED").await?;
+    let mut nobody = world.cloud.clone();
+    let kubeconfig = String::from_utf8(nobody["kubeconfig"].clone())?;
+    let mut kubeconfig: Value = serde_json::from_str(&kubeconfig)?;
+    kubeconfig["users"][0]["user"] = json!({"token": "of-nobody"});
+    nobody.insert("kubeconfig".into(), serde_json::to_vec(&kubeconfig)?);
+    world::set_credentials(&world.seed, namespace, &nobody).await?;
+    ensure!(
+        run(&reconciler, &infra).await.is_err(),
+        "a wrong token was let in"
+    );
+    let error = codes(&api, "infra", "ERR_INFRA_UNAUTHENTICATED").await?;
+    ensure!(!error.contains("of-nobody"), "a secret in an error: {error}");
+    world::set_credentials(&world.seed, namespace, &world.cloud).await?;
+    run(&reconciler, &infra).await?;
+    Ok(())
+}
+
+pub async fn unknown_configuration_survives(world: &World) -> Result<()> {
+    let namespace = "shoot--dev--config";
+    world::namespace(&world.seed, namespace, &world.cloud).await?;
+    let config = json!({"networks": {"workers": "10.222.0.0/20", "zones": [{"name": "z"}]}, "future": {"field": true}});
+    let infra: Infrastructure = object("infra", namespace, json!({"providerConfig": config}))?;
+    run_created(&world::infrastructure(&world.seed), &infra).await?;
+    let infra = Api::<Infrastructure>::namespaced(world.seed.clone(), namespace)
+        .get("infra")
+        .await?;
+    ensure!(
+        infra.spec.default.provider_config == Some(RawExtension(config)),
+        "{:?}",
+        infra.spec.default.provider_config
+    );
+    ensure!(
+        infra.status.and_then(|s| s.nodes_cidr).as_deref() == Some("10.222.0.0/20"),
+        "the range asked for"
+    );
+    Ok(())
+}
+
+pub async fn a_failed_shoot_is_left_alone(world: &World) -> Result<()> {
+    let namespace = "shoot--dev--failed";
+    world::namespace(&world.seed, namespace, &world.cloud).await?;
+    let clusters: Api<Cluster> = Api::all(world.seed.clone());
+    let cluster = |state: &str| {
+        world::named::<Cluster>(
+            json!({"metadata": {"name": namespace}, "spec": {"cloudProfile": {}, "shoot": {
+                "metadata": {"generation": 2}, "status": {"observedGeneration": 2, "lastOperation": {"state": state}},
+            }}}),
+        )
+    };
+    MANAGER_OF_TEST.apply(&clusters, &cluster("Failed")?).await?;
+    let reconciler = world::infrastructure(&world.seed);
+    let infra: Infrastructure = object("infra", namespace, json!({}))?;
+    run_created(&reconciler, &infra).await?;
+    let api: Api<Infrastructure> = Api::namespaced(world.seed.clone(), namespace);
+    ensure!(
+        api.get("infra").await?.status.is_none(),
+        "a failed shoot was reconciled"
+    );
+    MANAGER_OF_TEST.apply(&clusters, &cluster("Processing")?).await?;
+    run(&reconciler, &infra).await?;
+    ensure!(
+        api.get("infra").await?.status.is_some(),
+        "a retried shoot was not reconciled"
+    );
+    Ok(())
+}

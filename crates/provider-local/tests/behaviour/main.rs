@@ -1,0 +1,147 @@
+//! What actuators do when something is in the way, and what they must never do; with real parts.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::large_futures)]
+
+mod backups;
+mod dns;
+mod infrastructure;
+#[path = "../world/mod.rs"]
+mod world;
+
+use std::future::Future;
+
+use anyhow::{Context, Result, ensure};
+use api::extensions::ExtensionObject;
+use extension::{Actuator, AlwaysOwner, ExtensionReconciler};
+use kube::{Api, Client, ResourceExt, api::DeleteParams};
+use runtime::Next;
+use serde_json::json;
+use testkit::{ControlPlane, NameServer, ObjectStore};
+use world::{ZONE, create, text};
+
+struct World {
+    seed: Client,
+    control_plane: ControlPlane,
+    cloud: std::collections::BTreeMap<String, Vec<u8>>,
+    dns: NameServer,
+    store: ObjectStore,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn actuators_behave_when_something_is_in_the_way() -> Result<()> {
+    let control_plane = ControlPlane::start("seed").await?;
+    let world = &World {
+        seed: world::seed(&control_plane).await?,
+        cloud: world::account(&control_plane, "cloud-user").await?,
+        dns: NameServer::start(&[ZONE]).await?,
+        store: ObjectStore::start().await?,
+        control_plane,
+    };
+    let outcomes = [
+        told(
+            "networks never overlap",
+            infrastructure::networks_never_overlap(world),
+        )
+        .await,
+        told(
+            "a lost network is never replaced",
+            infrastructure::a_lost_network_is_never_replaced(world),
+        )
+        .await,
+        told(
+            "refused cloud credentials",
+            infrastructure::refused_cloud_credentials(world),
+        )
+        .await,
+        told(
+            "configuration survives",
+            infrastructure::unknown_configuration_survives(world),
+        )
+        .await,
+        told(
+            "a failed shoot is left alone",
+            infrastructure::a_failed_shoot_is_left_alone(world),
+        )
+        .await,
+        told(
+            "late deletion of a record",
+            dns::a_late_deletion_leaves_the_record_of_another_seed(world),
+        )
+        .await,
+        told(
+            "alias and addresses",
+            dns::an_alias_and_addresses_replace_each_other(world),
+        )
+        .await,
+        told("refused DNS key", dns::a_refused_dns_key_is_told(world)).await,
+        told(
+            "backup entry waits",
+            backups::a_backup_entry_waits_for_its_namespace(world),
+        )
+        .await,
+        told(
+            "backup objects",
+            backups::only_the_own_entry_removes_objects(world),
+        )
+        .await,
+        told(
+            "refused store credentials",
+            backups::refused_store_credentials(world),
+        )
+        .await,
+    ];
+    let failures: Vec<String> = outcomes
+        .into_iter()
+        .filter_map(|outcome| outcome.err().map(text))
+        .collect();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    Ok(())
+}
+
+async fn told(what: &'static str, work: impl Future<Output = Result<()>>) -> Result<()> {
+    work.await.context(what)
+}
+
+async fn run<K, A>(reconciler: &ExtensionReconciler<K, A, AlwaysOwner>, object: &K) -> runtime::Result<Next>
+where
+    K: ExtensionObject,
+    A: Actuator<K>,
+{
+    reconciler.run(object).await
+}
+
+async fn run_created<K, A>(reconciler: &ExtensionReconciler<K, A, AlwaysOwner>, object: &K) -> Result<()>
+where
+    K: ExtensionObject,
+    A: Actuator<K>,
+{
+    create(&reconciler.api_of(object), object).await?;
+    run(reconciler, object).await?;
+    Ok(())
+}
+
+async fn delete<K, A>(reconciler: &ExtensionReconciler<K, A, AlwaysOwner>, object: &K) -> Result<()>
+where
+    K: ExtensionObject,
+    A: Actuator<K>,
+{
+    let api = reconciler.api_of(object);
+    api.delete(&object.name_any(), &DeleteParams::default()).await?;
+    run(reconciler, object).await?;
+    ensure!(
+        api.get_opt(&object.name_any()).await?.is_none(),
+        "{} is still there",
+        object.name_any()
+    );
+    Ok(())
+}
+
+/// The last error has this code. Returns its sentence.
+async fn codes<K: ExtensionObject>(api: &Api<K>, name: &str, code: &str) -> Result<String> {
+    let object = api.get(name).await?;
+    let error = object
+        .default_status()
+        .and_then(|s| s.last_error.clone())
+        .context("no lastError")?;
+    ensure!(json!(error.codes) == json!([code]), "{error:?} is not {code}");
+    Ok(error.description)
+}

@@ -1,0 +1,210 @@
+//! The process as it runs in a seed: the binary, with no more rights than its chart gives it.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::large_futures)]
+
+mod world;
+
+use std::{path::Path, process::Stdio, time::Duration};
+
+use anyhow::{Context, Result, ensure};
+use api::{
+    extensions::{BackupBucket, BackupEntry, ControlPlane, DNSRecord, ExtensionObject, Infrastructure},
+    meta::LastOperationState,
+};
+use k8s_openapi::api::{coordination::v1::Lease, core::v1::Namespace};
+use kube::{Api, ResourceExt, api::DeleteParams};
+use serde_json::json;
+use testkit::{NameServer, ObjectStore, Server, eventually, find_program};
+use tokio::{io::AsyncWriteExt, process::Command};
+use world::{MANAGER_OF_TEST, ZONE, create, object};
+
+const NAMESPACE: &str = "extension-provider-local";
+/// Longer than any of these operations takes on a busy machine.
+const SOON: Duration = Duration::from_secs(30);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_process_works_with_the_rights_of_its_chart() -> Result<()> {
+    let plane = testkit::ControlPlane::start("seed").await?;
+    let seed = world::seed(&plane).await?;
+    let cloud = world::account(&plane, "cloud-user").await?;
+    let (dns, store) = (NameServer::start(&[ZONE]).await?, ObjectStore::start().await?);
+    create(
+        &Api::all(seed.clone()),
+        &world::named::<Namespace>(json!({"metadata": {"name": NAMESPACE}}))?,
+    )
+    .await?;
+    install_chart(&plane.admin_kubeconfig_file()).await?;
+    let folder = tempfile::tempdir()?;
+    let kubeconfig = plane.kubeconfig(&format!("system:serviceaccount:{NAMESPACE}:provider-local"), &[])?;
+    std::fs::write(folder.path().join("kubeconfig"), serde_json::to_vec(&kubeconfig)?)?;
+    let arguments = ["--kubeconfig=kubeconfig", "--health-address=127.0.0.1:0"];
+    let mut process = Server::start(
+        "provider-local",
+        env!("CARGO_BIN_EXE_provider-local"),
+        folder.path(),
+        arguments,
+        // Attempts are counted in the log, so it must not depend on what the caller's environment filters.
+        &[("RUST_LOG", "warn")],
+    )?;
+
+    for (namespace, credentials) in [
+        ("shoot--dev--one", &cloud),
+        ("dns", &world::dns_credentials(&dns)),
+        ("store", &world::store_credentials(&store)),
+    ] {
+        world::namespace(&seed, namespace, credentials).await?;
+    }
+    every_kind_is_looked_after(&seed).await?;
+
+    let leases: Api<Lease> = Api::namespaced(seed.clone(), NAMESPACE);
+    eventually("the heartbeat", SOON, || {
+        leases.get("gardener-extension-heartbeat")
+    })
+    .await?;
+    process.check_alive()?;
+    failures_are_tried_again_with_growing_pauses(&seed, process.log()).await
+}
+
+async fn every_kind_is_looked_after(seed: &kube::Client) -> Result<()> {
+    let infra: Infrastructure = object("one", "shoot--dev--one", json!({}))?;
+    let control_plane: ControlPlane = object(
+        "one",
+        "shoot--dev--one",
+        json!({"infrastructureProviderStatus": {"networkID": "net-1"}}),
+    )?;
+    let record: DNSRecord = object(
+        "one",
+        "dns",
+        json!({"name": format!("one.{ZONE}"), "recordType": "A", "values": ["192.0.2.1"]}),
+    )?;
+    let bucket: BackupBucket = object("bucket-one", "store", json!({}))?;
+    let entry: BackupEntry = object(
+        "shoot--dev--one--uid",
+        "store",
+        json!({"bucketName": "bucket-one"}),
+    )?;
+    let infras: Api<Infrastructure> = Api::namespaced(seed.clone(), "shoot--dev--one");
+    let planes: Api<ControlPlane> = Api::namespaced(seed.clone(), "shoot--dev--one");
+    let records: Api<DNSRecord> = Api::namespaced(seed.clone(), "dns");
+    let (buckets, entries) = (
+        Api::<BackupBucket>::all(seed.clone()),
+        Api::<BackupEntry>::all(seed.clone()),
+    );
+    create(&infras, &infra).await?;
+    create(&planes, &control_plane).await?;
+    create(&records, &record).await?;
+    create(&buckets, &bucket).await?;
+    create(&entries, &entry).await?;
+    succeeds(&infras, "one").await?;
+    succeeds(&planes, "one").await?;
+    succeeds(&records, "one").await?;
+    succeeds(&buckets, "bucket-one").await?;
+    succeeds(&entries, "shoot--dev--one--uid").await?;
+
+    // What moves away is let go, and what is deleted goes.
+    MANAGER_OF_TEST
+        .annotate(&infras, "one", "gardener.cloud/operation", Some("migrate"))
+        .await?;
+    eventually("the infrastructure has migrated", SOON, || async {
+        let found = infras.get("one").await?;
+        ensure!(
+            found.finalizers().is_empty() && found.annotations().is_empty(),
+            "{:?}",
+            found.metadata
+        );
+        Ok(())
+    })
+    .await?;
+    gone(&infras, "one").await?;
+    gone(&planes, "one").await?;
+    gone(&records, "one").await?;
+    gone(&entries, "shoot--dev--one--uid").await?;
+    gone(&buckets, "bucket-one").await?;
+    ensure!(
+        world::networks(seed).await?["shoot--dev--one"].is_object(),
+        "migrate removed the network (I9)"
+    );
+    Ok(())
+}
+
+/// Its own status writes must not wake the controller.
+async fn failures_are_tried_again_with_growing_pauses(seed: &kube::Client, log: &Path) -> Result<()> {
+    let records: Api<DNSRecord> = Api::namespaced(seed.clone(), "dns");
+    let wrong = json!({"name": "no.zone.test", "recordType": "A", "values": ["192.0.2.1"]});
+    create(&records, &object("wrong", "dns", wrong)?).await?;
+    let failures = || {
+        let lines = std::fs::read_to_string(log).unwrap_or_default();
+        lines
+            .lines()
+            .filter(|line| line.contains("reconciliation failed"))
+            .count()
+    };
+    eventually("the third attempt", SOON, || async {
+        ensure!(failures() >= 3, "{} attempts", failures());
+        Ok(())
+    })
+    .await?;
+    // Pauses of at least 1, 2 and 4 seconds: in three more seconds two more attempts at most.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    ensure!(failures() <= 5, "{} attempts", failures());
+    Ok(())
+}
+
+async fn succeeds<K: ExtensionObject>(api: &Api<K>, name: &str) -> Result<()> {
+    eventually("the operation succeeds", SOON, || async {
+        let object = api.get(name).await?;
+        let status = object.default_status().context("no status")?;
+        let state = status.last_operation.as_ref().map(|operation| operation.state);
+        ensure!(
+            state == Some(LastOperationState::Succeeded),
+            "{} {name}: {status:?}",
+            K::kind(&())
+        );
+        Ok(())
+    })
+    .await
+}
+
+async fn gone<K: ExtensionObject>(api: &Api<K>, name: &str) -> Result<()> {
+    api.delete(name, &DeleteParams::default()).await?;
+    eventually("the object is gone", SOON, || async {
+        let found = api.get_opt(name).await?;
+        ensure!(found.is_none(), "{found:?}");
+        Ok(())
+    })
+    .await
+}
+
+/// Everything of the chart but the Deployment: there are no nodes.
+async fn install_chart(kubeconfig: &Path) -> Result<()> {
+    let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/provider-local");
+    let mut helm = Command::new(find_program("helm")?);
+    helm.args(["template", "provider-local", "--namespace", NAMESPACE])
+        .arg(chart);
+    for file in ["serviceaccount", "clusterrole", "clusterrolebinding", "role"] {
+        helm.arg("--show-only").arg(format!("templates/{file}.yaml"));
+    }
+    let rendered = helm.kill_on_drop(true).output().await?;
+    ensure!(
+        rendered.status.success(),
+        "helm: {}",
+        String::from_utf8_lossy(&rendered.stderr)
+    );
+    let mut kubectl = Command::new(find_program("kubectl")?)
+        .args(["apply", "--filename=-", "--kubeconfig"])
+        .arg(kubeconfig)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()?;
+    kubectl
+        .stdin
+        .take()
+        .context("no pipe to kubectl")?
+        .write_all(&rendered.stdout)
+        .await?;
+    ensure!(
+        kubectl.wait().await?.success(),
+        "kubectl could not apply the chart"
+    );
+    Ok(())
+}

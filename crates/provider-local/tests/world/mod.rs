@@ -1,0 +1,227 @@
+//! The world that actuators act in, with real parts: API servers for seeds and cloud, a DNS server, an object store.
+#![allow(dead_code)] // each test file uses its own part of it
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, anyhow};
+use api::{
+    Target, crds_of,
+    extensions::{BackupBucket, BackupEntry, ControlPlane, DNSRecord, ExtensionObject, Infrastructure},
+};
+use extension::{
+    AlwaysOwner, ExtensionReconciler,
+    reconciler::{Scope, cluster_wide, namespaced},
+};
+use k8s_openapi::{
+    ByteString,
+    api::{
+        core::v1::{ConfigMap, Namespace, Secret},
+        rbac::v1::{Role, RoleBinding},
+    },
+};
+use kube::{
+    Api, Client,
+    api::{ListParams, PostParams},
+};
+use provider_local::{
+    MANAGER, backup_bucket::BackupBucketActuator, backup_entry::BackupEntryActuator,
+    control_plane::ControlPlaneActuator, controllers, dns_record::DNSRecordActuator,
+    infrastructure::InfrastructureActuator,
+};
+use runtime::Seed;
+use serde_json::{Value, json};
+use testkit::{NameServer, ObjectStore};
+
+/// The test plays a gardenlet or a user.
+pub const MANAGER_OF_TEST: runtime::apply::FieldManager = runtime::apply::FieldManager("test");
+
+/// Zone of the DNS server.
+pub const ZONE: &str = "internal.example";
+/// The cloud account: a namespace.
+pub const ACCOUNT: &str = "account";
+
+pub type Reconciler<K, A> = ExtensionReconciler<K, A, AlwaysOwner>;
+
+pub fn infrastructure(seed: &Client) -> Reconciler<Infrastructure, InfrastructureActuator> {
+    reconciler(seed, namespaced, InfrastructureActuator)
+}
+
+pub fn control_plane(seed: &Client) -> Reconciler<ControlPlane, ControlPlaneActuator> {
+    reconciler(seed, namespaced, ControlPlaneActuator)
+}
+
+pub fn dns_record(seed: &Client) -> Reconciler<DNSRecord, DNSRecordActuator> {
+    reconciler(seed, namespaced, DNSRecordActuator)
+}
+
+pub fn backup_bucket(seed: &Client) -> Reconciler<BackupBucket, BackupBucketActuator> {
+    reconciler(seed, cluster_wide, BackupBucketActuator)
+}
+
+pub fn backup_entry(seed: &Client) -> Reconciler<BackupEntry, BackupEntryActuator> {
+    reconciler(seed, cluster_wide, BackupEntryActuator)
+}
+
+fn reconciler<K, A>(seed: &Client, scope: Scope<K>, actuator: A) -> Reconciler<K, A>
+where
+    K: ExtensionObject,
+    A: extension::Actuator<K>,
+{
+    ExtensionReconciler::new(
+        controllers::provider(&Seed::new(seed.clone())),
+        scope,
+        actuator,
+        AlwaysOwner,
+    )
+}
+
+/// A seed: an API server with the kinds of seeds.
+pub async fn seed(control_plane: &testkit::ControlPlane) -> Result<Client> {
+    testkit::apply_crds(&control_plane.admin(), &crds_of(Target::Seed)).await?;
+    Ok(control_plane.admin())
+}
+
+/// Opens an account in the cloud for a user that may do what the provider needs, and nothing else. Returns the Secret.
+pub async fn account(cloud: &testkit::ControlPlane, user: &str) -> Result<BTreeMap<String, Vec<u8>>> {
+    let client = cloud.admin();
+    create(
+        &Api::all(client.clone()),
+        &named::<Namespace>(json!({"metadata": {"name": ACCOUNT}}))?,
+    )
+    .await?;
+    let role: Role = named(json!({
+        "metadata": {"name": "machines-and-networks"},
+        "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "create", "patch", "delete"]}],
+    }))?;
+    create(&Api::namespaced(client.clone(), ACCOUNT), &role).await?;
+    let binding: RoleBinding = named(json!({
+        "metadata": {"name": user},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "machines-and-networks"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
+    }))?;
+    create(&Api::namespaced(client, ACCOUNT), &binding).await?;
+    credentials_of(cloud, user)
+}
+
+/// Credentials of a user of the cloud, whatever it may do.
+pub fn credentials_of(cloud: &testkit::ControlPlane, user: &str) -> Result<BTreeMap<String, Vec<u8>>> {
+    let kubeconfig = serde_json::to_vec(&cloud.kubeconfig(user, &[])?)?;
+    Ok(data([("kubeconfig", kubeconfig), ("namespace", ACCOUNT.into())]))
+}
+
+/// Credentials of the DNS server.
+pub fn dns_credentials(server: &NameServer) -> BTreeMap<String, Vec<u8>> {
+    data([
+        ("server", server.address.clone().into()),
+        ("tsigKeyName", server.tsig_key_name.into()),
+        ("tsigSecret", server.tsig_secret.clone().into()),
+        ("tsigAlgorithm", server.tsig_algorithm.into()),
+    ])
+}
+
+/// Credentials of the object store.
+pub fn store_credentials(store: &ObjectStore) -> BTreeMap<String, Vec<u8>> {
+    data([
+        ("endpoint", store.endpoint.clone().into()),
+        ("region", store.region.into()),
+        ("accessKeyID", store.access_key_id.into()),
+        ("secretAccessKey", store.secret_access_key.into()),
+    ])
+}
+
+fn data<const N: usize>(entries: [(&str, Vec<u8>); N]) -> BTreeMap<String, Vec<u8>> {
+    entries
+        .into_iter()
+        .map(|(key, value)| (key.to_owned(), value))
+        .collect()
+}
+
+/// A namespace in a seed with a Secret `credentials`.
+pub async fn namespace(seed: &Client, name: &str, credentials: &BTreeMap<String, Vec<u8>>) -> Result<()> {
+    create(
+        &Api::all(seed.clone()),
+        &named::<Namespace>(json!({"metadata": {"name": name}}))?,
+    )
+    .await?;
+    set_credentials(seed, name, credentials).await
+}
+
+/// Writes the Secret `credentials`.
+pub async fn set_credentials(
+    seed: &Client,
+    namespace: &str,
+    credentials: &BTreeMap<String, Vec<u8>>,
+) -> Result<()> {
+    let secret = Secret {
+        data: Some(
+            credentials
+                .iter()
+                .map(|(key, value)| (key.clone(), ByteString(value.clone())))
+                .collect(),
+        ),
+        ..named(json!({"metadata": {"name": "credentials"}}))?
+    };
+    MANAGER
+        .apply(&Api::namespaced(seed.clone(), namespace), &secret)
+        .await?;
+    Ok(())
+}
+
+/// An extension object of our type with the Secret `credentials` of a namespace.
+pub fn object<K: ExtensionObject>(name: &str, namespace: &str, more: Value) -> Result<K> {
+    let mut object = json!({
+        "metadata": {"name": name},
+        "spec": {"type": "local", "region": "local", "secretRef": {"name": "credentials", "namespace": namespace}},
+    });
+    if !matches!(K::kind(&()).as_ref(), "BackupBucket" | "BackupEntry") {
+        object["metadata"]["namespace"] = json!(namespace);
+    }
+    if let (Some(spec), Value::Object(more)) = (object["spec"].as_object_mut(), more) {
+        spec.extend(more);
+    }
+    named(object)
+}
+
+/// An object from JSON.
+pub fn named<K: kube::Resource<DynamicType = ()> + serde::de::DeserializeOwned>(
+    mut object: Value,
+) -> Result<K> {
+    object["apiVersion"] = json!(K::api_version(&()));
+    object["kind"] = json!(K::kind(&()));
+    serde_json::from_value(object).context("the object does not fit its kind")
+}
+
+/// Creates an object.
+pub async fn create<K: runtime::apply::Object>(api: &Api<K>, object: &K) -> Result<K> {
+    api.create(&PostParams::default(), object)
+        .await
+        .with_context(|| format!("could not create {}", K::kind(&())))
+}
+
+/// The networks in the cloud account, and the ledger's claims, by name.
+pub async fn networks(cloud: &Client) -> Result<Value> {
+    let objects: Api<ConfigMap> = Api::namespaced(cloud.clone(), ACCOUNT);
+    let mut found = serde_json::Map::new();
+    for object in objects.list(&ListParams::default()).await? {
+        let name = object.metadata.name.unwrap_or_default();
+        let data = object.data.unwrap_or_default();
+        if name.starts_with("shoot--") || (name == "networks" && !data.is_empty()) {
+            found.insert(name, json!(data));
+        }
+    }
+    Ok(Value::Object(found))
+}
+
+/// Errors as the contract wants them.
+#[allow(clippy::needless_pass_by_value)] // for map_err
+pub fn text(error: anyhow::Error) -> String {
+    format!("{error:#}")
+}
+
+/// A violation of the contract as a test's error. A proof in which little was disturbed is none.
+pub fn proven(name: &str, outcome: Result<usize, String>) -> Result<()> {
+    let dropped = outcome.map_err(|why| anyhow!("{name}: {why}"))?;
+    println!("{name}: kept, work was dropped half way {dropped} times");
+    anyhow::ensure!(dropped > 20, "{name}: work was dropped only {dropped} times");
+    Ok(())
+}
