@@ -1,0 +1,98 @@
+//! Carries the credentials of a bucket from the garden into a Secret of the seed's namespace `garden`.
+
+use api::{
+    constants::GARDEN_NAMESPACE,
+    meta::{ErrorCode, ObjectReference},
+};
+use k8s_openapi::{api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use kube::Api;
+use runtime::{Error, Garden, Result, Seed, apply, clusters::Cluster, error::Context as _};
+
+use crate::{Context, MANAGER};
+
+/// One Secret of the seed that holds a copy.
+pub(crate) struct Credentials {
+    garden: Garden,
+    seed: Seed,
+    name: String,
+}
+
+/// The Secret of that name.
+pub(crate) fn of(context: &Context, name: String) -> Credentials {
+    Credentials {
+        garden: context.garden.clone(),
+        seed: context.seed.clone(),
+        name,
+    }
+}
+
+impl Credentials {
+    /// Its name in the seed's namespace `garden`.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn copies(&self) -> Api<Secret> {
+        self.seed.namespaced(GARDEN_NAMESPACE)
+    }
+
+    /// Writes the copy if it differs; returns whether it did.
+    pub(crate) async fn carry(&self, from: Option<&ObjectReference>) -> Result<bool> {
+        let (namespace, name) = location(from)?;
+        let secrets: Api<Secret> = self.garden.namespaced(namespace);
+        let original = secrets.get_opt(name).await.context(format_args!(
+            "could not read Secret {namespace}/{name} of the garden"
+        ))?;
+        let Some(original) = original else {
+            return Err(Error::config(
+                ErrorCode::ErrConfigurationProblem,
+                format!(
+                    "there is no Secret {namespace}/{name} in the garden: create it with the bucket's credentials"
+                ),
+            ));
+        };
+        let copies = self.copies();
+        let doing = format!("could not read Secret {} of the seed", self.name);
+        let copy = copies.get_opt(&self.name).await.context(doing)?;
+        if copy.is_some_and(|copy| copy.data == original.data) {
+            return Ok(false);
+        }
+        let secret = Secret {
+            metadata: ObjectMeta {
+                name: Some(self.name.clone()),
+                namespace: Some(GARDEN_NAMESPACE.to_owned()),
+                ..ObjectMeta::default()
+            },
+            data: original.data,
+            ..Secret::default()
+        };
+        MANAGER.apply(&copies, &secret).await?;
+        Ok(true)
+    }
+
+    /// Takes the copy away. A finalizer of a provider that is gone must not keep credentials in the seed for ever, but the
+    /// provider removes its own: this only asks.
+    pub(crate) async fn remove(&self) -> Result<()> {
+        apply::delete(&self.copies(), &self.name).await
+    }
+}
+
+/// Where the original is.
+fn location(from: Option<&ObjectReference>) -> Result<(&str, &str)> {
+    let problem = |why: String| Err(Error::config(ErrorCode::ErrConfigurationProblem, why));
+    let Some(from) = from else {
+        return problem(
+            "the BackupBucket has no credentialsRef: name the Secret with the bucket's credentials".into(),
+        );
+    };
+    if from.kind.as_deref().is_some_and(|kind| kind != "Secret") {
+        return problem(format!(
+            "credentialsRef names a {}, but only a Secret can be used",
+            from.kind.as_deref().unwrap_or_default()
+        ));
+    }
+    match (from.namespace.as_deref(), from.name.as_deref()) {
+        (Some(namespace), Some(name)) => Ok((namespace, name)),
+        _ => problem("credentialsRef needs namespace and name of a Secret".into()),
+    }
+}

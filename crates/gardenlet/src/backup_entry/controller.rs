@@ -1,0 +1,250 @@
+//! Carries a BackupEntry from the garden to the seed and its status back; hands it over when it moves.
+
+use std::{sync::Arc, time::Duration};
+
+use api::{
+    constants::{GARDEN_NAMESPACE, OPERATION, finalizer::GARDENER},
+    extensions,
+    gardencore::{BackupBucket, BackupEntry},
+    meta::{ErrorCode, LastOperation, LastOperationState, LastOperationType, SecretReference},
+};
+use kube::{
+    Api, ResourceExt,
+    runtime::{Controller, reflector::ObjectRef, watcher},
+};
+use runtime::{Error, Next, Reconciler, Result, clock, clusters::Cluster, error::Context as _, runner};
+use serde_json::Value;
+
+use super::{
+    decision::{self, Operation, must_begin, operation, responsible_seed, type_of, why_deploy},
+    deletion::{Deletion, decide},
+    object::{ask, wanted},
+};
+use crate::{
+    Context, MANAGER,
+    backup_bucket::credentials::{self, Credentials},
+};
+
+/// How often credentials are read again: their Secret is in the garden, where a gardenlet may not watch Secrets.
+const SYNC_PERIOD: Duration = Duration::from_secs(300);
+/// How often an entry in trouble is looked at. The provider's answer is watched; mended credentials are not.
+pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(15);
+
+pub(super) struct BackupEntryController {
+    pub(super) context: Arc<Context>,
+}
+
+/// Runs the controller until shutdown. All entries are watched: a CRD can select by one field at a time, and an entry that
+/// moves away is still this seed's although `spec.seedName` names another.
+pub async fn run(context: Arc<Context>) {
+    let garden = context.garden.clone();
+    let entries: Api<BackupEntry> = garden.all();
+    let theirs: Api<extensions::BackupEntry> = context.seed.cluster_wide();
+    let controller = Controller::new(entries, watcher::Config::default());
+    let store = controller.store();
+    let controller = controller.watches(theirs, watcher::Config::default(), move |theirs| {
+        let name = theirs.name_any();
+        let entry = store.state().into_iter().find(|entry| entry.name_any() == name);
+        entry.map(|entry| ObjectRef::from_obj(entry.as_ref()))
+    });
+    let settings = context.runner();
+    let api_of = move |entry: &BackupEntry| garden.namespaced(&entry.namespace().unwrap_or_default());
+    runner::run(
+        controller,
+        api_of,
+        Arc::new(BackupEntryController { context }),
+        settings,
+    )
+    .await;
+}
+
+impl Reconciler<BackupEntry> for BackupEntryController {
+    const NAME: &'static str = "backup-entry";
+    const FINALIZER: Option<&'static str> = Some(GARDENER);
+
+    fn is_responsible(&self, entry: &BackupEntry) -> bool {
+        responsible_seed(entry) == Some(&self.context.seed_name)
+    }
+
+    async fn apply(&self, entry: Arc<BackupEntry>) -> Result<Next> {
+        // The cache may lag behind this process's own last write; deciding on an old status could run an operation twice.
+        let latest = self
+            .entries(&entry)
+            .get_opt(&entry.name_any())
+            .await
+            .context("could not read the BackupEntry")?;
+        let Some(entry) = latest.filter(|latest| self.is_responsible(latest)) else {
+            return Ok(Next::Change);
+        };
+        let what = operation(&entry);
+        let begin = must_begin(&entry, type_of(what, &entry));
+        let last = entry.status.as_ref().and_then(|s| s.last_operation.clone());
+        let type_ = match &last {
+            Some(last) if !begin => last.type_,
+            _ => type_of(what, &entry),
+        };
+        let outcome = self.step(&entry, what, type_, begin, last).await;
+        if let Err(error) = &outcome
+            && let Some(body) = decision::failure(&entry, error, type_, clock::now_k8s())
+        {
+            self.write(&entry, &body).await?;
+        }
+        outcome
+    }
+
+    async fn cleanup(&self, entry: Arc<BackupEntry>) -> Result<Next> {
+        let shoot = self.shoot_of(&entry).await?;
+        let namespace_exists = self.namespace_exists(shoot.as_ref()).await?;
+        let grace = self.context.config.backup_entry_grace();
+        let original = self.original(&entry).await?;
+        match decide(
+            &entry,
+            original.as_ref(),
+            shoot.as_ref(),
+            namespace_exists,
+            grace,
+            clock::now(),
+        ) {
+            Deletion::Refused(why) => {
+                self.context
+                    .garden_events
+                    .warning(entry.as_ref(), "BackupEntryInUse", &why)
+                    .await;
+                Ok(Next::After(LOOK_AGAIN))
+            }
+            Deletion::Later(left) => Ok(Next::After(left)),
+            Deletion::Forget => self.forget(&entry).await,
+            Deletion::Delete => self.delete(&entry).await,
+        }
+    }
+}
+
+impl BackupEntryController {
+    pub(super) fn entries(&self, entry: &BackupEntry) -> Api<BackupEntry> {
+        self.context
+            .garden
+            .namespaced(&entry.namespace().unwrap_or_default())
+    }
+
+    pub(super) fn theirs(&self) -> Api<extensions::BackupEntry> {
+        self.context.seed.cluster_wide()
+    }
+
+    pub(super) fn credentials(&self, entry: &BackupEntry) -> Credentials {
+        credentials::of(&self.context, format!("entry-{}", entry.name_any()))
+    }
+
+    pub(super) async fn write(&self, entry: &BackupEntry, status: &Value) -> Result<BackupEntry> {
+        MANAGER
+            .merge_status(&self.entries(entry), &entry.name_any(), status)
+            .await
+    }
+
+    pub(super) async fn found(&self, entry: &BackupEntry) -> Result<Option<extensions::BackupEntry>> {
+        let name = entry.name_any();
+        self.theirs()
+            .get_opt(&name)
+            .await
+            .context(format_args!("could not read BackupEntry {name} of the seed"))
+    }
+
+    async fn step(
+        &self,
+        entry: &BackupEntry,
+        what: Operation,
+        type_: LastOperationType,
+        begin: bool,
+        mut last: Option<LastOperation>,
+    ) -> Result<Next> {
+        if begin {
+            // Recorded before it is begun: a crash in between runs it again.
+            let written = self
+                .write(entry, &decision::begun(type_, clock::now_k8s()))
+                .await?;
+            last = written.status.and_then(|s| s.last_operation);
+            if entry.annotations().contains_key(OPERATION) {
+                MANAGER
+                    .annotate(&self.entries(entry), &entry.name_any(), OPERATION, None)
+                    .await?;
+            }
+        }
+        if what == Operation::Migrate {
+            return self.migrate(entry).await;
+        }
+        self.bring_in_line(entry, what, type_, last).await
+    }
+
+    async fn bring_in_line(
+        &self,
+        entry: &BackupEntry,
+        what: Operation,
+        type_: LastOperationType,
+        last: Option<LastOperation>,
+    ) -> Result<Next> {
+        let name = entry.name_any();
+        let bucket = self.bucket(entry).await?;
+        let credentials = self.credentials(entry);
+        let changed = credentials.carry(bucket.spec.credentials_ref.as_ref()).await?;
+        let spec = wanted(
+            &bucket,
+            SecretReference::new(GARDEN_NAMESPACE, credentials.name()),
+        );
+        let mut found = self.found(entry).await?;
+        if let Some(why) = why_deploy(last.as_ref(), found.as_ref(), &spec, changed) {
+            tracing::info!(entry = name, why, "the provider is asked for the backup entry");
+            found = Some(
+                MANAGER
+                    .apply(&self.theirs(), &ask(&name, spec, what, clock::now_rfc3339_nano()))
+                    .await?,
+            );
+        }
+        let Some(found) = found else {
+            return Err(Error::bug("a BackupEntry was neither found nor made"));
+        };
+        let mut current = entry.clone();
+        if let Some(status) = &mut current.status {
+            status.last_operation = last;
+        }
+        if let Some(body) =
+            decision::answer(&current, &found, type_, &self.context.seed_name, clock::now_k8s())
+        {
+            current = self.write(entry, &body).await?;
+        }
+        let done = current
+            .status
+            .and_then(|s| s.last_operation)
+            .is_some_and(|o| o.state == LastOperationState::Succeeded);
+        Ok(Next::After(if done { SYNC_PERIOD } else { LOOK_AGAIN }))
+    }
+
+    /// The bucket that the entry names. That of another seed is taken as it is: its seed may be dead (R7-02).
+    pub(super) async fn bucket(&self, entry: &BackupEntry) -> Result<BackupBucket> {
+        let name = &entry.spec.bucket_name;
+        let buckets: Api<BackupBucket> = self.context.garden.cluster_wide();
+        let bucket = buckets
+            .get_opt(name)
+            .await
+            .context(format_args!("could not read BackupBucket {name}"))?;
+        let Some(bucket) = bucket else {
+            return Err(Error::config(
+                ErrorCode::ErrConfigurationProblem,
+                format!(
+                    "there is no BackupBucket {name}: create it for the bucket that holds the shoot's backups"
+                ),
+            ));
+        };
+        let state = bucket
+            .status
+            .as_ref()
+            .and_then(|s| s.last_operation.as_ref())
+            .map(|o| o.state);
+        let mine = bucket.spec.seed_name.as_ref() == Some(&self.context.seed_name);
+        if mine && state != Some(LastOperationState::Succeeded) {
+            return Err(Error::not_ready(
+                Duration::from_secs(5),
+                format!("BackupBucket {name} of this seed is not ready: look at its status.lastError"),
+            ));
+        }
+        Ok(bucket)
+    }
+}

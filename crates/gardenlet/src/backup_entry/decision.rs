@@ -1,0 +1,254 @@
+//! Who acts on a BackupEntry, and how: pure decisions.
+
+use api::{
+    constants::{OPERATION, operation::RESTORE},
+    extensions::{self, ExtensionObject},
+    gardencore::BackupEntry,
+    meta::{LastError, LastOperation, LastOperationState, LastOperationType},
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::ResourceExt;
+use runtime::Error;
+use serde_json::{Value, json};
+
+use crate::extension_object::{Progress, asked_at, progress};
+
+/// In front of the name of an entry that names the backups of a shoot that is being taken over.
+pub const SOURCE_PREFIX: &str = "source-";
+
+/// What is to be done with an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// It is made, or brought in line.
+    Reconcile,
+    /// It is handed over to the seed in `spec.seedName`.
+    Migrate,
+    /// It was handed over to this seed.
+    Restore,
+}
+
+/// The seed that acts: that of the status until it has handed over (flows.md 3.0).
+#[must_use]
+pub fn responsible_seed(entry: &BackupEntry) -> Option<&str> {
+    let wanted = entry.spec.seed_name.as_deref().filter(|n| !n.is_empty())?;
+    let has = entry
+        .status
+        .as_ref()
+        .and_then(|s| s.seed_name.as_deref())
+        .filter(|n| !n.is_empty());
+    Some(has.unwrap_or(wanted))
+}
+
+/// What the responsible seed does with an entry that is not being deleted.
+#[must_use]
+pub fn operation(entry: &BackupEntry) -> Operation {
+    let status = entry.status.as_ref();
+    let has = status
+        .and_then(|s| s.seed_name.as_deref())
+        .filter(|n| !n.is_empty());
+    if has.is_some_and(|has| entry.spec.seed_name.as_deref() != Some(has)) {
+        return Operation::Migrate;
+    }
+    if entry.annotations().get(OPERATION).is_some_and(|o| o == RESTORE) {
+        return Operation::Restore;
+    }
+    match status.and_then(|s| s.last_operation.as_ref()) {
+        Some(o) if o.type_ == LastOperationType::Migrate => Operation::Restore,
+        Some(o) if o.type_ == LastOperationType::Restore && o.state != LastOperationState::Succeeded => {
+            Operation::Restore
+        }
+        _ => Operation::Reconcile,
+    }
+}
+
+/// The type for `lastOperation`.
+pub(super) fn type_of(operation: Operation, entry: &BackupEntry) -> LastOperationType {
+    let last = entry.status.as_ref().and_then(|s| s.last_operation.as_ref());
+    match operation {
+        Operation::Migrate => LastOperationType::Migrate,
+        Operation::Restore => LastOperationType::Restore,
+        Operation::Reconcile => match last {
+            None => LastOperationType::Create,
+            Some(o) if o.type_ == LastOperationType::Create && o.state != LastOperationState::Succeeded => {
+                LastOperationType::Create
+            }
+            Some(_) => LastOperationType::Reconcile,
+        },
+    }
+}
+
+/// Whether a new run has to be recorded before the provider is asked: somebody asks, or the entry or its part changed.
+pub(super) fn must_begin(entry: &BackupEntry, type_: LastOperationType) -> bool {
+    let status = entry.status.clone().unwrap_or_default();
+    let Some(last) = status.last_operation else {
+        return true;
+    };
+    let running = matches!(
+        last.state,
+        LastOperationState::Processing | LastOperationState::Error
+    );
+    entry.annotations().contains_key(OPERATION)
+        || last.type_ != type_
+            && !(last.state == LastOperationState::Succeeded && type_ == LastOperationType::Reconcile)
+        || !running && status.observed_generation != entry.metadata.generation
+}
+
+/// Whether the provider has to be asked in the run that began at `began`; `None` if it was and nothing changed since.
+pub(super) fn why_deploy(
+    began: Option<&LastOperation>,
+    found: Option<&extensions::BackupEntry>,
+    wanted: &extensions::BackupEntrySpec,
+    credentials_changed: bool,
+) -> Option<&'static str> {
+    let Some(found) = found else {
+        return Some("it is not there");
+    };
+    if found.spec != *wanted {
+        return Some("its specification changed");
+    }
+    if credentials_changed {
+        return Some("its credentials changed");
+    }
+    let running = began.filter(|o| o.state != LastOperationState::Succeeded)?;
+    let asked = asked_at(found).is_some_and(|asked| asked.as_second() >= first_second(running));
+    (!asked).then_some("this run did not ask yet")
+}
+
+/// A run's first record holds its beginning, since later ones keep its time until it ends (see [`answer`]).
+fn first_second(operation: &LastOperation) -> i64 {
+    operation.last_update_time.0.as_second()
+}
+
+/// The record that a run begins.
+pub(super) fn begun(type_: LastOperationType, now: Time) -> Value {
+    let operation = LastOperation {
+        description: format!("{type_} of Backup Entry in progress."),
+        last_update_time: now,
+        progress: 0,
+        state: LastOperationState::Processing,
+        type_,
+    };
+    json!({ "lastOperation": operation })
+}
+
+/// What the provider's answer makes of the status, or `None` if it says so already. The time moves only with success: it
+/// is by the time of a run's beginning that its ask is told from an older one.
+pub(super) fn answer(
+    entry: &BackupEntry,
+    found: &extensions::BackupEntry,
+    type_: LastOperationType,
+    seed: &str,
+    now: Time,
+) -> Option<Value> {
+    let old = entry.status.clone().unwrap_or_default();
+    let began = old
+        .last_operation
+        .as_ref()
+        .map_or_else(|| now.clone(), |o| o.last_update_time.clone());
+    let (state, percent, description, error, time) = match progress(found) {
+        Progress::Ready => {
+            let description = format!("Backup Entry has been successfully {}.", past(type_));
+            (LastOperationState::Succeeded, 100, description, None, now)
+        }
+        Progress::Failing(error) => {
+            let description = format!("{} Operation will be retried.", error.description);
+            (LastOperationState::Error, 50, description, Some(error), began)
+        }
+        Progress::Waiting(why) => (
+            LastOperationState::Processing,
+            50,
+            format!("Waiting for the provider: {why}."),
+            None,
+            began,
+        ),
+    };
+    let same = old.last_operation.as_ref().is_some_and(|o| {
+        o.state == state
+            && o.type_ == type_
+            && (o.description == description || state == LastOperationState::Succeeded)
+    }) && old.last_error.as_ref().map(|e| &e.description)
+        == error.as_ref().map(|e| &e.description)
+        && (state != LastOperationState::Succeeded
+            || old.observed_generation == entry.metadata.generation
+                && old.seed_name.as_deref() == Some(seed));
+    if same {
+        return None;
+    }
+    let operation = LastOperation {
+        description,
+        last_update_time: time,
+        progress: percent,
+        state,
+        type_,
+    };
+    let mut body = json!({ "lastOperation": operation, "lastError": error, "seedName": seed });
+    if state == LastOperationState::Succeeded {
+        body["observedGeneration"] = json!(entry.metadata.generation);
+    }
+    Some(body)
+}
+
+/// The record of an error of this process; `None` if it is told already or is no failure.
+pub(super) fn failure(
+    entry: &BackupEntry,
+    error: &Error,
+    type_: LastOperationType,
+    now: Time,
+) -> Option<Value> {
+    let status = entry.status.as_ref();
+    let description = error.to_string();
+    let told = status
+        .and_then(|s| s.last_error.as_ref())
+        .is_some_and(|e| e.description == description);
+    if !error.is_failure() || told {
+        return None;
+    }
+    let began = status
+        .and_then(|s| s.last_operation.as_ref())
+        .map_or_else(|| now.clone(), |o| o.last_update_time.clone());
+    let operation = LastOperation {
+        description: format!("{description} Operation will be retried."),
+        last_update_time: began,
+        progress: 0,
+        state: LastOperationState::Error,
+        type_,
+    };
+    let error = LastError {
+        description,
+        task_id: None,
+        codes: error.codes().to_vec(),
+        last_update_time: Some(now),
+    };
+    Some(json!({ "lastOperation": operation, "lastError": error }))
+}
+
+/// The record that the entry was handed over: the last thing that this seed writes of it.
+pub(super) fn handed_over(entry: &BackupEntry, now: Time) -> Value {
+    let operation = LastOperation {
+        description: "Backup Entry has been successfully prepared for migration.".into(),
+        last_update_time: now,
+        progress: 100,
+        state: LastOperationState::Succeeded,
+        type_: LastOperationType::Migrate,
+    };
+    json!({ "lastOperation": operation, "lastError": null, "seedName": entry.spec.seed_name })
+}
+
+/// The last error of the seed's object, if it has one that is not told yet.
+pub(super) fn deletion_error(entry: &BackupEntry, found: &extensions::BackupEntry) -> Option<Value> {
+    let error = found.default_status()?.last_error.clone()?;
+    let told = entry.status.as_ref().and_then(|s| s.last_error.as_ref());
+    (told.map(|e| &e.description) != Some(&error.description)).then(|| json!({ "lastError": error }))
+}
+
+fn past(type_: LastOperationType) -> &'static str {
+    match type_ {
+        LastOperationType::Restore => "restored",
+        LastOperationType::Migrate => "prepared for migration",
+        _ => "reconciled",
+    }
+}
+
+#[cfg(test)]
+#[path = "decision_tests.rs"]
+mod tests;

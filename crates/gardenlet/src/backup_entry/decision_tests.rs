@@ -1,0 +1,182 @@
+//! Who acts, how, and what the status says, for each state of an entry.
+
+#![allow(clippy::unwrap_used)]
+
+use api::{
+    constants::TIMESTAMP,
+    extensions::BackupEntrySpec as TheirSpec,
+    gardencore::{BackupEntrySpec, BackupEntryStatus},
+    meta::ErrorCode,
+};
+use jiff::Timestamp;
+
+use super::*;
+use LastOperationState::{Error as Failing, Processing, Succeeded};
+use LastOperationType::{Create, Migrate, Reconcile, Restore};
+
+fn at(second: i64) -> Time {
+    Time(Timestamp::from_second(second).unwrap())
+}
+
+fn last(type_: LastOperationType, state: LastOperationState, second: i64) -> LastOperation {
+    LastOperation {
+        description: "d".into(),
+        last_update_time: at(second),
+        progress: 0,
+        state,
+        type_,
+    }
+}
+
+fn entry(spec: &str, status: Option<&str>, operation: Option<LastOperation>) -> BackupEntry {
+    let spec = BackupEntrySpec {
+        bucket_name: "b".into(),
+        seed_name: Some(spec.into()),
+        shoot_ref: None,
+    };
+    let mut entry = BackupEntry::new("e", spec);
+    entry.metadata.generation = Some(3);
+    if status.is_some() || operation.is_some() {
+        entry.status = Some(BackupEntryStatus {
+            seed_name: status.map(str::to_owned),
+            last_operation: operation,
+            observed_generation: Some(3),
+            ..BackupEntryStatus::default()
+        });
+    }
+    entry
+}
+
+fn theirs(second: i64) -> extensions::BackupEntry {
+    let mut object = extensions::BackupEntry::new("e", TheirSpec::default());
+    object.metadata.generation = Some(1);
+    object.metadata.annotations = Some([(TIMESTAMP.to_owned(), at(second).0.to_string())].into());
+    let status = object.default_status_mut();
+    status.observed_generation = Some(1);
+    status.last_operation = Some(last(Reconcile, Succeeded, second));
+    object
+}
+
+#[test]
+fn the_seed_of_the_status_acts_until_it_has_handed_over() {
+    assert_eq!(responsible_seed(&entry("a", None, None)), Some("a"));
+    assert_eq!(responsible_seed(&entry("b", Some("a"), None)), Some("a"));
+    assert_eq!(responsible_seed(&entry("b", Some("b"), None)), Some("b"));
+    assert_eq!(responsible_seed(&entry("", Some("a"), None)), None);
+}
+
+#[test]
+fn a_move_is_migrate_here_and_restore_there() {
+    assert_eq!(operation(&entry("a", None, None)), Operation::Reconcile);
+    assert_eq!(
+        operation(&entry("b", Some("a"), Some(last(Create, Succeeded, 0)))),
+        Operation::Migrate
+    );
+    assert_eq!(
+        operation(&entry("b", Some("b"), Some(last(Migrate, Succeeded, 0)))),
+        Operation::Restore
+    );
+    assert_eq!(
+        operation(&entry("b", Some("b"), Some(last(Restore, Failing, 0)))),
+        Operation::Restore
+    );
+    assert_eq!(
+        operation(&entry("b", Some("b"), Some(last(Restore, Succeeded, 0)))),
+        Operation::Reconcile
+    );
+    let mut asked = entry("b", Some("b"), Some(last(Reconcile, Succeeded, 0)));
+    asked.metadata.annotations = Some([(OPERATION.to_owned(), RESTORE.to_owned())].into());
+    assert_eq!(operation(&asked), Operation::Restore);
+}
+
+#[test]
+fn a_run_begins_when_something_changed_and_only_once() {
+    let fresh = entry("a", None, None);
+    assert_eq!(type_of(Operation::Reconcile, &fresh), Create);
+    assert!(must_begin(&fresh, Create));
+    assert!(!must_begin(
+        &entry("a", Some("a"), Some(last(Create, Processing, 0))),
+        Create
+    ));
+    assert!(!must_begin(
+        &entry("a", Some("a"), Some(last(Create, Succeeded, 0))),
+        Reconcile
+    ));
+    assert!(must_begin(
+        &entry("b", Some("a"), Some(last(Create, Succeeded, 0))),
+        Migrate
+    ));
+    assert!(must_begin(
+        &entry("b", Some("b"), Some(last(Migrate, Succeeded, 0))),
+        Restore
+    ));
+    let mut changed = entry("a", Some("a"), Some(last(Create, Succeeded, 0)));
+    changed.metadata.generation = Some(4);
+    assert!(must_begin(&changed, Reconcile));
+    let mut asked = entry("a", Some("a"), Some(last(Reconcile, Succeeded, 0)));
+    asked.metadata.annotations = Some([(OPERATION.to_owned(), "reconcile".to_owned())].into());
+    assert!(must_begin(&asked, Reconcile));
+}
+
+#[test]
+fn the_provider_is_asked_once_a_run() {
+    let spec = TheirSpec::default();
+    let began = last(Reconcile, Processing, 100);
+    assert!(why_deploy(Some(&began), None, &spec, false).is_some());
+    assert!(why_deploy(Some(&began), Some(&theirs(99)), &spec, false).is_some());
+    assert_eq!(why_deploy(Some(&began), Some(&theirs(100)), &spec, false), None);
+    assert!(why_deploy(Some(&began), Some(&theirs(100)), &spec, true).is_some());
+    let done = last(Reconcile, Succeeded, 200);
+    assert_eq!(why_deploy(Some(&done), Some(&theirs(100)), &spec, false), None);
+    let other = TheirSpec {
+        bucket_name: "c".into(),
+        ..TheirSpec::default()
+    };
+    assert!(why_deploy(Some(&done), Some(&theirs(100)), &other, false).is_some());
+}
+
+#[test]
+fn the_time_of_a_run_stays_until_it_succeeds() {
+    let running = entry("a", Some("a"), Some(last(Reconcile, Processing, 100)));
+    let mut found = theirs(100);
+    found.default_status_mut().last_error = Some(LastError {
+        description: "no.".into(),
+        task_id: None,
+        codes: vec![],
+        last_update_time: None,
+    });
+    let body = answer(&running, &found, Reconcile, "a", at(150)).unwrap();
+    assert_eq!(body["lastOperation"]["state"], "Error");
+    assert_eq!(body["lastOperation"]["lastUpdateTime"], at(100).0.to_string());
+    let body = answer(&running, &theirs(120), Reconcile, "a", at(150)).unwrap();
+    assert_eq!(body["lastOperation"]["lastUpdateTime"], at(150).0.to_string());
+    assert_eq!(
+        (&body["observedGeneration"], &body["seedName"]),
+        (&json!(3), &json!("a"))
+    );
+    let done = entry("a", Some("a"), Some(last(Reconcile, Succeeded, 150)));
+    assert_eq!(answer(&done, &theirs(120), Reconcile, "a", at(160)), None);
+}
+
+#[test]
+fn an_error_of_ours_is_told_once_with_its_code() {
+    let mut running = entry("a", Some("a"), Some(last(Reconcile, Processing, 100)));
+    let error = Error::config(ErrorCode::ErrConfigurationProblem, "there is no bucket b");
+    let body = failure(&running, &error, Reconcile, at(150)).unwrap();
+    assert_eq!(body["lastError"]["codes"], json!(["ERR_CONFIGURATION_PROBLEM"]));
+    running.status.as_mut().unwrap().last_error =
+        Some(serde_json::from_value(body["lastError"].clone()).unwrap());
+    assert_eq!(failure(&running, &error, Reconcile, at(160)), None);
+    let waiting = Error::not_ready(std::time::Duration::ZERO, "not yet");
+    assert_eq!(failure(&running, &waiting, Reconcile, at(160)), None);
+}
+
+#[test]
+fn handing_over_names_the_other_seed() {
+    let body = handed_over(&entry("b", Some("a"), Some(last(Migrate, Processing, 0))), at(9));
+    assert_eq!(
+        (&body["seedName"], &body["lastError"]),
+        (&json!("b"), &Value::Null)
+    );
+    assert_eq!(body["lastOperation"]["state"], "Succeeded");
+}

@@ -1,0 +1,196 @@
+//! Whether a BackupEntry may be deleted now: a pure decision.
+
+use std::time::Duration;
+
+use api::{
+    constants::{BACKUP_ENTRY_BACKUPS_COPIED, BACKUP_ENTRY_FORCE_DELETION},
+    gardencore::{BackupEntry, Shoot},
+};
+use jiff::{SignedDuration, Timestamp};
+use kube::ResourceExt;
+
+use super::decision::SOURCE_PREFIX;
+
+/// What is done with an entry that is being deleted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Deletion {
+    /// It stays, and why.
+    Refused(String),
+    /// It stays for so long.
+    Later(Duration),
+    /// The provider forgets it, and the backups stay: they may not have been copied yet.
+    Forget,
+    /// The provider deletes the backups.
+    Delete,
+}
+
+/// Decides. `original`: the entry that a source entry is the source of. `namespace_exists`: the shoot's control plane is
+/// still (partly) in this seed and may write backups.
+pub(super) fn decide(
+    entry: &BackupEntry,
+    original: Option<&BackupEntry>,
+    shoot: Option<&Shoot>,
+    namespace_exists: bool,
+    grace: Duration,
+    now: Timestamp,
+) -> Deletion {
+    if entry.name_any().starts_with(SOURCE_PREFIX) {
+        // Where both entries name the same bucket there are no copies, whatever is said.
+        let elsewhere = original.is_some_and(|original| original.spec.bucket_name != entry.spec.bucket_name);
+        return if are_copied(entry) && elsewhere {
+            Deletion::Delete
+        } else {
+            Deletion::Forget
+        };
+    }
+    if let Some(shoot) = shoot.filter(|shoot| is_of(entry, shoot)) {
+        let name = shoot.name_any();
+        if shoot.metadata.deletion_timestamp.is_none() {
+            return Deletion::Refused(format!(
+                "the shoot {name} lives and needs its backups: they are deleted after the Shoot is, and not before"
+            ));
+        }
+        if namespace_exists {
+            return Deletion::Refused(format!(
+                "the control plane of shoot {name} is still there and may write backups"
+            ));
+        }
+    }
+    let forced = is_true(entry, BACKUP_ENTRY_FORCE_DELETION);
+    let asked = entry
+        .metadata
+        .deletion_timestamp
+        .as_ref()
+        .map_or(now, |time| time.0);
+    match SignedDuration::try_from(grace).map(|grace| grace - now.duration_since(asked)) {
+        Ok(left) if !forced && left.is_positive() => Deletion::Later(left.unsigned_abs()),
+        _ => Deletion::Delete,
+    }
+}
+
+/// Whether the flow that restored the shoot has said that it needs the former bucket no more.
+pub(super) fn are_copied(entry: &BackupEntry) -> bool {
+    is_true(entry, BACKUP_ENTRY_BACKUPS_COPIED)
+}
+
+fn is_true(entry: &BackupEntry, annotation: &str) -> bool {
+    entry
+        .annotations()
+        .get(annotation)
+        .is_some_and(|value| value == "true")
+}
+
+/// Entries are owned by their Shoot; one without an owner is told by its name, which ends in the Shoot's uid.
+pub(super) fn is_of(entry: &BackupEntry, shoot: &Shoot) -> bool {
+    let uid = shoot.uid().unwrap_or_default();
+    let owned = entry
+        .owner_references()
+        .iter()
+        .any(|owner| owner.kind == "Shoot" && owner.uid == uid);
+    let named = shoot.status.as_ref().is_some_and(|status| {
+        !status.uid.is_empty() && entry.name_any() == format!("{}--{}", status.technical_id, status.uid)
+    });
+    owned || named
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use api::gardencore::{BackupEntrySpec, ShootSpec, ShootStatus};
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn entry(name: &str) -> BackupEntry {
+        let mut entry = BackupEntry::new(name, BackupEntrySpec::default());
+        entry.metadata.deletion_timestamp = Some(Time(at(0)));
+        entry
+    }
+
+    fn shoot() -> Shoot {
+        let mut shoot = Shoot::new("web", ShootSpec::default());
+        shoot.status = Some(ShootStatus {
+            technical_id: "shoot--dev--web".into(),
+            uid: "u1".into(),
+            ..ShootStatus::default()
+        });
+        shoot
+    }
+
+    #[test]
+    fn a_living_shoot_keeps_its_backups() {
+        let (entry, mut shoot) = (entry("shoot--dev--web--u1"), shoot());
+        assert!(matches!(
+            decide(&entry, None, Some(&shoot), true, HOUR, at(9999)),
+            Deletion::Refused(_)
+        ));
+        shoot.metadata.deletion_timestamp = Some(Time(at(0)));
+        assert!(matches!(
+            decide(&entry, None, Some(&shoot), true, HOUR, at(9999)),
+            Deletion::Refused(_)
+        ));
+        assert_eq!(
+            decide(&entry, None, Some(&shoot), false, HOUR, at(9999)),
+            Deletion::Delete
+        );
+        // Another shoot of the same name keeps nothing of an earlier one.
+        shoot.status.as_mut().unwrap().uid = "u2".into();
+        shoot.metadata.deletion_timestamp = None;
+        assert_eq!(
+            decide(&entry, None, Some(&shoot), true, HOUR, at(9999)),
+            Deletion::Delete
+        );
+    }
+
+    #[test]
+    fn the_grace_period_can_be_skipped_by_annotation_only() {
+        let mut entry = entry("shoot--dev--web--u1");
+        assert_eq!(
+            decide(&entry, None, None, false, HOUR, at(600)),
+            Deletion::Later(Duration::from_secs(3000))
+        );
+        assert_eq!(
+            decide(&entry, None, None, false, HOUR, at(3600)),
+            Deletion::Delete
+        );
+        assert_eq!(
+            decide(&entry, None, None, false, Duration::ZERO, at(0)),
+            Deletion::Delete
+        );
+        entry.metadata.annotations =
+            Some([(BACKUP_ENTRY_FORCE_DELETION.to_owned(), "true".to_owned())].into());
+        assert_eq!(decide(&entry, None, None, false, HOUR, at(0)), Deletion::Delete);
+        // It does not overrule a shoot that lives.
+        assert!(matches!(
+            decide(&entry, None, Some(&shoot()), true, HOUR, at(0)),
+            Deletion::Refused(_)
+        ));
+    }
+
+    #[test]
+    fn the_backups_of_a_source_entry_go_only_where_copies_are_elsewhere() {
+        let of = |bucket: &str, copied: &str| {
+            let mut source = entry("source-shoot--dev--web--u1");
+            source.spec.bucket_name = bucket.into();
+            source.metadata.annotations =
+                Some([(BACKUP_ENTRY_BACKUPS_COPIED.to_owned(), copied.to_owned())].into());
+            source
+        };
+        let mut original = entry("shoot--dev--web--u1");
+        original.spec.bucket_name = "new".into();
+        let decided = |source: &BackupEntry, original: Option<&BackupEntry>| {
+            decide(source, original, Some(&shoot()), true, HOUR, at(0))
+        };
+        assert_eq!(decided(&of("old", "true"), Some(&original)), Deletion::Delete);
+        assert_eq!(decided(&of("old", "false"), Some(&original)), Deletion::Forget);
+        assert_eq!(decided(&of("new", "true"), Some(&original)), Deletion::Forget);
+        assert_eq!(decided(&of("old", "true"), None), Deletion::Forget);
+        assert_eq!(decided(&entry("source-x--u1"), Some(&original)), Deletion::Forget);
+    }
+}

@@ -1,0 +1,50 @@
+//! The seed's BackupEntry as the provider is to see it: pure.
+
+use api::{
+    constants::{OPERATION, TIMESTAMP, operation},
+    extensions::{self, DefaultSpec},
+    gardencore::BackupBucket,
+    meta::SecretReference,
+};
+use kube::ResourceExt;
+
+use super::decision::Operation;
+
+/// The specification, from the bucket that the entry names.
+pub(super) fn wanted(bucket: &BackupBucket, secret: SecretReference) -> extensions::BackupEntrySpec {
+    extensions::BackupEntrySpec {
+        default: DefaultSpec {
+            type_: bucket.spec.provider.type_.clone(),
+            provider_config: bucket.spec.provider_config.clone(),
+            ..DefaultSpec::default()
+        },
+        backup_bucket_provider_status: bucket.status.as_ref().and_then(|s| s.provider_status.clone()),
+        region: bucket.spec.provider.region.clone(),
+        bucket_name: bucket.name_any(),
+        secret_ref: secret,
+    }
+}
+
+/// The object with the ask to act on it. A BackupEntry has no state that would have to be put in first (R7-12), so a
+/// restore is asked for at once.
+pub(super) fn ask(
+    name: &str,
+    spec: extensions::BackupEntrySpec,
+    what: Operation,
+    timestamp: String,
+) -> extensions::BackupEntry {
+    let value = if what == Operation::Restore {
+        operation::RESTORE
+    } else {
+        operation::RECONCILE
+    };
+    let mut object = extensions::BackupEntry::new(name, spec);
+    object.metadata.annotations = Some(
+        [
+            (OPERATION.to_owned(), value.to_owned()),
+            (TIMESTAMP.to_owned(), timestamp),
+        ]
+        .into(),
+    );
+    object
+}

@@ -1,0 +1,151 @@
+//! How an entry leaves this seed: handed over, forgotten, or deleted with its backups.
+
+use api::{
+    constants::{
+        BACKUP_ENTRY_BACKUPS_COPIED, CONFIRMATION_DELETION, OPERATION, TIMESTAMP, operation::MIGRATE,
+    },
+    extensions,
+    gardencore::{BackupEntry, Shoot},
+};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{Api, ResourceExt, api::ListParams};
+use runtime::{Next, Result, apply, clock, clusters::Cluster, error::Context as _};
+use serde_json::json;
+
+use super::{
+    controller::{BackupEntryController, LOOK_AGAIN},
+    decision::{self, SOURCE_PREFIX},
+    deletion::{are_copied, is_of},
+};
+use crate::{MANAGER, extension_object::is_migrated};
+
+impl BackupEntryController {
+    /// Hands the entry over. The status names the other seed only after nothing of the entry is left here.
+    pub(super) async fn migrate(&self, entry: &BackupEntry) -> Result<Next> {
+        if !self.take_away(entry).await? {
+            return Ok(Next::After(LOOK_AGAIN));
+        }
+        self.write(entry, &decision::handed_over(entry, clock::now_k8s()))
+            .await?;
+        Ok(Next::Change)
+    }
+
+    pub(super) async fn forget(&self, entry: &BackupEntry) -> Result<Next> {
+        Ok(if self.take_away(entry).await? {
+            Next::Change
+        } else {
+            Next::After(LOOK_AGAIN)
+        })
+    }
+
+    /// Takes the seed's object away without touching the bucket. `false`: the provider is still at it.
+    async fn take_away(&self, entry: &BackupEntry) -> Result<bool> {
+        let theirs = self.theirs();
+        let Some(found) = self.found(entry).await? else {
+            self.credentials(entry).remove().await?;
+            return Ok(true);
+        };
+        let name = found.name_any();
+        if is_migrated(&found) {
+            MANAGER
+                .annotate(&theirs, &name, CONFIRMATION_DELETION, Some("true"))
+                .await?;
+            apply::delete(&theirs, &name).await?;
+            if theirs
+                .get_opt(&name)
+                .await
+                .context("could not read the BackupEntry of the seed")?
+                .is_some()
+            {
+                return Ok(false);
+            }
+            self.credentials(entry).remove().await?;
+            return Ok(true);
+        }
+        if found.annotations().get(OPERATION).is_none_or(|o| o != MIGRATE) {
+            let annotations = json!({OPERATION: MIGRATE, TIMESTAMP: clock::now_rfc3339_nano()});
+            MANAGER
+                .merge(&theirs, &name, &json!({"metadata": {"annotations": annotations}}))
+                .await?;
+        }
+        self.tell_error(entry, &found).await?;
+        Ok(false)
+    }
+
+    pub(super) async fn delete(&self, entry: &BackupEntry) -> Result<Next> {
+        let Some(found) = self.found(entry).await? else {
+            self.credentials(entry).remove().await?;
+            return Ok(Next::Change);
+        };
+        if found.metadata.deletion_timestamp.is_none() {
+            // The provider needs good credentials to delete. Without them (the bucket's object may be gone) it tries with
+            // those that are there.
+            if let Ok(bucket) = self.bucket(entry).await {
+                self.credentials(entry)
+                    .carry(bucket.spec.credentials_ref.as_ref())
+                    .await?;
+            }
+            let theirs = self.theirs();
+            // The provider deletes what a source entry names only if the flow has said so.
+            let copied = are_copied(entry).then_some("true");
+            let annotations = json!({CONFIRMATION_DELETION: "true", BACKUP_ENTRY_BACKUPS_COPIED: copied});
+            MANAGER
+                .merge(
+                    &theirs,
+                    &found.name_any(),
+                    &json!({"metadata": {"annotations": annotations}}),
+                )
+                .await?;
+            apply::delete(&theirs, &found.name_any()).await?;
+        }
+        self.tell_error(entry, &found).await?;
+        Ok(Next::After(LOOK_AGAIN))
+    }
+
+    async fn tell_error(&self, entry: &BackupEntry, found: &extensions::BackupEntry) -> Result<()> {
+        if let Some(body) = decision::deletion_error(entry, found) {
+            self.write(entry, &body).await?;
+        }
+        Ok(())
+    }
+
+    /// The entry that a source entry is the source of.
+    pub(super) async fn original(&self, entry: &BackupEntry) -> Result<Option<BackupEntry>> {
+        let name = entry.name_any();
+        let Some(name) = name.strip_prefix(SOURCE_PREFIX) else {
+            return Ok(None);
+        };
+        self.entries(entry)
+            .get_opt(name)
+            .await
+            .context(format_args!("could not read BackupEntry {name}"))
+    }
+
+    pub(super) async fn shoot_of(&self, entry: &BackupEntry) -> Result<Option<Shoot>> {
+        let shoots: Api<Shoot> = self
+            .context
+            .garden
+            .namespaced(&entry.namespace().unwrap_or_default());
+        let shoots = shoots
+            .list(&ListParams::default())
+            .await
+            .context("could not list Shoots")?;
+        Ok(shoots.items.into_iter().find(|shoot| is_of(entry, shoot)))
+    }
+
+    pub(super) async fn namespace_exists(&self, shoot: Option<&Shoot>) -> Result<bool> {
+        let Some(name) = shoot
+            .and_then(|s| s.status.as_ref())
+            .map(|s| s.technical_id.as_str())
+            .filter(|n| !n.is_empty())
+        else {
+            return Ok(false);
+        };
+        let namespaces: Api<Namespace> = self.context.seed.cluster_wide();
+        let found = namespaces
+            .get_opt(name)
+            .await
+            .context(format_args!("could not read namespace {name}"))?;
+        Ok(found.is_some())
+    }
+}

@@ -1,0 +1,219 @@
+//! What the five conditions of a shoot say: pure decisions.
+
+use api::{
+    gardencore::Shoot,
+    meta::{ConditionStatus, ErrorCode, LastOperationState},
+};
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::Node};
+use kube::ResourceExt;
+
+use super::observed::{Extension, Observed};
+
+/// Deployments that every control plane has.
+const REQUIRED: [&str; 3] = ["kube-apiserver", "kube-controller-manager", "kube-scheduler"];
+/// Etcds that every control plane has.
+const REQUIRED_ETCDS: [&str; 2] = ["etcd-main", "etcd-events"];
+
+/// What a look at one aspect showed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Observation {
+    /// Whether it holds now.
+    pub status: ConditionStatus,
+    /// CamelCase.
+    pub reason: &'static str,
+    /// A sentence.
+    pub message: String,
+    /// Well-known causes.
+    pub codes: Vec<ErrorCode>,
+}
+
+impl Observation {
+    fn new(status: ConditionStatus, reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            status,
+            reason,
+            message: message.into(),
+            codes: Vec::new(),
+        }
+    }
+}
+
+/// `APIServerAvailable`.
+pub(super) fn api_server(seen: &Observed) -> Observation {
+    match &seen.api_error {
+        None => Observation::new(
+            ConditionStatus::True,
+            "HealthzRequestSucceeded",
+            "/healthz of the shoot's API answers.",
+        ),
+        Some(why) if seen.api_not_asked => {
+            Observation::new(ConditionStatus::False, "HealthzNotAsked", format!("{why}."))
+        }
+        Some(why) => Observation::new(ConditionStatus::False, "HealthzRequestFailed", format!("{why}.")),
+    }
+}
+
+/// `ControlPlaneHealthy`: the first obstacle is told with the number of the others.
+pub(super) fn control_plane(seen: &Observed) -> Observation {
+    let mut codes = Vec::new();
+    let mut broken: Vec<String> = Vec::new();
+    for name in REQUIRED {
+        if !seen.deployments.iter().any(|d| d.name_any() == name) {
+            broken.push(format!("Deployment {name} is missing"));
+        }
+    }
+    broken.extend(seen.deployments.iter().filter_map(deployment));
+    for name in REQUIRED_ETCDS {
+        match seen.etcds.iter().find(|e| e.name_any() == name) {
+            None => broken.push(format!("Etcd {name} is missing")),
+            Some(etcd) => {
+                let status = etcd.status.as_ref();
+                if status.and_then(|s| s.ready) != Some(true) {
+                    let why = status
+                        .and_then(|s| s.last_errors.first())
+                        .map(|e| format!(": {}", e.description));
+                    broken.push(format!("Etcd {name} is not ready{}", why.unwrap_or_default()));
+                }
+            }
+        }
+    }
+    for extension in &seen.extensions {
+        if let Some(why) = ail(extension) {
+            codes.extend(extension.last_error.iter().flat_map(|e| e.codes.iter().copied()));
+            broken.push(why);
+        }
+    }
+    let Some(first) = broken.first() else {
+        return Observation::new(
+            ConditionStatus::True,
+            "ControlPlaneRunning",
+            "All parts of the control plane are healthy.",
+        );
+    };
+    let more = if broken.len() > 1 {
+        format!(" (and {} more)", broken.len() - 1)
+    } else {
+        String::new()
+    };
+    codes.sort_unstable();
+    codes.dedup();
+    let message = format!("{}{more}.", first.trim_end_matches('.'));
+    Observation {
+        codes,
+        ..Observation::new(ConditionStatus::False, "ControlPlaneUnhealthy", message)
+    }
+}
+
+fn deployment(deployment: &Deployment) -> Option<String> {
+    let name = deployment.name_any();
+    let conditions = deployment
+        .status
+        .as_ref()
+        .and_then(|s| s.conditions.as_deref())
+        .unwrap_or_default();
+    match conditions.iter().find(|c| c.type_ == "Available") {
+        Some(available) if available.status == "True" => None,
+        Some(available) => {
+            let why = available.message.as_deref().unwrap_or("no reason is given");
+            Some(format!("Deployment {name} is not available: {why}"))
+        }
+        None => Some(format!("Deployment {name} has not started yet")),
+    }
+}
+
+/// An object whose provider is at work is well, unless it says that it met an error.
+fn ail(extension: &Extension) -> Option<String> {
+    let Extension {
+        title,
+        last_operation,
+        last_error,
+    } = extension;
+    if let Some(error) = last_error {
+        return Some(format!("{title} meets an error: {}", error.description));
+    }
+    match last_operation {
+        None => Some(format!("{title} was not acted on yet")),
+        Some(operation)
+            if matches!(
+                operation.state,
+                LastOperationState::Error | LastOperationState::Failed
+            ) =>
+        {
+            Some(format!("{title} failed: {}", operation.description))
+        }
+        Some(_) => None,
+    }
+}
+
+/// `EveryNodeReady`.
+pub(super) fn nodes(shoot: &Shoot, seen: &Observed) -> Observation {
+    if shoot.spec.provider.workers.is_empty() {
+        return Observation::new(
+            ConditionStatus::True,
+            "NoWorkers",
+            "The shoot has no worker pools.",
+        );
+    }
+    let nodes = match &seen.nodes {
+        Ok(nodes) => nodes,
+        Err(why) => return Observation::new(ConditionStatus::Unknown, "NodesUnknown", format!("{why}.")),
+    };
+    let wanted: i64 = shoot
+        .spec
+        .provider
+        .workers
+        .iter()
+        .map(|w| i64::from(w.minimum))
+        .sum();
+    let there = i64::try_from(nodes.len()).unwrap_or(i64::MAX);
+    if there < wanted {
+        let message = format!("{there} of at least {wanted} nodes have joined.");
+        return Observation::new(ConditionStatus::False, "MissingNodes", message);
+    }
+    let unready: Vec<String> = nodes
+        .iter()
+        .filter(|node| !is_ready(node))
+        .map(ResourceExt::name_any)
+        .collect();
+    if unready.is_empty() {
+        return Observation::new(ConditionStatus::True, "EveryNodeReady", "All nodes are ready.");
+    }
+    Observation::new(
+        ConditionStatus::False,
+        "NodeUnhealthy",
+        format!("Not ready: {}.", unready.join(", ")),
+    )
+}
+
+fn is_ready(node: &Node) -> bool {
+    let conditions = node
+        .status
+        .as_ref()
+        .and_then(|s| s.conditions.as_deref())
+        .unwrap_or_default();
+    conditions
+        .iter()
+        .any(|c| c.type_ == "Ready" && c.status == "True")
+}
+
+/// `ObservabilityComponentsHealthy`. There is nothing that could be ill, and the reason says so.
+pub(super) fn observability() -> Observation {
+    Observation::new(
+        ConditionStatus::True,
+        "NoObservabilityComponents",
+        "This version deploys no monitoring and no logging for shoots.",
+    )
+}
+
+/// `SystemComponentsHealthy`, likewise.
+pub(super) fn system_components() -> Observation {
+    Observation::new(
+        ConditionStatus::True,
+        "NoSystemComponents",
+        "This version deploys nothing into the shoot itself.",
+    )
+}
+
+#[cfg(test)]
+#[path = "checks_tests.rs"]
+mod tests;

@@ -1,0 +1,206 @@
+//! Looks after the shoots of the seed, each once a period.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use api::{
+    constants::{
+        SHOOT_STATUS,
+        condition::{
+            API_SERVER_AVAILABLE, CONTROL_PLANE_HEALTHY, EVERY_NODE_READY, OBSERVABILITY_COMPONENTS_HEALTHY,
+            SYSTEM_COMPONENTS_HEALTHY,
+        },
+    },
+    gardencore::{Shoot, ShootStatus},
+    meta::LastOperationType,
+};
+use kube::{Api, ResourceExt, runtime::watcher};
+use runtime::{Next, Reconciler, Result, clock, clusters::Cluster, conditions, runner};
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::{checks, label::status_label, observed, settle::settle};
+use crate::{Context, MANAGER};
+
+struct Care {
+    context: Arc<Context>,
+    /// When each shoot was looked at last. Holds only shoots of this seed.
+    looked: Mutex<HashMap<String, Instant>>,
+}
+
+/// Runs the controller until shutdown.
+pub async fn run(context: Arc<Context>) {
+    let garden = context.garden.clone();
+    let mine = watcher::Config::default().fields(&format!("status.seedName={}", context.seed_name));
+    // Progress and conditions change often and say nothing about what is to be looked at.
+    let controller = runner::controller(garden.all::<Shoot>(), mine, |shoot: &Shoot| {
+        let operation = shoot.status.as_ref().and_then(|s| s.last_operation.as_ref());
+        runner::fingerprint((
+            shoot.uid(),
+            shoot.metadata.deletion_timestamp.as_ref().map(|t| t.0),
+            operation.map(|o| (o.type_ as u8, o.state as u8)),
+        ))
+    });
+    let settings = context.runner();
+    let api_of = move |shoot: &Shoot| garden.namespaced(&shoot.namespace().unwrap_or_default());
+    let care = Arc::new(Care {
+        context,
+        looked: Mutex::default(),
+    });
+    runner::run(controller, api_of, care, settings).await;
+}
+
+/// Whether a shoot is to be looked at: it has a control plane here, and none is being taken down on purpose.
+fn is_cared_for(shoot: &Shoot, seed: &str) -> bool {
+    let Some(status) = &shoot.status else { return false };
+    let here = status.seed_name.as_deref() == Some(seed) && shoot.spec.seed_name.as_deref() == Some(seed);
+    let taken_down = status
+        .last_operation
+        .as_ref()
+        .is_none_or(|o| matches!(o.type_, LastOperationType::Migrate | LastOperationType::Delete));
+    here && !taken_down && !status.technical_id.is_empty() && shoot.metadata.deletion_timestamp.is_none()
+}
+
+impl Reconciler<Shoot> for Care {
+    const NAME: &'static str = "care";
+
+    async fn apply(&self, shoot: Arc<Shoot>) -> Result<Next> {
+        let period = self.context.config.care_sync_period;
+        if let Some(rest) = self.rest(&shoot, period) {
+            return Ok(Next::After(rest));
+        }
+        let api: Api<Shoot> = self
+            .context
+            .garden
+            .namespaced(&shoot.namespace().unwrap_or_default());
+        let Some(shoot) = api.get_opt(&shoot.name_any()).await? else {
+            return Ok(Next::Change);
+        };
+        if is_cared_for(&shoot, &self.context.seed_name) {
+            self.look_after(&shoot, &api).await?;
+        }
+        Ok(Next::After(period))
+    }
+
+    async fn cleanup(&self, shoot: Arc<Shoot>) -> Result<Next> {
+        self.looked().remove(&key(&shoot));
+        Ok(Next::Change)
+    }
+}
+
+impl Care {
+    async fn look_after(&self, shoot: &Shoot, api: &Api<Shoot>) -> Result<()> {
+        let namespace = shoot
+            .status
+            .as_ref()
+            .map(|s| s.technical_id.clone())
+            .unwrap_or_default();
+        let seen = observed::look(&self.context, shoot, &namespace).await?;
+        let observations = [
+            (API_SERVER_AVAILABLE, checks::api_server(&seen)),
+            (CONTROL_PLANE_HEALTHY, checks::control_plane(&seen)),
+            (OBSERVABILITY_COMPONENTS_HEALTHY, checks::observability()),
+            (EVERY_NODE_READY, checks::nodes(shoot, &seen)),
+            (SYSTEM_COMPONENTS_HEALTHY, checks::system_components()),
+        ];
+        let now = clock::now_k8s();
+        let threshold = self.context.config.condition_threshold;
+        conditions::change(MANAGER, api, &shoot.name_any(), "conditions", |list| {
+            for (type_, seen) in &observations {
+                let old = api::meta::find_condition(list, type_).cloned();
+                settle(old.as_ref(), type_, seen.clone(), threshold, &now).merge_into(list);
+            }
+        })
+        .await?;
+        self.write_label(&shoot.name_any(), api).await
+    }
+
+    async fn write_label(&self, name: &str, api: &Api<Shoot>) -> Result<()> {
+        let Some(shoot) = api.get_opt(name).await? else {
+            return Ok(());
+        };
+        let label = status_label(shoot.status.as_ref().unwrap_or(&ShootStatus::default()));
+        if shoot.labels().get(SHOOT_STATUS).is_some_and(|old| old == label) {
+            return Ok(());
+        }
+        MANAGER
+            .merge(api, name, &json!({"metadata": {"labels": {SHOOT_STATUS: label}}}))
+            .await
+            .map(|_| ())
+    }
+
+    /// How long a shoot rests that was looked at just before, so that a busy flow does not cause a look at each step.
+    fn rest(&self, shoot: &Shoot, period: Duration) -> Option<Duration> {
+        let mut looked = self.looked();
+        let now = Instant::now();
+        let least = period / 3;
+        if let Some(last) = looked.get(&key(shoot))
+            && let Some(rest) = least
+                .checked_sub(now.duration_since(*last))
+                .filter(|rest| !rest.is_zero())
+        {
+            return Some(rest);
+        }
+        looked.insert(key(shoot), now);
+        None
+    }
+
+    fn looked(&self) -> std::sync::MutexGuard<'_, HashMap<String, Instant>> {
+        self.looked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn key(shoot: &Shoot) -> String {
+    format!("{}/{}", shoot.namespace().unwrap_or_default(), shoot.name_any())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use api::{
+        gardencore::ShootSpec,
+        meta::{LastOperation, LastOperationState},
+    };
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+    use super::*;
+
+    fn shoot(spec: &str, status: &str, type_: LastOperationType) -> Shoot {
+        let mut shoot = Shoot::new(
+            "web",
+            ShootSpec {
+                seed_name: Some(spec.into()),
+                ..ShootSpec::default()
+            },
+        );
+        shoot.status = Some(ShootStatus {
+            seed_name: Some(status.into()),
+            technical_id: "shoot--dev--web".into(),
+            last_operation: Some(LastOperation {
+                description: String::new(),
+                last_update_time: Time(jiff::Timestamp::UNIX_EPOCH),
+                progress: 0,
+                state: LastOperationState::Processing,
+                type_,
+            }),
+            ..ShootStatus::default()
+        });
+        shoot
+    }
+
+    #[test]
+    fn only_the_seed_that_hosts_it_tells_and_not_during_a_move() {
+        use LastOperationType::{Create, Delete, Migrate, Reconcile, Restore};
+        for type_ in [Create, Reconcile, Restore] {
+            assert!(is_cared_for(&shoot("a", "a", type_), "a"));
+            assert!(!is_cared_for(&shoot("a", "a", type_), "b"));
+        }
+        assert!(!is_cared_for(&shoot("b", "a", Reconcile), "a"));
+        assert!(!is_cared_for(&shoot("b", "b", Migrate), "b"));
+        assert!(!is_cared_for(&shoot("a", "a", Delete), "a"));
+        assert!(!is_cared_for(&Shoot::new("web", ShootSpec::default()), "a"));
+    }
+}

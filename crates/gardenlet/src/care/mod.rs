@@ -1,0 +1,17 @@
+//! How a shoot is: five conditions and the label `shoot.gardener.cloud/status`, worked out every 30 seconds.
+//!
+//! Promises: only the seed that hosts the shoot tells, and nothing is told while a move is being prepared, when parts are
+//! taken down on purpose. A condition that held is `Progressing` for a minute before it is `False`. What is not deployed in
+//! this version is said to be not deployed, not to be healthy.
+
+mod checks;
+mod controller;
+mod label;
+mod observed;
+mod probe;
+mod settle;
+
+pub use checks::Observation;
+pub use controller::run;
+pub use label::status_label;
+pub use settle::settle;

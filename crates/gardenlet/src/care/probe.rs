@@ -1,0 +1,81 @@
+//! Asks the shoot's API how it is, from inside the seed.
+
+use std::time::Duration;
+
+use botanist::{Settings, secrets::config::GARDENLET};
+use k8s_openapi::api::core::v1::{Node, Secret};
+use kube::{
+    Api, Client,
+    api::ListParams,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use runtime::{Seed, Shoot, clusters::Cluster};
+
+/// How long an answer is waited for. Shorter than the period of care, longer than a busy API takes.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What was heard of the shoot's API. The sentence says why nothing was.
+pub(super) enum Answer {
+    /// `/healthz` said `ok`.
+    Ok(Shoot),
+    /// It answered something else, or not at all.
+    No(String),
+    /// It was not asked: there is nothing to log on with yet.
+    NotAsked(String),
+}
+
+/// Asks `/healthz` of the shoot's API through its Service in the seed, logged on as the gardenlet.
+pub(super) async fn api_server(seed: &Seed, settings: &Settings, namespace: &str) -> Answer {
+    let client = match client(seed, settings, namespace).await {
+        Ok(client) => client,
+        Err(why) => return Answer::NotAsked(why),
+    };
+    let request = match http::Request::get("/healthz").body(Vec::new()) {
+        Ok(request) => request,
+        Err(error) => return Answer::NotAsked(error.to_string()),
+    };
+    match tokio::time::timeout(PATIENCE, client.request_text(request)).await {
+        Ok(Ok(text)) if text.trim() == "ok" => Answer::Ok(Shoot::new(client)),
+        Ok(Ok(text)) => Answer::No(format!(
+            "/healthz answered {:?}",
+            text.chars().take(100).collect::<String>()
+        )),
+        Ok(Err(error)) => Answer::No(format!("/healthz could not be asked: {error}")),
+        Err(_) => Answer::No(format!("/healthz did not answer within {PATIENCE:?}")),
+    }
+}
+
+/// The shoot's nodes.
+pub(super) async fn nodes(shoot: &Shoot) -> Result<Vec<Node>, String> {
+    let nodes: Api<Node> = shoot.cluster_wide();
+    match tokio::time::timeout(PATIENCE, nodes.list(&ListParams::default())).await {
+        Ok(Ok(list)) => Ok(list.items),
+        Ok(Err(error)) => Err(format!("the nodes could not be listed: {error}")),
+        Err(_) => Err(format!("the nodes were not listed within {PATIENCE:?}")),
+    }
+}
+
+async fn client(seed: &Seed, settings: &Settings, namespace: &str) -> Result<Client, String> {
+    let secrets: Api<Secret> = seed.namespaced(namespace);
+    let secret = secrets
+        .get_opt(GARDENLET)
+        .await
+        .map_err(|e| format!("Secret {GARDENLET} cannot be read: {e}"))?;
+    let file = secret
+        .and_then(|secret| secret.data)
+        .and_then(|mut data| data.remove("kubeconfig"))
+        .ok_or_else(|| format!("Secret {GARDENLET} with a kubeconfig does not exist yet"))?;
+    // An error of the parser would quote the file, which holds a key.
+    let wrong = |_| format!("Secret {GARDENLET} holds no kubeconfig that can be used");
+    let text = String::from_utf8(file.0).map_err(|_| format!("Secret {GARDENLET} holds no text"))?;
+    let mut kubeconfig = Kubeconfig::from_yaml(&text).map_err(wrong)?;
+    for cluster in &mut kubeconfig.clusters {
+        if let Some(cluster) = &mut cluster.cluster {
+            cluster.server = Some(settings.shoot_api_url.of(namespace));
+        }
+    }
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+        .await
+        .map_err(wrong)?;
+    Client::try_from(config).map_err(|e| format!("no client for the shoot can be made: {e}"))
+}

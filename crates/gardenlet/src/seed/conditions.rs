@@ -1,0 +1,118 @@
+//! What a Seed's conditions say: pure decisions.
+
+use api::{
+    constants::condition::{BACKUP_BUCKETS_READY, GARDENLET_READY, SEED_SYSTEM_COMPONENTS_HEALTHY},
+    gardencore::{BackupBucket, Seed},
+    meta::{Condition, ConditionStatus, LastOperationState},
+};
+use k8s_openapi::{api::apps::v1::Deployment, apimachinery::pkg::apis::meta::v1::Time};
+
+use crate::config::Component;
+
+/// What was found of one of the Deployments that the seed needs.
+pub(super) type Found = (Component, Option<Deployment>);
+
+/// `GardenletReady`. While the Lease is not renewed nothing is said: the garden says it.
+pub(super) fn gardenlet(renewed: bool, now: Time) -> Option<Condition> {
+    renewed.then(|| {
+        Condition::new(
+            GARDENLET_READY,
+            ConditionStatus::True,
+            "GardenletReady",
+            "The gardenlet renews the seed's Lease and reaches the seed.",
+            now,
+        )
+    })
+}
+
+/// `SeedSystemComponentsHealthy`.
+pub(super) fn system_components(found: &[Found], now: Time) -> Condition {
+    let broken: Vec<String> = found
+        .iter()
+        .filter_map(|(component, deployment)| ail(component, deployment.as_ref()))
+        .collect();
+    if broken.is_empty() {
+        let message = "All system components are available.";
+        return Condition::new(
+            SEED_SYSTEM_COMPONENTS_HEALTHY,
+            ConditionStatus::True,
+            "SystemComponentsRunning",
+            message,
+            now,
+        );
+    }
+    let message = format!("{}.", broken.join("; "));
+    Condition::new(
+        SEED_SYSTEM_COMPONENTS_HEALTHY,
+        ConditionStatus::False,
+        "SystemComponentsUnhealthy",
+        &message,
+        now,
+    )
+}
+
+fn ail(component: &Component, deployment: Option<&Deployment>) -> Option<String> {
+    let Component { namespace, name } = component;
+    let Some(deployment) = deployment else {
+        return Some(format!(
+            "Deployment {namespace}/{name} does not exist: install the seed chart"
+        ));
+    };
+    let conditions = deployment
+        .status
+        .as_ref()
+        .and_then(|s| s.conditions.as_deref())
+        .unwrap_or_default();
+    match conditions.iter().find(|c| c.type_ == "Available") {
+        Some(available) if available.status == "True" => None,
+        Some(available) => {
+            let why = available
+                .message
+                .as_deref()
+                .unwrap_or("no reason is given")
+                .trim_end_matches('.');
+            Some(format!("Deployment {namespace}/{name} is not available: {why}"))
+        }
+        None => Some(format!("Deployment {namespace}/{name} has not started yet")),
+    }
+}
+
+/// `BackupBucketsReady`; `None` for a seed without backup, which has nothing to be ready.
+pub(super) fn backup_bucket(seed: &Seed, bucket: Option<&BackupBucket>, now: Time) -> Option<Condition> {
+    seed.spec.backup.as_ref()?;
+    let status = bucket.and_then(|b| b.status.as_ref());
+    let (ready, reason, message) = match (status.and_then(|s| s.last_error.as_ref()), status) {
+        (Some(error), _) => (
+            ConditionStatus::False,
+            "BackupBucketError",
+            format!("The BackupBucket meets an error: {}", error.description),
+        ),
+        (None, Some(status))
+            if status
+                .last_operation
+                .as_ref()
+                .is_some_and(|o| o.state == LastOperationState::Succeeded) =>
+        {
+            (
+                ConditionStatus::True,
+                "BackupBucketsAvailable",
+                "The BackupBucket is available.".to_owned(),
+            )
+        }
+        _ => (
+            ConditionStatus::Progressing,
+            "BackupBucketProgressing",
+            "The BackupBucket is being made.".to_owned(),
+        ),
+    };
+    let mut condition = Condition::new(BACKUP_BUCKETS_READY, ready, reason, &message, now);
+    condition.codes = status
+        .and_then(|s| s.last_error.as_ref())
+        .map(|e| e.codes.clone())
+        .unwrap_or_default();
+    Some(condition)
+}
+
+#[cfg(test)]
+#[path = "conditions_tests.rs"]
+mod tests;

@@ -1,0 +1,98 @@
+//! What each finding makes of a Seed's conditions.
+
+#![allow(clippy::unwrap_used)]
+
+use api::{
+    gardencore::{BackupBucketSpec, BackupBucketStatus, SeedSpec, seed::SeedBackup},
+    meta::{ErrorCode, LastError, LastOperation, LastOperationType},
+};
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::{DeploymentCondition, DeploymentStatus};
+
+use super::*;
+
+fn epoch() -> Time {
+    Time(Timestamp::UNIX_EPOCH)
+}
+
+fn druid() -> Component {
+    Component {
+        namespace: "garden".into(),
+        name: "etcd-druid".into(),
+    }
+}
+
+fn deployment(available: Option<&str>) -> Deployment {
+    let condition = available.map(|status| DeploymentCondition {
+        type_: "Available".into(),
+        status: status.into(),
+        message: Some("Deployment does not have minimum availability.".into()),
+        ..DeploymentCondition::default()
+    });
+    let status = DeploymentStatus {
+        conditions: condition.map(|c| vec![c]),
+        ..DeploymentStatus::default()
+    };
+    Deployment {
+        status: Some(status),
+        ..Deployment::default()
+    }
+}
+
+#[test]
+fn silence_of_the_lease_is_not_told_by_the_silent() {
+    assert_eq!(gardenlet(false, epoch()), None);
+    assert_eq!(gardenlet(true, epoch()).unwrap().status, ConditionStatus::True);
+}
+
+#[test]
+fn every_component_must_be_available() {
+    let good = system_components(&[(druid(), Some(deployment(Some("True"))))], epoch());
+    assert_eq!(good.status, ConditionStatus::True);
+    for (deployment, words) in [
+        (None, "garden/etcd-druid does not exist"),
+        (Some(deployment(None)), "has not started"),
+        (Some(deployment(Some("False"))), "minimum availability."),
+    ] {
+        let bad = system_components(&[(druid(), deployment)], epoch());
+        assert_eq!(bad.status, ConditionStatus::False);
+        assert!(bad.message.contains(words), "{}", bad.message);
+    }
+}
+
+#[test]
+fn a_bucket_is_ready_when_its_last_operation_succeeded() {
+    let mut seed = Seed::new("a", SeedSpec::default());
+    assert_eq!(backup_bucket(&seed, None, epoch()), None);
+    seed.spec.backup = Some(SeedBackup::default());
+    assert_eq!(
+        backup_bucket(&seed, None, epoch()).unwrap().status,
+        ConditionStatus::Progressing
+    );
+    let mut bucket = BackupBucket::new("b", BackupBucketSpec::default());
+    bucket.status = Some(BackupBucketStatus {
+        last_operation: Some(LastOperation {
+            description: String::new(),
+            last_update_time: epoch(),
+            progress: 100,
+            state: LastOperationState::Succeeded,
+            type_: LastOperationType::Create,
+        }),
+        ..BackupBucketStatus::default()
+    });
+    assert_eq!(
+        backup_bucket(&seed, Some(&bucket), epoch()).unwrap().status,
+        ConditionStatus::True
+    );
+    bucket.status.as_mut().unwrap().last_error = Some(LastError {
+        description: "the key is wrong".into(),
+        task_id: None,
+        codes: vec![ErrorCode::ErrInfraUnauthenticated],
+        last_update_time: None,
+    });
+    let failing = backup_bucket(&seed, Some(&bucket), epoch()).unwrap();
+    assert_eq!(
+        (failing.status, failing.codes),
+        (ConditionStatus::False, vec![ErrorCode::ErrInfraUnauthenticated])
+    );
+}

@@ -1,0 +1,277 @@
+//! Keeps the status of the Seed, makes its BackupBucket, and lets it go only when nothing needs it any more.
+
+use std::{sync::Arc, time::Duration};
+
+use api::{
+    constants::{condition::BACKUP_BUCKETS_READY, finalizer::GARDENER},
+    gardencore::{BackupBucket, BackupBucketProvider, BackupBucketSpec, BackupEntry, Seed, Shoot},
+    meta::{Condition, ErrorCode},
+};
+use futures::stream;
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::Namespace};
+use kube::{
+    Api, ResourceExt,
+    api::ListParams,
+    runtime::{Controller, reflector::ObjectRef, watcher},
+};
+use runtime::{
+    Error, Next, Reconciler, Result, apply, clock, clusters::Cluster, conditions, error::Context as _, runner,
+};
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::{
+    conditions::{Found, backup_bucket, gardenlet, system_components},
+    lease::LEASE_DURATION,
+};
+use crate::{Context, MANAGER};
+
+/// How often the Seed is looked at although nothing changed: for what is not watched (the seed's version).
+const SYNC_PERIOD: Duration = Duration::from_secs(600);
+/// How often it is looked whether a Seed that is being deleted is still needed.
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
+
+struct SeedController {
+    context: Arc<Context>,
+}
+
+/// Runs the controller until shutdown.
+pub async fn run(context: Arc<Context>) {
+    let seeds: Api<Seed> = context.garden.cluster_wide();
+    let buckets: Api<BackupBucket> = context.garden.cluster_wide();
+    let name = context.seed_name.clone();
+    let mine = move || Some(ObjectRef::<Seed>::new(&name));
+    let own = watcher::Config::default().fields(&format!("metadata.name={}", context.seed_name));
+    let bucket = watcher::Config::default().fields(&format!("spec.seedName={}", context.seed_name));
+    let mut controller = Controller::new(seeds.clone(), own).watches(buckets, bucket, {
+        let mine = mine.clone();
+        move |_| mine()
+    });
+    for component in &context.config.system_components {
+        let deployments: Api<Deployment> = context.seed.namespaced(&component.namespace);
+        let one = watcher::Config::default().fields(&format!("metadata.name={}", component.name));
+        let mine = mine.clone();
+        controller = controller.watches(deployments, one, move |_| mine());
+    }
+    // The first renewal after a silence must be told at once; the others tell nothing new.
+    let beats = stream::unfold(
+        (context.heartbeat.subscribe(), None::<Instant>),
+        |(mut beats, mut last)| async move {
+            loop {
+                beats.changed().await.ok()?;
+                let now = *beats.borrow_and_update();
+                let silent = last
+                    .zip(now)
+                    .is_none_or(|(last, now)| now.duration_since(last) > LEASE_DURATION);
+                last = now;
+                if silent {
+                    return Some(((), (beats, last)));
+                }
+            }
+        },
+    );
+    let controller = controller.reconcile_all_on(beats);
+    let settings = context.runner();
+    runner::run(
+        controller,
+        move |_| seeds.clone(),
+        Arc::new(SeedController { context }),
+        settings,
+    )
+    .await;
+}
+
+impl Reconciler<Seed> for SeedController {
+    const NAME: &'static str = "seed";
+    const FINALIZER: Option<&'static str> = Some(GARDENER);
+
+    async fn apply(&self, seed: Arc<Seed>) -> Result<Next> {
+        self.write_status(&seed).await?;
+        let bucket = self.ensure_bucket(&seed).await?;
+        self.write_conditions(&seed, bucket.as_ref()).await?;
+        Ok(Next::After(SYNC_PERIOD))
+    }
+
+    async fn cleanup(&self, seed: Arc<Seed>) -> Result<Next> {
+        if let Some(why) = self.still_needed().await? {
+            let note = format!("the seed stays until nothing needs it: {why}");
+            self.context
+                .garden_events
+                .warning(seed.as_ref(), "SeedInUse", &note)
+                .await;
+            return Ok(Next::After(LOOK_AGAIN));
+        }
+        let buckets: Api<BackupBucket> = self.context.garden.cluster_wide();
+        let Some(name) = seed.uid() else {
+            return Ok(Next::Change);
+        };
+        if buckets
+            .get_opt(&name)
+            .await
+            .context("could not read the BackupBucket")?
+            .is_none()
+        {
+            return Ok(Next::Change);
+        }
+        apply::delete(&buckets, &name).await?;
+        Ok(Next::After(LOOK_AGAIN))
+    }
+}
+
+impl SeedController {
+    fn seeds(&self) -> Api<Seed> {
+        self.context.garden.cluster_wide()
+    }
+
+    /// Who looks after the seed, what it runs, and what tells it apart from every other cluster.
+    async fn write_status(&self, seed: &Seed) -> Result<()> {
+        let client = self.context.seed.client();
+        let version = client
+            .apiserver_version()
+            .await
+            .context("the seed's API does not answer")?
+            .git_version;
+        let namespaces: Api<Namespace> = self.context.seed.cluster_wide();
+        let system = namespaces
+            .get("kube-system")
+            .await
+            .context("could not read the seed's namespace kube-system")?;
+        let status = seed.status.clone().unwrap_or_default();
+        let gardener = status.gardener.as_ref();
+        let known = status.kubernetes_version.as_deref() == Some(version.as_str())
+            && status.observed_generation == seed.metadata.generation
+            && status.cluster_identity == system.uid()
+            && gardener.is_some_and(|g| {
+                g.version == env!("CARGO_PKG_VERSION") && g.id == self.context.config.instance_id
+            });
+        if known {
+            return Ok(());
+        }
+        let body = json!({
+            "gardener": {
+                "id": self.context.config.instance_id, "name": "gardenlet", "version": env!("CARGO_PKG_VERSION"),
+            },
+            "kubernetesVersion": version,
+            "clusterIdentity": system.uid(),
+            "observedGeneration": seed.metadata.generation,
+        });
+        MANAGER
+            .merge_status(&self.seeds(), &seed.name_any(), &body)
+            .await
+            .map(|_| ())
+    }
+
+    /// The seed's bucket is named after the Seed's uid, so that a seed that is registered anew never writes into the
+    /// bucket of an earlier one.
+    async fn ensure_bucket(&self, seed: &Seed) -> Result<Option<BackupBucket>> {
+        let Some(wanted) = bucket_of(seed)? else {
+            return Ok(None);
+        };
+        let buckets: Api<BackupBucket> = self.context.garden.cluster_wide();
+        MANAGER.apply(&buckets, &wanted).await.map(Some)
+    }
+
+    async fn write_conditions(&self, seed: &Seed, bucket: Option<&BackupBucket>) -> Result<()> {
+        let mut found: Vec<Found> = Vec::new();
+        for component in &self.context.config.system_components {
+            let deployments: Api<Deployment> = self.context.seed.namespaced(&component.namespace);
+            let deployment = deployments.get_opt(&component.name).await;
+            let doing = format_args!(
+                "could not read Deployment {}/{}",
+                component.namespace, component.name
+            );
+            found.push((component.clone(), deployment.context(doing)?));
+        }
+        let now = clock::now_k8s();
+        let new: Vec<Condition> = [
+            gardenlet(self.context.heartbeat.is_fresh(LEASE_DURATION), now.clone()),
+            Some(system_components(&found, now.clone())),
+            backup_bucket(seed, bucket, now),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        conditions::change(MANAGER, &self.seeds(), &seed.name_any(), "conditions", |list| {
+            if seed.spec.backup.is_none() {
+                list.retain(|c| c.type_ != BACKUP_BUCKETS_READY);
+            }
+            for condition in &new {
+                condition.clone().merge_into(list);
+            }
+        })
+        .await
+        .map(|_| ())
+    }
+
+    async fn still_needed(&self) -> Result<Option<String>> {
+        let name = &self.context.seed_name;
+        let shoots: Api<Shoot> = self.context.garden.all();
+        for field in ["spec.seedName", "status.seedName"] {
+            let some = ListParams::default().fields(&format!("{field}={name}"));
+            let found = shoots.list(&some).await.context("could not list Shoots")?;
+            if let Some(shoot) = found.items.first() {
+                let shoot = format!("{}/{}", shoot.namespace().unwrap_or_default(), shoot.name_any());
+                return Ok(Some(format!(
+                    "move or delete its shoots first ({}, e.g. {shoot})",
+                    found.items.len()
+                )));
+            }
+        }
+        let entries: Api<BackupEntry> = self.context.garden.all();
+        let entries = entries
+            .list(&ListParams::default())
+            .await
+            .context("could not list BackupEntries")?;
+        let mine = entries.items.iter().find(|entry| {
+            let status = entry.status.as_ref().and_then(|s| s.seed_name.as_ref());
+            entry.spec.seed_name.as_ref() == Some(name) || status == Some(name)
+        });
+        Ok(mine.map(|e| {
+            format!(
+                "BackupEntry {}/{} is here",
+                e.namespace().unwrap_or_default(),
+                e.name_any()
+            )
+        }))
+    }
+}
+
+/// The bucket that a Seed asks for.
+fn bucket_of(seed: &Seed) -> Result<Option<BackupBucket>> {
+    let Some(backup) = &seed.spec.backup else {
+        return Ok(None);
+    };
+    if backup.credentials_ref.is_none() {
+        return Err(Error::config(
+            ErrorCode::ErrConfigurationProblem,
+            "spec.backup has no credentialsRef: name the Secret with the credentials of the object store",
+        ));
+    }
+    let uid = seed
+        .uid()
+        .ok_or_else(|| Error::bug("a Seed without uid was read from the garden"))?;
+    let mut bucket = BackupBucket::new(
+        &uid,
+        BackupBucketSpec {
+            provider: BackupBucketProvider {
+                type_: backup.provider.clone(),
+                region: backup
+                    .region
+                    .clone()
+                    .unwrap_or_else(|| seed.spec.provider.region.clone()),
+            },
+            provider_config: backup.provider_config.clone(),
+            credentials_ref: backup.credentials_ref.clone(),
+            seed_name: Some(seed.name_any()),
+            shoot_ref: None,
+        },
+    );
+    bucket.metadata.labels = Some(
+        [(
+            api::constants::seed_name_label(&seed.name_any()),
+            "true".to_owned(),
+        )]
+        .into(),
+    );
+    Ok(Some(bucket))
+}

@@ -1,0 +1,91 @@
+//! Renews the seed's Lease in the garden: the proof that this gardenlet reaches both the garden and its seed.
+
+use std::{sync::Arc, time::Duration};
+
+use api::{constants::SEED_LEASE_NAMESPACE, gardencore::Seed};
+use k8s_openapi::{
+    api::coordination::v1::{Lease, LeaseSpec},
+    apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, OwnerReference},
+};
+use kube::{Api, Resource, ResourceExt};
+use runtime::{Error, Result, clock, clusters::Cluster, error::Context as _};
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+use crate::{Context, MANAGER};
+
+/// Pause between renewals. Gardener renews every 2 s, which is a write per seed to the garden's etcd twenty times within
+/// the 40 s after which a seed is called silent; four times within them survive three lost requests at a fifth of the load.
+pub const RENEW_INTERVAL: Duration = Duration::from_secs(10);
+/// After this time without renewal the gardenlet does not call itself ready. The same as the garden's monitor period.
+pub const LEASE_DURATION: Duration = Duration::from_secs(40);
+/// A renewal that takes longer is given up. Shorter than the interval, so that renewals do not pile up.
+const PATIENCE: Duration = Duration::from_secs(8);
+
+/// Renews until shutdown. A failed renewal is logged and tried again at the next tick; what follows from silence is for
+/// those to decide who hear nothing.
+pub async fn renew(context: Arc<Context>) {
+    let mut ticks = interval(RENEW_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = context.shutdown.cancelled() => return,
+            _ = ticks.tick() => {}
+        }
+        let outcome = timeout(PATIENCE, renew_once(&context)).await.unwrap_or_else(|_| {
+            Err(Error::transient(format!(
+                "the garden and the seed did not answer within {PATIENCE:?}"
+            )))
+        });
+        match outcome {
+            Ok(()) => context.heartbeat.beat(),
+            Err(error) => tracing::warn!(%error, "the seed's Lease was not renewed"),
+        }
+    }
+}
+
+/// A gardenlet that does not reach its seed must not claim that the seed is well (R17-02).
+async fn renew_once(context: &Context) -> Result<()> {
+    context
+        .seed
+        .client()
+        .apiserver_version()
+        .await
+        .context("the seed's API does not answer")?;
+    let seeds: Api<Seed> = context.garden.cluster_wide();
+    let Some(seed) = seeds
+        .get_opt(&context.seed_name)
+        .await
+        .context("the Seed could not be read")?
+    else {
+        return Err(Error::transient(format!(
+            "Seed {} is gone from the garden: restart the gardenlet to register it again",
+            context.seed_name
+        )));
+    };
+    let leases: Api<Lease> = context.garden.namespaced(SEED_LEASE_NAMESPACE);
+    MANAGER.apply(&leases, &lease(&seed)).await.map(|_| ())
+}
+
+fn lease(seed: &Seed) -> Lease {
+    let name = seed.name_any();
+    Lease {
+        metadata: ObjectMeta {
+            name: Some(name.clone()),
+            namespace: Some(SEED_LEASE_NAMESPACE.to_owned()),
+            owner_references: Some(vec![OwnerReference {
+                api_version: Seed::api_version(&()).into_owned(),
+                kind: Seed::kind(&()).into_owned(),
+                name: name.clone(),
+                uid: seed.uid().unwrap_or_default(),
+                ..OwnerReference::default()
+            }]),
+            ..ObjectMeta::default()
+        },
+        spec: Some(LeaseSpec {
+            holder_identity: Some(name),
+            lease_duration_seconds: i32::try_from(LEASE_DURATION.as_secs()).ok(),
+            renew_time: Some(MicroTime(clock::now())),
+            ..LeaseSpec::default()
+        }),
+    }
+}
