@@ -1,0 +1,45 @@
+//! What the process is told by its flags.
+
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+use clap::Parser;
+
+/// Looks after projects, the life of seeds and the preconditions of moves.
+#[derive(Clone, Debug, Parser)]
+#[command(version, about)]
+pub struct Config {
+    /// Kubeconfig of the garden; the pod's own ServiceAccount without it.
+    #[arg(long, env = "GARDEN_KUBECONFIG")]
+    pub garden_kubeconfig: Option<PathBuf>,
+
+    /// Where `/healthz`, `/readyz` and `/metrics` are served.
+    #[arg(long, default_value = "0.0.0.0:2728")]
+    pub health_address: SocketAddr,
+
+    /// At most so many objects of a kind at the same time.
+    #[arg(long, default_value_t = 5)]
+    pub concurrent_syncs: u16,
+
+    /// A seed whose Lease was not renewed for so long is unknown. Longer than three renewals of a gardenlet (10 s each),
+    /// so that one lost request says nothing.
+    #[arg(long, default_value_t = 40)]
+    pub seed_monitor_period_seconds: u64,
+
+    /// How often Leases are looked at. Shorter than the monitor period, whose end it may overshoot by this much.
+    #[arg(long, default_value_t = 10)]
+    pub seed_sync_period_seconds: u64,
+}
+
+impl Config {
+    /// How long a seed's silence is borne.
+    #[must_use]
+    pub fn seed_monitor_period(&self) -> Duration {
+        Duration::from_secs(self.seed_monitor_period_seconds)
+    }
+
+    /// How often Leases are looked at.
+    #[must_use]
+    pub fn seed_sync_period(&self) -> Duration {
+        Duration::from_secs(self.seed_sync_period_seconds)
+    }
+}

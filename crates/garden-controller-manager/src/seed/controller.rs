@@ -1,0 +1,114 @@
+//! Watches Seeds and their Leases.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use api::{
+    constants::{SEED_LEASE_NAMESPACE, condition::GARDENLET_READY},
+    gardencore::Seed,
+    meta::{Condition, ConditionStatus},
+};
+use k8s_openapi::api::{coordination::v1::Lease, core::v1::Namespace};
+use kube::{
+    Api, ResourceExt,
+    runtime::{Controller, reflector::ObjectRef, watcher},
+};
+use runtime::{Next, Reconciler, Result, clock, clusters::Cluster, conditions, error::Context as _, runner};
+use tokio::time::Instant;
+
+use super::{
+    liveness::{Liveness, Observations},
+    namespace,
+};
+use crate::{Context, MANAGER};
+
+struct SeedController {
+    context: Context,
+    observations: Mutex<Observations>,
+}
+
+/// Runs the controller until shutdown.
+pub async fn run(context: Context) {
+    let seeds: Api<Seed> = context.garden.cluster_wide();
+    let leases: Api<Lease> = context.garden.namespaced(SEED_LEASE_NAMESPACE);
+    let controller = Controller::new(seeds.clone(), watcher::Config::default()).watches(
+        leases,
+        watcher::Config::default(),
+        |lease| Some(ObjectRef::new(&lease.name_any())),
+    );
+    let settings = context.runner();
+    let reconciler = Arc::new(SeedController {
+        context,
+        observations: Mutex::default(),
+    });
+    runner::run(controller, move |_| seeds.clone(), reconciler, settings).await;
+}
+
+impl Reconciler<Seed> for SeedController {
+    const NAME: &'static str = "seed";
+
+    async fn apply(&self, seed: Arc<Seed>) -> Result<Next> {
+        let namespaces: Api<Namespace> = self.context.garden.cluster_wide();
+        MANAGER.apply(&namespaces, &namespace::desired(&seed)).await?;
+        self.judge(&seed).await?;
+        Ok(Next::After(self.context.config.seed_sync_period()))
+    }
+
+    /// The Seed's own gardenlet takes down what belongs to it; that it is silent must be seen here all the same.
+    async fn cleanup(&self, seed: Arc<Seed>) -> Result<Next> {
+        if seed.finalizers().is_empty() {
+            self.observations().forget(&seed.name_any());
+            return Ok(Next::Change);
+        }
+        self.judge(&seed).await?;
+        Ok(Next::After(self.context.config.seed_sync_period()))
+    }
+}
+
+impl SeedController {
+    async fn judge(&self, seed: &Seed) -> Result<()> {
+        let name = seed.name_any();
+        let leases: Api<Lease> = self.context.garden.namespaced(SEED_LEASE_NAMESPACE);
+        let lease = leases
+            .get_opt(&name)
+            .await
+            .context(format_args!("could not read the Lease of seed {name}"))?;
+        let renewed = lease.and_then(|l| l.spec).and_then(|s| s.renew_time).map(|t| t.0);
+        let period = self.context.config.seed_monitor_period();
+        let liveness = self.observations().judge(&name, renewed, period, Instant::now());
+        let Liveness::Silent(silence) = liveness else {
+            return Ok(());
+        };
+        let seeds: Api<Seed> = self.context.garden.cluster_wide();
+        let message = match renewed {
+            Some(_) => "The gardenlet stopped renewing the seed's Lease.",
+            None => "The gardenlet never renewed the seed's Lease.",
+        };
+        let written = conditions::change(MANAGER, &seeds, &name, "conditions", |list| {
+            // An unknown state stays as it is: repeating it would only move its times.
+            if list
+                .iter()
+                .any(|c| c.type_ == GARDENLET_READY && c.status == ConditionStatus::Unknown)
+            {
+                return;
+            }
+            Condition::new(
+                GARDENLET_READY,
+                ConditionStatus::Unknown,
+                "SeedStatusUnknown",
+                message,
+                clock::now_k8s(),
+            )
+            .merge_into(list);
+        })
+        .await?;
+        if written {
+            let note = format!("nothing was heard of the gardenlet for {} s", silence.as_secs());
+            self.context.events.warning(seed, "GardenletSilent", &note).await;
+        }
+        Ok(())
+    }
+
+    fn observations(&self) -> std::sync::MutexGuard<'_, Observations> {
+        self.observations.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,12 @@
+//! The life of seeds as the garden sees it.
+//!
+//! A gardenlet renews its seed's Lease. When it falls silent, this controller says so in the Seed's condition
+//! `GardenletReady`; the gardenlet itself takes that back once it is heard again. Silence is measured by this process's
+//! own monotonic clock, from when it last saw the Lease change: clocks of two machines are never compared.
+
+mod controller;
+mod liveness;
+mod namespace;
+
+pub use controller::run;
+pub use liveness::{Liveness, Observations};

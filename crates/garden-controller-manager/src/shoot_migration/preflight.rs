@@ -1,0 +1,166 @@
+//! The preflight: pure decisions.
+
+use api::{
+    gardencore::{BackupBucket, BackupEntry, Seed, Shoot},
+    meta::{ConditionStatus, LastOperationState, find_condition},
+};
+use kube::ResourceExt;
+
+/// Annotation of a Shoot whose value says why it may move between seeds of different provider types.
+pub const ALLOW_DIFFERENT_PROVIDER: &str = "migration.gardener.cloud/allow-different-provider";
+
+/// What the preflight looks at.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts<'a> {
+    /// The shoot.
+    pub shoot: &'a Shoot,
+    /// The seed that `spec.seedName` names, if there is one.
+    pub destination: Option<&'a Seed>,
+    /// The seed that `status.seedName` names, if there still is one.
+    pub source: Option<&'a Seed>,
+    /// Where the shoot's backups are.
+    pub backup_entry: Option<&'a BackupEntry>,
+    /// The destination's bucket.
+    pub bucket: Option<&'a BackupBucket>,
+}
+
+/// The outcome: a reason for machines and a sentence for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// Whether the move may begin.
+    pub ready: bool,
+    /// CamelCase.
+    pub reason: &'static str,
+    /// What is wrong and what to do.
+    pub message: String,
+}
+
+/// The seeds of a move that is wanted or running: (source, destination).
+#[must_use]
+pub fn wanted_move(shoot: &Shoot) -> Option<(&str, &str)> {
+    let destination = shoot.spec.seed_name.as_deref().filter(|n| !n.is_empty())?;
+    let source = shoot
+        .status
+        .as_ref()?
+        .seed_name
+        .as_deref()
+        .filter(|n| !n.is_empty())?;
+    (source != destination).then_some((source, destination))
+}
+
+/// Whether the move may begin; `None` if none is wanted. The first obstacle is told, in the order in which people mend them.
+#[must_use]
+pub fn judge(facts: &Facts<'_>) -> Option<Verdict> {
+    let (source, destination) = wanted_move(facts.shoot)?;
+    let no = |reason, message| {
+        Some(Verdict {
+            ready: false,
+            reason,
+            message,
+        })
+    };
+    let back = format!("or set spec.seedName back to {source}");
+    if facts.shoot.metadata.deletion_timestamp.is_some() {
+        return no(
+            "ShootIsBeingDeleted",
+            "The shoot is being deleted and cannot be moved any more.".to_owned(),
+        );
+    }
+    let Some(seed) = facts.destination else {
+        return no(
+            "DestinationSeedNotFound",
+            format!("There is no seed {destination}: register it, name another seed, {back}."),
+        );
+    };
+    if seed.metadata.deletion_timestamp.is_some() {
+        let message = format!("Seed {destination} is being deleted: name another seed, {back}.");
+        return no("DestinationSeedIsBeingDeleted", message);
+    }
+    if let Some(verdict) = seed_obstacle(facts, seed, destination, &back) {
+        return Some(verdict);
+    }
+    if facts.backup_entry.is_none() {
+        return no(
+            "BackupEntryNotFound",
+            format!(
+                "The shoot has no BackupEntry, so that its data could not be found on seed {destination}: {source} must reconcile the shoot with backups first ({back})."
+            ),
+        );
+    }
+    Some(Verdict {
+        ready: true,
+        reason: "DestinationSeedReady",
+        message: format!("Seed {destination} can take the shoot over from {source}."),
+    })
+}
+
+fn seed_obstacle(facts: &Facts<'_>, seed: &Seed, name: &str, back: &str) -> Option<Verdict> {
+    let no = |reason, message| {
+        Some(Verdict {
+            ready: false,
+            reason,
+            message,
+        })
+    };
+    if seed.spec.backup.is_none() {
+        return no(
+            "DestinationSeedHasNoBackup",
+            format!(
+                "Seed {name} has no spec.backup, without which no shoot can be moved to it: configure a backup there, name another seed, {back}."
+            ),
+        );
+    }
+    if let Some(message) = provider_obstacle(facts, seed, name, back) {
+        return no("ProviderTypesDiffer", message);
+    }
+    let conditions = seed
+        .status
+        .as_ref()
+        .map(|s| s.conditions.as_slice())
+        .unwrap_or_default();
+    for (condition, reason) in [
+        ("GardenletReady", "DestinationSeedNotReady"),
+        ("BackupBucketsReady", "DestinationBackupBucketNotReady"),
+    ] {
+        let found = find_condition(conditions, condition);
+        if found.is_some_and(|c| c.status == ConditionStatus::True) {
+            continue;
+        }
+        let state = found.map_or_else(
+            || "is not reported yet".to_owned(),
+            |c| format!("is {:?} ({})", c.status, c.message.trim_end_matches('.')),
+        );
+        let message = format!(
+            "Condition {condition} of seed {name} {state}: the move begins once it is True; mend the seed, {back}."
+        );
+        return no(reason, message);
+    }
+    let bucket = facts
+        .bucket
+        .and_then(|b| b.status.as_ref())
+        .and_then(|s| s.last_operation.as_ref());
+    if bucket.is_none_or(|o| o.state != LastOperationState::Succeeded) {
+        let message = format!(
+            "The BackupBucket of seed {name} is not ready: look at its status.lastError, mend it, {back}."
+        );
+        return no("DestinationBackupBucketNotReady", message);
+    }
+    None
+}
+
+fn provider_obstacle(facts: &Facts<'_>, seed: &Seed, name: &str, back: &str) -> Option<String> {
+    let source = facts.source?;
+    let (from, to) = (&source.spec.provider.type_, &seed.spec.provider.type_);
+    let allowed = facts
+        .shoot
+        .annotations()
+        .get(ALLOW_DIFFERENT_PROVIDER)
+        .is_some_and(|why| !why.trim().is_empty());
+    (from != to && !allowed).then(|| {
+        format!("Seed {name} runs on provider {to} and seed {} on {from}: name a seed of the same provider, say why it may be another one in the annotation {ALLOW_DIFFERENT_PROVIDER}, {back}.", source.name_any())
+    })
+}
+
+#[cfg(test)]
+#[path = "preflight_tests.rs"]
+mod tests;

@@ -1,0 +1,203 @@
+//! One row for each obstacle, from a state in which nothing is in the way.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::collections::BTreeMap;
+
+use api::gardencore::{
+    BackupBucketSpec, BackupBucketStatus, BackupEntrySpec, SeedSpec, SeedStatus, ShootSpec, ShootStatus,
+    seed::{SeedBackup, SeedProvider},
+};
+use api::meta::{Condition, LastOperation, LastOperationType};
+use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
+
+use super::*;
+
+fn epoch() -> Time {
+    Time(Timestamp::UNIX_EPOCH)
+}
+
+struct World {
+    shoot: Shoot,
+    destination: Option<Seed>,
+    source: Option<Seed>,
+    backup_entry: Option<BackupEntry>,
+    bucket: Option<BackupBucket>,
+}
+
+fn seed(name: &str) -> Seed {
+    let mut seed = Seed::new(
+        name,
+        SeedSpec {
+            backup: Some(SeedBackup {
+                provider: "local".into(),
+                ..SeedBackup::default()
+            }),
+            provider: SeedProvider {
+                type_: "local".into(),
+                ..SeedProvider::default()
+            },
+            ..SeedSpec::default()
+        },
+    );
+    let conditions = ["GardenletReady", "BackupBucketsReady"]
+        .map(|t| Condition::new(t, ConditionStatus::True, "Fine", "All is well.", epoch()));
+    seed.status = Some(SeedStatus {
+        conditions: conditions.to_vec(),
+        ..SeedStatus::default()
+    });
+    seed
+}
+
+fn world() -> World {
+    let mut shoot = Shoot::new(
+        "crazy",
+        ShootSpec {
+            seed_name: Some("b".into()),
+            ..ShootSpec::default()
+        },
+    );
+    shoot.status = Some(ShootStatus {
+        seed_name: Some("a".into()),
+        ..ShootStatus::default()
+    });
+    let mut bucket = BackupBucket::new("uid-of-b", BackupBucketSpec::default());
+    bucket.status = Some(BackupBucketStatus {
+        last_operation: Some(LastOperation {
+            description: String::new(),
+            last_update_time: epoch(),
+            progress: 100,
+            state: LastOperationState::Succeeded,
+            type_: LastOperationType::Create,
+        }),
+        ..BackupBucketStatus::default()
+    });
+    World {
+        shoot,
+        destination: Some(seed("b")),
+        source: Some(seed("a")),
+        backup_entry: Some(BackupEntry::new("entry", BackupEntrySpec::default())),
+        bucket: Some(bucket),
+    }
+}
+
+fn judged(change: impl FnOnce(&mut World)) -> Option<Verdict> {
+    let mut world = world();
+    change(&mut world);
+    judge(&Facts {
+        shoot: &world.shoot,
+        destination: world.destination.as_ref(),
+        source: world.source.as_ref(),
+        backup_entry: world.backup_entry.as_ref(),
+        bucket: world.bucket.as_ref(),
+    })
+}
+
+#[track_caller]
+fn refused(reason: &str, words: &str, change: impl FnOnce(&mut World)) {
+    let verdict = judged(change).unwrap();
+    assert!(!verdict.ready);
+    assert_eq!(verdict.reason, reason);
+    assert!(verdict.message.contains(words), "{}", verdict.message);
+}
+
+#[test]
+fn a_move_between_two_good_seeds_may_begin() {
+    let verdict = judged(|_| ()).unwrap();
+    assert!(verdict.ready, "{}", verdict.message);
+    // The source may be dead, unknown and forgotten: only the destination counts (R7-02).
+    assert!(judged(|w| w.source = None).unwrap().ready);
+    assert!(
+        judged(|w| w.source.as_mut().unwrap().status = None)
+            .unwrap()
+            .ready
+    );
+}
+
+#[test]
+fn without_a_wanted_move_there_is_no_constraint() {
+    assert_eq!(judged(|w| w.shoot.spec.seed_name = Some("a".into())), None);
+    assert_eq!(judged(|w| w.shoot.spec.seed_name = None), None);
+    assert_eq!(judged(|w| w.shoot.status = None), None);
+}
+
+#[test]
+fn each_obstacle_is_named_with_what_to_do() {
+    refused("DestinationSeedNotFound", "no seed b", |w| w.destination = None);
+    refused("DestinationSeedNotFound", "back to a", |w| w.destination = None);
+    refused("ShootIsBeingDeleted", "cannot be moved", |w| {
+        w.shoot.metadata.deletion_timestamp = Some(epoch());
+    });
+    refused("DestinationSeedIsBeingDeleted", "name another", |w| {
+        w.destination.as_mut().unwrap().metadata.deletion_timestamp = Some(epoch());
+    });
+    refused("DestinationSeedHasNoBackup", "spec.backup", |w| {
+        w.destination.as_mut().unwrap().spec.backup = None;
+    });
+    refused("BackupEntryNotFound", "no BackupEntry", |w| w.backup_entry = None);
+    refused("DestinationBackupBucketNotReady", "lastError", |w| {
+        w.bucket = None;
+    });
+    refused("DestinationBackupBucketNotReady", "lastError", |w| {
+        let status = w.bucket.as_mut().unwrap().status.as_mut().unwrap();
+        status.last_operation.as_mut().unwrap().state = LastOperationState::Error;
+    });
+}
+
+#[test]
+fn a_destination_that_is_not_known_to_be_well_is_refused() {
+    refused("DestinationSeedNotReady", "is not reported yet", |w| {
+        w.destination.as_mut().unwrap().status = None;
+    });
+    for status in [
+        ConditionStatus::False,
+        ConditionStatus::Unknown,
+        ConditionStatus::Progressing,
+    ] {
+        refused("DestinationSeedNotReady", "GardenletReady of seed b is", |w| {
+            w.destination
+                .as_mut()
+                .unwrap()
+                .status
+                .as_mut()
+                .unwrap()
+                .conditions[0]
+                .status = status;
+        });
+        refused(
+            "DestinationBackupBucketNotReady",
+            "BackupBucketsReady of seed b is",
+            |w| {
+                w.destination
+                    .as_mut()
+                    .unwrap()
+                    .status
+                    .as_mut()
+                    .unwrap()
+                    .conditions[1]
+                    .status = status;
+            },
+        );
+    }
+}
+
+#[test]
+fn another_provider_needs_a_stated_reason() {
+    let other = |w: &mut World| w.destination.as_mut().unwrap().spec.provider.type_ = "aws".into();
+    refused("ProviderTypesDiffer", ALLOW_DIFFERENT_PROVIDER, other);
+    let annotate = |w: &mut World, why: &str| {
+        w.shoot.metadata.annotations = Some(BTreeMap::from([(
+            ALLOW_DIFFERENT_PROVIDER.to_owned(),
+            why.to_owned(),
+        )]));
+    };
+    refused("ProviderTypesDiffer", "say why", |w| {
+        other(w);
+        annotate(w, " ");
+    });
+    let allowed = judged(|w| {
+        other(w);
+        annotate(w, "both reach the same cloud");
+    });
+    assert!(allowed.unwrap().ready);
+}

@@ -1,0 +1,92 @@
+//! Watches shoots that nobody has taken, and the seeds they name.
+
+use std::sync::Arc;
+
+use api::gardencore::{Seed, Shoot};
+use kube::{
+    Api, ResourceExt,
+    api::{Patch, PatchParams},
+    runtime::{Controller, reflector::ObjectRef, watcher},
+};
+use runtime::{Next, Reconciler, Result, clock, clusters::Cluster, error::Context as _, runner};
+use serde_json::json;
+
+use super::decision::{is_unplaced, obstacle, status};
+use crate::{Context, MANAGER};
+
+struct ShootPlacement {
+    context: Context,
+}
+
+/// Runs the controller until shutdown.
+pub async fn run(context: Context) {
+    let shoots: Api<Shoot> = context.garden.all();
+    let seeds: Api<Seed> = context.garden.cluster_wide();
+    let controller = Controller::new(shoots, watcher::Config::default());
+    let store = controller.store();
+    let controller = controller.watches(seeds, watcher::Config::default(), move |seed| {
+        let name = seed.name_any();
+        let waiting = |shoot: &Arc<Shoot>| is_unplaced(shoot) && shoot.spec.seed_name.as_ref() == Some(&name);
+        store
+            .state()
+            .iter()
+            .filter(|s| waiting(s))
+            .map(|s| ObjectRef::from_obj(s.as_ref()))
+            .collect::<Vec<_>>()
+    });
+    let settings = context.runner();
+    let garden = context.garden.clone();
+    let api_of = move |shoot: &Shoot| garden.namespaced(&shoot.namespace().unwrap_or_default());
+    runner::run(controller, api_of, Arc::new(ShootPlacement { context }), settings).await;
+}
+
+impl Reconciler<Shoot> for ShootPlacement {
+    const NAME: &'static str = "shoot-placement";
+
+    fn is_responsible(&self, shoot: &Shoot) -> bool {
+        is_unplaced(shoot)
+    }
+
+    async fn apply(&self, shoot: Arc<Shoot>) -> Result<Next> {
+        let seeds: Api<Seed> = self.context.garden.cluster_wide();
+        let seed = match shoot.spec.seed_name.as_deref().filter(|name| !name.is_empty()) {
+            Some(name) => seeds
+                .get_opt(name)
+                .await
+                .context(format_args!("could not read seed {name}"))?,
+            None => None,
+        };
+        let obstacle = obstacle(&shoot, seed.as_ref());
+        let Some(status) = status(&shoot, obstacle.as_deref(), clock::now_k8s()) else {
+            return Ok(Next::Change);
+        };
+        // The resourceVersion keeps this from writing over a gardenlet that has just begun; its write brings us back here.
+        let body = json!({"metadata": {"resourceVersion": shoot.resource_version()}, "status": status});
+        let shoots: Api<Shoot> = self
+            .context
+            .garden
+            .namespaced(&shoot.namespace().unwrap_or_default());
+        let params = PatchParams {
+            field_manager: Some(MANAGER.0.to_owned()),
+            ..PatchParams::default()
+        };
+        match shoots
+            .patch_status(&shoot.name_any(), &params, &Patch::Merge(body))
+            .await
+        {
+            Ok(_) => {}
+            Err(kube::Error::Api(answer)) if answer.is_conflict() || answer.is_not_found() => {
+                return Ok(Next::Change);
+            }
+            Err(error) => return Err(error).context("could not write the status of the Shoot"),
+        }
+        if let Some(why) = obstacle {
+            self.context.events.warning(shoot.as_ref(), "NoSeed", &why).await;
+        }
+        Ok(Next::Change)
+    }
+
+    async fn cleanup(&self, _: Arc<Shoot>) -> Result<Next> {
+        Ok(Next::Change)
+    }
+}

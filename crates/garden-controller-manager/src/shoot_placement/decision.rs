@@ -1,0 +1,152 @@
+//! What keeps a new shoot from being made: pure decisions.
+
+use api::{
+    gardencore::{Seed, Shoot},
+    meta::{ErrorCode, LastError, LastOperation, LastOperationState, LastOperationType},
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::ResourceExt;
+use serde_json::{Value, json};
+
+/// Whether no gardenlet has acted on the shoot yet.
+#[must_use]
+pub fn is_unplaced(shoot: &Shoot) -> bool {
+    let status = shoot.status.as_ref();
+    let nobody =
+        status.is_none_or(|s| s.seed_name.as_deref().unwrap_or_default().is_empty() && s.uid.is_empty());
+    let untouched = status
+        .and_then(|s| s.last_operation.as_ref())
+        .is_none_or(|o| o.type_ == LastOperationType::Create && o.state == LastOperationState::Pending);
+    nobody && untouched && shoot.metadata.deletion_timestamp.is_none()
+}
+
+/// What is wrong and what to do, for a shoot that is not placed. `seed`: the one that it names, if there is one.
+#[must_use]
+pub fn obstacle(shoot: &Shoot, seed: Option<&Seed>) -> Option<String> {
+    let Some(name) = shoot.spec.seed_name.as_deref().filter(|name| !name.is_empty()) else {
+        return Some(
+            "no seed is chosen, and this version has no scheduler: set spec.seedName to one of the seeds"
+                .into(),
+        );
+    };
+    match seed {
+        None => Some(format!(
+            "there is no seed {name}: register it, or correct spec.seedName"
+        )),
+        Some(seed) if seed.metadata.deletion_timestamp.is_some() => Some(format!(
+            "seed {} is being deleted and takes no new shoots: delete this Shoot and create it with another spec.seedName",
+            seed.name_any()
+        )),
+        Some(_) => None,
+    }
+}
+
+/// The status that tells of it, or that takes it back; `None` if the status is right as it is.
+pub(super) fn status(shoot: &Shoot, obstacle: Option<&str>, now: Time) -> Option<Value> {
+    let told = shoot.status.as_ref().and_then(|s| s.last_operation.as_ref());
+    let (description, errors) = match (obstacle, told) {
+        (Some(obstacle), _) => {
+            let error = LastError {
+                description: obstacle.to_owned(),
+                task_id: None,
+                codes: vec![ErrorCode::ErrConfigurationProblem],
+                last_update_time: Some(now.clone()),
+            };
+            (
+                format!("Creation of Shoot cluster cannot start: {obstacle}."),
+                Some(vec![error]),
+            )
+        }
+        (None, Some(_)) => {
+            let seed = shoot.spec.seed_name.clone().unwrap_or_default();
+            (format!("Waiting for the gardenlet of seed {seed}."), None)
+        }
+        (None, None) => return None,
+    };
+    if told.is_some_and(|told| told.description == description) {
+        return None;
+    }
+    let operation = LastOperation {
+        description,
+        last_update_time: now,
+        progress: 0,
+        state: LastOperationState::Pending,
+        type_: LastOperationType::Create,
+    };
+    Some(json!({ "lastOperation": operation, "lastErrors": errors }))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use api::gardencore::{SeedSpec, ShootSpec};
+
+    use super::*;
+
+    fn now() -> Time {
+        Time(jiff::Timestamp::UNIX_EPOCH)
+    }
+
+    fn shoot(seed: Option<&str>) -> Shoot {
+        Shoot::new(
+            "web",
+            ShootSpec {
+                seed_name: seed.map(str::to_owned),
+                ..ShootSpec::default()
+            },
+        )
+    }
+
+    #[test]
+    fn each_obstacle_says_what_to_do() {
+        assert!(
+            obstacle(&shoot(None), None)
+                .unwrap()
+                .contains("set spec.seedName")
+        );
+        assert!(
+            obstacle(&shoot(Some("")), None)
+                .unwrap()
+                .contains("set spec.seedName")
+        );
+        assert!(obstacle(&shoot(Some("x")), None).unwrap().contains("no seed x"));
+        let mut seed = Seed::new("a", SeedSpec::default());
+        assert_eq!(obstacle(&shoot(Some("a")), Some(&seed)), None);
+        seed.metadata.deletion_timestamp = Some(now());
+        assert!(
+            obstacle(&shoot(Some("a")), Some(&seed))
+                .unwrap()
+                .contains("being deleted")
+        );
+    }
+
+    #[test]
+    fn it_is_told_once_and_taken_back() {
+        let mut shoot = shoot(Some("x"));
+        assert_eq!(status(&shoot, None, now()), None);
+        let body = status(&shoot, Some("there is no seed x"), now()).unwrap();
+        assert_eq!(
+            body["lastErrors"][0]["codes"],
+            json!(["ERR_CONFIGURATION_PROBLEM"])
+        );
+        shoot.status = Some(serde_json::from_value(body).unwrap());
+        assert!(is_unplaced(&shoot));
+        assert_eq!(status(&shoot, Some("there is no seed x"), now()), None);
+        let body = status(&shoot, None, now()).unwrap();
+        assert_eq!(body["lastErrors"], Value::Null);
+        assert_eq!(
+            body["lastOperation"]["description"],
+            "Waiting for the gardenlet of seed x."
+        );
+    }
+
+    #[test]
+    fn a_shoot_that_a_gardenlet_has_acted_on_is_left_alone() {
+        let mut touched = shoot(Some("x"));
+        touched.status = Some(serde_json::from_value(json!({"seedName": "x", "uid": "u"})).unwrap());
+        assert!(!is_unplaced(&touched));
+        let mut deleted = shoot(Some("x"));
+        deleted.metadata.deletion_timestamp = Some(now());
+        assert!(!is_unplaced(&deleted));
+    }
+}

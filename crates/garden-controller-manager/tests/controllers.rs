@@ -1,0 +1,344 @@
+//! The controllers on a real API server, with its policies in force.
+
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
+
+mod garden;
+
+use std::{sync::Arc, time::Duration};
+
+use api::{
+    constants::{condition::READY_FOR_MIGRATION, finalizer::SHOOT_STATE},
+    gardencore::{BackupBucket, Project, ProjectPhase, Seed, Shoot, ShootState},
+    meta::{Condition, ConditionStatus, find_condition},
+};
+use clap::Parser;
+use garden::{Garden, NAMESPACE, allowed, operation};
+use garden_controller_manager::{
+    Config, Context, project, seed, shoot_migration, shoot_placement, shoot_state,
+};
+use k8s_openapi::api::{coordination::v1::Lease, core::v1::Namespace};
+use kube::{Api, ResourceExt, api::DeleteParams};
+use runtime::{Events, clock, metrics::Metrics};
+use serde_json::{Value, json};
+use testkit::eventually;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// Longer than a controller's own pauses (10 s) together with a slow machine.
+const SOON: Duration = Duration::from_secs(40);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_controllers_of_the_garden() {
+    let garden = Garden::start().await.unwrap();
+    let mut controllers = JoinSet::new();
+    let context = context(&garden);
+    controllers.spawn(project::run(context.clone()));
+    controllers.spawn(seed::run(context.clone()));
+    controllers.spawn(shoot_migration::run(context.clone()));
+    controllers.spawn(shoot_placement::run(context.clone()));
+    controllers.spawn(shoot_state::run(context.clone()));
+    tokio::join!(
+        a_project_has_a_namespace(&garden),
+        a_silent_seed_is_unknown(&garden),
+        a_move_waits_for_its_destination(&garden),
+        a_shoot_without_seed_says_so(&garden),
+    );
+    context.shutdown.cancel();
+    controllers.shutdown().await;
+    garden::no_gaps();
+}
+
+fn context(garden: &Garden) -> Context {
+    let flags = [
+        "garden-controller-manager",
+        "--seed-monitor-period-seconds=4",
+        "--seed-sync-period-seconds=1",
+    ];
+    Context {
+        garden: runtime::Garden::new(garden.administrator()),
+        config: Arc::new(Config::parse_from(flags)),
+        events: Events::new(garden.administrator(), "garden-controller-manager"),
+        metrics: Metrics::default(),
+        shutdown: CancellationToken::new(),
+    }
+}
+
+async fn a_project_has_a_namespace(garden: &Garden) {
+    let projects: Api<Project> = Api::all(garden.administrator());
+    let namespaces: Api<Namespace> = Api::all(garden.administrator());
+    let body = |name: &str, namespace: Option<&str>| {
+        json!({
+            "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Project", "metadata": {"name": name},
+            "spec": {"namespace": namespace},
+        })
+    };
+    allowed(garden.apply(&projects, "web", body("web", None)).await);
+    let web = until(&projects, "web", |p| {
+        p.status.as_ref().and_then(|s| s.phase) == Some(ProjectPhase::Ready)
+    })
+    .await;
+    assert_eq!(web.spec.namespace.as_deref(), Some("garden-web"));
+    let namespace = namespaces.get("garden-web").await.unwrap();
+    assert_eq!(namespace.labels()["project.gardener.cloud/name"], "web");
+    // A namespace has one project.
+    allowed(
+        garden
+            .apply(&projects, "other", body("other", Some("garden-web")))
+            .await,
+    );
+    until(&projects, "other", |p| {
+        p.status.as_ref().and_then(|s| s.phase) == Some(ProjectPhase::Failed)
+    })
+    .await;
+    // It goes only when nothing is left in it.
+    let shoots: Api<Shoot> = garden.admin("garden-web");
+    garden.shoot_in("garden-web", "last", "", None, ("", "")).await;
+    projects.delete("web", &DeleteParams::default()).await.unwrap();
+    until(&projects, "web", |p| {
+        p.status.as_ref().and_then(|s| s.phase) == Some(ProjectPhase::Terminating)
+    })
+    .await;
+    assert!(
+        namespaces
+            .get("garden-web")
+            .await
+            .unwrap()
+            .metadata
+            .deletion_timestamp
+            .is_none()
+    );
+    let confirmed = json!({"metadata": {"annotations": {"confirmation.gardener.cloud/deletion": "true"}}});
+    allowed(garden.patch(&shoots, "last", confirmed).await);
+    shoots.delete("last", &DeleteParams::default()).await.unwrap();
+    gone(&projects, "web").await;
+    gone(&namespaces, "garden-web").await;
+}
+
+async fn a_silent_seed_is_unknown(garden: &Garden) {
+    let seeds: Api<Seed> = Api::all(garden.administrator());
+    let leases: Api<Lease> = garden.admin("gardener-system-seed-lease");
+    let namespaces: Api<Namespace> = Api::all(garden.administrator());
+    let ready = condition("GardenletReady", ConditionStatus::True);
+    garden
+        .status(&seeds, "seed-c", json!({"conditions": [ready]}))
+        .await;
+    for second in 0..6 {
+        let lease = json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "seed-c"},
+            "spec": {"renewTime": format!("2026-01-01T00:00:0{second}.000000Z")},
+        });
+        allowed(garden.apply(&leases, "seed-c", lease).await);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    assert_eq!(
+        gardenlet_of(&seeds.get("seed-c").await.unwrap()),
+        Some(ConditionStatus::True)
+    );
+    until(&seeds, "seed-c", |seed| {
+        gardenlet_of(seed) == Some(ConditionStatus::Unknown)
+    })
+    .await;
+    let namespace = namespaces.get("seed-seed-c").await.unwrap();
+    assert_eq!(namespace.owner_references()[0].name, "seed-c");
+}
+
+fn gardenlet_of(seed: &Seed) -> Option<ConditionStatus> {
+    find_condition(&seed.status.as_ref()?.conditions, "GardenletReady").map(|c| c.status)
+}
+
+/// R7-46, I8, and the ShootState that a move needs.
+async fn a_move_waits_for_its_destination(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    let seeds: Api<Seed> = Api::all(garden.administrator());
+    garden
+        .shoot("mover", "seed-a", Some("seed-a"), ("Reconcile", "Succeeded"))
+        .await;
+    garden
+        .status(
+            &shoots,
+            "mover",
+            json!({"technicalID": "shoot--dev--mover", "uid": "m"}),
+        )
+        .await;
+    garden.entry("shoot--dev--mover--m", "seed-a", "bucket-a").await;
+    allowed(
+        garden
+            .patch(&shoots, "mover", json!({"spec": {"seedName": "seed-b"}}))
+            .await,
+    );
+    let refused = until(&shoots, "mover", |shoot| constraint(shoot).is_some()).await;
+    let refused = constraint(&refused).unwrap();
+    assert_eq!(
+        (refused.status, refused.reason.as_str()),
+        (ConditionStatus::False, "DestinationSeedHasNoBackup")
+    );
+    // Called off: the constraint goes, and nothing else has changed.
+    allowed(
+        garden
+            .patch(&shoots, "mover", json!({"spec": {"seedName": "seed-a"}}))
+            .await,
+    );
+    until(&shoots, "mover", |shoot| constraint(shoot).is_none()).await;
+    // The destination is mended while the move is wanted.
+    allowed(
+        garden
+            .patch(&shoots, "mover", json!({"spec": {"seedName": "seed-b"}}))
+            .await,
+    );
+    give_it_a_bucket(garden).await;
+    // Its gardenlet is heard all the time.
+    let leases: Api<Lease> = garden.admin("gardener-system-seed-lease");
+    let conditions =
+        ["GardenletReady", "BackupBucketsReady"].map(|type_| condition(type_, ConditionStatus::True));
+    eventually("the move may begin", SOON, || async {
+        let lease = json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "seed-b"},
+            "spec": {"renewTime": format!("{:.6}", clock::now())},
+        });
+        garden
+            .apply(&leases, "seed-b", lease)
+            .await
+            .map_err(|e| e.to_string())?;
+        garden
+            .patch_status(&seeds, "seed-b", json!({"conditions": conditions}))
+            .await
+            .map_err(|e| e.to_string())?;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let shoot = shoots.get("mover").await.map_err(|e| e.to_string())?;
+        let found = constraint(&shoot).ok_or("no constraint")?;
+        if found.status == ConditionStatus::True {
+            Ok(())
+        } else {
+            Err(found.message)
+        }
+    })
+    .await
+    .unwrap();
+    a_shoot_state_outlives_its_move(garden).await;
+}
+
+/// The seed gets a backup and a bucket that is ready.
+async fn give_it_a_bucket(garden: &Garden) {
+    let seeds: Api<Seed> = Api::all(garden.administrator());
+    allowed(
+        garden
+            .patch(
+                &seeds,
+                "seed-b",
+                json!({"spec": {"backup": {"provider": "local"}}}),
+            )
+            .await,
+    );
+    let uid = seeds.get("seed-b").await.unwrap().uid().unwrap();
+    let buckets: Api<BackupBucket> = Api::all(garden.administrator());
+    allowed(garden.apply(&buckets, &uid, garden::bucket(&uid, "seed-b")).await);
+    garden
+        .status(
+            &buckets,
+            &uid,
+            json!({"lastOperation": operation("Create", "Succeeded")}),
+        )
+        .await;
+}
+
+/// While a move runs its ShootState cannot be lost.
+async fn a_shoot_state_outlives_its_move(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    let states: Api<ShootState> = garden.admin(NAMESPACE);
+    let state = json!({
+        "apiVersion": "core.gardener.cloud/v1beta1", "kind": "ShootState", "metadata": {"name": "mover"}, "spec": {},
+    });
+    allowed(garden.apply(&states, "mover", state).await);
+    garden
+        .status(
+            &shoots,
+            "mover",
+            json!({"lastOperation": operation("Migrate", "Processing")}),
+        )
+        .await;
+    until(&states, "mover", |state| {
+        state.finalizers().iter().any(|f| f == SHOOT_STATE)
+    })
+    .await;
+    states.delete("mover", &DeleteParams::default()).await.unwrap();
+    let restored = json!({"seedName": "seed-b", "lastOperation": operation("Restore", "Processing")});
+    garden.status(&shoots, "mover", restored).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert!(states.get_opt("mover").await.unwrap().is_some());
+    garden
+        .status(
+            &shoots,
+            "mover",
+            json!({"lastOperation": operation("Restore", "Succeeded")}),
+        )
+        .await;
+    gone(&states, "mover").await;
+}
+
+async fn a_shoot_without_seed_says_so(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    garden.shoot("nowhere", "sede-a", None, ("", "")).await;
+    let told = |words: &'static str| {
+        move |shoot: &Shoot| {
+            let errors = shoot
+                .status
+                .as_ref()
+                .map(|s| s.last_errors.as_slice())
+                .unwrap_or_default();
+            errors
+                .first()
+                .is_some_and(|error| error.description.contains(words))
+        }
+    };
+    until(&shoots, "nowhere", told("there is no seed sede-a")).await;
+    allowed(
+        garden
+            .patch(&shoots, "nowhere", json!({"spec": {"seedName": "seed-a"}}))
+            .await,
+    );
+    let mended = until(&shoots, "nowhere", |shoot| {
+        shoot.status.as_ref().unwrap().last_errors.is_empty()
+    })
+    .await;
+    let description = mended.status.unwrap().last_operation.unwrap().description;
+    assert_eq!(description, "Waiting for the gardenlet of seed seed-a.");
+}
+
+fn constraint(shoot: &Shoot) -> Option<Condition> {
+    shoot.status.as_ref()?.constraint(READY_FOR_MIGRATION).cloned()
+}
+
+fn condition(type_: &str, status: ConditionStatus) -> Value {
+    let now = "2026-01-01T00:00:00Z";
+    json!({
+        "type": type_, "status": status, "lastTransitionTime": now, "lastUpdateTime": now, "reason": "R", "message": "m",
+    })
+}
+
+async fn until<K>(api: &Api<K>, name: &str, holds: impl Fn(&K) -> bool) -> K
+where
+    K: garden::Object,
+{
+    eventually(&format!("{name} is as awaited"), SOON, || async {
+        let object = api.get(name).await.map_err(|e| e.to_string())?;
+        if holds(&object) {
+            Ok(object)
+        } else {
+            Err(format!("it is {object:?}"))
+        }
+    })
+    .await
+    .unwrap()
+}
+
+async fn gone<K: garden::Object>(api: &Api<K>, name: &str) {
+    eventually(&format!("{name} is gone"), SOON, || async {
+        match api.get_opt(name).await {
+            Ok(None) => Ok(()),
+            Ok(Some(object)) => Err(format!("it is {object:?}")),
+            Err(error) => Err(error.to_string()),
+        }
+    })
+    .await
+    .unwrap();
+}

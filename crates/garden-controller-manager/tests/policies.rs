@@ -1,0 +1,384 @@
+//! The garden's policies on a real API server: each refusal by its message, each allowance by its success.
+
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
+
+mod garden;
+
+use api::gardencore::{BackupBucket, BackupEntry, Seed, Shoot, ShootState};
+use garden::{Garden, NAMESPACE, allowed, refused};
+use k8s_openapi::api::{coordination::v1::Lease, core::v1::Secret};
+use kube::{Api, api::DeleteParams};
+use serde_json::json;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_policies_of_the_garden() {
+    let garden = Garden::start().await.unwrap();
+    seed_name_of_a_shoot(&garden).await;
+    seed_name_before_creation(&garden).await;
+    operations(&garden).await;
+    deletion(&garden).await;
+    own_seed_and_lease(&garden).await;
+    own_shoots(&garden).await;
+    own_backups(&garden).await;
+    own_objects_in_projects(&garden).await;
+    garden::no_gaps();
+}
+
+/// R7-43, R7-44, I8: who is moved where, and when not.
+async fn seed_name_of_a_shoot(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    let to = |seed: &str| json!({"spec": {"seedName": seed}});
+    garden
+        .shoot("web", "seed-a", Some("seed-a"), ("Reconcile", "Succeeded"))
+        .await;
+    let web = |body| garden.patch(&shoots, "web", body);
+    refused(
+        web(json!({"spec": {"seedName": ""}})).await,
+        "spec.seedName in body should be at least 1 chars",
+    );
+    refused(
+        web(json!({"spec": {"seedName": null}})).await,
+        "seedName cannot be removed once",
+    );
+    // A move that is wanted and has not begun may be called off, and only that.
+    allowed(web(to("seed-b")).await);
+    refused(
+        web(to("seed-c")).await,
+        "set spec.seedName back to seed-a before you name another seed",
+    );
+    allowed(web(to("seed-a")).await);
+    allowed(web(to("seed-b")).await);
+    garden
+        .status(
+            &shoots,
+            "web",
+            json!({"lastOperation": garden::operation("Migrate", "Pending")}),
+        )
+        .await;
+    allowed(web(to("seed-a")).await);
+    allowed(web(to("seed-b")).await);
+    // From the beginning of the migration to the recorded end of the restore nothing may change.
+    for (type_, state, host) in [
+        ("Migrate", "Processing", "seed-a"),
+        ("Migrate", "Error", "seed-a"),
+        ("Migrate", "Succeeded", "seed-b"),
+        ("Migrate", "Aborted", "seed-b"),
+        ("Restore", "Processing", "seed-b"),
+        ("Restore", "Failed", "seed-b"),
+    ] {
+        let status = json!({"seedName": host, "lastOperation": garden::operation(type_, state)});
+        garden.status(&shoots, "web", status).await;
+        for seed in ["seed-a", "seed-c"] {
+            refused(
+                web(to(seed)).await,
+                &format!("while a move is running ({type_} {state}, to seed seed-b)"),
+            );
+        }
+        // Everything else may be edited.
+        allowed(web(json!({"metadata": {"labels": {"a": state}}})).await);
+    }
+    garden
+        .status(
+            &shoots,
+            "web",
+            json!({"lastOperation": garden::operation("Restore", "Succeeded")}),
+        )
+        .await;
+    allowed(web(to("seed-a")).await);
+}
+
+/// R7-43: before a shoot was created it cannot be moved; a name that no seed has can be corrected.
+async fn seed_name_before_creation(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    let to = |seed: &str| json!({"spec": {"seedName": seed}});
+    garden.shoot("young", "seed-a", None, ("", "")).await;
+    refused(
+        garden.patch(&shoots, "young", to("seed-b")).await,
+        "seed seed-a is about to make it",
+    );
+    let status = json!({"seedName": "seed-a", "lastOperation": garden::operation("Create", "Processing")});
+    garden.status(&shoots, "young", status).await;
+    refused(
+        garden.patch(&shoots, "young", to("seed-b")).await,
+        "before the shoot was created",
+    );
+    garden.shoot("typo", "sede-a", None, ("", "")).await;
+    allowed(garden.patch(&shoots, "typo", to("seed-a")).await);
+    garden.shoot("later", "", None, ("", "")).await;
+    allowed(garden.patch(&shoots, "later", to("seed-a")).await);
+}
+
+async fn operations(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    let ask = |key: &'static str, value: &str| {
+        garden.patch(
+            &shoots,
+            "later",
+            json!({"metadata": {"annotations": {key: value}}}),
+        )
+    };
+    for operation in ["reconcile", "retry"] {
+        allowed(ask("gardener.cloud/operation", operation).await);
+    }
+    for operation in ["migrate", "restore"] {
+        refused(
+            ask("gardener.cloud/operation", operation).await,
+            "edit spec.seedName to move it",
+        );
+    }
+    for operation in ["maintain", "rotate-credentials-start", "rollout-workers=a"] {
+        refused(
+            ask("gardener.cloud/operation", operation).await,
+            "is not supported by this version yet",
+        );
+    }
+    refused(
+        ask("gardener.cloud/operation", "recnocile").await,
+        "gardener.cloud/operation=recnocile is unknown",
+    );
+    refused(
+        ask("maintenance.gardener.cloud/operation", "reconcile").await,
+        "not supported by this version yet",
+    );
+}
+
+async fn deletion(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    let annotate = |key: &str, value: &str| {
+        garden.patch(
+            &shoots,
+            "young",
+            json!({"metadata": {"annotations": {key: value}}}),
+        )
+    };
+    let force = "confirmation.gardener.cloud/force-deletion";
+    let delete = || async { shoots.delete("young", &DeleteParams::default()).await.map(|_| ()) };
+    garden.finalizer(&shoots, "young").await;
+    refused(
+        delete().await,
+        "annotate it with confirmation.gardener.cloud/deletion=true",
+    );
+    refused(
+        annotate(force, "true").await,
+        "only on a shoot that is being deleted",
+    );
+    allowed(annotate("confirmation.gardener.cloud/deletion", "true").await);
+    // Its backups are safe while it lives.
+    let entries: Api<BackupEntry> = garden.admin(NAMESPACE);
+    garden
+        .status(
+            &shoots,
+            "young",
+            json!({"technicalID": "shoot--dev--young", "uid": "u1"}),
+        )
+        .await;
+    garden.entry("shoot--dev--young--u1", "seed-a", "bucket-a").await;
+    garden.entry("shoot--dev--young--u0", "seed-a", "bucket-a").await;
+    let forget = |name: &'static str| {
+        let entries = entries.clone();
+        async move { entries.delete(name, &DeleteParams::default()).await.map(|_| ()) }
+    };
+    refused(
+        forget("shoot--dev--young--u1").await,
+        "holds the backups of shoot young, which lives",
+    );
+    allowed(forget("shoot--dev--young--u0").await);
+    allowed(delete().await);
+    allowed(forget("shoot--dev--young--u1").await);
+    refused(
+        garden
+            .patch(&shoots, "young", json!({"spec": {"seedName": "seed-b"}}))
+            .await,
+        "the shoot is being deleted",
+    );
+    refused(
+        annotate(force, "true").await,
+        "only after a deletion failed with one of the codes",
+    );
+    let error = |code: &str| json!({"lastErrors": [{"description": "no", "codes": [code]}]});
+    garden
+        .status(&shoots, "young", error("ERR_INFRA_QUOTA_EXCEEDED"))
+        .await;
+    refused(
+        annotate(force, "true").await,
+        "only after a deletion failed with one of the codes",
+    );
+    garden
+        .status(&shoots, "young", error("ERR_INFRA_UNAUTHORIZED"))
+        .await;
+    allowed(annotate(force, "true").await);
+    refused(annotate(force, "false").await, "cannot be taken back");
+}
+
+async fn own_seed_and_lease(garden: &Garden) {
+    let seeds: Api<Seed> = Api::all(garden.seed_a.clone());
+    let label = json!({"metadata": {"labels": {"x": "y"}}});
+    allowed(garden.patch(&seeds, "seed-a", label.clone()).await);
+    let word = "the gardenlet of seed \"seed-a\" may not write Seed seed-b";
+    refused(garden.patch(&seeds, "seed-b", label.clone()).await, word);
+    refused(
+        garden
+            .patch_status(&seeds, "seed-b", json!({"kubernetesVersion": "v9"}))
+            .await,
+        word,
+    );
+    allowed(
+        garden
+            .patch_status(&seeds, "seed-a", json!({"kubernetesVersion": "v9"}))
+            .await,
+    );
+    let leases: Api<Lease> = Api::namespaced(garden.seed_a.clone(), "gardener-system-seed-lease");
+    let lease = |name: &str| json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}});
+    allowed(garden.apply(&leases, "seed-a", lease("seed-a")).await);
+    refused(
+        garden.apply(&leases, "seed-b", lease("seed-b")).await,
+        "may not write Lease seed-b",
+    );
+    // The group alone is not enough.
+    let nameless: Api<Seed> = Api::all(garden.nameless.clone());
+    refused(
+        garden.patch(&nameless, "seed-a", label).await,
+        "the gardenlet of seed \"\" may not write Seed seed-a",
+    );
+}
+
+async fn own_shoots(garden: &Garden) {
+    garden
+        .shoot("mine", "seed-a", Some("seed-a"), ("Reconcile", "Succeeded"))
+        .await;
+    garden
+        .shoot("theirs", "seed-b", Some("seed-b"), ("Reconcile", "Succeeded"))
+        .await;
+    garden
+        .shoot("moving", "seed-b", Some("seed-a"), ("Migrate", "Processing"))
+        .await;
+    let shoots: Api<Shoot> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
+    let label = json!({"metadata": {"labels": {"x": "y"}}});
+    let status = json!({"observedGeneration": 7});
+    for name in ["mine", "moving"] {
+        allowed(garden.patch(&shoots, name, label.clone()).await);
+        allowed(garden.patch_status(&shoots, name, status.clone()).await);
+    }
+    let word = "may not write Shoot theirs, which is on seed \"seed-b\"";
+    refused(garden.patch(&shoots, "theirs", label).await, word);
+    refused(garden.patch_status(&shoots, "theirs", status).await, word);
+    let spec = json!({"spec": {"purpose": "production"}});
+    refused(
+        garden.patch(&shoots, "mine", spec).await,
+        "may not change the spec of Shoot mine",
+    );
+    let give = |seed: &str| json!({"seedName": seed});
+    let word = "may not give Shoot moving to seed \"seed-c\"";
+    refused(garden.patch_status(&shoots, "moving", give("seed-c")).await, word);
+    allowed(garden.patch_status(&shoots, "moving", give("seed-b")).await);
+    refused(
+        garden.patch_status(&shoots, "moving", give("seed-a")).await,
+        "which is on seed \"seed-b\"",
+    );
+    // Roles refuse before policies are asked.
+    refused(
+        shoots.delete("mine", &DeleteParams::default()).await.map(|_| ()),
+        "cannot delete resource \"shoots\"",
+    );
+}
+
+/// R17-22 and the switch of a BackupEntry by the seed that has it.
+async fn own_backups(garden: &Garden) {
+    let buckets: Api<BackupBucket> = Api::all(garden.seed_a.clone());
+    allowed(
+        garden
+            .apply(&buckets, "bucket-a", garden::bucket("bucket-a", "seed-a"))
+            .await,
+    );
+    refused(
+        garden
+            .apply(&buckets, "bucket-b", garden::bucket("bucket-b", "seed-b"))
+            .await,
+        "BackupBucket bucket-b of seed \"seed-b\"",
+    );
+    let a: Api<BackupEntry> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
+    let b: Api<BackupEntry> = Api::namespaced(garden.seed_b.clone(), NAMESPACE);
+    let entry = |seed: &str, bucket: &str| garden::entry("e1", seed, bucket);
+    refused(
+        garden.apply(&b, "e1", entry("seed-a", "bucket-a")).await,
+        "create BackupEntry e1 for seed \"seed-a\"",
+    );
+    allowed(garden.apply(&a, "e1", entry("seed-a", "bucket-a")).await);
+    allowed(garden.patch_status(&a, "e1", json!({"seedName": "seed-a"})).await);
+    let to_b = json!({"spec": {"seedName": "seed-b"}});
+    refused(
+        garden.patch(&b, "e1", to_b.clone()).await,
+        "may not write BackupEntry e1, which is on seed \"seed-a\"",
+    );
+    allowed(garden.patch(&a, "e1", to_b).await);
+    // It is meant for seed-b now, which may neither send it on nor back before it has it.
+    let back = json!({"spec": {"seedName": "seed-a"}});
+    refused(
+        garden.patch(&b, "e1", back).await,
+        "give BackupEntry e1 to seed \"seed-a\": it is on seed \"seed-a\"",
+    );
+    refused(
+        garden.patch_status(&a, "e1", json!({"seedName": "seed-c"})).await,
+        "is on seed \"seed-c\"",
+    );
+    allowed(garden.patch_status(&a, "e1", json!({"seedName": "seed-b"})).await);
+    refused(
+        garden
+            .patch_status(&a, "e1", json!({"observedGeneration": 1}))
+            .await,
+        "which is on seed \"seed-b\"",
+    );
+    // The source entry says what the original says, or is refused.
+    let source = |bucket: &str| garden::entry("source-e1", "seed-b", bucket);
+    refused(
+        garden.apply(&b, "source-e1", source("bucket-x")).await,
+        "must equal that of the original, e1",
+    );
+    allowed(garden.apply(&b, "source-e1", source("bucket-a")).await);
+    allowed(
+        garden
+            .patch(&b, "e1", json!({"spec": {"bucketName": "bucket-b"}}))
+            .await,
+    );
+    allowed(b.delete("source-e1", &DeleteParams::default()).await.map(|_| ()));
+    refused(
+        a.delete("e1", &DeleteParams::default()).await.map(|_| ()),
+        "may not write BackupEntry e1",
+    );
+}
+
+async fn own_objects_in_projects(garden: &Garden) {
+    let a: Api<Secret> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
+    let secret = |name: &str| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}});
+    allowed(
+        garden
+            .apply(&a, "mine.kubeconfig", secret("mine.kubeconfig"))
+            .await,
+    );
+    refused(
+        garden
+            .apply(&a, "theirs.kubeconfig", secret("theirs.kubeconfig"))
+            .await,
+        "the shoot theirs is on another seed",
+    );
+    refused(
+        garden.apply(&a, "cloud", secret("cloud")).await,
+        "it writes only Secrets <shoot>.kubeconfig",
+    );
+    let states: Api<ShootState> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
+    let state = |name: &str| {
+        json!({
+            "apiVersion": "core.gardener.cloud/v1beta1", "kind": "ShootState", "metadata": {"name": name}, "spec": {},
+        })
+    };
+    allowed(garden.apply(&states, "mine", state("mine")).await);
+    refused(
+        garden.apply(&states, "theirs", state("theirs")).await,
+        "write ShootState theirs",
+    );
+    // Secrets can be read by name and not listed.
+    refused(
+        a.list(&kube::api::ListParams::default()).await.map(|_| ()),
+        "cannot list resource \"secrets\"",
+    );
+}
