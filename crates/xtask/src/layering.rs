@@ -1,0 +1,313 @@
+//! `xtask layering`: the arrows between crates and the habits that a compiler does not check.
+//!
+//! The table below is the whole truth about which crate may use which. A new arrow is a decision: it is added here and
+//! in `docs/architecture.md` in one change.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::sources;
+
+/// Who may use whom, outside of tests. A name that ends with `*` stands for all crates that begin so.
+const ALLOWED: &[(&str, &[&str])] = &[
+    ("api", &[]),
+    ("flow", &[]),
+    ("ownership", &[]),
+    ("lease", &[]),
+    ("runtime", &["api"]),
+    ("botanist", &["runtime", "api"]),
+    ("extension", &["runtime", "ownership", "api"]),
+    ("provider-*", &["extension", "runtime", "api"]),
+    (
+        "gardenlet",
+        &["botanist", "flow", "runtime", "lease", "ownership", "api"],
+    ),
+    ("garden-controller-manager", &["runtime", "lease", "api"]),
+    ("etcd-druid", &["runtime", "lease", "ownership", "api"]),
+    ("resource-manager", &["runtime", "lease", "ownership", "api"]),
+    (
+        "machine-controller-manager",
+        &["runtime", "lease", "ownership", "api"],
+    ),
+    ("etcd-backup-restore", &["ownership"]),
+    ("kubectl-repot", &["runtime", "api"]),
+    // Development only: nobody uses these outside of tests.
+    ("testkit", &[]),
+    ("xtask", &["api", "botanist", "flow", "gardenlet", "runtime"]),
+    ("repot-tests", &["*"]),
+    ("repot-drill", &["*"]),
+];
+
+/// Crates of ours that only tests use.
+const DEVELOPMENT: &[&str] = &["testkit", "xtask", "repot-tests", "repot-drill"];
+
+/// These work when every API server is gone: nothing of Kubernetes anywhere below them (invariant 1).
+const WITHOUT_KUBE: &[&str] = &["flow", "ownership"];
+
+/// What `api`, which is types only, must not use itself (invariant 2).
+const NOT_IN_API: &[&str] = &["tokio", "futures", "hyper", "reqwest", "tower"];
+
+/// Reads `cargo metadata` and the sources, and fails with one line for each breach.
+pub fn run() -> Result<()> {
+    let output = std::process::Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .args(["metadata", "--format-version=1", "--locked"])
+        .output()
+        .context("cargo metadata could not be started")?;
+    if !output.status.success() {
+        bail!(
+            "cargo metadata failed: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+    let workspace = Workspace::read(&serde_json::from_slice(&output.stdout)?)?;
+    let mut breaches = workspace.breaches();
+    breaches.extend(sources::breaches(std::path::Path::new("."))?);
+    for breach in &breaches {
+        eprintln!("layering: {breach}");
+    }
+    if !breaches.is_empty() {
+        bail!(
+            "{} breach(es) of the layering; docs/architecture.md says why the rules are there",
+            breaches.len()
+        );
+    }
+    println!("layering: ok ({} crates)", workspace.uses.len());
+    Ok(())
+}
+
+/// The crates of this workspace and what they use.
+struct Workspace {
+    /// Direct uses of every crate of ours, by name.
+    uses: BTreeMap<String, Uses>,
+    /// Everything below a crate, by name, itself left out. Only for crates of ours.
+    below: BTreeMap<String, BTreeSet<String>>,
+}
+
+#[derive(Default)]
+struct Uses {
+    normal: BTreeSet<String>,
+    tests: BTreeSet<String>,
+}
+
+impl Workspace {
+    fn read(metadata: &Value) -> Result<Self> {
+        let members: BTreeSet<&str> = list(&metadata["workspace_members"])
+            .iter()
+            .filter_map(Value::as_str)
+            .collect();
+        let mut names = BTreeMap::new();
+        let mut uses = BTreeMap::new();
+        for package in list(&metadata["packages"]) {
+            let (Some(id), Some(name)) = (package["id"].as_str(), package["name"].as_str()) else {
+                continue;
+            };
+            names.insert(id, name);
+            if members.contains(id) {
+                uses.insert(name.to_owned(), direct(package));
+            }
+        }
+        let mut edges: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for node in list(&metadata["resolve"]["nodes"]) {
+            let Some(id) = node["id"].as_str() else { continue };
+            let normal = list(&node["deps"])
+                .iter()
+                .filter(|dep| list(&dep["dep_kinds"]).iter().any(|k| k["kind"].is_null()));
+            edges.insert(id, normal.filter_map(|dep| dep["pkg"].as_str()).collect());
+        }
+        if uses.is_empty() || edges.is_empty() {
+            bail!("cargo metadata names no crates");
+        }
+        let below = members
+            .iter()
+            .filter_map(|id| {
+                let below = reachable(id, &edges)
+                    .into_iter()
+                    .filter_map(|id| names.get(id))
+                    .map(ToString::to_string);
+                Some((names.get(id)?.to_string(), below.collect()))
+            })
+            .collect();
+        Ok(Self { uses, below })
+    }
+
+    fn breaches(&self) -> Vec<String> {
+        let mut breaches = Vec::new();
+        for (name, uses) in &self.uses {
+            let Some(allowed) = allowed(name) else {
+                breaches.push(format!(
+                    "crate {name} is not in the table of crates/xtask/src/layering.rs"
+                ));
+                continue;
+            };
+            for used in uses.normal.iter().filter(|used| self.uses.contains_key(*used)) {
+                if DEVELOPMENT.contains(&used.as_str()) && name != "repot-tests" {
+                    breaches.push(format!("{name} uses {used} outside of its tests"));
+                } else if !matches(allowed, used) {
+                    breaches.push(format!("{name} must not use {used}"));
+                }
+            }
+            for used in uses.tests.iter().filter(|used| self.uses.contains_key(*used)) {
+                if used != "testkit" && used != name && !matches(allowed, used) {
+                    breaches.push(format!(
+                        "the tests of {name} must not use {used}; put such a test under tests/"
+                    ));
+                }
+            }
+        }
+        for name in WITHOUT_KUBE {
+            let below = self.below.get(*name).into_iter().flatten();
+            for used in below.filter(|used| used.starts_with("kube") || *used == "k8s-openapi") {
+                breaches.push(format!(
+                    "{name} has {used} below it, but must work when every API server is gone"
+                ));
+            }
+        }
+        for used in self.uses.get("api").into_iter().flat_map(|uses| &uses.normal) {
+            if NOT_IN_API.contains(&used.as_str()) {
+                breaches.push(format!("api uses {used}, but is types only"));
+            }
+        }
+        breaches
+    }
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn direct(package: &Value) -> Uses {
+    let mut uses = Uses::default();
+    for dependency in list(&package["dependencies"]) {
+        let Some(name) = dependency["name"].as_str() else {
+            continue;
+        };
+        let kind = if dependency["kind"] == "dev" {
+            &mut uses.tests
+        } else {
+            &mut uses.normal
+        };
+        kind.insert(name.to_owned());
+    }
+    uses
+}
+
+fn reachable<'a>(from: &'a str, edges: &BTreeMap<&'a str, Vec<&'a str>>) -> BTreeSet<&'a str> {
+    let mut seen = BTreeSet::new();
+    let mut todo = vec![from];
+    while let Some(id) = todo.pop() {
+        for next in edges.get(id).into_iter().flatten() {
+            if seen.insert(*next) {
+                todo.push(next);
+            }
+        }
+    }
+    seen
+}
+
+fn allowed(name: &str) -> Option<&'static [&'static str]> {
+    ALLOWED
+        .iter()
+        .find(|(pattern, _)| matches(&[pattern], name))
+        .map(|(_, allowed)| *allowed)
+}
+
+fn matches(patterns: &[&str], name: &str) -> bool {
+    patterns.iter().any(|pattern| match pattern.strip_suffix('*') {
+        Some(start) => name.starts_with(start),
+        None => *pattern == name,
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Breaches of a workspace of `crates`: name, normal dependencies, test dependencies. Other crates are `foreign`.
+    fn breaches(crates: &[(&str, &[&str], &[&str])], foreign: &[(&str, &[&str])]) -> Vec<String> {
+        let package = |name: &str, normal: &[&str], tests: &[&str]| {
+            let normal = normal.iter().map(|n| json!({"name": n, "kind": null}));
+            let tests = tests.iter().map(|n| json!({"name": n, "kind": "dev"}));
+            json!({"id": name, "name": name, "dependencies": normal.chain(tests).collect::<Vec<_>>()})
+        };
+        let node = |name: &str, normal: &[&str]| {
+            let deps = normal
+                .iter()
+                .map(|n| json!({"pkg": n, "dep_kinds": [{"kind": null}]}));
+            json!({"id": name, "deps": deps.collect::<Vec<_>>()})
+        };
+        let ours = crates
+            .iter()
+            .map(|(name, normal, tests)| package(name, normal, tests));
+        let theirs = foreign.iter().map(|(name, normal)| package(name, normal, &[]));
+        let nodes = crates.iter().map(|(name, normal, _)| node(name, normal));
+        let metadata = json!({
+            "workspace_members": crates.iter().map(|c| c.0).collect::<Vec<_>>(),
+            "packages": ours.chain(theirs).collect::<Vec<_>>(),
+            "resolve": {"nodes": nodes.chain(foreign.iter().map(|(name, normal)| node(name, normal))).collect::<Vec<_>>()},
+        });
+        Workspace::read(&metadata).unwrap().breaches()
+    }
+
+    #[test]
+    fn allowed_arrows_pass() {
+        let crates: [(&str, &[&str], &[&str]); 4] = [
+            ("api", &["serde"], &[]),
+            ("extension", &["api"], &[]),
+            ("provider-local", &["extension", "api"], &["testkit"]),
+            ("testkit", &[], &[]),
+        ];
+        assert!(breaches(&crates, &[("serde", &[])]).is_empty());
+    }
+
+    #[test]
+    fn a_provider_and_the_gardenlet_never_meet() {
+        let crates: [(&str, &[&str], &[&str]); 2] = [
+            ("gardenlet", &["provider-aws"], &[]),
+            ("provider-aws", &["gardenlet"], &[]),
+        ];
+        assert_eq!(
+            breaches(&crates, &[]),
+            [
+                "gardenlet must not use provider-aws",
+                "provider-aws must not use gardenlet"
+            ]
+        );
+    }
+
+    #[test]
+    fn flow_has_no_kube_however_deep() {
+        let crates: [(&str, &[&str], &[&str]); 1] = [("flow", &["a"], &[])];
+        let found = breaches(
+            &crates,
+            &[("a", &["b"]), ("b", &["kube-core"]), ("kube-core", &[])],
+        );
+        assert_eq!(
+            found,
+            ["flow has kube-core below it, but must work when every API server is gone"]
+        );
+    }
+
+    #[test]
+    fn tests_only_crates_and_unknown_crates_are_found() {
+        let crates: [(&str, &[&str], &[&str]); 4] = [
+            ("runtime", &["testkit"], &[]),
+            ("testkit", &[], &[]),
+            ("novelty", &[], &[]),
+            ("api", &["tokio"], &["runtime"]),
+        ];
+        assert_eq!(
+            breaches(&crates, &[("tokio", &[])]),
+            [
+                "the tests of api must not use runtime; put such a test under tests/",
+                "crate novelty is not in the table of crates/xtask/src/layering.rs",
+                "runtime uses testkit outside of its tests",
+                "api uses tokio, but is types only",
+            ]
+        );
+    }
+}

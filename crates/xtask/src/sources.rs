@@ -1,0 +1,140 @@
+//! Habits that a look at the sources shows: length of files, names of modules, no detached tasks, no client in `api`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+/// No file is longer than this.
+const LONGEST: usize = 500;
+
+/// Half of the files are at most this long.
+const MEDIAN: usize = 130;
+
+/// Names that say nothing about what a module is for.
+const VAGUE: &[&str] = &["utils", "util", "common", "helpers", "helper", "misc"];
+
+/// A task that nobody holds outlives the guard under which it was started (invariant 4). Programs of tests run under no
+/// guard; there the lint asks for a reason.
+const DETACHED: &[&str] = &[
+    "tokio::spawn(",
+    "tokio::task::spawn(",
+    "task::spawn(",
+    "Handle::current().spawn(",
+];
+
+/// Words of a client, which `api` does not have (invariant 2).
+const CLIENT: &[&str] = &[
+    "kube::Client",
+    "kube::Api",
+    "kube::client",
+    "kube::runtime",
+    "async fn ",
+    ".await",
+];
+
+/// One line for each breach below `root`.
+pub fn breaches(root: &Path) -> Result<Vec<String>> {
+    let mut breaches = Vec::new();
+    let mut lengths = Vec::new();
+    for file in rust_files(root)? {
+        let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+        let shown = file.strip_prefix(root).unwrap_or(&file).display().to_string();
+        lengths.push(text.lines().count());
+        breaches.extend(in_file(&shown, &text));
+    }
+    lengths.sort_unstable();
+    let median = lengths.get(lengths.len() / 2).copied().unwrap_or_default();
+    if median > MEDIAN {
+        breaches.push(format!(
+            "half of the files are longer than {median} lines; {MEDIAN} is the most"
+        ));
+    }
+    Ok(breaches)
+}
+
+/// Breaches in one file. `path` is relative to the repository.
+fn in_file(path: &str, text: &str) -> Vec<String> {
+    let mut breaches = Vec::new();
+    let lines = text.lines().count();
+    if lines > LONGEST {
+        breaches.push(format!(
+            "{path} has {lines} lines; {LONGEST} is the most: split it by what its parts are for"
+        ));
+    }
+    for part in path
+        .trim_end_matches(".rs")
+        .split('/')
+        .filter(|part| VAGUE.contains(part))
+    {
+        breaches.push(format!("{path}: {part} does not say what the module is for"));
+    }
+    if path.starts_with("crates/xtask/") {
+        return breaches; // This crate names the words that it looks for.
+    }
+    for (number, line) in text.lines().enumerate() {
+        let code = line.split("//").next().unwrap_or_default();
+        if path.starts_with("crates/") && DETACHED.iter().any(|word| code.contains(word)) {
+            breaches.push(format!(
+                "{path}:{}: a detached task; use a JoinSet or combine futures",
+                number + 1
+            ));
+        }
+        if path.starts_with("crates/api/src/") && CLIENT.iter().any(|word| code.contains(word)) {
+            breaches.push(format!(
+                "{path}:{}: api is types only, without a client",
+                number + 1
+            ));
+        }
+    }
+    breaches
+}
+
+fn rust_files(root: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let mut folders = vec![root.join("crates"), root.join("tests")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|ext| ext == "rs") {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_file;
+
+    #[test]
+    fn long_files_and_vague_names_are_found() {
+        let found = in_file("crates/botanist/src/utils/dns.rs", &"\n".repeat(501));
+        assert_eq!(found.len(), 2, "{found:?}");
+    }
+
+    #[test]
+    fn a_detached_task_is_found_but_not_a_comment_about_one() {
+        let found = in_file(
+            "crates/runtime/src/a.rs",
+            "// never tokio::spawn(it)\nset.spawn(a);\ntokio::spawn(b);\n",
+        );
+        assert_eq!(
+            found,
+            ["crates/runtime/src/a.rs:3: a detached task; use a JoinSet or combine futures"]
+        );
+    }
+
+    #[test]
+    fn api_has_no_client() {
+        assert_eq!(in_file("crates/api/src/a.rs", "use kube::Client;\n").len(), 1);
+        assert_eq!(
+            in_file("crates/gardenlet/src/a.rs", "use kube::Client;\n").len(),
+            0
+        );
+    }
+}
