@@ -1,0 +1,215 @@
+//! What must hold: I5 (by running at all), I6 nothing left behind, I7 carried state is equal, I8/I9 nothing outside lost.
+
+use std::collections::BTreeMap;
+
+use api::gardencore::{BackupEntry, ShootState};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, Service};
+use kube::api::ListParams;
+use kube::{Api, ResourceExt};
+use runtime::{Error, Result};
+
+use crate::garden::{CLOUD, PROJECT};
+use crate::scenario::{Drilled, ShootScenario, transient};
+use crate::seed::RunningSeed;
+use crate::world::DOMAIN;
+
+/// What a Shoot has that a move must not change.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Evidence {
+    /// Data of the Secrets that are carried, by name.
+    secrets: BTreeMap<String, BTreeMap<String, Vec<u8>>>,
+    /// The node network in the cloud.
+    network: BTreeMap<String, String>,
+}
+
+impl Evidence {
+    pub async fn collect(of: &ShootScenario<'_>, seed: &RunningSeed) -> Result<Self> {
+        let secrets: Api<Secret> = Api::namespaced(seed.client(), &of.namespace());
+        let carried = secrets
+            .list(&ListParams::default().labels("persist=true"))
+            .await?;
+        let data = |secret: Secret| {
+            let data = secret
+                .data
+                .unwrap_or_default()
+                .into_iter()
+                .map(|(key, value)| (key, value.0))
+                .collect();
+            (secret.metadata.name.unwrap_or_default(), data)
+        };
+        Ok(Self {
+            secrets: carried.into_iter().map(data).collect(),
+            network: network(of).await?,
+        })
+    }
+}
+
+/// The Shoot's network in the cloud; empty if there is none.
+async fn network(of: &ShootScenario<'_>) -> Result<BTreeMap<String, String>> {
+    let cloud: Api<ConfigMap> = Api::namespaced(of.world.garden(), CLOUD);
+    Ok(cloud
+        .get_opt(&of.namespace())
+        .await?
+        .and_then(|network| network.data)
+        .unwrap_or_default())
+}
+
+fn require(holds: bool, sentence: impl Into<String>) -> Result<()> {
+    if holds {
+        Ok(())
+    } else {
+        Err(Error::Transient(sentence.into()))
+    }
+}
+
+impl ShootScenario<'_> {
+    fn names(&self) -> [String; 2] {
+        [
+            format!("api.{}.dev.internal.{DOMAIN}", self.name),
+            format!("api.{}.dev.{DOMAIN}", self.name),
+        ]
+    }
+
+    async fn addresses(&self, name: &str) -> Result<Vec<String>> {
+        self.world.dns.addresses(name).await.map_err(transient)
+    }
+
+    /// What must hold at any moment of a move.
+    pub async fn check_always(&self) -> Result<()> {
+        let moving = matches!(self.drilled, Drilled::Migrate | Drilled::Restore);
+        let (true, Some(evidence)) = (moving, &self.evidence) else {
+            return Ok(());
+        };
+        for name in self.names() {
+            require(
+                !self.addresses(&name).await?.is_empty(),
+                format!("I9: the name {name} is gone"),
+            )?;
+        }
+        require(
+            network(self).await? == evidence.network,
+            "I9: the network in the cloud changed",
+        )?;
+        let states: Api<ShootState> = Api::namespaced(self.world.garden(), PROJECT);
+        let source = namespace_exists(&self.world.seeds[0], &self.namespace()).await?;
+        let carried = states.get_opt(&self.name).await?.is_some();
+        require(
+            source || carried,
+            "I7: neither the source nor the garden has the state of the Shoot",
+        )
+    }
+
+    /// What must hold after the drilled flow has ended.
+    pub async fn check_end(&self) -> Result<()> {
+        self.check_always().await?;
+        match self.drilled {
+            Drilled::Create => self.check_here().await,
+            Drilled::Migrate => {
+                self.check_nothing_left().await?;
+                self.check_handed_over().await
+            }
+            Drilled::Restore => {
+                self.check_here().await?;
+                let restored = Evidence::collect(self, self.place()).await?;
+                require(
+                    Some(&restored) == self.evidence.as_ref(),
+                    "I7: what was carried is not what was restored",
+                )
+            }
+            Drilled::Delete => {
+                self.check_nothing_left().await?;
+                for name in self.names() {
+                    require(
+                        self.addresses(&name).await?.is_empty(),
+                        format!("I6: the name {name} is left"),
+                    )?;
+                }
+                require(
+                    network(self).await?.is_empty(),
+                    "I6: the network in the cloud is left",
+                )
+            }
+        }
+    }
+
+    /// The control plane is on this seed, complete, and found by its names.
+    async fn check_here(&self) -> Result<()> {
+        let seed = self.place();
+        let deployments: Api<k8s_openapi::api::apps::v1::Deployment> =
+            Api::namespaced(seed.client(), &self.namespace());
+        for name in ["kube-apiserver", "kube-controller-manager", "kube-scheduler"] {
+            let deployment = deployments.get(name).await?;
+            let ready = deployment.status.and_then(|status| status.ready_replicas);
+            require(ready == Some(1), format!("{name} has {ready:?} ready pods"))?;
+        }
+        for name in self.names() {
+            let found = self.addresses(&name).await?;
+            require(
+                found == [seed.address.to_string()],
+                format!("{name} leads to {found:?}"),
+            )?;
+        }
+        let secrets: Api<Secret> = Api::namespaced(self.world.garden(), PROJECT);
+        let kubeconfig = secrets.get_opt(&format!("{}.kubeconfig", self.name)).await?;
+        require(kubeconfig.is_some(), "the project has no kubeconfig of the Shoot")
+    }
+
+    /// I6.
+    async fn check_nothing_left(&self) -> Result<()> {
+        let (seed, namespace) = (self.place(), self.namespace());
+        require(
+            !namespace_exists(seed, &namespace).await?,
+            "I6: the namespace is left",
+        )?;
+        let fronts: Api<Service> = Api::namespaced(seed.client(), "garden-exposure");
+        let mine = ListParams::default().labels(&format!("gardener.cloud/technical-id={namespace}"));
+        let left: Vec<_> = fronts
+            .list(&mine)
+            .await?
+            .items
+            .iter()
+            .map(ResourceExt::name_any)
+            .collect();
+        require(
+            left.is_empty(),
+            format!("I6: Services {left:?} of the front are left"),
+        )?;
+        let clusters: Api<api::extensions::Cluster> = Api::all(seed.client());
+        let cluster = clusters.get_opt(&namespace).await?;
+        require(
+            cluster.is_none_or(|c| c.metadata.deletion_timestamp.is_some()),
+            "I6: the Cluster is left",
+        )
+    }
+
+    /// The garden knows all that the next seed needs.
+    async fn check_handed_over(&self) -> Result<()> {
+        let states: Api<ShootState> = Api::namespaced(self.world.garden(), PROJECT);
+        let state = states.get_opt(&self.name).await?;
+        require(state.is_some(), "I7: there is no ShootState")?;
+        let entries: Api<BackupEntry> = Api::namespaced(self.world.garden(), PROJECT);
+        let begin = format!("{}--", self.namespace());
+        let entry = entries
+            .list(&ListParams::default())
+            .await?
+            .into_iter()
+            .find(|e| e.name_any().starts_with(&begin));
+        let seed = entry.and_then(|entry| entry.status?.seed_name);
+        require(
+            seed.as_deref() != Some("seed-a"),
+            "the BackupEntry was not handed over",
+        )?;
+        let theirs: Api<api::extensions::BackupEntry> = Api::all(self.world.seeds[0].client());
+        let left = theirs
+            .list(&ListParams::default())
+            .await?
+            .into_iter()
+            .find(|e| e.name_any().starts_with(&begin));
+        require(left.is_none(), "I6: the BackupEntry of the seed is left")
+    }
+}
+
+async fn namespace_exists(seed: &RunningSeed, name: &str) -> Result<bool> {
+    let namespaces: Api<Namespace> = Api::all(seed.client());
+    Ok(namespaces.get_opt(name).await?.is_some())
+}

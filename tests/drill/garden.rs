@@ -1,0 +1,139 @@
+//! What operators and users write into the garden before there is a Shoot.
+
+use anyhow::{Context, Result};
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use kube::core::GroupVersionKind;
+use kube::discovery::pinned_kind;
+use kube::{Client, ResourceExt};
+use serde_json::{Value, json};
+use testkit::{ControlPlane, NameServer, ObjectStore};
+
+use crate::world::DOMAIN;
+
+pub const VERSION: &str = "1.34.4";
+/// Namespace of the project.
+pub const PROJECT: &str = "garden-dev";
+/// Namespace in the garden that plays the cloud.
+pub const CLOUD: &str = "cloud";
+
+/// Writes an object as a user does.
+pub async fn apply(client: &Client, object: Value) -> Result<()> {
+    let object: DynamicObject = serde_json::from_value(object)?;
+    let types = object.types.clone().context("an object without kind")?;
+    let (resource, capabilities) = pinned_kind(client, &GroupVersionKind::try_from(&types)?).await?;
+    let api: Api<DynamicObject> = match (&capabilities.scope, object.namespace()) {
+        (kube::discovery::Scope::Namespaced, Some(namespace)) => {
+            Api::namespaced_with(client.clone(), &namespace, &resource)
+        }
+        _ => Api::all_with(client.clone(), &resource),
+    };
+    let mut params = PatchParams::apply("user").force();
+    params.field_validation = Some(kube::api::ValidationDirective::Strict);
+    api.patch(&object.name_any(), &params, &Patch::Apply(&object))
+        .await
+        .with_context(|| format!("{} {} was refused", types.kind, object.name_any()))?;
+    Ok(())
+}
+
+pub fn namespace(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+}
+
+fn secret(namespace: &str, name: &str, data: &Value) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
+        "metadata": {"namespace": namespace, "name": name}, "stringData": data,
+    })
+}
+
+/// Writes all of it.
+pub async fn fill(garden: &ControlPlane, dns: &NameServer, store: &ObjectStore) -> Result<()> {
+    let client = garden.admin();
+    for name in ["garden", PROJECT, CLOUD] {
+        apply(&client, namespace(name)).await?;
+    }
+    let kubeconfig = serde_yaml_ng::to_string(&garden.kubeconfig("cloud", &["system:masters"])?)?;
+    let objects = [
+        secret(
+            PROJECT,
+            "cloud",
+            &json!({"namespace": CLOUD, "kubeconfig": kubeconfig}),
+        ),
+        secret(
+            "garden",
+            "dns",
+            &json!({
+                "server": dns.address, "tsigKeyName": dns.tsig_key_name,
+                "tsigSecret": dns.tsig_secret, "tsigAlgorithm": dns.tsig_algorithm,
+            }),
+        ),
+        secret(
+            "garden",
+            "backup",
+            &json!({
+                "accessKeyID": store.access_key_id, "secretAccessKey": store.secret_access_key,
+                "region": store.region, "endpoint": store.endpoint,
+            }),
+        ),
+        json!({
+            "apiVersion": "core.gardener.cloud/v1beta1", "kind": "CloudProfile", "metadata": {"name": "local"},
+            "spec": {
+                "type": "local", "regions": [{"name": "local"}],
+                "kubernetes": {"versions": [{"version": VERSION}]},
+                "machineImages": [{"name": "local", "versions": [{"version": "1.0.0", "cri": [{"name": "containerd"}]}]}],
+                "machineTypes": [{"name": "local", "cpu": "1", "gpu": "0", "memory": "1Gi"}],
+            },
+        }),
+        json!({
+            "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Project", "metadata": {"name": "dev"},
+            "spec": {"namespace": PROJECT},
+        }),
+        json!({
+            "apiVersion": "core.gardener.cloud/v1beta1", "kind": "SecretBinding",
+            "metadata": {"name": "cloud", "namespace": PROJECT},
+            "provider": {"type": "local"}, "secretRef": {"name": "cloud", "namespace": PROJECT},
+        }),
+    ];
+    for object in objects {
+        apply(&client, object).await?;
+    }
+    Ok(())
+}
+
+/// A Seed with backups and a domain.
+pub fn seed(name: &str) -> Value {
+    let secret =
+        |name: &str| json!({"apiVersion": "v1", "kind": "Secret", "namespace": "garden", "name": name});
+    let domain = |domain: String| json!({"type": "local", "domain": domain, "zone": DOMAIN, "credentialsRef": secret("dns")});
+    json!({
+        "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Seed", "metadata": {"name": name},
+        "spec": {
+            "provider": {"type": "local", "region": "local"},
+            "networks": {"pods": "10.10.0.0/16", "services": "10.110.0.0/16"},
+            "backup": {"provider": "local", "region": "local", "credentialsRef": secret("backup")},
+            "dns": {"internal": domain(format!("internal.{DOMAIN}")), "defaults": [domain(DOMAIN.to_owned())]},
+        },
+    })
+}
+
+/// A Shoot as its user writes it.
+pub fn shoot(name: &str) -> Value {
+    json!({
+        "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot",
+        "metadata": {"name": name, "namespace": PROJECT},
+        "spec": {
+            "cloudProfile": {"name": "local"}, "secretBindingName": "cloud", "region": "local", "seedName": "seed-a",
+            "networking": {"type": "local", "pods": "100.96.0.0/11", "services": "100.64.0.0/13"},
+            "provider": {
+                "type": "local",
+                "infrastructureConfig": {
+                    "apiVersion": "local.provider.extensions.gardener.cloud/v1alpha1", "kind": "InfrastructureConfig",
+                },
+                "controlPlaneConfig": {
+                    "apiVersion": "local.provider.extensions.gardener.cloud/v1alpha1", "kind": "ControlPlaneConfig",
+                },
+            },
+            "kubernetes": {"version": VERSION},
+        },
+    })
+}

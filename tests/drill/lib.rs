@@ -1,0 +1,1 @@
+//! Only a place for the test `drill`: each flow of the gardenlet, failed before, failed after and repeated at every task.

@@ -1,0 +1,185 @@
+//! `make demo`: a Shoot is made, filled, moved to another seed while a writer keeps writing, and looked at again.
+
+use std::{process::Stdio, time::Duration};
+
+use anyhow::{Result, ensure};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{Api, Client, ResourceExt, api::ListParams};
+use repot_tests::{
+    landscape::Landscape,
+    manifests, proof,
+    shoot::UserShoot,
+    timeline::Timeline,
+    writer::{Book, Writer},
+};
+use tokio::process::Command;
+
+/// Objects that are written before the move.
+const OBJECTS: usize = 500;
+/// Bounds making and moving a shoot, on a slow machine too.
+const WITHIN: Duration = Duration::from_secs(300);
+const PROJECT: &str = "garden-dev";
+const NAME: &str = "demo";
+
+fn say(text: &str) {
+    println!("\n=== {text}");
+}
+
+/// What is known before the move.
+struct Before {
+    seed: String,
+    technical_id: String,
+    token: String,
+    user: String,
+    kept: proof::Kept,
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let landscape = Landscape::open("demo").await?;
+    let shoot = UserShoot::new(&landscape, PROJECT, NAME);
+    let before = Box::pin(make_and_fill(&landscape, &shoot)).await?;
+    let to = if before.seed == "seed-a" {
+        "seed-b"
+    } else {
+        "seed-a"
+    };
+    let (book, timeline) = Box::pin(move_it(&landscape, &shoot, to)).await?;
+    Box::pin(prove(&landscape, &shoot, &before, to, &book, &timeline)).await?;
+    println!(
+        "\nLook around: docs/operations.md tells how. `make demo` again moves it back; `make demo-down` takes all away."
+    );
+    Ok(())
+}
+
+async fn make_and_fill(landscape: &Landscape, shoot: &UserShoot) -> Result<Before> {
+    say("Project, CloudProfile, credentials and Shoot, written as Gardener's users write them");
+    manifests::apply_project(landscape).await?;
+    let exists = shoot.api().get_opt(NAME).await?.is_some();
+    if !exists {
+        print!("{}", manifests::apply_shoot(landscape, NAME).await?);
+    }
+    let placed = |shoot: &api::gardencore::Shoot| {
+        shoot
+            .status
+            .as_ref()
+            .is_some_and(|status| status.seed_name.is_some())
+    };
+    let placed = shoot.wait("the Shoot has a seed", WITHIN, placed).await?;
+    let seed = placed
+        .status
+        .and_then(|status| status.seed_name)
+        .unwrap_or_default();
+    shoot.wait_until_on(&seed, WITHIN).await?;
+    let host = shoot.host().await?;
+    say(&format!(
+        "The API answers as https://{host} on {seed}; writing {OBJECTS} ConfigMaps and a CRD into it"
+    ));
+    let client = shoot.client().await?;
+    proof::write_data(&client, OBJECTS).await?;
+    let token = proof::service_account_token(&client).await?;
+    Ok(Before {
+        user: proof::whoami(shoot, &token).await?,
+        kept: proof::read(shoot, landscape.seed(&seed)?).await?,
+        technical_id: proof::technical_id(shoot).await?,
+        token,
+        seed,
+    })
+}
+
+async fn move_it(landscape: &Landscape, shoot: &UserShoot, to: &str) -> Result<(Book, Timeline)> {
+    say(&format!(
+        "kubectl patch shoot {NAME} -p '{{\"spec\":{{\"seedName\":\"{to}\"}}}}', and what `kubectl get shoot -w` shows"
+    ));
+    let first = next_number(&shoot.client().await?).await?;
+    let writer = Writer::start(UserShoot::new(landscape, PROJECT, NAME), first);
+    let timeline = Timeline::start(shoot);
+    let kubeconfig = landscape.variable("GARDEN_KUBECONFIG")?;
+    let mut watch = Command::new("kubectl")
+        .args([
+            "--kubeconfig",
+            kubeconfig,
+            "-n",
+            PROJECT,
+            "get",
+            "shoot",
+            NAME,
+            "-w",
+        ])
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()?;
+    shoot.set_seed(to).await?;
+    shoot.wait_until_on(to, WITHIN).await?;
+    watch.kill().await?;
+    Ok((writer.stop().await?, timeline))
+}
+
+async fn prove(
+    landscape: &Landscape,
+    shoot: &UserShoot,
+    before: &Before,
+    to: &str,
+    book: &Book,
+    timeline: &Timeline,
+) -> Result<()> {
+    say("What this proves");
+    let differences = before
+        .kept
+        .differences(&proof::read(shoot, landscape.seed(to)?).await?);
+    let lost = book.lost(&shoot.client().await?).await?;
+    let back = book.versions_that_went_back();
+    let source = landscape.seed(&before.seed)?;
+    let look = || proof::left_behind(source, &before.technical_id);
+    let left = proof::until_nothing(Duration::from_secs(60), look).await?;
+    let still = proof::whoami(shoot, &before.token).await?;
+    println!(
+        "data        {} objects read back, {} differences",
+        before.kept.objects.len(),
+        differences.len()
+    );
+    println!(
+        "writes      {} acknowledged while it moved, {} lost, {} resourceVersions went back",
+        book.writes.len(),
+        lost.len(),
+        back.len()
+    );
+    println!("identity    same CA; a token made before the move is still {still}");
+    println!("secrets     {} carried, byte for byte", before.kept.secrets.len());
+    println!(
+        "left behind on {}: {}",
+        before.seed,
+        if left.is_empty() {
+            "nothing".into()
+        } else {
+            left.join(", ")
+        }
+    );
+    println!("unwritable  {:.1} s", book.longest_gap().as_secs_f64());
+    if let Some((from, to)) = book.longest_gap_between() {
+        print!("{}", timeline.between(from, to));
+    }
+    ensure!(differences.is_empty(), "not kept: {differences:#?}");
+    ensure!(
+        lost.is_empty() && back.is_empty(),
+        "lost {lost:?}, went back {back:?}"
+    );
+    ensure!(left.is_empty(), "left behind: {left:?}");
+    ensure!(
+        still == before.user,
+        "the token was {} and is now {still}",
+        before.user
+    );
+    Ok(())
+}
+
+/// The number after the last write of an earlier run, so that the demo can be run again.
+async fn next_number(client: &Client) -> Result<u64> {
+    let written = Api::<ConfigMap>::default_namespaced(client.clone())
+        .list(&ListParams::default())
+        .await?;
+    let numbers = written
+        .iter()
+        .filter_map(|map| map.name_any().strip_prefix("written-")?.parse::<u64>().ok());
+    Ok(numbers.max().map_or(0, |number| number + 1))
+}

@@ -1,0 +1,150 @@
+//! A Shoot as its user sees it: the object in the garden, its kubeconfig, its API under its own name.
+
+use std::{net::SocketAddr, time::Duration};
+
+use anyhow::{Context, Result, anyhow, bail};
+use api::{
+    gardencore::Shoot,
+    meta::{LastOperationState as State, LastOperationType as Type},
+};
+use k8s_openapi::api::core::v1::Secret;
+use kube::{
+    Api, Client, Config,
+    api::{Patch, PatchParams},
+    config::{KubeConfigOptions, Kubeconfig},
+    runtime::wait::await_condition,
+};
+use serde_json::json;
+
+use crate::{dns, landscape::Landscape};
+
+/// A Shoot under test.
+pub struct UserShoot {
+    /// The project's namespace in the garden.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    garden: Client,
+    dns: SocketAddr,
+}
+
+impl UserShoot {
+    /// The Shoot `namespace/name` of a landscape.
+    #[must_use]
+    pub fn new(landscape: &Landscape, namespace: &str, name: &str) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            garden: landscape.garden.clone(),
+            dns: landscape.dns,
+        }
+    }
+
+    /// The Shoots of its project.
+    #[must_use]
+    pub fn api(&self) -> Api<Shoot> {
+        Api::namespaced(self.garden.clone(), &self.namespace)
+    }
+
+    /// The object as it is now.
+    pub async fn get(&self) -> Result<Shoot> {
+        Ok(self.api().get(&self.name).await?)
+    }
+
+    /// Waits on a watch until `done` says so.
+    pub async fn wait(&self, what: &str, within: Duration, done: impl Fn(&Shoot) -> bool) -> Result<Shoot> {
+        let condition = |shoot: Option<&Shoot>| shoot.is_some_and(&done);
+        let watched = Box::pin(await_condition(self.api(), &self.name, condition));
+        if let Ok(shoot) = tokio::time::timeout(within, watched).await {
+            return shoot?.context("the Shoot is gone");
+        }
+        let status = self.get().await?.status.unwrap_or_default();
+        bail!(
+            "{what}: not so within {within:?}; last operation {:?}, errors {:#?}",
+            status.last_operation,
+            status.last_errors
+        )
+    }
+
+    /// Waits until it lives on `seed` and its last operation there, Create, Restore or Reconcile, has succeeded.
+    pub async fn wait_until_on(&self, seed: &str, within: Duration) -> Result<Shoot> {
+        self.wait(&format!("the Shoot lives on {seed}"), within, |shoot| {
+            let Some(status) = &shoot.status else { return false };
+            let Some(last) = &status.last_operation else {
+                return false;
+            };
+            status.seed_name.as_deref() == Some(seed)
+                && matches!(last.type_, Type::Create | Type::Restore | Type::Reconcile)
+                && last.state == State::Succeeded
+        })
+        .await
+    }
+
+    /// What a user does to move it: `kubectl patch shoot … -p '{"spec":{"seedName":"…"}}'`.
+    pub async fn set_seed(&self, seed: &str) -> Result<()> {
+        let patch = Patch::Merge(json!({"spec": {"seedName": seed}}));
+        self.api()
+            .patch(&self.name, &PatchParams::default(), &patch)
+            .await?;
+        Ok(())
+    }
+
+    /// What a user does to delete it: confirm, then delete.
+    pub async fn delete(&self) -> Result<()> {
+        let confirm = json!({"metadata": {"annotations": {"confirmation.gardener.cloud/deletion": "true"}}});
+        self.api()
+            .patch(&self.name, &PatchParams::default(), &Patch::Merge(confirm))
+            .await?;
+        self.api()
+            .delete(&self.name, &kube::api::DeleteParams::default())
+            .await?;
+        Ok(())
+    }
+
+    /// The kubeconfig that its user gets.
+    pub async fn kubeconfig(&self) -> Result<Kubeconfig> {
+        let secrets: Api<Secret> = Api::namespaced(self.garden.clone(), &self.namespace);
+        let secret = secrets.get(&format!("{}.kubeconfig", self.name)).await?;
+        let data = secret.data.unwrap_or_default();
+        let text = data
+            .get("kubeconfig")
+            .context("the Secret has no key kubeconfig")?;
+        Ok(Kubeconfig::from_yaml(&String::from_utf8(text.0.clone())?)?)
+    }
+
+    /// The host name of its API.
+    pub async fn host(&self) -> Result<String> {
+        let kubeconfig = self.kubeconfig().await?;
+        let server = kubeconfig
+            .clusters
+            .first()
+            .and_then(|named| named.cluster.as_ref()?.server.clone());
+        let server = server.context("the kubeconfig names no server")?;
+        let url: http::Uri = server.parse()?;
+        Ok(url
+            .host()
+            .ok_or_else(|| anyhow!("{server} has no host"))?
+            .to_owned())
+    }
+
+    /// A client that goes to where the name leads *now*, through the seed's front, with TLS verified for the name.
+    pub async fn client(&self) -> Result<Client> {
+        self.client_with(self.kubeconfig().await?).await
+    }
+
+    /// The same with other credentials, e.g. a service account's token.
+    pub async fn client_with(&self, kubeconfig: Kubeconfig) -> Result<Client> {
+        let host = self.host().await?;
+        let address = *dns::addresses(self.dns, &host)
+            .await?
+            .first()
+            .with_context(|| format!("{host} has no address"))?;
+        let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+        config.cluster_url = format!("https://{address}:443").parse()?;
+        config.tls_server_name = Some(host);
+        config.connect_timeout = Some(Duration::from_secs(1));
+        // Longer than a watch here is ever silent; the writer bounds its attempts itself.
+        config.read_timeout = Some(Duration::from_secs(30));
+        Ok(Client::try_from(config)?)
+    }
+}

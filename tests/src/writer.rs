@@ -1,0 +1,158 @@
+//! Writes to the shoot without pause, as a user's program does, and keeps book of every acknowledged write.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{Api, Client, ResourceExt, api::PostParams};
+use serde_json::json;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::shoot::UserShoot;
+
+/// A write that the API acknowledged.
+#[derive(Clone, Debug)]
+pub struct Acknowledged {
+    /// Number of the write; the object is `written-<number>`.
+    pub number: u64,
+    /// The resourceVersion that the API gave it.
+    pub version: u64,
+    /// When the acknowledgement came.
+    pub at: Instant,
+}
+
+/// What a writer saw.
+#[derive(Debug, Default)]
+pub struct Book {
+    /// All acknowledged writes, in order.
+    pub writes: Vec<Acknowledged>,
+    /// Writes that failed and were tried again.
+    pub failures: u64,
+}
+
+impl Book {
+    /// The longest time between two acknowledgements: the time in which the API could not be written.
+    #[must_use]
+    pub fn longest_gap(&self) -> Duration {
+        let gaps = self
+            .writes
+            .windows(2)
+            .map(|pair| pair[1].at.duration_since(pair[0].at));
+        gaps.max().unwrap_or_default()
+    }
+
+    /// Beginning and end of that time.
+    #[must_use]
+    pub fn longest_gap_between(&self) -> Option<(Instant, Instant)> {
+        self.writes
+            .windows(2)
+            .map(|pair| (pair[0].at, pair[1].at))
+            .max_by_key(|(from, to)| to.duration_since(*from))
+    }
+
+    /// resourceVersions that did not grow (I: they never go back).
+    #[must_use]
+    pub fn versions_that_went_back(&self) -> Vec<(u64, u64)> {
+        let pairs = self
+            .writes
+            .windows(2)
+            .map(|pair| (pair[0].version, pair[1].version));
+        pairs.filter(|(before, after)| after <= before).collect()
+    }
+
+    /// Acknowledged writes that the shoot does not have.
+    pub async fn lost(&self, shoot: &Client) -> Result<Vec<u64>> {
+        let objects = Api::<ConfigMap>::default_namespaced(shoot.clone())
+            .list(&kube::api::ListParams::default())
+            .await?;
+        let names: std::collections::HashSet<String> = objects.iter().map(ResourceExt::name_any).collect();
+        Ok(self
+            .writes
+            .iter()
+            .map(|write| write.number)
+            .filter(|n| !names.contains(&name_of(*n)))
+            .collect())
+    }
+}
+
+fn name_of(number: u64) -> String {
+    format!("written-{number}")
+}
+
+/// A writer at work.
+pub struct Writer {
+    stop: CancellationToken,
+    work: JoinHandle<Book>,
+}
+
+impl Writer {
+    /// Starts writing. `first` is the number of the first write.
+    #[must_use]
+    #[allow(clippy::disallowed_methods)] // a test program, outside of any guard
+    pub fn start(shoot: UserShoot, first: u64) -> Self {
+        let stop = CancellationToken::new();
+        let stopped = stop.clone();
+        Self {
+            stop,
+            work: tokio::spawn(async move { write(shoot, first, stopped).await }),
+        }
+    }
+
+    /// Stops after the write in flight, and gives the book.
+    pub async fn stop(self) -> Result<Book> {
+        self.stop.cancel();
+        Ok(self.work.await?)
+    }
+}
+
+async fn write(shoot: UserShoot, first: u64, stopped: CancellationToken) -> Book {
+    let mut book = Book::default();
+    let mut client = None;
+    let mut number = first;
+    while !stopped.is_cancelled() {
+        if client.is_none() {
+            client = shoot.client().await.ok();
+        }
+        let outcome = match &client {
+            Some(client) => create(client, number).await,
+            None => None,
+        };
+        if let Some(version) = outcome {
+            book.writes.push(Acknowledged {
+                number,
+                version,
+                at: Instant::now(),
+            });
+            number += 1;
+        } else {
+            book.failures += 1;
+            // A new client asks DNS again.
+            client = None;
+        }
+        // The pace of the writer: fine enough for the figure, slow enough not to be a load test.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    book
+}
+
+/// Creates one object. An object that is there already was written by an attempt whose answer was lost: reading it is
+/// the acknowledgement.
+async fn create(client: &Client, number: u64) -> Option<u64> {
+    let api = Api::<ConfigMap>::default_namespaced(client.clone());
+    let object: ConfigMap = serde_json::from_value(json!({
+        "metadata": {"name": name_of(number)}, "data": {"number": number.to_string()},
+    }))
+    .ok()?;
+    let attempt = async {
+        match api.create(&PostParams::default(), &object).await {
+            Err(kube::Error::Api(status)) if status.is_already_exists() => api.get(&name_of(number)).await,
+            other => other,
+        }
+    };
+    let created = tokio::time::timeout(Duration::from_secs(2), attempt)
+        .await
+        .ok()?
+        .ok()?;
+    created.resource_version()?.parse().ok()
+}
