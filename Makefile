@@ -1,0 +1,40 @@
+# Thin: what a target does is in hack/ and in the crates. Every target says when it is done and how long it took.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help tools generate check test e2e demo demo-down images clean-caches
+
+# $(call run,NAME,COMMANDS): the commands in the project's environment; the first that fails ends the target.
+define run
+@set -euo pipefail; . hack/env.sh; SECONDS=0; trap 'code=$$?; [ $$code -eq 0 ] || echo "make $(1): FAILED ($$SECONDS s)"' EXIT; \
+$(2); echo "make $(1): ok ($$SECONDS s)"
+endef
+
+help: ## Show the targets
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
+
+tools: ## Get or build the programs that the landscape and the tests start
+	$(call run,tools,hack/tools.sh)
+
+generate: ## Write generated files: crds/, chart links, drawings in docs/
+	$(call run,generate,cargo run -q -p xtask -- generate)
+
+check: ## Format, lints, layering, generated files, charts, scripts
+	$(call run,check,hack/check.sh)
+
+test: ## Unit tests, and integration tests on real etcd, kube-apiserver and kube-controller-manager
+	$(call run,test,hack/test.sh)
+
+e2e: ## A shoot moves between kind clusters and back, under load, with gardenlets killed
+	$(call run,e2e,hack/e2e.sh)
+
+images: ## Build the suite's images
+	$(call run,images,hack/images.sh)
+
+demo: ## Bring up a garden and two seeds, create a shoot, move it, show what was proved
+	$(call run,demo,hack/demo.sh)
+
+demo-down: ## Remove everything that the demo brought up
+	$(call run,demo-down,hack/demo-down.sh)
+
+clean-caches: ## Delete downloads, built tools and build results
+	$(call run,clean-caches,hack/clean-caches.sh)

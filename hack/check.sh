@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Everything that can be told without starting a server. All steps are run; it fails at the end if one failed.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. hack/env.sh
+. hack/progress.sh
+
+hack/packages.sh protobuf-compiler
+failed=()
+
+# step NAME COMMAND…
+step() {
+  local name=$1 begin=$SECONDS; shift
+  say "check: $name"
+  if "$@"; then say "check: $name: ok ($((SECONDS - begin)) s)"; else
+    say "check: $name: FAILED ($((SECONDS - begin)) s)"
+    failed+=("$name")
+  fi
+}
+
+charts() {
+  local chart found=0
+  for chart in charts/*/Chart.yaml; do
+    [ -e "$chart" ] || continue
+    found=1
+    hack/tools.sh helm || return 1
+    helm lint --quiet "$(dirname "$chart")" || return 1
+  done
+  [ $found = 1 ] || say "check: no chart yet"
+}
+
+scripts() {
+  local files
+  mapfile -t files < <(git ls-files '*.sh' .ci/run)
+  for file in "${files[@]}"; do bash -n "$file" || return 1; done
+  if command -v shellcheck >/dev/null; then
+    shellcheck -x -e SC1091 "${files[@]}"
+  else
+    say "check: shellcheck is not installed; scripts were only parsed"
+  fi
+}
+
+step format cargo fmt --all --check
+step lints cargo clippy --quiet --workspace --all-targets --all-features -- -D warnings
+step layering cargo run --quiet -p xtask -- layering
+step "generated files" cargo run --quiet -p xtask -- generate --check
+step charts charts
+step scripts scripts
+[ ${#failed[@]} -eq 0 ] || fail "failed: $(IFS=,; echo "${failed[*]}")"

@@ -1,0 +1,11 @@
+# shellcheck shell=bash
+# Sourced by the Makefile's recipes and by every script in this folder: where things are kept and how they are built.
+# Caches live outside the repository; REPOT_CACHE moves them.
+export REPOT_CACHE="${REPOT_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/repot}"
+export REPOT_BIN="$REPOT_CACHE/bin"
+export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$REPOT_CACHE/target}"
+# Binaries are static, so that an image is one file. That needs an explicit target: proc-macros stay dynamic.
+CARGO_BUILD_TARGET="${CARGO_BUILD_TARGET:-$(rustc -vV | sed -n 's/^host: //p')}"
+export CARGO_BUILD_TARGET
+export RUSTFLAGS="${RUSTFLAGS:--C target-feature=+crt-static}"
+case ":$PATH:" in *":$REPOT_BIN:"*) ;; *) export PATH="$REPOT_BIN:$PATH" ;; esac

@@ -1,0 +1,116 @@
+#!/usr/bin/env bash
+# Builds the images that Repot and its shoots' control planes run from, and loads them into kind clusters: only what changed.
+#   hack/images.sh [--seed CLUSTER]… [--garden CLUSTER]… [CRATE…]
+# CLUSTER is a kind cluster's name. With CRATE names only those of Repot's own images are built and loaded.
+# IMAGE_BINARIES=DIR takes compiled binaries from DIR instead of compiling.
+# IMAGE_PROFILE=release builds optimised binaries (default: dev). IMAGE_TAG is the tag of Repot's images (default: dev).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. hack/env.sh
+. hack/progress.sh
+. hack/images/store.sh
+
+GARDEN_CRATES="garden-controller-manager"
+SEED_CRATES="gardenlet etcd-druid etcd-backup-restore provider-local"
+profile=${IMAGE_PROFILE:-dev} tag=${IMAGE_TAG:-dev}
+seeds=() gardens=() crates=()
+while [ $# -gt 0 ]; do
+  case $1 in
+    --seed) seeds+=("$2"); shift ;;
+    --garden) gardens+=("$2"); shift ;;
+    -*) fail "usage: hack/images.sh [--seed CLUSTER]… [--garden CLUSTER]… [CRATE…]" ;;
+    *) case " $GARDEN_CRATES $SEED_CRATES " in *" $1 "*) crates+=("$1") ;; *) fail "no image is made of $1; there are: $GARDEN_CRATES $SEED_CRATES" ;; esac ;;
+  esac
+  shift
+done
+only_ours=${crates[*]:+yes}
+# shellcheck disable=SC2206
+[ -n "$only_ours" ] || crates=($GARDEN_CRATES $SEED_CRATES)
+
+# compile_own: leaves the binaries in the folder $binaries.
+compile_own() {
+  local options=(--profile "$profile") folder=$profile crate
+  [ "$profile" != dev ] || folder=debug
+  binaries=${IMAGE_BINARIES:-$CARGO_TARGET_DIR/$CARGO_BUILD_TARGET/$folder}
+  [ -z "${IMAGE_BINARIES:-}" ] || return 0
+  for crate in "${crates[@]}"; do options+=(-p "$crate"); done
+  hack/packages.sh protobuf-compiler
+  say "compiling ${crates[*]} ($profile)"
+  logged "$REPOT_CACHE/log/cargo.log" timeout 3000 cargo build "${options[@]}" --bins ||
+    fail "cargo build failed (log: $REPOT_CACHE/log/cargo.log)"
+}
+
+build_own() {
+  local crate dir
+  for crate in "${crates[@]}"; do
+    dir=$(stage "own-$crate")
+    rmdir "$dir/bin"
+    mkdir -p "$dir/root/etc" "$dir/root/tmp"
+    chmod 1777 "$dir/root/tmp"
+    cp hack/images/own/etc/* "$dir/root/etc/"
+    strip -o "$dir/root/$crate" "$binaries/$crate"
+    if [ "$crate" = etcd-backup-restore ]; then
+      mkdir -p "$dir/root/usr/local/bin"
+      cp -L "$REPOT_BIN/etcd" "$REPOT_BIN/etcdutl" "$dir/root/usr/local/bin/"
+    fi
+    { cat hack/images/own/Dockerfile; printf 'ENTRYPOINT ["/%s"]\n' "$crate"; } >"$dir/Dockerfile"
+    build_image "repot/$crate:$tag" "$dir"
+  done
+}
+
+build_foreign() {
+  local dir
+  control_plane_images >"$STAGE/control-plane-names"
+  mapfile -t control_plane <"$STAGE/control-plane-names"
+  debian_base
+  dir=$(stage edge)
+  cp hack/images/edge/Dockerfile hack/images/closure.sh "$dir/"
+  build_image repot/edge:dev "$dir" --build-arg "BASE=$DEBIAN_BASE"
+  control_plane+=(repot/edge:dev)
+}
+
+# load CLUSTER IMAGE…: imports into the node what it does not have in exactly this version.
+load() {
+  local node=$1-control-plane image id missing=() ids=() have; shift
+  have=$(docker exec "$node" sh -c 'cat /kind/loaded-images 2>/dev/null' || true)
+  for image in "$@"; do
+    id=$(docker image inspect -f '{{.Id}}' "$image")
+    case $have in *"$image $id"*) ;; *) missing+=("$image") ids+=("$image $id") ;; esac
+  done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  say "loading into $node: ${missing[*]}"
+  docker save "${missing[@]}" | timeout 300 docker exec -i "$node" ctr -n k8s.io images import - >/dev/null ||
+    fail "could not load images into $node"
+  { printf '%s\n' "$have" "${ids[@]}"; } | awk 'NF { newest[$1] = $0 } END { for (name in newest) print newest[name] }' |
+    docker exec -i "$node" sh -c 'cat >/kind/loaded-images'
+}
+
+# load_all LISTER: every cluster at once, each what its role needs.
+load_all() {
+  local jobs=() job cluster images
+  for cluster in "${gardens[@]}"; do
+    mapfile -t images < <("$1" "$GARDEN_CRATES" garden)
+    [ ${#images[@]} -eq 0 ] || { load "$cluster" "${images[@]}" & jobs+=($!); }
+  done
+  for cluster in "${seeds[@]}"; do
+    mapfile -t images < <("$1" "$SEED_CRATES" seed)
+    [ ${#images[@]} -eq 0 ] || { load "$cluster" "${images[@]}" & jobs+=($!); }
+  done
+  for job in "${jobs[@]}"; do wait "$job" || fail "an image could not be loaded"; done
+}
+own_images() { local crate; for crate in "${crates[@]}"; do case " $1 " in *" $crate "*) echo "repot/$crate:$tag" ;; esac; done; }
+foreign_images() { [ "$2" = garden ] || printf '%s\n' "${control_plane[@]}"; }
+
+hack/docker.sh up
+lock_images
+hack/tools.sh etcd etcdutl etcdctl kube-apiserver kube-controller-manager kube-scheduler kubeadm
+# What takes no compiling comes first: a seed that waits for our own images can already be looked at.
+control_plane=()
+if [ -z "$only_ours" ]; then
+  build_foreign
+  load_all foreign_images
+fi
+compile_own
+build_own
+load_all own_images
+say "images ready: ${crates[*]/#/repot/} ${control_plane[*]}"

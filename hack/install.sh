@@ -1,0 +1,211 @@
+#!/usr/bin/env bash
+# Installs the suite by Helm on a landscape that is up: once into the garden, then into each seed. Safe to run again: it
+# upgrades.
+#   hack/install.sh NAME        NAME is demo or e2e
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. hack/env.sh
+. hack/progress.sh
+NAME=${1:-}
+[ -n "$NAME" ] || fail "usage: hack/install.sh demo|e2e"
+. hack/landscape/settings.sh
+[ -f "$STATE/landscape.env" ] || fail "landscape $NAME is not up: hack/landscape.sh up $NAME"
+set -a && . "$STATE/landscape.env" && set +a
+hack/packages.sh openssl
+helm() { local cluster=$1; shift; timeout 300 "$REPOT_BIN/helm" --kubeconfig "$STATE/$cluster.kubeconfig" "$@"; }
+PARTS=$STATE/install
+mkdir -p "$PARTS" && chmod 700 "$PARTS"
+
+# Credentials of the landscape, which Seeds refer to.
+garden_secrets() {
+  local seed
+  for seed in seed-a seed-b; do
+    at garden -n garden create secret generic "backup-$seed" --dry-run=client -o yaml \
+      --from-literal=accessKeyID="$S3_ACCESS_KEY_ID" --from-literal=secretAccessKey="$S3_SECRET_ACCESS_KEY" \
+      --from-literal=region="$S3_REGION" --from-literal=endpoint="$S3_ENDPOINT"
+    echo ---
+  done
+  at garden -n garden create secret generic dns --dry-run=client -o yaml \
+    --from-literal=server="$DNS_SERVER" --from-literal=tsigKeyName="$TSIG_KEY_NAME" \
+    --from-literal=tsigSecret="$TSIG_SECRET" --from-literal=tsigAlgorithm="$TSIG_ALGORITHM"
+}
+
+# kubeconfig_for SERVER CA USER_ENTRY: a kubeconfig with one of everything.
+kubeconfig_for() {
+  cat <<END
+apiVersion: v1
+kind: Config
+clusters:
+- name: garden
+  cluster: {server: "$1", certificate-authority-data: $2}
+users:
+- name: user
+  user: {$3}
+contexts:
+- name: garden
+  context: {cluster: garden, user: user}
+current-context: garden
+END
+}
+garden_server() { echo "https://$GARDEN_NODE_IP:6443"; }
+garden_ca() { at garden config view --raw -o jsonpath='{.clusters[0].cluster.certificate-authority-data}'; }
+
+# The cloud of provider-local: a namespace in the garden cluster, and an account that can do nothing else.
+cloud() {
+  at garden apply -f - >/dev/null <<END
+apiVersion: v1
+kind: Namespace
+metadata: {name: cloud}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: cloud, namespace: cloud}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: cloud-token, namespace: cloud, annotations: {kubernetes.io/service-account.name: cloud}}
+type: kubernetes.io/service-account-token
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: cloud, namespace: cloud}
+rules:
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [get, list, watch, create, update, patch, delete]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: cloud, namespace: cloud}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: cloud}
+subjects: [{kind: ServiceAccount, name: cloud, namespace: cloud}]
+END
+  at garden -n cloud wait secret/cloud-token --for=jsonpath='{.data.token}' --timeout=30s >/dev/null
+  (umask 077 && kubeconfig_for "$(garden_server)" "$(garden_ca)" \
+    "token: $(at garden -n cloud get secret cloud-token -o jsonpath='{.data.token}' | base64 -d)" >"$STATE/cloud.kubeconfig")
+}
+
+# gardenlet_answers BASE: the identity that was made before is still good.
+gardenlet_answers() {
+  [ -s "$1.kubeconfig" ] && timeout 20 "$REPOT_BIN/kubectl" --kubeconfig "$1.kubeconfig" get --raw /version >/dev/null 2>&1
+}
+
+# A gardenlet's identity: a client certificate that the garden signs.
+gardenlet_kubeconfig() {
+  local seed=$1 csr=gardenlet-$1 base=$PARTS/gardenlet-$1 certificate
+  if ! gardenlet_answers "$base"; then
+    (umask 077 && openssl ecparam -name prime256v1 -genkey -noout -out "$base.key")
+    openssl req -new -key "$base.key" -out "$base.csr" -subj "/O=gardener.cloud:system:seeds/CN=gardener.cloud:system:seed:$seed"
+    at garden delete csr "$csr" --ignore-not-found >/dev/null
+    at garden apply -f - >/dev/null <<END
+apiVersion: certificates.k8s.io/v1
+kind: CertificateSigningRequest
+metadata: {name: $csr}
+spec:
+  request: $(base64 -w0 <"$base.csr")
+  signerName: kubernetes.io/kube-apiserver-client
+  usages: [client auth]
+END
+    at garden certificate approve "$csr" >/dev/null
+    at garden wait "csr/$csr" --for=jsonpath='{.status.certificate}' --timeout=30s >/dev/null
+    certificate=$(at garden get csr "$csr" -o jsonpath='{.status.certificate}')
+    (umask 077 && kubeconfig_for "$(garden_server)" "$(garden_ca)" \
+      "client-certificate-data: $certificate, client-key-data: $(base64 -w0 <"$base.key")" >"$base.kubeconfig")
+  fi
+  at "$seed" create namespace garden --dry-run=client -o yaml | at "$seed" apply -f - >/dev/null
+  at "$seed" -n garden create secret generic gardenlet-garden-kubeconfig --dry-run=client -o yaml \
+    --from-file=kubeconfig="$base.kubeconfig" | at "$seed" apply -f - >/dev/null
+}
+
+seed_values() {
+  local seed=$1
+  cat <<END
+gardenlet:
+  # Short, so that the demonstration shows the move and not the memory of resolvers.
+  dnsTTLSeconds: 5
+  etcdStorage: 1Gi
+  seedConfig:
+    apiVersion: core.gardener.cloud/v1beta1
+    kind: Seed
+    metadata: {name: $seed}
+    spec:
+      backup:
+        provider: local
+        region: local
+        credentialsRef: {apiVersion: v1, kind: Secret, namespace: garden, name: backup-$seed}
+      dns:
+        internal:
+          type: local
+          domain: internal.$DNS_ZONE
+          zone: $DNS_ZONE
+          credentialsRef: {apiVersion: v1, kind: Secret, namespace: garden, name: dns}
+        defaults:
+        - type: local
+          domain: shoots.$DNS_ZONE
+          zone: $DNS_ZONE
+          credentialsRef: {apiVersion: v1, kind: Secret, namespace: garden, name: dns}
+      networks:
+        pods: $(pod_cidr "$seed")
+        services: $(service_cidr "$seed")
+      provider: {type: local, region: local, zones: ["0"]}
+END
+}
+
+install_seed() {
+  local seed=$1
+  say "installing into $seed"
+  gardenlet_kubeconfig "$seed"
+  seed_values "$seed" >"$PARTS/$seed.values.yaml"
+  logged "$LOG/helm-$seed.log" helm "$seed" upgrade --install seed charts/seed -n garden -f "$PARTS/$seed.values.yaml" ||
+    fail "charts/seed could not be installed into $seed; log: $LOG/helm-$seed.log"
+}
+
+# deployments CLUSTER: the suite's own, as "namespace name".
+deployments() {
+  at "$1" get deployments -A -o jsonpath='{range .items[*]}{.metadata.namespace} {.metadata.name}{"\n"}{end}' |
+    awk '$1 == "garden" || $1 == "extension-provider-local" || $1 == "garden-exposure"'
+}
+
+# A new image under an old tag starts new pods only when they are told.
+restart() {
+  local namespace name
+  while read -r namespace name; do
+    at "$1" -n "$namespace" rollout restart "deployment/$name" >/dev/null
+  done < <(deployments "$1")
+}
+
+rolled_out() {
+  local namespace name
+  while read -r namespace name; do
+    at "$1" -n "$namespace" rollout status "deployment/$name" --timeout=110s >/dev/null ||
+      fail "Deployment $namespace/$name in $1 is not rolled out: kubectl --kubeconfig $STATE/$1.kubeconfig -n $namespace describe pods"
+  done < <(deployments "$1")
+}
+
+wait_for_seed() {
+  local seed=$1 condition
+  for condition in GardenletReady SeedSystemComponentsHealthy BackupBucketsReady; do
+    at garden wait "seed/$seed" --for="condition=$condition" --timeout=110s >/dev/null || {
+      at garden get seed "$seed" -o jsonpath='{range .status.conditions[*]}{.type}={.status} {.message}{"\n"}{end}' >&2
+      fail "Seed $seed is not ready ($condition)"
+    }
+  done
+}
+
+again="" jobs=()
+if at garden get namespace garden >/dev/null 2>&1; then again=yes; fi
+hack/images.sh --garden "$GARDEN_CLUSTER" --seed "$SEED_A_CLUSTER" --seed "$SEED_B_CLUSTER"
+say "installing into garden"
+logged "$LOG/helm-garden.log" helm garden upgrade --install garden charts/garden -n garden --create-namespace ||
+  fail "charts/garden could not be installed; log: $LOG/helm-garden.log"
+garden_secrets | at garden apply -f - >/dev/null
+cloud
+for seed in seed-a seed-b; do install_seed "$seed" & jobs+=($!); done
+for job in "${jobs[@]}"; do wait "$job" || fail "a seed could not be installed"; done
+hack/landscape.sh expose "$NAME"
+for cluster in $CLUSTERS; do
+  [ -z "$again" ] || restart "$cluster"
+  rolled_out "$cluster"
+done
+for seed in seed-a seed-b; do wait_for_seed "$seed"; done
+say "the suite is installed on landscape $NAME"

@@ -1,0 +1,134 @@
+#!/usr/bin/env bash
+# Three real clusters (garden, seed-a, seed-b) with a DNS server and an object store beside them, on this machine.
+#   hack/landscape.sh up NAME           makes what is missing; NAME is demo or e2e
+#   hack/landscape.sh down NAME         leaves nothing behind; the caches in $REPOT_CACHE stay
+#   hack/landscape.sh status NAME
+#   hack/landscape.sh expose NAME       gives each seed's front Service (garden-exposure/ingress) its node's address
+#   hack/landscape.sh cut NAME A B      nothing that B's node or pods send reaches A any more, established connections included;
+#   hack/landscape.sh heal NAME A B     A and B are of garden, seed-a, seed-b. A's API stays reachable from this machine
+#   hack/landscape.sh with NAME COMMAND…   up, COMMAND with the landscape's variables, and down whatever happens
+# What others need to know is in $REPOT_CACHE/landscape/NAME/landscape.env.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. hack/env.sh
+. hack/progress.sh
+ACTION=${1:-} NAME=${2:-}
+[ -n "$NAME" ] || fail "usage: hack/landscape.sh up|down|status|expose|cut|heal|with demo|e2e"
+. hack/landscape/settings.sh
+. hack/images/store.sh
+. hack/landscape/clusters.sh
+. hack/landscape/services.sh
+
+# all FUNCTION [ARGUMENT…]: for every cluster at once; fails where one of them failed.
+all() {
+  local jobs=() cluster job failed="" function=$1; shift
+  for cluster in $CLUSTERS; do "$function" "$cluster" "$@" & jobs+=($!); done
+  for job in "${jobs[@]}"; do wait "$job" || failed=yes; done
+  [ -z "$failed" ]
+}
+
+up() {
+  local image services cluster
+  mkdir -p "$STATE" "$LOG"
+  exec 8>"$STATE/lock"
+  flock -w 5 8 || fail "another run works on landscape $NAME"
+  if [ "$NAME" = e2e ] && [ -z "${REPOT_KEEP:-}" ] && ! [ -f "$STATE/landscape.env" ]; then
+    # A half-made test landscape helps nobody; REPOT_KEEP=1 leaves it for a look.
+    trap 'say "landscape e2e could not be made; removing it"; stop_jobs; down' EXIT
+    trap 'exit 130' INT TERM
+  fi
+  hack/docker.sh up 8>&- # the engine outlives this run and must not keep its lock
+  hack/packages.sh curl jq knot-dnsutils util-linux
+  hack/tools.sh kind kubectl helm kubeadm
+  image=unused
+  for cluster in $CLUSTERS; do
+    running "$(node_of "$cluster")" || { image=$(hack/node-image.sh); break; }
+  done
+  create_network
+  (start_dns && start_s3) & services=$!
+  all create_cluster "$image" || fail "a cluster could not be created; logs in $LOG"
+  wait "$services" || fail "DNS or object store could not be started"
+  all connect || fail "the roads between the clusters could not be laid"
+  all forward_zone || fail "the clusters' DNS could not be told of $DNS_ZONE"
+  all wait_cluster || fail "a cluster is not ready"
+  write_environment
+  trap - EXIT INT TERM
+  say "landscape $NAME is up: . $STATE/landscape.env"
+}
+
+down() {
+  local cluster container
+  trap - EXIT INT TERM
+  if timeout 5 docker info >/dev/null 2>&1; then
+    for cluster in $CLUSTERS; do
+      # By label: also a node whose cluster was never finished.
+      for container in $(docker ps -aq --filter "label=io.x-k8s.kind.cluster=$(cluster_of "$cluster")"); do
+        timeout 60 docker rm -f -v "$container" >/dev/null
+      done
+    done
+    for container in "$NAME-dns" "$NAME-s3"; do docker rm -f -v "$container" >/dev/null 2>&1 || true; done
+    docker network rm "$NETWORK" >/dev/null 2>&1 || true
+    # The engine goes when nothing runs on it any more, and only if hack/docker.sh started it.
+    [ -n "$(docker ps -q)" ] || hack/docker.sh down
+  fi
+  rm -rf "$STATE"
+  say "landscape $NAME is gone"
+}
+
+status() {
+  local cluster
+  for cluster in $CLUSTERS; do
+    if running "$(node_of "$cluster")"; then
+      say "$cluster: node $(node_ip "$cluster"), $(at "$cluster" get pods -A --no-headers 2>/dev/null | awk '{ n++; if ($4 == "Running") r++ } END { print r + 0 " of " n + 0 " pods running" }')"
+    else
+      say "$cluster: not there"
+    fi
+  done
+  if running "$NAME-dns"; then say "dns: $DNS_IP:53, $(dns_answers && echo answers || echo 'does not answer')"; else say "dns: not there"; fi
+  if running "$NAME-s3"; then say "object store: http://$S3_IP:9000"; else say "object store: not there"; fi
+  if [ -f "$STATE/landscape.env" ]; then say "landscape $NAME: . $STATE/landscape.env"; else say "landscape $NAME is not up"; fi
+}
+
+# What a cloud's load balancer controller would do: the front Service is reached at the node, where HAProxy has its port.
+expose_seed() {
+  local seed=$1
+  wait_for 60 "$seed has a Service garden-exposure/ingress" at "$seed" -n garden-exposure get service ingress
+  at "$seed" -n garden-exposure patch service ingress --subresource status --type merge \
+    -p "{\"status\":{\"loadBalancer\":{\"ingress\":[{\"ip\":\"$(node_ip "$seed")\"}]}}}" >/dev/null
+}
+
+expose() {
+  CLUSTERS="seed-a seed-b" all expose_seed || fail "a seed's front Service could not be given its address"
+  say "seeds are reached at $(node_ip seed-a) and $(node_ip seed-b)"
+}
+
+# In the node's raw table, so that also what is established is cut; the machine's own way to the API is another.
+block() {
+  local operation=$1 from=$2 against=$3 source
+  for source in "$(node_ip "$against")" "$(node_pod_cidr "$against")"; do
+    on_node "$from" iptables -t raw "$operation" PREROUTING -s "$source" -j DROP
+  done
+}
+cut_off() { block -I "$1" "$2"; say "$1 hears nothing from $2"; }
+heal() { block -D "$1" "$2"; say "$1 hears $2 again"; }
+
+# The work of `up` that goes on beside it must not make anything any more while `down` removes it.
+stop_jobs() { local job; for job in $(jobs -p); do kill "$job" 2>/dev/null || true; wait "$job" 2>/dev/null || true; done; }
+
+case $ACTION in
+  cut | heal)
+    [ $# -eq 4 ] || fail "usage: hack/landscape.sh $ACTION NAME A B"
+    case $ACTION in cut) cut_off "$3" "$4" ;; heal) heal "$3" "$4" ;; esac
+    ;;
+  up | down | status | expose) "$ACTION" ;;
+  with)
+    shift 2
+    [ $# -gt 0 ] || fail "usage: hack/landscape.sh with NAME COMMAND…"
+    hack/landscape.sh up "$NAME"
+    trap 'hack/landscape.sh down "$NAME"' EXIT
+    trap 'exit 130' INT TERM
+    set -a && . "$STATE/landscape.env" && set +a
+    "$@"
+    ;;
+  *) fail "usage: hack/landscape.sh up|down|status|expose|cut|heal|with demo|e2e" ;;
+esac

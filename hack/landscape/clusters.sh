@@ -1,0 +1,80 @@
+# Sourced: the kind clusters of a landscape, and the roads between their pods.
+# shellcheck shell=bash
+
+write_kind_config() {
+  local cluster=$1
+  mkdir -p "$STATE/kind"
+  # Pods keep their address on the way to other pods, also of other clusters: no masquerading by the plugin.
+  cat >"$STATE/kind/$cluster.conflist" <<E
+{"cniVersion": "0.3.1", "name": "repot", "plugins": [
+  {"type": "ptp", "ipMasq": false, "ipam": {"type": "host-local", "dataDir": "/run/cni-ipam-state",
+    "routes": [{"dst": "0.0.0.0/0"}], "ranges": [[{"subnet": "$(node_pod_cidr "$cluster")"}]]}},
+  {"type": "portmap", "capabilities": {"portMappings": true}}]}
+E
+  cat >"$STATE/kind/$cluster.yaml" <<E
+kind: Cluster
+apiVersion: kind.x-k8s.io/v1alpha4
+networking:
+  disableDefaultCNI: true
+  podSubnet: $(pod_cidr "$cluster")
+  serviceSubnet: $(service_cidr "$cluster")
+nodes:
+- role: control-plane
+  extraMounts:
+  - hostPath: $STATE/kind/$cluster.conflist
+    containerPath: /etc/cni/net.d/10-repot.conflist
+    readOnly: true
+E
+}
+
+create_network() {
+  docker network inspect "$NETWORK" >/dev/null 2>&1 && return
+  docker network create --subnet "$SUBNET.0.0/16" --ip-range "$SUBNET.1.0/24" --gateway "$SUBNET.0.1" "$NETWORK" >/dev/null ||
+    fail "the docker network $SUBNET.0.0/16 could not be made; REPOT_SUBNET_PREFIX=A.B chooses another"
+}
+
+create_cluster() {
+  local cluster=$1 image=$2 name
+  name=$(cluster_of "$cluster")
+  if ! running "$(node_of "$cluster")"; then
+    "$REPOT_BIN/kind" delete cluster --name "$name" --kubeconfig "$STATE/$cluster.kubeconfig" >/dev/null 2>&1 || true
+    write_kind_config "$cluster"
+    say "creating cluster $cluster"
+    KIND_EXPERIMENTAL_DOCKER_NETWORK=$NETWORK logged "$LOG/kind-$cluster.log" timeout 300 "$REPOT_BIN/kind" create cluster \
+      --name "$name" --image "$image" --config "$STATE/kind/$cluster.yaml" --kubeconfig "$STATE/$cluster.kubeconfig" ||
+      fail "cluster $cluster could not be created; its log: $LOG/kind-$cluster.log"
+  fi
+  (umask 077 && "$REPOT_BIN/kind" get kubeconfig --name "$name" >"$STATE/$cluster.kubeconfig" 2>/dev/null
+    # The same, for pods of other clusters: by the node's address, which its certificate names.
+    sed "s#server: https://.*#server: https://$(node_ip "$cluster"):6443#" "$STATE/$cluster.kubeconfig" \
+      >"$STATE/$cluster.internal.kubeconfig")
+}
+
+# Roads that a restarted node forgets; so each `up` lays them again.
+connect() {
+  local cluster=$1 other rule
+  rule=(POSTROUTING -s "$(node_pod_cidr "$cluster")" ! -d 10.0.0.0/8 -j MASQUERADE)
+  on_node "$cluster" iptables -t nat -C "${rule[@]}" 2>/dev/null || on_node "$cluster" iptables -t nat -A "${rule[@]}"
+  for other in $CLUSTERS; do
+    [ "$other" = "$cluster" ] || on_node "$cluster" ip route replace "$(node_pod_cidr "$other")" via "$(node_ip "$other")"
+  done
+}
+
+# The clusters' own DNS asks the landscape's server for names of its zone, and does not keep the answers.
+forward_zone() {
+  local cluster=$1 corefile
+  corefile=$(at "$cluster" -n kube-system get configmap coredns -o jsonpath='{.data.Corefile}')
+  case $corefile in *"$DNS_ZONE:53"*) return ;; esac
+  corefile=$(printf '%s\n%s:53 {\n    errors\n    forward . %s\n}\n' "$corefile" "$DNS_ZONE" "$DNS_IP")
+  at "$cluster" -n kube-system create configmap coredns --from-literal="Corefile=$corefile" --dry-run=client -o yaml |
+    at "$cluster" apply --server-side --force-conflicts --field-manager landscape -f - >/dev/null
+  # One node needs one; the annotation makes new pods, which read the new file at once.
+  at "$cluster" -n kube-system patch deployment coredns --type merge \
+    -p "{\"spec\":{\"replicas\":1,\"template\":{\"metadata\":{\"annotations\":{\"landscape/zone\":\"$DNS_ZONE\"}}}}}" >/dev/null
+}
+
+wait_cluster() {
+  local cluster=$1
+  at "$cluster" wait --for=condition=Ready nodes --all --timeout=100s >/dev/null || fail "the node of $cluster is not ready"
+  at "$cluster" -n kube-system rollout status deployment coredns --timeout=100s >/dev/null || fail "CoreDNS of $cluster is not ready"
+}

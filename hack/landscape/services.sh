@@ -1,0 +1,117 @@
+# Sourced: what stands beside the clusters. DNS and object store are containers with fixed addresses on the landscape's
+# network, reachable under the same address from its pods and from the machine itself.
+# shellcheck shell=bash
+
+write_dns_config() {
+  mkdir -p "$STATE/dns/data"
+  [ -s "$STATE/dns/tsig.secret" ] || (umask 077 && random_key >"$STATE/dns/tsig.secret")
+  (umask 077 && cat >"$STATE/dns/knot.conf") <<E
+server:
+    listen: 0.0.0.0@53
+    rundir: /run/knot
+    udp-workers: 1
+    tcp-workers: 1
+    background-workers: 1
+log:
+  - target: stdout
+    any: info
+database:
+    storage: /data
+    journal-db-max-size: 64M
+    kasp-db-max-size: 8M
+    timer-db-max-size: 8M
+key:
+  - id: $NAME-landscape
+    algorithm: hmac-sha256
+    secret: $(cat "$STATE/dns/tsig.secret")
+acl:
+  - id: changes
+    key: $NAME-landscape
+    action: [update, transfer]
+# The journal is the truth: what updates write is kept across restarts, the file is only the beginning.
+zone:
+  - domain: $DNS_ZONE
+    storage: /data
+    file: $DNS_ZONE.zone
+    acl: changes
+    journal-content: all
+    zonefile-sync: -1
+    zonefile-load: difference-no-serial
+E
+  cat >"$STATE/dns/data/$DNS_ZONE.zone" <<E
+\$ORIGIN $DNS_ZONE.
+\$TTL 30
+@ SOA ns.$DNS_ZONE. hostmaster.$DNS_ZONE. 1 3600 600 86400 5
+@ NS ns.$DNS_ZONE.
+ns A $DNS_IP
+E
+}
+
+dns_answers() { timeout 3 kdig +time=1 +retry=0 +short "@$DNS_IP" "ns.$DNS_ZONE" A | grep -qxF "$DNS_IP"; }
+
+start_dns() {
+  local dir
+  if ! running "$NAME-dns"; then
+    debian_base
+    dir=$(stage "dns-$NAME")
+    cp hack/images/dns/Dockerfile hack/images/closure.sh "$dir/"
+    build_image repot/dns:dev "$dir" --build-arg "BASE=$DEBIAN_BASE"
+    write_dns_config
+    docker rm -f "$NAME-dns" >/dev/null 2>&1 || true
+    say "starting DNS at $DNS_IP"
+    docker run -d --name "$NAME-dns" --network "$NETWORK" --ip "$DNS_IP" --restart unless-stopped \
+      -v "$STATE/dns/knot.conf:/etc/knot/knot.conf:ro" -v "$STATE/dns/data:/data" repot/dns:dev >/dev/null
+  fi
+  wait_for 20 "DNS at $DNS_IP answers (see: docker logs $NAME-dns)" dns_answers
+}
+
+start_s3() {
+  local dir
+  if ! running "$NAME-s3"; then
+    hack/tools.sh s3s-fs
+    dir=$(stage "s3-$NAME")
+    set_binaries "$dir" s3s-fs
+    cp hack/images/s3/Dockerfile "$dir/"
+    build_image repot/s3:dev "$dir"
+    mkdir -p "$STATE/s3/data"
+    [ -s "$STATE/s3/secret" ] || (umask 077 && random_key | tr -d '/+=' >"$STATE/s3/secret")
+    docker rm -f "$NAME-s3" >/dev/null 2>&1 || true
+    say "starting object store at $S3_IP:9000"
+    docker run -d --name "$NAME-s3" --network "$NETWORK" --ip "$S3_IP" --restart unless-stopped --user "$(id -u):$(id -g)" \
+      -v "$STATE/s3/data:/data" repot/s3:dev --host 0.0.0.0 --port 9000 \
+      --access-key "$NAME-landscape" --secret-key "$(cat "$STATE/s3/secret")" /data >/dev/null
+  fi
+  wait_for 20 "object store at $S3_IP answers (see: docker logs $NAME-s3)" answers "http://$S3_IP:9000/"
+}
+
+# Everything that others need to know, as shell assignments.
+write_environment() {
+  local cluster variable file=$STATE/landscape.env
+  (umask 077 && : >"$file.new")
+  {
+    echo "# Written by hack/landscape.sh up $NAME. Contains credentials of this landscape only."
+    echo "LANDSCAPE=$NAME"
+    echo "LANDSCAPE_STATE=$STATE"
+    for cluster in $CLUSTERS; do
+      variable=$(echo "$cluster" | tr 'a-z-' 'A-Z_')
+      echo "${variable}_CLUSTER=$(cluster_of "$cluster")"
+      echo "${variable}_KUBECONFIG=$STATE/$cluster.kubeconfig"
+      echo "${variable}_INTERNAL_KUBECONFIG=$STATE/$cluster.internal.kubeconfig"
+      echo "${variable}_NODE=$(node_of "$cluster")"
+      echo "${variable}_NODE_IP=$(node_ip "$cluster")"
+      echo "${variable}_POD_CIDR=$(pod_cidr "$cluster")"
+      echo "${variable}_SERVICE_CIDR=$(service_cidr "$cluster")"
+    done
+    echo "DNS_SERVER=$DNS_IP:53"
+    echo "DNS_ZONE=$DNS_ZONE"
+    echo "TSIG_KEY_NAME=$NAME-landscape"
+    echo "TSIG_ALGORITHM=hmac-sha256"
+    echo "TSIG_SECRET=$(cat "$STATE/dns/tsig.secret")"
+    echo "S3_ENDPOINT=http://$S3_IP:9000"
+    echo "S3_REGION=local"
+    echo "S3_ACCESS_KEY_ID=$NAME-landscape"
+    echo "S3_SECRET_ACCESS_KEY=$(cat "$STATE/s3/secret")"
+    echo "S3_DATA=$STATE/s3/data"
+  } >>"$file.new"
+  mv "$file.new" "$file"
+}

@@ -1,0 +1,30 @@
+# Sourced: what is different from one landscape to the next, and where it keeps its state. Sets everything from NAME.
+# shellcheck shell=bash disable=SC2034 # used where it is sourced
+case $NAME in
+  e2e) octet=30 tens=1 ;;
+  demo) octet=31 tens=2 ;;
+  *) fail "no landscape is called '$NAME'; there are: demo, e2e" ;;
+esac
+STATE=$REPOT_CACHE/landscape/$NAME
+LOG=$STATE/log
+NETWORK=repot-$NAME
+# Each landscape has a docker network of its own with known addresses. Node addresses come from the second range.
+SUBNET=${REPOT_SUBNET_PREFIX:-172.$octet}
+DNS_IP=$SUBNET.0.53
+S3_IP=$SUBNET.0.90
+CLUSTERS="garden seed-a seed-b"
+DNS_ZONE=repot.test
+
+cluster_of() { echo "$NAME-$1"; }
+node_of() { echo "$NAME-$1-control-plane"; }
+# Pods 10.<tens><n>.0.0/16, Services 10.1<tens><n>.0.0/16: no two clusters of any landscape share an address.
+number_of() { case $1 in garden) echo "${tens}0" ;; seed-a) echo "${tens}1" ;; seed-b) echo "${tens}2" ;; esac; }
+pod_cidr() { echo "10.$(number_of "$1").0.0/16"; }
+# A cluster has one node, and a node's part is a /24: the first of the cluster's range.
+node_pod_cidr() { echo "10.$(number_of "$1").0.0/24"; }
+service_cidr() { echo "10.1$(number_of "$1").0.0/16"; }
+node_ip() { docker inspect -f "{{(index .NetworkSettings.Networks \"$NETWORK\").IPAddress}}" "$(node_of "$1")"; }
+on_node() { local node; node=$(node_of "$1"); shift; timeout 60 docker exec "$node" "$@"; }
+at() { local cluster=$1; shift; timeout 120 "$REPOT_BIN/kubectl" --kubeconfig "$STATE/$cluster.kubeconfig" "$@"; }
+random_key() { head -c 32 /dev/urandom | base64 -w0; }
+running() { [ "$(docker inspect -f '{{.State.Running}}' "$1" 2>/dev/null)" = true ]; }

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Unit tests and tests on real server processes. Tests on clusters need the feature e2e and are hack/e2e.sh's.
+#   hack/test.sh [CARGO TEST ARGUMENTS…]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. hack/env.sh
+. hack/progress.sh
+
+# How long all tests may take once they are built. Longer than ten times what they take on two cores.
+LIMIT=1800
+
+hack/packages.sh protobuf-compiler knot util-linux
+hack/tools.sh etcd etcdctl etcdutl kube-apiserver kube-controller-manager kubectl s3s-fs
+say "building tests"
+cargo test --quiet --workspace --no-run "$@"
+# Processes under test log to the same output; their progress is of interest only to who asks.
+export RUST_LOG="${RUST_LOG:-error}"
+say "running tests"
+status=0
+timeout --kill-after=30 "$LIMIT" cargo test --quiet --workspace --no-fail-fast "$@" 2>&1 | tee "$REPOT_CACHE/test.log" || status=$?
+awk '/^test result:/ { passed += $4; failed += $6; ignored += $8 }
+  END { printf "tests: %d passed, %d failed, %d ignored\n", passed, failed, ignored }' "$REPOT_CACHE/test.log"
+[ "$status" -eq 0 ] || fail "tests failed, or took longer than $LIMIT s; the output is in $REPOT_CACHE/test.log"

@@ -1,0 +1,117 @@
+#!/usr/bin/env bash
+# Builds the commands that the landscape is made of, at the versions pinned in hack/tools/, into $REPOT_BIN.
+#   hack/tools.sh [NAME…]     all of them where no name is given
+# All are Go programs but s3s-fs, an object store that is a crate.
+# What is there at the pinned version is left alone. A kube-apiserver, etcd or kubectl in $KUBEBUILDER_ASSETS is taken
+# as it is; any other command of the right version in PATH is linked instead of built.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. hack/env.sh
+. hack/progress.sh
+
+ALL="etcd etcdctl etcdutl kube-apiserver kube-controller-manager kubectl kube-scheduler kubelet kubeadm kube-proxy kind helm coredns local-path-provisioner s3s-fs"
+# The newest that builds with the Rust of the workspace's time; static, as all of them.
+S3S_FS_VERSION=v0.14.1
+export CGO_ENABLED=0 GOWORK=off GOFLAGS=-mod=readonly
+
+# describe NAME: sets dir (module folder), module (whose version counts) and package (what is built).
+describe() {
+  dir=hack/tools
+  case $1 in
+    etcd) module=go.etcd.io/etcd/server/v3 package=$module ;;
+    etcdctl | etcdutl) module=go.etcd.io/etcd/$1/v3 package=$module ;;
+    local-path-provisioner) module=github.com/rancher/$1 package=$module ;;
+    kind) module=sigs.k8s.io/kind package=$module ;;
+    helm) module=helm.sh/helm/v3 package=$module/cmd/helm ;;
+    coredns) module=github.com/coredns/coredns package=. dir=hack/tools/coredns ;;
+    kube-apiserver | kube-controller-manager | kube-scheduler | kube-proxy | kubelet | kubeadm | kubectl)
+      module=k8s.io/kubernetes package=$module/cmd/$1 ;;
+    s3s-fs) module=crate package=s3s-fs ;;
+    *) fail "no such tool: $1; known are: $ALL" ;;
+  esac
+}
+
+# pinned MODULE: its version in the go.mod of $dir.
+pinned() { awk -v m="$1" '$1 == "require" { $1 = ""; $0 = $0 } $1 == m && $2 ~ /^v/ { print $2; exit }' "$dir/go.mod"; }
+
+# link_flags NAME VERSION: kubeadm refuses a Kubernetes that does not know its own version.
+link_flags() {
+  local flags="-s -w" at=k8s.io/component-base/version IFS=.
+  # shellcheck disable=SC2086
+  case $1 in
+    kube*) set -- "$1" "$2" ${2#v}
+      flags+=" -X $at.gitVersion=$2 -X $at.gitMajor=$3 -X $at.gitMinor=$4 -X $at.gitTreeState=clean"
+      flags+=" -X k8s.io/client-go/pkg/version.gitVersion=$2" ;;
+    helm) flags+=" -X helm.sh/helm/v3/internal/version.version=$2" ;;
+    coredns) flags+=" -X github.com/coredns/coredns/coremain.GitCommit=$2" ;;
+  esac
+  printf '%s' "$flags"
+}
+
+# version_of FILE NAME: what a prebuilt command says of itself.
+version_of() {
+  case $2 in
+    kubectl) timeout 5 "$1" version --client 2>/dev/null | sed -n 's/^Client Version: //p' ;;
+    etcd) timeout 5 "$1" --version 2>/dev/null | sed -n 's/^etcd Version: /v/p' ;;
+    etcdctl | etcdutl) timeout 5 "$1" version 2>/dev/null | sed -n "s/^$2 version: /v/p" ;;
+    kind) timeout 5 "$1" version -q 2>/dev/null | sed 's/^/v/' ;;
+    helm) timeout 5 "$1" version --template '{{.Version}}' 2>/dev/null ;;
+    coredns) timeout 5 "$1" -version 2>/dev/null | sed -n 's/^CoreDNS-/v/p' ;;
+    s3s-fs) timeout 5 "$1" --version 2>/dev/null | sed "s/^s3s-fs /v/" ;;
+    kubeadm) timeout 5 "$1" version -o short 2>/dev/null ;;
+    *) timeout 5 "$1" --version 2>/dev/null | sed -n 's/^Kubernetes //p' ;;
+  esac || true
+}
+
+# prebuilt NAME VERSION: prints the path of one that needs no build, if there is one.
+prebuilt() {
+  local file
+  case $1 in kube-apiserver | etcd | kubectl)
+    file=${KUBEBUILDER_ASSETS:-/nowhere}/$1
+    if [ -x "$file" ]; then echo "$file"; return; fi ;;
+  esac
+  file=$(type -ap "$1" | grep -vxF "$REPOT_BIN/$1" | head -n 1 || true)
+  # A landscape's binaries go into images, so one that needs shared libraries is of no use.
+  if [ -n "$file" ] && [ "$(version_of "$file" "$1")" = "$2" ] && ! ldd "$file" >/dev/null 2>&1; then echo "$file"; fi
+}
+
+# compile NAME VERSION: from its module, or from its crate.
+compile() {
+  if [ "$module" = crate ]; then
+    logged "$REPOT_CACHE/log/$1.log" timeout 1800 cargo install "$package" --version "${2#v}" --locked --features binary \
+      --force --no-track --root "$REPOT_CACHE/crates" --target-dir "$REPOT_CACHE/crates/target" &&
+      mv -f "$REPOT_CACHE/crates/bin/$1" "$file.new" && rm -rf "$REPOT_CACHE/crates"
+  else
+    (cd "$dir" && timeout 1500 go build -trimpath -ldflags "$(link_flags "$1" "$2")" -o "$file.new" "$package")
+  fi
+}
+
+provide() {
+  local name=$1 dir module package version stamp file found
+  describe "$name"
+  version=$(pinned "$module")
+  [ "$module" != crate ] || version=$S3S_FS_VERSION
+  [ -n "$version" ] || fail "$module is not pinned in $dir/go.mod"
+  file=$REPOT_BIN/$name stamp=$REPOT_BIN/.stamps/$name
+  found=$(prebuilt "$name" "$version")
+  if [ -n "$found" ]; then
+    ln -sfn "$found" "$file"
+    echo "prebuilt $found" >"$stamp"
+    return
+  fi
+  if [ -x "$file" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$version" ]; then return; fi
+  say "building $name $version"
+  compile "$name" "$version" || fail "could not build $name; does ${module%%/*} (or the module proxy) answer?"
+  mv -f "$file.new" "$file"
+  echo "$version" >"$stamp"
+  built=$((built + 1))
+}
+
+command -v go >/dev/null || fail "needs Go 1.24 or newer in PATH: https://go.dev/dl"
+mkdir -p "$REPOT_BIN/.stamps"
+[ $# -gt 0 ] || eval "set -- $ALL"
+built=0 names=$*
+exec 9>"$REPOT_BIN/.lock"
+flock -w 1800 9 || fail "another hack/tools.sh holds $REPOT_BIN/.lock"
+for name in $names; do provide "$name"; done
+say "tools ready in $REPOT_BIN ($built built): $names"
