@@ -16,8 +16,8 @@ trap clean_up EXIT
 trap 'exit 130' INT TERM
 say "compiling the tests"
 hack/packages.sh protobuf-compiler
-logged "$REPOT_CACHE/log/e2e-compile.log" cargo test --no-run -p repot-tests --features e2e --test e2e_move
+logged "$REPOT_CACHE/log/e2e-compile.log" cargo test --no-run -p repot-tests --features e2e --test 'e2e_*'
 hack/landscape.sh up e2e
 hack/install.sh e2e
 say "running the tests; each prints how long the API could not be written"
-cargo test -p repot-tests --features e2e --test e2e_move -- --test-threads=1 --nocapture "$@"
+cargo test -p repot-tests --features e2e --test 'e2e_*' -- --test-threads=1 --nocapture "$@"

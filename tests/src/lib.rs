@@ -3,6 +3,7 @@
 
 pub mod dns;
 pub mod landscape;
+pub mod lifecycle;
 pub mod manifests;
 pub mod proof;
 pub mod shoot;

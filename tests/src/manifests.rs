@@ -12,6 +12,11 @@ pub const KUBERNETES_VERSION: &str = "1.34.4";
 
 /// Applies `tests/landscape/manifests/<file>` to the garden, with `${KEY}` replaced. Returns what kubectl said.
 pub async fn apply(landscape: &Landscape, file: &str, values: &[(&str, &str)]) -> Result<String> {
+    apply_text(landscape, &text(file, values)?).await
+}
+
+/// The text of `tests/landscape/manifests/<file>`, with `${KEY}` replaced.
+pub fn text(file: &str, values: &[(&str, &str)]) -> Result<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("landscape/manifests")
         .join(file);
@@ -19,10 +24,15 @@ pub async fn apply(landscape: &Landscape, file: &str, values: &[(&str, &str)]) -
     for (key, value) in values.iter().chain(&[("KUBERNETES_VERSION", KUBERNETES_VERSION)]) {
         text = text.replace(&format!("${{{key}}}"), value);
     }
+    Ok(text)
+}
+
+/// Applies manifests to the garden under strict validation. Returns what kubectl said.
+pub async fn apply_text(landscape: &Landscape, text: &str) -> Result<String> {
     kubectl(
         landscape,
         &["apply", "--server-side", "--validate=strict", "-f", "-"],
-        &text,
+        text,
     )
     .await
 }

@@ -1,0 +1,274 @@
+//! What a user or an accident can get wrong, on real clusters: each is refused at the earliest place or told in
+//! `lastErrors` with a code and a sentence that says what to do, harms nothing, and once it is mended the work goes on by
+//! itself.
+//!
+//! Needs the landscape `e2e` with the suite installed: `make e2e`.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::{fs, path::Path, time::Duration};
+
+use api::{
+    gardencore::{BackupEntry, Seed, Shoot, ShootState},
+    meta::{ErrorCode, LastError, LastOperationState, LastOperationType},
+};
+use k8s_openapi::api::core::v1::{Namespace, Secret};
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, Patch, PatchParams, PostParams},
+};
+use repot_tests::{
+    landscape::Landscape,
+    lifecycle::{self, MOVE_WITHIN, PROJECT, created, deleted, nothing_left},
+    manifests, proof,
+    shoot::UserShoot,
+};
+use serde_json::{Value, json};
+
+/// Bounds the time until an error is told: longer than the longest pause between two tries, and than a step's patience.
+const TOLD_WITHIN: Duration = Duration::from_secs(180);
+
+/// Waits for an error with this code that says all these words, and prints the sentence.
+async fn told(shoot: &UserShoot, code: ErrorCode, words: &[&str]) -> Shoot {
+    let tells = |error: &LastError| {
+        error.codes.contains(&code) && words.iter().all(|word| error.description.contains(word))
+    };
+    let found = shoot
+        .wait(&format!("lastErrors tell {code:?} {words:?}"), TOLD_WITHIN, |shoot| {
+            let status = shoot.status.as_ref();
+            status.is_some_and(|status| status.last_errors.iter().any(tells))
+        })
+        .await
+        .unwrap();
+    let status = found.status.as_ref().unwrap();
+    let error = status.last_errors.iter().find(|error| tells(error)).unwrap();
+    println!("{code:?}: {}", error.description);
+    found
+}
+
+fn manifest(name: &str) -> Value {
+    let text = manifests::text("30-shoot.yaml", &[("SHOOT", name)]).unwrap();
+    serde_json::to_value(serde_yaml_ng::from_str::<Value>(&text).unwrap()).unwrap()
+}
+
+/// The schema is the earliest place: nothing is stored, and the answer names the field.
+#[tokio::test]
+async fn a_manifest_with_a_wrong_or_unknown_field_is_refused_and_the_field_is_named() {
+    let landscape = Landscape::open("e2e").await.unwrap();
+    manifests::apply_project(&landscape).await.unwrap();
+    let mut unknown = manifest("odd");
+    unknown["spec"]["seedNam"] = json!("seed-a");
+    let mut wrong = manifest("odd");
+    wrong["spec"]["region"] = json!(5);
+    let mut odd = manifest("odd");
+    odd["spec"]["networking"]["pods"] = json!("100.96.0.0/99");
+    for (manifest, field) in [(unknown, "seedNam"), (wrong, "region"), (odd, "networking.pods")] {
+        let refusal = manifests::apply_text(&landscape, &manifest.to_string())
+            .await
+            .unwrap_err();
+        println!("{refusal}");
+        assert!(refusal.to_string().contains(field), "{refusal}");
+    }
+    let shoot = UserShoot::new(&landscape, PROJECT, "odd");
+    assert!(shoot.api().get_opt("odd").await.unwrap().is_none());
+}
+
+/// I8: a shoot without a seed waits, a move that cannot begin changes nothing; both say why and begin by themselves.
+#[tokio::test]
+async fn a_seed_that_cannot_take_a_shoot_is_told_and_nothing_changes() {
+    let landscape = Landscape::open("e2e").await.unwrap();
+    manifests::apply_project(&landscape).await.unwrap();
+    let mut lost = manifest("lost");
+    lost["spec"]["seedName"] = json!("nowhere");
+    manifests::apply_text(&landscape, &lost.to_string())
+        .await
+        .unwrap();
+    let shoot = UserShoot::new(&landscape, PROJECT, "lost");
+    told(
+        &shoot,
+        ErrorCode::ErrConfigurationProblem,
+        &["no seed nowhere", "correct spec.seedName"],
+    )
+    .await;
+    shoot.set_seed("seed-a").await.unwrap();
+    shoot.wait_until_on("seed-a", MOVE_WITHIN).await.unwrap();
+
+    let seeds: Api<Seed> = Api::all(landscape.garden.clone());
+    let mut bare = seeds.get("seed-b").await.unwrap();
+    bare.metadata = kube::api::ObjectMeta {
+        name: Some("bare".into()),
+        ..Default::default()
+    };
+    bare.status = None;
+    bare.spec.backup = None;
+    seeds.create(&PostParams::default(), &bare).await.unwrap();
+    let id = proof::technical_id(&shoot).await.unwrap();
+    for (seed, words) in [
+        ("nowhere", ["no seed nowhere", "set spec.seedName back to seed-a"]),
+        ("bare", ["no spec.backup", "set spec.seedName back to seed-a"]),
+    ] {
+        shoot.set_seed(seed).await.unwrap();
+        let found = told(&shoot, ErrorCode::ErrConfigurationProblem, &words).await;
+        let status = found.status.unwrap();
+        assert_eq!(status.seed_name.as_deref(), Some("seed-a"));
+        let last = status.last_operation.unwrap();
+        assert!(
+            last.type_ != LastOperationType::Migrate && last.state == LastOperationState::Succeeded,
+            "{last:?}"
+        );
+        let namespaces: Api<Namespace> = Api::all(landscape.seed("seed-a").unwrap().clone());
+        let namespace = namespaces.get(&id).await.unwrap();
+        assert!(namespace.metadata.deletion_timestamp.is_none());
+        let client = shoot.client().await.unwrap();
+        client
+            .apiserver_version()
+            .await
+            .expect("the shoot's API must still answer");
+        let other = shoot.set_seed("seed-b").await.unwrap_err().to_string();
+        assert!(other.contains("set spec.seedName back to seed-a"), "{other}");
+        shoot.set_seed("seed-a").await.unwrap();
+        let back = shoot.wait("the errors are taken back", TOLD_WITHIN, |shoot| {
+            let status = shoot.status.as_ref();
+            status.is_some_and(|status| status.last_errors.is_empty())
+        });
+        back.await.unwrap();
+    }
+    seeds.delete("bare", &DeleteParams::default()).await.unwrap();
+    shoot.set_seed("seed-b").await.unwrap();
+    shoot.wait_until_on("seed-b", MOVE_WITHIN).await.unwrap();
+    nothing_left(&landscape, "seed-a", &id).await.unwrap();
+    deleted(&landscape, &shoot).await.unwrap();
+}
+
+/// Everything that a restore needs is broken at once. The flow tells of one after the other, as each is mended, and ends
+/// with all data there.
+#[tokio::test]
+async fn a_restore_tells_what_is_broken_one_after_the_other_and_goes_on_by_itself() {
+    let landscape = Landscape::open("e2e").await.unwrap();
+    let shoot = created(&landscape, "mended").await.unwrap();
+    proof::write_data(&shoot.client().await.unwrap(), 50)
+        .await
+        .unwrap();
+    let before = proof::read(&shoot, landscape.seed("seed-a").unwrap())
+        .await
+        .unwrap();
+    let id = proof::technical_id(&shoot).await.unwrap();
+    hand_over(&landscape, &shoot).await;
+
+    let state = break_shoot_state(&landscape, &shoot).await;
+    let store = landscape.variable("S3_DATA").unwrap().to_owned();
+    let snapshot = lifecycle::snapshots(store.as_ref(), &id)
+        .into_iter()
+        .rfind(|path| path.contains("/Full-"))
+        .expect("there is no snapshot");
+    let content = fs::read(&snapshot).unwrap();
+    fs::write(&snapshot, &content[..content.len() / 2]).unwrap();
+    let key = change_store_key(&landscape, "not the key").await;
+    let stored = lifecycle::snapshots(store.as_ref(), &id);
+    lifecycle::start_gardenlet(landscape.seed("seed-b").unwrap())
+        .await
+        .unwrap();
+
+    told(
+        &shoot,
+        ErrorCode::ErrConfigurationProblem,
+        &["ShootState mended", "does not decode", "put its former content back"],
+    )
+    .await;
+    let states: Api<ShootState> = Api::namespaced(landscape.garden.clone(), PROJECT);
+    put_back(&states, &shoot.name, &json!({"spec": {"gardener": state}})).await;
+
+    told(&shoot, ErrorCode::ErrInfraUnauthenticated, &["StoreCredentials"]).await;
+    let entries: Api<BackupEntry> = Api::namespaced(landscape.garden.clone(), PROJECT);
+    let source = entries
+        .list(&Default::default())
+        .await
+        .unwrap()
+        .into_iter()
+        .find(|entry| entry.name_any().starts_with("source-") && entry.name_any().contains(&id))
+        .expect("there is no source BackupEntry");
+    entries
+        .delete(&source.name_any(), &DeleteParams::default())
+        .await
+        .unwrap();
+    told(
+        &shoot,
+        ErrorCode::ErrConfigurationProblem,
+        &["create BackupEntry source-", "uid of the former Seed"],
+    )
+    .await;
+    let again = BackupEntry::new(&source.name_any(), source.spec.clone());
+    entries.create(&PostParams::default(), &again).await.unwrap();
+    change_store_key(&landscape, &key).await;
+
+    told(
+        &shoot,
+        ErrorCode::ErrRetryableConfigurationProblem,
+        &["SnapshotCorrupt", Path::new(&snapshot).file_name().unwrap().to_str().unwrap()],
+    )
+    .await;
+    let kept = lifecycle::snapshots(store.as_ref(), &id);
+    assert!(stored.iter().all(|path| kept.contains(path)), "snapshots are gone");
+    fs::write(&snapshot, &content).unwrap();
+
+    shoot.wait_until_on("seed-b", MOVE_WITHIN).await.unwrap();
+    let after = proof::read(&shoot, landscape.seed("seed-b").unwrap())
+        .await
+        .unwrap();
+    assert_eq!(before.differences(&after), Vec::<String>::new());
+    nothing_left(&landscape, "seed-a", &id).await.unwrap();
+    deleted(&landscape, &shoot).await.unwrap();
+}
+
+/// The source prepares the shoot for seed-b, whose gardenlet does not run, so that nothing takes it over yet.
+async fn hand_over(landscape: &Landscape, shoot: &UserShoot) {
+    lifecycle::stop_gardenlet(landscape.seed("seed-b").unwrap())
+        .await
+        .unwrap();
+    shoot.set_seed("seed-b").await.unwrap();
+    shoot
+        .wait("the source has handed over", MOVE_WITHIN, |shoot| {
+            let status = shoot.status.as_ref();
+            let last = status.and_then(|status| status.last_operation.as_ref());
+            last.is_some_and(|last| {
+                last.type_ == LastOperationType::Migrate && last.state == LastOperationState::Succeeded
+            })
+        })
+        .await
+        .unwrap();
+}
+
+/// Spoils the first carried secret of the ShootState, and gives what was there.
+async fn break_shoot_state(landscape: &Landscape, shoot: &UserShoot) -> Value {
+    let states: Api<ShootState> = Api::namespaced(landscape.garden.clone(), PROJECT);
+    let state = states.get(&shoot.name).await.unwrap();
+    let good = serde_json::to_value(&state.spec.gardener).unwrap();
+    let mut bad = good.clone();
+    let secrets = bad.as_array_mut().unwrap();
+    let first = secrets
+        .iter_mut()
+        .find(|entry| entry["type"] == "secret")
+        .expect("the ShootState carries no secret");
+    first["data"] = json!({"data": "no map"});
+    put_back(&states, &shoot.name, &json!({"spec": {"gardener": bad}})).await;
+    good
+}
+
+async fn put_back(states: &Api<ShootState>, name: &str, spec: &Value) {
+    states
+        .patch(name, &PatchParams::default(), &Patch::Merge(spec))
+        .await
+        .unwrap();
+}
+
+/// Changes the key by which seed-a's bucket is reached, and gives what was there.
+async fn change_store_key(landscape: &Landscape, key: &str) -> String {
+    let secrets: Api<Secret> = Api::namespaced(landscape.garden.clone(), "garden");
+    let former = secrets.get("backup-seed-a").await.unwrap();
+    let patch = json!({"stringData": {"secretAccessKey": key}});
+    secrets
+        .patch("backup-seed-a", &PatchParams::default(), &Patch::Merge(&patch))
+        .await
+        .unwrap();
+    String::from_utf8(former.data.unwrap()["secretAccessKey"].0.clone()).unwrap()
+}

@@ -1,0 +1,137 @@
+//! A Shoot from the first manifest to the last trace of it, as the end-to-end tests make it, disturb it and take it away.
+
+use std::{net::Ipv4Addr, path::Path, time::Duration};
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{DeleteParams, ListParams, Patch, PatchParams},
+    runtime::wait::{await_condition, conditions},
+};
+use serde_json::json;
+
+use crate::{dns, landscape::Landscape, manifests, proof, shoot::UserShoot};
+
+/// Namespace of the project in `tests/landscape/manifests`.
+pub const PROJECT: &str = "garden-dev";
+/// Bounds a whole move with room for a slow machine; the figures that count are printed.
+pub const MOVE_WITHIN: Duration = Duration::from_secs(300);
+/// Bounds what is collected in the background: volumes, garbage, backups.
+const COLLECTED_WITHIN: Duration = Duration::from_secs(60);
+const GARDENLET: &str = "gardenlet";
+const NAMESPACE_OF_GARDENLET: &str = "garden";
+
+/// A Shoot that was made on seed-a.
+pub async fn created(landscape: &Landscape, name: &str) -> Result<UserShoot> {
+    manifests::apply_project(landscape).await?;
+    manifests::apply_shoot(landscape, name).await?;
+    let shoot = UserShoot::new(landscape, PROJECT, name);
+    shoot.wait_until_on("seed-a", MOVE_WITHIN).await?;
+    Ok(shoot)
+}
+
+/// Deletes the Shoot and fails with what is left of it in seeds, DNS and object store.
+pub async fn deleted(landscape: &Landscape, shoot: &UserShoot) -> Result<()> {
+    let id = proof::technical_id(shoot).await?;
+    let host = shoot.host().await?;
+    shoot.delete().await?;
+    let gone = Box::pin(await_condition(shoot.api(), &shoot.name, |shoot: Option<&_>| {
+        shoot.is_none()
+    }));
+    tokio::time::timeout(MOVE_WITHIN, gone)
+        .await
+        .context("the Shoot is not deleted in time")??;
+    for seed in landscape.seeds.keys() {
+        nothing_left(landscape, seed, &id).await?;
+    }
+    let addresses = dns::addresses(landscape.dns, &host).await?;
+    ensure!(
+        addresses == Vec::<Ipv4Addr>::new(),
+        "DNS still knows {host}: {addresses:?}"
+    );
+    let store = landscape.variable("S3_DATA")?.to_owned();
+    let left = proof::until_nothing(COLLECTED_WITHIN, || async {
+        Ok(snapshots(store.as_ref(), &id))
+    })
+    .await?;
+    ensure!(left.is_empty(), "left in the object store: {left:?}");
+    Ok(())
+}
+
+/// Fails with what a seed still has of a control plane after a while (I6).
+pub async fn nothing_left(landscape: &Landscape, seed: &str, technical_id: &str) -> Result<()> {
+    let client = landscape.seed(seed)?;
+    let left =
+        proof::until_nothing(COLLECTED_WITHIN, || proof::left_behind(client, technical_id)).await?;
+    ensure!(left.is_empty(), "left on {seed}: {left:?}");
+    Ok(())
+}
+
+/// Snapshot objects of a control plane in the folder of the object store, oldest first.
+#[must_use]
+pub fn snapshots(folder: &Path, technical_id: &str) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    let mut found: Vec<String> = entries
+        .flatten()
+        .map(|entry| entry.path())
+        .flat_map(|path| {
+            if path.is_dir() {
+                snapshots(&path, technical_id)
+            } else {
+                vec![path.display().to_string()]
+            }
+        })
+        .filter(|path| path.contains(technical_id) && (path.contains("/Full-") || path.contains("/Incr-")))
+        .collect();
+    found.sort();
+    found
+}
+
+/// Kills the gardenlet of every seed without a word.
+pub async fn kill_gardenlets(landscape: &Landscape) -> Result<()> {
+    for client in landscape.seeds.values() {
+        for pod in gardenlet_pods(client).await? {
+            let pods: Api<Pod> = Api::namespaced(client.clone(), NAMESPACE_OF_GARDENLET);
+            pods.delete(&pod.name_any(), &DeleteParams::default().grace_period(0))
+                .await?;
+        }
+    }
+    Ok(())
+}
+
+/// Stops the gardenlet of a seed until it is started again; returns when its process is gone.
+pub async fn stop_gardenlet(seed: &Client) -> Result<()> {
+    scale_gardenlet(seed, 0).await?;
+    let pods: Api<Pod> = Api::namespaced(seed.clone(), NAMESPACE_OF_GARDENLET);
+    for pod in gardenlet_pods(seed).await? {
+        let (name, uid) = (pod.name_any(), pod.uid().unwrap_or_default());
+        let gone = await_condition(pods.clone(), &name, conditions::is_deleted(&uid));
+        tokio::time::timeout(COLLECTED_WITHIN, Box::pin(gone))
+            .await
+            .context("the gardenlet does not stop")??;
+    }
+    Ok(())
+}
+
+/// Starts it again.
+pub async fn start_gardenlet(seed: &Client) -> Result<()> {
+    scale_gardenlet(seed, 1).await
+}
+
+async fn scale_gardenlet(seed: &Client, replicas: u32) -> Result<()> {
+    let deployments: Api<Deployment> = Api::namespaced(seed.clone(), NAMESPACE_OF_GARDENLET);
+    let patch = Patch::Merge(json!({"spec": {"replicas": replicas}}));
+    deployments
+        .patch_scale(GARDENLET, &PatchParams::default(), &patch)
+        .await?;
+    Ok(())
+}
+
+async fn gardenlet_pods(seed: &Client) -> Result<Vec<Pod>> {
+    let pods: Api<Pod> = Api::namespaced(seed.clone(), NAMESPACE_OF_GARDENLET);
+    let labelled = ListParams::default().labels("app.kubernetes.io/name=gardenlet");
+    Ok(pods.list(&labelled).await?.items)
+}
