@@ -140,18 +140,17 @@ impl ShootMigration {
             &shoot.name_any(),
             "constraints",
             |list| match verdict {
-                Some(Verdict {
-                    ready,
-                    reason,
-                    message,
-                }) => {
-                    let status = if *ready {
+                Some(verdict) => {
+                    let status = if verdict.ready {
                         ConditionStatus::True
                     } else {
                         ConditionStatus::False
                     };
-                    Condition::new(READY_FOR_MIGRATION, status, reason, message, clock::now_k8s())
-                        .merge_into(list);
+                    let now = clock::now_k8s();
+                    let mut constraint =
+                        Condition::new(READY_FOR_MIGRATION, status, verdict.reason, &verdict.message, now);
+                    constraint.codes = verdict.codes();
+                    constraint.merge_into(list);
                 }
                 None => list.retain(|c| c.type_ != READY_FOR_MIGRATION),
             },

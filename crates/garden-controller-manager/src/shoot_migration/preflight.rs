@@ -2,7 +2,7 @@
 
 use api::{
     gardencore::{BackupBucket, BackupEntry, Seed, Shoot},
-    meta::{ConditionStatus, LastOperationState, find_condition},
+    meta::{ConditionStatus, ErrorCode, LastOperationState, find_condition},
 };
 use kube::ResourceExt;
 
@@ -33,6 +33,20 @@ pub struct Verdict {
     pub reason: &'static str,
     /// What is wrong and what to do.
     pub message: String,
+}
+
+impl Verdict {
+    /// Who has to act: nobody needs to edit anything where a seed is only not ready yet.
+    #[must_use]
+    pub fn codes(&self) -> Vec<ErrorCode> {
+        match self.reason {
+            _ if self.ready => Vec::new(),
+            "DestinationSeedNotReady" | "DestinationBackupBucketNotReady" => {
+                vec![ErrorCode::ErrRetryableInfraDependencies]
+            }
+            _ => vec![ErrorCode::ErrConfigurationProblem],
+        }
+    }
 }
 
 /// The seeds of a move that is wanted or running: (source, destination).

@@ -88,8 +88,11 @@ impl ShootReconciler {
                 Next::Change
             });
         };
-        if step == Step::Migrate {
-            preflight(&shoot)?;
+        if step == Step::Migrate
+            && let Err(error) = preflight(&shoot)
+        {
+            self.tell_obstacle(&shoot).await?;
+            return Err(error);
         }
         let shoot = self.take_operation_annotation(shoot).await?;
         // A user may have taken the move back since it was read: then this write fails, and the new object is decided on.
@@ -144,6 +147,20 @@ impl ShootReconciler {
         let patch = status::failed(shoot, type_, progress, &errors, retry, clock::now_k8s());
         write_status(context, shoot, &patch).await?;
         Err(error)
+    }
+
+    /// A move that cannot begin changes nothing (I8) but what is told of it: users look for errors in `lastErrors`.
+    async fn tell_obstacle(&self, shoot: &Shoot) -> Result<()> {
+        let constraint = shoot
+            .status
+            .as_ref()
+            .and_then(|status| status.constraint(READY_FOR_MIGRATION));
+        let obstacle = constraint
+            .and_then(|constraint| status::move_cannot_begin(shoot, constraint, &clock::now_k8s()));
+        if let Some(patch) = obstacle {
+            write_status(&self.context, shoot, &patch).await?;
+        }
+        Ok(())
     }
 
     /// The cache may lag behind our own last write; deciding on an old status could run a flow twice.

@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use api::{
     gardencore::Shoot,
-    meta::{LastError, LastOperation, LastOperationState as State, LastOperationType as Type},
+    meta::{
+        Condition, ConditionStatus, LastError, LastOperation, LastOperationState as State,
+        LastOperationType as Type,
+    },
 };
 use flow::{Cause, FlowError, Progress};
 use jiff::{SignedDuration, Timestamp};
@@ -109,6 +112,9 @@ pub fn failed(
         .map(|error| error.description.as_str())
         .collect::<Vec<_>>()
         .join("; ");
+    if !description.ends_with('.') {
+        description.push('.');
+    }
     if !over {
         description.push_str(" Operation will be retried.");
     }
@@ -152,6 +158,29 @@ pub fn single_error(task: &str, error: &Error, now: &Time) -> LastError {
         codes: error.codes().to_vec(),
         last_update_time: Some(now.clone()),
     }
+}
+
+/// Task under which the preflight of a move is told in `lastErrors`.
+const PREFLIGHT: &str = "Checking whether the destination seed can take the shoot";
+
+/// The preflight's constraint as an error, in the place where users look for errors; `None` if it holds or is told already.
+/// The first write of whatever operation begins next takes it away.
+#[must_use]
+pub fn move_cannot_begin(shoot: &Shoot, constraint: &Condition, now: &Time) -> Option<Value> {
+    if constraint.status == ConditionStatus::True {
+        return None;
+    }
+    let told = shoot.status.as_ref().is_some_and(|status| {
+        matches!(status.last_errors.as_slice(), [only]
+            if only.description == constraint.message && only.codes == constraint.codes)
+    });
+    let error = LastError {
+        description: constraint.message.clone(),
+        task_id: Some(PREFLIGHT.to_owned()),
+        codes: constraint.codes.clone(),
+        last_update_time: Some(now.clone()),
+    };
+    (!told).then(|| json!({"lastErrors": [error]}))
 }
 
 /// `shoot--<project>--<shoot>`; once it is recorded it never changes.

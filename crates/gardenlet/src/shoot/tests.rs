@@ -212,3 +212,35 @@ fn an_error_of_a_flow_names_its_task_and_codes() {
         errors[0].description
     );
 }
+
+#[test]
+fn a_move_that_cannot_begin_is_told_once_where_errors_are_looked_for() {
+    let waiting = shoot(json!({"spec": {"seedName": "nowhere"}, "status": {"seedName": "a", "constraints": [{
+        "type": "ReadyForMigration", "status": "False", "reason": "DestinationSeedNotFound",
+        "message": "There is no seed nowhere: register it.", "codes": ["ERR_CONFIGURATION_PROBLEM"],
+        "lastTransitionTime": NOW, "lastUpdateTime": NOW,
+    }]}}));
+    let constraint = |shoot: &Shoot| {
+        let status = shoot.status.clone().unwrap();
+        status.constraint("ReadyForMigration").unwrap().clone()
+    };
+    let patch = status::move_cannot_begin(&waiting, &constraint(&waiting), &Time(now())).unwrap();
+    assert_eq!(
+        patch["lastErrors"][0]["codes"],
+        json!(["ERR_CONFIGURATION_PROBLEM"])
+    );
+    assert!(
+        patch["lastErrors"][0]["description"]
+            .as_str()
+            .unwrap()
+            .contains("register it")
+    );
+    // Nothing else of the status changes (I8), and nothing is written again and again.
+    assert_eq!(patch.as_object().unwrap().len(), 1);
+    let mut told = waiting.clone();
+    told.status.as_mut().unwrap().last_errors = serde_json::from_value(patch["lastErrors"].clone()).unwrap();
+    assert!(status::move_cannot_begin(&told, &constraint(&told), &Time(now())).is_none());
+    let mut ready = constraint(&waiting);
+    ready.status = api::meta::ConditionStatus::True;
+    assert!(status::move_cannot_begin(&waiting, &ready, &Time(now())).is_none());
+}
