@@ -21,13 +21,16 @@ pub struct Networking {
     /// Of the pods.
     #[schemars(length(max = 128))]
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
+    #[x_kube(validation = ("isCIDR(self)", "must be a range of addresses such as 100.96.0.0/11"))]
     pub pods: Option<String>,
     /// Of the nodes. May grow later, unlike the others.
     #[schemars(length(max = 128))]
+    #[x_kube(validation = ("isCIDR(self)", "must be a range of addresses such as 100.96.0.0/11"))]
     pub nodes: Option<String>,
     /// Of the services.
     #[schemars(length(max = 128))]
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
+    #[x_kube(validation = ("isCIDR(self)", "must be a range of addresses such as 100.96.0.0/11"))]
     pub services: Option<String>,
     /// Versions of IP in use.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
