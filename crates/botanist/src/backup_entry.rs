@@ -246,7 +246,9 @@ fn source_bucket(original: Option<&BackupEntry>, source: Option<&BackupEntry>, o
             .to_owned(),
         (Some(original), None) => format!(
             "backups have not been copied, and the source BackupEntry, which names the former bucket, is gone: create \
-             BackupEntry {SOURCE}{} with spec.bucketName set to the uid of the former Seed",
+             BackupEntry {SOURCE}{} with spec.bucketName set to the uid of the former Seed and the spec.seedName of \
+             BackupEntry {}",
+            original.name_any(),
             original.name_any()
         ),
         (Some(_), Some(source)) => format!(
