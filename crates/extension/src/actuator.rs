@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use runtime::Result;
 use serde_json::{Map, Value};
 
-use crate::Context;
+use crate::{Context, Released, forced, kind};
 
 /// Looks after the objects of one kind and one provider type.
 ///
@@ -33,6 +33,18 @@ pub trait Actuator<K: ExtensionObject>: Send + Sync + 'static {
 
     /// Takes away everything, inside and outside.
     async fn delete(&self, context: &Context<K>) -> Result<()>;
+
+    /// As `delete`, but lets go of what cannot be taken away: somebody has decided that the object is to be gone, and cleans
+    /// up by hand. It must end soon whatever the world outside does, and fails only where another seed acts
+    /// ([`runtime::Error::NotOwner`]). What it leaves behind is told by the reconciler.
+    ///
+    /// The default suits an actuator that has one thing to take away: `delete`, for a short time ([`forced::attempt`]). One
+    /// that also removes something inside of the seed after something outside has to write its own, or the first refusal
+    /// would leave the rest.
+    async fn force_delete(&self, context: &Context<K>) -> Result<Released> {
+        let what = format!("what {} {} stands for", kind::name::<K>(), context.name());
+        forced::attempt(&what, || self.delete(context)).await
+    }
 }
 
 /// What an operation leaves in the status. `None` leaves a field as it was.

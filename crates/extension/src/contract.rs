@@ -3,9 +3,12 @@
 //!
 //! After every step the world outside of the seeds is compared with what it must be: unchanged by a repetition, by
 //! `migrate`, by a deletion after it (I9) and by `restore` (which takes over what exists, RX-31), and empty again after
-//! `delete`. The protocol of annotations, finalizers and status is checked on the object after each step.
+//! `delete`. Then the object is made again and deleted by force, at last while everything outside refuses. The protocol of
+//! annotations, finalizers and status is checked on the object after each step.
 //!
 //! A provider calls [`Contract::prove`] in an integration test with real parts on both sides.
+
+mod forced;
 
 use std::{
     fmt::Debug,
@@ -31,6 +34,9 @@ use crate::{Actuator, ExtensionReconciler, Guard, interrupt::interrupted, kind, 
 /// Looks at the world outside of the seeds, and gives a value that is the same while the same things exist there.
 pub type Look<'a> = Box<dyn Fn() -> BoxFuture<'a, Result<Value, String>> + Send + Sync + 'a>;
 
+/// Makes the world outside refuse whatever the source asks of it, from now on.
+pub type Refuse<'a> = Box<dyn Fn() -> BoxFuture<'a, Result<(), String>> + Send + Sync + 'a>;
+
 /// An actuator under test.
 pub struct Contract<'a, K, A, G> {
     /// Works in the seed from which the shoot moves.
@@ -45,6 +51,8 @@ pub struct Contract<'a, K, A, G> {
     pub outside: Look<'a>,
     /// What the actuator has put into the source's namespace. `null` or empty after `migrate` (RX-20).
     pub inside_source: Look<'a>,
+    /// How the cloud refuses, for example by credentials that are none. `None`: the actuator needs nothing outside.
+    pub refuse: Option<Refuse<'a>>,
     /// Counts; begins at zero.
     pub dropped: AtomicUsize,
 }
@@ -79,6 +87,7 @@ where
         self.delete_in_source(&made).await?;
         self.restore_in_destination(&made, &carried).await?;
         self.delete_in_destination(&before).await?;
+        self.delete_by_force(&before).await?;
         Ok(self.dropped.load(Ordering::Relaxed))
     }
 

@@ -1,9 +1,10 @@
 //! The provider contract: what a gardenlet may expect from whoever looks after an extension object, written once.
 //!
-//! A provider writes an [`Actuator`] for a kind: `reconcile`, `delete`, `migrate`, `restore`. Everything else is here and
-//! the same for all kinds and all providers: which object is acted on and when ([`operation`]), in which order
-//! annotations, finalizers and status are written ([`reconciler`], [`status`]), the shoot's context ([`Context`]), the
-//! place where a seed that does not own a shoot any more is held back ([`guard`]), and the sign of life ([`heartbeat`]).
+//! A provider writes an [`Actuator`] for a kind: `reconcile`, `delete`, `migrate`, `restore`, and where the default does not
+//! do, `force_delete`. Everything else is here and the same for all kinds and all providers: which object is acted on and
+//! when ([`operation`]), in which order annotations, finalizers and status are written ([`reconciler`], [`status`]), the
+//! shoot's context ([`Context`]), how a forced deletion lets go ([`forced`]), the place where a seed that does not own a
+//! shoot any more is held back ([`guard`]), and the sign of life ([`heartbeat`]).
 //!
 //! The protocol, which a gardenlet and an actuator author can rely on
 //!
@@ -14,6 +15,7 @@
 //! | `gardener.cloud/operation: restore` | `restore` with `status.state` as it is (RX-12, RX-31) | removed at the end | set before |
 //! | `gardener.cloud/operation: wait-for-state` | nothing at all | stays | none |
 //! | a deletion timestamp and our finalizer | `delete` | stays | removed after |
+//! | the same and `confirmation.gardener.cloud/force-deletion: true` (or its deleted shoot does) | `force_delete` | stays | removed after |
 //! | none of these, last operation not `Succeeded` | that operation again | | |
 //! | a last operation `Migrate` that succeeded | nothing but `migrate` and `restore`; a deletion touches nothing outside | | |
 //!
@@ -26,6 +28,7 @@ pub mod actuator;
 pub mod context;
 pub mod contract;
 pub mod controller;
+pub mod forced;
 pub mod guard;
 pub mod heartbeat;
 pub mod interrupt;
@@ -36,6 +39,7 @@ pub mod status;
 
 pub use actuator::{Actuator, Outcome};
 pub use context::Context;
+pub use forced::Released;
 pub use guard::{AlwaysOwner, Guard};
 pub use operation::{Decision, Operation};
 pub use reconciler::ExtensionReconciler;

@@ -1,14 +1,14 @@
-//! What is to be done with an extension object, decided from the object alone (RX-10..13, RX-40).
+//! What is to be done with an extension object, decided from the object and, for a deletion, its shoot (RX-10..13, RX-40).
 //!
 //! The decision is pure, so that a wrong order of annotation, finalizer and status shows in a table and not in a cluster.
 //! It gives the same answer however often an event is delivered, merged or lost: it looks at levels, not at edges.
 
 use api::{
     constants::{
-        OPERATION, TIMESTAMP,
+        CONFIRMATION_FORCE_DELETION, OPERATION, TIMESTAMP,
         operation::{MIGRATE, RECONCILE, RESTORE, WAIT_FOR_STATE},
     },
-    extensions::{ExtensionClass, ExtensionObject},
+    extensions::{Cluster, ExtensionClass, ExtensionObject},
     meta::{LastOperationState, LastOperationType},
 };
 use kube::ResourceExt;
@@ -50,6 +50,8 @@ pub enum Operation {
     Restore,
     /// For ever.
     Delete,
+    /// For ever, and nothing outside may hold it up.
+    ForceDelete,
 }
 
 impl Operation {
@@ -61,8 +63,14 @@ impl Operation {
             Self::Reconcile => LastOperationType::Reconcile,
             Self::Migrate => LastOperationType::Migrate,
             Self::Restore => LastOperationType::Restore,
-            Self::Delete => LastOperationType::Delete,
+            Self::Delete | Self::ForceDelete => LastOperationType::Delete,
         }
+    }
+
+    /// Whether the object is to be gone afterwards.
+    #[must_use]
+    pub fn deletes(self) -> bool {
+        matches!(self, Self::Delete | Self::ForceDelete)
     }
 
     /// Whether the actuator may change anything outside of the seed.
@@ -72,9 +80,9 @@ impl Operation {
     }
 }
 
-/// Decides what is to be done with an object of ours.
+/// Decides what is to be done with an object of ours. `cluster`: what is known of its shoot.
 #[must_use]
-pub fn decide<K: ExtensionObject>(object: &K) -> Decision {
+pub fn decide<K: ExtensionObject>(object: &K, cluster: Option<&Cluster>) -> Decision {
     let asked = requested(object);
     if asked == Some(WAIT_FOR_STATE) {
         return Decision::Skip(Skip::WaitForState);
@@ -90,7 +98,11 @@ pub fn decide<K: ExtensionObject>(object: &K) -> Decision {
     if migrated && !matches!(operation, Operation::Migrate | Operation::Restore) {
         return Decision::Skip(Skip::Migrated);
     }
-    if operation == Operation::Delete && !object.finalizers().contains(&kind::finalizer::<K>()) {
+    let operation = match operation {
+        Operation::Delete if is_forced(object, cluster) => Operation::ForceDelete,
+        other => other,
+    };
+    if operation.deletes() && !object.finalizers().contains(&kind::finalizer::<K>()) {
         return Decision::Skip(Skip::NothingToDelete);
     }
     let wanted = deleting || is_admitted(asked) || last.is_none_or(|(_, succeeded)| !succeeded);
@@ -107,6 +119,31 @@ pub fn requested<K: ExtensionObject>(object: &K) -> Option<&str> {
     object.annotations().get(OPERATION).map(String::as_str)
 }
 
+/// Whether the deletion of an object is forced: the gardenlet says so on the object itself. One that does not is understood
+/// by what it wrote of the shoot; it must be the shoot that is being deleted, or the annotation would outlive a restore.
+#[must_use]
+pub fn is_forced<K: ExtensionObject>(object: &K, cluster: Option<&Cluster>) -> bool {
+    let says_so = |annotation: Option<&str>| annotation == Some("true");
+    let of_shoot = |cluster: &Cluster| {
+        let metadata = cluster.spec.shoot.0.get("metadata")?;
+        metadata.get("deletionTimestamp").filter(|time| !time.is_null())?;
+        Some(says_so(
+            metadata
+                .get("annotations")?
+                .get(CONFIRMATION_FORCE_DELETION)?
+                .as_str(),
+        ))
+    };
+    says_so(forced_by(object)) || cluster.and_then(of_shoot).unwrap_or(false)
+}
+
+fn forced_by<K: ExtensionObject>(object: &K) -> Option<&str> {
+    object
+        .annotations()
+        .get(CONFIRMATION_FORCE_DELETION)
+        .map(String::as_str)
+}
+
 /// Whether an object is this provider's: of its type, and for one of the classes of cluster that it serves.
 #[must_use]
 pub fn is_ours<K: ExtensionObject>(object: &K, type_: &str, classes: &[ExtensionClass]) -> bool {
@@ -114,7 +151,7 @@ pub fn is_ours<K: ExtensionObject>(object: &K, type_: &str, classes: &[Extension
     spec.type_ == type_ && classes.contains(&spec.class.unwrap_or(ExtensionClass::Shoot))
 }
 
-/// What wakes the controller: an operation asked for, or a deletion. Neither its own status writes nor a change of the
+/// What wakes the controller: an operation asked for, a deletion, or that it is forced from now on. Neither its own status writes nor a change of the
 /// specification that nobody asks to act on.
 #[must_use]
 pub fn fingerprint<K: ExtensionObject>(object: &K) -> Option<u64> {
@@ -122,6 +159,7 @@ pub fn fingerprint<K: ExtensionObject>(object: &K) -> Option<u64> {
         requested(object),
         object.annotations().get(TIMESTAMP),
         object.meta().deletion_timestamp.is_some(),
+        forced_by(object),
     ))
 }
 

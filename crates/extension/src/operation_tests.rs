@@ -1,11 +1,13 @@
 //! The decision as a table.
 
 use api::{
-    extensions::{ExtensionClass, Infrastructure},
+    constants::CONFIRMATION_FORCE_DELETION,
+    extensions::{Cluster, ExtensionClass, Infrastructure},
     meta::LastOperationState::{self, Error, Processing, Succeeded},
     meta::LastOperationType::{self, Create, Delete, Migrate, Reconcile, Restore},
 };
-use serde_json::json;
+use kube::ResourceExt;
+use serde_json::{Value, json};
 
 use super::{Decision, Operation, Skip, decide, fingerprint, is_ours};
 
@@ -74,11 +76,70 @@ fn what_is_done_follows_from_annotation_deletion_and_last_operation() {
         (None,             true,  false, Some((Create, Succeeded)),   No(Skip::NothingToDelete)),
     ];
     for (asked, deleting, finalizer, last, expected) in table {
-        let decision = decide(&object(*asked, *deleting, *finalizer, *last));
+        let decision = decide(&object(*asked, *deleting, *finalizer, *last), None);
         assert_eq!(
             decision, *expected,
             "asked {asked:?}, deleting {deleting}, last {last:?}"
         );
+    }
+}
+
+fn forced(mut object: Infrastructure, value: &str) -> Infrastructure {
+    object
+        .annotations_mut()
+        .insert(CONFIRMATION_FORCE_DELETION.into(), value.into());
+    object
+}
+
+fn cluster(shoot: &Value) -> Cluster {
+    let object = json!({
+        "apiVersion": "extensions.gardener.cloud/v1alpha1", "kind": "Cluster", "metadata": {"name": "shoot--p--s"},
+        "spec": {"cloudProfile": {}, "shoot": {"metadata": shoot}},
+    });
+    serde_json::from_value(object).expect("a Cluster")
+}
+
+#[test]
+fn only_a_deletion_is_forced() {
+    let deleted = || object(None, true, true, Some((Delete, Error)));
+    let run = |operation| Decision::Run(operation);
+    assert_eq!(
+        decide(&forced(deleted(), "true"), None),
+        run(Operation::ForceDelete)
+    );
+    assert_eq!(decide(&forced(deleted(), "false"), None), run(Operation::Delete));
+    let lives = forced(
+        object(Some("reconcile"), false, true, Some((Create, Succeeded))),
+        "true",
+    );
+    assert_eq!(decide(&lives, None), run(Operation::Reconcile));
+    // What belongs to another seed now is let go of in the seed only, forced or not (I9).
+    let moves = forced(object(Some("migrate"), true, true, Some((Delete, Error))), "true");
+    assert_eq!(decide(&moves, None), run(Operation::Migrate));
+    let moved = forced(object(None, true, true, Some((Migrate, Succeeded))), "true");
+    assert_eq!(decide(&moved, None), Decision::Skip(Skip::Migrated));
+    let taken_away = forced(object(None, true, false, Some((Delete, Succeeded))), "true");
+    assert_eq!(decide(&taken_away, None), Decision::Skip(Skip::NothingToDelete));
+}
+
+#[test]
+fn a_gardenlet_that_annotates_the_shoot_only_is_understood() {
+    let annotations = json!({(CONFIRMATION_FORCE_DELETION): "true"});
+    let time = "2026-01-01T00:00:00Z";
+    for (shoot, expected) in [
+        (
+            json!({"deletionTimestamp": time, "annotations": annotations}),
+            Operation::ForceDelete,
+        ),
+        (json!({"annotations": annotations}), Operation::Delete),
+        (
+            json!({"deletionTimestamp": null, "annotations": annotations}),
+            Operation::Delete,
+        ),
+        (json!({"deletionTimestamp": time}), Operation::Delete),
+    ] {
+        let decision = decide(&object(None, true, true, None), Some(&cluster(&shoot)));
+        assert_eq!(decision, Decision::Run(expected), "{shoot}");
     }
 }
 
@@ -106,5 +167,11 @@ fn status_and_specification_do_not_wake_and_requests_do() {
         fingerprint(&quiet),
         fingerprint(&object(Some("reconcile"), false, true, None))
     );
-    assert_ne!(fingerprint(&quiet), fingerprint(&object(None, true, true, None)));
+    let deleted = object(None, true, true, None);
+    assert_ne!(fingerprint(&quiet), fingerprint(&deleted));
+    // It may have failed for long, and is not to wait for its next try.
+    assert_ne!(
+        fingerprint(&deleted),
+        fingerprint(&forced(deleted.clone(), "true"))
+    );
 }

@@ -7,7 +7,7 @@
 //! 3. only for `reconcile`: the annotation goes (RX-13);
 //! 4. the actuator;
 //! 5. `lastOperation: Succeeded` together with state, resources and observed generation (RX-11, RX-30, RX-33);
-//! 6. `delete`: our finalizer goes; `migrate`: all finalizers go, so that deleting the object afterwards asks nobody (RX-10);
+//! 6. `delete` and `force_delete`: our finalizer goes; `migrate`: all finalizers go, so that deleting the object afterwards asks nobody (RX-10);
 //! 7. `migrate` and `restore`: the annotation goes (RX-13), unless another request has been written meanwhile.
 
 use std::{sync::Arc, time::Duration};
@@ -20,13 +20,14 @@ use api::{
 use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
 use kube::{Api, Resource, ResourceExt};
 use runtime::{
-    Cluster, Error, Next, Result, Seed, apply::FieldManager, clock, error::Context as _, finalizer, runner,
+    Cluster, Error, Events, Next, Result, Seed, apply::FieldManager, clock, error::Context as _, finalizer,
+    runner,
 };
 use serde_json::json;
-use tracing::{debug, info};
+use tracing::{debug, info, warn};
 
 use crate::{
-    Actuator, Context, Decision, Guard, Operation, Outcome,
+    Actuator, Context, Decision, Guard, Operation, Outcome, Released,
     guard::Subject,
     kind,
     operation::{self, decide, requested},
@@ -36,6 +37,9 @@ use crate::{
 /// How soon to look again when the object was changed by someone else between two of our writes. Only long enough for
 /// the other writer to finish.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// Reason of the Event that tells what a forced deletion has left behind.
+pub const LEFT_BEHIND: &str = "LeftBehind";
 
 /// What all reconcilers of a provider share.
 #[derive(Clone, Debug)]
@@ -77,6 +81,7 @@ pub struct ExtensionReconciler<K, A, G> {
     scope: Scope<K>,
     actuator: A,
     guard: G,
+    events: Events,
 }
 
 impl<K, A, G> ExtensionReconciler<K, A, G>
@@ -87,12 +92,20 @@ where
 {
     /// A reconciler; `scope` is [`namespaced`] or [`cluster_wide`].
     pub fn new(provider: Provider, scope: Scope<K>, actuator: A, guard: G) -> Self {
+        let events = Events::new(provider.seed.client().clone(), provider.manager.0);
         Self {
             provider,
             scope,
             actuator,
             guard,
+            events,
         }
+    }
+
+    /// The seed with the objects.
+    #[must_use]
+    pub fn seed(&self) -> &Seed {
+        &self.provider.seed
     }
 
     /// The Api for one object of the kind.
@@ -113,35 +126,40 @@ where
         else {
             return Ok(Next::Change);
         };
-        let operation = match decide(&object) {
+        let cluster = self.cluster_of(&object).await?;
+        let operation = match decide(&object, cluster.as_ref()) {
             Decision::Skip(why) => {
                 debug!(?why, "nothing to do");
                 return Ok(Next::Change);
             }
             Decision::Run(operation) => operation,
         };
-        let cluster = self.cluster_of(&object).await?;
-        if cluster.as_ref().is_some_and(has_failed)
-            && !matches!(operation, Operation::Migrate | Operation::Delete)
+        if cluster.as_ref().is_some_and(has_failed) && operation != Operation::Migrate && !operation.deletes()
         {
             info!("the shoot has failed: nothing is reconciled until it is retried");
             return Ok(Next::Change);
         }
-        match self.begin(&api, object, operation).await? {
+        match self.begin(&api, object, operation, cluster.as_ref()).await? {
             Some(object) => self.work(&api, object, operation, cluster).await,
             None => Ok(Next::After(LOOK_AGAIN)),
         }
     }
 
     /// Steps 1 to 3. `None`: the object asks for something else by now.
-    async fn begin(&self, api: &Api<K>, object: K, operation: Operation) -> Result<Option<K>> {
+    async fn begin(
+        &self,
+        api: &Api<K>,
+        object: K,
+        operation: Operation,
+        cluster: Option<&ClusterObject>,
+    ) -> Result<Option<K>> {
         let name = object.name_any();
-        if !matches!(operation, Operation::Migrate | Operation::Delete) {
+        if operation != Operation::Migrate && !operation.deletes() {
             finalizer::ensure(api, &object, &kind::finalizer::<K>()).await?;
         }
         let begun = status::processing(&object, operation, clock::now());
         let object: K = self.provider.manager.merge_status(api, &name, &begun).await?;
-        if decide(&object) != Decision::Run(operation) {
+        if decide(&object, cluster) != Decision::Run(operation) {
             return Ok(None);
         }
         if matches!(operation, Operation::Create | Operation::Reconcile) && requested(&object).is_some() {
@@ -210,6 +228,11 @@ where
                 Operation::Restore => self.actuator.restore(context).await,
                 Operation::Migrate => self.actuator.migrate(context).await,
                 Operation::Delete => self.actuator.delete(context).await.map(|()| Outcome::none()),
+                Operation::ForceDelete => {
+                    let released = self.actuator.force_delete(context).await?;
+                    self.tell(context, &released).await;
+                    Ok(Outcome::none())
+                }
             }
         };
         // RX-41 and RX-42: the only place that asks whose shoot it is.
@@ -220,11 +243,26 @@ where
         }
     }
 
+    /// What is left behind costs money or stands in somebody's way until a person has removed it.
+    async fn tell(&self, context: &Context<K>, released: &Released) {
+        for what in &released.left_behind {
+            warn!(what, "left behind by a forced deletion");
+        }
+        if !released.left_behind.is_empty() {
+            let note = released.left_behind.join("; ");
+            self.events
+                .warning(context.object.as_ref(), LEFT_BEHIND, &note)
+                .await;
+        }
+    }
+
     /// Steps 6 and 7. `begun`: the object as it was when the actuator began; `fresh`: after the success was written.
     async fn end(&self, api: &Api<K>, begun: &K, fresh: K, operation: Operation) -> Result<()> {
         match operation {
             Operation::Create | Operation::Reconcile => Ok(()),
-            Operation::Delete => finalizer::remove(api, &fresh, &kind::finalizer::<K>()).await,
+            Operation::Delete | Operation::ForceDelete => {
+                finalizer::remove(api, &fresh, &kind::finalizer::<K>()).await
+            }
             Operation::Restore => {
                 if same_request(begun, &fresh) {
                     self.remove_request(api, &fresh).await?;

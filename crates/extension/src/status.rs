@@ -144,6 +144,7 @@ fn verb(operation: Operation) -> Verb {
         Operation::Migrate => ("Migrating", "migrating", "migrated"),
         Operation::Restore => ("Restoring", "restoring", "restored"),
         Operation::Delete => ("Deleting", "deleting", "deleted"),
+        Operation::ForceDelete => ("Force-deleting", "force-deleting", "force-deleted"),
     };
     Verb { doing, failing, done }
 }

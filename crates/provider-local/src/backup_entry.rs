@@ -13,7 +13,7 @@ use api::{
     meta::ErrorCode,
 };
 use async_trait::async_trait;
-use extension::{Actuator, Context, Outcome};
+use extension::{Actuator, Context, Outcome, Released, forced};
 use k8s_openapi::{
     ByteString,
     api::core::v1::{Namespace, Secret},
@@ -71,13 +71,33 @@ impl Actuator<BackupEntry> for BackupEntryActuator {
 
     async fn delete(&self, context: &Context<BackupEntry>) -> Result<()> {
         let place = Place::of(&context.name())?;
-        if !place.source || is_copied(&context.object) {
-            let spec = &context.object.spec;
-            let store = Store::open(&context.credentials().await?, &spec.bucket_name, &spec.region)?;
-            store.delete_below(&place.prefix).await?;
-        }
+        remove_objects(context, &place).await?;
         remove_secret(context, &place).await
     }
+
+    /// The Secret goes also where the object store refuses. Nothing is removed that `delete` would not remove (I9).
+    async fn force_delete(&self, context: &Context<BackupEntry>) -> Result<Released> {
+        let Ok(place) = Place::of(&context.name()) else {
+            // It never had a place, so there is nothing that would have to be removed.
+            return Ok(Released::default());
+        };
+        let bucket = &context.object.spec.bucket_name;
+        let objects = format!("backups below {} in bucket {bucket}", place.prefix);
+        let objects = forced::attempt(&objects, || remove_objects(context, &place)).await?;
+        let secret = format!("Secret {} in namespace {}", place.secret_name(), place.namespace);
+        let secret = forced::attempt(&secret, || remove_secret(context, &place)).await?;
+        Ok(objects.and(secret))
+    }
+}
+
+/// Removes the shoot's backups, but those that are there to be copied only when they were (I9).
+async fn remove_objects(context: &Context<BackupEntry>, place: &Place) -> Result<()> {
+    if place.source && !is_copied(&context.object) {
+        return Ok(());
+    }
+    let spec = &context.object.spec;
+    let store = Store::open(&context.credentials().await?, &spec.bucket_name, &spec.region)?;
+    store.delete_below(&place.prefix).await
 }
 
 fn is_copied(entry: &BackupEntry) -> bool {

@@ -12,7 +12,7 @@ use api::{
     meta::{ErrorCode, RawExtension},
 };
 use async_trait::async_trait;
-use extension::{Actuator, Context, Outcome};
+use extension::{Actuator, Context, Outcome, Released, forced};
 use hickory_proto::{op::ResponseCode, rr::Name};
 use runtime::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -100,6 +100,12 @@ impl Actuator<DNSRecord> for DNSRecordActuator {
             }
         }
         Ok(())
+    }
+
+    async fn force_delete(&self, context: &Context<DNSRecord>) -> Result<Released> {
+        let spec = &context.object.spec;
+        let what = format!("the {:?} record of {}", spec.record_type, spec.name);
+        forced::attempt(&what, || self.delete(context)).await
     }
 }
 

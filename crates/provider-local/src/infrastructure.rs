@@ -12,7 +12,7 @@ use api::{
     meta::{ErrorCode, RawExtension},
 };
 use async_trait::async_trait;
-use extension::{Actuator, Context, Outcome};
+use extension::{Actuator, Context, Outcome, Released, forced};
 use runtime::{Error, Result};
 use tracing::warn;
 
@@ -97,6 +97,16 @@ impl Actuator<Infrastructure> for InfrastructureActuator {
             }
             _ => networks.remove(&name).await,
         }
+    }
+
+    async fn force_delete(&self, context: &Context<Infrastructure>) -> Result<Released> {
+        // A state that cannot be read is no reason to hold on.
+        let what = match context.state::<State>() {
+            Ok(Some(state)) => format!("network {} with range {} of", state.network_id, state.nodes_cidr),
+            _ => "the network of".into(),
+        };
+        let what = format!("{what} {}", context.namespace()?);
+        forced::attempt(&what, || self.delete(context)).await
     }
 }
 

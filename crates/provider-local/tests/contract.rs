@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 use testkit::{NameServer, ObjectStore};
-use world::{ZONE, object, proven, text};
+use world::{WRONG_TSIG_SECRET, ZONE, object, proven, text};
 
 const UID: &str = "0841c87f-8db9-4d04-a603-35570da6341f";
 
@@ -33,7 +33,7 @@ async fn every_actuator_keeps_the_contract_over_two_seeds() -> Result<()> {
     let store = ObjectStore::start().await?;
 
     let outcomes = [
-        infrastructure(&a, &b, &destination.admin(), &cloud).await,
+        infrastructure(&a, &b, &destination, &cloud).await,
         control_plane(&a, &b).await,
         dns_record(&a, &b, &dns).await,
         backup_bucket(&a, &b, &store).await,
@@ -49,8 +49,15 @@ async fn every_actuator_keeps_the_contract_over_two_seeds() -> Result<()> {
 
 type Data = std::collections::BTreeMap<String, Vec<u8>>;
 
-async fn infrastructure(a: &Client, b: &Client, cloud: &Client, credentials: &Data) -> Result<()> {
+async fn infrastructure(
+    a: &Client,
+    b: &Client,
+    cloud: &testkit::ControlPlane,
+    credentials: &Data,
+) -> Result<()> {
     let namespace = "shoot--dev--infra";
+    let stranger = world::credentials_of(cloud, "stranger")?;
+    let cloud = &cloud.admin();
     for seed in [a, b] {
         world::namespace(seed, namespace, credentials).await?;
     }
@@ -71,6 +78,7 @@ async fn infrastructure(a: &Client, b: &Client, cloud: &Client, credentials: &Da
             async move { world::networks(&cloud).await.map_err(text) }.boxed()
         }),
         inside_source: nothing(),
+        refuse: Some(world::refuse(a, namespace, &stranger)),
         dropped: AtomicUsize::new(0),
     };
     proven("Infrastructure", contract.prove().await)
@@ -105,6 +113,7 @@ async fn control_plane(a: &Client, b: &Client) -> Result<()> {
             }
             .boxed()
         }),
+        refuse: None,
         dropped: AtomicUsize::new(0),
     };
     proven("ControlPlane", contract.prove().await)
@@ -140,6 +149,11 @@ async fn dns_record(a: &Client, b: &Client, dns: &NameServer) -> Result<()> {
             .boxed()
         }),
         inside_source: nothing(),
+        refuse: Some(world::refuse(
+            a,
+            namespace,
+            &world::with(&world::dns_credentials(dns), "tsigSecret", WRONG_TSIG_SECRET),
+        )),
         dropped: AtomicUsize::new(0),
     };
     proven("DNSRecord", contract.prove().await)
@@ -162,6 +176,11 @@ async fn backup_bucket(a: &Client, b: &Client, store: &ObjectStore) -> Result<()
             async move { Ok(json!(there)) }.boxed()
         }),
         inside_source: nothing(),
+        refuse: Some(world::refuse(
+            a,
+            namespace,
+            &world::with(&world::store_credentials(store), "secretAccessKey", "wrong"),
+        )),
         dropped: AtomicUsize::new(0),
     };
     proven("BackupBucket", contract.prove().await)
@@ -193,6 +212,11 @@ async fn backup_entry(a: &Client, b: &Client, store: &ObjectStore) -> Result<()>
             }
             .boxed()
         }),
+        refuse: Some(world::refuse(
+            a,
+            namespace,
+            &world::with(&world::store_credentials(store), "secretAccessKey", "wrong"),
+        )),
         dropped: AtomicUsize::new(0),
     };
     proven("BackupEntry", contract.prove().await)

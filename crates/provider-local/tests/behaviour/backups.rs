@@ -2,16 +2,20 @@
 
 use anyhow::{Context, Result, ensure};
 use api::{
+    constants::CONFIRMATION_FORCE_DELETION,
     extensions::{BackupBucket, BackupEntry},
     meta::LastOperationState,
 };
-use k8s_openapi::api::core::v1::{Namespace, Secret};
-use kube::{Api, ResourceExt};
+use k8s_openapi::api::{
+    core::v1::{Namespace, Secret},
+    events::v1::Event,
+};
+use kube::{Api, ResourceExt, api::ListParams};
 use serde_json::json;
 
 use super::{
     World, codes, delete, run, run_created,
-    world::{self, create, object},
+    world::{self, MANAGER_OF_TEST, create, object},
 };
 
 pub async fn a_backup_entry_waits_for_its_namespace(world: &World) -> Result<()> {
@@ -92,6 +96,54 @@ pub async fn only_the_own_entry_removes_objects(world: &World) -> Result<()> {
     ensure!(
         secrets.get_opt("etcd-backup").await?.is_none()
             && secrets.get_opt("source-etcd-backup").await?.is_none()
+    );
+    Ok(())
+}
+
+/// The object store refuses: the backups stay and are told of, and nothing is left in the seed.
+pub async fn a_forced_entry_leaves_its_backups(world: &World) -> Result<()> {
+    let namespace = "shoot--dev--forced";
+    let credentials = world::store_credentials(&world.store);
+    world::namespace(&world.seed, namespace, &credentials).await?;
+    let name = format!("{namespace}--uid-1");
+    world.store.create_bucket("forced")?;
+    let place = world
+        .store
+        .folder()
+        .join("forced")
+        .join(&name)
+        .join("etcd-main/v2");
+    std::fs::create_dir_all(&place)?;
+    std::fs::write(place.join("Full-00000000-00000009-1"), b"x")?;
+    let reconciler = world::backup_entry(&world.seed);
+    let entry: BackupEntry = object(&name, namespace, json!({"bucketName": "forced"}))?;
+    run_created(&reconciler, &entry).await?;
+    let wrong = world::with(&credentials, "secretAccessKey", "wrong-secret");
+    world::set_credentials(&world.seed, namespace, &wrong).await?;
+    let api: Api<BackupEntry> = Api::all(world.seed.clone());
+    let uid = api.get(&name).await?.uid();
+    MANAGER_OF_TEST
+        .annotate(&api, &name, CONFIRMATION_FORCE_DELETION, Some("true"))
+        .await?;
+    delete(&reconciler, &entry).await?;
+    ensure!(walk(&place) == 1, "backups were removed with a wrong key");
+    let secrets: Api<Secret> = Api::namespaced(world.seed.clone(), namespace);
+    ensure!(
+        secrets.get_opt("etcd-backup").await?.is_none(),
+        "the Secret is left"
+    );
+    let events: Api<Event> = Api::namespaced(world.seed.clone(), "default");
+    let told = events.list(&ListParams::default()).await?;
+    let told = told.iter().find(|event| {
+        event.reason.as_deref() == Some("LeftBehind")
+            && event.regarding.as_ref().and_then(|of| of.uid.clone()) == uid
+    });
+    let note = told.and_then(|event| event.note.clone()).context("no Event")?;
+    ensure!(
+        note.starts_with(&format!(
+            "backups below {name}/ in bucket forced may be left behind: "
+        )) && !note.contains("wrong-secret"),
+        "{note}"
     );
     Ok(())
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{
     World, codes, delete, run, run_created,
-    world::{self, ZONE, create, object},
+    world::{self, WRONG_TSIG_SECRET, ZONE, create, object},
 };
 
 /// The source's object is deleted only after the destination has written the record (I9).
@@ -95,17 +95,8 @@ pub async fn a_refused_dns_key_is_told(world: &World) -> Result<()> {
     let reconciler = world::dns_record(&world.seed);
     let api: Api<DNSRecord> = Api::namespaced(world.seed.clone(), namespace);
     let right = world::dns_credentials(&world.dns);
-    let wrong = |key: &str, value: &str| {
-        let mut credentials = right.clone();
-        credentials.insert(key.into(), value.into());
-        credentials
-    };
-    world::namespace(
-        &world.seed,
-        namespace,
-        &wrong("tsigSecret", "d3Jvbmcgc2VjcmV0IG9mIDMyIGJ5dGVzLCByZWFsbHkh"),
-    )
-    .await?;
+    let wrong = |key: &str, value: &str| world::with(&right, key, value);
+    world::namespace(&world.seed, namespace, &wrong("tsigSecret", WRONG_TSIG_SECRET)).await?;
     let spec = json!({"name": format!("key.{ZONE}"), "recordType": "A", "values": ["192.0.2.1"]});
     let record: DNSRecord = object("record", namespace, spec)?;
     create(&api, &record).await?;

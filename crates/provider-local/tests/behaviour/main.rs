@@ -84,6 +84,11 @@ async fn actuators_behave_when_something_is_in_the_way() -> Result<()> {
         )
         .await,
         told(
+            "forced backup entry",
+            backups::a_forced_entry_leaves_its_backups(world),
+        )
+        .await,
+        told(
             "refused store credentials",
             backups::refused_store_credentials(world),
         )

@@ -10,8 +10,10 @@ use api::{
 };
 use extension::{
     AlwaysOwner, ExtensionReconciler,
+    contract::Refuse,
     reconciler::{Scope, cluster_wide, namespaced},
 };
+use futures::FutureExt;
 use k8s_openapi::{
     ByteString,
     api::{
@@ -197,6 +199,34 @@ pub async fn create<K: runtime::apply::Object>(api: &Api<K>, object: &K) -> Resu
         .await
         .with_context(|| format!("could not create {}", K::kind(&())))
 }
+
+/// From now on the Secret `credentials` of a namespace holds these: the world outside refuses what is done with them.
+pub fn refuse<'a>(
+    seed: &Client,
+    namespace: &'static str,
+    credentials: &BTreeMap<String, Vec<u8>>,
+) -> Refuse<'a> {
+    let (seed, credentials) = (seed.clone(), credentials.clone());
+    Box::new(move || {
+        let (seed, credentials) = (seed.clone(), credentials.clone());
+        async move {
+            set_credentials(&seed, namespace, &credentials)
+                .await
+                .map_err(text)
+        }
+        .boxed()
+    })
+}
+
+/// The same credentials, with one entry that is wrong.
+pub fn with(credentials: &BTreeMap<String, Vec<u8>>, key: &str, wrong: &str) -> BTreeMap<String, Vec<u8>> {
+    let mut credentials = credentials.clone();
+    credentials.insert(key.into(), wrong.into());
+    credentials
+}
+
+/// A key that the DNS server does not know.
+pub const WRONG_TSIG_SECRET: &str = "d3Jvbmcgc2VjcmV0IG9mIDMyIGJ5dGVzLCByZWFsbHkh";
 
 /// The networks in the cloud account, and the ledger's claims, by name.
 pub async fn networks(cloud: &Client) -> Result<Value> {

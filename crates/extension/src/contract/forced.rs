@@ -1,0 +1,136 @@
+//! The last part of the proof: a forced deletion takes away what it can, and is held up by nothing outside.
+//!
+//! It runs in the source, where the test can see what is inside. First the world outside serves, and a forced deletion is as
+//! good as an ordinary one. Then it refuses: an ordinary deletion is seen to fail, as it does before somebody asks for force,
+//! and the forced one gets through, tells what it left, and leaves nothing in the seed.
+
+use std::fmt::Debug;
+
+use api::{
+    constants::{CONFIRMATION_FORCE_DELETION, operation::RECONCILE},
+    extensions::ExtensionObject,
+    meta::LastOperationType,
+};
+use k8s_openapi::api::events::v1::Event;
+use kube::{Api, ResourceExt, api::ListParams};
+use runtime::{Cluster, finalizer, wait};
+use serde_json::Value;
+
+use super::{Contract, GARDENLET, GONE_WITHIN, KEEP, create, ended, is_empty, read};
+use crate::{Actuator, Guard, reconciler::LEFT_BEHIND};
+
+impl<K, A, G> Contract<'_, K, A, G>
+where
+    K: ExtensionObject + Debug,
+    A: Actuator<K>,
+    G: Guard,
+{
+    pub(super) async fn delete_by_force(&self, before: &Value) -> Result<(), String> {
+        self.make_again().await?;
+        self.force("forced delete").await?;
+        self.unchanged(before, "forced delete").await?;
+
+        let made = self.make_again().await?;
+        if let Some(refuse) = &self.refuse {
+            refuse()
+                .await
+                .map_err(|e| format!("the world outside could not be made to refuse: {e}"))?;
+            self.ordinary_is_held_up().await?;
+            self.unchanged(&made, "a delete that was refused").await?;
+        }
+        let uid = read(&self.api(), &self.source_object, "forced delete")
+            .await?
+            .uid();
+        self.force("refused forced delete").await?;
+        let left = self.look("refused forced delete").await?;
+        if left != *before && !self.is_told(uid.as_deref()).await? {
+            return Err(format!(
+                "refused forced delete: {left} is left outside, and no Event {LEFT_BEHIND} tells of it"
+            ));
+        }
+        Ok(())
+    }
+
+    async fn make_again(&self) -> Result<Value, String> {
+        create(&self.api(), &self.source_object, RECONCILE).await?;
+        self.once(
+            self.source,
+            &self.source_object,
+            "reconcile before a forced delete",
+        )
+        .await?;
+        self.look("before a forced delete").await
+    }
+
+    /// Else a forced deletion would prove nothing.
+    async fn ordinary_is_held_up(&self) -> Result<(), String> {
+        let name = self.source_object.name_any();
+        runtime::apply::delete(&self.api(), &name)
+            .await
+            .map_err(|e| e.to_string())?;
+        match self.source.run(&self.source_object).await {
+            Err(_) => Ok(()),
+            Ok(_) => Err("delete: the world outside refuses, and it succeeded nevertheless".into()),
+        }
+    }
+
+    /// Deletes as a gardenlet does whose user has asked for force, each attempt dropped half way until one gets through.
+    async fn force(&self, step: &str) -> Result<(), String> {
+        let (api, name) = (self.api(), self.source_object.name_any());
+        // A finalizer of the test keeps the object, so that its last status can be read. It cannot be added later.
+        let object = read(&api, &self.source_object, step).await?;
+        let keeps = object.meta().deletion_timestamp.is_none();
+        if keeps {
+            finalizer::ensure(&api, &object, KEEP)
+                .await
+                .map_err(|e| e.to_string())?;
+        }
+        GARDENLET
+            .annotate(&api, &name, CONFIRMATION_FORCE_DELETION, Some("true"))
+            .await
+            .map_err(|e| e.to_string())?;
+        runtime::apply::delete(&api, &name)
+            .await
+            .map_err(|e| e.to_string())?;
+        self.drive(self.source, &self.source_object, step).await?;
+        if keeps {
+            let object = read(&api, &self.source_object, step).await?;
+            ended(&object, LastOperationType::Delete, step)?;
+            if object.finalizers() != [KEEP] {
+                return Err(format!("{step}: finalizers are {:?}", object.finalizers()));
+            }
+            self.once(self.source, &self.source_object, step).await?;
+            finalizer::remove(&api, &object, KEEP)
+                .await
+                .map_err(|e| e.to_string())?;
+        }
+        wait::until_gone(&api, &name, GONE_WITHIN)
+            .await
+            .map_err(|e| format!("{step}: {e}"))?;
+        let inside = (self.inside_source)().await?;
+        if !is_empty(&inside) {
+            return Err(format!("{step}: the namespace still holds {inside}"));
+        }
+        Ok(())
+    }
+
+    async fn is_told(&self, uid: Option<&str>) -> Result<bool, String> {
+        // Events of objects without a namespace lie here.
+        let namespace = self.source_object.namespace().unwrap_or_else(|| "default".into());
+        let events: Api<Event> = self.source.seed().namespaced(&namespace);
+        let all = events
+            .list(&ListParams::default())
+            .await
+            .map_err(|e| format!("Events could not be listed: {e}"))?;
+        Ok(all.iter().any(|event| {
+            let of = event.regarding.as_ref().and_then(|object| object.uid.as_deref());
+            of == uid
+                && event.reason.as_deref() == Some(LEFT_BEHIND)
+                && event.type_.as_deref() == Some("Warning")
+        }))
+    }
+
+    fn api(&self) -> Api<K> {
+        self.source.api_of(&self.source_object)
+    }
+}
