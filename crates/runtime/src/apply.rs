@@ -109,10 +109,15 @@ impl FieldManager {
 
 /// Deletes an object; that it is gone already is success. `Background`: dependents are collected afterwards.
 pub async fn delete<K: Object>(api: &Api<K>, name: &str) -> Result<()> {
-    delete_with(api, name, &DeleteParams::default()).await
+    api.delete(name, &DeleteParams::default())
+        .await
+        .map(drop)
+        .or_else(unless_gone)
+        .context(format_args!("could not delete {} {name}", K::kind(&())))
 }
 
-/// Deletes exactly this object, not a later one of the same name; its dependents go first.
+/// Deletes exactly this object, not a later one of the same name; its dependents go first. That it is gone already, also
+/// where another object has taken its name since, is success.
 pub async fn delete_exactly<K: Object>(api: &Api<K>, object: &K) -> Result<()> {
     let params = DeleteParams {
         propagation_policy: Some(PropagationPolicy::Foreground),
@@ -122,18 +127,24 @@ pub async fn delete_exactly<K: Object>(api: &Api<K>, object: &K) -> Result<()> {
         }),
         ..DeleteParams::default()
     };
-    match delete_with(api, &object.name_any(), &params).await {
-        // Another object has taken the name: ours is gone.
-        Err(error) if error.to_string().contains("Precondition failed") => Ok(()),
-        other => other,
+    let name = object.name_any();
+    match api.delete(&name, &params).await {
+        // A conflict is a precondition that does not hold, or two writers at the same moment: the object itself tells.
+        Err(kube::Error::Api(status)) if status.is_conflict() => match api.get_opt(&name).await {
+            Ok(found) if found.as_ref().is_none_or(|found| found.uid() != object.uid()) => Ok(()),
+            Ok(_) => Err(kube::Error::Api(status)),
+            Err(error) => Err(error),
+        },
+        other => other.map(drop),
     }
+    .or_else(unless_gone)
+    .context(format_args!("could not delete {} {name}", K::kind(&())))
 }
 
-async fn delete_with<K: Object>(api: &Api<K>, name: &str, params: &DeleteParams) -> Result<()> {
-    match api.delete(name, params).await {
-        Ok(_) => Ok(()),
-        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
-        Err(error) => Err(error).context(format_args!("could not delete {} {name}", K::kind(&()))),
+fn unless_gone(error: kube::Error) -> Result<(), kube::Error> {
+    match error {
+        kube::Error::Api(status) if status.is_not_found() => Ok(()),
+        other => Err(other),
     }
 }
 
