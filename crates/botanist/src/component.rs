@@ -53,6 +53,29 @@ pub(crate) fn mounted(object: &str, file: &str) -> String {
     format!("{MOUNTS}/{object}/{file}")
 }
 
+/// A process that works through the shoot's API and serves nobody: one at a time, as it leads alone, and it may stop at once.
+/// Its Secret with a kubeconfig has its name.
+pub(crate) fn client_of_api(name: &'static str, image: String, port: u16) -> Component {
+    Component {
+        name,
+        image,
+        args: vec![
+            format!("--kubeconfig={}", mounted(name, "kubeconfig")),
+            "--leader-elect=true".into(),
+            "--profiling=false".into(),
+        ],
+        port,
+        readiness: "/readyz",
+        liveness: "/livez",
+        secrets: vec![name],
+        authorities: Vec::new(),
+        config_maps: Vec::new(),
+        grace_seconds: 5,
+        overlaps: false,
+        requests: ["64Mi", "10m"],
+    }
+}
+
 /// Labels of the pods.
 pub(crate) fn labels(name: &str) -> Value {
     json!({"app": "kubernetes", "role": name})

@@ -4,7 +4,7 @@ use runtime::Result;
 
 use crate::{
     Botanist,
-    component::{Component, mounted},
+    component::{Component, client_of_api, mounted},
     names::Names,
     secrets::config::{CA, CA_CLIENT, CA_KUBELET, KUBE_CONTROLLER_MANAGER as NAME, SERVICE_ACCOUNT_KEY},
 };
@@ -25,40 +25,30 @@ impl Botanist {
     pub async fn delete_kube_controller_manager(&self) -> Result<()> {
         self.delete_component(NAME).await
     }
-
-    /// Waits until it is gone.
-    pub async fn wait_until_kube_controller_manager_deleted(&self) -> Result<()> {
-        self.wait_until_component_deleted(NAME, self.settings.timeouts.controllers)
-            .await
-    }
 }
 
 fn component(botanist: &Botanist) -> Component {
-    Component {
-        name: NAME,
-        image: botanist.settings.image(
-            &botanist.settings.kube_controller_manager_image,
-            &botanist.kubernetes_version,
-        ),
-        args: flags(&botanist.names),
-        port: 10257,
+    let settings = &botanist.settings;
+    let image = settings.image(
+        &settings.kube_controller_manager_image,
+        &botanist.kubernetes_version,
+    );
+    let mut component = Component {
         readiness: "/healthz",
         liveness: "/healthz",
         secrets: vec![CA_CLIENT, CA_KUBELET, NAME, SERVICE_ACCOUNT_KEY],
         authorities: vec![CA],
-        config_maps: Vec::new(),
-        grace_seconds: 5,
-        overlaps: false,
         requests: ["96Mi", "20m"],
-    }
+        ..client_of_api(NAME, image, 10257)
+    };
+    component.args.extend(flags(&botanist.names));
+    component
 }
 
 /// Certificates of kubelets and users are signed by the authorities that kube-apiserver trusts for clients, those that
 /// kubelets serve with by the kubelets' own.
 fn flags(names: &Names) -> Vec<String> {
     let mut flags = vec![
-        format!("--kubeconfig={}", mounted(NAME, "kubeconfig")),
-        "--leader-elect=true".into(),
         "--use-service-account-credentials=true".into(),
         "--controllers=*,bootstrapsigner,tokencleaner".into(),
         format!("--root-ca-file={}", mounted(CA, "ca.crt")),
@@ -67,7 +57,6 @@ fn flags(names: &Names) -> Vec<String> {
             mounted(SERVICE_ACCOUNT_KEY, "id_rsa")
         ),
         format!("--service-cluster-ip-range={}", names.services),
-        "--profiling=false".into(),
     ];
     if has_room_for_nodes(&names.pods) {
         flags.push("--allocate-node-cidrs=true".into());
