@@ -5,7 +5,8 @@ use api::{
         BackupSpec, Compression, CompressionPolicy, Etcd, EtcdConfig, EtcdSpec, GarbageCollectionPolicy,
         SecretKeyReference, StoreSpec, TLSConfig,
     },
-    meta::SecretReference,
+    gardencore::Shoot,
+    meta::{LastOperationType, SecretReference},
 };
 use futures::future::try_join_all;
 use k8s_openapi::{
@@ -16,7 +17,7 @@ use kube::{Api, ResourceExt};
 use runtime::{Cluster, Error, Result, apply, error::Context, wait, wait::Look};
 
 use crate::{
-    Botanist, FIELD_MANAGER, Wait, configuration_problem,
+    Botanist, FIELD_MANAGER, Operation, Wait, configuration_problem,
     secrets::config::{CA_ETCD, ETCD_CLIENT, ETCD_SERVER},
 };
 
@@ -26,6 +27,10 @@ pub(crate) const MAIN: &str = "etcd-main";
 pub(crate) const EVENTS: &str = "etcd-events";
 /// Credentials of the bucket, put into the shoot's namespace by the BackupEntry.
 pub(crate) const BACKUP_SECRET: &str = "etcd-backup";
+
+/// Annotation of an Etcd that has a past (`true`): it must not start empty where its backups are not found. etcd-druid reads
+/// it (`etcd_druid::names`, which has the same constant).
+const REQUIRE_SNAPSHOT: &str = "druid.gardener.cloud/require-snapshot";
 
 /// How much may be lost if the seed dies. Issue 3 asks for five minutes.
 const DELTA_SNAPSHOT_PERIOD: &str = "5m";
@@ -43,12 +48,20 @@ impl Botanist {
         };
         let api = self.etcds();
         let found = api.get_opt(MAIN).await.context("could not read Etcd etcd-main")?;
-        if found.is_some_and(|found| found.spec.backup.source_store.is_some()) {
+        if found
+            .as_ref()
+            .is_some_and(|found| found.spec.backup.source_store.is_some())
+        {
             return Err(Error::transient(
                 "the Etcd that copies backups is still there: etcd starts when it is gone",
             ));
         }
-        for etcd in [self.etcd(MAIN, store), self.etcd(EVENTS, None)] {
+        let mut main = self.etcd(MAIN, store);
+        if main.spec.backup.store.is_some() && has_past(self.operation, &self.shoot, found.as_ref()) {
+            main.annotations_mut()
+                .insert(REQUIRE_SNAPSHOT.into(), "true".into());
+        }
+        for etcd in [main, self.etcd(EVENTS, None)] {
             FIELD_MANAGER.apply(&api, &etcd).await?;
         }
         Ok(())
@@ -199,6 +212,26 @@ impl Botanist {
     }
 }
 
+/// Whether etcd had data before, so that starting empty would lose them: the shoot is taken over, or its Etcd was lost. For
+/// an Etcd that is there it stays as it was decided once, since etcd restarts where it changes. A shoot that is moved away
+/// or deleted may never have been complete, and must not be held up.
+fn has_past(operation: Operation, shoot: &Shoot, found: Option<&Etcd>) -> bool {
+    let last = shoot
+        .status
+        .as_ref()
+        .and_then(|status| status.last_operation.as_ref());
+    let was_created = last.is_some_and(|last| last.type_ != LastOperationType::Create);
+    match (operation, found) {
+        (Operation::Restore, _) => true,
+        (_, Some(found)) => found
+            .annotations()
+            .get(REQUIRE_SNAPSHOT)
+            .is_some_and(|value| value == "true"),
+        (Operation::Reconcile, None) => was_created,
+        (Operation::Migrate | Operation::Delete, None) => false,
+    }
+}
+
 /// Ready as druid saw it after the last change.
 fn look_ready(etcd: Option<&Etcd>) -> Look {
     let Some(etcd) = etcd else {
@@ -274,6 +307,49 @@ mod tests {
             Look::Wait(_)
         ));
         assert!(matches!(look_ready(None), Look::Wait(_)));
+    }
+
+    #[test]
+    fn an_etcd_has_a_past_when_its_shoot_has_one_and_keeps_it() {
+        let shoot = |last: Option<&str>| -> Shoot {
+            let last = last.map(|type_| {
+                json!({"type": type_, "state": "Processing", "progress": 1, "description": "",
+                    "lastUpdateTime": "2026-01-01T00:00:00Z"})
+            });
+            serde_json::from_value(json!({
+                "metadata": {"name": "web"}, "status": {"lastOperation": last},
+                "spec": {"kubernetes": {}, "provider": {"type": "local"}, "region": "local"},
+            }))
+            .unwrap()
+        };
+        let (plain, mut marked) = (etcd(&json!({})), etcd(&json!({})));
+        marked
+            .annotations_mut()
+            .insert(REQUIRE_SNAPSHOT.into(), "true".into());
+        for (operation, last, found, expected) in [
+            // A new shoot starts empty, however often its creation is tried.
+            (Operation::Reconcile, None, None, false),
+            (Operation::Reconcile, Some("Create"), None, false),
+            (Operation::Reconcile, Some("Create"), Some(&plain), false),
+            // It is not restarted for having grown old.
+            (Operation::Reconcile, Some("Reconcile"), Some(&plain), false),
+            (Operation::Restore, Some("Restore"), None, true),
+            (Operation::Restore, Some("Restore"), Some(&marked), true),
+            (Operation::Reconcile, Some("Reconcile"), Some(&marked), true),
+            (Operation::Migrate, Some("Migrate"), Some(&marked), true),
+            // Somebody deleted the Etcd of a shoot that lives.
+            (Operation::Reconcile, Some("Reconcile"), None, true),
+            // The creation may never have been complete.
+            (Operation::Migrate, Some("Migrate"), None, false),
+            (Operation::Delete, Some("Delete"), None, false),
+        ] {
+            assert_eq!(
+                has_past(operation, &shoot(last), found),
+                expected,
+                "{operation:?} {last:?} {}",
+                found.is_some()
+            );
+        }
     }
 
     #[test]

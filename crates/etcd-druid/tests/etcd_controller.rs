@@ -2,6 +2,8 @@
 //! that its chart gives it and no more.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
+mod rights;
+
 use std::{
     sync::{
         Arc,
@@ -13,12 +15,11 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use api::druid::Etcd;
 use clap::Parser;
-use etcd_druid::flags::Flags;
+use etcd_druid::{flags::Flags, names::REQUIRE_SNAPSHOT_ANNOTATION};
 use k8s_openapi::api::{
     apps::v1::StatefulSet,
     batch::v1::Job,
     core::v1::{Namespace, PersistentVolumeClaim, Pod, Service, ServiceAccount},
-    rbac::v1::{ClusterRole, ClusterRoleBinding},
 };
 use kube::{
     Api, Client, CustomResourceExt, ResourceExt,
@@ -33,16 +34,22 @@ use serde_json::{Value, json};
 use testkit::{ControlPlane, Fate, Rollout, apply_crds};
 use tokio::task::JoinSet;
 
+use rights::ACCOUNT;
+
 /// Longer than any step takes on a busy machine with two cores; each takes well under five seconds on an idle one,
 /// except the Job controller's pause of 10 s after a failed pod.
 const SOON: Duration = Duration::from_secs(60);
 
-const ACCOUNT: &str = "system:serviceaccount:garden:etcd-druid";
 const REFUSED: &str =
     "StoreCredentials: the object store refuses the credentials; put working ones into the Secret";
 
+const EMPTY: &str =
+    "SnapshotMissing: there is no data and no snapshot below shoot/etcd-main; bring the snapshots there";
+
 struct World {
     admin: Client,
+    /// Whether the bucket of namespace `past` holds nothing.
+    bucket_is_empty: Arc<AtomicBool>,
     /// Whether the object store of namespace `copy` refuses its credentials.
     store_refuses: Arc<AtomicBool>,
 }
@@ -52,13 +59,17 @@ async fn etcds_in_a_seed() -> Result<()> {
     let seed = ControlPlane::start("seed").await?;
     let admin = seed.admin();
     apply_crds(&admin, &[Etcd::crd()]).await?;
-    give_rights_of_the_chart(&admin).await?;
+    rights::give(&admin).await?;
     let world = World {
         admin: admin.clone(),
+        bucket_is_empty: Arc::new(AtomicBool::new(true)),
         store_refuses: Arc::new(AtomicBool::new(true)),
     };
-    let refuses = world.store_refuses.clone();
+    let (refuses, empty) = (world.store_refuses.clone(), world.bucket_is_empty.clone());
     let _kubelet = Rollout::with(&admin, move |pod| match Rollout::usual(pod) {
+        Fate::Runs if requires_snapshot(pod) && empty.load(Ordering::Relaxed) => {
+            Fate::Fails(EMPTY.to_owned())
+        }
         Fate::Succeeds if refuses.load(Ordering::Relaxed) => Fate::Fails(REFUSED.to_owned()),
         usual => usual,
     });
@@ -76,7 +87,7 @@ async fn etcds_in_a_seed() -> Result<()> {
     let mut running = JoinSet::new();
     running.spawn(process.run());
 
-    for namespace in ["life", "wrong", "copy"] {
+    for namespace in ["life", "wrong", "copy", "past"] {
         create(
             &Api::all(admin.clone()),
             &json!({"metadata": {"name": namespace}}),
@@ -84,7 +95,7 @@ async fn etcds_in_a_seed() -> Result<()> {
         .await
         .map(|_: Namespace| ())?;
     }
-    tokio::try_join!(life(&world), wrong(&world), copy(&world))?;
+    tokio::try_join!(life(&world), wrong(&world), copy(&world), past(&world))?;
 
     stop.cancel();
     running.join_next().await.context("the process was lost")???;
@@ -307,6 +318,42 @@ async fn copy(world: &World) -> Result<()> {
     world.nothing_left("copy").await
 }
 
+/// An etcd that had data is told to have lost it, instead of starting empty.
+async fn past(world: &World) -> Result<()> {
+    let etcds = world.api::<Etcd>("past");
+    let mut manifest = manifest("etcd-main");
+    manifest["metadata"]["annotations"] = json!({(REQUIRE_SNAPSHOT_ANNOTATION): "true"});
+    create(&etcds, &manifest).await?;
+    let refused = until(&etcds, "etcd-main", "the refusal", |etcd| {
+        etcd.status.as_ref().is_some_and(|s| !s.last_errors.is_empty())
+    })
+    .await?;
+    let status = refused.status.unwrap();
+    ensure!(
+        status.last_errors[0].code == "ERR_RETRYABLE_CONFIGURATION_PROBLEM"
+            && status.last_errors[0].description.ends_with(EMPTY)
+            && status.ready == Some(false),
+        "{status:?}"
+    );
+    // The backups are brought there, and nobody does anything else.
+    world.bucket_is_empty.store(false, Ordering::Relaxed);
+    let status = ready(&etcds).await?.status.unwrap();
+    ensure!(status.last_errors.is_empty(), "{status:?}");
+    etcds.delete("etcd-main", &DeleteParams::default()).await?;
+    wait::until_gone(&etcds, "etcd-main", SOON).await?;
+    world.nothing_left("past").await
+}
+
+fn requires_snapshot(pod: &Pod) -> bool {
+    let first = pod
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.init_containers.as_ref()?.first());
+    first
+        .and_then(|container| container.args.as_ref())
+        .is_some_and(|args| args.iter().any(|arg| arg == "--require-snapshot"))
+}
+
 impl World {
     fn api<K: Object + kube::Resource<Scope = k8s_openapi::NamespaceResourceScope>>(
         &self,
@@ -441,30 +488,5 @@ async fn change(etcds: &Api<Etcd>, body: Value) -> Result<()> {
     etcds
         .patch("etcd-main", &PatchParams::default(), &Patch::Merge(body))
         .await?;
-    Ok(())
-}
-
-/// The ClusterRole as the chart has it; its templated lines are labels only.
-async fn give_rights_of_the_chart(admin: &Client) -> Result<()> {
-    let path = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../charts/etcd-druid/templates/clusterrole.yaml"
-    );
-    let template = std::fs::read_to_string(path)?;
-    let plain: String = template
-        .lines()
-        .filter(|line| !line.contains("{{"))
-        .flat_map(|line| [line, "\n"])
-        .collect();
-    let role: ClusterRole = serde_yaml_ng::from_str(&plain)?;
-    Api::<ClusterRole>::all(admin.clone())
-        .create(&PostParams::default(), &role)
-        .await?;
-    let binding = json!({
-        "metadata": {"name": "etcd-druid"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "etcd-druid"},
-        "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": ACCOUNT}],
-    });
-    create(&Api::<ClusterRoleBinding>::all(admin.clone()), &binding).await?;
     Ok(())
 }

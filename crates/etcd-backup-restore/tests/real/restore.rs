@@ -185,6 +185,43 @@ async fn sound_data_are_kept_and_old_or_broken_ones_replaced() {
     assert!(EtcdServer::start(&data).await.dump().await == before);
 }
 
+/// A shoot that was moved: it starts from its backups, restarts without them, and is never empty.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_etcd_with_a_past_restarts_and_never_starts_empty() {
+    const PAST: &[&str] = &["--require-snapshot"];
+    let lab = Lab::new();
+    let data = lab.path("volume/new.etcd");
+    let etcd = EtcdServer::start(&lab.path("etcd")).await;
+    etcd.put("/a", "1").await;
+    let server = Server::start(&lab, "p", &etcd.endpoint, &[]).await;
+    server.snapshot("/snapshot/full").await;
+    etcd.stop();
+    drop(server);
+    let ran = lab.initialize("p", &data, PAST).await;
+    assert_eq!(ran.json["result"], "Restored", "{}", ran.errors);
+
+    let etcd = EtcdServer::start(&data).await;
+    etcd.put("/a", "2").await;
+    let before = etcd.dump().await;
+    etcd.stop();
+    std::fs::remove_dir_all(lab.object("p", "")).unwrap();
+    let ran = lab.initialize("p", &data, PAST).await;
+    assert_eq!(ran.json["result"], "Kept", "{}", ran.errors);
+    let etcd = EtcdServer::start(&data).await;
+    assert!(etcd.dump().await == before);
+    etcd.stop();
+
+    // The volume is lost while the bucket holds nothing.
+    std::fs::remove_dir_all(&data).unwrap();
+    let refused = lab.initialize("p", &data, PAST).await;
+    assert!(
+        !refused.success && refused.errors.contains("SnapshotMissing: "),
+        "{}",
+        refused.errors
+    );
+    assert!(!data.exists(), "an empty data directory would be taken for data");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn sound_data_need_no_store() {
     let lab = Lab::new();

@@ -36,6 +36,9 @@ pub fn initialize(wanted: &Wanted, backup: &Backup) -> Container {
         wanted.peer_url()
     ));
     args.push(format!("--initial-cluster-token={}", wanted.uid));
+    if backup.require_snapshot {
+        args.push("--require-snapshot".to_owned());
+    }
     Container {
         name: INITIALIZE_CONTAINER.to_owned(),
         volume_mounts: Some(volumes::mounts_of_initialize(wanted)),

@@ -7,7 +7,7 @@ use runtime::Error;
 use serde::Serialize;
 
 use super::{copy_job::copy_job, service_account::service_account, services, stateful_set::stateful_set};
-use crate::{flags::Defaults, wanted::Wanted};
+use crate::{flags::Defaults, names::REQUIRE_SNAPSHOT_ANNOTATION, wanted::Wanted};
 
 /// etcd-main as the gardenlet writes it.
 pub(crate) const MAIN: &str = r"
@@ -79,6 +79,24 @@ fn an_etcd_with_backups() {
         ),
         &expect_file!["snapshots/etcd-main.others.yaml"],
     );
+}
+
+/// The whole difference is one flag before etcd starts: nothing else depends on the past.
+#[test]
+fn only_an_etcd_with_a_past_refuses_to_start_empty() {
+    let set = |past: Option<&str>| {
+        let mut etcd = etcd(MAIN);
+        etcd.metadata.annotations =
+            past.map(|value| [(REQUIRE_SNAPSHOT_ANNOTATION.to_owned(), value.to_owned())].into());
+        stateful_set(&wanted(&etcd).unwrap())
+    };
+    let (new, mut old) = (set(None), set(Some("true")));
+    assert_eq!(new, set(Some("false")));
+    let pod = old.spec.as_mut().unwrap().template.spec.as_mut().unwrap();
+    let initialize = &mut pod.init_containers.as_mut().unwrap()[0];
+    let last = initialize.args.as_mut().unwrap().pop();
+    assert_eq!(last.as_deref(), Some("--require-snapshot"));
+    assert_eq!(old, new);
 }
 
 #[test]

@@ -2,12 +2,13 @@
 
 use api::druid::{Compression, CompressionPolicy, Etcd, GarbageCollectionPolicy, StoreSpec};
 use k8s_openapi::api::core::v1::ResourceRequirements;
+use kube::ResourceExt;
 use runtime::Result;
 
 use crate::{
     bytes,
     flags::Defaults,
-    names::BACKUP_PORT,
+    names::{BACKUP_PORT, REQUIRE_SNAPSHOT_ANNOTATION},
     wanted::{
         image,
         tls::{Tls, backup_server, secret},
@@ -26,6 +27,9 @@ pub struct Backup {
     pub server_secret: String,
     /// Where backups go, and come from.
     pub store: Store,
+    /// Whether the etcd has a past, so that it must not start empty. Part of the pod's template, so it must stay as it was
+    /// when the etcd first started, or the etcd restarts.
+    pub require_snapshot: bool,
     /// Where backups are first copied from (R17-24).
     pub source: Option<Store>,
     /// How long a copy waits for a final snapshot before it goes on without one (R17-26).
@@ -115,6 +119,10 @@ pub(crate) fn backup(etcd: &Etcd, namespace: &str, defaults: &Defaults, tls: &Tl
         port: spec.port.unwrap_or(BACKUP_PORT),
         server_secret: backup_server(spec.tls.as_ref(), tls, namespace)?,
         store: store_to,
+        require_snapshot: etcd
+            .annotations()
+            .get(REQUIRE_SNAPSHOT_ANNOTATION)
+            .is_some_and(|value| value == "true"),
         source,
         final_snapshot_wait: spec
             .etcd_snapshot_timeout
