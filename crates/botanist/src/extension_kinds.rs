@@ -99,6 +99,19 @@ impl Botanist {
         self.wait_until_kinds_deleted(Kinds::GENERIC).await
     }
 
+    /// Deletes all extension objects of the shoot and tells their providers to let go of what they cannot take away.
+    pub async fn force_delete_extension_resources(&self) -> Result<()> {
+        let annotations = json!({
+            (constants::CONFIRMATION_DELETION): "true", (constants::CONFIRMATION_FORCE_DELETION): "true",
+        });
+        self.delete_annotated(Kinds::All, &annotations).await
+    }
+
+    /// Waits until the providers have let go of all of them.
+    pub async fn wait_until_all_extension_resources_deleted(&self) -> Result<()> {
+        self.wait_until_kinds_deleted(Kinds::All).await
+    }
+
     /// All extension objects of the shoot as they are, by kind: for their states and what these refer to (R7-13, R7-22).
     pub async fn extension_states(&self) -> Result<Vec<(String, serde_json::Value)>> {
         let all = self.list_extension_resources(Kinds::All).await?;
@@ -174,16 +187,17 @@ impl Botanist {
 
     /// Deletes all these objects.
     pub async fn delete_kinds(&self, kinds: Kinds) -> Result<()> {
+        self.delete_annotated(kinds, &json!({(constants::CONFIRMATION_DELETION): "true"}))
+            .await
+    }
+
+    /// The annotations come first: an object that nobody holds is gone as soon as it is deleted.
+    async fn delete_annotated(&self, kinds: Kinds, annotations: &serde_json::Value) -> Result<()> {
+        let body = json!({"metadata": {"annotations": annotations}});
         for any in self.list_extension_resources(kinds).await? {
-            let name = any.object.name_any();
-            dynamic::merge(
-                &self.any_api(&any.kind),
-                &any.kind,
-                &any.object.name_any(),
-                &json!({"metadata": {"annotations": {(constants::CONFIRMATION_DELETION): "true"}}}),
-            )
-            .await?;
-            dynamic::delete(&self.any_api(&any.kind), &any.kind, &name, None).await?;
+            let (api, name) = (self.any_api(&any.kind), any.object.name_any());
+            dynamic::merge(&api, &any.kind, &name, &body).await?;
+            dynamic::delete(&api, &any.kind, &name, None).await?;
         }
         Ok(())
     }

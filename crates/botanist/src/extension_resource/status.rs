@@ -92,7 +92,15 @@ pub(crate) fn look_deleting(meta: &ObjectMeta, status: Option<&DefaultStatus>) -
     let last = status.and_then(|status| status.last_operation.as_ref());
     let deletes = last.is_some_and(|last| last.type_ == LastOperationType::Delete);
     if deletes && let Some(error) = status.and_then(|status| status.last_error.clone()) {
-        return Seen::Failing(error);
+        // What it met before it was told to let go says nothing about now; a user has answered it already.
+        return if annotation(meta, constants::CONFIRMATION_FORCE_DELETION) == Some("true") {
+            Seen::Pending(format!(
+                "its provider does not let go of it: {}",
+                error.description
+            ))
+        } else {
+            Seen::Failing(error)
+        };
     }
     let finalizers = meta.finalizers.as_deref().unwrap_or_default().join(", ");
     Seen::Pending(if finalizers.is_empty() {
@@ -193,4 +201,41 @@ pub(crate) fn of_any(object: &kube::core::DynamicObject) -> Option<DefaultStatus
 /// Operation that an object of any kind was told last.
 pub(crate) fn operation_of(object: &kube::core::DynamicObject) -> Option<&str> {
     object.annotations().get(constants::OPERATION).map(String::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn refused(annotations: &Value) -> (ObjectMeta, DefaultStatus) {
+        let meta =
+            json!({"annotations": annotations, "finalizers": ["extensions.gardener.cloud/infrastructure"]});
+        let status = json!({
+            "lastError": {"description": "the cloud refuses", "codes": ["ERR_INFRA_UNAUTHENTICATED"]},
+            "lastOperation": {"type": "Delete", "state": "Error", "progress": 50, "description": "",
+                "lastUpdateTime": "2026-01-01T00:00:00Z"},
+        });
+        (
+            serde_json::from_value(meta).unwrap(),
+            serde_json::from_value(status).unwrap(),
+        )
+    }
+
+    #[test]
+    fn a_refused_deletion_ends_the_wait_and_a_forced_one_goes_on_waiting() {
+        let (meta, status) = refused(&json!({}));
+        let mut awaited = Awaited::new("Infrastructure web".into());
+        assert!(matches!(
+            awaited.look(look_deleting(&meta, Some(&status))),
+            Look::Fail(_)
+        ));
+        let (meta, status) = refused(&json!({(constants::CONFIRMATION_FORCE_DELETION): "true"}));
+        let seen = awaited.look(look_deleting(&meta, Some(&status)));
+        assert!(matches!(seen, Look::Wait(why) if why.contains("the cloud refuses")));
+        assert!(!awaited.failed());
+    }
 }

@@ -8,7 +8,10 @@ use botanist::Botanist;
 use flow::{Flow, Graph, Task, TaskId};
 use runtime::Error;
 
-use super::{RETRY_LIMIT, graph};
+use super::{
+    RETRY_LIMIT, graph,
+    take_down::{delete_the_rest, stop_control_plane},
+};
 
 /// What of the control plane is still there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,42 +57,9 @@ pub fn build(b: &Botanist, facts: Facts) -> Flow<'_, Error> {
         })
         .after(provider),
     );
-    let stop = g.add(
-        Task::new("Deleting kube-apiserver deployment", || async {
-            b.delete_kube_controller_manager().await?;
-            b.delete_kube_scheduler().await?;
-            b.delete_kube_apiserver().await
-        })
-        .after(provider_gone),
-    );
-    let stopped = g.add(
-        Task::new("Waiting until kube-apiserver has been deleted", || {
-            b.wait_until_kube_apiserver_deleted()
-        })
-        .after(stop),
-    );
-
+    let stopped = stop_control_plane(&mut g, b, provider_gone);
     let external_gone = delete_external(&mut g, b, stopped);
-
-    let etcd = g.add(Task::new("Destroying main and events etcd", || b.destroy_etcds()).after(external_gone));
-    let etcd_gone = g.add(
-        Task::new("Waiting until main and event etcd have been destroyed", || {
-            b.wait_until_etcds_deleted()
-        })
-        .after(etcd),
-    );
-    let kubeconfig =
-        g.add(Task::new("Deleting kubeconfig of the Shoot", || b.delete_kubeconfig()).after(stopped));
-    let namespace = g.add(
-        Task::new("Deleting shoot namespace in Seed", || b.delete_namespace()).after([etcd_gone, kubeconfig]),
-    );
-    let namespace_gone = g.add(
-        Task::new("Waiting until shoot namespace in Seed has been deleted", || {
-            b.wait_until_namespace_deleted()
-        })
-        .after(namespace),
-    );
-    g.add(Task::new("Deleting Shoot State", || crate::shoot_state::delete(b)).after(namespace_gone));
+    delete_the_rest(&mut g, b, external_gone);
     g.compile()
 }
 
@@ -152,12 +122,6 @@ fn delete_external<'a>(g: &mut Graph<'a, Error>, b: &'a Botanist, after: TaskId)
         })
         .after(records),
     );
-    let exposure = g.add(
-        Task::new("Removing exposure of the Kubernetes API server", || {
-            b.destroy_exposure()
-        })
-        .after(records_gone),
-    );
     let infrastructure = g.add(
         Task::new("Destroying shoot infrastructure", || async {
             b.infrastructure().delete().await
@@ -169,6 +133,6 @@ fn delete_external<'a>(g: &mut Graph<'a, Error>, b: &'a Botanist, after: TaskId)
             "Waiting until shoot infrastructure has been destroyed",
             || async { b.infrastructure().wait_until_deleted().await },
         )
-        .after([infrastructure, exposure]),
+        .after([infrastructure, records_gone]),
     )
 }

@@ -11,6 +11,7 @@ pub mod migrate_flow;
 mod operation;
 pub mod reconcile_flow;
 pub mod status;
+mod take_down;
 
 pub use controller::run;
 pub use operation::build;
