@@ -2,13 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use api::druid::Etcd;
 use api::gardencore::{BackupEntry, ShootState};
+use botanist::Operation;
+use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, Service};
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 use runtime::{Error, Result};
 
 use crate::garden::{CLOUD, PROJECT};
+use crate::refusal::is_backed_up;
 use crate::scenario::{Drilled, ShootScenario, transient};
 use crate::seed::RunningSeed;
 use crate::world::DOMAIN;
@@ -21,6 +25,9 @@ pub struct Evidence {
     /// The node network in the cloud.
     network: BTreeMap<String, String>,
 }
+
+/// The flag by which an etcd refuses to start empty.
+const REQUIRE_SNAPSHOT: &str = "--require-snapshot";
 
 impl Evidence {
     pub async fn collect(of: &ShootScenario<'_>, seed: &RunningSeed) -> Result<Self> {
@@ -103,7 +110,14 @@ impl ShootScenario<'_> {
     pub async fn check_end(&self) -> Result<()> {
         self.check_always().await?;
         match self.drilled {
-            Drilled::Create => self.check_here().await,
+            Drilled::Create => {
+                self.check_here().await?;
+                let set = self.etcd_main().await?;
+                require(
+                    !refuses_to_be_empty(&set),
+                    "a new etcd-main refuses to start empty",
+                )
+            }
             Drilled::Migrate => {
                 self.check_nothing_left().await?;
                 self.check_handed_over().await
@@ -114,10 +128,28 @@ impl ShootScenario<'_> {
                 require(
                     Some(&restored) == self.evidence.as_ref(),
                     "I7: what was carried is not what was restored",
-                )
+                )?;
+                self.check_etcd_has_a_past().await
+            }
+            Drilled::ForceDelete => {
+                self.check_nothing_left().await?;
+                self.check_backups().await?;
+                // The cloud and the DNS server refused: what they keep is left, and nothing waited for them.
+                require(
+                    Some(network(self).await?) == self.evidence.as_ref().map(|e| e.network.clone()),
+                    "the cloud refused, and the network is another one",
+                )?;
+                for name in self.names() {
+                    require(
+                        !self.addresses(&name).await?.is_empty(),
+                        format!("the DNS server refused, and {name} is gone"),
+                    )?;
+                }
+                Ok(())
             }
             Drilled::Delete => {
                 self.check_nothing_left().await?;
+                self.check_backups().await?;
                 for name in self.names() {
                     require(
                         self.addresses(&name).await?.is_empty(),
@@ -182,19 +214,49 @@ impl ShootScenario<'_> {
         )
     }
 
+    /// I9: the BackupEntry and the backups follow the Shoot after their grace period, whatever the deletion was.
+    async fn check_backups(&self) -> Result<()> {
+        let entry = self.backup_entry().await?;
+        require(
+            entry.is_some_and(|entry| entry.metadata.deletion_timestamp.is_none()),
+            "I9: the BackupEntry went with the control plane",
+        )?;
+        require(is_backed_up(self).await?, "I9: backups were deleted")
+    }
+
+    async fn etcd_main(&self) -> Result<StatefulSet> {
+        let sets: Api<StatefulSet> = Api::namespaced(self.place().client(), &self.namespace());
+        Ok(sets.get("etcd-main").await?)
+    }
+
+    /// An etcd that was restored must not start empty, and the next reconciliation does not make it restart.
+    async fn check_etcd_has_a_past(&self) -> Result<()> {
+        let restored = self.etcd_main().await?;
+        require(
+            refuses_to_be_empty(&restored),
+            "a restored etcd-main may start empty",
+        )?;
+        let etcds: Api<Etcd> = Api::namespaced(self.place().client(), &self.namespace());
+        let before = etcds.get("etcd-main").await?;
+        let botanist = Box::pin(self.botanist(self.place(), Operation::Reconcile)).await?;
+        Box::pin(botanist.deploy_etcds()).await?;
+        let after = etcds.get("etcd-main").await?;
+        require(
+            before.spec == after.spec && before.annotations() == after.annotations(),
+            "a reconciliation after the restore changes etcd-main",
+        )
+    }
+
     /// The garden knows all that the next seed needs.
     async fn check_handed_over(&self) -> Result<()> {
         let states: Api<ShootState> = Api::namespaced(self.world.garden(), PROJECT);
         let state = states.get_opt(&self.name).await?;
         require(state.is_some(), "I7: there is no ShootState")?;
-        let entries: Api<BackupEntry> = Api::namespaced(self.world.garden(), PROJECT);
-        let begin = format!("{}--", self.namespace());
-        let entry = entries
-            .list(&ListParams::default())
+        let begin = self.backups_begin();
+        let seed = self
+            .backup_entry()
             .await?
-            .into_iter()
-            .find(|e| e.name_any().starts_with(&begin));
-        let seed = entry.and_then(|entry| entry.status?.seed_name);
+            .and_then(|entry| entry.status?.seed_name);
         require(
             seed.as_deref() != Some("seed-a"),
             "the BackupEntry was not handed over",
@@ -207,6 +269,29 @@ impl ShootScenario<'_> {
             .find(|e| e.name_any().starts_with(&begin));
         require(left.is_none(), "I6: the BackupEntry of the seed is left")
     }
+}
+
+impl ShootScenario<'_> {
+    fn backups_begin(&self) -> String {
+        format!("{}--", self.namespace())
+    }
+
+    async fn backup_entry(&self) -> Result<Option<BackupEntry>> {
+        let entries: Api<BackupEntry> = Api::namespaced(self.world.garden(), PROJECT);
+        let all = entries.list(&ListParams::default()).await?;
+        let begin = self.backups_begin();
+        Ok(all.into_iter().find(|entry| entry.name_any().starts_with(&begin)))
+    }
+}
+
+/// Whether its sidecar ends with an error where there are neither data nor backups.
+fn refuses_to_be_empty(set: &StatefulSet) -> bool {
+    let pod = set.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
+    pod.and_then(|pod| pod.init_containers.as_ref())
+        .into_iter()
+        .flatten()
+        .flat_map(|container| container.args.iter().flatten())
+        .any(|arg| arg == REQUIRE_SNAPSHOT)
 }
 
 async fn namespace_exists(seed: &RunningSeed, name: &str) -> Result<bool> {

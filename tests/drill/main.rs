@@ -1,4 +1,4 @@
-//! Fail at every task, run every task twice: the four shoot flows on real API servers.
+//! Fail at every task, run every task twice: the shoot flows on real API servers.
 //!
 //! One garden and two seeds run as processes, with the real controllers of the gardenlet (backups), etcd-druid and
 //! provider-local, a real DNS server and a real object store. Not real is what would run in pods: a pod only gets the
@@ -14,6 +14,7 @@
 mod evidence;
 mod garden;
 mod pods;
+mod refusal;
 mod scenario;
 mod seed;
 mod world;
@@ -43,6 +44,7 @@ async fn every_task_of_every_flow_may_fail_and_may_run_twice() {
         Drilled::Migrate,
         Drilled::Restore,
         Drilled::Delete,
+        Drilled::ForceDelete,
     ];
     flows.retain(|flow| only.is_empty() || only.split(',').any(|name| name == format!("{flow:?}")));
     let world = World::start().await.unwrap();

@@ -1,7 +1,8 @@
-//! One Shoot on its way through one of the four flows.
+//! One Shoot on its way through one of the flows.
 
 use std::sync::Arc;
 
+use api::constants::CONFIRMATION_FORCE_DELETION;
 use api::gardencore::Shoot;
 use api::meta::LastOperationType as Type;
 use botanist::{Botanist, Operation};
@@ -15,6 +16,7 @@ use serde_json::{Value, json};
 
 use crate::evidence::Evidence;
 use crate::garden::{self, PROJECT};
+use crate::refusal;
 use crate::seed::RunningSeed;
 use crate::world::World;
 
@@ -25,6 +27,15 @@ pub enum Drilled {
     Migrate,
     Restore,
     Delete,
+    /// While the cloud and the DNS server refuse.
+    ForceDelete,
+}
+
+impl Drilled {
+    /// Whether nothing of the Shoot is wanted any more.
+    pub fn deletes(self) -> bool {
+        matches!(self, Self::Delete | Self::ForceDelete)
+    }
 }
 
 /// A Shoot of its own. It is created on the first seed and moves to the second.
@@ -60,6 +71,21 @@ impl<'w> ShootScenario<'w> {
         &self.world.seeds[usize::from(self.drilled == Drilled::Restore)]
     }
 
+    /// As its user does, who asks for force where nothing else helps.
+    async fn delete(&self) -> Result<()> {
+        let mut metadata = json!({"finalizers": ["gardener"]});
+        if self.drilled == Drilled::ForceDelete {
+            refusal::begin(self).await?;
+            metadata["annotations"] = json!({(CONFIRMATION_FORCE_DELETION): "true"});
+        }
+        let patch = Patch::Merge(json!({"metadata": metadata}));
+        self.shoots()
+            .patch(&self.name, &PatchParams::default(), &patch)
+            .await?;
+        self.shoots().delete(&self.name, &DeleteParams::default()).await?;
+        Ok(())
+    }
+
     async fn status(&self, status: Value) -> Result<()> {
         let patch = Patch::Merge(json!({"status": status}));
         self.shoots()
@@ -80,22 +106,11 @@ impl<'w> ShootScenario<'w> {
             Drilled::Migrate => (Step::Migrate, Type::Migrate, Operation::Migrate),
             Drilled::Restore => (Step::Reconcile(Type::Restore), Type::Restore, Operation::Restore),
             Drilled::Delete => (Step::Delete, Type::Delete, Operation::Delete),
+            Drilled::ForceDelete => (Step::ForceDelete, Type::Delete, Operation::Delete),
         };
-        let shoot = self
-            .shoots()
-            .get(&self.name)
+        let botanist = Box::pin(self.botanist(seed, operation))
             .await
-            .map_err(|error| around("read Shoot", error.into()))?;
-        let botanist = Botanist::new(
-            Garden::new(self.world.garden()),
-            Seed::new(seed.client()),
-            seed.settings.clone(),
-            seed.name,
-            Arc::new(shoot),
-            operation,
-        )
-        .await
-        .map_err(|error| around("Create botanist", error))?;
+            .map_err(|error| around("Create botanist", error))?;
         botanist
             .sync_cluster()
             .await
@@ -104,13 +119,25 @@ impl<'w> ShootScenario<'w> {
             .await
             .map_err(|error| around("facts", error))?;
         let report = flow.run_with(|_| (), interceptor).await?;
-        if matches!(which, Drilled::Migrate | Drilled::Delete) {
+        if which.deletes() || which == Drilled::Migrate {
             botanist
                 .delete_cluster()
                 .await
                 .map_err(|error| around("Deleting Cluster resource", error))?;
         }
         Ok(report)
+    }
+
+    pub async fn botanist(&self, seed: &RunningSeed, operation: Operation) -> Result<Botanist> {
+        Botanist::new(
+            Garden::new(self.world.garden()),
+            Seed::new(seed.client()),
+            seed.settings.clone(),
+            seed.name,
+            Arc::new(self.shoots().get(&self.name).await?),
+            operation,
+        )
+        .await
     }
 
     async fn settled(&self, which: Drilled) -> Result<()> {
@@ -153,14 +180,10 @@ impl Scenario for ShootScenario<'_> {
             return Ok(());
         }
         self.settled(Drilled::Create).await?;
+        refusal::back_up(self).await?;
         self.evidence = Some(Evidence::collect(self, &self.world.seeds[0]).await?);
-        if self.drilled == Drilled::Delete {
-            let finalizer = Patch::Merge(json!({"metadata": {"finalizers": ["gardener"]}}));
-            self.shoots()
-                .patch(&self.name, &PatchParams::default(), &finalizer)
-                .await?;
-            self.shoots().delete(&self.name, &DeleteParams::default()).await?;
-            return Ok(());
+        if self.drilled.deletes() {
+            return self.delete().await;
         }
         let destination = Patch::Merge(json!({"spec": {"seedName": "seed-b"}}));
         self.shoots()

@@ -18,7 +18,7 @@ pub struct World {
     pub seeds: [RunningSeed; 2],
     pub garden: ControlPlane,
     pub dns: NameServer,
-    _store: ObjectStore,
+    pub store: ObjectStore,
     /// The API that all shoots of this world share.
     _shoots: ControlPlane,
     next: AtomicUsize,
@@ -60,7 +60,7 @@ impl World {
             seeds,
             garden,
             dns,
-            _store: store,
+            store,
             _shoots: shoots,
             next: AtomicUsize::new(0),
         })

@@ -1,0 +1,102 @@
+//! What must be in the world so that a deletion can be seen to go wrong: backups that could get lost, and a cloud and a DNS
+//! server that refuse one Shoot's credentials. They are refused for real, since the credentials in the seed are no good.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use api::extensions::Infrastructure;
+use api::gardencore::Seed;
+use api::meta::ErrorCode;
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::{Api, ResourceExt};
+use runtime::wait::{self, Look};
+use runtime::{Error, Result};
+use serde_json::{Value, json};
+
+use crate::scenario::ShootScenario;
+
+/// Longer than a refusal takes to be told on a busy machine.
+const SOON: Duration = Duration::from_secs(60);
+/// Name of the object that stands for the Shoot's backups.
+const SNAPSHOT: &str = "Full-00000000-00000009-1";
+/// A key of the right form that the DNS server does not know.
+const WRONG_KEY: &str = "d3Jvbmcgc2VjcmV0IG9mIDMyIGJ5dGVzLCByZWFsbHkh";
+
+/// Puts an object where the Shoot's etcd would put its snapshots.
+pub async fn back_up(of: &ShootScenario<'_>) -> Result<()> {
+    let place = place(of).await?;
+    let written = std::fs::create_dir_all(&place)
+        .and_then(|()| std::fs::write(place.join(SNAPSHOT), of.name.as_bytes()));
+    written.map_err(|error| Error::transient(format!("{}: {error}", place.display())))
+}
+
+/// Whether that object is still what it was.
+pub async fn is_backed_up(of: &ShootScenario<'_>) -> Result<bool> {
+    let object = place(of).await?.join(SNAPSHOT);
+    Ok(std::fs::read(object).is_ok_and(|content| content == of.name.as_bytes()))
+}
+
+async fn place(of: &ShootScenario<'_>) -> Result<PathBuf> {
+    let seeds: Api<Seed> = Api::all(of.world.garden());
+    let bucket = seeds.get("seed-a").await?.uid().unwrap_or_default();
+    let uid = of.shoots().get(&of.name).await?.uid().unwrap_or_default();
+    let entry = format!("{}--{uid}", of.namespace());
+    Ok(of
+        .world
+        .store
+        .folder()
+        .join(bucket)
+        .join(entry)
+        .join("etcd-main/v2"))
+}
+
+/// From now on cloud and DNS server refuse, and an ordinary deletion is seen to be held up: it is how a user comes to ask
+/// for force, and what the forced deletion finds.
+pub async fn begin(of: &ShootScenario<'_>) -> Result<()> {
+    let (seed, namespace) = (of.place().client(), of.namespace());
+    let secrets: Api<Secret> = Api::namespaced(seed.clone(), &namespace);
+    let cloud = secrets.get("cloudprovider").await?.data.unwrap_or_default();
+    let kubeconfig = cloud
+        .get("kubeconfig")
+        .map(|text| text.0.clone())
+        .unwrap_or_default();
+    let mut kubeconfig: Value =
+        serde_yaml_ng::from_slice(&kubeconfig).map_err(|e| Error::bug(e.to_string()))?;
+    kubeconfig["users"][0]["user"] = json!({"token": "of-nobody"});
+    replace(
+        &secrets,
+        "cloudprovider",
+        &json!({"kubeconfig": kubeconfig.to_string()}),
+    )
+    .await?;
+    for record in ["internal", "external"] {
+        let name = format!("dnsrecord-{}-{record}", of.name);
+        replace(&secrets, &name, &json!({"tsigSecret": WRONG_KEY})).await?;
+    }
+    let infrastructures: Api<Infrastructure> = Api::namespaced(seed, &namespace);
+    infrastructures.delete(&of.name, &DeleteParams::default()).await?;
+    wait::until(&infrastructures, &of.name, SOON, is_held_up)
+        .await
+        .map(drop)
+}
+
+async fn replace(secrets: &Api<Secret>, name: &str, data: &Value) -> Result<()> {
+    let patch = Patch::Merge(json!({"stringData": data}));
+    secrets.patch(name, &PatchParams::default(), &patch).await?;
+    Ok(())
+}
+
+fn is_held_up(infrastructure: Option<&Infrastructure>) -> Look {
+    let Some(infrastructure) = infrastructure else {
+        return Look::Fail(Error::bug(
+            "the cloud refuses, and the Infrastructure is gone nevertheless",
+        ));
+    };
+    let status = infrastructure.status.as_ref();
+    let error = status.and_then(|status| status.default.last_error.as_ref());
+    match error {
+        Some(error) if error.codes == [ErrorCode::ErrInfraUnauthenticated] => Look::Done,
+        other => Look::Wait(format!("its last error is {other:?}")),
+    }
+}
