@@ -1,0 +1,69 @@
+//! Events on the Lease when its holder changes, with client-go's reason and words.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::Client;
+use kube::runtime::events::{Event, EventType, Recorder, Reporter};
+
+const REASON: &str = "LeaderElection";
+
+/// Tells of changes of one lock. An Event that is lost never fails or delays the election.
+pub(crate) struct Announcer {
+    recorder: Recorder,
+    lease: ObjectReference,
+    identity: String,
+    timeout: Duration,
+}
+
+impl Announcer {
+    pub(crate) fn new(
+        client: Client,
+        namespace: &str,
+        name: &str,
+        identity: &str,
+        timeout: Duration,
+    ) -> Self {
+        let reporter = Reporter {
+            controller: name.to_owned(),
+            // The API allows 128 characters.
+            instance: Some(identity.chars().take(128).collect()),
+        };
+        Self {
+            recorder: Recorder::new(client, reporter),
+            lease: ObjectReference {
+                api_version: Some("coordination.k8s.io/v1".to_owned()),
+                kind: Some("Lease".to_owned()),
+                namespace: Some(namespace.to_owned()),
+                name: Some(name.to_owned()),
+                ..ObjectReference::default()
+            },
+            identity: identity.to_owned(),
+            timeout,
+        }
+    }
+
+    pub(crate) async fn became_leader(&self) {
+        self.publish("BecomeLeader", "became leader").await;
+    }
+
+    pub(crate) async fn stopped_leading(&self) {
+        self.publish("StopLeading", "stopped leading").await;
+    }
+
+    /// The actions differ, because the recorder takes events of one reason and action for repetitions of the first.
+    async fn publish(&self, action: &str, words: &str) {
+        let event = Event {
+            type_: EventType::Normal,
+            reason: REASON.to_owned(),
+            note: Some(format!("{} {words}", self.identity)),
+            action: action.to_owned(),
+            secondary: None,
+        };
+        match tokio::time::timeout(self.timeout, self.recorder.publish(&event, &self.lease)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::debug!(%error, action, "an event could not be published"),
+            Err(_) => tracing::debug!(action, "an event could not be published in time"),
+        }
+    }
+}

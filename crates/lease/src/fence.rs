@@ -1,0 +1,65 @@
+//! Requests that leave only while the lock is held.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tower::{BoxError, Layer, Service};
+
+use crate::Held;
+
+/// A layer that fences a client: see [`Held::layer`].
+#[derive(Clone, Debug)]
+pub struct Fence {
+    held: Held,
+}
+
+impl Fence {
+    pub(crate) fn new(held: Held) -> Self {
+        Self { held }
+    }
+}
+
+impl<S> Layer<S> for Fence {
+    type Service = Fenced<S>;
+
+    fn layer(&self, inner: S) -> Fenced<S> {
+        Fenced {
+            held: self.held.clone(),
+            inner,
+        }
+    }
+}
+
+/// A service behind a [`Fence`]. It refuses with [`crate::NotHeld`], and drops what is under way when the lock is lost.
+#[derive(Clone, Debug)]
+pub struct Fenced<S> {
+    held: Held,
+    inner: S,
+}
+
+impl<S, R> Service<R> for Fenced<S>
+where
+    S: Service<R>,
+    S::Error: Into<BoxError>,
+    S::Future: Send + 'static,
+{
+    type Response = S::Response;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<S::Response, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(context).map_err(Into::into)
+    }
+
+    fn call(&mut self, request: R) -> Self::Future {
+        if let Err(refused) = self.held.check() {
+            return Box::pin(async move { Err(refused.into()) });
+        }
+        let held = self.held.clone();
+        // A service may do its sending in the future that it returns, and may wait in it (kube retries there): so each
+        // step of that future is guarded too.
+        let answer = self.inner.call(request);
+        Box::pin(async move { held.guard(answer).await?.map_err(Into::into) })
+    }
+}

@@ -1,0 +1,59 @@
+//! Leader election on `coordination.k8s.io/v1` Leases, and leader migration (KEP-2436).
+//!
+//! ```no_run
+//! # async fn example(client: kube::Client, shutdown: tokio_util::sync::CancellationToken) -> Result<(), lease::Lost> {
+//! let metrics = lease::Metrics::default();
+//! let lock = lease::Lock::new(client, "garden", "gardenlet", lease::identity());
+//! let elector = lease::Elector::new(lock, lease::Timing::default(), metrics);
+//! elector.with_lease(shutdown, |held| async move { /* controllers, whose clients carry held.layer() */ }).await?;
+//! # Ok(()) }
+//! ```
+//!
+//! What this crate promises
+//! - At most one process works at any time, by each process's own monotonic clock: work is dropped when the lock could not
+//!   be renewed for the renew deadline, and nobody else takes it before he saw no change for the lease duration, which is
+//!   longer. No time stamp of another machine is ever compared with anything ([`observation`]).
+//! - The work is not polled, and no fenced request leaves, after the lock was lost: also in a process that was stopped and
+//!   goes on later ([`Held`]; what is beyond any lock of this kind is said there).
+//! - A clean end gives the lock back, after the work was dropped.
+//! - The record is client-go's (`tools/leaderelection` of Kubernetes 1.34): either side can take over from the other.
+//! - Candidates go on through outages of the API server; a holder ends with an error (RK-33).
+//!
+//! | file | what |
+//! |---|---|
+//! | `record`, `observation`, `decision` | the pure middle: what a Lease says, what was seen, what to do |
+//! | `candidate`, `tenure`, `elector` | waiting for a lock, holding it, and work under it |
+//! | `held`, `fence` | the guard of work and requests |
+//! | `store`, `view`, `announce`, `metrics` | the Lease at the API server, Events, numbers |
+
+mod announce;
+mod candidate;
+pub mod decision;
+mod elector;
+mod fence;
+mod held;
+mod identity;
+mod metrics;
+pub mod observation;
+mod record;
+mod store;
+mod tenure;
+mod timing;
+mod view;
+
+pub use elector::{Elector, Lock, Lost, Outcome, WallClock};
+pub use fence::{Fence, Fenced};
+pub use held::{Held, NotHeld};
+pub use identity::identity;
+pub use metrics::Metrics;
+pub use record::Record;
+pub use timing::{Timing, TimingError};
+
+#[cfg(test)]
+mod decision_tests;
+#[cfg(test)]
+mod held_tests;
+#[cfg(test)]
+mod model_tests;
+#[cfg(test)]
+mod record_tests;

@@ -1,0 +1,75 @@
+//! Numbers of the election (RK-31).
+
+use std::time::Duration;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+
+/// From a hand-over on a watch (some 10 ms) to one that waits for a busy API server.
+const BUCKETS: [f64; 10] = [0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 15.0, 60.0];
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Labels {
+    name: String,
+}
+
+/// The numbers of all locks of a process. One value a process, cloned to each elector:
+/// `leader_active{name}` is 1 while the lock of that name is held here, else 0;
+/// `leader_handover_duration_seconds{name}` is the time from when this candidate saw the previous holder go (released, or
+/// not seen to live for the lease duration) until it held the lock itself.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    active: Family<Labels, Gauge>,
+    handover: Family<Labels, Histogram>,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self {
+            active: Family::default(),
+            handover: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
+        }
+    }
+}
+
+impl Metrics {
+    /// Adds the numbers to a registry. Call it once a process.
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "leader_active",
+            "Whether the lock of this name is held by this process",
+            self.active.clone(),
+        );
+        registry.register_with_unit(
+            "leader_handover_duration",
+            "From the moment a candidate saw the previous holder go until it held the lock",
+            Unit::Seconds,
+            self.handover.clone(),
+        );
+    }
+
+    /// Whether this process holds the lock of this name.
+    #[must_use]
+    pub fn is_active(&self, name: &str) -> bool {
+        self.active.get_or_create(&labels(name)).get() == 1
+    }
+
+    pub(crate) fn set_active(&self, name: &str, active: bool) {
+        self.active.get_or_create(&labels(name)).set(i64::from(active));
+    }
+
+    pub(crate) fn handed_over(&self, name: &str, took: Duration) {
+        self.handover
+            .get_or_create(&labels(name))
+            .observe(took.as_secs_f64());
+    }
+}
+
+fn labels(name: &str) -> Labels {
+    Labels {
+        name: name.to_owned(),
+    }
+}

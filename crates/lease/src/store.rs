@@ -1,0 +1,94 @@
+//! The lock at the API server: a Lease that is written by compare-and-swap. Every request has a time-out.
+
+use std::time::Duration;
+
+use futures::stream::BoxStream;
+use futures::{StreamExt, TryStreamExt};
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::{ObjectMeta, PostParams, WatchEvent, WatchParams};
+use kube::{Api, Client};
+
+use crate::Record;
+
+/// Why a request changed nothing, or may have changed something without telling.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    /// The Lease is not the one that was read: read it again.
+    #[error("another process changed the Lease")]
+    Changed,
+    /// No answer in time.
+    #[error("the API server did not answer within {0:?}")]
+    NoAnswer(Duration),
+    /// An error of the API server or on the way to it.
+    #[error("{0}")]
+    Api(#[from] kube::Error),
+}
+
+pub(crate) struct Store {
+    api: Api<Lease>,
+    name: String,
+    timeout: Duration,
+}
+
+impl Store {
+    pub(crate) fn new(client: Client, namespace: &str, name: &str, timeout: Duration) -> Self {
+        Self {
+            api: Api::namespaced(client, namespace),
+            name: name.to_owned(),
+            timeout,
+        }
+    }
+
+    pub(crate) async fn read(&self) -> Result<Option<Lease>, Failure> {
+        self.answered(self.api.get_opt(&self.name)).await
+    }
+
+    pub(crate) async fn create(&self, record: &Record) -> Result<Lease, Failure> {
+        let lease = Lease {
+            metadata: ObjectMeta {
+                name: Some(self.name.clone()),
+                ..ObjectMeta::default()
+            },
+            spec: Some(record.spec()),
+        };
+        self.answered(self.api.create(&PostParams::default(), &lease))
+            .await
+    }
+
+    /// Writes a record into the Lease that was read, and fails with [`Failure::Changed`] if it is not the current one.
+    // The protocol is compare-and-swap of the whole object with its resourceVersion; it needs the verb `update`, which is
+    // what the roles of all managers grant for their locks. Server-side apply would merge where this must refuse.
+    #[allow(clippy::disallowed_methods)]
+    pub(crate) async fn update(&self, read: &Lease, record: &Record) -> Result<Lease, Failure> {
+        let mut lease = read.clone();
+        lease.spec = Some(record.spec());
+        match self
+            .answered(self.api.replace(&self.name, &PostParams::default(), &lease))
+            .await
+        {
+            // Deleted since it was read. (For `create`, the same answer means that there is no such namespace.)
+            Err(Failure::Api(kube::Error::Api(status))) if status.code == 404 => Err(Failure::Changed),
+            answer => answer,
+        }
+    }
+
+    /// The changes of the Lease after this version. Ends, or fails, at any time: it is a help and not a source of truth.
+    pub(crate) fn changes(&self, version: String) -> BoxStream<'static, kube::Result<WatchEvent<Lease>>> {
+        let api = self.api.clone();
+        let params = WatchParams::default()
+            .fields(&format!("metadata.name={}", self.name))
+            .disable_bookmarks();
+        futures::stream::once(async move { api.watch(&params, &version).await })
+            .try_flatten()
+            .boxed()
+    }
+
+    async fn answered<T>(&self, request: impl Future<Output = kube::Result<T>>) -> Result<T, Failure> {
+        match tokio::time::timeout(self.timeout, request).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(kube::Error::Api(status))) if status.code == 409 => Err(Failure::Changed),
+            Ok(Err(error)) => Err(error.into()),
+            Err(_) => Err(Failure::NoAnswer(self.timeout)),
+        }
+    }
+}

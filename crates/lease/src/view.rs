@@ -1,0 +1,63 @@
+//! A Lease as it was last read, with what follows from having seen it.
+
+use k8s_openapi::api::coordination::v1::Lease;
+use tokio::time::Instant;
+
+use crate::decision::{Decision, decide};
+use crate::observation::{Observation, Seen};
+use crate::{Record, Timing};
+
+/// The last Lease read, for the next write, and the observation of its record, for the next decision.
+#[derive(Debug, Default)]
+pub(crate) struct View {
+    lease: Option<Lease>,
+    observation: Option<Observation>,
+}
+
+impl View {
+    /// Takes in what was read. `now` is after the answer came: counting from later is safe.
+    pub(crate) fn see(&mut self, lease: Option<Lease>, now: Instant) {
+        let seen = match &lease {
+            Some(lease) => Seen::Present(Record::read(lease.spec.as_ref())),
+            None => Seen::Absent,
+        };
+        match &mut self.observation {
+            Some(observation) => observation.update(seen, now.into_std()),
+            None => self.observation = Some(Observation::first(seen, now.into_std())),
+        }
+        self.lease = lease;
+    }
+
+    /// The next step; `None` before anything was read.
+    pub(crate) fn decide(&self, me: &str, timing: &Timing) -> Option<Decision> {
+        let observation = self.observation.as_ref()?;
+        Some(decide(observation, me, timing, Instant::now().into_std()))
+    }
+
+    pub(crate) fn lease(&self) -> Option<&Lease> {
+        self.lease.as_ref()
+    }
+
+    pub(crate) fn record(&self) -> Record {
+        Record::read(self.lease.as_ref().and_then(|lease| lease.spec.as_ref()))
+    }
+
+    pub(crate) fn version(&self) -> Option<String> {
+        self.lease
+            .as_ref()
+            .and_then(|lease| lease.metadata.resource_version.clone())
+    }
+
+    pub(crate) fn holder(&self) -> Option<&str> {
+        self.observation.as_ref().and_then(Observation::holder)
+    }
+
+    /// Since when the lock has been without a holder, if there was one.
+    pub(crate) fn free_since(&self, timing: &Timing) -> Option<Instant> {
+        let now = Instant::now().into_std();
+        let observation = self.observation.as_ref()?;
+        observation
+            .free_since(timing.lease_duration, now)
+            .map(Instant::from_std)
+    }
+}

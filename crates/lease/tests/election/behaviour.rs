@@ -1,0 +1,327 @@
+//! What one elector does to its Lease and to its work.
+
+use std::future::pending;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::events::v1::Event;
+use kube::Api;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::client::ClientBuilder;
+use lease::{Elector, Held, Lock, Lost, Metrics, NotHeld, Outcome};
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
+use serde_json::json;
+use testkit::eventually;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::world::{admin, config, elector, leases, short, spec};
+
+/// Longer than anything takes that does not fail.
+const LONG: Duration = Duration::from_secs(30);
+
+/// Counts itself while it lives: tells whether work was dropped.
+struct Alive<'a>(&'a AtomicU32);
+
+impl<'a> Alive<'a> {
+    fn new(count: &'a AtomicU32) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(count)
+    }
+}
+
+impl Drop for Alive<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[tokio::test]
+async fn work_runs_under_the_lease_which_is_given_back() {
+    let client = admin().await;
+    let metrics = Metrics::default();
+    let lock = Lock::new(client.clone(), "default", "given-back", "me");
+    let elector = Elector::new(lock, short(), metrics.clone());
+    assert!(!metrics.is_active("given-back"));
+
+    let work = async |held: Held| {
+        assert!(held.is_valid());
+        assert!(metrics.is_active("given-back"));
+        let taken = spec(&client, "given-back").await;
+        assert_eq!(taken.holder_identity.as_deref(), Some("me"));
+        assert_eq!(taken.lease_duration_seconds, Some(3));
+        assert_eq!(taken.lease_transitions, Some(0));
+        assert_eq!(taken.acquire_time, taken.renew_time);
+        // It is renewed, and nothing else changes.
+        let renewed = eventually("renewed", LONG, async || {
+            match spec(&client, "given-back").await {
+                now if now.renew_time != taken.renew_time => Ok(now),
+                _ => Err("not yet"),
+            }
+        });
+        let renewed = renewed.await.unwrap();
+        assert_eq!(renewed.acquire_time, taken.acquire_time);
+        assert_eq!(renewed.lease_transitions, Some(0));
+        (held, "done")
+    };
+    let outcome = elector.with_lease(CancellationToken::new(), work).await.unwrap();
+    let Outcome::Done((held, "done")) = outcome else {
+        panic!("it ended otherwise")
+    };
+
+    assert!(!held.is_valid(), "proof of holding outlived the lock");
+    assert!(!metrics.is_active("given-back"));
+    let left = spec(&client, "given-back").await;
+    assert_eq!(left.holder_identity.as_deref(), Some(""));
+    assert_eq!(left.lease_duration_seconds, Some(1));
+    assert_eq!(left.lease_transitions, Some(0));
+}
+
+#[tokio::test]
+async fn a_released_lock_is_taken_at_once_and_the_hand_over_is_measured_and_told() {
+    let client = admin().await;
+    let (first, metrics) = (elector(&client, "handed-over", "first"), Metrics::default());
+    let lock = Lock::new(client.clone(), "default", "handed-over", "second");
+    let second = Elector::new(lock, short(), metrics.clone());
+
+    let (begun, first_works) = oneshot::channel();
+    let end_first = CancellationToken::new();
+    let first = first.with_lease(end_first.clone(), |_| async {
+        begun.send(()).unwrap();
+        pending::<()>().await;
+    });
+    let hand_over = async {
+        first_works.await.unwrap();
+        let second = second.with_lease(CancellationToken::new(), |_| async {
+            assert!(
+                end_first.is_cancelled(),
+                "it works while the first one holds the lock"
+            );
+            Instant::now()
+        });
+        let ending = async {
+            // The second one waits by now; its watch was made in its first pause.
+            tokio::time::sleep(short().retry_period * 2).await;
+            end_first.cancel();
+            Instant::now()
+        };
+        let (second, ended) = futures::join!(second, ending);
+        let Outcome::Done(began) = second.unwrap() else {
+            panic!("it ended otherwise")
+        };
+        began - ended
+    };
+    let (first, took) = futures::join!(first, hand_over);
+    assert_eq!(first.unwrap(), Outcome::Shutdown);
+    println!("hand-over by watch: {took:?}");
+    assert!(took <= short().retry_period, "{took:?}");
+    assert_eq!(spec(&client, "handed-over").await.lease_transitions, Some(1));
+
+    let mut registry = Registry::default();
+    metrics.register(&mut registry);
+    let mut text = String::new();
+    encode(&mut text, &registry).unwrap();
+    assert!(text.contains("leader_active{name=\"handed-over\"} 0\n"), "{text}");
+    let count = "leader_handover_duration_seconds_count{name=\"handed-over\"} 1\n";
+    assert!(text.contains(count), "{text}");
+
+    let events: Api<Event> = Api::namespaced(client, "default");
+    let told = eventually("all is told", LONG, async || {
+        let mut notes: Vec<String> = Vec::new();
+        let all = events
+            .list(&ListParams::default())
+            .await
+            .map_err(|e| e.to_string())?;
+        for event in all.items {
+            let regarding = event.regarding.unwrap_or_default();
+            if regarding.name.as_deref() == Some("handed-over") {
+                assert_eq!(event.reason.as_deref(), Some("LeaderElection"));
+                assert_eq!(regarding.kind.as_deref(), Some("Lease"));
+                notes.extend(event.note);
+            }
+        }
+        notes.sort();
+        if notes.len() < 3 {
+            Err(format!("{notes:?}"))
+        } else {
+            Ok(notes)
+        }
+    });
+    let told = told.await.unwrap();
+    // The second one's work ended at once; its "became leader" may not have been out by then.
+    for note in [
+        "first became leader",
+        "first stopped leading",
+        "second stopped leading",
+    ] {
+        assert!(told.iter().any(|t| t == note), "{told:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_lease_that_somebody_else_takes_by_hand_ends_the_work() {
+    let client = admin().await;
+    let alive = AtomicU32::new(0);
+    let elector = elector(&client, "robbed", "me");
+    let outcome = elector.with_lease(CancellationToken::new(), |_| async {
+        let _alive = Alive::new(&alive);
+        let robbery = json!({"spec": {"holderIdentity": "robber"}});
+        let params = PatchParams::default();
+        leases(&client)
+            .patch("robbed", &params, &Patch::Merge(robbery))
+            .await
+            .unwrap();
+        pending::<()>().await;
+    });
+    let lost = timeout(LONG, outcome).await.unwrap().unwrap_err();
+    let expected = Lost::Taken {
+        lock: "default/robbed".to_owned(),
+        holder: "robber".to_owned(),
+    };
+    assert_eq!(lost, expected);
+    assert_eq!(alive.load(Ordering::SeqCst), 0, "the work was not dropped");
+    let kept = spec(&client, "robbed").await.holder_identity;
+    assert_eq!(kept.as_deref(), Some("robber"), "what is not ours was released");
+}
+
+#[tokio::test]
+async fn a_holder_keeps_a_lease_that_others_label_and_their_labels() {
+    let client = admin().await;
+    let elector = elector(&client, "labelled", "me");
+    let work = async |held: Held| {
+        let label = json!({"metadata": {"labels": {"team": "blue"}}});
+        let params = PatchParams::default();
+        leases(&client)
+            .patch("labelled", &params, &Patch::Merge(label))
+            .await
+            .unwrap();
+        let before = held.valid_until();
+        tokio::time::sleep_until(before).await;
+        held.is_valid()
+    };
+    let outcome = elector.with_lease(CancellationToken::new(), work).await.unwrap();
+    assert_eq!(outcome, Outcome::Done(true));
+    let lease = leases(&client).get("labelled").await.unwrap();
+    assert_eq!(lease.metadata.labels.unwrap()["team"], "blue");
+}
+
+#[tokio::test]
+async fn a_deleted_lease_is_made_again_by_its_holder_and_taken_by_nobody() {
+    let client = admin().await;
+    let (holder, other) = (
+        elector(&client, "deleted", "holder"),
+        elector(&client, "deleted", "other"),
+    );
+    let (seen, watching) = oneshot::channel::<()>();
+    let work = async |held: Held| {
+        watching.await.unwrap();
+        leases(&client)
+            .delete("deleted", &DeleteParams::default())
+            .await
+            .unwrap();
+        let until = held.valid_until();
+        tokio::time::sleep_until(until).await;
+        (held.is_valid(), spec(&client, "deleted").await.holder_identity)
+    };
+    let end = CancellationToken::new();
+    let holding = async {
+        let outcome = holder.with_lease(CancellationToken::new(), work).await.unwrap();
+        end.cancel();
+        outcome
+    };
+    let waiting = async {
+        eventually("held", LONG, async || leases(&client).get("deleted").await)
+            .await
+            .unwrap();
+        let waiting = other.with_lease(end.clone(), |_| async { end.is_cancelled() });
+        let telling = async {
+            // By now it has seen the holder and watches.
+            tokio::time::sleep(short().retry_period * 2).await;
+            seen.send(()).unwrap();
+        };
+        futures::join!(waiting, telling).0
+    };
+    let (held, other) = futures::join!(holding, waiting);
+    assert_eq!(held, Outcome::Done((true, Some("holder".to_owned()))));
+    assert!(
+        matches!(other, Ok(Outcome::Shutdown | Outcome::Done(true))),
+        "it took the lock of a holder that lived: {other:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_prepared_lease_without_a_spec_is_free() {
+    let client = admin().await;
+    let empty: Lease = serde_json::from_value(json!({"metadata": {"name": "prepared"}})).unwrap();
+    leases(&client)
+        .create(&kube::api::PostParams::default(), &empty)
+        .await
+        .unwrap();
+    let elector = elector(&client, "prepared", "me");
+    let outcome = elector.with_lease(CancellationToken::new(), |_| async {
+        spec(&client, "prepared").await.lease_transitions
+    });
+    assert_eq!(outcome.await.unwrap(), Outcome::Done(Some(1)));
+}
+
+#[tokio::test]
+async fn shutdown_while_waiting_ends_without_work() {
+    let client = admin().await;
+    let other = json!({"metadata": {"name": "taken"}, "spec": {"holderIdentity": "other", "leaseDurationSeconds": 3600}});
+    let other: Lease = serde_json::from_value(other).unwrap();
+    leases(&client)
+        .create(&kube::api::PostParams::default(), &other)
+        .await
+        .unwrap();
+    let end = CancellationToken::new();
+    let elector = elector(&client, "taken", "me");
+    let waiting = elector.with_lease(end.clone(), |_| async { panic!("it works without the lock") });
+    let ending = async {
+        tokio::time::sleep(short().retry_period * 3).await;
+        end.cancel();
+    };
+    let (outcome, ()) = futures::join!(waiting, ending);
+    assert!(matches!(outcome, Ok(Outcome::Shutdown)));
+    assert_eq!(
+        spec(&client, "taken").await.holder_identity.as_deref(),
+        Some("other")
+    );
+}
+
+/// A client as the work should use it: a request after the end reaches nobody.
+#[tokio::test]
+async fn a_fenced_client_writes_only_while_the_lock_is_held() {
+    let client = admin().await;
+    let config = config("worker").await;
+    let elector = elector(&client, "fenced", "me");
+    let work = async |held: Held| {
+        let fenced = ClientBuilder::try_from(config)
+            .unwrap()
+            .with_layer(&held.layer())
+            .build();
+        let maps: Api<ConfigMap> = Api::namespaced(fenced, "default");
+        write(&maps, "while-held").await.unwrap();
+        maps
+    };
+    let outcome = elector.with_lease(CancellationToken::new(), work).await.unwrap();
+    let Outcome::Done(maps) = outcome else {
+        panic!("it ended otherwise")
+    };
+    let error = write(&maps, "after").await.unwrap_err();
+    let kube::Error::Service(refused) = &error else {
+        panic!("another error: {error:?}")
+    };
+    assert!(refused.is::<NotHeld>(), "{error:?}");
+    let maps: Api<ConfigMap> = Api::namespaced(client, "default");
+    assert!(maps.get_opt("while-held").await.unwrap().is_some());
+    assert!(maps.get_opt("after").await.unwrap().is_none());
+}
+
+async fn write(maps: &Api<ConfigMap>, name: &str) -> kube::Result<ConfigMap> {
+    let map: ConfigMap = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
+    maps.create(&kube::api::PostParams::default(), &map).await
+}

@@ -1,0 +1,186 @@
+//! What is lost on the way: answers, and the whole API server (RK-33).
+
+use std::future::pending;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::{Method, Request};
+use kube::Client;
+use kube::client::{Body, ClientBuilder};
+use lease::{Held, Lost, Outcome};
+use testkit::ControlPlane;
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+use tower::{BoxError, Layer, Service};
+
+use crate::world::{admin, config, elector, short, spec};
+
+/// Carries every write out and, where `lose` says so of its number (counted from 1), loses the answer.
+#[derive(Clone)]
+struct LosesAnswers<S> {
+    inner: S,
+    lose: fn(u32) -> bool,
+    writes: Arc<AtomicU32>,
+}
+
+struct LoseAnswers(fn(u32) -> bool);
+
+impl<S> Layer<S> for LoseAnswers {
+    type Service = LosesAnswers<S>;
+
+    fn layer(&self, inner: S) -> LosesAnswers<S> {
+        LosesAnswers {
+            inner,
+            lose: self.0,
+            writes: Arc::default(),
+        }
+    }
+}
+
+impl<S> Service<Request<Body>> for LosesAnswers<S>
+where
+    S: Service<Request<Body>>,
+    S::Error: Into<BoxError>,
+    S::Response: Send,
+    S::Future: Send + 'static,
+{
+    type Response = S::Response;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<S::Response, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(context).map_err(Into::into)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let lost =
+            request.method() != Method::GET && (self.lose)(self.writes.fetch_add(1, Ordering::SeqCst) + 1);
+        let answer = self.inner.call(request);
+        Box::pin(async move {
+            let answer = answer.await.map_err(Into::into)?;
+            if lost {
+                Err("the answer was lost".into())
+            } else {
+                Ok(answer)
+            }
+        })
+    }
+}
+
+async fn losing(lose: fn(u32) -> bool) -> Client {
+    let builder = ClientBuilder::try_from(config("unlucky").await).unwrap();
+    builder.with_layer(&LoseAnswers(lose)).build()
+}
+
+/// The write that took the lock was carried out; the candidate finds its own name and goes on with it.
+#[tokio::test]
+async fn a_candidate_whose_take_over_was_not_answered_finds_itself_holding() {
+    let client = losing(|write| write == 1).await;
+    let elector = elector(&client, "unanswered-take-over", "me");
+    let outcome = elector.with_lease(CancellationToken::new(), |_| async {
+        spec(&client, "unanswered-take-over").await.lease_transitions
+    });
+    assert_eq!(outcome.await.unwrap(), Outcome::Done(Some(0)));
+}
+
+#[tokio::test]
+async fn a_candidate_that_stops_without_knowing_that_it_holds_gives_the_lock_back() {
+    let client = losing(|write| write == 1).await;
+    let elector = elector(&client, "unknowing", "me");
+    let end = CancellationToken::new();
+    let waiting = elector.with_lease(end.clone(), |_| async { panic!("the answer was lost") });
+    let ending = async {
+        let held = testkit::eventually(
+            "taken",
+            Duration::from_secs(30),
+            async || match crate::world::leases(&client).get("unknowing").await {
+                Ok(_) => Ok(()),
+                Err(error) => Err(error.to_string()),
+            },
+        );
+        held.await.unwrap();
+        end.cancel();
+    };
+    let (outcome, ()) = futures::join!(waiting, ending);
+    assert!(matches!(outcome, Ok(Outcome::Shutdown)));
+    assert_eq!(
+        spec(&client, "unknowing").await.holder_identity.as_deref(),
+        Some("")
+    );
+}
+
+/// The renewal after a lost answer is refused, because the Lease has changed: by the holder itself, as it then finds.
+#[tokio::test]
+async fn a_holder_with_every_third_answer_lost_keeps_its_lock() {
+    let client = losing(|write| write % 3 == 0).await;
+    let elector = elector(&client, "partly-answered", "me");
+    let work = async |held: Held| {
+        tokio::time::sleep(short().lease_duration * 2).await;
+        held.is_valid()
+    };
+    let outcome = elector.with_lease(CancellationToken::new(), work).await.unwrap();
+    assert_eq!(outcome, Outcome::Done(true));
+    let left = spec(&admin().await, "partly-answered").await;
+    assert_eq!(
+        (left.lease_transitions, left.acquire_time.is_some()),
+        (Some(0), true)
+    );
+}
+
+/// The holder stops when its deadline is over, and not earlier; a candidate goes on and gets the lock afterwards.
+#[tokio::test]
+async fn without_the_api_server_a_holder_ends_at_its_deadline_and_a_candidate_waits() {
+    let mut plane = ControlPlane::start("outage").await.unwrap();
+    let client = plane.admin();
+    let holder = elector(&client, "outage", "holder");
+    let candidate = elector(&client, "outage", "candidate");
+    let alive = AtomicU32::new(0);
+    let down = async |held: Held| {
+        plane.stop_api();
+        let stopped = Instant::now();
+        alive.fetch_add(1, Ordering::SeqCst);
+        let _alive = Count(&alive);
+        assert!(held.is_valid());
+        pending::<()>().await;
+        stopped
+    };
+    let lost = timeout(
+        Duration::from_secs(30),
+        holder.with_lease(CancellationToken::new(), down),
+    );
+    let begun = Instant::now();
+    let lost = lost.await.unwrap().unwrap_err();
+    let Lost::NotRenewed { lock, deadline, why } = &lost else {
+        panic!("another loss: {lost}")
+    };
+    assert_eq!(
+        (lock.as_str(), *deadline),
+        ("default/outage", short().renew_deadline)
+    );
+    assert!(!why.is_empty() && why != "there was no time for it", "{lost}");
+    assert_eq!(alive.load(Ordering::SeqCst), 0, "the work was not dropped");
+    // From the first write: the deadline, and one short try to give the lock back.
+    let took = begun.elapsed();
+    assert!(took >= short().renew_deadline, "it gave up early: {took:?}");
+    assert!(
+        took <= short().renew_deadline + Duration::from_secs(3),
+        "it held on: {took:?}"
+    );
+
+    let waiting = candidate.with_lease(CancellationToken::new(), |_| async { "works" });
+    let starting = plane.start_api();
+    let (outcome, started) = futures::join!(timeout(Duration::from_secs(90), waiting), starting);
+    started.unwrap();
+    assert_eq!(outcome.unwrap().unwrap(), Outcome::Done("works"));
+}
+
+struct Count<'a>(&'a AtomicU32);
+
+impl Drop for Count<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}

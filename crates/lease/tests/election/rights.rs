@@ -1,0 +1,81 @@
+//! What rights a candidate needs, and what it does without one of them.
+
+use std::future::pending;
+use std::time::Duration;
+
+use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
+use kube::api::PostParams;
+use kube::{Api, Client};
+use lease::Outcome;
+use rstest::rstest;
+use serde_json::json;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::world::{admin, elector, plane, short};
+
+async fn grant(client: &Client, user: &str, rules: serde_json::Value) {
+    let role: Role = serde_json::from_value(json!({"metadata": {"name": user}, "rules": rules})).unwrap();
+    let binding: RoleBinding = serde_json::from_value(json!({
+        "metadata": {"name": user},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": user},
+        "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": user}],
+    }))
+    .unwrap();
+    let (roles, bindings) = (
+        Api::<Role>::namespaced(client.clone(), "default"),
+        Api::<RoleBinding>::namespaced(client.clone(), "default"),
+    );
+    roles.create(&PostParams::default(), &role).await.unwrap();
+    bindings.create(&PostParams::default(), &binding).await.unwrap();
+}
+
+/// The smallest role, bound to one name (RK-30); and the same without `watch`: slower, and within the retry period.
+#[rstest]
+#[case::with_watch("watcher", json!(["get", "update", "watch"]))]
+#[case::without_watch("poller", json!(["get", "update"]))]
+#[tokio::test]
+async fn a_released_lock_is_taken_within_the_retry_period(
+    #[case] user: &str,
+    #[case] verbs: serde_json::Value,
+) {
+    let client = admin().await;
+    let rules = json!([
+        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"]},
+        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": verbs, "resourceNames": [user]},
+    ]);
+    grant(&client, user, rules).await;
+    let restricted = plane().await.client(user, &[]).await.unwrap();
+    let (first, second) = (
+        elector(&restricted, user, "first"),
+        elector(&restricted, user, "second"),
+    );
+
+    let end = CancellationToken::new();
+    let (begun, works) = oneshot::channel();
+    let first = first.with_lease(end.clone(), |_| async {
+        begun.send(()).unwrap();
+        pending::<()>().await;
+    });
+    let second = async {
+        works.await.unwrap();
+        let second = second.with_lease(CancellationToken::new(), |_| async { Instant::now() });
+        let ending = async {
+            tokio::time::sleep(short().retry_period * 2).await;
+            end.cancel();
+            Instant::now()
+        };
+        let (second, ended) = futures::join!(second, ending);
+        let Outcome::Done(began) = second.unwrap() else {
+            panic!("it ended otherwise")
+        };
+        began - ended
+    };
+    let (first, took) = futures::join!(first, second);
+    assert_eq!(first.unwrap(), Outcome::Shutdown);
+    println!("hand-over of a {user}: {took:?}");
+    // The requests of the release and of the take-over come on top of the pause.
+    let requests = Duration::from_millis(400);
+    assert!(took <= short().retry_period + requests, "{took:?}");
+}
