@@ -31,6 +31,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "machine-controller-manager",
         &["runtime", "lease", "ownership", "api"],
     ),
+    // It looks at the cloud in which provider-local makes things, with that provider's client.
+    (
+        "cloud-controller-manager-local",
+        &["provider-local", "extension", "runtime", "lease", "api"],
+    ),
     ("etcd-backup-restore", &["ownership"]),
     ("kubectl-repot", &["runtime", "api"]),
     // Development only: nobody uses these outside of tests.

@@ -1,0 +1,22 @@
+//! The cloud as the controllers see it: ConfigMaps in the namespace that is the account (see `provider_local::cloud`).
+//!
+//! | ConfigMap | key | value | who writes |
+//! |---|---|---|---|
+//! | `instances.<cluster>` | name of the instance, which is the Node's | JSON, see [`Instance`] | whoever makes and stops instances |
+//! | `load-balancers` | `<cluster>.<uid of the Service>` | JSON, see [`LoadBalancer`] | the service controllers of all clusters |
+//!
+//! `<cluster>` is `--cluster-name`: the shoot's technical id. Names of nodes are unique in a shoot only, hence one list of
+//! instances a cluster. Addresses are unique in an account, hence one ledger of load balancers for all clusters.
+//!
+//! **A list that is missing is not an empty list.** A namespace that is not the right one, an account without rights and an
+//! API server that is away all give errors, and so does an entry that cannot be read: nothing is concluded from them (I4).
+
+mod account;
+mod instances;
+mod load_balancers;
+mod provider_id;
+
+pub use account::{Account, Source, Wrap};
+pub use instances::{Address, Instance, Instances, Inventory, State, config_map};
+pub use load_balancers::{LEDGER, LoadBalancer, LoadBalancers};
+pub use provider_id::ProviderId;

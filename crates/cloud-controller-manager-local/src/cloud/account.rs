@@ -1,0 +1,153 @@
+//! The account in the cloud, from files that may be renewed while the process runs.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use ::api::meta::ErrorCode;
+use extension::context::Credentials;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{Api, Client};
+use provider_local::cloud::Cloud;
+use runtime::{Error, Result};
+use tokio::sync::Mutex;
+
+/// Keys of the `cloudprovider` Secret, which are also the names of its files where it is mounted.
+const KUBECONFIG: &str = "kubeconfig";
+const NAMESPACE: &str = "namespace";
+
+/// Where the credentials are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A folder with the files `kubeconfig` and `namespace`: the mounted `cloudprovider` Secret.
+    Folder(PathBuf),
+    /// A kubeconfig and the namespace that is the account.
+    Kubeconfig {
+        /// Path of the kubeconfig.
+        path: PathBuf,
+        /// Name of the namespace.
+        namespace: String,
+    },
+}
+
+/// What is done to a client before it is used, e.g. that its requests leave only while a lock is held.
+pub type Wrap = Arc<dyn Fn(Client) -> Client + Send + Sync>;
+
+/// The account. The files are read at each use and the connection is made anew when they have changed, so that renewed
+/// credentials need no restart.
+pub struct Account {
+    source: Source,
+    wrap: Wrap,
+    opened: Mutex<Option<Opened>>,
+}
+
+struct Opened {
+    files: BTreeMap<String, Vec<u8>>,
+    objects: Api<ConfigMap>,
+}
+
+impl Account {
+    /// Reads nothing yet: a cloud that is away must not keep the process from starting.
+    #[must_use]
+    pub fn new(source: Source, wrap: Wrap) -> Self {
+        Self {
+            source,
+            wrap,
+            opened: Mutex::new(None),
+        }
+    }
+
+    /// The ConfigMaps of the account.
+    pub async fn objects(&self) -> Result<Api<ConfigMap>> {
+        let (origin, files) = self.source.read().await?;
+        let mut opened = self.opened.lock().await;
+        if let Some(opened) = opened.as_ref().filter(|opened| opened.files == files) {
+            return Ok(opened.objects.clone());
+        }
+        let cloud = Cloud::open(&Credentials::new(origin, files.clone())).await?;
+        let client = (self.wrap)(cloud.objects().into_client());
+        let objects = Api::namespaced(client, cloud.account());
+        *opened = Some(Opened {
+            files,
+            objects: objects.clone(),
+        });
+        Ok(objects)
+    }
+}
+
+impl Source {
+    /// How messages call the credentials, and their content.
+    async fn read(&self) -> Result<(String, BTreeMap<String, Vec<u8>>)> {
+        match self {
+            Self::Folder(folder) => {
+                let mut files = BTreeMap::new();
+                for key in [KUBECONFIG, NAMESPACE] {
+                    files.insert(key.to_owned(), read(&folder.join(key)).await?);
+                }
+                Ok((format!("in {}", folder.display()), files))
+            }
+            Self::Kubeconfig { path, namespace } => {
+                let files = BTreeMap::from([
+                    (KUBECONFIG.to_owned(), read(path).await?),
+                    (NAMESPACE.to_owned(), namespace.clone().into_bytes()),
+                ]);
+                Ok((format!("in {}", path.display()), files))
+            }
+        }
+    }
+}
+
+async fn read(path: &Path) -> Result<Vec<u8>> {
+    tokio::fs::read(path).await.map_err(|why| {
+        Error::config(
+            ErrorCode::ErrConfigurationProblem,
+            format!(
+                "{}: the credentials of the cloud cannot be read: {why}",
+                path.display()
+            ),
+        )
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn kubeconfig(token: &str) -> String {
+        format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{{name: c, context: {{cluster: c, user: u}}}}]\n\
+             clusters: [{{name: c, cluster: {{server: 'https://192.0.2.1:6443'}}}}]\nusers: [{{name: u, user: {{token: {token}}}}}]\n"
+        )
+    }
+
+    #[tokio::test]
+    async fn renewed_credentials_are_taken_without_a_restart() {
+        let _ = runtime::Process::new("test"); // sets the TLS provider
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+        let opened = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let wrap: Wrap = {
+            let opened = Arc::clone(&opened);
+            Arc::new(move |client| {
+                opened.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                client
+            })
+        };
+        let opened = || opened.load(std::sync::atomic::Ordering::SeqCst);
+        let account = Account::new(Source::Folder(folder.path().to_owned()), wrap);
+        let missing = account.objects().await.map(|_| ()).unwrap_err();
+        assert!(missing.to_string().contains("cannot be read"), "{missing}");
+
+        write("namespace", "account");
+        write("kubeconfig", &kubeconfig("one"));
+        account.objects().await.unwrap();
+        account.objects().await.unwrap();
+        assert_eq!(opened(), 1, "the connection is kept");
+        write("kubeconfig", &kubeconfig("two"));
+        account.objects().await.unwrap();
+        assert_eq!(opened(), 2, "renewed credentials make a new connection");
+    }
+}

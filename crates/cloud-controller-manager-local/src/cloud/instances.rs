@@ -1,0 +1,261 @@
+//! The instances of a cluster, as the cloud lists them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use ::api::meta::ErrorCode;
+use k8s_openapi::api::core::v1::{ConfigMap, NodeAddress};
+use provider_local::cloud;
+use runtime::{Error, Result};
+use serde::{Deserialize, Serialize};
+use tokio::{sync::Mutex, time::Instant};
+
+use super::{Account, ProviderId};
+
+/// How long one answer of the cloud serves all Nodes. Much shorter than a Node takes from not ready to being looked at,
+/// long enough that some hundred Nodes that get not ready together (a zone is cut off) are one question.
+const ANSWER_SERVES: Duration = Duration::from_secs(1);
+
+/// The kinds of addresses that a Node can have.
+const ADDRESS_TYPES: &[&str] = &[
+    "InternalIP",
+    "ExternalIP",
+    "InternalDNS",
+    "ExternalDNS",
+    "Hostname",
+];
+
+/// One instance.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Instance {
+    /// Never used again for another instance.
+    pub id: String,
+    /// Where it can be reached.
+    pub addresses: Vec<Address>,
+    /// Zone in which it is.
+    pub zone: String,
+    /// Region of the zone.
+    pub region: String,
+    /// Its size, as users of the cloud call it.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// Whether it runs.
+    pub state: State,
+}
+
+/// An address of an instance.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Address {
+    /// `InternalIP`, `ExternalIP`, `InternalDNS`, `ExternalDNS` or `Hostname`.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// The address.
+    pub address: String,
+}
+
+/// Whether an instance runs. One that is gone is not in the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum State {
+    /// It runs.
+    Running,
+    /// It is there, does not run, and can be started again.
+    Stopped,
+}
+
+impl Instance {
+    /// Its id as a Node carries it.
+    #[must_use]
+    pub fn provider_id(&self) -> ProviderId {
+        ProviderId {
+            zone: self.zone.clone(),
+            id: self.id.clone(),
+        }
+    }
+
+    /// Its addresses as a Node carries them.
+    #[must_use]
+    pub fn node_addresses(&self) -> Vec<NodeAddress> {
+        self.addresses
+            .iter()
+            .map(|address| NodeAddress {
+                type_: address.type_.clone(),
+                address: address.address.clone(),
+            })
+            .collect()
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.id.is_empty() || self.id.contains('/') {
+            return Err("its id is empty or has a slash".into());
+        }
+        if self.zone.is_empty() || self.zone.contains('/') {
+            return Err("its zone is empty or has a slash".into());
+        }
+        match self
+            .addresses
+            .iter()
+            .find(|a| !ADDRESS_TYPES.contains(&a.type_.as_str()))
+        {
+            Some(wrong) => Err(format!("there is no address of type {:?}", wrong.type_)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// All instances of a cluster at one moment, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Inventory(BTreeMap<String, Instance>);
+
+impl Inventory {
+    /// Reads the list. One entry that cannot be read makes the whole list unusable: whoever is missing in what remains would
+    /// be taken for gone.
+    pub fn parse(list: &ConfigMap) -> Result<Self, String> {
+        if list.metadata.deletion_timestamp.is_some() {
+            return Err("it is being deleted".into());
+        }
+        let mut ids = BTreeSet::new();
+        let mut instances = BTreeMap::new();
+        for (name, text) in list.data.iter().flatten() {
+            let instance: Instance =
+                serde_json::from_str(text).map_err(|e| format!("instance {name}: {e}"))?;
+            instance.check().map_err(|e| format!("instance {name}: {e}"))?;
+            if !ids.insert(instance.id.clone()) {
+                return Err(format!(
+                    "instance {name}: another one has the id {:?} too",
+                    instance.id
+                ));
+            }
+            instances.insert(name.clone(), instance);
+        }
+        Ok(Self(instances))
+    }
+
+    /// The instance of this name.
+    #[must_use]
+    pub fn by_name(&self, name: &str) -> Option<&Instance> {
+        self.0.get(name)
+    }
+
+    /// The instance of this id, whatever its name.
+    #[must_use]
+    pub fn by_id(&self, id: &str) -> Option<&Instance> {
+        self.0.values().find(|instance| instance.id == id)
+    }
+}
+
+impl FromIterator<(String, Instance)> for Inventory {
+    fn from_iter<T: IntoIterator<Item = (String, Instance)>>(instances: T) -> Self {
+        Self(instances.into_iter().collect())
+    }
+}
+
+/// Name of the ConfigMap with the instances of a cluster.
+#[must_use]
+pub fn config_map(cluster: &str) -> String {
+    format!("instances.{cluster}")
+}
+
+/// Reads the instances of one cluster.
+pub struct Instances {
+    account: Arc<Account>,
+    list: String,
+    last: Mutex<Option<(Instant, Result<Arc<Inventory>>)>>,
+}
+
+impl Instances {
+    /// Of this cluster in this account.
+    #[must_use]
+    pub fn new(account: Arc<Account>, cluster: &str) -> Self {
+        Self {
+            account,
+            list: config_map(cluster),
+            last: Mutex::new(None),
+        }
+    }
+
+    /// All instances, not older than a second. An error means that nothing is known, not that there are none (I4).
+    pub async fn read(&self) -> Result<Arc<Inventory>> {
+        let mut last = self.last.lock().await;
+        if let Some((at, answer)) = last.as_ref()
+            && at.elapsed() < ANSWER_SERVES
+        {
+            return answer.clone();
+        }
+        let answer = self.ask().await.map(Arc::new);
+        *last = Some((Instant::now(), answer.clone()));
+        answer
+    }
+
+    async fn ask(&self) -> Result<Inventory> {
+        let doing = || format!("could not read the list of instances {}", self.list);
+        let objects = self.account.objects().await.map_err(|e| e.context(doing()))?;
+        // Not by a cache: what is missing in it may only not have arrived yet.
+        let list = objects
+            .get(&self.list)
+            .await
+            .map_err(|e| cloud::error(doing(), e))?;
+        Inventory::parse(&list).map_err(|why| {
+            Error::config(
+                ErrorCode::ErrInfraDependencies,
+                format!(
+                    "ConfigMap {} in the cloud cannot be used: {why}; put its content right",
+                    self.list
+                ),
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    const GOOD: &str = r#"{"id":"i-1","addresses":[{"type":"InternalIP","address":"10.180.1.5"}],"zone":"a","region":"local","type":"small","state":"stopped"}"#;
+
+    fn list(entries: &[(&str, &str)]) -> ConfigMap {
+        serde_json::from_value(json!({"data": entries.iter().copied().collect::<BTreeMap<_, _>>()})).unwrap()
+    }
+
+    #[test]
+    fn an_instance_is_found_by_name_and_by_id() {
+        let inventory = Inventory::parse(&list(&[("node-1", GOOD)])).unwrap();
+        let instance = inventory.by_name("node-1").unwrap();
+        assert_eq!(inventory.by_id("i-1"), Some(instance));
+        assert_eq!(instance.state, State::Stopped);
+        assert_eq!(instance.provider_id().to_string(), "local:///a/i-1");
+        assert!(inventory.by_name("node-2").is_none() && inventory.by_id("node-1").is_none());
+        assert_eq!(Inventory::parse(&list(&[])).unwrap(), Inventory::default());
+    }
+
+    /// Whoever is in the part that cannot be read must not be taken for gone (I4).
+    #[rstest]
+    #[case::no_json("{")]
+    #[case::no_id(r#"{"addresses":[],"zone":"a","region":"r","type":"t","state":"running"}"#)]
+    #[case::empty_id(r#"{"id":"","addresses":[],"zone":"a","region":"r","type":"t","state":"running"}"#)]
+    #[case::no_zone(r#"{"id":"i","addresses":[],"zone":"","region":"r","type":"t","state":"running"}"#)]
+    #[case::unknown_state(r#"{"id":"i","addresses":[],"zone":"a","region":"r","type":"t","state":"paused"}"#)]
+    #[case::unknown_address(
+        r#"{"id":"i","addresses":[{"type":"IP","address":"1"}],"zone":"a","region":"r","type":"t","state":"running"}"#
+    )]
+    #[case::second_of_an_id(GOOD)]
+    fn one_wrong_entry_makes_the_list_unusable(#[case] wrong: &str) {
+        let why = Inventory::parse(&list(&[("node-1", GOOD), ("node-2", wrong)])).unwrap_err();
+        assert!(why.contains("node-2"), "{why}");
+    }
+
+    #[test]
+    fn a_list_that_goes_away_is_not_used() {
+        let going = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}});
+        assert!(Inventory::parse(&serde_json::from_value(going).unwrap()).is_err());
+    }
+}

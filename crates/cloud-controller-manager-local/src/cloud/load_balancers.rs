@@ -1,0 +1,259 @@
+//! Addresses of load balancers: one ledger for the account, because two clusters in it must not get the same address.
+//!
+//! The ledger is one object and is written with the version that was read, so of two writers one begins again and sees what
+//! the other took. An address is written down before a Service shows it, and is given up before the Service goes.
+
+use std::{collections::BTreeMap, net::Ipv4Addr, sync::Arc};
+
+use ::api::meta::ErrorCode;
+use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use kube::{
+    Api,
+    api::{Patch, PatchParams, PostParams},
+};
+use provider_local::cloud;
+use runtime::{Error, Result};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::Account;
+use crate::{MANAGER, cidr::Cidr};
+
+/// Name of the ledger.
+pub const LEDGER: &str = "load-balancers";
+/// How often an address is chosen again when others write the ledger. More than Services that all clusters of an account
+/// make at a time.
+const ATTEMPTS: usize = 20;
+
+/// What the ledger says of one load balancer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoadBalancer {
+    /// Its address.
+    pub address: Ipv4Addr,
+    /// `namespace/name` of its Service, for people.
+    pub service: String,
+}
+
+type Entries = BTreeMap<String, LoadBalancer>;
+
+/// The load balancers of one cluster.
+pub struct LoadBalancers {
+    account: Arc<Account>,
+    cluster: String,
+    range: Cidr,
+}
+
+impl LoadBalancers {
+    /// Of this cluster; new addresses come from `range`.
+    #[must_use]
+    pub fn new(account: Arc<Account>, cluster: &str, range: Cidr) -> Self {
+        Self {
+            account,
+            cluster: cluster.to_owned(),
+            range,
+        }
+    }
+
+    /// The address of a Service's load balancer, which is made if there is none. `wanted` counts only when it is made.
+    pub async fn ensure(&self, uid: &str, service: &str, wanted: Option<&str>) -> Result<Ipv4Addr> {
+        let objects = self.account.objects().await?;
+        let key = self.key(uid);
+        for _ in 0..ATTEMPTS {
+            let ledger = ledger(&objects).await?;
+            let entries = entries(&ledger)?;
+            if let Some(there) = entries.get(&key) {
+                return Ok(there.address);
+            }
+            let address = choose(self.range, &entries, wanted)?;
+            let entry = LoadBalancer {
+                address,
+                service: service.to_owned(),
+            };
+            let text = serde_json::to_string(&entry)
+                .map_err(|e| Error::bug(format!("a load balancer does not serialise: {e}")))?;
+            if write(&objects, &ledger, &key, Some(text)).await? {
+                return Ok(address);
+            }
+        }
+        Err(Error::transient(format!(
+            "the ledger of load balancers was written by others {ATTEMPTS} times in a row"
+        )))
+    }
+
+    /// Gives the address of a Service's load balancer back. There may be none, and even no ledger yet: a Service that never got
+    /// an address must not wait for ever.
+    pub async fn release(&self, uid: &str) -> Result<()> {
+        let objects = self.account.objects().await?;
+        let key = self.key(uid);
+        for _ in 0..ATTEMPTS {
+            let ledger = ledger(&objects).await?;
+            let there = ledger.data.as_ref().is_some_and(|data| data.contains_key(&key));
+            if !there || write(&objects, &ledger, &key, None).await? {
+                return Ok(());
+            }
+        }
+        Err(Error::transient(format!(
+            "the ledger of load balancers was written by others {ATTEMPTS} times in a row"
+        )))
+    }
+
+    fn key(&self, uid: &str) -> String {
+        format!("{}.{uid}", self.cluster)
+    }
+}
+
+const READING: &str = "could not read the ledger of load balancers";
+
+/// An address that nobody has. The first and the last one of the range are not given out.
+fn choose(range: Cidr, taken: &Entries, wanted: Option<&str>) -> Result<Ipv4Addr> {
+    let of = |address: Ipv4Addr| taken.values().find(|other| other.address == address);
+    if let Some(text) = wanted {
+        let problem = |what: String| {
+            let code = ErrorCode::ErrConfigurationProblem;
+            Error::config(code, format!("spec.loadBalancerIP {text:?} {what}"))
+        };
+        let address: Ipv4Addr = text.parse().map_err(|_| problem("is no IPv4 address".into()))?;
+        if !range.contains(address) {
+            return Err(problem(format!(
+                "is not in the range {range}: choose one in it, or leave it out"
+            )));
+        }
+        return match of(address) {
+            None => Ok(address),
+            Some(other) => Err(problem(format!(
+                "is that of {}: choose another, or leave it out",
+                other.service
+            ))),
+        };
+    }
+    (range.first().saturating_add(1)..range.last())
+        .map(Ipv4Addr::from)
+        .find(|address| of(*address).is_none())
+        .ok_or_else(|| {
+            Error::config(
+                ErrorCode::ErrInfraQuotaExceeded,
+                format!(
+                    "no address is free in {range}: remove unused Services of type LoadBalancer, or give a larger \
+                     --load-balancer-range"
+                ),
+            )
+        })
+}
+
+fn entries(ledger: &ConfigMap) -> Result<Entries> {
+    let data = ledger.data.iter().flatten();
+    data.map(|(key, text)| {
+        let entry = serde_json::from_str(text).map_err(|why| {
+            Error::config(
+                ErrorCode::ErrInfraDependencies,
+                format!("entry {key} of ConfigMap {LEDGER} in the cloud cannot be read: {why}; put its content right"),
+            )
+        })?;
+        Ok((key.clone(), entry))
+    })
+    .collect()
+}
+
+/// Writes or removes one entry if the ledger is still the one that was read. Says whether it was.
+async fn write(objects: &Api<ConfigMap>, read: &ConfigMap, key: &str, entry: Option<String>) -> Result<bool> {
+    let body = json!({
+        "metadata": {"uid": read.metadata.uid, "resourceVersion": read.metadata.resource_version},
+        "data": {key: entry},
+    });
+    let params = PatchParams {
+        field_manager: Some(MANAGER.0.to_owned()),
+        ..PatchParams::default()
+    };
+    match objects.patch(LEDGER, &params, &Patch::Merge(body)).await {
+        Ok(_) => Ok(true),
+        Err(kube::Error::Api(status)) if status.is_conflict() => Ok(false),
+        Err(error) => Err(cloud::error(
+            "could not write the ledger of load balancers",
+            error,
+        )),
+    }
+}
+
+/// The ledger, begun if there is none.
+async fn ledger(objects: &Api<ConfigMap>) -> Result<ConfigMap> {
+    if let Some(ledger) = objects
+        .get_opt(LEDGER)
+        .await
+        .map_err(|e| cloud::error(READING, e))?
+    {
+        return Ok(ledger);
+    }
+    let empty = ConfigMap {
+        metadata: ObjectMeta {
+            name: Some(LEDGER.into()),
+            ..ObjectMeta::default()
+        },
+        ..ConfigMap::default()
+    };
+    match objects.create(&PostParams::default(), &empty).await {
+        Ok(ledger) => Ok(ledger),
+        Err(kube::Error::Api(status)) if status.is_already_exists() => {
+            objects.get(LEDGER).await.map_err(|e| cloud::error(READING, e))
+        }
+        Err(error) => Err(cloud::error(
+            "could not begin the ledger of load balancers",
+            error,
+        )),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn taken(addresses: &[&str]) -> Entries {
+        addresses
+            .iter()
+            .map(|address| {
+                let entry = LoadBalancer {
+                    address: address.parse().unwrap(),
+                    service: "default/other".into(),
+                };
+                (format!("c.{address}"), entry)
+            })
+            .collect()
+    }
+
+    #[rstest]
+    #[case::first(&[], None, Some("10.0.0.1"))]
+    #[case::next(&["10.0.0.1"], None, Some("10.0.0.2"))]
+    #[case::gap(&["10.0.0.2"], None, Some("10.0.0.1"))]
+    #[case::elsewhere(&["192.0.2.1"], None, Some("10.0.0.1"))]
+    #[case::full(&["10.0.0.1", "10.0.0.2"], None, None)]
+    #[case::wanted(&["10.0.0.1"], Some("10.0.0.2"), Some("10.0.0.2"))]
+    #[case::wanted_and_taken(&["10.0.0.2"], Some("10.0.0.2"), None)]
+    #[case::wanted_elsewhere(&[], Some("192.0.2.1"), None)]
+    #[case::wanted_rubbish(&[], Some("here"), None)]
+    fn an_address_is_given_out_once(
+        #[case] others: &[&str],
+        #[case] wanted: Option<&str>,
+        #[case] expected: Option<&str>,
+    ) {
+        let chosen = choose("10.0.0.0/30".parse().unwrap(), &taken(others), wanted);
+        assert_eq!(
+            chosen.as_ref().ok().map(ToString::to_string).as_deref(),
+            expected,
+            "{chosen:?}"
+        );
+        if let Err(error) = chosen {
+            assert_eq!(error.codes().len(), 1, "somebody can mend it: {error}");
+        }
+    }
+
+    #[test]
+    fn a_ledger_that_cannot_be_read_gives_nothing_out() {
+        let ledger = ConfigMap {
+            data: Some(BTreeMap::from([("c.1".into(), "10.0.0.1".into())])),
+            ..ConfigMap::default()
+        };
+        assert!(entries(&ledger).unwrap_err().to_string().contains("c.1"));
+    }
+}

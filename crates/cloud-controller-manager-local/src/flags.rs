@@ -1,0 +1,305 @@
+//! The command line, and what it means.
+
+use std::{collections::BTreeSet, net::SocketAddr, path::PathBuf, time::Duration};
+
+use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser};
+
+use crate::{
+    MANAGER,
+    cidr::Cidr,
+    cloud::Source,
+    controllers::{self, Name},
+    node_ipam::book::Book,
+};
+
+/// Runs the cloud controllers of one shoot in the local cloud.
+#[derive(Parser)]
+#[command(name = MANAGER.0, version)]
+pub struct Config {
+    /// Kubeconfig of the shoot. There is no other way to it: the account of the pod is the seed's.
+    #[arg(long, required_unless_present = "print_leader_migration")]
+    kubeconfig: Option<PathBuf>,
+
+    #[command(flatten)]
+    cloud: Cloud,
+
+    /// Name of the cluster in the cloud: the shoot's technical id.
+    #[arg(long, required_unless_present = "print_leader_migration")]
+    cluster_name: Option<String>,
+
+    /// Controllers that run: `*` for all, `name` for one, `-name` for one that must not run. Present and former names.
+    #[arg(long, value_delimiter = ',', default_value = "*", allow_hyphen_values = true)]
+    controllers: Vec<String>,
+
+    /// Give Nodes ranges of pod addresses: without it, node-ipam-controller does not run.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true",
+          action = ArgAction::Set)]
+    allocate_node_cidrs: bool,
+
+    /// The cluster's range of pod addresses (IPv4), e.g. 100.96.0.0/11.
+    #[arg(long)]
+    cluster_cidr: Option<Cidr>,
+
+    /// Size of the range of one Node.
+    #[arg(long, default_value_t = 24)]
+    node_cidr_mask_size: u8,
+
+    /// The range of Services: kept out of the ranges of Nodes where they overlap.
+    #[arg(long)]
+    service_cluster_ip_range: Option<Cidr>,
+
+    /// Where addresses of load balancers are taken from. All clusters of an account may have the same range.
+    #[arg(long, default_value = "10.184.0.0/16")]
+    load_balancer_range: Cidr,
+
+    /// How often the addresses of a Node are compared with the cloud.
+    #[arg(long, default_value = "5m", value_parser = duration)]
+    node_status_update_frequency: Duration,
+
+    /// How often the cloud is asked for a Node that is not ready.
+    #[arg(long, default_value = "5s", value_parser = duration)]
+    node_monitor_period: Duration,
+
+    /// At most so many objects of each controller at the same time.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
+    concurrent_syncs: u16,
+
+    /// Where /healthz, /readyz and /metrics are served.
+    #[arg(long, default_value = "0.0.0.0:8080")]
+    pub health_address: SocketAddr,
+
+    /// Locks.
+    #[command(flatten)]
+    pub lease: lease::migration::Flags,
+}
+
+/// The account in the cloud, in one of two forms.
+#[derive(Args)]
+#[allow(clippy::struct_field_names)] // they are the names of the flags
+struct Cloud {
+    /// Folder with the files `kubeconfig` and `namespace` of the account in the cloud: the mounted Secret `cloudprovider`.
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["cloud_kubeconfig", "cloud_namespace"],
+          required_unless_present_any = ["cloud_kubeconfig", "print_leader_migration"])]
+    cloud_credentials: Option<PathBuf>,
+
+    /// Kubeconfig of the account in the cloud.
+    #[arg(long, requires = "cloud_namespace")]
+    cloud_kubeconfig: Option<PathBuf>,
+
+    /// Namespace that is the account in the cloud.
+    #[arg(long, requires = "cloud_kubeconfig")]
+    cloud_namespace: Option<String>,
+}
+
+/// What the flags mean.
+#[derive(Debug)]
+pub struct Options {
+    /// Kubeconfig of the shoot.
+    pub kubeconfig: PathBuf,
+    /// The account in the cloud.
+    pub cloud: Source,
+    /// Name of the cluster in the cloud.
+    pub cluster: String,
+    /// Controllers that run, under whichever lock.
+    pub controllers: BTreeSet<Name>,
+    /// Where node IPAM takes ranges from; none where it does not run.
+    pub pods: Option<PodRanges>,
+    /// Where addresses of load balancers are taken from.
+    pub load_balancer_range: Cidr,
+    /// How often the addresses of a Node are compared with the cloud.
+    pub refresh_every: Duration,
+    /// How often the cloud is asked for a Node that is not ready.
+    pub look_every: Duration,
+    /// Objects at the same time.
+    pub concurrency: u16,
+}
+
+/// Where node IPAM takes ranges from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodRanges {
+    /// The cluster's range.
+    pub range: Cidr,
+    /// Size of the range of one Node.
+    pub size: u8,
+    /// What is never given out.
+    pub blocked: Vec<Cidr>,
+}
+
+impl Options {
+    /// A new book for node IPAM, if it runs.
+    pub fn book(&self) -> Result<Option<Book>, String> {
+        let pods = self.pods.as_ref();
+        pods.map(|pods| Book::new(pods.range, pods.size, &pods.blocked))
+            .transpose()
+    }
+}
+
+impl Config {
+    /// Reads the command line; ends the process with advice where it is wrong. Locks are in the shoot's `kube-system`, where
+    /// Kubernetes' own controller managers have theirs.
+    #[must_use]
+    pub fn read() -> Self {
+        let matches = Self::command_line().get_matches();
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
+
+    fn command_line() -> clap::Command {
+        Self::command().mut_arg("leader_elect_resource_namespace", |flag| {
+            flag.default_value("kube-system")
+        })
+    }
+
+    /// What the flags mean.
+    pub fn options(&self) -> Result<Options, String> {
+        let missing = |flag: &str| format!("give {flag}");
+        let cloud = match &self.cloud {
+            Cloud {
+                cloud_credentials: Some(folder),
+                ..
+            } => Source::Folder(folder.clone()),
+            Cloud {
+                cloud_kubeconfig: Some(path),
+                cloud_namespace: Some(namespace),
+                ..
+            } => Source::Kubeconfig {
+                path: path.clone(),
+                namespace: namespace.clone(),
+            },
+            Cloud { .. } => {
+                return Err(missing(
+                    "--cloud-credentials, or --cloud-kubeconfig and --cloud-namespace",
+                ));
+            }
+        };
+        let options = Options {
+            kubeconfig: self.kubeconfig.clone().ok_or_else(|| missing("--kubeconfig"))?,
+            cloud,
+            cluster: self
+                .cluster_name
+                .clone()
+                .ok_or_else(|| missing("--cluster-name"))?,
+            controllers: self.controllers()?,
+            pods: self.pods()?,
+            load_balancer_range: self.load_balancer_range,
+            refresh_every: self.node_status_update_frequency,
+            look_every: self.node_monitor_period,
+            concurrency: self.concurrent_syncs,
+        };
+        options
+            .book()
+            .map_err(|why| format!("--cluster-cidr, --node-cidr-mask-size: {why}"))?;
+        Ok(options)
+    }
+
+    /// Controllers that run, under whichever lock.
+    pub fn controllers(&self) -> Result<BTreeSet<Name>, String> {
+        let mut chosen = controllers::select(&self.controllers)?;
+        if !self.allocate_node_cidrs {
+            chosen.remove(&Name::NodeIpam);
+        }
+        Ok(chosen)
+    }
+
+    fn pods(&self) -> Result<Option<PodRanges>, String> {
+        if !self.allocate_node_cidrs {
+            return Ok(None);
+        }
+        let range = self
+            .cluster_cidr
+            .ok_or("--allocate-node-cidrs needs --cluster-cidr, the range of pod addresses")?;
+        Ok(Some(PodRanges {
+            range,
+            size: self.node_cidr_mask_size,
+            blocked: self.service_cluster_ip_range.into_iter().collect(),
+        }))
+    }
+}
+
+/// Reads `5s`, `1m30s`, ….
+fn duration(text: &str) -> Result<Duration, String> {
+    let parsed: jiff::SignedDuration = text
+        .parse()
+        .map_err(|error| format!("write it like 5s or 1m30s ({error})"))?;
+    match Duration::try_from(parsed) {
+        Ok(duration) if !duration.is_zero() => Ok(duration),
+        _ => Err("it must be longer than nothing".to_owned()),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    const NEEDED: &[&str] = &[
+        "--kubeconfig=k",
+        "--cluster-name=shoot--dev--one",
+        "--cloud-credentials=c",
+    ];
+
+    fn read(more: &[&str]) -> Result<Options, String> {
+        let args = [MANAGER.0].iter().chain(more);
+        let matches = Config::command_line()
+            .try_get_matches_from(args)
+            .map_err(|e| e.to_string())?;
+        Config::from_arg_matches(&matches).unwrap().options()
+    }
+
+    fn with(more: &[&str]) -> Result<Options, String> {
+        read(&[NEEDED, more].concat())
+    }
+
+    #[test]
+    fn the_definition_holds_together() {
+        Config::command_line().debug_assert();
+    }
+
+    #[test]
+    fn without_ranges_node_ipam_does_not_run() {
+        let options = with(&[]).unwrap();
+        assert_eq!(options.pods, None);
+        assert_eq!(options.controllers.len(), 3);
+        assert!(!options.controllers.contains(&Name::NodeIpam));
+    }
+
+    #[rstest]
+    #[case::by_star(&[])]
+    #[case::by_name(&["--controllers=nodeipam"])]
+    fn node_ipam_runs_where_ranges_are_given(#[case] more: &[&str]) {
+        let flags = [&["--allocate-node-cidrs", "--cluster-cidr=100.96.0.0/11"], more].concat();
+        let options = with(&flags).unwrap();
+        assert!(options.controllers.contains(&Name::NodeIpam));
+        assert_eq!(options.pods.unwrap().size, 24);
+    }
+
+    #[rstest]
+    #[case::no_range(&["--allocate-node-cidrs"], "--cluster-cidr")]
+    #[case::does_not_fit(&["--allocate-node-cidrs", "--cluster-cidr=10.0.0.0/24", "--node-cidr-mask-size=23"], "does not fit")]
+    #[case::no_ipv4(&["--allocate-node-cidrs", "--cluster-cidr=fd00::/48"], "no IPv4 range")]
+    #[case::unknown_controller(&["--controllers=*,route"], "there is no controller")]
+    #[case::two_accounts(&["--cloud-kubeconfig=x", "--cloud-namespace=y"], "cannot be used with")]
+    #[case::no_time(&["--node-monitor-period=0s"], "longer than nothing")]
+    fn what_makes_no_sense_is_refused(#[case] more: &[&str], #[case] part: &str) {
+        let why = with(more).unwrap_err();
+        assert!(why.contains(part), "{why}");
+    }
+
+    #[test]
+    fn an_account_needs_its_namespace() {
+        let flags = ["--kubeconfig=k", "--cluster-name=c", "--cloud-kubeconfig=x"];
+        assert!(read(&flags).unwrap_err().contains("--cloud-namespace"));
+        assert!(read(&[&flags[..], &["--cloud-namespace=n"]].concat()).is_ok());
+        assert!(read(&flags[..2]).unwrap_err().contains("--cloud-credentials"));
+    }
+
+    #[test]
+    fn locks_are_where_those_of_kubernetes_are() {
+        let matches = Config::command_line()
+            .try_get_matches_from([&[MANAGER.0], NEEDED].concat())
+            .unwrap();
+        let flags = Config::from_arg_matches(&matches).unwrap();
+        assert_eq!(flags.lease.leader_elect_resource_namespace, "kube-system");
+    }
+}

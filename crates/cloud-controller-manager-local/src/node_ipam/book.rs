@@ -1,0 +1,275 @@
+//! Which range of pod addresses belongs to which Node. Pure; fed by the watch of Nodes.
+//!
+//! The API server lets `spec.podCIDRs` be set once and never changed, so a Node cannot get two ranges whoever writes. That no
+//! two Nodes get the same range is for this book to see to. It gives nothing out before it has seen all Nodes once, and what
+//! it gives out is reserved for that Node until the watch shows what became of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kube::runtime::watcher::Event;
+
+use k8s_openapi::api::core::v1::Node;
+use kube::ResourceExt;
+
+use crate::{cidr::Cidr, nodes};
+
+/// Most bits between the cluster's and a Node's range: more than 65,536 Nodes are not counted.
+const MOST_BITS: u8 = 16;
+
+/// All ranges of a cluster.
+pub struct Book {
+    range: Cidr,
+    size: u8,
+    /// Number of owners of each range that has any, by its position in the cluster's range.
+    used: BTreeMap<u32, u32>,
+    /// Where the search for a free range begins: behind the last one that was given out, so that a range that was given back
+    /// rests before it is used again.
+    next: u32,
+    owners: BTreeMap<String, Owner>,
+    /// Nodes of the listing that is under way.
+    listing: Option<BTreeSet<String>>,
+    ready: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Owner {
+    uid: String,
+    ranges: Vec<Cidr>,
+    /// Given out, and not yet seen in the Node.
+    reserved: bool,
+}
+
+/// What a Node is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// This range is for this Node and stays so.
+    Range(Cidr),
+    /// All are in use.
+    NoneLeft,
+    /// Not all Nodes have been seen yet.
+    NotReady,
+}
+
+impl Book {
+    /// A book of ranges of `size` bits in `range`. What overlaps `blocked` (the range of Services) is never given out.
+    pub fn new(range: Cidr, size: u8, blocked: &[Cidr]) -> Result<Self, String> {
+        if !(range.prefix()..=32).contains(&size) {
+            return Err(format!(
+                "a Node's range of size /{size} does not fit into {range}"
+            ));
+        }
+        if size - range.prefix() > MOST_BITS {
+            return Err(format!(
+                "{range} has more than 65,536 ranges of size /{size}: choose a smaller range or larger ones for Nodes"
+            ));
+        }
+        let mut book = Self {
+            range,
+            size,
+            used: BTreeMap::new(),
+            next: 0,
+            owners: BTreeMap::new(),
+            listing: None,
+            ready: false,
+        };
+        for blocked in blocked {
+            book.count(*blocked, true);
+        }
+        Ok(book)
+    }
+
+    /// Takes what the watch says. Must see every event, in order, before anybody asks with the object of that event.
+    pub fn take(&mut self, event: &Event<Node>) {
+        match event {
+            Event::Init => self.listing = Some(BTreeSet::new()),
+            Event::InitApply(node) => {
+                if let Some(listing) = &mut self.listing {
+                    listing.insert(node.name_any());
+                }
+                self.see(node);
+            }
+            Event::Apply(node) => self.see(node),
+            Event::Delete(node) => self.forget(&node.name_any(), &nodes::uid(node)),
+            Event::InitDone => {
+                // Deletions that fell between two watches.
+                let listed = self.listing.take().unwrap_or_default();
+                let gone: Vec<_> = self
+                    .owners
+                    .keys()
+                    .filter(|name| !listed.contains(*name))
+                    .cloned()
+                    .collect();
+                for name in gone {
+                    self.remove(&name);
+                }
+                self.ready = true;
+            }
+        }
+    }
+
+    /// The range of a Node that has none. The same one at each call, until it is given back or the Node shows another.
+    pub fn reserve(&mut self, node: &Node) -> Answer {
+        if !self.ready {
+            return Answer::NotReady;
+        }
+        let (name, uid) = (node.name_any(), nodes::uid(node));
+        if let Some(owner) = self.owners.get(&name).filter(|owner| owner.uid == uid)
+            && let Some(range) = owner.ranges.first()
+        {
+            return Answer::Range(*range);
+        }
+        let Some(range) = self.free() else {
+            return Answer::NoneLeft;
+        };
+        self.replace(
+            &name,
+            Owner {
+                uid,
+                ranges: vec![range],
+                reserved: true,
+            },
+        );
+        Answer::Range(range)
+    }
+
+    /// The API server has refused the range for this Node: it was certainly not written.
+    pub fn give_back(&mut self, node: &Node) {
+        let name = node.name_any();
+        let ours = self.owners.get(&name);
+        if ours.is_some_and(|owner| owner.reserved && owner.uid == nodes::uid(node)) {
+            self.remove(&name);
+        }
+    }
+
+    /// Other Nodes that have addresses of this Node's range. Cannot come from this book; somebody else wrote both.
+    #[must_use]
+    pub fn sharers(&self, node: &Node) -> Vec<&str> {
+        let name = node.name_any();
+        let own = ranges(node);
+        if !own.iter().any(|range| {
+            self.positions(*range)
+                .is_some_and(|mut at| at.any(|at| self.used.get(&at) > Some(&1)))
+        }) {
+            return Vec::new();
+        }
+        let overlap = |a: Cidr, b: Cidr| a.first() <= b.last() && b.first() <= a.last();
+        self.owners
+            .iter()
+            .filter(|(other, owner)| {
+                **other != name
+                    && owner
+                        .ranges
+                        .iter()
+                        .any(|theirs| own.iter().any(|own| overlap(*own, *theirs)))
+            })
+            .map(|(other, _)| other.as_str())
+            .collect()
+    }
+
+    fn see(&mut self, node: &Node) {
+        let (name, uid, ranges) = (node.name_any(), nodes::uid(node), ranges(node));
+        let known = self.owners.get(&name).filter(|owner| owner.uid == uid);
+        // A state from before our own write: the reservation stands.
+        if ranges.is_empty() && known.is_some() {
+            return;
+        }
+        self.replace(
+            &name,
+            Owner {
+                uid,
+                ranges,
+                reserved: false,
+            },
+        );
+    }
+
+    fn forget(&mut self, name: &str, uid: &str) {
+        if self.owners.get(name).is_some_and(|owner| owner.uid == uid) {
+            self.remove(name);
+        }
+    }
+
+    /// Counts the new before the old is let go: there is no moment in which a range that stays looks free.
+    fn replace(&mut self, name: &str, owner: Owner) {
+        for range in &owner.ranges {
+            self.count(*range, true);
+        }
+        self.remove(name);
+        if !owner.ranges.is_empty() {
+            self.owners.insert(name.to_owned(), owner);
+        }
+    }
+
+    fn remove(&mut self, name: &str) {
+        for range in self
+            .owners
+            .remove(name)
+            .into_iter()
+            .flat_map(|owner| owner.ranges)
+        {
+            self.count(range, false);
+        }
+    }
+
+    fn count(&mut self, range: Cidr, more: bool) {
+        let Some(positions) = self.positions(range) else {
+            return;
+        };
+        for position in positions {
+            let owners = self.used.entry(position).or_default();
+            *owners = if more {
+                *owners + 1
+            } else {
+                owners.saturating_sub(1)
+            };
+            if *owners == 0 {
+                self.used.remove(&position);
+            }
+        }
+    }
+
+    fn free(&mut self) -> Option<Cidr> {
+        let total = 1_u32 << (self.size - self.range.prefix());
+        let position = (self.next..total)
+            .chain(0..self.next)
+            .find(|position| !self.used.contains_key(position))?;
+        self.next = (position + 1) % total;
+        let first = self.range.first() + self.offset(position);
+        Some(Cidr::around(first.into(), self.size))
+    }
+
+    /// First address of a range, counted from the first of the cluster.
+    fn offset(&self, position: u32) -> u32 {
+        position.checked_shl(32 - u32::from(self.size)).unwrap_or(0)
+    }
+
+    /// Which positions share an address with a range; `None` where none does.
+    fn positions(&self, range: Cidr) -> Option<std::ops::RangeInclusive<u32>> {
+        let first = range.first().max(self.range.first());
+        let last = range.last().min(self.range.last());
+        let at = |address: u32| {
+            let offset = address - self.range.first();
+            offset.checked_shr(32 - u32::from(self.size)).unwrap_or(0)
+        };
+        (first <= last).then(|| at(first)..=at(last))
+    }
+}
+
+/// The IPv4 ranges that a Node has.
+fn ranges(node: &Node) -> Vec<Cidr> {
+    texts(node).filter_map(|text| Cidr::of_node(text)).collect()
+}
+
+/// Whether a Node has ranges of whatever kind.
+#[must_use]
+pub fn has_range(node: &Node) -> bool {
+    texts(node).next().is_some()
+}
+
+/// `spec.podCIDR` is the first of `spec.podCIDRs`.
+fn texts(node: &Node) -> impl Iterator<Item = &String> {
+    let spec = node.spec.iter();
+    spec.flat_map(|spec| spec.pod_cidrs.iter().flatten().chain(&spec.pod_cidr))
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+}

@@ -1,0 +1,145 @@
+//! service-lb-controller: gives Services of type LoadBalancer an address of the cloud, and takes it back.
+//!
+//! The finalizer is set before an address is taken, and is removed after it was given back, so that no address is lost by a
+//! crash in between. An address that is shown is always one that the ledger of the cloud has for this very Service. What
+//! carries packets from that address to the nodes is the network of the cloud and kube-proxy, not this controller.
+
+mod decide;
+
+use std::sync::Arc;
+
+use futures::Future;
+use k8s_openapi::api::core::v1::Service;
+use kube::{Api, ResourceExt, runtime::watcher};
+use runtime::{
+    Cluster, Error, Events, Next, Reconciler, Result, Shoot, finalizer,
+    runner::{self, Settings},
+};
+
+pub use decide::{FINALIZER, Step, shown, status, step, wanted_address};
+
+use crate::{MANAGER, cloud::LoadBalancers};
+
+/// The controller.
+pub struct ServiceLoadBalancers {
+    shoot: Shoot,
+    balancers: LoadBalancers,
+    events: Events,
+}
+
+impl ServiceLoadBalancers {
+    /// For the Services of this shoot.
+    #[must_use]
+    pub fn new(shoot: Shoot, balancers: LoadBalancers, events: Events) -> Self {
+        Self {
+            shoot,
+            balancers,
+            events,
+        }
+    }
+
+    /// Runs until shutdown.
+    pub fn run(self, settings: Settings) -> impl Future<Output = ()> + Send {
+        let controller = runner::controller(self.shoot.all(), watcher::Config::default(), fingerprint);
+        let shoot = self.shoot.clone();
+        let api_of = move |service: &Service| services(&shoot, service);
+        runner::run(controller, api_of, Arc::new(self), settings)
+    }
+
+    async fn ensure(&self, service: &Service) -> Result<()> {
+        let (services, name) = (services(&self.shoot, service), service.name_any());
+        finalizer::ensure(&services, service, FINALIZER).await?;
+        let balancer = self
+            .balancers
+            .ensure(&uid(service)?, &full_name(service), wanted_address(service))
+            .await;
+        let address = match balancer {
+            Ok(address) => address,
+            Err(error) => {
+                let message = error.to_string();
+                self.events
+                    .warning(service, "SyncLoadBalancerFailed", &message)
+                    .await;
+                return Err(error);
+            }
+        };
+        if let Some(status) = status(service, Some(address)) {
+            MANAGER.merge_status(&services, &name, &status).await?;
+            let message = format!("The load balancer has the address {address}");
+            self.events.normal(service, "EnsuredLoadBalancer", &message).await;
+        }
+        Ok(())
+    }
+
+    /// The address is taken out of the status first: nobody else gets it while this Service still shows it.
+    async fn release(&self, service: &Service) -> Result<()> {
+        let (services, name) = (services(&self.shoot, service), service.name_any());
+        if let Some(status) = status(service, None) {
+            MANAGER.merge_status(&services, &name, &status).await?;
+        }
+        if let Err(error) = self.balancers.release(&uid(service)?).await {
+            let message = error.to_string();
+            self.events
+                .warning(service, "SyncLoadBalancerFailed", &message)
+                .await;
+            return Err(error);
+        }
+        let message = "The load balancer is given back";
+        self.events.normal(service, "DeletedLoadBalancer", message).await;
+        // As it is now: the status was written since.
+        let Some(current) = services.get_opt(&name).await? else {
+            return Ok(());
+        };
+        if current.uid() != service.uid() {
+            return Ok(());
+        }
+        finalizer::remove(&services, &current, FINALIZER).await
+    }
+}
+
+impl Reconciler<Service> for ServiceLoadBalancers {
+    const NAME: &'static str = "service-lb-controller";
+
+    fn is_responsible(&self, service: &Service) -> bool {
+        step(service) != Step::Ignore
+    }
+
+    async fn apply(&self, service: Arc<Service>) -> Result<Next> {
+        match step(&service) {
+            Step::Ignore => {}
+            Step::Ensure => self.ensure(&service).await?,
+            Step::Release => self.release(&service).await?,
+        }
+        Ok(Next::Change)
+    }
+
+    async fn cleanup(&self, service: Arc<Service>) -> Result<Next> {
+        self.apply(service).await
+    }
+}
+
+fn services(shoot: &Shoot, service: &Service) -> Api<Service> {
+    shoot.namespaced(&service.namespace().unwrap_or_default())
+}
+
+fn uid(service: &Service) -> Result<String> {
+    service.uid().ok_or_else(|| Error::bug("a Service has no uid"))
+}
+
+fn full_name(service: &Service) -> String {
+    format!(
+        "{}/{}",
+        service.namespace().unwrap_or_default(),
+        service.name_any()
+    )
+}
+
+/// What the decision depends on. What is shown is in it: others may write over it.
+fn fingerprint(service: &Service) -> Option<u64> {
+    runner::fingerprint((
+        service.uid(),
+        step(service) as u8,
+        wanted_address(service),
+        shown(service),
+    ))
+}

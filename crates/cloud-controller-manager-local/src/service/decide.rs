@@ -1,0 +1,145 @@
+//! What a Service needs of the cloud, and whether it shows it. Pure.
+
+use std::net::Ipv4Addr;
+
+use k8s_openapi::api::core::v1::Service;
+use kube::ResourceExt;
+use serde_json::{Value, json};
+
+/// As Kubernetes' own controller sets it, so that either side can clean up after the other.
+pub const FINALIZER: &str = "service.kubernetes.io/load-balancer-cleanup";
+
+/// What is to be done with a Service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing: it has no load balancer of this controller.
+    Ignore,
+    /// Give it one.
+    Ensure,
+    /// Take it back.
+    Release,
+}
+
+/// Looks at a Service. One with a `loadBalancerClass` is somebody else's, unless it carries our finalizer.
+#[must_use]
+pub fn step(service: &Service) -> Step {
+    let finalized = service.finalizers().iter().any(|f| f == FINALIZER);
+    let wanted = service.metadata.deletion_timestamp.is_none() && wants_load_balancer(service);
+    match (wanted, finalized) {
+        (true, _) => Step::Ensure,
+        (false, true) => Step::Release,
+        (false, false) => Step::Ignore,
+    }
+}
+
+fn wants_load_balancer(service: &Service) -> bool {
+    service.spec.as_ref().is_some_and(|spec| {
+        spec.type_.as_deref() == Some("LoadBalancer") && spec.load_balancer_class.is_none()
+    })
+}
+
+/// The address that the user asks for, if any.
+#[must_use]
+pub fn wanted_address(service: &Service) -> Option<&str> {
+    let wanted = service.spec.as_ref()?.load_balancer_ip.as_deref()?;
+    (!wanted.is_empty()).then_some(wanted)
+}
+
+/// The addresses that a Service shows to its users.
+#[must_use]
+pub fn shown(service: &Service) -> Vec<&str> {
+    let balancer = service
+        .status
+        .as_ref()
+        .and_then(|status| status.load_balancer.as_ref());
+    let ingress = balancer
+        .and_then(|balancer| balancer.ingress.as_deref())
+        .unwrap_or_default();
+    ingress
+        .iter()
+        .flat_map(|point| [point.ip.as_deref(), point.hostname.as_deref()])
+        .flatten()
+        .collect()
+}
+
+/// The status that shows this address and no other; `None` where it does already.
+#[must_use]
+pub fn status(service: &Service, address: Option<Ipv4Addr>) -> Option<Value> {
+    let wanted: Vec<_> = address.iter().map(ToString::to_string).collect();
+    if shown(service) == wanted {
+        return None;
+    }
+    let ingress: Vec<_> = wanted.iter().map(|ip| json!({"ip": ip})).collect();
+    Some(json!({"loadBalancer": {"ingress": ingress}}))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::needless_pass_by_value)] // JSON is written where it is used
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn service(spec: Value, finalizers: &[&str], deleted: bool, shown: &[&str]) -> Service {
+        let mut body = json!({
+            "metadata": {"name": "s", "finalizers": finalizers},
+            "spec": spec,
+            "status": {"loadBalancer": {"ingress": shown.iter().map(|ip| json!({"ip": ip, "ipMode": "VIP"})).collect::<Vec<_>>()}},
+        });
+        if deleted {
+            body["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        }
+        serde_json::from_value(body).unwrap()
+    }
+
+    #[rstest]
+    #[case::new(json!({"type": "LoadBalancer"}), &[], false, Step::Ensure)]
+    #[case::there(json!({"type": "LoadBalancer"}), &[FINALIZER], false, Step::Ensure)]
+    #[case::deleted(json!({"type": "LoadBalancer"}), &[FINALIZER, "other"], true, Step::Release)]
+    #[case::deleted_and_released(json!({"type": "LoadBalancer"}), &["other"], true, Step::Ignore)]
+    #[case::type_changed(json!({"type": "ClusterIP"}), &[FINALIZER], false, Step::Release)]
+    #[case::other_type(json!({"type": "NodePort"}), &["other"], false, Step::Ignore)]
+    #[case::of_another_class(json!({"type": "LoadBalancer", "loadBalancerClass": "a/b"}), &[], false, Step::Ignore)]
+    fn what_is_done(
+        #[case] spec: Value,
+        #[case] finalizers: &[&str],
+        #[case] deleted: bool,
+        #[case] expected: Step,
+    ) {
+        assert_eq!(step(&service(spec, finalizers, deleted, &[])), expected);
+    }
+
+    #[rstest]
+    #[case::nothing_yet(&[], Some("10.0.0.1"), true)]
+    #[case::shown(&["10.0.0.1"], Some("10.0.0.1"), false)]
+    #[case::another(&["10.0.0.2"], Some("10.0.0.1"), true)]
+    #[case::one_too_many(&["10.0.0.1", "10.0.0.2"], Some("10.0.0.1"), true)]
+    #[case::to_be_taken_away(&["10.0.0.1"], None, true)]
+    #[case::taken_away(&[], None, false)]
+    fn the_status_is_written_when_it_differs(
+        #[case] shown: &[&str],
+        #[case] address: Option<&str>,
+        #[case] written: bool,
+    ) {
+        let address = address.map(|text| text.parse().unwrap());
+        let body = status(&service(json!({}), &[], false, shown), address);
+        assert_eq!(body.is_some(), written);
+        if let Some(body) = body {
+            let expected: Vec<_> = address
+                .iter()
+                .map(|ip: &Ipv4Addr| json!({"ip": ip.to_string()}))
+                .collect();
+            assert_eq!(body["loadBalancer"]["ingress"], json!(expected));
+        }
+    }
+
+    #[test]
+    fn an_empty_wish_is_no_wish() {
+        assert_eq!(
+            wanted_address(&service(json!({"loadBalancerIP": ""}), &[], false, &[])),
+            None
+        );
+        let asks = service(json!({"loadBalancerIP": "10.0.0.9"}), &[], false, &[]);
+        assert_eq!(wanted_address(&asks), Some("10.0.0.9"));
+    }
+}

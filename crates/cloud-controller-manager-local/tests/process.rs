@@ -1,0 +1,294 @@
+//! The binary, and the hand-over of node IPAM between it and Kubernetes' own kube-controller-manager.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::expect_used,
+    clippy::large_futures
+)]
+
+mod world;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, ensure};
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::{Api, ResourceExt, api::ListParams};
+use serde_json::json;
+use testkit::{Server, eventually};
+use tokio::process::Command;
+use world::{CLUSTER, SOON, UNINITIALIZED, World, instance, is_tainted, range};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_cloud-controller-manager-local");
+/// The lock that both managers share.
+const SHARED: &str = "node-ipam-migration";
+const MIGRATION: &str = "\
+apiVersion: controllermanager.config.k8s.io/v1
+kind: LeaderMigrationConfiguration
+leaderName: node-ipam-migration
+controllerLeaders:
+- name: node-ipam-controller
+  component: '*'
+";
+/// A holder that dies is respected for the lease duration: short, so that the test need not wait long.
+const LOCKS: [&str; 3] = [
+    "--leader-elect-lease-duration=4s",
+    "--leader-elect-renew-deadline=3s",
+    "--leader-elect-retry-period=1s",
+];
+const PODS: [&str; 2] = ["--allocate-node-cidrs", "--cluster-cidr=10.96.0.0/16"];
+
+fn ours(world: &World, folder: &Path, name: &str, more: &[&str]) -> Result<Server> {
+    let paths = [
+        format!("--kubeconfig={}", world.plane.admin_kubeconfig_file().display()),
+        format!("--cloud-credentials={}", world.folder().display()),
+        format!("--cluster-name={CLUSTER}"),
+        "--health-address=127.0.0.1:0".to_owned(),
+    ];
+    let args = paths
+        .iter()
+        .map(String::as_str)
+        .chain(LOCKS)
+        .chain(more.iter().copied());
+    Server::start(name, BINARY, folder, args, &[("RUST_LOG", "info")])
+}
+
+fn theirs(world: &World, folder: &Path, name: &str) -> Result<Server> {
+    let kubeconfig = world.plane.admin_kubeconfig_file();
+    let key = kubeconfig.with_file_name("service-account.key");
+    let args = [
+        &format!("--kubeconfig={}", kubeconfig.display()),
+        // It asks for the migration lock only once its controller of tokens runs.
+        &format!("--service-account-private-key-file={}", key.display()),
+        "--controllers=serviceaccount-token-controller,node-ipam-controller",
+        "--secure-port=0",
+        "--enable-leader-migration",
+        "--leader-migration-config=migration.yaml",
+    ];
+    let args = args.into_iter().chain(LOCKS).chain(PODS);
+    Server::start(name, "kube-controller-manager", folder, args, &[])
+}
+
+/// Makes Nodes and waits until all Nodes have a range of their own, and the earlier ones their earlier one.
+async fn grow(world: &World, before: &mut BTreeMap<String, String>, prefix: &str) -> Result<()> {
+    for i in 0..4 {
+        world.node(&format!("{prefix}-{i}"), json!({})).await?;
+    }
+    let now: BTreeMap<_, _> = eventually("all ranges", SOON, || async {
+        let nodes = world.nodes().list(&ListParams::default()).await?;
+        let ranges: BTreeMap<_, _> = nodes
+            .iter()
+            .filter_map(|node| Some((node.name_any(), range(node)?)))
+            .collect();
+        ensure!(
+            ranges.len() == nodes.items.len(),
+            "{prefix}: {} of {}",
+            ranges.len(),
+            nodes.items.len()
+        );
+        anyhow::Ok(ranges)
+    })
+    .await?;
+    ensure!(now.len() == before.len() + 4, "{now:?}");
+    for (name, range) in before.iter() {
+        ensure!(
+            now.get(name) == Some(range),
+            "{prefix}: {name} had {range}, and now {:?}",
+            now.get(name)
+        );
+    }
+    let different: BTreeSet<_> = now.values().collect();
+    ensure!(
+        different.len() == now.len(),
+        "{prefix}: two nodes have the same range: {now:?}"
+    );
+    *before = now;
+    Ok(())
+}
+
+/// Who holds a lock of the shoot; empty if nobody.
+async fn holder(world: &World, lock: &str) -> Result<String> {
+    let leases: Api<Lease> = Api::namespaced(world.shoot.clone(), "kube-system");
+    let lease = leases.get_opt(lock).await?;
+    Ok(lease
+        .and_then(|lease| lease.spec?.holder_identity)
+        .unwrap_or_default())
+}
+
+async fn held_by_another(world: &World, lock: &str, than: &str) -> Result<String> {
+    eventually("another holder", SOON, || async {
+        let now = holder(world, lock).await?;
+        ensure!(!now.is_empty() && now != than, "{lock} is held by {now:?}");
+        anyhow::Ok(now)
+    })
+    .await
+}
+
+/// Asks a process to end, as the kubelet does, and waits until it has.
+async fn terminate(mut server: Server) -> Result<()> {
+    let done = Command::new("kill")
+        .args(["-TERM", &server.id().to_string()])
+        .status()
+        .await?;
+    ensure!(done.success(), "kill: {done}");
+    eventually("the process ends", SOON, || {
+        let alive = server.check_alive().is_ok();
+        async move {
+            ensure!(!alive, "it runs");
+            anyhow::Ok(())
+        }
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn node_ipam_is_handed_over_and_back() -> Result<()> {
+    let world = World::start().await?;
+    let folder = tempfile::tempdir()?;
+    std::fs::write(folder.path().join("migration.yaml"), MIGRATION)?;
+    let migrating = [
+        &PODS[..],
+        &[
+            "--enable-leader-migration",
+            "--leader-migration-config=migration.yaml",
+        ],
+    ]
+    .concat();
+    let mut ranges = BTreeMap::new();
+
+    // Theirs alone.
+    let kcm = theirs(&world, folder.path(), "kcm-1")?;
+    grow(&world, &mut ranges, "theirs").await?;
+    let first = held_by_another(&world, SHARED, "").await?;
+    // Ours comes beside it and waits: the lock is theirs.
+    let mut ccm = ours(&world, folder.path(), "ccm-1", &migrating)?;
+    held_by_another(&world, "cloud-controller-manager-local", "").await?;
+    grow(&world, &mut ranges, "still-theirs").await?;
+    ensure!(
+        holder(&world, SHARED).await? == first,
+        "the lock was taken from its holder"
+    );
+    // Theirs dies; the lock runs out.
+    drop(kcm);
+    let second = held_by_another(&world, SHARED, &first).await?;
+    grow(&world, &mut ranges, "ours").await?;
+    ccm.check_alive()?;
+    // And back: theirs waits, ours ends and gives the lock back.
+    let kcm = theirs(&world, folder.path(), "kcm-2")?;
+    terminate(ccm).await?;
+    let third = held_by_another(&world, SHARED, &second).await?;
+    ensure!(third != first, "the first holder is dead");
+    grow(&world, &mut ranges, "theirs-again").await?;
+    drop(kcm);
+
+    // When all is over, migration is switched off and ours does it under its main lock (RK-23).
+    let mut ccm = ours(&world, folder.path(), "ccm-2", &PODS)?;
+    grow(&world, &mut ranges, "ours-for-good").await?;
+    ccm.check_alive()?;
+
+    // The other controllers run too, in the same process.
+    let taints = json!({"taints": [{"key": UNINITIALIZED, "value": "true", "effect": "NoSchedule"}]});
+    world
+        .list(&[("new", instance("i-1", "10.180.1.1", "running"))])
+        .await?;
+    world.node("new", taints).await?;
+    let node = world
+        .until("new", "the node is described", |node| {
+            !is_tainted(node, UNINITIALIZED) && range(node).is_some()
+        })
+        .await?;
+    ensure!(
+        node.spec.context("no spec")?.provider_id.as_deref() == Some("local:///zone-a/i-1"),
+        "no id"
+    );
+    terminate(ccm).await?;
+    ensure!(
+        holder(&world, "cloud-controller-manager-local").await?.is_empty(),
+        "the main lock is not given back"
+    );
+    Ok(())
+}
+
+/// Runs the binary to its end.
+async fn output(folder: &Path, args: &[&str]) -> Result<(bool, String)> {
+    let run = Command::new(BINARY)
+        .args(args)
+        .current_dir(folder)
+        .kill_on_drop(true)
+        .output();
+    let output = tokio::time::timeout(Duration::from_secs(20), run)
+        .await
+        .context("it does not end")??;
+    let text = [output.stdout, output.stderr].concat();
+    Ok((
+        output.status.success(),
+        String::from_utf8_lossy(&text).into_owned(),
+    ))
+}
+
+#[tokio::test]
+async fn locks_are_printed_and_wrong_flags_are_refused() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    std::fs::write(folder.path().join("migration.yaml"), MIGRATION)?;
+    let migrating = [
+        "--enable-leader-migration",
+        "--leader-migration-config=migration.yaml",
+    ];
+    for (flags, locks) in [
+        (&[][..], ["main", "main", "main", "disabled"]),
+        (&PODS[..], ["main", "main", "main", "main"]),
+        (
+            &["--enable-leader-migration", PODS[0], PODS[1]][..],
+            ["main", "migrated", "migrated", "unowned"],
+        ),
+        (
+            &[migrating[0], migrating[1], PODS[0], PODS[1]][..],
+            ["main", "main", "main", "migrated"],
+        ),
+        (
+            &["--controllers=*,-service"][..],
+            ["main", "main", "disabled", "disabled"],
+        ),
+    ] {
+        let (good, text) = output(folder.path(), &[&["--print-leader-migration"], flags].concat()).await?;
+        let names = [
+            "cloud-node-controller",
+            "cloud-node-lifecycle-controller",
+            "service-lb-controller",
+            "node-ipam-controller",
+        ];
+        let expected: Vec<_> = names
+            .iter()
+            .zip(locks)
+            .map(|(name, lock)| format!("{name} {lock}"))
+            .collect();
+        let lines: Vec<_> = text
+            .lines()
+            .filter(|line| !line.starts_with("warning: "))
+            .collect();
+        ensure!(good && lines == expected, "{flags:?}: {text}");
+    }
+    let needed = ["--kubeconfig=k", "--cluster-name=c", "--cloud-credentials=d"];
+    for (flags, part) in [
+        (
+            &["--leader-migration-config=migration.yaml"][..],
+            "--enable-leader-migration",
+        ),
+        (
+            &[
+                "--enable-leader-migration",
+                "--leader-migration-config=missing.yaml",
+            ][..],
+            "missing.yaml",
+        ),
+        (&["--allocate-node-cidrs"][..], "--cluster-cidr"),
+        (&["--controllers=rout"][..], "there is no controller"),
+    ] {
+        let (good, text) = output(folder.path(), &[&needed[..], flags].concat()).await?;
+        ensure!(!good && text.contains(part), "{flags:?}: {text}");
+    }
+    Ok(())
+}
