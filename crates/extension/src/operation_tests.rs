@@ -114,8 +114,8 @@ fn only_a_deletion_is_forced() {
     );
     assert_eq!(decide(&lives, None), run(Operation::Reconcile));
     // What belongs to another seed now is let go of in the seed only, forced or not (I9).
-    let moves = forced(object(Some("migrate"), true, true, Some((Delete, Error))), "true");
-    assert_eq!(decide(&moves, None), run(Operation::Migrate));
+    let leaving = forced(object(Some("migrate"), true, true, Some((Delete, Error))), "true");
+    assert_eq!(decide(&leaving, None), run(Operation::Migrate));
     let moved = forced(object(None, true, true, Some((Migrate, Succeeded))), "true");
     assert_eq!(decide(&moved, None), Decision::Skip(Skip::Migrated));
     let taken_away = forced(object(None, true, false, Some((Delete, Succeeded))), "true");
