@@ -1,7 +1,6 @@
 //! `with_lease(future)`: work that runs while a lock is held, and only then.
 
 use std::future::pending;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -139,7 +138,7 @@ impl Elector {
         let won = tokio::select! {
             biased;
             () = shutdown.cancelled() => None,
-            tenure = candidate.acquire() => Some(tenure),
+            tenure = Box::pin(candidate.acquire()) => Some(tenure),
         };
         let Some(mut tenure) = won else {
             candidate.withdraw().await;
@@ -167,8 +166,9 @@ impl Elector {
         work: impl FnOnce(Held) -> F,
     ) -> Result<Outcome<F::Output>, Lost> {
         let held = tenure.held();
-        let mut guarded = pin!(held.guard(work(held.clone())));
-        let mut keeping = pin!(async {
+        // On the heap: the work of a manager is large, and this future is part of its caller's.
+        let mut guarded = Box::pin(held.guard(work(held.clone())));
+        let mut keeping = Box::pin(async {
             // Telling of it must not delay a renewal, nor a loss.
             let telling = async {
                 self.announcer.became_leader().await;

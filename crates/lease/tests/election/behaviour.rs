@@ -110,10 +110,10 @@ async fn a_released_lock_is_taken_at_once_and_the_hand_over_is_measured_and_told
             Instant::now()
         };
         let (second, ended) = futures::join!(second, ending);
-        let Outcome::Done(began) = second.unwrap() else {
+        let Outcome::Done(start) = second.unwrap() else {
             panic!("it ended otherwise")
         };
-        began - ended
+        start - ended
     };
     let (first, took) = futures::join!(first, hand_over);
     assert_eq!(first.unwrap(), Outcome::Shutdown);

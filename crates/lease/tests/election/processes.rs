@@ -213,7 +213,7 @@ async fn gaps_with_the_default_timing_are_within_bounds() {
     let reigns = must_be_apart(&field.acts(), "gaps");
     let gaps: Vec<Duration> = reigns
         .windows(2)
-        .map(|pair| pair[1].first - pair[0].last)
+        .map(|pair| pair[1].first.saturating_sub(pair[0].last))
         .collect();
     println!(
         "nobody acted for {:?} at a clean hand-over, for {:?} after a crash",

@@ -23,11 +23,9 @@ async fn grant(client: &Client, user: &str, rules: serde_json::Value) {
         "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": user}],
     }))
     .unwrap();
-    let (roles, bindings) = (
-        Api::<Role>::namespaced(client.clone(), "default"),
-        Api::<RoleBinding>::namespaced(client.clone(), "default"),
-    );
-    roles.create(&PostParams::default(), &role).await.unwrap();
+    let all_roles: Api<Role> = Api::namespaced(client.clone(), "default");
+    let bindings: Api<RoleBinding> = Api::namespaced(client.clone(), "default");
+    all_roles.create(&PostParams::default(), &role).await.unwrap();
     bindings.create(&PostParams::default(), &binding).await.unwrap();
 }
 
@@ -67,10 +65,10 @@ async fn a_released_lock_is_taken_within_the_retry_period(
             Instant::now()
         };
         let (second, ended) = futures::join!(second, ending);
-        let Outcome::Done(began) = second.unwrap() else {
+        let Outcome::Done(start) = second.unwrap() else {
             panic!("it ended otherwise")
         };
-        began - ended
+        start - ended
     };
     let (first, took) = futures::join!(first, second);
     assert_eq!(first.unwrap(), Outcome::Shutdown);
