@@ -34,10 +34,14 @@ async fn told(shoot: &UserShoot, code: ErrorCode, words: &[&str]) -> Shoot {
         error.codes.contains(&code) && words.iter().all(|word| error.description.contains(word))
     };
     let found = shoot
-        .wait(&format!("lastErrors tell {code:?} {words:?}"), TOLD_WITHIN, |shoot| {
-            let status = shoot.status.as_ref();
-            status.is_some_and(|status| status.last_errors.iter().any(tells))
-        })
+        .wait(
+            &format!("lastErrors tell {code:?} {words:?}"),
+            TOLD_WITHIN,
+            |shoot| {
+                let status = shoot.status.as_ref();
+                status.is_some_and(|status| status.last_errors.iter().any(tells))
+            },
+        )
         .await
         .unwrap();
     let status = found.status.as_ref().unwrap();
@@ -157,14 +161,15 @@ async fn a_restore_tells_what_is_broken_one_after_the_other_and_goes_on_by_itsel
 
     let state = break_shoot_state(&landscape, &shoot).await;
     let store = landscape.variable("S3_DATA").unwrap().to_owned();
-    let snapshot = lifecycle::snapshots(store.as_ref(), &id)
+    let backups = lifecycle::backup_name(&shoot).await.unwrap();
+    let snapshot = lifecycle::snapshots(store.as_ref(), &backups)
         .into_iter()
         .rfind(|path| path.contains("/Full-"))
         .expect("there is no snapshot");
     let content = fs::read(&snapshot).unwrap();
     fs::write(&snapshot, &content[..content.len() / 2]).unwrap();
     let key = change_store_key(&landscape, "not the key").await;
-    let stored = lifecycle::snapshots(store.as_ref(), &id);
+    let stored = lifecycle::snapshots(store.as_ref(), &backups);
     lifecycle::start_gardenlet(landscape.seed("seed-b").unwrap())
         .await
         .unwrap();
@@ -172,7 +177,11 @@ async fn a_restore_tells_what_is_broken_one_after_the_other_and_goes_on_by_itsel
     told(
         &shoot,
         ErrorCode::ErrConfigurationProblem,
-        &["ShootState mended", "does not decode", "put its former content back"],
+        &[
+            "ShootState mended",
+            "does not decode",
+            "put its former content back",
+        ],
     )
     .await;
     let states: Api<ShootState> = Api::namespaced(landscape.garden.clone(), PROJECT);
@@ -204,11 +213,17 @@ async fn a_restore_tells_what_is_broken_one_after_the_other_and_goes_on_by_itsel
     told(
         &shoot,
         ErrorCode::ErrRetryableConfigurationProblem,
-        &["SnapshotCorrupt", Path::new(&snapshot).file_name().unwrap().to_str().unwrap()],
+        &[
+            "SnapshotCorrupt",
+            Path::new(&snapshot).file_name().unwrap().to_str().unwrap(),
+        ],
     )
     .await;
-    let kept = lifecycle::snapshots(store.as_ref(), &id);
-    assert!(stored.iter().all(|path| kept.contains(path)), "snapshots are gone");
+    let kept = lifecycle::snapshots(store.as_ref(), &backups);
+    assert!(
+        stored.iter().all(|path| kept.contains(path)),
+        "snapshots are gone"
+    );
     fs::write(&snapshot, &content).unwrap();
 
     shoot.wait_until_on("seed-b", MOVE_WITHIN).await.unwrap();

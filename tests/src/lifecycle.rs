@@ -33,7 +33,7 @@ pub async fn created(landscape: &Landscape, name: &str) -> Result<UserShoot> {
 
 /// Deletes the Shoot and fails with what is left of it in seeds, DNS and object store.
 pub async fn deleted(landscape: &Landscape, shoot: &UserShoot) -> Result<()> {
-    let id = proof::technical_id(shoot).await?;
+    let (id, backups) = (proof::technical_id(shoot).await?, backup_name(shoot).await?);
     let host = shoot.host().await?;
     shoot.delete().await?;
     let gone = Box::pin(await_condition(shoot.api(), &shoot.name, |shoot: Option<&_>| {
@@ -52,7 +52,7 @@ pub async fn deleted(landscape: &Landscape, shoot: &UserShoot) -> Result<()> {
     );
     let store = landscape.variable("S3_DATA")?.to_owned();
     let left = proof::until_nothing(COLLECTED_WITHIN, || async {
-        Ok(snapshots(store.as_ref(), &id))
+        Ok(snapshots(store.as_ref(), &backups))
     })
     .await?;
     ensure!(left.is_empty(), "left in the object store: {left:?}");
@@ -62,15 +62,20 @@ pub async fn deleted(landscape: &Landscape, shoot: &UserShoot) -> Result<()> {
 /// Fails with what a seed still has of a control plane after a while (I6).
 pub async fn nothing_left(landscape: &Landscape, seed: &str, technical_id: &str) -> Result<()> {
     let client = landscape.seed(seed)?;
-    let left =
-        proof::until_nothing(COLLECTED_WITHIN, || proof::left_behind(client, technical_id)).await?;
+    let left = proof::until_nothing(COLLECTED_WITHIN, || proof::left_behind(client, technical_id)).await?;
     ensure!(left.is_empty(), "left on {seed}: {left:?}");
     Ok(())
 }
 
-/// Snapshot objects of a control plane in the folder of the object store, oldest first.
+/// Name of a shoot's BackupEntry and of its place in a bucket. An earlier shoot of the same name had another.
+pub async fn backup_name(shoot: &UserShoot) -> Result<String> {
+    let status = shoot.get().await?.status.context("the Shoot has no status yet")?;
+    Ok(format!("{}--{}", status.technical_id, status.uid))
+}
+
+/// Snapshot objects of a shoot in the folder of the object store, ordered by bucket and age.
 #[must_use]
-pub fn snapshots(folder: &Path, technical_id: &str) -> Vec<String> {
+pub fn snapshots(folder: &Path, backup_name: &str) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return Vec::new();
     };
@@ -79,12 +84,12 @@ pub fn snapshots(folder: &Path, technical_id: &str) -> Vec<String> {
         .map(|entry| entry.path())
         .flat_map(|path| {
             if path.is_dir() {
-                snapshots(&path, technical_id)
+                snapshots(&path, backup_name)
             } else {
                 vec![path.display().to_string()]
             }
         })
-        .filter(|path| path.contains(technical_id) && (path.contains("/Full-") || path.contains("/Incr-")))
+        .filter(|path| path.contains(backup_name) && (path.contains("/Full-") || path.contains("/Incr-")))
         .collect();
     found.sort();
     found

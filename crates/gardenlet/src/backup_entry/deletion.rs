@@ -34,16 +34,21 @@ pub(super) fn decide(
     grace: Duration,
     now: Timestamp,
 ) -> Deletion {
+    let shoot = shoot.filter(|shoot| is_of(entry, shoot));
     if entry.name_any().starts_with(SOURCE_PREFIX) {
         // Where both entries name the same bucket there are no copies, whatever is said.
         let elsewhere = original.is_some_and(|original| original.spec.bucket_name != entry.spec.bucket_name);
-        return if are_copied(entry) && elsewhere {
-            Deletion::Delete
-        } else {
-            Deletion::Forget
-        };
+        if are_copied(entry) && elsewhere {
+            return Deletion::Delete;
+        }
+        let lives = shoot.is_some_and(|shoot| shoot.metadata.deletion_timestamp.is_none());
+        if lives || (original.is_some() && !elsewhere) {
+            return Deletion::Forget;
+        }
+        // The shoot went before its backups were copied: those in the former bucket go as those in its own do.
+        return after_grace(entry, grace, now);
     }
-    if let Some(shoot) = shoot.filter(|shoot| is_of(entry, shoot)) {
+    if let Some(shoot) = shoot {
         let name = shoot.name_any();
         if shoot.metadata.deletion_timestamp.is_none() {
             return Deletion::Refused(format!(
@@ -56,6 +61,11 @@ pub(super) fn decide(
             ));
         }
     }
+    after_grace(entry, grace, now)
+}
+
+/// Backups of a shoot that is gone are kept for a while, unless somebody says that nobody wants them.
+fn after_grace(entry: &BackupEntry, grace: Duration, now: Timestamp) -> Deletion {
     let forced = is_true(entry, BACKUP_ENTRY_FORCE_DELETION);
     let asked = entry
         .metadata
@@ -87,8 +97,10 @@ pub(super) fn is_of(entry: &BackupEntry, shoot: &Shoot) -> bool {
         .owner_references()
         .iter()
         .any(|owner| owner.kind == "Shoot" && owner.uid == uid);
+    let name = entry.name_any();
+    let name = name.strip_prefix(SOURCE_PREFIX).unwrap_or(&name);
     let named = shoot.status.as_ref().is_some_and(|status| {
-        !status.uid.is_empty() && entry.name_any() == format!("{}--{}", status.technical_id, status.uid)
+        !status.uid.is_empty() && name == format!("{}--{}", status.technical_id, status.uid)
     });
     owned || named
 }
@@ -191,6 +203,18 @@ mod tests {
         assert_eq!(decided(&of("old", "false"), Some(&original)), Deletion::Forget);
         assert_eq!(decided(&of("new", "true"), Some(&original)), Deletion::Forget);
         assert_eq!(decided(&of("old", "true"), None), Deletion::Forget);
-        assert_eq!(decided(&entry("source-x--u1"), Some(&original)), Deletion::Forget);
+        // Once the shoot goes, nobody needs what was never copied: it goes after the same time as the shoot's own backups.
+        let later = Deletion::Later(Duration::from_secs(3600));
+        let mut going = shoot();
+        going.metadata.deletion_timestamp = Some(Time(at(0)));
+        for shoot in [Some(&going), None] {
+            let decided = |source: &BackupEntry, original: Option<&BackupEntry>| {
+                decide(source, original, shoot, true, HOUR, at(0))
+            };
+            assert_eq!(decided(&of("old", "false"), Some(&original)), later);
+            assert_eq!(decided(&of("old", "false"), None), later);
+            // The entry of the shoot itself decides about this bucket.
+            assert_eq!(decided(&of("new", "false"), Some(&original)), Deletion::Forget);
+        }
     }
 }

@@ -15,7 +15,7 @@ use serde_json::json;
 use super::{
     controller::{BackupEntryController, LOOK_AGAIN},
     decision::{self, SOURCE_PREFIX},
-    deletion::{are_copied, is_of},
+    deletion::is_of,
 };
 use crate::{MANAGER, extension_object::is_migrated};
 
@@ -86,8 +86,8 @@ impl BackupEntryController {
                     .await?;
             }
             let theirs = self.theirs();
-            // The provider deletes what a source entry names only if the flow has said so.
-            let copied = are_copied(entry).then_some("true");
+            // The provider deletes what a source entry names only if it is told that nobody needs it there any more.
+            let copied = entry.name_any().starts_with(SOURCE_PREFIX).then_some("true");
             let annotations = json!({CONFIRMATION_DELETION: "true", BACKUP_ENTRY_BACKUPS_COPIED: copied});
             MANAGER
                 .merge(
