@@ -8,6 +8,9 @@
 //! `<cluster>` is `--cluster-name`: the shoot's technical id. Names of nodes are unique in a shoot only, hence one list of
 //! instances a cluster. Addresses are unique in an account, hence one ledger of load balancers for all clusters.
 //!
+//! Of the instances each writer changes only the key of its own instance, so writers need not know of each other. In the ledger
+//! a choice depends on what others chose, so it is written only in the version that was read.
+//!
 //! **A list that is missing is not an empty list.** A namespace that is not the right one, an account without rights and an
 //! API server that is away all give errors, and so does an entry that cannot be read: nothing is concluded from them (I4).
 

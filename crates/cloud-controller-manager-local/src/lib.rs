@@ -12,6 +12,17 @@
 //! another controller manager can hand a controller over to each other. Each controller reads, decides with a pure function
 //! (`decide.rs`, `book.rs`) and writes; [`controllers`] starts any set of them, so that a set can run under a lock.
 //!
+//! Rights that it needs (`tests/process.rs` runs it with exactly these):
+//!
+//! | where | resources | verbs |
+//! |---|---|---|
+//! | shoot | nodes | get, list, watch, patch, delete |
+//! | shoot | services | get, list, watch, patch |
+//! | shoot | nodes/status, services/status | patch |
+//! | shoot | events of events.k8s.io | create, patch |
+//! | shoot, `kube-system` | leases | get, watch, create, update |
+//! | cloud, the account | configmaps | get, create, patch |
+//!
 //! [`cloud`] says how the cloud is laid out. A cloud that cannot be read, or does not make sense, changes nothing (I4).
 
 pub mod cidr;

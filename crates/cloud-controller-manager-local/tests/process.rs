@@ -15,12 +15,19 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use k8s_openapi::api::coordination::v1::Lease;
-use kube::{Api, ResourceExt, api::ListParams};
+use k8s_openapi::api::{
+    coordination::v1::Lease,
+    core::v1::Service,
+    rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding},
+};
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, ListParams},
+};
 use serde_json::json;
 use testkit::{Server, eventually};
 use tokio::process::Command;
-use world::{CLUSTER, SOON, UNINITIALIZED, World, instance, is_tainted, range};
+use world::{CLUSTER, SOON, UNINITIALIZED, World, create, instance, is_tainted, range};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_cloud-controller-manager-local");
 /// The lock that both managers share.
@@ -41,9 +48,41 @@ const LOCKS: [&str; 3] = [
 ];
 const PODS: [&str; 2] = ["--allocate-node-cidrs", "--cluster-cidr=10.96.0.0/16"];
 
+/// The user as which our process works in the shoot.
+const OURSELVES: &str = "cloud-controller-manager-local";
+
+/// Gives our user the rights that the crate's documentation names.
+async fn rights(world: &World) -> Result<()> {
+    let rule = |group: &str, resources: &[&str], verbs: &[&str]| json!({"apiGroups": [group], "resources": resources, "verbs": verbs});
+    let everywhere = json!({"metadata": {"name": OURSELVES}, "rules": [
+        rule("", &["nodes"], &["get", "list", "watch", "patch", "delete"]),
+        rule("", &["services"], &["get", "list", "watch", "patch"]),
+        rule("", &["nodes/status", "services/status"], &["patch"]),
+        rule("events.k8s.io", &["events"], &["create", "patch"]),
+    ]});
+    let locks = json!({"metadata": {"name": OURSELVES}, "rules": [
+        rule("coordination.k8s.io", &["leases"], &["get", "watch", "create", "update"]),
+    ]});
+    let binding = |kind: &str| {
+        json!({
+            "metadata": {"name": OURSELVES},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": OURSELVES},
+            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": OURSELVES}],
+        })
+    };
+    let client = || world.shoot.clone();
+    create::<ClusterRole>(&Api::all(client()), everywhere).await?;
+    create::<ClusterRoleBinding>(&Api::all(client()), binding("ClusterRole")).await?;
+    create::<Role>(&Api::namespaced(client(), "kube-system"), locks).await?;
+    create::<RoleBinding>(&Api::namespaced(client(), "kube-system"), binding("Role")).await?;
+    Ok(())
+}
+
 fn ours(world: &World, folder: &Path, name: &str, more: &[&str]) -> Result<Server> {
+    let kubeconfig = serde_json::to_vec(&world.plane.kubeconfig(OURSELVES, &[])?)?;
+    std::fs::write(folder.join("ours.kubeconfig"), kubeconfig)?;
     let paths = [
-        format!("--kubeconfig={}", world.plane.admin_kubeconfig_file().display()),
+        "--kubeconfig=ours.kubeconfig".to_owned(),
         format!("--cloud-credentials={}", world.folder().display()),
         format!("--cluster-name={CLUSTER}"),
         "--health-address=127.0.0.1:0".to_owned(),
@@ -144,6 +183,52 @@ async fn terminate(mut server: Server) -> Result<()> {
     .await
 }
 
+async fn the_other_controllers_run_too(world: &World) -> Result<()> {
+    let taints = json!({"taints": [{"key": UNINITIALIZED, "value": "true", "effect": "NoSchedule"}]});
+    world
+        .list(&[("new", instance("i-1", "10.180.1.1", "running"))])
+        .await?;
+    world.node("new", taints).await?;
+    let node = world
+        .until("new", "the node is described", |node| {
+            !is_tainted(node, UNINITIALIZED) && range(node).is_some()
+        })
+        .await?;
+    ensure!(
+        node.spec.context("no spec")?.provider_id.as_deref() == Some("local:///zone-a/i-1"),
+        "no id"
+    );
+    world.event("Node", "new", "Synced").await?;
+    world
+        .list(&[("new", instance("i-1", "10.180.1.1", "stopped"))])
+        .await?;
+    world
+        .until("new", "the node is marked", |node| {
+            is_tainted(node, "node.cloudprovider.kubernetes.io/shutdown")
+        })
+        .await?;
+    world.list(&[]).await?;
+    eventually("the node is removed", SOON, || async {
+        let left = world.nodes().get_opt("new").await?;
+        ensure!(left.is_none(), "{left:?}");
+        anyhow::Ok(())
+    })
+    .await?;
+
+    let services: Api<Service> = Api::namespaced(world.shoot.clone(), "default");
+    let balanced =
+        json!({"metadata": {"name": "s"}, "spec": {"type": "LoadBalancer", "ports": [{"port": 443}]}});
+    create(&services, balanced).await?;
+    world.event("Service", "s", "EnsuredLoadBalancer").await?;
+    services.delete("s", &DeleteParams::default()).await?;
+    eventually("the service is gone", SOON, || async {
+        let left = services.get_opt("s").await?;
+        ensure!(left.is_none(), "{left:?}");
+        anyhow::Ok(())
+    })
+    .await
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn node_ipam_is_handed_over_and_back() -> Result<()> {
     let world = World::start().await?;
@@ -158,6 +243,7 @@ async fn node_ipam_is_handed_over_and_back() -> Result<()> {
     ]
     .concat();
     let mut ranges = BTreeMap::new();
+    rights(&world).await?;
 
     // Theirs alone.
     let kcm = theirs(&world, folder.path(), "kcm-1")?;
@@ -189,21 +275,7 @@ async fn node_ipam_is_handed_over_and_back() -> Result<()> {
     grow(&world, &mut ranges, "ours-for-good").await?;
     ccm.check_alive()?;
 
-    // The other controllers run too, in the same process.
-    let taints = json!({"taints": [{"key": UNINITIALIZED, "value": "true", "effect": "NoSchedule"}]});
-    world
-        .list(&[("new", instance("i-1", "10.180.1.1", "running"))])
-        .await?;
-    world.node("new", taints).await?;
-    let node = world
-        .until("new", "the node is described", |node| {
-            !is_tainted(node, UNINITIALIZED) && range(node).is_some()
-        })
-        .await?;
-    ensure!(
-        node.spec.context("no spec")?.provider_id.as_deref() == Some("local:///zone-a/i-1"),
-        "no id"
-    );
+    the_other_controllers_run_too(&world).await?;
     terminate(ccm).await?;
     ensure!(
         holder(&world, "cloud-controller-manager-local").await?.is_empty(),

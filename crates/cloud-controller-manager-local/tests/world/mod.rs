@@ -1,5 +1,5 @@
-//! A shoot and a cloud: two namespaces' worth of one real API server, and an account that may do in the cloud what
-//! `hack/install.sh` lets it do.
+//! A shoot and a cloud: two namespaces' worth of one real API server, and an account that may do in the cloud what the
+//! controllers need and nothing else.
 #![allow(dead_code)] // each test file uses its own part of it
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
@@ -56,7 +56,7 @@ impl World {
         };
         let client = world.shoot.clone();
         create::<Namespace>(&Api::all(client.clone()), json!({"metadata": {"name": ACCOUNT}})).await?;
-        let verbs = ["get", "list", "watch", "create", "update", "patch", "delete"];
+        let verbs = ["get", "create", "patch"];
         let role = json!({
             "metadata": {"name": "cloud"},
             "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": verbs}],
