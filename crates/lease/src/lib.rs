@@ -34,6 +34,7 @@ mod fence;
 mod held;
 mod identity;
 mod metrics;
+pub mod migration;
 pub mod observation;
 mod record;
 mod store;

@@ -1,0 +1,78 @@
+//! `--print-leader-migration`: what a manager would run, before anybody starts it (RK-34).
+
+use std::ffi::OsString;
+
+use clap::{Args, Command, FromArgMatches};
+
+use super::{assignment::assignment, error::ConfigError, flags::Flags, names::Manager, plan::Migration};
+
+/// One line for each controller of the manager, `NAME main|migrated|unowned`, by their present names. Then, where there is
+/// something to tell, lines that begin with `warning: `.
+#[must_use]
+pub fn print(manager: &Manager, migration: Option<&Migration>) -> String {
+    let config = migration.map(|migration| &migration.config);
+    let assigned = |controller| assignment(controller, manager.component, config);
+    let controllers = manager.all().map(|name| format!("{name} {}\n", assigned(name)));
+    let warnings = migration.map(Migration::warnings).unwrap_or_default();
+    let warnings = warnings
+        .into_iter()
+        .map(|warning| format!("warning: {warning}\n"));
+    controllers.chain(warnings).collect()
+}
+
+/// For the first line of a manager's `main`: if `--print-leader-migration` is among the arguments, what is to be printed.
+/// Only the flags of [`Flags`] are looked at, so that the manager's own required flags need not be given.
+///
+/// ```
+/// use lease::migration::{GARDENLET, print_if_asked};
+/// let args = ["gardenlet", "--seed-name=a", "--print-leader-migration"].map(Into::into);
+/// let text = print_if_asked(args, &GARDENLET).unwrap().unwrap();
+/// assert!(text.starts_with("shoot main\n"));
+/// ```
+///
+/// # Errors
+/// As [`Flags::migration`], and for a value that a flag does not take.
+pub fn print_if_asked(
+    args: impl IntoIterator<Item = OsString>,
+    manager: &Manager,
+) -> Option<Result<String, ConfigError>> {
+    let command = Flags::augment_args(Command::new(manager.component).no_binary_name(true));
+    let args = own_args(&command, args.into_iter().skip(1));
+    let flags = command
+        .try_get_matches_from(&args)
+        .and_then(|matches| Flags::from_arg_matches(&matches));
+    match flags {
+        Ok(flags) if !flags.print_leader_migration => None,
+        Ok(flags) => Some(
+            flags
+                .migration(manager)
+                .map(|migration| print(manager, migration.as_ref())),
+        ),
+        // Without the wish to print, the manager's own parser tells the mistake.
+        Err(_) if !args.iter().any(|arg| arg == "--print-leader-migration") => None,
+        Err(error) => Some(Err(ConfigError::Flags(error.to_string().trim_end().to_owned()))),
+    }
+}
+
+/// The arguments that belong to the flags of `command`.
+fn own_args(command: &Command, mut args: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut own = Vec::new();
+    while let Some(arg) = args.next() {
+        let Some(text) = arg.to_str().and_then(|text| text.strip_prefix("--")) else {
+            continue;
+        };
+        if text.is_empty() {
+            break; // `--`: no flags follow.
+        }
+        let (name, value) = text.split_once('=').map_or((text, None), |(n, v)| (n, Some(v)));
+        let Some(flag) = command.get_arguments().find(|flag| flag.get_long() == Some(name)) else {
+            continue;
+        };
+        let takes_next = value.is_none() && flag.get_action().takes_values() && !flag.is_require_equals_set();
+        own.push(arg.clone());
+        if takes_next {
+            own.extend(args.next());
+        }
+    }
+    own
+}

@@ -1,0 +1,64 @@
+//! Both locks, in order: the main lock first, then the migration lock.
+
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use crate::{Elector, Held, Lost, Outcome};
+
+/// Runs `main_work` under the main lock and `migrated_work` under the migration lock. The migration lock is asked for only
+/// once the main lock is held, so that of several processes of a manager no two can have one lock each (upstream's order).
+///
+/// `migration` is none where leader migration is off, or where [`super::Migration::takes_lock`] says that nothing is
+/// migrated; then `migrated_work` never begins.
+///
+/// The two works end together: on `shutdown`, when one of them ends by itself, and when one of the locks is lost. All work is
+/// dropped first and the locks are given back after that. Where a process holds its main lock and waits for the migration
+/// lock, its `main_work` runs.
+///
+/// # Errors
+/// One of the locks was lost: the process must exit (RK-33). Of two losses the one of the main lock is told.
+pub async fn run_with_leader_migration<M, N>(
+    main: &Elector,
+    migration: Option<&Elector>,
+    shutdown: CancellationToken,
+    main_work: impl FnOnce(Held) -> M,
+    migrated_work: impl FnOnce(Held) -> N,
+) -> Result<(), Lost>
+where
+    M: Future<Output = ()>,
+    N: Future<Output = ()>,
+{
+    let Some(migration) = migration else {
+        return Box::pin(main.with_lease(shutdown, main_work)).await.map(|_| ());
+    };
+    // Of its own, as an end of one work is no shutdown of the whole process.
+    let stop = shutdown.child_token();
+    let (won, main_is_held) = oneshot::channel();
+    // Boxed: the futures of elections are large, and callers would carry both.
+    let under_main = Box::pin(main.with_lease(stop.clone(), |held| {
+        // Nobody listens any more only after `stop`, which ends this work too.
+        let _ = won.send(());
+        stopping(stop.clone(), main_work(held))
+    }));
+    let under_migration = async {
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => Ok(Outcome::Shutdown),
+            Ok(()) = main_is_held => {
+                let work = |held| stopping(stop.clone(), migrated_work(held));
+                Box::pin(migration.with_lease(stop.clone(), work)).await
+            }
+        }
+    };
+    let (main_ended, migration_ended) = tokio::join!(under_main, under_migration);
+    main_ended?;
+    migration_ended?;
+    Ok(())
+}
+
+/// Does the work and cancels `stop` at its end. Being dropped is an end, too: a lock that is lost drops its work at once, but
+/// then gives itself back before it tells, and the other work must not go on for so long.
+async fn stopping(stop: CancellationToken, work: impl Future<Output = ()>) {
+    let _at_the_end = stop.drop_guard();
+    work.await;
+}

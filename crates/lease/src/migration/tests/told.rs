@@ -1,0 +1,172 @@
+//! `--print-leader-migration` and what it warns of (RK-34).
+
+use expect_test::{Expect, expect};
+
+use super::{KEP_EXAMPLE, text};
+use crate::migration::{
+    CLOUD_CONTROLLER_MANAGER, GARDENLET, LeaderMigrationConfiguration, Manager, Migration, PROVIDER_LOCAL,
+    print,
+};
+
+fn check(manager: Manager, file: &str, expected: &Expect) {
+    let migration = Migration {
+        config: LeaderMigrationConfiguration::parse(file, "m.yaml").unwrap(),
+        manager,
+        origin: "m.yaml".to_owned(),
+    };
+    expected.assert_eq(&print(&manager, Some(&migration)));
+}
+
+#[test]
+fn without_migration_all_is_main_but_guests() {
+    expect![[r#"
+        infrastructure main
+        controlplane main
+        dnsrecord main
+        backupbucket main
+        backupentry main
+        backup-bucket unowned
+        backup-entry unowned
+    "#]]
+    .assert_eq(&print(&PROVIDER_LOCAL, None));
+}
+
+#[test]
+fn the_example_of_the_kep() {
+    check(
+        CLOUD_CONTROLLER_MANAGER,
+        KEP_EXAMPLE,
+        &expect![[r#"
+        cloud-node-controller main
+        cloud-node-lifecycle-controller migrated
+        node-route-controller migrated
+        service-lb-controller migrated
+        node-ipam-controller unowned
+    "#]],
+    );
+}
+
+#[test]
+fn either_manager_may_run_them() {
+    let file = text(&[("backup-bucket", "*"), ("backup-entry", "*")]);
+    check(
+        GARDENLET,
+        &file,
+        &expect![[r#"
+        shoot main
+        shoot-care main
+        seed main
+        seed-lease main
+        backup-bucket migrated
+        backup-entry migrated
+    "#]],
+    );
+    check(
+        PROVIDER_LOCAL,
+        &file,
+        &expect![[r#"
+        infrastructure main
+        controlplane main
+        dnsrecord main
+        backupbucket main
+        backupentry main
+        backup-bucket migrated
+        backup-entry migrated
+    "#]],
+    );
+}
+
+#[test]
+fn handed_over_for_good() {
+    let file = text(&[
+        ("backup-bucket", "provider-local"),
+        ("backup-entry", "provider-local"),
+    ]);
+    check(
+        GARDENLET,
+        &file,
+        &expect![[r#"
+        shoot main
+        shoot-care main
+        seed main
+        seed-lease main
+        backup-bucket unowned
+        backup-entry unowned
+        warning: m.yaml: no controller of gardenlet is migrated: it does not ask for the lock "shared"
+    "#]],
+    );
+    check(
+        PROVIDER_LOCAL,
+        &file,
+        &expect![[r#"
+        infrastructure main
+        controlplane main
+        dnsrecord main
+        backupbucket main
+        backupentry main
+        backup-bucket migrated
+        backup-entry migrated
+    "#]],
+    );
+}
+
+#[test]
+fn words_that_match_nothing() {
+    let file = text(&[
+        ("backup-buckets", "gardenlet"),
+        ("shoot", "gardnelet"),
+        ("dnsrecord", "gardenlet"),
+        ("backup-entry", "gardenlet"),
+    ]);
+    check(
+        GARDENLET,
+        &file,
+        &expect![[r#"
+        shoot unowned
+        shoot-care main
+        seed main
+        seed-lease main
+        backup-bucket main
+        backup-entry migrated
+        warning: m.yaml:5: controllerLeaders[0].name: "backup-buckets" matches no controller of any known manager: nothing runs by this entry
+        warning: m.yaml:7: controllerLeaders[1].component: "gardnelet" is no known manager: "shoot" runs nowhere while this entry stands; it can run in gardenlet
+        warning: m.yaml:9: controllerLeaders[2].component: "gardenlet" has no controller "dnsrecord": "dnsrecord" runs nowhere while this entry stands; it can run in provider-local
+        warning: m.yaml:7: controllerLeaders[1].component: is "gardnelet", but "backup-buckets" is for "gardenlet": a lock has one holder, and what is not for it does not run as long as it holds the lock; give all entries of a file the same component
+    "#]],
+    );
+}
+
+#[test]
+fn two_managers_under_one_lock() {
+    let file = text(&[("backup-bucket", "gardenlet"), ("backup-entry", "provider-local")]);
+    check(
+        GARDENLET,
+        &file,
+        &expect![[r#"
+        shoot main
+        shoot-care main
+        seed main
+        seed-lease main
+        backup-bucket migrated
+        backup-entry unowned
+        warning: m.yaml:7: controllerLeaders[1].component: is "provider-local", but "backup-bucket" is for "gardenlet": a lock has one holder, and what is not for it does not run as long as it holds the lock; give all entries of a file the same component
+    "#]],
+    );
+}
+
+#[test]
+fn nothing_of_this_manager() {
+    check(
+        GARDENLET,
+        KEP_EXAMPLE,
+        &expect![[r#"
+        shoot main
+        shoot-care main
+        seed main
+        seed-lease main
+        backup-bucket main
+        backup-entry main
+        warning: m.yaml: no controller of gardenlet is migrated: it does not ask for the lock "cloud-provider-extraction-migration"
+    "#]],
+    );
+}
