@@ -4,7 +4,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use tower::{BoxError, Layer, Service};
+use kube::Client;
+use tower::{BoxError, Layer, Service, service_fn};
 
 use crate::Held;
 
@@ -17,6 +18,20 @@ pub struct Fence {
 impl Fence {
     pub(crate) fn new(held: Held) -> Self {
         Self { held }
+    }
+}
+
+impl Held {
+    /// The same client, whose requests leave only while the lock is held: [`Held::layer`] for a client that is there already.
+    #[must_use]
+    pub fn fence(&self, client: &Client) -> Client {
+        let namespace = client.default_namespace().to_owned();
+        let client = client.clone();
+        let service = service_fn(move |request| {
+            let client = client.clone();
+            async move { client.send(request).await }
+        });
+        Client::new(self.layer().layer(service), namespace)
     }
 }
 

@@ -292,33 +292,43 @@ async fn shutdown_while_waiting_ends_without_work() {
     );
 }
 
-/// A client as the work should use it: a request after the end reaches nobody.
+/// Clients as the work should use them: a request after the end reaches nobody.
 #[tokio::test]
 async fn a_fenced_client_writes_only_while_the_lock_is_held() {
     let client = admin().await;
     let config = config("worker").await;
     let elector = elector(&client, "fenced", "me");
     let work = async |held: Held| {
-        let fenced = ClientBuilder::try_from(config)
+        let layered = ClientBuilder::try_from(config)
             .unwrap()
             .with_layer(&held.layer())
             .build();
-        let maps: Api<ConfigMap> = Api::namespaced(fenced, "default");
-        write(&maps, "while-held").await.unwrap();
-        maps
+        let fenced = [("layered", layered), ("wrapped", held.fence(&client))];
+        let fenced = fenced.map(|(name, client)| (name, Api::<ConfigMap>::namespaced(client, "default")));
+        for (name, maps) in &fenced {
+            write(maps, &format!("{name}-while-held")).await.unwrap();
+        }
+        fenced
     };
     let outcome = elector.with_lease(CancellationToken::new(), work).await.unwrap();
-    let Outcome::Done(maps) = outcome else {
+    let Outcome::Done(fenced) = outcome else {
         panic!("it ended otherwise")
     };
-    let error = write(&maps, "after").await.unwrap_err();
-    let kube::Error::Service(refused) = &error else {
-        panic!("another error: {error:?}")
-    };
-    assert!(refused.is::<NotHeld>(), "{error:?}");
-    let maps: Api<ConfigMap> = Api::namespaced(client, "default");
-    assert!(maps.get_opt("while-held").await.unwrap().is_some());
-    assert!(maps.get_opt("after").await.unwrap().is_none());
+    let all: Api<ConfigMap> = Api::namespaced(client, "default");
+    for (name, maps) in fenced {
+        let error = write(&maps, &format!("{name}-after")).await.unwrap_err();
+        let kube::Error::Service(refused) = &error else {
+            panic!("another error: {error:?}")
+        };
+        assert!(refused.is::<NotHeld>(), "{error:?}");
+        assert!(
+            all.get_opt(&format!("{name}-while-held"))
+                .await
+                .unwrap()
+                .is_some()
+        );
+        assert!(all.get_opt(&format!("{name}-after")).await.unwrap().is_none());
+    }
 }
 
 async fn write(maps: &Api<ConfigMap>, name: &str) -> kube::Result<ConfigMap> {

@@ -128,8 +128,8 @@ async fn at_most_one_acts_whatever_happens() {
     }
     stopped_and_woken(&mut field).await;
 
-    let restart_at = random.u32(4..12);
-    for step in 0..16 {
+    let restart_at = random.u32(3..9);
+    for step in 0..12 {
         field.all.retain_mut(Candidate::is_alive);
         while field.all.len() < CANDIDATES {
             let off = *random.choice(&[-HOUR, 0, HOUR]).unwrap();
