@@ -11,6 +11,7 @@ use gardenlet::{Config, Context};
 use k8s_openapi::api::core::v1::Service;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
+use lease::migration::PROVIDER_LOCAL;
 use runtime::{Events, Garden, Process, Seed, runner};
 use serde_json::json;
 use testkit::{ControlPlane, Rollout};
@@ -120,8 +121,11 @@ fn controllers_of(
         metrics: process.metrics.clone(),
         events: Events::new(seed.clone(), "provider-local"),
     };
-    provider_local::controllers::add(&mut process, &own, &runner);
-    let context = Arc::new(Context {
+    // Without locks: what is drilled is the flow, and there is one process of each kind.
+    let provider =
+        provider_local::controllers::run(PROVIDER_LOCAL.controllers.to_vec(), own.clone(), runner, None);
+    process.fallible_part("provider-local", provider);
+    let context = Context {
         garden: Garden::new(garden.clone()),
         seed: own,
         seed_name: name.to_owned(),
@@ -131,7 +135,8 @@ fn controllers_of(
         metrics: process.metrics.clone(),
         shutdown: process.shutdown.clone(),
         heartbeat: Heartbeat::default(),
-    });
+    };
+    let context = Arc::new(context);
     process.part("seed controller", gardenlet::seed::run(context.clone()));
     process.part(
         "backup bucket controller",

@@ -3,7 +3,7 @@
 use std::{net::Ipv4Addr, path::Path, time::Duration};
 
 use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
+use k8s_openapi::api::{apps::v1::Deployment, coordination::v1::Lease, core::v1::Pod};
 use kube::{
     Api, Client, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams},
@@ -95,7 +95,8 @@ pub fn snapshots(folder: &Path, backup_name: &str) -> Vec<String> {
     found
 }
 
-/// Kills the gardenlet of every seed without a word.
+/// Kills the gardenlet of every seed without a word, and returns when their successors are elected: they must wait until the
+/// locks of the dead ones have run out.
 pub async fn kill_gardenlets(landscape: &Landscape) -> Result<()> {
     for client in landscape.seeds.values() {
         for pod in gardenlet_pods(client).await? {
@@ -104,7 +105,33 @@ pub async fn kill_gardenlets(landscape: &Landscape) -> Result<()> {
                 .await?;
         }
     }
+    for client in landscape.seeds.values() {
+        elected(client).await?;
+    }
     Ok(())
+}
+
+/// Waits until the lock of the gardenlets is held by one whose pod is there.
+async fn elected(seed: &Client) -> Result<()> {
+    let leases: Api<Lease> = Api::namespaced(seed.clone(), NAMESPACE_OF_GARDENLET);
+    let end = tokio::time::Instant::now() + COLLECTED_WITHIN;
+    loop {
+        let lease = leases.get(GARDENLET).await?;
+        let holder = lease
+            .spec
+            .and_then(|spec| spec.holder_identity)
+            .unwrap_or_default();
+        let lives = |pod: &Pod| holder.starts_with(&format!("{}_", pod.name_any()));
+        if gardenlet_pods(seed).await?.iter().any(lives) {
+            return Ok(());
+        }
+        ensure!(
+            tokio::time::Instant::now() < end,
+            "no gardenlet is elected; the lock is held by {holder:?}"
+        );
+        // Two things have to agree, the pods and the lock: there is no one watch for both.
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
 }
 
 /// Stops the gardenlet of a seed until it is started again; returns when its process is gone.

@@ -28,6 +28,10 @@ pub struct Config {
     /// How often Leases are looked at. Shorter than the monitor period, whose end it may overshoot by this much.
     #[arg(long, default_value_t = 10)]
     pub seed_sync_period_seconds: u64,
+
+    /// Under which locks the controllers run.
+    #[command(flatten)]
+    pub lease: lease::migration::Flags,
 }
 
 impl Config {

@@ -10,6 +10,7 @@
 
 pub mod config;
 pub mod context;
+pub mod controllers;
 pub mod project;
 pub mod seed;
 pub mod shoot_migration;

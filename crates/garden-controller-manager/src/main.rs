@@ -3,13 +3,15 @@
 use std::{process::ExitCode, sync::Arc};
 
 use clap::Parser;
-use garden_controller_manager::{
-    Config, Context, project, seed, shoot_migration, shoot_placement, shoot_state,
-};
+use garden_controller_manager::{Config, Context, controllers};
+use lease::migration::{GARDEN_CONTROLLER_MANAGER as SELF, Locks, answer_if_asked};
 use runtime::{Events, Garden, Process, clusters::Cluster, connect};
 
 #[tokio::main]
 async fn main() -> ExitCode {
+    if let Some(answered) = answer_if_asked(&SELF) {
+        return answered;
+    }
     let config = Config::parse();
     let process = Process::new("garden-controller-manager");
     match start(process, config).await {
@@ -22,8 +24,14 @@ async fn main() -> ExitCode {
 }
 
 async fn start(mut process: Process, config: Config) -> Result<(), String> {
+    let locks = Locks::assign(&config.lease, &SELF, SELF.controllers).map_err(|error| error.to_string())?;
+    for warning in locks.warnings() {
+        tracing::warn!("{warning}");
+    }
     let garden = Garden::new(connect("--garden-kubeconfig", config.garden_kubeconfig.as_deref()).await?);
     process.serve_health(config.health_address);
+    let metrics = lease::Metrics::default();
+    process.metrics.register(|registry| metrics.register(registry));
     let context = Context {
         events: Events::new(garden.client().clone(), "garden-controller-manager"),
         garden,
@@ -31,16 +39,13 @@ async fn start(mut process: Process, config: Config) -> Result<(), String> {
         metrics: process.metrics.clone(),
         shutdown: process.shutdown.clone(),
     };
-    process.part("project controller", project::run(context.clone()));
-    process.part("seed controller", seed::run(context.clone()));
-    process.part(
-        "shoot migration controller",
-        shoot_migration::run(context.clone()),
-    );
-    process.part(
-        "shoot placement controller",
-        shoot_placement::run(context.clone()),
-    );
-    process.part("shoot state controller", shoot_state::run(context));
+    process.fallible_part("controllers", async move {
+        let (garden, shutdown) = (context.garden.client().clone(), context.shutdown.clone());
+        locks
+            .run(&garden, &metrics, shutdown, |names, held| {
+                controllers::run(names, context.clone(), held)
+            })
+            .await
+    });
     process.run().await.map_err(|e| e.to_string())
 }

@@ -73,6 +73,10 @@ pub struct Config {
     /// How control planes are deployed.
     #[command(flatten)]
     pub control_plane: ControlPlaneFlags,
+
+    /// Under which locks the controllers run.
+    #[command(flatten)]
+    pub lease: lease::migration::Flags,
 }
 
 /// How control planes are deployed.

@@ -14,6 +14,7 @@ pub mod backup_entry;
 pub mod care;
 pub mod config;
 pub mod context;
+pub mod controllers;
 mod extension_object;
 pub mod seed;
 pub mod shoot;

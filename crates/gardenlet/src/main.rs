@@ -3,11 +3,15 @@
 use std::{process::ExitCode, sync::Arc};
 
 use clap::Parser;
-use gardenlet::{Config, Context, backup_bucket, backup_entry, care, seed, shoot};
+use gardenlet::{Config, Context, controllers};
+use lease::migration::{GARDENLET, Locks, answer_if_asked};
 use runtime::{Events, Garden, Process, Seed, clusters::Cluster, connect};
 
 #[tokio::main]
 async fn main() -> ExitCode {
+    if let Some(answered) = answer_if_asked(&GARDENLET) {
+        return answered;
+    }
     let config = Config::parse();
     let process = Process::new("gardenlet");
     match start(process, config).await {
@@ -20,9 +24,16 @@ async fn main() -> ExitCode {
 }
 
 async fn start(mut process: Process, config: Config) -> Result<(), String> {
+    let locks =
+        Locks::assign(&config.lease, &GARDENLET, GARDENLET.controllers).map_err(|error| error.to_string())?;
+    for warning in locks.warnings() {
+        tracing::warn!("{warning}");
+    }
     let garden = Garden::new(connect("--garden-kubeconfig", Some(&config.garden_kubeconfig)).await?);
     let own = Seed::new(connect("--seed-kubeconfig", config.seed_kubeconfig.as_deref()).await?);
     process.serve_health(config.health_address);
+    let metrics = lease::Metrics::default();
+    process.metrics.register(|registry| metrics.register(registry));
     let context = Context {
         garden_events: Events::new(garden.client().clone(), "gardenlet"),
         garden,
@@ -34,16 +45,13 @@ async fn start(mut process: Process, config: Config) -> Result<(), String> {
         shutdown: process.shutdown.clone(),
         heartbeat: gardenlet::context::Heartbeat::default(),
     };
-    let context = Arc::new(context);
-    seed::register(&context).await.map_err(|e| e.to_string())?;
-    process.part("seed lease", seed::renew_lease(Arc::clone(&context)));
-    process.part("seed controller", seed::run(Arc::clone(&context)));
-    process.part(
-        "backup bucket controller",
-        backup_bucket::run(Arc::clone(&context)),
-    );
-    process.part("backup entry controller", backup_entry::run(Arc::clone(&context)));
-    process.part("care controller", care::run(Arc::clone(&context)));
-    process.part("shoot controller", shoot::run(context));
+    process.fallible_part("controllers", async move {
+        let (seed, shutdown) = (context.seed.client().clone(), context.shutdown.clone());
+        locks
+            .run(&seed, &metrics, shutdown, |names, held| {
+                controllers::run(names, context.clone(), held)
+            })
+            .await
+    });
     process.run().await.map_err(|e| e.to_string())
 }

@@ -4,8 +4,9 @@ use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
 
 use clap::Parser;
 use extension::heartbeat;
+use lease::migration::{Locks, PROVIDER_LOCAL, answer_if_asked};
 use provider_local::{MANAGER, controllers};
-use runtime::{Events, Process, Seed, connect, runner::Settings};
+use runtime::{Cluster, Events, Process, Seed, connect, runner::Settings};
 
 /// Looks after extension objects of type `local` in one seed.
 #[derive(Parser)]
@@ -26,36 +27,55 @@ struct Flags {
     /// Name of this process in its heartbeat.
     #[arg(long, env = "POD_NAME", default_value = "provider-local")]
     identity: String,
+    /// Under which locks the controllers run.
+    #[command(flatten)]
+    lease: lease::migration::Flags,
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
+    if let Some(answered) = answer_if_asked(&PROVIDER_LOCAL) {
+        return answered;
+    }
     let flags = Flags::parse();
-    let mut process = Process::new(MANAGER.0);
-    let seed = match connect("--kubeconfig", flags.kubeconfig.as_deref()).await {
-        Ok(client) => Seed::new(client),
-        Err(why) => {
-            tracing::error!(%why, "cannot connect to the seed");
-            return ExitCode::FAILURE;
-        }
-    };
-    let settings = Settings {
-        concurrency: flags.concurrent_syncs,
-        shutdown: process.shutdown.clone(),
-        metrics: process.metrics.clone(),
-        events: Events::new(runtime::Cluster::client(&seed).clone(), MANAGER.0),
-    };
-    process.serve_health(flags.health_address);
-    process.part(
-        "heartbeat",
-        heartbeat::run(seed.clone(), MANAGER, flags.namespace, flags.identity),
-    );
-    controllers::add(&mut process, &seed, &settings);
-    match process.run().await {
+    let process = Process::new(MANAGER.0);
+    match start(process, flags).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             tracing::error!(%why, "the process ends");
             ExitCode::FAILURE
         }
     }
+}
+
+async fn start(mut process: Process, flags: Flags) -> Result<(), String> {
+    let locks = Locks::assign(&flags.lease, &PROVIDER_LOCAL, PROVIDER_LOCAL.controllers)
+        .map_err(|error| error.to_string())?;
+    for warning in locks.warnings() {
+        tracing::warn!("{warning}");
+    }
+    let seed = Seed::new(connect("--kubeconfig", flags.kubeconfig.as_deref()).await?);
+    process.serve_health(flags.health_address);
+    let metrics = lease::Metrics::default();
+    process.metrics.register(|registry| metrics.register(registry));
+    let settings = Settings {
+        concurrency: flags.concurrent_syncs,
+        shutdown: process.shutdown.clone(),
+        metrics: process.metrics.clone(),
+        events: Events::new(seed.client().clone(), MANAGER.0),
+    };
+    // Also of a process that waits for its lock: it lives, and can take over.
+    process.part(
+        "heartbeat",
+        heartbeat::run(seed.clone(), MANAGER, flags.namespace, flags.identity),
+    );
+    process.fallible_part("controllers", async move {
+        let shutdown = settings.shutdown.clone();
+        locks
+            .run(seed.client(), &metrics, shutdown, |names, held| {
+                controllers::run(names, seed.clone(), settings.clone(), held)
+            })
+            .await
+    });
+    process.run().await.map_err(|error| error.to_string())
 }

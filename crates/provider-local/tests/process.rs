@@ -36,7 +36,8 @@ async fn the_process_works_with_the_rights_of_its_chart() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let kubeconfig = plane.kubeconfig(&format!("system:serviceaccount:{NAMESPACE}:provider-local"), &[])?;
     std::fs::write(folder.path().join("kubeconfig"), serde_json::to_vec(&kubeconfig)?)?;
-    let arguments = ["--kubeconfig=kubeconfig", "--health-address=127.0.0.1:0"];
+    let lock = format!("--leader-elect-resource-namespace={NAMESPACE}");
+    let arguments = ["--kubeconfig=kubeconfig", "--health-address=127.0.0.1:0", &lock];
     let mut process = Server::start(
         "provider-local",
         env!("CARGO_BIN_EXE_provider-local"),
@@ -180,7 +181,13 @@ async fn install_chart(kubeconfig: &Path) -> Result<()> {
     let mut helm = Command::new(find_program("helm")?);
     helm.args(["template", "provider-local", "--namespace", NAMESPACE])
         .arg(chart);
-    for file in ["serviceaccount", "clusterrole", "clusterrolebinding", "role"] {
+    for file in [
+        "serviceaccount",
+        "clusterrole",
+        "clusterrolebinding",
+        "role",
+        "leader-election",
+    ] {
         helm.arg("--show-only").arg(format!("templates/{file}.yaml"));
     }
     let rendered = helm.kill_on_drop(true).output().await?;

@@ -19,7 +19,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("runtime", &["api"]),
     ("botanist", &["runtime", "api"]),
     ("extension", &["runtime", "ownership", "api"]),
-    ("provider-*", &["extension", "runtime", "api"]),
+    ("provider-*", &["extension", "runtime", "lease", "api"]),
     (
         "gardenlet",
         &["botanist", "flow", "runtime", "lease", "ownership", "api"],

@@ -155,8 +155,8 @@ impl ShootReconciler {
             .status
             .as_ref()
             .and_then(|status| status.constraint(READY_FOR_MIGRATION));
-        let obstacle = constraint
-            .and_then(|constraint| status::move_cannot_begin(shoot, constraint, &clock::now_k8s()));
+        let obstacle =
+            constraint.and_then(|constraint| status::move_cannot_begin(shoot, constraint, &clock::now_k8s()));
         if let Some(patch) = obstacle {
             write_status(&self.context, shoot, &patch).await?;
         }

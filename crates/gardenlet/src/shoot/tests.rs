@@ -215,11 +215,13 @@ fn an_error_of_a_flow_names_its_task_and_codes() {
 
 #[test]
 fn a_move_that_cannot_begin_is_told_once_where_errors_are_looked_for() {
-    let waiting = shoot(json!({"spec": {"seedName": "nowhere"}, "status": {"seedName": "a", "constraints": [{
-        "type": "ReadyForMigration", "status": "False", "reason": "DestinationSeedNotFound",
-        "message": "There is no seed nowhere: register it.", "codes": ["ERR_CONFIGURATION_PROBLEM"],
-        "lastTransitionTime": NOW, "lastUpdateTime": NOW,
-    }]}}));
+    let waiting = shoot(
+        json!({"spec": {"seedName": "nowhere"}, "status": {"seedName": "a", "constraints": [{
+            "type": "ReadyForMigration", "status": "False", "reason": "DestinationSeedNotFound",
+            "message": "There is no seed nowhere: register it.", "codes": ["ERR_CONFIGURATION_PROBLEM"],
+            "lastTransitionTime": NOW, "lastUpdateTime": NOW,
+        }]}}),
+    );
     let constraint = |shoot: &Shoot| {
         let status = shoot.status.clone().unwrap();
         status.constraint("ReadyForMigration").unwrap().clone()

@@ -18,6 +18,8 @@ const DEFAULT_ORIGIN: &str = "default configuration";
 /// To be flattened into the flags of a manager.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Leader election")]
+// The group's name must not be that of a manager's own flags.
+#[group(id = "leader election")]
 pub struct Flags {
     /// Work only while the main lock is held. Without it there must never be a second process of this manager.
     #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true",

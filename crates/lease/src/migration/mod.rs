@@ -13,11 +13,13 @@
 //! | `plan`, `losses` | a manager's part in it, and what the configuration takes away (RK-34) |
 //! | `flags`, `print` | the command line |
 //! | `run` | both locks, in order |
+//! | `locks` | all of it for one process: which controllers run when |
 
 mod assignment;
 mod config;
 mod error;
 mod flags;
+mod locks;
 mod losses;
 mod names;
 mod parse;
@@ -31,10 +33,11 @@ pub use assignment::{Assignment, assignment};
 pub use config::{ANY_COMPONENT, ControllerLeader, LeaderMigrationConfiguration, ResourceLock};
 pub use error::{ConfigError, Problem};
 pub use flags::{Electors, FeatureGate, Flags};
+pub use locks::Locks;
 pub use names::{
     CLOUD_CONTROLLER_MANAGER, ETCD_DRUID, GARDEN_CONTROLLER_MANAGER, GARDENLET, KNOWN_MANAGERS,
     KUBE_CONTROLLER_MANAGER, Manager, PROVIDER_LOCAL, canonical,
 };
 pub use plan::Migration;
-pub use print::{print, print_if_asked};
+pub use print::{answer_if_asked, print, print_if_asked};
 pub use run::run_with_leader_migration;

@@ -58,8 +58,8 @@ pub const GARDEN_CONTROLLER_MANAGER: Manager = Manager {
     guests: &[],
 };
 
-/// The provider for tests and demonstrations. `backupbucket` and `backupentry` act on extension objects; its guests
-/// `backup-bucket` and `backup-entry` are the gardenlet's, which act on the garden.
+/// The provider for tests and demonstrations. Its `backupbucket` and `backupentry` act on extension objects; the gardenlet's
+/// `backup-bucket` and `backup-entry` act on the garden.
 pub const PROVIDER_LOCAL: Manager = Manager {
     component: "provider-local",
     controllers: &[
@@ -69,7 +69,7 @@ pub const PROVIDER_LOCAL: Manager = Manager {
         "backupbucket",
         "backupentry",
     ],
-    guests: &["backup-bucket", "backup-entry"],
+    guests: &[],
 };
 
 /// The controllers of etcd in a seed.

@@ -1,6 +1,6 @@
 //! `--print-leader-migration`: what a manager would run, before anybody starts it (RK-34).
 
-use std::ffi::OsString;
+use std::{ffi::OsString, process::ExitCode};
 
 use clap::{Args, Command, FromArgMatches};
 
@@ -51,6 +51,21 @@ pub fn print_if_asked(
         // Without the wish to print, the manager's own parser tells the mistake.
         Err(_) if !args.iter().any(|arg| arg == "--print-leader-migration") => None,
         Err(error) => Some(Err(ConfigError::Flags(error.to_string().trim_end().to_owned()))),
+    }
+}
+
+/// [`print_if_asked`] of this process, answered: `main` returns the code, if there is one, before it starts anything.
+#[must_use]
+pub fn answer_if_asked(manager: &Manager) -> Option<ExitCode> {
+    match print_if_asked(std::env::args_os(), manager)? {
+        Ok(text) => {
+            print!("{text}");
+            Some(ExitCode::SUCCESS)
+        }
+        Err(why) => {
+            eprintln!("{why}");
+            Some(ExitCode::FAILURE)
+        }
     }
 }
 

@@ -20,15 +20,13 @@ fn check(manager: Manager, file: &str, expected: &Expect) {
 #[test]
 fn without_migration_all_is_main_but_guests() {
     expect![[r#"
-        infrastructure main
-        controlplane main
-        dnsrecord main
-        backupbucket main
-        backupentry main
-        backup-bucket unowned
-        backup-entry unowned
+        cloud-node-controller main
+        cloud-node-lifecycle-controller main
+        node-route-controller main
+        service-lb-controller main
+        node-ipam-controller unowned
     "#]]
-    .assert_eq(&print(&PROVIDER_LOCAL, None));
+    .assert_eq(&print(&CLOUD_CONTROLLER_MANAGER, None));
 }
 
 #[test]
@@ -65,14 +63,13 @@ fn either_manager_may_run_them() {
         PROVIDER_LOCAL,
         &file,
         &expect![[r#"
-        infrastructure main
-        controlplane main
-        dnsrecord main
-        backupbucket main
-        backupentry main
-        backup-bucket migrated
-        backup-entry migrated
-    "#]],
+            infrastructure main
+            controlplane main
+            dnsrecord main
+            backupbucket main
+            backupentry main
+            warning: m.yaml: no controller of provider-local is migrated: it does not ask for the lock "shared"
+        "#]],
     );
 }
 
@@ -86,27 +83,30 @@ fn handed_over_for_good() {
         GARDENLET,
         &file,
         &expect![[r#"
-        shoot main
-        shoot-care main
-        seed main
-        seed-lease main
-        backup-bucket unowned
-        backup-entry unowned
-        warning: m.yaml: no controller of gardenlet is migrated: it does not ask for the lock "shared"
-    "#]],
+            shoot main
+            shoot-care main
+            seed main
+            seed-lease main
+            backup-bucket unowned
+            backup-entry unowned
+            warning: m.yaml:5: controllerLeaders[0].component: "provider-local" has no controller "backup-bucket": "backup-bucket" runs nowhere while this entry stands; it can run in gardenlet
+            warning: m.yaml:7: controllerLeaders[1].component: "provider-local" has no controller "backup-entry": "backup-entry" runs nowhere while this entry stands; it can run in gardenlet
+            warning: m.yaml: no controller of gardenlet is migrated: it does not ask for the lock "shared"
+        "#]],
     );
     check(
         PROVIDER_LOCAL,
         &file,
         &expect![[r#"
-        infrastructure main
-        controlplane main
-        dnsrecord main
-        backupbucket main
-        backupentry main
-        backup-bucket migrated
-        backup-entry migrated
-    "#]],
+            infrastructure main
+            controlplane main
+            dnsrecord main
+            backupbucket main
+            backupentry main
+            warning: m.yaml:5: controllerLeaders[0].component: "provider-local" has no controller "backup-bucket": "backup-bucket" runs nowhere while this entry stands; it can run in gardenlet
+            warning: m.yaml:7: controllerLeaders[1].component: "provider-local" has no controller "backup-entry": "backup-entry" runs nowhere while this entry stands; it can run in gardenlet
+            warning: m.yaml: no controller of provider-local is migrated: it does not ask for the lock "shared"
+        "#]],
     );
 }
 
@@ -143,14 +143,15 @@ fn two_managers_under_one_lock() {
         GARDENLET,
         &file,
         &expect![[r#"
-        shoot main
-        shoot-care main
-        seed main
-        seed-lease main
-        backup-bucket migrated
-        backup-entry unowned
-        warning: m.yaml:7: controllerLeaders[1].component: is "provider-local", but "backup-bucket" is for "gardenlet": a lock has one holder, and what is not for it does not run as long as it holds the lock; give all entries of a file the same component
-    "#]],
+            shoot main
+            shoot-care main
+            seed main
+            seed-lease main
+            backup-bucket migrated
+            backup-entry unowned
+            warning: m.yaml:7: controllerLeaders[1].component: "provider-local" has no controller "backup-entry": "backup-entry" runs nowhere while this entry stands; it can run in gardenlet
+            warning: m.yaml:7: controllerLeaders[1].component: is "provider-local", but "backup-bucket" is for "gardenlet": a lock has one holder, and what is not for it does not run as long as it holds the lock; give all entries of a file the same component
+        "#]],
     );
 }
 

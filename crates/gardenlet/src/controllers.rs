@@ -1,0 +1,65 @@
+//! The controllers of a gardenlet by name, and how a set of them runs under a lock (RK-01).
+
+use std::sync::Arc;
+
+use futures::future::{BoxFuture, FutureExt, join_all};
+use lease::Held;
+use runtime::{Cluster, Events, Garden, Seed};
+
+use crate::{Context, backup_bucket, backup_entry, care, seed, shoot};
+
+type Start = fn(Arc<Context>) -> BoxFuture<'static, ()>;
+
+/// In the order of [`lease::migration::GARDENLET`].
+const CONTROLLERS: &[(&str, Start)] = &[
+    ("shoot", |context| shoot::run(context).boxed()),
+    ("shoot-care", |context| care::run(context).boxed()),
+    ("seed", |context| seed::run(context).boxed()),
+    ("seed-lease", |context| seed::renew_lease(context).boxed()),
+    ("backup-bucket", |context| backup_bucket::run(context).boxed()),
+    ("backup-entry", |context| backup_entry::run(context).boxed()),
+];
+
+/// Runs these controllers until shutdown. Dropping the future stops all of them. With `held`, no request of theirs leaves
+/// once the lock is lost.
+///
+/// # Errors
+/// The Seed could not be registered.
+pub async fn run(names: Vec<&'static str>, context: Context, held: Option<Held>) -> Result<(), String> {
+    let context = Arc::new(fenced(context, held.as_ref()));
+    if names.contains(&"seed") {
+        seed::register(&context)
+            .await
+            .map_err(|error| error.to_string())?;
+    }
+    tracing::info!(controllers = names.join(","), "running");
+    let chosen = CONTROLLERS.iter().filter(|(name, _)| names.contains(name));
+    join_all(chosen.map(|(_, start)| start(Arc::clone(&context)))).await;
+    Ok(())
+}
+
+/// The same context with clients that fall silent when the lock is lost.
+fn fenced(context: Context, held: Option<&Held>) -> Context {
+    let Some(held) = held else { return context };
+    let garden = Garden::new(held.fence(context.garden.client()));
+    Context {
+        garden_events: Events::new(garden.client().clone(), "gardenlet"),
+        seed: Seed::new(held.fence(context.seed.client())),
+        garden,
+        ..context
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lease::migration::GARDENLET;
+
+    use super::*;
+
+    /// A name without a controller would be a controller that nobody runs (RK-34).
+    #[test]
+    fn what_can_be_migrated_is_what_runs() {
+        let names: Vec<_> = CONTROLLERS.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, GARDENLET.controllers);
+    }
+}
