@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.."
 . hack/env.sh
 . hack/progress.sh
 
-hack/packages.sh protobuf-compiler
+hack/packages.sh protobuf-compiler shellcheck
 failed=()
 
 # step NAME COMMAND…

@@ -15,7 +15,7 @@ use api::{
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
 use repot_tests::{
     landscape::Landscape,
@@ -82,9 +82,9 @@ async fn a_manifest_with_a_wrong_or_unknown_field_is_refused_and_the_field_is_na
 async fn a_seed_that_cannot_take_a_shoot_is_told_and_nothing_changes() {
     let landscape = Landscape::open("e2e").await.unwrap();
     manifests::apply_project(&landscape).await.unwrap();
-    let mut lost = manifest("lost");
-    lost["spec"]["seedName"] = json!("nowhere");
-    manifests::apply_text(&landscape, &lost.to_string())
+    let mut homeless = manifest("lost");
+    homeless["spec"]["seedName"] = json!("nowhere");
+    manifests::apply_text(&landscape, &homeless.to_string())
         .await
         .unwrap();
     let shoot = UserShoot::new(&landscape, PROJECT, "lost");
@@ -190,7 +190,7 @@ async fn a_restore_tells_what_is_broken_one_after_the_other_and_goes_on_by_itsel
     told(&shoot, ErrorCode::ErrInfraUnauthenticated, &["StoreCredentials"]).await;
     let entries: Api<BackupEntry> = Api::namespaced(landscape.garden.clone(), PROJECT);
     let source = entries
-        .list(&Default::default())
+        .list(&ListParams::default())
         .await
         .unwrap()
         .into_iter()

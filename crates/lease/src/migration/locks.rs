@@ -32,7 +32,11 @@ impl Locks {
     ///
     /// # Errors
     /// Flags or a configuration with which the process must not start (RK-17, RK-18, RK-19).
-    pub fn assign(flags: &Flags, manager: &Manager, controllers: &[&'static str]) -> Result<Self, ConfigError> {
+    pub fn assign(
+        flags: &Flags,
+        manager: &Manager,
+        controllers: &[&'static str],
+    ) -> Result<Self, ConfigError> {
         flags.timing()?;
         let migration = flags.migration(manager)?;
         let config = migration.as_ref().map(|migration| &migration.config);
