@@ -11,7 +11,7 @@ mod world;
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::Path,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result, ensure};
@@ -78,7 +78,8 @@ async fn rights(world: &World) -> Result<()> {
     Ok(())
 }
 
-fn ours(world: &World, folder: &Path, name: &str, more: &[&str]) -> Result<Server> {
+/// Starts ours. `locks` is the timing of the locks; the usual one if empty.
+fn ours(world: &World, folder: &Path, name: &str, locks: &[&str], more: &[&str]) -> Result<Server> {
     let kubeconfig = serde_json::to_vec(&world.plane.kubeconfig(OURSELVES, &[])?)?;
     std::fs::write(folder.join("ours.kubeconfig"), kubeconfig)?;
     let paths = [
@@ -90,12 +91,13 @@ fn ours(world: &World, folder: &Path, name: &str, more: &[&str]) -> Result<Serve
     let args = paths
         .iter()
         .map(String::as_str)
-        .chain(LOCKS)
+        .chain(locks.iter().copied())
         .chain(more.iter().copied());
     Server::start(name, BINARY, folder, args, &[("RUST_LOG", "info")])
 }
 
-fn theirs(world: &World, folder: &Path, name: &str) -> Result<Server> {
+/// Starts theirs, as [`ours`].
+fn theirs(world: &World, folder: &Path, name: &str, locks: &[&str]) -> Result<Server> {
     let kubeconfig = world.plane.admin_kubeconfig_file();
     let key = kubeconfig.with_file_name("service-account.key");
     let args = [
@@ -107,7 +109,7 @@ fn theirs(world: &World, folder: &Path, name: &str) -> Result<Server> {
         "--enable-leader-migration",
         "--leader-migration-config=migration.yaml",
     ];
-    let args = args.into_iter().chain(LOCKS).chain(PODS);
+    let args = args.into_iter().chain(locks.iter().copied()).chain(PODS);
     Server::start(name, "kube-controller-manager", folder, args, &[])
 }
 
@@ -246,11 +248,11 @@ async fn node_ipam_is_handed_over_and_back() -> Result<()> {
     rights(&world).await?;
 
     // Theirs alone.
-    let kcm = theirs(&world, folder.path(), "kcm-1")?;
+    let kcm = theirs(&world, folder.path(), "kcm-1", &LOCKS)?;
     grow(&world, &mut ranges, "theirs").await?;
     let first = held_by_another(&world, SHARED, "").await?;
     // Ours comes beside it and waits: the lock is theirs.
-    let mut ccm = ours(&world, folder.path(), "ccm-1", &migrating)?;
+    let mut ccm = ours(&world, folder.path(), "ccm-1", &LOCKS, &migrating)?;
     held_by_another(&world, "cloud-controller-manager-local", "").await?;
     grow(&world, &mut ranges, "still-theirs").await?;
     ensure!(
@@ -263,7 +265,7 @@ async fn node_ipam_is_handed_over_and_back() -> Result<()> {
     grow(&world, &mut ranges, "ours").await?;
     ccm.check_alive()?;
     // And back: theirs waits, ours ends and gives the lock back.
-    let kcm = theirs(&world, folder.path(), "kcm-2")?;
+    let kcm = theirs(&world, folder.path(), "kcm-2", &LOCKS)?;
     terminate(ccm).await?;
     let third = held_by_another(&world, SHARED, &second).await?;
     ensure!(third != first, "the first holder is dead");
@@ -271,7 +273,7 @@ async fn node_ipam_is_handed_over_and_back() -> Result<()> {
     drop(kcm);
 
     // When all is over, migration is switched off and ours does it under its main lock (RK-23).
-    let mut ccm = ours(&world, folder.path(), "ccm-2", &PODS)?;
+    let mut ccm = ours(&world, folder.path(), "ccm-2", &LOCKS, &PODS)?;
     grow(&world, &mut ranges, "ours-for-good").await?;
     ccm.check_alive()?;
 
@@ -281,6 +283,56 @@ async fn node_ipam_is_handed_over_and_back() -> Result<()> {
         holder(&world, "cloud-controller-manager-local").await?.is_empty(),
         "the main lock is not given back"
     );
+    Ok(())
+}
+
+/// Ends the holder of the migration lock as the kubelet does, and gives the time until a Node that is made at that moment
+/// has its range from the manager that waited.
+async fn gap(world: &World, holder_of_lock: Server, node: &str) -> Result<Duration> {
+    let begin = Instant::now();
+    let ended = terminate(holder_of_lock);
+    let served = async {
+        world.node(node, json!({})).await?;
+        world
+            .until(node, "the node has a range", |node| range(node).is_some())
+            .await
+    };
+    tokio::try_join!(ended, served)?;
+    Ok(begin.elapsed())
+}
+
+/// The usual timing. Two processes of Kubernetes' own manager, and then two of ours: one works, one waits for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_a_clean_stop_nobody_waits_for_a_lock_of_ours() -> Result<()> {
+    let world = World::start().await?;
+    let folder = tempfile::tempdir()?;
+    std::fs::write(folder.path().join("migration.yaml"), MIGRATION)?;
+    let migrating = [
+        &PODS[..],
+        &[
+            "--enable-leader-migration",
+            "--leader-migration-config=migration.yaml",
+        ],
+    ]
+    .concat();
+    rights(&world).await?;
+
+    let works = theirs(&world, folder.path(), "kcm-1", &[])?;
+    let first = held_by_another(&world, SHARED, "").await?;
+    let waits = theirs(&world, folder.path(), "kcm-2", &[])?;
+    let theirs = gap(&world, works, "theirs").await?;
+    drop(waits);
+
+    let second = holder(&world, SHARED).await?;
+    ensure!(second != first, "the lock was not handed over");
+    let works = ours(&world, folder.path(), "ccm-1", &[], &migrating)?;
+    held_by_another(&world, SHARED, &second).await?;
+    let _waits = ours(&world, folder.path(), "ccm-2", &[], &migrating)?;
+    let ours = gap(&world, works, "ours").await?;
+
+    let (ours, theirs) = (ours.as_secs_f64(), theirs.as_secs_f64());
+    println!("a Node waited {ours:.1} s for its range after a clean stop of ours, {theirs:.1} s after one of theirs");
+    ensure!(ours * 2.0 < theirs, "{ours:.1} s, and theirs {theirs:.1} s");
     Ok(())
 }
 

@@ -169,6 +169,7 @@ fn unsafe_durations_name_the_flags() {
 /// Both locks are in one namespace and are wanted by one identity; a manager that migrates nothing wants one only.
 #[tokio::test]
 async fn locks_of_a_process() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let unused = kube::Config::new("http://127.0.0.1:9".parse().unwrap());
     let client = kube::Client::try_from(unused).unwrap();
     let metrics = crate::Metrics::default();
