@@ -331,7 +331,9 @@ async fn after_a_clean_stop_nobody_waits_for_a_lock_of_ours() -> Result<()> {
     let ours = gap(&world, works, "ours").await?;
 
     let (ours, theirs) = (ours.as_secs_f64(), theirs.as_secs_f64());
-    println!("a Node waited {ours:.1} s for its range after a clean stop of ours, {theirs:.1} s after one of theirs");
+    println!(
+        "a Node waited {ours:.1} s for its range after a clean stop of ours, {theirs:.1} s after one of theirs"
+    );
     ensure!(ours * 2.0 < theirs, "{ours:.1} s, and theirs {theirs:.1} s");
     Ok(())
 }

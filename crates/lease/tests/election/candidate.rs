@@ -89,7 +89,9 @@ async fn process() {
     let Ok(text) = std::env::var(ORDERS) else { return };
     tracing_subscriber::fmt().with_ansi(false).init();
     // As the managers' `Process` does it: which provider a build has by default depends on what else it builds.
-    rustls::crypto::ring::default_provider().install_default().unwrap();
+    rustls::crypto::ring::default_provider()
+        .install_default()
+        .unwrap();
     let orders: Orders = serde_json::from_str(&text).unwrap();
     let kubeconfig = Kubeconfig::read_from(&orders.kubeconfig).unwrap();
     let options = KubeConfigOptions::default();
