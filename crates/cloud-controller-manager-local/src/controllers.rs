@@ -7,7 +7,6 @@ use kube::Client;
 use lease::Held;
 use runtime::{Cluster, Events, Shoot, metrics::Metrics, runner::Settings};
 use tokio_util::sync::CancellationToken;
-use tower::Layer;
 use tracing::info;
 
 use crate::{
@@ -113,7 +112,7 @@ pub struct Context {
 /// to the cloud) leave only while the lock is held.
 pub async fn run(names: BTreeSet<Name>, context: Context, held: Option<Held>) -> Result<(), String> {
     let wrap: Wrap = Arc::new(move |client| match &held {
-        Some(held) => fenced(client, held),
+        Some(held) => held.fence(&client),
         None => client,
     });
     let shoot = Shoot::new(wrap(context.shoot.clone()));
@@ -185,16 +184,6 @@ impl Parts {
             }
         })
     }
-}
-
-/// The same client, whose requests leave only while the lock is held.
-fn fenced(client: Client, held: &Held) -> Client {
-    let namespace = client.default_namespace().to_owned();
-    let service = tower::service_fn(move |request| {
-        let client = client.clone();
-        async move { client.send(request).await }
-    });
-    Client::new(held.layer().layer(service), namespace)
 }
 
 #[cfg(test)]
