@@ -71,6 +71,9 @@ pub const RESOURCES_KEEP_OBJECT: &str = "resources.gardener.cloud/keep-object";
 pub const RESOURCES_ORIGIN: &str = "resources.gardener.cloud/origin";
 /// Annotation: what is to be done with an Etcd (`reconcile`).
 pub const DRUID_OPERATION: &str = "druid.gardener.cloud/operation";
+/// Annotation of an Etcd that has a past (`true`): it must not start empty where its backups are not found. The gardenlet writes
+/// it, etcd-druid reads it.
+pub const DRUID_REQUIRE_SNAPSHOT: &str = "druid.gardener.cloud/require-snapshot";
 /// Annotation: the Etcd's specification is not acted on.
 pub const DRUID_SUSPEND_RECONCILE: &str = "druid.gardener.cloud/suspend-etcd-spec-reconcile";
 

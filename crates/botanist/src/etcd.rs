@@ -1,6 +1,7 @@
 //! etcd-main, which holds the shoot's objects and is backed up, and etcd-events, which holds its Events and is not.
 
 use api::{
+    constants::DRUID_REQUIRE_SNAPSHOT,
     druid::{
         BackupSpec, Compression, CompressionPolicy, Etcd, EtcdConfig, EtcdSpec, GarbageCollectionPolicy,
         SecretKeyReference, StoreSpec, TLSConfig,
@@ -28,11 +29,7 @@ pub(crate) const EVENTS: &str = "etcd-events";
 /// Credentials of the bucket, put into the shoot's namespace by the BackupEntry.
 pub(crate) const BACKUP_SECRET: &str = "etcd-backup";
 
-/// Annotation of an Etcd that has a past (`true`): it must not start empty where its backups are not found. etcd-druid reads
-/// it (`etcd_druid::names`, which has the same constant).
-const REQUIRE_SNAPSHOT: &str = "druid.gardener.cloud/require-snapshot";
-
-/// How much may be lost if the seed dies. Issue 3 asks for five minutes.
+/// How much may be lost if the seed dies.
 const DELTA_SNAPSHOT_PERIOD: &str = "5m";
 /// Longer than the delta period, as the schema asks.
 const GARBAGE_COLLECTION_PERIOD: &str = "12h";
@@ -59,7 +56,7 @@ impl Botanist {
         let mut main = self.etcd(MAIN, store);
         if main.spec.backup.store.is_some() && has_past(self.operation, &self.shoot, found.as_ref()) {
             main.annotations_mut()
-                .insert(REQUIRE_SNAPSHOT.into(), "true".into());
+                .insert(DRUID_REQUIRE_SNAPSHOT.into(), "true".into());
         }
         for etcd in [main, self.etcd(EVENTS, None)] {
             FIELD_MANAGER.apply(&api, &etcd).await?;
@@ -225,7 +222,7 @@ fn has_past(operation: Operation, shoot: &Shoot, found: Option<&Etcd>) -> bool {
         (Operation::Restore, _) => true,
         (_, Some(found)) => found
             .annotations()
-            .get(REQUIRE_SNAPSHOT)
+            .get(DRUID_REQUIRE_SNAPSHOT)
             .is_some_and(|value| value == "true"),
         (Operation::Reconcile, None) => was_created,
         (Operation::Migrate | Operation::Delete, None) => false,
@@ -325,7 +322,7 @@ mod tests {
         let (plain, mut marked) = (etcd(&json!({})), etcd(&json!({})));
         marked
             .annotations_mut()
-            .insert(REQUIRE_SNAPSHOT.into(), "true".into());
+            .insert(DRUID_REQUIRE_SNAPSHOT.into(), "true".into());
         for (operation, last, found, expected) in [
             // A new shoot starts empty, however often its creation is tried.
             (Operation::Reconcile, None, None, false),

@@ -12,10 +12,6 @@ pub const DRUID: &str = "etcd-druid";
 /// Ask for a reconciliation; removed when that has begun. Both spellings are in use.
 pub const OPERATION_ANNOTATIONS: [&str; 2] = [DRUID_OPERATION, OPERATION];
 
-/// Annotation of an Etcd that has a past (`true`): it must not start empty where its backups are not found. The gardenlet
-/// writes it (`botanist::etcd`, which has the same constant).
-pub const REQUIRE_SNAPSHOT_ANNOTATION: &str = "druid.gardener.cloud/require-snapshot";
-
 /// Label: who made the object. Also what the controller's watch on pods is restricted to.
 pub const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
 /// Label: the Etcd that the object belongs to.

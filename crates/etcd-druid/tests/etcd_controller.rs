@@ -13,9 +13,9 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use api::druid::Etcd;
+use api::{constants::DRUID_REQUIRE_SNAPSHOT, druid::Etcd};
 use clap::Parser;
-use etcd_druid::{flags::Flags, names::REQUIRE_SNAPSHOT_ANNOTATION};
+use etcd_druid::flags::Flags;
 use k8s_openapi::api::{
     apps::v1::StatefulSet,
     batch::v1::Job,
@@ -322,7 +322,7 @@ async fn copy(world: &World) -> Result<()> {
 async fn past(world: &World) -> Result<()> {
     let etcds = world.api::<Etcd>("past");
     let mut manifest = manifest("etcd-main");
-    manifest["metadata"]["annotations"] = json!({(REQUIRE_SNAPSHOT_ANNOTATION): "true"});
+    manifest["metadata"]["annotations"] = json!({(DRUID_REQUIRE_SNAPSHOT): "true"});
     create(&etcds, &manifest).await?;
     let refused = until(&etcds, "etcd-main", "the refusal", |etcd| {
         etcd.status.as_ref().is_some_and(|s| !s.last_errors.is_empty())

@@ -1,13 +1,13 @@
 //! YAML in, objects out. `UPDATE_EXPECT=1 cargo test -p etcd-druid` writes the snapshots anew.
 #![allow(clippy::unwrap_used)]
 
-use api::druid::Etcd;
+use api::{constants::DRUID_REQUIRE_SNAPSHOT, druid::Etcd};
 use expect_test::{ExpectFile, expect_file};
 use runtime::Error;
 use serde::Serialize;
 
 use super::{copy_job::copy_job, service_account::service_account, services, stateful_set::stateful_set};
-use crate::{flags::Defaults, names::REQUIRE_SNAPSHOT_ANNOTATION, wanted::Wanted};
+use crate::{flags::Defaults, wanted::Wanted};
 
 /// etcd-main as the gardenlet writes it.
 pub(crate) const MAIN: &str = r"
@@ -87,7 +87,7 @@ fn only_an_etcd_with_a_past_refuses_to_start_empty() {
     let set = |past: Option<&str>| {
         let mut etcd = etcd(MAIN);
         etcd.metadata.annotations =
-            past.map(|value| [(REQUIRE_SNAPSHOT_ANNOTATION.to_owned(), value.to_owned())].into());
+            past.map(|value| [(DRUID_REQUIRE_SNAPSHOT.to_owned(), value.to_owned())].into());
         stateful_set(&wanted(&etcd).unwrap())
     };
     let (new, mut old) = (set(None), set(Some("true")));

@@ -1,6 +1,9 @@
 //! How an etcd is backed up, checked and completed.
 
-use api::druid::{Compression, CompressionPolicy, Etcd, GarbageCollectionPolicy, StoreSpec};
+use api::{
+    constants::DRUID_REQUIRE_SNAPSHOT,
+    druid::{Compression, CompressionPolicy, Etcd, GarbageCollectionPolicy, StoreSpec},
+};
 use k8s_openapi::api::core::v1::ResourceRequirements;
 use kube::ResourceExt;
 use runtime::Result;
@@ -8,7 +11,7 @@ use runtime::Result;
 use crate::{
     bytes,
     flags::Defaults,
-    names::{BACKUP_PORT, REQUIRE_SNAPSHOT_ANNOTATION},
+    names::BACKUP_PORT,
     wanted::{
         image,
         tls::{Tls, backup_server, secret},
@@ -121,7 +124,7 @@ pub(crate) fn backup(etcd: &Etcd, namespace: &str, defaults: &Defaults, tls: &Tl
         store: store_to,
         require_snapshot: etcd
             .annotations()
-            .get(REQUIRE_SNAPSHOT_ANNOTATION)
+            .get(DRUID_REQUIRE_SNAPSHOT)
             .is_some_and(|value| value == "true"),
         source,
         final_snapshot_wait: spec
