@@ -17,6 +17,7 @@ mod derive;
 pub mod druid;
 pub mod extensions;
 pub mod gardencore;
+pub mod leader_migration;
 pub mod machine;
 pub mod meta;
 pub mod resources;

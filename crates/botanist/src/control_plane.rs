@@ -26,6 +26,7 @@ impl Botanist {
                                 .and_then(|infrastructure| infrastructure.status?.default.provider_status),
                             region: spec.region.clone(),
                             secret_ref: self.cloud_provider_ref(),
+                            cloud_controller_manager: None,
                         },
                     ))
                 }

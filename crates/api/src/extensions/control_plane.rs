@@ -3,6 +3,7 @@
 use super::{DefaultSpec, DefaultStatus, object::extension_object};
 use crate::{
     derive::{CustomResource, Deserialize, JsonSchema, RawExtension, Serialize, skip_serializing_none},
+    leader_migration::LeaderMigration,
     meta::SecretReference,
 };
 
@@ -44,6 +45,34 @@ pub struct ControlPlaneSpec {
     pub region: String,
     /// Credentials of the account.
     pub secret_ref: SecretReference,
+    /// What the cloud-controller-manager runs beside its own controllers; absent: nothing.
+    pub cloud_controller_manager: Option<CloudControllerManager>,
+}
+
+/// Controllers that a shoot's cloud-controller-manager runs for another manager. The one of whose Shoot this is decides it,
+/// as both managers must agree (RK-03); the provider turns it into flags.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CloudControllerManager {
+    /// It gives Nodes their ranges of pod addresses, out of these; absent: it does not.
+    #[serde(rename = "nodeIPAM")]
+    pub node_ipam: Option<NodeIPAM>,
+    /// It shares its lock for these controllers with another manager; absent: it runs what it runs under its own lock, and
+    /// the flags of leader migration are gone.
+    pub leader_migration: Option<LeaderMigration>,
+}
+
+/// Ranges of addresses for node IPAM.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeIPAM {
+    /// Of the pods.
+    #[serde(rename = "clusterCIDR")]
+    pub cluster_cidr: String,
+    /// Of the services, which are kept out of it.
+    #[serde(rename = "serviceClusterIPRange")]
+    pub service_cluster_ip_range: String,
 }
 
 extension_object!(

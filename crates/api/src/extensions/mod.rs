@@ -23,7 +23,7 @@ pub use backup_entry::{BackupEntry, BackupEntrySpec};
 pub use bastion::{Bastion, BastionIngressPolicy, BastionSpec, BastionStatus};
 pub use cluster::{Cluster, ClusterSpec, ClusterStatus};
 pub use container_runtime::{ContainerRuntime, ContainerRuntimeSpec, ContainerRuntimeWorkerPool};
-pub use control_plane::{ControlPlane, ControlPlaneSpec};
+pub use control_plane::{CloudControllerManager, ControlPlane, ControlPlaneSpec, NodeIPAM};
 pub use dns_record::{DNSRecord, DNSRecordSpec, DNSRecordStatus, RecordType};
 pub use extension::{Extension, ExtensionSpec};
 pub use infrastructure::{

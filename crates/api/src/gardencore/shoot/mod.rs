@@ -126,6 +126,10 @@ use crate::{
     "!has(self.provider.workers) || self.provider.workers.size() == 0 || has(self.secretBindingName) || has(self.credentialsBindingName)",
     "a shoot with workers needs a credentialsBindingName (or a secretBindingName)"
 ))]
+#[x_kube(validation = (
+    "!has(self.kubernetes.controllerLeaders) || !has(self.networking) || !has(self.networking.pods) || !self.networking.pods.contains(':') || self.kubernetes.controllerLeaders.all(leader, leader.component != 'cloud-controller-manager')",
+    "the cloud-controller-manager gives ranges of IPv4 addresses only: leave node-ipam-controller to the kube-controller-manager"
+))]
 #[x_kube(validation = ("!has(oldSelf.seedName) || has(self.seedName)", "seedName cannot be removed once set"))]
 #[x_kube(validation = (
     "has(oldSelf.exposureClassName) == has(self.exposureClassName)",

@@ -1,0 +1,40 @@
+//! A move of controllers between two managers of one cluster (KEP-2436), as the two managers are told of it.
+
+use crate::derive::{Deserialize, JsonSchema, Serialize};
+
+/// Controllers that run under one lock, whichever of their managers holds it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LeaderMigration {
+    /// Name of the lock, a Lease in `kube-system` of the cluster.
+    #[schemars(length(min = 1, max = 253))]
+    pub leader_name: String,
+    /// The controllers.
+    pub controller_leaders: Vec<ControllerLeader>,
+}
+
+/// One controller under the lock.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ControllerLeader {
+    /// Its name.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+    /// The manager that runs it, or `*` for any that takes part.
+    #[schemars(length(min = 1, max = 253))]
+    pub component: String,
+}
+
+impl LeaderMigration {
+    /// The file for `--leader-migration-config` (RK-10). It is for processes and never sent to an API server (RK-12).
+    #[must_use]
+    pub fn file(&self) -> String {
+        let file = serde_json::json!({
+            "apiVersion": "controllermanager.config.k8s.io/v1",
+            "kind": "LeaderMigrationConfiguration",
+            "leaderName": self.leader_name,
+            "controllerLeaders": self.controller_leaders,
+        });
+        format!("{file:#}\n")
+    }
+}
