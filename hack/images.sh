@@ -11,7 +11,8 @@ cd "$(dirname "$0")/.."
 . hack/images/store.sh
 
 GARDEN_CRATES="garden-controller-manager"
-SEED_CRATES="gardenlet etcd-druid etcd-backup-restore provider-local"
+# The last one is for the control planes of shoots in the seed: provider-local deploys it.
+SEED_CRATES="gardenlet etcd-druid etcd-backup-restore provider-local cloud-controller-manager-local"
 profile=${IMAGE_PROFILE:-dev} tag=${IMAGE_TAG:-dev}
 seeds=() gardens=() crates=()
 while [ $# -gt 0 ]; do
