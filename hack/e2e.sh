@@ -14,10 +14,15 @@ clean_up() {
 }
 trap clean_up EXIT
 trap 'exit 130' INT TERM
-say "compiling the tests"
+# The features of a dependency are decided for all packages of a command together. With the whole workspace and its tests, as
+# in hack/test.sh, they are decided alike, and after `make test` no dependency is compiled again. The price: what tests ask of a
+# dependency (tokio's test-util) is in the images of this landscape too. `make demo` and releases compile without it.
+tests=(--workspace --features repot-tests/e2e --test 'e2e_*')
+say "compiling the suite and its tests"
 hack/packages.sh protobuf-compiler
-logged "$REPOT_CACHE/log/e2e-compile.log" cargo test --no-run -p repot-tests --features e2e --test 'e2e_*'
+logged "$REPOT_CACHE/log/e2e-compile.log" cargo build --bins "${tests[@]}" ||
+  fail "cargo build failed (log: $REPOT_CACHE/log/e2e-compile.log)"
 hack/landscape.sh up e2e
-hack/install.sh e2e
-say "running the tests; each prints how long the API could not be written"
-cargo test -p repot-tests --features e2e --test 'e2e_*' -- --test-threads=1 --nocapture "$@"
+IMAGE_BINARIES=$CARGO_TARGET_DIR/$CARGO_BUILD_TARGET/debug hack/install.sh e2e
+say "running the tests; each prints how long something was not to be had"
+cargo test "${tests[@]}" -- --test-threads=1 --nocapture "$@"
