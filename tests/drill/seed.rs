@@ -138,10 +138,14 @@ fn controllers_of(
     };
     let context = Arc::new(context);
     process.part("seed controller", gardenlet::seed::run(context.clone()));
+    let backups = Arc::new(context.backups());
     process.part(
         "backup bucket controller",
-        gardenlet::backup_bucket::run(context.clone()),
+        backup_controllers::backup_bucket::run(backups.clone()),
     );
-    process.part("backup entry controller", gardenlet::backup_entry::run(context));
+    process.part(
+        "backup entry controller",
+        backup_controllers::backup_entry::run(backups),
+    );
     Ok(process)
 }

@@ -46,6 +46,18 @@ impl Context {
             events: self.garden_events.clone(),
         }
     }
+
+    /// What the controllers of backups need, which have a crate of their own.
+    #[must_use]
+    pub fn backups(&self) -> backup_controllers::Context {
+        backup_controllers::Context {
+            garden: self.garden.clone(),
+            seed: self.seed.clone(),
+            seed_name: self.seed_name.clone(),
+            deletion_grace: self.config.backup_entry_grace(),
+            runner: self.runner(),
+        }
+    }
 }
 
 /// When the seed's Lease was last renewed, shared between the part that renews it and the part that tells of it.

@@ -5,17 +5,13 @@
 //! | [`shoot`] | Shoot | the four flows; only the responsible seed acts |
 //! | [`shoot_state`] | ShootState | what a move carries is in the garden before it is taken away from the seed |
 //! | [`seed`] | the gardenlet's own Seed | it is registered, its Lease is renewed while both APIs answer, its conditions are true |
-//! | [`backup_bucket`] | BackupBucket | the seed's bucket, by way of its provider |
-//! | [`backup_entry`] | BackupEntry | the place of a shoot's backups, handed over to another seed without loss |
 //! | [`care`] | Shoot | the five conditions, never while a move is being prepared |
+//! | [`backup_controllers`] | BackupBucket, BackupEntry | a crate of its own, since a provider can run it too |
 
-pub mod backup_bucket;
-pub mod backup_entry;
 pub mod care;
 pub mod config;
 pub mod context;
 pub mod controllers;
-mod extension_object;
 pub mod seed;
 pub mod shoot;
 pub mod shoot_state;

@@ -19,10 +19,24 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("runtime", &["api"]),
     ("botanist", &["runtime", "api"]),
     ("extension", &["runtime", "ownership", "api"]),
+    ("backup-controllers", &["runtime", "api"]),
+    // It can run the gardenlet's controllers of backups as guests.
+    (
+        "provider-local",
+        &["extension", "backup-controllers", "runtime", "lease", "api"],
+    ),
     ("provider-*", &["extension", "runtime", "lease", "api"]),
     (
         "gardenlet",
-        &["botanist", "flow", "runtime", "lease", "ownership", "api"],
+        &[
+            "backup-controllers",
+            "botanist",
+            "flow",
+            "runtime",
+            "lease",
+            "ownership",
+            "api",
+        ],
     ),
     ("garden-controller-manager", &["runtime", "lease", "api"]),
     ("etcd-druid", &["runtime", "lease", "ownership", "api"]),

@@ -21,7 +21,7 @@ use crate::{
     extension_object::{Progress, progress},
 };
 
-/// How often credentials are read again: their Secret is in the garden, where a gardenlet may not watch Secrets.
+/// How often credentials are read again: their Secret is in the garden, where a seed may not watch Secrets.
 const SYNC_PERIOD: Duration = Duration::from_secs(300);
 /// How often a bucket in trouble, or one that is being deleted, is looked at. Shorter than a person's patience after
 /// mending credentials, longer than a provider's answer to wrong ones.
@@ -40,7 +40,7 @@ pub async fn run(context: Arc<Context>) {
         Controller::new(buckets.clone(), mine).watches(theirs, watcher::Config::default(), |theirs| {
             Some(ObjectRef::new(&theirs.name_any()))
         });
-    let settings = context.runner();
+    let settings = context.runner.clone();
     runner::run(
         controller,
         move |_| buckets.clone(),

@@ -25,7 +25,7 @@ use crate::{
     backup_bucket::credentials::{self, Credentials},
 };
 
-/// How often credentials are read again: their Secret is in the garden, where a gardenlet may not watch Secrets.
+/// How often credentials are read again: their Secret is in the garden, where a seed may not watch Secrets.
 const SYNC_PERIOD: Duration = Duration::from_secs(300);
 /// How often an entry in trouble is looked at. The provider's answer is watched; mended credentials are not.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(15);
@@ -47,7 +47,7 @@ pub async fn run(context: Arc<Context>) {
         let entry = store.state().into_iter().find(|entry| entry.name_any() == name);
         entry.map(|entry| ObjectRef::from_obj(entry.as_ref()))
     });
-    let settings = context.runner();
+    let settings = context.runner.clone();
     let api_of = move |entry: &BackupEntry| garden.namespaced(&entry.namespace().unwrap_or_default());
     runner::run(
         controller,
@@ -95,7 +95,7 @@ impl Reconciler<BackupEntry> for BackupEntryController {
     async fn cleanup(&self, entry: Arc<BackupEntry>) -> Result<Next> {
         let shoot = self.shoot_of(&entry).await?;
         let namespace_exists = self.namespace_exists(shoot.as_ref()).await?;
-        let grace = self.context.config.backup_entry_grace();
+        let grace = self.context.deletion_grace;
         let original = self.original(&entry).await?;
         match decide(
             &entry,
@@ -107,7 +107,8 @@ impl Reconciler<BackupEntry> for BackupEntryController {
         ) {
             Deletion::Refused(why) => {
                 self.context
-                    .garden_events
+                    .runner
+                    .events
                     .warning(entry.as_ref(), "BackupEntryInUse", &why)
                     .await;
                 Ok(Next::After(LOOK_AGAIN))
