@@ -11,7 +11,11 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt, api::ListParams};
 use runtime::{Cluster, Garden, Result, Seed, error::Context};
 
-use crate::{Settings, configuration_problem, names::Names};
+use crate::{
+    Settings, configuration_problem,
+    controller_leaders::{self, Stage, current_stage},
+    names::Names,
+};
 
 /// What is being done with the shoot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +55,8 @@ pub struct Botanist {
     pub names: Names,
     /// Version of Kubernetes, in full and without `v`.
     pub kubernetes_version: String,
+    /// Which managers run node IPAM, as it was when the flow started: all steps of a flow must mean the same.
+    pub(crate) stage: Stage,
 }
 
 impl Botanist {
@@ -72,7 +78,10 @@ impl Botanist {
             .context(format_args!("could not read Seed {seed_name}"))?
             .ok_or_else(|| configuration_problem(format!("there is no Seed {seed_name} in the garden")))?;
         let names = Names::of(&shoot, &project.name_any(), &seed_object)?;
+        let wanted = Stage::wanted(&shoot.spec);
+        let stage = current_stage(&seed, &names.technical_id, &shoot.name_any(), wanted).await?;
         let botanist = Self {
+            stage,
             kubernetes_version: kubernetes_version(&shoot, &cloud_profile)?,
             namespace: names.technical_id.clone(),
             garden,
@@ -86,6 +95,7 @@ impl Botanist {
             names,
         };
         if matches!(operation, Operation::Reconcile | Operation::Restore) {
+            controller_leaders::check(wanted, &botanist.names)?;
             botanist.cloud_credentials().await?;
         }
         Ok(botanist)

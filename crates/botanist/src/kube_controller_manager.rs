@@ -5,6 +5,7 @@ use runtime::Result;
 use crate::{
     Botanist,
     component::{Component, client_of_api, mounted},
+    controller_leaders::{CONFIG, ENABLE, FILE, Home, Stage, WITHOUT_NODE_IPAM, has_room_for_nodes},
     names::Names,
     secrets::config::{CA, CA_CLIENT, CA_KUBELET, KUBE_CONTROLLER_MANAGER as NAME, SERVICE_ACCOUNT_KEY},
 };
@@ -12,7 +13,15 @@ use crate::{
 impl Botanist {
     /// "Deploying Kubernetes controller manager". The API must answer already: the process ends where it does not.
     pub async fn deploy_kube_controller_manager(&self) -> Result<()> {
-        self.deploy_component(&component(self)).await
+        self.deploy_kube_controller_manager_at(self.stage).await
+    }
+
+    /// The same, with what it is told of node IPAM in this stage.
+    pub(crate) async fn deploy_kube_controller_manager_at(&self, stage: Stage) -> Result<()> {
+        if stage.home() == Home::Shares {
+            self.deploy_migration_config().await?;
+        }
+        self.deploy_component(&component(self, stage.home())).await
     }
 
     /// Waits until it runs.
@@ -27,7 +36,7 @@ impl Botanist {
     }
 }
 
-fn component(botanist: &Botanist) -> Component {
+fn component(botanist: &Botanist, home: Home) -> Component {
     let settings = &botanist.settings;
     let image = settings.image(
         &settings.kube_controller_manager_image,
@@ -42,7 +51,29 @@ fn component(botanist: &Botanist) -> Component {
         ..client_of_api(NAME, image, 10257)
     };
     component.args.extend(flags(&botanist.names));
+    component.args.extend(node_ipam_flags(&botanist.names, home));
+    if home == Home::Shares {
+        component.config_maps.push(CONFIG);
+    }
     component
+}
+
+/// Who gives Nodes their ranges: this process, it or another one, or another one.
+fn node_ipam_flags(names: &Names, home: Home) -> Vec<String> {
+    let without = match home {
+        Home::Keeps | Home::Shares => String::new(),
+        Home::Leaves => format!(",{WITHOUT_NODE_IPAM}"),
+    };
+    let mut flags = vec![format!("--controllers=*,bootstrapsigner,tokencleaner{without}")];
+    if home != Home::Leaves && has_room_for_nodes(&names.pods) {
+        flags.push("--allocate-node-cidrs=true".into());
+        flags.push(format!("--cluster-cidr={}", names.pods));
+    }
+    if home == Home::Shares {
+        flags.push(ENABLE.into());
+        flags.push(format!("--leader-migration-config={}", mounted(CONFIG, FILE)));
+    }
+    flags
 }
 
 /// Certificates of kubelets and users are signed by the authorities that kube-apiserver trusts for clients, those that
@@ -50,7 +81,6 @@ fn component(botanist: &Botanist) -> Component {
 fn flags(names: &Names) -> Vec<String> {
     let mut flags = vec![
         "--use-service-account-credentials=true".into(),
-        "--controllers=*,bootstrapsigner,tokencleaner".into(),
         format!("--root-ca-file={}", mounted(CA, "ca.crt")),
         format!(
             "--service-account-private-key-file={}",
@@ -58,10 +88,6 @@ fn flags(names: &Names) -> Vec<String> {
         ),
         format!("--service-cluster-ip-range={}", names.services),
     ];
-    if has_room_for_nodes(&names.pods) {
-        flags.push("--allocate-node-cidrs=true".into());
-        flags.push(format!("--cluster-cidr={}", names.pods));
-    }
     let signers = [
         ("kube-apiserver-client", CA_CLIENT),
         ("kubelet-client", CA_CLIENT),
@@ -81,22 +107,47 @@ fn flags(names: &Names) -> Vec<String> {
     flags
 }
 
-/// Each node gets a /24 (or a /64): the process ends at once where the network is not larger than that.
-fn has_room_for_nodes(pods: &str) -> bool {
-    let largest = if pods.contains(':') { 64 } else { 24 };
-    pods.split_once('/')
-        .and_then(|(_, length)| length.parse::<u8>().ok())
-        .is_some_and(|length| length <= largest)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
 
+    use super::*;
+    use crate::from_json;
+
+    /// Where on its way a shoot is shows in these flags and nowhere else.
     #[test]
-    fn nodes_get_networks_only_out_of_a_larger_one() {
-        assert!(has_room_for_nodes("100.96.0.0/11"));
-        assert!(!has_room_for_nodes("10.0.0.0/25"));
-        assert!(has_room_for_nodes("fd00::/56"));
+    fn what_it_is_told_of_node_ipam_is_read_back_as_the_same() {
+        for home in [Home::Keeps, Home::Shares, Home::Leaves] {
+            let args = node_ipam_flags(&Names::of_test("100.96.0.0/11"), home);
+            let deployment = from_json(
+                json!({"spec": {"selector": {}, "template": {"spec": {"containers": [
+                {"name": NAME, "args": args}]}}}}),
+            )
+            .unwrap();
+            assert_eq!(Home::of(&deployment), home);
+        }
+    }
+
+    /// RK-26: nobody has asked for anything, and nothing is different.
+    #[test]
+    fn flags_of_leader_migration_are_there_only_on_the_way() {
+        let of = |home| node_ipam_flags(&Names::of_test("100.96.0.0/11"), home).join(" ");
+        assert_eq!(
+            of(Home::Keeps),
+            "--controllers=*,bootstrapsigner,tokencleaner --allocate-node-cidrs=true --cluster-cidr=100.96.0.0/11"
+        );
+        assert_eq!(
+            of(Home::Shares),
+            "--controllers=*,bootstrapsigner,tokencleaner --allocate-node-cidrs=true --cluster-cidr=100.96.0.0/11 \
+             --enable-leader-migration=true \
+             --leader-migration-config=/srv/kubernetes/kube-controller-manager-leader-migration/leader-migration.yaml"
+        );
+        assert_eq!(
+            of(Home::Leaves),
+            "--controllers=*,bootstrapsigner,tokencleaner,-node-ipam-controller"
+        );
+        let small = node_ipam_flags(&Names::of_test("10.0.0.0/25"), Home::Keeps);
+        assert_eq!(small, ["--controllers=*,bootstrapsigner,tokencleaner"]);
     }
 }

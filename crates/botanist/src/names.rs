@@ -62,6 +62,19 @@ impl Names {
         })
     }
 
+    /// Those of a shoot in tests, with this pods network.
+    #[cfg(test)]
+    pub(crate) fn of_test(pods: &str) -> Self {
+        Self {
+            technical_id: "shoot--dev--web".into(),
+            internal_api: Some("api.web.dev.internal.example.test".into()),
+            external_api: Some("api.web.example.test".into()),
+            first_service_ip: IpAddr::from([100, 64, 0, 1]),
+            services: "100.64.0.0/13".into(),
+            pods: pods.into(),
+        }
+    }
+
     /// The name that is written into a user's kubeconfig.
     #[must_use]
     pub fn public_api(&self) -> Option<&str> {

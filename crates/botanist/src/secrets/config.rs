@@ -39,6 +39,12 @@ pub const ETCD_CLIENT: &str = "etcd-client";
 pub const KUBELET_CLIENT: &str = "kube-apiserver-kubelet";
 /// Kubeconfig of kube-controller-manager.
 pub const KUBE_CONTROLLER_MANAGER: &str = "kube-controller-manager";
+/// Kubeconfig of the cloud-controller-manager, which the provider deploys.
+pub const CLOUD_CONTROLLER_MANAGER: &str = "cloud-controller-manager";
+/// Whom the kube-controller-manager's certificate names.
+pub(crate) const KUBE_CONTROLLER_MANAGER_USER: &str = "system:kube-controller-manager";
+/// Whom the cloud-controller-manager's certificate names.
+pub(crate) const CLOUD_CONTROLLER_MANAGER_USER: &str = "system:cloud-controller-manager";
 /// Kubeconfig of kube-scheduler.
 pub const KUBE_SCHEDULER: &str = "kube-scheduler";
 /// Kubeconfig of the gardenlet itself.
@@ -129,9 +135,10 @@ pub fn table(names: &Names) -> Vec<Config> {
             KUBELET_CLIENT,
             client(CA_KUBELET, "system:kube-apiserver:kubelet", None),
         ),
+        derived(KUBE_CONTROLLER_MANAGER, login(KUBE_CONTROLLER_MANAGER_USER, None)),
         derived(
-            KUBE_CONTROLLER_MANAGER,
-            login("system:kube-controller-manager", None),
+            CLOUD_CONTROLLER_MANAGER,
+            login(CLOUD_CONTROLLER_MANAGER_USER, None),
         ),
         derived(KUBE_SCHEDULER, login("system:kube-scheduler", None)),
         derived(

@@ -20,14 +20,7 @@ use super::{
 use crate::names::Names;
 
 fn names() -> Names {
-    Names {
-        technical_id: "shoot--dev--web".into(),
-        internal_api: Some("api.web.dev.internal.example.test".into()),
-        external_api: Some("api.web.example.test".into()),
-        first_service_ip: "100.64.0.1".parse().unwrap(),
-        services: "100.64.0.0/13".into(),
-        pods: "100.96.0.0/11".into(),
-    }
+    Names::of_test("100.96.0.0/11")
 }
 
 /// What `initialize_secrets_management` does, on a map instead of a seed. Returns the names of what was written.

@@ -222,16 +222,31 @@ fn deploy_infrastructure<'a>(g: &mut Graph<'a, Error>, b: &'a Botanist, after: [
     )
 }
 
-/// What needs the API: the provider's part, the controllers, the scheduler.
+/// What needs the API: the provider's part, the controllers, the scheduler. Last, and only when all managers run, controllers
+/// move from one manager to another if the Shoot wants it (RK-05).
 fn complete_control_plane<'a>(g: &mut Graph<'a, Error>, b: &'a Botanist, after: [TaskId; 4]) {
     let api_ready = after[3];
+    let connected = g.add(
+        Task::new("Initializing connection to Shoot", || {
+            b.wait_until_shoot_client_ready()
+        })
+        .after(api_ready),
+    );
+    let rights = g.add(
+        Task::new(
+            "Deploying rights of the cloud controller manager in Shoot",
+            || b.deploy_cloud_controller_manager_rights(),
+        )
+        .after(connected),
+    );
     let provider = g.add(
         Task::new("Deploying shoot control plane components", || async {
             b.control_plane().deploy().await
         })
-        .after(after),
+        .after(after)
+        .after(rights),
     );
-    g.add(
+    let provider_ready = g.add(
         Task::new(
             "Waiting until shoot control plane has been reconciled",
             || async { b.control_plane().wait_until_ready().await },
@@ -246,7 +261,7 @@ fn complete_control_plane<'a>(g: &mut Graph<'a, Error>, b: &'a Botanist, after: 
     );
     let scheduler =
         g.add(Task::new("Deploying Kubernetes scheduler", || b.deploy_kube_scheduler()).after(api_ready));
-    g.add(
+    let controllers_ready = g.add(
         Task::new("Waiting until Kubernetes controller manager is ready", || {
             b.wait_until_kube_controller_manager_ready()
         })
@@ -259,9 +274,9 @@ fn complete_control_plane<'a>(g: &mut Graph<'a, Error>, b: &'a Botanist, after: 
         .after(scheduler),
     );
     g.add(
-        Task::new("Initializing connection to Shoot", || {
-            b.wait_until_shoot_client_ready()
+        Task::new("Handing over controllers between managers", || {
+            b.hand_over_controllers()
         })
-        .after(api_ready),
+        .after([provider_ready, controllers_ready]),
     );
 }

@@ -1,0 +1,247 @@
+//! Which manager runs node IPAM: `spec.kubernetes.controllerLeaders` of the Shoot, carried out by leader migration (KEP-2436).
+//!
+//! Promise: while the two managers hand it over, never both and hardly ever none of them runs it, and each stage may last for
+//! as long as it likes. Nothing is remembered: where on the way a shoot is shows in what its managers were told, so that a
+//! gardenlet that is killed, and a user who changes their mind half-way, go on from there.
+
+mod rights;
+mod stage;
+
+use api::{
+    extensions::{CloudControllerManager, NodeIPAM},
+    leader_migration::{ControllerLeader, LeaderMigration},
+};
+use k8s_openapi::api::{apps::v1::Deployment, coordination::v1::Lease, core::v1::ConfigMap};
+use kube::{Api, api::ObjectMeta};
+use runtime::{Cluster, Result, Shoot, apply, error::Context, wait, wait::Look};
+
+pub(crate) use stage::{ENABLE, Guest, Home, Stage, WITHOUT_NODE_IPAM};
+
+use crate::{
+    Botanist, FIELD_MANAGER, configuration_problem, names::Names, secrets::config::KUBE_CONTROLLER_MANAGER,
+};
+
+/// The lock for node IPAM while two managers may run it. One name in every shoot and release, as the list under a lock must
+/// never change (RK-03).
+pub(crate) const LOCK: &str = "node-ipam-migration";
+/// Where locks of a shoot are, in the shoot.
+const NAMESPACE: &str = "kube-system";
+/// The kube-controller-manager's file, beside it in the seed.
+pub(crate) const CONFIG: &str = "kube-controller-manager-leader-migration";
+/// Its key.
+pub(crate) const FILE: &str = "leader-migration.yaml";
+const EVERY: &str = "*";
+
+/// Reads where on the way the shoot is.
+pub(crate) async fn current_stage(
+    seed: &runtime::Seed,
+    namespace: &str,
+    control_plane: &str,
+    wanted: Stage,
+) -> Result<Stage> {
+    let deployments: Api<Deployment> = seed.namespaced(namespace);
+    let home = deployments
+        .get_opt(KUBE_CONTROLLER_MANAGER)
+        .await
+        .context(format_args!(
+            "could not read Deployment {KUBE_CONTROLLER_MANAGER}"
+        ))?;
+    let providers: Api<api::extensions::ControlPlane> = seed.namespaced(namespace);
+    let guest = providers
+        .get_opt(control_plane)
+        .await
+        .context(format_args!("could not read ControlPlane {control_plane}"))?;
+    Ok(Stage::of(
+        home.as_ref().map(Home::of),
+        guest.map(|guest| Guest::of(guest.spec.cloud_controller_manager.as_ref())),
+        wanted,
+    ))
+}
+
+/// Says before anything is changed what node IPAM cannot do in another manager (I8).
+pub(crate) fn check(wanted: Stage, names: &Names) -> Result<()> {
+    if wanted == Stage::Away && (names.pods.contains(':') || !has_room_for_nodes(&names.pods)) {
+        return Err(configuration_problem(format!(
+            "spec.kubernetes.controllerLeaders gives node-ipam-controller to the cloud-controller-manager, which cannot divide the \
+             pods network {}: it must be an IPv4 network that is larger than a /24; leave the controller where it is",
+            names.pods
+        )));
+    }
+    Ok(())
+}
+
+/// Each node gets a /24 (or a /64): the process ends at once where the network is not larger than that.
+pub(crate) fn has_room_for_nodes(pods: &str) -> bool {
+    let largest = if pods.contains(':') { 64 } else { 24 };
+    pods.split_once('/')
+        .and_then(|(_, length)| length.parse::<u8>().ok())
+        .is_some_and(|length| length <= largest)
+}
+
+/// What the provider is told of its cloud-controller-manager.
+pub(crate) fn told(stage: Stage, names: &Names) -> Option<CloudControllerManager> {
+    let guest = stage.guest();
+    (guest != Guest::Absent).then(|| CloudControllerManager {
+        node_ipam: Some(NodeIPAM {
+            cluster_cidr: names.pods.clone(),
+            service_cluster_ip_range: names.services.clone(),
+        }),
+        leader_migration: (guest == Guest::Shares).then(migration),
+    })
+}
+
+/// The same for both managers, and in every stage: what a lock stands for must not change (RK-03).
+fn migration() -> LeaderMigration {
+    LeaderMigration {
+        leader_name: LOCK.into(),
+        controller_leaders: vec![ControllerLeader {
+            name: "node-ipam-controller".into(),
+            component: EVERY.into(),
+        }],
+    }
+}
+
+impl Botanist {
+    /// "Deploying rights of the cloud controller manager in the Shoot": before it starts, or it would be refused.
+    pub async fn deploy_cloud_controller_manager_rights(&self) -> Result<()> {
+        rights::deploy(&self.shoot_client().await?).await
+    }
+
+    /// "Handing over controllers between managers": goes the way to where the Shoot wants them, one step after the other, each
+    /// only when the last one is carried out. Then it takes away what only the way needed.
+    pub async fn hand_over_controllers(&self) -> Result<()> {
+        let mut stage = self.stage;
+        let wanted = Stage::wanted(&self.shoot.spec);
+        let shoot = self.shoot_client().await?;
+        if stage != wanted {
+            rights::share(&shoot).await?;
+        } else if !rights::are_shared(&shoot).await? {
+            return Ok(());
+        }
+        loop {
+            self.wait_until_settled(stage, &shoot).await?;
+            let Some(next) = stage.towards(wanted) else {
+                break;
+            };
+            tracing::info!(from = ?stage, to = ?next, "node IPAM goes one step");
+            if next.home() == stage.home() {
+                self.control_plane_at(next).deploy().await?;
+            } else {
+                self.deploy_kube_controller_manager_at(next).await?;
+            }
+            stage = next;
+        }
+        apply::delete(&self.seed.namespaced::<ConfigMap>(&self.namespace), CONFIG).await?;
+        apply::delete(&shoot.namespaced::<Lease>(NAMESPACE), LOCK).await?;
+        // Last, as they tell that the others may be there; and they go with the shoot, also to another seed.
+        rights::unshare(&shoot).await
+    }
+
+    /// Waits until both managers do what they were told, and the lock is where the stage wants it.
+    async fn wait_until_settled(&self, stage: Stage, shoot: &Shoot) -> Result<()> {
+        self.wait_until_kube_controller_manager_ready().await?;
+        self.control_plane_at(stage).wait_until_ready().await?;
+        let holder = match stage {
+            Stage::Offered => Home::Shares,
+            Stage::Given => Home::Leaves,
+            Stage::AtHome | Stage::Shared | Stage::Away => return Ok(()),
+        };
+        let leases: Api<Lease> = shoot.namespaced(NAMESPACE);
+        wait::until(&leases, LOCK, self.settings.timeouts.controllers, |lease| {
+            look_held(lease, holder)
+        })
+        .await
+        .map(|_| ())
+    }
+
+    /// Writes the kube-controller-manager's file.
+    pub(crate) async fn deploy_migration_config(&self) -> Result<()> {
+        let config = ConfigMap {
+            metadata: ObjectMeta {
+                name: Some(CONFIG.into()),
+                namespace: Some(self.namespace.clone()),
+                ..ObjectMeta::default()
+            },
+            data: Some([(FILE.to_owned(), migration().file())].into()),
+            ..ConfigMap::default()
+        };
+        let api: Api<ConfigMap> = self.seed.namespaced(&self.namespace);
+        FIELD_MANAGER.apply(&api, &config).await.map(|_| ())
+    }
+}
+
+/// Whether the lock is held by the manager that the stage wants to run node IPAM. A holder is called like its pod.
+fn look_held(lease: Option<&Lease>, home: Home) -> Look {
+    let holder = lease
+        .and_then(|lease| lease.spec.as_ref()?.holder_identity.as_deref())
+        .unwrap_or_default();
+    let by_home = holder.starts_with(&format!("{KUBE_CONTROLLER_MANAGER}-"));
+    if !holder.is_empty() && by_home == (home == Home::Shares) {
+        return Look::Done;
+    }
+    Look::Wait(if holder.is_empty() {
+        "nobody holds it".into()
+    } else {
+        format!("it is held by {holder}")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
+    use super::*;
+    use crate::from_json;
+
+    #[test]
+    fn nodes_get_networks_only_out_of_a_larger_one() {
+        assert!(has_room_for_nodes("100.96.0.0/11"));
+        assert!(!has_room_for_nodes("10.0.0.0/25"));
+        assert!(has_room_for_nodes("fd00::/56"));
+    }
+
+    #[test]
+    fn what_the_other_manager_cannot_do_is_told_first() {
+        assert!(check(Stage::Away, &Names::of_test("100.96.0.0/11")).is_ok());
+        assert!(check(Stage::AtHome, &Names::of_test("fd00::/56")).is_ok());
+        for pods in ["fd00::/56", "10.0.0.0/25"] {
+            let why = check(Stage::Away, &Names::of_test(pods)).unwrap_err().to_string();
+            assert!(
+                why.contains(pods) && why.contains("leave the controller"),
+                "{why}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_the_provider_is_told_is_read_back_as_the_same() {
+        for stage in [
+            Stage::AtHome,
+            Stage::Offered,
+            Stage::Shared,
+            Stage::Given,
+            Stage::Away,
+        ] {
+            let told = told(stage, &Names::of_test("100.96.0.0/11"));
+            assert_eq!(Guest::of(told.as_ref()), stage.guest());
+        }
+    }
+
+    #[test]
+    fn the_lock_is_where_it_should_be_only_with_the_right_manager() {
+        let held = |holder: &str| -> Lease {
+            from_json(json!({"metadata": {"name": LOCK}, "spec": {"holderIdentity": holder}})).unwrap()
+        };
+        let done = |lease: Option<&Lease>, home| matches!(look_held(lease, home), Look::Done);
+        let (home, guest) = (
+            held("kube-controller-manager-5d-x_1"),
+            held("cloud-controller-manager-7c-y_2"),
+        );
+        assert!(done(Some(&home), Home::Shares) && !done(Some(&home), Home::Leaves));
+        assert!(done(Some(&guest), Home::Leaves) && !done(Some(&guest), Home::Shares));
+        for home in [Home::Shares, Home::Leaves] {
+            assert!(!done(Some(&held("")), home) && !done(None, home));
+        }
+    }
+}
