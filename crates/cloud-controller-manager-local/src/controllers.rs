@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use futures::future::{BoxFuture, FutureExt, join_all};
 use kube::Client;
-use lease::Held;
+use lease::{Held, migration::Manager};
 use runtime::{Cluster, Events, Shoot, metrics::Metrics, runner::Settings};
 use tokio_util::sync::CancellationToken;
 use tracing::info;
@@ -17,6 +17,18 @@ use crate::{
     flags::Options,
     node_ipam::NodeIpam,
     service::ServiceLoadBalancers,
+};
+
+/// This process as a configuration of leader migration sees it. It is called as the cloud controller manager of any cloud is, so
+/// that one file serves every manager of a shoot, whatever its cloud is. Its main lock has its own name.
+pub const AS_MANAGER: Manager = Manager {
+    component: "cloud-controller-manager",
+    controllers: &[
+        "cloud-node-controller",
+        "cloud-node-lifecycle-controller",
+        "service-lb-controller",
+    ],
+    guests: &["node-ipam-controller"],
 };
 
 /// A controller of this process.
@@ -205,6 +217,12 @@ mod tests {
         let list: Vec<_> = list.split(',').map(ToOwned::to_owned).collect();
         let expected = expected.split(',').filter_map(Name::parse).collect();
         assert_eq!(select(&list).unwrap(), expected);
+    }
+
+    /// A name without a controller would be a controller that nobody runs (RK-34).
+    #[test]
+    fn what_can_be_migrated_is_what_runs() {
+        assert!(AS_MANAGER.all().eq(Name::ALL.map(Name::as_str)));
     }
 
     #[test]

@@ -3,12 +3,13 @@
 use std::{collections::BTreeSet, net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser};
+use lease::migration::Locks;
 
 use crate::{
     MANAGER,
     cidr::Cidr,
     cloud::Source,
-    controllers::{self, Name},
+    controllers::{self, AS_MANAGER, Name},
     node_ipam::book::Book,
 };
 
@@ -144,9 +145,21 @@ impl Config {
     }
 
     fn command_line() -> clap::Command {
-        Self::command().mut_arg("leader_elect_resource_namespace", |flag| {
-            flag.default_value("kube-system")
-        })
+        Self::command()
+            .mut_arg("leader_elect_resource_namespace", |flag| {
+                flag.default_value("kube-system")
+            })
+            // Not the name of the component, which all cloud controller managers share.
+            .mut_arg("leader_elect_resource_name", |flag| flag.default_value(MANAGER.0))
+    }
+
+    /// Under which lock each of the chosen controllers runs. Without leader migration node IPAM runs under the main lock where
+    /// `--allocate-node-cidrs` says so: then no other manager may run it (RK-23). With leader migration it runs here only if
+    /// the configuration names it.
+    pub fn locks(&self) -> Result<Locks, String> {
+        let chosen = self.controllers()?;
+        let is_chosen = |name: &str| Name::parse(name).is_some_and(|name| chosen.contains(&name));
+        Locks::assign_chosen(&self.lease, &AS_MANAGER, is_chosen).map_err(|error| error.to_string())
     }
 
     /// What the flags mean.
@@ -192,7 +205,7 @@ impl Config {
     }
 
     /// Controllers that run, under whichever lock.
-    pub fn controllers(&self) -> Result<BTreeSet<Name>, String> {
+    fn controllers(&self) -> Result<BTreeSet<Name>, String> {
         let mut chosen = controllers::select(&self.controllers)?;
         if !self.allocate_node_cidrs {
             chosen.remove(&Name::NodeIpam);
@@ -301,5 +314,9 @@ mod tests {
             .unwrap();
         let flags = Config::from_arg_matches(&matches).unwrap();
         assert_eq!(flags.lease.leader_elect_resource_namespace, "kube-system");
+        assert_eq!(
+            flags.lease.main_lock(&AS_MANAGER),
+            "cloud-controller-manager-local"
+        );
     }
 }

@@ -31,7 +31,6 @@ pub mod cloud_node;
 pub mod cloud_node_lifecycle;
 pub mod controllers;
 pub mod flags;
-pub mod locks;
 pub mod node_ipam;
 mod nodes;
 pub mod service;

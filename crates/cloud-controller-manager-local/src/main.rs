@@ -4,9 +4,8 @@ use std::{process::ExitCode, sync::Arc};
 
 use cloud_controller_manager_local::{
     MANAGER,
-    controllers::{self, Context},
+    controllers::{self, Context, Name},
     flags::Config,
-    locks::Locks,
 };
 use runtime::{Process, connect};
 
@@ -14,10 +13,7 @@ use runtime::{Process, connect};
 async fn main() -> ExitCode {
     let flags = Config::read();
     if flags.lease.print_leader_migration {
-        return match flags
-            .controllers()
-            .and_then(|names| Locks::assign(&flags.lease, &names))
-        {
+        return match flags.locks() {
             Ok(locks) => {
                 print!("{locks}");
                 ExitCode::SUCCESS
@@ -40,8 +36,7 @@ async fn main() -> ExitCode {
 
 async fn start(mut process: Process, flags: Config) -> Result<(), String> {
     let options = flags.options()?;
-    let locks = Locks::assign(&flags.lease, &options.controllers)?;
-    locks.warn();
+    let locks = flags.locks()?;
     let shoot = connect("--kubeconfig", Some(&options.kubeconfig)).await?;
     process.serve_health(flags.health_address);
     let context = Context {
@@ -51,6 +46,15 @@ async fn start(mut process: Process, flags: Config) -> Result<(), String> {
         metrics: process.metrics.clone(),
         shutdown: process.shutdown.clone(),
     };
-    process.fallible_part("controllers", locks.run(context, controllers::run));
+    process.fallible_part("controllers", async move {
+        let shutdown = context.shutdown.clone();
+        let register = |locks: &lease::Metrics| context.metrics.register(|all| locks.register(all));
+        locks
+            .run(&context.shoot, register, shutdown, |names, held| {
+                let names = names.into_iter().filter_map(Name::parse).collect();
+                controllers::run(names, context.clone(), held)
+            })
+            .await
+    });
     process.run().await.map_err(|e| e.to_string())
 }

@@ -24,14 +24,9 @@ async fn main() -> ExitCode {
 }
 
 async fn start(mut process: Process, config: Config) -> Result<(), String> {
-    let locks = Locks::assign(&config.lease, &SELF, SELF.controllers).map_err(|error| error.to_string())?;
-    for warning in locks.warnings() {
-        tracing::warn!("{warning}");
-    }
+    let locks = Locks::assign(&config.lease, &SELF).map_err(|error| error.to_string())?;
     let garden = Garden::new(connect("--garden-kubeconfig", config.garden_kubeconfig.as_deref()).await?);
     process.serve_health(config.health_address);
-    let metrics = lease::Metrics::default();
-    process.metrics.register(|registry| metrics.register(registry));
     let context = Context {
         events: Events::new(garden.client().clone(), "garden-controller-manager"),
         garden,
@@ -41,8 +36,9 @@ async fn start(mut process: Process, config: Config) -> Result<(), String> {
     };
     process.fallible_part("controllers", async move {
         let (garden, shutdown) = (context.garden.client().clone(), context.shutdown.clone());
+        let register = |locks: &lease::Metrics| context.metrics.register(|all| locks.register(all));
         locks
-            .run(&garden, &metrics, shutdown, |names, held| {
+            .run(&garden, register, shutdown, |names, held| {
                 controllers::run(names, context.clone(), held)
             })
             .await

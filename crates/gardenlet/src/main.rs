@@ -24,16 +24,10 @@ async fn main() -> ExitCode {
 }
 
 async fn start(mut process: Process, config: Config) -> Result<(), String> {
-    let locks =
-        Locks::assign(&config.lease, &GARDENLET, GARDENLET.controllers).map_err(|error| error.to_string())?;
-    for warning in locks.warnings() {
-        tracing::warn!("{warning}");
-    }
+    let locks = Locks::assign(&config.lease, &GARDENLET).map_err(|error| error.to_string())?;
     let garden = Garden::new(connect("--garden-kubeconfig", Some(&config.garden_kubeconfig)).await?);
     let own = Seed::new(connect("--seed-kubeconfig", config.seed_kubeconfig.as_deref()).await?);
     process.serve_health(config.health_address);
-    let metrics = lease::Metrics::default();
-    process.metrics.register(|registry| metrics.register(registry));
     let context = Context {
         garden_events: Events::new(garden.client().clone(), "gardenlet"),
         garden,
@@ -47,8 +41,9 @@ async fn start(mut process: Process, config: Config) -> Result<(), String> {
     };
     process.fallible_part("controllers", async move {
         let (seed, shutdown) = (context.seed.client().clone(), context.shutdown.clone());
+        let register = |locks: &lease::Metrics| context.metrics.register(|all| locks.register(all));
         locks
-            .run(&seed, &metrics, shutdown, |names, held| {
+            .run(&seed, register, shutdown, |names, held| {
                 controllers::run(names, context.clone(), held)
             })
             .await

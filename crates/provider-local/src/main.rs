@@ -49,15 +49,9 @@ async fn main() -> ExitCode {
 }
 
 async fn start(mut process: Process, flags: Flags) -> Result<(), String> {
-    let locks = Locks::assign(&flags.lease, &PROVIDER_LOCAL, PROVIDER_LOCAL.controllers)
-        .map_err(|error| error.to_string())?;
-    for warning in locks.warnings() {
-        tracing::warn!("{warning}");
-    }
+    let locks = Locks::assign(&flags.lease, &PROVIDER_LOCAL).map_err(|error| error.to_string())?;
     let seed = Seed::new(connect("--kubeconfig", flags.kubeconfig.as_deref()).await?);
     process.serve_health(flags.health_address);
-    let metrics = lease::Metrics::default();
-    process.metrics.register(|registry| metrics.register(registry));
     let settings = Settings {
         concurrency: flags.concurrent_syncs,
         shutdown: process.shutdown.clone(),
@@ -71,8 +65,9 @@ async fn start(mut process: Process, flags: Flags) -> Result<(), String> {
     );
     process.fallible_part("controllers", async move {
         let shutdown = settings.shutdown.clone();
+        let register = |locks: &lease::Metrics| settings.metrics.register(|all| locks.register(all));
         locks
-            .run(seed.client(), &metrics, shutdown, |names, held| {
+            .run(seed.client(), register, shutdown, |names, held| {
                 controllers::run(names, seed.clone(), settings.clone(), held)
             })
             .await

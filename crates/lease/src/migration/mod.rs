@@ -39,5 +39,5 @@ pub use names::{
     KUBE_CONTROLLER_MANAGER, Manager, PROVIDER_LOCAL, canonical,
 };
 pub use plan::Migration;
-pub use print::{answer_if_asked, print, print_if_asked};
+pub use print::{answer_if_asked, print_if_asked};
 pub use run::run_with_leader_migration;

@@ -4,21 +4,7 @@ use std::{ffi::OsString, process::ExitCode};
 
 use clap::{Args, Command, FromArgMatches};
 
-use super::{assignment::assignment, error::ConfigError, flags::Flags, names::Manager, plan::Migration};
-
-/// One line for each controller of the manager, `NAME main|migrated|unowned`, by their present names. Then, where there is
-/// something to tell, lines that begin with `warning: `.
-#[must_use]
-pub fn print(manager: &Manager, migration: Option<&Migration>) -> String {
-    let config = migration.map(|migration| &migration.config);
-    let assigned = |controller| assignment(controller, manager.component, config);
-    let controllers = manager.all().map(|name| format!("{name} {}\n", assigned(name)));
-    let warnings = migration.map(Migration::warnings).unwrap_or_default();
-    let warnings = warnings
-        .into_iter()
-        .map(|warning| format!("warning: {warning}\n"));
-    controllers.chain(warnings).collect()
-}
+use super::{error::ConfigError, flags::Flags, locks::Locks, names::Manager};
 
 /// For the first line of a manager's `main`: if `--print-leader-migration` is among the arguments, what is to be printed.
 /// Only the flags of [`Flags`] are looked at, so that the manager's own required flags need not be given.
@@ -31,7 +17,7 @@ pub fn print(manager: &Manager, migration: Option<&Migration>) -> String {
 /// ```
 ///
 /// # Errors
-/// As [`Flags::migration`], and for a value that a flag does not take.
+/// As [`Locks::assign`], and for a value that a flag does not take.
 pub fn print_if_asked(
     args: impl IntoIterator<Item = OsString>,
     manager: &Manager,
@@ -43,11 +29,7 @@ pub fn print_if_asked(
         .and_then(|matches| Flags::from_arg_matches(&matches));
     match flags {
         Ok(flags) if !flags.print_leader_migration => None,
-        Ok(flags) => Some(
-            flags
-                .migration(manager)
-                .map(|migration| print(manager, migration.as_ref())),
-        ),
+        Ok(flags) => Some(Locks::assign(&flags, manager).map(|locks| locks.to_string())),
         // Without the wish to print, the manager's own parser tells the mistake.
         Err(_) if !args.iter().any(|arg| arg == "--print-leader-migration") => None,
         Err(error) => Some(Err(ConfigError::Flags(error.to_string().trim_end().to_owned()))),

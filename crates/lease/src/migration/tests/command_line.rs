@@ -6,10 +6,8 @@ use clap::Parser;
 use expect_test::expect;
 use rstest::rstest;
 
-use super::{KEP_EXAMPLE, text};
-use crate::migration::{
-    Assignment, CLOUD_CONTROLLER_MANAGER, Flags, GARDENLET, Migration, PROVIDER_LOCAL, print_if_asked,
-};
+use super::{KEP_EXAMPLE, printed, text};
+use crate::migration::{Assignment, CLOUD_CONTROLLER_MANAGER, Flags, GARDENLET, Migration, PROVIDER_LOCAL};
 
 /// A manager's command line.
 #[derive(Debug, Parser)]
@@ -192,13 +190,6 @@ async fn locks_of_a_process() {
         "it migrates nothing"
     );
     assert!(electors(&["--leader-elect=false"], &GARDENLET).is_none());
-}
-
-fn printed(args: &[&str], manager: &crate::migration::Manager) -> Option<Result<String, String>> {
-    let args = std::iter::once(&manager.component)
-        .chain(args)
-        .map(|arg| (*arg).into());
-    print_if_asked(args.collect::<Vec<_>>(), manager).map(|text| text.map_err(|error| error.to_string()))
 }
 
 /// The flags that a manager needs besides need not be given, and theirs are not mistaken for ours.

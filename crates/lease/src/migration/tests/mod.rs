@@ -8,7 +8,7 @@ mod command_line;
 mod told;
 mod two_managers;
 
-use super::LeaderMigrationConfiguration;
+use super::{LeaderMigrationConfiguration, Manager, print_if_asked};
 
 /// The example of the KEP, with the quotes that YAML needs.
 const KEP_EXAMPLE: &str = r#"
@@ -38,4 +38,12 @@ fn text(entries: &[(&str, &str)]) -> String {
         text.extend(["- name: ", name, "\n  component: '", component, "'\n"]);
     }
     text
+}
+
+/// What `--print-leader-migration` prints, if it is among the arguments.
+fn printed(args: &[&str], manager: &Manager) -> Option<Result<String, String>> {
+    let args = std::iter::once(&manager.component)
+        .chain(args)
+        .map(|arg| (*arg).into());
+    print_if_asked(args.collect::<Vec<_>>(), manager).map(|text| text.map_err(|error| error.to_string()))
 }

@@ -1,20 +1,24 @@
 //! `--print-leader-migration` and what it warns of (RK-34).
 
+use std::fs;
+
+use clap::{Args, Command, FromArgMatches};
 use expect_test::{Expect, expect};
 
-use super::{KEP_EXAMPLE, text};
-use crate::migration::{
-    CLOUD_CONTROLLER_MANAGER, GARDENLET, LeaderMigrationConfiguration, Manager, Migration, PROVIDER_LOCAL,
-    print,
-};
+use super::{KEP_EXAMPLE, printed, text};
+use crate::migration::{CLOUD_CONTROLLER_MANAGER, Flags, GARDENLET, Locks, Manager, PROVIDER_LOCAL};
 
+const PRINT: &str = "--print-leader-migration";
+
+/// Prints with a file `m.yaml`.
 fn check(manager: Manager, file: &str, expected: &Expect) {
-    let migration = Migration {
-        config: LeaderMigrationConfiguration::parse(file, "m.yaml").unwrap(),
-        manager,
-        origin: "m.yaml".to_owned(),
-    };
-    expected.assert_eq(&print(&manager, Some(&migration)));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.yaml");
+    fs::write(&path, file).unwrap();
+    let config = format!("--leader-migration-config={}", path.display());
+    let args = [PRINT, "--enable-leader-migration", &config];
+    let text = printed(&args, &manager).unwrap().unwrap();
+    expected.assert_eq(&text.replace(path.to_str().unwrap(), "m.yaml"));
 }
 
 #[test]
@@ -26,7 +30,7 @@ fn without_migration_all_is_main_but_guests() {
         service-lb-controller main
         node-ipam-controller unowned
     "#]]
-    .assert_eq(&print(&CLOUD_CONTROLLER_MANAGER, None));
+    .assert_eq(&printed(&[PRINT], &CLOUD_CONTROLLER_MANAGER).unwrap().unwrap());
 }
 
 #[test]
@@ -170,4 +174,37 @@ fn nothing_of_this_manager() {
         warning: m.yaml: no controller of gardenlet is migrated: it does not ask for the lock "cloud-provider-extraction-migration"
     "#]],
     );
+}
+
+/// A process whose own flags choose: what is chosen runs, a guest too, until a configuration says otherwise (RK-23).
+#[test]
+fn what_a_process_chooses_itself() {
+    let told = |chosen: &[&str], args: &[&str]| {
+        let command = Flags::augment_args(Command::new("ccm").no_binary_name(true));
+        let flags = Flags::from_arg_matches(&command.get_matches_from(args)).unwrap();
+        Locks::assign_chosen(&flags, &CLOUD_CONTROLLER_MANAGER, |name| chosen.contains(&name))
+            .unwrap()
+            .to_string()
+    };
+    let chosen = [
+        "cloud-node-controller",
+        "node-ipam-controller",
+        "service-lb-controller",
+    ];
+    expect![[r#"
+        cloud-node-controller main
+        cloud-node-lifecycle-controller disabled
+        node-route-controller disabled
+        service-lb-controller main
+        node-ipam-controller main
+    "#]]
+    .assert_eq(&told(&chosen, &[]));
+    expect![[r#"
+        cloud-node-controller main
+        cloud-node-lifecycle-controller disabled
+        node-route-controller disabled
+        service-lb-controller migrated
+        node-ipam-controller unowned
+    "#]]
+    .assert_eq(&told(&chosen, &["--enable-leader-migration"]));
 }
