@@ -56,7 +56,7 @@ pub struct Botanist {
     /// Version of Kubernetes, in full and without `v`.
     pub kubernetes_version: String,
     /// Which managers run node IPAM, as it was when the flow started: all steps of a flow must mean the same.
-    pub(crate) stage: Stage,
+    pub stage: Stage,
 }
 
 impl Botanist {

@@ -9,7 +9,7 @@ mod botanist;
 mod cluster;
 mod component;
 mod control_plane;
-mod controller_leaders;
+pub mod controller_leaders;
 mod dns_records;
 mod dynamic;
 mod etcd;

@@ -125,6 +125,7 @@ fn botanist() -> Result<Botanist> {
         operation: Operation::Reconcile,
         names,
         kubernetes_version: "1.0.0".to_owned(),
+        stage: botanist::controller_leaders::Stage::AtHome,
     })
 }
 

@@ -15,7 +15,8 @@ use k8s_openapi::api::{apps::v1::Deployment, coordination::v1::Lease, core::v1::
 use kube::{Api, api::ObjectMeta};
 use runtime::{Cluster, Result, Shoot, apply, error::Context, wait, wait::Look};
 
-pub(crate) use stage::{ENABLE, Guest, Home, Stage, WITHOUT_NODE_IPAM};
+pub use stage::Stage;
+pub(crate) use stage::{ENABLE, Guest, Home, WITHOUT_NODE_IPAM};
 
 use crate::{
     Botanist, FIELD_MANAGER, configuration_problem, names::Names, secrets::config::KUBE_CONTROLLER_MANAGER,

@@ -24,11 +24,16 @@ pub(crate) const ENABLE: &str = "--enable-leader-migration=true";
 
 /// Where on the way a shoot is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Stage {
+pub enum Stage {
+    /// The kube-controller-manager has it and knows of nobody else.
     AtHome,
+    /// The kube-controller-manager has it and would let it go.
     Offered,
+    /// Whoever holds the lock has it.
     Shared,
+    /// The cloud-controller-manager has it, or gets it as soon as the lock is free.
     Given,
+    /// The cloud-controller-manager has it and knows of nobody else.
     Away,
 }
 
