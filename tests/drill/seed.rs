@@ -115,15 +115,18 @@ fn controllers_of(
     ];
     let flags = etcd_druid::flags::Flags::try_parse_from(flags).context("flags of etcd-druid")?;
     etcd_druid::start(&mut process, seed.clone(), &flags);
-    let runner = runner::Settings {
-        concurrency: 20,
-        shutdown: process.shutdown.clone(),
-        metrics: process.metrics.clone(),
-        events: Events::new(seed.clone(), "provider-local"),
+    let of_provider = provider_local::controllers::Context {
+        seed: own.clone(),
+        settings: runner::Settings {
+            concurrency: 20,
+            shutdown: process.shutdown.clone(),
+            metrics: process.metrics.clone(),
+            events: Events::new(seed.clone(), "provider-local"),
+        },
+        cloud_controller_manager_image: "cloud-controller-manager-local".into(),
     };
     // Without locks: what is drilled is the flow, and there is one process of each kind.
-    let provider =
-        provider_local::controllers::run(PROVIDER_LOCAL.controllers.to_vec(), own.clone(), runner, None);
+    let provider = provider_local::controllers::run(PROVIDER_LOCAL.controllers.to_vec(), of_provider, None);
     process.fallible_part("provider-local", provider);
     let context = Context {
         garden: Garden::new(garden.clone()),

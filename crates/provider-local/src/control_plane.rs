@@ -20,7 +20,10 @@ pub const CLOUD_PROVIDER_CONFIG: &str = "cloud-provider-config";
 const FILE: &str = "cloudprovider.conf";
 
 /// Looks after ControlPlanes.
-pub struct ControlPlaneActuator;
+pub struct ControlPlaneActuator {
+    /// Image of the cloud-controller-manager, with its tag.
+    pub cloud_controller_manager_image: String,
+}
 
 #[async_trait]
 impl Actuator<ControlPlane> for ControlPlaneActuator {

@@ -1,9 +1,11 @@
 //! Which controllers run, one for each kind, by name; and how a set of them runs under a lock (RK-01).
 
-use api::extensions::{BackupBucket, BackupEntry, ControlPlane, DNSRecord, ExtensionClass, Infrastructure};
+use api::extensions::{
+    BackupBucket, BackupEntry, ControlPlane, DNSRecord, ExtensionClass, ExtensionObject, Infrastructure,
+};
 use extension::{
-    AlwaysOwner, controller,
-    reconciler::{Provider, cluster_wide, namespaced},
+    Actuator, AlwaysOwner, controller,
+    reconciler::{Provider, Scope, cluster_wide, namespaced},
 };
 use futures::future::{BoxFuture, FutureExt, join_all};
 use lease::Held;
@@ -29,24 +31,38 @@ pub fn provider(seed: &Seed) -> Provider {
     }
 }
 
-type Start = fn(Provider, Settings) -> BoxFuture<'static, ()>;
+/// What controllers are made of.
+#[derive(Clone)]
+pub struct Context {
+    /// The seed with the objects.
+    pub seed: Seed,
+    /// How each of them runs.
+    pub settings: Settings,
+    /// Image of the cloud-controller-manager, with its tag.
+    pub cloud_controller_manager_image: String,
+}
+
+type Start = fn(&Context) -> BoxFuture<'static, ()>;
 
 /// In the order of [`lease::migration::PROVIDER_LOCAL`].
 const CONTROLLERS: &[(&str, Start)] = &[
-    ("infrastructure", |p, s| {
-        controller::run::<Infrastructure, _, _>(p, namespaced, InfrastructureActuator, AlwaysOwner, s).boxed()
+    ("infrastructure", |context| {
+        context.start::<Infrastructure, _>(namespaced, InfrastructureActuator)
     }),
-    ("controlplane", |p, s| {
-        controller::run::<ControlPlane, _, _>(p, namespaced, ControlPlaneActuator, AlwaysOwner, s).boxed()
+    ("controlplane", |context| {
+        let actuator = ControlPlaneActuator {
+            cloud_controller_manager_image: context.cloud_controller_manager_image.clone(),
+        };
+        context.start::<ControlPlane, _>(namespaced, actuator)
     }),
-    ("dnsrecord", |p, s| {
-        controller::run::<DNSRecord, _, _>(p, namespaced, DNSRecordActuator, AlwaysOwner, s).boxed()
+    ("dnsrecord", |context| {
+        context.start::<DNSRecord, _>(namespaced, DNSRecordActuator)
     }),
-    ("backupbucket", |p, s| {
-        controller::run::<BackupBucket, _, _>(p, cluster_wide, BackupBucketActuator, AlwaysOwner, s).boxed()
+    ("backupbucket", |context| {
+        context.start::<BackupBucket, _>(cluster_wide, BackupBucketActuator)
     }),
-    ("backupentry", |p, s| {
-        controller::run::<BackupEntry, _, _>(p, cluster_wide, BackupEntryActuator, AlwaysOwner, s).boxed()
+    ("backupentry", |context| {
+        context.start::<BackupEntry, _>(cluster_wide, BackupEntryActuator)
     }),
 ];
 
@@ -55,27 +71,38 @@ const CONTROLLERS: &[(&str, Start)] = &[
 ///
 /// # Errors
 /// None; the signature is that of a work under a lock.
-pub async fn run(
-    names: Vec<&'static str>,
-    seed: Seed,
-    settings: Settings,
-    held: Option<Held>,
-) -> Result<(), String> {
-    let (seed, settings) = fenced(seed, settings, held.as_ref());
+pub async fn run(names: Vec<&'static str>, context: Context, held: Option<Held>) -> Result<(), String> {
+    let context = context.fenced(held.as_ref());
     tracing::info!(controllers = names.join(","), "running");
     let chosen = CONTROLLERS.iter().filter(|(name, _)| names.contains(name));
-    join_all(chosen.map(|(_, start)| start(provider(&seed), settings.clone()))).await;
+    join_all(chosen.map(|(_, start)| start(&context))).await;
     Ok(())
 }
 
-/// The same with a client that falls silent when the lock is lost.
-fn fenced(seed: Seed, settings: Settings, held: Option<&Held>) -> (Seed, Settings) {
-    let Some(held) = held else {
-        return (seed, settings);
-    };
-    let seed = Seed::new(held.fence(seed.client()));
-    let events = Events::new(seed.client().clone(), MANAGER.0);
-    (seed, Settings { events, ..settings })
+impl Context {
+    /// The same with a client that falls silent when the lock is lost.
+    fn fenced(self, held: Option<&Held>) -> Self {
+        let Some(held) = held else { return self };
+        let seed = Seed::new(held.fence(self.seed.client()));
+        let events = Events::new(seed.client().clone(), MANAGER.0);
+        Self {
+            settings: Settings {
+                events,
+                ..self.settings
+            },
+            seed,
+            ..self
+        }
+    }
+
+    fn start<K: ExtensionObject, A: Actuator<K>>(
+        &self,
+        scope: Scope<K>,
+        actuator: A,
+    ) -> BoxFuture<'static, ()> {
+        let (provider, settings) = (provider(&self.seed), self.settings.clone());
+        controller::run(provider, scope, actuator, AlwaysOwner, settings).boxed()
+    }
 }
 
 #[cfg(test)]

@@ -5,13 +5,19 @@ use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
 use clap::Parser;
 use extension::heartbeat;
 use lease::migration::{Locks, PROVIDER_LOCAL, answer_if_asked};
-use provider_local::{MANAGER, controllers};
+use provider_local::{
+    MANAGER,
+    controllers::{self, Context},
+};
 use runtime::{Cluster, Events, Process, Seed, connect, runner::Settings};
 
 /// Looks after extension objects of type `local` in one seed.
 #[derive(Parser)]
 #[command(version)]
 struct Flags {
+    /// Image of the cloud-controller-manager that runs in the control planes of shoots.
+    #[arg(long, default_value = "repot/cloud-controller-manager-local:dev")]
+    cloud_controller_manager_image: String,
     /// At most so many objects of each kind at the same time.
     #[arg(long, default_value_t = 5)]
     concurrent_syncs: u16,
@@ -52,11 +58,15 @@ async fn start(mut process: Process, flags: Flags) -> Result<(), String> {
     let locks = Locks::assign(&flags.lease, &PROVIDER_LOCAL).map_err(|error| error.to_string())?;
     let seed = Seed::new(connect("--kubeconfig", flags.kubeconfig.as_deref()).await?);
     process.serve_health(flags.health_address);
-    let settings = Settings {
-        concurrency: flags.concurrent_syncs,
-        shutdown: process.shutdown.clone(),
-        metrics: process.metrics.clone(),
-        events: Events::new(seed.client().clone(), MANAGER.0),
+    let context = Context {
+        settings: Settings {
+            concurrency: flags.concurrent_syncs,
+            shutdown: process.shutdown.clone(),
+            metrics: process.metrics.clone(),
+            events: Events::new(seed.client().clone(), MANAGER.0),
+        },
+        seed: seed.clone(),
+        cloud_controller_manager_image: flags.cloud_controller_manager_image,
     };
     // Also of a process that waits for its lock: it lives, and can take over.
     process.part(
@@ -64,11 +74,13 @@ async fn start(mut process: Process, flags: Flags) -> Result<(), String> {
         heartbeat::run(seed.clone(), MANAGER, flags.namespace, flags.identity),
     );
     process.fallible_part("controllers", async move {
-        let shutdown = settings.shutdown.clone();
-        let register = |locks: &lease::Metrics| settings.metrics.register(|all| locks.register(all));
+        let Settings {
+            metrics, shutdown, ..
+        } = context.settings.clone();
+        let register = |locks: &lease::Metrics| metrics.register(|all| locks.register(all));
         locks
             .run(seed.client(), register, shutdown, |names, held| {
-                controllers::run(names, seed.clone(), settings.clone(), held)
+                controllers::run(names, context.clone(), held)
             })
             .await
     });

@@ -49,7 +49,10 @@ pub fn infrastructure(seed: &Client) -> Reconciler<Infrastructure, Infrastructur
 }
 
 pub fn control_plane(seed: &Client) -> Reconciler<ControlPlane, ControlPlaneActuator> {
-    reconciler(seed, namespaced, ControlPlaneActuator)
+    let actuator = ControlPlaneActuator {
+        cloud_controller_manager_image: "cloud-controller-manager-local:test".into(),
+    };
+    reconciler(seed, namespaced, actuator)
 }
 
 pub fn dns_record(seed: &Client) -> Reconciler<DNSRecord, DNSRecordActuator> {
