@@ -15,6 +15,7 @@ async fn the_policies_of_the_garden() {
     let garden = Garden::start().await.unwrap();
     seed_name_of_a_shoot(&garden).await;
     seed_name_before_creation(&garden).await;
+    controller_leaders_of_a_shoot(&garden).await;
     operations(&garden).await;
     deletion(&garden).await;
     own_seed_and_lease(&garden).await;
@@ -85,6 +86,44 @@ async fn seed_name_of_a_shoot(garden: &Garden) {
         )
         .await;
     allowed(web(to("seed-a")).await);
+}
+
+/// RK-03, RK-34: a controller that would run nowhere or twice is refused by its name.
+async fn controller_leaders_of_a_shoot(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    let leaders =
+        |leaders: serde_json::Value| json!({"spec": {"kubernetes": {"controllerLeaders": leaders}}});
+    let leader = |name: &str, component: &str| json!({"name": name, "component": component});
+    garden
+        .shoot("leaders", "seed-a", Some("seed-a"), ("Reconcile", "Succeeded"))
+        .await;
+    let patch = |body| garden.patch(&shoots, "leaders", body);
+    let node_ipam = "node-ipam-controller";
+    refused(
+        patch(leaders(json!([leader(
+            "route-controller",
+            "cloud-controller-manager"
+        )])))
+        .await,
+        "Unsupported value: \"route-controller\": supported values: \"node-ipam-controller\"",
+    );
+    refused(
+        patch(leaders(json!([leader(node_ipam, "*")]))).await,
+        "supported values: \"kube-controller-manager\", \"cloud-controller-manager\"",
+    );
+    let twice = [
+        leader(node_ipam, "kube-controller-manager"),
+        leader(node_ipam, "cloud-controller-manager"),
+    ];
+    refused(patch(leaders(json!(twice))).await, "Duplicate value");
+    allowed(patch(leaders(json!([leader(node_ipam, "cloud-controller-manager")]))).await);
+    allowed(patch(leaders(json!(null))).await);
+    allowed(patch(json!({"spec": {"networking": {"pods": "fd00::/56"}}})).await);
+    allowed(patch(leaders(json!([leader(node_ipam, "kube-controller-manager")]))).await);
+    refused(
+        patch(leaders(json!([leader(node_ipam, "cloud-controller-manager")]))).await,
+        "gives ranges of IPv4 addresses only",
+    );
 }
 
 /// R7-43: before a shoot was created it cannot be moved; a name that no seed has can be corrected.
