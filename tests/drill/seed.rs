@@ -124,6 +124,7 @@ fn controllers_of(
             events: Events::new(seed.clone(), "provider-local"),
         },
         cloud_controller_manager_image: "cloud-controller-manager-local".into(),
+        guests: None,
     };
     // Without locks: what is drilled is the flow, and there is one process of each kind.
     let provider = provider_local::controllers::run(PROVIDER_LOCAL.controllers.to_vec(), of_provider, None);

@@ -12,8 +12,12 @@ use lease::Held;
 use runtime::{Cluster, Events, Seed, runner::Settings};
 
 use crate::{
-    MANAGER, TYPE, backup_bucket::BackupBucketActuator, backup_entry::BackupEntryActuator,
-    control_plane::ControlPlaneActuator, dns_record::DNSRecordActuator,
+    MANAGER, TYPE,
+    backup_bucket::BackupBucketActuator,
+    backup_entry::BackupEntryActuator,
+    control_plane::ControlPlaneActuator,
+    dns_record::DNSRecordActuator,
+    guests::{self, Guests},
     infrastructure::InfrastructureActuator,
 };
 
@@ -40,6 +44,8 @@ pub struct Context {
     pub settings: Settings,
     /// Image of the cloud-controller-manager, with its tag.
     pub cloud_controller_manager_image: String,
+    /// What guests need, where one may run.
+    pub guests: Option<Guests>,
 }
 
 type Start = fn(&Context) -> BoxFuture<'static, ()>;
@@ -66,21 +72,22 @@ const CONTROLLERS: &[(&str, Start)] = &[
     }),
 ];
 
-/// Runs these controllers until shutdown. Dropping the future stops all of them. With `held`, no request of theirs to the
-/// seed leaves once the lock is lost.
+/// Runs these controllers, guests among them, until shutdown. Dropping the future stops all of them. With `held`, no request of
+/// theirs leaves once the lock is lost.
 ///
 /// # Errors
-/// None; the signature is that of a work under a lock.
+/// A guest is among them and the context has nothing for guests.
 pub async fn run(names: Vec<&'static str>, context: Context, held: Option<Held>) -> Result<(), String> {
     let context = context.fenced(held.as_ref());
     tracing::info!(controllers = names.join(","), "running");
-    let chosen = CONTROLLERS.iter().filter(|(name, _)| names.contains(name));
-    join_all(chosen.map(|(_, start)| start(&context))).await;
+    let guests = guests::start(&names, &context)?;
+    let own = CONTROLLERS.iter().filter(|(name, _)| names.contains(name));
+    join_all(own.map(|(_, start)| start(&context)).chain(guests)).await;
     Ok(())
 }
 
 impl Context {
-    /// The same with a client that falls silent when the lock is lost.
+    /// The same with clients that fall silent when the lock is lost.
     fn fenced(self, held: Option<&Held>) -> Self {
         let Some(held) = held else { return self };
         let seed = Seed::new(held.fence(self.seed.client()));
@@ -90,6 +97,7 @@ impl Context {
                 events,
                 ..self.settings
             },
+            guests: self.guests.map(|guests| guests.fenced(held)),
             seed,
             ..self
         }

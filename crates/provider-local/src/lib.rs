@@ -8,6 +8,8 @@
 //! | [`dns_record`] | a name in a DNS server that takes signed updates (RFC 2136) | none |
 //! | [`backup_bucket`] | a bucket in an S3 object store | none |
 //! | [`backup_entry`] | objects in that bucket; a Secret beside the control plane | none |
+//!
+//! Besides, it can run controllers of the gardenlet as [`guests`], which act on objects of the garden.
 
 pub mod backup_bucket;
 pub mod backup_entry;
@@ -15,6 +17,7 @@ pub mod cloud;
 pub mod control_plane;
 pub mod controllers;
 pub mod dns_record;
+pub mod guests;
 pub mod infrastructure;
 pub mod object_store;
 

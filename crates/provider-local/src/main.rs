@@ -8,6 +8,7 @@ use lease::migration::{Locks, PROVIDER_LOCAL, answer_if_asked};
 use provider_local::{
     MANAGER,
     controllers::{self, Context},
+    guests,
 };
 use runtime::{Cluster, Events, Process, Seed, connect, runner::Settings};
 
@@ -33,6 +34,9 @@ struct Flags {
     /// Name of this process in its heartbeat.
     #[arg(long, env = "POD_NAME", default_value = "provider-local")]
     identity: String,
+    /// What guests need.
+    #[command(flatten)]
+    guests: guests::Flags,
     /// Under which locks the controllers run.
     #[command(flatten)]
     lease: lease::migration::Flags,
@@ -56,6 +60,7 @@ async fn main() -> ExitCode {
 
 async fn start(mut process: Process, flags: Flags) -> Result<(), String> {
     let locks = Locks::assign(&flags.lease, &PROVIDER_LOCAL).map_err(|error| error.to_string())?;
+    let guests = flags.guests.open(&flags.lease).await?;
     let seed = Seed::new(connect("--kubeconfig", flags.kubeconfig.as_deref()).await?);
     process.serve_health(flags.health_address);
     let context = Context {
@@ -67,6 +72,7 @@ async fn start(mut process: Process, flags: Flags) -> Result<(), String> {
         },
         seed: seed.clone(),
         cloud_controller_manager_image: flags.cloud_controller_manager_image,
+        guests,
     };
     // Also of a process that waits for its lock: it lives, and can take over.
     process.part(

@@ -59,7 +59,7 @@ pub const GARDEN_CONTROLLER_MANAGER: Manager = Manager {
 };
 
 /// The provider for tests and demonstrations. Its `backupbucket` and `backupentry` act on extension objects; the gardenlet's
-/// `backup-bucket` and `backup-entry` act on the garden.
+/// `backup-bucket` and `backup-entry`, which it can run as guests, act on the garden.
 pub const PROVIDER_LOCAL: Manager = Manager {
     component: "provider-local",
     controllers: &[
@@ -69,7 +69,7 @@ pub const PROVIDER_LOCAL: Manager = Manager {
         "backupbucket",
         "backupentry",
     ],
-    guests: &[],
+    guests: &["backup-bucket", "backup-entry"],
 };
 
 /// The controllers of etcd in a seed.

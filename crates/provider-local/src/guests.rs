@@ -1,0 +1,234 @@
+//! Controllers of the gardenlet that a leader migration can hand over to this provider, and what they must be told before that
+//! (docs/leader-migration.md).
+//!
+//! Promises: a process to which a guest is handed over has all that the guest needs, or it ends before it asks for a lock; a
+//! process to which none is handed over never talks to the garden.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use backup_controllers::{backup_bucket, backup_entry};
+use futures::future::{BoxFuture, FutureExt};
+use lease::{
+    Held,
+    migration::{Assignment, PROVIDER_LOCAL},
+};
+use runtime::{Cluster, Events, Garden, connect, runner::Settings};
+
+use crate::{MANAGER, controllers::Context};
+
+/// To be flattened into the flags of the process.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(
+    next_help_heading = "Guests: only where a leader migration hands over the gardenlet's backup controllers"
+)]
+#[group(id = "guests")]
+pub struct Flags {
+    /// Kubeconfig of the garden, with the identity `gardener.cloud:system:seed:<seed name>`.
+    #[arg(long)]
+    pub garden_kubeconfig: Option<PathBuf>,
+
+    /// Name of the seed in the garden.
+    #[arg(long)]
+    pub seed_name: Option<String>,
+
+    /// How long the backups of a deleted shoot are kept. There is no default: it must be the gardenlet's, or backups would go
+    /// early because a controller moved.
+    #[arg(long)]
+    pub backup_entry_deletion_grace_period_hours: Option<u32>,
+}
+
+/// What guests need besides what this provider's own controllers have.
+#[derive(Clone)]
+pub struct Guests {
+    /// The garden, with the identity of the seed.
+    pub garden: Garden,
+    /// The seed's name in the garden.
+    pub seed_name: String,
+    /// How long the backups of a deleted shoot are kept.
+    pub deletion_grace: Duration,
+}
+
+type Start = fn(Arc<backup_controllers::Context>) -> BoxFuture<'static, ()>;
+
+/// In the order of [`lease::migration::PROVIDER_LOCAL`].
+const GUESTS: &[(&str, Start)] = &[
+    ("backup-bucket", |context| backup_bucket::run(context).boxed()),
+    ("backup-entry", |context| backup_entry::run(context).boxed()),
+];
+
+impl Flags {
+    /// What the guests need that these flags of leader election hand over; `None` if they hand over none.
+    ///
+    /// # Errors
+    /// A flag is missing that a guest needs, the kubeconfig is of no use, or the configuration is not valid.
+    pub async fn open(&self, lease: &lease::migration::Flags) -> Result<Option<Guests>, String> {
+        let migration = lease
+            .migration(&PROVIDER_LOCAL)
+            .map_err(|error| error.to_string())?;
+        let is_handed_over = |name: &&str| {
+            migration
+                .as_ref()
+                .is_some_and(|migration| migration.assignment(name) == Assignment::Migrated)
+        };
+        let handed_over: Vec<&str> = PROVIDER_LOCAL
+            .guests
+            .iter()
+            .copied()
+            .filter(is_handed_over)
+            .collect();
+        if handed_over.is_empty() {
+            return Ok(None);
+        }
+        let (Some(kubeconfig), Some(seed_name), Some(hours)) = (
+            &self.garden_kubeconfig,
+            &self.seed_name,
+            self.backup_entry_deletion_grace_period_hours,
+        ) else {
+            return Err(format!(
+                "the leader migration configuration hands {} over to {}, which needs {} for that: give what is missing, or no \
+                 such entries",
+                handed_over.join(" and "),
+                MANAGER.0,
+                self.missing().join(", ")
+            ));
+        };
+        Ok(Some(Guests {
+            garden: Garden::new(connect("--garden-kubeconfig", Some(kubeconfig)).await?),
+            seed_name: seed_name.clone(),
+            deletion_grace: Duration::from_secs(3600) * hours,
+        }))
+    }
+
+    fn missing(&self) -> Vec<&'static str> {
+        let grace = self.backup_entry_deletion_grace_period_hours;
+        let flags = [
+            ("--garden-kubeconfig", self.garden_kubeconfig.is_none()),
+            ("--seed-name", self.seed_name.is_none()),
+            ("--backup-entry-deletion-grace-period-hours", grace.is_none()),
+        ];
+        let missing = flags.into_iter().filter(|(_, missing)| *missing);
+        missing.map(|(flag, _)| flag).collect()
+    }
+}
+
+impl Guests {
+    /// The same with a client of the garden that falls silent when the lock is lost.
+    pub(crate) fn fenced(self, held: &Held) -> Self {
+        Self {
+            garden: Garden::new(held.fence(self.garden.client())),
+            ..self
+        }
+    }
+
+    /// What the controllers are given. Their Events are of this process, and in the garden.
+    fn context(&self, host: &Context) -> backup_controllers::Context {
+        backup_controllers::Context {
+            garden: self.garden.clone(),
+            seed: host.seed.clone(),
+            seed_name: self.seed_name.clone(),
+            deletion_grace: self.deletion_grace,
+            runner: Settings {
+                events: Events::new(self.garden.client().clone(), MANAGER.0),
+                ..host.settings.clone()
+            },
+        }
+    }
+}
+
+/// The guests among these controllers, to be run until shutdown.
+///
+/// # Errors
+/// There are some, and the host was told nothing of the garden.
+pub(crate) fn start(names: &[&'static str], host: &Context) -> Result<Vec<BoxFuture<'static, ()>>, String> {
+    let chosen: Vec<_> = GUESTS.iter().filter(|(name, _)| names.contains(name)).collect();
+    if chosen.is_empty() {
+        return Ok(Vec::new());
+    }
+    let guests = host
+        .guests
+        .as_ref()
+        .ok_or("guests are to run, but nothing is known of the garden")?;
+    let context = Arc::new(guests.context(host));
+    Ok(chosen
+        .into_iter()
+        .map(|(_, start)| start(Arc::clone(&context)))
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use clap::Parser;
+    use lease::migration::GARDENLET;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Process {
+        #[command(flatten)]
+        guests: Flags,
+        #[command(flatten)]
+        lease: lease::migration::Flags,
+    }
+
+    async fn opened(arguments: &[&str]) -> Result<bool, String> {
+        let arguments = ["provider-local"].iter().chain(arguments);
+        let process = Process::try_parse_from(arguments).unwrap();
+        let guests = process.guests.open(&process.lease).await?;
+        Ok(guests.is_some())
+    }
+
+    /// A name without a controller would be a controller that nobody runs (RK-34).
+    #[test]
+    fn what_can_be_handed_over_is_what_runs() {
+        let names: Vec<_> = GUESTS.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, PROVIDER_LOCAL.guests);
+    }
+
+    #[test]
+    fn guests_write_as_their_home_does() {
+        assert_eq!(backup_controllers::MANAGER.0, GARDENLET.component);
+    }
+
+    /// The default configuration names cloud controllers only.
+    #[tokio::test]
+    async fn without_a_guest_the_garden_is_not_needed() {
+        assert_eq!(opened(&[]).await, Ok(false));
+        assert_eq!(opened(&["--enable-leader-migration"]).await, Ok(false));
+        assert_eq!(opened(&["--garden-kubeconfig=/nonexistent"]).await, Ok(false));
+    }
+
+    #[tokio::test]
+    async fn what_a_guest_needs_is_named() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let text = "apiVersion: controllermanager.config.k8s.io/v1\nkind: LeaderMigrationConfiguration\n\
+                    leaderName: shared\ncontrollerLeaders: [{name: backup-entry, component: '*'}]\n";
+        std::fs::write(file.path(), text).unwrap();
+        let config = format!("--leader-migration-config={}", file.path().display());
+        let with = |more: &[&'static str]| {
+            let arguments: Vec<String> = ["--enable-leader-migration", &config]
+                .iter()
+                .chain(more)
+                .map(ToString::to_string)
+                .collect();
+            async move {
+                let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+                opened(&arguments).await.unwrap_err()
+            }
+        };
+        let all = "hands backup-entry over to provider-local, which needs --garden-kubeconfig, --seed-name, \
+                   --backup-entry-deletion-grace-period-hours for that";
+        let error = with(&[]).await;
+        assert!(error.contains(all), "{error}");
+        let error = with(&["--seed-name=a", "--garden-kubeconfig=/nonexistent"]).await;
+        let one = "which needs --backup-entry-deletion-grace-period-hours for that";
+        assert!(error.contains(one), "{error}");
+        let complete = [
+            "--seed-name=a",
+            "--garden-kubeconfig=/nonexistent",
+            "--backup-entry-deletion-grace-period-hours=0",
+        ];
+        let error = with(&complete).await;
+        assert!(error.contains("/nonexistent cannot be read"), "{error}");
+    }
+}
