@@ -1,0 +1,151 @@
+//! The seed whose controllers move: its two managers, their processes and locks, and upgrades of both by Helm.
+
+use std::{collections::BTreeMap, path::Path, process::Stdio};
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::{apps::v1::Deployment, coordination::v1::Lease, core::v1::Pod};
+use kube::{Api, Client, ResourceExt, api::ListParams};
+use repot_tests::{landscape::Landscape, proof};
+use serde_json::Value;
+use tokio::{io::AsyncWriteExt, process::Command};
+
+use crate::{SEED, WITHIN};
+
+/// A controller manager of the seed.
+#[derive(Debug, PartialEq)]
+pub struct Manager {
+    pub name: &'static str,
+    pub namespace: &'static str,
+    pub port: u16,
+    pub replicas: i32,
+}
+
+pub const HOME: Manager = Manager {
+    name: "gardenlet",
+    namespace: "garden",
+    port: 2728,
+    replicas: 3,
+};
+pub const GUEST: Manager = Manager {
+    name: "provider-local",
+    namespace: "extension-provider-local",
+    port: 8080,
+    replicas: 2,
+};
+
+/// The metrics of every process of both managers, by pod.
+pub async fn processes(seed: &Client) -> Result<BTreeMap<String, String>> {
+    let mut found = BTreeMap::new();
+    for manager in [&HOME, &GUEST] {
+        for pod in pods(seed, manager).await? {
+            let (name, port) = (pod.name_any(), manager.port);
+            let path = format!(
+                "/api/v1/namespaces/{}/pods/{name}:{port}/proxy/metrics",
+                manager.namespace
+            );
+            let text = seed
+                .request_text(http::Request::get(path).body(Vec::new())?)
+                .await
+                .with_context(|| format!("no metrics of {name}"))?;
+            found.insert(name, text);
+        }
+    }
+    Ok(found)
+}
+
+/// The sum of all samples that begin so.
+pub fn sum(metrics: &str, sample: &str) -> f64 {
+    let values = metrics
+        .lines()
+        .filter(|line| line.starts_with(sample))
+        .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+    values.sum()
+}
+
+/// Who holds a lock of the seed; empty if nobody does.
+pub async fn holder(seed: &Client, lock: &str) -> Result<String> {
+    let leases: Api<Lease> = Api::namespaced(seed.clone(), HOME.namespace);
+    let spec = leases.get_opt(lock).await?.and_then(|lease| lease.spec);
+    Ok(spec.and_then(|spec| spec.holder_identity).unwrap_or_default())
+}
+
+/// A process is called by its pod and something random.
+pub fn is_of(holder: &str, pod: &str) -> bool {
+    holder.strip_prefix(pod).is_some_and(|rest| rest.starts_with('_'))
+}
+
+/// Waits until a process of this manager holds the lock.
+pub async fn held_by(seed: &Client, lock: &str, manager: &Manager) -> Result<()> {
+    until(&format!("{lock} is held by {}", manager.name), || async move {
+        let holder = holder(seed, lock).await?;
+        let lives = pods(seed, manager)
+            .await?
+            .iter()
+            .any(|pod| is_of(&holder, &pod.name_any()));
+        Ok((!lives).then(|| format!("it is held by {holder:?}")))
+    })
+    .await
+}
+
+pub async fn pods(seed: &Client, manager: &Manager) -> Result<Vec<Pod>> {
+    let pods: Api<Pod> = Api::namespaced(seed.clone(), manager.namespace);
+    let labelled = ListParams::default().labels(&format!("app.kubernetes.io/name={}", manager.name));
+    Ok(pods.list(&labelled).await?.items)
+}
+
+/// Waits until only processes of the newest template run, and those that they replace have ended.
+pub async fn rolled_out(seed: &Client, manager: &Manager, replicas: i32) -> Result<()> {
+    let deployments: Api<Deployment> = Api::namespaced(seed.clone(), manager.namespace);
+    let deployments = &deployments;
+    until(&format!("{} is rolled out", manager.name), || async move {
+        let found = deployments.get(manager.name).await?;
+        let status = found.status.unwrap_or_default();
+        let there = pods(seed, manager).await?.len();
+        let done = status.observed_generation == found.metadata.generation
+            && status.updated_replicas == Some(replicas)
+            && status.available_replicas == Some(replicas)
+            && i32::try_from(there)? == replicas;
+        Ok((!done).then(|| format!("{there} pods; {status:?}")))
+    })
+    .await
+}
+
+/// Looks until there is nothing to complain of. Each of these needs several objects to agree: there is no one watch for them.
+pub async fn until<F>(what: &str, look: impl Fn() -> F) -> Result<()>
+where
+    F: Future<Output = Result<Option<String>>>,
+{
+    let left = proof::until_nothing(WITHIN, || async { Ok(look().await?.into_iter().collect()) }).await?;
+    ensure!(left.is_empty(), "not in {WITHIN:?}: {what}: {}", left.join(", "));
+    Ok(())
+}
+
+/// `helm upgrade` of the seed with the values of its installation and these on top.
+pub async fn upgrade(landscape: &Landscape, values: &Value) -> Result<()> {
+    let state = landscape.variable("LANDSCAPE_STATE")?;
+    let mut helm = Command::new("helm")
+        .arg("--kubeconfig")
+        .arg(landscape.variable("SEED_B_KUBECONFIG")?)
+        .args(["upgrade", "seed", "--namespace", HOME.namespace, "--values"])
+        .arg(format!("{state}/install/{SEED}.values.yaml"))
+        .args(["--values", "-"])
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../charts/seed"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .context("helm does not start; run: hack/tools.sh helm")?;
+    let mut input = helm.stdin.take().context("no pipe to helm")?;
+    input.write_all(values.to_string().as_bytes()).await?;
+    drop(input);
+    let ended = tokio::time::timeout(WITHIN, helm.wait_with_output())
+        .await
+        .context("helm does not end")??;
+    ensure!(
+        ended.status.success(),
+        "helm upgrade: {}",
+        String::from_utf8_lossy(&ended.stderr)
+    );
+    Ok(())
+}
