@@ -1,23 +1,23 @@
 //! The process as it runs in a seed: the binary, with no more rights than its chart gives it.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::large_futures)]
 
+mod chart;
 mod world;
 
-use std::{path::Path, process::Stdio, time::Duration};
+use std::{path::Path, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use api::{
     extensions::{BackupBucket, BackupEntry, ControlPlane, DNSRecord, ExtensionObject, Infrastructure},
     meta::LastOperationState,
 };
+use chart::NAMESPACE;
 use k8s_openapi::api::{coordination::v1::Lease, core::v1::Namespace};
 use kube::{Api, ResourceExt, api::DeleteParams};
 use serde_json::json;
-use testkit::{NameServer, ObjectStore, Server, eventually, find_program};
-use tokio::{io::AsyncWriteExt, process::Command};
+use testkit::{NameServer, ObjectStore, Server, eventually};
 use world::{MANAGER_OF_TEST, ZONE, create, object};
 
-const NAMESPACE: &str = "extension-provider-local";
 /// Longer than any of these operations takes on a busy machine.
 const SOON: Duration = Duration::from_secs(30);
 
@@ -32,7 +32,7 @@ async fn the_process_works_with_the_rights_of_its_chart() -> Result<()> {
         &world::named::<Namespace>(json!({"metadata": {"name": NAMESPACE}}))?,
     )
     .await?;
-    install_chart(&plane.admin_kubeconfig_file()).await?;
+    chart::install(&plane.admin_kubeconfig_file(), &[]).await?;
     let folder = tempfile::tempdir()?;
     let kubeconfig = plane.kubeconfig(&format!("system:serviceaccount:{NAMESPACE}:provider-local"), &[])?;
     std::fs::write(folder.path().join("kubeconfig"), serde_json::to_vec(&kubeconfig)?)?;
@@ -173,45 +173,4 @@ async fn gone<K: ExtensionObject>(api: &Api<K>, name: &str) -> Result<()> {
         Ok(())
     })
     .await
-}
-
-/// Everything of the chart but the Deployment: there are no nodes.
-async fn install_chart(kubeconfig: &Path) -> Result<()> {
-    let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/provider-local");
-    let mut helm = Command::new(find_program("helm")?);
-    helm.args(["template", "provider-local", "--namespace", NAMESPACE])
-        .arg(chart);
-    for file in [
-        "serviceaccount",
-        "clusterrole",
-        "clusterrolebinding",
-        "role",
-        "leader-election",
-    ] {
-        helm.arg("--show-only").arg(format!("templates/{file}.yaml"));
-    }
-    let rendered = helm.kill_on_drop(true).output().await?;
-    ensure!(
-        rendered.status.success(),
-        "helm: {}",
-        String::from_utf8_lossy(&rendered.stderr)
-    );
-    let mut kubectl = Command::new(find_program("kubectl")?)
-        .args(["apply", "--filename=-", "--kubeconfig"])
-        .arg(kubeconfig)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .kill_on_drop(true)
-        .spawn()?;
-    kubectl
-        .stdin
-        .take()
-        .context("no pipe to kubectl")?
-        .write_all(&rendered.stdout)
-        .await?;
-    ensure!(
-        kubectl.wait().await?.success(),
-        "kubectl could not apply the chart"
-    );
-    Ok(())
 }

@@ -1,0 +1,249 @@
+//! The process as the host of the gardenlet's backup controllers: the binary, with no more rights than its chart and the garden give.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::large_futures)]
+
+mod chart;
+mod world;
+
+use std::{collections::BTreeMap, collections::BTreeSet, path::Path, time::Duration};
+
+use anyhow::{Context, Result, ensure};
+use api::{
+    Target,
+    constants::finalizer::GARDENER,
+    crds_of, extensions,
+    gardencore::{BackupBucket, BackupEntry},
+    meta::{LastOperation, LastOperationState},
+};
+use chart::NAMESPACE;
+use k8s_openapi::{
+    ByteString,
+    api::{
+        coordination::v1::Lease,
+        core::v1::{Namespace, Secret},
+    },
+};
+use kube::{Api, Client, ResourceExt, api::DeleteParams};
+use runtime::apply::Object;
+use serde_json::json;
+use testkit::{ControlPlane, ObjectStore, Server, apply_crds, eventually};
+use tokio::process::Command;
+use world::{create, named};
+
+/// Longer than any of these operations takes on a busy machine.
+const SOON: Duration = Duration::from_secs(30);
+const SEED: &str = "seed-a";
+const PROJECT: &str = "garden-dev";
+const ENTRY: &str = "shoot--dev--one--uid";
+const MIGRATION: &str = r#"
+apiVersion: controllermanager.config.k8s.io/v1
+kind: LeaderMigrationConfiguration
+leaderName: shared
+controllerLeaders:
+- {name: backup-bucket, component: "*"}
+- {name: backup-entry, component: "*"}
+"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_guest_does_what_it_does_at_home() -> Result<()> {
+    let [garden, seed] = ControlPlane::start_all(["garden", "seed"]).await?;
+    let store = ObjectStore::start().await?;
+    fill_garden(&garden, &store).await?;
+    let client = world::seed(&seed).await?;
+    for name in [NAMESPACE, "garden", "shoot--dev--one"] {
+        namespace(&client, name).await?;
+    }
+    let values = [
+        "leaderMigration.enabled=true",
+        "leaderMigration.config.leaderName=shared",
+        "garden.kubeconfigSecret=of-the-garden,garden.seedName=seed-a",
+        "garden.backupEntryDeletionGracePeriodHours=0",
+    ];
+    chart::install(&seed.admin_kubeconfig_file(), &values).await?;
+    let folder = tempfile::tempdir()?;
+    write(folder.path(), "migration.yaml", MIGRATION)?;
+    let user = format!("system:serviceaccount:{NAMESPACE}:provider-local");
+    let of_seed = seed.kubeconfig(&user, &[])?;
+    write(folder.path(), "seed", &serde_json::to_string(&of_seed)?)?;
+    let user = format!("gardener.cloud:system:seed:{SEED}");
+    let of_garden = garden.kubeconfig(&user, &["gardener.cloud:system:seeds"])?;
+    write(folder.path(), "garden", &serde_json::to_string(&of_garden)?)?;
+    let lock = format!("--leader-elect-resource-namespace={NAMESPACE}");
+    let name = format!("--seed-name={SEED}");
+    let arguments = [
+        "--kubeconfig=seed",
+        "--garden-kubeconfig=garden",
+        "--health-address=127.0.0.1:0",
+        "--enable-leader-migration",
+        "--leader-migration-config=migration.yaml",
+        "--backup-entry-deletion-grace-period-hours=0",
+        &name,
+        &lock,
+    ];
+    let mut process = Server::start(
+        "provider-local-host",
+        env!("CARGO_BIN_EXE_provider-local"),
+        folder.path(),
+        arguments,
+        &[],
+    )?;
+    let done = backups_come_and_go(&garden.admin(), &client).await;
+    process.check_alive()?;
+    done.with_context(|| process.log_tail())?;
+    let lease: Lease = Api::namespaced(client, NAMESPACE).get("shared").await?;
+    let holder = lease
+        .spec
+        .and_then(|spec| spec.holder_identity)
+        .unwrap_or_default();
+    ensure!(!holder.is_empty(), "the guests ran without the migration lock");
+    Ok(())
+}
+
+async fn backups_come_and_go(garden: &Client, seed: &Client) -> Result<()> {
+    let buckets: Api<BackupBucket> = Api::all(garden.clone());
+    let entries: Api<BackupEntry> = Api::namespaced(garden.clone(), PROJECT);
+    let bucket = named(json!({"metadata": {"name": "bucket-one"}, "spec": {
+        "provider": {"type": "local", "region": "local"}, "seedName": SEED,
+        "credentialsRef": {"apiVersion": "v1", "kind": "Secret", "namespace": "garden", "name": "backup"},
+    }}))?;
+    create(&buckets, &bucket).await?;
+    let entry =
+        named(json!({"metadata": {"name": ENTRY}, "spec": {"bucketName": "bucket-one", "seedName": SEED}}))?;
+    create(&entries, &entry).await?;
+    succeeds(&buckets, "bucket-one", |bucket| {
+        bucket.status.as_ref()?.last_operation.as_ref()
+    })
+    .await?;
+    let ready = succeeds(&entries, ENTRY, |entry| {
+        entry.status.as_ref()?.last_operation.as_ref()
+    })
+    .await?;
+
+    // As its home would have left it, so that its home can go on from there.
+    ensure!(ready.finalizers() == [GARDENER], "{:?}", ready.finalizers());
+    ensure!(
+        !writers(&ready).contains("provider-local"),
+        "{:?}",
+        writers(&ready)
+    );
+    let asked = Api::<extensions::BackupEntry>::all(seed.clone())
+        .get(ENTRY)
+        .await?;
+    ensure!(
+        appliers(&asked) == BTreeSet::from(["gardenlet"]),
+        "{:?}",
+        asked.managed_fields()
+    );
+    let secrets: Api<Secret> = Api::namespaced(seed.clone(), "garden");
+    let copy = secrets.get(&format!("entry-{ENTRY}")).await?;
+    ensure!(
+        appliers(&copy) == BTreeSet::from(["gardenlet"]),
+        "{:?}",
+        copy.managed_fields()
+    );
+
+    gone(&entries, ENTRY).await?;
+    gone(&buckets, "bucket-one").await?;
+    let left = Api::<extensions::BackupBucket>::all(seed.clone())
+        .list(&kube::api::ListParams::default())
+        .await?;
+    ensure!(left.items.is_empty(), "left in the seed: {:?}", left.items);
+    Ok(())
+}
+
+/// Nothing is connected to before it is known that all is there, let alone a lock taken.
+#[tokio::test]
+async fn a_process_without_what_its_guests_need_does_not_start() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    write(folder.path(), "migration.yaml", MIGRATION)?;
+    let ended = Command::new(env!("CARGO_BIN_EXE_provider-local"))
+        .current_dir(folder.path())
+        .env("RUST_LOG", "error")
+        .args(["--kubeconfig=nowhere", "--enable-leader-migration"])
+        .args(["--leader-migration-config=migration.yaml", "--seed-name=seed-a"])
+        .kill_on_drop(true)
+        .output();
+    let ended = tokio::time::timeout(SOON, ended).await.context("it goes on")??;
+    let said = String::from_utf8_lossy(&ended.stdout);
+    ensure!(ended.status.code() == Some(1), "{:?}", ended.status);
+    let words = "which needs --garden-kubeconfig, --backup-entry-deletion-grace-period-hours for that";
+    ensure!(said.contains(words) && !said.contains("nowhere"), "{said}");
+    Ok(())
+}
+
+/// What an operator of a garden writes, and the rights of seeds.
+async fn fill_garden(garden: &ControlPlane, store: &ObjectStore) -> Result<()> {
+    let client = garden.admin();
+    apply_crds(&client, &crds_of(Target::Garden)).await?;
+    for name in ["garden", PROJECT, "gardener-system-seed-lease"] {
+        namespace(&client, name).await?;
+    }
+    let rights =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/garden/templates/gardenlets-rbac.yaml");
+    chart::apply(&garden.admin_kubeconfig_file(), &std::fs::read(rights)?).await?;
+    let data: BTreeMap<String, ByteString> = world::store_credentials(store)
+        .into_iter()
+        .map(|(key, value)| (key, ByteString(value)))
+        .collect();
+    let secret = Secret {
+        data: Some(data),
+        ..named(json!({"metadata": {"name": "backup"}}))?
+    };
+    create(&Api::namespaced(client, "garden"), &secret).await?;
+    Ok(())
+}
+
+async fn namespace(client: &Client, name: &str) -> Result<()> {
+    create(
+        &Api::all(client.clone()),
+        &named::<Namespace>(json!({"metadata": {"name": name}}))?,
+    )
+    .await?;
+    Ok(())
+}
+
+fn write(folder: &Path, name: &str, text: &str) -> Result<()> {
+    Ok(std::fs::write(folder.join(name), text)?)
+}
+
+/// Who has written anything at all.
+fn writers<K: Object>(object: &K) -> BTreeSet<&str> {
+    let managers = object.managed_fields().iter();
+    managers.filter_map(|fields| fields.manager.as_deref()).collect()
+}
+
+/// Who has written by server-side apply, and could take it back.
+fn appliers<K: Object>(object: &K) -> BTreeSet<&str> {
+    let managers = object.managed_fields().iter();
+    managers
+        .filter(|fields| fields.operation.as_deref() == Some("Apply"))
+        .filter_map(|fields| fields.manager.as_deref())
+        .collect()
+}
+
+async fn succeeds<K: Object>(
+    api: &Api<K>,
+    name: &str,
+    of: impl Fn(&K) -> Option<&LastOperation>,
+) -> Result<K> {
+    eventually("the operation succeeds", SOON, || async {
+        let found = api.get(name).await?;
+        let operation = of(&found);
+        let state = operation.map(|operation| operation.state);
+        ensure!(
+            state == Some(LastOperationState::Succeeded),
+            "{name}: {operation:?}"
+        );
+        Ok(found)
+    })
+    .await
+}
+
+async fn gone<K: Object>(api: &Api<K>, name: &str) -> Result<()> {
+    api.delete(name, &DeleteParams::default()).await?;
+    eventually("the object is gone", SOON, || async {
+        let found = api.get_opt(name).await?;
+        ensure!(found.is_none(), "{found:?}");
+        Ok(())
+    })
+    .await
+}
