@@ -1,0 +1,149 @@
+//! A gardenlet that has nothing to do is small, however many shoots it looks after.
+//!
+//! The figure is printed; docs/testing.md has it for an optimised build.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use api::gardencore::Shoot;
+use futures::{StreamExt, TryStreamExt, stream};
+use jiff::Timestamp;
+use kube::{
+    Api, Client,
+    api::{DynamicObject, ListParams, Patch, PatchParams},
+    core::{ApiResource, GroupVersionKind},
+};
+use serde_json::{Value, json};
+use testkit::{ControlPlane, Server, eventually};
+
+const SHOOTS: usize = 250;
+/// What one process may need of memory that is its own, in KiB. What it has of its program's file is shared and can be dropped.
+const AT_MOST: u64 = 40 * 1024;
+const PROJECT: &str = "garden-dev";
+/// A first round over all shoots on a busy machine.
+const LOOKED_AFTER_WITHIN: Duration = Duration::from_secs(180);
+const CONDITIONS: usize = 5;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gardenlet_with_250_shoots_idles_below_40_mib() -> Result<()> {
+    let plane = ControlPlane::start("idle").await?;
+    let client = plane.admin();
+    let crds: Vec<_> = api::all_crds().into_iter().map(|crd| crd.definition).collect();
+    testkit::apply_crds(&client, &crds).await?;
+    for namespace in [PROJECT, "garden"] {
+        apply(
+            &client,
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}),
+        )
+        .await?;
+    }
+    stream::iter(0..SHOOTS)
+        .map(|number| shoot(&client, number))
+        .buffer_unordered(8)
+        .try_collect::<Vec<()>>()
+        .await?;
+
+    let folder = tempfile::tempdir()?;
+    let seed = json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Seed", "metadata": {"name": "seed-a"},
+        "spec": {"provider": {"type": "local", "region": "local"}, "dns": {},
+            "networks": {"pods": "10.1.0.0/16", "services": "10.2.0.0/16"}}});
+    std::fs::write(folder.path().join("seed.yaml"), seed.to_string())?;
+    let kubeconfig = plane.admin_kubeconfig_file().display().to_string();
+    let arguments = [
+        format!("--garden-kubeconfig={kubeconfig}"),
+        format!("--seed-kubeconfig={kubeconfig}"),
+        "--seed-name=seed-a".into(),
+        "--seed-config=seed.yaml".into(),
+        "--health-address=127.0.0.1:0".into(),
+        // So that the second round over all shoots comes soon.
+        "--care-sync-period=5s".into(),
+        "--condition-threshold=1s".into(),
+    ];
+    let mut gardenlet = Server::start(
+        "gardenlet",
+        env!("CARGO_BIN_EXE_gardenlet"),
+        folder.path(),
+        arguments,
+        &[],
+    )?;
+    let shoots: Api<Shoot> = Api::namespaced(client, PROJECT);
+    let settled = eventually("all shoots are looked after", LOOKED_AFTER_WITHIN, || {
+        settled(&shoots)
+    })
+    .await;
+    gardenlet.check_alive()?;
+    settled.with_context(|| gardenlet.log_tail())?;
+    let [own, all] = memory(gardenlet.id())?;
+    println!("a gardenlet with {SHOOTS} shoots: {own} KiB of its own, {all} KiB with what it has of files");
+    ensure!(own < AT_MOST, "{own} KiB are more than {AT_MOST} KiB");
+    Ok(())
+}
+
+/// A shoot with which nothing is to be done for an hour.
+async fn shoot(client: &Client, number: usize) -> Result<()> {
+    let name = format!("s{number}");
+    let object = json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot",
+        "metadata": {"name": name, "namespace": PROJECT, "finalizers": ["gardener"]},
+        "spec": {"cloudProfile": {"name": "local"}, "secretBindingName": "cloud", "region": "local", "seedName": "seed-a",
+            "networking": {"type": "local", "pods": "100.96.0.0/11", "services": "100.64.0.0/13"},
+            "provider": {"type": "local"}, "kubernetes": {"version": "1.34.4"}}});
+    let written = apply(client, object).await?;
+    let status = json!({"status": {"technicalID": format!("shoot--dev--{name}"), "uid": written.metadata.uid, "seedName": "seed-a",
+        "observedGeneration": written.metadata.generation, "hibernated": false,
+        "lastOperation": {"type": "Reconcile", "state": "Succeeded", "progress": 100, "lastUpdateTime": now(),
+            "description": "Shoot cluster has been successfully reconciled."}}});
+    let shoots: Api<Shoot> = Api::namespaced(client.clone(), PROJECT);
+    shoots
+        .patch_status(&name, &PatchParams::default(), &Patch::Merge(status))
+        .await?;
+    Ok(())
+}
+
+#[allow(clippy::disallowed_methods)] // what a shoot's status says is of today
+fn now() -> String {
+    Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+async fn apply(client: &Client, object: Value) -> Result<DynamicObject> {
+    let object: DynamicObject = serde_json::from_value(object)?;
+    let types = object.types.clone().context("a type")?;
+    let kind = ApiResource::from_gvk(&GroupVersionKind::try_from(&types)?);
+    let name = object.metadata.name.clone().context("a name")?;
+    let api: Api<DynamicObject> = match &object.metadata.namespace {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &kind),
+        None => Api::all_with(client.clone(), &kind),
+    };
+    Ok(api
+        .patch(&name, &PatchParams::apply("test").force(), &Patch::Apply(&object))
+        .await?)
+}
+
+/// Every shoot has its conditions, and none waits for a threshold any more: from here on rounds change nothing.
+async fn settled(shoots: &Api<Shoot>) -> Result<()> {
+    let all = shoots.list(&ListParams::default()).await?.items;
+    let done = |shoot: &&Shoot| {
+        let conditions = shoot.status.iter().flat_map(|status| &status.conditions);
+        let ends: Vec<_> = conditions
+            .filter(|c| c.status != api::meta::ConditionStatus::Progressing)
+            .collect();
+        ends.len() == CONDITIONS
+    };
+    let done = all.iter().filter(done).count();
+    ensure!(done == SHOOTS, "{done} of {SHOOTS} are");
+    Ok(())
+}
+
+/// Anonymous and all resident memory of a process, in KiB.
+fn memory(id: u32) -> Result<[u64; 2]> {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status"))?;
+    let field = |name: &str| -> Result<u64> {
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix(name))
+            .with_context(|| format!("no {name}"))?;
+        Ok(line.trim().trim_end_matches(" kB").parse()?)
+    };
+    Ok([field("RssAnon:")?, field("VmRSS:")?])
+}
