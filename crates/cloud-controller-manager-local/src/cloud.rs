@@ -2,7 +2,7 @@
 //!
 //! | ConfigMap | key | value | who writes |
 //! |---|---|---|---|
-//! | `instances.<cluster>` | name of the instance, which is the Node's | JSON, see [`Instance`] | whoever makes and stops instances |
+//! | `instances.<cluster>` | name of the instance, which is the Node's | JSON, see [`Instance`] | made empty with the network, by `provider_local::infrastructure`; then whoever makes and stops instances |
 //! | `load-balancers` | `<cluster>.<uid of the Service>` | JSON, see [`LoadBalancer`] | the service controllers of all clusters |
 //!
 //! `<cluster>` is `--cluster-name`: the shoot's technical id. Names of nodes are unique in a shoot only, hence one list of
@@ -20,6 +20,6 @@ mod load_balancers;
 mod provider_id;
 
 pub use account::{Account, Source, Wrap};
-pub use instances::{Address, Instance, Instances, Inventory, State, config_map};
+pub use instances::{Address, Instance, Instances, Inventory, State};
 pub use load_balancers::{LEDGER, LoadBalancer, LoadBalancers};
 pub use provider_id::ProviderId;

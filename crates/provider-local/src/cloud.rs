@@ -1,5 +1,5 @@
 //! The cloud: a namespace of some Kubernetes cluster, reached with the account in the `cloudprovider` Secret. It outlives
-//! seeds, as a real one does. What is kept in it is one ConfigMap a network.
+//! seeds, as a real one does. What is kept in it are ConfigMaps: one a network, and one a cluster with the cluster's instances.
 
 use std::time::Duration;
 
@@ -20,6 +20,12 @@ const NAMESPACE: &str = "namespace";
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 /// Time for one request. Longer than an API server under load needs.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+
+/// Name of the ConfigMap that lists the instances of a cluster; `cluster` is the shoot's technical id.
+#[must_use]
+pub fn instances(cluster: &str) -> String {
+    format!("instances.{cluster}")
+}
 
 /// An account in the cloud.
 pub struct Cloud {

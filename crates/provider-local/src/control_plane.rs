@@ -1,5 +1,14 @@
-//! ControlPlane: what this provider puts beside a shoot's control plane. Now that is the configuration for programs that
-//! talk to the cloud; there is nothing outside, so restore is a plain reconcile (RX-32) and migrate cleans up (RX-20).
+//! ControlPlane: what this provider puts beside a shoot's control plane. That is the configuration for programs that talk to the
+//! cloud, and the cloud-controller-manager. There is nothing outside, so restore is a plain reconcile (RX-32) and migrate cleans
+//! up (RX-20).
+//!
+//! A ControlPlane that is ready promises that the cloud-controller-manager runs as its spec says, and nothing of it as any former
+//! spec said: whoever hands a controller over between managers (KEP-2436) goes by that. One that has migrated or is gone
+//! promises that no process of it is left (I3).
+
+pub mod cloud_controller_manager;
+mod removal;
+mod rollout;
 
 use std::collections::BTreeMap;
 
@@ -10,12 +19,12 @@ use api::{
 use async_trait::async_trait;
 use extension::{Actuator, Context, Outcome};
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
-use runtime::{Cluster, Error, Result, apply};
+use runtime::{Cluster, Error, Result};
 
 use crate::infrastructure::InfrastructureStatus;
 
 /// The ConfigMap, as programs mount it.
-pub const CLOUD_PROVIDER_CONFIG: &str = "cloud-provider-config";
+const CLOUD_PROVIDER_CONFIG: &str = "cloud-provider-config";
 /// Its key.
 const FILE: &str = "cloudprovider.conf";
 
@@ -35,6 +44,7 @@ impl Actuator<ControlPlane> for ControlPlaneActuator {
             .manager
             .apply(&context.seed.namespaced(&context.namespace()?), &object)
             .await?;
+        Box::pin(rollout::roll_out(context, &self.cloud_controller_manager_image)).await?;
         Ok(Outcome::none())
     }
 
@@ -47,11 +57,7 @@ impl Actuator<ControlPlane> for ControlPlaneActuator {
     }
 
     async fn delete(&self, context: &Context<ControlPlane>) -> Result<()> {
-        apply::delete(
-            &context.seed.namespaced::<ConfigMap>(&context.namespace()?),
-            CLOUD_PROVIDER_CONFIG,
-        )
-        .await
+        Box::pin(removal::remove(&context.seed, &context.namespace()?)).await
     }
 }
 

@@ -1,4 +1,4 @@
-//! Infrastructure: a shoot's node network in the cloud.
+//! Infrastructure: a shoot's node network in the cloud, and the list of the instances in it.
 //!
 //! State (RX-30) is the network's id and range. A restore finds exactly this network again and never makes another one:
 //! machines live in it (I4, I9). Migrate has nothing to clean in the seed and touches nothing in the cloud.
@@ -20,7 +20,10 @@ pub use config::{InfrastructureConfig, InfrastructureStatus, State};
 use network::{Network, Networks, Request};
 use range::Range;
 
-use crate::{API_VERSION, cloud::Cloud};
+use crate::{
+    API_VERSION,
+    cloud::{self, Cloud},
+};
 
 /// Looks after Infrastructures.
 pub struct InfrastructureActuator;
@@ -105,7 +108,8 @@ impl Actuator<Infrastructure> for InfrastructureActuator {
             Ok(Some(state)) => format!("network {} with range {} of", state.network_id, state.nodes_cidr),
             _ => "the network of".into(),
         };
-        let what = format!("{what} {}", context.namespace()?);
+        let name = context.namespace()?;
+        let what = format!("{what} {name}, with the list {},", cloud::instances(&name));
         forced::attempt(&what, || self.delete(context)).await
     }
 }

@@ -6,14 +6,14 @@ mod world;
 use std::sync::atomic::AtomicUsize;
 
 use anyhow::Result;
-use api::extensions::{BackupBucket, BackupEntry, ControlPlane, DNSRecord, Infrastructure};
+use api::extensions::{BackupBucket, BackupEntry, DNSRecord, Infrastructure};
 use extension::contract::{Contract, Look};
 use futures::FutureExt;
 use hickory_proto::rr::RecordType;
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
 use serde_json::{Value, json};
-use testkit::{NameServer, ObjectStore};
+use testkit::{NameServer, ObjectStore, Rollout};
 use world::{WRONG_TSIG_SECRET, ZONE, object, proven, text};
 
 const UID: &str = "0841c87f-8db9-4d04-a603-35570da6341f";
@@ -89,11 +89,12 @@ async fn control_plane(a: &Client, b: &Client) -> Result<()> {
     for seed in [a, b] {
         world::namespace(seed, namespace, &Data::new()).await?;
     }
-    let wanted: ControlPlane = object(
-        "cp",
-        namespace,
-        json!({"infrastructureProviderStatus": {"networkID": "net-1"}}),
-    )?;
+    for seed in [a, b] {
+        world::secrets_of_control_plane(seed, namespace).await?;
+    }
+    // Nobody reports on pods in seeds without nodes.
+    let _pods = [a, b].map(Rollout::start);
+    let wanted = world::control_plane_of(namespace)?;
     let source = a.clone();
     let contract = Contract {
         source: &world::control_plane(a),
@@ -102,14 +103,12 @@ async fn control_plane(a: &Client, b: &Client) -> Result<()> {
         destination_object: wanted,
         outside: nothing(),
         inside_source: Box::new(move || {
-            let api: Api<ConfigMap> = Api::namespaced(source.clone(), namespace);
+            let source = source.clone();
             async move {
-                Ok(json!(
-                    api.get_opt("cloud-provider-config")
-                        .await
-                        .map_err(|e| e.to_string())?
-                        .and_then(|c| c.data)
-                ))
+                world::parts_of_control_plane(&source, namespace)
+                    .await
+                    .map(|parts| json!(parts))
+                    .map_err(text)
             }
             .boxed()
         }),

@@ -15,7 +15,7 @@ use chart::NAMESPACE;
 use k8s_openapi::api::{coordination::v1::Lease, core::v1::Namespace};
 use kube::{Api, ResourceExt, api::DeleteParams};
 use serde_json::json;
-use testkit::{NameServer, ObjectStore, Server, eventually};
+use testkit::{NameServer, ObjectStore, Rollout, Server, eventually};
 use world::{MANAGER_OF_TEST, ZONE, create, object};
 
 /// Longer than any of these operations takes on a busy machine.
@@ -54,6 +54,9 @@ async fn the_process_works_with_the_rights_of_its_chart() -> Result<()> {
     ] {
         world::namespace(&seed, namespace, credentials).await?;
     }
+    world::secrets_of_control_plane(&seed, "shoot--dev--one").await?;
+    // Nobody reports on pods in a seed without nodes.
+    let _pods = Rollout::start(&seed);
     every_kind_is_looked_after(&seed).await?;
 
     let leases: Api<Lease> = Api::namespaced(seed.clone(), NAMESPACE);

@@ -155,12 +155,6 @@ impl FromIterator<(String, Instance)> for Inventory {
     }
 }
 
-/// Name of the ConfigMap with the instances of a cluster.
-#[must_use]
-pub fn config_map(cluster: &str) -> String {
-    format!("instances.{cluster}")
-}
-
 /// Reads the instances of one cluster.
 pub struct Instances {
     account: Arc<Account>,
@@ -174,7 +168,7 @@ impl Instances {
     pub fn new(account: Arc<Account>, cluster: &str) -> Self {
         Self {
             account,
-            list: config_map(cluster),
+            list: cloud::instances(cluster),
             last: Mutex::new(None),
         }
     }

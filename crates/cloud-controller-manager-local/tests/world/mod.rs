@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use cloud_controller_manager_local::{
-    cloud::{Instance, Source, config_map},
+    cloud::{Instance, Source},
     controllers::{self, Context, Name},
     flags::{Options, PodRanges},
 };
@@ -19,6 +19,7 @@ use kube::{
     Api, Client, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
+use provider_local::cloud::instances;
 use runtime::{Process, metrics::Metrics};
 use serde_json::{Value, json};
 use testkit::{ControlPlane, eventually};
@@ -117,7 +118,7 @@ impl World {
         self.no_list().await?;
         create(
             &self.cloud(),
-            json!({"metadata": {"name": config_map(CLUSTER)}, "data": data}),
+            json!({"metadata": {"name": instances(CLUSTER)}, "data": data}),
         )
         .await?;
         Ok(())
@@ -127,7 +128,7 @@ impl World {
     pub async fn no_list(&self) -> Result<()> {
         match self
             .cloud()
-            .delete(&config_map(CLUSTER), &DeleteParams::default())
+            .delete(&instances(CLUSTER), &DeleteParams::default())
             .await
         {
             Ok(_) => Ok(()),

@@ -1,5 +1,8 @@
 //! Networks in the cloud: a ConfigMap a network, and one ledger in which ranges are claimed before networks are made.
 //!
+//! With a network comes the list of the instances in it, empty at first. It is made only for a network that never was, and is never
+//! written again: in the eyes of the cloud-controller-manager, an instance that is not in the list is gone (I4).
+//!
 //! Two shoots, on two seeds, may ask at the same moment. The ledger is one object and written with the version that was
 //! read, so of two claims one is made again, seeing the other. A claim survives a crash before the network is made, and is
 //! given up last when the network is removed.
@@ -10,7 +13,7 @@ use api::meta::ErrorCode;
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::{
     Api,
-    api::{Patch, PatchParams, PostParams},
+    api::{DeleteParams, Patch, PatchParams, PostParams},
 };
 use runtime::{Error, Result, clock};
 use serde_json::json;
@@ -83,6 +86,10 @@ impl Networks {
     /// Makes a network that overlaps no other one.
     pub async fn make(&self, name: &str, request: &Request) -> Result<Network> {
         let network = self.claim(name, request).await?;
+        // Before the network: where that is there, its list was made, and a list that is missing then has been lost.
+        if request.before.is_none() {
+            self.begin_list(name).await?;
+        }
         let object = ConfigMap {
             metadata: ObjectMeta {
                 name: Some(name.into()),
@@ -103,20 +110,35 @@ impl Networks {
         }
     }
 
-    /// Removes a network and gives its range back.
+    /// Makes the empty list of instances, unless there is a list.
+    async fn begin_list(&self, name: &str) -> Result<()> {
+        let list = ConfigMap {
+            metadata: ObjectMeta {
+                name: Some(cloud::instances(name)),
+                ..ObjectMeta::default()
+            },
+            ..ConfigMap::default()
+        };
+        match self.objects.create(&params(), &list).await {
+            Ok(_) => Ok(()),
+            Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
+            Err(error) => Err(cloud::error(
+                format_args!("could not begin the list of instances of network {name}"),
+                error,
+            )),
+        }
+    }
+
+    /// Removes a network with its list of instances, and gives its range back.
     pub async fn remove(&self, name: &str) -> Result<()> {
-        match self
-            .objects
-            .delete(name, &kube::api::DeleteParams::default())
-            .await
-        {
-            Ok(_) => {}
-            Err(kube::Error::Api(status)) if status.is_not_found() => {}
-            Err(error) => {
-                return Err(cloud::error(
-                    format_args!("could not remove network {name}"),
-                    error,
-                ));
+        for object in [name, &cloud::instances(name)] {
+            match self.objects.delete(object, &DeleteParams::default()).await {
+                Ok(_) => {}
+                Err(kube::Error::Api(status)) if status.is_not_found() => {}
+                Err(error) => {
+                    let doing = format_args!("could not remove {object} of network {name}");
+                    return Err(cloud::error(doing, error));
+                }
             }
         }
         let given_up = Patch::Merge(json!({"data": {name: null}}));

@@ -17,7 +17,8 @@ use futures::FutureExt;
 use k8s_openapi::{
     ByteString,
     api::{
-        core::v1::{ConfigMap, Namespace, Secret},
+        apps::v1::Deployment,
+        core::v1::{ConfigMap, Namespace, Pod, Secret},
         rbac::v1::{Role, RoleBinding},
     },
 };
@@ -157,14 +158,32 @@ pub async fn set_credentials(
     namespace: &str,
     credentials: &BTreeMap<String, Vec<u8>>,
 ) -> Result<()> {
+    secret(seed, namespace, "credentials", credentials).await
+}
+
+/// Writes the Secrets that a gardenlet has made before it makes a ControlPlane. Nothing connects with them: no pod runs.
+pub async fn secrets_of_control_plane(seed: &Client, namespace: &str) -> Result<()> {
+    for name in ["cloud-controller-manager", "cloudprovider"] {
+        secret(seed, namespace, name, &data([("kubeconfig", b"one".to_vec())])).await?;
+    }
+    Ok(())
+}
+
+/// Writes a Secret.
+pub async fn secret(
+    seed: &Client,
+    namespace: &str,
+    name: &str,
+    content: &BTreeMap<String, Vec<u8>>,
+) -> Result<()> {
     let secret = Secret {
         data: Some(
-            credentials
+            content
                 .iter()
                 .map(|(key, value)| (key.clone(), ByteString(value.clone())))
                 .collect(),
         ),
-        ..named(json!({"metadata": {"name": "credentials"}}))?
+        ..named(json!({"metadata": {"name": name}}))?
     };
     MANAGER
         .apply(&Api::namespaced(seed.clone(), namespace), &secret)
@@ -231,14 +250,58 @@ pub fn with(credentials: &BTreeMap<String, Vec<u8>>, key: &str, wrong: &str) -> 
 /// A key that the DNS server does not know.
 pub const WRONG_TSIG_SECRET: &str = "d3Jvbmcgc2VjcmV0IG9mIDMyIGJ5dGVzLCByZWFsbHkh";
 
-/// The networks in the cloud account, and the ledger's claims, by name.
+/// A ControlPlane whose cloud-controller-manager is in the middle of a hand-over.
+pub fn control_plane_of(namespace: &str) -> Result<ControlPlane> {
+    let migration = json!({
+        "leaderName": "node-ipam-migration",
+        "controllerLeaders": [{"name": "node-ipam-controller", "component": "*"}],
+    });
+    let ranges = json!({"clusterCIDR": "100.96.0.0/11", "serviceClusterIPRange": "100.64.0.0/13"});
+    object(
+        "cp",
+        namespace,
+        json!({
+            "infrastructureProviderStatus": {"networkID": "net-1"},
+            "cloudControllerManager": {"nodeIPAM": ranges, "leaderMigration": migration},
+        }),
+    )
+}
+
+/// What a ControlPlane has put into a namespace of a seed: names of objects, and how many pods there are.
+pub async fn parts_of_control_plane(seed: &Client, namespace: &str) -> Result<Vec<String>> {
+    let all = ListParams::default();
+    let mut found = Vec::new();
+    for map in Api::<ConfigMap>::namespaced(seed.clone(), namespace)
+        .list(&all)
+        .await?
+    {
+        found.extend(map.metadata.name.filter(|name| name != "kube-root-ca.crt"));
+    }
+    for deployment in Api::<Deployment>::namespaced(seed.clone(), namespace)
+        .list(&all)
+        .await?
+    {
+        found.extend(deployment.metadata.name);
+    }
+    let pods = Api::<Pod>::namespaced(seed.clone(), namespace)
+        .list(&all)
+        .await?
+        .items;
+    found.extend((!pods.is_empty()).then(|| format!("{} pods", pods.len())));
+    Ok(found)
+}
+
+/// The networks in the cloud account with their lists of instances, and the ledger's claims, by name.
 pub async fn networks(cloud: &Client) -> Result<Value> {
     let objects: Api<ConfigMap> = Api::namespaced(cloud.clone(), ACCOUNT);
     let mut found = serde_json::Map::new();
     for object in objects.list(&ListParams::default()).await? {
         let name = object.metadata.name.unwrap_or_default();
         let data = object.data.unwrap_or_default();
-        if name.starts_with("shoot--") || (name == "networks" && !data.is_empty()) {
+        if name.starts_with("shoot--")
+            || name.starts_with("instances.")
+            || (name == "networks" && !data.is_empty())
+        {
             found.insert(name, json!(data));
         }
     }

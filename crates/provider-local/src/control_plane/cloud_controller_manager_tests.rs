@@ -1,0 +1,162 @@
+#![allow(clippy::unwrap_used)]
+
+use api::{
+    extensions::NodeIPAM,
+    leader_migration::{ControllerLeader, LeaderMigration},
+};
+use k8s_openapi::api::core::v1::PodSpec;
+
+use super::*;
+
+const CLUSTER: &str = "shoot--dev--one";
+
+fn ranges() -> NodeIPAM {
+    NodeIPAM {
+        cluster_cidr: "100.96.0.0/11".into(),
+        service_cluster_ip_range: "100.64.0.0/13".into(),
+    }
+}
+
+/// Node IPAM is here and nowhere else.
+fn main() -> CloudControllerManager {
+    CloudControllerManager {
+        node_ipam: Some(ranges()),
+        leader_migration: None,
+    }
+}
+
+/// Node IPAM is here or in another manager.
+fn any() -> CloudControllerManager {
+    CloudControllerManager {
+        leader_migration: Some(LeaderMigration {
+            leader_name: "node-ipam-migration".into(),
+            controller_leaders: vec![ControllerLeader {
+                name: "node-ipam-controller".into(),
+                component: "*".into(),
+            }],
+        }),
+        ..main()
+    }
+}
+
+fn made(wanted: Option<&CloudControllerManager>) -> Deployment {
+    let checksums = BTreeMap::from([(NAME, "1".to_owned()), (CLOUD_PROVIDER, "2".to_owned())]);
+    deployment("ccm:test", CLUSTER, wanted, &checksums).unwrap()
+}
+
+fn pod_of(deployment: &Deployment) -> PodSpec {
+    deployment.spec.clone().unwrap().template.spec.unwrap()
+}
+
+fn flags(wanted: Option<&CloudControllerManager>) -> Vec<String> {
+    pod_of(&made(wanted)).containers[0].args.clone().unwrap()
+}
+
+const ALWAYS: [&str; 5] = [
+    "--kubeconfig=/srv/kubernetes/cloud-controller-manager/kubeconfig",
+    "--cloud-credentials=/srv/kubernetes/cloudprovider",
+    "--cluster-name=shoot--dev--one",
+    "--health-address=0.0.0.0:8080",
+    "--leader-elect-resource-name=cloud-controller-manager",
+];
+const NODE_IPAM: [&str; 3] = [
+    "--allocate-node-cidrs",
+    "--cluster-cidr=100.96.0.0/11",
+    "--service-cluster-ip-range=100.64.0.0/13",
+];
+const MIGRATING: [&str; 2] = [
+    "--enable-leader-migration",
+    "--leader-migration-config=/srv/kubernetes/cloud-controller-manager-leader-migration/leader-migration.yaml",
+];
+
+#[test]
+fn flags_follow_what_the_control_plane_says() {
+    assert_eq!(flags(None), ALWAYS);
+    assert_eq!(flags(Some(&CloudControllerManager::default())), ALWAYS);
+    assert_eq!(flags(Some(&main())), [&ALWAYS[..], &NODE_IPAM].concat());
+    assert_eq!(
+        flags(Some(&any())),
+        [&ALWAYS[..], &NODE_IPAM, &MIGRATING].concat()
+    );
+}
+
+#[test]
+fn the_file_is_there_only_while_controllers_move() {
+    assert_eq!(migration_file(None), None);
+    assert_eq!(migration_file(Some(&main())), None);
+    let file = migration_file(Some(&any())).unwrap();
+    assert_eq!(file.metadata.name.as_deref(), Some(MIGRATION));
+    assert_eq!(file.data.unwrap()[FILE], any().leader_migration.unwrap().file());
+}
+
+/// What is mounted is what the flags name, and nothing is mounted that does not exist.
+#[test]
+fn all_that_the_flags_name_is_mounted() {
+    for (wanted, names) in [
+        (None, &[NAME, CLOUD_PROVIDER][..]),
+        (Some(main()), &[NAME, CLOUD_PROVIDER]),
+        (Some(any()), &[NAME, CLOUD_PROVIDER, MIGRATION]),
+    ] {
+        let pod = pod_of(&made(wanted.as_ref()));
+        let mounted: Vec<_> = pod.containers[0].volume_mounts.iter().flatten().collect();
+        let of_names: Vec<_> = mounted.iter().map(|mount| mount.name.as_str()).collect();
+        assert_eq!(of_names, names);
+        assert!(mounted.iter().all(|mount| mount.read_only == Some(true)));
+        for flag in flags(wanted.as_ref()) {
+            let path = flag.split_once('=').map_or("", |(_, value)| value);
+            assert!(
+                !path.starts_with('/') || mounted.iter().any(|mount| path.starts_with(&mount.mount_path)),
+                "{flag}"
+            );
+        }
+        let volumes: Vec<_> = pod.volumes.iter().flatten().collect();
+        assert_eq!(volumes.len(), mounted.len());
+    }
+}
+
+#[test]
+fn a_pod_follows_what_it_mounts() {
+    let of = |sum: &str| {
+        let made = deployment("i", CLUSTER, None, &[(NAME, sum.to_owned())].into()).unwrap();
+        made.spec.unwrap().template.metadata.unwrap().annotations.unwrap()
+    };
+    assert_eq!(of("1")["checksum/cloud-controller-manager"], "1");
+    assert_ne!(of("1"), of("2"));
+}
+
+#[test]
+fn one_at_a_time_and_without_any_privilege() {
+    let made = made(None);
+    let spec = made.spec.clone().unwrap();
+    assert_eq!(spec.replicas, Some(1));
+    assert_eq!(
+        serde_json::to_value(&spec.strategy).unwrap()["rollingUpdate"],
+        json!({"maxSurge": 0, "maxUnavailable": 1})
+    );
+    let labels = json!({"app": "kubernetes", "role": NAME, "gardener.cloud/role": "controlplane"});
+    assert_eq!(json!(spec.template.metadata.unwrap().labels), labels);
+    assert_eq!(
+        json!(spec.selector.match_labels),
+        json!({"app": "kubernetes", "role": NAME})
+    );
+    let pod = pod_of(&made);
+    assert_eq!(pod.automount_service_account_token, Some(false));
+    let of_container = pod.containers[0].security_context.clone().unwrap();
+    assert_eq!(of_container.allow_privilege_escalation, Some(false));
+    assert_eq!(of_container.read_only_root_filesystem, Some(true));
+    let of_pod = pod.security_context.unwrap();
+    assert_eq!(
+        (of_pod.run_as_non_root, of_pod.run_as_user),
+        (Some(true), Some(NON_ROOT))
+    );
+}
+
+#[test]
+fn a_checksum_does_not_mix_up_keys_and_values() {
+    assert_eq!(checksum([("a", "bc")]), checksum([("a", "bc")]));
+    assert_ne!(checksum([("a", "bc")]), checksum([("ab", "c")]));
+    assert_ne!(
+        checksum([("a", "b"), ("c", "d")]),
+        checksum([("a", "b"), ("c", "e")])
+    );
+}
