@@ -7,11 +7,12 @@ use api::{
 };
 use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{Api, ResourceExt};
+use kube::{Api, ResourceExt, api::DeleteParams};
+use provider_local::cloud::instances;
 use serde_json::{Value, json};
 
 use super::{
-    World, codes, run, run_created,
+    World, codes, delete, run, run_created,
     world::{self, ACCOUNT, MANAGER_OF_TEST, create, object},
 };
 
@@ -34,7 +35,7 @@ pub async fn networks_never_overlap(world: &World) -> Result<()> {
     };
     let ranges: std::collections::BTreeSet<_> = networks
         .iter()
-        .filter(|(name, _)| *name != "networks")
+        .filter(|(name, _)| name.starts_with("shoot--"))
         .map(|(_, n)| n["nodesCIDR"].to_string())
         .collect();
     ensure!(ranges.len() == 20, "20 networks have the ranges {ranges:?}");
@@ -82,6 +83,67 @@ pub async fn a_lost_network_is_never_replaced(world: &World) -> Result<()> {
         status.nodes_cidr.as_deref() == Some("10.180.0.0/24") && status.default.last_error.is_none(),
         "{status:?}"
     );
+    Ok(())
+}
+
+/// In the eyes of the cloud-controller-manager, who is not in the list is gone (I4).
+pub async fn a_list_of_instances_is_begun_once(world: &World) -> Result<()> {
+    let namespace = "shoot--dev--list";
+    world::namespace(&world.seed, namespace, &world.cloud).await?;
+    let clouds: Api<ConfigMap> = Api::namespaced(world.seed.clone(), ACCOUNT);
+    let name = instances(namespace);
+    let entries = || async {
+        let list = clouds.get_opt(&name).await?;
+        anyhow::Ok(list.map(|list| list.data.unwrap_or_default().into_keys().collect::<Vec<_>>()))
+    };
+    let reconciler = world::infrastructure(&world.seed);
+    let api: Api<Infrastructure> = Api::namespaced(world.seed.clone(), namespace);
+    let infra: Infrastructure = object("infra", namespace, json!({}))?;
+    let again = |operation: &'static str| {
+        let (api, reconciler, infra) = (&api, &reconciler, &infra);
+        async move {
+            MANAGER_OF_TEST
+                .annotate(api, "infra", "gardener.cloud/operation", Some(operation))
+                .await?;
+            run(reconciler, infra).await
+        }
+    };
+    run_created(&reconciler, &infra).await?;
+    ensure!(entries().await? == Some(vec![]), "there is no empty list");
+
+    let one = json!({"data": {"node-1": "{}"}});
+    MANAGER_OF_TEST.merge(&clouds, &name, &one).await?;
+    again("reconcile").await?;
+    ensure!(
+        entries().await? == Some(vec!["node-1".into()]),
+        "the list was overwritten"
+    );
+
+    clouds.delete(&name, &DeleteParams::default()).await?;
+    again("reconcile").await?;
+    // Also where the network has to be made again: machines were there before.
+    clouds.delete(namespace, &DeleteParams::default()).await?;
+    again("reconcile").await?;
+    ensure!(clouds.get_opt(namespace).await?.is_some(), "there is no network");
+    ensure!(entries().await?.is_none(), "a list that was lost was made again");
+
+    create(
+        &clouds,
+        &world::named(json!({"metadata": {"name": name}, "data": one["data"]}))?,
+    )
+    .await?;
+    again("migrate").await?;
+    ensure!(
+        entries().await? == Some(vec!["node-1".into()]),
+        "migrate took the list"
+    );
+    again("restore").await?;
+    ensure!(
+        entries().await? == Some(vec!["node-1".into()]),
+        "restore wrote the list"
+    );
+    delete(&reconciler, &infra).await?;
+    ensure!(entries().await?.is_none(), "the list is left");
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::large_futures)]
 
 mod backups;
+mod control_plane;
 mod dns;
 mod infrastructure;
 #[path = "../world/mod.rs"]
@@ -47,6 +48,12 @@ async fn actuators_behave_when_something_is_in_the_way() -> Result<()> {
             infrastructure::a_lost_network_is_never_replaced(world),
         )
         .await,
+        told(
+            "a list of instances is begun once",
+            infrastructure::a_list_of_instances_is_begun_once(world),
+        )
+        .await,
+        Box::pin(control_plane::all(world)).await,
         told(
             "refused cloud credentials",
             infrastructure::refused_cloud_credentials(world),
@@ -103,7 +110,7 @@ async fn actuators_behave_when_something_is_in_the_way() -> Result<()> {
 }
 
 async fn told(what: &'static str, work: impl Future<Output = Result<()>>) -> Result<()> {
-    work.await.context(what)
+    Box::pin(work).await.context(what)
 }
 
 async fn run<K, A>(reconciler: &ExtensionReconciler<K, A, AlwaysOwner>, object: &K) -> runtime::Result<Next>
@@ -111,7 +118,8 @@ where
     K: ExtensionObject,
     A: Actuator<K>,
 {
-    reconciler.run(object).await
+    // Boxed: the futures of operations are large, and a test has many.
+    Box::pin(reconciler.run(object)).await
 }
 
 async fn run_created<K, A>(reconciler: &ExtensionReconciler<K, A, AlwaysOwner>, object: &K) -> Result<()>
