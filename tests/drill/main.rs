@@ -6,13 +6,14 @@
 //!
 //! Every case has a Shoot of its own, so cases run side by side. In each, one task fails after its work, the flow
 //! is run again, and the task is run twice. `REPOT_DRILL_FAULTS=all` makes a case of each fault by itself, also fails before each task and
-//! drops each flow while a task runs; `REPOT_DRILL_FLOWS=Migrate,Restore` runs only these flows;
+//! drops each flow while a task runs; `REPOT_DRILL_FLOWS=Migrate,Restore` runs only these flows (and `HandOver`);
 //! `REPOT_DRILL_WIDTH` says how many cases run at a time.
 
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 mod evidence;
 mod garden;
+mod hand_over;
 mod pods;
 mod refusal;
 mod scenario;
@@ -62,6 +63,13 @@ async fn every_task_of_every_flow_may_fail_and_may_run_twice() {
                 println!("{drilled:?}: {failures}");
                 failed.push(format!("{drilled:?}: {failures}"));
             }
+        }
+    }
+    if only.is_empty() || only.contains("HandOver") {
+        let begin = tokio::time::Instant::now();
+        match Box::pin(hand_over::check(&world)).await {
+            Ok(()) => println!("HandOver: passed in {} s", begin.elapsed().as_secs()),
+            Err(why) => failed.push(format!("HandOver: {why:#}")),
         }
     }
     assert!(failed.is_empty(), "{}", failed.join("\n"));

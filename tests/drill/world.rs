@@ -20,7 +20,7 @@ pub struct World {
     pub dns: NameServer,
     pub store: ObjectStore,
     /// The API that all shoots of this world share.
-    _shoots: ControlPlane,
+    shoots: ControlPlane,
     next: AtomicUsize,
 }
 
@@ -61,13 +61,18 @@ impl World {
             garden,
             dns,
             store,
-            _shoots: shoots,
+            shoots,
             next: AtomicUsize::new(0),
         })
     }
 
     pub fn garden(&self) -> Client {
         self.garden.admin()
+    }
+
+    /// A client of the API that all shoots share.
+    pub fn shoot_api(&self) -> Client {
+        self.shoots.admin()
     }
 
     /// A Shoot name that nobody had.

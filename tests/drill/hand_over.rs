@@ -1,0 +1,263 @@
+//! Node IPAM goes from one manager of a shoot to the other and back, while the gardenlet that sees to it is dropped at random
+//! moments (RK-05, RK-20..25, I5).
+//!
+//! The managers are pods that do not run. What they would do is played by [`Managers`]: it reads from the flags of the pods who
+//! would run node IPAM, gives the lock that they share to one of them, and writes down when two would run it at once.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use api::extensions::ControlPlane;
+use botanist::Operation;
+use flow::Undisturbed;
+use flow::drill::Scenario;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use k8s_openapi::api::rbac::v1::Role;
+use kube::api::{ListParams, Patch, PatchParams};
+use kube::{Api, Client, ResourceExt};
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use crate::scenario::{Drilled, ShootScenario};
+use crate::world::World;
+
+const LOCK: &str = "node-ipam-migration";
+const HOME: &str = "kube-controller-manager";
+const GUEST: &str = "cloud-controller-manager";
+/// Longest time that a gardenlet has before it is dropped. A whole hand-over takes some seconds.
+const DROPPED_WITHIN: u64 = 900;
+/// So often at most; a gardenlet that is left alone needs one go.
+const TRIES: usize = 60;
+/// A look at the pods. Much shorter than a pod lives.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// There and back with interruptions, turned round half-way, and a Shoot that is made with it.
+pub async fn check(world: &World) -> Result<()> {
+    let mut scenario = ShootScenario::new(world, Drilled::Create);
+    scenario.reset().await?;
+    scenario.run(&Undisturbed).await?;
+    let managers = Managers::play(&scenario);
+    ends(&scenario, HOME).await?;
+
+    let mut random = fastrand::Rng::with_seed(17);
+    wanted(&scenario, GUEST).await?;
+    let dropped = Box::pin(interrupted(&scenario, &mut random, TRIES)).await?;
+    ensure!(
+        dropped > 1,
+        "hardly any gardenlet was dropped on the way: {dropped}"
+    );
+    ends(&scenario, GUEST).await?;
+    // Back, and there again before it has arrived.
+    wanted(&scenario, HOME).await?;
+    let _ = Box::pin(interrupted(&scenario, &mut random, 2)).await;
+    wanted(&scenario, GUEST).await?;
+    Box::pin(interrupted(&scenario, &mut random, TRIES)).await?;
+    ends(&scenario, GUEST).await?;
+    // And as the flow does it, undisturbed.
+    wanted(&scenario, HOME).await?;
+    scenario.run(&Undisturbed).await?;
+    ends(&scenario, HOME).await?;
+    managers.twice()?;
+
+    let mut born = ShootScenario::new(world, Drilled::Create);
+    born.reset().await?;
+    wanted(&born, GUEST).await?;
+    born.run(&Undisturbed).await?;
+    ends(&born, GUEST).await
+}
+
+async fn wanted(scenario: &ShootScenario<'_>, component: &str) -> Result<()> {
+    let leaders = json!([{"name": "node-ipam-controller", "component": component}]);
+    let patch = Patch::Merge(json!({"spec": {"kubernetes": {"controllerLeaders": leaders}}}));
+    let shoots = scenario.shoots();
+    shoots
+        .patch(&scenario.name, &PatchParams::default(), &patch)
+        .await?;
+    Ok(())
+}
+
+/// The hand-over by gardenlets that are dropped at random moments, until one carries it to its end.
+/// Returns how many were dropped.
+async fn interrupted(
+    scenario: &ShootScenario<'_>,
+    random: &mut fastrand::Rng,
+    tries: usize,
+) -> Result<usize> {
+    let seed = &scenario.world.seeds[0];
+    for dropped in 0..tries {
+        let botanist = Box::pin(scenario.botanist(seed, Operation::Reconcile)).await?;
+        let within = Duration::from_millis(random.u64(50..DROPPED_WITHIN));
+        // Errors are what a half-made step may look like to the next gardenlet: only the end counts.
+        if let Ok(Ok(())) = tokio::time::timeout(within, Box::pin(botanist.hand_over_controllers())).await {
+            return Ok(dropped);
+        }
+    }
+    anyhow::bail!("node IPAM is not handed over after {tries} tries")
+}
+
+/// Only one manager knows of it, and nothing of the way is left.
+async fn ends(scenario: &ShootScenario<'_>, component: &str) -> Result<()> {
+    let client = scenario.world.seeds[0].client();
+    let namespace = scenario.namespace();
+    let home: Deployment = Api::namespaced(client.clone(), &namespace).get(HOME).await?;
+    let guest: Deployment = Api::namespaced(client.clone(), &namespace).get(GUEST).await?;
+    let (home, guest) = (Manager::of_home(&flags(&home)), Manager::of_guest(&flags(&guest)));
+    let expected = if component == HOME {
+        (Manager::Runs, Manager::Rests)
+    } else {
+        (Manager::Rests, Manager::Runs)
+    };
+    ensure!((home, guest) == expected, "{component}: {home:?} {guest:?}");
+    let told: ControlPlane = Api::namespaced(client.clone(), &namespace)
+        .get(&scenario.name)
+        .await?;
+    let told = told.spec.cloud_controller_manager.unwrap_or_default();
+    ensure!(told.leader_migration.is_none(), "{told:?}");
+    let maps: Api<ConfigMap> = Api::namespaced(client, &namespace);
+    for manager in [HOME, GUEST] {
+        let file = maps.get_opt(&format!("{manager}-leader-migration")).await?;
+        ensure!(file.is_none(), "the file of {manager} is left");
+    }
+    let shoot = scenario.world.shoot_api();
+    let lock = Api::<Lease>::namespaced(shoot.clone(), "kube-system")
+        .get_opt(LOCK)
+        .await?;
+    ensure!(lock.is_none(), "the lock is left");
+    let role = Api::<Role>::namespaced(shoot, "kube-system")
+        .get_opt(LOCK)
+        .await?;
+    ensure!(role.is_none(), "the right to the lock is left");
+    Ok(())
+}
+
+/// What a manager does with node IPAM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Manager {
+    Rests,
+    Shares,
+    Runs,
+}
+
+impl Manager {
+    fn of_home(flags: &[String]) -> Self {
+        match shares(flags) {
+            true => Self::Shares,
+            false if flags.iter().any(|flag| flag.ends_with(",-node-ipam-controller")) => Self::Rests,
+            false => Self::Runs,
+        }
+    }
+
+    fn of_guest(flags: &[String]) -> Self {
+        match shares(flags) {
+            true => Self::Shares,
+            false if flags.iter().any(|flag| flag.starts_with("--allocate-node-cidrs")) => Self::Runs,
+            false => Self::Rests,
+        }
+    }
+}
+
+fn shares(flags: &[String]) -> bool {
+    flags
+        .iter()
+        .any(|flag| flag.starts_with("--enable-leader-migration"))
+}
+
+fn flags(deployment: &Deployment) -> Vec<String> {
+    let pod = deployment
+        .spec
+        .iter()
+        .filter_map(|spec| spec.template.spec.as_ref());
+    pod.flat_map(|pod| &pod.containers)
+        .flat_map(|container| container.args.clone().unwrap_or_default())
+        .collect()
+}
+
+/// Plays the managers of one shoot until it is dropped.
+struct Managers {
+    _tasks: JoinSet<()>,
+    twice: Arc<Mutex<Vec<String>>>,
+}
+
+impl Managers {
+    fn play(scenario: &ShootScenario<'_>) -> Self {
+        let twice = Arc::new(Mutex::new(Vec::new()));
+        let (seed, shoot) = (scenario.world.seeds[0].client(), scenario.world.shoot_api());
+        let (namespace, written) = (scenario.namespace(), Arc::clone(&twice));
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            loop {
+                if let Err(error) = look(&seed, &shoot, &namespace, &written).await {
+                    eprintln!("managers of {namespace}: {error:#}");
+                }
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        });
+        Self { _tasks: tasks, twice }
+    }
+
+    /// Fails with the moments in which two would have run node IPAM.
+    fn twice(&self) -> Result<()> {
+        let twice = self.twice.lock().unwrap_or_else(PoisonError::into_inner);
+        ensure!(twice.is_empty(), "run twice: {twice:?}");
+        Ok(())
+    }
+}
+
+async fn look(seed: &Client, shoot: &Client, namespace: &str, twice: &Mutex<Vec<String>>) -> Result<()> {
+    let pods: Api<Pod> = Api::namespaced(seed.clone(), namespace);
+    let mut alive = BTreeMap::new();
+    for pod in pods.list(&ListParams::default().labels("app=kubernetes")).await? {
+        let flags: Vec<String> = pod
+            .spec
+            .iter()
+            .flat_map(|spec| &spec.containers)
+            .flat_map(|container| container.args.clone().unwrap_or_default())
+            .collect();
+        match pod.labels().get("role").map(String::as_str) {
+            Some(HOME) => alive.insert(pod.name_any(), Manager::of_home(&flags)),
+            Some(GUEST) => alive.insert(pod.name_any(), Manager::of_guest(&flags)),
+            _ => None,
+        };
+    }
+    let of = |manager: &str, does: Manager| {
+        alive
+            .iter()
+            .any(|(pod, is)| pod.starts_with(manager) && *is == does)
+    };
+    let apart = of(HOME, Manager::Runs) && (of(GUEST, Manager::Runs) || of(GUEST, Manager::Shares));
+    if apart || (of(GUEST, Manager::Runs) && of(HOME, Manager::Shares)) {
+        twice
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(format!("{alive:?}"));
+    }
+    let leases: Api<Lease> = Api::namespaced(shoot.clone(), "kube-system");
+    let found = leases.get_opt(LOCK).await?;
+    let holder = found
+        .and_then(|lease| lease.spec?.holder_identity)
+        .unwrap_or_default();
+    let held = holder
+        .split('_')
+        .next()
+        .is_some_and(|pod| alive.get(pod) == Some(&Manager::Shares));
+    if let Some((pod, _)) = alive
+        .iter()
+        .find(|(_, does)| **does == Manager::Shares)
+        .filter(|_| !held)
+    {
+        let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": LOCK},
+            "spec": {"holderIdentity": format!("{pod}_1")}});
+        leases
+            .patch(
+                LOCK,
+                &PatchParams::apply("managers").force(),
+                &Patch::Apply(&lease),
+            )
+            .await?;
+    }
+    Ok(())
+}
