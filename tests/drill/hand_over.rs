@@ -28,8 +28,8 @@ use crate::world::World;
 const LOCK: &str = "node-ipam-migration";
 const HOME: &str = "kube-controller-manager";
 const GUEST: &str = "cloud-controller-manager";
-/// Longest time that a gardenlet has before it is dropped. A whole hand-over takes some seconds.
-const DROPPED_WITHIN: u64 = 900;
+/// Longest time that a gardenlet has before it is dropped. A whole hand-over takes about a second and a half here.
+const DROPPED_WITHIN: u64 = 350;
 /// So often at most; a gardenlet that is left alone needs one go.
 const TRIES: usize = 60;
 /// A look at the pods. Much shorter than a pod lives.
