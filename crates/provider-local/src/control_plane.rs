@@ -2,9 +2,9 @@
 //! cloud, and the cloud-controller-manager. There is nothing outside, so restore is a plain reconcile (RX-32) and migrate cleans
 //! up (RX-20).
 //!
-//! A ControlPlane that is ready promises that the cloud-controller-manager runs as its spec says, and nothing of it as any former
-//! spec said: whoever hands a controller over between managers (KEP-2436) goes by that. One that has migrated or is gone
-//! promises that no process of it is left (I3).
+//! A ControlPlane that is ready promises that the cloud-controller-manager runs as its spec says, and that what runs as a former
+//! spec said was told to stop (its main lock keeps the two apart meanwhile): whoever hands a controller over between managers
+//! (KEP-2436) goes by that. One that has migrated or is gone promises that no process of it is left (I3).
 
 pub mod cloud_controller_manager;
 mod removal;

@@ -3,8 +3,8 @@
 //!
 //! | kind | what it is outside of the seed | state |
 //! |---|---|---|
-//! | [`infrastructure`] | a node network in a cloud that is a namespace of some cluster | network id and range |
-//! | [`control_plane`] | nothing; a ConfigMap beside the control plane | none |
+//! | [`infrastructure`] | a node network and its list of instances, in a cloud that is a namespace of some cluster | network id and range |
+//! | [`control_plane`] | nothing; the cloud-controller-manager and its files beside the control plane | none |
 //! | [`dns_record`] | a name in a DNS server that takes signed updates (RFC 2136) | none |
 //! | [`backup_bucket`] | a bucket in an S3 object store | none |
 //! | [`backup_entry`] | objects in that bucket; a Secret beside the control plane | none |

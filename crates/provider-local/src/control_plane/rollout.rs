@@ -25,7 +25,9 @@ const ROLLED_OUT_WITHIN: Duration = Duration::from_secs(20);
 /// When to look again for a Secret that a gardenlet is about to write.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
-/// Makes the cloud-controller-manager what the ControlPlane says. When it returns, no pod runs with flags or files of before.
+/// Makes the cloud-controller-manager what the ControlPlane says. When it returns, the wanted pod serves, and every pod with flags
+/// or files of before was told to stop. One whose node does not answer may still be there: it is not waited for, since it can do
+/// nothing while another one has the main lock.
 pub async fn roll_out(context: &Context<ControlPlane>, image: &str) -> Result<()> {
     let namespace = context.namespace()?;
     let wanted = context.object.spec.cloud_controller_manager.as_ref();
