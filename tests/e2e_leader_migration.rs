@@ -1,0 +1,183 @@
+//! Leader migration on real clusters (KEP-2436, RK-20 to RK-25): node IPAM of a shoot moves from the kube-controller-manager to
+//! the cloud-controller-manager and back, while Nodes come all the time. Each Node gets exactly one range, and from the manager
+//! that holds the lock.
+//!
+//! Needs the landscape `e2e` with the suite installed: `make e2e`.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use api::{
+    gardencore::Shoot,
+    meta::{LastOperationState, LastOperationType},
+};
+use k8s_openapi::api::{apps::v1::Deployment, coordination::v1::Lease, rbac::v1::Role};
+use kube::{
+    Api, Client,
+    api::{Patch, PatchParams},
+};
+use repot_tests::{
+    availability::{Manager, Probe},
+    landscape::Landscape,
+    lifecycle::{created, deleted, start_gardenlet, stop_gardenlet},
+    managers::{self, TO_CLOUD, Walk},
+    proof,
+    shoot::UserShoot,
+    skew::{self, ControlPlaneNodes, LOCK, NODES, Release},
+};
+use serde_json::{Value, json};
+
+/// Bounds a whole hand-over: three processes start one after the other, and two locks run out.
+const HANDED_OVER_WITHIN: Duration = Duration::from_secs(180);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn node_ipam_moves_there_and_back_while_nodes_come() -> Result<()> {
+    let landscape = Landscape::open("e2e").await?;
+    let seed = landscape.seed("seed-a")?;
+    let shoot = created(&landscape, "leads").await?;
+    let (client, namespace) = (shoot.client().await?, proof::technical_id(&shoot).await?);
+    let probe = Probe::start(&landscape, &shoot, LOCK).await?;
+    let giver = probe.served("at home").await?;
+    ensure!(
+        giver == Some(Manager::Kubernetes),
+        "at home the range is of {giver:?}"
+    );
+
+    by_the_shoot(seed, &shoot, &probe).await?;
+
+    stop_gardenlet(seed).await?;
+    let skewed = async {
+        let mut nodes = skew::take_over(seed, &namespace, client.clone()).await?;
+        with_two_releases(&mut nodes, &probe).await
+    };
+    let skewed = skewed.await;
+    let given_back = skew::give_back(seed, &namespace, &client).await;
+    start_gardenlet(seed).await?;
+    skewed?;
+    given_back?;
+    reconciled(&shoot, json!({"purpose": "evaluation"})).await?;
+    let giver = probe.served("with the Deployments again").await?;
+    ensure!(
+        giver == Some(Manager::Cloud),
+        "afterwards the range is of {giver:?}"
+    );
+
+    let book = probe.stop().await?;
+    let faults = book.faults();
+    ensure!(faults.is_empty(), "{faults:#?}");
+    println!(
+        "{} Nodes and {} Services: each got what it needs, once; {} attempts to register failed",
+        book.nodes.len(),
+        book.services.len(),
+        book.refusals.len()
+    );
+    deleted(&landscape, &shoot).await
+}
+
+/// By one edit of the Shoot: there, back, and there again (RK-20 to RK-24).
+async fn by_the_shoot(seed: &Client, shoot: &UserShoot, probe: &Probe) -> Result<()> {
+    let namespace = proof::technical_id(shoot).await?;
+    let walk = Walk::start(seed, &namespace).await?;
+    let to_cloud = json!([{"name": "node-ipam-controller", "component": managers::CLOUD}]);
+    let mut back = TO_CLOUD;
+    back.reverse();
+    for (name, leaders, way, wanted) in [
+        (
+            "to the cloud-controller-manager",
+            to_cloud.clone(),
+            TO_CLOUD,
+            Manager::Cloud,
+        ),
+        ("back", Value::Null, back, Manager::Kubernetes),
+        ("there again", to_cloud, TO_CLOUD, Manager::Cloud),
+    ] {
+        let begin = Instant::now();
+        reconciled(shoot, json!({"kubernetes": {"controllerLeaders": leaders}})).await?;
+        let end = Instant::now();
+        let steps = walk.until(way[way.len() - 1]).await?;
+        ensure!(steps == way, "{name}: the managers were told {steps:?}");
+        without_traces(seed, &namespace, &shoot.client().await?).await?;
+        let giver = probe.served(name).await?;
+        ensure!(giver == Some(wanted), "{name}: the range is of {giver:?}");
+        println!(
+            "{name}: {:.1} s; {}",
+            (end - begin).as_secs_f64(),
+            probe.book().waits(begin, Instant::now())
+        );
+    }
+    Ok(())
+}
+
+/// Release by release, node by node, with both releases at work all the time (RK-21, RK-22, RK-25), and back.
+async fn with_two_releases(nodes: &mut ControlPlaneNodes, probe: &Probe) -> Result<()> {
+    for node in 0..NODES {
+        nodes.roll(node, Release::N).await?;
+    }
+    let giver = probe.served("three nodes of release N").await?;
+    ensure!(
+        giver == Some(Manager::Kubernetes),
+        "in release N the range is of {giver:?}"
+    );
+    for (name, release, from, to) in [
+        ("N to N+1", Release::Next, Manager::Kubernetes, Manager::Cloud),
+        ("N+1 to N", Release::N, Manager::Cloud, Manager::Kubernetes),
+    ] {
+        let begin = Instant::now();
+        let mut giver = None;
+        for node in nodes.leader_last(from).await? {
+            nodes.roll(node, release).await?;
+            giver = probe.served(&format!("{name}, node {node}")).await?;
+            let holder = nodes.holder(LOCK).await?;
+            println!("{name}, node {node}: the lock is held by {holder}, the range is of {giver:?}");
+        }
+        ensure!(giver == Some(to), "{name}: the range is of {giver:?}");
+        println!("{name}: {}", probe.book().waits(begin, Instant::now()));
+    }
+    Ok(())
+}
+
+/// Changes the Shoot's spec as a user does, and waits until that is carried out.
+async fn reconciled(shoot: &UserShoot, spec: Value) -> Result<()> {
+    let patch = Patch::Merge(json!({"spec": spec}));
+    let changed = shoot
+        .api()
+        .patch(&shoot.name, &PatchParams::default(), &patch)
+        .await?;
+    let generation = changed.metadata.generation;
+    let done = |shoot: &Shoot| {
+        shoot.status.as_ref().is_some_and(|status| {
+            let last = status.last_operation.as_ref();
+            status.observed_generation == generation
+                && last.is_some_and(|last| {
+                    last.type_ == LastOperationType::Reconcile && last.state == LastOperationState::Succeeded
+                })
+        })
+    };
+    shoot
+        .wait(&format!("{spec} is carried out"), HANDED_OVER_WITHIN, done)
+        .await?;
+    Ok(())
+}
+
+/// RK-23, RK-26: when it is over, nothing of it is left but the place where the controller runs.
+async fn without_traces(seed: &Client, namespace: &str, shoot: &Client) -> Result<()> {
+    let deployments: Api<Deployment> = Api::namespaced(seed.clone(), namespace);
+    for name in [managers::KUBERNETES, managers::CLOUD] {
+        let flags = managers::flags(&deployments.get(name).await?);
+        ensure!(
+            !flags.iter().any(|flag| flag.contains("leader-migration")),
+            "{name} has {flags:?}"
+        );
+    }
+    let leases: Api<Lease> = Api::namespaced(shoot.clone(), "kube-system");
+    ensure!(
+        leases.get_opt(LOCK).await?.is_none(),
+        "the migration lock is left"
+    );
+    let roles: Api<Role> = Api::namespaced(shoot.clone(), "kube-system");
+    ensure!(
+        roles.get_opt(LOCK).await?.is_none(),
+        "the right to the migration lock is left"
+    );
+    Ok(())
+}

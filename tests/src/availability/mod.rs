@@ -1,0 +1,180 @@
+//! Whether a shoot's controllers serve while they move from one manager to another: a probe registers Nodes as kubelets do and
+//! makes Services of type LoadBalancer, without pause, and takes down how long each waits and who gave it what it got.
+
+mod book;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod book_tests;
+mod work;
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Service};
+use kube::{
+    Api, Client, Config, ResourceExt,
+    api::{DeleteParams, ListParams, Patch, PatchParams},
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use serde_json::json;
+use tokio::{sync::watch, task::JoinSet};
+use tokio_util::sync::CancellationToken;
+
+pub use book::{Book, Manager, NodeRecord, Range, ServiceRecord, Waits};
+
+use crate::{landscape::Landscape, proof, shoot::UserShoot};
+
+/// Namespace that is the account in the cloud, see hack/install.sh.
+const ACCOUNT: &str = "cloud";
+/// The ledger of load balancers of all clusters in the account.
+const LEDGER: &str = "load-balancers";
+/// What the probe makes has this label.
+const MADE: &str = "repot.test/made=probe";
+/// A Node or a Service may wait so long: two locks that run out one after the other, on a slow machine. Longer is a hang.
+const SERVED_WITHIN: Duration = Duration::from_secs(75);
+/// Bounds the release of all load balancers.
+const REMOVED_WITHIN: Duration = Duration::from_secs(60);
+
+/// What a probe works on.
+#[derive(Clone)]
+struct Place {
+    shoot: Client,
+    cloud: Api<ConfigMap>,
+    /// The shoot's technical id, its name in the cloud.
+    cluster: String,
+}
+
+/// A probe at work.
+pub struct Probe {
+    place: Place,
+    book: Arc<watch::Sender<Book>>,
+    stop: CancellationToken,
+    registering: JoinSet<()>,
+    _watching: JoinSet<()>,
+}
+
+impl Probe {
+    /// Starts. `lock` is the name of the migration lock in the shoot's kube-system.
+    pub async fn start(landscape: &Landscape, shoot: &UserShoot, lock: &str) -> Result<Self> {
+        let path = landscape.variable("LANDSCAPE_STATE")?.to_owned() + "/cloud.kubeconfig";
+        let account = Kubeconfig::read_from(&path).with_context(|| format!("cannot read {path}"))?;
+        let account = Config::from_custom_kubeconfig(account, &KubeConfigOptions::default()).await?;
+        let place = Place {
+            shoot: shoot.client().await?,
+            cloud: Api::namespaced(Client::try_from(account)?, ACCOUNT),
+            cluster: proof::technical_id(shoot).await?,
+        };
+        let (book, stop) = (
+            Arc::new(watch::Sender::new(Book::default())),
+            CancellationToken::new(),
+        );
+        let (mut registering, mut watching) = (JoinSet::new(), JoinSet::new());
+        watching.spawn(work::watch_nodes(place.clone(), Arc::clone(&book)));
+        watching.spawn(work::watch_services(place.clone(), Arc::clone(&book)));
+        watching.spawn(work::watch_lock(
+            place.clone(),
+            lock.to_owned(),
+            Arc::clone(&book),
+        ));
+        registering.spawn(work::register(place.clone(), Arc::clone(&book), stop.clone()));
+        Ok(Self {
+            place,
+            book,
+            stop,
+            registering,
+            _watching: watching,
+        })
+    }
+
+    /// Waits until all that was registered before now has everything, and then for the first Node that comes after now.
+    /// Returns who gave that one its range.
+    pub async fn served(&self, when: &str) -> Result<Option<Manager>> {
+        let now = Instant::now();
+        let served = |book: &Book| book.waiting(now).is_empty() && !book.givers(now).is_empty();
+        let mut seen = self.book.subscribe();
+        // What the wait gives is a lock on the book, which must not be kept.
+        let in_time = tokio::time::timeout(SERVED_WITHIN, seen.wait_for(served))
+            .await
+            .is_ok();
+        let book = self.book();
+        ensure!(
+            in_time,
+            "{when}: not served within {SERVED_WITHIN:?}: {:?}; attempts to register that failed: {}, the last one: {:?}",
+            book.waiting(now),
+            book.refusals.len(),
+            book.refusals.last()
+        );
+        Ok(book.givers(now).first().copied().flatten())
+    }
+
+    /// What was seen until now.
+    #[must_use]
+    pub fn book(&self) -> Book {
+        self.book.borrow().clone()
+    }
+
+    /// Stops registering, waits until nobody waits any more, removes all that was made, and gives the book.
+    pub async fn stop(mut self) -> Result<Book> {
+        self.stop.cancel();
+        let ended = tokio::time::timeout(SERVED_WITHIN, self.registering.join_next()).await;
+        let refused = || format!("cannot register: {:?}", self.book().refusals.last());
+        ended.with_context(refused)?.transpose()?;
+        let now = Instant::now();
+        let mut seen = self.book.subscribe();
+        let nobody_waits = |book: &Book| book.waiting(now).is_empty();
+        let in_time = tokio::time::timeout(SERVED_WITHIN, seen.wait_for(nobody_waits))
+            .await
+            .is_ok();
+        let book = self.book();
+        ensure!(in_time, "never served: {:?}", book.waiting(now));
+        self.remove().await?;
+        Ok(book)
+    }
+
+    /// Services first: their addresses must be given back.
+    async fn remove(&self) -> Result<()> {
+        let services = Api::<Service>::default_namespaced(self.place.shoot.clone());
+        let nodes = Api::<Node>::all(self.place.shoot.clone());
+        let (delete, made) = (DeleteParams::default(), ListParams::default().labels(MADE));
+        services.delete_collection(&delete, &made).await?;
+        let left = proof::until_nothing(REMOVED_WITHIN, || async {
+            Ok(services
+                .list(&made)
+                .await?
+                .iter()
+                .map(ResourceExt::name_any)
+                .collect())
+        })
+        .await?;
+        ensure!(left.is_empty(), "Services do not go: {left:?}");
+        let of_cluster = format!("{}.", self.place.cluster);
+        let ledger = self.place.cloud.get_opt(LEDGER).await?;
+        let kept: Vec<_> = ledger
+            .and_then(|ledger| ledger.data)
+            .unwrap_or_default()
+            .into_keys()
+            .filter(|key| key.starts_with(&of_cluster))
+            .collect();
+        ensure!(kept.is_empty(), "the cloud still has load balancers: {kept:?}");
+        nodes.delete_collection(&delete, &made).await?;
+        self.place
+            .cloud
+            .patch(
+                &self.place.list(),
+                &PatchParams::default(),
+                &Patch::Merge(json!({"data": null})),
+            )
+            .await?;
+        Ok(())
+    }
+}
+
+impl Place {
+    /// Name of the cloud's list of the shoot's instances.
+    fn list(&self) -> String {
+        format!("instances.{}", self.cluster)
+    }
+}

@@ -1,0 +1,174 @@
+//! The hands and the eyes of a probe.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures::{StreamExt, pin_mut};
+use k8s_openapi::api::{
+    coordination::v1::Lease,
+    core::v1::{Node, Service},
+};
+use kube::{
+    Api,
+    api::{Patch, PatchParams, PostParams},
+    runtime::{
+        WatchStreamExt,
+        watcher::{self, Event, watcher},
+    },
+};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::{sync::watch, time::MissedTickBehavior};
+use tokio_util::sync::CancellationToken;
+
+use super::{Book, MADE, Place, book::UNINITIALIZED};
+
+/// One Node and one Service each.
+const EVERY: Duration = Duration::from_secs(1);
+/// Longer than an API server needs on a busy machine.
+const TAKEN_WITHIN: Duration = Duration::from_secs(5);
+
+/// What the probe made.
+fn made() -> watcher::Config {
+    watcher::Config::default().labels(MADE)
+}
+
+/// Takes down every version of the Nodes. A watch that breaks goes on where it was.
+pub async fn watch_nodes(place: Place, book: Arc<watch::Sender<Book>>) {
+    let events = watcher(Api::<Node>::all(place.shoot), made()).default_backoff();
+    pin_mut!(events);
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(Event::Apply(node)) => book.send_modify(|book| book.see_node(&node, true, Instant::now())),
+            Ok(Event::InitApply(node)) => {
+                book.send_modify(|book| book.see_node(&node, false, Instant::now()));
+            }
+            Ok(Event::Delete(node)) => book.send_modify(|book| book.node_went(&node)),
+            _ => {}
+        }
+    }
+}
+
+/// Takes down when Services have their addresses.
+pub async fn watch_services(place: Place, book: Arc<watch::Sender<Book>>) {
+    let services = Api::<Service>::default_namespaced(place.shoot);
+    let changes = watcher(services, made()).default_backoff().applied_objects();
+    pin_mut!(changes);
+    while let Some(change) = changes.next().await {
+        if let Ok(service) = change {
+            book.send_modify(|book| book.see_service(&service, Instant::now()));
+        }
+    }
+}
+
+/// Takes down who holds the migration lock.
+pub async fn watch_lock(place: Place, lock: String, book: Arc<watch::Sender<Book>>) {
+    let leases = Api::<Lease>::namespaced(place.shoot, "kube-system");
+    let config = watcher::Config::default().fields(&format!("metadata.name={lock}"));
+    let events = watcher(leases, config).default_backoff();
+    pin_mut!(events);
+    while let Some(event) = events.next().await {
+        let (lease, gone) = match event {
+            Ok(Event::Apply(lease) | Event::InitApply(lease)) => (lease, false),
+            Ok(Event::Delete(lease)) => (lease, true),
+            _ => continue,
+        };
+        let holder = lease.spec.and_then(|spec| spec.holder_identity).filter(|_| !gone);
+        let version = lease.metadata.resource_version;
+        book.send_modify(|book| book.see_holder(version, &holder.unwrap_or_default()));
+    }
+}
+
+/// Registers until it is told to stop; ends with what it is at.
+pub async fn register(place: Place, book: Arc<watch::Sender<Book>>, stop: CancellationToken) {
+    let mut ticks = tokio::time::interval(EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut number = 0;
+    until_taken(&book, || machine(&place, number)).await;
+    while stop.run_until_cancelled(ticks.tick()).await.is_some() {
+        tokio::join!(
+            // A machine needs a while until its kubelet registers it.
+            until_taken(&book, || machine(&place, number + 1)),
+            until_taken(&book, || node(&place, &book, number)),
+            until_taken(&book, || service(&place, &book, number)),
+        );
+        number += 1;
+    }
+}
+
+/// Tries again until the API has taken it; what the API does not take is no fault of a controller.
+async fn until_taken<F>(book: &watch::Sender<Book>, attempt: impl Fn() -> F)
+where
+    F: Future<Output = kube::Result<()>>,
+{
+    loop {
+        let why = match tokio::time::timeout(TAKEN_WITHIN, attempt()).await {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("no answer within {TAKEN_WITHIN:?}"),
+        };
+        book.send_modify(|book| book.refusals.push(why));
+        tokio::time::sleep(EVERY).await;
+    }
+}
+
+/// The cloud starts a machine.
+async fn machine(place: &Place, number: u32) -> kube::Result<()> {
+    let name = node_name(number);
+    let [_, _, high, low] = number.to_be_bytes();
+    let instance = json!({
+        "id": format!("i-{name}"), "addresses": [{"type": "InternalIP", "address": format!("10.180.{high}.{low}")}],
+        "zone": "0", "region": "local", "type": "local", "state": "running",
+    });
+    let entry = json!({"data": {name: instance.to_string()}});
+    place
+        .cloud
+        .patch(&place.list(), &PatchParams::default(), &Patch::Merge(entry))
+        .await
+        .map(|_| ())
+}
+
+/// The kubelet of a machine registers it.
+async fn node(place: &Place, book: &watch::Sender<Book>, number: u32) -> kube::Result<()> {
+    let name = node_name(number);
+    book.send_modify(|book| book.node_comes(&name, Instant::now()));
+    let body = json!({
+        "metadata": {"name": name, "labels": labels()},
+        "spec": {"taints": [{"key": UNINITIALIZED, "value": "true", "effect": "NoSchedule"}]},
+    });
+    create(&Api::<Node>::all(place.shoot.clone()), body).await
+}
+
+fn node_name(number: u32) -> String {
+    format!("probe-{number}")
+}
+
+async fn service(place: &Place, book: &watch::Sender<Book>, number: u32) -> kube::Result<()> {
+    let name = format!("balanced-{number}");
+    book.send_modify(|book| book.service_comes(&name, Instant::now()));
+    let body = json!({
+        "metadata": {"name": name, "labels": labels()},
+        // Ports of nodes are not what is looked at, and there are few of them.
+        "spec": {"type": "LoadBalancer", "ports": [{"port": 443}], "allocateLoadBalancerNodePorts": false},
+    });
+    create(&Api::<Service>::default_namespaced(place.shoot.clone()), body).await
+}
+
+fn labels() -> Value {
+    let (key, value) = MADE.split_once('=').unwrap_or((MADE, ""));
+    json!({key: value})
+}
+
+/// An object that is there was made by an attempt whose answer was lost.
+async fn create<K>(api: &Api<K>, body: Value) -> kube::Result<()>
+where
+    K: kube::Resource<DynamicType = ()> + Clone + std::fmt::Debug + serde::Serialize + DeserializeOwned,
+{
+    let object: K = serde_json::from_value(body).map_err(kube::Error::SerdeError)?;
+    match api.create(&PostParams::default(), &object).await {
+        Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
+        other => other.map(|_| ()),
+    }
+}

@@ -1,0 +1,169 @@
+//! What a shoot's two controller managers are told about node IPAM, read off their Deployments while it changes.
+
+use std::{sync::Arc, time::Duration};
+
+use anyhow::{Context, Result, bail};
+use futures::{StreamExt, pin_mut};
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::{
+    Api, Client, ResourceExt,
+    runtime::{
+        WatchStreamExt,
+        watcher::{self, Event, watcher},
+    },
+};
+use tokio::{sync::watch, task::JoinSet};
+
+/// Name of the Deployment of Kubernetes' own manager.
+pub const KUBERNETES: &str = "kube-controller-manager";
+/// Name of the Deployment of the cloud's manager.
+pub const CLOUD: &str = "cloud-controller-manager";
+/// By which the kube-controller-manager leaves node IPAM to others.
+pub const WITHOUT_NODE_IPAM: &str = "-node-ipam-controller";
+/// Longer than a change takes to come by a watch.
+const SEEN_WITHIN: Duration = Duration::from_secs(10);
+
+/// What one manager does with node IPAM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// Runs it under its main lock; no flag of leader migration.
+    Main,
+    /// Runs it while it holds the migration lock.
+    Shared,
+    /// Does not run it; no flag of leader migration.
+    Nothing,
+}
+
+/// The way from the kube-controller-manager to the cloud-controller-manager: what the one and the other are told.
+pub const TO_CLOUD: [(Told, Told); 5] = [
+    (Told::Main, Told::Nothing),
+    (Told::Shared, Told::Nothing),
+    (Told::Shared, Told::Shared),
+    (Told::Nothing, Told::Shared),
+    (Told::Nothing, Told::Main),
+];
+
+/// The flags of a manager's container.
+#[must_use]
+pub fn flags(deployment: &Deployment) -> Vec<String> {
+    let pod = deployment
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.template.spec.as_ref());
+    pod.and_then(|pod| pod.containers.first()?.args.clone())
+        .unwrap_or_default()
+}
+
+/// Reads what a manager is told from its flags. Each of the two flags of leader migration needs the other one.
+fn told(flags: &[String]) -> Result<Told> {
+    let has = |flag: &str| flags.iter().any(|given| given.starts_with(flag));
+    let left = flags.iter().any(|flag| {
+        let chosen = flag.strip_prefix("--controllers=").unwrap_or_default();
+        chosen.split(',').any(|name| name == WITHOUT_NODE_IPAM)
+    });
+    match (
+        has("--enable-leader-migration"),
+        has("--leader-migration-config="),
+        has("--allocate-node-cidrs"),
+        left,
+    ) {
+        (true, true, true, false) => Ok(Told::Shared),
+        (false, false, true, false) => Ok(Told::Main),
+        (false, false, _, true) | (false, false, false, false) => Ok(Told::Nothing),
+        _ => bail!("flags that do not go together: {flags:?}"),
+    }
+}
+
+/// Follows the two Deployments of a control plane.
+pub struct Walk {
+    steps: Arc<watch::Sender<Vec<(Told, Told)>>>,
+    _watching: JoinSet<()>,
+}
+
+impl Walk {
+    /// Starts; `namespace` is the control plane's in the seed. Returns when both Deployments have been seen.
+    pub async fn start(seed: &Client, namespace: &str) -> Result<Self> {
+        let steps = Arc::new(watch::Sender::new(Vec::new()));
+        let deployments: Api<Deployment> = Api::namespaced(seed.clone(), namespace);
+        let mut watching = JoinSet::new();
+        watching.spawn(follow(deployments, Arc::clone(&steps)));
+        let mut followed = steps.subscribe();
+        let first = tokio::time::timeout(SEEN_WITHIN, followed.wait_for(|steps| !steps.is_empty()));
+        first
+            .await
+            .with_context(|| format!("there are no Deployments {KUBERNETES} and {CLOUD} in {namespace}"))??;
+        Ok(Self {
+            steps,
+            _watching: watching,
+        })
+    }
+
+    /// The steps until this one, which must come soon. The last one is also the first of the next walk.
+    pub async fn until(&self, last: (Told, Told)) -> Result<Vec<(Told, Told)>> {
+        let mut seen = self.steps.subscribe();
+        let came = seen.wait_for(|steps| steps.last() == Some(&last));
+        if tokio::time::timeout(SEEN_WITHIN, came).await.is_err() {
+            bail!(
+                "the managers are not told {last:?} but {:?}",
+                self.steps.borrow().last()
+            );
+        }
+        Ok(self.steps.send_replace(vec![last]))
+    }
+}
+
+async fn follow(deployments: Api<Deployment>, steps: Arc<watch::Sender<Vec<(Told, Told)>>>) {
+    let events = watcher(deployments, watcher::Config::default()).default_backoff();
+    pin_mut!(events);
+    let (mut kubernetes, mut cloud) = (None, None);
+    while let Some(event) = events.next().await {
+        let Ok(Event::Apply(deployment) | Event::InitApply(deployment)) = event else {
+            continue;
+        };
+        let of = match deployment.name_any().as_str() {
+            KUBERNETES => &mut kubernetes,
+            CLOUD => &mut cloud,
+            _ => continue,
+        };
+        match told(&flags(&deployment)) {
+            Ok(told) => *of = Some(told),
+            // Not taken for a step: the walk that misses one fails and prints what there was.
+            Err(error) => eprintln!("{}: {error}", deployment.name_any()),
+        }
+        if let (Some(kubernetes), Some(cloud)) = (kubernetes, cloud) {
+            steps.send_if_modified(|steps| {
+                let new = steps.last() != Some(&(kubernetes, cloud));
+                if new {
+                    steps.push((kubernetes, cloud));
+                }
+                new
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_tell_what_a_manager_does() {
+        let told = |flags: &[&str]| told(&flags.iter().map(ToString::to_string).collect::<Vec<_>>());
+        let ranges = "--allocate-node-cidrs=true";
+        let migrates = [
+            "--enable-leader-migration=true",
+            "--leader-migration-config=f",
+            ranges,
+        ];
+        assert_eq!(told(&[ranges]).unwrap(), Told::Main);
+        assert_eq!(told(&migrates).unwrap(), Told::Shared);
+        assert_eq!(told(&[]).unwrap(), Told::Nothing);
+        assert_eq!(
+            told(&[ranges, "--controllers=*,-node-ipam-controller"]).unwrap(),
+            Told::Nothing
+        );
+        assert!(told(&migrates[..1]).is_err());
+        assert!(told(&[&migrates[..], &["--controllers=*,-node-ipam-controller"]].concat()).is_err());
+    }
+}
