@@ -9,6 +9,7 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, Service};
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
+use provider_local::cloud::instances;
 use runtime::{Error, Result};
 
 use crate::garden::{CLOUD, PROJECT};
@@ -22,8 +23,8 @@ use crate::world::DOMAIN;
 pub struct Evidence {
     /// Data of the Secrets that are carried, by name.
     secrets: BTreeMap<String, BTreeMap<String, Vec<u8>>>,
-    /// The node network in the cloud.
-    network: BTreeMap<String, String>,
+    /// The node network in the cloud, and the list of its instances.
+    network: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 /// The flag by which an etcd refuses to start empty.
@@ -51,14 +52,16 @@ impl Evidence {
     }
 }
 
-/// The Shoot's network in the cloud; empty if there is none.
-async fn network(of: &ShootScenario<'_>) -> Result<BTreeMap<String, String>> {
+/// What the Shoot has in the cloud, by name: its network and the list of its instances; empty if there is nothing.
+async fn network(of: &ShootScenario<'_>) -> Result<BTreeMap<String, BTreeMap<String, String>>> {
     let cloud: Api<ConfigMap> = Api::namespaced(of.world.garden(), CLOUD);
-    Ok(cloud
-        .get_opt(&of.namespace())
-        .await?
-        .and_then(|network| network.data)
-        .unwrap_or_default())
+    let mut found = BTreeMap::new();
+    for name in [of.namespace(), instances(&of.namespace())] {
+        if let Some(object) = cloud.get_opt(&name).await? {
+            found.insert(name, object.data.unwrap_or_default());
+        }
+    }
+    Ok(found)
 }
 
 fn require(holds: bool, sentence: impl Into<String>) -> Result<()> {
@@ -169,7 +172,12 @@ impl ShootScenario<'_> {
         let seed = self.place();
         let deployments: Api<k8s_openapi::api::apps::v1::Deployment> =
             Api::namespaced(seed.client(), &self.namespace());
-        for name in ["kube-apiserver", "kube-controller-manager", "kube-scheduler"] {
+        for name in [
+            "kube-apiserver",
+            "kube-controller-manager",
+            "kube-scheduler",
+            "cloud-controller-manager",
+        ] {
             let deployment = deployments.get(name).await?;
             let ready = deployment.status.and_then(|status| status.ready_replicas);
             require(ready == Some(1), format!("{name} has {ready:?} ready pods"))?;
