@@ -23,7 +23,7 @@ use repot_tests::{
     managers::{self, TO_CLOUD, Walk},
     proof,
     shoot::UserShoot,
-    skew::{self, ControlPlaneNodes, LOCK, NODES, Release},
+    skew::{self, ControlPlaneNodes, LOCK, Release},
 };
 use serde_json::{Value, json};
 
@@ -47,7 +47,7 @@ async fn node_ipam_moves_there_and_back_while_nodes_come() -> Result<()> {
 
     stop_gardenlet(seed).await?;
     let skewed = async {
-        let mut nodes = skew::take_over(seed, &namespace, client.clone()).await?;
+        let mut nodes = skew::take_over(seed, &namespace, &client).await?;
         with_two_releases(&mut nodes, &probe).await
     };
     let skewed = skewed.await;
@@ -110,9 +110,7 @@ async fn by_the_shoot(seed: &Client, shoot: &UserShoot, probe: &Probe) -> Result
 
 /// Release by release, node by node, with both releases at work all the time (RK-21, RK-22, RK-25), and back.
 async fn with_two_releases(nodes: &mut ControlPlaneNodes, probe: &Probe) -> Result<()> {
-    for node in 0..NODES {
-        nodes.roll(node, Release::N).await?;
-    }
+    nodes.start(Release::N).await?;
     let giver = probe.served("three nodes of release N").await?;
     ensure!(
         giver == Some(Manager::Kubernetes),

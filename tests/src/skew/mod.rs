@@ -6,6 +6,8 @@
 //! | [`Release::N`] | shares node IPAM with any; file in version v1alpha1 | without node IPAM, no flag of leader migration |
 //! | [`Release::Next`] | without node IPAM, no flag of leader migration | shares node IPAM; files in v1beta1 and v1, old and new names |
 
+mod template;
+
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -24,11 +26,9 @@ use kube::{
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::{
-    availability::Manager,
-    managers::{self, WITHOUT_NODE_IPAM},
-    proof,
-};
+use template::Template;
+
+use crate::{availability::Manager, managers, proof};
 
 /// The lock of a migration of node IPAM.
 pub const LOCK: &str = "node-ipam-migration";
@@ -37,23 +37,8 @@ pub const NODES: usize = 3;
 /// Name of what the test makes once, and the label of its pods.
 const MADE: &str = "version-skew";
 const LABEL: &str = "repot.test/made=version-skew";
-const FILES: &str = "/srv/version-skew";
-/// Locks that run out soon, so that the test need not wait long.
-const TIMING: [&str; 3] = [
-    "--leader-elect-lease-duration=6s",
-    "--leader-elect-renew-deadline=4s",
-    "--leader-elect-retry-period=1s",
-];
-/// Flags that say who runs node IPAM, and the timing of locks: the test sets its own.
-const REPLACED: [&str; 7] = [
-    "--allocate-node-cidrs",
-    "--cluster-cidr",
-    "--enable-leader-migration",
-    "--leader-migration-config",
-    "--leader-elect-lease-duration",
-    "--leader-elect-renew-deadline",
-    "--leader-elect-retry-period",
-];
+/// Where locks are, in the shoot.
+const SYSTEM: &str = "kube-system";
 /// Bounds the start of a process, and its end.
 const STARTED_WITHIN: Duration = Duration::from_secs(45);
 /// Bounds a lock's change of hands: it may have to run out at the timing of before, fifteen seconds, on a slow machine.
@@ -80,70 +65,53 @@ pub struct ControlPlaneNodes {
     started: usize,
 }
 
-/// What pods of a manager are made from.
-struct Template {
-    name: &'static str,
-    pod: Value,
-    flags: Vec<String>,
-    /// Flags by which it gives ranges.
-    ranges: Vec<String>,
-    /// Its main lock.
-    lock: String,
-}
-
 /// Takes the place of the two Deployments, which must give node IPAM to the cloud-controller-manager. Nothing runs yet.
-pub async fn take_over(seed: &Client, namespace: &str, shoot: Client) -> Result<ControlPlaneNodes> {
+pub async fn take_over(seed: &Client, namespace: &str, shoot: &Client) -> Result<ControlPlaneNodes> {
     let deployments: Api<Deployment> = Api::namespaced(seed.clone(), namespace);
-    let kubernetes = deployments.get(managers::KUBERNETES).await?;
-    let cloud = deployments.get(managers::CLOUD).await?;
-    let ranges: Vec<String> = managers::flags(&cloud)
-        .into_iter()
-        .filter(|flag| flag.starts_with("--allocate-node-cidrs") || flag.starts_with("--cluster-cidr="))
-        .collect();
-    ensure!(
-        ranges.len() == 2,
-        "the cloud-controller-manager gives no ranges: {ranges:?}"
-    );
+    let (kubernetes, cloud) = Template::both(
+        &deployments.get(managers::KUBERNETES).await?,
+        &deployments.get(managers::CLOUD).await?,
+    )?;
+    let pods: Api<Pod> = Api::namespaced(seed.clone(), namespace);
     for name in [managers::KUBERNETES, managers::CLOUD] {
         scale(&deployments, name, 0).await?;
     }
-    let pods: Api<Pod> = Api::namespaced(seed.clone(), namespace);
     for name in [managers::KUBERNETES, managers::CLOUD] {
         none_left(&pods, &format!("app=kubernetes,role={name}")).await?;
     }
-    create(
-        &Api::<ConfigMap>::namespaced(seed.clone(), namespace),
-        json!({"data": files()}),
-    )
-    .await?;
-    // As docs/leader-migration.md says.
+    let leases: Api<Lease> = Api::namespaced(shoot.clone(), SYSTEM);
+    // Kubernetes' own does not give its lock back; its pod is gone, so nobody need wait until it has run out.
+    delete(&leases, &kubernetes.lock).await?;
+    let config_maps: Api<ConfigMap> = Api::namespaced(seed.clone(), namespace);
+    create(&config_maps, json!({"data": template::files()})).await?;
+    share_lock(shoot).await?;
+    Ok(ControlPlaneNodes {
+        pods,
+        leases,
+        kubernetes,
+        cloud,
+        running: Default::default(),
+        started: 0,
+    })
+}
+
+/// The right to the lock, as docs/leader-migration.md says.
+async fn share_lock(shoot: &Client) -> Result<()> {
     let rules = json!([
         {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": [LOCK], "verbs": ["get", "watch", "update"]},
         {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"]},
     ]);
     let user = |name: &str| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": format!("system:{name}")});
-    let role_ref = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": MADE});
-    let subjects = [user(managers::KUBERNETES), user(managers::CLOUD)];
-    let locks = |shoot: &Client| shoot.clone();
+    let binding = json!({
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": MADE},
+        "subjects": [user(managers::KUBERNETES), user(managers::CLOUD)],
+    });
     create(
-        &Api::<Role>::namespaced(locks(&shoot), "kube-system"),
+        &Api::<Role>::namespaced(shoot.clone(), SYSTEM),
         json!({"rules": rules}),
     )
     .await?;
-    let binding = json!({"roleRef": role_ref, "subjects": subjects});
-    create(
-        &Api::<RoleBinding>::namespaced(locks(&shoot), "kube-system"),
-        binding,
-    )
-    .await?;
-    Ok(ControlPlaneNodes {
-        pods,
-        leases: Api::namespaced(shoot, "kube-system"),
-        kubernetes: Template::of(managers::KUBERNETES, &kubernetes, ranges.clone())?,
-        cloud: Template::of(managers::CLOUD, &cloud, ranges)?,
-        running: Default::default(),
-        started: 0,
-    })
+    create(&Api::<RoleBinding>::namespaced(shoot.clone(), SYSTEM), binding).await
 }
 
 /// Takes away all that the test made and starts the Deployments again. Safe to repeat, and where nothing was begun.
@@ -153,13 +121,9 @@ pub async fn give_back(seed: &Client, namespace: &str, shoot: &Client) -> Result
         .await?;
     none_left(&pods, LABEL).await?;
     delete(&Api::<ConfigMap>::namespaced(seed.clone(), namespace), MADE).await?;
-    delete(
-        &Api::<RoleBinding>::namespaced(shoot.clone(), "kube-system"),
-        MADE,
-    )
-    .await?;
-    delete(&Api::<Role>::namespaced(shoot.clone(), "kube-system"), MADE).await?;
-    delete(&Api::<Lease>::namespaced(shoot.clone(), "kube-system"), LOCK).await?;
+    delete(&Api::<RoleBinding>::namespaced(shoot.clone(), SYSTEM), MADE).await?;
+    delete(&Api::<Role>::namespaced(shoot.clone(), SYSTEM), MADE).await?;
+    delete(&Api::<Lease>::namespaced(shoot.clone(), SYSTEM), LOCK).await?;
     let deployments: Api<Deployment> = Api::namespaced(seed.clone(), namespace);
     for name in [managers::KUBERNETES, managers::CLOUD] {
         scale(&deployments, name, 1).await?;
@@ -182,30 +146,42 @@ pub async fn give_back(seed: &Client, namespace: &str, shoot: &Client) -> Result
 }
 
 impl ControlPlaneNodes {
+    /// Starts the managers of a release on all nodes at once. Returns when all run; of each kind one leads, or will.
+    pub async fn start(&mut self, release: Release) -> Result<()> {
+        for node in 0..NODES {
+            self.create(node, release).await?;
+        }
+        try_join_all((0..NODES).map(|node| self.ready(node))).await?;
+        Ok(())
+    }
+
     /// Stops the managers of a node and starts those of a release there. Returns when both run; they need not lead.
     pub async fn roll(&mut self, node: usize, release: Release) -> Result<()> {
-        let old = self.running[node].clone();
-        try_join_all(
-            old.iter()
-                .filter(|name| !name.is_empty())
-                .map(|name| self.stop(name)),
-        )
-        .await?;
+        try_join_all(self.running[node].iter().map(|name| self.stop(name))).await?;
+        self.create(node, release).await?;
+        self.ready(node).await
+    }
+
+    async fn create(&mut self, node: usize, release: Release) -> Result<()> {
         self.started += 1;
-        let names = [&self.kubernetes, &self.cloud]
-            .map(|of| format!("skew-{}-node-{node}-{}", self.started, of.name));
+        let managers = [&self.kubernetes, &self.cloud];
+        let names = managers.map(|of| format!("skew-{}-node-{node}-{}", self.started, of.name));
+        for (name, of) in names.iter().zip(managers) {
+            let pod = of.pod(name, node, release)?;
+            self.pods.create(&PostParams::default(), &pod).await?;
+        }
+        self.running[node] = names;
+        Ok(())
+    }
+
+    async fn ready(&self, node: usize) -> Result<()> {
         let ready = |pod: Option<&Pod>| {
             let conditions = pod.and_then(|pod| pod.status.as_ref()?.conditions.as_ref());
             conditions.is_some_and(|all| all.iter().any(|one| one.type_ == "Ready" && one.status == "True"))
         };
-        for (name, of) in names.iter().zip([&self.kubernetes, &self.cloud]) {
-            let pod = of.pod(name, node, release)?;
-            self.pods.create(&PostParams::default(), &pod).await?;
-        }
-        for name in &names {
+        for name in &self.running[node] {
             until(&self.pods, name, STARTED_WITHIN, "is ready", ready).await?;
         }
-        self.running[node] = names;
         Ok(())
     }
 
@@ -256,92 +232,6 @@ impl ControlPlaneNodes {
         .await?;
         Ok(())
     }
-}
-
-impl Template {
-    fn of(name: &'static str, deployment: &Deployment, ranges: Vec<String>) -> Result<Self> {
-        let template = deployment.spec.as_ref().map(|spec| &spec.template);
-        let pod = serde_json::to_value(template.and_then(|template| template.spec.as_ref()))?;
-        let given = managers::flags(deployment);
-        let named = given
-            .iter()
-            .find_map(|flag| flag.strip_prefix("--leader-elect-resource-name="));
-        let lock = named.unwrap_or(name).to_owned();
-        let replaced = |flag: &String| {
-            let name = flag.split('=').next().unwrap_or_default();
-            REPLACED.contains(&name)
-        };
-        let kept = given.into_iter().filter(|flag| !replaced(flag));
-        let flags = kept
-            .map(|flag| flag.replace(&format!(",{WITHOUT_NODE_IPAM}"), ""))
-            .collect();
-        Ok(Self {
-            name,
-            pod,
-            flags,
-            ranges,
-            lock,
-        })
-    }
-
-    fn pod(&self, name: &str, node: usize, release: Release) -> Result<Pod> {
-        let kubernetes = self.name == managers::KUBERNETES;
-        let mut flags = self.flags.clone();
-        flags.extend(TIMING.map(str::to_owned));
-        let file = match (kubernetes, release) {
-            (true, Release::N) => Some("kubernetes.yaml".to_owned()),
-            (false, Release::Next) => Some(format!("cloud-{node}.yaml")),
-            (true, Release::Next) => {
-                let chosen = flags.iter_mut().find(|flag| flag.starts_with("--controllers="));
-                let chosen = chosen.context("the kube-controller-manager has no --controllers")?;
-                *chosen = format!("{chosen},{WITHOUT_NODE_IPAM}");
-                None
-            }
-            (false, Release::N) => None,
-        };
-        if let Some(file) = file {
-            flags.extend(self.ranges.iter().cloned());
-            flags.push("--enable-leader-migration".to_owned());
-            flags.push(format!("--leader-migration-config={FILES}/{file}"));
-        }
-        let mut spec = self.pod.clone();
-        spec["containers"][0]["args"] = json!(flags);
-        push(
-            &mut spec["volumes"],
-            json!({"name": MADE, "configMap": {"name": MADE}}),
-        );
-        push(
-            &mut spec["containers"][0]["volumeMounts"],
-            json!({"name": MADE, "mountPath": FILES}),
-        );
-        let (key, value) = LABEL.split_once('=').context("a label has a value")?;
-        let pod = json!({"metadata": {"name": name, "labels": {key: value}}, "spec": spec});
-        Ok(serde_json::from_value(pod)?)
-    }
-}
-
-fn push(list: &mut Value, entry: Value) {
-    match list.as_array_mut() {
-        Some(list) => list.push(entry),
-        None => *list = json!([entry]),
-    }
-}
-
-/// The files: one of the home and one of each node's guest. Kubernetes knows the new name of the controller only.
-fn files() -> Value {
-    let file = |version: &str, more: &str, name: &str, component: &str| {
-        format!(
-            "apiVersion: controllermanager.config.k8s.io/{version}\nkind: LeaderMigrationConfiguration\nleaderName: {LOCK}\n{more}\
-             controllerLeaders:\n- name: {name}\n  component: \"{component}\"\n"
-        )
-    };
-    let (old, new) = ("nodeipam", "node-ipam-controller");
-    json!({
-        "kubernetes.yaml": file("v1alpha1", "resourceLock: leases\n", new, "*"),
-        "cloud-0.yaml": file("v1beta1", "resourceLock: leases\n", old, "*"),
-        "cloud-1.yaml": file("v1", "", new, "cloud-controller-manager"),
-        "cloud-2.yaml": file("v1", "", old, "*"),
-    })
 }
 
 async fn scale(deployments: &Api<Deployment>, name: &str, replicas: u32) -> Result<()> {
