@@ -9,11 +9,10 @@ use k8s_openapi::api::{
     core::v1::{ConfigMap, Pod},
 };
 use kube::{Api, Resource, ResourceExt, api::ListParams};
-use runtime::{Cluster, Result, apply, error::Context, wait, wait::Look};
+use runtime::{Cluster, Result, apply, error::Context, rollout, wait};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
-use crate::{Botanist, FIELD_MANAGER, from_json, secrets::issue::hex};
+use crate::{Botanist, FIELD_MANAGER, from_json};
 
 /// User and group of every process, as in the images.
 const NON_ROOT: i64 = 65532;
@@ -74,6 +73,11 @@ pub(crate) fn client_of_api(name: &'static str, image: String, port: u16) -> Com
         overlaps: false,
         requests: ["64Mi", "10m"],
     }
+}
+
+/// Finds the pods.
+fn of_component(name: &str) -> ListParams {
+    ListParams::default().labels(&format!("app=kubernetes,role={name}"))
 }
 
 /// Labels of the pods.
@@ -185,7 +189,7 @@ impl Botanist {
         let mut checksums = BTreeMap::new();
         for name in component.secrets.iter().chain(&component.authorities) {
             let data = self.secret_data(name).await?;
-            checksums.insert(format!("checksum/secret-{name}"), checksum(data.iter()));
+            checksums.insert(format!("checksum/secret-{name}"), rollout::checksum(&data));
         }
         for name in &component.config_maps {
             let api: Api<ConfigMap> = self.seed.namespaced(&self.namespace);
@@ -194,7 +198,7 @@ impl Botanist {
                 .await
                 .context(format_args!("could not read ConfigMap {name}"))?;
             let data = found.and_then(|found| found.data).unwrap_or_default();
-            checksums.insert(format!("checksum/configmap-{name}"), checksum(data.iter()));
+            checksums.insert(format!("checksum/configmap-{name}"), rollout::checksum(&data));
         }
         let api: Api<Deployment> = self.seed.namespaced(&self.namespace);
         FIELD_MANAGER
@@ -206,12 +210,15 @@ impl Botanist {
     /// Waits until exactly the wanted pods run and are ready.
     pub(crate) async fn wait_until_component_ready(&self, name: &str, timeout: Duration) -> Result<()> {
         let api: Api<Deployment> = self.seed.namespaced(&self.namespace);
-        match wait::until(&api, name, timeout, look_rolled_out).await {
+        match wait::until(&api, name, timeout, |found| rollout::look(found, None)).await {
             Ok(_) => Ok(()),
-            Err(error) => Err(match self.what_pods_say(name).await {
-                Some(said) => error.context(format_args!("{name}: {said}")),
-                None => error,
-            }),
+            Err(error) => {
+                let pods: Api<Pod> = self.seed.namespaced(&self.namespace);
+                Err(match rollout::what_pods_say(&pods, &of_component(name)).await {
+                    Some(said) => error.context(format_args!("{name}: {said}")),
+                    None => error,
+                })
+            }
         }
     }
 
@@ -251,132 +258,10 @@ impl Botanist {
 
     async fn pods_of(&self, name: &str) -> Result<Vec<Pod>> {
         let api: Api<Pod> = self.seed.namespaced(&self.namespace);
-        let selector = format!("app=kubernetes,role={name}");
         Ok(api
-            .list(&ListParams::default().labels(&selector))
+            .list(&of_component(name))
             .await
             .context("could not list pods")?
             .items)
-    }
-
-    async fn what_pods_say(&self, name: &str) -> Option<String> {
-        let pods = self.pods_of(name).await.ok()?;
-        let said: Vec<_> = pods.iter().filter_map(what_pod_says).collect();
-        (!said.is_empty()).then(|| said.join("; "))
-    }
-}
-
-/// Why a pod does not run, in the kubelet's or the scheduler's words.
-fn what_pod_says(pod: &Pod) -> Option<String> {
-    let status = pod.status.as_ref()?;
-    for container in status.container_statuses.iter().flatten() {
-        let state = container.state.as_ref()?;
-        let waiting = state
-            .waiting
-            .as_ref()
-            .map(|waiting| (waiting.reason.clone(), waiting.message.clone()));
-        let ended = state
-            .terminated
-            .as_ref()
-            .map(|ended| (ended.reason.clone(), ended.message.clone()));
-        if let Some((reason, message)) = waiting.or(ended) {
-            return Some(format!(
-                "{}: {}",
-                reason.unwrap_or_default(),
-                message.unwrap_or_default()
-            ));
-        }
-    }
-    let scheduled = status
-        .conditions
-        .iter()
-        .flatten()
-        .find(|c| c.type_ == "PodScheduled" && c.status == "False")?;
-    scheduled.message.clone()
-}
-
-fn look_rolled_out(deployment: Option<&Deployment>) -> Look {
-    let Some(deployment) = deployment else {
-        return Look::Wait("it does not exist".into());
-    };
-    let wanted = deployment
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.replicas)
-        .unwrap_or(1);
-    let Some(status) = &deployment.status else {
-        return Look::Wait("nobody has seen it yet".into());
-    };
-    let count = |number: Option<i32>| number.unwrap_or(0);
-    if status.observed_generation != deployment.metadata.generation {
-        return Look::Wait("its last change has not been seen yet".into());
-    }
-    if count(status.updated_replicas) < wanted || count(status.available_replicas) < wanted {
-        let (updated, available) = (count(status.updated_replicas), count(status.available_replicas));
-        return Look::Wait(format!(
-            "of {wanted} pods {updated} are as wanted, {available} are available"
-        ));
-    }
-    if count(status.replicas) > wanted {
-        return Look::Wait("a former pod still runs".into());
-    }
-    Look::Done
-}
-
-/// Changes with the content, and tells nothing about it.
-pub(crate) fn checksum<'a, V: AsRef<[u8]> + 'a>(data: impl Iterator<Item = (&'a String, &'a V)>) -> String {
-    let mut hash = Sha256::new();
-    for (key, value) in data {
-        hash.update((key.len() as u64).to_be_bytes());
-        hash.update(key);
-        hash.update((value.as_ref().len() as u64).to_be_bytes());
-        hash.update(value);
-    }
-    hex(&hash.finalize()[..16])
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-
-    use super::*;
-
-    fn deployment(status: &Value) -> Deployment {
-        from_json(
-            json!({"metadata": {"generation": 3}, "spec": {"replicas": 1, "selector": {}, "template": {}},
-            "status": status}),
-        )
-        .unwrap()
-    }
-
-    #[test]
-    fn rolled_out_means_only_the_newest_pods() {
-        let status = |observed: i64, updated: i32, available: i32, all: i32| {
-            deployment(
-                &json!({"observedGeneration": observed, "updatedReplicas": updated,
-                "availableReplicas": available, "replicas": all}),
-            )
-        };
-        assert!(matches!(look_rolled_out(Some(&status(3, 1, 1, 1))), Look::Done));
-        assert!(matches!(
-            look_rolled_out(Some(&status(2, 1, 1, 1))),
-            Look::Wait(_)
-        ));
-        assert!(matches!(
-            look_rolled_out(Some(&status(3, 1, 1, 2))),
-            Look::Wait(_)
-        ));
-        assert!(matches!(
-            look_rolled_out(Some(&status(3, 0, 1, 1))),
-            Look::Wait(_)
-        ));
-        assert!(matches!(look_rolled_out(None), Look::Wait(_)));
-    }
-
-    #[test]
-    fn a_checksum_does_not_mix_up_keys_and_values() {
-        let one: BTreeMap<String, String> = [("a".to_owned(), "bc".to_owned())].into();
-        let other: BTreeMap<String, String> = [("ab".to_owned(), "c".to_owned())].into();
-        assert_ne!(checksum(one.iter()), checksum(other.iter()));
     }
 }

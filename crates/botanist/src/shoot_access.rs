@@ -6,13 +6,11 @@ use api::{constants, gardencore::Shoot as ShootObject};
 use jiff::Timestamp;
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{Api, Client, ResourceExt};
-use runtime::{Cluster, Error, Result, Shoot, apply, clock, error::Context};
+use runtime::{Cluster, Error, Result, Shoot, apply, clock, error::Context, rollout::checksum};
 use serde_json::json;
 
 use crate::{
-    Botanist, FIELD_MANAGER,
-    component::checksum,
-    configuration_problem,
+    Botanist, FIELD_MANAGER, configuration_problem,
     etcd_snapshot::client_config,
     kube_apiserver, kubeconfig, names,
     secrets::{
@@ -113,7 +111,7 @@ impl Botanist {
             ),
         ]
         .into();
-        let sum = checksum(inputs.iter());
+        let sum = checksum(&inputs);
         let name = self.kubeconfig_name();
         let found = api
             .get_opt(&name)

@@ -14,6 +14,7 @@ pub mod events;
 pub mod finalizer;
 pub mod metrics;
 pub mod process;
+pub mod rollout;
 pub mod runner;
 pub mod wait;
 

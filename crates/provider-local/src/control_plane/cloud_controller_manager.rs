@@ -12,7 +12,6 @@ use k8s_openapi::{
 };
 use runtime::{Error, Result};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 /// Name of the Deployment and of its container. The Secret with the kubeconfig of the shoot, which a gardenlet makes, is called
 /// the same; so is its main lock in the shoot, which it has the right to.
@@ -156,23 +155,6 @@ fn pod(image: &str, arguments: &[String], wanted: Option<&CloudControllerManager
         }],
         "volumes": volumes,
     })
-}
-
-/// Changes with the content, and tells nothing about it.
-pub fn checksum<V: AsRef<[u8]>>(data: impl IntoIterator<Item = (impl AsRef<[u8]>, V)>) -> String {
-    let mut hash = Sha256::new();
-    for (key, value) in data {
-        // With their lengths, so that what one key loses is not what the next one gains.
-        for part in [key.as_ref(), value.as_ref()] {
-            hash.update((part.len() as u64).to_be_bytes());
-            hash.update(part);
-        }
-    }
-    let digest = hash.finalize();
-    digest
-        .iter()
-        .take(16)
-        .fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
 }
 
 #[cfg(test)]
