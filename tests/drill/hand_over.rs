@@ -236,24 +236,35 @@ async fn look(seed: &Client, shoot: &Client, namespace: &str, twice: &Mutex<Vec<
             .push(format!("{alive:?}"));
     }
     let leases: Api<Lease> = Api::namespaced(shoot.clone(), "kube-system");
-    let found = leases.get_opt(LOCK).await?;
+    let homes = alive.iter().filter(|(pod, _)| pod.starts_with(HOME));
+    hold(&leases, HOME, homes).await?;
+    hold(
+        &leases,
+        LOCK,
+        alive.iter().filter(|(_, does)| **does == Manager::Shares),
+    )
+    .await
+}
+
+/// Gives a lock to one of these, unless one of them has it. Who is gone has not given it back.
+async fn hold<'a>(
+    leases: &Api<Lease>,
+    lock: &str,
+    candidates: impl Iterator<Item = (&'a String, &'a Manager)>,
+) -> Result<()> {
+    let found = leases.get_opt(lock).await?;
     let holder = found
         .and_then(|lease| lease.spec?.holder_identity)
         .unwrap_or_default();
-    let held = holder
-        .split('_')
-        .next()
-        .is_some_and(|pod| alive.get(pod) == Some(&Manager::Shares));
-    if let Some((pod, _)) = alive
-        .iter()
-        .find(|(_, does)| **does == Manager::Shares)
-        .filter(|_| !held)
+    let candidates: Vec<_> = candidates.map(|(pod, _)| format!("{pod}_1")).collect();
+    if let Some(next) = candidates.first()
+        && !candidates.contains(&holder)
     {
-        let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": LOCK},
-            "spec": {"holderIdentity": format!("{pod}_1")}});
+        let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": lock},
+            "spec": {"holderIdentity": next}});
         leases
             .patch(
-                LOCK,
+                lock,
                 &PatchParams::apply("managers").force(),
                 &Patch::Apply(&lease),
             )

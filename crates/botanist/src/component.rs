@@ -256,7 +256,7 @@ impl Botanist {
         Ok(found.is_some_and(|found| found.meta().deletion_timestamp.is_none()))
     }
 
-    async fn pods_of(&self, name: &str) -> Result<Vec<Pod>> {
+    pub(crate) async fn pods_of(&self, name: &str) -> Result<Vec<Pod>> {
         let api: Api<Pod> = self.seed.namespaced(&self.namespace);
         Ok(api
             .list(&of_component(name))

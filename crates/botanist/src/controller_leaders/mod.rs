@@ -11,8 +11,12 @@ use api::{
     extensions::{CloudControllerManager, NodeIPAM},
     leader_migration::{ControllerLeader, LeaderMigration},
 };
-use k8s_openapi::api::{apps::v1::Deployment, coordination::v1::Lease, core::v1::ConfigMap};
-use kube::{Api, api::ObjectMeta};
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    coordination::v1::Lease,
+    core::v1::{ConfigMap, Pod},
+};
+use kube::{Api, ResourceExt, api::ObjectMeta};
 use runtime::{Cluster, Result, Shoot, apply, error::Context, wait, wait::Look};
 
 pub use stage::Stage;
@@ -139,9 +143,13 @@ impl Botanist {
     }
 
     /// Waits until both managers do what they were told, and the lock is where the stage wants it.
+    ///
+    /// A kube-controller-manager is ready before it leads: it must wait until the lock of its predecessor runs out, which gave it
+    /// not back. The other manager must not leave before that, or nobody would run what both may.
     async fn wait_until_settled(&self, stage: Stage, shoot: &Shoot) -> Result<()> {
         self.wait_until_kube_controller_manager_ready().await?;
         self.control_plane_at(stage).wait_until_ready().await?;
+        self.wait_until_kube_controller_manager_leads(shoot).await?;
         let holder = match stage {
             Stage::Offered => Home::Shares,
             Stage::Given => Home::Leaves,
@@ -150,6 +158,23 @@ impl Botanist {
         let leases: Api<Lease> = shoot.namespaced(NAMESPACE);
         wait::until(&leases, LOCK, self.settings.timeouts.controllers, |lease| {
             look_held(lease, holder)
+        })
+        .await
+        .map(|_| ())
+    }
+
+    async fn wait_until_kube_controller_manager_leads(&self, shoot: &Shoot) -> Result<()> {
+        let pods = self.pods_of(KUBE_CONTROLLER_MANAGER).await?;
+        let leases: Api<Lease> = shoot.namespaced(NAMESPACE);
+        let timeout = self.settings.timeouts.controllers;
+        wait::until(&leases, KUBE_CONTROLLER_MANAGER, timeout, |lease| {
+            let holder = holder(lease);
+            let lives = |pod: &Pod| pod.metadata.deletion_timestamp.is_none();
+            let is_led = |pod: &&Pod| holder.starts_with(&format!("{}_", pod.name_any()));
+            match pods.iter().filter(|pod| lives(pod)).find(is_led) {
+                Some(_) => Look::Done,
+                None => waits_for(holder),
+            }
         })
         .await
         .map(|_| ())
@@ -173,13 +198,21 @@ impl Botanist {
 
 /// Whether the lock is held by the manager that the stage wants to run node IPAM. A holder is called like its pod.
 fn look_held(lease: Option<&Lease>, home: Home) -> Look {
-    let holder = lease
-        .and_then(|lease| lease.spec.as_ref()?.holder_identity.as_deref())
-        .unwrap_or_default();
+    let holder = holder(lease);
     let by_home = holder.starts_with(&format!("{KUBE_CONTROLLER_MANAGER}-"));
     if !holder.is_empty() && by_home == (home == Home::Shares) {
         return Look::Done;
     }
+    waits_for(holder)
+}
+
+fn holder(lease: Option<&Lease>) -> &str {
+    lease
+        .and_then(|lease| lease.spec.as_ref()?.holder_identity.as_deref())
+        .unwrap_or_default()
+}
+
+fn waits_for(holder: &str) -> Look {
     Look::Wait(if holder.is_empty() {
         "nobody holds it".into()
     } else {
