@@ -1,7 +1,7 @@
 //! What a probe saw, and what is wrong with it. No I/O.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt,
     net::Ipv4Addr,
     time::{Duration, Instant},
@@ -205,15 +205,11 @@ impl Book {
         nodes.chain(services.map(|(name, _)| name.as_str())).collect()
     }
 
-    /// Who gave the ranges of the Nodes that came after `since`, in the order in which they came.
+    /// Who gave the ranges of the Nodes that came after `since`.
     #[must_use]
-    pub fn givers(&self, since: Instant) -> Vec<Option<Manager>> {
-        let mut later: Vec<_> = self.nodes.values().filter(|node| node.at >= since).collect();
-        later.sort_by_key(|node| node.at);
-        later
-            .iter()
-            .filter_map(|node| Some(node.range.as_ref()?.by))
-            .collect()
+    pub fn givers(&self, since: Instant) -> BTreeSet<Option<Manager>> {
+        let later = self.nodes.values().filter(|node| node.at >= since);
+        later.filter_map(|node| Some(node.range.as_ref()?.by)).collect()
     }
 
     /// The longest waits of what came in this span of time.

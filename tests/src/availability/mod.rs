@@ -8,7 +8,11 @@ mod book_tests;
 mod work;
 
 use std::{
-    sync::Arc,
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -52,6 +56,7 @@ pub struct Probe {
     place: Place,
     book: Arc<watch::Sender<Book>>,
     stop: CancellationToken,
+    bursts: AtomicU32,
     registering: JoinSet<()>,
     _watching: JoinSet<()>,
 }
@@ -67,6 +72,7 @@ impl Probe {
             cloud: Api::namespaced(Client::try_from(account)?, ACCOUNT),
             cluster: proof::technical_id(shoot).await?,
         };
+        work::many_machines(&place, 0).await?;
         let (book, stop) = (
             Arc::new(watch::Sender::new(Book::default())),
             CancellationToken::new(),
@@ -84,16 +90,22 @@ impl Probe {
             place,
             book,
             stop,
+            bursts: AtomicU32::new(0),
             registering,
             _watching: watching,
         })
     }
 
-    /// Waits until all that was registered before now has everything, and then for the first Node that comes after now.
-    /// Returns who gave that one its range.
-    pub async fn served(&self, when: &str) -> Result<Option<Manager>> {
+    /// Registers many Nodes at once, so that two managers that both give ranges would be seen to, and waits until they and all that
+    /// was registered before have everything. Returns who gave the ranges of what came after now.
+    pub async fn served(&self, when: &str) -> Result<BTreeSet<Option<Manager>>> {
         let now = Instant::now();
-        let served = |book: &Book| book.waiting(now).is_empty() && !book.givers(now).is_empty();
+        let burst = self.bursts.fetch_add(1, Ordering::Relaxed);
+        work::many_nodes(&self.place, &self.book, burst)
+            .await
+            .with_context(|| format!("{when}: Nodes cannot be registered"))?;
+        let came = Instant::now();
+        let served = |book: &Book| book.waiting(came).is_empty();
         let mut seen = self.book.subscribe();
         // What the wait gives is a lock on the book, which must not be kept.
         let in_time = tokio::time::timeout(SERVED_WITHIN, seen.wait_for(served))
@@ -103,11 +115,21 @@ impl Probe {
         ensure!(
             in_time,
             "{when}: not served within {SERVED_WITHIN:?}: {:?}; attempts to register that failed: {}, the last one: {:?}",
-            book.waiting(now),
+            book.waiting(came),
             book.refusals.len(),
             book.refusals.last()
         );
-        Ok(book.givers(now).first().copied().flatten())
+        Ok(book.givers(now))
+    }
+
+    /// The same, where all ranges must be of this manager.
+    pub async fn served_by(&self, manager: Manager, when: &str) -> Result<()> {
+        let givers = self.served(when).await?;
+        ensure!(
+            givers == BTreeSet::from([Some(manager)]),
+            "{when}: ranges are of {givers:?}, and not of {manager:?} alone"
+        );
+        Ok(())
     }
 
     /// What was seen until now.

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use futures::{StreamExt, pin_mut};
+use futures::{StreamExt, future::try_join_all, pin_mut};
 use k8s_openapi::api::{
     coordination::v1::Lease,
     core::v1::{Node, Service},
@@ -27,6 +27,11 @@ use super::{Book, MADE, Place, book::UNINITIALIZED};
 
 /// One Node and one Service each.
 const EVERY: Duration = Duration::from_secs(1);
+/// So many machines have started and are not registered yet: a kubelet takes longer to start than the cloud's list of machines is
+/// kept by those who read it.
+const STARTING: u32 = 3;
+/// Nodes of a burst: two managers that both gave ranges would hardly agree about all of them.
+const AT_ONCE: u32 = 12;
 /// Longer than an API server needs on a busy machine.
 const TAKEN_WITHIN: Duration = Duration::from_secs(5);
 
@@ -85,16 +90,19 @@ pub async fn watch_lock(place: Place, lock: String, book: Arc<watch::Sender<Book
 pub async fn register(place: Place, book: Arc<watch::Sender<Book>>, stop: CancellationToken) {
     let mut ticks = tokio::time::interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut number = 0;
-    until_taken(&book, || machine(&place, number)).await;
-    while stop.run_until_cancelled(ticks.tick()).await.is_some() {
+    for name in (0..STARTING).map(node_name) {
+        until_taken(&book, || machine(&place, &name)).await;
+    }
+    for number in 0.. {
+        if stop.run_until_cancelled(ticks.tick()).await.is_none() {
+            return;
+        }
+        let (name, later) = (node_name(number), node_name(number + STARTING));
         tokio::join!(
-            // A machine needs a while until its kubelet registers it.
-            until_taken(&book, || machine(&place, number + 1)),
-            until_taken(&book, || node(&place, &book, number)),
+            until_taken(&book, || machine(&place, &later)),
+            until_taken(&book, || node(&place, &book, &name)),
             until_taken(&book, || service(&place, &book, number)),
         );
-        number += 1;
     }
 }
 
@@ -114,12 +122,27 @@ where
     }
 }
 
+/// The kubelets of many machines register them at the same moment.
+pub async fn many_nodes(place: &Place, book: &watch::Sender<Book>, burst: u32) -> kube::Result<()> {
+    try_join_all(names(burst).iter().map(|name| node(place, book, name))).await?;
+    many_machines(place, burst + 1).await
+}
+
+/// The machines of a burst. They start well before they are registered.
+pub async fn many_machines(place: &Place, burst: u32) -> kube::Result<()> {
+    try_join_all(names(burst).iter().map(|name| machine(place, name))).await?;
+    Ok(())
+}
+
+fn names(burst: u32) -> Vec<String> {
+    let number = 0..AT_ONCE;
+    number.map(|number| format!("burst-{burst}-{number}")).collect()
+}
+
 /// The cloud starts a machine.
-async fn machine(place: &Place, number: u32) -> kube::Result<()> {
-    let name = node_name(number);
-    let [_, _, high, low] = number.to_be_bytes();
+async fn machine(place: &Place, name: &str) -> kube::Result<()> {
     let instance = json!({
-        "id": format!("i-{name}"), "addresses": [{"type": "InternalIP", "address": format!("10.180.{high}.{low}")}],
+        "id": format!("i-{name}"), "addresses": [{"type": "Hostname", "address": name}],
         "zone": "0", "region": "local", "type": "local", "state": "running",
     });
     let entry = json!({"data": {name: instance.to_string()}});
@@ -131,9 +154,8 @@ async fn machine(place: &Place, number: u32) -> kube::Result<()> {
 }
 
 /// The kubelet of a machine registers it.
-async fn node(place: &Place, book: &watch::Sender<Book>, number: u32) -> kube::Result<()> {
-    let name = node_name(number);
-    book.send_modify(|book| book.node_comes(&name, Instant::now()));
+async fn node(place: &Place, book: &watch::Sender<Book>, name: &str) -> kube::Result<()> {
+    book.send_modify(|book| book.node_comes(name, Instant::now()));
     let body = json!({
         "metadata": {"name": name, "labels": labels()},
         "spec": {"taints": [{"key": UNINITIALIZED, "value": "true", "effect": "NoSchedule"}]},
