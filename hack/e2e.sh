@@ -5,9 +5,11 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . hack/env.sh
 . hack/progress.sh
+beside=""
 clean_up() {
   local code=$?
   trap - EXIT INT TERM
+  [ -z "$beside" ] || { kill "$beside" && wait "$beside"; } 2>/dev/null || true
   if [ "$code" -ne 0 ]; then hack/report.sh e2e || say "no report could be made"; fi
   [ -n "${REPOT_KEEP:-}" ] || hack/landscape.sh down e2e
   exit "$code"
@@ -17,12 +19,26 @@ trap 'exit 130' INT TERM
 # The features of a dependency are decided for all packages of a command together. With the whole workspace and its tests, as
 # in hack/test.sh, they are decided alike, and after `make test` no dependency is compiled again. The price: what tests ask of a
 # dependency (tokio's test-util) is in the images of this landscape too. `make demo` and releases compile without it.
-tests=(--workspace --features repot-tests/e2e --test 'e2e_*')
+suite=(--workspace --features repot-tests/e2e)
 say "compiling the suite and its tests"
 hack/packages.sh protobuf-compiler
-logged "$REPOT_CACHE/log/e2e-compile.log" cargo build --bins "${tests[@]}" ||
+logged "$REPOT_CACHE/log/e2e-compile.log" cargo build --bins "${suite[@]}" --test 'e2e_*' ||
   fail "cargo build failed (log: $REPOT_CACHE/log/e2e-compile.log)"
 hack/landscape.sh up e2e
 IMAGE_BINARIES=$CARGO_TARGET_DIR/$CARGO_BUILD_TARGET/debug hack/install.sh e2e
 say "running the tests; each prints how long something was not to be had"
-cargo test "${tests[@]}" -- --test-threads=1 --nocapture "$@"
+alone=()
+for file in tests/e2e_*.rs; do
+  case $file in *_leader_migration.rs | *_backup_controllers.rs) ;; *) alone+=(--test "$(basename "$file" .rs)") ;; esac
+done
+cargo test "${suite[@]}" "${alone[@]}" -- --test-threads=1 --nocapture "$@"
+# Side by side, as one has to do with seed-a and the other with seed-b only, and both mostly wait.
+say "running the tests of leader migration, on either seed"
+log=$REPOT_CACHE/log/e2e_backup_controllers.log
+cargo test "${suite[@]}" --test e2e_backup_controllers -- --nocapture "$@" >"$log" 2>&1 & beside=$!
+failed=""
+cargo test "${suite[@]}" --test e2e_leader_migration -- --nocapture "$@" || failed=yes
+wait "$beside" || failed=yes
+beside=""
+cat "$log"
+[ -z "$failed" ] || fail "a test of leader migration failed"
