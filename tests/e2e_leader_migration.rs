@@ -126,7 +126,12 @@ async fn with_two_releases(nodes: &mut ControlPlaneNodes, probe: &Probe) -> Resu
             givers == BTreeSet::from([Some(to)]),
             "{name}: at the end ranges are of {givers:?}"
         );
-        println!("{name}: {}", probe.book().waits(begin, Instant::now()));
+        let end = Instant::now();
+        println!(
+            "{name}: {:.1} s; {}",
+            (end - begin).as_secs_f64(),
+            probe.book().waits(begin, end)
+        );
     }
     Ok(())
 }
