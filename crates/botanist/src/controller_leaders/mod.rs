@@ -144,8 +144,8 @@ impl Botanist {
 
     /// Waits until both managers do what they were told, and the lock is where the stage wants it.
     ///
-    /// A kube-controller-manager is ready before it leads: it must wait until the lock of its predecessor runs out, which gave it
-    /// not back. The other manager must not leave before that, or nobody would run what both may.
+    /// A kube-controller-manager is ready before it leads: its predecessor does not give the lock back, so it waits until that
+    /// has run out. The other manager must not leave before, or nobody would run what both may.
     async fn wait_until_settled(&self, stage: Stage, shoot: &Shoot) -> Result<()> {
         self.wait_until_kube_controller_manager_ready().await?;
         self.control_plane_at(stage).wait_until_ready().await?;
