@@ -192,6 +192,19 @@ wait_for_seed() {
   done
 }
 
+# A policy that looks at objects of another kind refuses everybody until the API server has found that kind, which it looks for
+# every half minute. Only then is the garden ready for its users.
+wait_for_policies() {
+  local probe=policy-probe
+  at garden apply -f - >/dev/null <<END
+apiVersion: v1
+kind: Namespace
+metadata: {name: $probe, labels: {project.gardener.cloud/name: $probe}}
+END
+  wait_for 90 "the garden's policies are in force" at garden -n "$probe" create secret generic probe --dry-run=server
+  at garden delete namespace "$probe" --wait=false >/dev/null
+}
+
 again="" jobs=()
 if at garden get namespace garden >/dev/null 2>&1; then again=yes; fi
 hack/images.sh --garden "$GARDEN_CLUSTER" --seed "$SEED_A_CLUSTER" --seed "$SEED_B_CLUSTER"
@@ -208,4 +221,5 @@ for cluster in $CLUSTERS; do
   rolled_out "$cluster"
 done
 for seed in seed-a seed-b; do wait_for_seed "$seed"; done
+wait_for_policies
 say "the suite is installed on landscape $NAME"
