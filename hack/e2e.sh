@@ -9,7 +9,8 @@ beside=""
 clean_up() {
   local code=$?
   trap - EXIT INT TERM
-  [ -z "$beside" ] || { kill "$beside" && wait "$beside"; } 2>/dev/null || true
+  # The whole group: what Cargo has started does not end with it. It may be over already.
+  if [ -n "$beside" ] && kill -- "-$beside" 2>/dev/null; then wait "$beside" || say "the tests beside were stopped"; fi
   if [ "$code" -ne 0 ]; then hack/report.sh e2e || say "no report could be made"; fi
   [ -n "${REPOT_KEEP:-}" ] || hack/landscape.sh down e2e
   exit "$code"
@@ -35,7 +36,7 @@ cargo test "${suite[@]}" "${alone[@]}" -- --test-threads=1 --nocapture "$@"
 # Side by side, as one has to do with seed-a and the other with seed-b only, and both mostly wait.
 say "running the tests of leader migration, on either seed"
 log=$REPOT_CACHE/log/e2e_backup_controllers.log
-cargo test "${suite[@]}" --test e2e_backup_controllers -- --nocapture "$@" >"$log" 2>&1 & beside=$!
+setsid cargo test "${suite[@]}" --test e2e_backup_controllers -- --nocapture "$@" >"$log" 2>&1 & beside=$!
 failed=""
 cargo test "${suite[@]}" --test e2e_leader_migration -- --nocapture "$@" || failed=yes
 wait "$beside" || failed=yes
