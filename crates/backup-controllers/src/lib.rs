@@ -19,6 +19,7 @@ pub mod backup_bucket;
 pub mod backup_entry;
 mod context;
 mod extension_object;
+mod failure;
 
 use runtime::apply::FieldManager;
 

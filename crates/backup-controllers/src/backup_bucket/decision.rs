@@ -4,7 +4,7 @@ use api::{
     constants::{OPERATION, TIMESTAMP, operation::RECONCILE},
     extensions::{self, DefaultSpec, ExtensionObject},
     gardencore::BackupBucket,
-    meta::{LastError, LastOperation, LastOperationState, LastOperationType, SecretReference},
+    meta::{LastOperation, LastOperationState, LastOperationType, SecretReference},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
@@ -126,26 +126,11 @@ pub(super) fn status(bucket: &BackupBucket, found: &extensions::BackupBucket, no
 
 /// The status that tells of an error of this process, or `None` if it is told already or is none.
 pub(super) fn failure(bucket: &BackupBucket, error: &runtime::Error, now: Time) -> Option<Value> {
-    let told = bucket.status.as_ref().and_then(|s| s.last_error.as_ref());
-    let description = error.to_string();
-    if !error.is_failure() || told.is_some_and(|t| t.description == description) {
-        return None;
-    }
-    let old = bucket.status.as_ref().and_then(|s| s.last_operation.as_ref());
-    let operation = LastOperation {
-        description: format!("{description} Operation will be retried."),
-        last_update_time: now.clone(),
-        progress: 0,
-        state: LastOperationState::Error,
-        type_: old.map_or(LastOperationType::Create, |o| o.type_),
-    };
-    let error = LastError {
-        description,
-        task_id: None,
-        codes: error.codes().to_vec(),
-        last_update_time: Some(now),
-    };
-    Some(json!({ "lastOperation": operation, "lastError": error }))
+    let status = bucket.status.as_ref();
+    let told = status.and_then(|s| s.last_error.as_ref());
+    let old = status.and_then(|s| s.last_operation.as_ref());
+    let type_ = old.map_or(LastOperationType::Create, |o| o.type_);
+    crate::failure::failure(error, told, type_, now.clone(), now)
 }
 
 /// The last error of a bucket that is being deleted.
@@ -157,7 +142,7 @@ pub(super) fn deletion_error(found: &extensions::BackupBucket) -> Option<Value> 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use api::gardencore::BackupBucketSpec;
+    use api::{gardencore::BackupBucketSpec, meta::LastError};
 
     use super::*;
 

@@ -4,7 +4,7 @@ use api::{
     constants::{OPERATION, operation::RESTORE},
     extensions::{self, ExtensionObject},
     gardencore::BackupEntry,
-    meta::{LastError, LastOperation, LastOperationState, LastOperationType},
+    meta::{LastOperation, LastOperationState, LastOperationType},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
@@ -196,30 +196,11 @@ pub(super) fn failure(
     now: Time,
 ) -> Option<Value> {
     let status = entry.status.as_ref();
-    let description = error.to_string();
-    let told = status
-        .and_then(|s| s.last_error.as_ref())
-        .is_some_and(|e| e.description == description);
-    if !error.is_failure() || told {
-        return None;
-    }
+    let told = status.and_then(|s| s.last_error.as_ref());
     let began = status
         .and_then(|s| s.last_operation.as_ref())
         .map_or_else(|| now.clone(), |o| o.last_update_time.clone());
-    let operation = LastOperation {
-        description: format!("{description} Operation will be retried."),
-        last_update_time: began,
-        progress: 0,
-        state: LastOperationState::Error,
-        type_,
-    };
-    let error = LastError {
-        description,
-        task_id: None,
-        codes: error.codes().to_vec(),
-        last_update_time: Some(now),
-    };
-    Some(json!({ "lastOperation": operation, "lastError": error }))
+    crate::failure::failure(error, told, type_, began, now)
 }
 
 /// The record that the entry was handed over: the last thing that this seed writes of it.

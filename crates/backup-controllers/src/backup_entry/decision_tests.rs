@@ -6,7 +6,7 @@ use api::{
     constants::TIMESTAMP,
     extensions::BackupEntrySpec as TheirSpec,
     gardencore::{BackupEntrySpec, BackupEntryStatus},
-    meta::ErrorCode,
+    meta::{ErrorCode, LastError},
 };
 use jiff::Timestamp;
 
