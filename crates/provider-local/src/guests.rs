@@ -10,7 +10,7 @@ use backup_controllers::{backup_bucket, backup_entry};
 use futures::future::{BoxFuture, FutureExt};
 use lease::{
     Held,
-    migration::{Assignment, PROVIDER_LOCAL},
+    migration::{Locks, PROVIDER_LOCAL},
 };
 use runtime::{Cluster, Events, Garden, connect, runner::Settings};
 
@@ -57,25 +57,13 @@ const GUESTS: &[(&str, Start)] = &[
 ];
 
 impl Flags {
-    /// What the guests need that these flags of leader election hand over; `None` if they hand over none.
+    /// What the guests need that run in this process by its locks; `None` if none does.
     ///
     /// # Errors
-    /// A flag is missing that a guest needs, the kubeconfig is of no use, or the configuration is not valid.
-    pub async fn open(&self, lease: &lease::migration::Flags) -> Result<Option<Guests>, String> {
-        let migration = lease
-            .migration(&PROVIDER_LOCAL)
-            .map_err(|error| error.to_string())?;
-        let is_handed_over = |name: &&str| {
-            migration
-                .as_ref()
-                .is_some_and(|migration| migration.assignment(name) == Assignment::Migrated)
-        };
-        let handed_over: Vec<&str> = PROVIDER_LOCAL
-            .guests
-            .iter()
-            .copied()
-            .filter(is_handed_over)
-            .collect();
+    /// A flag is missing that a guest needs, or the kubeconfig is of no use.
+    pub async fn open(&self, locks: &Locks) -> Result<Option<Guests>, String> {
+        let guests = PROVIDER_LOCAL.guests.iter().copied();
+        let handed_over: Vec<&str> = guests.filter(|name| locks.runs(name)).collect();
         if handed_over.is_empty() {
             return Ok(None);
         }
@@ -174,7 +162,8 @@ mod tests {
     async fn opened(arguments: &[&str]) -> Result<bool, String> {
         let arguments = ["provider-local"].iter().chain(arguments);
         let process = Process::try_parse_from(arguments).unwrap();
-        let guests = process.guests.open(&process.lease).await?;
+        let locks = Locks::assign(&process.lease, &PROVIDER_LOCAL).map_err(|error| error.to_string())?;
+        let guests = process.guests.open(&locks).await?;
         Ok(guests.is_some())
     }
 

@@ -60,7 +60,7 @@ async fn main() -> ExitCode {
 
 async fn start(mut process: Process, flags: Flags) -> Result<(), String> {
     let locks = Locks::assign(&flags.lease, &PROVIDER_LOCAL).map_err(|error| error.to_string())?;
-    let guests = flags.guests.open(&flags.lease).await?;
+    let guests = flags.guests.open(&locks).await?;
     let seed = Seed::new(connect("--kubeconfig", flags.kubeconfig.as_deref()).await?);
     process.serve_health(flags.health_address);
     let context = Context {

@@ -81,6 +81,15 @@ impl Locks {
             .unwrap_or_default()
     }
 
+    /// Whether this process runs the controller, under whichever lock.
+    #[must_use]
+    pub fn runs(&self, controller: &str) -> bool {
+        let runs = [Assignment::Main, Assignment::Migrated].map(Some);
+        self.controllers
+            .iter()
+            .any(|(name, lock)| *name == controller && runs.contains(lock))
+    }
+
     fn under(&self, lock: Assignment) -> Vec<&'static str> {
         let of_lock = self.controllers.iter().filter(|(_, of)| *of == Some(lock));
         of_lock.map(|(name, _)| *name).collect()
