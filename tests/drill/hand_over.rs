@@ -15,7 +15,7 @@ use flow::Undisturbed;
 use flow::drill::Scenario;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, PodSpec};
 use k8s_openapi::api::rbac::v1::Role;
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
@@ -107,7 +107,10 @@ async fn ends(scenario: &ShootScenario<'_>, component: &str) -> Result<()> {
     let namespace = scenario.namespace();
     let home: Deployment = Api::namespaced(client.clone(), &namespace).get(HOME).await?;
     let guest: Deployment = Api::namespaced(client.clone(), &namespace).get(GUEST).await?;
-    let (home, guest) = (Manager::of_home(&flags(&home)), Manager::of_guest(&flags(&guest)));
+    let (home, guest) = (
+        Manager::of_home(&of_deployment(&home)),
+        Manager::of_guest(&of_deployment(&guest)),
+    );
     let expected = if component == HOME {
         (Manager::Runs, Manager::Rests)
     } else {
@@ -168,14 +171,20 @@ fn shares(flags: &[String]) -> bool {
         .any(|flag| flag.starts_with("--enable-leader-migration"))
 }
 
-fn flags(deployment: &Deployment) -> Vec<String> {
-    let pod = deployment
-        .spec
-        .iter()
-        .filter_map(|spec| spec.template.spec.as_ref());
-    pod.flat_map(|pod| &pod.containers)
+fn flags(pod: Option<&PodSpec>) -> Vec<String> {
+    let containers = pod.into_iter().flat_map(|pod| &pod.containers);
+    containers
         .flat_map(|container| container.args.clone().unwrap_or_default())
         .collect()
+}
+
+fn of_deployment(deployment: &Deployment) -> Vec<String> {
+    flags(
+        deployment
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.template.spec.as_ref()),
+    )
 }
 
 /// Plays the managers of one shoot until it is dropped.
@@ -213,12 +222,7 @@ async fn look(seed: &Client, shoot: &Client, namespace: &str, twice: &Mutex<Vec<
     let pods: Api<Pod> = Api::namespaced(seed.clone(), namespace);
     let mut alive = BTreeMap::new();
     for pod in pods.list(&ListParams::default().labels("app=kubernetes")).await? {
-        let flags: Vec<String> = pod
-            .spec
-            .iter()
-            .flat_map(|spec| &spec.containers)
-            .flat_map(|container| container.args.clone().unwrap_or_default())
-            .collect();
+        let flags = flags(pod.spec.as_ref());
         match pod.labels().get("role").map(String::as_str) {
             Some(HOME) => alive.insert(pod.name_any(), Manager::of_home(&flags)),
             Some(GUEST) => alive.insert(pod.name_any(), Manager::of_guest(&flags)),

@@ -231,19 +231,21 @@ async fn the_other_controllers_run_too(world: &World) -> Result<()> {
     .await
 }
 
+/// Writes the file of leader migration into a folder, and gives the flags of a manager that shares node IPAM by it.
+fn migrating(folder: &Path) -> Result<Vec<&'static str>> {
+    std::fs::write(folder.join("migration.yaml"), MIGRATION)?;
+    let flags = [
+        "--enable-leader-migration",
+        "--leader-migration-config=migration.yaml",
+    ];
+    Ok([&PODS[..], &flags].concat())
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn node_ipam_is_handed_over_and_back() -> Result<()> {
     let world = World::start().await?;
     let folder = tempfile::tempdir()?;
-    std::fs::write(folder.path().join("migration.yaml"), MIGRATION)?;
-    let migrating = [
-        &PODS[..],
-        &[
-            "--enable-leader-migration",
-            "--leader-migration-config=migration.yaml",
-        ],
-    ]
-    .concat();
+    let migrating = migrating(folder.path())?;
     let mut ranges = BTreeMap::new();
     rights(&world).await?;
 
@@ -306,15 +308,7 @@ async fn gap(world: &World, holder_of_lock: Server, node: &str) -> Result<Durati
 async fn after_a_clean_stop_nobody_waits_for_a_lock_of_ours() -> Result<()> {
     let world = World::start().await?;
     let folder = tempfile::tempdir()?;
-    std::fs::write(folder.path().join("migration.yaml"), MIGRATION)?;
-    let migrating = [
-        &PODS[..],
-        &[
-            "--enable-leader-migration",
-            "--leader-migration-config=migration.yaml",
-        ],
-    ]
-    .concat();
+    let migrating = migrating(folder.path())?;
     rights(&world).await?;
 
     let works = theirs(&world, folder.path(), "kcm-1", &[])?;

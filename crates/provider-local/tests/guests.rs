@@ -4,7 +4,10 @@
 mod chart;
 mod world;
 
-use std::{collections::BTreeMap, collections::BTreeSet, path::Path, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 use anyhow::{Context, Result, ensure};
 use api::{
@@ -22,15 +25,13 @@ use k8s_openapi::{
         core::v1::{Namespace, Secret},
     },
 };
-use kube::{Api, Client, ResourceExt, api::DeleteParams};
+use kube::{Api, Client, ResourceExt};
 use runtime::apply::Object;
 use serde_json::json;
 use testkit::{ControlPlane, ObjectStore, Server, apply_crds, eventually};
 use tokio::process::Command;
-use world::{create, named};
+use world::{SOON, create, gone, named};
 
-/// Longer than any of these operations takes on a busy machine.
-const SOON: Duration = Duration::from_secs(30);
 const SEED: &str = "seed-a";
 const PROJECT: &str = "garden-dev";
 const ENTRY: &str = "shoot--dev--one--uid";
@@ -234,16 +235,6 @@ async fn succeeds<K: Object>(
             "{name}: {operation:?}"
         );
         Ok(found)
-    })
-    .await
-}
-
-async fn gone<K: Object>(api: &Api<K>, name: &str) -> Result<()> {
-    api.delete(name, &DeleteParams::default()).await?;
-    eventually("the object is gone", SOON, || async {
-        let found = api.get_opt(name).await?;
-        ensure!(found.is_none(), "{found:?}");
-        Ok(())
     })
     .await
 }

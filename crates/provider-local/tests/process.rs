@@ -13,13 +13,10 @@ use api::{
 };
 use chart::NAMESPACE;
 use k8s_openapi::api::{coordination::v1::Lease, core::v1::Namespace};
-use kube::{Api, ResourceExt, api::DeleteParams};
+use kube::{Api, ResourceExt};
 use serde_json::json;
 use testkit::{NameServer, ObjectStore, Rollout, Server, eventually};
-use world::{MANAGER_OF_TEST, ZONE, create, object};
-
-/// Longer than any of these operations takes on a busy machine.
-const SOON: Duration = Duration::from_secs(30);
+use world::{MANAGER_OF_TEST, SOON, ZONE, create, gone, object};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_process_works_with_the_rights_of_its_chart() -> Result<()> {
@@ -163,16 +160,6 @@ async fn succeeds<K: ExtensionObject>(api: &Api<K>, name: &str) -> Result<()> {
             "{} {name}: {status:?}",
             K::kind(&())
         );
-        Ok(())
-    })
-    .await
-}
-
-async fn gone<K: ExtensionObject>(api: &Api<K>, name: &str) -> Result<()> {
-    api.delete(name, &DeleteParams::default()).await?;
-    eventually("the object is gone", SOON, || async {
-        let found = api.get_opt(name).await?;
-        ensure!(found.is_none(), "{found:?}");
         Ok(())
     })
     .await

@@ -250,13 +250,7 @@ mod tests {
 
     #[test]
     fn what_the_provider_is_told_is_read_back_as_the_same() {
-        for stage in [
-            Stage::AtHome,
-            Stage::Offered,
-            Stage::Shared,
-            Stage::Given,
-            Stage::Away,
-        ] {
+        for stage in Stage::WAY {
             let told = told(stage, &Names::of_test("100.96.0.0/11"));
             assert_eq!(Guest::of(told.as_ref()), stage.guest());
         }

@@ -60,6 +60,9 @@ pub(crate) enum Guest {
 }
 
 impl Stage {
+    /// All of them, in their order.
+    pub(crate) const WAY: [Self; 5] = [Self::AtHome, Self::Offered, Self::Shared, Self::Given, Self::Away];
+
     /// Where the Shoot wants to be.
     pub(crate) fn wanted(spec: &ShootSpec) -> Self {
         let mut leaders = spec.kubernetes.controller_leaders.iter();
@@ -88,14 +91,7 @@ impl Stage {
 
     /// The next stage on the way; `None` at its end.
     pub(crate) fn towards(self, wanted: Self) -> Option<Self> {
-        const WAY: [Stage; 5] = [
-            Stage::AtHome,
-            Stage::Offered,
-            Stage::Shared,
-            Stage::Given,
-            Stage::Away,
-        ];
-        let mut way = WAY.into_iter();
+        let mut way = Self::WAY.into_iter();
         if wanted > self {
             way.find(|stage| *stage > self)
         } else {
@@ -162,13 +158,6 @@ impl Guest {
 mod tests {
     use super::*;
 
-    const ALL: [Stage; 5] = [
-        Stage::AtHome,
-        Stage::Offered,
-        Stage::Shared,
-        Stage::Given,
-        Stage::Away,
-    ];
     const HOMES: [Option<Home>; 4] = [None, Some(Home::Keeps), Some(Home::Shares), Some(Home::Leaves)];
     const GUESTS: [Option<Guest>; 4] = [None, Some(Guest::Absent), Some(Guest::Shares), Some(Guest::Owns)];
 
@@ -182,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_step_goes_to_a_neighbour_and_changes_one_manager_only() {
-        for (from, wanted) in ALL
+        for (from, wanted) in Stage::WAY
             .iter()
             .flat_map(|from| [(*from, Stage::AtHome), (*from, Stage::Away)])
         {
@@ -202,7 +191,7 @@ mod tests {
 
     #[test]
     fn no_two_run_it_in_a_stage_nor_while_one_manager_is_still_as_before() {
-        for pair in ALL.windows(2) {
+        for pair in Stage::WAY.windows(2) {
             for (here, there) in [(pair[0], pair[1]), (pair[1], pair[0])] {
                 assert!(!twice(here.home(), here.guest()), "{here:?}");
                 assert!(!twice(there.home(), here.guest()), "{here:?} to {there:?}");
@@ -214,7 +203,7 @@ mod tests {
     /// The way is found again after a restart at any moment (I5).
     #[test]
     fn what_the_managers_were_told_is_the_stage() {
-        for stage in ALL {
+        for stage in Stage::WAY {
             for wanted in [Stage::AtHome, Stage::Away] {
                 assert_eq!(Stage::of(Some(stage.home()), Some(stage.guest()), wanted), stage);
             }

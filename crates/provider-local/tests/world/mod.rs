@@ -1,9 +1,9 @@
 //! The world that actuators act in, with real parts: API servers for seeds and cloud, a DNS server, an object store.
 #![allow(dead_code)] // each test file uses its own part of it
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, ensure};
 use api::{
     Target, crds_of,
     extensions::{BackupBucket, BackupEntry, ControlPlane, DNSRecord, ExtensionObject, Infrastructure},
@@ -24,20 +24,22 @@ use k8s_openapi::{
 };
 use kube::{
     Api, Client,
-    api::{ListParams, PostParams},
+    api::{DeleteParams, ListParams, PostParams},
 };
 use provider_local::{
     MANAGER, backup_bucket::BackupBucketActuator, backup_entry::BackupEntryActuator,
     control_plane::ControlPlaneActuator, controllers, dns_record::DNSRecordActuator,
     infrastructure::InfrastructureActuator,
 };
-use runtime::Seed;
+use runtime::{Seed, apply::Object};
 use serde_json::{Value, json};
-use testkit::{NameServer, ObjectStore};
+use testkit::{NameServer, ObjectStore, eventually};
 
 /// The test plays a gardenlet or a user.
 pub const MANAGER_OF_TEST: runtime::apply::FieldManager = runtime::apply::FieldManager("test");
 
+/// Longer than any of these operations takes on a busy machine.
+pub const SOON: Duration = Duration::from_secs(30);
 /// Zone of the DNS server.
 pub const ZONE: &str = "internal.example";
 /// The cloud account: a namespace.
@@ -320,4 +322,15 @@ pub fn proven(name: &str, outcome: Result<usize, String>) -> Result<()> {
     println!("{name}: kept, work was dropped half way {dropped} times");
     anyhow::ensure!(dropped > 20, "{name}: work was dropped only {dropped} times");
     Ok(())
+}
+
+/// Deletes an object and waits until it is gone.
+pub async fn gone<K: Object>(api: &Api<K>, name: &str) -> Result<()> {
+    api.delete(name, &DeleteParams::default()).await?;
+    eventually("the object is gone", SOON, || async {
+        let found = api.get_opt(name).await?;
+        ensure!(found.is_none(), "{found:?}");
+        Ok(())
+    })
+    .await
 }
