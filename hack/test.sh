@@ -11,6 +11,11 @@ LIMIT=2400
 
 hack/packages.sh protobuf-compiler knot util-linux
 hack/tools.sh etcd etcdctl etcdutl kube-apiserver kube-controller-manager kubectl s3s-fs
+# Servers that a whole test binary shares end with it, but nobody removes their folders: they are made below this one.
+TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/repot-test-XXXXXX")
+export TMPDIR
+trap 'rm -rf -- "$TMPDIR"' EXIT
+trap 'exit 130' INT TERM
 say "building tests"
 cargo test --quiet --workspace --no-run "$@"
 # Processes under test log to the same output; their progress is of interest only to who asks.

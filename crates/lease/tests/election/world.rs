@@ -1,14 +1,18 @@
 //! The API server that most tests share, and what they look at.
 
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use kube::client::{Body, ClientBuilder};
 use kube::config::KubeConfigOptions;
 use kube::{Api, Client, Config};
 use lease::{Elector, Lock, Metrics, Timing};
 use testkit::ControlPlane;
 use tokio::sync::OnceCell;
+use tokio_util::sync::CancellationToken;
+use tower::util::MapRequestLayer;
 
 static PLANE: OnceLock<OnceCell<ControlPlane>> = OnceLock::new();
 
@@ -42,6 +46,21 @@ pub fn short() -> Timing {
 pub fn elector(client: &Client, name: &str, identity: &str) -> Elector {
     let lock = Lock::new(client.clone(), "default", name, identity);
     Elector::new(lock, short(), Metrics::default())
+}
+
+/// A client for a candidate of a lock that another one has, and what is cancelled once the candidate has seen that: it asks
+/// for more (a watch, or a second look) only when its first look was answered.
+pub fn latecomer(config: Config) -> (Client, CancellationToken) {
+    let (asked, seen) = (AtomicU32::new(0), CancellationToken::new());
+    let (asked, tell) = (Arc::new(asked), seen.clone());
+    let noticing = MapRequestLayer::new(move |request: http::Request<Body>| {
+        if asked.fetch_add(1, Ordering::SeqCst) == 1 {
+            tell.cancel();
+        }
+        request
+    });
+    let builder = ClientBuilder::try_from(config).unwrap();
+    (builder.with_layer(&noticing).build(), seen)
 }
 
 /// The Lease `name`.
