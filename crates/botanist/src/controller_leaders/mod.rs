@@ -7,6 +7,8 @@
 mod rights;
 mod stage;
 
+use std::{future::pending, time::Duration};
+
 use api::{
     extensions::{CloudControllerManager, NodeIPAM},
     leader_migration::{ControllerLeader, LeaderMigration},
@@ -19,11 +21,14 @@ use k8s_openapi::api::{
 use kube::{Api, ResourceExt, api::ObjectMeta};
 use runtime::{Cluster, Result, Shoot, apply, error::Context, wait, wait::Look};
 
+use stage::Holder;
 pub use stage::Stage;
 pub(crate) use stage::{ENABLE, Guest, Home, WITHOUT_NODE_IPAM};
 
 use crate::{
-    Botanist, FIELD_MANAGER, configuration_problem, names::Names, secrets::config::KUBE_CONTROLLER_MANAGER,
+    Botanist, FIELD_MANAGER, configuration_problem,
+    names::Names,
+    secrets::config::{CLOUD_CONTROLLER_MANAGER, KUBE_CONTROLLER_MANAGER},
 };
 
 /// The lock for node IPAM while two managers may run it. One name in every shoot and release, as the list under a lock must
@@ -36,6 +41,8 @@ pub(crate) const CONFIG: &str = "kube-controller-manager-leader-migration";
 /// Its key.
 pub(crate) const FILE: &str = "leader-migration.yaml";
 const EVERY: &str = "*";
+/// Longer than all that is awaited beside it.
+const WATCHED_FOR: Duration = Duration::from_secs(3600);
 
 /// Reads where on the way the shoot is.
 pub(crate) async fn current_stage(
@@ -68,14 +75,14 @@ pub(crate) fn check(wanted: Stage, names: &Names) -> Result<()> {
     if wanted == Stage::Away && (names.pods.contains(':') || !has_room_for_nodes(&names.pods)) {
         return Err(configuration_problem(format!(
             "spec.kubernetes.controllerLeaders gives node-ipam-controller to the cloud-controller-manager, which cannot divide the \
-             pods network {}: it must be an IPv4 network that is larger than a /24; leave the controller where it is",
+             pods network {}: it must be an IPv4 network of a /24 at least; leave the controller where it is",
             names.pods
         )));
     }
     Ok(())
 }
 
-/// Each node gets a /24 (or a /64): the process ends at once where the network is not larger than that.
+/// Each node gets a /24 (or a /64): the process ends at once where the network is smaller than that.
 pub(crate) fn has_room_for_nodes(pods: &str) -> bool {
     let largest = if pods.contains(':') { 64 } else { 24 };
     pods.split_once('/')
@@ -113,10 +120,12 @@ impl Botanist {
     }
 
     /// "Handing over controllers between managers": goes the way to where the Shoot wants them, one step after the other, each
-    /// only when the last one is carried out. Then it takes away what only the way needed.
+    /// only when the last one is carried out. Then it takes away what only the way needed. An edit of the Shoot that turns it
+    /// round is obeyed at once.
     pub async fn hand_over_controllers(&self) -> Result<()> {
-        let mut stage = self.stage;
-        let wanted = Stage::wanted(&self.shoot.spec);
+        let mut wanted = Stage::wanted(&self.shoot.spec);
+        // Not as it was when the flow began: whoever tries this again has gone some of the way.
+        let mut stage = current_stage(&self.seed, &self.namespace, &self.shoot.name_any(), wanted).await?;
         let shoot = self.shoot_client().await?;
         if stage != wanted {
             rights::share(&shoot).await?;
@@ -124,8 +133,16 @@ impl Botanist {
             return Ok(());
         }
         loop {
-            self.wait_until_settled(stage, &shoot).await?;
-            let Some(next) = stage.towards(wanted) else {
+            let next = stage.towards(wanted);
+            tokio::select! {
+                edited = self.wanted_otherwise(wanted) => {
+                    tracing::info!(at = ?stage, to = ?edited, "node IPAM turns round");
+                    wanted = edited;
+                    continue;
+                }
+                settled = self.wait_until_settled(stage, next, &shoot) => settled?,
+            }
+            let Some(next) = next else {
                 break;
             };
             tracing::info!(from = ?stage, to = ?next, "node IPAM goes one step");
@@ -142,32 +159,58 @@ impl Botanist {
         rights::unshare(&shoot).await
     }
 
-    /// Waits until both managers do what they were told, and the lock is where the stage wants it.
-    ///
-    /// A kube-controller-manager is ready before it leads: its predecessor does not give the lock back, so it waits until that
-    /// has run out. The other manager must not leave before, or nobody would run what both may.
-    async fn wait_until_settled(&self, stage: Stage, shoot: &Shoot) -> Result<()> {
-        self.wait_until_kube_controller_manager_ready().await?;
-        self.control_plane_at(stage).wait_until_ready().await?;
-        self.wait_until_kube_controller_manager_leads(shoot).await?;
-        let holder = match stage {
-            Stage::Offered => Home::Shares,
-            Stage::Given => Home::Leaves,
-            Stage::AtHome | Stage::Shared | Stage::Away => return Ok(()),
+    /// Waits until the Shoot wants node IPAM at the other end of the way. Only a help: a garden that does not answer, and an edit
+    /// that cannot be carried out, are the next flow's business.
+    async fn wanted_otherwise(&self, wanted: Stage) -> Stage {
+        let shoots = self
+            .garden
+            .namespaced::<api::gardencore::Shoot>(&self.shoot_namespace());
+        let (name, mut edited) = (self.shoot.name_any(), wanted);
+        let seen = wait::until(&shoots, &name, WATCHED_FOR, |shoot| {
+            edited = shoot.map_or(wanted, |shoot| Stage::wanted(&shoot.spec));
+            if edited != wanted && check(edited, &self.names).is_ok() {
+                Look::Done
+            } else {
+                Look::Wait("the Shoot has not been edited".into())
+            }
+        });
+        if seen.await.is_err() {
+            return pending().await;
+        }
+        edited
+    }
+
+    /// Waits until the managers do what they were told and the lock is where it should be, as far as the next step needs it.
+    async fn wait_until_settled(&self, stage: Stage, next: Option<Stage>, shoot: &Shoot) -> Result<()> {
+        let awaits = stage.awaits(next);
+        if awaits.home {
+            self.wait_until_kube_controller_manager_ready().await?;
+            self.wait_until_leads(KUBE_CONTROLLER_MANAGER, shoot).await?;
+        }
+        if awaits.guest {
+            self.control_plane_at(stage).wait_until_ready().await?;
+            self.wait_until_leads(CLOUD_CONTROLLER_MANAGER, shoot).await?;
+        }
+        let Some(manager) = awaits.holder else {
+            return Ok(());
         };
         let leases: Api<Lease> = shoot.namespaced(NAMESPACE);
         wait::until(&leases, LOCK, self.settings.timeouts.controllers, |lease| {
-            look_held(lease, holder)
+            look_held(lease, manager)
         })
         .await
         .map(|_| ())
     }
 
-    async fn wait_until_kube_controller_manager_leads(&self, shoot: &Shoot) -> Result<()> {
-        let pods = self.pods_of(KUBE_CONTROLLER_MANAGER).await?;
+    /// Waits until a living pod of this manager has its main lock, which is called like the manager.
+    ///
+    /// A manager is ready before it leads: where its predecessor gives no lock back, or sits on a node that does not answer, it waits
+    /// until that has run out. Until then the predecessor may act, and the new one does not ask for the migration lock.
+    async fn wait_until_leads(&self, manager: &str, shoot: &Shoot) -> Result<()> {
+        let pods = self.pods_of(manager).await?;
         let leases: Api<Lease> = shoot.namespaced(NAMESPACE);
         let timeout = self.settings.timeouts.controllers;
-        wait::until(&leases, KUBE_CONTROLLER_MANAGER, timeout, |lease| {
+        wait::until(&leases, manager, timeout, |lease| {
             let holder = holder(lease);
             let lives = |pod: &Pod| pod.metadata.deletion_timestamp.is_none();
             let is_led = |pod: &&Pod| holder.starts_with(&format!("{}_", pod.name_any()));
@@ -196,11 +239,11 @@ impl Botanist {
     }
 }
 
-/// Whether the lock is held by the manager that the stage wants to run node IPAM. A holder is called like its pod.
-fn look_held(lease: Option<&Lease>, home: Home) -> Look {
+/// Whether this manager holds the lock. A holder is called like its pod.
+fn look_held(lease: Option<&Lease>, manager: Holder) -> Look {
     let holder = holder(lease);
     let by_home = holder.starts_with(&format!("{KUBE_CONTROLLER_MANAGER}-"));
-    if !holder.is_empty() && by_home == (home == Home::Shares) {
+    if !holder.is_empty() && by_home == (manager == Holder::Home) {
         return Look::Done;
     }
     waits_for(holder)
@@ -229,8 +272,8 @@ mod tests {
     use crate::from_json;
 
     #[test]
-    fn nodes_get_networks_only_out_of_a_larger_one() {
-        assert!(has_room_for_nodes("100.96.0.0/11"));
+    fn nodes_get_networks_only_out_of_one_that_is_large_enough() {
+        assert!(has_room_for_nodes("100.96.0.0/11") && has_room_for_nodes("10.0.0.0/24"));
         assert!(!has_room_for_nodes("10.0.0.0/25"));
         assert!(has_room_for_nodes("fd00::/56"));
     }
@@ -261,15 +304,15 @@ mod tests {
         let held = |holder: &str| -> Lease {
             from_json(json!({"metadata": {"name": LOCK}, "spec": {"holderIdentity": holder}})).unwrap()
         };
-        let done = |lease: Option<&Lease>, home| matches!(look_held(lease, home), Look::Done);
+        let done = |lease: Option<&Lease>, manager| matches!(look_held(lease, manager), Look::Done);
         let (home, guest) = (
             held("kube-controller-manager-5d-x_1"),
             held("cloud-controller-manager-7c-y_2"),
         );
-        assert!(done(Some(&home), Home::Shares) && !done(Some(&home), Home::Leaves));
-        assert!(done(Some(&guest), Home::Leaves) && !done(Some(&guest), Home::Shares));
-        for home in [Home::Shares, Home::Leaves] {
-            assert!(!done(Some(&held("")), home) && !done(None, home));
+        assert!(done(Some(&home), Holder::Home) && !done(Some(&home), Holder::Guest));
+        assert!(done(Some(&guest), Holder::Guest) && !done(Some(&guest), Holder::Home));
+        for manager in [Holder::Home, Holder::Guest] {
+            assert!(!done(Some(&held("")), manager) && !done(None, manager));
         }
     }
 }

@@ -11,15 +11,17 @@ use serde_json::{Value, json};
 use super::{LOCK, NAMESPACE};
 use crate::{
     FIELD_MANAGER, from_json,
-    secrets::config::{CLOUD_CONTROLLER_MANAGER_USER, KUBE_CONTROLLER_MANAGER_USER},
+    secrets::config::{
+        CLOUD_CONTROLLER_MANAGER, CLOUD_CONTROLLER_MANAGER_USER, KUBE_CONTROLLER_MANAGER_USER,
+    },
 };
 
 /// Name of the role, as in the documentation of Kubernetes.
 const NAME: &str = CLOUD_CONTROLLER_MANAGER_USER;
 /// Name of the role for its main lock, as Kubernetes calls those of its own managers.
 const MAIN_LOCK_ROLE: &str = "system::leader-locking-cloud-controller-manager";
-/// Its main lock.
-const MAIN_LOCK: &str = "cloud-controller-manager";
+/// Its main lock, which is called like itself.
+const MAIN_LOCK: &str = CLOUD_CONTROLLER_MANAGER;
 
 /// Gives the cloud-controller-manager what it always needs.
 pub(super) async fn deploy(shoot: &Shoot) -> Result<()> {

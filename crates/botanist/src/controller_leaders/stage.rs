@@ -59,6 +59,26 @@ pub(crate) enum Guest {
     Owns,
 }
 
+/// What has to be true before a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Awaits {
+    /// The kube-controller-manager does what it was told.
+    pub(crate) home: bool,
+    /// The cloud-controller-manager does what it was told.
+    pub(crate) guest: bool,
+    /// Who has to hold the migration lock.
+    pub(crate) holder: Option<Holder>,
+}
+
+/// One of the two managers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Holder {
+    /// The kube-controller-manager.
+    Home,
+    /// The cloud-controller-manager.
+    Guest,
+}
+
 impl Stage {
     /// All of them, in their order.
     pub(crate) const WAY: [Self; 5] = [Self::AtHome, Self::Offered, Self::Shared, Self::Given, Self::Away];
@@ -83,6 +103,8 @@ impl Stage {
             (None | Some(Home::Keeps), None | Some(Guest::Absent)) => Self::AtHome,
             (Some(Home::Shares), None | Some(Guest::Absent)) => Self::Offered,
             (None | Some(Home::Keeps | Home::Shares), Some(Guest::Shares)) => Self::Shared,
+            // Nobody runs who could mind, and a control plane that is being made has not got further.
+            (Some(Home::Leaves), None) if wanted == Self::Away => Self::Away,
             (Some(Home::Leaves), None | Some(Guest::Absent | Guest::Shares))
             | (Some(Home::Keeps | Home::Shares), Some(Guest::Owns)) => Self::Given,
             (None | Some(Home::Leaves), Some(Guest::Owns)) => Self::Away,
@@ -96,6 +118,24 @@ impl Stage {
             way.find(|stage| *stage > self)
         } else {
             way.rfind(|stage| *stage < self && *stage >= wanted)
+        }
+    }
+
+    /// What has to be true before the next step, or at the end of the way.
+    ///
+    /// A step changes one manager: the other one must do what it was told, or two could run it. The one that is changed may
+    /// be the one that does not start, and then the way back must be open. Forwards, whoever runs it shows that it can before
+    /// the next one is let in, or the last one out.
+    pub(crate) fn awaits(self, next: Option<Self>) -> Awaits {
+        let forwards = next.is_some_and(|next| next > self);
+        Awaits {
+            home: next.is_none_or(|next| next.home() == self.home()),
+            guest: next.is_none_or(|next| next.guest() == self.guest()),
+            holder: match self {
+                Self::Offered if forwards => Some(Holder::Home),
+                Self::Given if forwards => Some(Holder::Guest),
+                _ => None,
+            },
         }
     }
 
@@ -200,6 +240,60 @@ mod tests {
         }
     }
 
+    /// Managers follow when they like, the user wants what they like, and no two ever run it.
+    #[test]
+    fn no_two_run_it_however_late_they_follow_and_however_often_the_user_turns_round() {
+        let begin = (Stage::AtHome, Home::Keeps, Guest::Absent, Stage::AtHome);
+        let mut seen = vec![begin];
+        let mut ends = [false; 2];
+        for at in 0.. {
+            let Some(&(stage, home, guest, wanted)) = seen.get(at) else {
+                break;
+            };
+            assert!(!twice(home, guest), "{stage:?}: {home:?} {guest:?}");
+            let other = if wanted == Stage::Away {
+                Stage::AtHome
+            } else {
+                Stage::Away
+            };
+            let mut after = vec![
+                (stage, stage.home(), guest, wanted),
+                (stage, home, stage.guest(), wanted),
+                (stage, home, guest, other),
+            ];
+            let next = stage.towards(wanted);
+            let awaits = stage.awaits(next);
+            let settled = (!awaits.home || home == stage.home()) && (!awaits.guest || guest == stage.guest());
+            match next {
+                Some(next) if settled => after.push((next, home, guest, wanted)),
+                None if settled => ends[usize::from(wanted == Stage::Away)] = true,
+                _ => {}
+            }
+            for state in after {
+                if !seen.contains(&state) {
+                    seen.push(state);
+                }
+            }
+        }
+        assert_eq!(ends, [true; 2]);
+        assert!(seen.len() > 20, "{}", seen.len());
+    }
+
+    /// Whatever the manager that was changed last does, or does not: the step is taken back without it.
+    #[test]
+    fn the_way_back_does_not_wait_for_the_manager_that_was_changed_last() {
+        for pair in Stage::WAY.windows(2) {
+            for (from, to) in [(pair[0], pair[1]), (pair[1], pair[0])] {
+                let awaits = to.awaits(Some(from));
+                assert_eq!(awaits.home, from.home() == to.home());
+                assert_eq!(awaits.guest, from.guest() == to.guest());
+                if from < to {
+                    assert_eq!(awaits.holder, None, "{to:?} back to {from:?}");
+                }
+            }
+        }
+    }
+
     /// The way is found again after a restart at any moment (I5).
     #[test]
     fn what_the_managers_were_told_is_the_stage() {
@@ -214,6 +308,9 @@ mod tests {
     fn what_nobody_was_told_begins_where_it_is_wanted() {
         assert_eq!(Stage::of(None, None, Stage::Away), Stage::Away);
         assert_eq!(Stage::of(None, None, Stage::AtHome), Stage::AtHome);
+        // Its making was interrupted after the first manager.
+        assert_eq!(Stage::of(Some(Home::Leaves), None, Stage::Away), Stage::Away);
+        assert_eq!(Stage::of(Some(Home::Keeps), None, Stage::AtHome), Stage::AtHome);
     }
 
     /// What was found is not made worse, in whichever order the two managers follow.

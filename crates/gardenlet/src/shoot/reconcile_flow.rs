@@ -222,8 +222,9 @@ fn deploy_infrastructure<'a>(g: &mut Graph<'a, Error>, b: &'a Botanist, after: [
     )
 }
 
-/// What needs the API: the provider's part, the controllers, the scheduler. Last, and only when all managers run, controllers
-/// move from one manager to another if the Shoot wants it (RK-05).
+/// What needs the API: the provider's part, the controllers, the scheduler. Last, controllers move from one manager to another
+/// if the Shoot wants it (RK-05). That waits for the managers by itself: one that does not start because of a step must not
+/// stand in the way of its being taken back.
 fn complete_control_plane<'a>(g: &mut Graph<'a, Error>, b: &'a Botanist, after: [TaskId; 4]) {
     let api_ready = after[3];
     let connected = g.add(
@@ -246,7 +247,7 @@ fn complete_control_plane<'a>(g: &mut Graph<'a, Error>, b: &'a Botanist, after: 
         .after(after)
         .after(rights),
     );
-    let provider_ready = g.add(
+    g.add(
         Task::new(
             "Waiting until shoot control plane has been reconciled",
             || async { b.control_plane().wait_until_ready().await },
@@ -261,7 +262,7 @@ fn complete_control_plane<'a>(g: &mut Graph<'a, Error>, b: &'a Botanist, after: 
     );
     let scheduler =
         g.add(Task::new("Deploying Kubernetes scheduler", || b.deploy_kube_scheduler()).after(api_ready));
-    let controllers_ready = g.add(
+    g.add(
         Task::new("Waiting until Kubernetes controller manager is ready", || {
             b.wait_until_kube_controller_manager_ready()
         })
@@ -277,6 +278,6 @@ fn complete_control_plane<'a>(g: &mut Graph<'a, Error>, b: &'a Botanist, after: 
         Task::new("Handing over controllers between managers", || {
             b.hand_over_controllers()
         })
-        .after([provider_ready, controllers_ready]),
+        .after([provider, controllers]),
     );
 }
