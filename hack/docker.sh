@@ -11,7 +11,8 @@ cd "$(dirname "$0")/.."
 state=$REPOT_CACHE/docker
 pid_file=$state/dockerd.pid
 
-engine_answers() { timeout 5 docker info >/dev/null 2>&1; }
+# An engine that is not there is known at once; a busy one takes its time.
+engine_answers() { timeout 30 docker info >/dev/null 2>&1; }
 ours() { [ -f "$pid_file" ] && kill -0 "$(cat "$pid_file")" 2>/dev/null; }
 
 # Each kind node takes some 25 inotify instances; at the usual limit of 128 the fifth breaks in odd ways.
@@ -43,7 +44,7 @@ up() {
   fi
   say "starting dockerd (log: $state/dockerd.log)"
   setsid nohup dockerd "${options[@]}" >"$state/dockerd.log" 2>&1 </dev/null 7>&- 8>&- 9>&- &
-  wait_for 60 "dockerd answers (see $state/dockerd.log)" engine_answers
+  wait_for 120 "dockerd answers (see $state/dockerd.log)" engine_answers
   say "docker engine $(docker info -f '{{.ServerVersion}}') started"
 }
 
@@ -51,7 +52,7 @@ down() {
   if ! ours; then say "docker engine is not ours; left as it is"; return; fi
   local pid; pid=$(cat "$pid_file")
   kill "$pid"
-  wait_for 60 "dockerd ($pid) ends" eval "! kill -0 $pid"
+  wait_for 120 "dockerd ($pid) ends" eval "! kill -0 $pid"
   say "docker engine stopped"
 }
 

@@ -80,7 +80,7 @@ metadata: {name: cloud, namespace: cloud}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: cloud}
 subjects: [{kind: ServiceAccount, name: cloud, namespace: cloud}]
 END
-  at garden -n cloud wait secret/cloud-token --for=jsonpath='{.data.token}' --timeout=30s >/dev/null
+  at garden -n cloud wait secret/cloud-token --for=jsonpath='{.data.token}' --timeout=120s >/dev/null
   (umask 077 && kubeconfig_for "$(garden_server)" "$(garden_ca)" \
     "token: $(at garden -n cloud get secret cloud-token -o jsonpath='{.data.token}' | base64 -d)" >"$STATE/cloud.kubeconfig")
 }
@@ -107,7 +107,7 @@ spec:
   usages: [client auth]
 END
     at garden certificate approve "$csr" >/dev/null
-    at garden wait "csr/$csr" --for=jsonpath='{.status.certificate}' --timeout=30s >/dev/null
+    at garden wait "csr/$csr" --for=jsonpath='{.status.certificate}' --timeout=120s >/dev/null
     certificate=$(at garden get csr "$csr" -o jsonpath='{.status.certificate}')
     (umask 077 && kubeconfig_for "$(garden_server)" "$(garden_ca)" \
       "client-certificate-data: $certificate, client-key-data: $(base64 -w0 <"$base.key")" >"$base.kubeconfig")
@@ -177,7 +177,7 @@ restart() {
 rolled_out() {
   local namespace name
   while read -r namespace name; do
-    at "$1" -n "$namespace" rollout status "deployment/$name" --timeout=110s >/dev/null ||
+    at "$1" -n "$namespace" rollout status "deployment/$name" --timeout=300s >/dev/null ||
       fail "Deployment $namespace/$name in $1 is not rolled out: kubectl --kubeconfig $STATE/$1.kubeconfig -n $namespace describe pods"
   done < <(deployments "$1")
 }
@@ -185,7 +185,7 @@ rolled_out() {
 wait_for_seed() {
   local seed=$1 condition
   for condition in GardenletReady SeedSystemComponentsHealthy BackupBucketsReady; do
-    at garden wait "seed/$seed" --for="condition=$condition" --timeout=110s >/dev/null || {
+    at garden wait "seed/$seed" --for="condition=$condition" --timeout=300s >/dev/null || {
       at garden get seed "$seed" -o jsonpath='{range .status.conditions[*]}{.type}={.status} {.message}{"\n"}{end}' >&2
       fail "Seed $seed is not ready ($condition)"
     }
@@ -201,7 +201,7 @@ apiVersion: v1
 kind: Namespace
 metadata: {name: $probe, labels: {project.gardener.cloud/name: $probe}}
 END
-  wait_for 90 "the garden's policies are in force" at garden -n "$probe" create secret generic probe --dry-run=server
+  wait_for 180 "the garden's policies are in force" at garden -n "$probe" create secret generic probe --dry-run=server
   at garden delete namespace "$probe" --wait=false >/dev/null
 }
 

@@ -59,11 +59,12 @@ up() {
 down() {
   local cluster container
   trap - EXIT INT TERM
-  if timeout 5 docker info >/dev/null 2>&1; then
+  # Longer than a busy engine takes: if it were taken for gone, everything would be left on it.
+  if timeout 30 docker info >/dev/null 2>&1; then
     for cluster in $CLUSTERS; do
       # By label: also a node whose cluster was never finished.
       for container in $(docker ps -aq --filter "label=io.x-k8s.kind.cluster=$(cluster_of "$cluster")"); do
-        timeout 60 docker rm -f -v "$container" >/dev/null
+        timeout 180 docker rm -f -v "$container" >/dev/null
       done
     done
     for container in "$NAME-dns" "$NAME-s3"; do docker rm -f -v "$container" >/dev/null 2>&1 || true; done
@@ -92,7 +93,7 @@ status() {
 # What a cloud's load balancer controller would do: the front Service is reached at the node, where HAProxy has its port.
 expose_seed() {
   local seed=$1
-  wait_for 60 "$seed has a Service garden-exposure/ingress" at "$seed" -n garden-exposure get service ingress
+  wait_for 120 "$seed has a Service garden-exposure/ingress" at "$seed" -n garden-exposure get service ingress
   at "$seed" -n garden-exposure patch service ingress --subresource status --type merge \
     -p "{\"status\":{\"loadBalancer\":{\"ingress\":[{\"ip\":\"$(node_ip "$seed")\"}]}}}" >/dev/null
 }

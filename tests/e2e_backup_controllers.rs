@@ -43,7 +43,7 @@ const CONTROL_PLANE: &str = "shoot--dev--guests";
 /// The provider's copy of the credential for the garden.
 const CREDENTIAL: &str = "garden-kubeconfig";
 const LABEL: &str = "repot.test/made=by-backup-controllers";
-/// Bounds every wait. Longer than a lock of a process that died (15 s), the pause after a failure and a start together.
+/// Bounds the wait for an object. Longer than a lock of a process that died (15 s), the pause after a failure and a start together.
 const WITHIN: Duration = Duration::from_secs(60);
 const CONTROLLERS: [&str; 2] = ["backup-bucket", "backup-entry"];
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use api::meta::{LastOperationState, LastOperationType};
 use repot_tests::{
     landscape::Landscape,
-    lifecycle::{MOVE_WITHIN, PROJECT, created, deleted, kill_gardenlets, nothing_left},
+    lifecycle::{COLLECTED_WITHIN, MOVE_WITHIN, PROJECT, created, deleted, kill_gardenlets, nothing_left},
     proof,
     shoot::UserShoot,
     timeline::Timeline,
@@ -17,8 +17,8 @@ use repot_tests::{
 };
 
 const OBJECTS: usize = 500;
-/// The time in which the shoot's API cannot be written: a bound for a slow and busy machine, to notice a step that hangs.
-/// The aim is 60 s; the figure is printed, and measured in docs/testing.md.
+/// The time in which the shoot's API cannot be written: a bound to notice a step that hangs, thrice what it takes on two
+/// cores. The aim is 60 s; the figure is printed, and measured in docs/testing.md.
 const UNWRITABLE_AT_MOST: Duration = Duration::from_secs(120);
 /// Kills in one move.
 const KILLS: usize = 5;
@@ -81,7 +81,7 @@ async fn a_shoot_moves_there_and_back_twice_and_keeps_everything() {
             "the token of before the move is not valid any more"
         );
         nothing_left(&landscape, from, &id).await.unwrap();
-        let left = proof::until_nothing(Duration::from_secs(30), || {
+        let left = proof::until_nothing(COLLECTED_WITHIN, || {
             proof::left_in_garden(&shoot, &landscape.garden)
         })
         .await
@@ -118,7 +118,12 @@ async fn a_move_ends_although_the_gardenlets_are_killed_at_five_random_moments()
             "kill {kill}: {} {}%: {}",
             last.type_, last.progress, last.description
         );
-        if last.type_ == LastOperationType::Restore && last.state == LastOperationState::Succeeded {
+        // On the way back the success of the way there stands here until the source has begun.
+        let has_arrived = status.seed_name.as_deref() == Some(to);
+        if has_arrived
+            && last.type_ == LastOperationType::Restore
+            && last.state == LastOperationState::Succeeded
+        {
             println!("the move was over; the next kills meet the way back");
             (from, to) = (to, from);
             shoot.set_seed(to).await.unwrap();

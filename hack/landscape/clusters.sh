@@ -40,7 +40,7 @@ create_cluster() {
     "$REPOT_BIN/kind" delete cluster --name "$name" --kubeconfig "$STATE/$cluster.kubeconfig" >/dev/null 2>&1 || true
     write_kind_config "$cluster"
     say "creating cluster $cluster"
-    KIND_EXPERIMENTAL_DOCKER_NETWORK=$NETWORK logged "$LOG/kind-$cluster.log" timeout 300 "$REPOT_BIN/kind" create cluster \
+    KIND_EXPERIMENTAL_DOCKER_NETWORK=$NETWORK logged "$LOG/kind-$cluster.log" timeout 600 "$REPOT_BIN/kind" create cluster \
       --name "$name" --image "$image" --config "$STATE/kind/$cluster.yaml" --kubeconfig "$STATE/$cluster.kubeconfig" ||
       fail "cluster $cluster could not be created; its log: $LOG/kind-$cluster.log"
   fi
@@ -75,6 +75,6 @@ forward_zone() {
 
 wait_cluster() {
   local cluster=$1
-  at "$cluster" wait --for=condition=Ready nodes --all --timeout=100s >/dev/null || fail "the node of $cluster is not ready"
-  at "$cluster" -n kube-system rollout status deployment coredns --timeout=100s >/dev/null || fail "CoreDNS of $cluster is not ready"
+  at "$cluster" wait --for=condition=Ready nodes --all --timeout=300s >/dev/null || fail "the node of $cluster is not ready"
+  at "$cluster" -n kube-system rollout status deployment coredns --timeout=300s >/dev/null || fail "CoreDNS of $cluster is not ready"
 }

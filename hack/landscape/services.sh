@@ -62,7 +62,7 @@ start_dns() {
     docker run -d --name "$NAME-dns" --network "$NETWORK" --ip "$DNS_IP" --restart unless-stopped \
       -v "$STATE/dns/knot.conf:/etc/knot/knot.conf:ro" -v "$STATE/dns/data:/data" repot/dns:dev >/dev/null
   fi
-  wait_for 20 "DNS at $DNS_IP answers (see: docker logs $NAME-dns)" dns_answers
+  wait_for 60 "DNS at $DNS_IP answers (see: docker logs $NAME-dns)" dns_answers
 }
 
 start_s3() {
@@ -81,7 +81,7 @@ start_s3() {
       -v "$STATE/s3/data:/data" repot/s3:dev --host 0.0.0.0 --port 9000 \
       --access-key "$NAME-landscape" --secret-key "$(cat "$STATE/s3/secret")" /data >/dev/null
   fi
-  wait_for 20 "object store at $S3_IP answers (see: docker logs $NAME-s3)" answers "http://$S3_IP:9000/"
+  wait_for 60 "object store at $S3_IP answers (see: docker logs $NAME-s3)" answers "http://$S3_IP:9000/"
 }
 
 # Everything that others need to know, as shell assignments.

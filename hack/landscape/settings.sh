@@ -25,6 +25,7 @@ node_pod_cidr() { echo "10.$(number_of "$1").0.0/24"; }
 service_cidr() { echo "10.1$(number_of "$1").0.0/16"; }
 node_ip() { docker inspect -f "{{(index .NetworkSettings.Networks \"$NETWORK\").IPAddress}}" "$(node_of "$1")"; }
 on_node() { local node; node=$(node_of "$1"); shift; timeout 60 docker exec "$node" "$@"; }
-at() { local cluster=$1; shift; timeout 120 "$REPOT_BIN/kubectl" --kubeconfig "$STATE/$cluster.kubeconfig" "$@"; }
+# Longer than the longest wait that kubectl is asked for, 300 s.
+at() { local cluster=$1; shift; timeout 330 "$REPOT_BIN/kubectl" --kubeconfig "$STATE/$cluster.kubeconfig" "$@"; }
 random_key() { head -c 32 /dev/urandom | base64 -w0; }
 running() { [ "$(docker inspect -f '{{.State.Running}}' "$1" 2>/dev/null)" = true ]; }

@@ -1,6 +1,6 @@
 //! The seed whose controllers move: its two managers, their processes and locks, and upgrades of both by Helm.
 
-use std::{collections::BTreeMap, path::Path, process::Stdio};
+use std::{collections::BTreeMap, path::Path, process::Stdio, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::{apps::v1::Deployment, coordination::v1::Lease, core::v1::Pod};
@@ -9,7 +9,10 @@ use repot_tests::{landscape::Landscape, proof};
 use serde_json::Value;
 use tokio::{io::AsyncWriteExt, process::Command};
 
-use crate::{SEED, WITHIN};
+use crate::SEED;
+
+/// Bounds an upgrade, and the roll-out that it begins: of three processes one after the other, on a slow machine.
+const UPGRADED_WITHIN: Duration = Duration::from_secs(180);
 
 /// A controller manager of the seed.
 #[derive(Debug, PartialEq)]
@@ -115,8 +118,15 @@ pub async fn until<F>(what: &str, look: impl Fn() -> F) -> Result<()>
 where
     F: Future<Output = Result<Option<String>>>,
 {
-    let left = proof::until_nothing(WITHIN, || async { Ok(look().await?.into_iter().collect()) }).await?;
-    ensure!(left.is_empty(), "not in {WITHIN:?}: {what}: {}", left.join(", "));
+    let left = proof::until_nothing(UPGRADED_WITHIN, || async {
+        Ok(look().await?.into_iter().collect())
+    })
+    .await?;
+    ensure!(
+        left.is_empty(),
+        "not in {UPGRADED_WITHIN:?}: {what}: {}",
+        left.join(", ")
+    );
     Ok(())
 }
 
@@ -139,7 +149,7 @@ pub async fn upgrade(landscape: &Landscape, values: &Value) -> Result<()> {
     let mut input = helm.stdin.take().context("no pipe to helm")?;
     input.write_all(values.to_string().as_bytes()).await?;
     drop(input);
-    let ended = tokio::time::timeout(WITHIN, helm.wait_with_output())
+    let ended = tokio::time::timeout(UPGRADED_WITHIN, helm.wait_with_output())
         .await
         .context("helm does not end")??;
     ensure!(

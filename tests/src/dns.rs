@@ -6,15 +6,17 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use hickory_proto::{
     op::{Message, Query},
     rr::{Name, RData, RecordType},
 };
 use tokio::net::UdpSocket;
 
-/// Longer than a server on the same machine ever needs, shorter than a writer's patience.
+/// For one try. Longer than a server on the same machine needs, shorter than a writer's patience.
 const ANSWER_WITHIN: Duration = Duration::from_secs(1);
+/// So often a question is asked: a datagram can be lost, and a server on a busy machine may get no turn for a second.
+const TRIES: usize = 5;
 
 /// The IPv4 addresses of a name; empty if it has none.
 pub async fn addresses(server: SocketAddr, name: &str) -> Result<Vec<Ipv4Addr>> {
@@ -22,11 +24,10 @@ pub async fn addresses(server: SocketAddr, name: &str) -> Result<Vec<Ipv4Addr>> 
     message.add_query(Query::query(Name::from_str(&format!("{name}."))?, RecordType::A));
     let socket = UdpSocket::bind("0.0.0.0:0").await?;
     socket.connect(server).await?;
-    socket.send(&message.to_vec()?).await?;
     let mut buffer = [0; 1500];
-    let length = tokio::time::timeout(ANSWER_WITHIN, socket.recv(&mut buffer))
+    let length = ask(&socket, &message.to_vec()?, &mut buffer)
         .await
-        .with_context(|| format!("{server} did not answer for {name}"))??;
+        .with_context(|| format!("{server} did not answer for {name}"))?;
     let answer = Message::from_vec(&buffer[..length])?;
     Ok(answer
         .answers
@@ -39,4 +40,15 @@ pub async fn addresses(server: SocketAddr, name: &str) -> Result<Vec<Ipv4Addr>> 
             }
         })
         .collect())
+}
+
+/// Asks until there is an answer; gives its length.
+async fn ask(socket: &UdpSocket, question: &[u8], buffer: &mut [u8]) -> Result<usize> {
+    for _ in 0..TRIES {
+        socket.send(question).await?;
+        if let Ok(length) = tokio::time::timeout(ANSWER_WITHIN, socket.recv(buffer)).await {
+            return Ok(length?);
+        }
+    }
+    bail!("{TRIES} tries, {ANSWER_WITHIN:?} each")
 }

@@ -20,8 +20,8 @@ pub const KUBERNETES: &str = "kube-controller-manager";
 pub const CLOUD: &str = "cloud-controller-manager";
 /// By which the kube-controller-manager leaves node IPAM to others.
 pub const WITHOUT_NODE_IPAM: &str = "-node-ipam-controller";
-/// Longer than a change takes to come by a watch.
-const SEEN_WITHIN: Duration = Duration::from_secs(10);
+/// Longer than a change takes to come by a watch, also by one that broke and is begun anew.
+const SEEN_WITHIN: Duration = Duration::from_secs(30);
 
 /// What one manager does with node IPAM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

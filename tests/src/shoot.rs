@@ -142,9 +142,10 @@ impl UserShoot {
         let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
         config.cluster_url = format!("https://{address}:443").parse()?;
         config.tls_server_name = Some(host);
-        config.connect_timeout = Some(Duration::from_secs(1));
-        // Longer than a watch here is ever silent; the writer bounds its attempts itself.
-        config.read_timeout = Some(Duration::from_secs(30));
+        // Longer than many handshakes at once take on a busy machine; the writer bounds its attempts itself.
+        config.connect_timeout = Some(Duration::from_secs(10));
+        // Longer than a watch is ever silent: an API server sends a bookmark each minute.
+        config.read_timeout = Some(Duration::from_secs(120));
         Ok(Client::try_from(config)?)
     }
 }

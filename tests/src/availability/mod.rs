@@ -38,9 +38,9 @@ const LEDGER: &str = "load-balancers";
 /// What the probe makes has this label.
 const MADE: &str = "repot.test/made=probe";
 /// A Node or a Service may wait so long: two locks that run out one after the other, on a slow machine. Longer is a hang.
-const SERVED_WITHIN: Duration = Duration::from_secs(75);
-/// Bounds the release of all load balancers.
-const REMOVED_WITHIN: Duration = Duration::from_secs(60);
+const SERVED_WITHIN: Duration = Duration::from_secs(150);
+/// Bounds the release of all load balancers. There are the more of them the slower the machine is: one for each second.
+const REMOVED_WITHIN: Duration = Duration::from_secs(300);
 
 /// What a probe works on.
 #[derive(Clone)]

@@ -9,10 +9,11 @@ use crate::managers::{self, WITHOUT_NODE_IPAM};
 
 /// Where pods find the files.
 const FILES: &str = "/srv/version-skew";
-/// Locks that run out soon, so that the test need not wait long.
+/// Locks that run out sooner than usual, so that the test need not wait long. Not much sooner: a manager whose API does not answer
+/// until the deadline rightly ends, and the locks then come to other nodes than those by which the test goes.
 const TIMING: [&str; 3] = [
-    "--leader-elect-lease-duration=6s",
-    "--leader-elect-renew-deadline=4s",
+    "--leader-elect-lease-duration=10s",
+    "--leader-elect-renew-deadline=8s",
     "--leader-elect-retry-period=1s",
 ];
 /// Flags that say who runs node IPAM, and the timing of locks: the test sets its own.
