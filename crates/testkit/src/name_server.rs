@@ -14,11 +14,12 @@ use crate::ports;
 use crate::process::Server;
 use crate::wait::eventually;
 
-/// Longer than the server needs to load its zones on a busy machine.
-const READY_WITHIN: Duration = Duration::from_secs(20);
+/// Longer than the server needs to load its zones on a busy machine, and than some questions may wait for an answer.
+const READY_WITHIN: Duration = Duration::from_secs(60);
 
-/// Longer than an answer over loopback takes.
-const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+/// Longer than an answer over loopback takes, also where server and test get no turn for some seconds. A server that is
+/// stopped refuses at once.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
 /// A running knot.
 pub struct NameServer {

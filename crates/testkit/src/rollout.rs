@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use futures::TryStreamExt;
+use futures::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Patch, PatchParams};
 use kube::runtime::{WatchStreamExt, watcher};
@@ -70,27 +70,32 @@ async fn report(client: Client, decide: Decide) {
     let pods = watcher(Api::<Pod>::all(client.clone()), watcher::Config::default())
         .default_backoff()
         .applied_objects();
-    let reported = pods.try_for_each_concurrent(8, |pod| {
+    pods.for_each_concurrent(8, |pod| {
         let (client, decide) = (client.clone(), decide.clone());
         async move {
-            let fate = decide(&pod);
-            if pod.metadata.deletion_timestamp.is_none()
-                && let Some(status) = status(&pod, &fate)
-            {
-                let api: Api<Pod> = Api::namespaced(client, &pod.namespace().unwrap_or_default());
-                let patch = Patch::Merge(json!({"metadata": {"uid": pod.uid()}, "status": status}));
-                if let Err(error) = api
-                    .patch_status(&pod.name_any(), &PatchParams::default(), &patch)
-                    .await
-                {
-                    tracing::debug!(%error, pod = pod.name_any(), "pod status was not written");
-                }
+            match pod {
+                Ok(pod) => write(client, &pod, &decide(&pod)).await,
+                // An API server that is stopped or busy ends the watch. It begins anew by itself, with all pods.
+                Err(error) => tracing::debug!(%error, "the watch of pods was interrupted"),
             }
-            Ok(())
         }
-    });
-    // The watch begins anew by itself; an error is only told.
-    let _: Result<(), watcher::Error> = reported.await;
+    })
+    .await;
+}
+
+async fn write(client: Client, pod: &Pod, fate: &Fate) {
+    if pod.metadata.deletion_timestamp.is_none()
+        && let Some(status) = status(pod, fate)
+    {
+        let api: Api<Pod> = Api::namespaced(client, &pod.namespace().unwrap_or_default());
+        let patch = Patch::Merge(json!({"metadata": {"uid": pod.uid()}, "status": status}));
+        if let Err(error) = api
+            .patch_status(&pod.name_any(), &PatchParams::default(), &patch)
+            .await
+        {
+            tracing::debug!(%error, pod = pod.name_any(), "pod status was not written");
+        }
+    }
 }
 
 /// The status that a kubelet would report; none when the pod has it already.

@@ -1,6 +1,6 @@
 //! Memory does not grow with the database.
 
-use crate::lab::{EtcdServer, Lab, Server, noise};
+use crate::lab::{EtcdServer, Lab, Ran, Server, noise};
 use std::time::Instant;
 
 /// Bound of each process in MiB. `etcdctl snapshot save` needs 33 for the same.
@@ -17,7 +17,21 @@ struct Costs {
     initialize: Cost,
 }
 
-async fn costs(megabytes: u32) -> Costs {
+/// Of several runs the highest peak. Where the test gets no turn near the end of a process, its peak seems lower than it was;
+/// never higher.
+async fn most(runs: u8, mut run: impl AsyncFnMut(u8) -> Ran) -> Cost {
+    let mut most = (0, 0.0);
+    for n in 0..runs {
+        let begun = Instant::now();
+        let ran = run(n).await;
+        assert!(ran.success, "{}", ran.errors);
+        most = (ran.peak.max(most.0), begun.elapsed().as_secs_f32());
+    }
+    (most.0 / 1024, most.1)
+}
+
+/// `runs`: of processes that end.
+async fn costs(megabytes: u32, runs: u8) -> Costs {
     let lab = Lab::new();
     let etcd = EtcdServer::start(&lab.path("etcd")).await;
     for n in 0..megabytes {
@@ -34,24 +48,24 @@ async fn costs(megabytes: u32) -> Costs {
     let full = server.snapshot("/snapshot/full").await;
     let full_took = begun.elapsed().as_secs_f32();
     std::fs::remove_file(lab.object("from", &full)).unwrap();
-    let begun = Instant::now();
-    let copy = lab.copy("from", "to", &[]).await;
-    let copy_took = begun.elapsed().as_secs_f32();
-    assert!(copy.success, "{}", copy.errors);
+    let copy = most(runs, async |n| lab.copy("from", &format!("to-{n}"), &[]).await).await;
     etcd.stop();
-    let begun = Instant::now();
-    let initialize = lab.initialize("to", &lab.path("volume/new.etcd"), &[]).await;
-    assert!(initialize.success, "{}", initialize.errors);
+    let initialize = most(runs, async |n| {
+        let data = lab.path(&format!("volume-{n}/new.etcd"));
+        lab.initialize("to-0", &data, &[]).await
+    })
+    .await;
     Costs {
         server: (server.peak() / 1024, full_took),
-        copy: (copy.peak / 1024, copy_took),
-        initialize: (initialize.peak / 1024, begun.elapsed().as_secs_f32()),
+        copy,
+        initialize,
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_times_the_data_needs_no_more_memory() {
-    let (small, large) = (costs(20).await, costs(200).await);
+    // One low reading of the small database would let the large one seem to need much more.
+    let (small, large) = (costs(20, 3).await, costs(200, 1).await);
     for (what, small, large) in [
         ("server", small.server, large.server),
         ("copy", small.copy, large.copy),

@@ -118,7 +118,8 @@ async fn leases_of_deltas_are_granted_again_and_their_keys_still_expire() {
     etcd.client.grant(77, 3600).await.unwrap();
     etcd.client.txn(vec![put("/in-full", "x", 77)]).await.unwrap();
     let server = Server::start(&lab, "p", &etcd.endpoint, &[]).await;
-    etcd.client.grant(78, 5).await.unwrap();
+    // Longer than a slow machine takes to write, or to start, and to look; the end of the test awaits its expiry.
+    etcd.client.grant(78, 15).await.unwrap();
     etcd.client.txn(vec![put("/in-delta", "x", 78)]).await.unwrap();
     etcd.client
         .txn(vec![put("/in-delta-by-old-lease", "x", 77)])

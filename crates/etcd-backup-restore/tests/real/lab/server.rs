@@ -32,6 +32,8 @@ impl Server {
         let port = free_port();
         let mut flags = flags.to_vec();
         flags.push(format!("--listen-address=127.0.0.1:{port}"));
+        // By default a full snapshot is due at midnight, and would come amidst those that a test asks for.
+        flags.push("--schedule=0 0 29 2 *".to_owned());
         let process = binary("server", &flags).spawn().unwrap();
         let server = Self {
             process,
