@@ -174,7 +174,7 @@ impl Botanist {
                 Look::Wait("the Shoot has not been edited".into())
             }
         });
-        if seen.await.is_err() {
+        if Box::pin(seen).await.is_err() {
             return pending().await;
         }
         edited
