@@ -62,7 +62,13 @@ pub(super) fn control_plane(seen: &Observed) -> Observation {
             broken.push(format!("Deployment {name} is missing"));
         }
     }
-    broken.extend(seen.deployments.iter().filter_map(deployment));
+    for deployment in &seen.deployments {
+        let name = deployment.name_any();
+        if let Some(lack) = lacks(deployment) {
+            let said = seen.said.get(&name).map(|said| format!(" ({said})"));
+            broken.push(format!("Deployment {name}: {lack}{}", said.unwrap_or_default()));
+        }
+    }
     for name in REQUIRED_ETCDS {
         match seen.etcds.iter().find(|e| e.name_any() == name) {
             None => broken.push(format!("Etcd {name} is missing")),
@@ -104,21 +110,16 @@ pub(super) fn control_plane(seen: &Observed) -> Observation {
     }
 }
 
-fn deployment(deployment: &Deployment) -> Option<String> {
-    let name = deployment.name_any();
-    let conditions = deployment
-        .status
-        .as_ref()
-        .and_then(|s| s.conditions.as_deref())
-        .unwrap_or_default();
-    match conditions.iter().find(|c| c.type_ == "Available") {
-        Some(available) if available.status == "True" => None,
-        Some(available) => {
-            let why = available.message.as_deref().unwrap_or("no reason is given");
-            Some(format!("Deployment {name} is not available: {why}"))
-        }
-        None => Some(format!("Deployment {name} has not started yet")),
+/// What a Deployment lacks; `None`: as many pods as it wants can serve. Its condition `Available` does not tell that: of one
+/// whose strategy lets its only pod be unavailable it is always `True`.
+pub(super) fn lacks(deployment: &Deployment) -> Option<String> {
+    let status = deployment.status.as_ref();
+    if status.and_then(|s| s.observed_generation) < deployment.metadata.generation {
+        return Some("its last change has not been seen yet".into());
     }
+    let wanted = deployment.spec.as_ref().and_then(|s| s.replicas).unwrap_or(1);
+    let available = status.and_then(|s| s.available_replicas).unwrap_or_default();
+    (available < wanted).then(|| format!("{available} of {wanted} pods are available"))
 }
 
 /// An object whose provider is at work is well, unless it says that it met an error.

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::collections::BTreeMap;
+
 use api::{
     druid::Etcd,
     gardencore::{ShootSpec, shoot::Worker},
@@ -11,10 +13,18 @@ use serde_json::json;
 
 use super::*;
 
-fn deployment(name: &str, available: &str) -> Deployment {
+/// As its controller shows it: one of one pods may be unavailable, so that it is always `Available`.
+fn deployment(name: &str, available: i32) -> Deployment {
     serde_json::from_value(json!({
-        "metadata": {"name": name},
-        "status": {"conditions": [{"type": "Available", "status": available, "message": "no pod is ready"}]},
+        "metadata": {"name": name, "generation": 2},
+        "spec": {
+            "replicas": 1, "selector": {}, "template": {},
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
+        },
+        "status": {
+            "observedGeneration": 2, "replicas": 1, "updatedReplicas": 1, "availableReplicas": available,
+            "conditions": [{"type": "Available", "status": "True", "message": "Deployment has minimum availability."}],
+        },
     }))
     .unwrap()
 }
@@ -33,7 +43,8 @@ fn healthy() -> Observed {
         api_error: None,
         api_not_asked: false,
         nodes: Ok(Vec::new()),
-        deployments: REQUIRED.map(|name| deployment(name, "True")).to_vec(),
+        deployments: REQUIRED.map(|name| deployment(name, 1)).to_vec(),
+        said: BTreeMap::new(),
         etcds: REQUIRED_ETCDS.map(|name| etcd(name, true)).to_vec(),
         extensions: vec![extension(LastOperationState::Succeeded, None)],
     }
@@ -85,7 +96,10 @@ fn the_first_ill_part_is_named() {
         told(|s| s.deployments.truncate(2)),
         "Deployment kube-scheduler is missing."
     );
-    assert!(told(|s| s.deployments[0] = deployment("kube-apiserver", "False")).contains("no pod is ready"));
+    assert_eq!(
+        told(|s| s.deployments[0] = deployment("kube-apiserver", 0)),
+        "Deployment kube-apiserver: 0 of 1 pods are available."
+    );
     assert_eq!(
         told(|s| s.etcds.clear()),
         "Etcd etcd-main is missing (and 1 more)."
@@ -96,6 +110,57 @@ fn the_first_ill_part_is_named() {
     );
     assert!(told(|s| s.extensions[0].last_operation = None).contains("was not acted on"));
     assert!(told(|s| s.extensions[0] = extension(LastOperationState::Failed, None)).contains("failed: d"));
+}
+
+/// Also of one that a provider has put there.
+#[test]
+fn an_only_pod_that_ends_again_and_again_is_told() {
+    for name in [
+        "kube-controller-manager",
+        "kube-scheduler",
+        "cloud-controller-manager",
+    ] {
+        let mut seen = healthy();
+        seen.deployments.retain(|d| d.name_any() != name);
+        seen.deployments.push(deployment(name, 0));
+        seen.said
+            .insert(name.into(), "CrashLoopBackOff: unknown flag: --x".into());
+        let observation = control_plane(&seen);
+        assert_eq!(observation.status, ConditionStatus::False);
+        assert_eq!(
+            observation.message,
+            format!("Deployment {name}: 0 of 1 pods are available (CrashLoopBackOff: unknown flag: --x).")
+        );
+    }
+}
+
+#[test]
+fn a_deployment_is_well_with_as_many_pods_as_it_wants() {
+    let lacks = |change: fn(&mut Deployment)| {
+        let mut changed = deployment("kube-scheduler", 1);
+        change(&mut changed);
+        super::lacks(&changed).unwrap_or_default()
+    };
+    assert_eq!(lacks(|_| ()), "");
+    assert_eq!(lacks(|d| d.status.as_mut().unwrap().replicas = Some(2)), "");
+    assert_eq!(
+        lacks(|d| d.spec.as_mut().unwrap().replicas = Some(2)),
+        "1 of 2 pods are available"
+    );
+    assert_eq!(
+        lacks(|d| {
+            d.spec.as_mut().unwrap().replicas = Some(0);
+            d.status.as_mut().unwrap().available_replicas = None;
+        }),
+        "",
+        "it sleeps"
+    );
+    for unseen in [
+        lacks(|d| d.metadata.generation = Some(3)),
+        lacks(|d| d.status = None),
+    ] {
+        assert_eq!(unseen, "its last change has not been seen yet");
+    }
 }
 
 #[test]

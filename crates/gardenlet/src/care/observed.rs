@@ -1,16 +1,27 @@
 //! Reads what the conditions are worked out from.
 
+use std::collections::BTreeMap;
+
 use api::{
     druid::Etcd,
     extensions::{BackupEntry, ControlPlane, DNSRecord, ExtensionObject, Infrastructure},
     gardencore::Shoot,
     meta::{LastError, LastOperation},
 };
-use k8s_openapi::{NamespaceResourceScope, api::apps::v1::Deployment, api::core::v1::Node};
-use kube::{Api, Resource, ResourceExt, api::ListParams};
-use runtime::{Result, clusters::Cluster, error::Context as _};
+use k8s_openapi::{
+    NamespaceResourceScope,
+    api::{
+        apps::v1::Deployment,
+        core::v1::{Node, Pod},
+    },
+};
+use kube::{Api, Resource, ResourceExt, api::ListParams, core::Selector};
+use runtime::{Result, clusters::Cluster, error::Context as _, rollout};
 
-use super::probe::{self, Answer};
+use super::{
+    checks,
+    probe::{self, Answer},
+};
 use crate::Context;
 
 /// How an extension object stands.
@@ -35,6 +46,8 @@ pub(super) struct Observed {
     pub nodes: std::result::Result<Vec<Node>, String>,
     /// Deployments in the shoot's namespace.
     pub deployments: Vec<Deployment>,
+    /// What the pods of Deployments that lack some say, by the names of the Deployments.
+    pub said: BTreeMap<String, String>,
     /// Etcds in the shoot's namespace.
     pub etcds: Vec<Etcd>,
     /// Extension objects of the shoot.
@@ -62,6 +75,8 @@ pub(super) async fn look(context: &Context, shoot: &Shoot, namespace: &str) -> R
         .await
         .context("could not read the BackupEntry")?;
     extensions.extend(described(entry.as_slice()));
+    let deployments = deployments?;
+    let said = what_pods_say(context, namespace, &deployments).await;
     let (api_error, api_not_asked, nodes) = match answer {
         Answer::Ok(_) if shoot.spec.provider.workers.is_empty() => (None, false, Ok(Vec::new())),
         Answer::Ok(client) => (None, false, probe::nodes(&client).await),
@@ -80,10 +95,32 @@ pub(super) async fn look(context: &Context, shoot: &Shoot, namespace: &str) -> R
         api_error,
         api_not_asked,
         nodes,
-        deployments: deployments?,
+        deployments,
+        said,
         etcds: etcds?,
         extensions,
     })
+}
+
+/// Asks the pods of those Deployments that lack some. It is only for a sentence, so nothing fails.
+async fn what_pods_say(
+    context: &Context,
+    namespace: &str,
+    deployments: &[Deployment],
+) -> BTreeMap<String, String> {
+    let pods: Api<Pod> = context.seed.namespaced(namespace);
+    let mut said = BTreeMap::new();
+    for deployment in deployments.iter().filter(|d| checks::lacks(d).is_some()) {
+        let selector = deployment.spec.as_ref().map(|spec| spec.selector.clone());
+        let Some(Ok(selector)) = selector.map(Selector::try_from) else {
+            continue;
+        };
+        let selected = ListParams::default().labels_from(&selector);
+        if let Some(words) = rollout::what_pods_say(&pods, &selected).await {
+            said.insert(deployment.name_any(), words);
+        }
+    }
+    said
 }
 
 async fn list<K>(context: &Context, namespace: &str) -> Result<Vec<K>>
