@@ -17,7 +17,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, PodSpec};
 use k8s_openapi::api::rbac::v1::Role;
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -32,6 +32,8 @@ const GUEST: &str = "cloud-controller-manager";
 const DROPPED_WITHIN: u64 = 350;
 /// So often at most; a gardenlet that is left alone needs one go.
 const TRIES: usize = 60;
+/// Bounds one step.
+const TOLD_WITHIN: Duration = Duration::from_secs(60);
 /// A look at the pods. Much shorter than a pod lives.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -61,7 +63,12 @@ pub async fn check(world: &World) -> Result<()> {
     wanted(&scenario, HOME).await?;
     scenario.run(&Undisturbed).await?;
     ends(&scenario, HOME).await?;
+    // A task of one flow is tried again after an error: it goes on from where the first try came to.
+    wanted(&scenario, GUEST).await?;
+    Box::pin(tried_again(&scenario, &mut random)).await?;
+    ends(&scenario, GUEST).await?;
     managers.twice()?;
+    Box::pin(turned_round(&mut scenario, managers)).await?.twice()?;
 
     let mut born = ShootScenario::new(world, Drilled::Create);
     born.reset().await?;
@@ -99,6 +106,56 @@ async fn interrupted(
         }
     }
     anyhow::bail!("node IPAM is not handed over after {tries} tries")
+}
+
+/// The hand-over by one gardenlet in one flow, whose task is ended at random moments and tried again, also when all is done.
+async fn tried_again(scenario: &ShootScenario<'_>, random: &mut fastrand::Rng) -> Result<()> {
+    let botanist = Box::pin(scenario.botanist(&scenario.world.seeds[0], Operation::Reconcile)).await?;
+    let mut done = 0;
+    for tries in 0..TRIES {
+        let longer = 1 + u32::try_from(tries / 8)?;
+        let within = longer * Duration::from_millis(random.u64(50..DROPPED_WITHIN));
+        if let Ok(Ok(())) = tokio::time::timeout(within, Box::pin(botanist.hand_over_controllers())).await {
+            done += 1;
+        }
+        if done == 2 {
+            return Ok(());
+        }
+    }
+    anyhow::bail!("node IPAM is not handed over after {TRIES} tries")
+}
+
+/// The new kube-controller-manager does not start, and the user takes the edit back: so does the gardenlet, in the same flow and
+/// without that manager.
+async fn turned_round(scenario: &mut ShootScenario<'_>, managers: Managers) -> Result<Managers> {
+    wanted(scenario, HOME).await?;
+    scenario.run(&Undisturbed).await?;
+    let scenario = &*scenario;
+    drop(managers);
+    wanted(scenario, GUEST).await?;
+    let botanist = Box::pin(scenario.botanist(&scenario.world.seeds[0], Operation::Reconcile)).await?;
+    let user = async {
+        home_is(scenario, Manager::Shares).await?;
+        wanted(scenario, HOME).await?;
+        home_is(scenario, Manager::Runs).await?;
+        Ok::<_, anyhow::Error>(Managers::play(scenario))
+    };
+    let gardenlet = async { Ok(Box::pin(botanist.hand_over_controllers()).await?) };
+    let ((), managers) = tokio::try_join!(gardenlet, user)?;
+    ends(scenario, HOME).await?;
+    Ok(managers)
+}
+
+/// Waits until the kube-controller-manager has been told this.
+async fn home_is(scenario: &ShootScenario<'_>, does: Manager) -> Result<()> {
+    let deployments: Api<Deployment> =
+        Api::namespaced(scenario.world.seeds[0].client(), &scenario.namespace());
+    let told = |found: Option<&Deployment>| {
+        found.is_some_and(|found| Manager::of_home(&of_deployment(found)) == does)
+    };
+    let waiting = kube::runtime::wait::await_condition(deployments, HOME, told);
+    tokio::time::timeout(TOLD_WITHIN, waiting).await??;
+    Ok(())
 }
 
 /// Only one manager knows of it, and nothing of the way is left.
@@ -219,6 +276,10 @@ impl Managers {
 }
 
 async fn look(seed: &Client, shoot: &Client, namespace: &str, twice: &Mutex<Vec<String>>) -> Result<()> {
+    let leases: Api<Lease> = Api::namespaced(shoot.clone(), "kube-system");
+    // Before the pods: who is gone when a lock is taken away must not make it again.
+    let (home, guest) = (leases.get_opt(HOME).await?, leases.get_opt(GUEST).await?);
+    let shared = leases.get_opt(LOCK).await?;
     let pods: Api<Pod> = Api::namespaced(seed.clone(), namespace);
     let mut alive = BTreeMap::new();
     for pod in pods.list(&ListParams::default().labels("app=kubernetes")).await? {
@@ -241,40 +302,39 @@ async fn look(seed: &Client, shoot: &Client, namespace: &str, twice: &Mutex<Vec<
             .unwrap_or_else(PoisonError::into_inner)
             .push(format!("{alive:?}"));
     }
-    let leases: Api<Lease> = Api::namespaced(shoot.clone(), "kube-system");
-    let homes = alive.iter().filter(|(pod, _)| pod.starts_with(HOME));
-    hold(&leases, HOME, homes).await?;
-    hold(
-        &leases,
-        LOCK,
-        alive.iter().filter(|(_, does)| **does == Manager::Shares),
-    )
-    .await
+    for (manager, found) in [(HOME, home), (GUEST, guest)] {
+        let pods = alive.iter().filter(|(pod, _)| pod.starts_with(manager));
+        hold(&leases, manager, found.as_ref(), pods).await?;
+    }
+    let sharers = alive.iter().filter(|(_, does)| **does == Manager::Shares);
+    hold(&leases, LOCK, shared.as_ref(), sharers).await
 }
 
-/// Gives a lock to one of these, unless one of them has it. Who is gone has not given it back.
+/// Gives a lock that was found like this to one of these, unless one of them has it. Who is gone has not given it back. As with
+/// real managers, nothing is written when the lock was changed or taken away since.
 async fn hold<'a>(
     leases: &Api<Lease>,
     lock: &str,
+    found: Option<&Lease>,
     candidates: impl Iterator<Item = (&'a String, &'a Manager)>,
 ) -> Result<()> {
-    let found = leases.get_opt(lock).await?;
     let holder = found
-        .and_then(|lease| lease.spec?.holder_identity)
+        .and_then(|lease| lease.spec.as_ref()?.holder_identity.clone())
         .unwrap_or_default();
     let candidates: Vec<_> = candidates.map(|(pod, _)| format!("{pod}_1")).collect();
-    if let Some(next) = candidates.first()
-        && !candidates.contains(&holder)
-    {
-        let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": lock},
-            "spec": {"holderIdentity": next}});
-        leases
-            .patch(
-                lock,
-                &PatchParams::apply("managers").force(),
-                &Patch::Apply(&lease),
-            )
-            .await?;
+    let next = candidates.first().filter(|_| !candidates.contains(&holder));
+    let Some(next) = next else { return Ok(()) };
+    let spec = json!({"holderIdentity": next});
+    let written = if let Some(lease) = found {
+        let seen = json!({"uid": lease.uid(), "resourceVersion": lease.resource_version()});
+        let patch = Patch::Merge(json!({"metadata": seen, "spec": spec}));
+        leases.patch(lock, &PatchParams::default(), &patch).await
+    } else {
+        let lease: Lease = serde_json::from_value(json!({"metadata": {"name": lock}, "spec": spec}))?;
+        leases.create(&PostParams::default(), &lease).await
+    };
+    match written {
+        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
+        written => Ok(written.map(drop)?),
     }
-    Ok(())
 }
