@@ -291,6 +291,20 @@ mod tests {
         assert_eq!(options.pods.unwrap().size, 24);
     }
 
+    /// kube-controller-manager takes both, so a shoot may have them when node IPAM is handed over.
+    #[test]
+    fn ranges_need_not_begin_at_their_boundary() {
+        let options = with(&[
+            "--allocate-node-cidrs",
+            "--cluster-cidr=100.97.0.0/11",
+            "--service-cluster-ip-range=100.65.0.0/13",
+        ])
+        .unwrap();
+        let pods = options.pods.unwrap();
+        assert_eq!(pods.range.to_string(), "100.96.0.0/11");
+        assert_eq!(pods.blocked[0].to_string(), "100.64.0.0/13");
+    }
+
     #[rstest]
     #[case::no_range(&["--allocate-node-cidrs"], "--cluster-cidr")]
     #[case::does_not_fit(&["--allocate-node-cidrs", "--cluster-cidr=10.0.0.0/24", "--node-cidr-mask-size=23"], "does not fit")]
