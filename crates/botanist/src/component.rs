@@ -8,8 +8,12 @@ use k8s_openapi::api::{
     apps::v1::Deployment,
     core::v1::{ConfigMap, Pod},
 };
-use kube::{Api, Resource, ResourceExt, api::ListParams};
-use runtime::{Cluster, Result, apply, error::Context, rollout, wait};
+use kube::{Api, Resource, api::ListParams};
+use runtime::{
+    Cluster, Result,
+    error::Context,
+    rollout::{self, Rollout},
+};
 use serde_json::{Value, json};
 
 use crate::{Botanist, FIELD_MANAGER, from_json};
@@ -207,43 +211,23 @@ impl Botanist {
             .map(|_| ())
     }
 
+    fn rollout<'n>(&self, name: &'n str) -> Rollout<'n> {
+        Rollout::new(&self.seed, &self.namespace, name, of_component(name))
+    }
+
     /// Waits until exactly the wanted pods run and are ready.
     pub(crate) async fn wait_until_component_ready(&self, name: &str, timeout: Duration) -> Result<()> {
-        let api: Api<Deployment> = self.seed.namespaced(&self.namespace);
-        match wait::until(&api, name, timeout, |found| rollout::look(found, None)).await {
-            Ok(_) => Ok(()),
-            Err(error) => {
-                let pods: Api<Pod> = self.seed.namespaced(&self.namespace);
-                Err(match rollout::what_pods_say(&pods, &of_component(name)).await {
-                    Some(said) => error.context(format_args!("{name}: {said}")),
-                    None => error,
-                })
-            }
-        }
+        self.rollout(name).wait_until_done(None, timeout).await
     }
 
     /// Deletes the Deployment; it is there until its pods are gone.
     pub(crate) async fn delete_component(&self, name: &str) -> Result<()> {
-        let api: Api<Deployment> = self.seed.namespaced(&self.namespace);
-        let found = api
-            .get_opt(name)
-            .await
-            .context(format_args!("could not read Deployment {name}"))?;
-        match found {
-            Some(found) => apply::delete_exactly(&api, &found).await,
-            None => Ok(()),
-        }
+        self.rollout(name).delete().await
     }
 
     /// Waits until the Deployment and every pod of it are gone: what has no object any more may still have a process.
     pub(crate) async fn wait_until_component_deleted(&self, name: &str, timeout: Duration) -> Result<()> {
-        let api: Api<Deployment> = self.seed.namespaced(&self.namespace);
-        wait::until_gone(&api, name, timeout).await?;
-        let pods: Api<Pod> = self.seed.namespaced(&self.namespace);
-        for pod in self.pods_of(name).await? {
-            wait::until_gone(&pods, &pod.name_any(), timeout).await?;
-        }
-        Ok(())
+        self.rollout(name).wait_until_gone(timeout).await
     }
 
     /// Whether the Deployment is there and is not being deleted.

@@ -1,15 +1,76 @@
-//! Deployments as whoever writes them sees them: whether one is rolled out, why it is not, and what its pods were made of.
+//! Deployments as whoever writes them sees them: whether one is rolled out or gone, why it is not, and what its pods were made
+//! of.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, time::Duration};
 
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
-use kube::{Api, api::ListParams};
+use kube::{Api, ResourceExt, api::ListParams};
 use sha2::{Digest, Sha256};
 
-use crate::wait::Look;
+use crate::{
+    Cluster, Result, apply,
+    error::Context as _,
+    wait::{self, Look},
+};
 
 /// Bytes of a checksum. Enough that no two contents of one object ever meet.
 const CHECKSUM_BYTES: usize = 16;
+
+/// A Deployment and its pods. Nothing is read before it is asked for, and the Deployment need not exist.
+pub struct Rollout<'n> {
+    deployments: Api<Deployment>,
+    pods: Api<Pod>,
+    name: &'n str,
+    selected: ListParams,
+}
+
+impl<'n> Rollout<'n> {
+    /// `selected` finds its pods, and no others.
+    #[must_use]
+    pub fn new(cluster: &impl Cluster, namespace: &str, name: &'n str, selected: ListParams) -> Self {
+        Self {
+            deployments: cluster.namespaced(namespace),
+            pods: cluster.namespaced(namespace),
+            name,
+            selected,
+        }
+    }
+
+    /// Waits until exactly the wanted pods run and are available. The error says what is missing, and what the pods say.
+    /// `written`: as in [`look`].
+    pub async fn wait_until_done(&self, written: Option<i64>, within: Duration) -> Result<()> {
+        let looked = wait::until(&self.deployments, self.name, within, |found| look(found, written));
+        let Err(error) = looked.await else {
+            return Ok(());
+        };
+        Err(match what_pods_say(&self.pods, &self.selected).await {
+            Some(said) => error.context(format_args!("{}: {said}", self.name)),
+            None => error,
+        })
+    }
+
+    /// Deletes the Deployment that is there now, and none that somebody makes meanwhile; it stays until its pods are gone.
+    pub async fn delete(&self) -> Result<()> {
+        let found = self.deployments.get_opt(self.name).await;
+        let found = found.context(format_args!("could not read Deployment {}", self.name))?;
+        match found {
+            Some(found) => apply::delete_exactly(&self.deployments, &found).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until the Deployment and then every pod of it are gone: one that was deleted in another way than by
+    /// [`Self::delete`] leaves pods behind, and what has no object any more may still have a process. `within`: for each object.
+    pub async fn wait_until_gone(&self, within: Duration) -> Result<()> {
+        wait::until_gone(&self.deployments, self.name, within).await?;
+        let left = self.pods.list(&self.selected).await;
+        let left = left.context(format_args!("could not list the pods of {}", self.name))?;
+        for pod in left {
+            wait::until_gone(&self.pods, &pod.name_any(), within).await?;
+        }
+        Ok(())
+    }
+}
 
 /// Whether only the wanted pods run, and are available. `written`: the generation that a write has returned, since a watch may
 /// begin with what was there before it. A pod that was told to stop may still be there.

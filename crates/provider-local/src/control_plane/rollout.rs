@@ -10,10 +10,9 @@ use k8s_openapi::api::{
 };
 use kube::{Api, api::ListParams};
 use runtime::{
-    Cluster, Error, Result, apply,
+    Cluster, Error, Result, Seed, apply,
     error::Context as _,
-    rollout::{checksum, look, what_pods_say},
-    wait,
+    rollout::{Rollout, checksum},
 };
 
 use super::cloud_controller_manager::{MIGRATION, NAME, SECRETS, deployment, labels, migration_file};
@@ -45,17 +44,9 @@ pub async fn roll_out(context: &Context<ControlPlane>, image: &str) -> Result<()
         .await?
         .metadata
         .generation;
-    let rolled_out = wait::until(&deployments, NAME, ROLLED_OUT_WITHIN, |found| {
-        look(found, written)
-    });
-    if let Err(error) = rolled_out.await {
-        return Err(
-            match what_pods_say(&context.seed.namespaced(&namespace), &of_it()).await {
-                Some(said) => error.context(said),
-                None => error,
-            },
-        );
-    }
+    of_it(&context.seed, &namespace)
+        .wait_until_done(written, ROLLED_OUT_WITHIN)
+        .await?;
     if file.is_none() {
         // Not before: a pod that needs it and is started again would not start.
         apply::delete(&config_maps, MIGRATION).await?;
@@ -85,11 +76,16 @@ async fn checksums_of_secrets(
     Ok(checksums)
 }
 
-/// Finds its pods.
-pub fn of_it() -> ListParams {
+/// Its Deployment and pods.
+pub fn of_it(seed: &Seed, namespace: &str) -> Rollout<'static> {
     let labels: Vec<_> = labels()
         .iter()
         .map(|(key, value)| format!("{key}={value}"))
         .collect();
-    ListParams::default().labels(&labels.join(","))
+    Rollout::new(
+        seed,
+        namespace,
+        NAME,
+        ListParams::default().labels(&labels.join(",")),
+    )
 }
