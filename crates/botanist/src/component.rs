@@ -134,6 +134,8 @@ impl Component {
                 "args": self.args,
                 "ports": [{"name": "https", "containerPort": self.port, "protocol": "TCP"}],
                 "resources": {"requests": {"memory": self.requests[0], "cpu": self.requests[1]}},
+                // Why it does not start is read there, see runtime::rollout.
+                "terminationMessagePolicy": "FallbackToLogsOnError",
                 "securityContext": {
                     "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true,
                     "capabilities": {"drop": ["ALL"]},
@@ -247,5 +249,23 @@ impl Botanist {
             .await
             .context("could not list pods")?
             .items)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// Or an error could only say that it ends again and again.
+    #[test]
+    fn what_a_process_wrote_last_can_be_read_in_its_pod() {
+        let component = client_of_api("kube-scheduler", "i".into(), 1);
+        let made = component.deployment("shoot--dev--web", &BTreeMap::new()).unwrap();
+        let pod = made.spec.unwrap().template.spec.unwrap();
+        assert_eq!(
+            pod.containers[0].termination_message_policy.as_deref(),
+            Some("FallbackToLogsOnError")
+        );
     }
 }

@@ -3,7 +3,10 @@
 
 use std::{fmt::Write as _, time::Duration};
 
-use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{ContainerState, ContainerStatus, Pod},
+};
 use kube::{Api, ResourceExt, api::ListParams};
 use sha2::{Digest, Sha256};
 
@@ -15,6 +18,8 @@ use crate::{
 
 /// Bytes of a checksum. Enough that no two contents of one object ever meet.
 const CHECKSUM_BYTES: usize = 16;
+/// Characters of what a process wrote before it ended. Room for a long sentence, not for a page in `lastErrors`.
+const LAST_WORDS: usize = 500;
 
 /// A Deployment and its pods. Nothing is read before it is asked for, and the Deployment need not exist.
 pub struct Rollout<'n> {
@@ -120,25 +125,53 @@ fn what_pod_says(pod: &Pod) -> Option<String> {
         .container_statuses
         .iter()
         .flatten()
-        .filter_map(|container| {
-            let state = container.state.as_ref()?;
-            let waiting = state
-                .waiting
-                .as_ref()
-                .map(|state| (&state.reason, &state.message));
-            let ended = state
-                .terminated
-                .as_ref()
-                .map(|state| (&state.reason, &state.message));
-            let (reason, message) = waiting.or(ended)?;
-            let said: Vec<_> = [reason, message].into_iter().flatten().cloned().collect();
-            Some(said.join(": "))
-        });
+        .filter_map(what_container_says);
     let conditions = status.conditions.iter().flatten();
     let unscheduled = conditions
         .filter(|condition| condition.type_ == "PodScheduled" && condition.status == "False")
         .filter_map(|condition| condition.message.clone());
     of_containers.chain(unscheduled).find(|said| !said.is_empty())
+}
+
+/// Of a process that ends again and again what it wrote last counts, not for how long the kubelet leaves it alone; also while
+/// it runs once more and is not ready.
+///
+/// These words get into `lastErrors` and conditions, which more people read than logs. The logs of control planes' processes
+/// hold no secrets: keys and tokens are given to them as files, never as flags or environment, and they write the path of a file
+/// that they cannot use, not its content; they run without `-v`, so that Kubernetes' own write neither requests nor headers. A
+/// container of somebody else is quoted only where its maker asked for that by `terminationMessagePolicy`, or wrote the message.
+fn what_container_says(container: &ContainerStatus) -> Option<String> {
+    let last_words = |state: Option<&ContainerState>| -> Option<String> {
+        let words = end_of(state?.terminated.as_ref()?.message.as_deref()?);
+        (!words.is_empty()).then_some(words)
+    };
+    let (state, last) = (container.state.as_ref()?, container.last_state.as_ref());
+    let (reason, message) = if let Some(waiting) = &state.waiting {
+        let is_left_alone = waiting.reason.as_deref() == Some("CrashLoopBackOff");
+        let words = last.filter(|_| is_left_alone);
+        (
+            waiting.reason.clone(),
+            last_words(words).or_else(|| waiting.message.clone()),
+        )
+    } else if let Some(ended) = &state.terminated {
+        (ended.reason.clone(), last_words(Some(state)))
+    } else if container.ready {
+        return None;
+    } else {
+        (None, last_words(last))
+    };
+    let said: Vec<_> = [reason, message].into_iter().flatten().collect();
+    Some(said.join(": "))
+}
+
+/// The end of an output, in one line: why a process ended stands last.
+fn end_of(output: &str) -> String {
+    let line = output.split_whitespace().collect::<Vec<_>>().join(" ");
+    let start = line.char_indices().rev().nth(LAST_WORDS - 1);
+    match start.and_then(|(start, _)| line.split_at_checked(start)) {
+        Some((cut, end)) if !cut.is_empty() => format!("…{end}"),
+        _ => line,
+    }
 }
 
 /// Changes with the content, and tells nothing about it: an annotation of pods that are to be made anew when what they mount
@@ -164,7 +197,7 @@ pub fn checksum<K: AsRef<[u8]>, V: AsRef<[u8]>>(data: impl IntoIterator<Item = (
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -190,21 +223,87 @@ mod tests {
         assert!(matches!(look(None, None), Look::Wait(_)));
     }
 
+    fn says(status: &Value) -> Option<String> {
+        what_pod_says(&serde_json::from_value(json!({"status": status})).unwrap())
+    }
+
+    fn container(state: &Value, last: &Value) -> Value {
+        json!({"name": "a", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state, "lastState": last})
+    }
+
+    fn container_says(state: &Value, last: &Value) -> Option<String> {
+        says(&json!({"containerStatuses": [container(state, last)]}))
+    }
+
+    fn ended(message: &str) -> Value {
+        json!({"terminated": {"exitCode": 1, "reason": "Error", "message": message}})
+    }
+
     #[test]
     fn a_pod_tells_why_it_does_not_run() {
-        let says = |status| what_pod_says(&serde_json::from_value(json!({"status": status})).unwrap());
-        let waiting = json!({"reason": "ErrImagePull", "message": "no such image"});
-        let container = |state| json!({"name": "a", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state});
+        let waiting = json!({"waiting": {"reason": "ErrImagePull", "message": "no such image"}});
+        let containers = [
+            container(&json!({"running": {}}), &json!({})),
+            container(&waiting, &json!({})),
+        ];
         assert_eq!(
-            says(json!({"containerStatuses": [container(json!({"running": {}})), container(json!({"waiting": waiting}))]})).as_deref(),
+            says(&json!({"containerStatuses": containers})).as_deref(),
             Some("ErrImagePull: no such image")
         );
         let condition = json!({"type": "PodScheduled", "status": "False", "message": "no node has room"});
         assert_eq!(
-            says(json!({"conditions": [condition]})).as_deref(),
+            says(&json!({"conditions": [condition]})).as_deref(),
             Some("no node has room")
         );
-        assert_eq!(says(json!({})), None);
+        assert_eq!(says(&json!({})), None);
+    }
+
+    #[test]
+    fn a_process_that_ends_again_and_again_is_quoted() {
+        let waits = |reason| json!({"waiting": {"reason": reason, "message": "back-off 10s restarting failed container"}});
+        let last = ended("I0101 starting\nunknown flag: --x\n");
+        let quoted = "I0101 starting unknown flag: --x";
+        for (state, last, expected) in [
+            (
+                waits("CrashLoopBackOff"),
+                &last,
+                format!("CrashLoopBackOff: {quoted}"),
+            ),
+            (last.clone(), &json!({}), format!("Error: {quoted}")),
+            (json!({"running": {}}), &last, quoted.to_owned()),
+            // It has written nothing.
+            (
+                waits("CrashLoopBackOff"),
+                &ended(" "),
+                "CrashLoopBackOff: back-off 10s restarting failed container".to_owned(),
+            ),
+            // Another trouble than the one it once ended of.
+            (
+                waits("CreateContainerConfigError"),
+                &last,
+                "CreateContainerConfigError: back-off 10s restarting failed container".to_owned(),
+            ),
+        ] {
+            assert_eq!(container_says(&state, last), Some(expected));
+        }
+        let mut ready = container(&json!({"running": {}}), &last);
+        ready["ready"] = json!(true);
+        assert_eq!(says(&json!({"containerStatuses": [ready]})), None);
+    }
+
+    #[test]
+    fn of_a_long_output_the_end_is_quoted() {
+        for length in [LAST_WORDS, LAST_WORDS + 1, 3 * LAST_WORDS] {
+            // Two bytes each.
+            let output = "ü".repeat(length - 1) + "!";
+            let said = container_says(&ended(&output), &json!({})).unwrap();
+            let words = said.strip_prefix("Error: ").unwrap();
+            let cut = words.strip_prefix('…');
+            assert_eq!(cut.is_some(), length > LAST_WORDS);
+            let kept = cut.unwrap_or(words);
+            assert!(kept.ends_with("ü!"));
+            assert_eq!(kept.chars().count(), LAST_WORDS);
+        }
     }
 
     #[test]

@@ -143,6 +143,8 @@ fn pod(image: &str, arguments: &[String], wanted: Option<&CloudControllerManager
             "args": arguments,
             "ports": [{"name": "health", "containerPort": HEALTH_PORT, "protocol": "TCP"}],
             "resources": {"requests": {"memory": "32Mi", "cpu": "10m"}},
+            // Why it does not start is read there, see runtime::rollout.
+            "terminationMessagePolicy": "FallbackToLogsOnError",
             "securityContext": {
                 "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": {"drop": ["ALL"]},
             },

@@ -150,3 +150,13 @@ fn one_at_a_time_and_without_any_privilege() {
         (Some(true), Some(NON_ROOT))
     );
 }
+
+/// Or an error could only say that it ends again and again.
+#[test]
+fn what_it_wrote_last_can_be_read_in_its_pod() {
+    let pod = pod_of(&made(None));
+    assert_eq!(
+        pod.containers[0].termination_message_policy.as_deref(),
+        Some("FallbackToLogsOnError")
+    );
+}
