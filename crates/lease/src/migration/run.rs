@@ -11,9 +11,10 @@ use crate::{Elector, Held, Lost, Outcome};
 /// `migration` is none where leader migration is off, or where [`super::Migration::takes_lock`] says that nothing is
 /// migrated; then `migrated_work` never begins.
 ///
-/// The two works end together: on `shutdown`, when one of them ends by itself, and when one of the locks is lost. All work is
-/// dropped first and the locks are given back after that. Where a process holds its main lock and waits for the migration
-/// lock, its `main_work` runs.
+/// The two works end together: on `shutdown`, when one of them ends by itself, and when one of the locks is lost. Migrated work
+/// takes no step once the time of the main lock is over, also where the migration lock is held for longer. All work is dropped
+/// first, and the locks that were not lost are given back after that. Where a process holds its main lock and waits for the
+/// migration lock, its `main_work` runs.
 ///
 /// # Errors
 /// One of the locks was lost: the process must exit (RK-33). Of two losses the one of the main lock is told.
@@ -36,16 +37,26 @@ where
     let (won, main_is_held) = oneshot::channel();
     // Boxed: the futures of elections are large, and callers would carry both.
     let under_main = Box::pin(main.with_lease(stop.clone(), |held| {
-        // Nobody listens any more only after `stop`, which ends this work too.
-        let _ = won.send(());
-        stopping(stop.clone(), main_work(held))
+        let work = main_work(held.clone());
+        stopping(stop.clone(), async move {
+            // With the first step of the work: a lock whose time was over before it stands for nothing. Nobody listens any
+            // more only after `stop`, which ends this work too.
+            let _ = won.send(held);
+            work.await;
+        })
     }));
     let under_migration = async {
         tokio::select! {
             biased;
             () = stop.cancelled() => Ok(Outcome::Shutdown),
-            Ok(()) = main_is_held => {
-                let work = |held| stopping(stop.clone(), migrated_work(held));
+            Ok(main_held) = main_is_held => {
+                let work = |held| {
+                    let work = migrated_work(held);
+                    stopping(stop.clone(), async move {
+                        // Why the main lock is not held is told by its own election.
+                        let _ = main_held.guard(work).await;
+                    })
+                };
                 Box::pin(migration.with_lease(stop.clone(), work)).await
             }
         }
@@ -56,9 +67,12 @@ where
     Ok(())
 }
 
-/// Does the work and cancels `stop` at its end. Being dropped is an end, too: a lock that is lost drops its work at once, but
-/// then gives itself back before it tells, and the other work must not go on for so long.
-async fn stopping(stop: CancellationToken, work: impl Future<Output = ()>) {
-    let _at_the_end = stop.drop_guard();
-    work.await;
+/// Does the work and cancels `stop` at its end. Being dropped is an end, too, also before its first step: with a lock that is
+/// lost its work is dropped at once, and the other work must not go on until all of that lock's business is done.
+fn stopping(stop: CancellationToken, work: impl Future<Output = ()>) -> impl Future<Output = ()> {
+    let at_the_end = stop.drop_guard();
+    async move {
+        let _at_the_end = at_the_end;
+        work.await;
+    }
 }
