@@ -75,12 +75,15 @@ impl Record {
         }
     }
 
-    /// The record of a lock that is held on. It always differs from the one before: a wall clock that stands still
-    /// would otherwise make a write that changes nothing, which others take for a dead holder.
+    /// The record of a lock that is held on. It always differs from the one before, in whole seconds, as client-go reads no
+    /// more of it: a wall clock that stands still would otherwise make a write that changes nothing, which others take for a
+    /// dead holder. So of two renewals in one second the second one is a second ahead.
     #[must_use]
     pub fn renewed(&self, me: &str, timing: &Timing, wall: Timestamp) -> Self {
-        let same = self.renewed.is_some_and(|before| micros(before) == micros(wall));
-        let tick = SignedDuration::from_micros(1);
+        let same = self
+            .renewed
+            .is_some_and(|before| before.as_second() == wall.as_second());
+        let tick = SignedDuration::from_secs(1);
         Self {
             acquired: self.acquired.or(Some(wall)),
             renewed: Some(if same {
@@ -104,8 +107,4 @@ impl Record {
             transitions: self.transitions,
         }
     }
-}
-
-fn micros(time: Timestamp) -> i64 {
-    time.as_microsecond()
 }
