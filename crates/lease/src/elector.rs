@@ -15,6 +15,7 @@ use crate::candidate::Candidate;
 use crate::decision::Decision;
 use crate::store::{Failure, Store};
 use crate::tenure::Tenure;
+use crate::under_way::{FINISH_WITHIN, Finishing};
 use crate::view::View;
 use crate::{Held, Metrics, Timing};
 
@@ -50,7 +51,7 @@ impl Lock {
     }
 }
 
-/// How `with_lease` ended well. The lock was given back.
+/// How `with_lease` ended well. The lock was given back, unless a write of the work stayed without an answer: then it runs out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome<T> {
     /// The work ended by itself.
@@ -59,7 +60,8 @@ pub enum Outcome<T> {
     Shutdown,
 }
 
-/// How a lock was lost; the work was dropped. The process should exit (RK-33): what it knows may be out of date.
+/// How a lock was lost; the work was dropped. The process should exit (RK-33): what it knows may be out of date. The lock is
+/// not given back: requests that were under way may still be carried out, and the time that others wait is theirs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Lost {
     /// The API server could not be reached, or the process did not run.
@@ -80,6 +82,13 @@ pub enum Lost {
         /// The other holder.
         holder: String,
     },
+}
+
+/// A clean end of the work.
+struct Ended<T> {
+    outcome: Outcome<T>,
+    /// All its writes were answered.
+    settled: bool,
 }
 
 /// Elects one of several processes by a Lease, and runs work in the elected one.
@@ -124,10 +133,12 @@ impl Elector {
     }
 
     /// Waits for the lock, runs `work` while it is held, and drops it on loss. When the work ends or `shutdown` is
-    /// cancelled, the work is dropped first and the lock is given back after that, so that the next holder need not wait.
+    /// cancelled, the work is dropped first; then its writes that are under way are finished (for at most 3 s, while the
+    /// lock is renewed); then the lock is given back, so that the next holder need not wait. A lock that was lost is not
+    /// given back, nor is one whose work left a write without an answer: it runs out.
     ///
     /// The work must be one future that does everything itself: what it detaches would outlive the lock (invariant 4).
-    /// Clients that it writes with should carry [`Held::layer`]. When the future of this function is dropped, the work is
+    /// Clients that it writes with should carry [`Held::layer`]: of other writes nothing is known here. When the future of this function is dropped, the work is
     /// dropped and the lock is left to run out.
     pub async fn with_lease<F: Future>(
         &self,
@@ -144,18 +155,25 @@ impl Elector {
             candidate.withdraw().await;
             return Ok(Outcome::Shutdown);
         };
-        let outcome = self.work(&mut tenure, &shutdown, work).await;
-        // After a loss there is little hope for it and the process is to exit: one short try.
-        let within = match &outcome {
-            Ok(_) => self.timing.request_timeout(),
-            Err(_) => self.timing.retry_period.min(self.timing.request_timeout()),
+        let ended = self.work(&mut tenure, &shutdown, work).await;
+        let give_back = match &ended {
+            Ok(Ended { settled: true, .. }) => Some(self.timing.request_timeout()),
+            Ok(Ended { settled: false, .. }) => {
+                let lock = self.lock();
+                warn!(
+                    lock,
+                    "a write was not answered within {FINISH_WITHIN:?}: the lock will run out"
+                );
+                None
+            }
+            Err(lost) => {
+                warn!(%lost, "the work was dropped");
+                None
+            }
         };
-        tenure.end(within).await;
+        tenure.end(give_back).await;
         self.announcer.stopped_leading().await;
-        if let Err(lost) = &outcome {
-            warn!(%lost, "the work was dropped");
-        }
-        outcome
+        ended.map(|ended| ended.outcome)
     }
 
     /// Runs the work until it ends, the lock is lost, or shutdown. When this returns the work has been dropped.
@@ -164,7 +182,7 @@ impl Elector {
         tenure: &mut Tenure<'_>,
         shutdown: &CancellationToken,
         work: impl FnOnce(Held) -> F,
-    ) -> Result<Outcome<F::Output>, Lost> {
+    ) -> Result<Ended<F::Output>, Lost> {
         let held = tenure.held();
         // On the heap: the work of a manager is large, and this future is part of its caller's.
         let mut guarded = Box::pin(held.guard(work(held.clone())));
@@ -179,6 +197,7 @@ impl Elector {
                 never = telling => never,
             }
         });
+        let mut finishing = Finishing::new(held.clone());
         let outcome = tokio::select! {
             biased;
             () = shutdown.cancelled() => Ok(Outcome::Shutdown),
@@ -188,10 +207,28 @@ impl Elector {
                 Err(_) => Err(keeping.as_mut().await),
             },
             lost = &mut keeping => Err(lost),
+            never = finishing.go_on() => match never {},
         };
-        // No request of the work leaves from here on, also none that its destructors might send.
+        let ended = match outcome {
+            Ok(outcome) => {
+                // No request of the work leaves from here on, also none that its destructors might send.
+                held.close();
+                drop(guarded);
+                let settled = tokio::select! {
+                    biased;
+                    lost = &mut keeping => Err(lost),
+                    settled = finishing.finish() => Ok(settled),
+                };
+                match settled {
+                    // Of a process that was stopped the end may be seen before the loss.
+                    Ok(_) if !held.in_time() => Err(keeping.await),
+                    settled => settled.map(|settled| Ended { outcome, settled }),
+                }
+            }
+            Err(lost) => Err(lost),
+        };
         held.end();
-        outcome
+        ended
     }
 
     /// Gives the lock back if it is ours. Bounded; on failure it runs out by itself.

@@ -4,10 +4,12 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use http::Request;
 use kube::Client;
 use tower::{BoxError, Layer, Service, service_fn};
 
 use crate::Held;
+use crate::under_way::Write;
 
 /// A layer that fences a client: see [`Held::layer`].
 #[derive(Clone, Debug)]
@@ -46,17 +48,19 @@ impl<S> Layer<S> for Fence {
     }
 }
 
-/// A service behind a [`Fence`]. It refuses with [`crate::NotHeld`], and drops what is under way when the lock is lost.
+/// A service behind a [`Fence`]. It refuses with [`crate::NotHeld`], and drops what is under way when the lock is lost. A write
+/// that is under way when its caller is dropped is finished before the lock is given back.
 #[derive(Clone, Debug)]
 pub struct Fenced<S> {
     held: Held,
     inner: S,
 }
 
-impl<S, R> Service<R> for Fenced<S>
+impl<S, B> Service<Request<B>> for Fenced<S>
 where
-    S: Service<R>,
-    S::Error: Into<BoxError>,
+    S: Service<Request<B>>,
+    S::Response: Send,
+    S::Error: Into<BoxError> + Send,
     S::Future: Send + 'static,
 {
     type Response = S::Response;
@@ -67,14 +71,19 @@ where
         self.inner.poll_ready(context).map_err(Into::into)
     }
 
-    fn call(&mut self, request: R) -> Self::Future {
+    fn call(&mut self, request: Request<B>) -> Self::Future {
         if let Err(refused) = self.held.check() {
             return Box::pin(async move { Err(refused.into()) });
         }
         let held = self.held.clone();
+        let is_read = request.method().is_safe();
         // A service may do its sending in the future that it returns, and may wait in it (kube retries there): so each
         // step of that future is guarded too.
         let answer = self.inner.call(request);
+        if is_read {
+            return Box::pin(async move { held.guard(answer).await?.map_err(Into::into) });
+        }
+        let answer = Write::new(held.clone(), answer);
         Box::pin(async move { held.guard(answer).await?.map_err(Into::into) })
     }
 }

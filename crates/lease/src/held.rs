@@ -4,15 +4,18 @@
 //! nothing, and when it goes on, its timers and its work are ready at the same moment. Hence the guard here looks at the
 //! clock *before* it lets the work take a step, and every request is looked at again when it leaves (`fence`).
 //!
+//! A clean end has two steps: first the proof is *closed* (no work goes on, no request leaves, and the lock is still renewed
+//! while writes under way are finished, see `under_way`), and then it is *ended*. A loss ends it at once.
+//!
 //! What no lock of this kind can do: take back bytes that were given to the operating system, or notice a stop between
-//! the look at the clock and the very next instruction. The distance of renew deadline and lease duration covers requests
-//! under way, not a stop in that gap. The clock is the kernel's monotonic one: it counts the time of a stopped process,
+//! the look at the clock and the very next instruction. After a loss the distance of renew deadline and lease duration
+//! covers requests under way (hence a lost lock is not given back), not a stop in that gap. The clock is the kernel's monotonic one: it counts the time of a stopped process,
 //! but not that of a suspended virtual machine. Where that matters, writes need an owner check at their target.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -20,6 +23,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::fence::Fence;
+use crate::under_way::UnderWay;
 
 /// The lock is not held any more: nothing may be done in its name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -41,7 +45,11 @@ struct Shared {
     origin: Instant,
     /// Nanoseconds after `origin`; zero is "ended".
     until: AtomicU64,
-    ended: CancellationToken,
+    /// Nothing new may be done.
+    closed: AtomicBool,
+    /// Cancelled when it is closed or ended.
+    over: CancellationToken,
+    under_way: UnderWay,
 }
 
 impl Held {
@@ -52,7 +60,9 @@ impl Held {
                 lock,
                 origin: Instant::now(),
                 until: AtomicU64::new(0),
-                ended: CancellationToken::new(),
+                closed: AtomicBool::new(false),
+                over: CancellationToken::new(),
+                under_way: UnderWay::default(),
             }),
         };
         held.set(until);
@@ -62,7 +72,7 @@ impl Held {
     /// Whether work may go on at this moment. False at once in a process that was stopped and woken.
     #[must_use]
     pub fn is_valid(&self) -> bool {
-        self.shared.origin.elapsed() < self.allowance()
+        !self.shared.closed.load(Ordering::SeqCst) && self.in_time()
     }
 
     /// As [`Held::is_valid`], for use with `?`.
@@ -90,7 +100,7 @@ impl Held {
     /// polled again and ends with this future. Work must not start detached tasks: they would go on (invariant 4).
     pub async fn guard<F: Future>(&self, work: F) -> Result<F::Output, NotHeld> {
         let mut work = pin!(work);
-        let mut ended = pin!(self.shared.ended.cancelled());
+        let mut ended = pin!(self.shared.over.cancelled());
         let mut alarm = pin!(sleep_until(self.valid_until()));
         poll_fn(|context| {
             if !self.is_valid() {
@@ -115,7 +125,8 @@ impl Held {
     }
 
     /// A layer for a kube client that is used by the work: a request leaves only while the lock is held. A request that
-    /// was waiting (in a queue, or for a retry) when the process was stopped is refused with [`NotHeld`].
+    /// was waiting (in a queue, or for a retry) when the process was stopped is refused with [`NotHeld`]. A write that has
+    /// left is finished (for at most 3 s) before the lock is given back, also where the work that sent it was dropped.
     ///
     /// ```no_run
     /// # fn example(held: &lease::Held, config: kube::Config) -> kube::Result<kube::Client> {
@@ -127,20 +138,36 @@ impl Held {
         Fence::new(self.clone())
     }
 
-    /// A renewal succeeded. False when it came too late: what was not valid at some moment stays invalid.
+    /// A renewal succeeded. False when it came too late: what was not held at some moment stays so.
     pub(crate) fn extend(&self, until: Instant) -> bool {
-        if !self.is_valid() {
+        if !self.in_time() {
             self.end();
             return false;
         }
         self.set(until);
-        self.is_valid()
+        self.in_time()
     }
 
-    /// Ends it now.
+    /// Whether the lock is held, be it only to finish what is under way.
+    pub(crate) fn in_time(&self) -> bool {
+        self.shared.origin.elapsed() < self.allowance()
+    }
+
+    /// No work goes on and no request leaves any more. The lock is still held, until [`Held::end`].
+    pub(crate) fn close(&self) {
+        self.shared.closed.store(true, Ordering::SeqCst);
+        self.shared.over.cancel();
+    }
+
+    /// Ends it now, with everything that is under way.
     pub(crate) fn end(&self) {
         self.shared.until.store(0, Ordering::SeqCst);
-        self.shared.ended.cancel();
+        self.shared.over.cancel();
+        drop(self.shared.under_way.take());
+    }
+
+    pub(crate) fn under_way(&self) -> &UnderWay {
+        &self.shared.under_way
     }
 
     pub(crate) fn not_held(&self) -> NotHeld {

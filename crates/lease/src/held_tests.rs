@@ -7,9 +7,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use futures::future::pending;
+use http::Request;
 use tokio::time::{Instant, advance, sleep};
 use tower::{Layer, Service, service_fn};
 
+use crate::under_way::Finishing;
 use crate::{Held, NotHeld};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -108,12 +110,16 @@ async fn work_that_is_ready_after_a_stop_takes_no_step() {
     assert_eq!(steps.load(Ordering::SeqCst), 1);
 }
 
+fn write() -> Request<()> {
+    Request::put("/").body(()).unwrap()
+}
+
 /// A service that sends in its second step, as clients do that queue, connect or retry first.
 fn slow_service(
     sent: &Arc<AtomicU32>,
-) -> impl Service<(), Response = (), Error = std::io::Error, Future: Send + 'static> + use<> {
+) -> impl Service<Request<()>, Response = (), Error = std::io::Error, Future: Send + 'static> + use<> {
     let sent = Arc::clone(sent);
-    service_fn(move |()| {
+    service_fn(move |_| {
         let sent = Arc::clone(&sent);
         async move {
             sleep(SECOND).await;
@@ -126,7 +132,11 @@ fn slow_service(
 #[tokio::test(start_paused = true)]
 async fn a_fence_lets_requests_through_while_the_lock_is_held() {
     let (held, sent) = (held_for(10 * SECOND), Arc::default());
-    held.layer().layer(slow_service(&sent)).call(()).await.unwrap();
+    held.layer()
+        .layer(slow_service(&sent))
+        .call(write())
+        .await
+        .unwrap();
     assert_eq!(sent.load(Ordering::SeqCst), 1);
 }
 
@@ -135,7 +145,7 @@ async fn a_fence_refuses_a_request_afterwards() {
     let (held, sent) = (held_for(10 * SECOND), Arc::default());
     let mut client = held.layer().layer(slow_service(&sent));
     advance(10 * SECOND).await;
-    let error = client.call(()).await.unwrap_err();
+    let error = client.call(write()).await.unwrap_err();
     assert_eq!(error.downcast_ref(), Some(&refusal()));
     assert_eq!(sent.load(Ordering::SeqCst), 0);
 }
@@ -144,10 +154,42 @@ async fn a_fence_refuses_a_request_afterwards() {
 async fn a_fence_holds_back_a_request_that_was_waiting_during_a_stop() {
     let (held, sent) = (held_for(10 * SECOND), Arc::default());
     let mut client = held.layer().layer(slow_service(&sent));
-    let mut request = client.call(());
+    let mut request = client.call(write());
     assert!(futures::poll!(&mut request).is_pending());
     advance(3600 * SECOND).await;
     let error = request.await.unwrap_err();
     assert_eq!(error.downcast_ref(), Some(&refusal()));
     assert_eq!(sent.load(Ordering::SeqCst), 0, "it left after the lock was lost");
+}
+
+/// No request leaves between the end of the work and the end of the lock; one that has left is not cut off.
+#[tokio::test(start_paused = true)]
+async fn a_fence_that_is_closed_begins_nothing_and_keeps_what_was_begun() {
+    let (held, sent) = (held_for(10 * SECOND), Arc::default());
+    let mut client = held.layer().layer(slow_service(&sent));
+    let mut begun = client.call(write());
+    let waits = client.call(write());
+    assert!(futures::poll!(&mut begun).is_pending());
+    held.close();
+    for late in [begun, waits, client.call(write())] {
+        assert_eq!(late.await.unwrap_err().downcast_ref(), Some(&refusal()));
+    }
+    assert!(held.in_time(), "the lock is still held");
+    let start = Instant::now();
+    assert!(Finishing::new(held).finish().await);
+    assert_eq!((sent.load(Ordering::SeqCst), start.elapsed()), (1, SECOND));
+}
+
+/// Whose time is over may not even finish.
+#[tokio::test(start_paused = true)]
+async fn what_is_finished_ends_with_the_lock() {
+    let (held, sent) = (held_for(10 * SECOND), Arc::default());
+    let mut client = held.layer().layer(slow_service(&sent));
+    let mut begun = client.call(write());
+    assert!(futures::poll!(&mut begun).is_pending());
+    drop(begun);
+    held.close();
+    advance(3600 * SECOND).await;
+    assert!(!Finishing::new(held).finish().await);
+    assert_eq!(sent.load(Ordering::SeqCst), 0);
 }

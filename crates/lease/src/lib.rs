@@ -15,7 +15,10 @@
 //!   longer. No time stamp of another machine is ever compared with anything ([`observation`]).
 //! - The work is not polled, and no fenced request leaves, after the lock was lost: also in a process that was stopped and
 //!   goes on later ([`Held`]; what is beyond any lock of this kind is said there).
-//! - A clean end gives the lock back, after the work was dropped.
+//! - A clean end gives the lock back, after the work was dropped and its fenced writes under way were answered. If one is not
+//!   answered within 3 s, the lock is left to run out instead. The lock is renewed meanwhile.
+//! - A lock that was *lost* is never given back: writes under way may still be carried out, and the time until others may
+//!   take it (lease duration less renew deadline) is theirs.
 //! - The record is client-go's (`tools/leaderelection` of Kubernetes 1.34): either side can take over from the other.
 //! - Candidates go on through outages of the API server; a holder ends with an error (RK-33).
 //!
@@ -23,7 +26,7 @@
 //! |---|---|
 //! | `record`, `observation`, `decision` | the pure middle: what a Lease says, what was seen, what to do |
 //! | `candidate`, `tenure`, `elector` | waiting for a lock, holding it, and work under it |
-//! | `held`, `fence` | the guard of work and requests |
+//! | `held`, `fence`, `under_way` | the guard of work and requests, and the end of what has left |
 //! | `store`, `view`, `announce`, `metrics` | the Lease at the API server, Events, numbers |
 
 mod announce;
@@ -40,6 +43,7 @@ mod record;
 mod store;
 mod tenure;
 mod timing;
+mod under_way;
 mod view;
 
 pub use elector::{Elector, Lock, Lost, Outcome, WallClock};
@@ -52,6 +56,8 @@ pub use timing::{Timing, TimingError};
 
 #[cfg(test)]
 mod decision_tests;
+#[cfg(test)]
+mod elector_tests;
 #[cfg(test)]
 mod held_tests;
 #[cfg(test)]

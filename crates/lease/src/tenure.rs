@@ -43,7 +43,7 @@ impl<'a> Tenure<'a> {
         loop {
             let deadline = self.held.valid_until();
             // The deadline first: after a stop of the process both are over.
-            if timeout_at(deadline, sleep_until(next)).await.is_err() || !self.held.is_valid() {
+            if timeout_at(deadline, sleep_until(next)).await.is_err() || !self.held.in_time() {
                 return self.not_renewed(why);
             }
             let begun = Instant::now();
@@ -95,11 +95,14 @@ impl<'a> Tenure<'a> {
         }
     }
 
-    /// Ends the tenure and gives the lock back. The work must have been dropped.
-    pub(crate) async fn end(self, within: Duration) {
+    /// Ends the tenure. The work must have been dropped. Where nothing is under way any more the lock is given back within
+    /// this time; else it is left to run out.
+    pub(crate) async fn end(self, give_back: Option<Duration>) {
         let elector = self.elector;
         drop(self);
-        elector.release(within).await;
+        if let Some(within) = give_back {
+            elector.release(within).await;
+        }
         info!(
             lock = elector.lock(),
             identity = elector.identity(),

@@ -13,7 +13,8 @@ pub struct Timing {
     /// seconds (`leaseDurationSeconds`).
     pub lease_duration: Duration,
     /// The holder stops its work when it could not renew for this long. Its distance to `lease_duration` is what clocks
-    /// may differ in speed, and what a request may be under way after the work was stopped.
+    /// may differ in speed, and what a request may be under way after the work was stopped by a loss. (At a clean end requests
+    /// are finished first.)
     pub renew_deadline: Duration,
     /// Between two renewals, and at most between two looks of a candidate that waits.
     pub retry_period: Duration,

@@ -1,0 +1,255 @@
+//! The end of a lock, on paused time: what is still under way, and what is given back.
+
+#![allow(clippy::unwrap_used, clippy::unchecked_time_subtraction, clippy::panic)]
+
+mod server;
+
+use std::future::pending;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures::FutureExt;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Api;
+use kube::api::{ListParams, Patch, PatchParams, WatchParams};
+use rstest::rstest;
+use serde_json::json;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, advance, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::migration::run_with_leader_migration;
+use crate::{Held, Lost, Outcome};
+use server::Server;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+async fn write(held: &Held, server: &Server, name: &str) -> kube::Result<ConfigMap> {
+    let maps: Api<ConfigMap> = Api::namespaced(held.fence(&server.client()), "ns");
+    let patch = Patch::Merge(json!({"metadata": {"name": name}}));
+    maps.patch(name, &PatchParams::default(), &patch).await
+}
+
+/// How work treats its write when the end comes.
+#[derive(Clone, Copy)]
+enum Care {
+    /// It goes on until it is dropped.
+    WaitsOn,
+    /// It drops the write by itself, as the runner of controllers does.
+    LetsGo,
+    /// It lets a task of its own do it, which is aborted when the work is dropped, as kube's controllers do.
+    Aborts,
+}
+
+/// Runs work that writes `slow` from the first moment on, and ends it half a second later. How it ended, and when after that.
+async fn end_while_writing(server: &Server, care: Care) -> (Outcome<()>, Duration) {
+    let elector = server.elector("lock");
+    let end = CancellationToken::new();
+    let writing = async |held: Held| {
+        let writing = async { drop(write(&held, server, "slow").await) };
+        match care {
+            Care::WaitsOn => writing.await,
+            Care::LetsGo => drop(end.run_until_cancelled(writing).await),
+            Care::Aborts => {
+                let (held, server) = (held.clone(), server.clone());
+                let mut tasks = JoinSet::new();
+                tasks.spawn(async move { drop(write(&held, &server, "slow").await) });
+                tasks.join_next().await;
+            }
+        }
+        // What a work does afterwards must not be seen.
+        let _ = write(&held, server, "late").await;
+        pending::<()>().await;
+    };
+    let ending = async {
+        sleep(SECOND / 2).await;
+        end.cancel();
+        Instant::now()
+    };
+    let working = async { (elector.with_lease(end.clone(), writing).await, Instant::now()) };
+    let ((outcome, ended), cancelled) = futures::join!(working, ending);
+    (outcome.unwrap(), ended - cancelled)
+}
+
+#[rstest]
+#[case(Care::WaitsOn)]
+#[case(Care::LetsGo)]
+#[case(Care::Aborts)]
+#[tokio::test(start_paused = true)]
+async fn a_write_under_way_is_answered_before_the_lock_is_given_back(#[case] care: Care) {
+    let server = Server::default();
+    server.slow("slow", SECOND);
+    let (outcome, took) = end_while_writing(&server, care).await;
+    assert_eq!(outcome, Outcome::Shutdown);
+    assert_eq!(server.told(), ["slow asked", "slow answered", "lock released"]);
+    assert!(took <= SECOND, "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_lock_is_renewed_while_a_write_is_finished() {
+    let server = Server::default();
+    let elector = server.elector("lock");
+    server.slow("slow", 5 * SECOND / 2);
+    let (end, before) = (CancellationToken::new(), AtomicU64::new(0));
+    let work = async |held: Held| {
+        let ending = async {
+            sleep(SECOND / 10).await;
+            before.store(server.version(), Ordering::SeqCst);
+            end.cancel();
+        };
+        let _ = futures::join!(write(&held, &server, "slow"), ending);
+    };
+    let outcome = timeout(60 * SECOND, elector.with_lease(end.clone(), work))
+        .await
+        .unwrap();
+    assert_eq!(outcome, Ok(Outcome::Shutdown));
+    assert_eq!(server.told(), ["slow asked", "slow answered", "lock released"]);
+    let writes = server.version() - before.load(Ordering::SeqCst);
+    assert!(writes >= 2, "one is the release, so there was no renewal");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_is_not_answered_in_time_leaves_the_lock_to_run_out() {
+    let server = Server::default();
+    server.slow("slow", 3600 * SECOND);
+    let (outcome, took) = end_while_writing(&server, Care::WaitsOn).await;
+    assert_eq!(outcome, Outcome::Shutdown);
+    assert_eq!(server.told(), ["slow asked"]);
+    assert_eq!(server.holder("lock").as_deref(), Some("me"));
+    assert!(took < 4 * SECOND, "{took:?}");
+}
+
+/// A read changes nothing, however long it lasts.
+#[tokio::test(start_paused = true)]
+async fn reads_and_watches_do_not_delay_the_end() {
+    let server = Server::default();
+    let elector = server.elector("lock");
+    server.slow("configmaps", 3600 * SECOND);
+    let end = CancellationToken::new();
+    let reading = async |held: Held| {
+        let maps: Api<ConfigMap> = Api::namespaced(held.fence(&server.client()), "ns");
+        let params = WatchParams::default();
+        let all = ListParams::default();
+        let _ = futures::join!(maps.list(&all), maps.watch(&params, "0"));
+    };
+    let ending = async {
+        sleep(SECOND).await;
+        end.cancel();
+        Instant::now()
+    };
+    let working = async { (elector.with_lease(end.clone(), reading).await, Instant::now()) };
+    let ((outcome, ended), cancelled) = futures::join!(working, ending);
+    assert_eq!(outcome, Ok(Outcome::Shutdown));
+    assert_eq!(ended, cancelled);
+    assert_eq!(server.told(), ["configmaps asked", "lock released"]);
+}
+
+/// It can be reached again at the very moment, and would take a release.
+#[tokio::test(start_paused = true)]
+async fn a_lock_that_was_lost_is_not_given_back() {
+    let server = Server::default();
+    let elector = server.elector("lock");
+    let work = async |held: Held| {
+        server.refuse_until(held.valid_until());
+        server.slow("slow", 3600 * SECOND);
+        let _ = write(&held, &server, "slow").await;
+    };
+    let lost = elector.with_lease(CancellationToken::new(), work);
+    let lost = timeout(60 * SECOND, lost).await.unwrap();
+    assert!(matches!(lost, Err(Lost::NotRenewed { .. })), "{lost:?}");
+    sleep(60 * SECOND).await;
+    assert_eq!(server.told(), ["slow asked"]);
+    assert_eq!(server.holder("lock").as_deref(), Some("me"));
+}
+
+/// Stops the process for so long: all clocks go on, and nobody does anything.
+fn stop_for(duration: Duration) {
+    let _ = advance(duration).now_or_never();
+}
+
+/// The clean end is asked for while the process is stopped: when it goes on, its time is over.
+#[tokio::test(start_paused = true)]
+async fn a_lock_that_was_lost_is_not_given_back_at_a_clean_end_either() {
+    let server = Server::default();
+    let elector = server.elector("lock");
+    let end = CancellationToken::new();
+    let work = async |_| {
+        sleep(SECOND).await;
+        stop_for(60 * SECOND);
+        end.cancel();
+        pending::<()>().await;
+    };
+    let lost = elector.with_lease(end.clone(), work);
+    let lost = timeout(600 * SECOND, lost).await.unwrap();
+    assert!(matches!(lost, Err(Lost::NotRenewed { .. })), "{lost:?}");
+    assert_eq!(server.holder("lock").as_deref(), Some("me"));
+}
+
+/// RK-33: also where the process was stopped between winning its main lock and the first step of its work.
+#[tokio::test(start_paused = true)]
+async fn a_main_lock_that_is_lost_before_its_work_begins_ends_everything() {
+    let server = Server::default();
+    let (main, shared) = (server.elector("main"), server.elector("shared"));
+    let work = |_| {
+        stop_for(60 * SECOND);
+        async { panic!("it works without the lock") }
+    };
+    let running = run_with_leader_migration(&main, Some(&shared), CancellationToken::new(), work, |_| {
+        pending()
+    });
+    let ended = timeout(600 * SECOND, running).await.unwrap();
+    assert!(matches!(ended, Err(Lost::NotRenewed { lock, .. }) if lock == "ns/main"));
+    assert_eq!(server.holder("shared"), None, "asked for without the main lock");
+}
+
+/// The same for the migration lock.
+#[tokio::test(start_paused = true)]
+async fn a_migration_lock_that_is_lost_before_its_work_begins_ends_everything() {
+    let server = Server::default();
+    let (main, shared) = (server.elector("main"), server.elector("shared"));
+    let work = |held: Held| {
+        // The main lock, too, is renewed too late now; so this one is told only where the main lock is there.
+        held.end();
+        async { panic!("it works without the lock") }
+    };
+    let running = run_with_leader_migration(
+        &main,
+        Some(&shared),
+        CancellationToken::new(),
+        |_| pending(),
+        work,
+    );
+    let ended = timeout(600 * SECOND, running).await.unwrap();
+    assert!(
+        matches!(&ended, Err(Lost::NotRenewed { lock, .. }) if lock == "ns/shared"),
+        "{ended:?}"
+    );
+    assert_eq!(server.holder("main").as_deref(), Some(""));
+}
+
+/// The migration lock is the younger one, so it is held for longer.
+#[tokio::test(start_paused = true)]
+async fn migrated_work_takes_no_step_when_the_time_of_the_main_lock_is_over() {
+    let server = Server::default();
+    server.slow("shared", SECOND);
+    let (main, shared) = (server.elector("main"), server.elector("shared"));
+    let steps = AtomicU32::new(0);
+    let migrated = |held: Held| {
+        stop_for(9 * SECOND + SECOND / 2);
+        assert!(held.is_valid(), "what is looked at is the main lock");
+        async {
+            steps.fetch_add(1, Ordering::SeqCst);
+            pending::<()>().await;
+        }
+    };
+    let running = run_with_leader_migration(
+        &main,
+        Some(&shared),
+        CancellationToken::new(),
+        |_| pending(),
+        migrated,
+    );
+    let ended = timeout(600 * SECOND, running).await.unwrap();
+    assert!(matches!(ended, Err(Lost::NotRenewed { lock, .. }) if lock == "ns/main"));
+    assert_eq!(steps.load(Ordering::SeqCst), 0);
+}

@@ -1,0 +1,135 @@
+//! An API server in memory, for times that a real one does not keep: it has Leases and takes every other write, is as slow as it
+//! is told to be, and writes down what happened in which order.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use http::{Method, Request, Response, StatusCode};
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+use tower::service_fn;
+
+use crate::{Elector, Lock, Metrics, Timing};
+
+#[derive(Clone, Default)]
+pub(super) struct Server(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    leases: HashMap<String, Value>,
+    version: u64,
+    /// How long a request takes whose path ends so.
+    slow: HashMap<String, Duration>,
+    refuses_until: Option<Instant>,
+    told: Vec<String>,
+}
+
+impl Server {
+    pub(super) fn client(&self) -> Client {
+        let server = self.clone();
+        let service = service_fn(move |request| {
+            let server = server.clone();
+            async move { Ok::<_, std::io::Error>(server.answer(request).await) }
+        });
+        Client::new(service, "ns")
+    }
+
+    pub(super) fn elector(&self, lock: &str) -> Elector {
+        let lock = Lock::new(self.client(), "ns", lock, "me");
+        Elector::new(lock, Timing::default(), Metrics::default())
+    }
+
+    /// From now on a request for this object takes so long.
+    pub(super) fn slow(&self, name: &str, takes: Duration) {
+        self.state().slow.insert(name.to_owned(), takes);
+    }
+
+    /// Renewals fail until then.
+    pub(super) fn refuse_until(&self, until: Instant) {
+        self.state().refuses_until = Some(until);
+    }
+
+    pub(super) fn holder(&self, lock: &str) -> Option<String> {
+        let holder = self.state().leases.get(lock)?["spec"]["holderIdentity"].clone();
+        Some(holder.as_str()?.to_owned())
+    }
+
+    /// How many writes of Leases were carried out.
+    pub(super) fn version(&self) -> u64 {
+        self.state().version
+    }
+
+    /// What happened to other objects than Leases, and releases of Leases.
+    pub(super) fn told(&self) -> Vec<String> {
+        self.state().told.clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap()
+    }
+
+    async fn answer(&self, request: Request<Body>) -> Response<Body> {
+        let (head, body) = request.into_parts();
+        let path = head.uri.path().to_owned();
+        let (_, name) = path.rsplit_once('/').unwrap();
+        let body = body.collect_bytes().await.unwrap();
+        let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let is_watch = head.uri.query().is_some_and(|query| query.contains("watch="));
+        let is_object = path.contains("/configmaps") && !is_watch;
+        if is_object {
+            self.state().told.push(format!("{name} asked"));
+        }
+        let takes = self.state().slow.get(name).copied();
+        if let Some(takes) = takes {
+            sleep(takes).await;
+        }
+        if is_object {
+            self.state().told.push(format!("{name} answered"));
+        }
+        let (code, answer) = if is_watch {
+            (StatusCode::FORBIDDEN, status(403))
+        } else if path.contains("/leases") {
+            self.lease(&head.method, name, body)
+        } else {
+            (StatusCode::CREATED, body)
+        };
+        let answer = Body::from(serde_json::to_vec(&answer).unwrap());
+        Response::builder().status(code).body(answer).unwrap()
+    }
+
+    fn lease(&self, method: &Method, name: &str, mut lease: Value) -> (StatusCode, Value) {
+        let mut state = self.state();
+        if method == Method::GET {
+            return match state.leases.get(name) {
+                Some(lease) => (StatusCode::OK, lease.clone()),
+                None => (StatusCode::NOT_FOUND, status(404)),
+            };
+        }
+        if state.refuses_until.is_some_and(|until| Instant::now() < until) {
+            return (StatusCode::INTERNAL_SERVER_ERROR, status(500));
+        }
+        let name = lease["metadata"]["name"].as_str().unwrap().to_owned();
+        let current = state
+            .leases
+            .get(&name)
+            .map(|lease| &lease["metadata"]["resourceVersion"]);
+        if current.unwrap_or(&Value::Null) != &lease["metadata"]["resourceVersion"] {
+            return (StatusCode::CONFLICT, status(409));
+        }
+        if lease["spec"]["holderIdentity"] == "" {
+            state.told.push(format!("{name} released"));
+        }
+        state.version += 1;
+        lease["metadata"]["resourceVersion"] = state.version.to_string().into();
+        state.leases.insert(name, lease.clone());
+        (StatusCode::OK, lease)
+    }
+}
+
+fn status(code: u16) -> Value {
+    let reason = if code == 404 { "NotFound" } else { "" };
+    json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "", "reason": reason, "code": code})
+}
