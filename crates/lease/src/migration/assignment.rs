@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use super::{config::LeaderMigrationConfiguration, names};
+use super::{
+    config::LeaderMigrationConfiguration,
+    names::{self, Manager},
+};
 
 /// Where a controller of a manager belongs. Exactly one of these holds for each controller, manager and configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,15 +38,37 @@ pub fn assignment(
     component: &str,
     migration: Option<&LeaderMigrationConfiguration>,
 ) -> Assignment {
-    if let Some(entry) = migration.and_then(|config| config.entry(controller)) {
-        return if entry.is_for(component) {
-            Assignment::Migrated
-        } else {
-            Assignment::Unowned
-        };
-    }
-    match names::home(controller) {
+    by_entry(controller, component, migration).unwrap_or_else(|| match names::home(controller) {
         Some(home) if home.component != component => Assignment::Unowned,
         _ => Assignment::Main,
-    }
+    })
+}
+
+/// The same for a manager that says itself what is at home in it: a manager of one's own may have controllers whose names the
+/// table of known managers gives to another one.
+pub(super) fn of_manager(
+    controller: &str,
+    manager: &Manager,
+    migration: Option<&LeaderMigrationConfiguration>,
+) -> Assignment {
+    by_entry(controller, manager.component, migration).unwrap_or_else(|| {
+        if manager.is_home_of(controller) {
+            Assignment::Main
+        } else {
+            Assignment::Unowned
+        }
+    })
+}
+
+fn by_entry(
+    controller: &str,
+    component: &str,
+    migration: Option<&LeaderMigrationConfiguration>,
+) -> Option<Assignment> {
+    let entry = migration?.entry(controller)?;
+    Some(if entry.is_for(component) {
+        Assignment::Migrated
+    } else {
+        Assignment::Unowned
+    })
 }

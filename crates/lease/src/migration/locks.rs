@@ -10,7 +10,7 @@ use kube::Client;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    assignment::{Assignment, assignment},
+    assignment::{Assignment, of_manager},
     error::ConfigError,
     flags::{Electors, Flags},
     names::Manager,
@@ -30,14 +30,15 @@ pub struct Locks {
 }
 
 impl Locks {
-    /// Puts each controller of `manager` under its lock. Those that another manager runs are left out.
+    /// Puts each controller of `manager` under its lock. Those that another manager runs are left out. What is at home in it
+    /// and what is only a guest is as `manager` says, which may be a manager of one's own.
     ///
     /// # Errors
     /// Flags or a configuration with which the process must not start (RK-17, RK-18, RK-19).
     pub fn assign(flags: &Flags, manager: &Manager) -> Result<Self, ConfigError> {
         Self::of(flags, manager, |name, migration| {
             let config = migration.map(|migration| &migration.config);
-            Some(assignment(name, manager.component, config))
+            Some(of_manager(name, manager, config))
         })
     }
 
@@ -75,10 +76,16 @@ impl Locks {
 
     /// What the configuration takes away, one line each (RK-34).
     fn warnings(&self) -> Vec<String> {
-        self.migration
-            .as_ref()
-            .map(Migration::warnings)
-            .unwrap_or_default()
+        let Some(migration) = &self.migration else {
+            return Vec::new();
+        };
+        let mut warnings = migration.warnings();
+        let off = self.controllers.iter().filter(|(_, lock)| lock.is_none());
+        warnings.extend(off.filter_map(|(name, _)| migration.switched_off(name)));
+        if self.under(Assignment::Migrated).is_empty() {
+            warnings.push(migration.no_part());
+        }
+        warnings
     }
 
     /// Whether this process runs the controller, under whichever lock.

@@ -28,6 +28,14 @@ impl Manager {
         let name = canonical(controller);
         self.all().any(|known| known == name)
     }
+
+    /// Whether it runs this controller when nothing else is said. What this manager says of itself counts, as it need not be
+    /// in the table of those that are known.
+    #[must_use]
+    pub fn is_home_of(&self, controller: &str) -> bool {
+        let name = canonical(controller);
+        self.controllers.iter().any(|own| canonical(own) == name)
+    }
 }
 
 /// The agent of a seed.

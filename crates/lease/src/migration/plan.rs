@@ -1,7 +1,7 @@
 //! Leader migration as one manager takes part in it: a configuration held against the controllers of the manager.
 
 use super::{
-    assignment::{Assignment, assignment},
+    assignment::{Assignment, of_manager},
     config::LeaderMigrationConfiguration,
     losses,
     names::Manager,
@@ -22,7 +22,7 @@ impl Migration {
     /// Where a controller of the manager belongs.
     #[must_use]
     pub fn assignment(&self, controller: &str) -> Assignment {
-        assignment(controller, self.manager.component, Some(&self.config))
+        of_manager(controller, &self.manager, Some(&self.config))
     }
 
     /// Whether the manager runs anything under the migration lock. If not, it must not ask for the lock: it would only keep
@@ -34,17 +34,24 @@ impl Migration {
             .any(|controller| self.assignment(controller) == Assignment::Migrated)
     }
 
-    /// What this configuration takes away, one line each, for the log at the start and for `--print-leader-migration`.
+    /// What this configuration takes away, whatever else the flags of the manager say, one line each.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
-        let losses = losses::of(&self.config);
-        let mut warnings: Vec<_> = losses.iter().map(|loss| loss.in_file(&self.origin)).collect();
-        if !self.takes_lock() {
-            warnings.push(format!(
-                "{}: no controller of {} is migrated: it does not ask for the lock {:?}",
-                self.origin, self.manager.component, self.config.leader_name
-            ));
-        }
-        warnings
+        let losses = losses::of(&self.config, &self.manager);
+        losses.iter().map(|loss| loss.in_file(&self.origin)).collect()
+    }
+
+    /// What is lost by this controller being switched off in this process, if the configuration migrates it here.
+    pub(super) fn switched_off(&self, controller: &str) -> Option<String> {
+        let loss = losses::by_flags(&self.config, &self.manager, controller)?;
+        Some(loss.in_file(&self.origin))
+    }
+
+    /// That this process does not ask for the migration lock, as it would run nothing under it.
+    pub(super) fn no_part(&self) -> String {
+        format!(
+            "{}: no controller of {} is migrated: it does not ask for the lock {:?}",
+            self.origin, self.manager.component, self.config.leader_name
+        )
     }
 }

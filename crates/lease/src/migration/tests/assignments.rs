@@ -6,8 +6,8 @@ use rstest::rstest;
 
 use super::{KEP_EXAMPLE, config};
 use crate::migration::{
-    ANY_COMPONENT, Assignment, KNOWN_MANAGERS, LeaderMigrationConfiguration, Manager, Migration, assignment,
-    losses,
+    ANY_COMPONENT, Assignment, GARDENLET, KNOWN_MANAGERS, LeaderMigrationConfiguration, Manager, Migration,
+    assignment, losses,
 };
 use Assignment::{Main, Migrated, Unowned};
 
@@ -112,7 +112,7 @@ fn no_valid_configuration_lets_a_controller_run_twice_or_vanish_in_silence() {
 }
 
 fn check(config: &LeaderMigrationConfiguration) {
-    let told = losses::of(config);
+    let told = losses::of(config, &GARDENLET);
     for controller in controllers() {
         let able: Vec<_> = KNOWN_MANAGERS.iter().filter(|m| m.can_run(controller)).collect();
         let in_state = |wanted| {

@@ -44,6 +44,9 @@ fn the_example_of_the_kep() {
         node-route-controller migrated
         service-lb-controller migrated
         node-ipam-controller unowned
+        warning: m.yaml:7: controllerLeaders[0].name: "route" is a former name: write "node-route-controller", the only one that the kube-controller-manager matches
+        warning: m.yaml:9: controllerLeaders[1].name: "service" is a former name: write "service-lb-controller", the only one that the kube-controller-manager matches
+        warning: m.yaml:11: controllerLeaders[2].name: "cloud-node-lifecycle" is a former name: write "cloud-node-lifecycle-controller", the only one that the kube-controller-manager matches
     "#]],
     );
 }
@@ -168,6 +171,9 @@ fn nothing_of_this_manager() {
         seed-lease main
         backup-bucket main
         backup-entry main
+        warning: m.yaml:7: controllerLeaders[0].name: "route" is a former name: write "node-route-controller", the only one that the kube-controller-manager matches
+        warning: m.yaml:9: controllerLeaders[1].name: "service" is a former name: write "service-lb-controller", the only one that the kube-controller-manager matches
+        warning: m.yaml:11: controllerLeaders[2].name: "cloud-node-lifecycle" is a former name: write "cloud-node-lifecycle-controller", the only one that the kube-controller-manager matches
         warning: m.yaml: no controller of gardenlet is migrated: it does not ask for the lock "cloud-provider-extraction-migration"
     "#]],
     );
@@ -202,6 +208,81 @@ fn what_a_process_chooses_itself() {
         node-route-controller disabled
         service-lb-controller migrated
         node-ipam-controller unowned
+        warning: default configuration: controllerLeaders[2]: migrates "cloud-node-lifecycle-controller" to "cloud-controller-manager", but this process's own flags switch it off: it runs nowhere while this process holds the lock
+        warning: default configuration: controllerLeaders[0]: migrates "node-route-controller" to "cloud-controller-manager", but this process's own flags switch it off: it runs nowhere while this process holds the lock
     "#]]
     .assert_eq(&told(&chosen, &["--enable-leader-migration"]));
+    // All that is migrated is switched off: then it does not ask for the lock, and says so.
+    expect![[r#"
+        cloud-node-controller main
+        cloud-node-lifecycle-controller disabled
+        node-route-controller disabled
+        service-lb-controller disabled
+        node-ipam-controller disabled
+        warning: default configuration: controllerLeaders[2]: migrates "cloud-node-lifecycle-controller" to "cloud-controller-manager", but this process's own flags switch it off: it runs nowhere while this process holds the lock
+        warning: default configuration: controllerLeaders[0]: migrates "node-route-controller" to "cloud-controller-manager", but this process's own flags switch it off: it runs nowhere while this process holds the lock
+        warning: default configuration: controllerLeaders[1]: migrates "service-lb-controller" to "cloud-controller-manager", but this process's own flags switch it off: it runs nowhere while this process holds the lock
+        warning: default configuration: no controller of cloud-controller-manager is migrated: it does not ask for the lock "cloud-provider-extraction-migration"
+    "#]]
+    .assert_eq(&told(&["cloud-node-controller"], &["--enable-leader-migration"]));
+}
+
+/// A file that the kube-controller-manager reads as well must be in its words.
+#[test]
+fn words_that_kubernetes_takes_otherwise() {
+    let file = text(&[
+        ("nodeipam", "cloud-controller-manager"),
+        ("service-lb-controller", "kube-controller-manager"),
+        ("route", "kube-controller-manager"),
+        ("care", "gardenlet"),
+    ]);
+    check(
+        CLOUD_CONTROLLER_MANAGER,
+        &file,
+        &expect![[r#"
+        cloud-node-controller main
+        cloud-node-lifecycle-controller main
+        node-route-controller unowned
+        service-lb-controller unowned
+        node-ipam-controller migrated
+        warning: m.yaml:5: controllerLeaders[0].name: "nodeipam" is a former name: write "node-ipam-controller", the only one that the kube-controller-manager matches
+        warning: m.yaml:7: controllerLeaders[1].component: "kube-controller-manager" runs "service-lb-controller" only up to Kubernetes 1.30: with a later one it runs nowhere while this entry stands
+        warning: m.yaml:9: controllerLeaders[2].component: "kube-controller-manager" runs "route" only up to Kubernetes 1.30: with a later one it runs nowhere while this entry stands
+        warning: m.yaml:9: controllerLeaders[2].name: "route" is a former name: write "node-route-controller", the only one that the kube-controller-manager matches
+        warning: m.yaml:7: controllerLeaders[1].component: is "kube-controller-manager", but "nodeipam" is for "cloud-controller-manager": a lock has one holder, and what is not for it does not run as long as it holds the lock; give all entries of a file the same component
+    "#]],
+    );
+}
+
+/// A manager that no table knows: its own word counts for what is at home in it, and for what it can run.
+#[test]
+fn a_manager_of_ones_own() {
+    let foo = Manager {
+        component: "provider-foo",
+        controllers: &["infrastructure", "foo"],
+        guests: &["backup-bucket", "backup-entry"],
+    };
+    expect![[r#"
+        infrastructure main
+        foo main
+        backup-bucket unowned
+        backup-entry unowned
+    "#]]
+    .assert_eq(&printed(&[PRINT], &foo).unwrap().unwrap());
+    let file = text(&[
+        ("infrastructure", "provider-foo"),
+        ("foo", "*"),
+        ("backup-bucket", "provider-foo"),
+    ]);
+    check(
+        foo,
+        &file,
+        &expect![[r#"
+        infrastructure migrated
+        foo migrated
+        backup-bucket migrated
+        backup-entry unowned
+        warning: m.yaml:7: controllerLeaders[1].component: is "*", but "infrastructure" is for "provider-foo": a lock has one holder, and what is not for it does not run as long as it holds the lock; give all entries of a file the same component
+    "#]],
+    );
 }
