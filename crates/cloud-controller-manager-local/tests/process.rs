@@ -40,10 +40,11 @@ controllerLeaders:
 - name: node-ipam-controller
   component: '*'
 ";
-/// A holder that dies is respected for the lease duration: short, so that the test need not wait long.
+/// A holder that dies is respected for the lease duration: short, so that the test need not wait long. The deadline is one that
+/// a holder meets also on a busy machine: it would end, and nobody starts it again.
 const LOCKS: [&str; 3] = [
-    "--leader-elect-lease-duration=4s",
-    "--leader-elect-renew-deadline=3s",
+    "--leader-elect-lease-duration=10s",
+    "--leader-elect-renew-deadline=8s",
     "--leader-elect-retry-period=1s",
 ];
 const PODS: [&str; 2] = ["--allocate-node-cidrs", "--cluster-cidr=10.96.0.0/16"];
@@ -288,19 +289,27 @@ async fn node_ipam_is_handed_over_and_back() -> Result<()> {
     Ok(())
 }
 
-/// Ends the holder of the migration lock as the kubelet does, and gives the time until a Node that is made at that moment
-/// has its range from the manager that waited.
+/// Ends the holder of the migration lock as the kubelet does, and gives the time from then until a Node has its range from the
+/// manager that waited.
 async fn gap(world: &World, holder_of_lock: Server, node: &str) -> Result<Duration> {
     let begin = Instant::now();
-    let ended = terminate(holder_of_lock);
-    let served = async {
-        world.node(node, json!({})).await?;
-        world
-            .until(node, "the node has a range", |node| range(node).is_some())
-            .await
-    };
-    tokio::try_join!(ended, served)?;
+    terminate(holder_of_lock).await?;
+    // Not before: it could have its range from the one that is about to end.
+    world.node(node, json!({})).await?;
+    world
+        .until(node, "the node has a range", |node| range(node).is_some())
+        .await?;
     Ok(begin.elapsed())
+}
+
+/// Waits until a process of ours has seen that another one has a lock.
+async fn waits_for(process: &Server, holder: &str) -> Result<()> {
+    eventually("a process that waits", SOON, || async {
+        let log = std::fs::read_to_string(process.log())?;
+        ensure!(log.contains(holder), "it has not seen {holder}: {log}");
+        anyhow::Ok(())
+    })
+    .await
 }
 
 /// The usual timing. Two processes of Kubernetes' own manager, and then two of ours: one works, one waits for it.
@@ -320,8 +329,10 @@ async fn after_a_clean_stop_nobody_waits_for_a_lock_of_ours() -> Result<()> {
     let second = holder(&world, SHARED).await?;
     ensure!(second != first, "the lock was not handed over");
     let works = ours(&world, folder.path(), "ccm-1", &[], &migrating)?;
-    held_by_another(&world, SHARED, &second).await?;
-    let _waits = ours(&world, folder.path(), "ccm-2", &[], &migrating)?;
+    let third = held_by_another(&world, SHARED, &second).await?;
+    let waits = ours(&world, folder.path(), "ccm-2", &[], &migrating)?;
+    // Both locks of a process name the same holder.
+    waits_for(&waits, &third).await?;
     let ours = gap(&world, works, "ours").await?;
 
     let (ours, theirs) = (ours.as_secs_f64(), theirs.as_secs_f64());

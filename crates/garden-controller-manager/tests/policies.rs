@@ -217,12 +217,14 @@ async fn deletion(garden: &Garden) {
         let entries = entries.clone();
         async move { entries.delete(name, &DeleteParams::default()).await.map(|_| ()) }
     };
+    garden::until_refused(|| garden::try_delete(&entries, "shoot--dev--young--u1")).await;
     refused(
         forget("shoot--dev--young--u1").await,
         "holds the backups of shoot young, which lives",
     );
     allowed(forget("shoot--dev--young--u0").await);
     allowed(delete().await);
+    garden::until_allowed(|| garden::try_delete(&entries, "shoot--dev--young--u1")).await;
     allowed(forget("shoot--dev--young--u1").await);
     refused(
         garden
@@ -369,10 +371,12 @@ async fn own_backups(garden: &Garden) {
     );
     // The source entry says what the original says, or is refused.
     let source = |bucket: &str| garden::entry("source-e1", "seed-b", bucket);
+    garden::until_refused(|| garden::try_apply(&b, "source-e1", source("bucket-x"))).await;
     refused(
         garden.apply(&b, "source-e1", source("bucket-x")).await,
         "must equal that of the original, e1",
     );
+    garden::until_allowed(|| garden::try_apply(&b, "source-e1", source("bucket-a"))).await;
     allowed(garden.apply(&b, "source-e1", source("bucket-a")).await);
     allowed(
         garden
@@ -394,6 +398,7 @@ async fn own_objects_in_projects(garden: &Garden) {
             .apply(&a, "mine.kubeconfig", secret("mine.kubeconfig"))
             .await,
     );
+    garden::until_refused(|| garden::try_apply(&a, "theirs.kubeconfig", secret("theirs.kubeconfig"))).await;
     refused(
         garden
             .apply(&a, "theirs.kubeconfig", secret("theirs.kubeconfig"))

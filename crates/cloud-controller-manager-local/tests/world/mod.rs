@@ -32,8 +32,9 @@ pub const ACCOUNT: &str = "account";
 pub const CLUSTER: &str = "shoot--dev--one";
 /// Who has the account.
 pub const USER: &str = "cloud-user";
-/// Longer than any of these steps takes on a busy machine.
-pub const SOON: Duration = Duration::from_secs(60);
+/// Longer than any of these steps takes on a busy machine; the longest is a hand-over between two processes of Kubernetes' own
+/// manager, where two locks run out one after the other: over half a minute.
+pub const SOON: Duration = Duration::from_secs(180);
 /// The taint of a Node that a kubelet has just registered.
 pub const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 

@@ -38,8 +38,9 @@ use testkit::{NameServer, ObjectStore, eventually};
 /// The test plays a gardenlet or a user.
 pub const MANAGER_OF_TEST: runtime::apply::FieldManager = runtime::apply::FieldManager("test");
 
-/// Longer than any of these operations takes on a busy machine.
-pub const SOON: Duration = Duration::from_secs(30);
+/// Far longer than any of these operations takes: a few seconds on an idle machine, with the start of the process that does
+/// it.
+pub const SOON: Duration = Duration::from_secs(120);
 /// Zone of the DNS server.
 pub const ZONE: &str = "internal.example";
 /// The cloud account: a namespace.
@@ -108,6 +109,9 @@ pub async fn account(cloud: &testkit::ControlPlane, user: &str) -> Result<BTreeM
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
     }))?;
     create(&Api::namespaced(client, ACCOUNT), &binding).await?;
+    // What was granted counts only once the API server has seen it itself, a moment later.
+    let of_user: Api<ConfigMap> = Api::namespaced(cloud.client(user, &[]).await?, ACCOUNT);
+    eventually("the user is let in", SOON, || of_user.get_opt("none")).await?;
     credentials_of(cloud, user)
 }
 
