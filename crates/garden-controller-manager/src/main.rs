@@ -18,6 +18,8 @@ async fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             tracing::error!(%why, "the process ends");
+            // As plain text too: whoever looks why a pod does not start sees this first.
+            eprintln!("{why}");
             ExitCode::FAILURE
         }
     }
