@@ -48,9 +48,14 @@ async fn start(mut process: Process, flags: Config) -> Result<(), String> {
         metrics: process.metrics.clone(),
         shutdown: process.shutdown.clone(),
     };
+    let health = process.health.clone();
     process.fallible_part("controllers", async move {
         let shutdown = context.shutdown.clone();
-        let register = |locks: &lease::Metrics| context.metrics.register(|all| locks.register(all));
+        let register = |locks: &lease::Metrics| {
+            let overdue = locks.clone();
+            health.add(move || overdue.overdue());
+            context.metrics.register(|all| locks.register(all));
+        };
         locks
             .run(&context.shoot, register, shutdown, |names, held| {
                 let names = names.into_iter().filter_map(Name::parse).collect();

@@ -36,9 +36,14 @@ async fn start(mut process: Process, config: Config) -> Result<(), String> {
         metrics: process.metrics.clone(),
         shutdown: process.shutdown.clone(),
     };
+    let health = process.health.clone();
     process.fallible_part("controllers", async move {
         let (garden, shutdown) = (context.garden.client().clone(), context.shutdown.clone());
-        let register = |locks: &lease::Metrics| context.metrics.register(|all| locks.register(all));
+        let register = |locks: &lease::Metrics| {
+            let overdue = locks.clone();
+            health.add(move || overdue.overdue());
+            context.metrics.register(|all| locks.register(all));
+        };
         locks
             .run(&garden, register, shutdown, |names, held| {
                 controllers::run(names, context.clone(), held)

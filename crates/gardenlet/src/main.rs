@@ -41,9 +41,14 @@ async fn start(mut process: Process, config: Config) -> Result<(), String> {
         shutdown: process.shutdown.clone(),
         heartbeat: gardenlet::context::Heartbeat::default(),
     };
+    let health = process.health.clone();
     process.fallible_part("controllers", async move {
         let (seed, shutdown) = (context.seed.client().clone(), context.shutdown.clone());
-        let register = |locks: &lease::Metrics| context.metrics.register(|all| locks.register(all));
+        let register = |locks: &lease::Metrics| {
+            let overdue = locks.clone();
+            health.add(move || overdue.overdue());
+            context.metrics.register(|all| locks.register(all));
+        };
         locks
             .run(&seed, register, shutdown, |names, held| {
                 controllers::run(names, context.clone(), held)

@@ -1,5 +1,7 @@
 //! Numbers of the election (RK-31).
 
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
@@ -7,6 +9,10 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
+use tokio::time::Instant;
+
+/// How long after the lease duration a lock may still be held without a renewal: as Kubernetes' own managers have it.
+const TOLERATED: Duration = Duration::from_secs(20);
 
 /// From a hand-over on a watch (some 10 ms) to one that waits for a busy API server.
 const BUCKETS: [f64; 10] = [0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 15.0, 60.0];
@@ -24,6 +30,8 @@ struct Labels {
 pub struct Metrics {
     active: Family<Labels, Gauge>,
     handover: Family<Labels, Histogram>,
+    /// For each lock that is held: until when it must have been renewed or ended.
+    due: Arc<Mutex<HashMap<String, Instant>>>,
 }
 
 impl Default for Metrics {
@@ -31,6 +39,7 @@ impl Default for Metrics {
         Self {
             active: Family::default(),
             handover: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
+            due: Arc::default(),
         }
     }
 }
@@ -57,7 +66,33 @@ impl Metrics {
         self.active.get_or_create(&labels(name)).get() == 1
     }
 
+    /// What is wrong if a lock that is held was neither renewed nor ended for its lease duration and 20 s. Renewals, work and
+    /// the end of a process are one task: then that task is stuck, and only somebody else can end the process.
+    #[must_use]
+    pub fn overdue(&self) -> Option<String> {
+        let now = Instant::now();
+        let due = self.due();
+        let (name, due) = due.iter().find(|(_, due)| **due < now)?;
+        let late = now.duration_since(*due).as_secs();
+        Some(format!(
+            "the lock {name} should have been renewed or ended {late} s ago: the process is stuck"
+        ))
+    }
+
+    /// A write that took or renewed a lock was sent at this time.
+    pub(crate) fn renewed(&self, name: &str, sent: Instant, lease_duration: Duration) {
+        self.due()
+            .insert(name.to_owned(), sent + lease_duration + TOLERATED);
+    }
+
+    fn due(&self) -> MutexGuard<'_, HashMap<String, Instant>> {
+        self.due.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn set_active(&self, name: &str, active: bool) {
+        if !active {
+            self.due().remove(name);
+        }
         self.active.get_or_create(&labels(name)).set(i64::from(active));
     }
 

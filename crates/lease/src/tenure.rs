@@ -23,6 +23,8 @@ impl<'a> Tenure<'a> {
     /// `sent` is when the write was sent that took the lock.
     pub(crate) fn new(elector: &'a Elector, view: View, sent: Instant) -> Self {
         elector.metrics.set_active(elector.name(), true);
+        let lease_duration = elector.timing.lease_duration;
+        elector.metrics.renewed(elector.name(), sent, lease_duration);
         Self {
             elector,
             view,
@@ -77,6 +79,10 @@ impl<'a> Tenure<'a> {
             Ok(lease) => {
                 self.view.see(Some(lease), Instant::now());
                 self.last_sent = sent;
+                let elector = self.elector;
+                elector
+                    .metrics
+                    .renewed(elector.name(), sent, timing.lease_duration);
                 let in_time = self.held.extend(valid_until(self.elector, sent));
                 Ok((!in_time).then(|| self.not_renewed(None)))
             }

@@ -81,11 +81,16 @@ async fn start(mut process: Process, flags: Flags) -> Result<(), String> {
         "heartbeat",
         heartbeat::run(seed.clone(), MANAGER, flags.namespace, flags.identity),
     );
+    let health = process.health.clone();
     process.fallible_part("controllers", async move {
         let Settings {
             metrics, shutdown, ..
         } = context.settings.clone();
-        let register = |locks: &lease::Metrics| metrics.register(|all| locks.register(all));
+        let register = |locks: &lease::Metrics| {
+            let overdue = locks.clone();
+            health.add(move || overdue.overdue());
+            metrics.register(|all| locks.register(all));
+        };
         locks
             .run(seed.client(), register, shutdown, |names, held| {
                 controllers::run(names, context.clone(), held)

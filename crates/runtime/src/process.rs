@@ -3,9 +3,15 @@
 //! Every task lives in one set. When one ends early or a signal comes, all are told to stop, are given a bounded time, and
 //! are dropped.
 
-use std::{collections::HashMap, future::Future, net::SocketAddr, time::Duration};
+use std::{
+    collections::HashMap,
+    future::Future,
+    net::SocketAddr,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
-use axum::{Router, routing::get};
+use axum::{Router, http::StatusCode, routing::get};
 use tokio::{
     net::TcpListener,
     signal::unix::{SignalKind, signal},
@@ -23,6 +29,30 @@ const STOP_WITHIN: Duration = Duration::from_secs(10);
 /// How a part ended: with a sentence where it failed.
 type Outcome = Result<(), String>;
 
+/// A look at a part of the process: what is wrong with it, if anything is.
+type Check = Box<dyn Fn() -> Option<String> + Send + Sync>;
+
+/// What `/healthz` looks at; one and the same in all clones. It is asked by a task of its own, so that it can tell of another
+/// one that is stuck.
+#[derive(Clone, Default)]
+pub struct Health(Arc<Mutex<Vec<Check>>>);
+
+impl Health {
+    /// `/healthz` answers 500 with what this says, while it says anything. It must not wait.
+    pub fn add(&self, check: impl Fn() -> Option<String> + Send + Sync + 'static) {
+        let mut checks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        checks.push(Box::new(check));
+    }
+
+    fn answer(&self) -> (StatusCode, String) {
+        let checks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match checks.iter().find_map(|check| check()) {
+            Some(wrong) => (StatusCode::INTERNAL_SERVER_ERROR, wrong),
+            None => (StatusCode::OK, "ok".to_owned()),
+        }
+    }
+}
+
 /// A running process of the suite.
 pub struct Process {
     name: &'static str,
@@ -32,6 +62,8 @@ pub struct Process {
     pub shutdown: CancellationToken,
     /// The process's metrics.
     pub metrics: Metrics,
+    /// What `/healthz` looks at.
+    pub health: Health,
 }
 
 /// Why a process ended before it was told to.
@@ -69,6 +101,7 @@ impl Process {
             names: HashMap::new(),
             shutdown: CancellationToken::new(),
             metrics: Metrics::default(),
+            health: Health::default(),
         }
     }
 
@@ -94,12 +127,13 @@ impl Process {
     pub fn serve_health(&mut self, address: SocketAddr) {
         let metrics = self.metrics.clone();
         let shutdown = self.shutdown.clone();
+        let health = self.health.clone();
         self.fallible_part("health endpoint", async move {
             let listener = TcpListener::bind(address)
                 .await
                 .map_err(|e| format!("cannot listen on {address}: {e}"))?;
             let router = Router::new()
-                .route("/healthz", get(|| async { "ok" }))
+                .route("/healthz", get(move || async move { health.answer() }))
                 .route("/readyz", get(|| async { "ok" }))
                 .route("/metrics", get(move || async move { metrics.encode() }));
             axum::serve(listener, router)
@@ -147,6 +181,28 @@ impl Process {
         ProcessError::PartEnded {
             part: self.names.get(&id).copied().unwrap_or("a part"),
             why,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn health_fails_while_a_check_does() {
+        let (health, stuck) = (Health::default(), Arc::new(AtomicBool::new(false)));
+        let seen = Arc::clone(&stuck);
+        health.clone().add(|| None);
+        health
+            .clone()
+            .add(move || seen.load(Ordering::SeqCst).then(|| "stuck".to_owned()));
+        for (now, code, text) in [(false, 200, "ok"), (true, 500, "stuck"), (false, 200, "ok")] {
+            stuck.store(now, Ordering::SeqCst);
+            let answer = health.answer();
+            assert_eq!((answer.0.as_u16(), answer.1.as_str()), (code, text));
         }
     }
 }

@@ -19,7 +19,7 @@ use tokio::time::{Instant, advance, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::migration::run_with_leader_migration;
-use crate::{Held, Lost, Outcome};
+use crate::{Elector, Held, Lock, Lost, Metrics, Outcome, Timing};
 use server::Server;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -252,4 +252,29 @@ async fn migrated_work_takes_no_step_when_the_time_of_the_main_lock_is_over() {
     let ended = timeout(600 * SECOND, running).await.unwrap();
     assert!(matches!(ended, Err(Lost::NotRenewed { lock, .. }) if lock == "ns/main"));
     assert_eq!(steps.load(Ordering::SeqCst), 0);
+}
+
+/// The task that holds the lock does not come to its turn, so that it can neither renew nor end; another one can tell.
+#[tokio::test(start_paused = true)]
+async fn a_holder_that_is_stuck_is_told_until_its_lock_ends() {
+    let server = Server::default();
+    let lock = Lock::new(server.client(), "ns", "lock", "me");
+    let metrics = Metrics::default();
+    let elector = Elector::new(lock, Timing::default(), metrics.clone());
+    let working = elector.with_lease(CancellationToken::new(), |_| pending::<()>());
+    let mut working = Box::pin(working);
+    assert!(timeout(60 * SECOND, &mut working).await.is_err(), "it is lost");
+    assert_eq!(metrics.overdue(), None, "it was renewed");
+    // The last renewal may have been two seconds ago.
+    advance(32 * SECOND).await;
+    assert_eq!(metrics.overdue(), None);
+    advance(4 * SECOND).await;
+    assert!(
+        metrics
+            .overdue()
+            .unwrap()
+            .contains("the lock lock should have been renewed")
+    );
+    drop(working);
+    assert_eq!(metrics.overdue(), None);
 }
