@@ -15,6 +15,9 @@ async fn main() -> ExitCode {
         Ok(client) => client,
         Err(error) => {
             tracing::error!(%error, "the seed's API is not known: run in a pod with a ServiceAccount, or set KUBECONFIG");
+            eprintln!(
+                "the seed's API is not known: run in a pod with a ServiceAccount, or set KUBECONFIG: {error}"
+            );
             return ExitCode::FAILURE;
         }
     };
@@ -24,6 +27,7 @@ async fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!(%error, "ended");
+            eprintln!("{error}");
             ExitCode::FAILURE
         }
     }
