@@ -45,7 +45,8 @@ async fn work_runs_under_the_lease_which_is_given_back() {
     let client = admin().await;
     let metrics = Metrics::default();
     let lock = Lock::new(client.clone(), "default", "given-back", "me");
-    let elector = Elector::new(lock, short(), metrics.clone());
+    // The first renewal must not be before the first look at the Lease.
+    let elector = Elector::new(lock, Timing::default(), metrics.clone());
     assert!(!metrics.is_active("given-back"));
 
     let work = async |held: Held| {
@@ -53,7 +54,7 @@ async fn work_runs_under_the_lease_which_is_given_back() {
         assert!(metrics.is_active("given-back"));
         let taken = spec(&client, "given-back").await;
         assert_eq!(taken.holder_identity.as_deref(), Some("me"));
-        assert_eq!(taken.lease_duration_seconds, Some(3));
+        assert_eq!(taken.lease_duration_seconds, Some(15));
         assert_eq!(taken.lease_transitions, Some(0));
         assert_eq!(taken.acquire_time, taken.renew_time);
         // It is renewed, and nothing else changes.
@@ -85,7 +86,8 @@ async fn work_runs_under_the_lease_which_is_given_back() {
 async fn a_released_lock_is_taken_at_once_and_the_hand_over_is_measured_and_told() {
     let client = admin().await;
     // Long: a look that is only due would not be "at once", and a busy machine has its time.
-    let (timing, metrics) = (Timing::default(), Metrics::default());
+    let [lease, renew, retry] = [30, 20, 10].map(Duration::from_secs);
+    let (timing, metrics) = (Timing::new(lease, renew, retry).unwrap(), Metrics::default());
     let (late, second_waits) = latecomer(config("second").await);
     let lock = |client: &Client, who: &str| Lock::new(client.clone(), "default", "handed-over", who);
     let first = Elector::new(lock(&client, "first"), timing, Metrics::default());

@@ -76,7 +76,7 @@ fn detach(orders: &Orders) {
     let orders = orders.clone();
     std::thread::spawn(move || {
         loop {
-            acts::act(&orders.acts, &orders.identity);
+            acts::act(&orders.acts, &orders.identity, || true);
             #[allow(clippy::disallowed_methods)] // this thread does nothing else
             std::thread::sleep(ACT_EVERY);
         }
@@ -110,12 +110,13 @@ async fn process() {
 
     let shutdown = CancellationToken::new();
     let mut terminated = signal(SignalKind::terminate()).unwrap();
-    let running = elector.with_lease(shutdown.clone(), |_held| async {
+    let orders = &orders;
+    let running = elector.with_lease(shutdown.clone(), |held| async move {
         if orders.detaches {
-            detach(&orders);
+            detach(orders);
         }
         loop {
-            acts::act(&orders.acts, &orders.identity);
+            acts::act(&orders.acts, &orders.identity, || held.is_valid());
             tokio::time::sleep(ACT_EVERY).await;
         }
     });

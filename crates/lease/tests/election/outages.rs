@@ -10,13 +10,13 @@ use std::time::Duration;
 use http::{Method, Request};
 use kube::Client;
 use kube::client::{Body, ClientBuilder};
-use lease::{Held, Lost, Outcome};
+use lease::{Elector, Held, Lock, Lost, Metrics, Outcome, Timing};
 use testkit::ControlPlane;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tower::{BoxError, Layer, Service};
 
-use crate::world::{admin, config, elector, short, spec};
+use crate::world::{admin, config, elector, lasting, spec};
 
 /// Carries every write out and, where `lose` says so of its number (counted from 1), loses the answer.
 #[derive(Clone)]
@@ -89,7 +89,11 @@ async fn a_candidate_whose_take_over_was_not_answered_finds_itself_holding() {
 #[tokio::test]
 async fn a_candidate_that_stops_without_knowing_that_it_holds_gives_the_lock_back() {
     let client = losing(|write| write == 1).await;
-    let elector = elector(&client, "unknowing", "me");
+    let lock = Lock::new(client.clone(), "default", "unknowing", "me");
+    // Its second look would tell it, and comes long after the end.
+    let [lease, renew, retry] = [60, 50, 20].map(Duration::from_secs);
+    let timing = Timing::new(lease, renew, retry).unwrap();
+    let elector = Elector::new(lock, timing, Metrics::default());
     let end = CancellationToken::new();
     let waiting = elector.with_lease(end.clone(), |_| async { panic!("the answer was lost") });
     let ending = async {
@@ -112,13 +116,14 @@ async fn a_candidate_that_stops_without_knowing_that_it_holds_gives_the_lock_bac
     );
 }
 
-/// The renewal after a lost answer is refused, because the Lease has changed: by the holder itself, as it then finds.
+/// The renewal after a lost answer is refused, because the Lease has changed: by the holder itself, as it then finds. Without
+/// any renewal that counts it would not be there any more at the end of its first deadline.
 #[tokio::test]
 async fn a_holder_with_every_third_answer_lost_keeps_its_lock() {
     let client = losing(|write| write % 3 == 0).await;
     let elector = elector(&client, "partly-answered", "me");
     let work = async |held: Held| {
-        tokio::time::sleep(short().lease_duration * 2).await;
+        sleep_until(held.valid_until()).await;
         held.is_valid()
     };
     let outcome = elector.with_lease(CancellationToken::new(), work).await.unwrap();
@@ -148,7 +153,7 @@ async fn without_the_api_server_a_holder_ends_at_its_deadline_and_a_candidate_wa
         stopped
     };
     let lost = timeout(
-        Duration::from_secs(30),
+        Duration::from_secs(60),
         holder.with_lease(CancellationToken::new(), down),
     );
     let begun = Instant::now();
@@ -158,15 +163,15 @@ async fn without_the_api_server_a_holder_ends_at_its_deadline_and_a_candidate_wa
     };
     assert_eq!(
         (lock.as_str(), *deadline),
-        ("default/outage", short().renew_deadline)
+        ("default/outage", lasting().renew_deadline)
     );
     assert!(!why.is_empty() && why != "there was no time for it", "{lost}");
     assert_eq!(alive.load(Ordering::SeqCst), 0, "the work was not dropped");
-    // From the first write: the deadline, and one short try to give the lock back.
+    // From the first write: the deadline, and what a busy machine adds. Where the deadline does not end it nothing does.
     let took = begun.elapsed();
-    assert!(took >= short().renew_deadline, "it gave up early: {took:?}");
+    assert!(took >= lasting().renew_deadline, "it gave up early: {took:?}");
     assert!(
-        took <= short().renew_deadline + Duration::from_secs(3),
+        took <= lasting().renew_deadline + Duration::from_secs(10),
         "it held on: {took:?}"
     );
 

@@ -17,11 +17,17 @@ use crate::candidate::{Candidate, Orders};
 
 /// Lease duration, renew deadline, retry period.
 const SHORT: [u64; 3] = [2000, 1300, 300];
+/// For a candidate that must not lose its lock before it is stopped, on a machine that is busy.
+const LASTING: [u64; 3] = [6000, 5000, 300];
 const DEFAULT: [u64; 3] = [15_000, 10_000, 2000];
 /// Three candidates: one acts, one is stopped or dead, one takes over.
 const CANDIDATES: usize = 3;
 /// Long enough for a start of the API server on a busy machine and an election after it.
 const LONG: Duration = Duration::from_secs(90);
+/// What a busy machine adds to a hand-over: requests that wait, processes that do not run. Much less than a lease duration.
+const BUSY: Duration = Duration::from_secs(3);
+/// So many acts may come too late in one run: see [`acts`].
+const LATE_AT_MOST: usize = 1;
 const HOUR: i64 = 3600;
 
 struct Field {
@@ -54,7 +60,8 @@ impl Field {
     /// Starts one more, whose wall clock is off by so many seconds.
     fn start(&mut self, wall_clock_off: i64) -> String {
         self.started += 1;
-        let identity = format!("candidate-{}", self.started);
+        // Logs of all tests may be in one folder.
+        let identity = format!("{}-{}", self.orders.lock, self.started);
         let orders = Orders {
             identity: identity.clone(),
             wall_clock_off,
@@ -64,8 +71,30 @@ impl Field {
         identity
     }
 
+    /// Starts others for those that have ended, with wall clocks that are off at random.
+    fn fill(&mut self, random: &mut Rng) {
+        self.all.retain_mut(Candidate::is_alive);
+        while self.all.len() < CANDIDATES {
+            let off = *random.choice(&[-HOUR, 0, HOUR]).unwrap();
+            self.start(off);
+        }
+    }
+
     fn acts(&self) -> PathBuf {
         self.orders.acts.clone()
+    }
+
+    /// Waits until one of those that were not seen to end was the last to begin, and says who, and all reigns until then.
+    async fn acting(&self) -> (String, Vec<Reign>) {
+        let file = self.acts();
+        let acting = eventually("somebody acts", LONG, async || {
+            let reigns = acts::read(&file);
+            match reigns.last().map(|reign| reign.who.clone()) {
+                Some(who) if self.get(&who).is_some() => Ok((who, reigns)),
+                last => Err(format!("the last one was {last:?}")),
+            }
+        });
+        acting.await.unwrap()
     }
 
     fn get(&self, who: &str) -> Option<&Candidate> {
@@ -102,18 +131,23 @@ fn must_be_apart(file: &Path, what: &str) -> Vec<Reign> {
         overlap.is_none(),
         "two acted at once ({what}): {overlap:?} in {reigns:#?}"
     );
+    let late = acts::late(file);
+    assert!(
+        late <= LATE_AT_MOST,
+        "{late} acts after the lock was lost ({what})"
+    );
     reigns
 }
 
 /// The case that a lock by time is weakest in: the holder is stopped, another one acts, the holder goes on.
-async fn stopped_and_woken(field: &mut Field) {
-    let first = field.next_after(&[]).await;
-    field.get(&first.who).unwrap().signal(SIGSTOP);
-    let second = field.next_after(&acts::read(&field.acts())).await;
-    field.get(&first.who).unwrap().signal(SIGCONT);
-    field.log_has(&first.who, "could not be renewed").await;
-    let reigns = must_be_apart(&field.acts(), "stop and go on");
-    assert_eq!([&reigns[0].who, &reigns[1].who], [&first.who, &second.who]);
+async fn stopped_and_woken(field: &Field) {
+    // Who acts is known before the signal: the next one may act before it is looked at again.
+    let (holder, before) = field.acting().await;
+    field.get(&holder).unwrap().signal(SIGSTOP);
+    field.next_after(&before).await;
+    field.get(&holder).unwrap().signal(SIGCONT);
+    field.log_has(&holder, "could not be renewed").await;
+    must_be_apart(&field.acts(), "stop and go on");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -126,15 +160,18 @@ async fn at_most_one_acts_whatever_happens() {
     for off in [-HOUR, 0, HOUR] {
         field.start(off);
     }
-    stopped_and_woken(&mut field).await;
+    // As often as makes more late acts than are forgiven, if work acts late.
+    for _ in 0..=LATE_AT_MOST {
+        stopped_and_woken(&field).await;
+        field.fill(&mut random);
+    }
 
+    let enough = acts::read(&field.acts()).len() + 1;
     let restart_at = random.u32(3..9);
-    for step in 0..12 {
-        field.all.retain_mut(Candidate::is_alive);
-        while field.all.len() < CANDIDATES {
-            let off = *random.choice(&[-HOUR, 0, HOUR]).unwrap();
-            field.start(off);
-        }
+    let mut step = 0;
+    // On a slow machine it may take more steps until the lock changes hands.
+    while step < 12 || (step < 60 && acts::read(&field.acts()).len() < enough) {
+        field.fill(&mut random);
         if step == restart_at {
             plane.stop_api();
             sleep(Duration::from_millis(random.u64(0..4000))).await;
@@ -159,6 +196,7 @@ async fn at_most_one_acts_whatever_happens() {
         }
         sleep(Duration::from_millis(random.u64(..1000))).await;
         must_be_apart(&field.acts(), &format!("step {step}, seed {seed}"));
+        step += 1;
     }
 
     // After all that somebody new can be elected still.
@@ -170,20 +208,20 @@ async fn at_most_one_acts_whatever_happens() {
     field.next_after(&before).await;
     let reigns = must_be_apart(&field.acts(), &format!("seed {seed}"));
     println!("{} reigns of {} candidates", reigns.len(), field.started);
-    assert!(reigns.len() >= 4, "hardly anything happened: {reigns:#?}");
+    assert!(reigns.len() > enough, "hardly anything happened: {reigns:#?}");
 }
 
 /// That the file shows what it should: work that is no part of the guarded future is seen to go on after a stop.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn work_that_was_detached_is_caught_acting_too_late() {
     let plane = crate::world::plane().await;
-    let mut field = Field::new(plane, "detached", SHORT);
+    let mut field = Field::new(plane, "detached", LASTING);
     field.orders.detaches = true;
     field.start(0);
     let first = field.next_after(&[]).await;
     field.start(0);
     field.get(&first.who).unwrap().signal(SIGSTOP);
-    field.next_after(&acts::read(&field.acts())).await;
+    field.next_after(std::slice::from_ref(&first)).await;
     field.get(&first.who).unwrap().signal(SIGCONT);
     let file = field.acts();
     let caught = eventually("it is caught", LONG, async || {
@@ -205,10 +243,9 @@ async fn gaps_with_the_default_timing_are_within_bounds() {
     }
 
     field.get(&first.who).unwrap().signal(SIGTERM);
-    let second = field.next_after(&acts::read(&field.acts())).await;
+    let second = field.next_after(std::slice::from_ref(&first)).await;
     field.get(&second.who).unwrap().signal(SIGKILL);
-    let before = acts::read(&field.acts());
-    field.next_after(&before).await;
+    field.next_after(&[first, second]).await;
 
     let reigns = must_be_apart(&field.acts(), "gaps");
     let gaps: Vec<Duration> = reigns
@@ -219,9 +256,10 @@ async fn gaps_with_the_default_timing_are_within_bounds() {
         "nobody acted for {:?} at a clean hand-over, for {:?} after a crash",
         gaps[0], gaps[1]
     );
-    assert!(gaps[0] <= Duration::from_secs(2), "longer than the retry period");
+    let [lease, _, retry] = DEFAULT.map(Duration::from_millis);
+    assert!(gaps[0] <= retry + BUSY, "longer than the retry period");
     assert!(
-        gaps[1] <= Duration::from_secs(17),
+        gaps[1] <= lease + retry + BUSY,
         "longer than lease duration and retry period"
     );
 }

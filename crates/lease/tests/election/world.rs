@@ -42,10 +42,17 @@ pub fn short() -> Timing {
     Timing::new(ms(3000), ms(2000), ms(400)).unwrap()
 }
 
+/// Looks and renewals as often as with [`short`], and a lock that its holder keeps although the machine stands still for some
+/// seconds.
+pub fn lasting() -> Timing {
+    let ms = Duration::from_millis;
+    Timing::new(ms(10_000), ms(8000), ms(400)).unwrap()
+}
+
 /// A candidate for the lock `name`.
 pub fn elector(client: &Client, name: &str, identity: &str) -> Elector {
     let lock = Lock::new(client.clone(), "default", name, identity);
-    Elector::new(lock, short(), Metrics::default())
+    Elector::new(lock, lasting(), Metrics::default())
 }
 
 /// A client for a candidate of a lock that another one has, and what is cancelled once the candidate has seen that: it asks

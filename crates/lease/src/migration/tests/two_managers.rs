@@ -87,9 +87,10 @@ impl Process {
         }
     }
 
+    /// No lock has to run out here. So nobody should lose one because the machine is busy, and looks are frequent.
     fn elector(&self, lock: &str) -> Elector {
         let seconds = Duration::from_secs;
-        let timing = Timing::new(seconds(5), seconds(4), Duration::from_millis(500)).unwrap();
+        let timing = Timing::new(seconds(30), seconds(20), Duration::from_millis(500)).unwrap();
         let lock = Lock::new(self.client.clone(), NAMESPACE, lock, self.identity);
         Elector::new(lock, timing, self.metrics.clone())
     }
