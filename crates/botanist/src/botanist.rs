@@ -78,7 +78,7 @@ impl Botanist {
             .context(format_args!("could not read Seed {seed_name}"))?
             .ok_or_else(|| configuration_problem(format!("there is no Seed {seed_name} in the garden")))?;
         let names = Names::of(&shoot, &project.name_any(), &seed_object)?;
-        let wanted = Stage::wanted(&shoot.spec);
+        let wanted = Stage::wanted(&shoot.spec.kubernetes.controller_leaders);
         let stage = current_stage(&seed, &names.technical_id, &shoot.name_any(), wanted).await?;
         let botanist = Self {
             stage,

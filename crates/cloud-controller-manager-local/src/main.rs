@@ -9,8 +9,11 @@ use cloud_controller_manager_local::{
 };
 use runtime::{Process, connect};
 
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
+    runtime::process::run(begin())
+}
+
+async fn begin() -> ExitCode {
     let flags = Config::read();
     if flags.lease.print_leader_migration {
         return match flags.locks() {

@@ -7,8 +7,11 @@ use etcd_druid::{flags::Flags, names::DRUID};
 use kube::Client;
 use runtime::Process;
 
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
+    runtime::process::run(begin())
+}
+
+async fn begin() -> ExitCode {
     let flags = Flags::parse();
     let mut process = Process::new(DRUID);
     let client = match Client::try_default().await {

@@ -7,8 +7,11 @@ use garden_controller_manager::{Config, Context, controllers};
 use lease::migration::{GARDEN_CONTROLLER_MANAGER as SELF, Locks, answer_if_asked};
 use runtime::{Events, Garden, Process, clusters::Cluster, connect};
 
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
+    runtime::process::run(begin())
+}
+
+async fn begin() -> ExitCode {
     if let Some(answered) = answer_if_asked(&SELF) {
         return answered;
     }

@@ -7,8 +7,11 @@ use gardenlet::{Config, Context, controllers};
 use lease::migration::{GARDENLET, Locks, answer_if_asked};
 use runtime::{Events, Garden, Process, Seed, clusters::Cluster, connect};
 
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
+    runtime::process::run(begin())
+}
+
+async fn begin() -> ExitCode {
     if let Some(answered) = answer_if_asked(&GARDENLET) {
         return answered;
     }

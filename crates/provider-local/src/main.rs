@@ -42,8 +42,11 @@ struct Flags {
     lease: lease::migration::Flags,
 }
 
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
+    runtime::process::run(begin())
+}
+
+async fn begin() -> ExitCode {
     if let Some(answered) = answer_if_asked(&PROVIDER_LOCAL) {
         return answered;
     }

@@ -7,6 +7,7 @@ use std::{
     collections::HashMap,
     future::Future,
     net::SocketAddr,
+    process::ExitCode,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -25,6 +26,22 @@ use crate::metrics::Metrics;
 
 /// Time for tasks to end after a signal. Shorter than the 30 s after which the kubelet kills.
 const STOP_WITHIN: Duration = Duration::from_secs(10);
+
+/// Stack of a thread. Where nothing is optimised, a watch of a kind with a large specification takes most of the usual 2 MiB, and
+/// a stack that overflows ends the process. Only what is used takes memory.
+const STACK: usize = 8 * 1024 * 1024;
+
+/// Runs a process to its end, on a thread for each core: what `main` of every manager does.
+pub fn run(begin: impl Future<Output = ExitCode>) -> ExitCode {
+    let mut threads = tokio::runtime::Builder::new_multi_thread();
+    match threads.enable_all().thread_stack_size(STACK).build() {
+        Ok(threads) => threads.block_on(begin),
+        Err(error) => {
+            eprintln!("threads cannot be started: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
 
 /// How a part ended: with a sentence where it failed.
 type Outcome = Result<(), String>;

@@ -18,15 +18,20 @@ use k8s_openapi::api::{
     coordination::v1::Lease,
     core::v1::{ConfigMap, Pod},
 };
-use kube::{Api, ResourceExt, api::ObjectMeta};
+use kube::{
+    Api, ResourceExt,
+    api::{DynamicObject, ObjectMeta},
+    core::ApiResource,
+};
 use runtime::{Cluster, Result, Shoot, apply, error::Context, wait, wait::Look};
+use serde::Deserialize;
 
 use stage::Holder;
 pub use stage::Stage;
 pub(crate) use stage::{ENABLE, Guest, Home, WITHOUT_NODE_IPAM};
 
 use crate::{
-    Botanist, FIELD_MANAGER, configuration_problem,
+    Botanist, FIELD_MANAGER, configuration_problem, dynamic,
     names::Names,
     secrets::config::{CLOUD_CONTROLLER_MANAGER, KUBE_CONTROLLER_MANAGER},
 };
@@ -123,7 +128,7 @@ impl Botanist {
     /// only when the last one is carried out. Then it takes away what only the way needed. An edit of the Shoot that turns it
     /// round is obeyed at once.
     pub async fn hand_over_controllers(&self) -> Result<()> {
-        let mut wanted = Stage::wanted(&self.shoot.spec);
+        let mut wanted = Stage::wanted(&self.shoot.spec.kubernetes.controller_leaders);
         // Not as it was when the flow began: whoever tries this again has gone some of the way.
         let mut stage = current_stage(&self.seed, &self.namespace, &self.shoot.name_any(), wanted).await?;
         let shoot = self.shoot_client().await?;
@@ -140,7 +145,7 @@ impl Botanist {
                     wanted = edited;
                     continue;
                 }
-                settled = self.wait_until_settled(stage, next, &shoot) => settled?,
+                settled = Box::pin(self.wait_until_settled(stage, next, &shoot)) => settled?,
             }
             let Some(next) = next else {
                 break;
@@ -162,19 +167,19 @@ impl Botanist {
     /// Waits until the Shoot wants node IPAM at the other end of the way. Only a help: a garden that does not answer, and an edit
     /// that cannot be carried out, are the next flow's business.
     async fn wanted_otherwise(&self, wanted: Stage) -> Stage {
-        let shoots = self
-            .garden
-            .namespaced::<api::gardencore::Shoot>(&self.shoot_namespace());
+        // Not as a Shoot: of all that is in one a few lines are of interest, for as long as this is awaited.
+        let kind = ApiResource::erase::<api::gardencore::Shoot>(&());
+        let shoots = Api::namespaced_with(self.garden.client().clone(), &self.shoot_namespace(), &kind);
         let (name, mut edited) = (self.shoot.name_any(), wanted);
-        let seen = wait::until(&shoots, &name, WATCHED_FOR, |shoot| {
-            edited = shoot.map_or(wanted, |shoot| Stage::wanted(&shoot.spec));
+        let seen = dynamic::until(shoots, &name, WATCHED_FOR, |shoot| {
+            edited = shoot.map_or(wanted, |shoot| Stage::wanted(&leaders(shoot)));
             if edited != wanted && check(edited, &self.names).is_ok() {
                 Look::Done
             } else {
                 Look::Wait("the Shoot has not been edited".into())
             }
         });
-        if Box::pin(seen).await.is_err() {
+        if seen.await.is_err() {
             return pending().await;
         }
         edited
@@ -239,6 +244,14 @@ impl Botanist {
     }
 }
 
+/// `spec.kubernetes.controllerLeaders` of a Shoot.
+fn leaders(shoot: &DynamicObject) -> Vec<api::gardencore::shoot::ControllerLeader> {
+    let found = shoot.data.pointer("/spec/kubernetes/controllerLeaders");
+    found
+        .and_then(|found| Vec::deserialize(found).ok())
+        .unwrap_or_default()
+}
+
 /// Whether this manager holds the lock. A holder is called like its pod.
 fn look_held(lease: Option<&Lease>, manager: Holder) -> Look {
     let holder = holder(lease);
@@ -266,7 +279,7 @@ fn waits_for(holder: &str) -> Look {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::from_json;
@@ -288,6 +301,22 @@ mod tests {
                 why.contains(pods) && why.contains("leave the controller"),
                 "{why}"
             );
+        }
+    }
+
+    #[test]
+    fn what_a_shoot_wants_is_read_from_it_without_the_rest() {
+        let shoot = |kubernetes: Value| -> (api::gardencore::Shoot, DynamicObject) {
+            let shoot = json!({
+                "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": {"name": "web"},
+                "spec": {"kubernetes": kubernetes, "provider": {"type": "local"}, "region": "local"},
+            });
+            (from_json(shoot.clone()).unwrap(), from_json(shoot).unwrap())
+        };
+        let away = json!([{"name": "node-ipam-controller", "component": "cloud-controller-manager"}]);
+        for kubernetes in [json!({}), json!({"controllerLeaders": away})] {
+            let (typed, untyped) = shoot(kubernetes);
+            assert_eq!(leaders(&untyped), typed.spec.kubernetes.controller_leaders);
         }
     }
 

@@ -13,7 +13,7 @@
 
 use api::{
     extensions::CloudControllerManager,
-    gardencore::shoot::{ControllerManager, MovableController, ShootSpec},
+    gardencore::shoot::{ControllerLeader, ControllerManager, MovableController},
 };
 use k8s_openapi::api::apps::v1::Deployment;
 
@@ -83,10 +83,11 @@ impl Stage {
     /// All of them, in their order.
     pub(crate) const WAY: [Self; 5] = [Self::AtHome, Self::Offered, Self::Shared, Self::Given, Self::Away];
 
-    /// Where the Shoot wants to be.
-    pub(crate) fn wanted(spec: &ShootSpec) -> Self {
-        let mut leaders = spec.kubernetes.controller_leaders.iter();
-        let node_ipam = leaders.find(|leader| leader.name == MovableController::NodeIpam);
+    /// Where a Shoot with these `spec.kubernetes.controllerLeaders` wants to be.
+    pub(crate) fn wanted(leaders: &[ControllerLeader]) -> Self {
+        let node_ipam = leaders
+            .iter()
+            .find(|leader| leader.name == MovableController::NodeIpam);
         match node_ipam.map(|leader| leader.component).unwrap_or_default() {
             ControllerManager::KubeControllerManager => Self::AtHome,
             ControllerManager::CloudControllerManager => Self::Away,
