@@ -43,3 +43,16 @@ wait "$beside" || failed=yes
 beside=""
 cat "$log"
 [ -z "$failed" ] || fail "a test of leader migration failed"
+# The suite is made to survive its own end, so that no test notices one. Events outlive the pods that tests delete.
+say "looking for processes of the suite that ended by themselves"
+failed=""
+for cluster in garden seed-a seed-b; do
+  while read -r namespace pod starts; do
+    case $namespace in garden | garden-exposure | extension-*) ;; *) continue ;; esac
+    say "$cluster: $namespace/$pod was started $starts times"
+    # Once may be a lock that was lost because the machine stood still.
+    [ "$starts" -le 2 ] || failed=yes
+  done < <("$REPOT_BIN/kubectl" --kubeconfig "$REPOT_CACHE/landscape/e2e/$cluster.kubeconfig" get events -A --field-selector reason=Started \
+    -o jsonpath='{range .items[?(@.count>1)]}{.metadata.namespace} {.involvedObject.name} {.count}{"\n"}{end}')
+done
+[ -z "$failed" ] || fail "a process of the suite ended again and again"
