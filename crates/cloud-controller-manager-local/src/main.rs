@@ -10,10 +10,6 @@ use cloud_controller_manager_local::{
 use runtime::{Process, connect};
 
 fn main() -> ExitCode {
-    runtime::process::run(begin())
-}
-
-async fn begin() -> ExitCode {
     let flags = Config::read();
     if flags.lease.print_leader_migration {
         return match flags.locks() {
@@ -28,15 +24,7 @@ async fn begin() -> ExitCode {
         };
     }
     let process = Process::new(MANAGER.0);
-    match start(process, flags).await {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            tracing::error!(%why, "the process ends");
-            // As plain text too: whoever looks why a pod does not start sees this first.
-            eprintln!("{why}");
-            ExitCode::FAILURE
-        }
-    }
+    runtime::process::run(start(process, flags))
 }
 
 async fn start(mut process: Process, flags: Config) -> Result<(), String> {

@@ -8,30 +8,16 @@ use kube::Client;
 use runtime::Process;
 
 fn main() -> ExitCode {
-    runtime::process::run(begin())
+    let flags = Flags::parse();
+    let process = Process::new(DRUID);
+    runtime::process::run(start(process, flags))
 }
 
-async fn begin() -> ExitCode {
-    let flags = Flags::parse();
-    let mut process = Process::new(DRUID);
-    let client = match Client::try_default().await {
-        Ok(client) => client,
-        Err(error) => {
-            tracing::error!(%error, "the seed's API is not known: run in a pod with a ServiceAccount, or set KUBECONFIG");
-            eprintln!(
-                "the seed's API is not known: run in a pod with a ServiceAccount, or set KUBECONFIG: {error}"
-            );
-            return ExitCode::FAILURE;
-        }
-    };
+async fn start(mut process: Process, flags: Flags) -> Result<(), String> {
+    let client = Client::try_default().await.map_err(|error| {
+        format!("the seed's API is not known: run in a pod with a ServiceAccount, or set KUBECONFIG: {error}")
+    })?;
     process.serve_health(flags.health_address);
     etcd_druid::start(&mut process, client, &flags);
-    match process.run().await {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            tracing::error!(%error, "ended");
-            eprintln!("{error}");
-            ExitCode::FAILURE
-        }
-    }
+    process.run().await.map_err(|error| error.to_string())
 }

@@ -8,24 +8,12 @@ use lease::migration::{GARDEN_CONTROLLER_MANAGER as SELF, Locks, answer_if_asked
 use runtime::{Events, Garden, Process, clusters::Cluster, connect};
 
 fn main() -> ExitCode {
-    runtime::process::run(begin())
-}
-
-async fn begin() -> ExitCode {
     if let Some(answered) = answer_if_asked(&SELF) {
         return answered;
     }
     let config = Config::parse();
     let process = Process::new("garden-controller-manager");
-    match start(process, config).await {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            tracing::error!(%why, "the process ends");
-            // As plain text too: whoever looks why a pod does not start sees this first.
-            eprintln!("{why}");
-            ExitCode::FAILURE
-        }
-    }
+    runtime::process::run(start(process, config))
 }
 
 async fn start(mut process: Process, config: Config) -> Result<(), String> {

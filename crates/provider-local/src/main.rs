@@ -43,24 +43,12 @@ struct Flags {
 }
 
 fn main() -> ExitCode {
-    runtime::process::run(begin())
-}
-
-async fn begin() -> ExitCode {
     if let Some(answered) = answer_if_asked(&PROVIDER_LOCAL) {
         return answered;
     }
     let flags = Flags::parse();
     let process = Process::new(MANAGER.0);
-    match start(process, flags).await {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            tracing::error!(%why, "the process ends");
-            // As plain text too: whoever looks why a pod does not start sees this first.
-            eprintln!("{why}");
-            ExitCode::FAILURE
-        }
-    }
+    runtime::process::run(start(process, flags))
 }
 
 async fn start(mut process: Process, flags: Flags) -> Result<(), String> {

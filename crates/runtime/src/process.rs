@@ -31,13 +31,19 @@ const STOP_WITHIN: Duration = Duration::from_secs(10);
 /// a stack that overflows ends the process. Only what is used takes memory.
 const STACK: usize = 8 * 1024 * 1024;
 
-/// Runs a process to its end, on a thread for each core: what `main` of every manager does.
-pub fn run(begin: impl Future<Output = ExitCode>) -> ExitCode {
+/// Runs a process to its end, on a thread for each core, and tells why it failed: the end of `main` of every manager.
+pub fn run(process: impl Future<Output = Result<(), String>>) -> ExitCode {
     let mut threads = tokio::runtime::Builder::new_multi_thread();
-    match threads.enable_all().thread_stack_size(STACK).build() {
-        Ok(threads) => threads.block_on(begin),
-        Err(error) => {
-            eprintln!("threads cannot be started: {error}");
+    let ended = match threads.enable_all().thread_stack_size(STACK).build() {
+        Ok(threads) => threads.block_on(process),
+        Err(error) => Err(format!("threads cannot be started: {error}")),
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            error!(%why, "the process ends");
+            // As plain text too: whoever looks why a pod does not start sees this first.
+            eprintln!("{why}");
             ExitCode::FAILURE
         }
     }
