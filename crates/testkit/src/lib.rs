@@ -36,6 +36,7 @@ mod pki;
 mod ports;
 mod process;
 mod programs;
+mod refusal;
 mod rollout;
 mod wait;
 
@@ -46,5 +47,6 @@ pub use object_store::ObjectStore;
 pub use pki::{Authority, Identity};
 pub use process::Server;
 pub use programs::find as find_program;
+pub use refusal::refuses_missing_migration_file;
 pub use rollout::{Fate, Rollout};
 pub use wait::eventually;
