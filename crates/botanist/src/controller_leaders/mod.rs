@@ -137,12 +137,14 @@ impl Botanist {
         } else if !rights::are_shared(&shoot).await? {
             return Ok(());
         }
+        let mut edited = Box::pin(self.wanted_otherwise(wanted));
         loop {
             let next = stage.towards(wanted);
             tokio::select! {
-                edited = self.wanted_otherwise(wanted) => {
-                    tracing::info!(at = ?stage, to = ?edited, "node IPAM turns round");
-                    wanted = edited;
+                other = &mut edited => {
+                    tracing::info!(at = ?stage, to = ?other, "node IPAM turns round");
+                    wanted = other;
+                    edited = Box::pin(self.wanted_otherwise(wanted));
                     continue;
                 }
                 settled = Box::pin(self.wait_until_settled(stage, next, &shoot)) => settled?,
