@@ -45,6 +45,7 @@ pub use crds::apply_crds;
 pub use name_server::NameServer;
 pub use object_store::ObjectStore;
 pub use pki::{Authority, Identity};
+pub use ports::free as free_port;
 pub use process::Server;
 pub use programs::find as find_program;
 pub use refusal::refuses_missing_migration_file;

@@ -13,7 +13,10 @@ const COUNT: u16 = 15_000;
 static NEXT: AtomicU16 = AtomicU16::new(0);
 
 /// A port that is free for TCP and UDP. Each call returns another one; each test process starts elsewhere.
-pub(crate) fn free() -> Result<u16> {
+///
+/// # Errors
+/// None is free.
+pub fn free() -> Result<u16> {
     let start = u16::try_from(u64::from(std::process::id()) * 61 % u64::from(COUNT))?;
     for _ in 0..COUNT {
         let offset = start.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % COUNT;

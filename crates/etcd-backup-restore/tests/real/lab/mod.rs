@@ -10,7 +10,6 @@ pub use server::Server;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// Bound of anything that is waited for; must be longer than a busy machine takes to start etcd.
@@ -31,19 +30,9 @@ pub fn program(name: &str) -> PathBuf {
     path
 }
 
-/// A port on loopback that nobody uses, each time another one. It lies below those that the system gives out by itself, so
-/// that nobody gets it before the server that it is for has started.
+/// A port on loopback that nobody uses, each time another one.
 pub fn free_port() -> u16 {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let start = std::process::id().wrapping_mul(61);
-    let candidates = std::iter::repeat_with(|| {
-        let offset = start.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % 15_000;
-        15_000 + u16::try_from(offset).unwrap()
-    });
-    candidates
-        .take(15_000)
-        .find(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok())
-        .expect("a free port")
+    testkit::free_port().unwrap()
 }
 
 pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
