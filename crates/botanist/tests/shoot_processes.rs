@@ -5,7 +5,7 @@
 
 mod world;
 
-use std::{collections::BTreeMap, fs, net::TcpListener, path::Path, time::Duration};
+use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 
 use anyhow::{Context, Result, bail};
 use botanist::{Operation, Settings, UrlOf};
@@ -15,7 +15,7 @@ use k8s_openapi::api::{
 };
 use kube::{Api, Client, Config, api::ListParams, client::Body};
 use runtime::{Cluster, Shoot};
-use testkit::{Rollout, Server, eventually};
+use testkit::{Rollout, Server, eventually, free_port};
 
 use world::{NAMESPACE, World};
 
@@ -26,8 +26,8 @@ const READY_WITHIN: Duration = Duration::from_secs(90);
 async fn the_processes_of_a_shoot_run_with_what_the_botanist_writes() -> Result<()> {
     let world = World::start("processes").await?;
     let _pods = Rollout::start(&world.client());
-    let [etcd, peer, api, kcm, scheduler] = ports()?;
-    let (api_port, kcm_port, scheduler_port) = (api.number, kcm.number, scheduler.number);
+    let [etcd_port, peer_port] = [free_port()?, free_port()?];
+    let [api_port, kcm_port, scheduler_port] = [free_port()?, free_port()?, free_port()?];
     let settings = Settings {
         shoot_api_url: UrlOf::new(move |_| format!("https://127.0.0.1:{api_port}")),
         ..Settings::default()
@@ -46,9 +46,7 @@ async fn the_processes_of_a_shoot_run_with_what_the_botanist_writes() -> Result<
 
     let folder = tempfile::tempdir()?;
     write_mounts(&world, folder.path(), api_port).await?;
-    let (etcd_port, peer_port) = (etcd.give(), peer.give());
     let _etcd = start_etcd(folder.path(), etcd_port, peer_port)?;
-    api.give();
     let mut api = start(
         &world,
         folder.path(),
@@ -67,8 +65,6 @@ async fn the_processes_of_a_shoot_run_with_what_the_botanist_writes() -> Result<
     let answered = botanist.wait_until_shoot_client_ready().await;
     api.check_alive()?;
     answered?;
-    kcm.give();
-    scheduler.give();
     let mut kcm = start(
         &world,
         folder.path(),
@@ -265,29 +261,6 @@ async fn write_mounts(world: &World, folder: &Path, api_port: u16) -> Result<()>
         }
     }
     Ok(())
-}
-
-/// A port that nobody else is given until it is given to the process that it is for.
-struct Port {
-    number: u16,
-    kept: TcpListener,
-}
-
-impl Port {
-    fn give(self) -> u16 {
-        drop(self.kept);
-        self.number
-    }
-}
-
-fn ports() -> Result<[Port; 5]> {
-    let mut ports = Vec::new();
-    for _ in 0..5 {
-        let kept = TcpListener::bind(("127.0.0.1", 0)).context("no port")?;
-        let number = kept.local_addr()?.port();
-        ports.push(Port { number, kept });
-    }
-    ports.try_into().map_err(|_| anyhow::anyhow!("a port was lost"))
 }
 
 #[tokio::test]
