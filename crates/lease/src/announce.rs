@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::Client;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
+
+use crate::lock::Lock;
 
 const REASON: &str = "LeaderElection";
 
@@ -17,28 +18,29 @@ pub(crate) struct Announcer {
 }
 
 impl Announcer {
-    pub(crate) fn new(
-        client: Client,
-        namespace: &str,
-        name: &str,
-        identity: &str,
-        timeout: Duration,
-    ) -> Self {
+    pub(crate) fn new(lock: &Lock, timeout: Duration) -> Self {
+        let Lock {
+            client,
+            namespace,
+            name,
+            identity,
+            ..
+        } = lock;
         let reporter = Reporter {
-            controller: name.to_owned(),
+            controller: name.clone(),
             // The API allows 128 characters.
             instance: Some(identity.chars().take(128).collect()),
         };
         Self {
-            recorder: Recorder::new(client, reporter),
+            recorder: Recorder::new(client.clone(), reporter),
             lease: ObjectReference {
                 api_version: Some("coordination.k8s.io/v1".to_owned()),
                 kind: Some("Lease".to_owned()),
-                namespace: Some(namespace.to_owned()),
-                name: Some(name.to_owned()),
+                namespace: Some(namespace.clone()),
+                name: Some(name.clone()),
                 ..ObjectReference::default()
             },
-            identity: identity.to_owned(),
+            identity: identity.clone(),
             timeout,
         }
     }

@@ -15,21 +15,26 @@ use tokio::time::{Instant, sleep};
 use tracing::{debug, info, warn};
 
 use crate::decision::Decision;
+use crate::mutation::Mutation;
+use crate::outcome::Lost;
+use crate::participant::Participant;
+use crate::record::Record;
 use crate::store::Failure;
-use crate::tenure::Tenure;
+use crate::tenure::{Sent, Tenure};
 use crate::view::View;
-use crate::{Elector, Record};
 
 /// What one look at the lock led to.
 enum Look {
     /// The lock is ours; the write that took it was sent at this time.
-    Acquired(Instant),
+    Acquired(Sent),
     /// Another one has it for this much longer.
     Wait(Duration),
+    /// Another one has it on other terms.
+    Disagrees(Lost),
 }
 
 pub(crate) struct Candidate<'a> {
-    elector: &'a Elector,
+    participant: &'a Participant,
     view: View,
     changes: Option<BoxStream<'static, kube::Result<WatchEvent<Lease>>>>,
     /// A write of our own name was sent and not answered: we may hold the lock without knowing.
@@ -38,9 +43,9 @@ pub(crate) struct Candidate<'a> {
 }
 
 impl<'a> Candidate<'a> {
-    pub(crate) fn new(elector: &'a Elector) -> Self {
+    pub(crate) fn new(participant: &'a Participant) -> Self {
         Self {
-            elector,
+            participant,
             view: View::default(),
             changes: None,
             unsure: false,
@@ -50,22 +55,33 @@ impl<'a> Candidate<'a> {
 
     /// Waits until the lock is ours. Goes on through outages of the API server (RK-33 is about holders: who holds nothing
     /// has nothing to stop).
-    pub(crate) async fn acquire(&mut self) -> Tenure<'a> {
+    ///
+    /// # Errors
+    /// Another one holds it on other terms: waiting would make two take turns that contradict each other.
+    pub(crate) async fn acquire(&mut self) -> Result<Tenure<'a>, Lost> {
         let mut beaten = false;
         loop {
             match self.look().await {
                 Ok(Look::Acquired(sent)) => {
                     let view = std::mem::take(&mut self.view);
-                    return Tenure::new(self.elector, view, sent);
+                    return Ok(Tenure::new(self.participant, view, sent));
+                }
+                Ok(Look::Disagrees(lost)) => {
+                    self.refused("other terms");
+                    return Err(lost);
                 }
                 Ok(Look::Wait(left)) => {
                     beaten = false;
                     self.wait(left).await;
                 }
                 // Another one was faster: look at once what it wrote. If that goes on, something else is going on.
-                Err(Failure::Changed) if !beaten => beaten = true,
+                Err(Failure::Changed) if !beaten => {
+                    self.refused("overtaken");
+                    beaten = true;
+                }
                 Err(error) => {
-                    warn!(lock = self.elector.lock(), %error, "the lock could not be read or taken");
+                    self.refused(error.reason());
+                    warn!(lock = self.participant.lock(), %error, "the lock could not be read or taken");
                     sleep(self.pause()).await;
                 }
             }
@@ -75,40 +91,69 @@ impl<'a> Candidate<'a> {
     /// Gives back what may be ours without our knowing.
     pub(crate) async fn withdraw(self) {
         if self.unsure {
-            self.elector.release(self.elector.timing.request_timeout()).await;
+            self.participant
+                .release(self.participant.timing.request_timeout())
+                .await;
         }
     }
 
     async fn look(&mut self) -> Result<Look, Failure> {
-        let elector = self.elector;
-        let found = elector.store.read().await?;
-        self.view.see(found, Instant::now());
+        let participant = self.participant;
+        let asked = Instant::now();
+        let found = participant.store.read().await?;
+        let early = participant.breaks(Mutation::SeenBeforeRead);
+        self.view.see(found, if early { asked } else { Instant::now() });
         self.report();
-        let (me, timing) = (elector.identity(), &elector.timing);
-        let wall = elector.wall();
+        if let Some(lost) = self.disagreement() {
+            return Ok(Look::Disagrees(lost));
+        }
+        let (me, timing) = (participant.identity(), &participant.timing);
+        let wall = participant.wall();
         let record = match self.view.decide(me, timing) {
+            Some(Decision::Wait(_))
+                if self.view.lease().is_none() && participant.breaks(Mutation::NoWaitWithoutLease) =>
+            {
+                Record::created(me, timing, wall)
+            }
             Some(Decision::Wait(left)) => return Ok(Look::Wait(left)),
             Some(Decision::TakeOver) => self.view.record().taken_over(me, timing, wall),
             Some(Decision::Renew) => self.view.record().renewed(me, timing, wall),
             Some(Decision::Create) | None => Record::created(me, timing, wall),
         };
         let free_since = self.view.free_since(timing);
-        let sent = Instant::now();
+        let sent = Sent::now(participant);
         let lease = self.write(&record).await?;
         self.view.see(Some(lease), Instant::now());
         if let Some(since) = free_since {
-            elector.metrics.handed_over(elector.name(), since.elapsed());
+            participant
+                .metrics
+                .handed_over(participant.name(), since.elapsed());
         }
-        info!(lock = elector.lock(), identity = me, "became leader");
-        Ok(Look::Acquired(sent))
+        info!(lock = participant.lock(), identity = me, "became leader");
+        Ok(Look::Acquired(sent.answered(participant)))
+    }
+
+    /// Another one holds the lock on terms that are not ours.
+    fn disagreement(&self) -> Option<Lost> {
+        let theirs = self.participant.store.contradicting(self.view.lease()?)?;
+        Some(Lost::Disagrees {
+            lock: self.participant.lock().to_owned(),
+            holder: self.view.holder().unwrap_or("nobody").to_owned(),
+            theirs: theirs.to_owned(),
+        })
+    }
+
+    /// An attempt did not lead to the lock.
+    fn refused(&self, reason: &'static str) {
+        self.participant.metrics.refused(self.participant.name(), reason);
     }
 
     /// Writes our name. Whether it was written is unknown until there is an answer, also when this future is dropped.
     async fn write(&mut self, record: &Record) -> Result<Lease, Failure> {
         self.unsure = true;
         let answer = match self.view.lease() {
-            Some(lease) => self.elector.store.update(lease, record).await,
-            None => self.elector.store.create(record).await,
+            Some(lease) => self.participant.store.update(lease, record).await,
+            None => self.participant.store.create(record).await,
         };
         self.unsure = !matches!(answer, Ok(_) | Err(Failure::Changed));
         answer
@@ -120,11 +165,13 @@ impl<'a> Candidate<'a> {
         loop {
             let seen = tokio::select! {
                 () = &mut pause => return,
-                seen = next(&mut self.changes, self.elector, &self.view) => seen,
+                seen = next(&mut self.changes, self.participant, &self.view) => seen,
             };
             self.view.see(seen, Instant::now());
             self.report();
-            let next = self.view.decide(self.elector.identity(), &self.elector.timing);
+            let next = self
+                .view
+                .decide(self.participant.identity(), &self.participant.timing);
             if !matches!(next, Some(Decision::Wait(_))) {
                 return;
             }
@@ -132,7 +179,7 @@ impl<'a> Candidate<'a> {
     }
 
     fn pause(&self) -> Duration {
-        self.elector.timing.pause(fastrand::f64())
+        self.participant.timing.pause(fastrand::f64())
     }
 
     /// Logs a holder once, as client-go does.
@@ -140,7 +187,7 @@ impl<'a> Candidate<'a> {
         let holder = self.view.holder();
         if holder != self.reported.as_deref() {
             info!(
-                lock = self.elector.lock(),
+                lock = self.participant.lock(),
                 holder = holder.unwrap_or("nobody"),
                 "holder seen"
             );
@@ -152,13 +199,13 @@ impl<'a> Candidate<'a> {
 /// The next change of the Lease; never returns when the watch ended or cannot be had. It is made anew in the next wait.
 async fn next(
     changes: &mut Option<BoxStream<'static, kube::Result<WatchEvent<Lease>>>>,
-    elector: &Elector,
+    participant: &Participant,
     view: &View,
 ) -> Option<Lease> {
     let Some(version) = view.version() else {
         return pending().await;
     };
-    let stream = changes.get_or_insert_with(|| elector.store.changes(version));
+    let stream = changes.get_or_insert_with(|| participant.store.changes(version));
     loop {
         match stream.next().await {
             Some(Ok(WatchEvent::Added(lease) | WatchEvent::Modified(lease))) => return Some(lease),
@@ -168,7 +215,7 @@ async fn next(
             }
             Some(Ok(WatchEvent::Bookmark(_))) => {}
             ended => {
-                debug!(lock = elector.lock(), ?ended, "the watch of the lock ended");
+                debug!(lock = participant.lock(), ?ended, "the watch of the lock ended");
                 *changes = None;
                 return pending().await;
             }

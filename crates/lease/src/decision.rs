@@ -18,14 +18,14 @@ pub enum Decision {
     TakeOver,
     /// It is one's own: renew it. (A candidate finds its own name where the answer to its write was lost.)
     Renew,
-    /// Another one holds it, for this much longer if it is not seen to live.
+    /// Another one holds it, or may do so as there is no Lease, for this much longer if it is not seen to live.
     Wait(Duration),
 }
 
 /// Decides the next step of `me`.
 #[must_use]
 pub fn decide(observation: &Observation, me: &str, timing: &Timing, now: Instant) -> Decision {
-    let another = observation.holder().is_some_and(|holder| holder != me);
+    let another = observation.may_be_anothers(me);
     if another {
         let left = observation
             .expires(timing.lease_duration)

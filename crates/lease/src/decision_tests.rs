@@ -35,7 +35,8 @@ fn present(holder: &str) -> Seen {
 }
 
 #[rstest]
-#[case::no_lease(Seen::Absent, s(0), Decision::Create)]
+#[case::no_lease(Seen::Absent, s(0), Decision::Wait(s(15)))]
+#[case::no_lease_for_a_while(Seen::Absent, s(14), Decision::Wait(s(1)))]
 #[case::no_lease_for_long(Seen::Absent, s(100), Decision::Create)]
 #[case::released(present(""), s(0), Decision::TakeOver)]
 #[case::a_lease_without_spec(Seen::Present(Record::read(None)), s(0), Decision::TakeOver)]
@@ -98,13 +99,14 @@ fn time_starts_anew_when_the_record_changes(#[case] second: Record, #[case] expe
     );
 }
 
-/// Deleting a Lease does not stop its holder, who has until the end of his time and will make it again.
+/// Deleting a Lease does not stop its holder, who has until the end of his time and will make it again. Also where it was free when
+/// it was last seen: somebody may have taken it since.
 #[rstest]
-#[case::while_another_may_work(present("other"), s(5), Decision::Wait(s(10)))]
-#[case::after_anothers_time(present("other"), s(15), Decision::Create)]
-#[case::while_it_was_free(present(""), s(5), Decision::Create)]
+#[case::while_another_may_work(present("other"), s(5), Decision::Wait(s(15)))]
+#[case::after_anothers_time(present("other"), s(15), Decision::Wait(s(15)))]
+#[case::while_it_was_free(present(""), s(5), Decision::Wait(s(15)))]
 #[case::while_it_was_mine(present("me"), s(5), Decision::Create)]
-#[case::before_there_was_any(Seen::Absent, s(5), Decision::Create)]
+#[case::before_there_was_any(Seen::Absent, s(5), Decision::Wait(s(10)))]
 fn a_deleted_lease_is_not_a_released_one(
     #[case] before: Seen,
     #[case] deleted_after: Duration,

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
@@ -22,14 +23,22 @@ struct Labels {
     name: String,
 }
 
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct RefusalLabels {
+    name: String,
+    reason: &'static str,
+}
+
 /// The numbers of all locks of a process. One value a process, cloned to each elector:
 /// `leader_active{name}` is 1 while the lock of that name is held here, else 0;
 /// `leader_handover_duration_seconds{name}` is the time from when this candidate saw the previous holder go (released, or
-/// not seen to live for the lease duration) until it held the lock itself.
+/// not seen to live for the lease duration) until it held the lock itself;
+/// `leader_refusals_total{name,reason}` counts attempts to see or take the lock that failed.
 #[derive(Clone, Debug)]
 pub struct Metrics {
     active: Family<Labels, Gauge>,
     handover: Family<Labels, Histogram>,
+    refusals: Family<RefusalLabels, Counter>,
     /// For each lock that is held: until when it must have been renewed or ended.
     due: Arc<Mutex<HashMap<String, Instant>>>,
 }
@@ -39,6 +48,7 @@ impl Default for Metrics {
         Self {
             active: Family::default(),
             handover: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
+            refusals: Family::default(),
             due: Arc::default(),
         }
     }
@@ -51,6 +61,11 @@ impl Metrics {
             "leader_active",
             "Whether the lock of this name is held by this process",
             self.active.clone(),
+        );
+        registry.register(
+            "leader_refusals",
+            "Attempts to see or take the lock of this name that failed, by reason",
+            self.refusals.clone(),
         );
         registry.register_with_unit(
             "leader_handover_duration",
@@ -94,6 +109,14 @@ impl Metrics {
             self.due().remove(name);
         }
         self.active.get_or_create(&labels(name)).set(i64::from(active));
+    }
+
+    pub(crate) fn refused(&self, name: &str, reason: &'static str) {
+        let labels = RefusalLabels {
+            name: name.to_owned(),
+            reason,
+        };
+        self.refusals.get_or_create(&labels).inc();
     }
 
     pub(crate) fn handed_over(&self, name: &str, took: Duration) {

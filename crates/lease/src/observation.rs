@@ -22,14 +22,13 @@ pub enum Seen {
 pub struct Observation {
     seen: Seen,
     since: Instant,
-    /// The record that was held when its Lease was deleted, and since when it had been seen. Deleting a Lease does not
-    /// stop its holder.
-    deleted: Option<(Record, Instant)>,
+    /// What the Lease said when it was last seen, where it is gone.
+    deleted: Option<Record>,
 }
 
 impl Observation {
     /// The first look at a lock. A candidate that has just started knows nothing of the time before: it waits the whole
-    /// lease duration, also when the record looks old.
+    /// lease duration, also when the record looks old, and also when there is none.
     #[must_use]
     pub fn first(seen: Seen, now: Instant) -> Self {
         Self {
@@ -46,7 +45,7 @@ impl Observation {
         }
         let before = std::mem::replace(&mut self.seen, seen);
         self.deleted = match (before, &self.seen) {
-            (Seen::Present(record), Seen::Absent) if record.holder.is_some() => Some((record, self.since)),
+            (Seen::Present(record), Seen::Absent) => Some(record),
             _ => None,
         };
         self.since = now;
@@ -67,40 +66,51 @@ impl Observation {
     /// Who holds the lock as far as one can know: also the holder of a Lease that was deleted.
     #[must_use]
     pub fn holder(&self) -> Option<&str> {
-        self.claim().and_then(|(record, _)| record.holder.as_deref())
+        self.last_record().and_then(|record| record.holder.as_deref())
     }
 
-    /// When the holder's time runs out if it is not seen to live. A record that names no duration counts `fallback`.
+    /// Whether another one than `me` may hold it. Without a Lease that may be anybody: deleting a Lease does not stop its
+    /// holder, and whoever held it last may have got it unseen.
+    #[must_use]
+    pub fn may_be_anothers(&self, me: &str) -> bool {
+        match &self.seen {
+            Seen::Present(record) => record.holder.as_deref().is_some_and(|holder| holder != me),
+            Seen::Absent => self.holder() != Some(me),
+        }
+    }
+
+    /// When the holder's time runs out if it is not seen to live. A record that names no duration counts `fallback`. Without a
+    /// Lease the time counts from when it was seen to be gone: until then it may have been renewed.
     #[must_use]
     pub fn expires(&self, fallback: Duration) -> Instant {
-        let Some((record, since)) = self.claim() else {
-            return self.since;
-        };
-        let named = record
-            .lease_seconds
-            .and_then(|seconds| u64::try_from(seconds).ok());
+        let named = self.last_record().and_then(|record| record.lease_seconds);
+        let named = named
+            .and_then(|seconds| u64::try_from(seconds).ok())
+            .filter(|seconds| *seconds > 0)
+            .map(Duration::from_secs);
         // The longest duration that a record can carry is 68 years; an Instant holds that.
-        since
-            + named
-                .filter(|seconds| *seconds > 0)
-                .map_or(fallback, Duration::from_secs)
+        self.since
+            + match self.seen {
+                Seen::Present(_) => named.unwrap_or(fallback),
+                Seen::Absent => named.unwrap_or(fallback).max(fallback),
+            }
     }
 
     /// Since when the lock has been without a holder: released, or run out. `None` while it is held, and where there was
     /// never a holder to hand over.
     #[must_use]
     pub fn free_since(&self, fallback: Duration, now: Instant) -> Option<Instant> {
-        let (record, since) = self.claim()?;
-        match record.holder {
-            None => Some(since),
-            Some(_) => Some(self.expires(fallback)).filter(|expired| *expired <= now),
+        let record = self.last_record()?;
+        match (&self.seen, &record.holder) {
+            (Seen::Present(_), None) => Some(self.since),
+            _ => Some(self.expires(fallback)).filter(|expired| *expired <= now),
         }
     }
 
-    fn claim(&self) -> Option<(&Record, Instant)> {
+    fn last_record(&self) -> Option<&Record> {
         match &self.seen {
-            Seen::Present(record) => Some((record, self.since)),
-            Seen::Absent => self.deleted.as_ref().map(|(record, since)| (record, *since)),
+            Seen::Present(record) => Some(record),
+            Seen::Absent => self.deleted.as_ref(),
         }
     }
 }

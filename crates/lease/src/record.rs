@@ -77,20 +77,23 @@ impl Record {
 
     /// The record of a lock that is held on. It always differs from the one before, in whole seconds, as client-go reads no
     /// more of it: a wall clock that stands still would otherwise make a write that changes nothing, which others take for a
-    /// dead holder. So of two renewals in one second the second one is a second ahead.
+    /// dead holder. So of two renewals in one second the second one is a second ahead, and while the clock is behind that, each is a
+    /// second ahead of the one before: two values that take turns could be the same at every look of a candidate. A clock that was
+    /// put back by more than the lease duration is followed.
     #[must_use]
     pub fn renewed(&self, me: &str, timing: &Timing, wall: Timestamp) -> Self {
-        let same = self
-            .renewed
-            .is_some_and(|before| before.as_second() == wall.as_second());
-        let tick = SignedDuration::from_secs(1);
+        let longest = i64::from(timing.lease_seconds());
+        let renewed = self.renewed.map_or(wall, |before| {
+            let after = match before.as_second() - wall.as_second() {
+                0 => wall,
+                ahead if (1..=longest).contains(&ahead) => before,
+                _ => return wall,
+            };
+            after.checked_add(SignedDuration::from_secs(1)).unwrap_or(wall)
+        });
         Self {
             acquired: self.acquired.or(Some(wall)),
-            renewed: Some(if same {
-                wall.checked_add(tick).unwrap_or(wall)
-            } else {
-                wall
-            }),
+            renewed: Some(renewed),
             transitions: self.transitions,
             ..Self::created(me, timing, wall)
         }

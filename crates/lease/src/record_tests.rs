@@ -100,6 +100,23 @@ fn a_renewal_always_changes_the_record(#[case] wall: &str, #[case] renewed: &str
     assert_ne!(seconds(&written), seconds(&theirs()));
 }
 
+/// Two values that take turns would look like none to a candidate that looks every second time.
+#[test]
+fn a_clock_that_stands_still_never_repeats_a_renewal_soon() {
+    let (timing, wall) = (Timing::default(), time("2026-01-02T05:00:00Z"));
+    let mut record = read(&theirs());
+    let mut seen = Vec::new();
+    for _ in 0..10 {
+        record = record.renewed("me", &timing, wall);
+        assert!(
+            !seen.contains(&record.renewed),
+            "{:?} after {seen:?}",
+            record.renewed
+        );
+        seen.push(record.renewed);
+    }
+}
+
 #[rstest]
 #[case::nothing(json!({}))]
 #[case::an_empty_holder(json!({"holderIdentity": ""}))]

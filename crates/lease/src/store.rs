@@ -5,10 +5,12 @@ use std::time::Duration;
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::coordination::v1::Lease;
+use kube::Api;
 use kube::api::{ObjectMeta, PostParams, WatchEvent, WatchParams};
-use kube::{Api, Client};
 
-use crate::Record;
+use crate::lock::Lock;
+use crate::record::Record;
+use crate::terms;
 
 /// Why a request changed nothing, or may have changed something without telling.
 #[derive(Debug, thiserror::Error)]
@@ -24,19 +26,39 @@ pub(crate) enum Failure {
     Api(#[from] kube::Error),
 }
 
+impl Failure {
+    /// A short word for metrics.
+    pub(crate) fn reason(&self) -> &'static str {
+        match self {
+            Self::Changed => "overtaken",
+            Self::NoAnswer(_) => "no answer",
+            Self::Api(_) => "error",
+        }
+    }
+}
+
 pub(crate) struct Store {
     api: Api<Lease>,
     name: String,
+    identity: String,
+    terms: Option<String>,
     timeout: Duration,
 }
 
 impl Store {
-    pub(crate) fn new(client: Client, namespace: &str, name: &str, timeout: Duration) -> Self {
+    pub(crate) fn new(lock: Lock, timeout: Duration) -> Self {
         Self {
-            api: Api::namespaced(client, namespace),
-            name: name.to_owned(),
+            api: Api::namespaced(lock.client, &lock.namespace),
+            name: lock.name,
+            identity: lock.identity,
+            terms: lock.terms,
             timeout,
         }
+    }
+
+    /// The terms on which another one holds the lock, if they are not ours.
+    pub(crate) fn contradicting<'a>(&self, lease: &'a Lease) -> Option<&'a str> {
+        terms::contradicting(lease, &self.identity, self.terms.as_deref())
     }
 
     pub(crate) async fn read(&self) -> Result<Option<Lease>, Failure> {
@@ -44,13 +66,14 @@ impl Store {
     }
 
     pub(crate) async fn create(&self, record: &Record) -> Result<Lease, Failure> {
-        let lease = Lease {
+        let mut lease = Lease {
             metadata: ObjectMeta {
                 name: Some(self.name.clone()),
                 ..ObjectMeta::default()
             },
             spec: Some(record.spec()),
         };
+        terms::write(&mut lease, &self.identity, self.terms.as_deref());
         self.answered(self.api.create(&PostParams::default(), &lease))
             .await
     }
@@ -62,6 +85,7 @@ impl Store {
     pub(crate) async fn update(&self, read: &Lease, record: &Record) -> Result<Lease, Failure> {
         let mut lease = read.clone();
         lease.spec = Some(record.spec());
+        terms::write(&mut lease, &self.identity, self.terms.as_deref());
         match self
             .answered(self.api.replace(&self.name, &PostParams::default(), &lease))
             .await

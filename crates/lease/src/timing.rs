@@ -1,6 +1,7 @@
 //! How long a lock is held, and how often it is renewed.
 
-use std::time::{Duration, Instant};
+use std::ops::Add;
+use std::time::Duration;
 
 /// A renewal must fit this many retry periods before its deadline, so that one late request does not lose the lock.
 const RETRIES_WITHIN_DEADLINE: f64 = 1.2;
@@ -89,7 +90,7 @@ impl Timing {
     /// Until when a holder may work whose last successful write was *sent* at `sent`. Others count the lease duration
     /// from when they saw the write, which is later.
     #[must_use]
-    pub fn valid_until(&self, sent: Instant) -> Instant {
+    pub fn valid_until<T: Add<Duration, Output = T>>(&self, sent: T) -> T {
         sent + self.renew_deadline
     }
 

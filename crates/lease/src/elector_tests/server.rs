@@ -1,5 +1,7 @@
-//! An API server in memory, for times that a real one does not keep: it has Leases and takes every other write, is as slow as it
-//! is told to be, and writes down what happened in which order.
+//! An API server in memory (also for the tests of `leader-migration`), for times that a real one does not keep: it has Leases
+//! and takes every other write, is as slow as it is told to be, and writes down what happened in which order.
+
+#![allow(clippy::disallowed_methods)] // its clients
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -8,14 +10,13 @@ use std::time::Duration;
 use http::{Method, Request, Response, StatusCode};
 use kube::Client;
 use kube::client::Body;
+use permit::Permit;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
-use tower::service_fn;
-
-use crate::{Elector, Lock, Metrics, Timing};
+use tower::{Layer, service_fn};
 
 #[derive(Clone, Default)]
-pub(super) struct Server(Arc<Mutex<State>>);
+pub(crate) struct Server(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
@@ -28,7 +29,7 @@ struct State {
 }
 
 impl Server {
-    pub(super) fn client(&self) -> Client {
+    pub(crate) fn client(&self) -> Client {
         let server = self.clone();
         let service = service_fn(move |request| {
             let server = server.clone();
@@ -37,33 +38,53 @@ impl Server {
         Client::new(service, "ns")
     }
 
-    pub(super) fn elector(&self, lock: &str) -> Elector {
-        let lock = Lock::new(self.client(), "ns", lock, "me");
-        Elector::new(lock, Timing::default(), Metrics::default())
+    /// Its requests leave only while it is permitted.
+    pub(crate) fn client_under(&self, permit: &Permit) -> Client {
+        let client = self.client();
+        let service = service_fn(move |request| {
+            let client = client.clone();
+            async move { client.send(request).await }
+        });
+        Client::new(permit.layer().layer(service), "ns")
+    }
+
+    /// There is a Lease that was given back: a candidate does not wait.
+    pub(crate) fn free(&self, lock: &str) {
+        let mut state = self.state();
+        state.version += 1;
+        let version = state.version.to_string();
+        let lease =
+            json!({"metadata": {"name": lock, "resourceVersion": version}, "spec": {"holderIdentity": ""}});
+        state.leases.insert(lock.to_owned(), lease);
+    }
+
+    /// Somebody deletes the Lease.
+    pub(crate) fn delete(&self, lock: &str) {
+        self.state().leases.remove(lock);
     }
 
     /// From now on a request for this object takes so long.
-    pub(super) fn slow(&self, name: &str, takes: Duration) {
+    pub(crate) fn slow(&self, name: &str, takes: Duration) {
         self.state().slow.insert(name.to_owned(), takes);
     }
 
     /// Renewals fail until then.
-    pub(super) fn refuse_until(&self, until: Instant) {
+    pub(crate) fn refuse_until(&self, until: Instant) {
         self.state().refuses_until = Some(until);
     }
 
-    pub(super) fn holder(&self, lock: &str) -> Option<String> {
+    pub(crate) fn holder(&self, lock: &str) -> Option<String> {
         let holder = self.state().leases.get(lock)?["spec"]["holderIdentity"].clone();
         Some(holder.as_str()?.to_owned())
     }
 
     /// How many writes of Leases were carried out.
-    pub(super) fn version(&self) -> u64 {
+    pub(crate) fn version(&self) -> u64 {
         self.state().version
     }
 
     /// What happened to other objects than Leases, and releases of Leases.
-    pub(super) fn told(&self) -> Vec<String> {
+    pub(crate) fn told(&self) -> Vec<String> {
         self.state().told.clone()
     }
 
@@ -71,7 +92,8 @@ impl Server {
         self.0.lock().unwrap()
     }
 
-    async fn answer(&self, request: Request<Body>) -> Response<Body> {
+    /// Carries out a request.
+    pub(crate) async fn answer(&self, request: Request<Body>) -> Response<Body> {
         let (head, body) = request.into_parts();
         let path = head.uri.path().to_owned();
         let (_, name) = path.rsplit_once('/').unwrap();

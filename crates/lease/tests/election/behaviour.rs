@@ -10,7 +10,8 @@ use k8s_openapi::api::events::v1::Event;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::client::ClientBuilder;
 use kube::{Api, Client};
-use lease::{Elector, Held, Lock, Lost, Metrics, NotHeld, Outcome, Timing};
+use lease::{Elector, Lock, Lost, Metrics, Outcome, Timing};
+use permit::{NotPermitted, Permit};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use serde_json::json;
@@ -49,7 +50,7 @@ async fn work_runs_under_the_lease_which_is_given_back() {
     let elector = Elector::new(lock, Timing::default(), metrics.clone());
     assert!(!metrics.is_active("given-back"));
 
-    let work = async |held: Held| {
+    let work = async |held: Permit| {
         assert!(held.is_valid());
         assert!(metrics.is_active("given-back"));
         let taken = spec(&client, "given-back").await;
@@ -196,7 +197,7 @@ async fn a_lease_that_somebody_else_takes_by_hand_ends_the_work() {
 async fn a_holder_keeps_a_lease_that_others_label_and_their_labels() {
     let client = admin().await;
     let elector = elector(&client, "labelled", "me");
-    let work = async |held: Held| {
+    let work = async |held: Permit| {
         let label = json!({"metadata": {"labels": {"team": "blue"}}});
         let params = PatchParams::default();
         leases(&client)
@@ -223,7 +224,7 @@ async fn a_deleted_lease_is_made_again_by_its_holder_and_taken_by_nobody() {
     );
     let (begun, works) = oneshot::channel();
     let end = CancellationToken::new();
-    let holding = holder.with_lease(CancellationToken::new(), async |held: Held| {
+    let holding = holder.with_lease(CancellationToken::new(), async |held: Permit| {
         begun.send(()).unwrap();
         other_waits.cancelled().await;
         leases(&client)
@@ -295,12 +296,12 @@ async fn a_fenced_client_writes_only_while_the_lock_is_held() {
     let client = admin().await;
     let config = config("worker").await;
     let elector = elector(&client, "fenced", "me");
-    let work = async |held: Held| {
+    let work = async |held: Permit| {
         let layered = ClientBuilder::try_from(config)
             .unwrap()
             .with_layer(&held.layer())
             .build();
-        let fenced = [("layered", layered), ("wrapped", held.fence(&client))];
+        let fenced = [("layered", layered)];
         let fenced = fenced.map(|(name, client)| (name, Api::<ConfigMap>::namespaced(client, "default")));
         for (name, maps) in &fenced {
             write(maps, &format!("{name}-while-held")).await.unwrap();
@@ -317,7 +318,7 @@ async fn a_fenced_client_writes_only_while_the_lock_is_held() {
         let kube::Error::Service(refused) = &error else {
             panic!("another error: {error:?}")
         };
-        assert!(refused.is::<NotHeld>(), "{error:?}");
+        assert!(refused.is::<NotPermitted>(), "{error:?}");
         assert!(
             all.get_opt(&format!("{name}-while-held"))
                 .await

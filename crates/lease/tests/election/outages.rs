@@ -10,13 +10,14 @@ use std::time::Duration;
 use http::{Method, Request};
 use kube::Client;
 use kube::client::{Body, ClientBuilder};
-use lease::{Elector, Held, Lock, Lost, Metrics, Outcome, Timing};
+use lease::{Elector, Lock, Lost, Metrics, Outcome, Timing};
+use permit::Permit;
 use testkit::ControlPlane;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tower::{BoxError, Layer, Service};
 
-use crate::world::{admin, config, elector, lasting, spec};
+use crate::world::{admin, config, elector, free, lasting, spec};
 
 /// Carries every write out and, where `lose` says so of its number (counted from 1), loses the answer.
 #[derive(Clone)]
@@ -88,6 +89,7 @@ async fn a_candidate_whose_take_over_was_not_answered_finds_itself_holding() {
 
 #[tokio::test]
 async fn a_candidate_that_stops_without_knowing_that_it_holds_gives_the_lock_back() {
+    free(&admin().await, "unknowing").await;
     let client = losing(|write| write == 1).await;
     let lock = Lock::new(client.clone(), "default", "unknowing", "me");
     // Its second look would tell it, and comes long after the end.
@@ -97,14 +99,12 @@ async fn a_candidate_that_stops_without_knowing_that_it_holds_gives_the_lock_bac
     let end = CancellationToken::new();
     let waiting = elector.with_lease(end.clone(), |_| async { panic!("the answer was lost") });
     let ending = async {
-        let held = testkit::eventually(
-            "taken",
-            Duration::from_secs(30),
-            async || match crate::world::leases(&client).get("unknowing").await {
-                Ok(_) => Ok(()),
-                Err(error) => Err(error.to_string()),
-            },
-        );
+        let held = testkit::eventually("taken", Duration::from_secs(30), async || {
+            match spec(&client, "unknowing").await.holder_identity.as_deref() {
+                Some("me") => Ok(()),
+                other => Err(format!("held by {other:?}")),
+            }
+        });
         held.await.unwrap();
         end.cancel();
     };
@@ -122,7 +122,7 @@ async fn a_candidate_that_stops_without_knowing_that_it_holds_gives_the_lock_bac
 async fn a_holder_with_every_third_answer_lost_keeps_its_lock() {
     let client = losing(|write| write % 3 == 0).await;
     let elector = elector(&client, "partly-answered", "me");
-    let work = async |held: Held| {
+    let work = async |held: Permit| {
         sleep_until(held.valid_until()).await;
         held.is_valid()
     };
@@ -142,8 +142,9 @@ async fn without_the_api_server_a_holder_ends_at_its_deadline_and_a_candidate_wa
     let client = plane.admin();
     let holder = elector(&client, "outage", "holder");
     let candidate = elector(&client, "outage", "candidate");
+    free(&client, "outage").await;
     let alive = AtomicU32::new(0);
-    let down = async |held: Held| {
+    let down = async |held: Permit| {
         plane.stop_api();
         let stopped = Instant::now();
         alive.fetch_add(1, Ordering::SeqCst);

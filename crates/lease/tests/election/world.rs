@@ -75,6 +75,20 @@ pub async fn spec(client: &Client, name: &str) -> LeaseSpec {
     leases(client).get(name).await.unwrap().spec.unwrap()
 }
 
+/// A Lease that was given back: nobody has to wait for one that may have been deleted.
+pub async fn free(client: &Client, name: &str) {
+    let mut lease = Lease::default();
+    lease.metadata.name = Some(name.to_owned());
+    lease.spec = Some(LeaseSpec {
+        holder_identity: Some(String::new()),
+        ..LeaseSpec::default()
+    });
+    leases(client)
+        .create(&kube::api::PostParams::default(), &lease)
+        .await
+        .unwrap();
+}
+
 pub fn leases(client: &Client) -> Api<Lease> {
     Api::namespaced(client.clone(), "default")
 }

@@ -1,0 +1,228 @@
+//! The flags of leader election and leader migration, the same in every manager (RK-15 to RK-19).
+
+use std::{fs, str::FromStr, time::Duration};
+
+use kube::Client;
+
+use super::{
+    config::LeaderMigrationConfiguration, error::ConfigError, names::Manager, parse, plan::Migration,
+};
+use lease::{Elector, Lock, Metrics, Timing, identity};
+
+/// The feature gate of leader migration (RK-19).
+const GATE: &str = "ControllerManagerLeaderMigration";
+
+/// How messages call the configuration that is not in a file.
+const DEFAULT_ORIGIN: &str = "default configuration";
+
+/// To be flattened into the flags of a manager.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Leader election")]
+// The group's name must not be that of a manager's own flags.
+#[group(id = "leader election")]
+pub struct Flags {
+    /// Work only while the main lock is held. Without it there must never be a second process of this manager.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true",
+          action = clap::ArgAction::Set)]
+    pub leader_elect: bool,
+
+    /// How long a lock that is not renewed is respected by others. Longer than the renew deadline.
+    #[arg(long, default_value = "15s", value_parser = duration)]
+    pub leader_elect_lease_duration: Duration,
+
+    /// How long the holder of a lock tries to renew it before it stops working.
+    #[arg(long, default_value = "10s", value_parser = duration)]
+    pub leader_elect_renew_deadline: Duration,
+
+    /// Time between two attempts to get or to renew a lock.
+    #[arg(long, default_value = "2s", value_parser = duration)]
+    pub leader_elect_retry_period: Duration,
+
+    /// Name of the main lock; the name of the manager if not given.
+    #[arg(long)]
+    pub leader_elect_resource_name: Option<String>,
+
+    /// Namespace of the main lock and of the migration lock. Managers that share a migration lock need the same one.
+    #[arg(long, default_value = "garden")]
+    pub leader_elect_resource_namespace: String,
+
+    /// Run the controllers that the configuration names under the migration lock instead of the main lock.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true",
+          action = clap::ArgAction::Set)]
+    pub enable_leader_migration: bool,
+
+    /// File with a LeaderMigrationConfiguration. It replaces the default configuration (the cloud controllers) altogether.
+    #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true)]
+    pub leader_migration_config: String,
+
+    /// Print under which lock each controller of this manager would run, with warnings, and end.
+    #[arg(long)]
+    pub print_leader_migration: bool,
+
+    /// ControllerManagerLeaderMigration=true|false: whether leader migration may be enabled at all. On by default.
+    #[arg(long, value_name = "NAME=BOOL", value_delimiter = ',')]
+    pub feature_gates: Vec<FeatureGate>,
+}
+
+/// The locks of one process.
+pub struct Electors {
+    /// For the main lock.
+    pub main: Elector,
+    /// For the migration lock; none where nothing is migrated.
+    pub migration: Option<Elector>,
+}
+
+/// A feature gate, and whether it is on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FeatureGate {
+    /// Its name.
+    pub name: &'static str,
+    /// Whether the feature may be used.
+    pub on: bool,
+}
+
+impl Flags {
+    /// Name of the main lock.
+    #[must_use]
+    pub fn main_lock(&self, manager: &Manager) -> &str {
+        self.leader_elect_resource_name
+            .as_deref()
+            .unwrap_or(manager.component)
+    }
+
+    /// How the locks are held.
+    ///
+    /// # Errors
+    /// Durations that do not make a safe lock.
+    pub fn timing(&self) -> Result<Timing, ConfigError> {
+        let (lease, renew, retry) = (
+            self.leader_elect_lease_duration,
+            self.leader_elect_renew_deadline,
+            self.leader_elect_retry_period,
+        );
+        Timing::new(lease, renew, retry).map_err(|why| {
+            ConfigError::Flags(format!(
+                "--leader-elect-lease-duration, --leader-elect-renew-deadline and --leader-elect-retry-period: {why}"
+            ))
+        })
+    }
+
+    /// What [`super::run_with_leader_migration`] needs: both locks in one namespace and with one identity, and no migration
+    /// lock where the manager migrates nothing. None with `--leader-elect=false`.
+    ///
+    /// # Errors
+    /// As [`Flags::timing`].
+    pub fn electors(
+        &self,
+        client: &Client,
+        manager: &Manager,
+        migration: Option<&Migration>,
+        metrics: &Metrics,
+    ) -> Result<Option<Electors>, ConfigError> {
+        let timing = self.timing()?;
+        if !self.leader_elect {
+            return Ok(None);
+        }
+        let identity = identity();
+        let namespace = self.leader_elect_resource_namespace.as_str();
+        let lock = |name: &str| Lock::new(client.clone(), namespace, name, identity.as_str());
+        let elector = |lock: Lock| Elector::new(lock, timing, metrics.clone());
+        Ok(Some(Electors {
+            main: elector(lock(self.main_lock(manager))),
+            migration: migration
+                .filter(|migration| migration.takes_lock())
+                .map(|migration| elector(lock(&migration.config.leader_name).on_terms(migration.digest()))),
+        }))
+    }
+
+    /// The migration that these flags ask for; none if they ask for none. Reads the file.
+    ///
+    /// # Errors
+    /// Every combination that Kubernetes would pass over in silence (RK-17, RK-19, no leader election), a file that cannot
+    /// be read or is not valid (RK-18), and a migration lock that is also the main lock (RK-03). The process must end.
+    pub fn migration(&self, manager: &Manager) -> Result<Option<Migration>, ConfigError> {
+        let path = self.leader_migration_config.as_str();
+        let wrong = |what: &str| Err(ConfigError::Flags(what.to_owned()));
+        if !self.enable_leader_migration {
+            return if path.is_empty() {
+                Ok(None)
+            } else {
+                wrong(
+                    "--leader-migration-config is given, but leader migration is not enabled: add \
+                     --enable-leader-migration, or remove --leader-migration-config",
+                )
+            };
+        }
+        if !self.gate() {
+            return wrong(
+                "--enable-leader-migration is given, but its feature gate is off: remove \
+                 --feature-gates=ControllerManagerLeaderMigration=false, or remove --enable-leader-migration",
+            );
+        }
+        if !self.leader_elect {
+            return wrong(
+                "--enable-leader-migration needs leader election: remove --leader-elect=false, or remove \
+                 --enable-leader-migration",
+            );
+        }
+        let (config, origin) = self.configuration(self.main_lock(manager))?;
+        Ok(Some(Migration {
+            config,
+            manager: *manager,
+            origin,
+        }))
+    }
+
+    /// What counts, and where it is from. A file replaces the default altogether (RK-14, RK-16).
+    fn configuration(&self, main_lock: &str) -> Result<(LeaderMigrationConfiguration, String), ConfigError> {
+        let path = self.leader_migration_config.as_str();
+        if !path.is_empty() {
+            let text = fs::read_to_string(path).map_err(|error| ConfigError::Unreadable {
+                path: path.to_owned(),
+                why: error.to_string(),
+            })?;
+            let config = LeaderMigrationConfiguration::parse_beside(main_lock, &text, path)?;
+            return Ok((config, path.to_owned()));
+        }
+        let default = LeaderMigrationConfiguration::default_for_cloud_provider();
+        if default.leader_name == main_lock {
+            return Err(ConfigError::Flags(format!(
+                "{DEFAULT_ORIGIN}: leaderName: {}",
+                parse::own_main_lock(main_lock)
+            )));
+        }
+        Ok((default, DEFAULT_ORIGIN.to_owned()))
+    }
+
+    /// Whether the feature gate is on; of several the last counts.
+    fn gate(&self) -> bool {
+        self.feature_gates.last().is_none_or(|gate| gate.on)
+    }
+}
+
+impl FromStr for FeatureGate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, value) = text.split_once('=').unwrap_or((text, ""));
+        if name != GATE {
+            return Err(format!("there is no feature gate {name:?}; known: {GATE}"));
+        }
+        match value {
+            "true" => Ok(Self { name: GATE, on: true }),
+            "false" => Ok(Self {
+                name: GATE,
+                on: false,
+            }),
+            _ => Err(format!("write {GATE}=true or {GATE}=false")),
+        }
+    }
+}
+
+/// Reads `15s`, `1m30s`, ….
+fn duration(text: &str) -> Result<Duration, String> {
+    let parsed: jiff::SignedDuration = text
+        .parse()
+        .map_err(|error| format!("write it like 15s or 1m30s ({error})"))?;
+    Duration::try_from(parsed).map_err(|_| "a duration cannot be negative".to_owned())
+}

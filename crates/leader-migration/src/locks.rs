@@ -1,0 +1,182 @@
+//! A manager's controllers, each under its lock: what every `main` of the suite does after it has read its flags.
+
+use std::{
+    fmt,
+    future::Future,
+    sync::{Mutex, PoisonError},
+};
+
+use kube::Client;
+use permit::Permit;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    assignment::{Assignment, of_manager},
+    error::ConfigError,
+    flags::{Electors, Flags},
+    names::Manager,
+    plan::Migration,
+    run::run_with_leader_migration,
+};
+use lease::Metrics;
+
+/// The locks of a manager, and which of its controllers run under which.
+#[derive(Clone, Debug)]
+pub struct Locks {
+    flags: Flags,
+    manager: Manager,
+    migration: Option<Migration>,
+    /// Every controller of the manager; none: the process's own flags switch it off.
+    controllers: Vec<(&'static str, Option<Assignment>)>,
+}
+
+impl Locks {
+    /// Puts each controller of `manager` under its lock. Those that another manager runs are left out. What is at home in it
+    /// and what is only a guest is as `manager` says, which may be a manager of one's own.
+    ///
+    /// # Errors
+    /// Flags or a configuration with which the process must not start (RK-17, RK-18, RK-19).
+    pub fn assign(flags: &Flags, manager: &Manager) -> Result<Self, ConfigError> {
+        Self::of(flags, manager, |name, migration| {
+            let config = migration.map(|migration| &migration.config);
+            Some(of_manager(name, manager, config))
+        })
+    }
+
+    /// The same for a process whose own flags say which controllers run: the others are switched off. Without leader migration
+    /// all that are chosen run under the main lock, guests too: who chooses a guest has taken it from its home (RK-23).
+    ///
+    /// # Errors
+    /// As [`Locks::assign`].
+    pub fn assign_chosen(
+        flags: &Flags,
+        manager: &Manager,
+        is_chosen: impl Fn(&str) -> bool,
+    ) -> Result<Self, ConfigError> {
+        Self::of(flags, manager, |name, migration| {
+            let lock = migration.map_or(Assignment::Main, |migration| migration.assignment(name));
+            is_chosen(name).then_some(lock)
+        })
+    }
+
+    fn of(
+        flags: &Flags,
+        manager: &Manager,
+        lock: impl Fn(&'static str, Option<&Migration>) -> Option<Assignment>,
+    ) -> Result<Self, ConfigError> {
+        flags.timing()?;
+        let migration = flags.migration(manager)?;
+        let under = |name| (name, lock(name, migration.as_ref()));
+        Ok(Self {
+            controllers: manager.all().map(under).collect(),
+            flags: flags.clone(),
+            manager: *manager,
+            migration,
+        })
+    }
+
+    /// What the configuration takes away, one line each (RK-34).
+    fn warnings(&self) -> Vec<String> {
+        let Some(migration) = &self.migration else {
+            return Vec::new();
+        };
+        let mut warnings = migration.warnings();
+        let off = self.controllers.iter().filter(|(_, lock)| lock.is_none());
+        warnings.extend(off.filter_map(|(name, _)| migration.switched_off(name)));
+        if self.under(Assignment::Migrated).is_empty() {
+            warnings.push(migration.no_part());
+        }
+        warnings
+    }
+
+    /// Whether this process runs the controller, under whichever lock.
+    #[must_use]
+    pub fn runs(&self, controller: &str) -> bool {
+        let runs = [Assignment::Main, Assignment::Migrated].map(Some);
+        self.controllers
+            .iter()
+            .any(|(name, lock)| *name == controller && runs.contains(lock))
+    }
+
+    fn under(&self, lock: Assignment) -> Vec<&'static str> {
+        let of_lock = self.controllers.iter().filter(|(_, of)| *of == Some(lock));
+        of_lock.map(|(name, _)| *name).collect()
+    }
+
+    /// Logs the warnings of the configuration and runs the controllers until `shutdown`. `work` is called once for each lock,
+    /// when that is held, with the names of the controllers under it; it must not detach anything (invariant 4), and should
+    /// fence its clients ([`Permit::layer`]). Without leader election it is called at once and without a lock. `client` is of the
+    /// cluster where the Leases are. `register` is given the numbers of the locks, for the registry of the process.
+    ///
+    /// # Errors
+    /// A lock was lost, or controllers could not be started: the process must exit (RK-33).
+    pub async fn run<W, F>(
+        self,
+        client: &Client,
+        register: impl FnOnce(&Metrics),
+        shutdown: CancellationToken,
+        work: W,
+    ) -> Result<(), String>
+    where
+        W: Fn(Vec<&'static str>, Permit) -> F,
+        F: Future<Output = Result<(), String>>,
+    {
+        for warning in self.warnings() {
+            tracing::warn!("{warning}");
+        }
+        let metrics = Metrics::default();
+        register(&metrics);
+        let electors = self
+            .flags
+            .electors(client, &self.manager, self.migration.as_ref(), &metrics)
+            .map_err(|error| error.to_string())?;
+        let (in_main, in_migrated) = (self.under(Assignment::Main), self.under(Assignment::Migrated));
+        let Some(Electors { main, migration }) = electors else {
+            return work(
+                in_main,
+                Permit::sole("leader election is off: there is no other process of this manager"),
+            )
+            .await;
+        };
+        // Who runs nothing under the migration lock must not keep it from who does (RK-05).
+        let migration = migration.filter(|_| !in_migrated.is_empty());
+        let failure = Mutex::new(None);
+        let (work, failed, ended) = (&work, &failure, &shutdown);
+        let under = |controllers: Vec<&'static str>| {
+            move |permit: Permit| async move {
+                if controllers.is_empty() {
+                    // A lock may be held for others' sake; its work is to last as long as that of the other lock.
+                    ended.cancelled().await;
+                } else if let Err(why) = work(controllers, permit).await {
+                    failed
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .get_or_insert(why);
+                }
+            }
+        };
+        let (main_work, migrated_work) = (under(in_main), under(in_migrated));
+        let token = shutdown.clone();
+        run_with_leader_migration(&main, migration.as_ref(), token, main_work, migrated_work)
+            .await
+            .map_err(|lost| lost.to_string())?;
+        let failure = failure.into_inner().unwrap_or_else(PoisonError::into_inner);
+        failure.map_or(Ok(()), Err)
+    }
+}
+
+impl fmt::Display for Locks {
+    /// What `--print-leader-migration` prints: one line for each controller of the manager, `NAME main|migrated|unowned|disabled`,
+    /// by their present names. Then, where there is something to tell, lines that begin with `warning: `.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, lock) in &self.controllers {
+            match lock {
+                Some(lock) => writeln!(f, "{name} {lock}")?,
+                None => writeln!(f, "{name} disabled")?,
+            }
+        }
+        self.warnings()
+            .iter()
+            .try_for_each(|warning| writeln!(f, "warning: {warning}"))
+    }
+}

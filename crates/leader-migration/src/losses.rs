@@ -1,0 +1,125 @@
+//! What a configuration takes away: entries by which a controller runs nowhere, or twice beside Kubernetes' own manager (RK-34).
+//!
+//! These are warnings and not errors, as a manager that is not of this suite may have a controller that is not in its table,
+//! and as a controller may be switched off on purpose.
+
+use super::{
+    config::{ANY_COMPONENT, ControllerLeader, LeaderMigrationConfiguration},
+    error::Problem,
+    names::{self, KNOWN_MANAGERS, KUBE_CONTROLLER_MANAGER, Manager, canonical},
+};
+
+/// At most one warning for each entry that loses something, one for each former name, and one if entries for several managers
+/// are under the one lock. `manager` is who asks, which need not be a known one.
+pub(super) fn of(config: &LeaderMigrationConfiguration, manager: &Manager) -> Vec<Problem> {
+    let mut found = Vec::new();
+    for (index, entry) in config.controller_leaders.iter().enumerate() {
+        let told = [of_entry(entry, manager), former_name(entry)];
+        found.extend(told.into_iter().flatten().map(|(field, what)| Problem {
+            line: entry.line,
+            field: format!("controllerLeaders[{index}].{field}"),
+            what,
+        }));
+    }
+    found.extend(several_holders(config));
+    found
+}
+
+/// The loss by an entry that migrates a controller to a manager whose own flags switch it off; none if no entry does.
+pub(super) fn by_flags(
+    config: &LeaderMigrationConfiguration,
+    manager: &Manager,
+    controller: &str,
+) -> Option<Problem> {
+    let entry = config.entry(controller)?;
+    if !entry.is_for(manager.component) {
+        return None;
+    }
+    let index = config
+        .controller_leaders
+        .iter()
+        .position(|other| other == entry)?;
+    Some(Problem {
+        line: entry.line,
+        field: format!("controllerLeaders[{index}]"),
+        what: format!(
+            "migrates {controller:?} to {:?}, but this process's own flags switch it off: it runs nowhere while this process \
+             holds the lock",
+            manager.component
+        ),
+    })
+}
+
+/// The field that is to blame, and what it does.
+fn of_entry(entry: &ControllerLeader, manager: &Manager) -> Option<(&'static str, String)> {
+    let ControllerLeader { name, component, .. } = entry;
+    // Of itself a process knows best: one that takes the name of a known manager need not have all of its controllers.
+    let stranger = names::known(manager.component).is_none().then_some(manager);
+    let known = KNOWN_MANAGERS.iter();
+    let known = known.map(|known| {
+        if known.component == manager.component {
+            manager
+        } else {
+            known
+        }
+    });
+    let managers = known.chain(stranger);
+    let able: Vec<&Manager> = managers.filter(|m| m.can_run(name)).collect();
+    if able.is_empty() {
+        let what = format!("{name:?} matches no controller of any known manager: nothing runs by this entry");
+        return Some(("name", what));
+    }
+    if *component == KUBE_CONTROLLER_MANAGER.component
+        && KUBE_CONTROLLER_MANAGER.guests.contains(&canonical(name))
+    {
+        let what = format!(
+            "{component:?} runs {name:?} only up to Kubernetes 1.30: with a later one it runs nowhere while this entry stands"
+        );
+        return Some(("component", what));
+    }
+    if component == ANY_COMPONENT || able.iter().any(|manager| manager.component == component) {
+        return None;
+    }
+    let able: Vec<_> = able.iter().map(|manager| manager.component).collect();
+    let who = if component == manager.component || names::known(component).is_some() {
+        format!("{component:?} has no controller {name:?}")
+    } else {
+        format!("{component:?} is no known manager")
+    };
+    let what = format!(
+        "{who}: {name:?} runs nowhere while this entry stands; it can run in {}",
+        able.join(" or ")
+    );
+    Some(("component", what))
+}
+
+/// A former name in a file that the kube-controller-manager may read: it compares names as they are written and goes on running
+/// the controller under its main lock, while a manager of this suite takes it for migrated. (What is not in a file, the
+/// default, Kubernetes has in its own words.)
+fn former_name(entry: &ControllerLeader) -> Option<(&'static str, String)> {
+    let present = canonical(&entry.name);
+    let concerns_kubernetes = entry.line.is_some() && KUBE_CONTROLLER_MANAGER.can_run(present);
+    (present != entry.name && concerns_kubernetes).then(|| {
+        let what = format!(
+            "{:?} is a former name: write {present:?}, the only one that the kube-controller-manager matches",
+            entry.name
+        );
+        ("name", what)
+    })
+}
+
+/// A lock has one holder. Controllers under it that are not for the holder do not run until it goes (RK-03).
+fn several_holders(config: &LeaderMigrationConfiguration) -> Option<Problem> {
+    let first = config.controller_leaders.first()?;
+    let mut later = config.controller_leaders.iter().enumerate();
+    let (index, other) = later.find(|(_, entry)| entry.component != first.component)?;
+    Some(Problem {
+        line: other.line,
+        field: format!("controllerLeaders[{index}].component"),
+        what: format!(
+            "is {:?}, but {:?} is for {:?}: a lock has one holder, and what is not for it does not run as long as it holds \
+             the lock; give all entries of a file the same component",
+            other.component, first.name, first.component
+        ),
+    })
+}

@@ -1,0 +1,348 @@
+//! From text to a [`LeaderMigrationConfiguration`], strictly (RK-03, RK-10, RK-18).
+//!
+//! The document is read as a tree first and checked afterwards, so that all mistakes are told at once and each with its
+//! place, whatever the order of the fields.
+
+mod document;
+mod location;
+#[cfg(test)]
+mod tests;
+
+use serde_yaml_ng::{Mapping, Value};
+
+use super::{
+    config::{ControllerLeader, LeaderMigrationConfiguration, ResourceLock},
+    error::{ConfigError, Problem},
+    names,
+};
+use location::Place;
+
+const KIND: &str = "LeaderMigrationConfiguration";
+const GROUP: &str = "controllermanager.config.k8s.io";
+
+/// Versions of the format. v1 has no `resourceLock`: it always uses Leases.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Version {
+    V1Alpha1,
+    V1Beta1,
+    V1,
+}
+
+impl Version {
+    const ALL: [(&str, Self); 3] = [
+        ("v1alpha1", Self::V1Alpha1),
+        ("v1beta1", Self::V1Beta1),
+        ("v1", Self::V1),
+    ];
+
+    fn fields(self) -> &'static [&'static str] {
+        match self {
+            Self::V1Alpha1 | Self::V1Beta1 => &[
+                "apiVersion",
+                "kind",
+                "leaderName",
+                "resourceLock",
+                "controllerLeaders",
+            ],
+            Self::V1 => &["apiVersion", "kind", "leaderName", "controllerLeaders"],
+        }
+    }
+}
+
+impl LeaderMigrationConfiguration {
+    /// Reads one YAML or JSON document, of version v1alpha1, v1beta1 or v1. `origin` is how messages call the text: the path
+    /// of its file.
+    ///
+    /// # Errors
+    /// Names every place that is wrong, with its line, and what to write there. Stricter than Kubernetes: whatever would
+    /// let a controller run nowhere or twice without a word is an error (RK-03, RK-34).
+    pub fn parse(text: &str, origin: &str) -> Result<Self, ConfigError> {
+        read(text, origin, None)
+    }
+
+    /// The same for a manager with this main lock, whose name the migration lock must not have.
+    pub(super) fn parse_beside(main_lock: &str, text: &str, origin: &str) -> Result<Self, ConfigError> {
+        read(text, origin, Some(main_lock))
+    }
+}
+
+/// `main_lock` is the name that the migration lock must not have.
+fn read(
+    text: &str,
+    origin: &str,
+    main_lock: Option<&str>,
+) -> Result<LeaderMigrationConfiguration, ConfigError> {
+    let invalid = |problems| ConfigError::Invalid {
+        origin: origin.to_owned(),
+        problems,
+    };
+    let document = document::read(text).map_err(|problem| invalid(vec![problem]))?;
+    let mut reader = Reader {
+        text,
+        main_lock,
+        problems: Vec::new(),
+    };
+    match reader.configuration(&document) {
+        Some(configuration) if reader.problems.is_empty() => Ok(configuration),
+        _ => Err(invalid(reader.problems)),
+    }
+}
+
+/// Checks a tree and collects what is wrong with it. Each method gives nothing only after it has told a problem.
+struct Reader<'t> {
+    text: &'t str,
+    main_lock: Option<&'t str>,
+    problems: Vec<Problem>,
+}
+
+impl Reader<'_> {
+    fn configuration(&mut self, document: &Value) -> Option<LeaderMigrationConfiguration> {
+        let root = Place::default();
+        let Value::Mapping(fields) = document else {
+            self.wrong(
+                &root,
+                format!("is {}, not a mapping with kind: {KIND}", shape(document)),
+            );
+            return None;
+        };
+        let kind = self.kind(fields);
+        let version = self.version(fields);
+        // Of another kind or version every other message would be a guess.
+        let (Some(()), Some(version)) = (kind, version) else {
+            return None;
+        };
+        self.unknown_fields(&root, fields, version.fields(), Some(version));
+        let leader_name = self.leader_name(fields);
+        let resource_lock = self.resource_lock(fields, version);
+        let controller_leaders = self.controller_leaders(fields);
+        Some(LeaderMigrationConfiguration {
+            leader_name: leader_name?,
+            resource_lock: resource_lock?,
+            controller_leaders: controller_leaders?,
+        })
+    }
+
+    fn kind(&mut self, fields: &Mapping) -> Option<()> {
+        let kind = self.text(&Place::default(), fields, "kind", &format!("write {KIND}"))?;
+        if kind != KIND {
+            let place = Place::default().field("kind");
+            self.wrong(&place, format!("is {kind:?}: this file must be of kind {KIND}"));
+            return None;
+        }
+        Some(())
+    }
+
+    fn version(&mut self, fields: &Mapping) -> Option<Version> {
+        let advice = format!("write {GROUP}/v1 (or /v1beta1, /v1alpha1)");
+        let written = self.text(&Place::default(), fields, "apiVersion", &advice)?;
+        let found = written
+            .strip_prefix(GROUP)
+            .and_then(|rest| rest.strip_prefix('/'));
+        let version = Version::ALL.iter().find(|(name, _)| Some(*name) == found);
+        if version.is_none() {
+            let place = Place::default().field("apiVersion");
+            self.wrong(&place, format!("{written:?} is not known: {advice}"));
+        }
+        version.map(|(_, version)| *version)
+    }
+
+    fn leader_name(&mut self, fields: &Mapping) -> Option<String> {
+        let advice = "give the migration lock a name; all managers that share it need the same one";
+        let name = self.text(&Place::default(), fields, "leaderName", advice)?;
+        let place = Place::default().field("leaderName");
+        if !is_object_name(name) {
+            let what = format!(
+                "{name:?} cannot be the name of a Lease: use lower case letters, digits, '-' and '.', at most 253, \
+                 and begin and end with a letter or digit"
+            );
+            self.wrong(&place, what);
+            return None;
+        }
+        if self.main_lock == Some(name) {
+            self.wrong(&place, own_main_lock(name));
+            return None;
+        }
+        if names::known(name).is_some() {
+            let what = format!(
+                "{name:?} is the name of {name}'s main lock: the migration lock needs a name of its own, \
+                 for example {name}-migration"
+            );
+            self.wrong(&place, what);
+            return None;
+        }
+        Some(name.to_owned())
+    }
+
+    fn resource_lock(&mut self, fields: &Mapping, version: Version) -> Option<ResourceLock> {
+        let written = match fields.get("resourceLock") {
+            // In v1 it is an unknown field, which has been told.
+            _ if version == Version::V1 => return Some(ResourceLock::Leases),
+            None | Some(Value::Null) => return Some(ResourceLock::Leases),
+            Some(Value::String(written)) => match written.as_str() {
+                "" | "leases" => return Some(ResourceLock::Leases),
+                other => format!("{other:?}"),
+            },
+            Some(other) => shape(other).to_owned(),
+        };
+        let why = match written.trim_matches('"') {
+            "endpoints" => "cannot be used: Kubernetes no longer locks on Endpoints",
+            "endpointsleases" | "configmapsleases" | "configmaps" => "is not allowed (KEP-2436)",
+            _ => "is not known",
+        };
+        let what = format!("{written} {why}: write leases, or leave the field out");
+        self.wrong(&Place::default().field("resourceLock"), what);
+        None
+    }
+
+    fn controller_leaders(&mut self, fields: &Mapping) -> Option<Vec<ControllerLeader>> {
+        let place = Place::default().field("controllerLeaders");
+        let list = match fields.get("controllerLeaders") {
+            Some(Value::Sequence(list)) if !list.is_empty() => list,
+            None | Some(Value::Null | Value::Sequence(_)) => {
+                let what = "is missing or empty: list at least one controller with name and component, or leave \
+                            --enable-leader-migration out";
+                self.wrong(&place, what.to_owned());
+                return None;
+            }
+            Some(other) => {
+                let what = format!(
+                    "is {}, not a list of entries with name and component",
+                    shape(other)
+                );
+                self.wrong(&place, what);
+                return None;
+            }
+        };
+        let mut leaders: Vec<(usize, ControllerLeader)> = Vec::new();
+        for (index, entry) in list.iter().enumerate() {
+            let place = place.element(index);
+            let Some(leader) = self.controller_leader(&place, entry) else {
+                continue;
+            };
+            let name = names::canonical(&leader.name);
+            if let Some((first, other)) = leaders.iter().find(|(_, l)| names::canonical(&l.name) == name) {
+                let what = duplicate(&leader.name, *first, other);
+                self.wrong(&place.field("name"), what);
+            }
+            leaders.push((index, leader));
+        }
+        Some(leaders.into_iter().map(|(_, leader)| leader).collect())
+    }
+
+    fn controller_leader(&mut self, place: &Place, entry: &Value) -> Option<ControllerLeader> {
+        let Value::Mapping(fields) = entry else {
+            self.wrong(
+                place,
+                format!("is {}, not an entry with name and component", shape(entry)),
+            );
+            return None;
+        };
+        self.unknown_fields(place, fields, &["name", "component"], None);
+        let name = self.text(
+            place,
+            fields,
+            "name",
+            "name the controller, for example backup-bucket",
+        );
+        let advice = r#"name the manager that may run it, or write "*" for any"#;
+        let component = self.text(place, fields, "component", advice);
+        Some(ControllerLeader {
+            name: name?.to_owned(),
+            component: component?.to_owned(),
+            line: place.line(self.text),
+        })
+    }
+
+    /// A field that must be there and be text.
+    fn text<'v>(&mut self, at: &Place, fields: &'v Mapping, name: &str, advice: &str) -> Option<&'v str> {
+        let place = at.field(name);
+        let problem = match fields.get(name) {
+            Some(Value::String(text)) if text.is_empty() => format!("is empty: {advice}"),
+            Some(Value::String(text)) if text.contains(|c: char| c.is_whitespace() || c.is_control()) => {
+                format!("{text:?} has white space in it: {advice}")
+            }
+            Some(Value::String(text)) => return Some(text),
+            None => format!("is missing: {advice}"),
+            Some(Value::Null) => format!("is empty: {advice}"),
+            Some(scalar @ (Value::Bool(_) | Value::Number(_))) => {
+                format!("is {}, not text: put it in quotes, or {advice}", shape(scalar))
+            }
+            Some(other) => format!("is {}, not text: {advice}", shape(other)),
+        };
+        self.wrong(&place, problem);
+        None
+    }
+
+    fn unknown_fields(&mut self, at: &Place, fields: &Mapping, known: &[&str], version: Option<Version>) {
+        for key in fields.keys() {
+            let name = match key {
+                Value::String(name) => name.clone(),
+                other => serde_yaml_ng::to_string(other)
+                    .unwrap_or_default()
+                    .trim()
+                    .to_owned(),
+            };
+            if known.contains(&name.as_str()) {
+                continue;
+            }
+            let what = if name == "resourceLock" && version == Some(Version::V1) {
+                "is not a field of v1, which always uses leases: remove it".to_owned()
+            } else if let Some(meant) = known.iter().find(|field| field.eq_ignore_ascii_case(&name)) {
+                format!("is not a known field: write {meant}")
+            } else {
+                format!("is not a known field: remove it (known: {})", known.join(", "))
+            };
+            self.wrong(&at.key(&name), what);
+        }
+    }
+
+    fn wrong(&mut self, place: &Place, what: String) {
+        self.problems.push(Problem {
+            line: place.line(self.text),
+            field: place.to_string(),
+            what,
+        });
+    }
+}
+
+/// `leaderName` and the main lock would be one lock: the manager would wait for itself.
+pub(super) fn own_main_lock(name: &str) -> String {
+    format!(
+        "{name:?} is also this manager's main lock (--leader-elect-resource-name): give the two different names"
+    )
+}
+
+fn duplicate(name: &str, first: usize, other: &ControllerLeader) -> String {
+    let by = if name == other.name {
+        String::new()
+    } else {
+        format!(" by its other name {:?}", other.name)
+    };
+    let line = other
+        .line
+        .map(|line| format!(", line {line}"))
+        .unwrap_or_default();
+    format!("{name:?} is listed already{by} (controllerLeaders[{first}]{line}): keep one of the two")
+}
+
+/// The rule for names of Leases (a DNS subdomain).
+fn is_object_name(name: &str) -> bool {
+    let letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let label = |label: &str| {
+        label.starts_with(letter) && label.ends_with(letter) && label.chars().all(|c| letter(c) || c == '-')
+    };
+    name.len() <= 253 && name.split('.').all(label)
+}
+
+/// What a value is, in words.
+fn shape(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "empty",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "text",
+        Value::Sequence(_) => "a list",
+        Value::Mapping(_) => "a mapping",
+        Value::Tagged(_) => "a value with a YAML tag",
+    }
+}

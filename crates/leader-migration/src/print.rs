@@ -1,0 +1,75 @@
+//! `--print-leader-migration`: what a manager would run, before anybody starts it (RK-34).
+
+use std::{ffi::OsString, process::ExitCode};
+
+use clap::{Args, Command, FromArgMatches};
+
+use super::{error::ConfigError, flags::Flags, locks::Locks, names::Manager};
+
+/// For the first line of a manager's `main`: if `--print-leader-migration` is among the arguments, what is to be printed.
+/// Only the flags of [`Flags`] are looked at, so that the manager's own required flags need not be given.
+///
+/// ```
+/// use leader_migration::{GARDENLET, print_if_asked};
+/// let args = ["gardenlet", "--seed-name=a", "--print-leader-migration"].map(Into::into);
+/// let text = print_if_asked(args, &GARDENLET).unwrap().unwrap();
+/// assert!(text.starts_with("shoot main\n"));
+/// ```
+///
+/// # Errors
+/// As [`Locks::assign`], and for a value that a flag does not take.
+pub fn print_if_asked(
+    args: impl IntoIterator<Item = OsString>,
+    manager: &Manager,
+) -> Option<Result<String, ConfigError>> {
+    let command = Flags::augment_args(Command::new(manager.component).no_binary_name(true));
+    let args = own_args(&command, args.into_iter().skip(1));
+    let flags = command
+        .try_get_matches_from(&args)
+        .and_then(|matches| Flags::from_arg_matches(&matches));
+    match flags {
+        Ok(flags) if !flags.print_leader_migration => None,
+        Ok(flags) => Some(Locks::assign(&flags, manager).map(|locks| locks.to_string())),
+        // Without the wish to print, the manager's own parser tells the mistake.
+        Err(_) if !args.iter().any(|arg| arg == "--print-leader-migration") => None,
+        Err(error) => Some(Err(ConfigError::Flags(error.to_string().trim_end().to_owned()))),
+    }
+}
+
+/// [`print_if_asked`] of this process, answered: `main` returns the code, if there is one, before it starts anything.
+#[must_use]
+pub fn answer_if_asked(manager: &Manager) -> Option<ExitCode> {
+    match print_if_asked(std::env::args_os(), manager)? {
+        Ok(text) => {
+            print!("{text}");
+            Some(ExitCode::SUCCESS)
+        }
+        Err(why) => {
+            eprintln!("{why}");
+            Some(ExitCode::FAILURE)
+        }
+    }
+}
+
+/// The arguments that belong to the flags of `command`.
+fn own_args(command: &Command, mut args: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut own = Vec::new();
+    while let Some(arg) = args.next() {
+        let Some(text) = arg.to_str().and_then(|text| text.strip_prefix("--")) else {
+            continue;
+        };
+        if text.is_empty() {
+            break; // `--`: no flags follow.
+        }
+        let (name, value) = text.split_once('=').map_or((text, None), |(n, v)| (n, Some(v)));
+        let Some(flag) = command.get_arguments().find(|flag| flag.get_long() == Some(name)) else {
+            continue;
+        };
+        let takes_next = value.is_none() && flag.get_action().takes_values() && !flag.is_require_equals_set();
+        own.push(arg.clone());
+        if takes_next {
+            own.extend(args.next());
+        }
+    }
+    own
+}

@@ -1,0 +1,211 @@
+//! Main, migrated or unowned: by example, and for everything that is known.
+
+use std::collections::BTreeSet;
+
+use rstest::rstest;
+
+use super::{KEP_EXAMPLE, config};
+use crate::{
+    ANY_COMPONENT, Assignment, GARDENLET, KNOWN_MANAGERS, LeaderMigrationConfiguration, Manager, Migration,
+    assignment, losses,
+};
+use Assignment::{Main, Migrated, Unowned};
+
+#[rstest]
+// Not named: its home runs it, a guest does not.
+#[case("shoot", "gardenlet", &[], Main)]
+#[case("backup-bucket", "gardenlet", &[], Main)]
+#[case("backup-bucket", "provider-local", &[], Unowned)]
+#[case("node-route-controller", "cloud-controller-manager", &[], Main)]
+#[case("node-route-controller", "kube-controller-manager", &[], Unowned)]
+// Nobody knows the manager, or the controller.
+#[case("shoot", "gardenlet-of-mine", &[], Unowned)]
+#[case("mine", "gardenlet-of-mine", &[], Main)]
+#[case("mine", "gardenlet", &[], Main)]
+// Given to one of two.
+#[case("backup-bucket", "gardenlet", &[("backup-bucket", "gardenlet")], Migrated)]
+#[case("backup-bucket", "provider-local", &[("backup-bucket", "gardenlet")], Unowned)]
+#[case("backup-bucket", "gardenlet", &[("backup-bucket", "provider-local")], Unowned)]
+#[case("backup-bucket", "provider-local", &[("backup-bucket", "provider-local")], Migrated)]
+#[case("backup-entry", "gardenlet", &[("backup-bucket", "provider-local")], Main)]
+// Given to any.
+#[case("backup-bucket", "gardenlet", &[("backup-bucket", "*")], Migrated)]
+#[case("backup-bucket", "provider-local", &[("backup-bucket", "*")], Migrated)]
+// Old and new names on either side.
+#[case("node-ipam-controller", "kube-controller-manager", &[("nodeipam", "kube-controller-manager")], Migrated)]
+#[case("nodeipam", "kube-controller-manager", &[("node-ipam-controller", "kube-controller-manager")], Migrated)]
+#[case("service", "cloud-controller-manager", &[("service-controller", "*")], Migrated)]
+#[case("service-lb-controller", "kube-controller-manager", &[("service", "cloud-controller-manager")], Unowned)]
+fn by_example(
+    #[case] controller: &str,
+    #[case] component: &str,
+    #[case] entries: &[(&str, &str)],
+    #[case] expected: Assignment,
+) {
+    let config = (!entries.is_empty()).then(|| config(entries));
+    assert_eq!(assignment(controller, component, config.as_ref()), expected);
+}
+
+/// RK-13: the default says what the KEP's example says, and matches the present names of both managers.
+#[test]
+fn the_default_gives_the_cloud_controllers_to_either_manager() {
+    let default = LeaderMigrationConfiguration::default_for_cloud_provider();
+    let mut example = LeaderMigrationConfiguration::parse(KEP_EXAMPLE, "kep.yaml").unwrap();
+    for entry in &mut example.controller_leaders {
+        entry.line = None;
+    }
+    assert_eq!(default, example);
+    let migrated = |component: &str| {
+        let manager = KNOWN_MANAGERS.iter().find(|m| m.component == component).unwrap();
+        let all = manager.all();
+        all.filter(|name| assignment(name, component, Some(&default)) == Migrated)
+            .collect::<BTreeSet<_>>()
+    };
+    let expected = BTreeSet::from([
+        "cloud-node-lifecycle-controller",
+        "node-route-controller",
+        "service-lb-controller",
+    ]);
+    assert_eq!(migrated("kube-controller-manager"), expected);
+    assert_eq!(migrated("cloud-controller-manager"), expected);
+    assert_eq!(
+        assignment(
+            "cloud-node-controller",
+            "cloud-controller-manager",
+            Some(&default)
+        ),
+        Main
+    );
+}
+
+/// RK-26: while migration is off, each known controller runs in exactly one manager.
+#[test]
+fn without_migration_a_controller_runs_in_its_home_only() {
+    for controller in controllers() {
+        let runs = KNOWN_MANAGERS
+            .iter()
+            .filter(|m| m.can_run(controller) && assignment(controller, m.component, None) == Main);
+        assert_eq!(runs.count(), 1, "{controller}");
+    }
+}
+
+/// Every configuration of one entry, and every configuration of two entries of the controllers that can move at all,
+/// held against every manager and controller that is known.
+#[test]
+fn no_valid_configuration_lets_a_controller_run_twice_or_vanish_in_silence() {
+    let mut checked = 0;
+    for first in entries(&controllers_and_a_stranger()) {
+        check(&config(&[first]));
+        checked += 1;
+    }
+    let movable: Vec<_> = KNOWN_MANAGERS
+        .iter()
+        .flat_map(|m| m.guests.iter().copied())
+        .collect();
+    for first in entries(&movable) {
+        for second in entries(&movable).filter(|second| second.0 != first.0) {
+            check(&config(&[first, second]));
+            checked += 1;
+        }
+    }
+    assert!(checked > 1_000, "{checked}");
+}
+
+fn check(config: &LeaderMigrationConfiguration) {
+    let told = losses::of(config, &GARDENLET);
+    for controller in controllers() {
+        let able: Vec<_> = KNOWN_MANAGERS.iter().filter(|m| m.can_run(controller)).collect();
+        let in_state = |wanted| {
+            let assigned = |m: &&&Manager| assignment(controller, m.component, Some(config)) == wanted;
+            able.iter().filter(assigned).count()
+        };
+        let (main, migrated, unowned) = (in_state(Main), in_state(Migrated), in_state(Unowned));
+        // One of the three, and never under two locks at once.
+        assert_eq!(main + migrated + unowned, able.len());
+        assert!(main <= 1, "{controller} runs twice under main locks: {config:?}");
+        assert!(
+            main == 0 || migrated == 0,
+            "{controller} runs under a main and the migration lock: {config:?}"
+        );
+        if main + migrated == 0 {
+            let place = config
+                .controller_leaders
+                .iter()
+                .position(|e| config.entry(controller) == Some(e));
+            let field = format!("controllerLeaders[{}].component", place.unwrap());
+            assert!(
+                told.iter().any(|loss| loss.field == field),
+                "{controller}: {config:?}: {told:?}"
+            );
+        }
+    }
+    // Whoever holds the lock, what it keeps from running while another manager could run it is told.
+    let holders = KNOWN_MANAGERS.iter().filter(|m| takes_lock(m, config));
+    for holder in holders {
+        let kept_out = config.controller_leaders.iter().any(|entry| {
+            let other = KNOWN_MANAGERS
+                .iter()
+                .find(|m| m.can_run(&entry.name) && entry.is_for(m.component));
+            other.is_some() && !entry.is_for(holder.component)
+        });
+        assert!(!kept_out || !told.is_empty(), "{}: {config:?}", holder.component);
+    }
+    for entry in &config.controller_leaders {
+        let known = KNOWN_MANAGERS.iter().any(|m| m.can_run(&entry.name));
+        assert!(
+            known || told.iter().any(|loss| loss.what.contains(&entry.name)),
+            "{entry:?}"
+        );
+    }
+}
+
+fn takes_lock(manager: &Manager, config: &LeaderMigrationConfiguration) -> bool {
+    let plan = Migration {
+        config: config.clone(),
+        manager: *manager,
+        origin: "m.yaml".to_owned(),
+    };
+    plan.takes_lock()
+}
+
+fn controllers() -> BTreeSet<&'static str> {
+    KNOWN_MANAGERS.iter().flat_map(Manager::all).collect()
+}
+
+fn controllers_and_a_stranger() -> Vec<&'static str> {
+    controllers().into_iter().chain(["stranger"]).collect()
+}
+
+/// Each controller with each component.
+fn entries<'a>(controllers: &'a [&'static str]) -> impl Iterator<Item = (&'static str, &'static str)> + 'a {
+    let components = || {
+        let known = KNOWN_MANAGERS.iter().map(|m| m.component);
+        known.chain([ANY_COMPONENT, "nobody"])
+    };
+    controllers
+        .iter()
+        .flat_map(move |controller| components().map(move |component| (*controller, component)))
+}
+
+/// The digest is of what runs under the lock, not of where: that changes in the middle of every migration.
+#[test]
+fn two_files_with_the_same_controllers_have_one_digest() {
+    let digest = |entries: &[(&str, &str)]| {
+        let migration = Migration {
+            config: config(entries),
+            manager: GARDENLET,
+            origin: "m.yaml".to_owned(),
+        };
+        migration.digest()
+    };
+    let one = digest(&[("route", "*"), ("service", "*")]);
+    assert_eq!(
+        one,
+        digest(&[
+            ("service-lb-controller", "cloud-controller-manager"),
+            ("node-route-controller", "*")
+        ])
+    );
+    assert_ne!(one, digest(&[("route", "*")]));
+    assert_ne!(one, digest(&[("route", "*"), ("nodeipam", "*")]));
+}

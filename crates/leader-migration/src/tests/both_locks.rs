@@ -1,0 +1,164 @@
+//! Both locks on paused time: neither work begins or goes on without what it needs.
+
+// Not one of testkit, in which nothing imitates a server that exists.
+#[path = "../../../lease/src/elector_tests/server.rs"]
+#[allow(dead_code)]
+mod server;
+
+use std::future::pending;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use futures::FutureExt;
+use lease::{Elector, Lock, Lost, Metrics, Timing};
+use permit::Permit;
+use tokio::time::{advance, timeout};
+use tokio_util::sync::CancellationToken;
+
+use self::server::Server;
+use crate::run_with_leader_migration;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn elector(server: &Server, lock: &str) -> Elector {
+    server.free(lock);
+    let lock = Lock::new(server.client(), "ns", lock, "me");
+    Elector::new(lock, Timing::default(), Metrics::default())
+}
+
+/// Stops the process for so long: all clocks go on, and nobody does anything.
+fn stop_for(duration: Duration) {
+    let _ = advance(duration).now_or_never();
+}
+
+/// RK-33: also where the process was stopped between winning its main lock and the first step of its work.
+#[tokio::test(start_paused = true)]
+async fn a_main_lock_that_is_lost_before_its_work_begins_ends_everything() {
+    let server = Server::default();
+    let (main, shared) = (elector(&server, "main"), elector(&server, "shared"));
+    let work = |_| {
+        stop_for(60 * SECOND);
+        async { panic!("it works without the lock") }
+    };
+    let running = run_with_leader_migration(&main, Some(&shared), CancellationToken::new(), work, |_| {
+        pending()
+    });
+    let ended = timeout(600 * SECOND, running).await.unwrap();
+    assert!(matches!(ended, Err(Lost::NotRenewed { lock, .. }) if lock == "ns/main"));
+    assert_eq!(
+        server.holder("shared").as_deref(),
+        Some(""),
+        "asked for without the main lock"
+    );
+}
+
+/// The same for the migration lock.
+#[tokio::test(start_paused = true)]
+async fn a_migration_lock_that_is_lost_before_its_work_begins_ends_everything() {
+    let server = Server::default();
+    // Longer than the one of this lock, so that the main lock is there.
+    let timing = Timing::new(15 * SECOND, 4 * SECOND, 2 * SECOND).unwrap();
+    server.free("shared");
+    let lock = Lock::new(server.client(), "ns", "shared", "me");
+    let (main, shared) = (
+        elector(&server, "main"),
+        Elector::new(lock, timing, Metrics::default()),
+    );
+    let work = |_| {
+        stop_for(5 * SECOND);
+        async { panic!("it works without the lock") }
+    };
+    let running = run_with_leader_migration(
+        &main,
+        Some(&shared),
+        CancellationToken::new(),
+        |_| pending(),
+        work,
+    );
+    let ended = timeout(600 * SECOND, running).await.unwrap();
+    assert!(
+        matches!(&ended, Err(Lost::NotRenewed { lock, .. }) if lock == "ns/shared"),
+        "{ended:?}"
+    );
+    assert_eq!(server.holder("main").as_deref(), Some(""));
+}
+
+/// The migration lock is the younger one, so it is held for longer.
+#[tokio::test(start_paused = true)]
+async fn migrated_work_takes_no_step_when_the_time_of_the_main_lock_is_over() {
+    let server = Server::default();
+    server.slow("shared", SECOND);
+    let (main, shared) = (elector(&server, "main"), elector(&server, "shared"));
+    let steps = AtomicU32::new(0);
+    let migrated = |held: Permit| {
+        stop_for(9 * SECOND + SECOND / 2);
+        assert!(!held.is_valid(), "the right is that of both locks");
+        async {
+            steps.fetch_add(1, Ordering::SeqCst);
+            pending::<()>().await;
+        }
+    };
+    let running = run_with_leader_migration(
+        &main,
+        Some(&shared),
+        CancellationToken::new(),
+        |_| pending(),
+        migrated,
+    );
+    let ended = timeout(600 * SECOND, running).await.unwrap();
+    assert!(matches!(ended, Err(Lost::NotRenewed { lock, .. }) if lock == "ns/main"));
+    assert_eq!(steps.load(Ordering::SeqCst), 0);
+}
+
+/// How it ends for a manager whose list is `ours` while another one holds the migration lock on `theirs`; none if it waits.
+async fn beside(theirs: Option<&str>, ours: &str) -> Option<Result<(), Lost>> {
+    let server = Server::default();
+    let main = elector(&server, "main");
+    server.free("shared");
+    let on = |who: &str, terms: Option<&str>| {
+        let lock = Lock::new(server.client(), "ns", "shared", who);
+        let lock = match terms {
+            Some(terms) => lock.on_terms(terms),
+            None => lock,
+        };
+        Elector::new(lock, Timing::default(), Metrics::default())
+    };
+    let (holder, shared) = (on("other", theirs), on("me", Some(ours)));
+    let mut holding = Box::pin(holder.with_lease(CancellationToken::new(), |_| pending::<()>()));
+    assert!(timeout(SECOND, &mut holding).await.is_err());
+    let running = run_with_leader_migration(
+        &main,
+        Some(&shared),
+        CancellationToken::new(),
+        |_| pending(),
+        |_| async { panic!("both hold the lock") },
+    );
+    let both = futures::future::select(Box::pin(running), holding);
+    let ended = match timeout(120 * SECOND, both).await.ok()? {
+        futures::future::Either::Left((ended, _)) => ended,
+        futures::future::Either::Right((ended, _)) => panic!("the holder ended: {ended:?}"),
+    };
+    assert_eq!(
+        server.holder("main").as_deref(),
+        Some(""),
+        "it goes on without the migration lock"
+    );
+    Some(ended)
+}
+
+/// One has a controller under the migration lock that the other one runs under its main lock: it would run twice.
+#[tokio::test(start_paused = true)]
+async fn two_lists_of_controllers_under_one_lock_refuse_each_other() {
+    let ended = beside(Some("two"), "one").await;
+    let Some(Err(Lost::Disagrees { holder, theirs, .. })) = ended else {
+        panic!("{ended:?}")
+    };
+    assert_eq!((holder.as_str(), theirs.as_str()), ("other", "two"));
+}
+
+/// RK-21, RK-25: Kubernetes' own managers write no list.
+#[tokio::test(start_paused = true)]
+async fn the_same_list_and_a_holder_without_one_are_waited_for() {
+    assert_eq!(beside(Some("one"), "one").await, None);
+    assert_eq!(beside(None, "one").await, None);
+}

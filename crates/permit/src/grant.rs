@@ -1,0 +1,118 @@
+//! What an issuer changes and its permits look at.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::{Clock, Moment};
+use crate::under_way::UnderWay;
+
+/// Nothing may be done any more in the name of something.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{by} gives no right to act any more: {why}")]
+pub struct NotPermitted {
+    /// What the right came from, such as `the lock garden/gardenlet`.
+    pub by: String,
+    /// How it ended.
+    pub why: String,
+}
+
+/// One right that was given.
+pub(crate) struct Grant {
+    by: String,
+    clock: Clock,
+    origin: Moment,
+    /// Nanoseconds after `origin`; zero is "ended".
+    until: AtomicU64,
+    /// Nothing new may begin.
+    closed: AtomicBool,
+    why: OnceLock<String>,
+    /// Cancelled when it is closed or ended.
+    pub(crate) over: CancellationToken,
+    pub(crate) under_way: Arc<UnderWay>,
+}
+
+impl Grant {
+    pub(crate) fn new(by: String, clock: Clock, until: Moment) -> Self {
+        let grant = Self {
+            by,
+            origin: clock.now(),
+            clock,
+            until: AtomicU64::new(0),
+            closed: AtomicBool::new(false),
+            why: OnceLock::new(),
+            over: CancellationToken::new(),
+            under_way: Arc::default(),
+        };
+        grant.set(until);
+        grant
+    }
+
+    /// Whether something may begin, or take a step.
+    pub(crate) fn is_valid(&self) -> bool {
+        !self.closed.load(Ordering::SeqCst) && self.in_time()
+    }
+
+    /// Whether the right is there, be it only to finish what is under way.
+    pub(crate) fn in_time(&self) -> bool {
+        self.clock.now().since(self.origin) < self.allowance()
+    }
+
+    /// For how long it is there if it is not extended.
+    pub(crate) fn left(&self) -> Duration {
+        self.allowance()
+            .saturating_sub(self.clock.now().since(self.origin))
+    }
+
+    pub(crate) fn extend(&self, until: Moment) -> bool {
+        if !self.in_time() {
+            self.end("its time was over");
+            return false;
+        }
+        self.set(until);
+        self.in_time()
+    }
+
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+        self.over.cancel();
+    }
+
+    pub(crate) fn end(&self, why: &str) {
+        // The first reason is the one that counts.
+        let _ = self.why.set(why.to_owned());
+        self.until.store(0, Ordering::SeqCst);
+        self.over.cancel();
+        drop(self.under_way.take());
+    }
+
+    pub(crate) fn refusal(&self) -> NotPermitted {
+        let why = match self.why.get() {
+            Some(why) => why,
+            None if self.in_time() => "it is being given back",
+            None => "its time is over",
+        };
+        NotPermitted {
+            by: self.by.clone(),
+            why: why.to_owned(),
+        }
+    }
+
+    fn set(&self, until: Moment) {
+        let after = u64::try_from(until.since(self.origin).as_nanos());
+        self.until.store(after.unwrap_or(u64::MAX), Ordering::SeqCst);
+    }
+
+    fn allowance(&self) -> Duration {
+        Duration::from_nanos(self.until.load(Ordering::SeqCst))
+    }
+}
+
+impl fmt::Debug for Grant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.by)
+    }
+}

@@ -1,0 +1,55 @@
+//! The right to act: whatever leaves the process goes through a [`Permit`].
+//!
+//! ```
+//! # async fn example(permit: permit::Permit) -> Result<(), permit::NotPermitted> {
+//! permit.check()?; // may I, at this moment?
+//! permit.guard(async { /* work that takes no step without the right */ }).await?;
+//! permit.effect(async { /* changes something outside: a clean end waits for it */ }).await?;
+//! # Ok(()) }
+//! ```
+//!
+//! What this crate promises
+//! - A permit ends once and does not come back. Who gets the right again is given a new one, and reads again what he acts on.
+//! - The clock is looked at *before* each step of guarded work and before each request leaves: a process that was stopped
+//!   (SIGSTOP, a frozen cgroup, a suspended machine) finds its timers and its work ready at one moment when it goes on, and
+//!   takes no step then ([`Permit::guard`], [`Fence`], [`Clock`]).
+//! - A clean end has two steps. First the permit is *closed*: nothing begins any more, while what has left is answered
+//!   ([`Issuer::close`], [`Settling`]). Then it is *ended*. A loss ends it at once ([`Issuer::end`]).
+//! - [`Permit::and`] of several is good while all of them are: the earliest deadline, and the first end.
+//!
+//! What no permit of this kind can do: take back bytes that were given to the operating system, or notice a stop between the
+//! look at the clock and the very next instruction. Whoever issues permits leaves time for the first (what a successor waits
+//! beyond the validity); for the second a write must be refused by its target.
+//!
+//! | file | what |
+//! |---|---|
+//! | `permit` | what work holds: check, guard, and |
+//! | `effects` | what work changes outside |
+//! | `layer` | the same for requests of clients |
+//! | `store` | the same for requests to object stores (feature `object-store`) |
+//! | `issuer` | what whoever gives the right holds: extend, close, settle, end |
+//! | `under_way` | what has left and is not answered |
+//! | `grant` | the state that all of them look at |
+//! | `clock` | monotonic time that counts suspension |
+
+mod clock;
+mod effects;
+mod grant;
+mod issuer;
+mod layer;
+mod permit;
+#[cfg(feature = "object-store")]
+mod store;
+mod under_way;
+
+pub use clock::{Clock, Moment};
+pub use grant::NotPermitted;
+pub use issuer::{Issuer, Settling};
+pub use layer::{Fence, Fenced};
+pub use permit::Permit;
+#[cfg(feature = "object-store")]
+pub use store::StoreConnector;
+pub use under_way::FINISH_WITHIN;
+
+#[cfg(test)]
+mod tests;
