@@ -1,0 +1,52 @@
+//! Who acts on a shoot, as what, and under which names. Pure: no client, no clock.
+//!
+//! Promises
+//! - Of one Shoot at most one seed is [`Role::Owner`], whatever its specification and status say (I1). Nobody derives that a
+//!   second time.
+//! - What is wanted of the owner follows from the object alone ([`wanted`]), so that a process that was killed goes on where it
+//!   was.
+//! - Every name of a shoot that must be the same on every seed is made in [`names`].
+//!
+//! | file | what |
+//! |---|---|
+//! | `role` | owner, incoming, former, nobody |
+//! | `journey` | where a Shoot is between two seeds, and the approval of its move |
+//! | `traveller` | the Shoot with which an operation works |
+//! | `operation` | what is done with a Shoot, and what is wanted of its owner |
+//! | `names` | technical id, uid, domains, networks, BackupEntry |
+
+pub mod journey;
+pub mod names;
+pub mod operation;
+pub mod role;
+pub mod traveller;
+
+pub use journey::{Journey, approval, is_move_wanted, journey};
+pub use names::Names;
+pub use operation::{Operation, Wanted, is_confirmed, wanted};
+pub use role::{Role, role};
+pub use traveller::traveller;
+
+use api::gardencore::{Shoot, shoot::ShootStatus};
+
+/// The name that is there and not empty.
+fn named(name: Option<&str>) -> Option<&str> {
+    name.filter(|name| !name.is_empty())
+}
+
+/// The seed that the specification names.
+fn wanted_seed(shoot: &Shoot) -> Option<&str> {
+    named(shoot.spec.seed_name.as_deref())
+}
+
+/// The seed that the status names.
+fn hosting_seed(shoot: &Shoot) -> Option<&str> {
+    named(status(shoot)?.seed_name.as_deref())
+}
+
+fn status(shoot: &Shoot) -> Option<&ShootStatus> {
+    shoot.status.as_ref()
+}
+
+#[cfg(test)]
+mod tests;

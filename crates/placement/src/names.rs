@@ -1,0 +1,190 @@
+//! Names that follow from a Shoot: namespace, domains, addresses, backup entry. All are the same on every seed.
+
+use std::net::IpAddr;
+
+use api::gardencore::{Seed, Shoot, seed::ShootNetworks};
+use ipnet::IpNet;
+use kube::ResourceExt;
+
+/// Services network of a shoot that names none.
+const DEFAULT_SERVICES: &str = ShootNetworks::SERVICES;
+/// Pods network of a shoot that names none.
+const DEFAULT_PODS: &str = ShootNetworks::PODS;
+
+/// The names of one shoot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Names {
+    /// Namespace in the seed.
+    pub technical_id: String,
+    /// Name by which gardenlets and nodes reach the API.
+    pub internal_api: Option<String>,
+    /// Name by which users reach the API.
+    pub external_api: Option<String>,
+    /// Address of the Service `kubernetes` in the shoot.
+    pub first_service_ip: IpAddr,
+    /// The services network.
+    pub services: String,
+    /// The pods network.
+    pub pods: String,
+}
+
+impl Names {
+    /// Works the names out.
+    ///
+    /// # Errors
+    /// The services network is none.
+    pub fn of(shoot: &Shoot, project: &str, seed: &Seed) -> Result<Self, NoNetwork> {
+        let shoot_name = shoot.name_any();
+        let defaults = seed.spec.networks.shoot_defaults.clone().unwrap_or_default();
+        let networking = shoot.spec.networking.clone().unwrap_or_default();
+        let services = networking
+            .services
+            .or(defaults.services)
+            .unwrap_or_else(|| DEFAULT_SERVICES.into());
+        let Some(first_service_ip) = first_address(&services) else {
+            return Err(NoNetwork(services));
+        };
+        Ok(Self {
+            technical_id: technical_id(shoot, project),
+            internal_api: seed
+                .spec
+                .dns
+                .internal
+                .as_ref()
+                .map(|dns| format!("api.{}", internal_domain(&shoot_name, project, &dns.domain))),
+            external_api: external_domain(shoot, project, seed).map(|domain| format!("api.{domain}")),
+            first_service_ip,
+            services,
+            pods: networking
+                .pods
+                .or(defaults.pods)
+                .unwrap_or_else(|| DEFAULT_PODS.into()),
+        })
+    }
+
+    /// The name that is written into a user's kubeconfig.
+    #[must_use]
+    pub fn public_api(&self) -> Option<&str> {
+        self.external_api.as_deref().or(self.internal_api.as_deref())
+    }
+
+    /// The names under which the shoot's API is asked for from outside.
+    pub fn apis(&self) -> impl Iterator<Item = &str> {
+        self.internal_api
+            .as_deref()
+            .into_iter()
+            .chain(self.external_api.as_deref())
+    }
+}
+
+/// The services network of a Shoot is none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "spec.networking.services is {0:?}, which is no network with room for a service: write one like {DEFAULT_SERVICES}"
+)]
+pub struct NoNetwork(String);
+
+/// Namespace of the shoot in a seed. Once in the status it never changes. `project`: name of the Project that the Shoot's
+/// namespace in the garden belongs to.
+#[must_use]
+pub fn technical_id(shoot: &Shoot, project: &str) -> String {
+    recorded_technical_id(shoot).map_or_else(
+        || format!("shoot--{project}--{}", shoot.name_any()),
+        str::to_owned,
+    )
+}
+
+/// The technical id, if the shoot was begun once.
+#[must_use]
+pub fn recorded_technical_id(shoot: &Shoot) -> Option<&str> {
+    let status = shoot.status.as_ref()?;
+    Some(status.technical_id.as_str()).filter(|id| !id.is_empty())
+}
+
+/// The uid by which the shoot is known: that of its first reconciliation.
+#[must_use]
+pub fn uid(shoot: &Shoot) -> String {
+    match shoot.status.as_ref().map(|status| status.uid.as_str()) {
+        Some(uid) if !uid.is_empty() => uid.to_owned(),
+        _ => shoot.uid().unwrap_or_default(),
+    }
+}
+
+/// Name of the shoot's BackupEntry.
+#[must_use]
+pub fn backup_entry(technical_id: &str, uid: &str) -> String {
+    format!("{technical_id}--{uid}")
+}
+
+/// The domain below which the shoot's internal names are.
+#[must_use]
+pub fn internal_domain(shoot: &str, project: &str, domain: &str) -> String {
+    if domain.split('.').any(|label| label == "internal") {
+        format!("{shoot}.{project}.{domain}")
+    } else {
+        format!("{shoot}.{project}.internal.{domain}")
+    }
+}
+
+/// The domain below which the shoot's names for users are: its own, or one below the seed's first default domain.
+#[must_use]
+pub fn external_domain(shoot: &Shoot, project: &str, seed: &Seed) -> Option<String> {
+    shoot
+        .spec
+        .dns
+        .as_ref()
+        .and_then(|dns| dns.domain.clone())
+        .or_else(|| {
+            let default = seed.spec.dns.defaults.first()?;
+            Some(format!("{}.{project}.{}", shoot.name_any(), default.domain))
+        })
+}
+
+/// The first usable address of a network: Kubernetes gives it to the Service `kubernetes`.
+fn first_address(network: &str) -> Option<IpAddr> {
+    let network: IpNet = network.parse().ok()?;
+    if network.prefix_len() > network.max_prefix_len() - 2 {
+        return None;
+    }
+    // Of IPv6 the network's own address counts among its hosts.
+    match network.trunc() {
+        IpNet::V4(network) => network.hosts().next().map(IpAddr::V4),
+        IpNet::V6(network) => network.hosts().nth(1).map(IpAddr::V6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_label_internal_is_put_in_once() {
+        assert_eq!(
+            internal_domain("web", "dev", "example.test"),
+            "web.dev.internal.example.test"
+        );
+        assert_eq!(
+            internal_domain("web", "dev", "internal.example.test"),
+            "web.dev.internal.example.test"
+        );
+    }
+
+    #[test]
+    fn the_first_address_of_a_network() {
+        assert_eq!(
+            first_address("100.64.0.0/13").map(|a| a.to_string()).as_deref(),
+            Some("100.64.0.1")
+        );
+        assert_eq!(
+            first_address("10.1.2.3/16").map(|a| a.to_string()).as_deref(),
+            Some("10.1.0.1")
+        );
+        assert_eq!(
+            first_address("fd00::/112").map(|a| a.to_string()).as_deref(),
+            Some("fd00::1")
+        );
+        assert_eq!(first_address("10.0.0.0/31"), None);
+        assert_eq!(first_address("10.0.0.0"), None);
+        assert_eq!(first_address("10.0.0.0/33"), None);
+    }
+}

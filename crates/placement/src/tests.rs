@@ -1,0 +1,217 @@
+//! Tables for who acts, where a Shoot is, and what is wanted of its owner.
+
+#![allow(clippy::unwrap_used)]
+
+use api::gardencore::Shoot;
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use super::{Operation, Role, Wanted, approval, role, traveller, wanted};
+
+const NOW: &str = "2026-01-01T12:00:00Z";
+
+/// A Shoot of generation 2 that is hosted by `a`, with the given fields laid over it.
+fn shoot(over: Value) -> Shoot {
+    let mut base = json!({
+        "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot",
+        "metadata": {"name": "demo", "namespace": "garden-dev", "uid": "u-1", "generation": 2},
+        "spec": {"region": "r", "provider": {"type": "local"}, "kubernetes": {"version": "1.34.4"},
+                 "cloudProfile": {"name": "local", "kind": "CloudProfile"}, "seedName": "a"},
+        "status": {"seedName": "a"},
+    });
+    merge(&mut base, over);
+    serde_json::from_value(base).unwrap()
+}
+
+fn merge(base: &mut Value, over: Value) {
+    match (base, over) {
+        (Value::Object(base), Value::Object(over)) => {
+            for (key, value) in over {
+                merge(base.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (base, over) => *base = over,
+    }
+}
+
+/// To `b`, with this last operation.
+fn moving(last: (&str, &str)) -> Value {
+    json!({"spec": {"seedName": "b"}, "status": {"lastOperation": operation(last)}})
+}
+
+fn operation((type_, state): (&str, &str)) -> Value {
+    json!({"type": type_, "state": state, "progress": 0, "description": "", "lastUpdateTime": NOW})
+}
+
+fn approved(mut over: Value, generation: i64) -> Value {
+    let spec = json!({"region": "r", "provider": {"type": "local"}, "kubernetes": {"version": "1.33.0"}, "seedName": "b"});
+    over["status"]["migration"] =
+        json!({"source": "a", "destination": "b", "generation": generation, "spec": spec});
+    over
+}
+
+fn deleted(over: Value) -> Value {
+    let mut over = unconfirmed(over);
+    over["metadata"]["annotations"] = json!({"confirmation.gardener.cloud/deletion": "true"});
+    over
+}
+
+fn unconfirmed(mut over: Value) -> Value {
+    over["metadata"] = json!({"deletionTimestamp": NOW});
+    over
+}
+
+#[rstest]
+#[case(json!({"status": {"seedName": null}}), "a", Role::Owner)]
+#[case(json!({"status": {"seedName": ""}}), "b", Role::Nobody)]
+#[case(json!({}), "a", Role::Owner)]
+#[case(json!({"spec": {"seedName": "b"}}), "a", Role::Owner)]
+#[case(json!({"spec": {"seedName": "b"}}), "b", Role::Incoming)]
+#[case(json!({"spec": {"seedName": "b"}, "status": {"seedName": "b", "formerSeeds": [{"name": "a", "epoch": 3}]}}), "a", Role::Former { epoch: 3 })]
+#[case(json!({"spec": {"seedName": "b"}, "status": {"seedName": "b", "formerSeeds": [{"name": "a", "epoch": 3}]}}), "b", Role::Owner)]
+// It has to clean up before it may prepare.
+#[case(json!({"spec": {"seedName": "b"}, "status": {"formerSeeds": [{"name": "b", "epoch": 1}]}}), "b", Role::Former { epoch: 1 })]
+#[case(json!({"spec": {"seedName": "b"}, "status": {"formerSeeds": [{"name": "b", "epoch": 1}, {"name": "b", "epoch": 4}]}}), "b", Role::Former { epoch: 4 })]
+fn the_role_follows_from_the_object(#[case] over: Value, #[case] seed: &str, #[case] expected: Role) {
+    assert_eq!(role(&shoot(over), seed), expected);
+}
+
+/// I1: whatever specification and status say, no two seeds own a Shoot.
+#[test]
+fn no_two_seeds_own_a_shoot() {
+    let names = [None, Some(""), Some("a"), Some("b"), Some("c")];
+    for spec in names {
+        for status in names {
+            for former in names {
+                let formers: Vec<_> = former
+                    .map(|name| json!({"name": name, "epoch": 1}))
+                    .into_iter()
+                    .collect();
+                let shoot = shoot(
+                    json!({"spec": {"seedName": spec}, "status": {"seedName": status, "formerSeeds": formers}}),
+                );
+                let owners = ["a", "b", "c"]
+                    .into_iter()
+                    .filter(|seed| role(&shoot, seed) == Role::Owner);
+                assert!(
+                    owners.count() <= 1,
+                    "spec {spec:?}, status {status:?}, former {former:?}"
+                );
+            }
+        }
+    }
+}
+
+#[rstest]
+#[case::new(json!({"status": {"seedName": null}}), Wanted::Operation(Operation::Create))]
+#[case::created_half(json!({"status": {"lastOperation": operation(("Create", "Error"))}}), Wanted::Operation(Operation::Create))]
+#[case::made(json!({"status": {"lastOperation": operation(("Create", "Succeeded"))}}), Wanted::Operation(Operation::Reconcile))]
+// A wanted move that cannot begin: the shoot is still looked after where it is (R7-46).
+#[case::not_approved(moving(("Reconcile", "Succeeded")), Wanted::Operation(Operation::Reconcile))]
+#[case::approved_for_an_older_generation(approved(moving(("Reconcile", "Succeeded")), 1), Wanted::Operation(Operation::Reconcile))]
+#[case::approved(approved(moving(("Reconcile", "Succeeded")), 2), Wanted::Operation(Operation::Migrate))]
+// Once begun it goes on, whatever was edited meanwhile.
+#[case::begun(approved(moving(("Migrate", "Error")), 1), Wanted::Operation(Operation::Migrate))]
+#[case::given_up(approved(moving(("Migrate", "Failed")), 2), Wanted::Operation(Operation::Migrate))]
+// A move that was called off before the hand-over: the source brings the shoot back to life.
+#[case::called_off(json!({"status": {"lastOperation": operation(("Migrate", "Processing"))}}), Wanted::Operation(Operation::Restore))]
+#[case::called_off_and_tried(json!({"status": {"lastOperation": operation(("Restore", "Error"))}}), Wanted::Operation(Operation::Restore))]
+#[case::handed_over(json!({"status": {"lastOperation": operation(("Migrate", "Succeeded"))}}), Wanted::Operation(Operation::Restore))]
+#[case::restored(json!({"status": {"lastOperation": operation(("Restore", "Succeeded"))}}), Wanted::Operation(Operation::Reconcile))]
+// Another destination was named before this one began.
+#[case::passed_on(moving(("Migrate", "Succeeded")), Wanted::PassedOn)]
+#[case::deleted(deleted(json!({})), Wanted::Operation(Operation::Delete))]
+#[case::deleted_before_the_move(deleted(approved(moving(("Reconcile", "Succeeded")), 2)), Wanted::Operation(Operation::Delete))]
+// Deleted in the middle: first to where it can be deleted. Extension objects that let go take nothing away outside.
+#[case::deleted_while_leaving(deleted(approved(moving(("Migrate", "Processing")), 2)), Wanted::Operation(Operation::Restore))]
+#[case::deleted_when_handed_over(deleted(json!({"status": {"lastOperation": operation(("Migrate", "Succeeded"))}})), Wanted::Operation(Operation::Restore))]
+#[case::deleted_while_passed_on(deleted(moving(("Migrate", "Succeeded"))), Wanted::Operation(Operation::Restore))]
+#[case::deleted_while_restored(deleted(json!({"status": {"lastOperation": operation(("Restore", "Error"))}})), Wanted::Operation(Operation::Restore))]
+#[case::deletion_goes_on(deleted(json!({"status": {"lastOperation": operation(("Delete", "Error"))}})), Wanted::Operation(Operation::Delete))]
+// Policies can be uninstalled: a slip of the hand does not cost a cluster, and what has begun is ended meanwhile.
+#[case::unconfirmed(unconfirmed(json!({"status": {"lastOperation": operation(("Reconcile", "Succeeded"))}})), Wanted::Confirmation)]
+#[case::no_longer_confirmed(unconfirmed(json!({"status": {"lastOperation": operation(("Delete", "Error"))}})), Wanted::Confirmation)]
+#[case::unconfirmed_and_new(unconfirmed(json!({"status": {"lastOperation": operation(("Create", "Processing"))}})), Wanted::Operation(Operation::Create))]
+#[case::unconfirmed_and_restored(unconfirmed(json!({"status": {"lastOperation": operation(("Restore", "Error"))}})), Wanted::Operation(Operation::Restore))]
+#[case::unconfirmed_and_leaving(unconfirmed(approved(moving(("Migrate", "Error")), 2)), Wanted::Operation(Operation::Migrate))]
+fn what_is_wanted_follows_from_the_object(#[case] over: Value, #[case] expected: Wanted) {
+    assert_eq!(wanted(&shoot(over)), expected);
+}
+
+#[test]
+fn force_goes_before_everything() {
+    let mut shoot = shoot(unconfirmed(moving(("Migrate", "Processing"))));
+    shoot.metadata.annotations = Some(
+        [(
+            "confirmation.gardener.cloud/force-deletion".to_owned(),
+            "true".to_owned(),
+        )]
+        .into(),
+    );
+    // Force alone confirms nothing.
+    assert_eq!(wanted(&shoot), Wanted::Operation(Operation::Migrate));
+    let annotations = shoot.metadata.annotations.as_mut().unwrap();
+    annotations.insert(
+        "confirmation.gardener.cloud/deletion".to_owned(),
+        "true".to_owned(),
+    );
+    assert_eq!(wanted(&shoot), Wanted::Operation(Operation::ForceDelete));
+}
+
+#[test]
+fn an_approval_counts_for_its_source_and_its_destination_only() {
+    let of = |over| approval(&shoot(over)).is_some();
+    assert!(of(approved(moving(("Reconcile", "Succeeded")), 2)));
+    let mut elsewhere = approved(moving(("Migrate", "Error")), 2);
+    elsewhere["spec"]["seedName"] = json!("c");
+    assert!(!of(elsewhere));
+    let mut from_elsewhere = approved(moving(("Migrate", "Error")), 2);
+    from_elsewhere["status"]["seedName"] = json!("c");
+    assert!(!of(from_elsewhere));
+    assert!(!of(approved(
+        json!({"status": {"lastOperation": operation(("Migrate", "Error"))}}),
+        2
+    )));
+}
+
+/// An edit in the middle of a move does not become an upgrade in the middle.
+#[test]
+fn a_move_keeps_to_the_specification_that_was_approved() {
+    let mut edited = shoot(approved(moving(("Migrate", "Processing")), 1));
+    edited.spec.credentials_binding_name = Some("renewed".into());
+    let version = |shoot: &Shoot| shoot.spec.kubernetes.version.clone().unwrap();
+    let source = traveller(&edited, Operation::Migrate).unwrap();
+    assert_eq!(
+        (version(&source), source.metadata.generation),
+        ("1.33.0".into(), Some(1))
+    );
+    assert_eq!(source.spec.seed_name.as_deref(), Some("b"));
+    assert_eq!(source.spec.credentials_binding_name.as_deref(), Some("renewed"));
+    // The same at the destination, until its success is recorded.
+    edited.status.as_mut().unwrap().seed_name = Some("b".into());
+    assert_eq!(
+        version(&traveller(&edited, Operation::Restore).unwrap()),
+        "1.33.0"
+    );
+    assert_eq!(
+        version(&traveller(&edited, Operation::Reconcile).unwrap()),
+        "1.34.4"
+    );
+    // A move that was called off is none any more.
+    edited.status.as_mut().unwrap().seed_name = Some("a".into());
+    edited.spec.seed_name = Some("a".into());
+    assert_eq!(
+        version(&traveller(&edited, Operation::Restore).unwrap()),
+        "1.34.4"
+    );
+}
+
+#[test]
+fn an_approval_that_cannot_be_read_is_told() {
+    let mut broken = approved(moving(("Migrate", "Processing")), 1);
+    broken["status"]["migration"]["spec"] = json!({"provider": 7});
+    let told = traveller(&shoot(broken), Operation::Migrate)
+        .unwrap_err()
+        .to_string();
+    assert!(told.contains("status.migration.spec"), "{told}");
+}
