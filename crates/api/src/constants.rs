@@ -74,9 +74,23 @@ pub const DRUID_OPERATION: &str = "druid.gardener.cloud/operation";
 /// Annotation of an Etcd that has a past (`true`): it must not start empty where its backups are not found. The gardenlet writes
 /// it, etcd-druid reads it.
 pub const DRUID_REQUIRE_SNAPSHOT: &str = "druid.gardener.cloud/require-snapshot";
+/// Annotation of an Etcd (`true`): its volume claim stays when it is deleted, labelled with [`OWNERSHIP_EPOCH`]. The gardenlet
+/// writes it on the Etcd of a shoot that has left; whoever wrote it removes the claim.
+pub const DRUID_KEEP_VOLUME: &str = "druid.gardener.cloud/keep-volume";
+/// Annotation of an Etcd that is being handed over (`true`): a final snapshot is to be taken, or was. Without it a backup
+/// process that has finished is an alarm, since nothing that is written now would be backed up.
+pub const DRUID_MIGRATING: &str = "druid.gardener.cloud/migrating";
+/// Name of the Etcd with the shoot's objects, and of its folder in the shoot's place in a bucket.
+pub const ETCD_MAIN: &str = "etcd-main";
 /// Annotation: the Etcd's specification is not acted on.
 pub const DRUID_SUSPEND_RECONCILE: &str = "druid.gardener.cloud/suspend-etcd-spec-reconcile";
 
+/// Annotation of an Etcd and of a BackupEntry, label of a kept volume claim: the ownership epoch to which the object's data
+/// belong (`status.ownership.epoch` of the Shoot). One without it belongs to epoch 1.
+pub const OWNERSHIP_EPOCH: &str = "shoot.gardener.cloud/ownership-epoch";
+/// Annotation of a shoot's namespace in a seed that the shoot has left: the epoch of its stay there. What is marked so is cleaned
+/// up also when the Shoot is gone; an unmarked namespace never is.
+pub const LEFT_IN_EPOCH: &str = "shoot.gardener.cloud/left-in-epoch";
 /// Label: how the shoot's conditions look, taken together.
 pub const SHOOT_STATUS: &str = "shoot.gardener.cloud/status";
 /// Label: what an object is: `shoot`, `seed`, `project`, `controlplane`, `extension`, …

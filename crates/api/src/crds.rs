@@ -36,17 +36,23 @@ pub struct Crd {
 
 impl Crd {
     fn garden<K: CustomResourceExt>() -> Self {
-        Self {
-            target: Target::Garden,
-            definition: K::crd(),
-        }
+        Self::of::<K>(Target::Garden)
     }
 
     fn seed<K: CustomResourceExt>() -> Self {
-        Self {
-            target: Target::Seed,
-            definition: K::crd(),
-        }
+        Self::of::<K>(Target::Seed)
+    }
+
+    /// With a definition go all objects of its kind: every shoot of a garden, every etcd of a seed. So Helm keeps definitions
+    /// when a chart is uninstalled, or a later chart has them no more.
+    fn of<K: CustomResourceExt>(target: Target) -> Self {
+        let mut definition = K::crd();
+        definition
+            .metadata
+            .annotations
+            .get_or_insert_default()
+            .insert("helm.sh/resource-policy".to_owned(), "keep".to_owned());
+        Self { target, definition }
     }
 
     /// Its file name: `<group>_<plural>.yaml`.

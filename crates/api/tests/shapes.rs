@@ -88,7 +88,7 @@ const KINDS: &[(&str, char, &str, &str, &str, &str)] = &[
         "status",
         "CloudProfile Provider Region Seed K8S_Version Hibernated Last_Operation State Progress Status Target_Seed \
          Purpose Gardener_Version APIServer Control Observability Nodes System Age",
-        "kubernetes provider region",
+        "provider region",
     ),
     ("core.gardener.cloud/ShootState", 'N', "", "", "Age", ""),
     (

@@ -1,6 +1,9 @@
 //! `Machine`: one machine and its node.
 
-use k8s_openapi::api::core::v1::{NodeAddress, NodeCondition};
+use k8s_openapi::{
+    api::core::v1::{NodeAddress, NodeCondition},
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
 
 use super::{ClassSpec, MachineLastOperation, NodeTemplateSpec};
 use crate::{
@@ -101,4 +104,16 @@ pub struct CurrentStatus {
     pub last_update_time: Option<Time>,
     /// Until when it stays to be looked at.
     pub preserve_expiry_time: Option<Time>,
+}
+
+/// From what machines are made.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MachineTemplateSpec {
+    /// Their labels and annotations.
+    #[serde(default)]
+    #[schemars(schema_with = "crate::meta::object_schema")]
+    pub metadata: Option<ObjectMeta>,
+    /// What they are to be.
+    pub spec: Option<MachineSpec>,
 }

@@ -11,6 +11,6 @@ pub use machine_deployment::{
     InPlaceUpdateMachineDeployment, MachineDeployment, MachineDeploymentCondition, MachineDeploymentSpec,
     MachineDeploymentStatus, MachineDeploymentStrategy, RollbackConfig, RollingUpdateMachineDeployment,
 };
-pub use machine_kind::{CurrentStatus, Machine, MachineSpec, MachineStatus};
+pub use machine_kind::{CurrentStatus, Machine, MachineSpec, MachineStatus, MachineTemplateSpec};
 pub use machine_set::{MachineSet, MachineSetCondition, MachineSetSpec, MachineSetStatus};
-pub use template::{ClassSpec, FailedMachine, MachineLastOperation, MachineTemplateSpec, NodeTemplateSpec};
+pub use template::{ClassSpec, FailedMachine, MachineLastOperation, NodeTemplateSpec};

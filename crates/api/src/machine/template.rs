@@ -2,20 +2,7 @@
 
 use k8s_openapi::{api::core::v1::NodeSpec, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 
-use super::MachineSpec;
 use crate::derive::{Deserialize, JsonSchema, Serialize, Time, skip_serializing_none};
-
-/// From what machines are made.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct MachineTemplateSpec {
-    /// Their labels and annotations.
-    #[serde(default)]
-    #[schemars(schema_with = "crate::meta::object_schema")]
-    pub metadata: Option<ObjectMeta>,
-    /// What they are to be.
-    pub spec: Option<MachineSpec>,
-}
 
 /// What machines' nodes get.
 #[skip_serializing_none]

@@ -40,11 +40,11 @@ pub struct CredentialsBindingFields {
     /// The provider the credentials are for.
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     pub provider: CredentialsBindingProvider,
-    /// The Secret or other object with the credentials.
+    /// The Secret or other object with the credentials; in the binding's own namespace unless it names one.
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     #[x_kube(validation = (
-        "has(self.name) && has(self.namespace) && has(self.kind) && has(self.apiVersion)",
-        "credentialsRef needs apiVersion, kind, namespace and name"
+        "has(self.name) && has(self.kind) && has(self.apiVersion)",
+        "credentialsRef needs apiVersion, kind and name"
     ))]
     pub credentials_ref: ObjectReference,
     /// Quotas that apply to what the credentials are used for.

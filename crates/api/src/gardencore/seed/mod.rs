@@ -184,6 +184,13 @@ pub struct ShootNetworks {
     pub services: Option<String>,
 }
 
+impl ShootNetworks {
+    /// For services, where neither the shoot nor its seed names any.
+    pub const SERVICES: &str = "100.64.0.0/13";
+    /// For pods, where neither the shoot nor its seed names any.
+    pub const PODS: &str = "100.96.0.0/11";
+}
+
 /// The provider a seed runs on.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -127,10 +127,22 @@ use crate::{
     "a shoot with workers needs a credentialsBindingName (or a secretBindingName)"
 ))]
 #[x_kube(validation = (
-    "!has(self.kubernetes.controllerLeaders) || !has(self.networking) || !has(self.networking.pods) || !self.networking.pods.contains(':') || self.kubernetes.controllerLeaders.all(leader, leader.component != 'cloud-controller-manager')",
+    "!has(self.kubernetes) || !has(self.kubernetes.controllerLeaders) || !has(self.networking) || !has(self.networking.pods) || !self.networking.pods.contains(':') || self.kubernetes.controllerLeaders.all(leader, leader.component != 'cloud-controller-manager')",
     "the cloud-controller-manager gives ranges of IPv4 addresses only: leave node-ipam-controller to the kube-controller-manager"
 ))]
 #[x_kube(validation = ("!has(oldSelf.seedName) || has(self.seedName)", "seedName cannot be removed once set"))]
+#[x_kube(validation = (
+    "!has(oldSelf.kubernetes) || !has(oldSelf.kubernetes.version) || (has(self.kubernetes) && has(self.kubernetes.version) && (!oldSelf.kubernetes.version.matches('^v?[0-9]+[.][0-9]+[.][0-9]+') || self.kubernetes.version.matches('^v?[0-9]+[.][0-9]+[.][0-9]+')))",
+    "kubernetes.version cannot be removed or shortened once it is given in full"
+))]
+#[x_kube(validation = (
+    "!has(oldSelf.kubernetes) || !has(oldSelf.kubernetes.version) || !has(self.kubernetes) || !has(self.kubernetes.version) || !oldSelf.kubernetes.version.matches('^v?[0-9]+[.][0-9]+[.][0-9]+') || !self.kubernetes.version.matches('^v?[0-9]+[.][0-9]+[.][0-9]+') || (int(self.kubernetes.version.split('.')[0].replace('v', '')) == int(oldSelf.kubernetes.version.split('.')[0].replace('v', '')) && int(self.kubernetes.version.split('.')[1].replace('v', '')) - int(oldSelf.kubernetes.version.split('.')[1].replace('v', '')) in [0, 1])",
+    "kubernetes.version may go up by one minor version at a time, and not down: the data of a newer version may not be read by an older one"
+))]
+#[x_kube(validation = (
+    "!has(oldSelf.kubernetes) || !has(oldSelf.kubernetes.version) || !has(self.kubernetes) || !has(self.kubernetes.version) || !oldSelf.kubernetes.version.matches('^v?[0-9]+[.][0-9]+[.][0-9]+') || !self.kubernetes.version.matches('^v?[0-9]+[.][0-9]+[.][0-9]+') || int(self.kubernetes.version.split('.')[1].replace('v', '')) != int(oldSelf.kubernetes.version.split('.')[1].replace('v', '')) || int(self.kubernetes.version.split('.')[2].split('-')[0].split('+')[0]) >= int(oldSelf.kubernetes.version.split('.')[2].split('-')[0].split('+')[0])",
+    "kubernetes.version may not go down"
+))]
 #[x_kube(validation = (
     "has(oldSelf.exposureClassName) == has(self.exposureClassName)",
     "exposureClassName cannot be added or removed later"
@@ -148,7 +160,8 @@ pub struct ShootSpec {
     pub extensions: Vec<Extension>,
     /// Whether and when it sleeps.
     pub hibernation: Option<Hibernation>,
-    /// Its control plane's programs.
+    /// Its control plane's programs. A shoot that says nothing gets the newest version that its CloudProfile offers.
+    #[serde(default)]
     pub kubernetes: Kubernetes,
     /// Its networks.
     pub networking: Option<Networking>,

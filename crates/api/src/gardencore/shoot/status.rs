@@ -1,7 +1,7 @@
 //! How a Shoot is.
 
 use crate::{
-    derive::{Deserialize, JsonSchema, Serialize, Time, skip_serializing_none},
+    derive::{Deserialize, JsonSchema, RawExtension, Serialize, Time, skip_serializing_none},
     meta::{Condition, GardenerInfo, LastError, LastOperation, LastOperationState},
 };
 
@@ -64,6 +64,47 @@ pub struct ShootStatus {
     pub manual_worker_pool_rollout: Option<ManualWorkerPoolRollout>,
     /// How far a move goes that keeps the API serving.
     pub live_migration: Option<LiveMigrationStatus>,
+    /// Whose turn it is: counts the hand-overs between seeds.
+    pub ownership: Option<Ownership>,
+    /// Seeds that hosted it and still have something of it to clean up. Each removes its own entry, last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub former_seeds: Vec<FormerSeed>,
+    /// The move that garden-controller-manager has approved. Absent while none may begin.
+    pub migration: Option<MigrationApproval>,
+}
+
+/// Identity of the shoot's present history. Each hand-over to a seed, also one back to the same seed, begins a new one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Ownership {
+    /// Rises by one with each hand-over, in the write that changes `status.seedName`.
+    #[schemars(range(min = 1))]
+    pub epoch: i64,
+}
+
+/// A seed that hosted the shoot and has not cleaned up yet.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FormerSeed {
+    /// Name of the Seed.
+    pub name: String,
+    /// The epoch in which it hosted the shoot.
+    #[schemars(range(min = 1))]
+    pub epoch: i64,
+}
+
+/// What garden-controller-manager judged and found well (constraint `ReadyForMigration`). No seed writes it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MigrationApproval {
+    /// The seed that hosted the shoot when this was judged.
+    pub source: String,
+    /// The seed that may take it over. A gardenlet hands over to no other.
+    pub destination: String,
+    /// Generation of the Shoot that was judged. A move begins only with that one.
+    pub generation: i64,
+    /// The Shoot's specification with which the whole move works: later edits wait for its end.
+    pub spec: RawExtension,
 }
 
 /// When a shoot was last looked after without being asked.
@@ -150,6 +191,12 @@ pub struct ShootAdvertisedAddress {
 }
 
 impl ShootStatus {
+    /// The epoch of the shoot's present history; a shoot that was never handed over is in its first.
+    #[must_use]
+    pub fn epoch(&self) -> i64 {
+        self.ownership.as_ref().map_or(1, |ownership| ownership.epoch)
+    }
+
     /// The condition of that type.
     #[must_use]
     pub fn condition(&self, type_: &str) -> Option<&Condition> {

@@ -55,6 +55,22 @@ pub struct Kubernetes {
     pub controller_leaders: Vec<ControllerLeader>,
 }
 
+impl Kubernetes {
+    /// The version without `v`, if it names a release (`1.34.4`, `1.34.4-rc.1`) and leaves nothing to choose.
+    #[must_use]
+    pub fn version_in_full(&self) -> Option<&str> {
+        self.version.as_deref().and_then(full_version)
+    }
+}
+
+/// A version of Kubernetes without `v`, if it names a release and not a part of one (`1.34`).
+#[must_use]
+pub fn full_version(version: &str) -> Option<&str> {
+    let version = version.trim_start_matches('v');
+    let release = version.split(['-', '+']).next().unwrap_or_default();
+    (release.split('.').count() == 3).then_some(version)
+}
+
 /// Settings of the two etcd clusters.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
