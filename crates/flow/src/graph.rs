@@ -1,5 +1,6 @@
 //! The order of tasks. A graph is only built; [`Graph::compile`] turns it into a [`Flow`] that can be drawn and run.
 
+use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::Retry;
@@ -70,6 +71,35 @@ impl<'a, E> Graph<'a, E> {
         };
         self.tasks.push(task);
         id
+    }
+
+    /// [`Self::add`] for the usual task: what operators see while it runs, what it comes after, and its work.
+    pub fn step<F, Fut>(
+        &mut self,
+        name: &'static str,
+        after: impl IntoIterator<Item = TaskId>,
+        work: F,
+    ) -> TaskId
+    where
+        F: FnMut() -> Fut + Send + 'a,
+        Fut: Future<Output = Result<(), E>> + Send + 'a,
+    {
+        self.step_if(true, name, after, work)
+    }
+
+    /// The same for one that is done only if `wanted`, and counts as done otherwise ([`Task::skip_if`]).
+    pub fn step_if<F, Fut>(
+        &mut self,
+        wanted: bool,
+        name: &'static str,
+        after: impl IntoIterator<Item = TaskId>,
+        work: F,
+    ) -> TaskId
+    where
+        F: FnMut() -> Fut + Send + 'a,
+        Fut: Future<Output = Result<(), E>> + Send + 'a,
+    {
+        self.add(Task::new(name, work).after(after).skip_if(!wanted))
     }
 
     /// Ends building.

@@ -55,11 +55,7 @@ impl FieldManager {
 
     /// Merges fields into an object's status; `null` removes one. For a status that has several writers.
     pub async fn merge_status<K: Object>(self, api: &Api<K>, name: &str, status: &Value) -> Result<K> {
-        let params = PatchParams {
-            field_manager: Some(self.0.to_owned()),
-            ..PatchParams::default()
-        };
-        api.patch_status(name, &params, &Patch::Merge(json!({"status": status})))
+        api.patch_status(name, &self.merges(), &Patch::Merge(json!({"status": status})))
             .await
             .context(format_args!(
                 "could not write the status of {} {name}",
@@ -67,31 +63,53 @@ impl FieldManager {
             ))
     }
 
-    /// The same, but only if nobody has changed the object since it was read: what was decided on it still holds.
-    pub async fn merge_status_of<K: Object>(self, api: &Api<K>, read: &K, status: &Value) -> Result<K> {
-        let params = PatchParams {
-            field_manager: Some(self.0.to_owned()),
-            ..PatchParams::default()
-        };
-        let body = json!({"metadata": {"resourceVersion": read.resource_version()}, "status": status});
+    /// The same, but only if nobody has changed the object since it was read: what was decided on it still holds. `None`:
+    /// somebody has.
+    pub async fn try_merge_status_of<K: Object>(
+        self,
+        api: &Api<K>,
+        read: &K,
+        status: &Value,
+    ) -> Result<Option<K>> {
+        let body = json!({
+            "metadata": {"resourceVersion": read.resource_version(), "uid": read.uid()}, "status": status,
+        });
         let name = read.name_any();
-        api.patch_status(&name, &params, &Patch::Merge(body))
-            .await
-            .context(format_args!(
+        match api.patch_status(&name, &self.merges(), &Patch::Merge(body)).await {
+            Err(kube::Error::Api(status)) if status.is_conflict() => Ok(None),
+            other => other.map(Some).context(format_args!(
                 "could not write the status of {} {name}",
                 K::kind(&())
-            ))
+            )),
+        }
     }
 
     /// Merges fields into an object that must exist (annotations, a single field); `null` removes one.
     pub async fn merge<K: Object>(self, api: &Api<K>, name: &str, body: &Value) -> Result<K> {
-        let params = PatchParams {
-            field_manager: Some(self.0.to_owned()),
-            ..PatchParams::default()
-        };
-        api.patch(name, &params, &Patch::Merge(body))
+        api.patch(name, &self.merges(), &Patch::Merge(body))
             .await
             .context(format_args!("could not change {} {name}", K::kind(&())))
+    }
+
+    /// The same, but only if nobody has changed the object since it was read. `None`: somebody has.
+    pub async fn try_merge_of<K: Object>(self, api: &Api<K>, read: &K, body: &Value) -> Result<Option<K>> {
+        let mut body = body.clone();
+        body["metadata"]["resourceVersion"] = json!(read.resource_version());
+        body["metadata"]["uid"] = json!(read.uid());
+        let name = read.name_any();
+        match api.patch(&name, &self.merges(), &Patch::Merge(body)).await {
+            Err(kube::Error::Api(status)) if status.is_conflict() => Ok(None),
+            other => other
+                .map(Some)
+                .context(format_args!("could not change {} {name}", K::kind(&()))),
+        }
+    }
+
+    fn merges(self) -> PatchParams {
+        PatchParams {
+            field_manager: Some(self.0.to_owned()),
+            ..PatchParams::default()
+        }
     }
 
     /// Sets one annotation of an object that must exist.

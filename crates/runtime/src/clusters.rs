@@ -1,14 +1,21 @@
-//! Three clusters, three types: writing to the wrong cluster does not compile.
+//! Three clusters, three types: writing to the wrong cluster does not compile. Each is made with a permit, and what is sent to
+//! it leaves only while that is good.
 
 use std::fmt::Debug;
 
 use k8s_openapi::NamespaceResourceScope;
 use kube::{Api, Client, Resource, core::ClusterResourceScope};
+use permit::Permit;
+
+use crate::Connection;
 
 /// A cluster that the suite talks to.
 pub trait Cluster: Clone + Send + Sync + 'static {
     /// The client of this cluster.
     fn client(&self) -> &Client;
+
+    /// The right by which this cluster is talked to. What else leaves the process for the same purpose needs it too.
+    fn permit(&self) -> &Permit;
 
     /// The objects of a kind in one namespace.
     fn namespaced<K>(&self, namespace: &str) -> Api<K>
@@ -39,19 +46,38 @@ macro_rules! cluster {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
         #[derive(Clone)]
-        pub struct $name(Client);
+        pub struct $name {
+            connection: Connection,
+            client: Client,
+            permit: Permit,
+        }
 
         impl $name {
-            /// Takes a client that is known to lead to this cluster.
+            /// Takes a way that is known to lead to this cluster.
             #[must_use]
-            pub fn new(client: Client) -> Self {
-                Self(client)
+            pub fn new(connection: impl Into<Connection>, permit: &Permit) -> Self {
+                let connection = connection.into();
+                Self {
+                    client: connection.client(permit),
+                    permit: permit.clone(),
+                    connection,
+                }
+            }
+
+            /// The same cluster for who needs a further right besides.
+            #[must_use]
+            pub fn under(&self, further: &Permit) -> Self {
+                Self::new(self.connection.clone(), &self.permit.and(further))
             }
         }
 
         impl Cluster for $name {
             fn client(&self) -> &Client {
-                &self.0
+                &self.client
+            }
+
+            fn permit(&self) -> &Permit {
+                &self.permit
             }
         }
 

@@ -1,4 +1,5 @@
-//! The client of a cluster, from a flag or from the pod's own ServiceAccount.
+//! Ways to API servers: the one place of the suite that makes clients. A client is made for a permit, and its requests leave
+//! only while that is good.
 
 use std::path::Path;
 
@@ -6,27 +7,78 @@ use kube::{
     Client, Config,
     config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
+use permit::Permit;
+use tower::{Layer, service_fn};
 
-/// A client from the kubeconfig that `flag` names, or from the pod's own ServiceAccount where it names none.
-///
-/// # Errors
-/// A sentence that says what to do about the flag. It quotes nothing of the file.
-pub async fn connect(flag: &str, kubeconfig: Option<&Path>) -> Result<Client, String> {
-    let config = match kubeconfig {
-        Some(path) => {
-            let read = Kubeconfig::read_from(path).map_err(|e| match e {
-                // The parser quotes lines around the place, which may hold a token or a key.
-                KubeconfigError::Parse(_) => format!("{flag} {} is no kubeconfig", path.display()),
-                e => format!("{flag} {} cannot be read: {e}", path.display()),
-            })?;
-            Config::from_custom_kubeconfig(read, &KubeConfigOptions::default())
-                .await
-                .map_err(|e| format!("{flag} {} is of no use: {e}", path.display()))?
-        }
-        None => Config::incluster()
-            .map_err(|e| format!("give {flag}, or run in a pod with a ServiceAccount: {e}"))?,
-    };
-    Client::try_from(config).map_err(|e| format!("{flag} makes no client: {e}"))
+/// A way to an API server. By itself it sends nothing: whoever may act gets a client of it.
+#[derive(Clone)]
+pub struct Connection(Client);
+
+impl Connection {
+    /// Opens nothing yet.
+    ///
+    /// # Errors
+    /// An address, a certificate or a key that is of no use.
+    pub fn new(config: Config) -> kube::Result<Self> {
+        Client::try_from(config).map(Self)
+    }
+
+    /// From the kubeconfig that `flag` names, or from the pod's own ServiceAccount where it names none.
+    ///
+    /// # Errors
+    /// A sentence that says what to do about the flag. It quotes nothing of the file.
+    pub async fn of_flag(flag: &str, kubeconfig: Option<&Path>) -> Result<Self, String> {
+        let config = match kubeconfig {
+            Some(path) => {
+                let read = Kubeconfig::read_from(path).map_err(|e| match e {
+                    // The parser quotes lines around the place, which may hold a token or a key.
+                    KubeconfigError::Parse(_) => format!("{flag} {} is no kubeconfig", path.display()),
+                    e => format!("{flag} {} cannot be read: {e}", path.display()),
+                })?;
+                Config::from_custom_kubeconfig(read, &KubeConfigOptions::default())
+                    .await
+                    .map_err(|e| format!("{flag} {} is of no use: {e}", path.display()))?
+            }
+            None => Config::incluster()
+                .map_err(|e| format!("give {flag}, or run in a pod with a ServiceAccount: {e}"))?,
+        };
+        Self::new(config).map_err(|e| format!("{flag} makes no client: {e}"))
+    }
+
+    /// From `KUBECONFIG`, or from the pod's own ServiceAccount.
+    ///
+    /// # Errors
+    /// A sentence that says what to do.
+    pub async fn inferred() -> Result<Self, String> {
+        let config = Config::infer().await.map_err(|error| {
+            format!(
+                "the API server is not known: run in a pod with a ServiceAccount, or set KUBECONFIG: {error}"
+            )
+        })?;
+        Self::new(config).map_err(|error| format!("the kubeconfig makes no client: {error}"))
+    }
+
+    /// A client whose requests leave only while it is permitted: what waited in it (in a queue, or for a retry) when the right
+    /// was lost is refused with [`permit::NotPermitted`], and a write that has left is counted, so that a clean end waits for
+    /// its answer.
+    #[must_use]
+    pub fn client(&self, permit: &Permit) -> Client {
+        let namespace = self.0.default_namespace().to_owned();
+        let client = self.0.clone();
+        let service = service_fn(move |request| {
+            let client = client.clone();
+            async move { client.send(request).await }
+        });
+        #[allow(clippy::disallowed_methods)] // the one place
+        Client::new(permit.layer().layer(service), namespace)
+    }
+}
+
+/// A client that is there already: one of a test, or one that has other bounds besides.
+impl From<Client> for Connection {
+    fn from(client: Client) -> Self {
+        Self(client)
+    }
 }
 
 #[cfg(test)]
@@ -43,7 +95,8 @@ mod tests {
             "users:\n- name: u\n  user:\n    token: s3cret\n   wrong: 1\n",
         ] {
             std::fs::write(&path, content).unwrap();
-            let why = connect("--kubeconfig", Some(&path)).await.err().unwrap();
+            let opened = Connection::of_flag("--kubeconfig", Some(&path)).await;
+            let why = opened.err().unwrap();
             assert!(why.contains("--kubeconfig") && !why.contains("s3cret"), "{why}");
         }
         std::fs::remove_file(&path).unwrap();

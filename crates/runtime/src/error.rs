@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use api::meta::ErrorCode;
+use permit::NotPermitted;
 
 /// The result of a step.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -122,9 +123,32 @@ impl Error {
     }
 }
 
+/// The right to act was lost: another one acts, or may do so.
+impl From<NotPermitted> for Error {
+    fn from(refused: NotPermitted) -> Self {
+        Self::NotOwner(refused.to_string())
+    }
+}
+
+/// The refusal of a fenced client, however deep it is in the error of a library that used the client.
+#[must_use]
+pub fn refusal<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a NotPermitted> {
+    let mut found = Some(error);
+    while let Some(error) = found {
+        if let Some(refused) = error.downcast_ref() {
+            return Some(refused);
+        }
+        found = error.source();
+    }
+    None
+}
+
 impl From<kube::Error> for Error {
-    /// An invalid object is ours to mend, everything else may pass.
+    /// An invalid object is ours to mend, a lost right is what it is, everything else may pass.
     fn from(error: kube::Error) -> Self {
+        if let Some(refused) = refusal(&error) {
+            return refused.clone().into();
+        }
         match error {
             kube::Error::Api(status) if status.is_invalid() => Self::Config {
                 codes: vec![ErrorCode::ErrConfigurationProblem],

@@ -11,10 +11,10 @@ use crate::{
     error::{Context, Result},
 };
 
-/// Makes sure that the object carries the finalizer. Does nothing where it does.
-pub async fn ensure<K: Object>(api: &Api<K>, object: &K, finalizer: &str) -> Result<()> {
+/// Makes sure that the object carries the finalizer, and gives the object as it is then; `None` where it is gone.
+pub async fn ensure<K: Object>(api: &Api<K>, object: &K, finalizer: &str) -> Result<Option<K>> {
     if object.finalizers().iter().any(|f| f == finalizer) {
-        return Ok(());
+        return Ok(Some(object.clone()));
     }
     let mut finalizers = object.finalizers().to_vec();
     finalizers.push(finalizer.to_owned());
@@ -32,7 +32,30 @@ pub async fn remove<K: Object>(api: &Api<K>, object: &K, finalizer: &str) -> Res
         .filter(|f| *f != finalizer)
         .cloned()
         .collect();
-    write(api, object, &finalizers).await
+    write(api, object, &finalizers).await.map(drop)
+}
+
+/// As [`remove`]; false where somebody has written the object since it was read.
+pub async fn try_remove<K: Object>(api: &Api<K>, object: &K, finalizer: &str) -> Result<bool> {
+    let kept: Vec<_> = object
+        .finalizers()
+        .iter()
+        .filter(|f| *f != finalizer)
+        .cloned()
+        .collect();
+    if kept.len() == object.finalizers().len() {
+        return Ok(true);
+    }
+    match patch(api, object, &kept).await {
+        Ok(_) => Ok(true),
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(true),
+        Err(kube::Error::Api(status)) if status.is_conflict() => Ok(false),
+        Err(error) => Err(error).context(format_args!(
+            "could not write the finalizers of {} {}",
+            K::kind(&()),
+            object.name_any()
+        )),
+    }
 }
 
 /// Takes all finalizers away: for objects whose own controller must not act any more (RX-22).
@@ -40,23 +63,25 @@ pub async fn remove_all<K: Object>(api: &Api<K>, object: &K) -> Result<()> {
     if object.finalizers().is_empty() {
         Ok(())
     } else {
-        write(api, object, &[]).await
+        write(api, object, &[]).await.map(drop)
     }
 }
 
 /// The resourceVersion makes two writers of the list collide instead of overwriting each other.
-async fn write<K: Object>(api: &Api<K>, object: &K, finalizers: &[String]) -> Result<()> {
-    let name = object.name_any();
-    let body = json!({"metadata": {"finalizers": finalizers, "resourceVersion": object.resource_version(), "uid": object.uid()}});
-    match api
-        .patch(&name, &PatchParams::default(), &Patch::Merge(body))
-        .await
-    {
-        Ok(_) => Ok(()),
-        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+async fn write<K: Object>(api: &Api<K>, object: &K, finalizers: &[String]) -> Result<Option<K>> {
+    match patch(api, object, finalizers).await {
+        Ok(written) => Ok(Some(written)),
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
         Err(error) => Err(error).context(format_args!(
-            "could not write the finalizers of {} {name}",
-            K::kind(&())
+            "could not write the finalizers of {} {}",
+            K::kind(&()),
+            object.name_any()
         )),
     }
+}
+
+async fn patch<K: Object>(api: &Api<K>, object: &K, finalizers: &[String]) -> Result<K, kube::Error> {
+    let body = json!({"metadata": {"finalizers": finalizers, "resourceVersion": object.resource_version(), "uid": object.uid()}});
+    api.patch(&object.name_any(), &PatchParams::default(), &Patch::Merge(body))
+        .await
 }

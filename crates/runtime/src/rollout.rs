@@ -68,12 +68,17 @@ impl<'n> Rollout<'n> {
     /// [`Self::delete`] leaves pods behind, and what has no object any more may still have a process. `within`: for each object.
     pub async fn wait_until_gone(&self, within: Duration) -> Result<()> {
         wait::until_gone(&self.deployments, self.name, within).await?;
-        let left = self.pods.list(&self.selected).await;
-        let left = left.context(format_args!("could not list the pods of {}", self.name))?;
-        for pod in left {
-            wait::until_gone(&self.pods, &pod.name_any(), within).await?;
+        // Again after each round: a pod may have been made between the list and the end of what makes it.
+        loop {
+            let left = self.pods.list(&self.selected).await;
+            let left = left.context(format_args!("could not list the pods of {}", self.name))?;
+            if left.items.is_empty() {
+                return Ok(());
+            }
+            for pod in left {
+                wait::until_gone(&self.pods, &pod.name_any(), within).await?;
+            }
         }
-        Ok(())
     }
 }
 

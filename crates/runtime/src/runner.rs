@@ -1,6 +1,6 @@
 //! The controller runner: middleware around what a controller author writes.
 //!
-//! For each object it opens a span, keeps the finalizer, calls `apply` or `cleanup`, counts, tells failures by an Event,
+//! For each object it asks whether it may act, opens a span, keeps the finalizer, calls `apply` or `cleanup`, counts, tells failures by an Event,
 //! and decides when to call again: at the author's wish, at once on a watched change, or after a back-off that grows with
 //! each failure of *this* object and is forgotten on success.
 
@@ -13,8 +13,9 @@ use std::{
 
 use backon::{BackoffBuilder, ExponentialBuilder};
 use futures::StreamExt;
+use k8s_openapi::NamespaceResourceScope;
 use kube::{
-    Api, ResourceExt,
+    Api, Resource, ResourceExt,
     runtime::{
         Controller, WatchStreamExt,
         controller::{Action, Config},
@@ -22,11 +23,12 @@ use kube::{
         watcher,
     },
 };
+use permit::Permit;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, info_span, warn};
 
-use crate::{Error, Events, Result, apply::Object, finalizer, metrics::Metrics};
+use crate::{Cluster, Error, Events, Result, apply::Object, finalizer, metrics::Metrics};
 
 /// First pause after a failure. Shorter than anything that a person waits for.
 const BACKOFF_FIRST: Duration = Duration::from_secs(1);
@@ -97,10 +99,27 @@ pub struct Settings {
     pub concurrency: u16,
     /// Ends the controller; work in progress is dropped, since every step may be run again (I5).
     pub shutdown: CancellationToken,
+    /// The right to act: nothing is reconciled without it.
+    pub permit: Permit,
     /// The process's metrics.
     pub metrics: Metrics,
     /// Events in the cluster of the objects.
     pub events: Events,
+}
+
+/// [`run`] for objects that are in namespaces of a cluster.
+pub async fn run_namespaced<K, R>(
+    controller: Controller<K>,
+    cluster: &impl Cluster,
+    reconciler: Arc<R>,
+    settings: Settings,
+) where
+    K: Object + Resource<Scope = NamespaceResourceScope> + Sync,
+    R: Reconciler<K>,
+{
+    let cluster = cluster.clone();
+    let api_of = move |object: &K| cluster.namespaced(&object.namespace().unwrap_or_default());
+    run(controller, api_of, reconciler, settings).await;
 }
 
 /// Runs a controller until shutdown. `api_of` gives the Api for one object (to write its finalizer).
@@ -160,7 +179,10 @@ impl<K: Object + Sync, R: Reconciler<K>> Running<K, R> {
             name = object.name_any()
         );
         let started = Instant::now();
-        let outcome = self.call(Arc::clone(&object)).instrument(span.clone()).await;
+        // Here, in the task that kube spawns for each object: a guard around the controller as a whole would not reach it.
+        let call = self.call(Arc::clone(&object)).instrument(span.clone());
+        let outcome = self.settings.permit.guard(call).await;
+        let outcome = outcome.unwrap_or_else(|refused| Err(refused.into()));
         let result = outcome.as_ref().map_or_else(Error::class, |_| "success");
         self.settings
             .metrics
@@ -173,7 +195,7 @@ impl<K: Object + Sync, R: Reconciler<K>> Running<K, R> {
                     .warning(object.as_ref(), "ReconcileError", &error.to_string())
                     .await;
             } else {
-                span.in_scope(|| debug!(%error, class = error.class(), "not ready"));
+                span.in_scope(|| debug!(%error, class = error.class(), "nothing to do now"));
             }
         } else {
             self.failures().remove(&ObjectRef::from_obj(object.as_ref()));
@@ -207,8 +229,11 @@ impl<K: Object + Sync, R: Reconciler<K>> Running<K, R> {
 
     #[allow(clippy::needless_pass_by_value)] // kube calls it so
     fn on_error(object: Arc<K>, error: &Error, context: Arc<Self>) -> Action {
-        if let Error::NotReady { after, .. } = error {
-            return Action::requeue(*after);
+        match error {
+            Error::NotReady { after, .. } => return Action::requeue(*after),
+            // Another one acts. Whoever gives the right back writes the object, which wakes us.
+            Error::NotOwner(_) => return Action::requeue(BACKOFF_LONGEST),
+            _ => {}
         }
         let mut failures = context.failures();
         let count = failures.entry(ObjectRef::from_obj(object.as_ref())).or_default();
@@ -234,15 +259,5 @@ fn pause_after(failures: usize) -> Duration {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_pause_grows_and_is_bounded() {
-        assert!(pause_after(1) >= BACKOFF_FIRST);
-        assert!(pause_after(1) < BACKOFF_FIRST * 3);
-        assert!(pause_after(4) >= BACKOFF_FIRST * 8);
-        // Jitter adds at most one more of the longest pause.
-        assert!(pause_after(50) <= BACKOFF_LONGEST * 2);
-    }
-}
+#[path = "runner_tests.rs"]
+mod tests;

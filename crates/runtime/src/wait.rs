@@ -1,10 +1,15 @@
 //! Waiting on a watch, never on a poll, and never without a bound.
 
-use std::time::Duration;
+use std::{
+    fmt::Debug,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
 
-use kube::{Api, runtime::wait::await_condition};
+use kube::{Api, Resource, runtime::wait::await_condition};
+use serde::de::DeserializeOwned;
 
-use crate::{Error, Result, apply::Object};
+use crate::{Error, Result};
 
 /// What a look at an awaited object says.
 pub enum Look {
@@ -16,29 +21,31 @@ pub enum Look {
     Fail(Error),
 }
 
+/// What can be awaited: also objects whose kind is known by name only.
+pub trait Watched: Resource + Clone + Debug + DeserializeOwned + Send + 'static {}
+impl<K: Resource + Clone + Debug + DeserializeOwned + Send + 'static> Watched for K {}
+
 /// Watches one object until `look` says `Done` or `Fail`, for `timeout` at most. `look` gets `None` while the object does
 /// not exist. Returns the object as it was when the condition held.
-pub async fn until<K: Object>(
+///
+/// # Errors
+/// What `look` failed with; [`Error::NotReady`] with its last reason when time ran out; the server does not let it be watched.
+pub async fn until<K: Watched>(
     api: &Api<K>,
     name: &str,
     timeout: Duration,
     mut look: impl FnMut(Option<&K>) -> Look + Send,
 ) -> Result<Option<K>> {
-    let last = std::sync::Mutex::new(Look::Wait("it was not seen yet".into()));
-    let look = std::sync::Mutex::new(&mut look);
+    let last = Mutex::new((&mut look, Look::Wait("it was not seen yet".into())));
     let condition = |object: Option<&K>| {
-        let Ok(mut look) = look.lock() else { return true };
-        let seen = look(object);
+        let Ok(mut last) = last.lock() else { return true };
+        let seen = (last.0)(object);
         let stop = !matches!(seen, Look::Wait(_));
-        if let Ok(mut last) = last.lock() {
-            *last = seen;
-        }
+        last.1 = seen;
         stop
     };
     let outcome = tokio::time::timeout(timeout, await_condition(api.clone(), name, condition)).await;
-    let seen = last
-        .into_inner()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let (_, seen) = last.into_inner().unwrap_or_else(PoisonError::into_inner);
     match (outcome, seen) {
         (_, Look::Fail(error)) => Err(error),
         (Ok(object), Look::Done) => Ok(object?),
@@ -46,13 +53,25 @@ pub async fn until<K: Object>(
         (Err(_), Look::Done) => Err(Error::bug("a wait ended after its condition held")),
         (Err(_), Look::Wait(why)) => Err(Error::not_ready(
             Duration::from_secs(5),
-            format!("{} {name} was not ready within {timeout:?}: {why}", K::kind(&())),
+            format!(
+                "{} was not ready within {timeout:?}: {why}",
+                title(api.resource_url(), name)
+            ),
         )),
     }
 }
 
+/// How an object is called that need not exist: by the last part of its API's path and its name.
+fn title(url: &str, name: &str) -> String {
+    let plural = url.rsplit('/').next().unwrap_or_default();
+    format!("{plural}/{name}")
+}
+
 /// Waits until an object is gone.
-pub async fn until_gone<K: Object>(api: &Api<K>, name: &str, timeout: Duration) -> Result<()> {
+///
+/// # Errors
+/// As for [`until`].
+pub async fn until_gone<K: Watched>(api: &Api<K>, name: &str, timeout: Duration) -> Result<()> {
     until(api, name, timeout, |object: Option<&K>| match object {
         None => Look::Done,
         Some(object) => Look::Wait(describe_deletion(object)),
@@ -61,7 +80,7 @@ pub async fn until_gone<K: Object>(api: &Api<K>, name: &str, timeout: Duration) 
     .map(|_| ())
 }
 
-fn describe_deletion<K: Object>(object: &K) -> String {
+fn describe_deletion<K: Resource>(object: &K) -> String {
     let meta = object.meta();
     match (
         &meta.deletion_timestamp,

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use api::{
-    constants::{GARDEN_NAMESPACE, OPERATION, finalizer::GARDENER},
+    constants::{GARDEN_NAMESPACE, OPERATION, OWNERSHIP_EPOCH, finalizer::GARDENER},
     extensions,
     gardencore::{BackupBucket, BackupEntry},
     meta::{ErrorCode, LastOperation, LastOperationState, LastOperationType, SecretReference},
@@ -48,14 +48,8 @@ pub async fn run(context: Arc<Context>) {
         entry.map(|entry| ObjectRef::from_obj(entry.as_ref()))
     });
     let settings = context.runner.clone();
-    let api_of = move |entry: &BackupEntry| garden.namespaced(&entry.namespace().unwrap_or_default());
-    runner::run(
-        controller,
-        api_of,
-        Arc::new(BackupEntryController { context }),
-        settings,
-    )
-    .await;
+    let reconciler = Arc::new(BackupEntryController { context });
+    runner::run_namespaced(controller, &garden, reconciler, settings).await;
 }
 
 impl Reconciler<BackupEntry> for BackupEntryController {
@@ -190,12 +184,16 @@ impl BackupEntryController {
             &bucket,
             SecretReference::new(GARDEN_NAMESPACE, credentials.name()),
         );
+        let epoch = entry.annotations().get(OWNERSHIP_EPOCH);
         let mut found = self.found(entry).await?;
-        if let Some(why) = why_deploy(last.as_ref(), found.as_ref(), &spec, changed) {
+        if let Some(why) = why_deploy(last.as_ref(), found.as_ref(), (&spec, epoch), changed) {
             tracing::info!(entry = name, why, "the provider is asked for the backup entry");
             found = Some(
                 MANAGER
-                    .apply(&self.theirs(), &ask(&name, spec, what, clock::now_rfc3339_nano()))
+                    .apply(
+                        &self.theirs(),
+                        &ask(&name, spec, what, clock::now_rfc3339_nano(), epoch),
+                    )
                     .await?,
             );
         }

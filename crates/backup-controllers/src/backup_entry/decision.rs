@@ -1,7 +1,7 @@
 //! Who acts on a BackupEntry, and how: pure decisions.
 
 use api::{
-    constants::{OPERATION, operation::RESTORE},
+    constants::{OPERATION, OWNERSHIP_EPOCH, operation::RESTORE},
     extensions::{self, ExtensionObject},
     gardencore::BackupEntry,
     meta::{LastOperation, LastOperationState, LastOperationType},
@@ -97,7 +97,7 @@ pub(super) fn must_begin(entry: &BackupEntry, type_: LastOperationType) -> bool 
 pub(super) fn why_deploy(
     began: Option<&LastOperation>,
     found: Option<&extensions::BackupEntry>,
-    wanted: &extensions::BackupEntrySpec,
+    (wanted, epoch): (&extensions::BackupEntrySpec, Option<&String>),
     credentials_changed: bool,
 ) -> Option<&'static str> {
     let Some(found) = found else {
@@ -105,6 +105,9 @@ pub(super) fn why_deploy(
     };
     if found.spec != *wanted {
         return Some("its specification changed");
+    }
+    if epoch.is_some() && found.annotations().get(OWNERSHIP_EPOCH) != epoch {
+        return Some("its ownership epoch changed");
     }
     if credentials_changed {
         return Some("its credentials changed");

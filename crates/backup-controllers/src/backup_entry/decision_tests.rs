@@ -122,17 +122,23 @@ fn a_run_begins_when_something_changed_and_only_once() {
 fn the_provider_is_asked_once_a_run() {
     let spec = TheirSpec::default();
     let began = last(Reconcile, Processing, 100);
-    assert!(why_deploy(Some(&began), None, &spec, false).is_some());
-    assert!(why_deploy(Some(&began), Some(&theirs(99)), &spec, false).is_some());
-    assert_eq!(why_deploy(Some(&began), Some(&theirs(100)), &spec, false), None);
-    assert!(why_deploy(Some(&began), Some(&theirs(100)), &spec, true).is_some());
+    assert!(why_deploy(Some(&began), None, (&spec, None), false).is_some());
+    assert!(why_deploy(Some(&began), Some(&theirs(99)), (&spec, None), false).is_some());
+    assert_eq!(
+        why_deploy(Some(&began), Some(&theirs(100)), (&spec, None), false),
+        None
+    );
+    assert!(why_deploy(Some(&began), Some(&theirs(100)), (&spec, None), true).is_some());
     let done = last(Reconcile, Succeeded, 200);
-    assert_eq!(why_deploy(Some(&done), Some(&theirs(100)), &spec, false), None);
+    assert_eq!(
+        why_deploy(Some(&done), Some(&theirs(100)), (&spec, None), false),
+        None
+    );
     let other = TheirSpec {
         bucket_name: "c".into(),
         ..TheirSpec::default()
     };
-    assert!(why_deploy(Some(&done), Some(&theirs(100)), &other, false).is_some());
+    assert!(why_deploy(Some(&done), Some(&theirs(100)), (&other, None), false).is_some());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The seed's BackupEntry as the provider is to see it: pure.
 
 use api::{
-    constants::{OPERATION, TIMESTAMP, operation},
+    constants::{OPERATION, OWNERSHIP_EPOCH, TIMESTAMP, operation},
     extensions::{self, DefaultSpec},
     gardencore::BackupBucket,
     meta::SecretReference,
@@ -25,13 +25,14 @@ pub(super) fn wanted(bucket: &BackupBucket, secret: SecretReference) -> extensio
     }
 }
 
-/// The object with the ask to act on it. A BackupEntry has no state that would have to be put in first (R7-12), so a
-/// restore is asked for at once.
+/// The object with the ask to act on it, and with the ownership epoch that the garden's entry names. A BackupEntry has no
+/// state that would have to be put in first (R7-12), so a restore is asked for at once.
 pub(super) fn ask(
     name: &str,
     spec: extensions::BackupEntrySpec,
     what: Operation,
     timestamp: String,
+    epoch: Option<&String>,
 ) -> extensions::BackupEntry {
     let value = if what == Operation::Restore {
         operation::RESTORE
@@ -39,12 +40,11 @@ pub(super) fn ask(
         operation::RECONCILE
     };
     let mut object = extensions::BackupEntry::new(name, spec);
-    object.metadata.annotations = Some(
-        [
-            (OPERATION.to_owned(), value.to_owned()),
-            (TIMESTAMP.to_owned(), timestamp),
-        ]
-        .into(),
-    );
+    let asked = [
+        (OPERATION.to_owned(), value.to_owned()),
+        (TIMESTAMP.to_owned(), timestamp),
+    ];
+    let epoch = epoch.map(|epoch| (OWNERSHIP_EPOCH.to_owned(), epoch.clone()));
+    object.metadata.annotations = Some(asked.into_iter().chain(epoch).collect());
     object
 }

@@ -1,0 +1,125 @@
+//! The runner without a watch: pauses, and what happens when the right to act is lost.
+
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)]
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use http::{Request, Response};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{Client, client::Body};
+use permit::{Clock, Issuer};
+use tokio::time::sleep;
+use tower::service_fn;
+
+use super::*;
+
+#[test]
+fn the_pause_grows_and_is_bounded() {
+    assert!(pause_after(1) >= BACKOFF_FIRST);
+    assert!(pause_after(1) < BACKOFF_FIRST * 3);
+    assert!(pause_after(4) >= BACKOFF_FIRST * 8);
+    // Jitter adds at most one more of the longest pause.
+    assert!(pause_after(50) <= BACKOFF_LONGEST * 2);
+}
+
+/// Counts its steps, one a second.
+struct Steps(Arc<AtomicU32>);
+
+impl Reconciler<ConfigMap> for Steps {
+    const NAME: &'static str = "steps";
+
+    async fn apply(&self, _: Arc<ConfigMap>) -> Result<Next> {
+        loop {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            sleep(Duration::from_secs(1)).await;
+        }
+    }
+
+    async fn cleanup(&self, object: Arc<ConfigMap>) -> Result<Next> {
+        self.apply(object).await
+    }
+}
+
+/// A cluster that has nothing.
+fn client() -> Client {
+    let answer = |_: Request<Body>| async {
+        let body = Body::from(br#"{"kind": "Status", "status": "Failure", "reason": "NotFound", "message": "none", "code": 404}"#.to_vec());
+        Ok::<_, std::io::Error>(Response::builder().status(404).body(body).unwrap())
+    };
+    Client::new(service_fn(answer), "ns")
+}
+
+fn issued_for(seconds: u64) -> Issuer {
+    let clock = Clock::default();
+    let until = clock.now() + Duration::from_secs(seconds);
+    Issuer::new("a lock", clock, until)
+}
+
+fn running(issuer: &Issuer, steps: &Arc<AtomicU32>) -> Arc<Running<ConfigMap, Steps>> {
+    let client = client();
+    Arc::new(Running {
+        api_of: Box::new({
+            let client = client.clone();
+            move |_| Api::namespaced(client.clone(), "ns")
+        }),
+        reconciler: Arc::new(Steps(Arc::clone(steps))),
+        settings: Settings {
+            concurrency: 1,
+            shutdown: CancellationToken::new(),
+            permit: issuer.permit(),
+            metrics: Metrics::default(),
+            events: Events::new(client, "test"),
+        },
+        failures: Mutex::default(),
+    })
+}
+
+/// kube runs each reconciliation in a task of its own, which no guard around the controller holds back.
+#[tokio::test(start_paused = true)]
+async fn a_reconciliation_takes_no_step_when_the_right_is_lost() {
+    let (issuer, steps) = (issued_for(60), Arc::default());
+    let running = running(&issuer, &steps);
+    let object = Arc::new(ConfigMap::default());
+    let reconciling = Arc::clone(&running);
+    let mut tasks = tokio::task::JoinSet::new();
+    tasks.spawn(async move { reconciling.reconcile(object).await });
+    sleep(Duration::from_millis(2500)).await;
+    issuer.end("another one has it");
+    let error = tasks.join_next().await.unwrap().unwrap().unwrap_err();
+    assert!(
+        matches!(&error, Error::NotOwner(why) if why.contains("another one has it")),
+        "{error}"
+    );
+    assert_eq!(steps.load(Ordering::SeqCst), 3);
+    // It is no failure: it is not told as one, and does not make later pauses longer.
+    let pause = Running::on_error(Arc::new(ConfigMap::default()), &error, Arc::clone(&running));
+    assert_eq!(pause, Action::requeue(BACKOFF_LONGEST));
+    assert!(running.failures().is_empty());
+    assert!(running.settings.metrics.encode().contains("NotOwner"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_the_right_nothing_is_reconciled() {
+    let (issuer, steps) = (issued_for(60), Arc::default());
+    issuer.end("another one has it");
+    let refused = running(&issuer, &steps)
+        .reconcile(Arc::new(ConfigMap::default()))
+        .await;
+    assert!(matches!(refused, Err(Error::NotOwner(_))), "{refused:?}");
+    assert_eq!(steps.load(Ordering::SeqCst), 0);
+}
+
+/// What a fenced client refuses is no failure of the cluster behind it.
+#[tokio::test(start_paused = true)]
+async fn a_refused_request_says_that_another_one_acts() {
+    let issuer = issued_for(60);
+    let client = crate::Connection::from(client()).client(&issuer.permit());
+    let maps: Api<ConfigMap> = Api::namespaced(client, "ns");
+    assert!(maps.get_opt("none").await.unwrap().is_none());
+    issuer.end("another one has it");
+    let error = Error::from(maps.get_opt("none").await.unwrap_err());
+    assert!(
+        matches!(&error, Error::NotOwner(why) if why.contains("another one has it")),
+        "{error:?}"
+    );
+}

@@ -1,0 +1,293 @@
+//! A process of a control plane as a Deployment: one container without any privilege, with its files from Secrets and
+//! ConfigMaps.
+//!
+//! Promises: no pod may do more than read its files, write to `/tmp` and use the network; it has no account in the seed. A
+//! pod is made anew whenever something that it mounts changes, as a checksum of each is an annotation of the pod. Why a
+//! process does not start can be read in its pod ([`crate::rollout`]).
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{Capabilities, PodSecurityContext, SeccompProfile, SecurityContext},
+};
+use serde_json::{Value, json};
+
+use crate::{Error, Result};
+
+/// User and group of every process, as in the images.
+pub const NON_ROOT: i64 = 65532;
+/// Where Secrets and ConfigMaps are mounted, each under its name.
+pub const MOUNTS: &str = "/srv/kubernetes";
+/// Readable by the group that the pod runs in, and by nobody else.
+const MODE: i32 = 0o440;
+
+/// One process.
+pub struct Workload {
+    /// Name of the Deployment and of its container, and the pods' label `role`.
+    pub name: &'static str,
+    /// Image with tag.
+    pub image: String,
+    /// Path of the program.
+    pub program: String,
+    /// Flags, in a fixed order.
+    pub args: Vec<String>,
+    /// Where it says how it is.
+    pub health: Health,
+    /// What it reads, in a fixed order.
+    pub files: Vec<Files>,
+    /// Whether it writes to `/tmp`.
+    pub scratch: bool,
+    /// Seconds between the request to stop and the kill.
+    pub grace_seconds: i64,
+    /// Whether the new process starts before the old one stops. Not for one that leads alone: a second would only wait.
+    pub overlaps: bool,
+    /// Least memory and share of a core.
+    pub requests: [&'static str; 2],
+}
+
+/// Where a process says how it is.
+#[derive(Clone, Copy)]
+pub struct Health {
+    /// `HTTP` or `HTTPS`.
+    pub scheme: &'static str,
+    /// Its port, which is called by the scheme.
+    pub port: u16,
+    /// Path that says whether it can serve.
+    pub readiness: &'static str,
+    /// Path that says whether it has to be restarted.
+    pub liveness: &'static str,
+}
+
+/// What is mounted at [`mounted`], by the name of its object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Files {
+    /// All of a Secret.
+    Secret(&'static str),
+    /// Of the Secret of an authority the certificate, and not its key.
+    Authority(&'static str),
+    /// All of a ConfigMap.
+    ConfigMap(&'static str),
+}
+
+/// Path of a file in a mounted Secret or ConfigMap.
+#[must_use]
+pub fn mounted(object: &str, file: &str) -> String {
+    format!("{MOUNTS}/{object}/{file}")
+}
+
+/// The labels by which the pods of a process are found.
+#[must_use]
+pub fn labels(name: &str) -> BTreeMap<String, String> {
+    [("app", "kubernetes"), ("role", name)]
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .into()
+}
+
+/// What a pod of this user may do: nothing but read and write its volumes and use the network.
+#[must_use]
+pub fn pod_security(user: i64) -> PodSecurityContext {
+    PodSecurityContext {
+        run_as_non_root: Some(user != 0),
+        run_as_user: Some(user),
+        run_as_group: Some(user),
+        fs_group: Some(user),
+        // A volume with many files is not walked through on every start: that would be downtime.
+        fs_group_change_policy: Some("OnRootMismatch".to_owned()),
+        seccomp_profile: Some(SeccompProfile {
+            type_: "RuntimeDefault".to_owned(),
+            localhost_profile: None,
+        }),
+        ..PodSecurityContext::default()
+    }
+}
+
+/// The same for each of its containers.
+#[must_use]
+pub fn container_security() -> SecurityContext {
+    SecurityContext {
+        allow_privilege_escalation: Some(false),
+        privileged: Some(false),
+        read_only_root_filesystem: Some(true),
+        capabilities: Some(Capabilities {
+            drop: Some(vec!["ALL".to_owned()]),
+            add: None,
+        }),
+        ..SecurityContext::default()
+    }
+}
+
+impl Files {
+    /// The name of the object.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Secret(name) | Self::Authority(name) | Self::ConfigMap(name) => name,
+        }
+    }
+
+    fn volume(self) -> Value {
+        match self {
+            Self::Secret(name) => {
+                json!({"name": name, "secret": {"secretName": name, "defaultMode": MODE}})
+            }
+            Self::Authority(name) => {
+                let items = [json!({"key": "ca.crt", "path": "ca.crt"})];
+                json!({"name": name, "secret": {"secretName": name, "defaultMode": MODE, "items": items}})
+            }
+            Self::ConfigMap(name) => {
+                json!({"name": name, "configMap": {"name": name, "defaultMode": MODE}})
+            }
+        }
+    }
+}
+
+impl Workload {
+    /// The Deployment, without its namespace. `annotations`: of the pod, a checksum of each thing that it mounts.
+    ///
+    /// # Errors
+    /// None with what can be written here.
+    pub fn deployment(&self, annotations: &BTreeMap<String, String>) -> Result<Deployment> {
+        let mut pod_labels = labels(self.name);
+        pod_labels.insert("gardener.cloud/role".into(), "controlplane".into());
+        let [surge, unavailable] = if self.overlaps { [1, 0] } else { [0, 1] };
+        serde_json::from_value(json!({
+            "metadata": {"name": self.name, "labels": pod_labels},
+            "spec": {
+                "replicas": 1,
+                "revisionHistoryLimit": 1,
+                "selector": {"matchLabels": labels(self.name)},
+                "strategy": {
+                    "type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable},
+                },
+                "template": {
+                    "metadata": {"labels": pod_labels, "annotations": annotations},
+                    "spec": self.pod(),
+                },
+            },
+        }))
+        .map_err(|error| Error::bug(format!("the Deployment {} cannot be made: {error}", self.name)))
+    }
+
+    fn pod(&self) -> Value {
+        let (mut volumes, mut mounts) = (Vec::new(), Vec::new());
+        for files in &self.files {
+            let name = files.name();
+            volumes.push(files.volume());
+            mounts.push(json!({"name": name, "mountPath": format!("{MOUNTS}/{name}"), "readOnly": true}));
+        }
+        if self.scratch {
+            volumes.push(json!({"name": "tmp", "emptyDir": {}}));
+            mounts.push(json!({"name": "tmp", "mountPath": "/tmp"}));
+        }
+        json!({
+            // The rights in the seed are none of its business.
+            "automountServiceAccountToken": false,
+            "enableServiceLinks": false,
+            "terminationGracePeriodSeconds": self.grace_seconds,
+            "securityContext": pod_security(NON_ROOT),
+            "containers": [self.container(&mounts)],
+            "volumes": volumes,
+        })
+    }
+
+    fn container(&self, mounts: &[Value]) -> Value {
+        let Health {
+            scheme,
+            port,
+            readiness,
+            liveness,
+        } = self.health;
+        let look = |path: &str| json!({"scheme": scheme, "path": path, "port": port});
+        let [memory, cpu] = self.requests;
+        json!({
+            "name": self.name,
+            "image": self.image,
+            "command": [self.program],
+            "args": self.args,
+            "ports": [{"name": scheme.to_lowercase(), "containerPort": port, "protocol": "TCP"}],
+            "resources": {"requests": {"memory": memory, "cpu": cpu}},
+            "terminationMessagePolicy": "FallbackToLogsOnError",
+            "securityContext": container_security(),
+            // Each second without a control plane counts: it is ready as soon as it says so.
+            "readinessProbe": {
+                "httpGet": look(readiness), "periodSeconds": 1, "failureThreshold": 3, "timeoutSeconds": 5,
+                "successThreshold": 1,
+            },
+            "livenessProbe": {
+                "httpGet": look(liveness), "initialDelaySeconds": 30, "periodSeconds": 10, "failureThreshold": 6,
+                "timeoutSeconds": 10,
+            },
+            "volumeMounts": mounts,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn pod(overlaps: bool) -> Value {
+        let workload = Workload {
+            name: "kube-scheduler",
+            image: "i".into(),
+            program: "/p".into(),
+            args: Vec::new(),
+            health: Health {
+                scheme: "HTTPS",
+                port: 10259,
+                readiness: "/readyz",
+                liveness: "/livez",
+            },
+            files: vec![
+                Files::Secret("client"),
+                Files::Authority("ca"),
+                Files::ConfigMap("file"),
+            ],
+            scratch: true,
+            grace_seconds: 5,
+            overlaps,
+            requests: ["64Mi", "10m"],
+        };
+        let deployment = workload.deployment(&[("checksum/client".to_owned(), "1".to_owned())].into());
+        serde_json::to_value(deployment.unwrap()).unwrap()
+    }
+
+    /// Or an error could only say that it ends again and again.
+    #[test]
+    fn what_a_process_wrote_last_can_be_read_in_its_pod() {
+        let container = &pod(false)["spec"]["template"]["spec"]["containers"][0];
+        assert_eq!(container["terminationMessagePolicy"], "FallbackToLogsOnError");
+    }
+
+    #[test]
+    fn no_process_gets_the_key_of_an_authority() {
+        let volumes = pod(false)["spec"]["template"]["spec"]["volumes"].clone();
+        let items = json!([{"key": "ca.crt", "path": "ca.crt"}]);
+        assert_eq!(volumes[1]["secret"]["items"], items);
+        assert_eq!(volumes[1]["secret"]["defaultMode"], MODE);
+    }
+
+    #[test]
+    fn one_that_leads_alone_stops_before_the_next_starts() {
+        let update = |overlaps| pod(overlaps)["spec"]["strategy"]["rollingUpdate"].clone();
+        assert_eq!(update(false), json!({"maxSurge": 0, "maxUnavailable": 1}));
+        assert_eq!(update(true), json!({"maxSurge": 1, "maxUnavailable": 0}));
+    }
+
+    #[test]
+    fn no_pod_has_a_privilege_or_an_account() {
+        let spec = pod(false)["spec"]["template"]["spec"].clone();
+        assert_eq!(spec["automountServiceAccountToken"], false);
+        assert_eq!(spec["securityContext"]["runAsNonRoot"], true);
+        assert_eq!(
+            spec["securityContext"]["seccompProfile"]["type"],
+            "RuntimeDefault"
+        );
+        let may = &spec["containers"][0]["securityContext"];
+        assert_eq!(may["readOnlyRootFilesystem"], true);
+        assert_eq!(may["capabilities"]["drop"], json!(["ALL"]));
+        assert_eq!(may["allowPrivilegeEscalation"], false);
+    }
+}
