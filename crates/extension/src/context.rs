@@ -1,6 +1,6 @@
 //! What an actuator is given with each call.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use api::{
     extensions::{Cluster as ClusterObject, ExtensionObject},
@@ -8,12 +8,14 @@ use api::{
 };
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
-use runtime::{Cluster, Error, Result, Seed, apply::FieldManager, error::Context as _};
+use runtime::{Cluster, Error, Permit, Result, Seed, apply::FieldManager, error::Context as _};
 use serde::de::DeserializeOwned;
+
+pub use runtime::Credentials;
 
 /// The object, its surroundings and the seed.
 pub struct Context<K> {
-    /// The seed in which the object lives.
+    /// The seed in which the object lives. Its clients are fenced already, by the right to act on this object.
     pub seed: Seed,
     /// Who writes.
     pub manager: FieldManager,
@@ -28,6 +30,13 @@ impl<K: ExtensionObject> Context<K> {
     #[must_use]
     pub fn name(&self) -> String {
         self.object.name_any()
+    }
+
+    /// The right to act on this object: that of the process's lock and, outside of the seed, of the shoot. Whatever leaves the
+    /// process otherwise than by [`Context::seed`] must go through it: requests to the cloud, to DNS, to an object store.
+    #[must_use]
+    pub fn permit(&self) -> &Permit {
+        self.seed.permit()
     }
 
     /// The object's namespace: the shoot's technical id.
@@ -95,66 +104,7 @@ impl<K: ExtensionObject> Context<K> {
             .into_iter()
             .map(|(key, value)| (key, value.0))
             .collect();
-        Ok(Credentials {
-            origin: format!("{namespace}/{name}"),
-            data,
-        })
-    }
-}
-
-/// Content of a credentials Secret. Does not print its values.
-pub struct Credentials {
-    origin: String,
-    data: BTreeMap<String, Vec<u8>>,
-}
-
-impl Credentials {
-    /// Credentials from elsewhere than a Secret of the seed; `origin` names it in messages.
-    #[must_use]
-    pub fn new(origin: impl Into<String>, data: BTreeMap<String, Vec<u8>>) -> Self {
-        Self {
-            origin: origin.into(),
-            data,
-        }
-    }
-
-    /// Where they come from, for messages: `namespace/name` of the Secret.
-    #[must_use]
-    pub fn origin(&self) -> &str {
-        &self.origin
-    }
-
-    /// All entries.
-    #[must_use]
-    pub fn data(&self) -> &BTreeMap<String, Vec<u8>> {
-        &self.data
-    }
-
-    /// The text of an entry that must be there.
-    pub fn text(&self, key: &str) -> Result<String> {
-        self.optional_text(key)?.ok_or_else(|| {
-            Error::config(
-                ErrorCode::ErrConfigurationProblem,
-                format!("the Secret {} has no key {key:?}: add it", self.origin),
-            )
-        })
-    }
-
-    /// The text of an entry that may be missing; an empty one counts as missing.
-    pub fn optional_text(&self, key: &str) -> Result<Option<String>> {
-        let Some(value) = self.data.get(key) else {
-            return Ok(None);
-        };
-        let text = std::str::from_utf8(value).map_err(|_| {
-            Error::config(
-                ErrorCode::ErrConfigurationProblem,
-                format!(
-                    "key {key:?} of the Secret {} is not text: correct it",
-                    self.origin
-                ),
-            )
-        })?;
-        Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty()))
+        Ok(Credentials::new(format!("{namespace}/{name}"), data))
     }
 }
 

@@ -29,7 +29,7 @@ use kube::{Api, ResourceExt, api::PostParams};
 use runtime::{Error, apply::FieldManager, clock, finalizer, wait};
 use serde_json::{Value, json};
 
-use crate::{Actuator, ExtensionReconciler, Guard, interrupt::interrupted, kind, operation::requested};
+use crate::{Actuator, ExtensionReconciler, interrupt::interrupted, kind, operation::requested};
 
 /// Looks at the world outside of the seeds, and gives a value that is the same while the same things exist there.
 pub type Look<'a> = Box<dyn Fn() -> BoxFuture<'a, Result<Value, String>> + Send + Sync + 'a>;
@@ -38,11 +38,11 @@ pub type Look<'a> = Box<dyn Fn() -> BoxFuture<'a, Result<Value, String>> + Send 
 pub type Refuse<'a> = Box<dyn Fn() -> BoxFuture<'a, Result<(), String>> + Send + Sync + 'a>;
 
 /// An actuator under test.
-pub struct Contract<'a, K, A, G> {
+pub struct Contract<'a, K, A> {
     /// Works in the seed from which the shoot moves.
-    pub source: &'a ExtensionReconciler<K, A, G>,
+    pub source: &'a ExtensionReconciler<K, A>,
     /// Works in the seed to which it moves.
-    pub destination: &'a ExtensionReconciler<K, A, G>,
+    pub destination: &'a ExtensionReconciler<K, A>,
     /// The object as the source's gardenlet writes it, without annotations of the protocol.
     pub source_object: K,
     /// The object as the destination's gardenlet writes it.
@@ -65,11 +65,10 @@ const MOST_FAILURES: usize = 5;
 /// How long a deleted object may take to be gone: longer than an API server needs, short for a test.
 const GONE_WITHIN: Duration = Duration::from_secs(10);
 
-impl<K, A, G> Contract<'_, K, A, G>
+impl<K, A> Contract<'_, K, A>
 where
     K: ExtensionObject + Debug,
     A: Actuator<K>,
-    G: Guard,
 {
     /// Runs everything, and tells how often work was dropped half way. The error is a sentence that names the step and what
     /// was violated.
@@ -242,7 +241,7 @@ where
     }
 
     /// Runs one operation, dropped at ever later awaits, until it gets through.
-    async fn drive(&self, side: &ExtensionReconciler<K, A, G>, object: &K, step: &str) -> Result<(), String> {
+    async fn drive(&self, side: &ExtensionReconciler<K, A>, object: &K, step: &str) -> Result<(), String> {
         let mut awaits = 1;
         let mut failures = 0;
         while awaits < MOST_AWAITS {
@@ -267,7 +266,7 @@ where
         Err(format!("{step}: did not get through in {MOST_AWAITS} awaits"))
     }
 
-    async fn once(&self, side: &ExtensionReconciler<K, A, G>, object: &K, step: &str) -> Result<(), String> {
+    async fn once(&self, side: &ExtensionReconciler<K, A>, object: &K, step: &str) -> Result<(), String> {
         side.run(object)
             .await
             .map(|_| ())

@@ -7,7 +7,7 @@ use kube::{Api, runtime::watcher};
 use runtime::{Cluster, runner};
 
 use crate::{
-    Actuator, ExtensionReconciler, Guard, operation,
+    Actuator, ExtensionReconciler, operation,
     reconciler::{Provider, Scope},
 };
 
@@ -15,19 +15,13 @@ use crate::{
 ///
 /// After a start every object is looked at once, so that what was begun is finished; later ones are looked at when an
 /// operation is asked for or they are being deleted ([`operation::fingerprint`]), and after failures.
-pub async fn run<K, A, G>(
-    provider: Provider,
-    scope: Scope<K>,
-    actuator: A,
-    guard: G,
-    settings: runner::Settings,
-) where
+pub async fn run<K, A>(provider: Provider, scope: Scope<K>, actuator: A, settings: runner::Settings)
+where
     K: ExtensionObject,
     A: Actuator<K>,
-    G: Guard,
 {
     let api: Api<K> = provider.seed.all();
-    let reconciler = Arc::new(ExtensionReconciler::new(provider, scope, actuator, guard));
+    let reconciler = Arc::new(ExtensionReconciler::new(provider, scope, actuator));
     let controller = runner::controller(api, watcher::Config::default(), operation::fingerprint);
     let of = Arc::clone(&reconciler);
     runner::run(

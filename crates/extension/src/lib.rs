@@ -3,8 +3,8 @@
 //! A provider writes an [`Actuator`] for a kind: `reconcile`, `delete`, `migrate`, `restore`, and where the default does not
 //! do, `force_delete`. Everything else is here and the same for all kinds and all providers: which object is acted on and
 //! when ([`operation`]), in which order annotations, finalizers and status are written ([`reconciler`], [`status`]), the
-//! shoot's context ([`Context`]), how a forced deletion lets go ([`forced`]), the place where a seed that does not own a
-//! shoot any more is held back ([`guard`]), and the sign of life ([`heartbeat`]).
+//! shoot's context ([`Context`]), how a forced deletion lets go ([`forced`]), what a seed may do for
+//! a shoot at all ([`role`]), and the sign of life ([`heartbeat`]).
 //!
 //! The protocol, which a gardenlet and an actuator author can rely on
 //!
@@ -29,17 +29,17 @@ pub mod context;
 pub mod contract;
 pub mod controller;
 pub mod forced;
-pub mod guard;
 pub mod heartbeat;
 pub mod interrupt;
 pub mod kind;
 pub mod operation;
 pub mod reconciler;
+pub mod role;
 pub mod status;
 
 pub use actuator::{Actuator, Outcome};
 pub use context::Context;
 pub use forced::Released;
-pub use guard::{AlwaysOwner, Guard};
 pub use operation::{Decision, Operation};
 pub use reconciler::ExtensionReconciler;
+pub use role::Role;

@@ -10,33 +10,41 @@
 //! 6. `delete` and `force_delete`: our finalizer goes; `migrate`: all finalizers go, so that deleting the object afterwards asks nobody (RX-10);
 //! 7. `migrate` and `restore`: the annotation goes (RX-13), unless another request has been written meanwhile.
 
-use std::{sync::Arc, time::Duration};
+use std::{convert::Infallible, pin::pin, sync::Arc, time::Duration};
 
 use api::{
     constants::{OPERATION, TIMESTAMP},
     extensions::{Cluster as ClusterObject, ExtensionClass, ExtensionObject},
     meta::LastOperationState,
 };
+use futures::future::{Either, select};
 use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
 use kube::{Api, Resource, ResourceExt};
+use permit::{Clock, Issuer};
 use runtime::{
     Cluster, Error, Events, Next, Result, Seed, apply::FieldManager, clock, error::Context as _, finalizer,
     runner,
 };
 use serde_json::json;
+use tokio::time::sleep;
 use tracing::{debug, info, warn};
 
 use crate::{
-    Actuator, Context, Decision, Guard, Operation, Outcome, Released,
-    guard::Subject,
-    kind,
+    Actuator, Context, Decision, Operation, Outcome, Released, Role, kind,
     operation::{self, decide, requested},
-    status,
+    role, status,
 };
 
 /// How soon to look again when the object was changed by someone else between two of our writes. Only long enough for
 /// the other writer to finish.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// How often it is asked who acts on the shoot while an operation lasts. Shorter than any of a move's waits, much longer than an
+/// answer takes.
+const ASK_EVERY: Duration = Duration::from_secs(2);
+
+/// A role has no end of its own: longer than any process lives.
+const LASTS: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// Reason of the Event that tells what a forced deletion has left behind.
 pub const LEFT_BEHIND: &str = "LeftBehind";
@@ -76,28 +84,25 @@ pub fn cluster_wide<K: ExtensionObject + Resource<Scope = ClusterResourceScope>>
 }
 
 /// Reconciles the objects of one kind with one actuator.
-pub struct ExtensionReconciler<K, A, G> {
+pub struct ExtensionReconciler<K, A> {
     provider: Provider,
     scope: Scope<K>,
     actuator: A,
-    guard: G,
     events: Events,
 }
 
-impl<K, A, G> ExtensionReconciler<K, A, G>
+impl<K, A> ExtensionReconciler<K, A>
 where
     K: ExtensionObject,
     A: Actuator<K>,
-    G: Guard,
 {
     /// A reconciler; `scope` is [`namespaced`] or [`cluster_wide`].
-    pub fn new(provider: Provider, scope: Scope<K>, actuator: A, guard: G) -> Self {
+    pub fn new(provider: Provider, scope: Scope<K>, actuator: A) -> Self {
         let events = Events::new(provider.seed.client().clone(), provider.manager.0);
         Self {
             provider,
             scope,
             actuator,
-            guard,
             events,
         }
     }
@@ -139,26 +144,62 @@ where
             info!("the shoot has failed: nothing is reconciled until it is retried");
             return Ok(Next::Change);
         }
+        let role = Role::of(&object, cluster.as_ref());
+        if !role.allows(operation) {
+            return self.refuse(&api, &object, operation, &role).await;
+        }
         match self.begin(&api, object, operation, cluster.as_ref()).await? {
             Some(object) => self.work(&api, object, operation, cluster).await,
             None => Ok(Next::After(LOOK_AGAIN)),
         }
     }
 
-    /// Steps 1 to 3. `None`: the object asks for something else by now.
+    /// What may not be done. The status says why, and that nothing failed. A forced deletion for which there is no Cluster any more
+    /// lets go, as nobody else would ever look after the object.
+    async fn refuse(&self, api: &Api<K>, object: &K, operation: Operation, role: &Role) -> Result<Next> {
+        if operation == Operation::ForceDelete && *role == Role::Unknown {
+            let what = format!(
+                "what {} {} stands for may be left behind: {role}",
+                kind::name::<K>(),
+                object.name_any()
+            );
+            let released = Released {
+                left_behind: vec![what],
+            };
+            self.tell(object, &released).await;
+            finalizer::remove(api, object, &kind::finalizer::<K>()).await?;
+            return Ok(Next::Change);
+        }
+        let why = role.to_string();
+        let waiting = status::waiting(object, operation, &why, clock::now());
+        self.provider
+            .manager
+            .merge_status(api, &object.name_any(), &waiting)
+            .await?;
+        Err(Error::NotOwner(why))
+    }
+
+    /// Steps 1 to 3. `None`: the object asks for something else by now, or has been written since it was read. A beginning that
+    /// overwrites what came in between would tell of work that nobody does: the last write of a former process, which takes the
+    /// finalizer away, may arrive that late.
     async fn begin(
         &self,
         api: &Api<K>,
-        object: K,
+        mut object: K,
         operation: Operation,
         cluster: Option<&ClusterObject>,
     ) -> Result<Option<K>> {
-        let name = object.name_any();
         if operation != Operation::Migrate && !operation.deletes() {
-            finalizer::ensure(api, &object, &kind::finalizer::<K>()).await?;
+            let Some(kept) = finalizer::ensure(api, &object, &kind::finalizer::<K>()).await? else {
+                return Ok(None);
+            };
+            object = kept;
         }
         let begun = status::processing(&object, operation, clock::now());
-        let object: K = self.provider.manager.merge_status(api, &name, &begun).await?;
+        let manager = self.provider.manager;
+        let Some(object) = manager.try_merge_status_of(api, &object, &begun).await? else {
+            return Ok(None);
+        };
         if decide(&object, cluster) != Decision::Run(operation) {
             return Ok(None);
         }
@@ -177,14 +218,22 @@ where
         cluster: Option<ClusterObject>,
     ) -> Result<Next> {
         let object = Arc::new(object);
+        // For as long as the role lasts, and no longer than the lock.
+        let clock = Clock::default();
+        let until = clock.now() + LASTS;
+        let issuer = Issuer::new(role::name_of(object.as_ref()), clock, until);
         let context = Context {
-            seed: self.provider.seed.clone(),
+            seed: if operation.acts_outside() {
+                self.provider.seed.under(&issuer.permit())
+            } else {
+                self.provider.seed.clone()
+            },
             manager: self.provider.manager,
             object: Arc::clone(&object),
             cluster,
         };
         info!(?operation, "begins");
-        match self.act(&context, operation).await {
+        match self.guarded(&context, operation, &issuer).await {
             Ok(outcome) => {
                 let done = status::succeeded(object.as_ref(), operation, &outcome, clock::now());
                 let fresh: K = self
@@ -199,7 +248,9 @@ where
             Err(error) => {
                 let now = clock::now();
                 let patch = match &error {
-                    Error::NotReady { why, .. } => status::waiting(object.as_ref(), operation, why, now),
+                    Error::NotReady { why, .. } | Error::NotOwner(why) => {
+                        status::waiting(object.as_ref(), operation, why, now)
+                    }
                     error => status::failed(object.as_ref(), operation, error, now),
                 };
                 // The reason counts more than that it could not be written down.
@@ -216,43 +267,56 @@ where
         }
     }
 
-    async fn act(&self, context: &Context<K>, operation: Operation) -> Result<Outcome> {
-        let subject = Subject {
-            kind: kind::name::<K>().into_owned(),
-            namespace: context.object.namespace(),
-            name: context.name(),
-        };
-        let work = async {
-            match operation {
-                Operation::Create | Operation::Reconcile => self.actuator.reconcile(context).await,
-                Operation::Restore => self.actuator.restore(context).await,
-                Operation::Migrate => self.actuator.migrate(context).await,
-                Operation::Delete => self.actuator.delete(context).await.map(|()| Outcome::none()),
-                Operation::ForceDelete => {
-                    let released = self.actuator.force_delete(context).await?;
-                    self.tell(context, &released).await;
-                    Ok(Outcome::none())
+    /// RX-41 and RX-42: drops the work when this seed is seen not to act on the shoot any more. Nothing of the work is spawned, so
+    /// that this stops it; a request that waits in a client is refused there.
+    async fn guarded(&self, context: &Context<K>, operation: Operation, issuer: &Issuer) -> Result<Outcome> {
+        let work = context.permit().guard(self.act(context, operation));
+        let looking = self.look_after(context.object.as_ref(), operation, issuer);
+        let (work, looking) = (pin!(work), pin!(looking));
+        match select(work, looking).await {
+            Either::Left((done, _)) => done?,
+            Either::Right((never, _)) => match never {},
+        }
+    }
+
+    /// Asks again and again who acts, and ends the right of the work when it is another one. No answer changes nothing.
+    async fn look_after(&self, object: &K, operation: Operation, issuer: &Issuer) -> Infallible {
+        loop {
+            sleep(ASK_EVERY).await;
+            match self.cluster_of(object).await {
+                Ok(cluster) => {
+                    let role = Role::of(object, cluster.as_ref());
+                    if !role.allows(operation) {
+                        issuer.end(&role.to_string());
+                    }
                 }
+                Err(error) => debug!(%error, "it is not known who acts"),
             }
-        };
-        // RX-41 and RX-42: the only place that asks whose shoot it is.
-        if operation.acts_outside() {
-            self.guard.run(&subject, work).await
-        } else {
-            work.await
+        }
+    }
+
+    async fn act(&self, context: &Context<K>, operation: Operation) -> Result<Outcome> {
+        match operation {
+            Operation::Create | Operation::Reconcile => self.actuator.reconcile(context).await,
+            Operation::Restore => self.actuator.restore(context).await,
+            Operation::Migrate => self.actuator.migrate(context).await,
+            Operation::Delete => self.actuator.delete(context).await.map(|()| Outcome::none()),
+            Operation::ForceDelete => {
+                let released = self.actuator.force_delete(context).await?;
+                self.tell(context.object.as_ref(), &released).await;
+                Ok(Outcome::none())
+            }
         }
     }
 
     /// What is left behind costs money or stands in somebody's way until a person has removed it.
-    async fn tell(&self, context: &Context<K>, released: &Released) {
+    async fn tell(&self, object: &K, released: &Released) {
         for what in &released.left_behind {
             warn!(what, "left behind by a forced deletion");
         }
         if !released.left_behind.is_empty() {
             let note = released.left_behind.join("; ");
-            self.events
-                .warning(context.object.as_ref(), LEFT_BEHIND, &note)
-                .await;
+            self.events.warning(object, LEFT_BEHIND, &note).await;
         }
     }
 
@@ -305,11 +369,10 @@ where
     }
 }
 
-impl<K, A, G> runner::Reconciler<K> for ExtensionReconciler<K, A, G>
+impl<K, A> runner::Reconciler<K> for ExtensionReconciler<K, A>
 where
     K: ExtensionObject,
     A: Actuator<K>,
-    G: Guard,
 {
     const NAME: &'static str = A::NAME;
 

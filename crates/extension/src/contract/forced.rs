@@ -17,13 +17,12 @@ use runtime::{Cluster, finalizer, wait};
 use serde_json::Value;
 
 use super::{Contract, GARDENLET, GONE_WITHIN, KEEP, create, ended, is_empty, read};
-use crate::{Actuator, Guard, reconciler::LEFT_BEHIND};
+use crate::{Actuator, reconciler::LEFT_BEHIND};
 
-impl<K, A, G> Contract<'_, K, A, G>
+impl<K, A> Contract<'_, K, A>
 where
     K: ExtensionObject + Debug,
     A: Actuator<K>,
-    G: Guard,
 {
     pub(super) async fn delete_by_force(&self, before: &Value) -> Result<(), String> {
         self.make_again().await?;
