@@ -57,7 +57,7 @@ pub fn newest(listing: &[Snapshot]) -> Result<Option<Chain>> {
     }))
 }
 
-/// The deltas after a full snapshot. Overlaps are allowed, the replay skips what it has; holes are not.
+/// The deltas after a full snapshot. Overlaps are allowed, a restore skips what it has; holes are not.
 fn continuation(full: &Snapshot, listing: &[Snapshot]) -> Result<Vec<Snapshot>> {
     let mut later: Vec<_> = listing
         .iter()

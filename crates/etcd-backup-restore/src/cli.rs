@@ -1,13 +1,14 @@
 //! The command line. Flags carry the names that etcd-druid's users know.
 
+use crate::bounds::{number, number_or_all, period, period_or_zero};
 use crate::compression::Compression;
-use crate::duration;
 use crate::error::Result;
 use crate::etcd::EtcdConfig;
 use crate::garbage::Policy;
 use crate::schedule::Schedule;
 use crate::store::{Provider, Store, StoreConfig};
 use clap::{Args, Parser, Subcommand};
+use permit::Permit;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -54,13 +55,14 @@ pub struct StoreArgs {
 
 impl StoreArgs {
     /// The store.
-    pub fn open(&self) -> Result<Store> {
+    pub fn open(&self, permit: &Permit) -> Result<Store> {
         Store::new(StoreConfig {
             provider: self.storage_provider,
             container: self.store_container.clone(),
             prefix: self.store_prefix.clone(),
             credentials_dir: self.store_credentials_dir.clone(),
             endpoint: self.store_endpoint_override.clone(),
+            permit: permit.clone(),
         })
     }
 }
@@ -87,13 +89,14 @@ pub struct SourceStoreArgs {
 
 impl SourceStoreArgs {
     /// The store.
-    pub fn open(&self) -> Result<Store> {
+    pub fn open(&self, permit: &Permit) -> Result<Store> {
         Store::new(StoreConfig {
             provider: self.source_storage_provider,
             container: self.source_store_container.clone(),
             prefix: self.source_store_prefix.clone(),
             credentials_dir: self.source_store_credentials_dir.clone(),
             endpoint: self.source_store_endpoint_override.clone(),
+            permit: permit.clone(),
         })
     }
 }
@@ -117,14 +120,14 @@ pub struct EtcdArgs {
     #[arg(long)]
     pub etcd_server_name: Option<String>,
     /// Bound of one short call to etcd.
-    #[arg(long, value_parser = duration::parse, default_value = "30s")]
+    #[arg(long, value_parser = period("1s", "10m"), default_value = "30s")]
     pub etcd_connection_timeout: Duration,
 }
 
 impl EtcdArgs {
     /// The connection's settings.
     #[must_use]
-    pub fn config(&self) -> EtcdConfig {
+    pub fn config(&self, permit: &Permit) -> EtcdConfig {
         EtcdConfig {
             endpoints: self.endpoints.clone(),
             cacert: self.cacert.clone(),
@@ -132,6 +135,7 @@ impl EtcdArgs {
             key: self.key.clone(),
             server_name: self.etcd_server_name.clone(),
             timeout: self.etcd_connection_timeout,
+            permit: permit.clone(),
         }
     }
 }
@@ -158,13 +162,13 @@ pub struct ServerArgs {
     #[arg(long, value_parser = Schedule::parse, default_value = "0 */24 * * *")]
     pub schedule: Schedule,
     /// A full snapshot is taken at start where the newest is older than this.
-    #[arg(long, value_parser = duration::parse, default_value = "24h")]
+    #[arg(long, value_parser = period("1m", "8784h"), default_value = "24h")]
     pub full_snapshot_window: Duration,
     /// Time between delta snapshots; 0 switches them off.
-    #[arg(long, value_parser = duration::parse, default_value = "5m")]
+    #[arg(long, value_parser = period_or_zero("for none", "1s", "24h"), default_value = "5m")]
     pub delta_snapshot_period: Duration,
     /// Bytes of events after which a delta snapshot is stored early.
-    #[arg(long, default_value_t = 10 * 1024 * 1024)]
+    #[arg(long, value_parser = number::<usize>(64 * 1024, 1024 * 1024 * 1024), default_value = "10485760")]
     pub delta_snapshot_memory_limit: usize,
     /// Packing of new snapshots.
     #[arg(long, value_enum, default_value = "gzip")]
@@ -173,11 +177,18 @@ pub struct ServerArgs {
     #[arg(long, value_enum, default_value = "LimitBased")]
     pub garbage_collection_policy: Policy,
     /// Time between garbage collections.
-    #[arg(long, value_parser = duration::parse, default_value = "12h")]
+    #[arg(long, value_parser = period("1s", "168h"), default_value = "12h")]
     pub garbage_collection_period: Duration,
     /// Full snapshots, each with its deltas, that LimitBased keeps.
-    #[arg(long, default_value_t = 7)]
+    #[arg(long, value_parser = number::<usize>(1, 10_000), default_value = "7")]
     pub max_backups: usize,
+    /// Epoch of the ownership of the shoot under which this process takes snapshots; a final snapshot counts for its
+    /// epoch only.
+    #[arg(long, value_parser = number::<i64>(1, i64::MAX), default_value = "1")]
+    pub ownership_epoch: i64,
+    /// etcd's data directory: what a restore has replaced is removed beside it once etcd serves.
+    #[arg(long)]
+    pub data_dir: Option<PathBuf>,
 }
 
 /// `initialize`.
@@ -210,6 +221,12 @@ pub struct InitializeArgs {
     /// Refuse to start empty: this etcd must have a past.
     #[arg(long)]
     pub require_snapshot: bool,
+    /// Epoch of the ownership of the shoot: snapshots and data of another one are not used.
+    #[arg(long, value_parser = clap::value_parser!(i64).range(1..), default_value = "1")]
+    pub ownership_epoch: i64,
+    /// Largest database that the etcd that follows may have, in bytes.
+    #[arg(long, default_value_t = 8 << 30)]
+    pub embedded_etcd_quota_bytes: u64,
 }
 
 /// `copy`.
@@ -225,18 +242,103 @@ pub struct CopyArgs {
     #[arg(long, num_args = 0..=1, default_value_t = false, default_missing_value = "true", action = clap::ArgAction::Set)]
     pub wait_for_final_snapshot: bool,
     /// Go on without it after this time; 0 waits for ever.
-    #[arg(long, value_parser = duration::parse, default_value = "0")]
+    #[arg(long, value_parser = period_or_zero("for ever", "1s", "24h"), default_value = "0")]
     pub wait_for_final_snapshot_timeout: Duration,
     /// Newest full snapshots, each with its deltas, to copy; -1 for all.
-    #[arg(long, default_value_t = 1, allow_negative_numbers = true)]
+    #[arg(long, value_parser = number_or_all(10_000), default_value = "1", allow_negative_numbers = true)]
     pub max_backups_to_copy: i64,
     /// Leave out full snapshots older than this many days, but never the newest; -1 for no limit.
-    #[arg(long, default_value_t = -1, allow_negative_numbers = true)]
+    #[arg(long, value_parser = number_or_all(36_500), default_value = "-1", allow_negative_numbers = true)]
     pub max_backup_age: i64,
     /// Delta snapshots on their way at the same time.
-    #[arg(long, default_value_t = 10)]
+    #[arg(long, value_parser = number::<usize>(1, 100), default_value = "10")]
     pub max_parallel_copy_operations: usize,
     /// An empty source is a success.
     #[arg(long)]
     pub allow_empty_source: bool,
+    /// Epoch of the ownership of the shoot that begins with what is copied.
+    #[arg(long, value_parser = clap::value_parser!(i64).range(1..), default_value = "1")]
+    pub ownership_epoch: i64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server(flag: &str) -> Result<Cli, clap::Error> {
+        Cli::try_parse_from(["etcd-backup-restore", "server", "--store-container=b", flag])
+    }
+
+    fn copy(flag: &str) -> Result<Cli, clap::Error> {
+        Cli::try_parse_from(["etcd-backup-restore", "copy", "--store-container=b", flag])
+    }
+
+    fn is_refused(parsed: Result<Cli, clap::Error>, flag: &str) {
+        let error = parsed.expect_err(flag).to_string();
+        let name = flag.split('=').next().unwrap_or_default();
+        assert!(
+            error.contains(name) && error.contains("write "),
+            "{flag}: {error}"
+        );
+    }
+
+    #[test]
+    fn a_value_that_would_take_snapshots_without_end_or_none_is_refused() {
+        for flag in [
+            "--full-snapshot-window=0s",
+            "--full-snapshot-window=-24h",
+            "--full-snapshot-window=59s",
+            "--full-snapshot-window=1000000h",
+            "--delta-snapshot-period=300ms",
+            "--delta-snapshot-period=-1s",
+            "--delta-snapshot-period=25h",
+            "--delta-snapshot-memory-limit=0",
+            "--delta-snapshot-memory-limit=-1",
+            "--delta-snapshot-memory-limit=1",
+            "--delta-snapshot-memory-limit=99999999999999999999",
+            "--garbage-collection-period=0",
+            "--garbage-collection-period=0s",
+            "--garbage-collection-period=-1h",
+            "--garbage-collection-period=8760h",
+            "--garbage-collection-period=soon",
+            "--max-backups=0",
+            "--max-backups=-1",
+            "--max-backups=1000000",
+            "--etcd-connection-timeout=0s",
+            "--etcd-connection-timeout=24h",
+            "--ownership-epoch=0",
+            "--ownership-epoch=-1",
+        ] {
+            is_refused(server(flag), flag);
+        }
+        for flag in [
+            "--max-backups-to-copy=0",
+            "--max-backups-to-copy=-2",
+            "--max-backup-age=0",
+            "--max-backup-age=9223372036854775807",
+            "--max-parallel-copy-operations=0",
+            "--max-parallel-copy-operations=100000",
+            "--wait-for-final-snapshot-timeout=-1s",
+        ] {
+            is_refused(copy(flag), flag);
+        }
+    }
+
+    #[test]
+    fn usual_values_and_the_defaults_are_accepted() {
+        for flag in [
+            "--full-snapshot-window=24h",
+            "--delta-snapshot-period=0",
+            "--delta-snapshot-period=1s",
+            "--delta-snapshot-memory-limit=104857600",
+            "--garbage-collection-period=12h",
+            "--max-backups=7",
+            "--ownership-epoch=3",
+        ] {
+            assert!(server(flag).is_ok(), "{flag}");
+        }
+        for flag in ["--max-backups-to-copy=-1", "--wait-for-final-snapshot-timeout=0"] {
+            assert!(copy(flag).is_ok(), "{flag}");
+        }
+    }
 }

@@ -1,13 +1,17 @@
 //! `copy`: brings snapshots from one store to another.
 //!
 //! Object by object, streamed and verified before the target object appears; what is there already and sound is skipped,
-//! so that a run that was killed goes on where it was. Names stay as they are, `.final` included.
+//! so that a run that was killed goes on where it was. Names stay as they are, `.final` included, and so does the ownership
+//! epoch of each object.
+//!
+//! A copy for a later epoch looks at the history of the epoch before only, and records at its end which chain the new epoch
+//! begins with. That is chosen once: whatever the source gets afterwards, a repeated copy brings exactly that chain.
 
-use crate::chain;
+use crate::chain::{self, Chain};
 use crate::clock;
 use crate::error::{Class, Error, Result};
 use crate::snapshot_name::{Kind, Snapshot};
-use crate::store::{Store, check_stream, corrupt, reading};
+use crate::store::{FIRST, Recorded, Store, check_stream, corrupt, reading};
 use futures::{StreamExt, TryStreamExt};
 use serde::Serialize;
 use std::collections::HashSet;
@@ -60,7 +64,12 @@ pub struct Report {
 impl Copy {
     /// Does it.
     pub async fn run(&self) -> Result<Report> {
-        let (listing, wait_timed_out) = self.wait().await?;
+        let epoch = self.target.epoch();
+        if let Some(recorded) = self.target.recorded(epoch).await? {
+            return self.again(&recorded).await;
+        }
+        let origin = self.source.origin_of(epoch).await?;
+        let (listing, wait_timed_out) = self.wait(origin).await?;
         let last = chain::final_snapshot(&listing);
         let mut report = Report {
             final_snapshot: last.is_some(),
@@ -68,51 +77,108 @@ impl Copy {
             ..Report::default()
         };
         // The final snapshot holds everything; older chains follow only where they are asked for.
-        let objects: Vec<_> = if let Some(last) = last {
-            report.last_revision = last.last_revision;
-            std::iter::once(last.clone())
-                .chain(self.older(&listing, last))
-                .collect()
+        let chain = if let Some(last) = last {
+            Chain {
+                full: last.clone(),
+                deltas: Vec::new(),
+            }
         } else {
             let Some(newest) = chain::newest(&listing)? else {
-                return self.nothing(report);
+                return self.nothing(report, origin);
             };
-            report.last_revision = newest.last_revision();
             newest
-                .objects()
-                .cloned()
-                .chain(self.older(&listing, &newest.full))
-                .collect()
         };
+        report.last_revision = chain.last_revision();
         let mut seen = HashSet::new();
-        let objects = objects
-            .into_iter()
+        let objects = chain
+            .objects()
+            .cloned()
+            .chain(self.older(&listing, &chain.full))
             .filter(|o| seen.insert(o.to_string()))
             .collect();
+        self.transfer(objects, &mut report).await?;
+        if epoch == FIRST {
+            return Ok(report);
+        }
+        let chosen = Recorded {
+            epoch,
+            origin,
+            snapshots: chain.objects().map(ToString::to_string).collect(),
+            last_revision: report.last_revision,
+        };
+        let recorded = self.target.record(chosen.clone()).await?;
+        if recorded != chosen {
+            // Another copy was faster, and saw the source at another time.
+            return self.again(&recorded).await;
+        }
+        tracing::info!(
+            epoch,
+            origin,
+            revision = recorded.last_revision,
+            "recorded what the epoch begins with"
+        );
+        Ok(report)
+    }
+
+    /// Brings the chain that was chosen before, whatever the source holds by now.
+    async fn again(&self, recorded: &Recorded) -> Result<Report> {
+        let mut report = Report {
+            last_revision: recorded.last_revision,
+            final_snapshot: recorded
+                .snapshots
+                .iter()
+                .any(|name| Snapshot::parse(name).is_some_and(|snapshot| snapshot.is_final)),
+            ..Report::default()
+        };
+        let there = self.target.everything().await?;
+        let mut source = None;
+        let mut objects = Vec::new();
+        for name in &recorded.snapshots {
+            let named = |s: &&Snapshot| s.to_string() == *name;
+            if let Some(found) = there.iter().find(named) {
+                objects.push(found.clone());
+                continue;
+            }
+            let listing = match &mut source {
+                Some(listing) => listing,
+                none => none.insert(self.source.everything().await?),
+            };
+            let found = listing.iter().find(named).cloned().ok_or_else(|| {
+                Error::new(
+                    Class::SnapshotMissing,
+                    format!(
+                        "{name}, with which ownership epoch {} begins, is neither in the source nor in the target; put it back",
+                        recorded.epoch
+                    ),
+                )
+            })?;
+            objects.push(found);
+        }
         self.transfer(objects, &mut report).await?;
         Ok(report)
     }
 
-    fn nothing(&self, report: Report) -> Result<Report> {
+    fn nothing(&self, report: Report, origin: i64) -> Result<Report> {
         if self.allow_empty {
             return Ok(report);
         }
         Err(Error::new(
             Class::SnapshotMissing,
             format!(
-                "the source holds no snapshot below {}; bring one there, or pass --allow-empty-source if the data may be lost",
+                "the source holds no snapshot of ownership epoch {origin} below {}; bring one there, or pass \
+                 --allow-empty-source if the data may be lost",
                 self.source.prefix()
             ),
         ))
     }
 
     /// Waits for the final snapshot; gives the last listing and whether the time ran out.
-    async fn wait(&self) -> Result<(Vec<Snapshot>, bool)> {
+    async fn wait(&self, origin: i64) -> Result<(Vec<Snapshot>, bool)> {
         let begun = Instant::now();
         let mut polls = tokio::time::interval(POLL);
         loop {
             polls.tick().await;
-            let listing = self.source.list().await?;
+            let listing = self.source.history(origin).await?;
             if !self.wait_for_final || chain::final_snapshot(&listing).is_some() {
                 return Ok((listing, false));
             }

@@ -4,6 +4,7 @@
 //! and the callers above it (the gardenlet maps `credentials` to `ERR_INFRA_UNAUTHENTICATED`) decide by.
 
 use http::StatusCode;
+use permit::NotPermitted;
 
 /// Result of everything in this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -21,6 +22,16 @@ pub enum Class {
     SnapshotCorrupt,
     /// The chain has a hole, or there is nothing to restore from.
     SnapshotMissing,
+    /// An object looks like a snapshot and cannot be read as one.
+    SnapshotUnparsable,
+    /// What was read back of a final snapshot is not what was written.
+    SnapshotUnverified,
+    /// etcd was written to while its final snapshot was taken.
+    Overtaken,
+    /// Another request came first, or the time was up; ask again.
+    Interrupted,
+    /// The store or the volume belongs to another ownership epoch.
+    OtherEpoch,
     /// etcd does not answer.
     Etcd,
     /// etcd no longer has the history that a delta snapshot needs; a full one has to be taken.
@@ -29,7 +40,9 @@ pub enum Class {
     DataDirectory,
     /// `etcd` or `etcdutl` could not be run, or refused.
     Tool,
-    /// A final snapshot was taken; none follows until the process is started again.
+    /// The process has no right to act any more.
+    NotPermitted,
+    /// A final snapshot was taken; none follows until somebody resumes.
     Finished,
     /// The server is going away.
     Stopping,
@@ -45,10 +58,16 @@ impl Class {
             Self::Store => "store",
             Self::SnapshotCorrupt => "snapshot-corrupt",
             Self::SnapshotMissing => "snapshot-missing",
+            Self::SnapshotUnparsable => "snapshot-unparsable",
+            Self::SnapshotUnverified => "snapshot-unverified",
+            Self::Overtaken => "overtaken",
+            Self::Interrupted => "interrupted",
+            Self::OtherEpoch => "other-epoch",
             Self::Etcd => "etcd",
             Self::Compacted => "compacted",
             Self::DataDirectory => "data-directory",
             Self::Tool => "tool",
+            Self::NotPermitted => "not-permitted",
             Self::Finished => "finished",
             Self::Stopping => "stopping",
         }
@@ -63,10 +82,16 @@ impl Class {
             Self::Store => "StoreUnavailable",
             Self::SnapshotCorrupt => "SnapshotCorrupt",
             Self::SnapshotMissing => "SnapshotMissing",
+            Self::SnapshotUnparsable => "SnapshotUnparsable",
+            Self::SnapshotUnverified => "SnapshotUnverified",
+            Self::Overtaken => "FinalSnapshotOvertaken",
+            Self::Interrupted => "Interrupted",
+            Self::OtherEpoch => "OtherEpoch",
             Self::Etcd => "EtcdUnavailable",
             Self::Compacted => "EtcdCompacted",
             Self::DataDirectory => "DataDirectory",
             Self::Tool => "Tool",
+            Self::NotPermitted => "NotPermitted",
             Self::Finished => "FinalSnapshotTaken",
             Self::Stopping => "Stopping",
         }
@@ -77,8 +102,10 @@ impl Class {
     pub fn status(self) -> StatusCode {
         match self {
             Self::Credentials | Self::Store => StatusCode::BAD_GATEWAY,
-            Self::Etcd | Self::Compacted | Self::Stopping => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Finished => StatusCode::CONFLICT,
+            Self::Etcd | Self::Compacted | Self::Interrupted | Self::NotPermitted | Self::Stopping => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
+            Self::Finished | Self::Overtaken => StatusCode::CONFLICT,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -116,6 +143,9 @@ impl Error {
     #[must_use]
     pub fn store(doing: &str, error: &object_store::Error) -> Self {
         use object_store::Error as E;
+        if let Some(refused) = not_permitted(error) {
+            return refused.into();
+        }
         let text = error.to_string();
         if matches!(error, E::PermissionDenied { .. } | E::Unauthenticated { .. }) || refuses(&text) {
             let hint = "put working ones into the backup Secret";
@@ -133,6 +163,19 @@ impl Error {
             ),
         }
     }
+}
+
+impl From<NotPermitted> for Error {
+    fn from(refused: NotPermitted) -> Self {
+        Self::new(Class::NotPermitted, refused.to_string())
+    }
+}
+
+/// The loss of the right to act, where an error comes from it.
+pub(crate) fn not_permitted(error: &(dyn std::error::Error + 'static)) -> Option<NotPermitted> {
+    std::iter::successors(Some(error), |error| error.source())
+        .find_map(|error| error.downcast_ref::<NotPermitted>())
+        .cloned()
 }
 
 /// Listings and the parts of an upload fail with an error that has no kind, so the answer's text decides.

@@ -3,22 +3,32 @@
 use crate::compression::Compression;
 use crate::error::{Class, Error, Result};
 use crate::etcd::Etcd;
-use crate::integrity::TrailerCheck;
+use crate::integrity::{Fingerprint, TrailerCheck};
 use crate::snapshot_name::{Kind, Snapshot};
 use crate::store::{Store, Upload};
+use std::time::Duration;
 
-/// Takes a full snapshot. The object appears only after etcd's own hash over the whole stream was checked.
+/// Longest silence of etcd in the middle of its stream.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// Takes a full snapshot; gives it with the hash of the object as it was sent, in hex. The object appears only after etcd's own hash over the whole stream was checked.
 ///
 /// The revision in the name is asked for before the stream begins, so the content may go a little beyond it; a delta
-/// that continues the name overlaps then, which the replay allows.
-pub async fn take(etcd: &Etcd, store: &Store, compression: Compression, is_final: bool) -> Result<Snapshot> {
+/// that continues the name overlaps then, which a restore allows.
+pub async fn take(
+    etcd: &Etcd,
+    store: &Store,
+    compression: Compression,
+    is_final: bool,
+) -> Result<(Snapshot, String)> {
     let revision = etcd.revision().await?;
     let mut snapshot = Snapshot::new(Kind::Full, (0, revision), compression, is_final);
     let mut upload = store.upload(&snapshot)?;
     match stream(etcd, compression, &mut upload).await {
-        Ok(()) => {
+        Ok(sent) => {
             snapshot.size = upload.complete().await?;
-            Ok(snapshot)
+            snapshot.epoch = store.epoch();
+            Ok((snapshot, sent))
         }
         Err(e) => {
             upload.abort().await;
@@ -27,23 +37,27 @@ pub async fn take(etcd: &Etcd, store: &Store, compression: Compression, is_final
     }
 }
 
-async fn stream(etcd: &Etcd, compression: Compression, upload: &mut Upload) -> Result<()> {
+async fn stream(etcd: &Etcd, compression: Compression, upload: &mut Upload) -> Result<String> {
     let mut pieces = etcd.snapshot().await?;
     let (mut packer, mut check, mut remaining) = (compression.packer()?, TrailerCheck::default(), 0);
+    let mut sent = Fingerprint::default();
     let broken = |what: &str| {
         Error::new(
             Class::Etcd,
             format!("etcd's snapshot stream cannot be trusted: {what}"),
         )
     };
-    while let Some(piece) = pieces
-        .message()
-        .await
-        .map_err(|status| broken(status.message()))?
-    {
+    loop {
+        let Ok(piece) = tokio::time::timeout(SILENCE, pieces.message()).await else {
+            return Err(broken("it fell silent"));
+        };
+        let Some(piece) = piece.map_err(|status| broken(status.message()))? else {
+            break;
+        };
         remaining = piece.remaining_bytes;
         check.update(&piece.blob);
         packer.write(&piece.blob)?;
+        sent.update(packer.ready());
         upload.write(packer.ready()).await?;
         packer.ready().clear();
     }
@@ -51,5 +65,8 @@ async fn stream(etcd: &Etcd, compression: Compression, upload: &mut Upload) -> R
     if remaining != 0 {
         return Err(broken(&format!("it ended {remaining} bytes too early")));
     }
-    upload.write(&packer.finish()?).await
+    let end = packer.finish()?;
+    sent.update(&end);
+    upload.write(&end).await?;
+    Ok(sent.hex())
 }

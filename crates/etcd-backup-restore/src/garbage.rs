@@ -4,6 +4,7 @@
 
 use crate::chain::fulls_newest_first;
 use crate::snapshot_name::{Kind, Snapshot};
+use std::collections::HashSet;
 
 /// What is kept beside the newest chain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -12,13 +13,51 @@ pub enum Policy {
     #[default]
     #[value(name = "LimitBased")]
     LimitBased,
-    /// Every chain of the last day, then the newest of each day for a week, then of each week for four weeks.
+    /// Every chain of the last hour, then the last of each hour for a day, of each day for a week and of each week for
+    /// four weeks more.
     #[value(name = "Exponential")]
     Exponential,
 }
 
-const DAY: i64 = 24 * 60 * 60;
+const HOUR: i64 = 60 * 60;
+const DAY: i64 = 24 * HOUR;
 const WEEK: i64 = 7 * DAY;
+/// 1970 began on a Thursday; weeks begin on Mondays.
+const MONDAY: i64 = 3 * DAY;
+
+/// A slot is an hour, a day or a week of the calendar in UTC: its last chain stays the last one, however late it is
+/// looked at. (Slots that are counted back from now move on with every look, and nothing would ever grow old.)
+struct Tier {
+    slot: i64,
+    offset: i64,
+    /// Slots that are kept beside the one that lasts.
+    before: i64,
+}
+
+const TIERS: [Tier; 3] = [
+    Tier {
+        slot: HOUR,
+        offset: 0,
+        before: 24,
+    },
+    Tier {
+        slot: DAY,
+        offset: 0,
+        before: 7,
+    },
+    // The week of the days above lies in two weeks of the calendar, four more follow.
+    Tier {
+        slot: WEEK,
+        offset: MONDAY,
+        before: 5,
+    },
+];
+
+impl Tier {
+    fn slot_of(&self, time: i64) -> i64 {
+        (time + self.offset).div_euclid(self.slot)
+    }
+}
 
 /// The objects that the policy gives up, oldest chains last to be thought of and first to go.
 #[must_use]
@@ -27,7 +66,7 @@ pub fn victims(listing: &[Snapshot], policy: Policy, max_backups: usize, now: i6
     let Some(newest) = fulls.first() else {
         return Vec::new();
     };
-    let kept: Vec<&Snapshot> = match policy {
+    let kept: HashSet<&Snapshot> = match policy {
         Policy::LimitBased => fulls.iter().take(max_backups.max(1)).copied().collect(),
         Policy::Exponential => thinned(&fulls, now),
     };
@@ -45,19 +84,19 @@ pub fn victims(listing: &[Snapshot], policy: Policy, max_backups: usize, now: i6
         .collect()
 }
 
-fn thinned<'a>(fulls: &[&'a Snapshot], now: i64) -> Vec<&'a Snapshot> {
-    let mut kept: Vec<&Snapshot> = Vec::new();
-    let mut taken = std::collections::HashSet::new();
+fn thinned<'a>(fulls: &[&'a Snapshot], now: i64) -> HashSet<&'a Snapshot> {
+    let mut taken = HashSet::new();
+    let mut kept = HashSet::new();
     for &full in fulls {
-        let age = now - full.created;
-        let slot = match age {
-            a if a < DAY => None,
-            a if a < WEEK => Some((DAY, a / DAY)),
-            a if a < 4 * WEEK => Some((WEEK, a / WEEK)),
-            _ => continue,
-        };
-        if slot.is_none_or(|slot| taken.insert(slot)) {
-            kept.push(full);
+        if now - full.created < HOUR {
+            kept.insert(full);
+        }
+        for (number, tier) in TIERS.iter().enumerate() {
+            let slot = tier.slot_of(full.created);
+            let is_recent = tier.slot_of(now) - slot <= tier.before;
+            if is_recent && taken.insert((number, slot)) {
+                kept.insert(full);
+            }
         }
     }
     kept
@@ -65,8 +104,10 @@ fn thinned<'a>(fulls: &[&'a Snapshot], now: i64) -> Vec<&'a Snapshot> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::chain::tests::{delta, full, last};
+    use crate::chain::{self, Chain};
 
     fn names(listing: &[Snapshot]) -> Vec<String> {
         listing.iter().map(ToString::to_string).collect()
@@ -121,12 +162,113 @@ mod tests {
         );
     }
 
+    /// A Wednesday, 00:00.
+    const START: i64 = 2800 * WEEK + 6 * DAY;
+
+    /// Takes a full snapshot every `every` seconds with a delta after it, and a final one on the third day, for 60 days;
+    /// `look` sees the store after each collection.
+    fn sixty_days(
+        every: i64,
+        collect_every: i64,
+        mut look: impl FnMut(&[Snapshot], i64),
+    ) -> (Vec<Snapshot>, i64) {
+        let (mut store, mut revision, mut clock) = (Vec::new(), 1, START);
+        let end = START + 60 * DAY;
+        while clock < end {
+            clock += 60;
+            if clock % every == 0 {
+                store.push(full(revision, clock));
+                store.push(delta(revision + 1, revision + 9, clock + 30));
+                revision += 10;
+            }
+            if clock == START + 3 * DAY + 60 {
+                store.push(last(revision, clock));
+            }
+            if clock % collect_every == 0 {
+                let before = newest(&store);
+                for gone in victims(&store, Policy::Exponential, 7, clock) {
+                    store.retain(|s| *s != gone);
+                }
+                assert_eq!(newest(&store), before, "the newest chain is whole");
+                look(&store, clock);
+            }
+        }
+        (store, clock)
+    }
+
+    fn newest(store: &[Snapshot]) -> Option<Chain> {
+        chain::newest(store).unwrap()
+    }
+
+    fn ages(store: &[Snapshot], now: i64) -> Vec<i64> {
+        let fulls = fulls_newest_first(store).into_iter().filter(|f| !f.is_final);
+        fulls.map(|f| now - f.created).collect()
+    }
+
     #[test]
-    fn age_thins_out_chains() {
-        let now = 40 * WEEK;
-        let listing: Vec<_> = (0..200).map(|n| full(1000 - n, now - n * DAY / 4)).collect();
+    fn sixty_days_leave_four_weeks_and_not_eight_days() {
+        for (every, collect_every) in [
+            (HOUR, 12 * HOUR),
+            (HOUR, 20 * 60),
+            (DAY, 12 * HOUR),
+            (15 * 60, HOUR),
+        ] {
+            let (store, now) = sixty_days(every, collect_every, |store, now| {
+                if now < START + 40 * DAY {
+                    return;
+                }
+                let ages = ages(store, now);
+                let no_gap = |until: i64, gap: i64| {
+                    let mut newer = 0;
+                    for &age in ages.iter().chain([&until]) {
+                        assert!(
+                            newer >= until || age.min(until) - newer <= gap,
+                            "nothing between {newer} and {age}"
+                        );
+                        newer = age;
+                    }
+                };
+                no_gap(HOUR, every);
+                no_gap(DAY, every.max(HOUR) + HOUR);
+                no_gap(WEEK, 2 * DAY);
+                no_gap(4 * WEEK, 2 * WEEK);
+                let oldest = *ages.last().unwrap();
+                assert!(
+                    (4 * WEEK..6 * WEEK).contains(&oldest),
+                    "the oldest is {oldest} s old"
+                );
+            });
+            let ages = ages(&store, now);
+            let count = |from: i64, to: i64| ages.iter().filter(|age| (from..to).contains(*age)).count();
+            assert_eq!(count(8 * DAY, 6 * WEEK), 4, "weekly for four weeks");
+            if every == HOUR {
+                assert_eq!((count(0, DAY + 1), count(DAY + 1, 8 * DAY)), (25, 6));
+            }
+            assert_eq!(
+                store.iter().filter(|s| s.is_final).count(),
+                1,
+                "the final one stays"
+            );
+            // A chain that is kept is kept whole, and no delta outlives its chain.
+            let fulls = fulls_newest_first(&store);
+            let deltas: Vec<_> = store.iter().filter(|s| s.kind == Kind::Delta).collect();
+            for full in fulls.iter().filter(|f| !f.is_final) {
+                assert!(
+                    deltas.iter().any(|d| d.start_revision == full.last_revision + 1),
+                    "{full}"
+                );
+            }
+            assert!(deltas.len() <= fulls.len());
+        }
+    }
+
+    #[test]
+    fn every_chain_of_the_last_hour_stays() {
+        let now = START + 30 * 60;
+        let listing: Vec<_> = (0..12).map(|n| full(100 - n, now - n * 10 * 60)).collect();
         let gone = victims(&listing, Policy::Exponential, 7, now);
-        let kept = listing.len() - gone.len();
-        assert_eq!(kept, 4 + 6 + 3);
+        // Six of the last hour; of the hour before, its last one is among those six.
+        assert!(gone.iter().all(|s| now - s.created >= HOUR), "{:?}", names(&gone));
+        assert_eq!(listing.len() - gone.len(), 6 + 1);
     }
 }

@@ -4,6 +4,7 @@
 //! after unpacking, in one pass and with 32 bytes held back.
 
 use sha2::{Digest, Sha256};
+use std::fmt::Write;
 
 /// Bytes of the hash.
 pub const TRAILER: usize = 32;
@@ -46,6 +47,27 @@ impl TrailerCheck {
             return Err("its content does not match the sha256 at its end".to_owned());
         }
         Ok(self.length)
+    }
+}
+
+/// Hash of bytes that come piece by piece, in hex at the end.
+#[derive(Default)]
+pub struct Fingerprint(Sha256);
+
+impl Fingerprint {
+    /// The next piece.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The hash.
+    #[must_use]
+    pub fn hex(self) -> String {
+        self.0.finalize().iter().fold(String::new(), |mut hex, byte| {
+            // Writing to a string does not fail.
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        })
     }
 }
 

@@ -9,6 +9,7 @@
 //! Promises: memory does not grow with the database; nothing is trusted before its hash was checked; a revision that
 //! a snapshot promised is never undercut by a restore; an object appears in a store as a whole or not at all.
 
+pub mod bounds;
 pub mod chain;
 pub mod cli;
 pub mod clock;

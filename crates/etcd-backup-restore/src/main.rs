@@ -4,17 +4,29 @@ use clap::Parser;
 use etcd_backup_restore::cli::{Cli, Command, CopyArgs, InitializeArgs, ServerArgs};
 use etcd_backup_restore::copy::Copy;
 use etcd_backup_restore::error::{Class, Error, Result};
-use etcd_backup_restore::restore::{Initialize, Member, Tools};
+use etcd_backup_restore::etcd::EtcdConfig;
+use etcd_backup_restore::restore::{self, Initialize, Member, Tools};
 use etcd_backup_restore::server::{self, Tls};
 use etcd_backup_restore::snapshotter::{Settings, Snapshotter};
+use futures::future::BoxFuture;
+use permit::Permit;
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
 /// Where the kubelet takes the reason of a failed container from; it exists in a pod only.
 const TERMINATION_LOG: &str = "/dev/termination-log";
+
+/// How long what was collected may take to be stored when the process is told to stop. With the time for the last answers
+/// it must be shorter than the termination grace that etcd-druid gives the pod, 10 s.
+const GRACE: Duration = Duration::from_secs(8);
+/// How long answers that are on their way may take then.
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
 #[tokio::main(worker_threads = 2)]
 async fn main() -> ExitCode {
@@ -32,11 +44,7 @@ async fn main() -> ExitCode {
     {
         tracing::debug!("a cryptography provider was set already");
     }
-    let done = tokio::select! {
-        done = run(cli.command) => done,
-        stopped = stop() => stopped,
-    };
-    match done {
+    match run(cli.command).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!(class = error.class.word(), "{error}");
@@ -57,8 +65,8 @@ fn report(error: &Error) {
     }
 }
 
-/// Ends on SIGTERM or SIGINT. Uploads that are on their way never become visible then.
-async fn stop() -> Result<()> {
+/// Ends on SIGTERM or SIGINT.
+async fn told_to_stop() -> Result<()> {
     let listen = |kind| {
         signal(kind).map_err(|e| Error::new(Class::Configuration, format!("cannot listen to signals: {e}")))
     };
@@ -71,18 +79,31 @@ async fn stop() -> Result<()> {
     Ok(())
 }
 
+/// Nothing goes on without the right to it, and no request leaves.
 async fn run(command: Command) -> Result<()> {
-    match command {
-        Command::Server(args) => serve(*args).await,
-        Command::Initialize(args) => initialize(*args).await,
-        Command::Copy(args) => copy(*args).await,
+    let permit =
+        Permit::sole("the process beside an etcd, and those that prepare its data, act for that etcd alone");
+    let done: BoxFuture<Result<()>> = match command {
+        Command::Server(args) => Box::pin(serve(*args, &permit)),
+        Command::Initialize(args) => Box::pin(or_stopped(initialize(*args, &permit))),
+        Command::Copy(args) => Box::pin(or_stopped(copy(*args, &permit))),
+    };
+    permit.guard(done).await?
+}
+
+/// Uploads that are on their way when the process is told to stop never become visible.
+async fn or_stopped(done: impl Future<Output = Result<()>>) -> Result<()> {
+    tokio::select! {
+        done = done => done,
+        told = told_to_stop() => told,
     }
 }
 
-async fn serve(args: ServerArgs) -> Result<()> {
+async fn serve(args: ServerArgs, permit: &Permit) -> Result<()> {
+    let (etcd, data_dir) = (args.etcd.config(permit), args.data_dir.clone());
     let settings = Settings {
-        etcd: args.etcd.config(),
-        store: args.store.open()?,
+        etcd: args.etcd.config(permit),
+        store: Arc::new(args.store.open(permit)?.of_epoch(args.ownership_epoch)),
         compression: args.compression_policy,
         schedule: args.schedule,
         full_window: args.full_snapshot_window,
@@ -97,19 +118,49 @@ async fn serve(args: ServerArgs) -> Result<()> {
         .zip(args.server_key)
         .map(|(cert, key)| Tls { cert, key });
     let (snapshotter, handle) = Snapshotter::new(settings);
+    let (stop, connections) = (CancellationToken::new(), axum_server::Handle::new());
+    let served = server::serve(
+        args.listen_address,
+        tls,
+        server::routes(handle),
+        connections.clone(),
+    );
+    let snapshots = snapshotter.run(stop.clone());
+    tokio::pin!(served, snapshots);
     tokio::select! {
-        served = server::serve(args.listen_address, tls, server::routes(handle)) => served,
-        () = snapshotter.run() => Ok(()),
+        served = &mut served => return served,
+        () = &mut snapshots => return Ok(()),
+        () = tidy(data_dir, etcd) => return Ok(()),
+        told = told_to_stop() => told?,
     }
+    // What was collected is stored first, while requests are still answered.
+    stop.cancel();
+    tokio::select! {
+        served = &mut served => return served,
+        ended = tokio::time::timeout(GRACE, &mut snapshots) => if ended.is_err() {
+            tracing::warn!("the store did not take what was collected in time");
+        },
+    }
+    connections.graceful_shutdown(Some(LAST_ANSWERS));
+    served.await
 }
 
-async fn initialize(args: InitializeArgs) -> Result<()> {
+/// Removes what a restore has replaced as soon as etcd serves from what was restored; never ends.
+async fn tidy(data_dir: Option<PathBuf>, etcd: EtcdConfig) {
+    if let Some(data_dir) = data_dir {
+        restore::remove_replaced(&data_dir, &etcd).await;
+    }
+    std::future::pending::<()>().await;
+}
+
+async fn initialize(args: InitializeArgs, permit: &Permit) -> Result<()> {
     let initialize = Initialize {
         data_dir: args.data_dir,
-        store: args.store.open()?,
+        store: args.store.open(permit)?.of_epoch(args.ownership_epoch),
         tools: Tools {
             etcd: args.etcd_path,
             etcdutl: args.etcdutl_path,
+            permit: permit.clone(),
         },
         member: Member {
             name: args.name,
@@ -118,15 +169,16 @@ async fn initialize(args: InitializeArgs) -> Result<()> {
             peer_urls: args.initial_advertise_peer_urls,
         },
         require_snapshot: args.require_snapshot,
+        quota: args.embedded_etcd_quota_bytes,
     };
     print(&initialize.run().await?)
 }
 
-async fn copy(args: CopyArgs) -> Result<()> {
+async fn copy(args: CopyArgs, permit: &Permit) -> Result<()> {
     const DAY: u64 = 24 * 60 * 60;
     let copy = Copy {
-        source: args.source.open()?,
-        target: args.target.open()?,
+        source: args.source.open(permit)?,
+        target: args.target.open(permit)?.of_epoch(args.ownership_epoch),
         wait_for_final: args.wait_for_final_snapshot,
         wait_timeout: args.wait_for_final_snapshot_timeout,
         max_chains: usize::try_from(args.max_backups_to_copy).ok(),

@@ -1,17 +1,23 @@
 //! The HTTP interface of `server`.
 //!
-//! `GET /healthz`, `/snapshot/full[?final=true]`, `/snapshot/delta`, `/snapshot/latest`, `/metrics`. Errors are JSON:
-//! `{"code": "<class>", "error": "<sentence>"}`. `/healthz` tells about this process only: a bucket that refuses must
-//! not take etcd out of service.
+//! `GET /healthz`, `/snapshot/latest`, `/metrics`; `POST` or `GET` `/snapshot/full[?final=true]` and `/snapshot/delta`;
+//! `POST /snapshot/resume`. Errors are JSON: `{"code": "<class>", "error": "<sentence>"}`. `/healthz`, `/snapshot/latest`
+//! and `/metrics` answer from memory whatever is under way. `/healthz` tells about this process only: a bucket that
+//! refuses must not take etcd out of service.
 
 use crate::error::{Class, Error, Result};
-use crate::snapshotter::Handle;
+use crate::snapshot_name::Snapshot;
+use crate::snapshotter::{Handle, Proof};
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
-use axum::{Json, Router, http::header, routing::get};
+use axum::{
+    Json, Router,
+    http::header,
+    routing::{get, post},
+};
 use axum_server::tls_rustls::RustlsConfig;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -39,8 +45,9 @@ struct Full {
 pub fn routes(handle: Handle) -> Router {
     Router::new()
         .route("/healthz", get(healthz))
-        .route("/snapshot/full", get(full))
-        .route("/snapshot/delta", get(delta))
+        .route("/snapshot/full", get(full).post(full))
+        .route("/snapshot/delta", get(delta).post(delta))
+        .route("/snapshot/resume", post(resume))
         .route("/snapshot/latest", get(latest))
         .route("/metrics", get(metrics))
         .with_state(handle)
@@ -48,12 +55,22 @@ pub fn routes(handle: Handle) -> Router {
 
 async fn healthz(State(handle): State<Handle>) -> Response {
     let (phase, error) = handle.state.health();
-    Json(json!({ "health": true, "snapshotter": phase, "error": error })).into_response()
+    let finished = handle.state.is_finished();
+    Json(json!({ "health": true, "snapshotter": phase, "finished": finished, "error": error }))
+        .into_response()
 }
 
 async fn full(State(handle): State<Handle>, Query(full): Query<Full>) -> Result<Response> {
-    let snapshot = handle.full(full.r#final).await?;
-    Ok(Json(snapshot.view(&handle.prefix)).into_response())
+    if !full.r#final {
+        let snapshot = handle.full().await?;
+        return Ok(Json(snapshot.view(&handle.prefix)).into_response());
+    }
+    let proof = handle.finish().await?;
+    let Some(snapshot) = Snapshot::parse(&proof.snapshot) else {
+        let what = format!("{} is no name of a snapshot", proof.snapshot);
+        return Err(Error::new(Class::SnapshotUnparsable, what));
+    };
+    Ok(Json(view(&snapshot, &handle, Some(&proof))).into_response())
 }
 
 async fn delta(State(handle): State<Handle>) -> Result<Response> {
@@ -61,11 +78,35 @@ async fn delta(State(handle): State<Handle>) -> Result<Response> {
     Ok(Json(snapshot.map(|s| s.view(&handle.prefix))).into_response())
 }
 
+async fn resume(State(handle): State<Handle>) -> Result<Response> {
+    let resumed = handle.resume().await?;
+    Ok(Json(json!({ "resumed": resumed, "finished": false })).into_response())
+}
+
 async fn latest(State(handle): State<Handle>) -> Response {
-    let latest = handle.state.latest();
+    let (latest, proof) = (handle.state.latest(), handle.state.proof());
     let deltas: Vec<_> = latest.deltas.iter().map(|d| d.view(&handle.prefix)).collect();
-    let full = latest.full.map(|f| f.view(&handle.prefix));
-    Json(json!({ "fullSnapshot": full, "deltaSnapshots": deltas })).into_response()
+    let full = latest.full.map(|full| view(&full, &handle, proof.as_ref()));
+    Json(json!({
+        "fullSnapshot": full,
+        "deltaSnapshots": deltas,
+        "finished": handle.state.is_finished(),
+        "epoch": handle.epoch,
+    }))
+    .into_response()
+}
+
+/// A full snapshot with what is known to prove it.
+fn view(snapshot: &Snapshot, handle: &Handle, proof: Option<&Proof>) -> Value {
+    let proof = proof.filter(|proof| proof.snapshot == snapshot.to_string());
+    let mut view = json!(snapshot.view(&handle.prefix));
+    view["verified"] = json!(proof.is_some());
+    if let Some(proof) = proof {
+        view["etcdRevision"] = json!(proof.etcd_revision);
+        view["epoch"] = json!(proof.epoch);
+        view["sha256"] = json!(proof.sha256);
+    }
+    view
 }
 
 async fn metrics(State(handle): State<Handle>) -> Response {
@@ -81,13 +122,22 @@ pub struct Tls {
     pub key: PathBuf,
 }
 
-/// Serves until dropped. A renewed certificate is taken over while running.
-pub async fn serve(address: SocketAddr, tls: Option<Tls>, routes: Router) -> Result<()> {
+/// Serves until told to shut down by the handle, or dropped. A renewed certificate is taken over while running.
+pub async fn serve(
+    address: SocketAddr,
+    tls: Option<Tls>,
+    routes: Router,
+    handle: axum_server::Handle<SocketAddr>,
+) -> Result<()> {
     let failed =
         |e: std::io::Error| Error::new(Class::Configuration, format!("cannot serve on {address}: {e}"));
     let service = routes.into_make_service();
     let Some(tls) = tls else {
-        return axum_server::bind(address).serve(service).await.map_err(failed);
+        return axum_server::bind(address)
+            .handle(handle)
+            .serve(service)
+            .await
+            .map_err(failed);
     };
     let wrong = |e: std::io::Error| {
         Error::new(
@@ -99,7 +149,7 @@ pub async fn serve(address: SocketAddr, tls: Option<Tls>, routes: Router) -> Res
         .await
         .map_err(wrong)?;
     tokio::select! {
-        served = axum_server::bind_rustls(address, config.clone()).serve(service) => served.map_err(failed),
+        served = axum_server::bind_rustls(address, config.clone()).handle(handle).serve(service) => served.map_err(failed),
         () = keep_current(&config, &tls) => Ok(()),
     }
 }

@@ -5,6 +5,7 @@
 
 use crate::clock;
 use crate::compression::Compression;
+use crate::error::{Class, Error, Result};
 use jiff::Timestamp;
 use serde::Serialize;
 use std::fmt;
@@ -49,6 +50,8 @@ pub struct Snapshot {
     pub is_final: bool,
     /// Bytes in the store; 0 before it is there.
     pub size: u64,
+    /// Ownership epoch in which it was taken, which the name does not tell (see [`crate::store`]); 0 before it is there.
+    pub epoch: i64,
 }
 
 impl Snapshot {
@@ -64,10 +67,34 @@ impl Snapshot {
             compression,
             is_final,
             size: 0,
+            epoch: 0,
         }
     }
 
-    /// Reads a name; `None` for anything that is not a snapshot, which is then left alone.
+    /// Reads the name of an object in the folder of the snapshots; `None` for anything that does not look like one,
+    /// which is then left alone.
+    ///
+    /// What begins like a snapshot and cannot be understood is an error that names it: it may be the newest, and leaving
+    /// it out would let an older chain be chosen without anybody being told.
+    pub fn read(name: &str) -> Result<Option<Self>> {
+        let looks_like_one = [Kind::Full, Kind::Delta].iter().any(|kind| {
+            name.strip_prefix(kind.as_str())
+                .is_some_and(|rest| rest.starts_with('-'))
+        });
+        match Self::parse(name) {
+            None if looks_like_one => Err(Error::new(
+                Class::SnapshotUnparsable,
+                format!(
+                    "{name} looks like a snapshot and cannot be read as one (read are {{Full|Incr}}-<first revision>-\
+                     <last revision>-<unix time>[.gz|.zlib|.zst][.final]); give it its right name, pack it in another \
+                     way, or move it out of the folder if its changes may be lost"
+                ),
+            )),
+            snapshot => Ok(snapshot),
+        }
+    }
+
+    /// Reads a name; `None` for anything that is not a snapshot.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         let (name, is_final) = match name.strip_suffix(".final") {
@@ -101,6 +128,7 @@ impl Snapshot {
             compression,
             is_final,
             size: 0,
+            epoch: 0,
         })
     }
 
@@ -180,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_snapshot_is_left_alone() {
+    fn what_is_not_a_snapshot_is_not_read_as_one() {
         for name in [
             "",
             "README.md",
@@ -196,6 +224,35 @@ mod tests {
         ] {
             assert_eq!(Snapshot::parse(name), None, "{name}");
         }
+    }
+
+    #[test]
+    fn what_looks_like_a_snapshot_and_cannot_be_read_is_never_skipped() {
+        for name in [
+            "Full-00000000-00012345-1518427675.Z",
+            "Incr-00000002-00000009-1518427675.Z",
+            "Full-00000000-00012345-1518427675.gz.tmp",
+            "Incr-00000009-00000002-1518427675",
+            "Full-",
+        ] {
+            let error = Snapshot::read(name).unwrap_err();
+            assert_eq!(error.class, Class::SnapshotUnparsable);
+            assert!(error.to_string().contains(name), "{error}");
+        }
+        for name in [
+            "",
+            "README.md",
+            "Fully",
+            "Chunk-00000000-00000001-1518427675",
+            "full-1",
+        ] {
+            assert_eq!(Snapshot::read(name).unwrap(), None, "{name}");
+        }
+        assert!(
+            Snapshot::read("Full-00000000-00012345-1518427675.gz")
+                .unwrap()
+                .is_some()
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The messages of etcd's gRPC interface that are used here, as far as they are used.
 //!
-//! Written down instead of generated: eight calls need neither `protoc` nor a client that hides the fragments of a watch.
+//! Written down instead of generated: a dozen calls need neither `protoc` nor a client that hides the fragments of a watch.
 
 use bytes::Bytes;
 use prost::Message;
@@ -90,6 +90,30 @@ pub struct TxnResponse {
     #[prost(message, optional, tag = "1")]
     pub header: Option<ResponseHeader>,
 }
+
+#[derive(Clone, PartialEq, Message)]
+pub struct CompactionRequest {
+    #[prost(int64, tag = "1")]
+    pub revision: i64,
+    #[prost(bool, tag = "2")]
+    pub physical: bool,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct StatusRequest {}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct StatusResponse {
+    #[prost(int64, tag = "3")]
+    pub db_size: i64,
+}
+
+/// An answer of which nothing but its coming is of interest.
+#[derive(Clone, PartialEq, Message)]
+pub struct Done {}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct DefragmentRequest {}
 
 #[derive(Clone, PartialEq, Message)]
 pub struct WatchRequest {
@@ -184,4 +208,13 @@ pub struct LeaseGrantRequest {
 pub struct LeaseGrantResponse {
     #[prost(string, tag = "4")]
     pub error: String,
+}
+
+/// A lease as etcd stores it.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct Lease {
+    #[prost(int64, tag = "1")]
+    pub id: i64,
+    #[prost(int64, tag = "2")]
+    pub ttl: i64,
 }

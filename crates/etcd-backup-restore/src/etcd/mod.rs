@@ -5,20 +5,22 @@
 #[allow(missing_docs)] // names and numbers are etcd's, and documented there
 pub mod messages;
 
-use crate::error::{Class, Error, Result};
+use crate::error::{Class, Error, Result, not_permitted};
 use futures::StreamExt;
 use http::uri::PathAndQuery;
 use messages as m;
+use permit::{Fenced, Permit};
 use std::path::PathBuf;
 use std::time::Duration;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 use tonic::{Request, Status, Streaming};
 use tonic_prost::ProstCodec;
+use tower::Layer;
 
 /// First and last of all keys, as etcd wants a range over everything written.
 const ALL: &[u8] = b"\0";
 
-/// Where etcd is and how to speak to it.
+/// Where etcd is, how to speak to it, and by what right.
 #[derive(Clone, Debug)]
 pub struct EtcdConfig {
     /// Client URLs; the first that answers is used.
@@ -33,16 +35,21 @@ pub struct EtcdConfig {
     pub server_name: Option<String>,
     /// Bound of one short call.
     pub timeout: Duration,
+    /// Each request needs it at the moment in which it leaves.
+    pub permit: Permit,
 }
 
 /// A connection.
 #[derive(Clone)]
 pub struct Etcd {
-    channel: Channel,
+    channel: Fenced<Channel>,
     timeout: Duration,
 }
 
 fn unavailable(doing: &str, status: &Status) -> Error {
+    if let Some(refused) = not_permitted(status) {
+        return refused.into();
+    }
     Error::new(
         Class::Etcd,
         format!("etcd failed while {doing}: {}", status.message()),
@@ -52,7 +59,7 @@ fn unavailable(doing: &str, status: &Status) -> Error {
 impl EtcdConfig {
     /// A plain-text connection to one address, for the etcd that a restore runs on the loopback interface.
     #[must_use]
-    pub fn plain(endpoint: String, timeout: Duration) -> Self {
+    pub fn plain(endpoint: String, timeout: Duration, permit: Permit) -> Self {
         Self {
             endpoints: vec![endpoint],
             cacert: None,
@@ -60,6 +67,7 @@ impl EtcdConfig {
             key: None,
             server_name: None,
             timeout,
+            permit,
         }
     }
 
@@ -104,10 +112,10 @@ impl EtcdConfig {
             if url.starts_with("https://") {
                 endpoint = endpoint.tls_config(self.tls()?).map_err(wrong)?;
             }
-            match endpoint.connect().await {
+            match self.permit.guard(endpoint.connect()).await? {
                 Ok(channel) => {
                     return Ok(Etcd {
-                        channel,
+                        channel: self.permit.layer().layer(channel),
                         timeout: self.timeout,
                     });
                 }
@@ -130,9 +138,7 @@ impl Etcd {
     {
         let mut grpc = self.grpc();
         let answer = async {
-            grpc.ready()
-                .await
-                .map_err(|e| Status::unavailable(e.to_string()))?;
+            grpc.ready().await.map_err(Status::from_error)?;
             grpc.unary(
                 Request::new(request),
                 PathAndQuery::from_static(path),
@@ -150,7 +156,7 @@ impl Etcd {
         }
     }
 
-    fn grpc(&self) -> tonic::client::Grpc<Channel> {
+    fn grpc(&self) -> tonic::client::Grpc<Fenced<Channel>> {
         tonic::client::Grpc::new(self.channel.clone())
             .max_decoding_message_size(usize::MAX)
             .max_encoding_message_size(usize::MAX)
@@ -169,7 +175,7 @@ impl Etcd {
         let mut grpc = self.grpc();
         grpc.ready()
             .await
-            .map_err(|e| unavailable(doing, &Status::unavailable(e.to_string())))?;
+            .map_err(|e| unavailable(doing, &Status::from_error(e)))?;
         grpc.streaming(
             Request::new(requests),
             PathAndQuery::from_static(path),
@@ -211,14 +217,47 @@ impl Etcd {
 
     /// Several changes as one revision; gives that revision.
     pub async fn txn(&self, success: Vec<m::RequestOp>) -> Result<i64> {
+        let request = m::TxnRequest { success };
         let answer: m::TxnResponse = self
-            .call(
-                "/etcdserverpb.KV/Txn",
-                "applying changes",
-                m::TxnRequest { success },
-            )
+            .call("/etcdserverpb.KV/Txn", "applying changes", request)
             .await?;
         Ok(answer.header.unwrap_or_default().revision)
+    }
+
+    /// Drops what was overwritten or deleted up to a revision; returns when that is done on the disk.
+    pub async fn compact(&self, revision: i64) -> Result<()> {
+        let request = m::CompactionRequest {
+            revision,
+            physical: true,
+        };
+        let doing = "compacting";
+        self.call::<_, m::Done>("/etcdserverpb.KV/Compact", doing, request)
+            .await
+            .map(drop)
+    }
+
+    /// Bytes of the database file.
+    pub async fn size(&self) -> Result<u64> {
+        let answer: m::StatusResponse = self
+            .call(
+                "/etcdserverpb.Maintenance/Status",
+                "asking for its size",
+                m::StatusRequest {},
+            )
+            .await?;
+        Ok(u64::try_from(answer.db_size).unwrap_or_default())
+    }
+
+    /// Gives the free pages of the database file back.
+    pub async fn defragment(&self) -> Result<()> {
+        let doing = "defragmenting";
+        self.call::<_, m::Done>(
+            "/etcdserverpb.Maintenance/Defragment",
+            doing,
+            m::DefragmentRequest {},
+        )
+        .await
+        .map(drop)
     }
 
     /// The database as etcd streams it, with its sha256 at the end.

@@ -3,7 +3,10 @@
 use super::bolt;
 use super::tools::Tools;
 use crate::error::{Class, Error, Result};
+use crate::store::FIRST;
 use std::fs;
+use std::io::Write;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// What was found.
@@ -15,7 +18,13 @@ pub(super) enum Condition {
     Sound(i64),
     /// Not usable, and why.
     Broken(String),
+    /// Data of an earlier ownership epoch: another history, whether sound or not.
+    OfEpoch(i64),
 }
+
+/// The file in a data directory that says to which ownership epoch it belongs; one without it belongs to the first. etcd
+/// leaves it alone.
+const MARK: &str = "ownership-epoch";
 
 /// The database inside a data directory.
 pub(super) fn database(data_dir: &Path) -> PathBuf {
@@ -24,9 +33,25 @@ pub(super) fn database(data_dir: &Path) -> PathBuf {
 
 /// Judges a data directory: it needs a write-ahead log that begins with a record, and a database that is as long as its
 /// head says and whose pages `etcdutl` finds consistent. etcd itself checks the rest of the log when it reads it.
-pub(super) async fn inspect(data_dir: &Path, tools: &Tools) -> Result<Condition> {
-    if entries(data_dir)?.is_empty() {
+pub(super) async fn inspect(data_dir: &Path, tools: &Tools, epoch: i64) -> Result<Condition> {
+    // A start that ended between its mark and etcd's first file has left the mark alone.
+    let mark = data_dir.join(MARK);
+    if entries(data_dir)?.iter().all(|entry| *entry == mark) {
         return Ok(Condition::Missing);
+    }
+    match read_mark(data_dir)? {
+        own if own < epoch => return Ok(Condition::OfEpoch(own)),
+        own if own > epoch => {
+            return Err(Error::new(
+                Class::OtherEpoch,
+                format!(
+                    "the data directory {} belongs to ownership epoch {own}, and this etcd is of the earlier epoch {epoch}: \
+                     it must not start on it. Look at the shoot's status.ownership.epoch and at the annotation of the Etcd",
+                    data_dir.display()
+                ),
+            ));
+        }
+        _ => {}
     }
     let wal = data_dir.join("member/wal");
     let segments: Vec<_> = entries(&wal)?
@@ -65,6 +90,48 @@ pub(super) async fn inspect(data_dir: &Path, tools: &Tools) -> Result<Condition>
     }
 }
 
+/// Writes durably to which epoch a data directory belongs, making the directory if need be. For the first epoch that is
+/// what no mark says.
+pub(super) fn mark(data_dir: &Path, epoch: i64) -> Result<()> {
+    if epoch == FIRST {
+        return Ok(());
+    }
+    let mark = data_dir.join(MARK);
+    let written = || {
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(data_dir)?;
+        let mut file = fs::File::create(&mark)?;
+        writeln!(file, "{epoch}")?;
+        file.sync_all()?;
+        fs::File::open(data_dir)?.sync_all()?;
+        data_dir
+            .parent()
+            .map_or(Ok(()), |parent| fs::File::open(parent)?.sync_all())
+    };
+    written().map_err(|e| Error::file("write", &mark, &e))
+}
+
+fn read_mark(data_dir: &Path) -> Result<i64> {
+    let mark = data_dir.join(MARK);
+    match fs::read_to_string(&mark) {
+        // Cut by a crash: it is written before the directory is used, so there are no data of that epoch.
+        Ok(text) if text.trim().is_empty() => Ok(0),
+        Ok(text) => text.trim().parse().map_err(|_| {
+            Error::new(
+                Class::DataDirectory,
+                format!(
+                    "{} does not hold a number; write the epoch of the data into it",
+                    mark.display()
+                ),
+            )
+        }),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(FIRST),
+        Err(e) => Err(Error::file("read", &mark, &e)),
+    }
+}
+
 /// A record begins with its length in eight bytes, of which the upper ones hold padding: never all zero at the start.
 fn begins_with_a_record(file: &Path) -> bool {
     use std::io::Read;
@@ -86,6 +153,17 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     .map_err(|e| Error::file("read", folder, &e))
 }
 
+fn beside(data_dir: &Path, end: &str) -> PathBuf {
+    let mut name = data_dir.file_name().unwrap_or_default().to_owned();
+    name.push(end);
+    data_dir.with_file_name(name)
+}
+
+/// Where a data directory is kept that a restore has replaced, until etcd serves from the new one.
+pub(super) fn replaced(data_dir: &Path) -> PathBuf {
+    beside(data_dir, ".replaced")
+}
+
 /// The folder beside the data directory in which a restore is built. It is on the same volume, so that the result can
 /// be renamed, and it is gone when this is dropped.
 pub(super) struct WorkDir {
@@ -95,22 +173,15 @@ pub(super) struct WorkDir {
 }
 
 impl WorkDir {
-    /// Names it and removes what an interrupted run left.
+    /// Names it and removes what an interrupted run left. What was replaced stays.
     pub(super) fn new(data_dir: &Path) -> Result<Self> {
-        let beside = |end: &str| {
-            let mut name = data_dir.file_name().unwrap_or_default().to_owned();
-            name.push(end);
-            data_dir.with_file_name(name)
-        };
-        let folder = beside(".restoring");
+        let folder = beside(data_dir, ".restoring");
         let work = Self {
             result: folder.join("result"),
             folder,
-            replaced: beside(".replaced"),
+            replaced: replaced(data_dir),
         };
         remove(&work.folder)?;
-        // Between the two renames of a swap there is no data directory; what it was is not wanted back.
-        remove(&work.replaced)?;
         Ok(work)
     }
 
@@ -122,10 +193,6 @@ impl WorkDir {
 
     pub(super) fn result(&self) -> &Path {
         &self.result
-    }
-
-    pub(super) fn replaced(&self) -> &Path {
-        &self.replaced
     }
 }
 
@@ -174,8 +241,15 @@ pub(super) fn sync(path: &Path) -> Result<()> {
         .map_err(|e| Error::file("sync", path, &e))
 }
 
-/// Puts a finished data directory in the place of the old one.
-pub(super) fn swap(result: &Path, data_dir: &Path, replaced: &Path) -> Result<()> {
+/// Puts a finished data directory in the place of the old one, which is kept. Of several that were replaced before etcd
+/// served, the first is kept: the later ones came from the store.
+pub(super) fn swap(work: &WorkDir, data_dir: &Path) -> Result<()> {
+    let (result, kept) = (work.result(), work.replaced.exists());
+    let replaced = if kept {
+        work.folder.join("restored-before")
+    } else {
+        work.replaced.clone()
+    };
     let moved = |from: &Path, to: &Path| {
         fs::rename(from, to).map_err(|e| {
             let hint =
@@ -191,11 +265,11 @@ pub(super) fn swap(result: &Path, data_dir: &Path, replaced: &Path) -> Result<()
         })
     };
     if data_dir.exists() {
-        moved(data_dir, replaced)?;
+        moved(data_dir, &replaced)?;
     }
     if let Err(e) = moved(result, data_dir) {
         if replaced.exists() {
-            moved(replaced, data_dir)?;
+            moved(&replaced, data_dir)?;
         }
         return Err(e);
     }
@@ -204,5 +278,5 @@ pub(super) fn swap(result: &Path, data_dir: &Path, replaced: &Path) -> Result<()
             .and_then(|f| f.sync_all())
             .map_err(|e| Error::file("sync", parent, &e))?;
     }
-    remove(replaced)
+    Ok(())
 }

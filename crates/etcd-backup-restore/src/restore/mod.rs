@@ -2,17 +2,25 @@
 //!
 //! - The data directory is sound: nothing is changed. (If the store cannot be asked just then, so be it: a restart of
 //!   etcd must not depend on the bucket.)
-//! - It is missing, broken, or behind the store: the newest chain is restored beside it and takes its place by renames.
+//! - It is missing, broken, of an earlier ownership epoch, or behind the store: the newest chain of the epoch is restored
+//!   beside it and takes its place by renames; what it replaces is kept until etcd serves.
+//! - It, or the store, is of a later epoch: nothing is done, the shoot went on elsewhere.
 //!   Every object is fetched and checked before etcd's tools see the first; an object that cannot be trusted, or a
 //!   hole, is an error, the volume stays as it was, and the next run tries again.
 //! - The store holds nothing and there is no data: etcd starts empty, unless `--require-snapshot` says that this
 //!   etcd must have a past.
 
+mod apply;
 mod bolt;
 mod data_dir;
-mod replay;
+mod history;
+mod local;
+mod replaced;
+mod room;
+mod settle;
 mod tools;
 
+pub use replaced::remove_replaced;
 pub use tools::{Member, Tools};
 
 use crate::chain::{self, Chain};
@@ -20,7 +28,9 @@ use crate::error::{Class, Error, Result};
 use crate::snapshot_name::Snapshot;
 use crate::store::Store;
 use data_dir::Condition;
+use futures::future::{join, try_join};
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use tokio::io::AsyncWriteExt;
 
@@ -36,6 +46,8 @@ pub struct Initialize {
     pub member: Member,
     /// Starting empty is an error.
     pub require_snapshot: bool,
+    /// Largest database that the etcd that follows may have, in bytes.
+    pub quota: u64,
 }
 
 /// What was done.
@@ -61,11 +73,16 @@ pub enum Outcome {
 impl Initialize {
     /// Does it. On an error nothing was changed.
     pub async fn run(&self) -> Result<Outcome> {
+        let epoch = self.store.epoch();
         let work = data_dir::WorkDir::new(&self.data_dir)?;
-        let condition = data_dir::inspect(&self.data_dir, &self.tools).await?;
-        let listing = match (self.store.list().await, &condition) {
+        let condition = data_dir::inspect(&self.data_dir, &self.tools, epoch).await?;
+        let listing = async {
+            self.store.is_not_later().await?;
+            self.store.list().await
+        };
+        let listing = match (listing.await, &condition) {
             (Ok(listing), _) => listing,
-            (Err(e), Condition::Sound(revision)) => {
+            (Err(e), Condition::Sound(revision)) if e.class != Class::OtherEpoch => {
                 tracing::warn!(error = %e, "the data directory is sound, so etcd may start without the store");
                 return Ok(Outcome::Kept { revision: *revision });
             }
@@ -77,22 +94,38 @@ impl Initialize {
             return Ok(Outcome::Kept { revision });
         }
         let Some(newest) = chain::newest(&listing)? else {
-            return self.start_empty(&condition);
+            return self.start_empty(&condition).await;
         };
-        if let Condition::Broken(what) = &condition {
-            tracing::warn!(what, "the data directory cannot be used; restoring");
+        match &condition {
+            Condition::Broken(what) => tracing::warn!(what, "the data directory cannot be used; restoring"),
+            Condition::OfEpoch(own) => {
+                tracing::warn!(
+                    own,
+                    epoch,
+                    "the data directory belongs to another ownership epoch; restoring"
+                );
+            }
+            _ => {}
         }
         let revision = self.restore(&newest, &work).await?;
-        data_dir::swap(work.result(), &self.data_dir, work.replaced())?;
+        data_dir::mark(work.result(), epoch)?;
+        data_dir::swap(&work, &self.data_dir)?;
         Ok(Outcome::Restored {
             snapshots: newest.objects().map(ToString::to_string).collect(),
             revision,
         })
     }
 
-    fn start_empty(&self, condition: &Condition) -> Result<Outcome> {
+    async fn start_empty(&self, condition: &Condition) -> Result<Outcome> {
+        if let Condition::Sound(revision) = condition {
+            return Ok(Outcome::Kept { revision: *revision });
+        }
+        self.no_other_epoch(condition).await?;
         match condition {
-            Condition::Missing if !self.require_snapshot => Ok(Outcome::Fresh),
+            Condition::Missing if !self.require_snapshot => {
+                data_dir::mark(&self.data_dir, self.store.epoch())?;
+                Ok(Outcome::Fresh)
+            }
             Condition::Missing => Err(Error::new(
                 Class::SnapshotMissing,
                 format!(
@@ -100,7 +133,13 @@ impl Initialize {
                     self.store.prefix()
                 ),
             )),
-            Condition::Sound(revision) => Ok(Outcome::Kept { revision: *revision }),
+            Condition::Sound(_) | Condition::OfEpoch(_) => Err(Error::new(
+                Class::OtherEpoch,
+                format!(
+                    "the data directory {} is not of this epoch",
+                    self.data_dir.display()
+                ),
+            )),
             Condition::Broken(what) => Err(Error::new(
                 Class::SnapshotMissing,
                 format!(
@@ -111,6 +150,26 @@ impl Initialize {
                 ),
             )),
         }
+    }
+
+    /// An etcd never starts empty beside data of another epoch: what it should begin with has not been recorded.
+    async fn no_other_epoch(&self, condition: &Condition) -> Result<()> {
+        let epoch = self.store.epoch();
+        let mut found: BTreeSet<_> = self.store.everything().await?.iter().map(|s| s.epoch).collect();
+        if let Condition::OfEpoch(own) = condition {
+            found.insert(*own);
+        }
+        if found.is_empty() {
+            return Ok(());
+        }
+        Err(Error::new(
+            Class::OtherEpoch,
+            format!(
+                "no chain is recorded for ownership epoch {epoch} below {}, while store and volume hold data of the epochs \
+                 {found:?}: copy the chain that epoch {epoch} begins with (etcd-backup-restore copy --ownership-epoch={epoch})",
+                self.store.prefix()
+            ),
+        ))
     }
 
     /// Whether sound data reach the end of the store. The database file may lag behind the write-ahead log, so where it
@@ -131,7 +190,7 @@ impl Initialize {
         };
         let copy = work.begin()?;
         data_dir::copy(&self.data_dir, &copy)?;
-        let held = replay::revision_of(&self.tools, &copy).await?;
+        let held = local::revision_of(&self.tools, &copy).await?;
         data_dir::remove(&copy)?;
         if held < stored {
             tracing::warn!(
@@ -144,49 +203,85 @@ impl Initialize {
     }
 
     /// Builds the restored data directory in the work directory; gives its revision.
-    ///
-    /// A database file seems to be at an older revision than it is where the newest change was a deletion and was
-    /// compacted; only a running etcd knows then.
     async fn restore(&self, chain: &Chain, work: &data_dir::WorkDir) -> Result<i64> {
         let folder = work.begin()?;
+        room::check(&folder, room::needed_at_least(chain))?;
         let full = folder.join("full.db");
-        let mut deltas = Vec::new();
-        self.fetch(&chain.full, &full).await?;
-        for delta in &chain.deltas {
-            let file = folder.join(delta.to_string());
-            self.fetch(delta, &file).await?;
-            deltas.push((delta, file));
+        let (size, (deltas, of_deltas)) =
+            try_join(self.fetch(&chain.full, &full), self.fetch_deltas(chain, &folder)).await?;
+        // What was fetched lies there already.
+        room::check(&folder, room::needed(size, of_deltas) - size - of_deltas)?;
+        // Its hash was checked when it was fetched.
+        let (held, restored) = join(
+            self.tools.revision(&full),
+            self.tools.restore(&full, work.result(), &self.member),
+        )
+        .await;
+        held.map_err(|e| trusted(&chain.full, e))?;
+        restored?;
+        data_dir::remove(&full)?;
+        let database = data_dir::database(work.result());
+        let applied = apply::apply(&database, &chain.full, &deltas).await?;
+        if deltas.is_empty() {
+            data_dir::sync(work.result())?;
+            return Ok(applied.revision);
         }
-        let held = self
-            .tools
-            .revision(&full)
-            .await
-            .map_err(|e| trusted(&chain.full, e))?;
-        let (database, reached) = if deltas.is_empty() && held >= chain.full.last_revision {
-            (full, held)
-        } else {
-            let grown = folder.join("replayed.db");
-            let reached = replay::replay(&self.tools, (&chain.full, &full), &deltas, &folder, &grown).await?;
-            data_dir::remove(&full)?;
-            for (_, file) in &deltas {
-                data_dir::remove(file)?;
-            }
-            (grown, reached)
-        };
-        // It checks the hash once more; walking through the result again would only add to the seconds without an API.
-        self.tools.restore(&database, work.result(), &self.member).await?;
-        data_dir::remove(&database)?;
-        data_dir::sync(work.result())?;
-        Ok(reached)
+        if settle::is_full(applied.size, self.quota) {
+            let place = (work.result(), &self.member);
+            settle::settle(&self.tools, place, applied.revision, self.quota).await?;
+        }
+        self.judge(&database, applied.revision, work).await?;
+        Ok(applied.revision)
     }
 
-    async fn fetch(&self, snapshot: &Snapshot, to: &Path) -> Result<()> {
+    /// Brings the result to the disk, while etcd's own tool walks through all of it.
+    async fn judge(&self, database: &Path, revision: i64, work: &data_dir::WorkDir) -> Result<()> {
+        let result = work.result().to_owned();
+        let syncing = tokio::task::spawn_blocking(move || data_dir::sync(&result));
+        let held = self.tools.revision(database).await;
+        syncing
+            .await
+            .map_err(|e| Error::new(Class::DataDirectory, format!("the sync failed: {e}")))??;
+        let wrong = |what: String| {
+            let sentence = format!("what was restored is not used: {what}; nothing was changed");
+            Error::new(Class::Tool, sentence)
+        };
+        let held = match held {
+            // Of a deletion that was the newest change and was dropped there is a mark alone.
+            Ok(held) if held < revision => apply::revision_of(database)?,
+            Err(e) if e.class == Class::SnapshotCorrupt => return Err(wrong(e.message)),
+            held => held?,
+        };
+        if held == revision {
+            return Ok(());
+        }
+        Err(wrong(format!(
+            "it should be at revision {revision} and is at {held}"
+        )))
+    }
+
+    /// Fetches one delta after the other; gives them with the bytes of all.
+    async fn fetch_deltas<'a>(
+        &self,
+        chain: &'a Chain,
+        folder: &Path,
+    ) -> Result<(Vec<(&'a Snapshot, PathBuf)>, u64)> {
+        let (mut deltas, mut bytes) = (Vec::new(), 0);
+        for delta in &chain.deltas {
+            let file = folder.join(delta.to_string());
+            bytes += self.fetch(delta, &file).await?;
+            deltas.push((delta, file));
+        }
+        Ok((deltas, bytes))
+    }
+
+    async fn fetch(&self, snapshot: &Snapshot, to: &Path) -> Result<u64> {
         let created = tokio::fs::File::create(to).await;
         let mut file = created.map_err(|e| Error::file("create", to, &e))?;
         let bytes = self.store.read_verified(snapshot, &mut file).await?;
         file.shutdown().await.map_err(|e| Error::file("write", to, &e))?;
         tracing::info!(%snapshot, bytes, "fetched and verified");
-        Ok(())
+        Ok(bytes)
     }
 }
 

@@ -1,18 +1,21 @@
 //! Running `etcdutl` and `etcd`, of the same release as the etcd that will use the data.
 
 use crate::error::{Class, Error, Result};
+use permit::Permit;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use tokio::process::{Child, Command};
 
-/// Where the programs are.
+/// Where the programs are, and by what right they are used.
 #[derive(Clone, Debug)]
 pub struct Tools {
     /// `etcd`.
     pub etcd: PathBuf,
     /// `etcdutl`.
     pub etcdutl: PathBuf,
+    /// For requests to an etcd that runs here.
+    pub permit: Permit,
 }
 
 /// The member that a restored data directory is for.
@@ -29,14 +32,14 @@ pub struct Member {
 }
 
 impl Member {
-    /// A cluster of one, for the etcd that a replay runs.
-    pub(super) fn alone(peer_url: &str) -> Self {
-        let initial_cluster = format!("replay={peer_url}");
+    /// For a data directory of which only the revision is asked: it knows itself which member it is.
+    pub(super) fn unknown() -> Self {
+        let peer_urls = "http://127.0.0.1:2380";
         Self {
-            name: "replay".into(),
-            initial_cluster,
-            token: "replay".into(),
-            peer_urls: peer_url.to_owned(),
+            name: "unknown".into(),
+            initial_cluster: format!("unknown={peer_urls}"),
+            token: "unknown".into(),
+            peer_urls: peer_urls.to_owned(),
         }
     }
 }
@@ -88,13 +91,14 @@ impl Tools {
         Ok(status.revision.max(1))
     }
 
-    /// Makes a data directory from a snapshot file with its hash.
+    /// Makes a data directory from a snapshot file, whose hash has been checked.
     pub(super) async fn restore(&self, snapshot: &Path, to: &Path, member: &Member) -> Result<()> {
         let snapshot = snapshot.to_string_lossy();
         let arguments = [
             "snapshot",
             "restore",
             &snapshot,
+            "--skip-hash-check",
             "--name",
             &member.name,
             "--initial-cluster",
@@ -115,12 +119,18 @@ impl Tools {
         ))
     }
 
-    /// Starts an etcd on the loopback interface that takes changes of any size and does not wait for the disk: what it
-    /// holds is thrown away if the machine stops.
-    pub(super) fn start(&self, data_dir: &Path, client: &str, peer: &str) -> Result<Child> {
+    /// Starts an etcd on the loopback interface that does not wait for the disk: what it holds is brought there after its end,
+    /// or thrown away.
+    pub(super) fn start(&self, data_dir: &Path, member: &Member, client: &str, peer: &str) -> Result<Child> {
         let mut command = Command::new(&self.etcd);
         command
-            .args(["--name", "replay", "--log-level", "error", "--unsafe-no-fsync"])
+            .args([
+                "--name",
+                &member.name,
+                "--log-level",
+                "error",
+                "--unsafe-no-fsync",
+            ])
             .args([
                 "--listen-client-urls",
                 client,
@@ -131,11 +141,12 @@ impl Tools {
             ])
             .args([
                 "--initial-advertise-peer-urls",
-                peer,
+                &member.peer_urls,
                 "--initial-cluster",
-                &format!("replay={peer}"),
+                &member.initial_cluster,
+                "--initial-cluster-token",
+                &member.token,
             ])
-            .args(["--max-txn-ops", "10000000", "--max-request-bytes", "1073741824"])
             .args(["--quota-backend-bytes", "1099511627776", "--data-dir"])
             .arg(data_dir)
             .stdin(Stdio::null())

@@ -18,9 +18,11 @@ pub(super) struct Changes {
     pub(super) watch: Streaming<messages::WatchResponse>,
     pub(super) delta: DeltaWriter,
     pub(super) leases: HashMap<i64, i64>,
-    /// Inside an answer that came in fragments: a revision may be cut here.
+    /// Inside an answer, or one that came in fragments: a revision may be cut here.
     pub(super) inside: bool,
     pub(super) urgent: Option<i64>,
+    /// A delta that is sealed and not stored yet. Nothing that comes after it may be stored before it.
+    pub(super) sealed: Option<(Snapshot, Vec<u8>)>,
 }
 
 impl Changes {
@@ -40,6 +42,7 @@ impl Changes {
             leases: HashMap::new(),
             inside: false,
             urgent,
+            sealed: None,
         })
     }
 
@@ -59,6 +62,8 @@ impl Changes {
             ));
         }
         let time = clock::now().to_string();
+        // Also where this fails or is dropped half way: what is collected then ends inside an answer.
+        self.inside = true;
         for event in answer.events {
             let Some(kv) = event.kv else { continue };
             let lease_ttl = self.lease_ttl(kv.lease).await?;
@@ -100,6 +105,7 @@ impl Changes {
         Ok(ttl)
     }
 
+    /// Whether it is time to store what was collected.
     pub(super) fn is_due_at_once(&self, limit: usize) -> bool {
         let urgent = self
             .urgent
@@ -113,18 +119,19 @@ impl Changes {
         self.add(answer).await
     }
 
-    /// Reads on to a revision, and to the end of an answer that came in fragments, so that no revision is cut in two.
-    pub(super) async fn catch_up(&mut self, revision: i64) -> Result<()> {
-        while self.inside || self.delta.reached() < revision {
-            self.read().await?;
-        }
-        Ok(())
+    /// Whether there is nothing up to a revision to wait for, and no revision is cut in two.
+    pub(super) fn has(&self, revision: i64) -> bool {
+        !self.inside && self.delta.reached() >= revision
     }
 
-    /// Begins the next delta and gives the one so far.
-    pub(super) fn take(&mut self, compression: Compression) -> Result<Option<(Snapshot, Vec<u8>)>> {
+    /// Seals what was collected and begins the next delta, unless one waits to be stored, or a revision would be cut.
+    pub(super) fn seal(&mut self, compression: Compression) -> Result<()> {
+        if self.sealed.is_some() || self.inside || self.delta.is_empty() {
+            return Ok(());
+        }
         let next = DeltaWriter::new(compression, self.delta.reached() + 1)?;
-        std::mem::replace(&mut self.delta, next).finish()
+        self.sealed = std::mem::replace(&mut self.delta, next).finish()?;
+        Ok(())
     }
 }
 

@@ -23,7 +23,16 @@ pub enum Plan {
 ///
 /// Directly after a final snapshot the first change is stored at once: until then the store looks as if the shoot had
 /// left this seed, and a copy from it would trust that.
-pub fn plan(listing: &[Snapshot], revision: i64, now: i64, full_window: Duration) -> Result<Plan> {
+///
+/// `rested`: time since this process itself ended a full snapshot. One that takes longer than the window is old when it
+/// ends, and must not be followed by the next one at once: nothing else would ever be done.
+pub fn plan(
+    listing: &[Snapshot],
+    revision: i64,
+    now: i64,
+    full_window: Duration,
+    rested: Option<Duration>,
+) -> Result<Plan> {
     not_behind(listing, revision)?;
     let newest = match chain::newest(listing) {
         Ok(Some(newest)) => newest,
@@ -33,7 +42,8 @@ pub fn plan(listing: &[Snapshot], revision: i64, now: i64, full_window: Duration
     };
     let reached = newest.last_revision();
     let window = i64::try_from(full_window.as_secs()).unwrap_or(i64::MAX);
-    if now.saturating_sub(newest.full.created) > window {
+    let is_old = now.saturating_sub(newest.full.created) > window;
+    if is_old && rested.is_none_or(|rested| rested > full_window) {
         return Ok(Plan::Full(format!("{} is older than {window} s", newest.full)));
     }
     let after_final = newest.full.is_final && newest.deltas.is_empty();
@@ -71,34 +81,45 @@ mod tests {
     #[test]
     fn how_a_session_begins() {
         let go_on = |reached, urgent| Plan::Continue { reached, urgent };
-        assert!(matches!(plan(&[], 1, 0, DAY).unwrap(), Plan::Full(_)));
-        assert_eq!(plan(&[full(5, 10)], 5, 20, DAY).unwrap(), go_on(5, None));
+        assert!(matches!(plan(&[], 1, 0, DAY, None).unwrap(), Plan::Full(_)));
+        assert_eq!(plan(&[full(5, 10)], 5, 20, DAY, None).unwrap(), go_on(5, None));
         assert_eq!(
-            plan(&[full(5, 10), delta(6, 8, 11)], 8, 20, DAY).unwrap(),
+            plan(&[full(5, 10), delta(6, 8, 11)], 8, 20, DAY, None).unwrap(),
             go_on(8, None)
         );
         // The store is behind.
-        assert_eq!(plan(&[full(5, 10)], 9, 20, DAY).unwrap(), go_on(5, Some(9)));
+        assert_eq!(plan(&[full(5, 10)], 9, 20, DAY, None).unwrap(), go_on(5, Some(9)));
         // The end of an earlier stay, or a copy of it.
-        assert_eq!(plan(&[last(5, 10)], 5, 20, DAY).unwrap(), go_on(5, Some(6)));
+        assert_eq!(plan(&[last(5, 10)], 5, 20, DAY, None).unwrap(), go_on(5, Some(6)));
         assert_eq!(
-            plan(&[last(5, 10), delta(6, 6, 11)], 6, 20, DAY).unwrap(),
+            plan(&[last(5, 10), delta(6, 6, 11)], 6, 20, DAY, None).unwrap(),
             go_on(6, None)
         );
         // Old, or with a hole.
         assert!(matches!(
-            plan(&[full(5, 10)], 5, 10 + 86_401, DAY).unwrap(),
+            plan(&[full(5, 10)], 5, 10 + 86_401, DAY, None).unwrap(),
             Plan::Full(_)
         ));
         assert!(matches!(
-            plan(&[full(5, 10), delta(8, 9, 11)], 9, 20, DAY).unwrap(),
+            plan(&[full(5, 10), delta(8, 9, 11)], 9, 20, DAY, None).unwrap(),
             Plan::Full(_)
         ));
     }
 
     #[test]
+    fn a_full_snapshot_that_takes_longer_than_its_window_is_not_followed_by_another_at_once() {
+        let begin = |rested| plan(&[full(5, 10)], 5, 10 + 2 * 86_400, DAY, rested).unwrap();
+        assert!(matches!(begin(None), Plan::Full(_)));
+        assert!(matches!(
+            begin(Some(Duration::from_secs(1))),
+            Plan::Continue { .. }
+        ));
+        assert!(matches!(begin(Some(2 * DAY)), Plan::Full(_)));
+    }
+
+    #[test]
     fn an_etcd_on_old_data_is_refused() {
-        let error = plan(&[full(5, 10), delta(6, 8, 11)], 7, 20, DAY).unwrap_err();
+        let error = plan(&[full(5, 10), delta(6, 8, 11)], 7, 20, DAY, None).unwrap_err();
         assert_eq!(error.class, Class::DataDirectory);
     }
 }

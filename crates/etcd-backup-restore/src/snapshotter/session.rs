@@ -1,85 +1,155 @@
 //! One session: from connecting to etcd until something fails or a full snapshot begins a new chain.
 
 use super::changes::{Changes, lost};
-use super::plan::not_behind;
-use super::{Latest, Plan, Request, Snapshotter, plan};
+use super::plan::{Plan, not_behind, plan};
+use super::proof::Proof;
+use super::requests::Request;
+use super::state::Latest;
+use super::worker::Worker;
 use crate::chain;
 use crate::clock;
 use crate::error::{Class, Error, Result};
 use crate::etcd::{Etcd, messages};
-use crate::garbage;
 use crate::snapshot_name::{Kind, Snapshot};
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
 
 /// How a session ended without an error.
 pub(super) enum End {
     /// Begin the next one.
     Again,
-    /// Nobody can ask any more.
+    /// Begin the next one then.
+    Rest(Instant),
+    /// Told to stop, or nobody can ask any more.
     Stopped,
 }
 
-/// Bound of catching up with etcd for a requested delta. It must be shorter than a caller's own timeout of a minute.
-const CATCH_UP: Duration = Duration::from_secs(45);
+/// What a session begins with.
+enum Begun {
+    /// The changes of an etcd; none where deltas are switched off.
+    Collecting(Etcd, Option<Box<Changes>>),
+    /// The final snapshot is taken.
+    Finished,
+    /// It is over already.
+    Ended(End),
+}
 
-impl Snapshotter {
-    /// Runs until an error, or until a full snapshot begins a new chain.
-    pub(super) async fn session(&mut self) -> Result<End> {
-        if self.state.is_finished() {
-            let Some(request) = self.requests.recv().await else {
-                return Ok(End::Stopped);
-            };
-            self.serve_without_watch(request).await;
-            return Ok(End::Again);
-        }
-        let etcd = self.settings.etcd.connect().await?;
-        let revision = etcd.revision().await?;
-        let listing = self.settings.store.list().await?;
-        self.remember(&listing);
-        let (reached, urgent) = match plan(
-            &listing,
-            revision,
-            clock::now().as_second(),
-            self.settings.full_window,
-        )? {
-            Plan::Continue { reached, urgent } => (reached, urgent),
-            Plan::Full(reason) => {
-                tracing::info!(reason, "taking a full snapshot at start");
-                self.full(&etcd, false).await?;
-                return Ok(End::Again);
-            }
+impl Worker {
+    /// Runs until an error, until a full snapshot begins a new chain, or until told to stop.
+    pub(super) async fn session(&mut self, stop: &CancellationToken) -> Result<End> {
+        let begun = tokio::select! {
+            biased;
+            () = stop.cancelled() => return Ok(End::Stopped),
+            begun = self.begin() => begun?,
         };
-        if self.settings.delta_period < Duration::from_secs(1) {
-            self.state.active();
-            return self.collect(etcd, None).await;
-        }
-        let changes = Changes::after(&etcd, reached, urgent, self.settings.compression).await?;
+        let (etcd, mut changes) = match begun {
+            Begun::Ended(end) => return Ok(end),
+            Begun::Finished => return Ok(self.serve_finished(stop).await),
+            Begun::Collecting(etcd, changes) => (etcd, changes),
+        };
         self.state.active();
-        match self.collect(etcd.clone(), Some(changes)).await {
+        let ended = self.collect(&etcd, &mut changes, stop).await;
+        // etcd may be gone for good, together with its volume: what it told is kept.
+        if let (Err(e), Some(changes)) = (&ended, &mut changes)
+            && matches!(e.class, Class::Etcd | Class::Compacted)
+        {
+            self.keep(changes).await;
+        }
+        match ended {
             Err(e) if e.class == Class::Compacted => {
-                tracing::info!(reason = e.message, "taking a full snapshot");
-                self.full(&etcd, false).await?;
+                self.begin_with = Some(e.message);
                 Ok(End::Again)
             }
             ended => ended,
         }
     }
 
-    async fn collect(&mut self, etcd: Etcd, mut changes: Option<Changes>) -> Result<End> {
-        let now = clock::now();
-        let until_full = self
-            .settings
-            .schedule
-            .next(now)
-            .and_then(|due| Duration::try_from(due.duration_since(now)).ok());
-        let full_due = Instant::now() + until_full.unwrap_or(self.settings.full_window);
-        let mut gc_due = Instant::now() + self.settings.gc_period;
-        let mut delta_due = Instant::now() + self.settings.delta_period;
+    async fn begin(&mut self) -> Result<Begun> {
+        if self.state.is_finished() {
+            return Ok(Begun::Finished);
+        }
+        let etcd = self.settings.etcd.connect().await?;
+        let revision = etcd.revision().await?;
+        let listing = self.settings.store.list().await?;
+        self.remember(&listing);
+        let recorded = Proof::recorded(&self.settings.store).await?;
+        if let Some(proof) =
+            recorded.filter(|proof| proof.holds(&listing, revision, self.settings.store.epoch()))
+        {
+            tracing::info!(
+                snapshot = proof.snapshot,
+                "the final snapshot was taken by an earlier process"
+            );
+            self.state.finished(proof);
+            return Ok(Begun::Finished);
+        }
+        let rested = self.last_full.map(|(ended, _)| ended.elapsed());
+        let now = clock::now().as_second();
+        let planned = plan(&listing, revision, now, self.settings.full_window, rested)?;
+        match (self.begin_with.clone(), planned) {
+            (Some(reason), _) | (None, Plan::Full(reason)) => self.begin_full(&etcd, &reason).await,
+            (None, Plan::Continue { reached, urgent }) => {
+                let changes = match self.settings.delta_period {
+                    Duration::ZERO => None,
+                    _ => Some(Box::new(
+                        Changes::after(&etcd, reached, urgent, self.settings.compression).await?,
+                    )),
+                };
+                Ok(Begun::Collecting(etcd, changes))
+            }
+        }
+    }
+
+    /// A full snapshot at start, but never one right after the other: that would fill the store and serve nobody.
+    async fn begin_full(&mut self, etcd: &Etcd, reason: &str) -> Result<Begun> {
+        let rested = self.rested();
+        if rested > Instant::now() {
+            return Ok(Begun::Ended(End::Rest(rested)));
+        }
+        tracing::info!(reason, "taking a full snapshot at start");
+        self.full(etcd).await?;
+        Ok(Begun::Ended(End::Again))
+    }
+
+    /// When the next full snapshot may begin by itself: after a rest as long as the last one took.
+    fn rested(&self) -> Instant {
+        self.last_full
+            .map_or_else(Instant::now, |(ended, took)| ended + took)
+    }
+
+    /// Answers until told to stop; what ends this state comes from elsewhere.
+    async fn serve_finished(&mut self, stop: &CancellationToken) -> End {
         loop {
             tokio::select! {
-                answer = next(&mut changes) => {
-                    let Some(changes) = &mut changes else { continue };
+                () = stop.cancelled() => return End::Stopped,
+                request = self.requests.recv() => match request {
+                    None => return End::Stopped,
+                    Some(request) => {
+                        self.serve_without_watch(request).await;
+                    }
+                },
+            }
+        }
+    }
+
+    async fn collect(
+        &mut self,
+        etcd: &Etcd,
+        changes: &mut Option<Box<Changes>>,
+        stop: &CancellationToken,
+    ) -> Result<End> {
+        let full_due = self.full_due();
+        let mut delta_due = Instant::now() + self.settings.delta_period;
+        loop {
+            if stop.is_cancelled() {
+                self.last_delta(etcd, changes.as_deref_mut()).await;
+                return Ok(End::Stopped);
+            }
+            tokio::select! {
+                () = stop.cancelled() => {}
+                answer = next(changes) => {
+                    let Some(changes) = changes else { continue };
                     changes.add(answer?).await?;
                     self.metrics.required(Kind::Delta, !changes.delta.is_empty());
                     self.metrics.required(Kind::Full, !changes.delta.is_empty());
@@ -88,25 +158,22 @@ impl Snapshotter {
                         delta_due = Instant::now() + self.settings.delta_period;
                     }
                 }
-                () = sleep_until(delta_due) => {
-                    if let Some(changes) = &mut changes {
-                        changes.catch_up(0).await?;
-                        self.flush(changes).await?;
+                () = sleep_until(delta_due), if changes.is_some() => {
+                    if let Some(changes) = changes {
+                        self.store_up_to(changes, 0).await?;
                     }
                     delta_due = Instant::now() + self.settings.delta_period;
                 }
                 () = sleep_until(full_due) => {
-                    self.full(&etcd, false).await?;
-                    return Ok(End::Again);
-                }
-                () = sleep_until(gc_due) => {
-                    self.collect_garbage().await?;
-                    gc_due = Instant::now() + self.settings.gc_period;
+                    // Told to stop in the middle of it, what is collected counts more.
+                    let taken = stop.run_until_cancelled(self.full(etcd)).await;
+                    if taken.transpose()?.is_some() { return Ok(End::Again) }
                 }
                 request = self.requests.recv() => match request {
                     None => return Ok(End::Stopped),
                     Some(Request::Delta(answer)) => {
-                        let stored = self.requested_delta(&etcd, changes.as_mut()).await;
+                        let asked = self.requested_delta(etcd, changes.as_deref_mut());
+                        let Some(stored) = stop.run_until_cancelled(asked).await else { continue };
                         let failed = stored.as_ref().err().cloned();
                         let _ = answer.send(stored);
                         if let Some(e) = failed { return Err(e) }
@@ -114,23 +181,32 @@ impl Snapshotter {
                     }
                     Some(request @ Request::Full(..)) => {
                         // A failed one leaves the collected changes as they are.
-                        if self.serve_without_watch(request).await { return Ok(End::Again) }
+                        let stored = stop.run_until_cancelled(self.serve_without_watch(request)).await;
+                        if stored == Some(true) { return Ok(End::Again) }
                     }
                 },
             }
         }
     }
 
+    fn full_due(&self) -> Instant {
+        let now = clock::now();
+        let due = self.settings.schedule.next(now);
+        let until = due.and_then(|due| Duration::try_from(due.duration_since(now)).ok());
+        (Instant::now() + until.unwrap_or(self.settings.full_window)).max(self.rested())
+    }
+
     /// Serves a request that needs no collected changes; tells whether a snapshot was stored.
     pub(super) async fn serve_without_watch(&mut self, request: Request) -> bool {
         match request {
-            Request::Full(is_final, answer) => {
-                let taken = match self.settings.etcd.connect().await {
-                    Ok(etcd) => self.full(&etcd, is_final).await,
-                    Err(e) => Err(e),
+            Request::Full(answer) => {
+                let taken = if self.state.is_finished() {
+                    Err(finished())
+                } else {
+                    self.requested_full().await
                 };
                 if let Err(e) = &taken {
-                    tracing::warn!(class = e.class.word(), error = %e, is_final, "a requested full snapshot failed");
+                    tracing::warn!(class = e.class.word(), error = %e, "a requested full snapshot failed");
                 }
                 let stored = taken.is_ok();
                 let _ = answer.send(taken);
@@ -150,37 +226,37 @@ impl Snapshotter {
         }
     }
 
-    async fn full(&mut self, etcd: &Etcd, is_final: bool) -> Result<Snapshot> {
-        if self.state.is_finished() && !is_final {
-            return Err(finished());
-        }
+    async fn requested_full(&mut self) -> Result<Snapshot> {
+        let etcd = self.settings.etcd.connect().await?;
+        self.full(&etcd).await
+    }
+
+    async fn full(&mut self, etcd: &Etcd) -> Result<Snapshot> {
         let revision = etcd.revision().await?;
         let listing = self.settings.store.list().await?;
         self.remember(&listing);
         not_behind(&listing, revision)?;
-        // Of exactly what etcd holds now, so that asking again takes none (R17-40).
-        let found = chain::final_snapshot(&listing).filter(|found| found.last_revision == revision);
-        if let Some(found) = found.filter(|_| is_final) {
-            tracing::info!(snapshot = %found, "the final snapshot exists already");
-            self.state.finished();
-            return Ok(found.clone());
-        }
+        let (snapshot, _) = self.store_full(etcd, false).await?;
+        self.begin_with = None;
+        Ok(snapshot)
+    }
+
+    /// Takes and stores it; gives it with the hash of what was sent.
+    pub(super) async fn store_full(&mut self, etcd: &Etcd, is_final: bool) -> Result<(Snapshot, String)> {
         let begun = Instant::now();
         let taken = crate::full::take(etcd, &self.settings.store, self.settings.compression, is_final).await;
         self.metrics.observe(Kind::Full, taken.is_ok(), begun.elapsed());
-        let snapshot = taken?;
+        let (snapshot, sent) = taken?;
         tracing::info!(%snapshot, bytes = snapshot.size, seconds = begun.elapsed().as_secs_f64(), "stored");
+        self.last_full = Some((Instant::now(), begun.elapsed()));
         self.state.stored(&snapshot);
         self.metrics.latest(Some(&snapshot), &[]);
         self.metrics.required(Kind::Full, false);
         self.metrics.required(Kind::Delta, false);
-        if is_final {
-            self.state.finished();
-        }
-        Ok(snapshot)
+        Ok((snapshot, sent))
     }
 
-    fn remember(&self, listing: &[Snapshot]) {
+    pub(super) fn remember(&self, listing: &[Snapshot]) {
         // A hole is the plan's to judge; what is shown then is the newest full snapshot alone.
         let latest = match chain::newest(listing) {
             Ok(Some(newest)) => Latest {
@@ -197,62 +273,9 @@ impl Snapshotter {
         self.metrics.latest(latest.full.as_ref(), &latest.deltas);
         self.state.set_latest(latest);
     }
-
-    async fn requested_delta(&self, etcd: &Etcd, changes: Option<&mut Changes>) -> Result<Option<Snapshot>> {
-        let Some(changes) = changes else {
-            return Err(Error::new(
-                Class::Configuration,
-                "delta snapshots are switched off by --delta-snapshot-period",
-            ));
-        };
-        let revision = etcd.revision().await?;
-        match tokio::time::timeout(CATCH_UP, changes.catch_up(revision)).await {
-            Ok(done) => done?,
-            Err(_) => {
-                return Err(Error::new(
-                    Class::Etcd,
-                    format!("etcd did not send revision {revision} in time"),
-                ));
-            }
-        }
-        self.flush(changes).await
-    }
-
-    async fn flush(&self, changes: &mut Changes) -> Result<Option<Snapshot>> {
-        let begun = Instant::now();
-        let Some((snapshot, packed)) = changes.take(self.settings.compression)? else {
-            return Ok(None);
-        };
-        let stored = async {
-            let mut upload = self.settings.store.upload(&snapshot)?;
-            upload.write(&packed).await?;
-            upload.complete().await
-        };
-        let stored = stored.await;
-        self.metrics.observe(Kind::Delta, stored.is_ok(), begun.elapsed());
-        stored?;
-        changes.urgent = None;
-        tracing::info!(%snapshot, bytes = snapshot.size, "stored");
-        self.state.stored(&snapshot);
-        let latest = self.state.latest();
-        self.metrics.latest(latest.full.as_ref(), &latest.deltas);
-        self.metrics.required(Kind::Delta, false);
-        Ok(Some(snapshot))
-    }
-
-    async fn collect_garbage(&self) -> Result<()> {
-        let listing = self.settings.store.list().await?;
-        let now = clock::now().as_second();
-        for victim in garbage::victims(&listing, self.settings.policy, self.settings.max_backups, now) {
-            self.settings.store.delete(&victim).await?;
-            self.metrics.collected(victim.kind);
-            tracing::info!(snapshot = %victim, "collected");
-        }
-        Ok(())
-    }
 }
 
-async fn next(changes: &mut Option<Changes>) -> Result<Option<messages::WatchResponse>> {
+async fn next(changes: &mut Option<Box<Changes>>) -> Result<Option<messages::WatchResponse>> {
     match changes {
         Some(changes) => changes.watch.message().await.map_err(|status| lost(&status)),
         None => std::future::pending().await,
@@ -262,6 +285,6 @@ async fn next(changes: &mut Option<Changes>) -> Result<Option<messages::WatchRes
 fn finished() -> Error {
     Error::new(
         Class::Finished,
-        "the final snapshot was taken; no other follows until this process is started again",
+        "the final snapshot was taken; no other follows until POST /snapshot/resume",
     )
 }

@@ -1,5 +1,6 @@
 //! What the task is doing and what the store holds, for the HTTP interface.
 
+use super::proof::Proof;
 use crate::error::Error;
 use crate::snapshot_name::{Kind, Snapshot};
 use serde::Serialize;
@@ -33,6 +34,8 @@ struct Inner {
     phase: Phase,
     latest: Latest,
     error: Option<String>,
+    /// Of the final snapshot, while the phase is `Finished`.
+    proof: Option<Proof>,
 }
 
 /// Shared between the task, which writes, and the HTTP interface, which reads.
@@ -56,8 +59,16 @@ impl State {
         self.with(|inner| inner.latest.clone())
     }
 
-    pub(super) fn is_finished(&self) -> bool {
+    /// Whether the final snapshot is the last that is taken.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
         self.with(|inner| inner.phase == Phase::Finished)
+    }
+
+    /// What proves the final snapshot, while the process is finished.
+    #[must_use]
+    pub fn proof(&self) -> Option<Proof> {
+        self.with(|inner| inner.proof.clone())
     }
 
     pub(super) fn active(&self) {
@@ -78,8 +89,19 @@ impl State {
         });
     }
 
-    pub(super) fn finished(&self) {
-        self.with(|inner| inner.phase = Phase::Finished);
+    pub(super) fn finished(&self, proof: Proof) {
+        self.with(|inner| {
+            inner.phase = Phase::Finished;
+            inner.error = None;
+            inner.proof = Some(proof);
+        });
+    }
+
+    pub(super) fn resumed(&self) {
+        self.with(|inner| {
+            inner.phase = Phase::Starting;
+            inner.proof = None;
+        });
     }
 
     pub(super) fn set_latest(&self, latest: Latest) {

@@ -4,6 +4,7 @@ use crate::error::{Class, Error, Result};
 use object_store::{
     Certificate, ClientOptions, ObjectStore, RetryConfig, aws::AmazonS3Builder, local::LocalFileSystem,
 };
+use permit::{Permit, StoreConnector};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,8 +26,8 @@ pub enum Provider {
     Local,
 }
 
-/// Place of a store, from flags.
-#[derive(Clone, Debug, Default)]
+/// Place of a store, from flags, and by what right it is used.
+#[derive(Clone, Debug)]
 pub struct StoreConfig {
     /// Protocol.
     pub provider: Provider,
@@ -38,6 +39,8 @@ pub struct StoreConfig {
     pub credentials_dir: Option<PathBuf>,
     /// Overrides the Secret's `endpoint`.
     pub endpoint: Option<String>,
+    /// Each request needs it at the moment in which it leaves.
+    pub permit: Permit,
 }
 
 /// Content of the mounted Secret.
@@ -128,6 +131,7 @@ impl StoreConfig {
             .with_access_key_id(&credentials.access_key_id)
             .with_secret_access_key(&credentials.secret_access_key)
             .with_client_options(client_options(credentials)?)
+            .with_http_connector(StoreConnector(self.permit.clone()))
             .with_retry(RetryConfig {
                 max_retries: 5,
                 retry_timeout: RETRY_TIMEOUT,

@@ -3,11 +3,18 @@
 //! Credentials come from a mounted Secret and are read again before each use, so that a rotated Secret takes effect
 //! without a restart. An object appears under its name only as a whole: the stores' multipart uploads are completed
 //! after the content was verified, or aborted.
+//!
+//! A store is opened for one ownership epoch, and shows that history only: the objects of the epoch and those of the chain
+//! that was recorded for it (`epoch`). What another stay of the shoot has left in the bucket is not seen.
 
 mod credentials;
+mod epoch;
+mod histories;
+mod note;
 mod upload;
 
 pub use credentials::{Credentials, Provider, StoreConfig};
+pub use epoch::{FIRST, Recorded};
 pub use upload::Upload;
 
 use crate::error::{Class, Error, Result};
@@ -23,20 +30,19 @@ use tokio_util::io::StreamReader;
 /// One place for snapshots: a bucket and a prefix in it.
 pub struct Store {
     config: StoreConfig,
+    /// Folder of the snapshots and of what is known of them.
+    root: Path,
+    /// Folder of the snapshots.
     prefix: Path,
+    epoch: i64,
     client: Mutex<Option<(Credentials, Arc<dyn ObjectStore>)>>,
 }
 
 impl Store {
     /// A store; nothing is asked of it yet.
     pub fn new(config: StoreConfig) -> Result<Self> {
-        let prefix = config.prefix.trim_matches('/');
-        let folder = if prefix.is_empty() {
-            LAYOUT.to_owned()
-        } else {
-            format!("{prefix}/{LAYOUT}")
-        };
-        let prefix = Path::parse(&folder).map_err(|e| {
+        let folder = config.prefix.trim_matches('/');
+        let root = Path::parse(folder).map_err(|e| {
             Error::new(
                 Class::Configuration,
                 format!("--store-prefix {folder:?} cannot be used: {e}"),
@@ -44,9 +50,17 @@ impl Store {
         })?;
         Ok(Self {
             config,
-            prefix,
+            prefix: root.clone().join(LAYOUT),
+            root,
+            epoch: FIRST,
             client: Mutex::new(None),
         })
+    }
+
+    /// The same place as seen in an ownership epoch. Without this it is the first one.
+    #[must_use]
+    pub fn of_epoch(self, epoch: i64) -> Self {
+        Self { epoch, ..self }
     }
 
     /// The folder of the snapshots inside the bucket.
@@ -56,6 +70,8 @@ impl Store {
     }
 
     fn client(&self) -> Result<Arc<dyn ObjectStore>> {
+        // Each request is looked at again when it leaves; a folder has no requests.
+        self.config.permit.check()?;
         let credentials = self.config.credentials()?;
         let mut cached = self.client.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((known, client)) = cached.as_ref()
@@ -72,8 +88,9 @@ impl Store {
         self.prefix.clone().join(snapshot.to_string())
     }
 
-    /// Every snapshot of the store; other objects are not seen.
-    pub async fn list(&self) -> Result<Vec<Snapshot>> {
+    /// Every snapshot of the store, whatever its epoch; other objects are not seen. One that looks like a snapshot and cannot
+    /// be read is an error that names it.
+    pub async fn everything(&self) -> Result<Vec<Snapshot>> {
         let objects: Vec<_> = self
             .client()?
             .list(Some(&self.prefix))
@@ -85,11 +102,13 @@ impl Store {
             let directly_inside = object.location.prefix_matches(&self.prefix)
                 && object.location.parts_count() == self.prefix.parts_count() + 1;
             let name = object.location.filename().filter(|_| directly_inside);
-            if let Some(mut snapshot) = name.and_then(Snapshot::parse) {
+            let Some(name) = name else { continue };
+            if let Some(mut snapshot) = Snapshot::read(name)? {
                 snapshot.size = object.size;
                 listing.push(snapshot);
             }
         }
+        self.read_epochs(&mut listing).await?;
         Ok(listing)
     }
 
@@ -116,9 +135,15 @@ impl Store {
         check_stream(snapshot, snapshot.compression.unpack(packed), into).await
     }
 
-    /// Begins an upload under the snapshot's name.
+    /// Begins an upload under the snapshot's name. It belongs to the epoch that it says, else to the store's.
     pub fn upload(&self, snapshot: &Snapshot) -> Result<Upload> {
-        Ok(Upload::new(self.client()?, self.path(snapshot)))
+        let epoch = if snapshot.epoch == 0 {
+            self.epoch
+        } else {
+            snapshot.epoch
+        };
+        let mark = self.mark(snapshot, epoch);
+        Ok(Upload::new(self.client()?, self.path(snapshot), mark))
     }
 
     /// Size of an object, `None` where there is none.
@@ -132,10 +157,17 @@ impl Store {
 
     /// Removes an object; one that is gone already is fine.
     pub async fn delete(&self, snapshot: &Snapshot) -> Result<()> {
-        match self.client()?.delete(&self.path(snapshot)).await {
-            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
-            Err(e) => Err(Error::store(&format!("deleting {snapshot}"), &e)),
+        // The object first: without its mark it would belong to the first epoch.
+        for path in [Some(self.path(snapshot)), self.mark(snapshot, snapshot.epoch)]
+            .into_iter()
+            .flatten()
+        {
+            match self.client()?.delete(&path).await {
+                Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
+                Err(e) => return Err(Error::store(&format!("deleting {path}"), &e)),
+            }
         }
+        Ok(())
     }
 }
 

@@ -13,10 +13,12 @@ const PIECE: usize = 256 * 1024;
 /// Parts on their way while the next one is filled.
 const PARALLEL: usize = 2;
 
-/// An object on its way into the store. Dropped or aborted, it never appears.
+/// An object on its way into the store. Dropped or aborted, it never appears; its parts are given back.
 pub struct Upload {
     client: Arc<dyn ObjectStore>,
     path: Path,
+    /// Object that has to be there before this one can be seen.
+    mark: Option<Path>,
     pieces: Vec<Bytes>,
     piece: BytesMut,
     filled: usize,
@@ -26,10 +28,11 @@ pub struct Upload {
 }
 
 impl Upload {
-    pub(super) fn new(client: Arc<dyn ObjectStore>, path: Path) -> Self {
+    pub(super) fn new(client: Arc<dyn ObjectStore>, path: Path, mark: Option<Path>) -> Self {
         Self {
             client,
             path,
+            mark,
             pieces: Vec::new(),
             piece: BytesMut::new(),
             filled: 0,
@@ -108,6 +111,14 @@ impl Upload {
     }
 
     async fn finish(&mut self) -> Result<()> {
+        if let Some(mark) = &self.mark {
+            // A mark without an object does no harm; an object without its mark would be another history's.
+            let content = PutPayload::from(mark.to_string());
+            self.client
+                .put(mark, content)
+                .await
+                .map_err(|e| Error::store(&format!("writing {mark}"), &e))?;
+        }
         if self.parts.is_none() {
             let payload = self.take_part();
             return self
@@ -127,16 +138,33 @@ impl Upload {
             return Ok(());
         };
         let completed = parts.complete().await;
-        completed.map(drop).map_err(|e| self.failed(&e))
+        completed.map_err(|e| self.failed(&e))?;
+        self.parts = None;
+        Ok(())
     }
 
     /// Gives the parts back. A failure here leaves parts that only the bucket's life cycle rule removes.
     pub async fn abort(mut self) {
         self.on_their_way.shutdown().await;
-        if let Some(parts) = &mut self.parts
-            && let Err(error) = parts.abort().await
-        {
-            tracing::warn!(path = %self.path, %error, "an unfinished upload could not be aborted");
+        if let Some(parts) = self.parts.take() {
+            give_back(parts, self.path.clone()).await;
         }
+    }
+}
+
+impl Drop for Upload {
+    /// What was under way may be given up at any moment, for a final snapshot.
+    #[allow(clippy::disallowed_methods)] // what goes on is only the removal of what this upload has left
+    fn drop(&mut self) {
+        self.on_their_way.abort_all();
+        if let (Some(parts), Ok(runtime)) = (self.parts.take(), tokio::runtime::Handle::try_current()) {
+            runtime.spawn(give_back(parts, self.path.clone()));
+        }
+    }
+}
+
+async fn give_back(mut parts: Box<dyn MultipartUpload>, path: Path) {
+    if let Err(error) = parts.abort().await {
+        tracing::warn!(%path, %error, "an unfinished upload could not be aborted");
     }
 }

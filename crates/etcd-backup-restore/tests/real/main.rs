@@ -6,9 +6,14 @@
 
 mod copy;
 mod credentials;
+mod deltas;
+mod epoch;
 mod final_snapshot;
 mod lab;
 mod memory;
+mod permit;
 mod restore;
 mod restore_refused;
+mod resume;
+mod taking;
 mod tls;

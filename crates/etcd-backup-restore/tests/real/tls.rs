@@ -1,6 +1,6 @@
 //! etcd that wants client certificates, and the HTTPS interface.
 
-use crate::lab::{EtcdServer, Lab, Server, eventually, free_port};
+use crate::lab::{EtcdServer, Lab, Server, eventually, free_port, set_tls_provider};
 use etcd_backup_restore::etcd::EtcdConfig;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use std::fs;
@@ -39,6 +39,7 @@ async fn both_sides_speak_tls() {
         key: Some(folder.join("tls.key")),
         server_name: None,
         timeout: Duration::from_secs(10),
+        permit: permit::Permit::sole("a test"),
     };
     let flags = [
         format!("--trusted-ca-file={ca}"),
@@ -57,7 +58,7 @@ async fn both_sides_speak_tls() {
         format!("--server-cert={cert}"),
         format!("--server-key={key}"),
     ]);
-    let _ = rustls_provider();
+    set_tls_provider();
     let root = reqwest::Certificate::from_pem(&fs::read(folder.join("ca.crt")).unwrap()).unwrap();
     let client = reqwest::Client::builder().tls_certs_only([root]).build().unwrap();
     let server = Server::with(&flags, "https", client).await;
@@ -67,8 +68,4 @@ async fn both_sides_speak_tls() {
     })
     .await;
     assert!(lab.objects("p").contains(&name));
-}
-
-fn rustls_provider() -> Result<(), impl Sized> {
-    rustls::crypto::ring::default_provider().install_default()
 }

@@ -1,5 +1,6 @@
 use super::{eventually, free_port, program};
 use etcd_backup_restore::etcd::{Etcd, EtcdConfig, messages as m};
+use permit::Permit;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -18,7 +19,7 @@ impl EtcdServer {
     pub async fn start(data_dir: &Path) -> Self {
         let endpoint = format!("http://127.0.0.1:{}", free_port());
         let process = Self::spawn(data_dir, &endpoint, &[]);
-        let config = EtcdConfig::plain(endpoint.clone(), Duration::from_secs(30));
+        let config = EtcdConfig::plain(endpoint.clone(), Duration::from_secs(30), Permit::sole("a test"));
         let client = Self::wait(&config).await;
         Self {
             process,
@@ -96,6 +97,17 @@ impl EtcdServer {
             &revision.to_string(),
         ]);
         assert!(etcdctl.stdout(Stdio::null()).status().unwrap().success());
+    }
+
+    /// etcd's own hash over its whole history: each change with its revision and versions.
+    pub fn history(&self) -> String {
+        let mut etcdctl = Command::new(program("etcdctl"));
+        etcdctl.args(["--endpoints", &self.endpoint, "endpoint", "hashkv", "-w", "json"]);
+        let output = etcdctl.output().unwrap();
+        let said: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let said = &said[0]["HashKV"];
+        assert!(said["hash"].is_number(), "{said}");
+        format!("{} from {} on", said["hash"], said["compact_revision"])
     }
 
     /// Everything that etcd holds, byte for byte, and its revision.

@@ -1,12 +1,14 @@
 //! A place for one test: a folder, an S3 server with buckets, and the binary with the flags that fit.
 
 mod etcd_server;
+mod gate;
 mod s3_server;
 mod server;
 
 pub use etcd_server::{EtcdServer, Key, delete, put};
+pub use gate::Gate;
 pub use s3_server::S3Server;
-pub use server::Server;
+pub use server::{Server, set_tls_provider};
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -1,6 +1,6 @@
 use super::{Lab, binary, eventually, free_port, peak_memory};
 use serde_json::Value;
-use std::process::Child;
+use std::process::{Child, Command};
 
 /// `etcd-backup-restore server` beside an etcd.
 pub struct Server {
@@ -25,6 +25,7 @@ impl Server {
         let mut flags = lab.store_flags("", prefix);
         flags.push(format!("--endpoints={etcd}"));
         flags.extend(more.iter().map(ToString::to_string));
+        set_tls_provider();
         Self::with(&flags, "http", reqwest::Client::new()).await
     }
 
@@ -33,7 +34,9 @@ impl Server {
         let mut flags = flags.to_vec();
         flags.push(format!("--listen-address=127.0.0.1:{port}"));
         // By default a full snapshot is due at midnight, and would come amidst those that a test asks for.
-        flags.push("--schedule=0 0 29 2 *".to_owned());
+        if !flags.iter().any(|flag| flag.starts_with("--schedule")) {
+            flags.push("--schedule=0 0 29 2 *".to_owned());
+        }
         let process = binary("server", &flags).spawn().unwrap();
         let server = Self {
             process,
@@ -68,6 +71,32 @@ impl Server {
         (status, serde_json::from_str(&text).unwrap())
     }
 
+    pub async fn post(&self, path: &str) -> (u16, Value) {
+        let answer = self
+            .client
+            .post(format!("{}{path}", self.url))
+            .send()
+            .await
+            .unwrap();
+        let (status, text) = (answer.status().as_u16(), answer.text().await.unwrap());
+        (status, serde_json::from_str(&text).unwrap())
+    }
+
+    /// Sends SIGTERM and waits for the end; gives the exit code.
+    pub async fn terminate(mut self) -> Option<i32> {
+        let pid = self.process.id().to_string();
+        assert!(
+            Command::new("kill")
+                .args(["-TERM", &pid])
+                .status()
+                .unwrap()
+                .success()
+        );
+        eventually("the process ends", async || self.process.try_wait().unwrap())
+            .await
+            .code()
+    }
+
     /// Takes a snapshot; gives its name.
     pub async fn snapshot(&self, path: &str) -> String {
         let (status, json) = self.get(path).await;
@@ -88,4 +117,9 @@ impl Drop for Server {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// No client can be made without one, not even for plain HTTP.
+pub fn set_tls_provider() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
 }

@@ -1,0 +1,217 @@
+//! Deltas on top of a full snapshot: their changes are written into the database as etcd had written them.
+//!
+//! A delta holds each change with its revision, creation revision and version, and etcd's database is the list of all
+//! changes. So nothing has to be done again: revisions and versions are those that were, and every resourceVersion that a
+//! client of the Kubernetes API remembers stays valid. An etcd that is given the changes one transaction after the other
+//! comes to the same database, and takes a multiple of the time and memory (docs/decisions/0011).
+
+use super::history::{Change, History};
+use crate::delta::{Entry, read_entries};
+use crate::error::{Class, Error, Result};
+use crate::etcd::messages as m;
+use crate::integrity::TRAILER;
+use crate::snapshot_name::Snapshot;
+use std::fs::File;
+use std::io::{self, BufReader, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What came of it.
+pub(super) struct Applied {
+    /// Newest revision.
+    pub(super) revision: i64,
+    /// Bytes of the database where anything was added to it.
+    pub(super) size: u64,
+}
+
+/// Adds deltas to a database made from a full snapshot. The revision that it comes to is never below what the names promise.
+/// It runs on a thread of its own, and ends with this. Memory holds one event and the end of the database.
+pub(super) async fn apply(
+    database: &Path,
+    full: &Snapshot,
+    deltas: &[(&Snapshot, PathBuf)],
+) -> Result<Applied> {
+    let (database, full) = (database.to_owned(), full.clone());
+    let deltas: Vec<_> = deltas
+        .iter()
+        .map(|(delta, file)| ((*delta).clone(), file.clone()))
+        .collect();
+    let stop = Stop::default();
+    let stopped = stop.0.clone();
+    let applying = tokio::task::spawn_blocking(move || apply_all(&database, &full, &deltas, stopped));
+    applying
+        .await
+        .map_err(|e| Error::new(Class::Tool, format!("adding the deltas failed: {e}")))?
+}
+
+/// Tells the thread to end when nobody waits for it any more.
+#[derive(Default)]
+struct Stop(Arc<AtomicBool>);
+
+impl Drop for Stop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+fn apply_all(
+    database: &Path,
+    full: &Snapshot,
+    deltas: &[(Snapshot, PathBuf)],
+    stopped: Arc<AtomicBool>,
+) -> Result<Applied> {
+    let failed = |e: &io::Error| match e.kind() {
+        ErrorKind::InvalidData => crate::store::corrupt(full, &format!("of its database {e}")),
+        _ => Error::file("change", database, e),
+    };
+    let history = History::open(database).map_err(|e| failed(&e))?;
+    reaches(history.revision(), full)?;
+    if deltas.is_empty() {
+        return Ok(Applied {
+            revision: history.revision(),
+            size: 0,
+        });
+    }
+    let mut applier = Applier {
+        history,
+        pending: Vec::new(),
+        stopped,
+    };
+    for (delta, file) in deltas {
+        applier.file(file).map_err(|refused| match refused {
+            Refused::Wrong(what) => crate::store::corrupt(delta, &what),
+            Refused::Failed(e) => failed(&e),
+        })?;
+        let revision = applier.history.revision();
+        tracing::info!(%delta, revision, "applied");
+        reaches(revision, delta)?;
+    }
+    let revision = applier.history.revision();
+    let size = applier.history.close().map_err(|e| failed(&e))?;
+    Ok(Applied { revision, size })
+}
+
+/// The newest revision of a database.
+pub(super) fn revision_of(database: &Path) -> Result<i64> {
+    let opened = History::open(database).map_err(|e| Error::file("read", database, &e))?;
+    Ok(opened.revision())
+}
+
+fn reaches(revision: i64, snapshot: &Snapshot) -> Result<()> {
+    if revision >= snapshot.last_revision {
+        return Ok(());
+    }
+    Err(crate::store::corrupt(
+        snapshot,
+        &format!("with it etcd is at revision {revision} only"),
+    ))
+}
+
+/// Why a delta could not be applied.
+enum Refused {
+    /// The delta.
+    Wrong(String),
+    /// The database.
+    Failed(io::Error),
+}
+
+struct Applier {
+    history: History,
+    /// Changes of the revision that is being read.
+    pending: Vec<Entry>,
+    stopped: Arc<AtomicBool>,
+}
+
+impl Applier {
+    /// Applies one verified file.
+    fn file(&mut self, path: &Path) -> Result<(), Refused> {
+        let unread = |what: String| Refused::Wrong(format!("its events cannot be read ({what})"));
+        let opened = File::open(path).and_then(|f| Ok((f.metadata()?.len(), f)));
+        let (length, file) = opened.map_err(Refused::Failed)?;
+        let content = BufReader::with_capacity(64 * 1024, file).take(length.saturating_sub(TRAILER as u64));
+        let mut refused = None;
+        let each = |entry| {
+            self.take(entry).map_err(|why| {
+                refused = Some(why);
+                "it was refused".to_owned()
+            })
+        };
+        let read = read_entries(content, each);
+        if let Some(refused) = refused {
+            return Err(refused);
+        }
+        read.map_err(|e| unread(e.to_string()))?;
+        self.commit()
+    }
+
+    fn take(&mut self, entry: Entry) -> Result<(), Refused> {
+        if self.stopped.load(Ordering::SeqCst) {
+            return Err(Refused::Failed(io::Error::other("the restore was given up")));
+        }
+        let revision = entry.event.kv.mod_revision;
+        let before = self.pending.last().map(|last| last.event.kv.mod_revision);
+        if before.is_some_and(|before| before != revision) {
+            self.commit()?;
+        }
+        // A full snapshot may hold a little more than its name says.
+        if revision > self.history.revision() {
+            self.pending.push(entry);
+        }
+        Ok(())
+    }
+
+    /// Writes the revision that was read.
+    fn commit(&mut self) -> Result<(), Refused> {
+        let Some(number) = self.pending.first().map(|entry| entry.event.kv.mod_revision) else {
+            return Ok(());
+        };
+        let reached = self.history.revision();
+        if number != reached + 1 {
+            return Err(Refused::Wrong(format!("revision {number} follows {reached}")));
+        }
+        let mut changes = Vec::with_capacity(self.pending.len());
+        for entry in std::mem::take(&mut self.pending) {
+            changes.push(self.change(entry)?);
+        }
+        self.history.add(changes).map_err(Refused::Failed)
+    }
+
+    fn change(&mut self, entry: Entry) -> Result<Change, Refused> {
+        let lease = self.lease(&entry);
+        let (kind, kv) = (entry.event.kind, entry.event.kv);
+        let wrong = |what: String| Err(Refused::Wrong(format!("revision {} {what}", kv.mod_revision)));
+        if kv.key.is_empty() {
+            return wrong("holds a change without a key".to_owned());
+        }
+        match kind {
+            0 if kv.version < 1 || !(1..=kv.mod_revision).contains(&kv.create_revision) => {
+                wrong("holds a change without its version or creation".to_owned())
+            }
+            0 => Ok(Change::Put(m::KeyValue {
+                key: kv.key.into(),
+                create_revision: kv.create_revision,
+                mod_revision: kv.mod_revision,
+                version: kv.version,
+                value: kv.value.into(),
+                lease,
+            })),
+            1 => Ok(Change::Delete(kv.key.into())),
+            other => wrong(format!("holds a change of the unknown type {other}")),
+        }
+    }
+
+    /// The lease to hang a key on: the one it had, if it is known or its time was written down.
+    fn lease(&mut self, entry: &Entry) -> i64 {
+        let lease = entry.event.kv.lease;
+        if lease == 0 || self.history.knows(lease) {
+            return lease;
+        }
+        if entry.lease_ttl == 0 {
+            // Better a key that stays than one that is lost.
+            return 0;
+        }
+        self.history.grant(lease, entry.lease_ttl);
+        lease
+    }
+}

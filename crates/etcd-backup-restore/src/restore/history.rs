@@ -1,0 +1,140 @@
+//! What etcd keeps in its database, as far as changes are added to it: each change under its revision, and the leases.
+//!
+//! A change is stored as it was, with its revision, creation revision and version: nothing is counted again.
+
+use super::bolt::{Database, Tail};
+use crate::etcd::messages as m;
+use prost::Message;
+use std::collections::{BTreeMap, HashSet};
+use std::io::{Error, ErrorKind, Result};
+use std::path::Path;
+
+/// Bucket of all changes.
+const CHANGES: &str = "key";
+/// Bucket of all leases.
+const LEASES: &str = "lease";
+/// Bucket of what etcd remembers beside them.
+const MEMORY: &str = "meta";
+/// Entries of it: up to where history was dropped, and up to where it is about to be. Where the newest change was dropped,
+/// a deletion, they are what is left of its revision.
+const DROPPED: [&[u8]; 2] = [b"finishedCompactRev", b"scheduledCompactRev"];
+/// Stands between the revision and the number of the change in it.
+const BETWEEN: u8 = b'_';
+/// Ends the key of a deletion.
+const DELETION: u8 = b't';
+
+/// The database of an etcd that does not run.
+pub(super) struct History {
+    database: Database,
+    tail: Tail,
+    revision: i64,
+    leases: HashSet<i64>,
+    /// Those that are new, with their seconds.
+    granted: BTreeMap<i64, i64>,
+}
+
+impl History {
+    /// Opens it.
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        let database = Database::open(path)?;
+        let tail = Tail::of(&database, CHANGES)?;
+        // An etcd without a key is at revision 1.
+        let mut revision = tail.last_key().map_or(Ok(1), revision_of)?;
+        database.each(MEMORY, |key, value| {
+            if DROPPED.contains(&key) {
+                revision = revision.max(revision_of(value)?);
+            }
+            Ok(())
+        })?;
+        let mut leases = HashSet::new();
+        database.each(LEASES, |key, _| {
+            let id = key.try_into().map_err(|_| broken("a lease has no number"))?;
+            leases.insert(i64::from_be_bytes(id));
+            Ok(())
+        })?;
+        Ok(Self {
+            database,
+            tail,
+            revision,
+            leases,
+            granted: BTreeMap::new(),
+        })
+    }
+
+    /// The newest revision.
+    pub(super) fn revision(&self) -> i64 {
+        self.revision
+    }
+
+    /// Whether a lease is known.
+    pub(super) fn knows(&self, lease: i64) -> bool {
+        self.leases.contains(&lease)
+    }
+
+    /// Adds a lease.
+    pub(super) fn grant(&mut self, lease: i64, seconds: i64) {
+        self.leases.insert(lease);
+        self.granted.insert(lease, seconds);
+    }
+
+    /// Adds the changes of the next revision.
+    pub(super) fn add(&mut self, changes: impl IntoIterator<Item = Change>) -> Result<()> {
+        let revision = self.revision + 1;
+        for (change, number) in changes.into_iter().zip(0_i64..) {
+            let mut key = Vec::with_capacity(18);
+            key.extend(revision.to_be_bytes());
+            key.push(BETWEEN);
+            key.extend(number.to_be_bytes());
+            let value = match change {
+                Change::Put(value) => value,
+                Change::Delete(name) => {
+                    key.push(DELETION);
+                    m::KeyValue {
+                        key: name,
+                        ..m::KeyValue::default()
+                    }
+                }
+            };
+            self.tail.push(&mut self.database, key, value.encode_to_vec())?;
+        }
+        self.revision = revision;
+        Ok(())
+    }
+
+    /// Writes what is not written yet; gives the bytes that the database has then.
+    pub(super) fn close(mut self) -> Result<u64> {
+        self.tail.finish(&mut self.database)?;
+        if !self.granted.is_empty() {
+            let mut all = BTreeMap::new();
+            self.database.each(LEASES, |key, value| {
+                all.insert(key.to_vec(), value.to_vec());
+                Ok(())
+            })?;
+            all.extend(self.granted.into_iter().map(|(id, ttl)| {
+                let lease = m::Lease { id, ttl };
+                (id.to_be_bytes().to_vec(), lease.encode_to_vec())
+            }));
+            Tail::refill(&mut self.database, LEASES, all)?;
+        }
+        self.database.seal()
+    }
+}
+
+/// One change of a key.
+pub(super) enum Change {
+    /// It has this value, and these counters, from now on.
+    Put(m::KeyValue),
+    /// It is gone.
+    Delete(bytes::Bytes),
+}
+
+fn revision_of(key: &[u8]) -> Result<i64> {
+    let revision = key.get(..8).and_then(|revision| revision.try_into().ok());
+    revision
+        .map(i64::from_be_bytes)
+        .ok_or_else(|| broken("a revision is too short"))
+}
+
+fn broken(what: &str) -> Error {
+    Error::new(ErrorKind::InvalidData, what)
+}

@@ -1,0 +1,157 @@
+//! The end of a stay: the final snapshot, proven, and the way back from it.
+//!
+//! A final snapshot counts when it was read back from the store and is what was sent, and etcd's revision is the
+//! snapshot's own after that (I2). What does not pass loses its mark, so that nobody trusts it, and the process goes on.
+
+use super::plan::not_behind;
+use super::proof::{Proof, fingerprint};
+use super::requests::Urgent;
+use super::worker::Worker;
+use crate::chain;
+use crate::error::{Class, Error, Result};
+use crate::etcd::Etcd;
+use crate::snapshot_name::Snapshot;
+
+impl Worker {
+    /// Serves what goes before everything else.
+    pub(super) async fn serve_urgent(&mut self, request: Urgent) {
+        match request {
+            Urgent::Final(answer) => {
+                let taken = self.finish().await;
+                if let Err(e) = &taken {
+                    tracing::warn!(class = e.class.word(), error = %e, "the final snapshot was not taken");
+                }
+                let _ = answer.send(taken);
+            }
+            Urgent::Resume(answer) => {
+                let _ = answer.send(self.resume().await);
+            }
+        }
+    }
+
+    /// Takes the final snapshot, or gives the one that exists of exactly what etcd holds (R17-40).
+    async fn finish(&mut self) -> Result<Proof> {
+        let store = &self.settings.store;
+        let etcd = self.settings.etcd.connect().await?;
+        let revision = etcd.revision().await?;
+        let listing = store.list().await?;
+        self.remember(&listing);
+        not_behind(&listing, revision)?;
+        if let Some(proof) = self.state.proof() {
+            if self.proven && proof.holds(&listing, revision, self.settings.store.epoch()) {
+                return Ok(proof);
+            }
+            // Until another one is proven this etcd is not at its end. Backups go on if none is.
+            if proof.last_revision != revision {
+                self.leave("etcd was written to after the final snapshot").await?;
+            }
+        }
+        // The chain that this epoch begins with may end with the final snapshot of another one.
+        let found = chain::final_snapshot(&listing)
+            .filter(|found| found.last_revision == revision && found.epoch == self.settings.store.epoch());
+        let (snapshot, sha256) = match self.intact(found).await? {
+            Some(intact) => intact,
+            None => self.take_final(&etcd).await?,
+        };
+        let proof = Proof {
+            snapshot: snapshot.to_string(),
+            epoch: self.settings.store.epoch(),
+            last_revision: snapshot.last_revision,
+            etcd_revision: self.still_at(&etcd, &snapshot).await?,
+            sha256,
+        };
+        proof.record(&self.settings.store).await?;
+        tracing::info!(%snapshot, epoch = proof.epoch, "the final snapshot is proven");
+        self.proven = true;
+        self.begin_with = None;
+        self.state.finished(proof.clone());
+        Ok(proof)
+    }
+
+    /// An earlier final snapshot with the hash of what is stored, if its content is what its own hash promises. A broken
+    /// one is no obstacle: another is taken beside it.
+    async fn intact(&self, found: Option<&Snapshot>) -> Result<Option<(Snapshot, String)>> {
+        let Some(found) = found else { return Ok(None) };
+        let store = &self.settings.store;
+        let checked = store.read_verified(found, &mut tokio::io::sink()).await;
+        match checked {
+            Ok(_) => {
+                tracing::info!(snapshot = %found, "the final snapshot exists already");
+                let sha256 = fingerprint(store, found).await?;
+                Ok(Some((found.clone(), sha256)))
+            }
+            Err(e) if e.class == Class::SnapshotCorrupt => {
+                tracing::warn!(snapshot = %found, error = %e, "the final snapshot is broken; taking another");
+                Ok(None)
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Takes a new one and reads it back.
+    async fn take_final(&mut self, etcd: &Etcd) -> Result<(Snapshot, String)> {
+        let (snapshot, sent) = self.store_full(etcd, true).await?;
+        let stored = match fingerprint(&self.settings.store, &snapshot).await {
+            Ok(stored) => stored,
+            Err(e) => return Err(self.withdraw(&snapshot, e).await),
+        };
+        if stored != sent {
+            let what = format!(
+                "{snapshot} was stored with the sha256 {sent} and reads back with {stored}: the object store changes \
+                 what it is given; ask again, and look for a proxy or a broken disk in between if it comes again"
+            );
+            let error = Error::new(Class::SnapshotUnverified, what);
+            return Err(self.withdraw(&snapshot, error).await);
+        }
+        Ok((snapshot, sent))
+    }
+
+    /// etcd's revision, if it is the snapshot's.
+    async fn still_at(&self, etcd: &Etcd, snapshot: &Snapshot) -> Result<i64> {
+        let revision = etcd.revision().await?;
+        if revision == snapshot.last_revision {
+            return Ok(revision);
+        }
+        let what = format!(
+            "etcd is at revision {revision} and {snapshot} ends at {}: something writes to etcd still. Stop it \
+             (kube-apiserver and everything else that writes), then ask again",
+            snapshot.last_revision
+        );
+        Err(self.withdraw(snapshot, Error::new(Class::Overtaken, what)).await)
+    }
+
+    /// Removes a final snapshot that did not pass: a copy would take it for the end.
+    async fn withdraw(&self, snapshot: &Snapshot, error: Error) -> Error {
+        let removed = self.settings.store.delete(snapshot).await;
+        let Err(e) = removed else { return error };
+        let message = format!("{}; and it could not be removed: {}", error.message, e.message);
+        Error::new(error.class, message)
+    }
+
+    /// Leaves the finished state, in the store too, so that a restart does not bring it back.
+    async fn resume(&mut self) -> Result<bool> {
+        let recorded = match Proof::recorded(&self.settings.store).await {
+            Ok(proof) => proof.is_some_and(|proof| proof.epoch == self.settings.store.epoch()),
+            // Nobody can be held by what nobody can read.
+            Err(e) if e.class == Class::SnapshotUnparsable => true,
+            Err(e) => return Err(e),
+        };
+        if !recorded && !self.state.is_finished() {
+            return Ok(false);
+        }
+        self.leave("somebody asked to resume").await?;
+        Ok(true)
+    }
+
+    async fn leave(&mut self, why: &str) -> Result<()> {
+        Proof::forget(&self.settings.store).await?;
+        tracing::info!(
+            why,
+            "the final snapshot is no longer the end; snapshots are taken again"
+        );
+        self.proven = false;
+        self.state.resumed();
+        self.begin_with = Some(why.to_owned());
+        Ok(())
+    }
+}

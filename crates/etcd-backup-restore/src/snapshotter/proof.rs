@@ -1,0 +1,109 @@
+//! What proves a final snapshot, and the record of it in the store.
+//!
+//! `<prefix>/finished.json`, beside the folder of the snapshots, says that this store's etcd is at its end. Unlike the
+//! `.final` in a name it is never copied, so a process that starts on a copy does not take itself for finished; and it
+//! counts for its epoch only.
+
+use crate::chain;
+use crate::error::{Class, Error, Result};
+use crate::integrity::Fingerprint;
+use crate::snapshot_name::Snapshot;
+use crate::store::{Store, reading};
+use serde::{Deserialize, Serialize};
+use tokio::io::AsyncReadExt;
+
+/// Name of the record.
+pub(super) const RECORD: &str = "finished.json";
+
+/// A final snapshot that was read back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Proof {
+    /// Its name.
+    pub snapshot: String,
+    /// Epoch of the ownership that it ends.
+    pub epoch: i64,
+    /// Last revision inside.
+    pub last_revision: i64,
+    /// Revision of etcd after it was read back: the same.
+    pub etcd_revision: i64,
+    /// Hash of the object as it is stored, in hex.
+    pub sha256: String,
+}
+
+impl Proof {
+    /// Whether a listing still ends with the snapshot, in the epoch of this process, and etcd was not written to since.
+    pub(super) fn holds(&self, listing: &[Snapshot], revision: i64, epoch: i64) -> bool {
+        let is_end = chain::final_snapshot(listing).is_some_and(|end| end.to_string() == self.snapshot);
+        is_end && self.epoch == epoch && self.last_revision == revision
+    }
+
+    /// The record in the store, if there is one.
+    pub(super) async fn recorded(store: &Store) -> Result<Option<Self>> {
+        let Some(content) = store.note(RECORD).await? else {
+            return Ok(None);
+        };
+        serde_json::from_slice(&content).map(Some).map_err(|e| {
+            Error::new(
+                Class::SnapshotUnparsable,
+                format!(
+                    "{RECORD} beside the folder {} cannot be read ({e}); remove it",
+                    store.prefix()
+                ),
+            )
+        })
+    }
+
+    /// Records it.
+    pub(super) async fn record(&self, store: &Store) -> Result<()> {
+        let content = serde_json::to_vec(self)
+            .map_err(|e| Error::new(Class::Configuration, format!("cannot write {RECORD}: {e}")))?;
+        store.put_note(RECORD, content).await
+    }
+
+    /// Removes the record.
+    pub(super) async fn forget(store: &Store) -> Result<()> {
+        store.delete_note(RECORD).await
+    }
+}
+
+/// Reads an object back and gives the hash of what the store holds.
+pub(super) async fn fingerprint(store: &Store, snapshot: &Snapshot) -> Result<String> {
+    let mut object = store.open(snapshot).await?;
+    let (mut hash, mut buffer) = (Fingerprint::default(), vec![0; 64 * 1024]);
+    loop {
+        let read = object
+            .read(&mut buffer)
+            .await
+            .map_err(|e| reading(snapshot, &e))?;
+        if read == 0 {
+            return Ok(hash.hex());
+        }
+        hash.update(&buffer[..read]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chain::tests::{delta, full, last};
+
+    #[test]
+    fn a_proof_counts_for_its_epoch_and_as_long_as_nothing_was_written() {
+        let proof = Proof {
+            snapshot: last(9, 2).to_string(),
+            epoch: 3,
+            last_revision: 9,
+            etcd_revision: 9,
+            sha256: String::new(),
+        };
+        assert!(proof.holds(&[full(5, 1), last(9, 2), full(9, 3)], 9, 3));
+        assert!(!proof.holds(&[full(5, 1), last(9, 2)], 9, 4), "of another epoch");
+        assert!(!proof.holds(&[full(5, 1), last(9, 2)], 10, 3), "etcd went on");
+        assert!(
+            !proof.holds(&[last(9, 2), delta(10, 11, 3)], 11, 3),
+            "the store went on"
+        );
+        assert!(!proof.holds(&[full(5, 1)], 9, 3), "the snapshot is gone");
+    }
+}

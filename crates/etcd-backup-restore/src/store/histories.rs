@@ -1,0 +1,161 @@
+//! The histories of a store: what is read and written of ownership epochs (`epoch`).
+
+use super::Store;
+use super::epoch::{FIRST, Recorded, history, newest_below};
+use crate::error::{Class, Error, Result};
+use crate::snapshot_name::Snapshot;
+use futures::TryStreamExt;
+use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, path::Path};
+use serde::Deserialize;
+use std::collections::HashMap;
+
+const EPOCHS: &str = "epochs";
+const CHAINS: &str = "chains";
+const OWNERSHIP: &str = "ownership.json";
+
+/// Whose a store is, as far as it concerns this process.
+#[derive(Deserialize)]
+struct Ownership {
+    epoch: i64,
+}
+
+impl Store {
+    /// The epoch that the store is seen in.
+    #[must_use]
+    pub fn epoch(&self) -> i64 {
+        self.epoch
+    }
+
+    /// The snapshots of the store's epoch, with those of the chain that it began with.
+    pub async fn list(&self) -> Result<Vec<Snapshot>> {
+        self.history(self.epoch).await
+    }
+
+    /// The same for another epoch.
+    pub async fn history(&self, epoch: i64) -> Result<Vec<Snapshot>> {
+        let recorded = self.recorded(epoch).await?;
+        let listing = self.everything().await?;
+        Ok(history(listing, epoch, recorded.as_ref()))
+    }
+
+    /// The epoch whose end the store's epoch of another store begins with: the one that was last opened here before.
+    pub async fn origin_of(&self, epoch: i64) -> Result<i64> {
+        if epoch <= FIRST {
+            return Ok(FIRST);
+        }
+        let own = self.owned_in().await?;
+        match own {
+            Some(own) if own >= epoch => Err(Error::new(
+                Class::OtherEpoch,
+                format!(
+                    "the source {} was taken over in ownership epoch {own}, so it does not hold what epoch {epoch} begins with",
+                    self.root
+                ),
+            )),
+            Some(own) => Ok(own),
+            None => Ok(newest_below(&self.everything().await?, epoch)),
+        }
+    }
+
+    /// Refuses where the store belongs to a later epoch: another stay of the shoot goes on there.
+    pub async fn is_not_later(&self) -> Result<()> {
+        match self.owned_in().await? {
+            Some(own) if own > self.epoch => Err(Error::new(
+                Class::OtherEpoch,
+                format!(
+                    "{}/{OWNERSHIP} says ownership epoch {own}, and this etcd is of epoch {}: the shoot went on elsewhere, so \
+                     that this etcd must not serve. Delete its Etcd; its volume may be kept",
+                    self.root, self.epoch
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// The chain that was chosen for an epoch; the first one begins with none.
+    pub async fn recorded(&self, epoch: i64) -> Result<Option<Recorded>> {
+        if epoch <= FIRST {
+            return Ok(None);
+        }
+        self.json(&self.chain_path(epoch)).await
+    }
+
+    /// Records a chain for the store's epoch. Where one is recorded already, that one counts, and is given back.
+    pub async fn record(&self, chain: Recorded) -> Result<Recorded> {
+        let path = self.chain_path(chain.epoch);
+        let content =
+            serde_json::to_vec(&chain).map_err(|e| Error::new(Class::Configuration, e.to_string()))?;
+        let options = PutOptions {
+            mode: PutMode::Create,
+            ..PutOptions::default()
+        };
+        let put = self
+            .client()?
+            .put_opts(&path, PutPayload::from(content), options)
+            .await;
+        match put {
+            Ok(_) => Ok(chain),
+            Err(object_store::Error::AlreadyExists { .. }) => {
+                Ok(self.recorded(chain.epoch).await?.unwrap_or(chain))
+            }
+            Err(e) => Err(Error::store(&format!("writing {path}"), &e)),
+        }
+    }
+
+    fn chain_path(&self, epoch: i64) -> Path {
+        self.root.clone().join(CHAINS).join(format!("{epoch}.json"))
+    }
+
+    async fn owned_in(&self) -> Result<Option<i64>> {
+        let path = self.root.clone().join(OWNERSHIP);
+        Ok(self
+            .json(&path)
+            .await?
+            .map(|ownership: Ownership| ownership.epoch))
+    }
+
+    async fn json<T: serde::de::DeserializeOwned>(&self, path: &Path) -> Result<Option<T>> {
+        let failed = |e: &object_store::Error| Error::store(&format!("reading {path}"), e);
+        let found = match self.client()?.get(path).await {
+            Ok(found) => found.bytes().await.map_err(|e| failed(&e))?,
+            Err(object_store::Error::NotFound { .. }) => return Ok(None),
+            Err(e) => return Err(failed(&e)),
+        };
+        serde_json::from_slice(&found).map(Some).map_err(|e| {
+            let what = format!("{path} cannot be understood ({e}); put the right content back");
+            Error::new(Class::SnapshotCorrupt, what)
+        })
+    }
+
+    /// Where it stands that a snapshot is of an epoch; the first one needs no mark.
+    pub(super) fn mark(&self, snapshot: &Snapshot, epoch: i64) -> Option<Path> {
+        let folder = self.root.clone().join(EPOCHS).join(epoch.to_string());
+        (epoch > FIRST).then(|| folder.join(snapshot.to_string()))
+    }
+
+    /// Completes a listing. It has to be older than the marks that are read here: a mark is there before its snapshot.
+    pub(super) async fn read_epochs(&self, listing: &mut [Snapshot]) -> Result<()> {
+        let folder = self.root.clone().join(EPOCHS);
+        let client = self.client()?;
+        let marks = client
+            .list(Some(&folder))
+            .try_fold(HashMap::new(), async |mut epochs, object| {
+                let parts: Vec<_> = object.location.parts().skip(folder.parts_count()).collect();
+                if let [epoch, name] = parts.as_slice()
+                    && let Ok(epoch) = epoch.as_ref().parse::<i64>()
+                {
+                    // Of two, which nobody writes, the later one: an older history must not claim a newer one's.
+                    let known = epochs.entry(name.as_ref().to_owned()).or_insert(epoch);
+                    *known = epoch.max(*known);
+                }
+                Ok(epochs)
+            });
+        let marks = marks
+            .await
+            .map_err(|e| Error::store(&format!("listing {folder}"), &e))?;
+        for snapshot in listing {
+            snapshot.epoch = marks.get(&snapshot.to_string()).copied().unwrap_or(FIRST);
+        }
+        Ok(())
+    }
+}

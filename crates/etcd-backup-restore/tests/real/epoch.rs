@@ -1,0 +1,202 @@
+//! Leftovers of another stay of the shoot are never chosen, neither on a volume nor in a bucket.
+
+use crate::lab::{BUCKET, EtcdServer, Key, Lab, Server};
+
+/// A shoot that moved from A to B while A was cut off and went on by itself; its state at B.
+struct CutOff {
+    lab: Lab,
+    at_b: (Vec<Key>, i64),
+}
+
+impl CutOff {
+    /// A's bucket is below `a`, its volume `volume-a`; B's below `b`.
+    async fn begin() -> Self {
+        let lab = Lab::new();
+        let volume_a = lab.path("volume-a/new.etcd");
+        let etcd_a = EtcdServer::start(&volume_a).await;
+        let server_a = Server::start(&lab, "a", &etcd_a.endpoint, &[]).await;
+        etcd_a.put("/registry/shared", "before").await;
+        server_a.snapshot("/snapshot/delta").await;
+
+        let copied = lab.copy("a", "b", &["--ownership-epoch=2"]).await;
+        assert!(copied.success, "{}", copied.errors);
+        let volume_b = lab.path("volume-b/new.etcd");
+        let ran = lab.initialize("b", &volume_b, &["--ownership-epoch=2"]).await;
+        assert_eq!(ran.json["result"], "Restored", "{}", ran.errors);
+        let etcd_b = EtcdServer::start(&volume_b).await;
+        let server_b = Server::start(&lab, "b", &etcd_b.endpoint, &["--ownership-epoch=2"]).await;
+        etcd_b.put("/registry/shared", "by b").await;
+        server_b.snapshot("/snapshot/delta").await;
+
+        // A's history goes beyond B's, in its bucket, on its volume, and with a final snapshot.
+        for n in 0..50 {
+            etcd_a
+                .put("/registry/shared", format!("by a, cut off: {n}"))
+                .await;
+        }
+        server_a.snapshot("/snapshot/delta").await;
+        server_a.snapshot("/snapshot/full?final=true").await;
+        let at_b = etcd_b.dump().await;
+        Self { lab, at_b }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn back_at_its_first_seed_a_shoot_finds_what_it_left_at_the_second_and_not_what_it_left_there() {
+    let CutOff { lab, at_b } = CutOff::begin().await;
+    let copied = lab.copy("b", "a", &["--ownership-epoch=3"]).await;
+    assert!(copied.success, "{}", copied.errors);
+    // The old volume, with a higher revision than B ever had; and an empty one.
+    for volume in ["volume-a/new.etcd", "volume-new/new.etcd"] {
+        let volume = lab.path(volume);
+        let ran = lab.initialize("a", &volume, &["--ownership-epoch=3"]).await;
+        assert_eq!(ran.json["result"], "Restored", "{}", ran.errors);
+        assert_eq!(ran.json["revision"], at_b.1);
+        assert!(EtcdServer::start(&volume).await.dump().await == at_b);
+        // A restart keeps it, although the bucket holds higher revisions.
+        let again = lab.initialize("a", &volume, &["--ownership-epoch=3"]).await;
+        assert_eq!(again.json["result"], "Kept", "{}", again.errors);
+        // And an etcd of the first epoch does not get it.
+        let old = lab.initialize("a", &volume, &[]).await;
+        assert!(
+            !old.success && old.errors.contains("OtherEpoch"),
+            "{}",
+            old.errors
+        );
+    }
+
+    // Backups go on at A, beside the leftovers.
+    let etcd = EtcdServer::start(&lab.path("volume-a/new.etcd")).await;
+    let server = Server::start(&lab, "a", &etcd.endpoint, &["--ownership-epoch=3"]).await;
+    etcd.put("/registry/shared", "back at a").await;
+    server.snapshot("/snapshot/delta").await;
+    let now = etcd.dump().await;
+    let lost = lab.path("volume-lost/new.etcd");
+    let ran = lab.initialize("a", &lost, &["--ownership-epoch=3"]).await;
+    assert_eq!(ran.json["result"], "Restored", "{}", ran.errors);
+    assert!(EtcdServer::start(&lost).await.dump().await == now);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_late_final_snapshot_of_an_older_epoch_is_ignored() {
+    let CutOff { lab, at_b } = CutOff::begin().await;
+    // The copy is repeated, as a flow does that was interrupted: what was chosen stays chosen.
+    let before = lab.objects("b");
+    let again = lab.copy("a", "b", &["--ownership-epoch=2"]).await;
+    assert!(again.success, "{}", again.errors);
+    assert_eq!(again.json["copied"], serde_json::json!([]));
+    assert_eq!(lab.objects("b"), before);
+    // Also where it is put into the new bucket by hand.
+    for name in lab.objects("a").iter().filter(|name| name.contains(".final")) {
+        std::fs::copy(lab.object("a", name), lab.object("b", name)).unwrap();
+    }
+    let volume = lab.path("volume-new/new.etcd");
+    let ran = lab.initialize("b", &volume, &["--ownership-epoch=2"]).await;
+    assert_eq!(ran.json["result"], "Restored", "{}", ran.errors);
+    assert!(EtcdServer::start(&volume).await.dump().await == at_b);
+    // A third seed takes what B had, not what A wrote last.
+    let third = lab.copy("b", "c", &["--ownership-epoch=3"]).await;
+    assert!(third.success, "{}", third.errors);
+    assert_eq!(third.json["lastRevision"], at_b.1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_epoch_without_a_recorded_chain_does_not_start_on_another_one() {
+    let lab = Lab::new();
+    let volume = lab.path("volume/new.etcd");
+    let etcd = EtcdServer::start(&volume).await;
+    let server = Server::start(&lab, "p", &etcd.endpoint, &[]).await;
+    etcd.put("/a", "b").await;
+    server.snapshot("/snapshot/delta").await;
+    let before = etcd.dump().await;
+    etcd.stop();
+    for data in [&volume, &lab.path("empty/new.etcd")] {
+        let ran = lab.initialize("p", data, &["--ownership-epoch=2"]).await;
+        assert!(
+            !ran.success && ran.errors.contains("OtherEpoch: no chain is recorded"),
+            "{}",
+            ran.errors
+        );
+    }
+    // Nothing was touched: the epoch of the data still starts.
+    assert!(lab.initialize("p", &volume, &[]).await.success);
+    assert!(EtcdServer::start(&volume).await.dump().await == before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_a_later_epoch_owns_lets_no_etcd_of_an_earlier_one_start() {
+    let lab = Lab::new();
+    let volume = lab.path("volume/new.etcd");
+    EtcdServer::start(&volume).await.stop();
+    let owned = |epoch: i64| {
+        let place = lab.s3.folder.join(BUCKET).join("p");
+        std::fs::create_dir_all(&place).unwrap();
+        let content = format!(r#"{{"uid":"u","epoch":{epoch},"seed":"b","state":"Owned","written":"now"}}"#);
+        std::fs::write(place.join("ownership.json"), content).unwrap();
+    };
+    owned(1);
+    assert!(lab.initialize("p", &volume, &[]).await.success);
+    owned(2);
+    let ran = lab.initialize("p", &volume, &[]).await;
+    assert!(
+        !ran.success && ran.errors.contains("OtherEpoch"),
+        "{}",
+        ran.errors
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fresh_etcd_of_a_later_epoch_is_not_taken_for_one_of_the_first() {
+    let lab = Lab::new();
+    let volume = lab.path("volume/new.etcd");
+    for _ in 0..2 {
+        // The second time there is nothing but the mark.
+        let ran = lab.initialize("p", &volume, &["--ownership-epoch=4"]).await;
+        assert_eq!(ran.json["result"], "Fresh", "{}", ran.errors);
+    }
+    let etcd = EtcdServer::start(&volume).await;
+    etcd.put("/a", "b").await;
+    etcd.stop();
+    let ran = lab.initialize("p", &volume, &["--ownership-epoch=4"]).await;
+    assert_eq!(ran.json["result"], "Kept", "{}", ran.errors);
+    assert!(
+        !lab.initialize("p", &volume, &["--ownership-epoch=3"])
+            .await
+            .success
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replaced_data_directory_is_kept_until_etcd_serves() {
+    let lab = Lab::new();
+    let volume = lab.path("volume/new.etcd");
+    let etcd = EtcdServer::start(&lab.path("etcd")).await;
+    let server = Server::start(&lab, "p", &etcd.endpoint, &[]).await;
+    etcd.put("/a", "b").await;
+    server.snapshot("/snapshot/full").await;
+    drop(server);
+    etcd.stop();
+    let old = EtcdServer::start(&volume).await;
+    old.stop();
+    let replaced = lab.path("volume/new.etcd.replaced");
+    assert_eq!(lab.initialize("p", &volume, &[]).await.json["result"], "Restored");
+    assert!(replaced.join("member/wal").exists());
+    // Restarts before etcd serves keep it, another restore too.
+    assert_eq!(lab.initialize("p", &volume, &[]).await.json["result"], "Kept");
+    std::fs::remove_dir_all(volume.join("member/wal")).unwrap();
+    let first = std::fs::read_dir(replaced.join("member/wal")).unwrap().count();
+    assert_eq!(lab.initialize("p", &volume, &[]).await.json["result"], "Restored");
+    assert_eq!(
+        std::fs::read_dir(replaced.join("member/wal")).unwrap().count(),
+        first
+    );
+
+    let flag = format!("--data-dir={}", volume.display());
+    let etcd = EtcdServer::start(&volume).await;
+    let server = Server::start(&lab, "p", &etcd.endpoint, &[&flag]).await;
+    crate::lab::eventually("the replaced directory is removed", async || {
+        (!replaced.exists()).then_some(())
+    })
+    .await;
+    drop(server);
+}

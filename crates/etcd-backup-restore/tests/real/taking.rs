@@ -1,0 +1,107 @@
+//! What keeps snapshots coming, and few enough of them.
+
+use crate::lab::{EtcdServer, Lab, Server, eventually, run};
+use std::fs;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_collected_is_stored_when_the_process_is_told_to_stop() {
+    let lab = Lab::new();
+    let etcd = EtcdServer::start(&lab.path("etcd")).await;
+    etcd.put("/a", "1").await;
+    let server = Server::start(&lab, "p", &etcd.endpoint, &["--delta-snapshot-period=24h"]).await;
+    // Directly after the start the store may be behind, and is brought up at once.
+    server.get("/snapshot/delta").await;
+    let before = lab.objects("p");
+    let revision = etcd.put("/a", "2").await;
+    assert_eq!(server.terminate().await, Some(0));
+    let stored: Vec<_> = lab
+        .objects("p")
+        .into_iter()
+        .filter(|o| !before.contains(o))
+        .collect();
+    assert_eq!(stored.len(), 1, "{stored:?}");
+    assert!(
+        stored[0].starts_with(&format!("Incr-{revision:08}-{revision:08}-")),
+        "{stored:?}"
+    );
+    // etcd is told to stop at the same time: what was collected before counts.
+    let server = Server::start(&lab, "p", &etcd.endpoint, &["--delta-snapshot-period=24h"]).await;
+    etcd.put("/a", "3").await;
+    eventually("the change is collected", async || {
+        let (_, metrics) = server.text("/metrics").await;
+        metrics
+            .contains("etcdbr_snapshot_required{kind=\"Incr\"} 1")
+            .then_some(())
+    })
+    .await;
+    let before = lab.objects("p").len();
+    etcd.stop();
+    assert_eq!(server.terminate().await, Some(0));
+    assert_eq!(lab.objects("p").len(), before + 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn garbage_goes_although_no_full_snapshot_is_ever_due() {
+    let lab = Lab::new();
+    let etcd = EtcdServer::start(&lab.path("etcd")).await;
+    etcd.put("/a", "1").await;
+    let folder = lab.object("p", "");
+    fs::create_dir_all(&folder).unwrap();
+    // Of a schedule that fired each second of the past.
+    for n in 1..=5 {
+        fs::write(folder.join(format!("Full-00000000-00000001-{n}.gz")), "x").unwrap();
+    }
+    let flags = [
+        "--garbage-collection-period=1s",
+        "--max-backups=2",
+        "--delta-snapshot-period=0",
+    ];
+    let _server = Server::start(&lab, "p", &etcd.endpoint, &flags).await;
+    eventually("the oldest are gone", async || {
+        (lab.objects("p").len() == 2).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_that_cannot_be_read_stops_everybody_and_is_named() {
+    let lab = Lab::new();
+    let etcd = EtcdServer::start(&lab.path("etcd")).await;
+    etcd.put("/a", "1").await;
+    let server = Server::start(&lab, "p", &etcd.endpoint, &[]).await;
+    let stranger = "Full-00000000-00000099-1518427675.Z";
+    fs::write(lab.object("p", stranger), "x").unwrap();
+    let (status, refused) = server.get("/snapshot/full").await;
+    assert_eq!(
+        (status, &refused["code"]),
+        (500, &"snapshot-unparsable".into()),
+        "{refused}"
+    );
+    assert!(refused["error"].as_str().unwrap().contains(stranger), "{refused}");
+    let copied = lab.copy("p", "to", &[]).await;
+    assert!(
+        !copied.success && copied.errors.contains(stranger),
+        "{}",
+        copied.errors
+    );
+    assert_eq!(lab.objects("to"), Vec::<String>::new());
+    let restored = lab.initialize("p", &lab.path("volume/new.etcd"), &[]).await;
+    assert!(
+        !restored.success && restored.errors.contains(stranger),
+        "{}",
+        restored.errors
+    );
+    assert!(!lab.path("volume/new.etcd").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_window_of_nothing_is_refused_at_the_start() {
+    let lab = Lab::new();
+    for flag in ["--full-snapshot-window=0s", "--garbage-collection-period=0s"] {
+        let mut flags = lab.store_flags("", "p");
+        flags.push(flag.to_owned());
+        let ran = run("server", &flags).await;
+        assert!(!ran.success);
+        assert!(ran.errors.contains("write a duration from"), "{}", ran.errors);
+    }
+}
