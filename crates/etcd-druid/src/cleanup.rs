@@ -1,4 +1,4 @@
-//! Takes away everything that was made for an Etcd, data included, and says what is still there.
+//! Takes away everything that was made for an Etcd, data included unless they are to be kept, and says what is still there.
 
 use k8s_openapi::api::core::v1::{Service, ServiceAccount};
 use kube::{Api, ResourceExt};
@@ -7,13 +7,17 @@ use runtime::{Cluster, Result, Seed, apply::delete, apply::delete_exactly};
 use api::druid::Etcd;
 
 use crate::{
+    kept::{keep, wants_kept},
     names::{client_service, peer_service},
-    observed::Observed,
+    observed::{Observed, is_kept},
 };
 
 /// Deletes what is there. The caller repeats this until nothing remains.
 pub async fn cleanup(seed: &Seed, etcd: &Etcd, observed: &Observed) -> Result<()> {
     let (name, namespace) = (etcd.name_any(), etcd.namespace().unwrap_or_default());
+    if wants_kept(etcd) {
+        keep(seed, etcd, observed).await?;
+    }
     if let Some(stateful_set) = observed
         .stateful_set
         .as_ref()
@@ -39,7 +43,7 @@ pub async fn cleanup(seed: &Seed, etcd: &Etcd, observed: &Observed) -> Result<()
         for claim in observed
             .claims
             .iter()
-            .filter(|c| c.metadata.deletion_timestamp.is_none())
+            .filter(|c| c.metadata.deletion_timestamp.is_none() && !is_kept(c))
         {
             delete_exactly(&seed.namespaced(&namespace), claim).await?;
         }

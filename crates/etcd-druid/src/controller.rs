@@ -19,7 +19,7 @@ use crate::{
     names::{DRUID, FINALIZER, OPERATION_ANNOTATIONS, RECONCILE, SUSPEND_ANNOTATION},
     observed::Observed,
     retry::start_afresh,
-    sidecar, status,
+    rollout, sidecar, status,
     wanted::{Wanted, without_effect},
 };
 
@@ -136,10 +136,14 @@ impl Reconciler<Etcd> for EtcdController {
         let outcome = self.bring_about(&etcd, &observed).await;
         // What was applied just now is part of the picture: a new generation of the StatefulSet is not rolled out yet.
         let mut observed = Observed::read(&self.seed, &etcd).await?;
-        observed.sidecar = sidecar::ask(&self.seed, &etcd, &observed).await;
+        observed.sidecar = sidecar::ask(&self.seed, &etcd, &observed.members).await;
         let status = status::compute(&etcd, outcome.as_ref().copied(), &observed, &now_k8s());
         self.write_status(&etcd, &status).await?;
         outcome?;
+        if !etcd.annotations().contains_key(SUSPEND_ANNOTATION) {
+            let outdated = observed.outdated.as_deref().unwrap_or_default();
+            rollout::replace(&self.seed, &observed.members, outdated).await?;
+        }
         start_afresh(&self.seed, &etcd, &observed).await?;
         Ok(next(&etcd, &status))
     }

@@ -7,15 +7,17 @@ use k8s_openapi::api::{
 };
 use kube::{Api, ResourceExt};
 use runtime::{Cluster, Error, Result, Seed, apply::FieldManager, apply::delete_exactly};
+use serde_json::json;
 use std::time::Duration;
 
 use crate::{
+    kept,
     names::DRUID,
     objects::{
         copy_job::copy_job,
         service_account::service_account,
         services::{client_service, peer_service},
-        stateful_set::stateful_set,
+        stateful_set::{ON_DELETE, stateful_set},
     },
     observed::Observed,
     status::copy::is_complete,
@@ -51,12 +53,24 @@ async fn ensure_member(seed: &Seed, wanted: &Wanted, observed: &Observed) -> Res
             "the pod that copied backups is being removed",
         ));
     }
+    kept::adopt(seed, wanted, observed).await?;
     let services: Api<Service> = seed.namespaced(&wanted.namespace);
     MANAGER.apply(&services, &client_service(wanted)).await?;
     MANAGER.apply(&services, &peer_service(wanted)).await?;
     let stateful_sets: Api<StatefulSet> = seed.namespaced(&wanted.namespace);
+    if observed.stateful_set.as_ref().is_some_and(rolls_by_itself) {
+        // Of one that an earlier release made. The parameters of the old strategy were filled in by the API server and
+        // would stay beside the new one, which is refused.
+        let strategy = json!({"spec": {"updateStrategy": {"type": ON_DELETE, "rollingUpdate": null}}});
+        MANAGER.merge(&stateful_sets, &wanted.name, &strategy).await?;
+    }
     MANAGER.apply(&stateful_sets, &stateful_set(wanted)).await?;
     Ok(())
+}
+
+fn rolls_by_itself(set: &StatefulSet) -> bool {
+    let strategy = set.spec.as_ref().and_then(|spec| spec.update_strategy.as_ref());
+    strategy.is_none_or(|strategy| strategy.type_.as_deref() != Some(ON_DELETE))
 }
 
 async fn ensure_copy(seed: &Seed, wanted: &Wanted, backup: &Backup, observed: &Observed) -> Result<()> {

@@ -19,6 +19,10 @@ pub struct Flags {
     /// Where /healthz, /readyz and /metrics are served, in plain HTTP.
     #[arg(long, default_value = "0.0.0.0:8080")]
     pub health_address: SocketAddr,
+
+    /// Under which lock the controller runs.
+    #[command(flatten)]
+    pub lease: leader_migration::Flags,
 }
 
 /// What an Etcd that does not say otherwise gets.

@@ -6,13 +6,16 @@
 
 mod bytes;
 mod cleanup;
+mod containers;
 mod controller;
 mod ensure;
 pub mod flags;
+mod kept;
 pub mod names;
 pub mod objects;
 pub mod observed;
 mod retry;
+mod rollout;
 pub mod sidecar;
 pub mod status;
 pub mod wanted;
@@ -26,10 +29,11 @@ use k8s_openapi::api::{
     core::v1::{PersistentVolumeClaim, Pod, Service, ServiceAccount},
 };
 use kube::{
-    Client, Resource, ResourceExt,
+    Resource, ResourceExt,
     runtime::{reflector::ObjectRef, watcher},
 };
-use runtime::{Cluster, Events, Process, Seed, runner};
+use runtime::{Cluster, Events, Seed, metrics::Metrics, runner};
+use tokio_util::sync::CancellationToken;
 
 pub use self::controller::EtcdController;
 use self::{
@@ -37,17 +41,17 @@ use self::{
     names::{DRUID, MANAGED_BY_LABEL, PART_OF_LABEL},
 };
 
-/// Adds the controller to a process.
-pub fn start(process: &mut Process, client: Client, flags: &Flags) {
-    let seed = Seed::new(client.clone());
-    let events = Events::new(client, DRUID);
+/// Runs the controller until shutdown, by the right with which the seed is talked to. Dropping the future stops it.
+pub async fn run(seed: Seed, flags: Flags, metrics: Metrics, shutdown: CancellationToken) {
+    let events = Events::new(seed.client().clone(), DRUID);
     let settings = runner::Settings {
         concurrency: flags.concurrent_syncs,
-        shutdown: process.shutdown.clone(),
-        metrics: process.metrics.clone(),
+        shutdown,
+        permit: seed.permit().clone(),
+        metrics,
         events: events.clone(),
     };
-    let reconciler = Arc::new(EtcdController::new(seed.clone(), flags.defaults.clone(), events));
+    let reconciler = Arc::new(EtcdController::new(seed.clone(), flags.defaults, events));
     let ours = watcher::Config::default().labels(&format!("{MANAGED_BY_LABEL}={DRUID}"));
     let controller = runner::controller(seed.all::<Etcd>(), watcher::Config::default(), fingerprint)
         .owns(seed.all::<StatefulSet>(), ours.clone())
@@ -56,11 +60,7 @@ pub fn start(process: &mut Process, client: Client, flags: &Flags) {
         .owns(seed.all::<Job>(), ours.clone())
         .watches(seed.all::<Pod>(), ours.clone(), etcd_of)
         .watches(seed.all::<PersistentVolumeClaim>(), ours, etcd_of);
-    let api_of = move |etcd: &Etcd| seed.namespaced(&etcd.namespace().unwrap_or_default());
-    process.part(
-        "etcd controller",
-        runner::run(controller, api_of, reconciler, settings),
-    );
+    runner::run_namespaced(controller, &seed, reconciler, settings).await;
 }
 
 /// Everything of an Etcd but its status, which is ours.

@@ -1,23 +1,32 @@
-//! The process: flags, the seed's API, the controller.
+//! The process: flags, the seed's API, the controller under its lock.
 
 use std::process::ExitCode;
 
 use clap::Parser;
 use etcd_druid::{flags::Flags, names::DRUID};
-use kube::Client;
-use runtime::Process;
+use leader_migration::{ETCD_DRUID, Locks, answer_if_asked, manager};
+use runtime::{Connection, Process, Seed};
 
 fn main() -> ExitCode {
+    if let Some(answered) = answer_if_asked(&ETCD_DRUID) {
+        return answered;
+    }
     let flags = Flags::parse();
-    let process = Process::new(DRUID);
-    runtime::process::run(start(process, flags))
+    manager::run(DRUID, |process| start(process, flags))
 }
 
-async fn start(mut process: Process, flags: Flags) -> Result<(), String> {
-    let client = Client::try_default().await.map_err(|error| {
-        format!("the seed's API is not known: run in a pod with a ServiceAccount, or set KUBECONFIG: {error}")
-    })?;
+async fn start(mut process: Process, flags: Flags) -> Result<Process, String> {
+    let locks = Locks::assign(&flags.lease, &ETCD_DRUID).map_err(|error| error.to_string())?;
+    let (seed, elections) = (Connection::inferred().await?, Connection::inferred().await?);
     process.serve_health(flags.health_address);
-    etcd_druid::start(&mut process, client, &flags);
-    process.run().await.map_err(|error| error.to_string())
+    let (metrics, shutdown) = (process.metrics.clone(), process.shutdown.clone());
+    locks.start(&mut process, &elections, move |_, permit| {
+        let seed = Seed::new(seed.clone(), &permit);
+        let running = etcd_druid::run(seed, flags.clone(), metrics.clone(), shutdown.clone());
+        async move {
+            running.await;
+            Ok(())
+        }
+    });
+    Ok(process)
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 pub use api::constants::{
-    DRUID_OPERATION, DRUID_SUSPEND_RECONCILE as SUSPEND_ANNOTATION, OPERATION,
-    finalizer::ETCD_DRUID as FINALIZER, operation::RECONCILE,
+    DRUID_KEEP_VOLUME, DRUID_MIGRATING, DRUID_OPERATION, DRUID_SUSPEND_RECONCILE as SUSPEND_ANNOTATION,
+    OPERATION, OWNERSHIP_EPOCH, finalizer::ETCD_DRUID as FINALIZER, operation::RECONCILE,
 };
 
 /// Name of the process, its field manager and its event source.

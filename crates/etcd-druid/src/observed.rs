@@ -11,8 +11,10 @@ use runtime::{Cluster, Result, Seed, apply::Object, error::Context};
 
 use crate::{
     names::{
-        COMPONENT_LABEL, COPY_COMPONENT, COPY_JOB, DRUID, MANAGED_BY_LABEL, MEMBER_COMPONENT, PART_OF_LABEL,
+        COMPONENT_LABEL, COPY_COMPONENT, COPY_JOB, DRUID, MANAGED_BY_LABEL, MEMBER_COMPONENT,
+        OWNERSHIP_EPOCH, PART_OF_LABEL,
     },
+    rollout,
     sidecar::Said,
 };
 
@@ -29,6 +31,8 @@ pub struct Observed {
     pub copies: Vec<Pod>,
     /// Claims of volumes with data.
     pub claims: Vec<PersistentVolumeClaim>,
+    /// Pods of an older template that have to be replaced; `None` before that is known.
+    pub outdated: Option<Vec<String>>,
     /// What the member's etcd-backup-restore said when it was asked.
     pub sidecar: Option<Said>,
 }
@@ -48,18 +52,25 @@ impl Observed {
                 .cloned()
                 .collect()
         };
+        let members: Vec<Pod> = of(MEMBER_COMPONENT);
+        let stateful_set = stateful_sets
+            .get_opt(&name)
+            .await
+            .context("could not read the StatefulSet")?
+            .filter(|s| belongs(s, etcd));
+        let outdated = match &stateful_set {
+            Some(set) => rollout::outdated(seed, set, &members).await?,
+            None => None,
+        };
         Ok(Self {
-            stateful_set: stateful_sets
-                .get_opt(&name)
-                .await
-                .context("could not read the StatefulSet")?
-                .filter(|s| belongs(s, etcd)),
+            stateful_set,
+            outdated,
             job: jobs
                 .get_opt(COPY_JOB)
                 .await
                 .context("could not read the Job etcd-copy")?
                 .filter(|j| belongs(j, etcd)),
-            members: of(MEMBER_COMPONENT),
+            members,
             copies: of(COPY_COMPONENT),
             claims: list(&seed.namespaced(&namespace), &ours).await?,
             sidecar: None,
@@ -85,6 +96,7 @@ impl Observed {
         left.extend(
             self.claims
                 .iter()
+                .filter(|c| !is_kept(c))
                 .map(|c| format!("PersistentVolumeClaim {}", c.name_any())),
         );
         (!left.is_empty()).then(|| left.join(", "))
@@ -95,6 +107,12 @@ impl Observed {
 pub fn belongs<K: Object>(object: &K, etcd: &Etcd) -> bool {
     let uid = etcd.uid().unwrap_or_default();
     object.owner_references().iter().any(|owner| owner.uid == uid)
+}
+
+/// Whether a claim was kept when its Etcd was deleted: it belongs to no Etcd then.
+#[must_use]
+pub fn is_kept(claim: &PersistentVolumeClaim) -> bool {
+    claim.labels().contains_key(OWNERSHIP_EPOCH)
 }
 
 async fn list<K: Object>(api: &Api<K>, params: &ListParams) -> Result<Vec<K>> {

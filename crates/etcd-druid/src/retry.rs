@@ -4,11 +4,12 @@
 //! was mended meanwhile. A pod that is made anew starts at once. What the failed ones said stays in `status.lastErrors`.
 
 use api::druid::Etcd;
-use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use runtime::{Cluster, Result, Seed, apply::delete_exactly};
 
 use crate::{
+    containers::statuses,
     names::{BACKUP_CONTAINER, INITIALIZE_CONTAINER},
     observed::Observed,
 };
@@ -54,16 +55,4 @@ fn is_held_back(pod: &Pod, container: &str) -> bool {
                 && status.restart_count >= STARTS
                 && waiting.and_then(|waiting| waiting.reason.as_deref()) == Some("CrashLoopBackOff")
         })
-}
-
-/// All containers of a pod, in the order in which they start.
-pub fn statuses(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
-    let status = pod.status.as_ref();
-    let first = status
-        .and_then(|s| s.init_container_statuses.as_deref())
-        .unwrap_or_default();
-    let then = status
-        .and_then(|s| s.container_statuses.as_deref())
-        .unwrap_or_default();
-    first.iter().chain(then)
 }

@@ -12,9 +12,8 @@ use runtime::{Cluster, Seed};
 use serde::Deserialize;
 
 use crate::{
+    containers::statuses,
     names::{BACKUP_CONTAINER, BACKUP_PORT, ETCD_CONTAINER},
-    observed::Observed,
-    retry::statuses,
 };
 
 /// Longer than an answer from memory takes through a busy API server, shorter than the status of an Etcd may wait for it.
@@ -28,15 +27,26 @@ pub struct Said {
     pub phase: String,
     /// What went wrong last, if it is not over: `<Class>: <sentence>`.
     pub error: Option<String>,
+    /// Whether a final snapshot was taken, after which no other is.
+    #[serde(default)]
+    pub finished: bool,
 }
 
-/// Asks the sidecar of the member that runs; `None` where none can be expected to answer, or none did.
-pub async fn ask(seed: &Seed, etcd: &Etcd, observed: &Observed) -> Option<Said> {
+impl Said {
+    /// Whether it takes no snapshots any more.
+    #[must_use]
+    pub fn has_finished(&self) -> bool {
+        self.finished || self.phase == "Finished"
+    }
+}
+
+/// Asks the sidecar of the member that runs, of those that there are; `None` where none can be expected to answer, or none did.
+pub async fn ask(seed: &Seed, etcd: &Etcd, members: &[Pod]) -> Option<Said> {
     let backup = &etcd.spec.backup;
     if backup.store.is_none() || backup.source_store.is_some() {
         return None;
     }
-    let pod = observed.members.iter().find(|pod| runs(pod))?;
+    let pod = members.iter().find(|pod| runs(pod))?;
     let (namespace, name, port) = (
         pod.namespace()?,
         pod.name_any(),

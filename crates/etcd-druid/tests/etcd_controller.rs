@@ -3,57 +3,42 @@
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 mod rights;
+mod world;
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
 };
 
 use anyhow::{Context, Result, ensure};
-use api::{constants::DRUID_REQUIRE_SNAPSHOT, druid::Etcd};
+use api::{
+    constants::{DRUID_KEEP_VOLUME, DRUID_REQUIRE_SNAPSHOT, OWNERSHIP_EPOCH},
+    druid::Etcd,
+};
 use clap::Parser;
 use etcd_druid::flags::Flags;
 use k8s_openapi::api::{
     apps::v1::StatefulSet,
     batch::v1::Job,
-    core::v1::{Namespace, PersistentVolumeClaim, Pod, Service, ServiceAccount},
+    core::v1::{Namespace, PersistentVolumeClaim, Pod, Service},
 };
 use kube::{
-    Api, Client, CustomResourceExt, ResourceExt,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+    Api, CustomResourceExt, ResourceExt,
+    api::{DeleteParams, Patch, PatchParams},
 };
-use runtime::{
-    Process,
-    apply::Object,
-    wait::{self, Look},
-};
+use runtime::{Permit, Process, Seed, wait};
 use serde_json::{Value, json};
 use testkit::{ControlPlane, Fate, Rollout, apply_crds};
 use tokio::task::JoinSet;
 
 use rights::ACCOUNT;
-
-/// Far longer than any step takes: each takes well under five seconds on an idle machine with two cores, except the Job
-/// controller's pauses, which are 10 s after the first failed pod, then 20 s, then 40 s. How many pods fail before the test
-/// has noticed and mended the cause depends on how busy the machine is.
-const SOON: Duration = Duration::from_secs(150);
+use world::{SOON, World, change, create, create_raw, manifest, ready, requires_snapshot, until};
 
 const REFUSED: &str =
     "StoreCredentials: the object store refuses the credentials; put working ones into the Secret";
 
 const EMPTY: &str =
     "SnapshotMissing: there is no data and no snapshot below shoot/etcd-main; bring the snapshots there";
-
-struct World {
-    admin: Client,
-    /// Whether the bucket of namespace `past` holds nothing.
-    bucket_is_empty: Arc<AtomicBool>,
-    /// Whether the object store of namespace `copy` refuses its credentials.
-    store_refuses: Arc<AtomicBool>,
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn etcds_in_a_seed() -> Result<()> {
@@ -68,7 +53,11 @@ async fn etcds_in_a_seed() -> Result<()> {
     };
     let (refuses, empty) = (world.store_refuses.clone(), world.bucket_is_empty.clone());
     let _kubelet = Rollout::with(&admin, move |pod| match Rollout::usual(pod) {
-        Fate::Runs if requires_snapshot(pod) && empty.load(Ordering::Relaxed) => {
+        Fate::Runs
+            if pod.namespace().as_deref() == Some("past")
+                && requires_snapshot(pod)
+                && empty.load(Ordering::Relaxed) =>
+        {
             Fate::Fails(EMPTY.to_owned())
         }
         Fate::Succeeds if refuses.load(Ordering::Relaxed) => Fate::Fails(REFUSED.to_owned()),
@@ -83,12 +72,18 @@ async fn etcds_in_a_seed() -> Result<()> {
         "--etcd-backup-restore-image=backup:test",
     ]);
     let mut process = Process::new("etcd-druid");
-    etcd_druid::start(&mut process, client, &flags);
+    let druid = etcd_druid::run(
+        Seed::new(client, &Permit::sole("a test")),
+        flags,
+        process.metrics.clone(),
+        process.shutdown.clone(),
+    );
+    process.part("etcd controller", druid);
     let stop = process.shutdown.clone();
     let mut running = JoinSet::new();
     running.spawn(process.run());
 
-    for namespace in ["life", "wrong", "copy", "past"] {
+    for namespace in ["life", "wrong", "copy", "past", "once", "kept"] {
         create(
             &Api::all(admin.clone()),
             &json!({"metadata": {"name": namespace}}),
@@ -96,7 +91,14 @@ async fn etcds_in_a_seed() -> Result<()> {
         .await
         .map(|_: Namespace| ())?;
     }
-    tokio::try_join!(life(&world), wrong(&world), copy(&world), past(&world))?;
+    tokio::try_join!(
+        life(&world),
+        wrong(&world),
+        copy(&world),
+        past(&world),
+        once(&world),
+        kept(&world)
+    )?;
 
     stop.cancel();
     running.join_next().await.context("the process was lost")???;
@@ -171,6 +173,18 @@ async fn life(world: &World) -> Result<()> {
             .unwrap()
             .contains("--quota-backend-bytes=1073741824")
     })
+    .await?;
+    // Which is a reason to restart it.
+    until(
+        &world.api::<Pod>("life"),
+        "etcd-main-0",
+        "a pod with the new quota",
+        |pod| {
+            serde_json::to_string(pod)
+                .unwrap()
+                .contains("--quota-backend-bytes=1073741824")
+        },
+    )
     .await?;
     ready(&etcds).await?;
 
@@ -345,149 +359,112 @@ async fn past(world: &World) -> Result<()> {
     world.nothing_left("past").await
 }
 
-fn requires_snapshot(pod: &Pod) -> bool {
-    let first = pod
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.init_containers.as_ref()?.first());
-    first
-        .and_then(|container| container.args.as_ref())
-        .is_some_and(|args| args.iter().any(|arg| arg == "--require-snapshot"))
-}
-
-impl World {
-    fn api<K: Object + kube::Resource<Scope = k8s_openapi::NamespaceResourceScope>>(
-        &self,
-        namespace: &str,
-    ) -> Api<K> {
-        Api::namespaced(self.admin.clone(), namespace)
-    }
-
-    async fn pods(&self, namespace: &str) -> Result<usize> {
-        Ok(self
-            .api::<Pod>(namespace)
-            .list(&ListParams::default())
-            .await?
-            .items
-            .len())
-    }
-
-    async fn nothing_left(&self, namespace: &str) -> Result<()> {
-        let all = ListParams::default();
-        let mut left: Vec<String> = Vec::new();
-        left.extend(
-            self.api::<StatefulSet>(namespace)
-                .list(&all)
-                .await?
-                .iter()
-                .map(ResourceExt::name_any),
-        );
-        left.extend(
-            self.api::<Job>(namespace)
-                .list(&all)
-                .await?
-                .iter()
-                .map(ResourceExt::name_any),
-        );
-        left.extend(
-            self.api::<Pod>(namespace)
-                .list(&all)
-                .await?
-                .iter()
-                .map(ResourceExt::name_any),
-        );
-        left.extend(
-            self.api::<Service>(namespace)
-                .list(&all)
-                .await?
-                .iter()
-                .map(ResourceExt::name_any),
-        );
-        left.extend(
-            self.api::<PersistentVolumeClaim>(namespace)
-                .list(&all)
-                .await?
-                .iter()
-                .map(ResourceExt::name_any),
-        );
-        let accounts = self.api::<ServiceAccount>(namespace).list(&all).await?;
-        left.extend(
-            accounts
-                .iter()
-                .map(ResourceExt::name_any)
-                .filter(|name| name != "default"),
-        );
-        ensure!(left.is_empty(), "left in {namespace}: {left:?}");
-        Ok(())
-    }
-}
-
-fn manifest(name: &str) -> Value {
-    let tls = json!({
-        "tlsCASecretRef": {"name": "ca-etcd"},
-        "serverTLSSecretRef": {"name": "etcd-server"},
-        "clientTLSSecretRef": {"name": "etcd-client"},
-    });
-    json!({
-        "apiVersion": "druid.gardener.cloud/v1alpha1", "kind": "Etcd", "metadata": {"name": name},
-        "spec": {
-            "replicas": 1,
-            "labels": {"gardener.cloud/role": "controlplane"},
-            "etcd": {"clientUrlTls": tls},
-            "backup": {
-                "deltaSnapshotPeriod": "5m",
-                "garbageCollectionPolicy": "Exponential",
-                "store": {
-                    "provider": "S3", "container": "bucket", "prefix": "shoot/etcd-main", "secretRef": {"name": "etcd-backup"},
-                },
-            },
-        },
+/// An etcd that was ready once does not start empty any more, and does not restart for that.
+async fn once(world: &World) -> Result<()> {
+    let (etcds, pods) = (world.api::<Etcd>("once"), world.api::<Pod>("once"));
+    create(&etcds, &manifest("etcd-main")).await?;
+    ready(&etcds).await?;
+    let pod = pods.get("etcd-main-0").await?;
+    let sets = world.api::<StatefulSet>("once");
+    until(&sets, "etcd-main", "the flag of an etcd with a past", |set| {
+        let seen = set.status.as_ref().and_then(|status| status.observed_generation);
+        seen == set.metadata.generation && serde_json::to_string(set).unwrap().contains("--require-snapshot")
     })
-}
-
-async fn ready(etcds: &Api<Etcd>) -> Result<Etcd> {
-    until(etcds, "etcd-main", "ready", |etcd| {
-        etcd.status
-            .as_ref()
-            .is_some_and(|s| s.ready == Some(true) && s.observed_generation == etcd.metadata.generation)
+    .await?;
+    // What is asked for now is decided on the new template.
+    let now = json!({"metadata": {"annotations": {"druid.gardener.cloud/operation": "reconcile"}}});
+    change(&etcds, now).await?;
+    until(&etcds, "etcd-main", "operation taken", |etcd| {
+        !etcd.annotations().contains_key("druid.gardener.cloud/operation")
     })
-    .await
+    .await?;
+    let status = ready(&etcds).await?.status.unwrap();
+    ensure!(status.last_errors.is_empty(), "{status:?}");
+    let same = pods.get("etcd-main-0").await?;
+    ensure!(
+        same.uid() == pod.uid() && !requires_snapshot(&same),
+        "etcd was restarted"
+    );
+    pods.delete("etcd-main-0", &DeleteParams::default()).await?;
+    until(&pods, "etcd-main-0", "a pod that does not start empty", |new| {
+        new.uid() != pod.uid() && requires_snapshot(new)
+    })
+    .await?;
+    etcds.delete("etcd-main", &DeleteParams::default()).await?;
+    wait::until_gone(&etcds, "etcd-main", SOON).await?;
+    world.nothing_left("once").await
 }
 
-async fn until<K: Object>(
-    api: &Api<K>,
-    name: &str,
-    what: &str,
-    holds: impl Fn(&K) -> bool + Send + Sync,
-) -> Result<K> {
-    let look = |object: Option<&K>| match object {
-        Some(object) if holds(object) => Look::Done,
-        other => Look::Wait(format!(
-            "awaiting: {what}; it is {}",
-            serde_json::to_string(&other).unwrap()
-        )),
+/// A volume that is kept stays without an owner, and no etcd of another epoch starts on it.
+async fn kept(world: &World) -> Result<()> {
+    let (etcds, claims) = (
+        world.api::<Etcd>("kept"),
+        world.api::<PersistentVolumeClaim>("kept"),
+    );
+    let of_epoch = |epoch: &str| {
+        let mut manifest = manifest("etcd-main");
+        manifest["metadata"]["annotations"] = json!({(OWNERSHIP_EPOCH): epoch});
+        manifest
     };
-    Ok(wait::until(api, name, SOON, look).await?.unwrap())
-}
+    create(&etcds, &of_epoch("2")).await?;
+    ready(&etcds).await?;
+    let own = claims.get("etcd-main-etcd-main-0").await?;
+    let keep = json!({"metadata": {"annotations": {(DRUID_KEEP_VOLUME): "true"}}});
+    change(&etcds, keep).await?;
+    etcds.delete("etcd-main", &DeleteParams::default()).await?;
+    wait::until_gone(&etcds, "etcd-main", SOON).await?;
+    ensure!(
+        world
+            .api::<StatefulSet>("kept")
+            .get_opt("etcd-main")
+            .await?
+            .is_none()
+    );
+    ensure!(world.pods("kept").await? == 0);
+    let left = claims.get("etcd-main-etcd-main-0").await?;
+    ensure!(
+        left.uid() == own.uid()
+            && left.metadata.deletion_timestamp.is_none()
+            && left.owner_references().is_empty()
+            && left.labels().get(OWNERSHIP_EPOCH).map(String::as_str) == Some("2"),
+        "{left:?}"
+    );
 
-async fn create<K: Object>(api: &Api<K>, manifest: &Value) -> Result<K> {
-    Ok(api
-        .create(&PostParams::default(), &serde_json::from_value(manifest.clone())?)
-        .await?)
-}
+    // A later stay of the shoot has a higher epoch.
+    create(&etcds, &of_epoch("4")).await?;
+    let refused = until(&etcds, "etcd-main", "the refusal", |etcd| {
+        etcd.status.as_ref().is_some_and(|s| !s.last_errors.is_empty())
+    })
+    .await?;
+    let error = &refused.status.unwrap().last_errors[0];
+    ensure!(
+        error.code == "ERR_RETRYABLE_CONFIGURATION_PROBLEM"
+            && error
+                .description
+                .contains("etcd-main-etcd-main-0 holds data of ownership epoch 2"),
+        "{error:?}"
+    );
+    ensure!(
+        world
+            .api::<StatefulSet>("kept")
+            .get_opt("etcd-main")
+            .await?
+            .is_none()
+    );
+    // A deletion leaves it alone too: it is not that Etcd's.
+    etcds.delete("etcd-main", &DeleteParams::default()).await?;
+    wait::until_gone(&etcds, "etcd-main", SOON).await?;
+    ensure!(claims.get("etcd-main-etcd-main-0").await?.uid() == own.uid());
 
-/// For manifests that the types would not even take.
-async fn create_raw(client: &Client, namespace: &str, manifest: &Value) -> Result<Value> {
-    let path = format!("/apis/druid.gardener.cloud/v1alpha1/namespaces/{namespace}/etcds");
-    let request = http::Request::post(path)
-        .header("content-type", "application/json")
-        .body(serde_json::to_vec(manifest)?)?;
-    Ok(client.request(request).await?)
-}
-
-async fn change(etcds: &Api<Etcd>, body: Value) -> Result<()> {
-    etcds
-        .patch("etcd-main", &PatchParams::default(), &Patch::Merge(body))
-        .await?;
-    Ok(())
+    // Of the same epoch it is the same history, and goes with its Etcd again.
+    create(&etcds, &of_epoch("2")).await?;
+    ready(&etcds).await?;
+    let adopted = claims.get("etcd-main-etcd-main-0").await?;
+    ensure!(
+        adopted.uid() == own.uid() && !adopted.labels().contains_key(OWNERSHIP_EPOCH),
+        "{adopted:?}"
+    );
+    etcds.delete("etcd-main", &DeleteParams::default()).await?;
+    wait::until_gone(&etcds, "etcd-main", SOON).await?;
+    world.nothing_left("kept").await
 }

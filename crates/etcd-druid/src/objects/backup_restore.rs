@@ -1,11 +1,11 @@
 //! The three ways in which etcd-backup-restore runs: before etcd, beside it, and alone as a copy.
 
 use k8s_openapi::{
-    api::core::v1::{Container, ContainerPort, HTTPGetAction, Probe},
+    api::core::v1::{Container, ContainerPort, HTTPGetAction, Probe, ResourceRequirements},
     apimachinery::pkg::util::intstr::IntOrString,
 };
 
-use super::{security, volumes};
+use super::{requests, security, volumes};
 use crate::{
     names::{
         BACKUP_CONTAINER, BACKUP_SERVER_MOUNT, CA_MOUNT, CLIENT_MOUNT, DATA_DIR, INITIALIZE_CONTAINER,
@@ -16,6 +16,13 @@ use crate::{
 
 /// The binary in its image.
 const BINARY: &str = "/etcd-backup-restore";
+/// Flags that may differ between a pod and its template without a reason to restart it (see [`crate::rollout`]): they count
+/// when the pod starts the next time.
+pub const REQUIRE_SNAPSHOT: &str = "--require-snapshot";
+/// The same: how large the database may be after a restore.
+pub const QUOTA: &str = "--embedded-etcd-quota-bytes";
+/// The same: beside what the remains of a restore are removed.
+pub const REPLACED_BESIDE: &str = "--data-dir";
 /// Seconds between two looks at whether etcd may be used: together with [`READINESS_FAILURES`] the time for which clients
 /// are still sent to an etcd that is no longer theirs (R17-40). The smallest that there is.
 const READINESS_PERIOD: i32 = 1;
@@ -36,8 +43,10 @@ pub fn initialize(wanted: &Wanted, backup: &Backup) -> Container {
         wanted.peer_url()
     ));
     args.push(format!("--initial-cluster-token={}", wanted.uid));
+    args.extend(epoch(wanted));
+    args.push(format!("{QUOTA}={}", wanted.etcd.quota_bytes));
     if backup.require_snapshot {
-        args.push("--require-snapshot".to_owned());
+        args.push(REQUIRE_SNAPSHOT.to_owned());
     }
     Container {
         name: INITIALIZE_CONTAINER.to_owned(),
@@ -62,6 +71,8 @@ pub fn server(wanted: &Wanted, backup: &Backup) -> Container {
     args.push(format!("--listen-address=0.0.0.0:{}", backup.port));
     args.push(format!("--server-cert={BACKUP_SERVER_MOUNT}/tls.crt"));
     args.push(format!("--server-key={BACKUP_SERVER_MOUNT}/tls.key"));
+    args.push(format!("{REPLACED_BESIDE}={DATA_DIR}"));
+    args.extend(epoch(wanted));
     let mut option =
         |flag: &str, value: Option<String>| args.extend(value.map(|value| format!("--{flag}={value}")));
     option("schedule", backup.full_snapshot_schedule.clone());
@@ -89,19 +100,20 @@ pub fn server(wanted: &Wanted, backup: &Backup) -> Container {
             ..ContainerPort::default()
         }]),
         readiness_probe: Some(readiness(backup)),
-        volume_mounts: Some(volumes::mounts_of_server()),
+        volume_mounts: Some(volumes::mounts_of_server(wanted)),
         ..container(backup, args)
     }
 }
 
 /// Copies the newest backup of one store into another (R17-25 to R17-27).
 #[must_use]
-pub fn copy(backup: &Backup) -> Container {
+pub fn copy(wanted: &Wanted, backup: &Backup) -> Container {
     let mut args = vec!["copy".to_owned()];
     args.extend(store_args("", &backup.store, STORE_MOUNT));
     if let Some(source) = &backup.source {
         args.extend(store_args("source-", source, SOURCE_STORE_MOUNT));
     }
+    args.extend(epoch(wanted));
     args.push("--wait-for-final-snapshot=true".to_owned());
     args.push(format!(
         "--wait-for-final-snapshot-timeout={}",
@@ -120,12 +132,23 @@ fn container(backup: &Backup, args: Vec<String>) -> Container {
         image_pull_policy: Some("IfNotPresent".to_owned()),
         command: Some(vec![BINARY.to_owned()]),
         args: Some(args),
-        resources: backup.resources.clone(),
+        resources: Some(backup.resources.clone().unwrap_or_else(default_resources)),
         security_context: Some(security::container()),
         // It leaves a sentence when it fails, which ends up in `status.lastErrors`.
         termination_message_policy: Some("FallbackToLogsOnError".to_owned()),
         ..Container::default()
     }
+}
+
+/// Nothing for the first epoch, so that an etcd whose shoot never moved does not restart when it becomes known.
+fn epoch(wanted: &Wanted) -> Option<String> {
+    (wanted.epoch > 1).then(|| format!("--ownership-epoch={}", wanted.epoch))
+}
+
+/// What a container of etcd-backup-restore requests where the Etcd does not say it: its memory does not grow with the data.
+#[must_use]
+pub fn default_resources() -> ResourceRequirements {
+    requests("10m", "48Mi")
 }
 
 fn store_args(prefix: &str, store: &Store, credentials: &str) -> Vec<String> {

@@ -34,7 +34,7 @@ pub fn copy_job(wanted: &Wanted, backup: &Backup) -> Job {
                     termination_grace_period_seconds: Some(GRACE_SECONDS),
                     security_context: Some(security::pod(wanted)),
                     priority_class_name: wanted.priority_class.clone(),
-                    containers: vec![backup_restore::copy(backup)],
+                    containers: vec![backup_restore::copy(wanted, backup)],
                     volumes: Some(volumes::of_copy(backup)),
                     ..PodSpec::default()
                 }),

@@ -1,11 +1,11 @@
 //! The container with etcd: upstream's binary, configured by flags alone, since its image holds no shell.
 
 use k8s_openapi::{
-    api::core::v1::{Container, ContainerPort, HTTPGetAction, Probe},
+    api::core::v1::{Container, ContainerPort, HTTPGetAction, Probe, ResourceRequirements},
     apimachinery::pkg::util::intstr::IntOrString,
 };
 
-use super::{security, volumes};
+use super::{requests, security, volumes};
 use crate::{
     names::{CA_MOUNT, DATA_DIR, ETCD_CONTAINER, PROBE_PORT, SERVER_MOUNT, client_service},
     wanted::Wanted,
@@ -32,12 +32,18 @@ pub fn container(wanted: &Wanted) -> Container {
             port("probes", PROBE_PORT),
         ]),
         readiness_probe: Some(readiness()),
-        resources: wanted.etcd.resources.clone(),
+        resources: Some(wanted.etcd.resources.clone().unwrap_or_else(default_resources)),
         security_context: Some(security::container()),
         termination_message_policy: Some("FallbackToLogsOnError".to_owned()),
         volume_mounts: Some(volumes::mounts_of_etcd(wanted)),
         ..Container::default()
     }
+}
+
+/// What etcd requests where the Etcd does not say it.
+#[must_use]
+pub fn default_resources() -> ResourceRequirements {
+    requests("50m", "128Mi")
 }
 
 /// The flags. There is one member, so peers meet on loopback and need no certificates.

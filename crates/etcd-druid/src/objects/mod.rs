@@ -12,9 +12,22 @@ pub mod volumes;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::{
+    api::core::v1::ResourceRequirements,
+    apimachinery::pkg::{api::resource::Quantity, apis::meta::v1::ObjectMeta},
+};
 
 use crate::{names, wanted::Wanted};
+
+/// What a container asks for where nothing is said: enough for a small shoot, so that a node is not filled beyond what it
+/// has. There is no limit: an etcd that is ended for want of memory costs the shoot its API.
+fn requests(cpu: &str, memory: &str) -> ResourceRequirements {
+    let of = |name: &str, amount: &str| (name.to_owned(), Quantity(amount.to_owned()));
+    ResourceRequirements {
+        requests: Some([of("cpu", cpu), of("memory", memory)].into()),
+        ..ResourceRequirements::default()
+    }
+}
 
 /// Metadata of an object that belongs to the Etcd and goes with it.
 fn meta(wanted: &Wanted, name: &str, component: &str) -> ObjectMeta {

@@ -23,6 +23,9 @@ use crate::{
 /// Seconds between the request to stop and the kill. etcd stops in well under one; longer only prolongs a move.
 const GRACE_SECONDS: i64 = 10;
 
+/// The update strategy by which Kubernetes leaves pods alone that were made from an older template.
+pub const ON_DELETE: &str = "OnDelete";
+
 /// The StatefulSet of an Etcd.
 #[must_use]
 pub fn stateful_set(wanted: &Wanted) -> StatefulSet {
@@ -33,8 +36,9 @@ pub fn stateful_set(wanted: &Wanted) -> StatefulSet {
             service_name: Some(names::peer_service(&wanted.name)),
             // A pod that never becomes ready (its restore fails) must be replaced when its template is mended.
             pod_management_policy: Some("Parallel".to_owned()),
+            // The controller decides whether a pod restarts for a change: not for what counts at its next start only.
             update_strategy: Some(StatefulSetUpdateStrategy {
-                type_: Some("RollingUpdate".to_owned()),
+                type_: Some(ON_DELETE.to_owned()),
                 rolling_update: None,
             }),
             selector: LabelSelector {

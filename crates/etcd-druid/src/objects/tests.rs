@@ -97,6 +97,20 @@ fn only_an_etcd_with_a_past_refuses_to_start_empty() {
     let last = initialize.args.as_mut().unwrap().pop();
     assert_eq!(last.as_deref(), Some("--require-snapshot"));
     assert_eq!(old, new);
+    // One that has served has a past as well, unless somebody says that it may start empty.
+    let served = |said: Option<&str>| {
+        let mut etcd = etcd(MAIN);
+        etcd.metadata.annotations =
+            said.map(|value| [(DRUID_REQUIRE_SNAPSHOT.to_owned(), value.to_owned())].into());
+        let conditions = serde_json::json!([{
+            "type": "HasData", "status": "True", "reason": "WasReady", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:10Z", "lastUpdateTime": "2026-01-01T00:00:10Z",
+        }]);
+        etcd.status = Some(serde_json::from_value(serde_json::json!({"conditions": conditions})).unwrap());
+        stateful_set(&wanted(&etcd).unwrap())
+    };
+    assert_eq!(served(None), set(Some("true")));
+    assert_eq!(served(Some("false")), new);
 }
 
 #[test]

@@ -56,10 +56,11 @@ pub fn mounts_of_etcd(wanted: &Wanted) -> Vec<VolumeMount> {
     ]
 }
 
-/// What backup-restore sees beside etcd.
+/// What backup-restore sees beside etcd; of the data only what a restore has left beside them concerns it.
 #[must_use]
-pub fn mounts_of_server() -> Vec<VolumeMount> {
+pub fn mounts_of_server(wanted: &Wanted) -> Vec<VolumeMount> {
     vec![
+        data(wanted),
         read_only(STORE, STORE_MOUNT),
         read_only(CA, CA_MOUNT),
         read_only(CLIENT, CLIENT_MOUNT),

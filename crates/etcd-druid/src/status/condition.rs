@@ -3,8 +3,11 @@
 use api::druid::EtcdCondition;
 use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::Time};
 
-use super::copy::{BACKUPS_COPIED, is_complete};
-use crate::{names::ETCD_CONTAINER, observed::Observed, retry::statuses};
+use super::{
+    copy::{BACKUPS_COPIED, is_complete},
+    past::{HAS_DATA, has_data},
+};
+use crate::{containers::statuses, names::ETCD_CONTAINER, observed::Observed, sidecar::Said};
 
 /// Condition: clients can read and write.
 pub const READY: &str = "Ready";
@@ -22,6 +25,8 @@ pub struct Facts<'a> {
     pub has_backup: bool,
     /// Whether the Etcd stands for a copy.
     pub copies: bool,
+    /// Whether it is being handed over, so that a final snapshot ends its backups.
+    pub migrating: bool,
     /// What is there.
     pub observed: &'a Observed,
 }
@@ -32,7 +37,7 @@ pub fn conditions(facts: Facts<'_>, before: &[EtcdCondition], now: &Time) -> Vec
     let wanted = if facts.copies {
         vec![backups_copied(facts.observed)]
     } else {
-        of_member(facts)
+        of_member(facts, has_data(before))
     };
     wanted
         .into_iter()
@@ -71,10 +76,18 @@ impl Outcome {
     }
 }
 
-fn of_member(facts: Facts<'_>) -> Vec<Outcome> {
+fn of_member(facts: Facts<'_>, had_data: bool) -> Vec<Outcome> {
     let mut outcomes = vec![ready(facts), all_members_ready(facts)];
     if facts.has_backup {
         outcomes.push(backup_ready(facts));
+        if had_data || facts.observed.members.iter().any(is_pod_ready) {
+            outcomes.push(Outcome {
+                type_: HAS_DATA,
+                status: "True",
+                reason: "WasReady",
+                message: "etcd has served, so it does not start empty any more.".to_owned(),
+            });
+        }
     }
     outcomes
 }
@@ -121,6 +134,7 @@ fn backup_ready(facts: Facts<'_>) -> Outcome {
         .flat_map(statuses)
         .any(|s| s.name == ETCD_CONTAINER && s.ready);
     let error = said.and_then(|said| said.error.as_deref());
+    let finished = said.is_some_and(Said::has_finished);
     let (status, reason, message) = match (said.map(|said| said.phase.as_str()), error) {
         _ if facts.replicas == 0 => (
             "Unknown",
@@ -132,13 +146,20 @@ fn backup_ready(facts: Facts<'_>) -> Outcome {
             "EtcdNotReady",
             "No backup can be taken before etcd is ready.",
         ),
+        // Also where an error stands beside it: that is about one snapshot, this about all that come.
+        _ if finished && !facts.migrating => (
+            "False",
+            "FinishedWhileServing",
+            "The final snapshot was taken although the etcd is not being handed over: nothing that is written from now on is \
+             backed up. Delete the pod, so that its backup process takes snapshots again.",
+        ),
         (Some(_), Some(error)) => ("False", "BackupFailed", error),
-        (Some("Active"), None) => ("True", "BackupSucceeded", "Snapshots are taken as they come due."),
-        (Some("Finished"), None) => (
+        _ if finished => (
             "True",
             "FinalSnapshotTaken",
             "The final snapshot is taken; none follows.",
         ),
+        (Some("Active"), None) => ("True", "BackupSucceeded", "Snapshots are taken as they come due."),
         (Some(_), None) => ("Unknown", "BackupStarting", "etcd-backup-restore begins."),
         (None, _) => (
             "Unknown",

@@ -8,7 +8,7 @@ use kube::ResourceExt;
 use runtime::Error;
 use serde_json::Value;
 
-use crate::{names::BACKUP_CONTAINER, retry::statuses, sidecar::Said};
+use crate::{containers::statuses, names::BACKUP_CONTAINER, sidecar::Said};
 
 /// Code of an error that no well-known cause explains, in building the objects.
 const SYNC: &str = "ERR_SYNC_ETCD";
@@ -18,13 +18,19 @@ const CONTAINER: &str = "ERR_ETCD_CONTAINER_FAILED";
 const LONGEST: usize = 1000;
 
 /// Classes of etcd-backup-restore's errors. Mended causes go on by themselves, hence the retryable codes.
-const CLASSES: [(&str, &str); 9] = [
+const CLASSES: [(&str, &str); 15] = [
     ("Configuration", "ERR_CONFIGURATION_PROBLEM"),
     ("StoreCredentials", "ERR_INFRA_UNAUTHENTICATED"),
     ("StoreUnavailable", "ERR_RETRYABLE_INFRA_DEPENDENCIES"),
     ("SnapshotCorrupt", "ERR_RETRYABLE_CONFIGURATION_PROBLEM"),
     ("SnapshotMissing", "ERR_RETRYABLE_CONFIGURATION_PROBLEM"),
+    ("SnapshotUnparsable", "ERR_RETRYABLE_CONFIGURATION_PROBLEM"),
+    ("SnapshotUnverified", "ERR_RETRYABLE_CONFIGURATION_PROBLEM"),
+    ("FinalSnapshotOvertaken", CONTAINER),
+    ("Interrupted", CONTAINER),
+    ("OtherEpoch", "ERR_RETRYABLE_CONFIGURATION_PROBLEM"),
     ("DataDirectory", "ERR_RETRYABLE_INFRA_DEPENDENCIES"),
+    ("NotPermitted", CONTAINER),
     ("EtcdUnavailable", CONTAINER),
     ("EtcdCompacted", CONTAINER),
     ("Tool", CONTAINER),

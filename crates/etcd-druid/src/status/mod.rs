@@ -4,6 +4,7 @@
 pub mod condition;
 pub mod copy;
 pub mod failure;
+pub mod past;
 
 #[cfg(test)]
 mod tests;
@@ -12,7 +13,7 @@ use api::{
     druid::{Etcd, EtcdLastError, EtcdLastOperation, EtcdMemberStatus, EtcdStatus},
     meta::CrossVersionObjectReference,
 };
-use k8s_openapi::{api::apps::v1::StatefulSet, apimachinery::pkg::apis::meta::v1::Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use runtime::Error;
 
@@ -22,9 +23,9 @@ use self::{
     failure::Failure,
 };
 use crate::{
-    names::{self, BACKUP_CONTAINER, INITIALIZE_CONTAINER, MEMBER_COMPONENT},
+    containers::statuses,
+    names::{self, BACKUP_CONTAINER, DRUID_MIGRATING, INITIALIZE_CONTAINER, MEMBER_COMPONENT},
     observed::Observed,
-    retry::statuses,
 };
 
 /// The status of an Etcd that is to exist. `outcome`: whether its objects are as specified.
@@ -47,6 +48,10 @@ pub fn compute(etcd: &Etcd, outcome: Result<(), &Error>, observed: &Observed, no
         replicas,
         has_backup: etcd.spec.backup.store.is_some(),
         copies,
+        migrating: etcd
+            .annotations()
+            .get(DRUID_MIGRATING)
+            .is_some_and(|value| value == "true"),
         observed,
     };
     EtcdStatus {
@@ -99,23 +104,13 @@ pub fn deleting(etcd: &Etcd, error: Option<&Error>, remains: Option<&str>, now: 
 
 /// Whether exactly the wanted members run, of the newest revision, and are ready.
 fn is_rolled_out(replicas: i32, observed: &Observed) -> bool {
-    let Some((set, status)) = observed
-        .stateful_set
-        .as_ref()
-        .and_then(|set| Some((set, set.status.as_ref()?)))
-    else {
+    let Some(status) = observed.stateful_set.as_ref().and_then(|set| set.status.as_ref()) else {
         return false;
     };
-    let newest = replicas == 0 || status.updated_replicas == Some(replicas);
-    seen(set)
-        && newest
+    observed.outdated.as_ref().is_some_and(Vec::is_empty)
         && status.replicas == replicas
         && is_count(&observed.members, replicas)
         && ready_members(observed) == replicas
-}
-
-fn seen(set: &StatefulSet) -> bool {
-    set.status.as_ref().and_then(|status| status.observed_generation) >= set.metadata.generation
 }
 
 fn is_count<T>(items: &[T], wanted: i32) -> bool {

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::{compute, deleting};
 use crate::{
+    names::DRUID_MIGRATING,
     objects::tests::{MAIN, etcd},
     observed::Observed,
     sidecar::Said,
@@ -24,6 +25,7 @@ fn now() -> Time {
 fn observed(set: &Value, pods: &[Value]) -> Observed {
     Observed {
         stateful_set: serde_json::from_value(set.clone()).unwrap(),
+        outdated: Some(Vec::new()),
         members: pods
             .iter()
             .map(|pod| serde_json::from_value(pod.clone()).unwrap())
@@ -64,6 +66,7 @@ fn line(etcd: &Etcd, outcome: Result<(), &Error>, observed: &Observed) -> String
     let conditions: Vec<_> = status
         .conditions
         .iter()
+        .filter(|c| c.type_ != "HasData")
         .map(|c| format!("{}={}", c.type_, c.status))
         .collect();
     format!(
@@ -82,6 +85,7 @@ fn a_member_from_nothing_to_ready() {
         sidecar: Some(Said {
             phase: phase.to_owned(),
             error: error.map(str::to_owned),
+            finished: false,
         }),
         ..observed(&set(1), &[pod(true, true, true)])
     };
@@ -116,7 +120,7 @@ fn a_member_from_nothing_to_ready() {
         ),
         (
             said("Finished", None),
-            "true Create Succeeded Ready=True AllMembersReady=True BackupReady=True",
+            "true Create Succeeded Ready=True AllMembersReady=True BackupReady=False",
         ),
     ] {
         assert_eq!(line(&etcd, Ok(()), &observed), expected);
@@ -124,16 +128,65 @@ fn a_member_from_nothing_to_ready() {
 }
 
 #[test]
+fn an_etcd_that_was_ready_once_is_remembered_when_it_is_not_any_more() {
+    let mut etcd = etcd(MAIN);
+    let has_data = |etcd: &Etcd| {
+        let status = etcd.status.clone().unwrap_or_default();
+        super::past::has_data(&status.conditions)
+    };
+    for (pods, expected) in [
+        (vec![pod(false, false, false)], false),
+        (vec![pod(true, true, true)], true),
+        (vec![], true),
+        (vec![failing_pod("SnapshotMissing: none")], true),
+    ] {
+        etcd.status = Some(compute(&etcd, Ok(()), &observed(&set(1), &pods), &now()));
+        assert_eq!(has_data(&etcd), expected, "{pods:?}");
+    }
+}
+
+/// What a shoot that stayed after all writes from then on would be in no backup, and nobody would know.
+#[test]
+fn a_backup_process_that_has_finished_is_an_alarm_unless_the_etcd_is_handed_over() {
+    let mut etcd = etcd(MAIN);
+    let observed = Observed {
+        // As told by the field, with another word for what it is doing.
+        sidecar: Some(Said {
+            phase: "Active".to_owned(),
+            error: None,
+            finished: true,
+        }),
+        ..observed(&set(1), &[pod(true, true, true)])
+    };
+    let backups = |etcd: &Etcd| {
+        let status = compute(etcd, Ok(()), &observed, &now());
+        let found = status.conditions.into_iter().find(|c| c.type_ == "BackupReady");
+        found.map(|c| (c.status, c.reason)).unwrap()
+    };
+    assert_eq!(
+        backups(&etcd),
+        ("False".to_owned(), "FinishedWhileServing".to_owned())
+    );
+    etcd.metadata.annotations = Some([(DRUID_MIGRATING.to_owned(), "true".to_owned())].into());
+    assert_eq!(
+        backups(&etcd),
+        ("True".to_owned(), "FinalSnapshotTaken".to_owned())
+    );
+}
+
+#[test]
 fn ready_pods_of_an_older_revision_or_generation_are_not_enough() {
     let etcd = etcd(MAIN);
-    for (field, value) in [("updatedReplicas", 0), ("observedGeneration", 1)] {
-        let mut set = set(1);
-        set["status"][field] = json!(value);
-        let status = compute(&etcd, Ok(()), &observed(&set, &[pod(true, true, true)]), &now());
+    for outdated in [Some(vec!["etcd-main-0".to_owned()]), None] {
+        let observed = Observed {
+            outdated: outdated.clone(),
+            ..observed(&set(1), &[pod(true, true, true)])
+        };
+        let status = compute(&etcd, Ok(()), &observed, &now());
         assert_eq!(
             (status.ready, status.ready_replicas),
             (Some(false), Some(1)),
-            "{field}"
+            "{outdated:?}"
         );
     }
 }
@@ -219,6 +272,7 @@ fn a_sidecar_that_cannot_back_up_is_told_and_does_not_make_etcd_unready() {
         sidecar: Some(Said {
             phase: "Interrupted".to_owned(),
             error: Some(error.clone()),
+            finished: false,
         }),
         ..observed(&set(1), &[pod(true, true, true)])
     };

@@ -8,16 +8,11 @@ use k8s_openapi::api::core::v1::ResourceRequirements;
 use kube::ResourceExt;
 use runtime::Result;
 
-use crate::{
-    bytes,
-    flags::Defaults,
-    names::BACKUP_PORT,
-    wanted::{
-        image,
-        tls::{Tls, backup_server, secret},
-        wrong,
-    },
+use super::{
+    field::{image, wrong},
+    tls::{Tls, backup_server, secret},
 };
+use crate::{bytes, flags::Defaults, names::BACKUP_PORT, status::past::has_data};
 
 /// How an etcd is backed up.
 #[derive(Clone, Debug)]
@@ -30,8 +25,7 @@ pub struct Backup {
     pub server_secret: String,
     /// Where backups go, and come from.
     pub store: Store,
-    /// Whether the etcd has a past, so that it must not start empty. Part of the pod's template, so it must stay as it was
-    /// when the etcd first started, or the etcd restarts.
+    /// Whether the etcd has a past, so that it must not start empty: somebody says so, or it has been ready before.
     pub require_snapshot: bool,
     /// Where backups are first copied from (R17-24).
     pub source: Option<Store>,
@@ -122,10 +116,7 @@ pub(crate) fn backup(etcd: &Etcd, namespace: &str, defaults: &Defaults, tls: &Tl
         port: spec.port.unwrap_or(BACKUP_PORT),
         server_secret: backup_server(spec.tls.as_ref(), tls, namespace)?,
         store: store_to,
-        require_snapshot: etcd
-            .annotations()
-            .get(DRUID_REQUIRE_SNAPSHOT)
-            .is_some_and(|value| value == "true"),
+        require_snapshot: require_snapshot(etcd),
         source,
         final_snapshot_wait: spec
             .etcd_snapshot_timeout
@@ -143,6 +134,19 @@ pub(crate) fn backup(etcd: &Etcd, namespace: &str, defaults: &Defaults, tls: &Tl
         compression_policy: compression(spec.compression.as_ref())?,
         resources: spec.resources.clone(),
     }))
+}
+
+/// Whether the etcd must not start empty: as somebody says, else once it has served.
+fn require_snapshot(etcd: &Etcd) -> bool {
+    match etcd.annotations().get(DRUID_REQUIRE_SNAPSHOT).map(String::as_str) {
+        Some("true") => true,
+        // For whoever knows that the data are lost, and wants the etcd all the same.
+        Some("false") => false,
+        _ => etcd
+            .status
+            .as_ref()
+            .is_some_and(|status| has_data(&status.conditions)),
+    }
 }
 
 /// How new snapshots are compressed; `None` leaves it to etcd-backup-restore. All kinds can be read whatever is chosen.

@@ -1,6 +1,7 @@
 //! An Etcd whose specification is sound, with every default filled in. What is built from it cannot be half specified.
 
 mod backup;
+mod field;
 mod ignored;
 mod tls;
 
@@ -19,9 +20,11 @@ use runtime::{Error, Result};
 use crate::{
     bytes,
     flags::Defaults,
-    names::{CLIENT_PORT, PEER_PORT},
+    names::{CLIENT_PORT, OWNERSHIP_EPOCH, PEER_PORT},
 };
 
+use self::field::image;
+pub(crate) use self::field::wrong;
 pub use self::{
     backup::{Backup, Store},
     ignored::without_effect,
@@ -46,6 +49,8 @@ pub struct Wanted {
     pub uid: String,
     /// The reference that makes objects go with it.
     pub owner: OwnerReference,
+    /// The ownership epoch to which its data belong.
+    pub epoch: i64,
     /// Members: 0 (stopped) or 1.
     pub replicas: i32,
     /// Whether everything runs as root.
@@ -137,6 +142,7 @@ impl Wanted {
             owner: etcd
                 .controller_owner_ref(&())
                 .ok_or_else(|| Error::bug("an Etcd was read that has no name or uid"))?,
+            epoch: epoch(etcd)?,
             replicas: spec.replicas,
             run_as_root: spec.run_as_root.unwrap_or(false),
             pod_labels: spec.labels.clone(),
@@ -175,6 +181,12 @@ impl Wanted {
         format!("{}-0", self.name)
     }
 
+    /// The name of the only member's volume claim, as the StatefulSet makes it.
+    #[must_use]
+    pub fn claim_name(&self) -> String {
+        format!("{}-{}", self.volume.claim, self.member_name())
+    }
+
     /// Where the only member would meet peers.
     #[must_use]
     pub fn peer_url(&self) -> String {
@@ -186,6 +198,20 @@ impl Wanted {
     pub fn copy(&self) -> Option<&Backup> {
         self.backup.as_ref().filter(|backup| backup.source.is_some())
     }
+}
+
+/// The ownership epoch of an Etcd's data; 1 where none is given.
+pub(crate) fn epoch(etcd: &Etcd) -> Result<i64> {
+    let Some(text) = etcd.annotations().get(OWNERSHIP_EPOCH) else {
+        return Ok(1);
+    };
+    let epoch = text.parse().ok().filter(|epoch| *epoch >= 1);
+    epoch.ok_or_else(|| {
+        wrong(
+            "metadata.annotations",
+            format!("say {OWNERSHIP_EPOCH}: {text:?}; write a whole number from 1 on, or leave it out for 1"),
+        )
+    })
 }
 
 fn member(etcd: &EtcdConfig, shared: Option<&SharedConfig>, tls: Tls, defaults: &Defaults) -> Result<Member> {
@@ -231,24 +257,4 @@ fn member(etcd: &EtcdConfig, shared: Option<&SharedConfig>, tls: Tls, defaults: 
         }),
         resources: etcd.resources.clone(),
     })
-}
-
-/// The image of a container: the Etcd's own, else the process's.
-pub(crate) fn image(field: &str, own: Option<&String>, default: &str) -> Result<String> {
-    let image = own.map_or(default, String::as_str);
-    if image.is_empty() {
-        return Err(wrong(
-            field,
-            "is empty; name an image, or leave the field out to take etcd-druid's",
-        ));
-    }
-    Ok(image.to_owned())
-}
-
-/// A field that is wrong, and what to do about it.
-pub(crate) fn wrong(field: &str, what: impl std::fmt::Display) -> Error {
-    Error::config(
-        api::meta::ErrorCode::ErrConfigurationProblem,
-        format!("{field} {what}"),
-    )
 }

@@ -6,7 +6,7 @@ use api::{
 };
 use runtime::Result;
 
-use crate::wanted::wrong;
+use super::field::wrong;
 
 /// Key of a certificate authority in its Secret where none is named.
 const CA_KEY: &str = "ca.crt";

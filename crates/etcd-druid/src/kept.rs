@@ -1,0 +1,105 @@
+//! Volumes that outlive their Etcd (`druid.gardener.cloud/keep-volume`), and what a later Etcd may do with one.
+//!
+//! A shoot that has left this seed takes its data along; its volume stays as a last resort until the destination has
+//! restored. The claim is then nobody's: it carries the epoch of its data as a label and has no owner. A later Etcd of the same
+//! name would be given it by the StatefulSet, since the names of claims are fixed, hence:
+//!
+//! - Of the same epoch it is the Etcd's own history: it is adopted, and goes with that Etcd.
+//! - Of another epoch nothing starts on it. The Etcd says so until whoever kept the claim has removed it.
+
+use api::druid::Etcd;
+use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::PersistentVolumeClaim};
+use kube::{Api, ResourceExt};
+use runtime::{Cluster, Error, Result, Seed, apply::FieldManager};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+use crate::{
+    names::{DRUID, DRUID_KEEP_VOLUME, OWNERSHIP_EPOCH},
+    observed::{Observed, is_kept},
+    wanted::{Wanted, epoch},
+};
+
+const MANAGER: FieldManager = FieldManager(DRUID);
+/// When the StatefulSet, or a claim on its way out, is looked at again at the latest; their watches tell sooner.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
+
+/// Whether the volume of this Etcd outlives it.
+pub fn wants_kept(etcd: &Etcd) -> bool {
+    let kept = etcd.annotations().get(DRUID_KEEP_VOLUME);
+    kept.is_some_and(|value| value == "true")
+}
+
+/// Makes the claims of an Etcd that is being deleted outlive its StatefulSet. It returns without an error only when nothing
+/// removes them any more: the StatefulSet's controller knows that it keeps them, and they have no owner.
+pub async fn keep(seed: &Seed, etcd: &Etcd, observed: &Observed) -> Result<()> {
+    let namespace = etcd.namespace().unwrap_or_default();
+    if let Some(set) = observed
+        .stateful_set
+        .as_ref()
+        .filter(|set| set.metadata.deletion_timestamp.is_none())
+    {
+        let sets: Api<StatefulSet> = seed.namespaced(&namespace);
+        let retain = json!({"spec": {"persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Retain"}}});
+        let set = MANAGER.merge(&sets, &set.name_any(), &retain).await?;
+        let acted_on = set.status.as_ref().and_then(|status| status.observed_generation);
+        if acted_on < set.metadata.generation {
+            // Until it has seen that, its controller would make itself the owner of the claims again.
+            return Err(Error::not_ready(
+                LOOK_AGAIN,
+                "the volume is being detached from its StatefulSet",
+            ));
+        }
+    }
+    let epoch = epoch(etcd)?;
+    let claims: Api<PersistentVolumeClaim> = seed.namespaced(&namespace);
+    for claim in observed
+        .claims
+        .iter()
+        .filter(|claim| !is_kept(claim) && claim.metadata.deletion_timestamp.is_none())
+    {
+        // Only as it was read: an owner that was added in between would be lost.
+        let body = json!({"metadata": {
+            "resourceVersion": claim.resource_version(),
+            "labels": {OWNERSHIP_EPOCH: epoch.to_string()},
+            "ownerReferences": Value::Null,
+        }});
+        MANAGER.merge(&claims, &claim.name_any(), &body).await?;
+        tracing::info!(claim = claim.name_any(), epoch, "the volume outlives its Etcd");
+    }
+    Ok(())
+}
+
+/// Takes a kept claim over that the StatefulSet is about to use, or refuses to start on it.
+pub async fn adopt(seed: &Seed, wanted: &Wanted, observed: &Observed) -> Result<()> {
+    let name = wanted.claim_name();
+    let Some((claim, of)) = observed
+        .claims
+        .iter()
+        .filter(|claim| claim.name_any() == name)
+        .find_map(|claim| Some((claim, claim.labels().get(OWNERSHIP_EPOCH)?)))
+    else {
+        return Ok(());
+    };
+    if claim.metadata.deletion_timestamp.is_some() {
+        return Err(Error::not_ready(
+            LOOK_AGAIN,
+            format!("PersistentVolumeClaim {name} of an earlier Etcd is being removed"),
+        ));
+    }
+    if *of != wanted.epoch.to_string() {
+        return Err(Error::config(
+            api::meta::ErrorCode::ErrRetryableConfigurationProblem,
+            format!(
+                "PersistentVolumeClaim {name} holds data of ownership epoch {of}, kept when an earlier Etcd was deleted, and \
+                 this Etcd is of epoch {}: nothing starts on another history. Delete the claim if those data are not needed",
+                wanted.epoch
+            ),
+        ));
+    }
+    let claims: Api<PersistentVolumeClaim> = seed.namespaced(&wanted.namespace);
+    let body = json!({"metadata": {
+        "resourceVersion": claim.resource_version(), "labels": {OWNERSHIP_EPOCH: Value::Null},
+    }});
+    MANAGER.merge(&claims, &name, &body).await.map(drop)
+}

@@ -1,0 +1,148 @@
+//! Restarts pods whose template changed, unless the change only counts when they start the next time.
+//!
+//! An etcd that has served must not start empty, should its volume and its backups be gone one day; that is a flag of the init
+//! container, so the template changes when etcd has become ready for the first time, or when this process learns a new flag
+//! of that kind. Restarting etcd for it would take the shoot's API away for nothing. Kubernetes keeps the template of each
+//! running pod as a ControllerRevision, named in a label of the pod; two of them are compared without what does not count.
+
+use k8s_openapi::api::{
+    apps::v1::{ControllerRevision, StatefulSet},
+    core::v1::Pod,
+};
+use kube::{Api, ResourceExt};
+use runtime::{Cluster, Result, Seed, apply::delete_exactly, error::Context};
+use serde_json::{Value, json};
+
+use crate::{
+    names::{BACKUP_CONTAINER, DATA_MOUNT, ETCD_CONTAINER, INITIALIZE_CONTAINER},
+    objects::{
+        backup_restore::{self, QUOTA, REPLACED_BESIDE, REQUIRE_SNAPSHOT},
+        etcd,
+    },
+};
+
+/// Label of a pod: the ControllerRevision that it was made from.
+const REVISION_LABEL: &str = "controller-revision-hash";
+
+/// Names of the pods that were made from a template that differs in more than what counts at the next start. `None` where
+/// the StatefulSet's controller has not seen the newest template yet.
+pub async fn outdated(seed: &Seed, set: &StatefulSet, pods: &[Pod]) -> Result<Option<Vec<String>>> {
+    let status = set.status.clone().unwrap_or_default();
+    if status.observed_generation < set.metadata.generation {
+        return Ok(None);
+    }
+    let Some(newest) = status.update_revision else {
+        return Ok(None);
+    };
+    let mut outdated = Vec::new();
+    for pod in pods {
+        let made_from = pod.labels().get(REVISION_LABEL);
+        if made_from == Some(&newest) {
+            continue;
+        }
+        let revisions: Api<ControllerRevision> = seed.namespaced(&set.namespace().unwrap_or_default());
+        let old = match made_from {
+            Some(name) => template(&revisions, name).await?,
+            None => None,
+        };
+        // One that is not known any more is as good as different.
+        if old.is_none() || old != template(&revisions, &newest).await? {
+            outdated.push(pod.name_any());
+        }
+    }
+    Ok(Some(outdated))
+}
+
+/// Replaces outdated pods.
+pub async fn replace(seed: &Seed, pods: &[Pod], outdated: &[String]) -> Result<()> {
+    for pod in pods
+        .iter()
+        .filter(|pod| pod.metadata.deletion_timestamp.is_none() && outdated.contains(&pod.name_any()))
+    {
+        tracing::info!(pod = pod.name_any(), "replaced, as its template changed");
+        delete_exactly(&seed.namespaced(&pod.namespace().unwrap_or_default()), pod).await?;
+    }
+    Ok(())
+}
+
+async fn template(revisions: &Api<ControllerRevision>, name: &str) -> Result<Option<Value>> {
+    let found = revisions
+        .get_opt(name)
+        .await
+        .context(format_args!("could not read ControllerRevision {name}"))?;
+    let data = found.and_then(|revision| revision.data);
+    Ok(data.map(|data| essence(data.0)))
+}
+
+/// A template without what only counts when a pod starts.
+fn essence(mut data: Value) -> Value {
+    for (name, default) in [
+        (ETCD_CONTAINER, etcd::default_resources()),
+        (BACKUP_CONTAINER, backup_restore::default_resources()),
+        (INITIALIZE_CONTAINER, backup_restore::default_resources()),
+    ] {
+        for list in ["containers", "initContainers"] {
+            let path = format!("/spec/template/spec/{list}");
+            let containers = data.pointer_mut(&path).and_then(Value::as_array_mut);
+            for container in containers.into_iter().flatten().filter(|c| c["name"] == name) {
+                if container["resources"] == json!(default) {
+                    container["resources"] = json!({});
+                }
+                strip(name, container);
+            }
+        }
+    }
+    data
+}
+
+fn strip(name: &str, container: &mut Value) {
+    let flags: &[&str] = match name {
+        INITIALIZE_CONTAINER => &[REQUIRE_SNAPSHOT, QUOTA],
+        BACKUP_CONTAINER => &[REPLACED_BESIDE],
+        _ => return,
+    };
+    let flag = |arg: &Value| {
+        let arg = arg.as_str().unwrap_or_default();
+        flags.contains(&arg.split('=').next().unwrap_or_default())
+    };
+    if let Some(args) = container["args"].as_array_mut() {
+        args.retain(|arg| !flag(arg));
+    }
+    if name == BACKUP_CONTAINER
+        && let Some(mounts) = container["volumeMounts"].as_array_mut()
+    {
+        mounts.retain(|mount| mount["mountPath"] != DATA_MOUNT);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn data(resources: &Value, args: &Value, image: &str) -> Value {
+        json!({"spec": {"template": {"$patch": "replace", "spec": {
+            "containers": [{"name": "etcd", "image": image, "resources": resources}],
+            "initContainers": [{"name": "initialize", "args": args}],
+        }}}})
+    }
+
+    #[test]
+    fn an_upgrade_of_the_suite_restarts_no_etcd_for_what_counts_at_the_next_start() {
+        let requests = json!(etcd::default_resources());
+        let old = essence(data(&json!({}), &json!(["initialize", "--name=a"]), "etcd:1"));
+        let flags = json!([
+            "initialize",
+            "--name=a",
+            "--require-snapshot",
+            "--embedded-etcd-quota-bytes=1"
+        ]);
+        assert_eq!(essence(data(&requests, &flags, "etcd:1")), old);
+        assert_ne!(essence(data(&requests, &flags, "etcd:2")), old);
+        assert_ne!(
+            essence(data(&json!({"requests": {"cpu": "2"}}), &flags, "etcd:1")),
+            old
+        );
+        let epoch = json!(["initialize", "--name=a", "--ownership-epoch=2"]);
+        assert_ne!(essence(data(&requests, &epoch, "etcd:1")), old);
+    }
+}

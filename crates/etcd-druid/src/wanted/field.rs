@@ -1,0 +1,23 @@
+//! Fields that are needed, and what is said of one that is wrong.
+
+use runtime::{Error, Result};
+
+/// The image of a container: the Etcd's own, else the process's.
+pub(crate) fn image(field: &str, own: Option<&String>, default: &str) -> Result<String> {
+    let image = own.map_or(default, String::as_str);
+    if image.is_empty() {
+        return Err(wrong(
+            field,
+            "is empty; name an image, or leave the field out to take etcd-druid's",
+        ));
+    }
+    Ok(image.to_owned())
+}
+
+/// A field that is wrong, and what to do about it.
+pub(crate) fn wrong(field: &str, what: impl std::fmt::Display) -> Error {
+    Error::config(
+        api::meta::ErrorCode::ErrConfigurationProblem,
+        format!("{field} {what}"),
+    )
+}
