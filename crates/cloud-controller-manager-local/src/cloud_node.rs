@@ -9,6 +9,7 @@ mod decide;
 
 use std::{sync::Arc, time::Duration};
 
+use cloud_local::Instances;
 use futures::Future;
 use k8s_openapi::api::core::v1::Node;
 use kube::{Api, ResourceExt, runtime::watcher};
@@ -22,7 +23,7 @@ use tracing::info;
 
 pub use decide::{Obstacle, PROVIDED_IP, Plan, UNINITIALIZED, decide, is_foreign, is_uninitialised};
 
-use crate::{cloud::Instances, nodes};
+use crate::nodes;
 
 /// When to ask again for the instance of a new Node. Shorter than a machine takes to boot, as that is what is waited for.
 const ASK_AGAIN: Duration = Duration::from_secs(5);

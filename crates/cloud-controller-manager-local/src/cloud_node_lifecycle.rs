@@ -12,6 +12,7 @@ mod decide;
 
 use std::{sync::Arc, time::Duration};
 
+use cloud_local::Instances;
 use futures::Future;
 use k8s_openapi::api::core::v1::Node;
 use kube::{
@@ -29,7 +30,7 @@ use tracing::info;
 
 pub use decide::{Action, EXCLUDED, Look, SHUTDOWN, decide_not_ready, decide_ready, look, taints};
 
-use crate::{cloud::Instances, nodes};
+use crate::nodes;
 
 /// The controller.
 pub struct CloudNodeLifecycle {

@@ -1,15 +1,15 @@
 //! The command line, and what it means.
 
-use std::{collections::BTreeSet, net::SocketAddr, path::PathBuf, time::Duration};
+use std::{collections::BTreeSet, ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser};
-use lease::migration::Locks;
+use cloud_local::{Source, range::around};
+use ipnet::Ipv4Net;
+use leader_migration::Locks;
 
 use crate::{
     MANAGER,
-    cidr::Cidr,
-    cloud::Source,
-    controllers::{self, AS_MANAGER, Name},
+    names::{self, AS_MANAGER, Name},
     node_ipam::book::Book,
 };
 
@@ -38,20 +38,20 @@ pub struct Config {
     allocate_node_cidrs: bool,
 
     /// The cluster's range of pod addresses (IPv4), e.g. 100.96.0.0/11.
-    #[arg(long)]
-    cluster_cidr: Option<Cidr>,
+    #[arg(long, value_parser = around)]
+    cluster_cidr: Option<Ipv4Net>,
 
     /// Size of the range of one Node.
     #[arg(long, default_value_t = 24)]
     node_cidr_mask_size: u8,
 
     /// The range of Services: kept out of the ranges of Nodes where they overlap.
-    #[arg(long)]
-    service_cluster_ip_range: Option<Cidr>,
+    #[arg(long, value_parser = around)]
+    service_cluster_ip_range: Option<Ipv4Net>,
 
     /// Where addresses of load balancers are taken from. All clusters of an account may have the same range.
-    #[arg(long, default_value = "10.184.0.0/16")]
-    load_balancer_range: Cidr,
+    #[arg(long, default_value = "10.184.0.0/16", value_parser = around)]
+    load_balancer_range: Ipv4Net,
 
     /// How often the addresses of a Node are compared with the cloud.
     #[arg(long, default_value = "5m", value_parser = duration)]
@@ -71,7 +71,7 @@ pub struct Config {
 
     /// Locks.
     #[command(flatten)]
-    pub lease: lease::migration::Flags,
+    pub lease: leader_migration::Flags,
 }
 
 /// The account in the cloud, in one of two forms.
@@ -106,7 +106,7 @@ pub struct Options {
     /// Where node IPAM takes ranges from; none where it does not run.
     pub pods: Option<PodRanges>,
     /// Where addresses of load balancers are taken from.
-    pub load_balancer_range: Cidr,
+    pub load_balancer_range: Ipv4Net,
     /// How often the addresses of a Node are compared with the cloud.
     pub refresh_every: Duration,
     /// How often the cloud is asked for a Node that is not ready.
@@ -119,11 +119,11 @@ pub struct Options {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodRanges {
     /// The cluster's range.
-    pub range: Cidr,
+    pub range: Ipv4Net,
     /// Size of the range of one Node.
     pub size: u8,
     /// What is never given out.
-    pub blocked: Vec<Cidr>,
+    pub blocked: Vec<Ipv4Net>,
 }
 
 impl Options {
@@ -140,8 +140,13 @@ impl Config {
     /// Kubernetes' own controller managers have theirs.
     #[must_use]
     pub fn read() -> Self {
-        let matches = Self::command_line().get_matches();
-        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+        Self::of(std::env::args_os()).unwrap_or_else(|error| error.exit())
+    }
+
+    /// Reads this command line, whose first word is the program.
+    pub fn of<T: Into<OsString> + Clone>(words: impl IntoIterator<Item = T>) -> Result<Self, clap::Error> {
+        let matches = Self::command_line().try_get_matches_from(words)?;
+        Self::from_arg_matches(&matches)
     }
 
     fn command_line() -> clap::Command {
@@ -206,7 +211,7 @@ impl Config {
 
     /// Controllers that run, under whichever lock.
     fn controllers(&self) -> Result<BTreeSet<Name>, String> {
-        let mut chosen = controllers::select(&self.controllers)?;
+        let mut chosen = names::select(&self.controllers)?;
         if !self.allocate_node_cidrs {
             chosen.remove(&Name::NodeIpam);
         }
@@ -242,11 +247,7 @@ fn duration(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::collections::BTreeMap;
-
-    use provider_local::control_plane::cloud_controller_manager::{deployment, migration_file};
     use rstest::rstest;
-    use serde_json::json;
 
     use super::*;
 
@@ -258,10 +259,7 @@ mod tests {
 
     fn read(more: &[&str]) -> Result<Options, String> {
         let args = [MANAGER.0].iter().chain(more);
-        let matches = Config::command_line()
-            .try_get_matches_from(args)
-            .map_err(|e| e.to_string())?;
-        Config::from_arg_matches(&matches).unwrap().options()
+        Config::of(args).map_err(|e| e.to_string())?.options()
     }
 
     fn with(more: &[&str]) -> Result<Options, String> {
@@ -325,47 +323,9 @@ mod tests {
         assert!(read(&flags[..2]).unwrap_err().contains("--cloud-credentials"));
     }
 
-    /// What provider-local writes into a Deployment, as long as controllers are at home, move, and have moved.
-    #[test]
-    fn the_flags_of_a_control_plane_are_understood() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        let migration = json!({"leaderName": "node-ipam-migration",
-            "controllerLeaders": [{"name": "node-ipam-controller", "component": "*"}]});
-        let ranges = json!({"clusterCIDR": "100.96.0.0/11", "serviceClusterIPRange": "100.64.0.0/13"});
-        for (told, lock) in [
-            (json!({}), "node-ipam-controller disabled"),
-            (
-                json!({"nodeIPAM": ranges, "leaderMigration": migration}),
-                "node-ipam-controller migrated",
-            ),
-            (json!({"nodeIPAM": ranges}), "node-ipam-controller main"),
-        ] {
-            let told = serde_json::from_value(told).unwrap();
-            let made = deployment("i", "shoot--dev--one", Some(&told), &BTreeMap::new()).unwrap();
-            let pod = made.spec.unwrap().template.spec.unwrap();
-            let mut args = pod.containers[0].args.clone().unwrap();
-            if let Some(map) = migration_file(Some(&told)) {
-                std::fs::write(file.path(), map.data.unwrap().into_values().next().unwrap()).unwrap();
-                args.push(format!("--leader-migration-config={}", file.path().display()));
-                // Where it would be mounted.
-                args.retain(|arg| !arg.starts_with("--leader-migration-config=/srv/"));
-            }
-            let args = std::iter::once(pod.containers[0].name.clone()).chain(args);
-            let matches = Config::command_line().try_get_matches_from(args).unwrap();
-            let config = Config::from_arg_matches(&matches).unwrap();
-            assert_eq!(config.options().unwrap().cluster, "shoot--dev--one");
-            assert_eq!(config.lease.main_lock(&AS_MANAGER), "cloud-controller-manager");
-            let locks = config.locks().unwrap().to_string();
-            assert!(locks.contains(lock), "{locks}");
-        }
-    }
-
     #[test]
     fn locks_are_where_those_of_kubernetes_are() {
-        let matches = Config::command_line()
-            .try_get_matches_from([&[MANAGER.0], NEEDED].concat())
-            .unwrap();
-        let flags = Config::from_arg_matches(&matches).unwrap();
+        let flags = Config::of([&[MANAGER.0], NEEDED].concat()).unwrap();
         assert_eq!(flags.lease.leader_elect_resource_namespace, "kube-system");
         assert_eq!(
             flags.lease.main_lock(&AS_MANAGER),

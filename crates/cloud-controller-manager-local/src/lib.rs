@@ -1,4 +1,4 @@
-//! The cloud controllers of a shoot whose nodes live in the cloud of provider-local. The process runs beside the shoot's
+//! The cloud controllers of a shoot whose nodes live in the local cloud. The process runs beside the shoot's
 //! control plane, works on Nodes and Services of the shoot, and asks the cloud.
 //!
 //! | controller | former name | what it does |
@@ -23,14 +23,13 @@
 //! | shoot, `kube-system` | leases | get, watch, create, update |
 //! | cloud, the account | configmaps | get, create, patch |
 //!
-//! [`cloud`] says how the cloud is laid out. A cloud that cannot be read, or does not make sense, changes nothing (I4).
+//! [`cloud_local`] says how the cloud is laid out. A cloud that cannot be read, or does not make sense, changes nothing (I4).
 
-pub mod cidr;
-pub mod cloud;
 pub mod cloud_node;
 pub mod cloud_node_lifecycle;
 pub mod controllers;
 pub mod flags;
+pub mod names;
 pub mod node_ipam;
 mod nodes;
 pub mod service;

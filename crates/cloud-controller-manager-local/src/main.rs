@@ -4,10 +4,12 @@ use std::{process::ExitCode, sync::Arc};
 
 use cloud_controller_manager_local::{
     MANAGER,
-    controllers::{self, Context, Name},
+    controllers::{self, Context},
     flags::Config,
+    names::Name,
 };
-use runtime::{Process, connect};
+use leader_migration::manager;
+use runtime::{Connection, Permit, Process};
 
 fn main() -> ExitCode {
     let flags = Config::read();
@@ -23,36 +25,28 @@ fn main() -> ExitCode {
             }
         };
     }
-    let process = Process::new(MANAGER.0);
-    runtime::process::run(start(process, flags))
+    manager::run(MANAGER.0, |process| start(process, flags))
 }
 
-async fn start(mut process: Process, flags: Config) -> Result<(), String> {
+async fn start(mut process: Process, flags: Config) -> Result<Process, String> {
     let options = flags.options()?;
     let locks = flags.locks()?;
-    let shoot = connect("--kubeconfig", Some(&options.kubeconfig)).await?;
+    let connect = || Connection::of_flag("--kubeconfig", Some(&options.kubeconfig));
+    let (shoot, elections) = (connect().await?, connect().await?);
     process.serve_health(flags.health_address);
-    let context = Context {
-        shoot,
+    let options = Arc::new(options);
+    let (metrics, shutdown) = (process.metrics.clone(), process.shutdown.clone());
+    let context = move |permit: Permit| Context {
+        shoot: shoot.clone(),
         cloud: options.cloud.clone(),
-        options: Arc::new(options),
-        metrics: process.metrics.clone(),
-        shutdown: process.shutdown.clone(),
+        options: Arc::clone(&options),
+        permit,
+        metrics: metrics.clone(),
+        shutdown: shutdown.clone(),
     };
-    let health = process.health.clone();
-    process.fallible_part("controllers", async move {
-        let shutdown = context.shutdown.clone();
-        let register = |locks: &lease::Metrics| {
-            let overdue = locks.clone();
-            health.add(move || overdue.overdue());
-            context.metrics.register(|all| locks.register(all));
-        };
-        locks
-            .run(&context.shoot, register, shutdown, |names, held| {
-                let names = names.into_iter().filter_map(Name::parse).collect();
-                controllers::run(names, context.clone(), held)
-            })
-            .await
+    locks.start(&mut process, &elections, move |names, permit| {
+        let names = names.into_iter().filter_map(Name::parse).collect();
+        controllers::run(names, context(permit))
     });
-    process.run().await.map_err(|e| e.to_string())
+    Ok(process)
 }

@@ -15,6 +15,7 @@ use std::{
 };
 
 use futures::{Future, TryStreamExt};
+use ipnet::Ipv4Net;
 use k8s_openapi::api::core::v1::Node;
 use kube::{
     Api, ResourceExt,
@@ -28,7 +29,7 @@ use runtime::{
 use serde_json::json;
 use tracing::info;
 
-use crate::{cidr::Cidr, nodes};
+use crate::nodes;
 use book::{Answer, Book, has_range};
 
 /// When a Node that got no range asks again. Longer than a request takes, shorter than a person waits.
@@ -70,7 +71,7 @@ impl NodeIpam {
         runner::run(controller, move |_| nodes.clone(), Arc::new(self), settings)
     }
 
-    async fn assign(&self, node: &Node, range: Cidr) -> Result<Next> {
+    async fn assign(&self, node: &Node, range: Ipv4Net) -> Result<Next> {
         let name = node.name_any();
         // Without the version: the API server itself refuses to change ranges that are there, and a Node's status is
         // written often while its kubelet starts.

@@ -8,6 +8,7 @@ mod decide;
 
 use std::sync::Arc;
 
+use cloud_local::LoadBalancers;
 use futures::Future;
 use k8s_openapi::api::core::v1::Service;
 use kube::{Api, ResourceExt, runtime::watcher};
@@ -18,7 +19,7 @@ use runtime::{
 
 pub use decide::{FINALIZER, Step, shown, status, step, wanted_address};
 
-use crate::{MANAGER, cloud::LoadBalancers};
+use crate::MANAGER;
 
 /// The controller.
 pub struct ServiceLoadBalancers {

@@ -38,5 +38,6 @@ async fn open(context: &Context<BackupBucket>) -> Result<Store> {
         &context.credentials().await?,
         &context.name(),
         &context.object.spec.region,
+        context.permit(),
     )
 }

@@ -4,11 +4,14 @@
 //! `etcd-backup`. `source-<technical id>--<uid>` is the same place seen from the seed to which the shoot moves, and its Secret
 //! is `source-etcd-backup`: it exists to copy from, and its deletion removes objects only if it is annotated that they were
 //! copied and are in use elsewhere (I9).
+//!
+//! The shoot's own place gets an `ownership.json` before it gets the Secret, without which no etcd starts: the backup process
+//! reads there whose the place is, and never writes the first one itself.
 
 use std::collections::BTreeMap;
 
 use api::{
-    constants::{BACKUP_ENTRY_BACKUPS_COPIED, CREATED_BY},
+    constants::{BACKUP_ENTRY_BACKUPS_COPIED, CREATED_BY, ETCD_MAIN, OWNERSHIP_EPOCH},
     extensions::BackupEntry,
     meta::ErrorCode,
 };
@@ -22,7 +25,11 @@ use k8s_openapi::{
 use kube::ResourceExt;
 use runtime::{Cluster, Error, Result, apply};
 
-use crate::{MANAGER, object_store::Store};
+use crate::{
+    MANAGER,
+    object_store::Store,
+    ownership::{self, Claim},
+};
 
 /// Prefix of the name of an entry to copy from.
 const SOURCE: &str = "source-";
@@ -52,6 +59,11 @@ impl Actuator<BackupEntry> for BackupEntryActuator {
             ));
         }
         let credentials = context.credentials().await?;
+        if !place.source {
+            let spec = &context.object.spec;
+            let bucket = ownership::bucket(&credentials, &spec.bucket_name, &spec.region, context.permit())?;
+            ownership::claim(bucket.as_ref(), &place.ownership(context)?).await?;
+        }
         let secret = secret(&place, credentials.data(), &context.object.spec.bucket_name);
         context
             .manager
@@ -96,7 +108,12 @@ async fn remove_objects(context: &Context<BackupEntry>, place: &Place) -> Result
         return Ok(());
     }
     let spec = &context.object.spec;
-    let store = Store::open(&context.credentials().await?, &spec.bucket_name, &spec.region)?;
+    let store = Store::open(
+        &context.credentials().await?,
+        &spec.bucket_name,
+        &spec.region,
+        context.permit(),
+    )?;
     store.delete_below(&place.prefix).await
 }
 
@@ -148,6 +165,37 @@ impl Place {
                 ),
             )),
         }
+    }
+
+    /// What is to stand in the place.
+    fn ownership(&self, context: &Context<BackupEntry>) -> Result<Claim> {
+        let object = &context.object;
+        let epoch = match object.annotations().get(OWNERSHIP_EPOCH) {
+            None => 1,
+            Some(text) => text.parse().ok().filter(|epoch| *epoch >= 1).ok_or_else(|| {
+                Error::config(
+                    ErrorCode::ErrConfigurationProblem,
+                    format!("annotation {OWNERSHIP_EPOCH} is {text:?}: write a whole number from 1 on"),
+                )
+            })?,
+        };
+        let seed = context
+            .cluster
+            .as_ref()
+            .and_then(|cluster| cluster.spec.seed.as_ref());
+        let seed = seed.and_then(|seed| seed.0.pointer("/metadata/name")?.as_str());
+        let (_, uid) = self
+            .prefix
+            .trim_end_matches('/')
+            .rsplit_once("--")
+            .unwrap_or_default();
+        Ok(Claim {
+            bucket: object.spec.bucket_name.clone(),
+            folder: format!("{}{ETCD_MAIN}", self.prefix),
+            uid: uid.to_owned(),
+            epoch,
+            seed: seed.unwrap_or_default().to_owned(),
+        })
     }
 
     fn secret_name(&self) -> String {

@@ -22,6 +22,7 @@ use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::O
 use runtime::{Cluster, Error, Result};
 
 use crate::infrastructure::InfrastructureStatus;
+use cloud_controller_manager::MIGRATION;
 
 /// The ConfigMap, as programs mount it.
 const CLOUD_PROVIDER_CONFIG: &str = "cloud-provider-config";
@@ -57,7 +58,9 @@ impl Actuator<ControlPlane> for ControlPlaneActuator {
     }
 
     async fn delete(&self, context: &Context<ControlPlane>) -> Result<()> {
-        Box::pin(removal::remove(&context.seed, &context.namespace()?)).await
+        let namespace = context.namespace()?;
+        let config_maps = [MIGRATION, CLOUD_PROVIDER_CONFIG];
+        Box::pin(removal::remove(&context.seed, &namespace, &config_maps)).await
     }
 }
 

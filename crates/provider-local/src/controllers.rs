@@ -4,20 +4,15 @@ use api::extensions::{
     BackupBucket, BackupEntry, ControlPlane, DNSRecord, ExtensionClass, ExtensionObject, Infrastructure,
 };
 use extension::{
-    Actuator, AlwaysOwner, controller,
+    Actuator, controller,
     reconciler::{Provider, Scope, cluster_wide, namespaced},
 };
 use futures::future::{BoxFuture, FutureExt, join_all};
-use lease::Held;
-use runtime::{Cluster, Events, Seed, runner::Settings};
+use runtime::Seed;
 
 use crate::{
-    MANAGER, TYPE,
-    backup_bucket::BackupBucketActuator,
-    backup_entry::BackupEntryActuator,
-    control_plane::ControlPlaneActuator,
-    dns_record::DNSRecordActuator,
-    guests::{self, Guests},
+    MANAGER, TYPE, backup_bucket::BackupBucketActuator, backup_entry::BackupEntryActuator, context::Context,
+    control_plane::ControlPlaneActuator, dns_record::DNSRecordActuator, guests,
     infrastructure::InfrastructureActuator,
 };
 
@@ -35,22 +30,9 @@ pub fn provider(seed: &Seed) -> Provider {
     }
 }
 
-/// What controllers are made of.
-#[derive(Clone)]
-pub struct Context {
-    /// The seed with the objects.
-    pub seed: Seed,
-    /// How each of them runs.
-    pub settings: Settings,
-    /// Image of the cloud-controller-manager, with its tag.
-    pub cloud_controller_manager_image: String,
-    /// What guests need, where one may run.
-    pub guests: Option<Guests>,
-}
-
 type Start = fn(&Context) -> BoxFuture<'static, ()>;
 
-/// In the order of [`lease::migration::PROVIDER_LOCAL`].
+/// In the order of [`leader_migration::PROVIDER_LOCAL`].
 const CONTROLLERS: &[(&str, Start)] = &[
     ("infrastructure", |context| {
         context.start::<Infrastructure, _>(namespaced, InfrastructureActuator)
@@ -72,13 +54,11 @@ const CONTROLLERS: &[(&str, Start)] = &[
     }),
 ];
 
-/// Runs these controllers, guests among them, until shutdown. Dropping the future stops all of them. With `held`, no request of
-/// theirs leaves once the lock is lost.
+/// Runs these controllers, guests among them, until shutdown. Dropping the future stops all of them.
 ///
 /// # Errors
 /// A guest is among them and the context has nothing for guests.
-pub async fn run(names: Vec<&'static str>, context: Context, held: Option<Held>) -> Result<(), String> {
-    let context = context.fenced(held.as_ref());
+pub async fn run(names: Vec<&'static str>, context: Context) -> Result<(), String> {
     tracing::info!(controllers = names.join(","), "running");
     let guests = guests::start(&names, &context)?;
     let own = CONTROLLERS.iter().filter(|(name, _)| names.contains(name));
@@ -87,35 +67,19 @@ pub async fn run(names: Vec<&'static str>, context: Context, held: Option<Held>)
 }
 
 impl Context {
-    /// The same with clients that fall silent when the lock is lost.
-    fn fenced(self, held: Option<&Held>) -> Self {
-        let Some(held) = held else { return self };
-        let seed = Seed::new(held.fence(self.seed.client()));
-        let events = Events::new(seed.client().clone(), MANAGER.0);
-        Self {
-            settings: Settings {
-                events,
-                ..self.settings
-            },
-            guests: self.guests.map(|guests| guests.fenced(held)),
-            seed,
-            ..self
-        }
-    }
-
     fn start<K: ExtensionObject, A: Actuator<K>>(
         &self,
         scope: Scope<K>,
         actuator: A,
     ) -> BoxFuture<'static, ()> {
         let (provider, settings) = (provider(&self.seed), self.settings.clone());
-        controller::run(provider, scope, actuator, AlwaysOwner, settings).boxed()
+        controller::run(provider, scope, actuator, settings).boxed()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use lease::migration::PROVIDER_LOCAL;
+    use leader_migration::PROVIDER_LOCAL;
 
     use super::*;
 

@@ -4,14 +4,12 @@
 //! still those that this object wrote: a late deletion from one seed must not take away what another seed has written since
 //! (I9). Migrate leaves it.
 
-mod server;
-mod update;
-
 use api::{
     extensions::DNSRecord,
     meta::{ErrorCode, RawExtension},
 };
 use async_trait::async_trait;
+use cloud_local::dns::{self, Records, Server, absolute};
 use extension::{Actuator, Context, Outcome, Released, forced};
 use hickory_proto::{op::ResponseCode, rr::Name};
 use runtime::{Error, Result};
@@ -19,8 +17,6 @@ use serde::{Deserialize, Serialize};
 use tracing::info;
 
 use crate::API_VERSION;
-use server::Server;
-use update::{Records, absolute};
 
 /// Looks after DNSRecords.
 pub struct DNSRecordActuator;
@@ -41,9 +37,9 @@ impl Actuator<DNSRecord> for DNSRecordActuator {
     async fn reconcile(&self, context: &Context<DNSRecord>) -> Result<Outcome> {
         let spec = &context.object.spec;
         let records = Records::new(&spec.name, spec.record_type, &spec.values, spec.ttl)?;
-        let server = Server::new(&context.credentials().await?)?;
+        let server = Server::new(&context.credentials().await?, context.permit())?;
         let zone = zone(context, &server, &records.name).await?;
-        match server.update(update::replace(&zone, &records)?).await? {
+        match server.update(dns::replace(&zone, &records)?).await? {
             ResponseCode::NoError => {}
             code => return Err(server.refused(&zone, code)),
         }
@@ -71,7 +67,7 @@ impl Actuator<DNSRecord> for DNSRecordActuator {
 
     async fn delete(&self, context: &Context<DNSRecord>) -> Result<()> {
         let spec = &context.object.spec;
-        let server = Server::new(&context.credentials().await?)?;
+        let server = Server::new(&context.credentials().await?, context.permit())?;
         let name = absolute(&spec.name)?;
         let zone = zone(context, &server, &name).await?;
         // What is wanted now may not have been written yet.
@@ -87,7 +83,7 @@ impl Actuator<DNSRecord> for DNSRecordActuator {
         }
         for values in ours {
             let records = Records::new(&spec.name, spec.record_type, &values, spec.ttl)?;
-            match server.update(update::remove(&zone, &records)?).await? {
+            match server.update(dns::remove(&zone, &records)?).await? {
                 ResponseCode::NoError => {}
                 // Not there with these values.
                 ResponseCode::NXRRSet | ResponseCode::NXDomain => {

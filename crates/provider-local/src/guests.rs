@@ -8,13 +8,13 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use backup_controllers::{backup_bucket, backup_entry};
 use futures::future::{BoxFuture, FutureExt};
-use lease::{
-    Held,
-    migration::{Locks, PROVIDER_LOCAL},
-};
-use runtime::{Cluster, Events, Garden, connect, runner::Settings};
+use leader_migration::{Locks, PROVIDER_LOCAL};
+use runtime::{Cluster, Connection, Events, Garden, runner::Settings};
 
-use crate::{MANAGER, controllers::Context};
+use crate::{
+    MANAGER,
+    context::{Context, Guests},
+};
 
 /// To be flattened into the flags of the process.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -37,20 +37,9 @@ pub struct Flags {
     pub backup_entry_deletion_grace_period_hours: Option<u32>,
 }
 
-/// What guests need besides what this provider's own controllers have.
-#[derive(Clone)]
-pub struct Guests {
-    /// The garden, with the identity of the seed.
-    pub garden: Garden,
-    /// The seed's name in the garden.
-    pub seed_name: String,
-    /// How long the backups of a deleted shoot are kept.
-    pub deletion_grace: Duration,
-}
-
 type Start = fn(Arc<backup_controllers::Context>) -> BoxFuture<'static, ()>;
 
-/// In the order of [`lease::migration::PROVIDER_LOCAL`].
+/// In the order of [`leader_migration::PROVIDER_LOCAL`].
 const GUESTS: &[(&str, Start)] = &[
     ("backup-bucket", |context| backup_bucket::run(context).boxed()),
     ("backup-entry", |context| backup_entry::run(context).boxed()),
@@ -81,7 +70,7 @@ impl Flags {
             ));
         };
         Ok(Some(Guests {
-            garden: Garden::new(connect("--garden-kubeconfig", Some(kubeconfig)).await?),
+            garden: Connection::of_flag("--garden-kubeconfig", Some(kubeconfig)).await?,
             seed_name: seed_name.clone(),
             deletion_grace: Duration::from_secs(3600) * hours,
         }))
@@ -100,25 +89,18 @@ impl Flags {
 }
 
 impl Guests {
-    /// The same with a client of the garden that falls silent when the lock is lost.
-    pub(crate) fn fenced(self, held: &Held) -> Self {
-        Self {
-            garden: Garden::new(held.fence(self.garden.client())),
-            ..self
-        }
-    }
-
     /// What the controllers are given. Their Events are of this process, and in the garden.
     fn context(&self, host: &Context) -> backup_controllers::Context {
+        let garden = Garden::new(self.garden.clone(), &host.settings.permit);
         backup_controllers::Context {
-            garden: self.garden.clone(),
             seed: host.seed.clone(),
             seed_name: self.seed_name.clone(),
             deletion_grace: self.deletion_grace,
             runner: Settings {
-                events: Events::new(self.garden.client().clone(), MANAGER.0),
+                events: Events::new(garden.client().clone(), MANAGER.0),
                 ..host.settings.clone()
             },
+            garden,
         }
     }
 }
@@ -147,7 +129,7 @@ pub(crate) fn start(names: &[&'static str], host: &Context) -> Result<Vec<BoxFut
 mod tests {
     #![allow(clippy::unwrap_used)]
     use clap::Parser;
-    use lease::migration::GARDENLET;
+    use leader_migration::GARDENLET;
 
     use super::*;
 
@@ -156,7 +138,7 @@ mod tests {
         #[command(flatten)]
         guests: Flags,
         #[command(flatten)]
-        lease: lease::migration::Flags,
+        lease: leader_migration::Flags,
     }
 
     async fn opened(arguments: &[&str]) -> Result<bool, String> {

@@ -4,26 +4,23 @@
 //! machines live in it (I4, I9). Migrate has nothing to clean in the seed and touches nothing in the cloud.
 
 mod config;
-mod network;
-pub mod range;
+
+use std::sync::Arc;
 
 use api::{
     extensions::Infrastructure,
     meta::{ErrorCode, RawExtension},
 };
 use async_trait::async_trait;
+use cloud_local::{Cloud, Network, Networks, Request, Wrap, instances, range};
 use extension::{Actuator, Context, Outcome, Released, forced};
+use ipnet::Ipv4Net;
 use runtime::{Error, Result};
 use tracing::warn;
 
 pub use config::{InfrastructureConfig, InfrastructureStatus, State};
-use network::{Network, Networks, Request};
-use range::Range;
 
-use crate::{
-    API_VERSION,
-    cloud::{self, Cloud},
-};
+use crate::{API_VERSION, MANAGER};
 
 /// Looks after Infrastructures.
 pub struct InfrastructureActuator;
@@ -109,19 +106,23 @@ impl Actuator<Infrastructure> for InfrastructureActuator {
             _ => "the network of".into(),
         };
         let name = context.namespace()?;
-        let what = format!("{what} {name}, with the list {},", cloud::instances(&name));
+        let what = format!("{what} {name}, with the list {},", instances(&name));
         forced::attempt(&what, || self.delete(context)).await
     }
 }
 
 async fn open(context: &Context<Infrastructure>) -> Result<Networks> {
-    Ok(Networks::new(Cloud::open(&context.credentials().await?).await?))
+    let credentials = context.credentials().await?;
+    let permit = context.permit().clone();
+    let fenced: Wrap = Arc::new(move |cloud| cloud.client(&permit));
+    let cloud = Cloud::open(&credentials, MANAGER, &fenced).await?;
+    Ok(Networks::new(cloud))
 }
 
 /// What is asked for: by the provider's configuration, then by the shoot, then by what an earlier reconciliation chose.
 fn request(context: &Context<Infrastructure>) -> Result<Request> {
     let config: InfrastructureConfig = context.provider_config()?;
-    let shoot = |field: &str| -> Result<Option<Range>> {
+    let shoot = |field: &str| -> Result<Option<Ipv4Net>> {
         context
             .cluster
             .as_ref()

@@ -13,13 +13,14 @@
 
 pub mod backup_bucket;
 pub mod backup_entry;
-pub mod cloud;
+pub mod context;
 pub mod control_plane;
 pub mod controllers;
 pub mod dns_record;
 pub mod guests;
 pub mod infrastructure;
-pub mod object_store;
+mod object_store;
+mod ownership;
 
 use runtime::apply::FieldManager;
 

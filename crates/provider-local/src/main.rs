@@ -4,13 +4,9 @@ use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
 
 use clap::Parser;
 use extension::heartbeat;
-use lease::migration::{Locks, PROVIDER_LOCAL, answer_if_asked};
-use provider_local::{
-    MANAGER,
-    controllers::{self, Context},
-    guests,
-};
-use runtime::{Cluster, Events, Process, Seed, connect, runner::Settings};
+use leader_migration::{Locks, PROVIDER_LOCAL, answer_if_asked, manager};
+use provider_local::{MANAGER, context::Context, controllers, guests};
+use runtime::{Cluster, Connection, Events, Permit, Process, Seed, runner::Settings};
 
 /// Looks after extension objects of type `local` in one seed.
 #[derive(Parser)]
@@ -39,7 +35,7 @@ struct Flags {
     guests: guests::Flags,
     /// Under which locks the controllers run.
     #[command(flatten)]
-    lease: lease::migration::Flags,
+    lease: leader_migration::Flags,
 }
 
 fn main() -> ExitCode {
@@ -47,46 +43,45 @@ fn main() -> ExitCode {
         return answered;
     }
     let flags = Flags::parse();
-    let process = Process::new(MANAGER.0);
-    runtime::process::run(start(process, flags))
+    manager::run(MANAGER.0, |process| start(process, flags))
 }
 
-async fn start(mut process: Process, flags: Flags) -> Result<(), String> {
+async fn start(mut process: Process, flags: Flags) -> Result<Process, String> {
     let locks = Locks::assign(&flags.lease, &PROVIDER_LOCAL).map_err(|error| error.to_string())?;
     let guests = flags.guests.open(&locks).await?;
-    let seed = Seed::new(connect("--kubeconfig", flags.kubeconfig.as_deref()).await?);
+    let connect = || Connection::of_flag("--kubeconfig", flags.kubeconfig.as_deref());
+    let (seed, elections) = (connect().await?, connect().await?);
     process.serve_health(flags.health_address);
-    let context = Context {
-        settings: Settings {
-            concurrency: flags.concurrent_syncs,
-            shutdown: process.shutdown.clone(),
-            metrics: process.metrics.clone(),
-            events: Events::new(seed.client().clone(), MANAGER.0),
-        },
-        seed: seed.clone(),
-        cloud_controller_manager_image: flags.cloud_controller_manager_image,
-        guests,
-    };
-    // Also of a process that waits for its lock: it lives, and can take over.
+    let permit = Permit::sole(
+        "the heartbeat is also of a process that waits for its lock: it lives, and can take over",
+    );
     process.part(
         "heartbeat",
-        heartbeat::run(seed.clone(), MANAGER, flags.namespace, flags.identity),
+        heartbeat::run(
+            Seed::new(seed.clone(), &permit),
+            MANAGER,
+            flags.namespace,
+            flags.identity,
+        ),
     );
-    let health = process.health.clone();
-    process.fallible_part("controllers", async move {
-        let Settings {
-            metrics, shutdown, ..
-        } = context.settings.clone();
-        let register = |locks: &lease::Metrics| {
-            let overdue = locks.clone();
-            health.add(move || overdue.overdue());
-            metrics.register(|all| locks.register(all));
-        };
-        locks
-            .run(seed.client(), register, shutdown, |names, held| {
-                controllers::run(names, context.clone(), held)
-            })
-            .await
+    let (metrics, shutdown) = (process.metrics.clone(), process.shutdown.clone());
+    let context = move |permit: &Permit| {
+        let seed = Seed::new(seed.clone(), permit);
+        Context {
+            settings: Settings {
+                concurrency: flags.concurrent_syncs,
+                shutdown: shutdown.clone(),
+                permit: permit.clone(),
+                metrics: metrics.clone(),
+                events: Events::new(seed.client().clone(), MANAGER.0),
+            },
+            seed,
+            cloud_controller_manager_image: flags.cloud_controller_manager_image.clone(),
+            guests: guests.clone(),
+        }
+    };
+    locks.start(&mut process, &elections, move |names, permit| {
+        controllers::run(names, context(&permit))
     });
-    process.run().await.map_err(|error| error.to_string())
+    Ok(process)
 }

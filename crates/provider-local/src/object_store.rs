@@ -5,7 +5,7 @@ use std::time::Duration;
 use api::meta::ErrorCode;
 use extension::context::Credentials;
 use reqwest::{Client, Method, Response, StatusCode, Url};
-use runtime::{Error, Result};
+use runtime::{Error, Permit, Result};
 use rusty_s3::{
     Bucket, S3Action, UrlStyle,
     actions::{CreateBucket, ListObjectsV2, ObjectIdentifier},
@@ -24,11 +24,12 @@ pub struct Store {
     bucket: Bucket,
     credentials: rusty_s3::Credentials,
     origin: String,
+    permit: Permit,
 }
 
 impl Store {
     /// The bucket `name`. `region` counts where the credentials name none.
-    pub fn open(credentials: &Credentials, name: &str, region: &str) -> Result<Self> {
+    pub fn open(credentials: &Credentials, name: &str, region: &str, permit: &Permit) -> Result<Self> {
         let origin = credentials.origin().to_owned();
         let region = credentials
             .optional_text("region")?
@@ -66,6 +67,7 @@ impl Store {
             bucket,
             credentials,
             origin,
+            permit: permit.clone(),
         })
     }
 
@@ -188,6 +190,7 @@ impl Store {
         body: Option<(String, Option<String>)>,
         doing: &str,
     ) -> Result<Response> {
+        let is_read = method.is_safe();
         let mut request = self.client.request(method, url);
         if let Some((body, md5)) = body {
             if let Some(md5) = md5 {
@@ -195,11 +198,14 @@ impl Store {
             }
             request = request.body(body);
         }
+        let sending = request.send();
+        let answer = if is_read {
+            self.permit.guard(sending).await?
+        } else {
+            self.permit.effect(sending).await?
+        };
         // The URL holds a signature.
-        request
-            .send()
-            .await
-            .map_err(|e| Error::transient(format!("{doing}: {}", chain(&e.without_url()))))
+        answer.map_err(|e| Error::transient(format!("{doing}: {}", chain(&e.without_url()))))
     }
 
     /// The text of a good answer, or why the store refused.

@@ -1,13 +1,11 @@
 //! What a Node lacks of what the cloud knows of it. Pure.
 
+use cloud_local::{Instance, Inventory, ProviderId};
 use k8s_openapi::api::core::v1::{Node, NodeAddress, Taint};
 use kube::ResourceExt;
 use serde_json::{Map, Value, json};
 
-use crate::{
-    cloud::{Instance, Inventory, ProviderId},
-    nodes,
-};
+use crate::nodes;
 
 /// The kubelet sets it on a Node that the cloud has yet to describe. No pod that does not tolerate it is scheduled there.
 pub const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";

@@ -1,13 +1,11 @@
 //! What becomes of a Node, by its condition and its instance. Pure.
 
+use cloud_local::{Inventory, ProviderId, State};
 use k8s_openapi::api::core::v1::{Node, Taint};
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
-use crate::{
-    cloud::{Inventory, ProviderId, State},
-    nodes,
-};
+use crate::nodes;
 
 /// On a Node whose instance is stopped: no pods are scheduled there, and volumes may be taken away from it.
 pub const SHUTDOWN: &str = "node.cloudprovider.kubernetes.io/shutdown";

@@ -4,21 +4,24 @@
 //! two Nodes get the same range is for this book to see to. It gives nothing out before it has seen all Nodes once, and what
 //! it gives out is reserved for that Node until the watch shows what became of it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::Ipv4Addr,
+};
 
-use kube::runtime::watcher::Event;
-
+use cloud_local::range::{around, overlap};
+use ipnet::Ipv4Net;
 use k8s_openapi::api::core::v1::Node;
-use kube::ResourceExt;
+use kube::{ResourceExt, runtime::watcher::Event};
 
-use crate::{cidr::Cidr, nodes};
+use crate::nodes;
 
 /// Most bits between the cluster's and a Node's range: more than 65,536 Nodes are not counted.
 const MOST_BITS: u8 = 16;
 
 /// All ranges of a cluster.
 pub struct Book {
-    range: Cidr,
+    range: Ipv4Net,
     size: u8,
     /// Number of owners of each range that has any, by its position in the cluster's range.
     used: BTreeMap<u32, u32>,
@@ -34,7 +37,7 @@ pub struct Book {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Owner {
     uid: String,
-    ranges: Vec<Cidr>,
+    ranges: Vec<Ipv4Net>,
     /// Given out, and not yet seen in the Node.
     reserved: bool,
 }
@@ -43,7 +46,7 @@ struct Owner {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// This range is for this Node and stays so.
-    Range(Cidr),
+    Range(Ipv4Net),
     /// All are in use.
     NoneLeft,
     /// Not all Nodes have been seen yet.
@@ -52,13 +55,13 @@ pub enum Answer {
 
 impl Book {
     /// A book of ranges of `size` bits in `range`. What overlaps `blocked` (the range of Services) is never given out.
-    pub fn new(range: Cidr, size: u8, blocked: &[Cidr]) -> Result<Self, String> {
-        if !(range.prefix()..=32).contains(&size) {
+    pub fn new(range: Ipv4Net, size: u8, blocked: &[Ipv4Net]) -> Result<Self, String> {
+        if !(range.prefix_len()..=32).contains(&size) {
             return Err(format!(
                 "a Node's range of size /{size} does not fit into {range}"
             ));
         }
-        if size - range.prefix() > MOST_BITS {
+        if size - range.prefix_len() > MOST_BITS {
             return Err(format!(
                 "{range} has more than 65,536 ranges of size /{size}: choose a smaller range or larger ones for Nodes"
             ));
@@ -152,7 +155,6 @@ impl Book {
         }) {
             return Vec::new();
         }
-        let overlap = |a: Cidr, b: Cidr| a.first() <= b.last() && b.first() <= a.last();
         self.owners
             .iter()
             .filter(|(other, owner)| {
@@ -160,7 +162,7 @@ impl Book {
                     && owner
                         .ranges
                         .iter()
-                        .any(|theirs| own.iter().any(|own| overlap(*own, *theirs)))
+                        .any(|theirs| own.iter().any(|own| overlap(own, theirs)))
             })
             .map(|(other, _)| other.as_str())
             .collect()
@@ -211,7 +213,7 @@ impl Book {
         }
     }
 
-    fn count(&mut self, range: Cidr, more: bool) {
+    fn count(&mut self, range: Ipv4Net, more: bool) {
         let Some(positions) = self.positions(range) else {
             return;
         };
@@ -228,14 +230,14 @@ impl Book {
         }
     }
 
-    fn free(&mut self) -> Option<Cidr> {
-        let total = 1_u32 << (self.size - self.range.prefix());
+    fn free(&mut self) -> Option<Ipv4Net> {
+        let total = 1_u32 << (self.size - self.range.prefix_len());
         let position = (self.next..total)
             .chain(0..self.next)
             .find(|position| !self.used.contains_key(position))?;
         self.next = (position + 1) % total;
-        let first = self.range.first() + self.offset(position);
-        Some(Cidr::around(first.into(), self.size))
+        let first = u32::from(self.range.network()) + self.offset(position);
+        Ipv4Net::new(first.into(), self.size).ok()
     }
 
     /// First address of a range, counted from the first of the cluster.
@@ -244,11 +246,11 @@ impl Book {
     }
 
     /// Which positions share an address with a range; `None` where none does.
-    fn positions(&self, range: Cidr) -> Option<std::ops::RangeInclusive<u32>> {
-        let first = range.first().max(self.range.first());
-        let last = range.last().min(self.range.last());
-        let at = |address: u32| {
-            let offset = address - self.range.first();
+    fn positions(&self, range: Ipv4Net) -> Option<std::ops::RangeInclusive<u32>> {
+        let first = range.network().max(self.range.network());
+        let last = range.broadcast().min(self.range.broadcast());
+        let at = |address: Ipv4Addr| {
+            let offset = u32::from(address) - u32::from(self.range.network());
             offset.checked_shr(32 - u32::from(self.size)).unwrap_or(0)
         };
         (first <= last).then(|| at(first)..=at(last))
@@ -256,8 +258,8 @@ impl Book {
 }
 
 /// The IPv4 ranges that a Node has.
-fn ranges(node: &Node) -> Vec<Cidr> {
-    texts(node).filter_map(|text| Cidr::of_node(text)).collect()
+fn ranges(node: &Node) -> Vec<Ipv4Net> {
+    texts(node).filter_map(|text| around(text).ok()).collect()
 }
 
 /// Whether a Node has ranges of whatever kind.

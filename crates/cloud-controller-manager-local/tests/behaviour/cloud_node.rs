@@ -1,5 +1,5 @@
 use anyhow::{Context as _, Result, ensure};
-use cloud_controller_manager_local::controllers::Name;
+use cloud_controller_manager_local::names::Name;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 use serde_json::json;

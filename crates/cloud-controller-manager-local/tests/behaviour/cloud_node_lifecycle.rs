@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Result, ensure};
-use cloud_controller_manager_local::controllers::Name;
+use cloud_controller_manager_local::names::Name;
 use kube::{ResourceExt, api::ListParams};
 use serde_json::json;
 use testkit::eventually;

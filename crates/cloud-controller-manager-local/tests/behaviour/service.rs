@@ -1,10 +1,8 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use anyhow::{Context as _, Result, ensure};
-use cloud_controller_manager_local::{
-    cloud::{Account, LEDGER, LoadBalancers, Source},
-    controllers::Name,
-};
+use cloud_controller_manager_local::{MANAGER, names::Name};
+use cloud_local::{Account, LEDGER, LoadBalancers, Source};
 use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::Service;
 use kube::{
@@ -179,7 +177,8 @@ pub async fn clusters_share_the_ledger(world: &World) -> Result<()> {
     let balancers = |cluster: &str| {
         let account = Arc::new(Account::new(
             Source::Folder(world.folder()),
-            Arc::new(|client| client),
+            MANAGER,
+            Arc::new(|cloud| cloud.client(&runtime::Permit::sole("a test"))),
         ));
         LoadBalancers::new(account, cluster, options(None).load_balancer_range)
     };

@@ -6,10 +6,11 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use cloud_controller_manager_local::{
-    cloud::{Instance, Source},
-    controllers::{self, Context, Name},
+    controllers::{self, Context},
     flags::{Options, PodRanges},
+    names::Name,
 };
+use cloud_local::{Instance, Source, instances};
 use k8s_openapi::api::{
     core::v1::{ConfigMap, Namespace, Node},
     events::v1::Event,
@@ -19,8 +20,7 @@ use kube::{
     Api, Client, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
-use provider_local::cloud::instances;
-use runtime::{Process, metrics::Metrics};
+use runtime::{Permit, Process, metrics::Metrics};
 use serde_json::{Value, json};
 use testkit::{ControlPlane, eventually};
 use tokio::task::JoinSet;
@@ -141,7 +141,8 @@ impl World {
     /// Starts these controllers.
     pub fn run(&self, names: &[Name], options: Options) -> Running {
         let context = Context {
-            shoot: self.shoot.clone(),
+            shoot: self.shoot.clone().into(),
+            permit: Permit::sole("a test"),
             cloud: Source::Folder(self.folder()),
             options: Arc::new(options),
             metrics: Metrics::default(),
@@ -149,7 +150,7 @@ impl World {
         };
         let metrics = context.metrics.clone();
         let mut tasks = JoinSet::new();
-        tasks.spawn(controllers::run(names.iter().copied().collect(), context, None));
+        tasks.spawn(controllers::run(names.iter().copied().collect(), context));
         Running { tasks, metrics }
     }
 

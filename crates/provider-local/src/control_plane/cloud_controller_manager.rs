@@ -10,8 +10,10 @@ use k8s_openapi::{
     api::{apps::v1::Deployment, core::v1::ConfigMap},
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
-use runtime::{Error, Result};
-use serde_json::{Value, json};
+use runtime::{
+    Result,
+    workload::{Files, Health, MOUNTS, Workload},
+};
 
 /// Name of the Deployment and of its container. The Secret with the kubeconfig of the shoot, which a gardenlet makes, is called
 /// the same; so is its main lock in the shoot, which it has the right to.
@@ -25,22 +27,8 @@ const FILE: &str = "leader-migration.yaml";
 /// Secrets that it mounts.
 pub const SECRETS: [&str; 2] = [NAME, CLOUD_PROVIDER];
 
-/// Where Secrets and ConfigMaps are mounted, each under its name.
-const MOUNTS: &str = "/srv/kubernetes";
-/// User and group of the process, as in the image.
-const NON_ROOT: i64 = 65532;
 /// Where it says whether it lives.
 const HEALTH_PORT: u16 = 8080;
-/// Readable by the group that the pod runs in, and by nobody else.
-const MODE: i32 = 0o440;
-
-/// The labels by which its pods are found.
-#[must_use]
-pub fn labels() -> BTreeMap<String, String> {
-    [("app", "kubernetes"), ("role", NAME)]
-        .map(|(key, value)| (key.to_owned(), value.to_owned()))
-        .into()
-}
 
 /// The file of leader migration; none where no controller moves.
 #[must_use]
@@ -63,28 +51,31 @@ pub fn deployment(
     wanted: Option<&CloudControllerManager>,
     checksums: &BTreeMap<&str, String>,
 ) -> Result<Deployment> {
-    let mut pod_labels = labels();
-    pod_labels.insert("gardener.cloud/role".into(), "controlplane".into());
-    let annotations: BTreeMap<_, _> = checksums
-        .iter()
-        .map(|(name, sum)| (format!("checksum/{name}"), sum))
-        .collect();
-    let deployment = json!({
-        "metadata": {"name": NAME, "labels": pod_labels},
-        "spec": {
-            "replicas": 1,
-            "revisionHistoryLimit": 1,
-            "selector": {"matchLabels": labels()},
-            // One at a time: it leads alone, and a second one would only wait.
-            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
-            "template": {
-                "metadata": {"labels": pod_labels, "annotations": annotations},
-                "spec": pod(image, &arguments(cluster, wanted), wanted),
-            },
+    let mut files: Vec<_> = SECRETS.map(Files::Secret).into();
+    if wanted.is_some_and(|wanted| wanted.leader_migration.is_some()) {
+        files.push(Files::ConfigMap(MIGRATION));
+    }
+    let process = Workload {
+        name: NAME,
+        image: image.to_owned(),
+        program: "/cloud-controller-manager-local".into(),
+        args: arguments(cluster, wanted),
+        health: Health {
+            scheme: "HTTP",
+            port: HEALTH_PORT,
+            readiness: "/readyz",
+            liveness: "/healthz",
         },
-    });
-    serde_json::from_value(deployment)
-        .map_err(|e| Error::bug(format!("the Deployment {NAME} cannot be made: {e}")))
+        files,
+        scratch: false,
+        // It gives its locks back at once when it is told to stop.
+        grace_seconds: 15,
+        overlaps: false,
+        requests: ["32Mi", "10m"],
+    };
+    let checksums = checksums.iter();
+    let annotations = checksums.map(|(name, sum)| (format!("checksum/{name}"), sum.clone()));
+    process.deployment(&annotations.collect())
 }
 
 /// Its flags, in a fixed order.
@@ -110,53 +101,6 @@ fn arguments(cluster: &str, wanted: Option<&CloudControllerManager>) -> Vec<Stri
         ]);
     }
     arguments
-}
-
-fn pod(image: &str, arguments: &[String], wanted: Option<&CloudControllerManager>) -> Value {
-    let mut volumes: Vec<_> = SECRETS
-        .iter()
-        .map(|name| json!({"name": name, "secret": {"secretName": name, "defaultMode": MODE}}))
-        .collect();
-    if wanted.is_some_and(|wanted| wanted.leader_migration.is_some()) {
-        volumes.push(json!({"name": MIGRATION, "configMap": {"name": MIGRATION, "defaultMode": MODE}}));
-    }
-    let mounts: Vec<_> = volumes
-        .iter()
-        .filter_map(|volume| volume["name"].as_str())
-        .map(|name| json!({"name": name, "mountPath": format!("{MOUNTS}/{name}"), "readOnly": true}))
-        .collect();
-    let probe = |path: &str| json!({"path": path, "port": HEALTH_PORT});
-    json!({
-        // The rights in the seed are none of its business.
-        "automountServiceAccountToken": false,
-        "enableServiceLinks": false,
-        // It gives its locks back at once when it is told to stop.
-        "terminationGracePeriodSeconds": 15,
-        "securityContext": {
-            "runAsNonRoot": true, "runAsUser": NON_ROOT, "runAsGroup": NON_ROOT, "fsGroup": NON_ROOT,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
-        "containers": [{
-            "name": NAME,
-            "image": image,
-            "command": ["/cloud-controller-manager-local"],
-            "args": arguments,
-            "ports": [{"name": "health", "containerPort": HEALTH_PORT, "protocol": "TCP"}],
-            "resources": {"requests": {"memory": "32Mi", "cpu": "10m"}},
-            // Why it does not start is read there, see runtime::rollout.
-            "terminationMessagePolicy": "FallbackToLogsOnError",
-            "securityContext": {
-                "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": {"drop": ["ALL"]},
-            },
-            "readinessProbe": {"httpGet": probe("/readyz"), "periodSeconds": 1, "failureThreshold": 3, "timeoutSeconds": 5},
-            "livenessProbe": {
-                "httpGet": probe("/healthz"), "initialDelaySeconds": 30, "periodSeconds": 10, "failureThreshold": 6,
-                "timeoutSeconds": 10,
-            },
-            "volumeMounts": mounts,
-        }],
-        "volumes": volumes,
-    })
 }
 
 #[cfg(test)]

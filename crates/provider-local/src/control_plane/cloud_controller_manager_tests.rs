@@ -6,6 +6,8 @@ use api::{
 };
 use k8s_openapi::api::core::v1::PodSpec;
 
+use serde_json::json;
+
 use super::*;
 
 const CLUSTER: &str = "shoot--dev--one";
@@ -147,16 +149,6 @@ fn one_at_a_time_and_without_any_privilege() {
     let of_pod = pod.security_context.unwrap();
     assert_eq!(
         (of_pod.run_as_non_root, of_pod.run_as_user),
-        (Some(true), Some(NON_ROOT))
-    );
-}
-
-/// Or an error could only say that it ends again and again.
-#[test]
-fn what_it_wrote_last_can_be_read_in_its_pod() {
-    let pod = pod_of(&made(None));
-    assert_eq!(
-        pod.containers[0].termination_message_policy.as_deref(),
-        Some("FallbackToLogsOnError")
+        (Some(true), Some(runtime::workload::NON_ROOT))
     );
 }

@@ -13,9 +13,10 @@ use runtime::{
     Cluster, Error, Result, Seed, apply,
     error::Context as _,
     rollout::{Rollout, checksum},
+    workload,
 };
 
-use super::cloud_controller_manager::{MIGRATION, NAME, SECRETS, deployment, labels, migration_file};
+use super::cloud_controller_manager::{MIGRATION, NAME, SECRETS, deployment, migration_file};
 
 /// How long one operation waits for the new pod. Longer than a pod takes whose image is there; much shorter than a gardenlet
 /// waits for a ControlPlane, as whoever waits keeps others from working. After it, the object says what is awaited.
@@ -78,7 +79,7 @@ async fn checksums_of_secrets(
 
 /// Its Deployment and pods.
 pub fn of_it(seed: &Seed, namespace: &str) -> Rollout<'static> {
-    let labels: Vec<_> = labels()
+    let labels: Vec<_> = workload::labels(NAME)
         .iter()
         .map(|(key, value)| format!("{key}={value}"))
         .collect();

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use api::{
-    constants::CONFIRMATION_FORCE_DELETION,
+    constants::{CONFIRMATION_FORCE_DELETION, OPERATION, OWNERSHIP_EPOCH},
     extensions::{BackupBucket, BackupEntry},
     meta::LastOperationState,
 };
@@ -60,6 +60,56 @@ pub async fn a_backup_entry_waits_for_its_namespace(world: &World) -> Result<()>
         data["bucketName"].0 == b"b" && data.contains_key("secretAccessKey"),
         "the Secret lacks entries"
     );
+    Ok(())
+}
+
+/// On a real store: the place is the shoot's before etcd can start, and a later epoch takes it.
+pub async fn an_entry_takes_its_place(world: &World) -> Result<()> {
+    let namespace = "shoot--dev--owned";
+    world::namespace(&world.seed, namespace, &world::store_credentials(&world.store)).await?;
+    world.store.create_bucket("owned")?;
+    let name = format!("{namespace}--uid-1");
+    let place = world.store.folder().join("owned").join(&name).join("etcd-main");
+    let reconciler = world::backup_entry(&world.seed);
+    let source: BackupEntry = object(
+        &format!("source-{name}"),
+        namespace,
+        json!({"bucketName": "owned"}),
+    )?;
+    run_created(&reconciler, &source).await?;
+    ensure!(!place.exists(), "a source entry took the place");
+    let mut entry: BackupEntry = object(&name, namespace, json!({"bucketName": "owned"}))?;
+    for (epoch, annotation) in [(1, None), (3, Some("3"))] {
+        if let Some(epoch) = annotation {
+            MANAGER_OF_TEST
+                .annotate(
+                    &Api::<BackupEntry>::all(world.seed.clone()),
+                    &name,
+                    OWNERSHIP_EPOCH,
+                    Some(epoch),
+                )
+                .await?;
+            MANAGER_OF_TEST
+                .annotate(
+                    &Api::<BackupEntry>::all(world.seed.clone()),
+                    &name,
+                    OPERATION,
+                    Some("reconcile"),
+                )
+                .await?;
+            entry = Api::<BackupEntry>::all(world.seed.clone()).get(&name).await?;
+            run(&reconciler, &entry).await?;
+        } else {
+            run_created(&reconciler, &entry).await?;
+        }
+        let found: serde_json::Value = serde_json::from_slice(&std::fs::read(place.join("ownership.json"))?)?;
+        ensure!(
+            found["epoch"] == epoch && found["uid"] == "uid-1" && found["state"] == "Owned",
+            "{found}"
+        );
+    }
+    let left = std::fs::read_dir(&place)?.count();
+    ensure!(left == 1, "the probe left {left} objects");
     Ok(())
 }
 

@@ -5,15 +5,15 @@ use api::{
     extensions::{Cluster, Infrastructure},
     meta::{ErrorCode, RawExtension},
 };
+use cloud_local::instances;
 use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, ResourceExt, api::DeleteParams};
-use provider_local::cloud::instances;
 use serde_json::{Value, json};
 
 use super::{
     World, codes, delete, run, run_created,
-    world::{self, ACCOUNT, MANAGER_OF_TEST, create, object},
+    world::{self, ACCOUNT, MANAGER_OF_TEST, THIS_SEED, create, object},
 };
 
 /// Twenty shoots ask at the same moment.
@@ -201,8 +201,8 @@ pub async fn a_failed_shoot_is_left_alone(world: &World) -> Result<()> {
     let clusters: Api<Cluster> = Api::all(world.seed.clone());
     let cluster = |state: &str| {
         world::named::<Cluster>(
-            json!({"metadata": {"name": namespace}, "spec": {"cloudProfile": {}, "shoot": {
-                "metadata": {"generation": 2}, "status": {"observedGeneration": 2, "lastOperation": {"state": state}},
+            json!({"metadata": {"name": namespace}, "spec": {"cloudProfile": {}, "seed": {"metadata": {"name": THIS_SEED}}, "shoot": {
+                "metadata": {"generation": 2}, "status": {"seedName": THIS_SEED, "observedGeneration": 2, "lastOperation": {"state": state}},
             }}}),
         )
     };

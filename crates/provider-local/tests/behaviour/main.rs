@@ -5,6 +5,10 @@ mod backups;
 mod control_plane;
 mod dns;
 mod infrastructure;
+mod late;
+mod lost_right;
+mod roles;
+mod tap;
 #[path = "../world/mod.rs"]
 mod world;
 
@@ -12,7 +16,7 @@ use std::future::Future;
 
 use anyhow::{Context, Result, ensure};
 use api::extensions::ExtensionObject;
-use extension::{Actuator, AlwaysOwner, ExtensionReconciler};
+use extension::{Actuator, ExtensionReconciler};
 use kube::{Api, Client, ResourceExt, api::DeleteParams};
 use runtime::Next;
 use serde_json::json;
@@ -69,6 +73,12 @@ async fn actuators_behave_when_something_is_in_the_way() -> Result<()> {
             infrastructure::a_failed_shoot_is_left_alone(world),
         )
         .await,
+        told("rights", rights(world)).await,
+        told(
+            "late finalizer",
+            late::a_finalizer_that_goes_late_undoes_no_success(world),
+        )
+        .await,
         told(
             "late deletion of a record",
             dns::a_late_deletion_leaves_the_record_of_another_seed(world),
@@ -85,6 +95,7 @@ async fn actuators_behave_when_something_is_in_the_way() -> Result<()> {
             backups::a_backup_entry_waits_for_its_namespace(world),
         )
         .await,
+        told("entry's place", backups::an_entry_takes_its_place(world)).await,
         told(
             "backup objects",
             backups::only_the_own_entry_removes_objects(world),
@@ -109,11 +120,19 @@ async fn actuators_behave_when_something_is_in_the_way() -> Result<()> {
     Ok(())
 }
 
+/// Who may act, and until when.
+async fn rights(world: &World) -> Result<()> {
+    roles::only_the_acting_seed_acts(world).await?;
+    lost_right::nothing_reaches_an_object_store(world).await?;
+    lost_right::nothing_reaches_a_name_server(world).await?;
+    lost_right::nothing_reaches_a_cloud(world).await
+}
+
 async fn told(what: &'static str, work: impl Future<Output = Result<()>>) -> Result<()> {
     Box::pin(work).await.context(what)
 }
 
-async fn run<K, A>(reconciler: &ExtensionReconciler<K, A, AlwaysOwner>, object: &K) -> runtime::Result<Next>
+async fn run<K, A>(reconciler: &ExtensionReconciler<K, A>, object: &K) -> runtime::Result<Next>
 where
     K: ExtensionObject,
     A: Actuator<K>,
@@ -122,7 +141,7 @@ where
     Box::pin(reconciler.run(object)).await
 }
 
-async fn run_created<K, A>(reconciler: &ExtensionReconciler<K, A, AlwaysOwner>, object: &K) -> Result<()>
+async fn run_created<K, A>(reconciler: &ExtensionReconciler<K, A>, object: &K) -> Result<()>
 where
     K: ExtensionObject,
     A: Actuator<K>,
@@ -132,7 +151,7 @@ where
     Ok(())
 }
 
-async fn delete<K, A>(reconciler: &ExtensionReconciler<K, A, AlwaysOwner>, object: &K) -> Result<()>
+async fn delete<K, A>(reconciler: &ExtensionReconciler<K, A>, object: &K) -> Result<()>
 where
     K: ExtensionObject,
     A: Actuator<K>,

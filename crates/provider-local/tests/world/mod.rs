@@ -6,10 +6,12 @@ use std::{collections::BTreeMap, time::Duration};
 use anyhow::{Context, Result, anyhow, ensure};
 use api::{
     Target, crds_of,
-    extensions::{BackupBucket, BackupEntry, ControlPlane, DNSRecord, ExtensionObject, Infrastructure},
+    extensions::{
+        BackupBucket, BackupEntry, Cluster, ControlPlane, DNSRecord, ExtensionObject, Infrastructure,
+    },
 };
 use extension::{
-    AlwaysOwner, ExtensionReconciler,
+    ExtensionReconciler,
     contract::Refuse,
     reconciler::{Scope, cluster_wide, namespaced},
 };
@@ -31,7 +33,7 @@ use provider_local::{
     control_plane::ControlPlaneActuator, controllers, dns_record::DNSRecordActuator,
     infrastructure::InfrastructureActuator,
 };
-use runtime::{Seed, apply::Object};
+use runtime::{Permit, Seed, apply::Object};
 use serde_json::{Value, json};
 use testkit::{NameServer, ObjectStore, eventually};
 
@@ -41,12 +43,21 @@ pub const MANAGER_OF_TEST: runtime::apply::FieldManager = runtime::apply::FieldM
 /// Far longer than any of these operations takes: a few seconds on an idle machine, with the start of the process that does
 /// it.
 pub const SOON: Duration = Duration::from_secs(120);
+/// How the seed is called whose actuators are tested.
+pub const THIS_SEED: &str = "this-seed";
 /// Zone of the DNS server.
 pub const ZONE: &str = "internal.example";
 /// The cloud account: a namespace.
 pub const ACCOUNT: &str = "account";
 
-pub type Reconciler<K, A> = ExtensionReconciler<K, A, AlwaysOwner>;
+pub type Reconciler<K, A> = ExtensionReconciler<K, A>;
+
+pub fn infrastructure_by<A: extension::Actuator<Infrastructure>>(
+    seed: &Client,
+    actuator: A,
+) -> Reconciler<Infrastructure, A> {
+    reconciler(seed, namespaced, actuator)
+}
 
 pub fn infrastructure(seed: &Client) -> Reconciler<Infrastructure, InfrastructureActuator> {
     reconciler(seed, namespaced, InfrastructureActuator)
@@ -77,10 +88,9 @@ where
     A: extension::Actuator<K>,
 {
     ExtensionReconciler::new(
-        controllers::provider(&Seed::new(seed.clone())),
+        controllers::provider(&Seed::new(seed.clone(), &Permit::sole("a test"))),
         scope,
         actuator,
-        AlwaysOwner,
     )
 }
 
@@ -148,8 +158,19 @@ fn data<const N: usize>(entries: [(&str, Vec<u8>); N]) -> BTreeMap<String, Vec<u
         .collect()
 }
 
-/// A namespace in a seed with a Secret `credentials`.
+/// What the gardenlet of a seed says of a shoot, before and after anything else: who acts on it.
+pub async fn cluster(seed: &Client, name: &str, acting: &str) -> Result<()> {
+    let cluster: Cluster = named(json!({"metadata": {"name": name}, "spec": {
+        "cloudProfile": {}, "seed": {"metadata": {"name": THIS_SEED}},
+        "shoot": {"spec": {"seedName": acting}, "status": {"seedName": acting}},
+    }}))?;
+    MANAGER_OF_TEST.apply(&Api::all(seed.clone()), &cluster).await?;
+    Ok(())
+}
+
+/// A namespace in a seed with a Secret `credentials`, of a shoot that this seed acts on.
 pub async fn namespace(seed: &Client, name: &str, credentials: &BTreeMap<String, Vec<u8>>) -> Result<()> {
+    cluster(seed, name, THIS_SEED).await?;
     create(
         &Api::all(seed.clone()),
         &named::<Namespace>(json!({"metadata": {"name": name}}))?,

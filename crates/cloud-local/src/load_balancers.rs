@@ -6,18 +6,12 @@
 use std::{collections::BTreeMap, net::Ipv4Addr, sync::Arc};
 
 use ::api::meta::ErrorCode;
-use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
-use kube::{
-    Api,
-    api::{Patch, PatchParams, PostParams},
-};
-use provider_local::cloud;
+use ipnet::Ipv4Net;
+use k8s_openapi::api::core::v1::ConfigMap;
 use runtime::{Error, Result};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
-use super::Account;
-use crate::{MANAGER, cidr::Cidr};
+use crate::{account::Account, cloud::Cloud, ledger};
 
 /// Name of the ledger.
 pub const LEDGER: &str = "load-balancers";
@@ -40,13 +34,13 @@ type Entries = BTreeMap<String, LoadBalancer>;
 pub struct LoadBalancers {
     account: Arc<Account>,
     cluster: String,
-    range: Cidr,
+    range: Ipv4Net,
 }
 
 impl LoadBalancers {
     /// Of this cluster; new addresses come from `range`.
     #[must_use]
-    pub fn new(account: Arc<Account>, cluster: &str, range: Cidr) -> Self {
+    pub fn new(account: Arc<Account>, cluster: &str, range: Ipv4Net) -> Self {
         Self {
             account,
             cluster: cluster.to_owned(),
@@ -56,10 +50,10 @@ impl LoadBalancers {
 
     /// The address of a Service's load balancer, which is made if there is none. `wanted` counts only when it is made.
     pub async fn ensure(&self, uid: &str, service: &str, wanted: Option<&str>) -> Result<Ipv4Addr> {
-        let objects = self.account.objects().await?;
+        let cloud = self.account.open().await?;
         let key = self.key(uid);
         for _ in 0..ATTEMPTS {
-            let ledger = ledger(&objects).await?;
+            let ledger = open(&cloud).await?;
             let entries = entries(&ledger)?;
             if let Some(there) = entries.get(&key) {
                 return Ok(there.address);
@@ -71,7 +65,7 @@ impl LoadBalancers {
             };
             let text = serde_json::to_string(&entry)
                 .map_err(|e| Error::bug(format!("a load balancer does not serialise: {e}")))?;
-            if write(&objects, &ledger, &key, Some(text)).await? {
+            if write(&cloud, &ledger, &key, Some(text)).await? {
                 return Ok(address);
             }
         }
@@ -83,12 +77,12 @@ impl LoadBalancers {
     /// Gives the address of a Service's load balancer back. There may be none, and even no ledger yet: a Service that never got
     /// an address must not wait for ever.
     pub async fn release(&self, uid: &str) -> Result<()> {
-        let objects = self.account.objects().await?;
+        let cloud = self.account.open().await?;
         let key = self.key(uid);
         for _ in 0..ATTEMPTS {
-            let ledger = ledger(&objects).await?;
+            let ledger = open(&cloud).await?;
             let there = ledger.data.as_ref().is_some_and(|data| data.contains_key(&key));
-            if !there || write(&objects, &ledger, &key, None).await? {
+            if !there || write(&cloud, &ledger, &key, None).await? {
                 return Ok(());
             }
         }
@@ -102,10 +96,8 @@ impl LoadBalancers {
     }
 }
 
-const READING: &str = "could not read the ledger of load balancers";
-
 /// An address that nobody has. The first and the last one of the range are not given out.
-fn choose(range: Cidr, taken: &Entries, wanted: Option<&str>) -> Result<Ipv4Addr> {
+fn choose(range: Ipv4Net, taken: &Entries, wanted: Option<&str>) -> Result<Ipv4Addr> {
     let of = |address: Ipv4Addr| taken.values().find(|other| other.address == address);
     if let Some(text) = wanted {
         let problem = |what: String| {
@@ -113,7 +105,7 @@ fn choose(range: Cidr, taken: &Entries, wanted: Option<&str>) -> Result<Ipv4Addr
             Error::config(code, format!("spec.loadBalancerIP {text:?} {what}"))
         };
         let address: Ipv4Addr = text.parse().map_err(|_| problem("is no IPv4 address".into()))?;
-        if !range.contains(address) {
+        if !range.contains(&address) {
             return Err(problem(format!(
                 "is not in the range {range}: choose one in it, or leave it out"
             )));
@@ -126,8 +118,8 @@ fn choose(range: Cidr, taken: &Entries, wanted: Option<&str>) -> Result<Ipv4Addr
             ))),
         };
     }
-    (range.first().saturating_add(1)..range.last())
-        .map(Ipv4Addr::from)
+    range
+        .hosts()
         .find(|address| of(*address).is_none())
         .ok_or_else(|| {
             Error::config(
@@ -154,52 +146,13 @@ fn entries(ledger: &ConfigMap) -> Result<Entries> {
     .collect()
 }
 
-/// Writes or removes one entry if the ledger is still the one that was read. Says whether it was.
-async fn write(objects: &Api<ConfigMap>, read: &ConfigMap, key: &str, entry: Option<String>) -> Result<bool> {
-    let body = json!({
-        "metadata": {"uid": read.metadata.uid, "resourceVersion": read.metadata.resource_version},
-        "data": {key: entry},
-    });
-    let params = PatchParams {
-        field_manager: Some(MANAGER.0.to_owned()),
-        ..PatchParams::default()
-    };
-    match objects.patch(LEDGER, &params, &Patch::Merge(body)).await {
-        Ok(_) => Ok(true),
-        Err(kube::Error::Api(status)) if status.is_conflict() => Ok(false),
-        Err(error) => Err(cloud::error(
-            "could not write the ledger of load balancers",
-            error,
-        )),
-    }
+async fn open(cloud: &Cloud) -> Result<ConfigMap> {
+    ledger::open(cloud, LEDGER, "load balancers").await
 }
 
-/// The ledger, begun if there is none.
-async fn ledger(objects: &Api<ConfigMap>) -> Result<ConfigMap> {
-    if let Some(ledger) = objects
-        .get_opt(LEDGER)
-        .await
-        .map_err(|e| cloud::error(READING, e))?
-    {
-        return Ok(ledger);
-    }
-    let empty = ConfigMap {
-        metadata: ObjectMeta {
-            name: Some(LEDGER.into()),
-            ..ObjectMeta::default()
-        },
-        ..ConfigMap::default()
-    };
-    match objects.create(&PostParams::default(), &empty).await {
-        Ok(ledger) => Ok(ledger),
-        Err(kube::Error::Api(status)) if status.is_already_exists() => {
-            objects.get(LEDGER).await.map_err(|e| cloud::error(READING, e))
-        }
-        Err(error) => Err(cloud::error(
-            "could not begin the ledger of load balancers",
-            error,
-        )),
-    }
+async fn write(cloud: &Cloud, read: &ConfigMap, key: &str, entry: Option<String>) -> Result<bool> {
+    let failed = "could not write the ledger of load balancers";
+    ledger::write(cloud, read, (key, entry), failed).await
 }
 
 #[cfg(test)]

@@ -8,12 +8,15 @@ use std::{
 
 use ::api::meta::ErrorCode;
 use k8s_openapi::api::core::v1::{ConfigMap, NodeAddress};
-use provider_local::cloud;
 use runtime::{Error, Result};
 use serde::{Deserialize, Serialize};
 use tokio::{sync::Mutex, time::Instant};
 
-use super::{Account, ProviderId};
+use crate::{
+    account::Account,
+    cloud::{self, instances},
+    provider_id::ProviderId,
+};
 
 /// How long one answer of the cloud serves all Nodes. Much shorter than a Node takes from not ready to being looked at,
 /// long enough that some hundred Nodes that get not ready together (a zone is cut off) are one question.
@@ -168,7 +171,7 @@ impl Instances {
     pub fn new(account: Arc<Account>, cluster: &str) -> Self {
         Self {
             account,
-            list: cloud::instances(cluster),
+            list: instances(cluster),
             last: Mutex::new(None),
         }
     }
@@ -188,9 +191,10 @@ impl Instances {
 
     async fn ask(&self) -> Result<Inventory> {
         let doing = || format!("could not read the list of instances {}", self.list);
-        let objects = self.account.objects().await.map_err(|e| e.context(doing()))?;
+        let cloud = self.account.open().await.map_err(|e| e.context(doing()))?;
         // Not by a cache: what is missing in it may only not have arrived yet.
-        let list = objects
+        let list = cloud
+            .objects()
             .get(&self.list)
             .await
             .map_err(|e| cloud::error(doing(), e))?;

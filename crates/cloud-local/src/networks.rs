@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 
 use api::meta::ErrorCode;
+use ipnet::Ipv4Net;
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::{
     Api,
@@ -19,10 +20,10 @@ use runtime::{Error, Result, clock};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::range::{self, Range};
 use crate::{
-    MANAGER,
     cloud::{self, Cloud},
+    ledger,
+    range::{self, overlap},
 };
 
 /// Name of the ledger. No technical id (`shoot--…`) looks like it.
@@ -38,20 +39,20 @@ pub struct Network {
     /// Tells it from another one of the same name.
     pub id: String,
     /// Its addresses.
-    pub range: Range,
+    pub range: Ipv4Net,
 }
 
 /// What network is asked for.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// Where to take it from.
-    pub pool: Range,
+    pub pool: Ipv4Net,
     /// Exactly this range.
-    pub fixed: Option<Range>,
+    pub fixed: Option<Ipv4Net>,
     /// The network that was there before.
     pub before: Option<Network>,
     /// Ranges that must not be used, besides other networks.
-    pub taken: Vec<Range>,
+    pub taken: Vec<Ipv4Net>,
 }
 
 /// The networks of an account.
@@ -99,7 +100,7 @@ impl Networks {
             data: Some(data_of(&network)),
             ..ConfigMap::default()
         };
-        match self.objects.create(&params(), &object).await {
+        match self.objects.create(&self.params(), &object).await {
             Ok(_) => Ok(network),
             // Made by an attempt whose answer was lost.
             Err(kube::Error::Api(status)) if status.is_already_exists() => self
@@ -119,7 +120,7 @@ impl Networks {
             },
             ..ConfigMap::default()
         };
-        match self.objects.create(&params(), &list).await {
+        match self.objects.create(&self.params(), &list).await {
             Ok(_) => Ok(()),
             Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
             Err(error) => Err(cloud::error(
@@ -159,30 +160,17 @@ impl Networks {
     /// Writes the name's range into the ledger, or finds it there.
     async fn claim(&self, name: &str, request: &Request) -> Result<Network> {
         for _ in 0..ATTEMPTS {
-            let ledger = self.ledger().await?;
+            let ledger = ledger::open(&self.cloud, LEDGER, "networks").await?;
             let claims = claims_of(&ledger)?;
             if let Some(claimed) = claims.get(name) {
                 return Ok(claimed.clone());
             }
             let others: Vec<_> = claims.into_values().map(|network| network.range).collect();
             let network = choose(name, request, &others)?;
-            let claim = json!({
-                "metadata": {"resourceVersion": ledger.metadata.resource_version},
-                "data": {name: format!("{} {}", network.id, network.range)},
-            });
-            match self
-                .objects
-                .patch(LEDGER, &PatchParams::default(), &Patch::Merge(claim))
-                .await
-            {
-                Ok(_) => return Ok(network),
-                Err(kube::Error::Api(status)) if status.is_conflict() => {}
-                Err(error) => {
-                    return Err(cloud::error(
-                        format_args!("could not claim a range for network {name}"),
-                        error,
-                    ));
-                }
+            let entry = Some(format!("{} {}", network.id, network.range));
+            let failed = format!("could not claim a range for network {name}");
+            if ledger::write(&self.cloud, &ledger, (name, entry), &failed).await? {
+                return Ok(network);
             }
         }
         Err(Error::transient(format!(
@@ -190,44 +178,16 @@ impl Networks {
         )))
     }
 
-    async fn ledger(&self) -> Result<ConfigMap> {
-        let reading = "could not read the ledger of networks";
-        if let Some(ledger) = self
-            .objects
-            .get_opt(LEDGER)
-            .await
-            .map_err(|e| cloud::error(reading, e))?
-        {
-            return Ok(ledger);
+    fn params(&self) -> PostParams {
+        PostParams {
+            field_manager: Some(self.cloud.writer().0.into()),
+            ..PostParams::default()
         }
-        let empty = ConfigMap {
-            metadata: ObjectMeta {
-                name: Some(LEDGER.into()),
-                ..ObjectMeta::default()
-            },
-            ..ConfigMap::default()
-        };
-        match self.objects.create(&params(), &empty).await {
-            Ok(ledger) => Ok(ledger),
-            Err(kube::Error::Api(status)) if status.is_already_exists() => self
-                .objects
-                .get(LEDGER)
-                .await
-                .map_err(|e| cloud::error(reading, e)),
-            Err(error) => Err(cloud::error("could not begin the ledger of networks", error)),
-        }
-    }
-}
-
-fn params() -> PostParams {
-    PostParams {
-        field_manager: Some(MANAGER.0.into()),
-        ..PostParams::default()
     }
 }
 
 /// The network to claim: the one that was there before, else the range asked for, else the first free one.
-fn choose(name: &str, request: &Request, others: &[Range]) -> Result<Network> {
+fn choose(name: &str, request: &Request, others: &[Ipv4Net]) -> Result<Network> {
     let id = || {
         let seed = format!("{name} {}", clock::now_rfc3339_nano());
         let digest = Sha256::digest(seed.as_bytes());
@@ -241,9 +201,9 @@ fn choose(name: &str, request: &Request, others: &[Range]) -> Result<Network> {
         (None, Some(range)) => Some(Network { id: id(), range }),
         (None, None) => None,
     };
-    let taken: Vec<Range> = others.iter().chain(&request.taken).copied().collect();
+    let taken: Vec<Ipv4Net> = others.iter().chain(&request.taken).copied().collect();
     if let Some(wanted) = wanted {
-        return match taken.iter().find(|other| wanted.range.overlaps(**other)) {
+        return match taken.iter().find(|other| overlap(&wanted.range, other)) {
             None => Ok(wanted),
             Some(other) => Err(Error::config(
                 ErrorCode::ErrConfigurationProblem,
@@ -275,7 +235,7 @@ fn data_of(network: &Network) -> BTreeMap<String, String> {
 
 fn network_of(name: &str, data: Option<&BTreeMap<String, String>>) -> Result<Network> {
     let field = |key: &str| data.and_then(|data| data.get(key));
-    match (field("id"), field("nodesCIDR").map(|range| range.parse())) {
+    match (field("id"), field("nodesCIDR").map(|text| range::read(text))) {
         (Some(id), Some(Ok(range))) => Ok(Network {
             id: id.clone(),
             range,
@@ -288,7 +248,7 @@ fn claims_of(ledger: &ConfigMap) -> Result<BTreeMap<String, Network>> {
     let claims = ledger.data.iter().flatten();
     claims
         .map(
-            |(name, claim)| match claim.split_once(' ').map(|(id, range)| (id, range.parse())) {
+            |(name, claim)| match claim.split_once(' ').map(|(id, text)| (id, range::read(text))) {
                 Some((id, Ok(range))) => Ok((name.clone(), Network { id: id.into(), range })),
                 _ => Err(damaged(LEDGER)),
             },

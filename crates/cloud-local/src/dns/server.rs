@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use api::meta::ErrorCode;
 use base64::{Engine, engine::general_purpose::STANDARD};
-use extension::context::Credentials;
 use hickory_proto::{
     op::{Message, Query, ResponseCode},
     rr::{Name, RecordType, TSigner, rdata::tsig::TsigAlgorithm},
 };
-use runtime::{Error, Result, clock};
+use runtime::{Credentials, Error, Permit, Result, clock};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -29,11 +28,12 @@ pub struct Server {
     address: String,
     signer: TSigner,
     origin: String,
+    permit: Permit,
 }
 
 impl Server {
-    /// The server that the credentials are for.
-    pub fn new(credentials: &Credentials) -> Result<Self> {
+    /// The server that the credentials are for. Whatever is sent to it leaves only while it is permitted.
+    pub fn new(credentials: &Credentials, permit: &Permit) -> Result<Self> {
         let wrong = |key: &str, what: &str| {
             let message = format!(
                 "key {key:?} of the Secret {} {what}: correct it",
@@ -68,6 +68,7 @@ impl Server {
             address,
             signer,
             origin: credentials.origin().to_owned(),
+            permit: permit.clone(),
         })
     }
 
@@ -116,6 +117,7 @@ impl Server {
     }
 
     /// What a refusal means and what to do.
+    #[must_use]
     pub fn refused(&self, zone: &Name, code: ResponseCode) -> Error {
         let Self { address, origin, .. } = self;
         match code {
@@ -158,8 +160,9 @@ impl Server {
                 "the record is too large for a DNS message: remove values",
             )
         })?;
-        let work = async {
-            let mut stream = TcpStream::connect(&self.address).await?;
+        let (address, id) = (self.address.clone(), bytes.get(..2).map(<[u8]>::to_vec));
+        let work = async move {
+            let mut stream = TcpStream::connect(&address).await?;
             let mut framed = length.to_be_bytes().to_vec();
             framed.extend_from_slice(&bytes);
             stream.write_all(&framed).await?;
@@ -167,8 +170,11 @@ impl Server {
             stream.read_exact(&mut answer).await?;
             Ok::<_, std::io::Error>(answer)
         };
-        let answer = timeout(ANSWER_WITHIN, work)
-            .await
+        // The whole conversation: an update that has left is answered before the right is passed on.
+        let answer = self
+            .permit
+            .effect(timeout(ANSWER_WITHIN, work))
+            .await?
             .map_err(|_| {
                 Error::transient(format!(
                     "DNS server {} did not answer within {ANSWER_WITHIN:?}",
@@ -176,7 +182,7 @@ impl Server {
                 ))
             })?
             .map_err(|e| Error::transient(format!("DNS server {} cannot be reached: {e}", self.address)))?;
-        if answer.get(..2) != bytes.get(..2) {
+        if answer.get(..2) != id.as_deref() {
             return Err(Error::transient(format!(
                 "DNS server {} answered another question",
                 self.address

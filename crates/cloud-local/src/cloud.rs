@@ -1,16 +1,15 @@
 //! The cloud: a namespace of some Kubernetes cluster, reached with the account in the `cloudprovider` Secret. It outlives
 //! seeds, as a real one does. What is kept in it are ConfigMaps: one a network, and one a cluster with the cluster's instances.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use api::meta::ErrorCode;
-use extension::context::Credentials;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api, Client, Config,
     config::{KubeConfigOptions, Kubeconfig},
 };
-use runtime::{Error, Result};
+use runtime::{Connection, Credentials, Error, Result, apply::FieldManager};
 
 /// Key of the Secret with the kubeconfig of the cloud.
 const KUBECONFIG: &str = "kubeconfig";
@@ -27,15 +26,21 @@ pub fn instances(cluster: &str) -> String {
     format!("instances.{cluster}")
 }
 
-/// An account in the cloud.
+/// Makes the client by which the cloud is talked to, for the permit of whoever opens it.
+pub type Wrap = Arc<dyn Fn(Connection) -> Client + Send + Sync>;
+
+/// An account in the cloud, and who writes there.
+#[derive(Clone)]
 pub struct Cloud {
     client: Client,
     namespace: String,
+    writer: FieldManager,
 }
 
 impl Cloud {
-    /// Opens the account that the credentials are for.
-    pub async fn open(credentials: &Credentials) -> Result<Self> {
+    /// Opens the account that the credentials are for. Every request to the cloud leaves by the client that is made here,
+    /// as `wrap` returns it.
+    pub async fn open(credentials: &Credentials, writer: FieldManager, wrap: &Wrap) -> Result<Self> {
         let namespace = credentials.text(NAMESPACE)?;
         let kubeconfig = Kubeconfig::from_yaml(&credentials.text(KUBECONFIG)?)
             .map_err(|_| wrong(credentials, "is no kubeconfig"))?;
@@ -45,15 +50,25 @@ impl Cloud {
             .map_err(|_| wrong(credentials, "has no usable current context"))?;
         config.connect_timeout = Some(CONNECT_WITHIN);
         config.read_timeout = Some(ANSWER_WITHIN);
-        let client = Client::try_from(config)
+        let connection = Connection::new(config)
             .map_err(|_| wrong(credentials, "has an unusable address, CA or certificate"))?;
-        Ok(Self { client, namespace })
+        Ok(Self {
+            client: wrap(connection),
+            namespace,
+            writer,
+        })
     }
 
     /// The ConfigMaps of the account.
     #[must_use]
     pub fn objects(&self) -> Api<ConfigMap> {
         Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// Who writes.
+    #[must_use]
+    pub fn writer(&self) -> FieldManager {
+        self.writer
     }
 
     /// The account's name.

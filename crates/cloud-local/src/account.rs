@@ -3,16 +3,13 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
 use ::api::meta::ErrorCode;
-use extension::context::Credentials;
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{Api, Client};
-use provider_local::cloud::Cloud;
-use runtime::{Error, Result};
+use runtime::{Credentials, Error, Result, apply::FieldManager};
 use tokio::sync::Mutex;
+
+use crate::cloud::{Cloud, Wrap};
 
 /// Keys of the `cloudprovider` Secret, which are also the names of its files where it is mounted.
 const KUBECONFIG: &str = "kubeconfig";
@@ -32,48 +29,46 @@ pub enum Source {
     },
 }
 
-/// What is done to a client before it is used, e.g. that its requests leave only while a lock is held.
-pub type Wrap = Arc<dyn Fn(Client) -> Client + Send + Sync>;
-
 /// The account. The files are read at each use and the connection is made anew when they have changed, so that renewed
 /// credentials need no restart.
 pub struct Account {
     source: Source,
+    writer: FieldManager,
     wrap: Wrap,
     opened: Mutex<Option<Opened>>,
 }
 
 struct Opened {
     files: BTreeMap<String, Vec<u8>>,
-    objects: Api<ConfigMap>,
+    cloud: Cloud,
 }
 
 impl Account {
     /// Reads nothing yet: a cloud that is away must not keep the process from starting.
     #[must_use]
-    pub fn new(source: Source, wrap: Wrap) -> Self {
+    pub fn new(source: Source, writer: FieldManager, wrap: Wrap) -> Self {
         Self {
             source,
+            writer,
             wrap,
             opened: Mutex::new(None),
         }
     }
 
-    /// The ConfigMaps of the account.
-    pub async fn objects(&self) -> Result<Api<ConfigMap>> {
+    /// The account, connected to with the credentials as they are now.
+    pub async fn open(&self) -> Result<Cloud> {
         let (origin, files) = self.source.read().await?;
         let mut opened = self.opened.lock().await;
         if let Some(opened) = opened.as_ref().filter(|opened| opened.files == files) {
-            return Ok(opened.objects.clone());
+            return Ok(opened.cloud.clone());
         }
-        let cloud = Cloud::open(&Credentials::new(origin, files.clone())).await?;
-        let client = (self.wrap)(cloud.objects().into_client());
-        let objects = Api::namespaced(client, cloud.account());
+        let credentials = Credentials::new(origin, files.clone());
+        let cloud = Cloud::open(&credentials, self.writer, &self.wrap).await?;
         *opened = Some(Opened {
             files,
-            objects: objects.clone(),
+            cloud: cloud.clone(),
         });
-        Ok(objects)
+        Ok(cloud)
     }
 }
 
@@ -112,8 +107,11 @@ async fn read(path: &Path) -> Result<Vec<u8>> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::sync::Arc;
+
     use super::*;
 
     fn kubeconfig(token: &str) -> String {
@@ -131,23 +129,27 @@ mod tests {
         let opened = Arc::new(std::sync::atomic::AtomicUsize::new(0));
         let wrap: Wrap = {
             let opened = Arc::clone(&opened);
-            Arc::new(move |client| {
+            Arc::new(move |cloud| {
                 opened.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-                client
+                cloud.client(&runtime::Permit::sole("a test"))
             })
         };
         let opened = || opened.load(std::sync::atomic::Ordering::SeqCst);
-        let account = Account::new(Source::Folder(folder.path().to_owned()), wrap);
-        let missing = account.objects().await.map(|_| ()).unwrap_err();
+        let account = Account::new(
+            Source::Folder(folder.path().to_owned()),
+            FieldManager("test"),
+            wrap,
+        );
+        let missing = account.open().await.map(|_| ()).unwrap_err();
         assert!(missing.to_string().contains("cannot be read"), "{missing}");
 
         write("namespace", "account");
         write("kubeconfig", &kubeconfig("one"));
-        account.objects().await.unwrap();
-        account.objects().await.unwrap();
+        account.open().await.unwrap();
+        account.open().await.unwrap();
         assert_eq!(opened(), 1, "the connection is kept");
         write("kubeconfig", &kubeconfig("two"));
-        account.objects().await.unwrap();
+        account.open().await.unwrap();
         assert_eq!(opened(), 2, "renewed credentials make a new connection");
     }
 }

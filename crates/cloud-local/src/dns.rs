@@ -1,0 +1,7 @@
+//! Names in a DNS server that takes updates signed with TSIG (RFC 2136, RFC 8945).
+
+mod server;
+mod update;
+
+pub use server::Server;
+pub use update::{Records, absolute, remove, replace};

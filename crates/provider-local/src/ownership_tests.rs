@@ -1,0 +1,132 @@
+#![allow(clippy::unwrap_used)]
+use std::fmt;
+
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+use object_store::{
+    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, PutMultipartOptions,
+    memory::InMemory,
+};
+
+use super::*;
+
+fn claim_of(epoch: i64, seed: &str) -> Claim {
+    Claim {
+        bucket: "b".to_owned(),
+        folder: "shoot--dev--one--uid/etcd-main".to_owned(),
+        uid: "uid".to_owned(),
+        epoch,
+        seed: seed.to_owned(),
+    }
+}
+
+async fn content(store: &dyn ObjectStore) -> serde_json::Value {
+    let path = Path::from("shoot--dev--one--uid/etcd-main/ownership.json");
+    let found = store.get(&path).await.unwrap().bytes().await.unwrap();
+    serde_json::from_slice(&found).unwrap()
+}
+
+#[tokio::test]
+async fn a_place_goes_to_later_epochs_only_and_its_content_never_repeats() {
+    let store = InMemory::new();
+    claim(&store, &claim_of(1, "a")).await.unwrap();
+    let first = content(&store).await;
+    assert_eq!(
+        (&first["uid"], &first["epoch"], &first["seed"], &first["state"]),
+        (&"uid".into(), &1.into(), &"a".into(), &"Owned".into())
+    );
+    // Repeated, also by a seed that does not know its name, nothing is written.
+    claim(&store, &claim_of(1, "")).await.unwrap();
+    assert_eq!(content(&store).await, first);
+    claim(&store, &claim_of(3, "a")).await.unwrap();
+    let third = content(&store).await;
+    assert_eq!(third["epoch"], 3);
+    assert_ne!(third["written"], first["written"]);
+    let late = claim(&store, &claim_of(2, "b")).await.unwrap_err();
+    assert!(
+        late.to_string()
+            .contains("is of ownership epoch 3, and this BackupEntry of 2"),
+        "{late}"
+    );
+    assert_eq!(content(&store).await, third);
+    let other = Claim {
+        uid: "another".to_owned(),
+        ..claim_of(4, "a")
+    };
+    assert!(claim(&store, &other).await.is_err());
+    // Nothing is left of the probes.
+    let left = store
+        .list_with_delimiter(Some(&Path::from(claim_of(1, "").folder)))
+        .await
+        .unwrap();
+    assert_eq!(left.objects.len(), 1);
+}
+
+/// A store that takes every write.
+#[derive(Debug)]
+struct Careless(InMemory);
+
+impl fmt::Display for Careless {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("careless")
+    }
+}
+
+#[async_trait]
+impl ObjectStore for Careless {
+    async fn put_opts(
+        &self,
+        path: &Path,
+        content: PutPayload,
+        options: PutOptions,
+    ) -> object_store::Result<PutResult> {
+        let options = PutOptions {
+            mode: PutMode::Overwrite,
+            ..options
+        };
+        self.0.put_opts(path, content, options).await
+    }
+    async fn put_multipart_opts(
+        &self,
+        path: &Path,
+        options: PutMultipartOptions,
+    ) -> object_store::Result<Box<dyn MultipartUpload>> {
+        self.0.put_multipart_opts(path, options).await
+    }
+    async fn get_opts(&self, path: &Path, options: GetOptions) -> object_store::Result<GetResult> {
+        self.0.get_opts(path, options).await
+    }
+    fn delete_stream(
+        &self,
+        paths: BoxStream<'static, object_store::Result<Path>>,
+    ) -> BoxStream<'static, object_store::Result<Path>> {
+        self.0.delete_stream(paths)
+    }
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
+        self.0.list(prefix)
+    }
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> object_store::Result<ListResult> {
+        self.0.list_with_delimiter(prefix).await
+    }
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> object_store::Result<()> {
+        self.0.copy_opts(from, to, options).await
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_ignores_conditions_is_refused_and_nothing_is_left_in_it() {
+    let store = Careless(InMemory::new());
+    let refused = claim(&store, &claim_of(1, "a")).await.unwrap_err();
+    assert_eq!(refused.codes(), [ErrorCode::ErrConfigurationProblem]);
+    assert!(
+        refused
+            .to_string()
+            .contains("use a store, or a release of it, with conditional writes"),
+        "{refused}"
+    );
+    let left = store
+        .list_with_delimiter(Some(&Path::from(claim_of(1, "").folder)))
+        .await
+        .unwrap();
+    assert!(left.objects.is_empty(), "{left:?}");
+}

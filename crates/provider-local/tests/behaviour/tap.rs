@@ -1,0 +1,139 @@
+//! Stands before a server of any protocol over TCP: passes bytes on, counts what clients send, and holds answers back.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    sync::watch,
+    task::JoinSet,
+    time::timeout,
+};
+
+/// What is said on a line, and which answers come.
+#[derive(Clone, Copy)]
+struct State {
+    /// Pieces that clients have sent. A request is one or more.
+    said: usize,
+    /// Pieces of answers that are held.
+    held: usize,
+    /// What is answered when more was said than this is held.
+    hold_after: usize,
+}
+
+/// A line to a server.
+pub struct Tap {
+    /// Where clients connect.
+    pub address: String,
+    state: watch::Sender<State>,
+    _lines: JoinSet<()>,
+}
+
+impl Tap {
+    /// Lays a line to the server at this address.
+    pub async fn new(server: &str) -> Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let address = listener.local_addr()?.to_string();
+        let state = watch::Sender::new(State {
+            said: 0,
+            held: 0,
+            hold_after: usize::MAX,
+        });
+        let (server, of_lines) = (server.to_owned(), state.clone());
+        let mut lines = JoinSet::new();
+        lines.spawn(async move {
+            let mut open = JoinSet::new();
+            while let Ok((client, _)) = listener.accept().await {
+                let (server, state) = (server.clone(), of_lines.clone());
+                open.spawn(async move {
+                    // It ends with either side.
+                    let _ = line(client, &server, &state).await;
+                });
+            }
+        });
+        Ok(Self {
+            address,
+            state,
+            _lines: lines,
+        })
+    }
+
+    /// How much clients have said so far.
+    pub fn said(&self) -> usize {
+        self.state.borrow().said
+    }
+
+    /// So much more is answered; later answers are held.
+    pub fn hold_after(&self, answered: usize) {
+        self.state
+            .send_modify(|state| state.hold_after = state.said + answered);
+    }
+
+    /// Waits until an answer is held.
+    pub async fn until_held(&self, limit: Duration) -> Result<()> {
+        let mut state = self.state.subscribe();
+        timeout(limit, state.wait_for(|state| state.held > 0))
+            .await
+            .context("no answer is held")??;
+        Ok(())
+    }
+
+    /// Lets all answers go.
+    pub fn release(&self) {
+        self.state.send_modify(|state| state.hold_after = usize::MAX);
+    }
+}
+
+async fn line(client: TcpStream, server: &str, state: &watch::Sender<State>) -> Result<()> {
+    let server = TcpStream::connect(server).await?;
+    let (mut from_client, mut to_client) = client.into_split();
+    let (mut from_server, mut to_server) = server.into_split();
+    let asking = async {
+        let mut piece = vec![0; 64 << 10];
+        loop {
+            let length = from_client.read(&mut piece).await?;
+            if length == 0 {
+                return anyhow::Ok(());
+            }
+            state.send_modify(|state| state.said += 1);
+            to_server.write_all(&piece[..length]).await?;
+        }
+    };
+    let answering = async {
+        let mut piece = vec![0; 64 << 10];
+        loop {
+            let length = from_server.read(&mut piece).await?;
+            if length == 0 {
+                return anyhow::Ok(());
+            }
+            let mut seen = state.subscribe();
+            let now = *seen.borrow_and_update();
+            if now.said > now.hold_after {
+                let _held = Held::new(state);
+                seen.wait_for(|state| state.said <= state.hold_after).await?;
+            }
+            to_client.write_all(&piece[..length]).await?;
+        }
+    };
+    tokio::select! {
+        ended = asking => ended,
+        ended = answering => ended,
+    }
+}
+
+/// Counts one piece while it is held, also where its client has gone.
+struct Held<'a>(&'a watch::Sender<State>);
+
+impl<'a> Held<'a> {
+    fn new(state: &'a watch::Sender<State>) -> Self {
+        state.send_modify(|state| state.held += 1);
+        Self(state)
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|state| state.held -= 1);
+    }
+}
