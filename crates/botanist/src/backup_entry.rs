@@ -8,13 +8,15 @@ use api::{
     meta::{LastOperationState, LastOperationType},
 };
 use kube::{Api, ResourceExt};
+use placement::names;
 use runtime::{Cluster, Error, Result, apply, error::Context, wait};
 use serde_json::json;
 
 use crate::{
     Botanist, FIELD_MANAGER, Operation, configuration_problem,
+    etcd::epoch_annotation,
     extension_resource::{Awaited, Seen, annotations},
-    from_json, names,
+    from_json,
 };
 
 /// In front of the name of a source BackupEntry.
@@ -46,12 +48,14 @@ impl Botanist {
                 self.seed_object.name_any()
             )));
         }
+        let name = self.backup_entry_name();
+        self.wait_until_given_to_this_seed().await?;
         let spec = BackupEntrySpec {
             bucket_name: self.bucket()?,
             seed_name: Some(self.seed_object.name_any()),
             ..BackupEntrySpec::default()
         };
-        self.write_entry(&self.backup_entry_name(), spec).await
+        self.write_entry(&name, spec).await
     }
 
     /// Waits until this seed's gardenlet has done what the BackupEntry says.
@@ -63,6 +67,7 @@ impl Botanist {
     /// [`Self::deploy_backup_entry`] makes the BackupEntry forget that bucket.
     pub async fn deploy_source_backup_entry(&self) -> Result<()> {
         let name = self.source_name();
+        self.wait_until_given_to_this_seed().await?;
         let (original, source) = (self.core_backup_entry().await?, self.read_entry(&name).await?);
         let bucket = source_bucket(original.as_ref(), source.as_ref(), &self.bucket()?)?;
         let spec = BackupEntrySpec {
@@ -105,36 +110,6 @@ impl Botanist {
         .await
     }
 
-    /// Hands the BackupEntry to the shoot's new seed. Its bucket stays until that seed has copied the backups.
-    pub async fn migrate_backup_entry(&self) -> Result<()> {
-        let Some(entry) = self.core_backup_entry().await? else {
-            return Ok(());
-        };
-        let Some(destination) = self.shoot.spec.seed_name.clone() else {
-            return Err(Error::bug("a shoot without spec.seedName is migrated"));
-        };
-        if entry.spec.seed_name.as_ref() == Some(&destination) {
-            return Ok(());
-        }
-        let body = json!({
-            "metadata": {"annotations": annotations(operation::MIGRATE)},
-            "spec": {"seedName": destination},
-        });
-        FIELD_MANAGER
-            .merge(&self.entries(), &entry.name_any(), &body)
-            .await
-            .map(|_| ())
-    }
-
-    /// Waits until this seed has let go of the BackupEntry.
-    pub async fn wait_until_backup_entry_migrated(&self) -> Result<()> {
-        let own = self.seed_object.name_any();
-        self.await_entry(&self.backup_entry_name(), |entry| {
-            entry.map_or(Seen::Done, |entry| look_migrated(entry, &own))
-        })
-        .await
-    }
-
     /// Whether the backups are still in the former seed's bucket and must be copied before etcd starts (flows.md 3.2).
     pub async fn is_copy_of_backups_required(&self) -> Result<bool> {
         if self.operation != Operation::Restore || !self.has_backup() {
@@ -163,6 +138,24 @@ impl Botanist {
             .ok_or_else(|| Error::bug("a Seed that was read has no uid"))
     }
 
+    /// After a hand-over garden-controller-manager gives the entry to the seed that has the shoot; no seed takes it.
+    async fn wait_until_given_to_this_seed(&self) -> Result<()> {
+        let own = self.seed_object.name_any();
+        let look = |entry: Option<&BackupEntry>| {
+            let other = entry.and_then(|entry| entry.spec.seed_name.as_deref());
+            match other.filter(|name| !name.is_empty() && *name != own) {
+                Some(other) => wait::Look::Wait(format!(
+                    "garden-controller-manager has not given it from seed {other} to seed {own} yet"
+                )),
+                None => wait::Look::Done,
+            }
+        };
+        let limit = self.settings.timeouts.backup_entry.severe;
+        wait::until(&self.entries(), &self.backup_entry_name(), limit, look)
+            .await
+            .map(|_| ())
+    }
+
     fn source_name(&self) -> String {
         format!("{SOURCE}{}", self.backup_entry_name())
     }
@@ -175,7 +168,9 @@ impl Botanist {
         };
         let mut entry = BackupEntry::new(name, spec);
         entry.metadata.namespace = Some(self.shoot_namespace());
-        entry.metadata.annotations = Some(annotations(what));
+        let mut annotations = annotations(what);
+        annotations.extend(epoch_annotation(self.epoch()).unwrap_or_default());
+        entry.metadata.annotations = Some(annotations);
         entry.metadata.owner_references = Some(vec![self.owner_reference()?]);
         FIELD_MANAGER.apply(&self.entries(), &entry).await.map(|_| ())
     }
@@ -237,7 +232,8 @@ impl Botanist {
 /// The bucket to copy from. Fails where nothing names one any more: without the backups the shoot would start empty.
 fn source_bucket(original: Option<&BackupEntry>, source: Option<&BackupEntry>, own: &str) -> Result<String> {
     let known = |entry: &BackupEntry| Some(entry.spec.bucket_name.clone()).filter(|bucket| bucket != own);
-    if let Some(bucket) = source.and_then(known).or_else(|| original.and_then(known)) {
+    // A source entry may be left from an earlier move: what the shoot's own entry names is newer, until it is switched.
+    if let Some(bucket) = original.and_then(known).or_else(|| source.and_then(known)) {
         return Ok(bucket);
     }
     Err(configuration_problem(match (original, source) {
@@ -291,25 +287,6 @@ fn look_reconciled(entry: &BackupEntry, own_seed: &str) -> Seen {
     Seen::Done
 }
 
-fn look_migrated(entry: &BackupEntry, own_seed: &str) -> Seen {
-    let Some(status) = &entry.status else {
-        return Seen::Pending("no gardenlet has answered yet".into());
-    };
-    let last = status.last_operation.as_ref();
-    let migrates = last.is_some_and(|last| last.type_ == LastOperationType::Migrate);
-    if migrates && last.is_some_and(|last| last.state == LastOperationState::Succeeded) {
-        return Seen::Done;
-    }
-    // The new seed may have taken it already.
-    if status.seed_name.as_deref().is_some_and(|seed| seed != own_seed) {
-        return Seen::Done;
-    }
-    match &status.last_error {
-        Some(error) if migrates => Seen::Failing(error.clone()),
-        _ => Seen::Pending("this seed has not let go of it yet".into()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -342,6 +319,15 @@ mod tests {
     }
 
     #[test]
+    fn a_source_entry_of_an_earlier_move_is_not_preferred() {
+        let (before, stale) = (entry("a", "former"), entry("source-a", "long-ago"));
+        assert_eq!(
+            source_bucket(Some(&before), Some(&stale), "own").unwrap(),
+            "former"
+        );
+    }
+
+    #[test]
     fn nothing_is_guessed_where_no_entry_names_the_former_bucket() {
         let after = entry("a", "own");
         let refused = |original: Option<&BackupEntry>, source: Option<&BackupEntry>| {
@@ -360,7 +346,5 @@ mod tests {
             "state": "Succeeded", "progress": 100, "description": "", "lastUpdateTime": "2026-01-01T00:00:00Z"}})).unwrap());
         assert!(matches!(look_reconciled(&held, "seed-b"), Seen::Pending(_)));
         assert!(matches!(look_reconciled(&held, "seed-a"), Seen::Done));
-        assert!(matches!(look_migrated(&held, "seed-b"), Seen::Done));
-        assert!(matches!(look_migrated(&held, "seed-a"), Seen::Pending(_)));
     }
 }

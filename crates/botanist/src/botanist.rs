@@ -1,6 +1,6 @@
 //! The botanist of one shoot: what it knows before it starts, read once and checked.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use api::{
     gardencore::{CloudProfile, Project, SecretBinding, Seed as SeedObject, Shoot, shoot::CloudProfileKind},
@@ -9,36 +9,25 @@ use api::{
 };
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt, api::ListParams};
-use runtime::{Cluster, Garden, Result, Seed, error::Context};
+use placement::{Names, Operation, names};
+use runtime::{Cluster, Error, Garden, Result, Seed, error::Context};
 
 use crate::{
     Settings, configuration_problem,
     controller_leaders::{self, Stage, current_stage},
-    names::Names,
+    stay::{Stay, Tenant},
 };
 
-/// What is being done with the shoot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
-    /// It is made, or brought in line with its specification.
-    Reconcile,
-    /// It is taken over from another seed.
-    Restore,
-    /// It is prepared for being taken over by another seed.
-    Migrate,
-    /// It is taken down.
-    Delete,
-}
+/// When a version that was left open is looked for again; the Shoot's change comes earlier.
+const WAIT_FOR_VERSION: Duration = Duration::from_secs(60);
 
 /// Does the steps of the flows of one shoot on one seed.
 #[derive(Clone, Debug)]
 pub struct Botanist {
     /// The garden.
     pub garden: Garden,
-    /// The seed of this gardenlet.
-    pub seed: Seed,
-    /// What an operator set.
-    pub settings: Arc<Settings>,
+    /// What of the shoot is in the seed of this gardenlet.
+    pub stay: Stay,
     /// The shoot as it was when the flow started.
     pub shoot: Arc<Shoot>,
     /// Its project.
@@ -47,8 +36,6 @@ pub struct Botanist {
     pub cloud_profile: CloudProfile,
     /// The Seed of this gardenlet, in the garden.
     pub seed_object: SeedObject,
-    /// The shoot's namespace in the seed.
-    pub namespace: String,
     /// What is being done.
     pub operation: Operation,
     /// Names that follow from the shoot.
@@ -77,16 +64,22 @@ impl Botanist {
             .await
             .context(format_args!("could not read Seed {seed_name}"))?
             .ok_or_else(|| configuration_problem(format!("there is no Seed {seed_name} in the garden")))?;
-        let names = Names::of(&shoot, &project.name_any(), &seed_object)?;
+        let names = Names::of(&shoot, &project.name_any(), &seed_object)
+            .map_err(|error| configuration_problem(error.to_string()))?;
+        let stay = Stay {
+            seed,
+            settings,
+            namespace: names.technical_id.clone(),
+            tenant: tenant(&shoot),
+        };
+        stay.read_namespace().await?;
         let wanted = Stage::wanted(&shoot.spec.kubernetes.controller_leaders);
-        let stage = current_stage(&seed, &names.technical_id, &shoot.name_any(), wanted).await?;
+        let stage = current_stage(&stay.seed, &names.technical_id, &shoot.name_any(), wanted).await?;
         let botanist = Self {
             stage,
             kubernetes_version: kubernetes_version(&shoot, &cloud_profile)?,
-            namespace: names.technical_id.clone(),
             garden,
-            seed,
-            settings,
+            stay,
             shoot,
             project,
             cloud_profile,
@@ -94,7 +87,7 @@ impl Botanist {
             operation,
             names,
         };
-        if matches!(operation, Operation::Reconcile | Operation::Restore) {
+        if operation.deploys() {
             controller_leaders::check(wanted, &botanist.names)?;
             botanist.cloud_credentials().await?;
         }
@@ -164,6 +157,25 @@ impl Botanist {
     }
 }
 
+/// Most steps act in the seed, and are written there: [`Stay`].
+impl std::ops::Deref for Botanist {
+    type Target = Stay;
+
+    fn deref(&self) -> &Stay {
+        &self.stay
+    }
+}
+
+/// The Shoot as its namespace in a seed knows it.
+#[must_use]
+pub fn tenant(shoot: &Shoot) -> Tenant {
+    Tenant {
+        uid: names::uid(shoot),
+        namespace: shoot.namespace().unwrap_or_default(),
+        name: shoot.name_any(),
+    }
+}
+
 async fn project_of(garden: &Garden, shoot: &Shoot) -> Result<Project> {
     let namespace = shoot.namespace().unwrap_or_default();
     let all = garden
@@ -203,54 +215,41 @@ async fn cloud_profile_of(garden: &Garden, shoot: &Shoot) -> Result<CloudProfile
         })
 }
 
-/// The version in full: as written, or the newest that is offered and begins so. A version that is no longer offered is
-/// fine for a shoot that exists, and not for a new one.
+/// The version as the Shoot names it, in full. One that is not in full garden-controller-manager completes, once. A version
+/// that is no longer offered is fine for a shoot that exists, and not for a new one.
 fn kubernetes_version(shoot: &Shoot, profile: &CloudProfile) -> Result<String> {
-    let wanted = shoot
-        .spec
-        .kubernetes
-        .version
-        .as_deref()
-        .unwrap_or_default()
-        .trim_start_matches('v');
-    let offered: Vec<&str> = profile
-        .spec
-        .kubernetes
-        .versions
-        .iter()
-        .map(|v| v.version.trim_start_matches('v'))
-        .collect();
+    let wanted = shoot.spec.kubernetes.version.as_deref().unwrap_or_default();
+    let wanted = wanted.trim_start_matches('v');
+    let versions = profile.spec.kubernetes.versions.iter();
+    let offered: Vec<&str> = versions.map(|v| v.version.trim_start_matches('v')).collect();
     let last = shoot
         .status
         .as_ref()
         .and_then(|status| status.last_operation.as_ref());
     let is_new = last.is_none_or(|last| last.type_ == LastOperationType::Create);
-    let in_full = numbers(wanted).len() == 3;
-    if in_full && (offered.contains(&wanted) || !is_new) {
-        return Ok(wanted.to_owned());
+    let in_full = shoot.spec.kubernetes.version_in_full();
+    if let Some(version) = in_full
+        && (offered.contains(&version) || !is_new)
+    {
+        return Ok(version.to_owned());
     }
-    let begins = |version: &&&str| wanted.is_empty() || version.starts_with(&format!("{wanted}."));
-    let newest = offered
-        .iter()
-        .filter(begins)
-        .max_by_key(|version| numbers(version));
-    newest
-        .filter(|_| !in_full)
-        .map(|version| (*version).to_owned())
-        .ok_or_else(|| {
-            configuration_problem(format!(
-                "CloudProfile {} does not offer Kubernetes {wanted:?}: it offers {}",
+    let begins = |version: &&str| wanted.is_empty() || version.starts_with(&format!("{wanted}."));
+    if in_full.is_none() && offered.iter().any(begins) {
+        return Err(Error::not_ready(
+            WAIT_FOR_VERSION,
+            format!(
+                "garden-controller-manager has not completed spec.kubernetes.version {wanted:?} yet. If it stays so, name one \
+                 of those that CloudProfile {} offers: {}",
                 profile.name_any(),
                 offered.join(", ")
-            ))
-        })
-}
-
-fn numbers(version: &str) -> Vec<u64> {
-    version
-        .split(['.', '-', '+'])
-        .map_while(|part| part.parse().ok())
-        .collect()
+            ),
+        ));
+    }
+    Err(configuration_problem(format!(
+        "CloudProfile {} does not offer Kubernetes {wanted:?}: it offers {}",
+        profile.name_any(),
+        offered.join(", ")
+    )))
 }
 
 #[cfg(test)]
@@ -288,23 +287,32 @@ mod tests {
     }
 
     #[test]
-    fn a_version_is_offered_or_completed_or_refused() {
+    fn a_version_is_offered_or_refused() {
         let profile = profile(&["1.34.4", "1.34.10", "1.33.1"]);
         assert_eq!(
             kubernetes_version(&shoot("1.34.4", None), &profile).unwrap(),
             "1.34.4"
         );
+        let refused = |version| kubernetes_version(&shoot(version, None), &profile).unwrap_err();
         assert_eq!(
-            kubernetes_version(&shoot("1.34", None), &profile).unwrap(),
-            "1.34.10"
-        );
-        let refused = kubernetes_version(&shoot("1.30.0", None), &profile)
-            .unwrap_err()
-            .to_string();
-        assert_eq!(
-            refused,
+            refused("1.30.0").to_string(),
             "CloudProfile local does not offer Kubernetes \"1.30.0\": it offers 1.34.4, 1.34.10, 1.33.1"
         );
+        assert!(refused("1.30").to_string().contains("does not offer"));
+    }
+
+    /// Or a new version in the profile would be an upgrade that nobody asked for.
+    #[test]
+    fn no_version_is_chosen_here() {
+        let profile = profile(&["1.34.4", "1.34.10"]);
+        for version in ["", "1.34"] {
+            for last in [None, Some("Reconcile")] {
+                let mut open = shoot(version, last);
+                open.spec.kubernetes.version = Some(version.to_owned()).filter(|version| !version.is_empty());
+                let waits = kubernetes_version(&open, &profile);
+                assert!(matches!(waits, Err(Error::NotReady { .. })), "{version} {last:?}");
+            }
+        }
     }
 
     #[test]

@@ -1,14 +1,14 @@
 //! The Cluster: what providers on this seed may know of the garden's objects, and the shoot's namespace name for all of
 //! them.
 
-use api::{extensions, extensions::ClusterSpec, meta::RawExtension};
+use api::{extensions, extensions::ClusterSpec, gardencore::Shoot, meta::RawExtension};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Resource, ResourceExt};
 use runtime::{Cluster, Error, Result, apply, error::Context};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::{Botanist, FIELD_MANAGER, configuration_problem};
+use crate::{Botanist, FIELD_MANAGER, Stay, configuration_problem};
 
 /// Name of the Secret with the provider's credentials, in the shoot's namespace.
 pub(crate) const CLOUD_PROVIDER_SECRET: &str = "cloudprovider";
@@ -28,11 +28,6 @@ impl Botanist {
             .apply(&self.seed.cluster_wide(), &cluster)
             .await
             .map(|_| ())
-    }
-
-    /// Deletes the Cluster: last of all, as providers need it for their own deletions.
-    pub async fn delete_cluster(&self) -> Result<()> {
-        apply::delete(&self.seed.cluster_wide::<extensions::Cluster>(), &self.namespace).await
     }
 
     /// Copies the provider's credentials from the garden to the shoot's namespace.
@@ -82,6 +77,26 @@ impl Botanist {
             .await
             .context(format_args!("could not copy {from}"))?;
         Ok(())
+    }
+}
+
+impl Stay {
+    /// Deletes the Cluster: last of all, as providers need it for their own deletions.
+    pub async fn delete_cluster(&self) -> Result<()> {
+        apply::delete(&self.seed.cluster_wide::<extensions::Cluster>(), &self.namespace).await
+    }
+
+    /// "Telling the providers that the shoot has left": what the Cluster says of the Shoot decides what they may do. Where
+    /// there is no Cluster any more there is nobody to tell.
+    pub async fn tell_cluster_of(&self, shoot: &Shoot) -> Result<()> {
+        let api = self.seed.cluster_wide::<extensions::Cluster>();
+        let found = api.get_opt(&self.namespace).await;
+        let Some(found) = found.context("could not read the Cluster")? else {
+            return Ok(());
+        };
+        let mut told = extensions::Cluster::new(&self.namespace, found.spec);
+        told.spec.shoot = raw(shoot)?;
+        FIELD_MANAGER.apply(&api, &told).await.map(|_| ())
     }
 }
 

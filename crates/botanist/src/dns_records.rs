@@ -10,9 +10,10 @@ use api::{
 };
 use futures::{FutureExt, future::try_join_all};
 use kube::ResourceExt;
+use placement::names;
 use runtime::Result;
 
-use crate::{Botanist, ExtensionResource, Kinds, configuration_problem, names};
+use crate::{Botanist, ExtensionResource, Kinds, Stay, configuration_problem};
 
 /// Where a name is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,26 +67,6 @@ impl Botanist {
             .map(|_| ())
     }
 
-    /// Tells the provider to let go of all records of the shoot. The names stay (I9).
-    pub async fn migrate_dns_records(&self) -> Result<()> {
-        self.migrate_kinds(Kinds::DNS_RECORDS).await
-    }
-
-    /// Waits until the provider has let go of all records.
-    pub async fn wait_until_dns_records_migrated(&self) -> Result<()> {
-        self.wait_until_kinds_migrated(Kinds::DNS_RECORDS).await
-    }
-
-    /// "Deleting DNSRecords from the Shoot namespace". The names go with them, unless they were migrated before.
-    pub async fn delete_dns_records(&self) -> Result<()> {
-        self.delete_kinds(Kinds::DNS_RECORDS).await
-    }
-
-    /// Waits until all records of the shoot are gone from the seed.
-    pub async fn wait_until_dns_records_deleted(&self) -> Result<()> {
-        self.wait_until_kinds_deleted(Kinds::DNS_RECORDS).await
-    }
-
     fn dns_record(&self, which: &'static str) -> ExtensionResource<'_, DNSRecord> {
         let name = format!("{}-{which}", self.shoot.name_any());
         ExtensionResource::new(self, name.clone(), self.settings.timeouts.dns_record, move || {
@@ -109,6 +90,28 @@ impl Botanist {
             }
             .boxed()
         })
+    }
+}
+
+impl Stay {
+    /// Tells the provider to let go of all records of the shoot. The names stay (I9).
+    pub async fn migrate_dns_records(&self) -> Result<()> {
+        self.migrate_kinds(Kinds::DNS_RECORDS).await
+    }
+
+    /// Waits until the provider has let go of all records.
+    pub async fn wait_until_dns_records_migrated(&self) -> Result<()> {
+        self.wait_until_kinds_migrated(Kinds::DNS_RECORDS).await
+    }
+
+    /// "Deleting DNSRecords from the Shoot namespace". The names go with them, unless they were migrated before.
+    pub async fn delete_dns_records(&self) -> Result<()> {
+        self.delete_kinds(Kinds::DNS_RECORDS).await
+    }
+
+    /// Waits until all records of the shoot are gone from the seed.
+    pub async fn wait_until_dns_records_deleted(&self) -> Result<()> {
+        self.wait_until_kinds_deleted(Kinds::DNS_RECORDS).await
     }
 }
 

@@ -1,12 +1,14 @@
 //! etcd-main, which holds the shoot's objects and is backed up, and etcd-events, which holds its Events and is not.
 
+use std::collections::BTreeMap;
+
 use api::{
-    constants::DRUID_REQUIRE_SNAPSHOT,
+    constants::{DRUID_KEEP_VOLUME, DRUID_REQUIRE_SNAPSHOT, OWNERSHIP_EPOCH},
     druid::{
         BackupSpec, Compression, CompressionPolicy, Etcd, EtcdConfig, EtcdSpec, GarbageCollectionPolicy,
         SecretKeyReference, StoreSpec, TLSConfig,
     },
-    gardencore::Shoot,
+    gardencore::{Shoot, shoot::ShootStatus},
     meta::{LastOperationType, SecretReference},
 };
 use futures::future::try_join_all;
@@ -18,7 +20,7 @@ use kube::{Api, ResourceExt};
 use runtime::{Cluster, Error, Result, apply, error::Context, wait, wait::Look};
 
 use crate::{
-    Botanist, FIELD_MANAGER, Operation, Wait, configuration_problem,
+    Botanist, FIELD_MANAGER, Operation, Stay, Wait, configuration_problem,
     secrets::config::{CA_ETCD, ETCD_CLIENT, ETCD_SERVER},
 };
 
@@ -64,6 +66,14 @@ impl Botanist {
         Ok(())
     }
 
+    /// "Deploying events etcd": the one that needs nothing from the former seed, so that it starts while backups are copied.
+    pub async fn deploy_events_etcd(&self) -> Result<()> {
+        FIELD_MANAGER
+            .apply(&self.etcds(), &self.etcd(EVENTS, None))
+            .await
+            .map(|_| ())
+    }
+
     /// "Waiting until main and event etcd report readiness". What druid says went wrong is the step's error.
     pub async fn wait_until_etcds_ready(&self) -> Result<()> {
         try_join_all([MAIN, EVENTS].map(|name| self.wait_for_etcd(name, self.settings.timeouts.etcd)))
@@ -71,34 +81,9 @@ impl Botanist {
             .map(|_| ())
     }
 
-    /// "Destroying main and events etcd".
-    pub async fn destroy_etcds(&self) -> Result<()> {
-        self.destroy_etcd(MAIN).await?;
-        self.destroy_etcd(EVENTS).await
-    }
-
-    /// "Waiting until main and event etcd have been destroyed".
-    pub async fn wait_until_etcds_deleted(&self) -> Result<()> {
-        let timeout = self.settings.timeouts.etcd.timeout;
-        let api = self.etcds();
-        try_join_all([MAIN, EVENTS].map(|name| wait::until_gone(&api, name, timeout)))
-            .await
-            .map(|_| ())
-    }
-
-    pub(crate) async fn destroy_etcd(&self, name: &str) -> Result<()> {
-        let api = self.etcds();
-        let found = api
-            .get_opt(name)
-            .await
-            .context(format_args!("could not read Etcd {name}"))?;
-        if found.is_none() {
-            return Ok(());
-        }
-        FIELD_MANAGER
-            .annotate(&api, name, api::constants::CONFIRMATION_DELETION, Some("true"))
-            .await?;
-        apply::delete(&api, name).await
+    /// The shoot's present epoch.
+    pub(crate) fn epoch(&self) -> i64 {
+        self.shoot.status.as_ref().map_or(1, ShootStatus::epoch)
     }
 
     /// A place in a bucket, by the Secret that a BackupEntry put into the shoot's namespace.
@@ -172,6 +157,7 @@ impl Botanist {
             },
         );
         etcd.metadata.namespace = Some(self.namespace.clone());
+        etcd.metadata.annotations = epoch_annotation(self.epoch());
         etcd
     }
 
@@ -186,10 +172,6 @@ impl Botanist {
             server_tls_secret_ref: secret(ETCD_SERVER),
             client_tls_secret_ref: Some(secret(ETCD_CLIENT)),
         }
-    }
-
-    pub(crate) fn etcds(&self) -> Api<Etcd> {
-        self.seed.namespaced(&self.namespace)
     }
 
     /// Waits until druid says that the Etcd is as specified (or that all was copied).
@@ -209,6 +191,68 @@ impl Botanist {
     }
 }
 
+impl Stay {
+    /// "Destroying main and events etcd".
+    pub async fn destroy_etcds(&self) -> Result<()> {
+        self.destroy_etcd(MAIN).await?;
+        self.destroy_etcd(EVENTS).await
+    }
+
+    /// "Waiting until main and event etcd have been destroyed".
+    pub async fn wait_until_etcds_deleted(&self) -> Result<()> {
+        let timeout = self.settings.timeouts.etcd.timeout;
+        let api = self.etcds();
+        try_join_all([MAIN, EVENTS].map(|name| wait::until_gone(&api, name, timeout)))
+            .await
+            .map(|_| ())
+    }
+
+    /// "Destroying etcd and keeping its data": the volume of etcd-main stays until the destination has recorded a restore. No
+    /// etcd starts on it.
+    pub async fn destroy_etcds_but_keep_volume(&self) -> Result<()> {
+        self.mark_etcd(DRUID_KEEP_VOLUME, Some("true")).await?;
+        self.destroy_etcds().await
+    }
+
+    /// Sets an annotation of etcd-main, where there is one.
+    pub(crate) async fn mark_etcd(&self, key: &str, value: Option<&str>) -> Result<()> {
+        let api = self.etcds();
+        let found = api.get_opt(MAIN).await.context("could not read Etcd etcd-main")?;
+        let Some(found) = found.filter(|found| found.annotations().get(key).map(String::as_str) != value)
+        else {
+            return Ok(());
+        };
+        FIELD_MANAGER
+            .annotate(&api, &found.name_any(), key, value)
+            .await
+            .map(|_| ())
+    }
+
+    pub(crate) async fn destroy_etcd(&self, name: &str) -> Result<()> {
+        let api = self.etcds();
+        let found = api
+            .get_opt(name)
+            .await
+            .context(format_args!("could not read Etcd {name}"))?;
+        if found.is_none() {
+            return Ok(());
+        }
+        FIELD_MANAGER
+            .annotate(&api, name, api::constants::CONFIRMATION_DELETION, Some("true"))
+            .await?;
+        apply::delete(&api, name).await
+    }
+
+    pub(crate) fn etcds(&self) -> Api<Etcd> {
+        self.seed.namespaced(&self.namespace)
+    }
+}
+
+/// What is of the first epoch does not say so: it may be older than epochs.
+pub(crate) fn epoch_annotation(epoch: i64) -> Option<BTreeMap<String, String>> {
+    (epoch > 1).then(|| [(OWNERSHIP_EPOCH.to_owned(), epoch.to_string())].into())
+}
+
 /// Whether etcd had data before, so that starting empty would lose them: the shoot is taken over, or its Etcd was lost. For
 /// an Etcd that is there it stays as it was decided once, since etcd restarts where it changes. A shoot that is moved away
 /// or deleted may never have been complete, and must not be held up.
@@ -224,8 +268,8 @@ fn has_past(operation: Operation, shoot: &Shoot, found: Option<&Etcd>) -> bool {
             .annotations()
             .get(DRUID_REQUIRE_SNAPSHOT)
             .is_some_and(|value| value == "true"),
-        (Operation::Reconcile, None) => was_created,
-        (Operation::Migrate | Operation::Delete, None) => false,
+        (Operation::Create | Operation::Reconcile, None) => was_created,
+        (Operation::Migrate | Operation::Delete | Operation::ForceDelete, None) => false,
     }
 }
 

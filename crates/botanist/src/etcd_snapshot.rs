@@ -1,14 +1,15 @@
 //! The final snapshot, asked of etcd-backup-restore: what the next seed starts from (I2).
 
-use api::meta::ErrorCode;
+use api::{constants::DRUID_MIGRATING, meta::ErrorCode};
 use base64::{Engine, engine::general_purpose::STANDARD};
-use http::{Request, StatusCode};
+use futures::future::{BoxFuture, FutureExt};
+use http::{Method, Request, StatusCode};
 use kube::{Client, Config, client::Body, config::AuthInfo};
-use runtime::{Error, Result, error::Context};
+use runtime::{Cluster, Connection, Error, Result, error::Context};
 use serde_json::Value;
 
 use crate::{
-    Botanist,
+    Botanist, configuration_problem,
     secrets::{config::ETCD_CLIENT, issue::Data},
 };
 
@@ -16,22 +17,90 @@ use crate::{
 const QUOTED: usize = 300;
 
 impl Botanist {
-    /// "Creating ETCD Snapshot": a full snapshot that is marked as the last one. Must be called when nothing can write to
-    /// etcd any more. Where it was taken already, that is fine: the mark says that nothing was written since.
-    pub async fn take_final_snapshot(&self) -> Result<()> {
+    /// "Checking that backups can be taken": before anything of a move changes something, while the API still serves. A move
+    /// that could not store its final snapshot would end with a shoot that is stopped and cannot go on.
+    pub async fn check_backups(&self) -> Result<()> {
+        self.check_backup_entry().await?;
         let client = self.backup_client(&self.secret_data(ETCD_CLIENT).await?)?;
-        let (status, answer) = get(&client, "/snapshot/full?final=true").await?;
+        let (status, stored) = self.ask_for_effect(&client, "/snapshot/delta").await?;
+        if !status.is_success() {
+            return Err(error_of("a snapshot", status, &stored));
+        }
+        // Nothing had changed: nothing was stored, and nothing is proved.
+        if stored.is_null() {
+            let (status, full) = self.ask_for_effect(&client, "/snapshot/full").await?;
+            if !status.is_success() {
+                return Err(error_of("a snapshot", status, &full));
+            }
+        }
+        Ok(())
+    }
+
+    /// "Creating ETCD Snapshot": a full snapshot that is marked as the last one. Must be called when nothing can write to
+    /// etcd any more. It counts only when etcd-backup-restore has proved that what lies in the bucket is etcd's last revision,
+    /// of the present epoch (I2).
+    pub async fn take_final_snapshot(&self) -> Result<()> {
+        self.check_backup_entry().await?;
+        self.mark_etcd(DRUID_MIGRATING, Some("true")).await?;
+        let client = self.backup_client(&self.secret_data(ETCD_CLIENT).await?)?;
+        let (status, answer) = ask(&client, Method::POST, "/snapshot/full?final=true").await?;
         if status.is_success() {
-            return check_final(&answer);
+            return check_final(&answer, self.epoch());
         }
         if answer["code"] == "finished" {
-            let (status, latest) = get(&client, "/snapshot/latest").await?;
+            let (status, latest) = ask(&client, Method::GET, "/snapshot/latest").await?;
             if status.is_success() {
-                return check_final(&latest["fullSnapshot"]);
+                return check_final(&latest["fullSnapshot"], self.epoch());
             }
-            return Err(error_of(status, &latest));
+            return Err(error_of("the final snapshot", status, &latest));
         }
-        Err(error_of(status, &answer))
+        Err(error_of("the final snapshot", status, &answer))
+    }
+
+    /// "Resuming backups": a shoot whose move was called off is backed up again. Changes nothing where backups go on.
+    pub async fn resume_backups(&self) -> Result<()> {
+        let client = self.backup_client(&self.secret_data(ETCD_CLIENT).await?)?;
+        let (status, answer) = ask(&client, Method::POST, "/snapshot/resume").await?;
+        if !status.is_success() {
+            return Err(error_of("a snapshot", status, &answer));
+        }
+        self.mark_etcd(DRUID_MIGRATING, None).await
+    }
+
+    /// The shoot's backups are well as far as its BackupEntry tells. One that has vanished stops a move: nothing would say
+    /// where the data are.
+    async fn check_backup_entry(&self) -> Result<()> {
+        let name = self.backup_entry_name();
+        let Some(entry) = self.core_backup_entry().await? else {
+            return Err(configuration_problem(format!(
+                "the shoot has no BackupEntry {name}, and could not be restored elsewhere: set spec.seedName back, let the \
+                 shoot be reconciled, and begin the move again"
+            )));
+        };
+        let status = entry.status.unwrap_or_default();
+        if let Some(error) = status.last_error {
+            return Err(Error::config(
+                error
+                    .codes
+                    .first()
+                    .copied()
+                    .unwrap_or(ErrorCode::ErrRetryableInfraDependencies),
+                format!("BackupEntry {name} is in trouble: {}", error.description),
+            ));
+        }
+        Ok(())
+    }
+
+    /// It reads by its method, and has an effect: whoever gives its right back waits for the answer.
+    fn ask_for_effect(
+        &self,
+        client: &Client,
+        path: &'static str,
+    ) -> BoxFuture<'static, Result<(StatusCode, Value)>> {
+        let (permit, client) = (self.seed.permit().clone(), client.clone());
+        // Boxed, or the compiler cannot see that it may be sent to another thread.
+        let asking = async move { ask(&client, Method::GET, path).await }.boxed();
+        async move { permit.effect(asking).await? }.boxed()
     }
 
     /// A client that trusts etcd's authority and shows the client certificate.
@@ -39,7 +108,9 @@ impl Botanist {
         let url = self.settings.etcd_backup_url.of(&self.namespace);
         let mut config = client_config(&url, secret)?;
         config.read_timeout = Some(self.settings.timeouts.snapshot);
-        Client::try_from(config).context("could not prepare the connection to etcd-backup-restore")
+        let connection =
+            Connection::new(config).context("could not prepare the connection to etcd-backup-restore")?;
+        Ok(connection.client(self.seed.permit()))
     }
 }
 
@@ -60,8 +131,10 @@ pub(crate) fn client_config(url: &str, secret: &Data) -> Result<Config> {
     Ok(config)
 }
 
-async fn get(client: &Client, path: &str) -> Result<(StatusCode, Value)> {
-    let request = Request::get(path)
+async fn ask(client: &Client, method: Method, path: &str) -> Result<(StatusCode, Value)> {
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
         .body(Body::empty())
         .map_err(|e| Error::bug(e.to_string()))?;
     let response = client
@@ -79,22 +152,43 @@ async fn get(client: &Client, path: &str) -> Result<(StatusCode, Value)> {
     Ok((status, value))
 }
 
-fn check_final(snapshot: &Value) -> Result<()> {
-    if snapshot["isFinal"] == true {
-        return Ok(());
+/// Whether it is the final snapshot of this epoch, was read back from the bucket, and holds etcd's last revision.
+fn check_final(snapshot: &Value, epoch: i64) -> Result<()> {
+    let refused = |why: String| {
+        Err(Error::transient(format!(
+            "etcd-backup-restore took a snapshot that does not count as the final one: {why}"
+        )))
+    };
+    if snapshot["isFinal"] != true {
+        return refused("it is not marked so".into());
     }
-    Err(Error::transient(
-        "etcd-backup-restore took a snapshot and does not say that it is the final one",
-    ))
+    if snapshot["verified"] != true {
+        return refused("it was not read back from the bucket".into());
+    }
+    let (stored, last) = (
+        snapshot["lastRevision"].as_i64(),
+        snapshot["etcdRevision"].as_i64(),
+    );
+    if stored.is_none() || stored != last {
+        return refused(format!(
+            "it ends with revision {}, and etcd with {}",
+            snapshot["lastRevision"], snapshot["etcdRevision"]
+        ));
+    }
+    let of = snapshot["epoch"].as_i64().unwrap_or(1);
+    if of != epoch {
+        return refused(format!("it is of epoch {of}, and the shoot is in epoch {epoch}"));
+    }
+    Ok(())
 }
 
 /// What etcd-backup-restore says, with the code that says who has to act.
-fn error_of(status: StatusCode, answer: &Value) -> Error {
+fn error_of(what: &str, status: StatusCode, answer: &Value) -> Error {
     let said = answer["error"]
         .as_str()
         .or(answer.as_str())
         .unwrap_or("it says no more");
-    let message = format!("the final snapshot was not taken ({status}): {said}");
+    let message = format!("{what} was not taken ({status}): {said}");
     let code = match answer["code"].as_str() {
         Some("credentials") => ErrorCode::ErrInfraUnauthenticated,
         Some("configuration") => ErrorCode::ErrConfigurationProblem,
@@ -115,17 +209,46 @@ mod tests {
     fn an_answer_says_who_has_to_act() {
         let refused =
             json!({"code": "credentials", "error": "StoreCredentials: put working ones into the Secret"});
-        let error = error_of(StatusCode::BAD_GATEWAY, &refused);
+        let error = error_of("the final snapshot", StatusCode::BAD_GATEWAY, &refused);
         assert_eq!(error.codes(), [ErrorCode::ErrInfraUnauthenticated]);
         assert!(error.to_string().contains("put working ones"));
-        assert!(error_of(StatusCode::SERVICE_UNAVAILABLE, &json!({"code": "etcd"})).is_retryable());
-        assert!(error_of(StatusCode::BAD_GATEWAY, &json!("a proxy's page")).is_retryable());
+        assert!(
+            error_of(
+                "the final snapshot",
+                StatusCode::SERVICE_UNAVAILABLE,
+                &json!({"code": "etcd"})
+            )
+            .is_retryable()
+        );
+        assert!(
+            error_of(
+                "the final snapshot",
+                StatusCode::BAD_GATEWAY,
+                &json!("a proxy's page")
+            )
+            .is_retryable()
+        );
     }
 
+    /// I2: no volume goes before it is proved that the bucket holds etcd's last revision.
     #[test]
-    fn only_a_marked_snapshot_counts() {
-        assert!(check_final(&json!({"isFinal": true})).is_ok());
-        assert!(check_final(&json!({"isFinal": false})).is_err());
-        assert!(check_final(&Value::Null).is_err());
+    fn only_a_proven_snapshot_of_this_epoch_counts() {
+        let proven =
+            json!({"isFinal": true, "verified": true, "lastRevision": 7, "etcdRevision": 7, "epoch": 2});
+        assert!(check_final(&proven, 2).is_ok());
+        for (key, value) in [
+            ("isFinal", json!(false)),
+            ("verified", json!(false)),
+            ("verified", Value::Null),
+            ("lastRevision", json!(6)),
+            ("etcdRevision", Value::Null),
+            ("epoch", json!(1)),
+            ("epoch", Value::Null),
+        ] {
+            let mut other = proven.clone();
+            other[key] = value;
+            assert!(check_final(&other, 2).is_err(), "{other}");
+        }
+        assert!(check_final(&Value::Null, 1).is_err());
     }
 }

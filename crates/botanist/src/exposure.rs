@@ -11,7 +11,7 @@ use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use runtime::{Cluster, Error, Result, apply, error::Context, wait, wait::Look};
 use serde_json::json;
 
-use crate::{Botanist, FIELD_MANAGER, from_json, kube_apiserver, secrets::issue::hex};
+use crate::{Botanist, FIELD_MANAGER, Stay, from_json, kube_apiserver, secrets::issue::hex};
 
 /// Label: whose Service it is.
 const TECHNICAL_ID: &str = "gardener.cloud/technical-id";
@@ -56,7 +56,9 @@ impl Botanist {
         let names: BTreeSet<_> = wanted.iter().map(ResourceExt::name_any).collect();
         self.delete_exposure_except(&names).await
     }
+}
 
+impl Stay {
     /// Makes the front forget the shoot.
     pub async fn destroy_exposure(&self) -> Result<()> {
         self.delete_exposure_except(&BTreeSet::new()).await

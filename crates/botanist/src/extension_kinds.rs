@@ -13,11 +13,11 @@ use kube::{
     core::ApiResource,
     discovery::{self, Scope},
 };
-use runtime::{Cluster, Error, Result, error::Context};
+use runtime::{Cluster, Error, Result, error::Context, wait};
 use serde_json::json;
 
 use crate::{
-    Botanist, Wait, dynamic,
+    Stay, Wait, dynamic,
     extension_resource::{Awaited, Seen, annotations, look_deleting, look_migrated, of_any, operation_of},
 };
 
@@ -78,17 +78,7 @@ impl AnyExtension {
     }
 }
 
-impl Botanist {
-    /// [`Self::migrate_kinds`] for all that the flow has no step of its own for.
-    pub async fn migrate_extension_resources(&self) -> Result<()> {
-        self.migrate_kinds(Kinds::GENERIC).await
-    }
-
-    /// [`Self::wait_until_kinds_migrated`] for all that the flow has no step of its own for.
-    pub async fn wait_until_extension_resources_migrated(&self) -> Result<()> {
-        self.wait_until_kinds_migrated(Kinds::GENERIC).await
-    }
-
+impl Stay {
     /// [`Self::delete_kinds`] for all that the flow has no step of its own for.
     pub async fn delete_extension_resources(&self) -> Result<()> {
         self.delete_kinds(Kinds::GENERIC).await
@@ -230,21 +220,16 @@ impl Botanist {
     ) -> Result<()> {
         let name = any.object.name_any();
         let Wait { severe, timeout } = self.wait_of(&any.kind.kind);
+        let api = self.any_api(&any.kind);
         let mut awaited = Awaited::new(format!("{} {name}", any.kind.kind));
-        let first = dynamic::until(self.any_api(&any.kind), &name, severe, |object| {
-            awaited.look(look(object))
-        })
-        .await;
+        let first = wait::until(&api, &name, severe, |object| awaited.look(look(object))).await;
         if first.is_ok() || awaited.failed() {
-            return awaited.outcome(first);
+            return awaited.outcome(first).map(|_| ());
         }
         awaited.be_severe();
         let rest = timeout.saturating_sub(severe);
-        let second = dynamic::until(self.any_api(&any.kind), &name, rest, |object| {
-            awaited.look(look(object))
-        })
-        .await;
-        awaited.outcome(second)
+        let second = wait::until(&api, &name, rest, |object| awaited.look(look(object))).await;
+        awaited.outcome(second).map(|_| ())
     }
 
     fn wait_of(&self, kind: &str) -> Wait {

@@ -1,12 +1,16 @@
 //! kube-controller-manager of the shoot.
 
-use runtime::Result;
+use runtime::{
+    Result,
+    workload::{Files, Health, Workload, mounted},
+};
+
+use placement::Names;
 
 use crate::{
     Botanist,
-    component::{Component, client_of_api, mounted},
+    component::client_of_api,
     controller_leaders::{CONFIG, ENABLE, FILE, Home, Stage, WITHOUT_NODE_IPAM, has_room_for_nodes},
-    names::Names,
     secrets::config::{CA, CA_CLIENT, CA_KUBELET, KUBE_CONTROLLER_MANAGER as NAME, SERVICE_ACCOUNT_KEY},
 };
 
@@ -29,31 +33,33 @@ impl Botanist {
         self.wait_until_component_ready(NAME, self.settings.timeouts.controllers)
             .await
     }
-
-    /// Deletes its Deployment.
-    pub async fn delete_kube_controller_manager(&self) -> Result<()> {
-        self.delete_component(NAME).await
-    }
 }
 
-fn component(botanist: &Botanist, home: Home) -> Component {
+fn component(botanist: &Botanist, home: Home) -> Workload {
     let settings = &botanist.settings;
     let image = settings.image(
         &settings.kube_controller_manager_image,
         &botanist.kubernetes_version,
     );
-    let mut component = Component {
+    let health = Health {
+        scheme: "HTTPS",
+        port: 10257,
         readiness: "/healthz",
         liveness: "/healthz",
-        secrets: vec![CA_CLIENT, CA_KUBELET, NAME, SERVICE_ACCOUNT_KEY],
-        authorities: vec![CA],
+    };
+    let mut files: Vec<_> = [CA_CLIENT, CA_KUBELET, NAME, SERVICE_ACCOUNT_KEY]
+        .map(Files::Secret)
+        .into();
+    files.push(Files::Authority(CA));
+    let mut component = Workload {
+        files,
         requests: ["96Mi", "20m"],
-        ..client_of_api(NAME, image, 10257)
+        ..client_of_api(NAME, image, health)
     };
     component.args.extend(flags(&botanist.names));
     component.args.extend(node_ipam_flags(&botanist.names, home));
     if home == Home::Shares {
-        component.config_maps.push(CONFIG);
+        component.files.push(Files::ConfigMap(CONFIG));
     }
     component
 }
@@ -119,7 +125,7 @@ mod tests {
     #[test]
     fn what_it_is_told_of_node_ipam_is_read_back_as_the_same() {
         for home in [Home::Keeps, Home::Shares, Home::Leaves] {
-            let args = node_ipam_flags(&Names::of_test("100.96.0.0/11"), home);
+            let args = node_ipam_flags(&crate::names_in_tests("100.96.0.0/11"), home);
             let deployment = from_json(
                 json!({"spec": {"selector": {}, "template": {"spec": {"containers": [
                 {"name": NAME, "args": args}]}}}}),
@@ -132,7 +138,7 @@ mod tests {
     /// RK-26: nobody has asked for anything, and nothing is different.
     #[test]
     fn flags_of_leader_migration_are_there_only_on_the_way() {
-        let of = |home| node_ipam_flags(&Names::of_test("100.96.0.0/11"), home).join(" ");
+        let of = |home| node_ipam_flags(&crate::names_in_tests("100.96.0.0/11"), home).join(" ");
         assert_eq!(
             of(Home::Keeps),
             "--controllers=*,bootstrapsigner,tokencleaner --allocate-node-cidrs=true --cluster-cidr=100.96.0.0/11"
@@ -147,7 +153,7 @@ mod tests {
             of(Home::Leaves),
             "--controllers=*,bootstrapsigner,tokencleaner,-node-ipam-controller"
         );
-        let small = node_ipam_flags(&Names::of_test("10.0.0.0/25"), Home::Keeps);
+        let small = node_ipam_flags(&crate::names_in_tests("10.0.0.0/25"), Home::Keeps);
         assert_eq!(small, ["--controllers=*,bootstrapsigner,tokencleaner"]);
     }
 }

@@ -1,12 +1,11 @@
 //! kube-scheduler of the shoot.
 
-use runtime::Result;
-
-use crate::{
-    Botanist,
-    component::{Component, client_of_api},
-    secrets::config::KUBE_SCHEDULER as NAME,
+use runtime::{
+    Result,
+    workload::{Health, Workload},
 };
+
+use crate::{Botanist, component::client_of_api, secrets::config::KUBE_SCHEDULER as NAME};
 
 impl Botanist {
     /// "Deploying Kubernetes scheduler". The API must answer already: the process ends where it does not.
@@ -19,15 +18,16 @@ impl Botanist {
         self.wait_until_component_ready(NAME, self.settings.timeouts.controllers)
             .await
     }
-
-    /// Deletes its Deployment.
-    pub async fn delete_kube_scheduler(&self) -> Result<()> {
-        self.delete_component(NAME).await
-    }
 }
 
-fn component(botanist: &Botanist) -> Component {
+fn component(botanist: &Botanist) -> Workload {
     let settings = &botanist.settings;
     let image = settings.image(&settings.kube_scheduler_image, &botanist.kubernetes_version);
-    client_of_api(NAME, image, 10259)
+    let health = Health {
+        scheme: "HTTPS",
+        port: 10259,
+        readiness: "/readyz",
+        liveness: "/livez",
+    };
+    client_of_api(NAME, image, health)
 }

@@ -6,6 +6,7 @@
 
 pub mod backup_entry;
 mod botanist;
+pub mod carried;
 mod cluster;
 mod component;
 mod control_plane;
@@ -25,18 +26,20 @@ mod kube_scheduler;
 mod kubeconfig;
 mod machine;
 mod managed_resources;
-pub mod names;
 mod namespace;
 pub mod secrets;
 mod settings;
 mod shoot_access;
 mod shoot_cleanup;
+mod stay;
+mod writers;
 
-pub use botanist::{Botanist, Operation};
+pub use botanist::{Botanist, tenant};
 pub use extension_kinds::Kinds;
 pub use extension_resource::ExtensionResource;
-pub use namespace::NamespaceState;
+pub use placement::Operation;
 pub use settings::{Settings, Timeouts, UrlOf, Wait};
+pub use stay::{NamespaceState, Stay, Tenant, left_in};
 
 use api::meta::ErrorCode;
 use runtime::{Error, apply::FieldManager};
@@ -53,4 +56,17 @@ pub(crate) fn configuration_problem(message: impl Into<String>) -> Error {
 pub(crate) fn from_json<K: serde::de::DeserializeOwned>(value: serde_json::Value) -> runtime::Result<K> {
     serde_json::from_value(value)
         .map_err(|e| Error::bug(format!("an object that was built here is none: {e}")))
+}
+
+/// Names of a shoot in tests, with this pods network.
+#[cfg(test)]
+fn names_in_tests(pods: &str) -> placement::Names {
+    placement::Names {
+        technical_id: "shoot--dev--web".into(),
+        internal_api: Some("api.web.dev.internal.example.test".into()),
+        external_api: Some("api.web.example.test".into()),
+        first_service_ip: std::net::IpAddr::from([100, 64, 0, 1]),
+        services: "100.64.0.0/13".into(),
+        pods: pods.into(),
+    }
 }

@@ -7,9 +7,9 @@ use kube::{
     api::PropagationPolicy,
     core::{ApiResource, GroupVersionKind},
 };
-use runtime::Result;
+use runtime::{Result, wait};
 
-use crate::{Botanist, dynamic};
+use crate::{Stay, dynamic};
 
 /// From the one that makes others to those that are made; the classes last, as machines refer to them.
 const KINDS: [(&str, &str); 4] = [
@@ -19,7 +19,7 @@ const KINDS: [(&str, &str); 4] = [
     ("MachineClass", "machineclasses"),
 ];
 
-impl Botanist {
+impl Stay {
     /// "Shallow-deleting machine resources from the Shoot namespace". No machine controller may run any more.
     pub async fn delete_machine_resources(&self) -> Result<()> {
         for kind in kinds() {
@@ -39,11 +39,8 @@ impl Botanist {
         for kind in kinds() {
             let api = self.any_api(&kind);
             let all = dynamic::list(&api, &kind).await?;
-            try_join_all(all.iter().map(|object| {
-                let api = api.clone();
-                async move { dynamic::until_gone(api, &object.name_any(), timeout).await }
-            }))
-            .await?;
+            let names: Vec<_> = all.iter().map(ResourceExt::name_any).collect();
+            try_join_all(names.iter().map(|name| wait::until_gone(&api, name, timeout))).await?;
         }
         Ok(())
     }

@@ -6,12 +6,12 @@ use kube::{
     ResourceExt,
     core::{ApiResource, GroupVersionKind},
 };
-use runtime::Result;
+use runtime::{Result, wait};
 use serde_json::json;
 
-use crate::{Botanist, dynamic};
+use crate::{Stay, dynamic};
 
-impl Botanist {
+impl Stay {
     /// "Configuring Managed Resources objects to be kept in the Shoot".
     pub async fn keep_managed_resource_objects(&self) -> Result<()> {
         let (kind, api) = (kind(), self.any_api(&kind()));
@@ -42,13 +42,9 @@ impl Botanist {
         let all = dynamic::list(&api, &kind).await?;
         let names: Vec<_> = all.iter().map(ResourceExt::name_any).collect();
         let timeout = self.settings.timeouts.managed_resources;
-        try_join_all(
-            names
-                .iter()
-                .map(|name| dynamic::until_gone(api.clone(), name, timeout)),
-        )
-        .await
-        .map(|_| ())
+        try_join_all(names.iter().map(|name| wait::until_gone(&api, name, timeout)))
+            .await
+            .map(|_| ())
     }
 }
 

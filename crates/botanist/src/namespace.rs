@@ -1,90 +1,37 @@
-//! The shoot's namespace in the seed. It is the last thing that goes from a source seed (I6).
+//! The shoot's namespace in the seed: bound to one Shoot from its first moment, and the last thing that goes (I6).
 
 use api::constants;
 use k8s_openapi::api::core::v1::Namespace;
-use kube::{Api, ResourceExt};
-use runtime::{Cluster, Error, Result, apply, error::Context, wait};
+use kube::{ResourceExt, api::PostParams};
+use placement::names;
+use runtime::{Cluster, Error, Result, error::Context};
 use serde_json::json;
 
-use crate::{Botanist, FIELD_MANAGER, from_json, names};
-
-/// How the namespace stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NamespaceState {
-    /// There is none.
-    Missing,
-    /// It can be used.
-    Active,
-    /// It is being deleted.
-    Terminating,
-}
+use crate::{Botanist, FIELD_MANAGER, from_json};
 
 impl Botanist {
-    /// "Deploying Shoot namespace in Seed".
+    /// "Deploying Shoot namespace in Seed". It is created with the uid of its Shoot in it: of two Shoots with one technical
+    /// id only one can be first.
     pub async fn deploy_namespace(&self) -> Result<()> {
         let api = self.seed.cluster_wide::<Namespace>();
-        if self.namespace_state().await? == NamespaceState::Terminating {
-            return Err(Error::transient(format!(
+        let wanted = namespace(self)?;
+        match self.read_namespace().await? {
+            Some(found) if found.metadata.deletion_timestamp.is_some() => Err(Error::transient(format!(
                 "namespace {} is still being deleted from an earlier stay of the shoot on this seed",
                 self.namespace
-            )));
+            ))),
+            Some(_) => FIELD_MANAGER.apply(&api, &wanted).await.map(|_| ()),
+            None => {
+                let params = PostParams {
+                    field_manager: Some(FIELD_MANAGER.0.to_owned()),
+                    ..PostParams::default()
+                };
+                api.create(&params, &wanted)
+                    .await
+                    .context("could not make the shoot's namespace")
+                    .map(|_| ())
+            }
         }
-        FIELD_MANAGER.apply(&api, &namespace(self)?).await.map(|_| ())
-    }
-
-    /// "Deleting shoot namespace in Seed".
-    pub async fn delete_namespace(&self) -> Result<()> {
-        apply::delete(&self.seed.cluster_wide::<Namespace>(), &self.namespace).await
-    }
-
-    /// Waits until the namespace is gone.
-    pub async fn wait_until_namespace_deleted(&self) -> Result<()> {
-        let api = self.seed.cluster_wide::<Namespace>();
-        let timeout = self.settings.timeouts.namespace;
-        wait::until(
-            &api,
-            &self.namespace,
-            timeout,
-            |object: Option<&Namespace>| match object {
-                None => wait::Look::Done,
-                Some(object) => wait::Look::Wait(what_remains(object)),
-            },
-        )
-        .await
-        .map(|_| ())
-    }
-
-    /// How the namespace stands.
-    pub async fn namespace_state(&self) -> Result<NamespaceState> {
-        let api: Api<Namespace> = self.seed.cluster_wide();
-        let found = api
-            .get_opt(&self.namespace)
-            .await
-            .context("could not read the shoot's namespace")?;
-        Ok(match found {
-            None => NamespaceState::Missing,
-            Some(namespace) if namespace.metadata.deletion_timestamp.is_some() => NamespaceState::Terminating,
-            Some(_) => NamespaceState::Active,
-        })
-    }
-}
-
-/// What the namespace controller says that stands in the way.
-fn what_remains(namespace: &Namespace) -> String {
-    let conditions = namespace
-        .status
-        .as_ref()
-        .and_then(|status| status.conditions.as_deref())
-        .unwrap_or_default();
-    let remains: Vec<_> = conditions
-        .iter()
-        .filter(|condition| condition.status == "True")
-        .filter_map(|condition| condition.message.as_deref())
-        .collect();
-    if remains.is_empty() {
-        "it is being deleted".into()
-    } else {
-        remains.join("; ")
     }
 }
 

@@ -5,14 +5,15 @@ use std::time::Duration;
 use api::{constants, gardencore::Shoot as ShootObject};
 use jiff::Timestamp;
 use k8s_openapi::{ByteString, api::core::v1::Secret};
-use kube::{Api, Client, ResourceExt};
-use runtime::{Cluster, Error, Result, Shoot, apply, clock, error::Context, rollout::checksum};
+use kube::{Api, ResourceExt};
+use placement::names;
+use runtime::{Cluster, Connection, Error, Result, Shoot, apply, clock, error::Context, rollout::checksum};
 use serde_json::json;
 
 use crate::{
     Botanist, FIELD_MANAGER, configuration_problem,
     etcd_snapshot::client_config,
-    kube_apiserver, kubeconfig, names,
+    kube_apiserver, kubeconfig,
     secrets::{
         RENEW_BEFORE,
         config::{CA, CA_CLIENT, GARDENLET},
@@ -25,6 +26,8 @@ use crate::{
 const TRY_EVERY: Duration = Duration::from_millis(500);
 /// For one try. Longer than a busy API takes, shorter than the patience of the step.
 const TRY_FOR: Duration = Duration::from_secs(5);
+/// When a Secret that is not there is looked for again. It is made within a second, unless nobody makes any.
+const LOOK_FOR_SECRET: Duration = Duration::from_secs(5);
 /// Whom the certificate in a user's kubeconfig names.
 const USER: &str = "gardener.cloud:user";
 
@@ -37,9 +40,8 @@ impl Botanist {
         let mut config = client_config(&self.settings.shoot_api_url.of(&self.namespace), &secret)?;
         config.tls_server_name = Some(kube_apiserver::NAME.into());
         config.connect_timeout = Some(TRY_FOR);
-        Client::try_from(config)
-            .context("could not prepare the connection to the shoot")
-            .map(Shoot::new)
+        let connection = Connection::new(config).context("could not prepare the connection to the shoot")?;
+        Ok(Shoot::new(connection, self.seed.permit()))
     }
 
     /// "Initializing connection to Shoot": waits until the shoot's API answers as a user would find it.
@@ -93,8 +95,8 @@ impl Botanist {
             .map(|_| ())
     }
 
-    /// Writes `<shoot>.kubeconfig` into the project's namespace. It stays as it is while it is good: also when the shoot
-    /// moves.
+    /// Fills `<shoot>.kubeconfig` in the project's namespace, which garden-controller-manager makes: no seed makes a Secret
+    /// in the garden. It stays as it is while it is good: also when the shoot moves.
     pub async fn deploy_kubeconfig(&self) -> Result<()> {
         let api: Api<Secret> = self.garden.namespaced(&self.shoot_namespace());
         let (trusted, signer) = (self.secret_data(CA).await?, self.secret_data(CA_CLIENT).await?);
@@ -117,7 +119,14 @@ impl Botanist {
             .get_opt(&name)
             .await
             .context(format_args!("could not read Secret {name}"))?;
-        if found.is_some_and(|found| is_good(&found, &sum, clock::now())) {
+        // One that is left of an earlier Shoot of the same name is about to go.
+        let Some(found) = found.filter(|found| self.owns(found)) else {
+            return Err(Error::not_ready(
+                LOOK_FOR_SECRET,
+                format!("garden-controller-manager has not made Secret {name} of this Shoot yet"),
+            ));
+        };
+        if is_good(&found, &sum, clock::now()) {
             return Ok(());
         }
         let issued = certificate(
@@ -134,8 +143,17 @@ impl Botanist {
             &issued.data["tls.crt"],
             &issued.data["tls.key"],
         )?;
-        let secret = self.kubeconfig_secret(file, trusted, &sum, issued.valid_until)?;
-        FIELD_MANAGER.apply(&api, &secret).await.map(|_| ())
+        let body = json!({
+            "metadata": {
+                "resourceVersion": found.resource_version(),
+                "labels": {
+                    (constants::CHECKSUM_OF_CONFIG): sum,
+                    (constants::VALID_UNTIL_TIME): issued.valid_until.map(|until| until.as_second().to_string()),
+                },
+            },
+            "data": {"kubeconfig": ByteString(file), "ca.crt": ByteString(trusted)},
+        });
+        FIELD_MANAGER.merge(&api, &name, &body).await.map(|_| ())
     }
 
     /// Deletes the users' kubeconfig.
@@ -148,41 +166,9 @@ impl Botanist {
         format!("{}.kubeconfig", self.shoot.name_any())
     }
 
-    fn kubeconfig_secret(
-        &self,
-        file: Vec<u8>,
-        trusted: Vec<u8>,
-        sum: &str,
-        valid_until: Option<Timestamp>,
-    ) -> Result<Secret> {
-        let mut labels = std::collections::BTreeMap::from([
-            (constants::ROLE.to_owned(), "kubeconfig".to_owned()),
-            (constants::PROJECT_NAME.to_owned(), self.project.name_any()),
-            (constants::SHOOT_NAME.to_owned(), self.shoot.name_any()),
-            (constants::CHECKSUM_OF_CONFIG.to_owned(), sum.to_owned()),
-        ]);
-        if let Some(valid_until) = valid_until {
-            labels.insert(
-                constants::VALID_UNTIL_TIME.to_owned(),
-                valid_until.as_second().to_string(),
-            );
-        }
-        let mut secret = Secret {
-            data: Some(
-                [
-                    ("kubeconfig".to_owned(), ByteString(file)),
-                    ("ca.crt".to_owned(), ByteString(trusted)),
-                ]
-                .into(),
-            ),
-            type_: Some("Opaque".into()),
-            ..Secret::default()
-        };
-        secret.metadata.name = Some(self.kubeconfig_name());
-        secret.metadata.namespace = Some(self.shoot_namespace());
-        secret.metadata.labels = Some(labels);
-        secret.metadata.owner_references = Some(vec![self.owner_reference()?]);
-        Ok(secret)
+    fn owns(&self, secret: &Secret) -> bool {
+        let uid = self.shoot.uid().unwrap_or_default();
+        secret.owner_references().iter().any(|owner| owner.uid == uid)
     }
 }
 

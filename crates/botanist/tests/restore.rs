@@ -10,7 +10,7 @@ use api::{
     extensions::Infrastructure,
     gardencore::{ShootState, ShootStateSpec},
 };
-use botanist::{Operation, Settings, secrets};
+use botanist::{Operation, Settings, carried, secrets};
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::{Api, ResourceExt, api::PostParams};
 use serde_json::{Value, json};
@@ -25,6 +25,9 @@ async fn a_shoot_takes_its_secrets_and_states_along() -> Result<()> {
     let source = world.botanist(Operation::Reconcile, Settings::default()).await?;
     source.deploy_namespace().await?;
     source.initialize_secrets_management().await?;
+    let nobody = source.deploy_kubeconfig().await.unwrap_err();
+    assert_eq!(nobody.class(), "NotReady", "a seed makes no Secret in the garden");
+    world.make_kubeconfig_secret().await?;
     source.deploy_kubeconfig().await?;
     let kubeconfig = kubeconfig(&world).await?;
     create_secret(
@@ -164,7 +167,7 @@ async fn persist(world: &World, carried: &[Secret]) -> Result<()> {
     let spec: ShootStateSpec = serde_json::from_value(json!({
         "gardener": secrets::to_shoot_state(carried)?,
         "extensions": [{"kind": "Infrastructure", "name": "web", "state": status.state, "resources": status.resources}],
-        "resources": [{"apiVersion": "v1", "kind": "Secret", "name": "of-extension", "data": referenced}],
+        "resources": [{"apiVersion": "v1", "kind": "Secret", "name": "of-extension", "data": carried::content(referenced)?}],
     }))?;
     Api::<ShootState>::namespaced(world.client(), PROJECT)
         .create(&PostParams::default(), &ShootState::new("web", spec))

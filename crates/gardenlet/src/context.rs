@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use botanist::Settings;
-use runtime::{Events, Garden, Seed, apply::FieldManager, metrics::Metrics, runner};
+use runtime::{Cluster, Events, Garden, Seed, apply::FieldManager, metrics::Metrics, runner};
 use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -42,6 +42,7 @@ impl Context {
         runner::Settings {
             concurrency: self.config.concurrent_syncs,
             shutdown: self.shutdown.clone(),
+            permit: self.garden.permit().clone(),
             metrics: self.metrics.clone(),
             events: self.garden_events.clone(),
         }

@@ -4,14 +4,12 @@ use std::sync::Arc;
 
 use backup_controllers::{backup_bucket, backup_entry};
 use futures::future::{BoxFuture, FutureExt, join_all};
-use lease::Held;
-use runtime::{Cluster, Events, Garden, Seed};
 
 use crate::{Context, care, seed, shoot};
 
 type Start = fn(Arc<Context>) -> BoxFuture<'static, ()>;
 
-/// In the order of [`lease::migration::GARDENLET`].
+/// In the order of [`leader_migration::GARDENLET`].
 const CONTROLLERS: &[(&str, Start)] = &[
     ("shoot", |context| shoot::run(context).boxed()),
     ("shoot-care", |context| care::run(context).boxed()),
@@ -25,13 +23,12 @@ const CONTROLLERS: &[(&str, Start)] = &[
     }),
 ];
 
-/// Runs these controllers until shutdown. Dropping the future stops all of them. With `held`, no request of theirs leaves
-/// once the lock is lost.
+/// Runs these controllers until shutdown. Dropping the future stops all of them.
 ///
 /// # Errors
 /// The Seed could not be registered.
-pub async fn run(names: Vec<&'static str>, context: Context, held: Option<Held>) -> Result<(), String> {
-    let context = Arc::new(fenced(context, held.as_ref()));
+pub async fn run(names: Vec<&'static str>, context: Context) -> Result<(), String> {
+    let context = Arc::new(context);
     if names.contains(&"seed") {
         seed::register(&context)
             .await
@@ -43,21 +40,9 @@ pub async fn run(names: Vec<&'static str>, context: Context, held: Option<Held>)
     Ok(())
 }
 
-/// The same context with clients that fall silent when the lock is lost.
-fn fenced(context: Context, held: Option<&Held>) -> Context {
-    let Some(held) = held else { return context };
-    let garden = Garden::new(held.fence(context.garden.client()));
-    Context {
-        garden_events: Events::new(garden.client().clone(), "gardenlet"),
-        seed: Seed::new(held.fence(context.seed.client())),
-        garden,
-        ..context
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use lease::migration::GARDENLET;
+    use leader_migration::GARDENLET;
 
     use super::*;
 

@@ -8,7 +8,7 @@ use kube::Api;
 use runtime::{Cluster, Result, Shoot, apply, error::Context};
 use serde_json::{Value, json};
 
-use super::{LOCK, NAMESPACE};
+use super::node_ipam::{LOCK, NAMESPACE};
 use crate::{
     FIELD_MANAGER, from_json,
     secrets::config::{

@@ -4,26 +4,20 @@
 //! it answers in the status. On a seed that takes a shoot over, the object first appears with `wait-for-state`, which
 //! every provider leaves alone; then its state is put in; then it is restored. So a provider never acts without the state.
 
+mod kind;
 mod state;
 mod status;
 
 use std::{collections::BTreeMap, fmt::Debug};
 
-use api::{
-    constants::{self, operation},
-    extensions::ExtensionObject,
-};
+use api::constants::{self, operation};
 use futures::future::BoxFuture;
-use k8s_openapi::NamespaceResourceScope;
 use kube::{Api, Resource, ResourceExt};
-use runtime::{Cluster, Result, apply, apply::Object, clock, error::Context, wait};
+use runtime::{Cluster, Result, apply, clock, error::Context, wait};
 
+pub use self::kind::ShootExtension;
 pub(crate) use self::status::{Awaited, Seen, look_deleting, look_migrated, of_any, operation_of};
 use crate::{Botanist, FIELD_MANAGER, Operation, Wait};
-
-/// A kind of extension object that lives in a shoot's namespace.
-pub trait ShootExtension: ExtensionObject + Object + Resource<Scope = NamespaceResourceScope> {}
-impl<K> ShootExtension for K where K: ExtensionObject + Object + Resource<Scope = NamespaceResourceScope> {}
 
 type Desired<'a, K> = Box<dyn Fn() -> BoxFuture<'a, Result<K>> + Send + Sync + 'a>;
 

@@ -4,16 +4,17 @@ use api::{
     gardencore::{ExtensionResourceState, ShootState},
     meta::{CrossVersionObjectReference, ResourceData},
 };
-use kube::{
-    Api, ResourceExt,
-    api::{DynamicObject, Patch, PatchParams},
-    core::GroupVersionKind,
-};
+use k8s_openapi::NamespaceResourceScope;
+use kube::{Api, Resource, ResourceExt};
 use runtime::{Cluster, Result, error::Context};
 use serde_json::json;
 
-use super::ShootExtension;
-use crate::{Botanist, FIELD_MANAGER, configuration_problem};
+use super::kind::ShootExtension;
+use crate::{
+    Botanist, FIELD_MANAGER,
+    carried::{self, Referenced},
+    configuration_problem,
+};
 
 /// Puts the state in, unless the object has one: that came from an earlier run, or is newer.
 pub(super) async fn put_in<K: ShootExtension>(botanist: &Botanist, api: &Api<K>, object: &K) -> Result<()> {
@@ -63,12 +64,11 @@ fn resource_for<'a>(
     state: &'a ShootState,
     reference: &CrossVersionObjectReference,
 ) -> Result<&'a ResourceData> {
-    let found = state.spec.resources.iter().find(|resource| {
-        resource.kind == reference.kind
-            && resource.name == reference.name
-            && resource.api_version.as_deref().unwrap_or("v1")
-                == reference.api_version.as_deref().unwrap_or("v1")
-    });
+    let found = state
+        .spec
+        .resources
+        .iter()
+        .find(|resource| carried::is_meant(reference, resource));
     found.ok_or_else(|| {
         configuration_problem(format!(
             "ShootState {} does not hold {} {}, which the state of an extension refers to: put it into spec.resources",
@@ -81,64 +81,26 @@ fn resource_for<'a>(
 
 /// Creates the object again in the shoot's namespace. One that is there is left alone.
 async fn deploy_resource(botanist: &Botanist, resource: &ResourceData) -> Result<()> {
-    let (object, kind) = object_of(resource, &botanist.namespace)?;
-    let (type_, _) = kube::discovery::pinned_kind(botanist.seed.client(), &kind)
-        .await
-        .context(format_args!("this seed does not know the kind {}", resource.kind))?;
-    let api: Api<DynamicObject> =
-        Api::namespaced_with(botanist.seed.client().clone(), &botanist.namespace, &type_);
-    if api
-        .get_opt(&resource.name)
-        .await
-        .context(format_args!("could not read {}", resource.name))?
-        .is_some()
-    {
-        return Ok(());
+    match carried::referenced(resource).map_err(configuration_problem)? {
+        Referenced::Secret(secret) => make(botanist, *secret).await,
+        Referenced::ConfigMap(map) => make(botanist, *map).await,
     }
-    api.patch(
-        &resource.name,
-        &PatchParams::apply(FIELD_MANAGER.0).force(),
-        &Patch::Apply(&object),
-    )
-    .await
-    .context(format_args!(
-        "could not restore {} {}",
-        resource.kind, resource.name
-    ))
-    .map(|_| ())
 }
 
-/// The object for this seed: without what the other seed's server knew of it.
-fn object_of(resource: &ResourceData, namespace: &str) -> Result<(serde_json::Value, GroupVersionKind)> {
-    let api_version = resource.api_version.as_deref().unwrap_or("v1");
-    let kind = match api_version.split_once('/') {
-        Some((group, version)) => GroupVersionKind::gvk(group, version, &resource.kind),
-        None => GroupVersionKind::gvk("", api_version, &resource.kind),
-    };
-    let mut value = resource.data.0.clone();
-    let Some(fields) = value.as_object_mut() else {
-        return Err(configuration_problem(format!(
-            "the content of {} {} in the ShootState is no object: put its former content back",
-            resource.kind, resource.name
-        )));
-    };
-    let kept = |key: &str| {
-        fields
-            .get("metadata")
-            .and_then(|metadata| metadata.get(key))
-            .cloned()
-    };
-    let mut metadata = json!({"name": resource.name, "namespace": namespace});
-    for key in ["labels", "annotations"] {
-        if let Some(kept) = kept(key).filter(|kept| !kept.is_null()) {
-            metadata[key] = kept;
-        }
+async fn make<K>(botanist: &Botanist, mut object: K) -> Result<()>
+where
+    K: runtime::apply::Object + Resource<Scope = NamespaceResourceScope>,
+{
+    object.meta_mut().namespace = Some(botanist.namespace.clone());
+    let (api, name): (Api<K>, _) = (botanist.seed.namespaced(&botanist.namespace), object.name_any());
+    let found = api
+        .get_opt(&name)
+        .await
+        .context(format_args!("could not read {} {name}", K::kind(&())))?;
+    if found.is_none() {
+        FIELD_MANAGER.apply(&api, &object).await?;
     }
-    fields.remove("status");
-    fields.insert("apiVersion".into(), json!(api_version));
-    fields.insert("kind".into(), json!(resource.kind));
-    fields.insert("metadata".into(), metadata);
-    Ok((value, kind))
+    Ok(())
 }
 
 #[cfg(test)]
@@ -155,10 +117,6 @@ mod tests {
                     {"kind": "Infrastructure", "name": "web", "state": {"networkID": "n1"}},
                     {"kind": "OperatingSystemConfig", "name": "web", "purpose": "provision", "state": {"a": 1}},
                 ],
-                "resources": [{"kind": "Secret", "apiVersion": "v1", "name": "key", "data": {
-                    "metadata": {"name": "key", "namespace": "elsewhere", "uid": "u", "labels": {"a": "b"}},
-                    "type": "Opaque", "data": {"k": "dg=="}, "status": {}
-                }}],
             },
         }))
         .unwrap()
@@ -171,23 +129,6 @@ mod tests {
         assert!(entry_for(&state, "Infrastructure", "other", None).is_none());
         assert!(entry_for(&state, "OperatingSystemConfig", "web", None).is_none());
         assert!(entry_for(&state, "OperatingSystemConfig", "web", Some("provision")).is_some());
-    }
-
-    #[test]
-    fn a_carried_object_loses_what_the_other_seed_knew_of_it() {
-        let state = state();
-        let reference = CrossVersionObjectReference {
-            api_version: None,
-            kind: "Secret".into(),
-            name: "key".into(),
-        };
-        let (object, kind) = object_of(resource_for(&state, &reference).unwrap(), "shoot--dev--web").unwrap();
-        assert_eq!(
-            object,
-            json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": {"k": "dg=="},
-                "metadata": {"name": "key", "namespace": "shoot--dev--web", "labels": {"a": "b"}}})
-        );
-        assert_eq!(kind.group, "");
     }
 
     #[test]

@@ -1,15 +1,18 @@
 //! The flags of kube-apiserver. Nothing in them depends on the seed: tokens and certificates stay good when the shoot
 //! moves.
 
-use super::{AUTHENTICATION, PORT};
-use crate::{
-    component::mounted,
-    names::Names,
-    secrets::config::{
-        CA_CLIENT, CA_ETCD, CA_FRONT_PROXY, ETCD_CLIENT, ETCD_ENCRYPTION, KUBE_AGGREGATOR, KUBE_APISERVER,
-        KUBELET_CLIENT, SERVICE_ACCOUNT_KEY, STATIC_TOKEN,
-    },
+use placement::Names;
+use runtime::workload::mounted;
+
+use crate::secrets::config::{
+    CA_CLIENT, CA_ETCD, CA_FRONT_PROXY, ETCD_CLIENT, ETCD_ENCRYPTION, KUBE_AGGREGATOR, KUBE_APISERVER,
+    KUBELET_CLIENT, SERVICE_ACCOUNT_KEY, STATIC_TOKEN,
 };
+
+/// Port in the pod; the Service's port is 443.
+pub(super) const PORT: u16 = 6443;
+/// ConfigMap that says who may ask without credentials: probes, and nobody else.
+pub(super) const AUTHENTICATION: &str = "kube-apiserver-authentication";
 
 /// All flags, sorted by what they are about.
 pub(super) fn flags(names: &Names) -> Vec<String> {

@@ -2,17 +2,19 @@
 
 mod flags;
 
-use k8s_openapi::api::{
-    autoscaling::v2::HorizontalPodAutoscaler,
-    core::v1::{ConfigMap, Service},
+use k8s_openapi::api::core::v1::{ConfigMap, Service};
+use kube::Api;
+use runtime::{
+    Cluster, Result,
+    workload::{Files, Health, Workload, labels},
 };
-use kube::{Api, ResourceExt, api::ListParams};
-use runtime::{Cluster, Result, apply, error::Context};
 use serde_json::json;
+
+use flags::{AUTHENTICATION, PORT};
 
 use crate::{
     Botanist, FIELD_MANAGER,
-    component::{Component, labels},
+    component::program,
     from_json,
     secrets::config::{
         CA_CLIENT, CA_ETCD, CA_FRONT_PROXY, ETCD_CLIENT, ETCD_ENCRYPTION, KUBE_AGGREGATOR, KUBE_APISERVER,
@@ -22,10 +24,6 @@ use crate::{
 
 /// Name of the Deployment, of the Service and of the Secret with its certificate.
 pub(crate) const NAME: &str = KUBE_APISERVER;
-/// Port in the pod; the Service's port is 443.
-const PORT: u16 = 6443;
-/// ConfigMap that says who may ask without credentials: probes, and nobody else.
-const AUTHENTICATION: &str = "kube-apiserver-authentication";
 /// All that a planned stop may take. Longer than it takes to answer the requests that were begun; shorter than the two
 /// seconds that a move has for it.
 const GRACE_SECONDS: i64 = 2;
@@ -59,59 +57,36 @@ impl Botanist {
         self.wait_until_component_ready(NAME, self.settings.timeouts.kube_apiserver)
             .await
     }
-
-    /// "Deleting kube-apiserver deployment", and what could bring its pods back (R7-54).
-    pub async fn delete_kube_apiserver(&self) -> Result<()> {
-        let api: Api<HorizontalPodAutoscaler> = self.seed.namespaced(&self.namespace);
-        let scalers = api
-            .list(&ListParams::default())
-            .await
-            .context("could not list HorizontalPodAutoscalers")?;
-        for scaler in scalers.items.iter().filter(|scaler| scales(scaler, NAME)) {
-            apply::delete(&api, &scaler.name_any()).await?;
-        }
-        self.delete_component(NAME).await
-    }
-
-    /// "Waiting until kube-apiserver has been deleted": until no process is left that could write to etcd.
-    pub async fn wait_until_kube_apiserver_deleted(&self) -> Result<()> {
-        self.wait_until_component_deleted(NAME, self.settings.timeouts.kube_apiserver)
-            .await
-    }
-
-    /// Whether kube-apiserver is deployed.
-    pub async fn kube_apiserver_exists(&self) -> Result<bool> {
-        self.component_exists(NAME).await
-    }
 }
 
-fn scales(scaler: &HorizontalPodAutoscaler, deployment: &str) -> bool {
-    let target = scaler.spec.as_ref().map(|spec| &spec.scale_target_ref);
-    target.is_some_and(|target| target.kind == "Deployment" && target.name == deployment)
-}
-
-fn component(botanist: &Botanist) -> Component {
-    Component {
+fn component(botanist: &Botanist) -> Workload {
+    let settings = &botanist.settings;
+    let secrets = [
+        ETCD_CLIENT,
+        ETCD_ENCRYPTION,
+        KUBE_AGGREGATOR,
+        KUBE_APISERVER,
+        KUBELET_CLIENT,
+        SERVICE_ACCOUNT_KEY,
+        STATIC_TOKEN,
+    ];
+    let authorities = [CA_CLIENT, CA_ETCD, CA_FRONT_PROXY];
+    let mut files: Vec<_> = secrets.map(Files::Secret).into();
+    files.extend(authorities.map(Files::Authority));
+    files.push(Files::ConfigMap(AUTHENTICATION));
+    Workload {
         name: NAME,
-        image: botanist.settings.image(
-            &botanist.settings.kube_apiserver_image,
-            &botanist.kubernetes_version,
-        ),
+        image: settings.image(&settings.kube_apiserver_image, &botanist.kubernetes_version),
+        program: program(NAME),
         args: flags::flags(&botanist.names),
-        port: PORT,
-        readiness: "/readyz",
-        liveness: "/livez",
-        authorities: vec![CA_CLIENT, CA_ETCD, CA_FRONT_PROXY],
-        secrets: vec![
-            ETCD_CLIENT,
-            ETCD_ENCRYPTION,
-            KUBE_AGGREGATOR,
-            KUBE_APISERVER,
-            KUBELET_CLIENT,
-            SERVICE_ACCOUNT_KEY,
-            STATIC_TOKEN,
-        ],
-        config_maps: vec![AUTHENTICATION],
+        health: Health {
+            scheme: "HTTPS",
+            port: PORT,
+            readiness: "/readyz",
+            liveness: "/livez",
+        },
+        files,
+        scratch: true,
         grace_seconds: GRACE_SECONDS,
         overlaps: true,
         requests: ["256Mi", "50m"],
@@ -133,22 +108,4 @@ fn authentication(namespace: &str) -> Result<ConfigMap> {
         "metadata": {"name": AUTHENTICATION, "namespace": namespace},
         "data": {"config.yaml": text},
     }))
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-
-    use super::*;
-
-    #[test]
-    fn only_autoscalers_of_this_deployment_are_deleted() {
-        let scaler = |kind: &str, name: &str| -> HorizontalPodAutoscaler {
-            from_json(json!({"spec": {"maxReplicas": 3, "scaleTargetRef": {"kind": kind, "name": name}}}))
-                .unwrap()
-        };
-        assert!(scales(&scaler("Deployment", "kube-apiserver"), NAME));
-        assert!(!scales(&scaler("Deployment", "other"), NAME));
-        assert!(!scales(&scaler("StatefulSet", "kube-apiserver"), NAME));
-    }
 }

@@ -5,7 +5,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use crate::names::Names;
+use placement::Names;
 
 /// Signs the serving certificate of kube-apiserver: what every client of the shoot trusts.
 pub const CA: &str = "ca";
@@ -49,6 +49,33 @@ pub(crate) const CLOUD_CONTROLLER_MANAGER_USER: &str = "system:cloud-controller-
 pub const KUBE_SCHEDULER: &str = "kube-scheduler";
 /// Kubeconfig of the gardenlet itself.
 pub const GARDENLET: &str = "gardenlet";
+
+/// Made once in the shoot's life and carried from seed to seed.
+pub const CARRIED: &[&str] = &[
+    CA,
+    CA_CLIENT,
+    CA_ETCD,
+    CA_FRONT_PROXY,
+    CA_KUBELET,
+    CA_METRICS_SERVER,
+    STATIC_TOKEN,
+    ETCD_ENCRYPTION,
+    SERVICE_ACCOUNT_KEY,
+    SSH_KEY_PAIR,
+    KUBE_AGGREGATOR,
+    KUBE_APISERVER,
+];
+
+/// Made by each seed out of the carried ones.
+pub const DERIVED: &[&str] = &[
+    ETCD_SERVER,
+    ETCD_CLIENT,
+    KUBELET_CLIENT,
+    KUBE_CONTROLLER_MANAGER,
+    CLOUD_CONTROLLER_MANAGER,
+    KUBE_SCHEDULER,
+    GARDENLET,
+];
 
 /// What a Secret is made of.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -16,6 +16,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 use api::{constants, gardencore::ShootState, meta::LastOperationType};
+use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{Api, ResourceExt, api::ListParams};
 use runtime::{Cluster, Error, Result, clock, error::Context};
@@ -28,10 +29,12 @@ use self::{
     config::Config,
     plan::{Action, Existing, Missing},
 };
-use crate::{Botanist, FIELD_MANAGER, Operation};
+use crate::{Botanist, FIELD_MANAGER, Operation, carried};
 
 /// Who manages the Secrets, as a label.
 const IDENTITY: &str = "gardenlet";
+/// Secrets that are put back at a time. Nobody can write to the shoot meanwhile; more would only queue in the seed's API.
+const AT_ONCE: usize = 8;
 
 impl Botanist {
     /// Makes sure that all Secrets of the control plane are there: carried ones from the ShootState where they are
@@ -68,21 +71,30 @@ impl Botanist {
         state: &ShootState,
         existing: &mut Existing,
     ) -> Result<()> {
-        for secret in from_shoot_state(state)? {
-            let name = secret.name_any();
-            if api
-                .get_opt(&name)
-                .await
-                .context(format_args!("could not read Secret {name}"))?
-                .is_none()
-            {
-                let written = FIELD_MANAGER
-                    .apply(api, &in_namespace(secret, &self.namespace))
-                    .await?;
-                existing.insert(name, written);
+        let all = from_shoot_state(state)?
+            .into_iter()
+            .map(|secret| self.put_back(api, secret));
+        let mut all = stream::iter(all).buffer_unordered(AT_ONCE);
+        while let Some(put_back) = all.try_next().await? {
+            if let Some(secret) = put_back {
+                existing.insert(secret.name_any(), secret);
             }
         }
         Ok(())
+    }
+
+    /// The Secret as it was put back; `None` where there is one.
+    async fn put_back(&self, api: &Api<Secret>, secret: Secret) -> Result<Option<Secret>> {
+        let name = secret.name_any();
+        let found = api.get_opt(&name).await;
+        if found
+            .context(format_args!("could not read Secret {name}"))?
+            .is_some()
+        {
+            return Ok(None);
+        }
+        let secret = in_namespace(secret, &self.namespace);
+        FIELD_MANAGER.apply(api, &secret).await.map(Some)
     }
 
     /// All Secrets in the shoot's namespace that go with the shoot to another seed: those of this manager, and those that
@@ -110,12 +122,15 @@ impl Botanist {
             .ok_or_else(|| Error::transient(format!("Secret {name} is not there yet")))
     }
 
-    /// The ShootState, if there is one.
+    /// The ShootState, if there is one. One that holds what no seed collects is an error: nothing of it may be applied.
     pub(crate) async fn shoot_state(&self) -> Result<Option<ShootState>> {
         let api: Api<ShootState> = self.garden.namespaced(&self.shoot_namespace());
-        api.get_opt(&self.shoot.name_any())
+        let state = api
+            .get_opt(&self.shoot.name_any())
             .await
-            .context("could not read the ShootState")
+            .context("could not read the ShootState")?;
+        state.as_ref().map(carried::check).transpose()?;
+        Ok(state)
     }
 
     async fn managed_secrets(&self) -> Result<Existing> {
@@ -141,9 +156,11 @@ impl Botanist {
             .and_then(|status| status.last_operation.as_ref());
         let is_new = last.is_none_or(|last| last.type_ == LastOperationType::Create);
         match self.operation {
-            Operation::Delete => Missing::Issue,
-            Operation::Reconcile if is_new => Missing::Issue,
-            Operation::Reconcile | Operation::Restore | Operation::Migrate => Missing::FromShootState,
+            Operation::Delete | Operation::ForceDelete => Missing::Issue,
+            Operation::Create | Operation::Reconcile if is_new => Missing::Issue,
+            Operation::Create | Operation::Reconcile | Operation::Restore | Operation::Migrate => {
+                Missing::FromShootState
+            }
         }
     }
 }

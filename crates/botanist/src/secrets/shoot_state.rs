@@ -17,8 +17,9 @@ use crate::configuration_problem;
 /// Type of entries of `spec.gardener` that are Secrets.
 pub const ENTRY_TYPE: &str = "secret";
 
-/// A Secret as an entry's data.
+/// A Secret as an entry's data: all of it, so that nothing beside it is passed over in silence.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct SecretState {
     /// In base64, as the API has it.
     data: BTreeMap<String, ByteString>,

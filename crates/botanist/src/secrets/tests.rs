@@ -17,10 +17,10 @@ use super::{
     plan::{self, Action, Existing, Missing},
     to_shoot_state,
 };
-use crate::names::Names;
+use placement::Names;
 
 fn names() -> Names {
-    Names::of_test("100.96.0.0/11")
+    crate::names_in_tests("100.96.0.0/11")
 }
 
 /// What `initialize_secrets_management` does, on a map instead of a seed. Returns the names of what was written.

@@ -7,11 +7,11 @@ use api::gardencore::Shoot;
 use botanist::{Botanist, Operation, Settings};
 use k8s_openapi::{api::core::v1::Secret, serde::de::DeserializeOwned};
 use kube::{
-    Api, Client, ResourceExt,
-    api::{DynamicObject, Patch, PatchParams},
+    Api, Client, Resource, ResourceExt,
+    api::{DynamicObject, Patch, PatchParams, PostParams},
     core::{ApiResource, GroupVersionKind},
 };
-use runtime::{Garden, Seed};
+use runtime::{Garden, Permit, Seed};
 use serde_json::{Value, json};
 use testkit::ControlPlane;
 
@@ -69,6 +69,19 @@ impl World {
         Ok(world)
     }
 
+    /// What garden-controller-manager makes for the Shoot: a Secret to be filled.
+    #[allow(dead_code)] // not every test binary deploys a kubeconfig
+    pub async fn make_kubeconfig_secret(&self) -> Result<()> {
+        let shoots: Api<Shoot> = Api::namespaced(self.client(), PROJECT);
+        let shoot = shoots.get("web").await?;
+        let secret = serde_json::from_value(json!({"metadata": {
+            "name": "web.kubeconfig", "ownerReferences": [shoot.controller_owner_ref(&())],
+        }}))?;
+        let secrets: Api<Secret> = Api::namespaced(self.client(), PROJECT);
+        secrets.create(&PostParams::default(), &secret).await?;
+        Ok(())
+    }
+
     /// A client that may do everything.
     pub fn client(&self) -> Client {
         self.plane.admin()
@@ -78,7 +91,10 @@ impl World {
     pub async fn botanist(&self, operation: Operation, settings: Settings) -> Result<Botanist> {
         let shoots: Api<Shoot> = Api::namespaced(self.client(), PROJECT);
         let shoot = shoots.get("web").await?;
-        let (garden, seed) = (Garden::new(self.client()), Seed::new(self.client()));
+        let (garden, seed) = (
+            Garden::new(self.client(), &Permit::sole("a test")),
+            Seed::new(self.client(), &Permit::sole("a test")),
+        );
         Ok(Botanist::new(
             garden,
             seed,
@@ -132,6 +148,7 @@ impl World {
     }
 
     /// Reads an object of the shoot's namespace.
+    #[allow(dead_code)] // not every test binary reads one
     pub async fn read<K>(&self, name: &str) -> Result<K>
     where
         K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>

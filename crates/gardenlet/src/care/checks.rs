@@ -7,7 +7,7 @@ use api::{
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Node};
 use kube::ResourceExt;
 
-use super::observed::{Extension, Observed};
+use super::seen::{Extension, Observed};
 
 /// Deployments that every control plane has.
 const REQUIRED: [&str; 3] = ["kube-apiserver", "kube-controller-manager", "kube-scheduler"];

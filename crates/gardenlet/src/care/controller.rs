@@ -45,12 +45,11 @@ pub async fn run(context: Arc<Context>) {
         ))
     });
     let settings = context.runner();
-    let api_of = move |shoot: &Shoot| garden.namespaced(&shoot.namespace().unwrap_or_default());
     let care = Arc::new(Care {
         context,
         looked: Mutex::default(),
     });
-    runner::run(controller, api_of, care, settings).await;
+    runner::run_namespaced(controller, &garden, care, settings).await;
 }
 
 /// Whether a shoot is to be looked at: it has a control plane here, and none is being taken down on purpose.

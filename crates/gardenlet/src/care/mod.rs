@@ -9,6 +9,7 @@ mod controller;
 mod label;
 mod observed;
 mod probe;
+mod seen;
 mod settle;
 
 pub use checks::Observation;

@@ -6,14 +6,10 @@ use api::{
     druid::Etcd,
     extensions::{BackupEntry, ControlPlane, DNSRecord, ExtensionObject, Infrastructure},
     gardencore::Shoot,
-    meta::{LastError, LastOperation},
 };
 use k8s_openapi::{
     NamespaceResourceScope,
-    api::{
-        apps::v1::Deployment,
-        core::v1::{Node, Pod},
-    },
+    api::{apps::v1::Deployment, core::v1::Pod},
 };
 use kube::{Api, Resource, ResourceExt, api::ListParams, core::Selector};
 use runtime::{Result, clusters::Cluster, error::Context as _, rollout};
@@ -21,38 +17,9 @@ use runtime::{Result, clusters::Cluster, error::Context as _, rollout};
 use super::{
     checks,
     probe::{self, Answer},
+    seen::{Extension, Observed},
 };
 use crate::Context;
-
-/// How an extension object stands.
-#[derive(Clone, Debug)]
-pub(super) struct Extension {
-    /// Kind and name.
-    pub title: String,
-    /// What was done last.
-    pub last_operation: Option<LastOperation>,
-    /// What stood in the way last.
-    pub last_error: Option<LastError>,
-}
-
-/// What was seen of a shoot's control plane.
-#[derive(Debug)]
-pub(super) struct Observed {
-    /// Why the API is not available; `None` if it is.
-    pub api_error: Option<String>,
-    /// The API could not even be asked.
-    pub api_not_asked: bool,
-    /// The nodes, or why they are not known.
-    pub nodes: std::result::Result<Vec<Node>, String>,
-    /// Deployments in the shoot's namespace.
-    pub deployments: Vec<Deployment>,
-    /// What the pods of Deployments that lack some say, by the names of the Deployments.
-    pub said: BTreeMap<String, String>,
-    /// Etcds in the shoot's namespace.
-    pub etcds: Vec<Etcd>,
-    /// Extension objects of the shoot.
-    pub extensions: Vec<Extension>,
-}
 
 /// Looks at everything.
 pub(super) async fn look(context: &Context, shoot: &Shoot, namespace: &str) -> Result<Observed> {

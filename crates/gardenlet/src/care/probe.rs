@@ -5,11 +5,11 @@ use std::time::Duration;
 use botanist::{Settings, secrets::config::GARDENLET};
 use k8s_openapi::api::core::v1::{Node, Secret};
 use kube::{
-    Api, Client,
+    Api,
     api::ListParams,
     config::{KubeConfigOptions, Kubeconfig},
 };
-use runtime::{Seed, Shoot, clusters::Cluster};
+use runtime::{Connection, Seed, Shoot, clusters::Cluster};
 
 /// How long an answer is waited for. Shorter than the period of care, longer than a busy API takes.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -26,16 +26,16 @@ pub(super) enum Answer {
 
 /// Asks `/healthz` of the shoot's API through its Service in the seed, logged on as the gardenlet.
 pub(super) async fn api_server(seed: &Seed, settings: &Settings, namespace: &str) -> Answer {
-    let client = match client(seed, settings, namespace).await {
-        Ok(client) => client,
+    let shoot = match connect(seed, settings, namespace).await {
+        Ok(shoot) => shoot,
         Err(why) => return Answer::NotAsked(why),
     };
     let request = match http::Request::get("/healthz").body(Vec::new()) {
         Ok(request) => request,
         Err(error) => return Answer::NotAsked(error.to_string()),
     };
-    match tokio::time::timeout(PATIENCE, client.request_text(request)).await {
-        Ok(Ok(text)) if text.trim() == "ok" => Answer::Ok(Shoot::new(client)),
+    match tokio::time::timeout(PATIENCE, shoot.client().request_text(request)).await {
+        Ok(Ok(text)) if text.trim() == "ok" => Answer::Ok(shoot),
         Ok(Ok(text)) => Answer::No(format!(
             "/healthz answered {:?}",
             text.chars().take(100).collect::<String>()
@@ -55,7 +55,7 @@ pub(super) async fn nodes(shoot: &Shoot) -> Result<Vec<Node>, String> {
     }
 }
 
-async fn client(seed: &Seed, settings: &Settings, namespace: &str) -> Result<Client, String> {
+async fn connect(seed: &Seed, settings: &Settings, namespace: &str) -> Result<Shoot, String> {
     let secrets: Api<Secret> = seed.namespaced(namespace);
     let secret = secrets
         .get_opt(GARDENLET)
@@ -77,5 +77,7 @@ async fn client(seed: &Seed, settings: &Settings, namespace: &str) -> Result<Cli
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
         .await
         .map_err(wrong)?;
-    Client::try_from(config).map_err(|e| format!("no client for the shoot can be made: {e}"))
+    let connection =
+        Connection::new(config).map_err(|e| format!("no client for the shoot can be made: {e}"))?;
+    Ok(Shoot::new(connection, seed.permit()))
 }

@@ -25,8 +25,17 @@ pub(super) fn gardenlet(renewed: bool, now: Time) -> Option<Condition> {
     })
 }
 
-/// `SeedSystemComponentsHealthy`.
+/// `SeedSystemComponentsHealthy`. Shoots are moved here because of it, so it is not `True` where nothing was looked at.
 pub(super) fn system_components(found: &[Found], now: Time) -> Condition {
+    if found.is_empty() {
+        return Condition::new(
+            SEED_SYSTEM_COMPONENTS_HEALTHY,
+            ConditionStatus::Unknown,
+            "NoSystemComponents",
+            "The gardenlet was told no system components: name etcd-druid, the providers and the front (--system-component).",
+            now,
+        );
+    }
     let broken: Vec<String> = found
         .iter()
         .filter_map(|(component, deployment)| ail(component, deployment.as_ref()))
@@ -58,6 +67,10 @@ fn ail(component: &Component, deployment: Option<&Deployment>) -> Option<String>
             "Deployment {namespace}/{name} does not exist: install the seed chart"
         ));
     };
+    // Kubernetes calls a Deployment available that wants no pods and has none.
+    if deployment.spec.as_ref().and_then(|s| s.replicas) == Some(0) {
+        return Some(format!("Deployment {namespace}/{name} is scaled to 0"));
+    }
     let conditions = deployment
         .status
         .as_ref()

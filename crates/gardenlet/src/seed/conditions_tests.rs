@@ -7,7 +7,7 @@ use api::{
     meta::{ErrorCode, LastError, LastOperation, LastOperationType},
 };
 use jiff::Timestamp;
-use k8s_openapi::api::apps::v1::{DeploymentCondition, DeploymentStatus};
+use k8s_openapi::api::apps::v1::{DeploymentCondition, DeploymentSpec, DeploymentStatus};
 
 use super::*;
 
@@ -58,6 +58,32 @@ fn every_component_must_be_available() {
         assert_eq!(bad.status, ConditionStatus::False);
         assert!(bad.message.contains(words), "{}", bad.message);
     }
+}
+
+#[test]
+fn a_component_that_was_scaled_away_is_not_healthy_although_it_is_available() {
+    let scaled = |replicas| {
+        let mut deployment = deployment(Some("True"));
+        deployment.spec = Some(DeploymentSpec {
+            replicas: Some(replicas),
+            ..DeploymentSpec::default()
+        });
+        system_components(&[(druid(), Some(deployment))], epoch())
+    };
+    assert_eq!(scaled(1).status, ConditionStatus::True);
+    assert_eq!(scaled(0).status, ConditionStatus::False);
+    assert_eq!(scaled(0).message, "Deployment garden/etcd-druid is scaled to 0.");
+}
+
+#[test]
+fn a_seed_of_which_nothing_was_looked_at_is_not_called_healthy() {
+    let unknown = system_components(&[], epoch());
+    assert_eq!(unknown.status, ConditionStatus::Unknown);
+    assert!(
+        unknown.message.contains("--system-component"),
+        "{}",
+        unknown.message
+    );
 }
 
 #[test]

@@ -3,38 +3,38 @@
 use std::{sync::Arc, time::Duration};
 
 use api::{
-    constants::{OPERATION, condition::READY_FOR_MIGRATION, finalizer::GARDENER},
+    constants::{OPERATION, PROJECT_NAME, condition::READY_FOR_MIGRATION, finalizer::GARDENER},
     gardencore::Shoot,
-    meta::{ConditionStatus, LastOperationType as Type},
+    meta::{ConditionStatus, ErrorCode, LastOperationType as Type},
 };
+use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, ResourceExt, runtime::watcher};
-use runtime::{Cluster, Error, Events, Next, Reconciler, Result, clock, finalizer, runner};
-use serde_json::Value;
+use placement::{Operation, Role, Wanted, approval, is_move_wanted, names, role, traveller};
+use runtime::{Cluster, Error, Next, Reconciler, Result, clock, error::Context as _, finalizer, runner};
 use tracing::info;
 
 use super::{
+    confirmation,
     dispatch::{self, Periods, Step},
+    leave,
     operation::{self, Failure},
+    record::Record,
     status::{self, Writer},
 };
 use crate::context::{Context, MANAGER};
 
 /// Pause before a Shoot that waits for its destination is looked at again; the constraint's change wakes it earlier.
 const WAIT_FOR_DESTINATION: Duration = Duration::from_secs(60);
+/// Pause before a Shoot is decided on anew that somebody has changed in between. Only long enough for the other writer.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// Runs the shoot controller until shutdown.
 pub async fn run(context: Arc<Context>) {
     let garden = context.garden.clone();
     let controller = runner::controller(garden.all::<Shoot>(), watcher::Config::default(), wakes);
     let settings = context.runner();
-    let api_of = move |shoot: &Shoot| garden.namespaced::<Shoot>(&shoot.namespace().unwrap_or_default());
-    runner::run(
-        controller,
-        api_of,
-        Arc::new(ShootReconciler { context }),
-        settings,
-    )
-    .await;
+    let reconciler = Arc::new(ShootReconciler { context });
+    runner::run_namespaced(controller, &garden, reconciler, settings).await;
 }
 
 /// What of a Shoot wakes the controller: not its own writes of progress and errors.
@@ -46,6 +46,21 @@ fn wakes(shoot: &Shoot) -> Option<u64> {
         shoot.annotations(),
         status.and_then(|status| status.seed_name.as_deref()),
         ready_for_migration(shoot).map(|(ready, message)| (ready, message.to_owned())),
+        status
+            .and_then(|status| status.migration.as_ref())
+            .map(|approval| (&approval.source, &approval.destination, approval.generation)),
+        // A seed that the shoot has left waits for the end of the restore.
+        status
+            .filter(|status| !status.former_seeds.is_empty())
+            .map(|status| {
+                let former = status
+                    .former_seeds
+                    .iter()
+                    .map(|former| (&former.name, former.epoch));
+                let last = status.last_operation.as_ref();
+                let last = last.map(|last| (last.type_.to_string(), last.state.to_string()));
+                (former.collect::<Vec<_>>(), last)
+            }),
     ))
 }
 
@@ -57,16 +72,23 @@ impl Reconciler<Shoot> for ShootReconciler {
     const NAME: &'static str = "shoot";
 
     fn is_responsible(&self, shoot: &Shoot) -> bool {
-        dispatch::responsible_seed(shoot) == Some(&self.context.seed_name)
+        matches!(
+            role(shoot, &self.context.seed_name),
+            Role::Owner | Role::Former { .. }
+        )
     }
 
     async fn apply(&self, shoot: Arc<Shoot>) -> Result<Next> {
-        finalizer::ensure(&self.api(&shoot), shoot.as_ref(), GARDENER).await?;
+        let shoot = self.latest(&shoot).await?;
+        if role(&shoot, &self.context.seed_name) == Role::Owner {
+            finalizer::ensure(&self.api(&shoot), shoot.as_ref(), GARDENER).await?;
+        }
         self.step(shoot).await
     }
 
     async fn cleanup(&self, shoot: Arc<Shoot>) -> Result<Next> {
-        if !shoot.finalizers().iter().any(|finalizer| finalizer == GARDENER) {
+        let owner = role(&shoot, &self.context.seed_name) == Role::Owner;
+        if owner && !shoot.finalizers().iter().any(|finalizer| finalizer == GARDENER) {
             return Ok(Next::Change);
         }
         self.step(shoot).await
@@ -75,82 +97,222 @@ impl Reconciler<Shoot> for ShootReconciler {
 
 impl ShootReconciler {
     async fn step(&self, shoot: Arc<Shoot>) -> Result<Next> {
-        let context = &self.context;
+        // The cache may lag behind our own last write; deciding on an old status could run a flow twice.
         let shoot = self.latest(&shoot).await?;
-        let periods = Periods {
-            sync: context.config.shoot_sync_period,
-        };
-        let step = dispatch::decide(&shoot, &context.seed_name, periods, clock::now());
-        let Some(type_) = operation::type_of(step) else {
-            return Ok(if let Step::Idle(rest) = step {
-                Next::After(rest)
-            } else {
-                Next::Change
-            });
-        };
-        if step == Step::Migrate
-            && let Err(error) = preflight(&shoot)
-        {
-            self.tell_obstacle(&shoot).await?;
-            return Err(error);
+        match self.decide(&shoot) {
+            Step::NotResponsible | Step::GivenUp => Ok(Next::Change),
+            Step::Idle(rest) => {
+                self.tell_obstacle(&shoot).await?;
+                Ok(Next::After(rest))
+            }
+            Step::Unconfirmed => {
+                if let Some(patch) = confirmation::is_missing(&shoot, &clock::now_k8s()) {
+                    MANAGER
+                        .try_merge_status_of(&self.api(&shoot), shoot.as_ref(), &patch)
+                        .await?;
+                }
+                Ok(Next::Change)
+            }
+            Step::Leave(epoch) => leave::leave(&self.context, &shoot, epoch).await,
+            Step::Run(_) => {
+                let shoot = self.take_operation_annotation(shoot).await?;
+                // A user may have changed his mind between the two: what counts is the Shoot without the annotation.
+                match self.decide_without_request(&shoot) {
+                    // Large, and on the stack of every other step otherwise.
+                    Some(operation) => Box::pin(self.begin(shoot, operation)).await,
+                    None => Ok(Next::After(LOOK_AGAIN)),
+                }
+            }
         }
-        let shoot = self.take_operation_annotation(shoot).await?;
-        // A user may have taken the move back since it was read: then this write fails, and the new object is decided on.
-        let started = status::started(&shoot, &writer(context), type_, &clock::now_k8s());
-        let shoot = Arc::new(
-            MANAGER
-                .merge_status_of(&self.api(&shoot), shoot.as_ref(), &started)
-                .await?,
+    }
+
+    fn decide(&self, shoot: &Shoot) -> Step {
+        let periods = Periods {
+            sync: self.context.config.shoot_sync_period,
+        };
+        dispatch::decide(shoot, &self.context.seed_name, periods, clock::now())
+    }
+
+    /// What runs once the request is taken. The role may be another by now; that it was asked for stays.
+    fn decide_without_request(&self, shoot: &Shoot) -> Option<Operation> {
+        match placement::wanted(shoot) {
+            Wanted::Operation(operation) if role(shoot, &self.context.seed_name) == Role::Owner => {
+                Some(operation)
+            }
+            _ => None,
+        }
+    }
+
+    async fn begin(&self, shoot: Arc<Shoot>, operation: Operation) -> Result<Next> {
+        let context = &self.context;
+        if operation == Operation::Migrate && approval(&shoot).is_none() {
+            self.tell_obstacle(&shoot).await?;
+            return Err(not_approved(&shoot));
+        }
+        let type_ = operation.type_();
+        let project = self.project_of(&shoot).await?;
+        let traveller = traveller(&shoot, operation)
+            .map_err(|error| Error::config(ErrorCode::ErrConfigurationProblem, error.to_string()))?;
+        // If the Shoot was changed since it was decided on, this write fails, and the new one is decided on.
+        let started = status::started(
+            &traveller,
+            &project,
+            &writer(context),
+            operation,
+            &clock::now_k8s(),
         );
-        let events = &context.garden_events;
-        events
+        let begun = MANAGER
+            .try_merge_status_of(&self.api(&shoot), shoot.as_ref(), &started)
+            .await?;
+        let Some(begun) = begun else {
+            return Ok(Next::After(LOOK_AGAIN));
+        };
+        let traveller = Arc::new(Shoot {
+            status: begun.status.clone(),
+            metadata: kube::core::ObjectMeta {
+                generation: traveller.metadata.generation,
+                ..begun.metadata.clone()
+            },
+            spec: traveller.spec,
+        });
+        context
+            .garden_events
             .normal(
-                shoot.as_ref(),
+                &begun,
                 start_reason(type_),
                 &format!("{type_} of Shoot cluster started"),
             )
             .await;
-        match operation::run(context, &shoot, step, type_).await {
-            Ok(()) => self.succeeded(&shoot, step, type_, events).await,
-            Err(failure) => self.failed(&shoot, type_, failure).await,
+        let record = Record::new(context, &begun, type_);
+        match operation::run(context, &traveller, operation, &record).await {
+            Ok(()) => self.succeeded(&traveller, operation, &record).await,
+            Err(failure) => self.failed(&begun, type_, failure, &record).await,
         }
     }
 
-    async fn succeeded(&self, shoot: &Shoot, step: Step, type_: Type, events: &Events) -> Result<Next> {
+    async fn succeeded(&self, traveller: &Shoot, operation: Operation, record: &Record<'_>) -> Result<Next> {
         let context = &self.context;
-        let patch = status::succeeded(shoot, type_, clock::now_k8s());
-        write_status(context, shoot, &patch).await?;
-        let note = patch["lastOperation"]["description"].as_str().unwrap_or_default();
-        events.normal(shoot, success_reason(type_), note).await;
-        info!(shoot = shoot.name_any(), operation = %type_, "operation succeeded");
-        operation::after_recorded(context, shoot, step).await?;
-        if matches!(step, Step::Delete | Step::ForceDelete) {
-            finalizer::remove(&self.api(shoot), &*self.latest(shoot).await?, GARDENER).await?;
+        let type_ = operation.type_();
+        let written = if operation == Operation::Migrate {
+            self.hand_over(record).await?
+        } else {
+            record.write(&status::succeeded(type_, clock::now_k8s())).await?
+        };
+        let note = written
+            .status
+            .as_ref()
+            .and_then(|status| status.last_operation.as_ref())
+            .map(|last| last.description.clone())
+            .unwrap_or_default();
+        let events = &context.garden_events;
+        events.normal(&written, success_reason(type_), &note).await;
+        info!(shoot = written.name_any(), operation = %type_, "operation succeeded");
+        if operation.deletes() {
+            if operation == Operation::ForceDelete
+                && placement::journey(traveller) != placement::Journey::Settled
+            {
+                events
+                    .warning(&written, "LeftBehind", &left_behind(traveller))
+                    .await;
+            }
+            self.let_go(&written).await?;
             return Ok(Next::Change);
         }
-        // A migration is over here; anything else is looked at again after the sync period.
-        Ok(if step == Step::Migrate {
-            Next::Change
-        } else {
-            Next::After(context.config.shoot_sync_period)
-        })
+        if operation == Operation::Migrate {
+            // The seed is a former one by now, and begins to clean up.
+            return Ok(Next::After(LOOK_AGAIN));
+        }
+        self.tell_obstacle(&written).await?;
+        Ok(Next::After(context.config.shoot_sync_period))
     }
 
-    async fn failed(&self, shoot: &Shoot, type_: Type, failure: Failure) -> Result<Next> {
-        let context = &self.context;
+    /// The point of no return. It is written only while the move is still the one that was approved.
+    async fn hand_over(&self, record: &Record<'_>) -> Result<Shoot> {
+        record
+            .write_if(|newest| {
+                if newest.metadata.deletion_timestamp.is_some() && placement::is_confirmed(newest) {
+                    return Err(Error::not_ready(
+                        LOOK_AGAIN,
+                        "the Shoot is being deleted: it is not handed over any more",
+                    ));
+                }
+                match status::handed_over(newest, clock::now_k8s()) {
+                    Some(patch) => Ok(Some(patch)),
+                    None => Err(not_approved(newest)),
+                }
+            })
+            .await
+    }
+
+    /// Takes the finalizer away, whoever writes the Shoot meanwhile.
+    async fn let_go(&self, shoot: &Shoot) -> Result<()> {
+        let api = self.api(shoot);
+        loop {
+            let Some(newest) = api.get_opt(&shoot.name_any()).await? else {
+                return Ok(());
+            };
+            if newest.uid() != shoot.uid() || finalizer::try_remove(&api, &newest, GARDENER).await? {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn failed(
+        &self,
+        shoot: &Shoot,
+        type_: Type,
+        failure: Failure,
+        record: &Record<'_>,
+    ) -> Result<Next> {
         let Failure {
             progress,
             errors,
             error,
         } = failure;
-        let retry = context.config.retry_duration;
-        let patch = status::failed(shoot, type_, progress, &errors, retry, clock::now_k8s());
-        write_status(context, shoot, &patch).await?;
+        let patch = match &error {
+            // Whose it is now tells its story.
+            Error::NotOwner(_) => return Err(error),
+            Error::NotReady { why, .. } => status::waiting(type_, progress, why, clock::now_k8s()),
+            _ => {
+                let retry = self.context.config.retry_duration;
+                status::failed(shoot, type_, progress, &errors, retry, clock::now_k8s())
+            }
+        };
+        record.write(&patch).await?;
         Err(error)
+    }
+
+    /// The Project that the Shoot's namespace belongs to, as its label says. Only asked for where it is not recorded.
+    async fn project_of(&self, shoot: &Shoot) -> Result<String> {
+        if names::recorded_technical_id(shoot).is_some() {
+            return Ok(String::new());
+        }
+        let name = shoot.namespace().unwrap_or_default();
+        let found = self
+            .context
+            .garden
+            .cluster_wide::<Namespace>()
+            .get_opt(&name)
+            .await
+            .context(format_args!("could not read namespace {name} of the garden"))?;
+        found
+            .and_then(|found| found.labels().get(PROJECT_NAME).cloned())
+            .ok_or_else(|| {
+                Error::config(
+                    ErrorCode::ErrConfigurationProblem,
+                    format!(
+                        "namespace {name} belongs to no Project: create one with this spec.namespace, and wait until the \
+                         namespace has the label {PROJECT_NAME}"
+                    ),
+                )
+            })
     }
 
     /// A move that cannot begin changes nothing (I8) but what is told of it: users look for errors in `lastErrors`.
     async fn tell_obstacle(&self, shoot: &Shoot) -> Result<()> {
+        if !is_move_wanted(shoot) || approval(shoot).is_some() {
+            return Ok(());
+        }
         let constraint = shoot
             .status
             .as_ref()
@@ -158,12 +320,14 @@ impl ShootReconciler {
         let obstacle =
             constraint.and_then(|constraint| status::move_cannot_begin(shoot, constraint, &clock::now_k8s()));
         if let Some(patch) = obstacle {
-            write_status(&self.context, shoot, &patch).await?;
+            // Whoever has written meanwhile wakes this again.
+            MANAGER
+                .try_merge_status_of(&self.api(shoot), shoot, &patch)
+                .await?;
         }
         Ok(())
     }
 
-    /// The cache may lag behind our own last write; deciding on an old status could run a flow twice.
     async fn latest(&self, shoot: &Shoot) -> Result<Arc<Shoot>> {
         Ok(Arc::new(self.api(shoot).get(&shoot.name_any()).await?))
     }
@@ -186,27 +350,26 @@ impl ShootReconciler {
     }
 }
 
-/// Merges into the status of a Shoot and returns what the garden has now.
-pub(super) async fn write_status(context: &Context, shoot: &Shoot, patch: &Value) -> Result<Shoot> {
-    let api = context
-        .garden
-        .namespaced::<Shoot>(&shoot.namespace().unwrap_or_default());
-    MANAGER.merge_status(&api, &shoot.name_any(), patch).await
+/// Why a move does not go on (R7-46, I8).
+fn not_approved(shoot: &Shoot) -> Error {
+    let why = match ready_for_migration(shoot) {
+        Some((false, message)) => {
+            format!("destination Seed is not available to host the control plane: {message}")
+        }
+        _ => "waiting for confirmation that destination Seed is available (constraint ReadyForMigration, status.migration)"
+            .to_owned(),
+    };
+    Error::not_ready(WAIT_FOR_DESTINATION, why)
 }
 
-/// R7-46, I8: nothing is touched until the destination was confirmed.
-fn preflight(shoot: &Shoot) -> Result<()> {
-    match ready_for_migration(shoot) {
-        Some((true, _)) => Ok(()),
-        Some((false, message)) => Err(Error::not_ready(
-            WAIT_FOR_DESTINATION,
-            format!("destination Seed is not available to host the control plane: {message}"),
-        )),
-        None => Err(Error::not_ready(
-            WAIT_FOR_DESTINATION,
-            "waiting for confirmation that destination Seed is available (constraint ReadyForMigration)",
-        )),
-    }
+/// What a forced deletion in the middle of a move cannot take away: extension objects have let go of it.
+fn left_behind(shoot: &Shoot) -> String {
+    let id = names::recorded_technical_id(shoot).unwrap_or_default();
+    format!(
+        "The deletion was forced in the middle of a move, when nobody held what the shoot has outside: look in the account of \
+         its provider for networks, machines and load balancers of {id}, in DNS for its names, and remove them by hand; \
+         backups go after their grace period."
+    )
 }
 
 fn ready_for_migration(shoot: &Shoot) -> Option<(bool, &str)> {

@@ -5,11 +5,11 @@
 //! reference, after its grace period.
 
 use botanist::Botanist;
-use flow::{Flow, Graph, Task, TaskId};
+use flow::{Flow, Graph, TaskId};
 use runtime::Error;
 
 use super::{
-    RETRY_LIMIT, graph,
+    graph::{RETRY_LIMIT, graph},
     take_down::{delete_the_rest, stop_control_plane},
 };
 
@@ -28,34 +28,27 @@ pub fn build(b: &Botanist, facts: Facts) -> Flow<'_, Error> {
     let mut g = graph("Shoot cluster deletion", RETRY_LIMIT);
     let cleaned = clean_shoot(&mut g, b, facts);
 
-    let resources =
-        g.add(Task::new("Deleting Managed Resources", || b.delete_managed_resources()).after(cleaned));
-    let resources_gone = g.add(
-        Task::new("Waiting until ManagedResources are deleted", || {
-            b.wait_until_managed_resources_deleted()
-        })
-        .after(resources),
+    let resources = g.step("Deleting Managed Resources", cleaned, || {
+        b.delete_managed_resources()
+    });
+    let resources_gone = g.step("Waiting until ManagedResources are deleted", resources, || {
+        b.wait_until_managed_resources_deleted()
+    });
+    let extensions = g.step("Deleting extension resources", resources_gone, || {
+        b.delete_extension_resources()
+    });
+    let extensions_gone = g.step(
+        "Waiting until extension resources have been deleted",
+        extensions,
+        || b.wait_until_extension_resources_deleted(),
     );
-    let extensions = g.add(
-        Task::new("Deleting extension resources", || b.delete_extension_resources()).after(resources_gone),
-    );
-    let extensions_gone = g.add(
-        Task::new("Waiting until extension resources have been deleted", || {
-            b.wait_until_extension_resources_deleted()
-        })
-        .after(extensions),
-    );
-    let provider = g.add(
-        Task::new("Destroying shoot control plane", || async {
-            b.control_plane().delete().await
-        })
-        .after(extensions_gone),
-    );
-    let provider_gone = g.add(
-        Task::new("Waiting until shoot control plane has been destroyed", || async {
-            b.control_plane().wait_until_deleted().await
-        })
-        .after(provider),
+    let provider = g.step("Destroying shoot control plane", extensions_gone, || async {
+        b.control_plane().delete().await
+    });
+    let provider_gone = g.step(
+        "Waiting until shoot control plane has been destroyed",
+        provider,
+        || async { b.control_plane().wait_until_deleted().await },
     );
     let stopped = stop_control_plane(&mut g, b, provider_gone);
     let external_gone = delete_external(&mut g, b, stopped);
@@ -65,74 +58,54 @@ pub fn build(b: &Botanist, facts: Facts) -> Flow<'_, Error> {
 
 /// Removes what users left in the shoot, through its own API.
 fn clean_shoot<'a>(g: &mut Graph<'a, Error>, b: &'a Botanist, facts: Facts) -> TaskId {
-    let skip = !facts.namespace_is_active || !facts.control_plane_is_up;
-    let namespace =
-        g.add(Task::new("Deploying Shoot namespace in Seed", || b.deploy_namespace()).skip_if(skip));
-    let secrets = g.add(
-        Task::new("Initializing secrets management", || {
-            b.initialize_secrets_management()
-        })
-        .after(namespace)
-        .skip_if(skip),
+    let wanted = facts.namespace_is_active && facts.control_plane_is_up;
+    let namespace = g.step_if(wanted, "Deploying Shoot namespace in Seed", [], || {
+        b.deploy_namespace()
+    });
+    let secrets = g.step_if(wanted, "Initializing secrets management", namespace, || {
+        b.initialize_secrets_management()
+    });
+    let etcd = g.step_if(wanted, "Deploying main and events etcd", secrets, || {
+        b.deploy_etcds()
+    });
+    let etcd_ready = g.step_if(
+        wanted,
+        "Waiting until main and event etcd report readiness",
+        etcd,
+        || b.wait_until_etcds_ready(),
     );
-    let etcd = g.add(
-        Task::new("Deploying main and events etcd", || b.deploy_etcds())
-            .after(secrets)
-            .skip_if(skip),
+    let api = g.step_if(wanted, "Deploying Kubernetes API server", etcd_ready, || {
+        b.deploy_kube_apiserver()
+    });
+    let api_ready = g.step_if(
+        wanted,
+        "Waiting until Kubernetes API server rolled out",
+        api,
+        || b.wait_until_kube_apiserver_ready(),
     );
-    let etcd_ready = g.add(
-        Task::new("Waiting until main and event etcd report readiness", || {
-            b.wait_until_etcds_ready()
-        })
-        .after(etcd)
-        .skip_if(skip),
+    let controllers = g.step_if(
+        wanted,
+        "Deploying Kubernetes controller manager",
+        api_ready,
+        || b.deploy_kube_controller_manager(),
     );
-    let api = g.add(
-        Task::new("Deploying Kubernetes API server", || b.deploy_kube_apiserver())
-            .after(etcd_ready)
-            .skip_if(skip),
-    );
-    let api_ready = g.add(
-        Task::new("Waiting until Kubernetes API server rolled out", || {
-            b.wait_until_kube_apiserver_ready()
-        })
-        .after(api)
-        .skip_if(skip),
-    );
-    let controllers = g.add(
-        Task::new("Deploying Kubernetes controller manager", || {
-            b.deploy_kube_controller_manager()
-        })
-        .after(api_ready)
-        .skip_if(skip),
-    );
-    g.add(
-        Task::new("Cleaning kubernetes resources", || b.clean_kubernetes_resources())
-            .after(controllers)
-            .skip_if(skip),
-    )
+    g.step_if(wanted, "Cleaning kubernetes resources", controllers, || {
+        b.clean_kubernetes_resources()
+    })
 }
 
 /// Removes what lies outside the seed: DNS records and infrastructure.
 fn delete_external<'a>(g: &mut Graph<'a, Error>, b: &'a Botanist, after: TaskId) -> TaskId {
-    let records = g.add(Task::new("Destroying DNS records", || b.delete_dns_records()).after(after));
-    let records_gone = g.add(
-        Task::new("Waiting until DNSRecords have been deleted", || {
-            b.wait_until_dns_records_deleted()
-        })
-        .after(records),
-    );
-    let infrastructure = g.add(
-        Task::new("Destroying shoot infrastructure", || async {
-            b.infrastructure().delete().await
-        })
-        .after(after),
-    );
-    g.add(
-        Task::new(
-            "Waiting until shoot infrastructure has been destroyed",
-            || async { b.infrastructure().wait_until_deleted().await },
-        )
-        .after([infrastructure, records_gone]),
+    let records = g.step("Destroying DNS records", after, || b.delete_dns_records());
+    let records_gone = g.step("Waiting until DNSRecords have been deleted", records, || {
+        b.wait_until_dns_records_deleted()
+    });
+    let infrastructure = g.step("Destroying shoot infrastructure", after, || async {
+        b.infrastructure().delete().await
+    });
+    g.step(
+        "Waiting until shoot infrastructure has been destroyed",
+        [infrastructure, records_gone],
+        || async { b.infrastructure().wait_until_deleted().await },
     )
 }

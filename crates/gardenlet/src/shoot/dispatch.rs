@@ -1,36 +1,32 @@
-//! Who acts on a Shoot, and what it does: a pure function of the object and of the own seed's name (flows.md 3.0).
-//!
-//! The seed that `status.seedName` names is responsible until it has handed over, also while `spec.seedName` names another
-//! one. So at every moment exactly one gardenlet acts (I1), and the hand-over is the single write of `status.seedName` with
-//! `lastOperation` Migrate Succeeded.
+//! What the gardenlet of one seed does with a Shoot now: a pure function of the object and of the own seed's name
+//! (flows.md 3.0). Who acts, and what is wanted of the owner, is `placement`'s to say; here is when.
 
 use std::time::Duration;
 
 use api::{
-    constants::{CONFIRMATION_FORCE_DELETION, OPERATION, operation},
+    constants::{OPERATION, operation},
     gardencore::Shoot,
     meta::{LastOperation, LastOperationState as State, LastOperationType as Type},
 };
 use jiff::Timestamp;
 use kube::ResourceExt;
+use placement::{Operation, Role, Wanted, role, wanted};
 
 /// What the gardenlet of one seed does with a Shoot now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Another seed is responsible, or no seed yet.
+    /// It acts elsewhere, or nowhere yet.
     NotResponsible,
     /// Nothing until this time has passed or the Shoot changes.
     Idle(Duration),
     /// It is `Failed`: nothing until a user changes it or asks for a retry.
     GivenUp,
-    /// Create, Reconcile or Restore.
-    Reconcile(Type),
-    /// Prepare for another seed.
-    Migrate,
-    /// Take down.
-    Delete,
-    /// Take down what can be, and let go of the rest.
-    ForceDelete,
+    /// The flow of this operation.
+    Run(Operation),
+    /// Clean up what is left of the stay in this epoch.
+    Leave(i64),
+    /// It is being deleted and nobody confirmed that: it stays as it is, and is told what is awaited.
+    Unconfirmed,
 }
 
 /// Times by which [`decide`] goes.
@@ -40,88 +36,38 @@ pub struct Periods {
     pub sync: Duration,
 }
 
-/// The seed whose gardenlet acts.
-#[must_use]
-pub fn responsible_seed(shoot: &Shoot) -> Option<&str> {
-    let spec = non_empty(shoot.spec.seed_name.as_deref())?;
-    let status = shoot
-        .status
-        .as_ref()
-        .and_then(|status| non_empty(status.seed_name.as_deref()));
-    Some(status.unwrap_or(spec))
-}
-
-/// Whether the Shoot is to move away from the seed that its status names (R7-45). A Shoot whose status names no seed was
-/// never created and cannot move (R7-43).
-#[must_use]
-pub fn is_moving(shoot: &Shoot) -> bool {
-    let spec = non_empty(shoot.spec.seed_name.as_deref());
-    let status = shoot
-        .status
-        .as_ref()
-        .and_then(|status| non_empty(status.seed_name.as_deref()));
-    matches!((spec, status), (Some(spec), Some(status)) if spec != status)
-}
+/// A Shoot that waits for another writer is looked at again after this; the writer's change wakes it earlier.
+const WAIT_FOR_OTHERS: Duration = Duration::from_secs(60);
 
 /// What the gardenlet of `own_seed` does now.
 #[must_use]
 pub fn decide(shoot: &Shoot, own_seed: &str, periods: Periods, now: Timestamp) -> Step {
-    if responsible_seed(shoot) != Some(own_seed) {
-        return Step::NotResponsible;
+    match role(shoot, own_seed) {
+        Role::Owner => {}
+        Role::Former { epoch } => return Step::Leave(epoch),
+        // A seed that is only wanted has nothing to prepare yet.
+        Role::Incoming | Role::Nobody => return Step::NotResponsible,
     }
-    let wanted = wanted_step(shoot);
+    let operation = match wanted(shoot) {
+        Wanted::Operation(operation) => operation,
+        Wanted::PassedOn => return Step::Idle(WAIT_FOR_OTHERS),
+        Wanted::Confirmation => return Step::Unconfirmed,
+    };
+    let step = Step::Run(operation);
     let last = shoot
         .status
         .as_ref()
         .and_then(|status| status.last_operation.as_ref());
-    let Some(last) = last else { return wanted };
-    if asks_for_operation(shoot, last) || !is_about(last, wanted) || !is_observed(shoot) {
-        return wanted;
+    let Some(last) = last else { return step };
+    if asks_for_operation(shoot, last) || !is_about(last, operation) || !is_observed(shoot) {
+        return step;
     }
     match last.state {
         State::Failed => Step::GivenUp,
-        State::Succeeded if matches!(wanted, Step::Reconcile(Type::Reconcile)) => {
-            match remaining(last, periods.sync, now) {
-                Some(rest) => Step::Idle(rest),
-                None => wanted,
-            }
+        State::Succeeded if operation == Operation::Reconcile => {
+            remaining(last, periods.sync, now).map_or(step, Step::Idle)
         }
-        _ => wanted,
-    }
-}
-
-fn wanted_step(shoot: &Shoot) -> Step {
-    if shoot.metadata.deletion_timestamp.is_some() {
-        return if shoot
-            .annotations()
-            .get(CONFIRMATION_FORCE_DELETION)
-            .is_some_and(|value| value == "true")
-        {
-            Step::ForceDelete
-        } else {
-            Step::Delete
-        };
-    }
-    if is_moving(shoot) {
-        Step::Migrate
-    } else {
-        Step::Reconcile(operation_type(shoot))
-    }
-}
-
-/// Create, Reconcile or Restore: a Shoot that was handed over is restored until that has succeeded.
-#[must_use]
-pub fn operation_type(shoot: &Shoot) -> Type {
-    let last = shoot
-        .status
-        .as_ref()
-        .and_then(|status| status.last_operation.as_ref());
-    match last.map(|last| (last.type_, last.state)) {
-        None => Type::Create,
-        Some((Type::Create, state)) if state != State::Succeeded => Type::Create,
-        Some((Type::Migrate, State::Succeeded | State::Aborted)) => Type::Restore,
-        Some((Type::Restore, state)) if state != State::Succeeded => Type::Restore,
-        Some(_) => Type::Reconcile,
+        _ => step,
     }
 }
 
@@ -135,14 +81,12 @@ fn asks_for_operation(shoot: &Shoot, last: &LastOperation) -> bool {
 }
 
 /// Whether the last operation is the one that is wanted now, so that its outcome says something about it.
-fn is_about(last: &LastOperation, wanted: Step) -> bool {
+fn is_about(last: &LastOperation, wanted: Operation) -> bool {
     match wanted {
-        Step::Reconcile(Type::Reconcile) => !matches!(last.type_, Type::Migrate | Type::Delete),
-        Step::Reconcile(type_) => last.type_ == type_,
-        Step::Migrate => last.type_ == Type::Migrate,
+        Operation::Reconcile => !matches!(last.type_, Type::Migrate | Type::Delete),
         // Whether a deletion was forced is not recorded; forcing a deletion that was given up goes ahead.
-        Step::Delete => last.type_ == Type::Delete,
-        _ => false,
+        Operation::ForceDelete => false,
+        other => last.type_ == other.type_(),
     }
 }
 
@@ -164,8 +108,4 @@ fn remaining(last: &LastOperation, period: Duration, now: Timestamp) -> Option<D
     Duration::try_from(rest)
         .ok()
         .filter(|rest| !rest.is_zero() && *rest <= period * 2)
-}
-
-fn non_empty(text: Option<&str>) -> Option<&str> {
-    text.filter(|text| !text.is_empty())
 }

@@ -7,11 +7,11 @@
 //! holds up also this deletion, and the wait says which.
 
 use botanist::Botanist;
-use flow::{Flow, Task};
+use flow::Flow;
 use runtime::Error;
 
 use super::{
-    RETRY_LIMIT, graph,
+    graph::{RETRY_LIMIT, graph},
     take_down::{delete_the_rest, stop_control_plane},
 };
 
@@ -19,32 +19,23 @@ use super::{
 #[must_use]
 pub fn build(b: &Botanist) -> Flow<'_, Error> {
     let mut g = graph("Shoot cluster force deletion", RETRY_LIMIT);
-    let resources = g.add(Task::new("Deleting Managed Resources", || {
-        b.delete_managed_resources()
-    }));
-    let resources_gone = g.add(
-        Task::new("Waiting until ManagedResources are deleted", || {
-            b.wait_until_managed_resources_deleted()
-        })
-        .after(resources),
-    );
-    let extensions = g.add(Task::new("Deleting extension resources by force", || {
+    let resources = g.step("Deleting Managed Resources", [], || b.delete_managed_resources());
+    let resources_gone = g.step("Waiting until ManagedResources are deleted", resources, || {
+        b.wait_until_managed_resources_deleted()
+    });
+    let extensions = g.step("Deleting extension resources by force", [], || {
         b.force_delete_extension_resources()
-    }));
-    let extensions_gone = g.add(
-        Task::new("Waiting until extension resources have been deleted", || {
-            b.wait_until_all_extension_resources_deleted()
-        })
-        .after(extensions),
+    });
+    let extensions_gone = g.step(
+        "Waiting until extension resources have been deleted",
+        extensions,
+        || b.wait_until_all_extension_resources_deleted(),
     );
-    let machines = g.add(Task::new("Deleting machine resources", || {
-        b.delete_machine_resources()
-    }));
-    let machines_gone = g.add(
-        Task::new("Waiting until machine resources have been deleted", || {
-            b.wait_until_machine_resources_deleted()
-        })
-        .after(machines),
+    let machines = g.step("Deleting machine resources", [], || b.delete_machine_resources());
+    let machines_gone = g.step(
+        "Waiting until machine resources have been deleted",
+        machines,
+        || b.wait_until_machine_resources_deleted(),
     );
     let stopped = stop_control_plane(&mut g, b, [resources_gone, extensions_gone, machines_gone]);
     delete_the_rest(&mut g, b, stopped);

@@ -6,13 +6,14 @@ use api::{
     gardencore::Shoot,
     meta::{LastError, LastOperationType as Type},
 };
-use botanist::{Botanist, NamespaceState, Operation as BotanistOperation};
-use flow::{Flow, FlowError, Progress};
+use botanist::{Botanist, NamespaceState};
+use flow::{Cause, Flow, FlowError, Progress};
+use placement::Operation;
 use runtime::{Cluster, Error, Result, clock, wait};
 use tokio::sync::watch;
 
-use super::{delete_flow, dispatch::Step, force_delete_flow, migrate_flow, reconcile_flow, status};
-use crate::{context::Context, shoot_state};
+use super::{delete_flow, force_delete_flow, migrate_flow, reconcile_flow, record::Record, status};
+use crate::context::Context;
 
 /// How far a flow got and what stood in the way.
 pub(super) struct Failure {
@@ -24,100 +25,73 @@ pub(super) struct Failure {
     pub(super) error: Error,
 }
 
-/// The operation that a step is recorded as.
-pub(super) fn type_of(step: Step) -> Option<Type> {
-    match step {
-        Step::Reconcile(type_) => Some(type_),
-        Step::Migrate => Some(Type::Migrate),
-        Step::Delete | Step::ForceDelete => Some(Type::Delete),
-        Step::NotResponsible | Step::Idle(_) | Step::GivenUp => None,
-    }
-}
-
-/// Runs the flow of a step.
+/// Runs the flow of an operation. `traveller`: the Shoot with which it works.
 pub(super) async fn run(
     context: &Context,
-    shoot: &Arc<Shoot>,
-    step: Step,
-    type_: Type,
+    traveller: &Arc<Shoot>,
+    operation: Operation,
+    record: &Record<'_>,
 ) -> Result<(), Failure> {
     let botanist = Botanist::new(
         context.garden.clone(),
         context.seed.clone(),
         Arc::clone(&context.settings),
         &context.seed_name,
-        Arc::clone(shoot),
-        botanist_operation(type_),
+        Arc::clone(traveller),
+        operation,
     )
     .await
     .map_err(|error| outside("Create botanist", error))?;
-    if !matches!(step, Step::Delete | Step::ForceDelete) || exists(&botanist).await? {
+    if !operation.deletes() || exists(&botanist).await? {
         botanist
             .sync_cluster()
             .await
             .map_err(|error| outside("Syncing Cluster resource", error))?;
     }
-    let flow = build(&botanist, step, type_)
+    let flow = build(&botanist, operation)
         .await
         .map_err(|error| outside("Collecting facts", error))?;
-    observed(context, shoot, type_, flow).await?;
-    finish(&botanist, step)
+    observed(operation.type_(), flow, record).await?;
+    finish(&botanist, operation)
         .await
         .map_err(|error| outside("Deleting Cluster resource", error))
 }
 
-/// What remains after the outcome was recorded. A crash between the two is completed by the next run.
-pub(super) async fn after_recorded(context: &Context, shoot: &Shoot, step: Step) -> Result<()> {
-    // The state is needed until the restore is *recorded* as succeeded: a crash in between must be able to restore again.
-    if matches!(step, Step::Reconcile(_)) {
-        shoot_state::delete_of(&context.garden, shoot).await
-    } else {
-        Ok(())
-    }
-}
-
-/// Looks at what is there and builds the flow of a step.
-pub async fn build(b: &Botanist, step: Step, type_: Type) -> Result<Flow<'_, Error>> {
+/// Looks at what is there and builds the flow of an operation.
+pub async fn build(b: &Botanist, operation: Operation) -> Result<Flow<'_, Error>> {
     let is_active = b.namespace_state().await? == NamespaceState::Active;
     let is_up = is_active && b.kube_apiserver_exists().await?;
-    Ok(match step {
-        Step::Migrate => {
-            let entry = b.core_backup_entry().await?;
-            let is_ours = entry.is_some_and(|entry| entry.spec.seed_name == b.seed_object.metadata.name);
-            let facts = migrate_flow::Facts {
+    Ok(match operation {
+        Operation::Migrate => migrate_flow::build(
+            b,
+            migrate_flow::Facts {
+                control_plane_is_up: is_up,
+            },
+        ),
+        Operation::Delete => delete_flow::build(
+            b,
+            delete_flow::Facts {
                 namespace_is_active: is_active,
                 control_plane_is_up: is_up,
-                snapshot_is_due: is_active && is_ours,
-            };
-            migrate_flow::build(b, facts)
-        }
-        Step::Delete => {
-            let facts = delete_flow::Facts {
-                namespace_is_active: is_active,
-                control_plane_is_up: is_up,
-            };
-            delete_flow::build(b, facts)
-        }
-        Step::ForceDelete => force_delete_flow::build(b),
-        _ => {
-            let restoring = type_ == Type::Restore;
-            let facts = reconcile_flow::Facts {
-                restoring,
-                has_backup: b.has_backup(),
-                copy_is_required: restoring && b.is_copy_of_backups_required().await?,
-            };
-            reconcile_flow::build(b, facts)
+            },
+        ),
+        Operation::ForceDelete => force_delete_flow::build(b),
+        Operation::Create | Operation::Reconcile | Operation::Restore => {
+            let restoring = operation == Operation::Restore;
+            reconcile_flow::build(
+                b,
+                reconcile_flow::Facts {
+                    restoring,
+                    has_backup: b.has_backup(),
+                    copy_is_required: restoring && b.is_copy_of_backups_required().await?,
+                },
+            )
         }
     })
 }
 
 /// Runs a flow and writes its progress. Writes are coalesced: a slow garden delays the progress, never the flow.
-async fn observed(
-    context: &Context,
-    shoot: &Shoot,
-    type_: Type,
-    flow: Flow<'_, Error>,
-) -> Result<(), Failure> {
+async fn observed(type_: Type, flow: Flow<'_, Error>, record: &Record<'_>) -> Result<(), Failure> {
     let (sender, mut receiver) = watch::channel(None::<Progress>);
     let work = async move {
         flow.run(|progress| {
@@ -133,19 +107,38 @@ async fn observed(
             };
             percent = i32::from(progress.percent);
             let patch = status::progressed(type_, &progress, clock::now_k8s());
-            if let Err(error) = super::controller::write_status(context, shoot, &patch).await {
-                tracing::debug!(%error, "progress could not be written");
+            match record.write(&patch).await {
+                Ok(_) => {}
+                // Nothing of this flow may go on.
+                Err(error @ Error::NotOwner(_)) => return Err(error),
+                Err(error) => tracing::debug!(%error, "progress could not be written"),
             }
         }
-        percent
+        Ok(percent)
     };
-    let (outcome, progress) = tokio::join!(work, writer);
-    outcome.map(|_| ()).map_err(|error| from_flow(&error, progress))
+    tokio::pin!(work, writer);
+    let mut ended = None;
+    let progress = loop {
+        tokio::select! {
+            outcome = &mut work, if ended.is_none() => ended = Some(outcome),
+            progress = &mut writer => break progress,
+        }
+    };
+    let progress = progress.map_err(|error| outside("Writing progress", error))?;
+    match ended {
+        Some(Ok(_)) => Ok(()),
+        Some(Err(error)) => Err(from_flow(&error, progress)),
+        // The writer ends after the flow, which holds the other end of its channel, or with an error.
+        None => Err(outside(
+            "Writing progress",
+            Error::bug("progress ended before its flow"),
+        )),
+    }
 }
 
 /// The Cluster object goes last, since extension controllers read it until then.
-async fn finish(b: &Botanist, step: Step) -> Result<()> {
-    if matches!(step, Step::Migrate | Step::Delete | Step::ForceDelete) {
+async fn finish(b: &Botanist, operation: Operation) -> Result<()> {
+    if operation.deletes() {
         b.delete_cluster().await?;
         let clusters = b.seed.cluster_wide::<api::extensions::Cluster>();
         wait::until_gone(&clusters, &b.namespace, std::time::Duration::from_secs(30)).await?;
@@ -159,15 +152,6 @@ async fn exists(b: &Botanist) -> Result<bool, Failure> {
         .await
         .map_err(|error| outside("Retrieve Shoot namespace", error))?;
     Ok(state != NamespaceState::Missing)
-}
-
-fn botanist_operation(type_: Type) -> BotanistOperation {
-    match type_ {
-        Type::Restore => BotanistOperation::Restore,
-        Type::Migrate => BotanistOperation::Migrate,
-        Type::Delete => BotanistOperation::Delete,
-        _ => BotanistOperation::Reconcile,
-    }
 }
 
 /// A failure before or after the flow.
@@ -184,6 +168,36 @@ fn from_flow(error: &FlowError<Error>, progress: i32) -> Failure {
     Failure {
         progress,
         errors,
-        error: Error::transient(error.to_string()),
+        error: class_of(error),
+    }
+}
+
+/// The error of a flow keeps the class of what happened: it ended because this seed is not the owner any more; it failed; or
+/// all that stands in the way is that something is awaited.
+pub(super) fn class_of(error: &FlowError<Error>) -> Error {
+    let causes = error.failures.iter().map(|failure| match &failure.cause {
+        Cause::Error(error) => Some(error),
+        // Having waited in vain for its whole time is a failure, unless the last try says whose.
+        Cause::TimedOut { last, .. } => last.as_ref().filter(|last| !last.is_retryable()),
+    });
+    let mut waits = None;
+    let mut codes = Vec::new();
+    let mut all_wait = true;
+    for cause in causes {
+        match cause {
+            Some(Error::NotOwner(why)) => return Error::NotOwner(why.clone()),
+            Some(Error::NotReady { after, .. }) => waits = waits.min(Some(*after)).or(Some(*after)),
+            Some(Error::Config { codes: more, .. }) => {
+                all_wait = false;
+                codes.extend_from_slice(more);
+            }
+            _ => all_wait = false,
+        }
+    }
+    let message = error.to_string();
+    match waits {
+        Some(after) if all_wait => Error::NotReady { after, why: message },
+        _ if !codes.is_empty() => Error::Config { codes, message },
+        _ => Error::Transient(message),
     }
 }

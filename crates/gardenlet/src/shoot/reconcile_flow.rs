@@ -5,10 +5,14 @@
 //! has rolled out; DNS is switched before that, since nothing answers under the old address any more.
 
 use botanist::Botanist;
-use flow::{Flow, Graph, Task, TaskId};
+use flow::{Flow, Graph, TaskId};
 use runtime::Error;
 
-use super::{RETRY_LIMIT, graph};
+use super::{
+    backup_steps::{self, Backups},
+    exposure_steps::expose,
+    graph::{RETRY_LIMIT, graph},
+};
 
 /// What the flow depends on, found out before it is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,194 +35,66 @@ pub fn build(b: &Botanist, facts: Facts) -> Flow<'_, Error> {
     };
     let mut g = graph(name, RETRY_LIMIT);
 
-    let namespace = g.add(Task::new("Deploying Shoot namespace in Seed", || {
-        b.deploy_namespace()
-    }));
-    let identity = g.add(
-        Task::new("Ensuring Shoot cluster identity", || {
-            b.ensure_shoot_cluster_identity()
-        })
-        .after(namespace),
-    );
-    let credentials = g.add(
-        Task::new("Deploying cloud provider account secret", || {
-            b.deploy_cloud_provider_secret()
-        })
-        .after(namespace),
-    );
-    let secrets = g.add(
-        Task::new("Initializing secrets management", || {
-            b.initialize_secrets_management()
-        })
-        .after(namespace),
-    );
+    let namespace = g.step("Deploying Shoot namespace in Seed", [], || b.deploy_namespace());
+    let identity = g.step("Ensuring Shoot cluster identity", namespace, || {
+        b.ensure_shoot_cluster_identity()
+    });
+    let credentials = g.step("Deploying cloud provider account secret", namespace, || {
+        b.deploy_cloud_provider_secret()
+    });
+    let secrets = g.step("Initializing secrets management", namespace, || {
+        b.initialize_secrets_management()
+    });
 
-    let backups = prepare_backups(&mut g, b, facts, namespace, [secrets, credentials]);
-    let etcd = g.add(
-        Task::new("Deploying main and events etcd", || b.deploy_etcds())
-            .after([secrets, credentials])
-            .after(backups),
+    let backups = Backups {
+        kept: facts.has_backup,
+        copy: facts.has_backup && facts.copy_is_required,
+    };
+    let prepared = backup_steps::prepare(&mut g, b, backups, namespace, [secrets, credentials]);
+    let early = "Deploying events etcd while backups are copied";
+    g.step_if(backups.copy, early, secrets, || b.deploy_events_etcd());
+    let etcd = g.step(
+        "Deploying main and events etcd",
+        [secrets, credentials, prepared],
+        || b.deploy_etcds(),
     );
-    let etcd_ready = g.add(
-        Task::new("Waiting until main and event etcd report readiness", || {
-            b.wait_until_etcds_ready()
-        })
-        .after(etcd),
-    );
-    drop_source_backups(&mut g, b, facts, etcd_ready);
+    let etcd_ready = g.step("Waiting until main and event etcd report readiness", etcd, || {
+        b.wait_until_etcds_ready()
+    });
+    // A shoot that was brought back to life where it was may have had its final snapshot.
+    let restored = facts.restoring && facts.has_backup;
+    g.step_if(restored, "Resuming backups", etcd_ready, || b.resume_backups());
+    backup_steps::drop_source(&mut g, b, restored, etcd_ready);
 
     let address = expose(&mut g, b, [namespace, identity, secrets]);
 
     // The cloud is touched only after the source's backups are here: by then the source has stopped (R17-31, I3).
-    let infrastructure = deploy_infrastructure(&mut g, b, [secrets, credentials, backups]);
+    let infrastructure = deploy_infrastructure(&mut g, b, [secrets, credentials, prepared]);
 
-    let api = g.add(
-        Task::new("Deploying Kubernetes API server", || b.deploy_kube_apiserver())
-            .after([secrets, etcd_ready, address]),
+    let api = g.step(
+        "Deploying Kubernetes API server",
+        [secrets, etcd_ready, address],
+        || b.deploy_kube_apiserver(),
     );
-    let api_ready = g.add(
-        Task::new("Waiting until Kubernetes API server rolled out", || {
-            b.wait_until_kube_apiserver_ready()
-        })
-        .after(api),
-    );
-    g.add(Task::new("Deploying kubeconfig of the Shoot", || b.deploy_kubeconfig()).after([secrets, address]));
+    let api_ready = g.step("Waiting until Kubernetes API server rolled out", api, || {
+        b.wait_until_kube_apiserver_ready()
+    });
+    g.step("Deploying kubeconfig of the Shoot", [secrets, address], || {
+        b.deploy_kubeconfig()
+    });
 
     complete_control_plane(&mut g, b, [secrets, credentials, infrastructure, api_ready]);
     g.compile()
 }
 
-/// Own BackupEntry; for a restore the source's one first, then a copy of its backups (R17-22..29).
-fn prepare_backups<'a>(
-    g: &mut Graph<'a, Error>,
-    b: &'a Botanist,
-    facts: Facts,
-    namespace: TaskId,
-    secrets: [TaskId; 2],
-) -> TaskId {
-    let copy = facts.has_backup && facts.copy_is_required;
-    let source = g.add(
-        Task::new("Deploying source backup entry", || b.deploy_source_backup_entry())
-            .after(namespace)
-            .skip_if(!copy),
-    );
-    let source_ready = g.add(
-        Task::new(
-            "Waiting until the source backup entry has been reconciled",
-            || b.wait_until_source_backup_entry_reconciled(),
-        )
-        .after(source)
-        .skip_if(!copy),
-    );
-    let own = g.add(
-        Task::new("Deploying backup entry", || b.deploy_backup_entry())
-            .after([namespace, source_ready])
-            .skip_if(!facts.has_backup),
-    );
-    let own_ready = g.add(
-        Task::new("Waiting until the backup entry has been reconciled", || {
-            b.wait_until_backup_entry_reconciled()
-        })
-        .after(own)
-        .skip_if(!facts.has_backup),
-    );
-    let start = g.add(
-        Task::new("Copying etcd backups to new seed's backup bucket", || {
-            b.deploy_etcd_copy()
-        })
-        .after(secrets)
-        .after([source_ready, own_ready])
-        .skip_if(!copy),
-    );
-    let copied = g.add(
-        Task::new("Waiting until etcd backups are copied", || {
-            b.wait_until_etcd_backups_copied()
-        })
-        .after(start)
-        .skip_if(!copy),
-    );
-    g.add(
-        Task::new("Destroying copy of etcd backups", || b.destroy_etcd_copy())
-            .after(copied)
-            .skip_if(!copy),
-    )
-}
-
-/// The source's BackupEntry is needed until etcd runs here.
-fn drop_source_backups<'a>(g: &mut Graph<'a, Error>, b: &'a Botanist, facts: Facts, etcd_ready: TaskId) {
-    let skip = !(facts.restoring && facts.has_backup);
-    let destroy = g.add(
-        Task::new("Destroying source backup entry", || {
-            b.destroy_source_backup_entry()
-        })
-        .after(etcd_ready)
-        .skip_if(skip),
-    );
-    g.add(
-        Task::new("Waiting until the source backup entry has been deleted", || {
-            b.wait_until_source_backup_entry_deleted()
-        })
-        .after(destroy)
-        .skip_if(skip),
-    );
-}
-
-/// The address under which the API is reached: the seed's front, the SNI rule, and the DNS records.
-fn expose<'a>(g: &mut Graph<'a, Error>, b: &'a Botanist, after: [TaskId; 3]) -> TaskId {
-    let service = g.add(
-        Task::new(
-            "Deploying Kubernetes API server service in the Seed cluster",
-            || b.deploy_kube_apiserver_service(),
-        )
-        .after(after),
-    );
-    let exposure = g.add(
-        Task::new("Exposing Kubernetes API server by its names", || {
-            b.deploy_exposure()
-        })
-        .after(service),
-    );
-    let front = g.add(
-        Task::new(
-            "Waiting until Kubernetes API server service in the Seed cluster has reported readiness",
-            || b.wait_until_kube_apiserver_service_ready(),
-        )
-        .after(service),
-    );
-    let internal = g.add(
-        Task::new("Deploying internal domain DNS record", || {
-            b.deploy_internal_dns_record()
-        })
-        .after([exposure, front]),
-    );
-    let external = g.add(
-        Task::new("Deploying external domain DNS record", || {
-            b.deploy_external_dns_record()
-        })
-        .after([exposure, front]),
-    );
-    g.add(
-        Task::new("Waiting until DNS records are ready", || {
-            b.wait_until_dns_records_ready()
-        })
-        .after([internal, external]),
-    );
-    service
-}
-
 fn deploy_infrastructure<'a>(g: &mut Graph<'a, Error>, b: &'a Botanist, after: [TaskId; 3]) -> TaskId {
-    let deploy = g.add(
-        Task::new("Deploying Shoot infrastructure", || async {
-            b.infrastructure().deploy().await
-        })
-        .after(after),
-    );
-    g.add(
-        Task::new(
-            "Waiting until shoot infrastructure has been reconciled",
-            || async { b.infrastructure().wait_until_ready().await },
-        )
-        .after(deploy),
+    let deploy = g.step("Deploying Shoot infrastructure", after, || async {
+        b.infrastructure().deploy().await
+    });
+    g.step(
+        "Waiting until shoot infrastructure has been reconciled",
+        deploy,
+        || async { b.infrastructure().wait_until_ready().await },
     )
 }
 
@@ -227,57 +103,41 @@ fn deploy_infrastructure<'a>(g: &mut Graph<'a, Error>, b: &'a Botanist, after: [
 /// stand in the way of its being taken back.
 fn complete_control_plane<'a>(g: &mut Graph<'a, Error>, b: &'a Botanist, after: [TaskId; 4]) {
     let api_ready = after[3];
-    let connected = g.add(
-        Task::new("Initializing connection to Shoot", || {
-            b.wait_until_shoot_client_ready()
-        })
-        .after(api_ready),
+    let connected = g.step("Initializing connection to Shoot", api_ready, || {
+        b.wait_until_shoot_client_ready()
+    });
+    let rights = g.step(
+        "Deploying rights of the cloud controller manager in Shoot",
+        connected,
+        || b.deploy_cloud_controller_manager_rights(),
     );
-    let rights = g.add(
-        Task::new(
-            "Deploying rights of the cloud controller manager in Shoot",
-            || b.deploy_cloud_controller_manager_rights(),
-        )
-        .after(connected),
+    let provider = g.step(
+        "Deploying shoot control plane components",
+        after.into_iter().chain(rights),
+        || async { b.control_plane().deploy().await },
     );
-    let provider = g.add(
-        Task::new("Deploying shoot control plane components", || async {
-            b.control_plane().deploy().await
-        })
-        .after(after)
-        .after(rights),
+    g.step(
+        "Waiting until shoot control plane has been reconciled",
+        provider,
+        || async { b.control_plane().wait_until_ready().await },
     );
-    g.add(
-        Task::new(
-            "Waiting until shoot control plane has been reconciled",
-            || async { b.control_plane().wait_until_ready().await },
-        )
-        .after(provider),
+    let controllers = g.step("Deploying Kubernetes controller manager", api_ready, || {
+        b.deploy_kube_controller_manager()
+    });
+    let scheduler = g.step("Deploying Kubernetes scheduler", api_ready, || {
+        b.deploy_kube_scheduler()
+    });
+    g.step(
+        "Waiting until Kubernetes controller manager is ready",
+        controllers,
+        || b.wait_until_kube_controller_manager_ready(),
     );
-    let controllers = g.add(
-        Task::new("Deploying Kubernetes controller manager", || {
-            b.deploy_kube_controller_manager()
-        })
-        .after(api_ready),
-    );
-    let scheduler =
-        g.add(Task::new("Deploying Kubernetes scheduler", || b.deploy_kube_scheduler()).after(api_ready));
-    g.add(
-        Task::new("Waiting until Kubernetes controller manager is ready", || {
-            b.wait_until_kube_controller_manager_ready()
-        })
-        .after(controllers),
-    );
-    g.add(
-        Task::new("Waiting until Kubernetes scheduler is ready", || {
-            b.wait_until_kube_scheduler_ready()
-        })
-        .after(scheduler),
-    );
-    g.add(
-        Task::new("Handing over controllers between managers", || {
-            b.hand_over_controllers()
-        })
-        .after([provider, controllers]),
+    g.step("Waiting until Kubernetes scheduler is ready", scheduler, || {
+        b.wait_until_kube_scheduler_ready()
+    });
+    g.step(
+        "Handing over controllers between managers",
+        [provider, controllers],
+        || b.hand_over_controllers(),
     );
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use api::{
-    gardencore::Shoot,
+    gardencore::{Shoot, shoot::FormerSeed},
     meta::{
         Condition, ConditionStatus, LastError, LastOperation, LastOperationState as State,
         LastOperationType as Type,
@@ -13,7 +13,7 @@ use api::{
 use flow::{Cause, FlowError, Progress};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::ResourceExt;
+use placement::{Operation, names};
 use runtime::Error;
 use serde_json::{Value, json};
 
@@ -31,8 +31,11 @@ pub struct Writer {
 }
 
 /// The first write of an operation. From here on the seed is recorded as responsible: before anything is made there.
+/// `traveller`: the Shoot with which the operation works; its generation is the one that is observed. `project`: the Project
+/// that the Shoot's namespace belongs to.
 #[must_use]
-pub fn started(shoot: &Shoot, writer: &Writer, type_: Type, now: &Time) -> Value {
+pub fn started(traveller: &Shoot, project: &str, writer: &Writer, operation: Operation, now: &Time) -> Value {
+    let (shoot, type_) = (traveller, operation.type_());
     let status = shoot.status.as_ref();
     let again = status
         .and_then(|s| s.last_operation.as_ref())
@@ -46,9 +49,9 @@ pub fn started(shoot: &Shoot, writer: &Writer, type_: Type, now: &Time) -> Value
     let mut patch = json!({
         "gardener": {"id": writer.id, "name": writer.name, "version": writer.version},
         "observedGeneration": shoot.metadata.generation,
-        "lastOperation": operation(type_, State::Processing, 0, description, now.clone()),
-        "uid": shoot_uid(shoot),
-        "technicalID": technical_id(shoot),
+        "lastOperation": last_operation(type_, State::Processing, 0, description, now.clone()),
+        "uid": names::uid(shoot),
+        "technicalID": names::technical_id(shoot, project),
     });
     if type_ != Type::Migrate {
         patch["seedName"] = json!(writer.seed);
@@ -68,27 +71,43 @@ pub fn progressed(type_: Type, progress: &Progress, now: Time) -> Value {
     } else {
         progress.running.join(", ")
     };
-    json!({"lastOperation": operation(type_, State::Processing, i32::from(progress.percent), &description, now)})
+    json!({"lastOperation": last_operation(type_, State::Processing, i32::from(progress.percent), &description, now)})
 }
 
-/// The operation succeeded. For a migration this is the hand-over: one write that names the new seed (I1).
+/// The operation succeeded. What ends a migration is [`handed_over`].
 #[must_use]
-pub fn succeeded(shoot: &Shoot, type_: Type, now: Time) -> Value {
+pub fn succeeded(type_: Type, now: Time) -> Value {
     let description = match type_ {
         Type::Restore => "Shoot cluster has been successfully restored.",
         Type::Migrate => "Shoot cluster has been successfully prepared for migration.",
         Type::Delete => "Shoot cluster has been successfully deleted.",
         _ => "Shoot cluster has been successfully reconciled.",
     };
-    let mut patch = json!({
-        "lastOperation": operation(type_, State::Succeeded, 100, description, now),
+    json!({
+        "lastOperation": last_operation(type_, State::Succeeded, 100, description, now),
         "lastErrors": null,
         "retryCycleStartTime": null,
+    })
+}
+
+/// The hand-over: the one write that names the new seed (I1), and the point of no return. A new history begins, and the
+/// source is noted as one that has something to clean up. `None`: the move is not approved as it is wanted now.
+#[must_use]
+pub fn handed_over(shoot: &Shoot, now: Time) -> Option<Value> {
+    let status = shoot.status.as_ref()?;
+    let approval = placement::approval(shoot)?;
+    let epoch = status.epoch();
+    let mut former = status.former_seeds.clone();
+    former.retain(|former| former.name != approval.source);
+    former.push(FormerSeed {
+        name: approval.source.clone(),
+        epoch,
     });
-    if type_ == Type::Migrate {
-        patch["seedName"] = json!(shoot.spec.seed_name);
-    }
-    patch
+    let mut patch = succeeded(Type::Migrate, now);
+    patch["seedName"] = json!(approval.destination);
+    patch["ownership"] = json!({"epoch": epoch + 1});
+    patch["formerSeeds"] = json!(former);
+    Some(patch)
 }
 
 /// The operation met errors. It goes on by itself until `retry_duration` after its first try; then it is `Failed`.
@@ -118,7 +137,7 @@ pub fn failed(
     if !over {
         description.push_str(" Operation will be retried.");
     }
-    json!({"lastOperation": operation(type_, state, progress, &description, now), "lastErrors": errors})
+    json!({"lastOperation": last_operation(type_, state, progress, &description, now), "lastErrors": errors})
 }
 
 /// The errors of a flow as the API has them: one a task, with the task's name and the error's codes.
@@ -147,6 +166,12 @@ pub fn last_errors(error: &FlowError<Error>, now: &Time) -> Vec<LastError> {
             }
         })
         .collect()
+}
+
+/// The operation waits: nothing has failed, and nobody has to do anything but whom the sentence names.
+#[must_use]
+pub fn waiting(type_: Type, progress: i32, why: &str, now: Time) -> Value {
+    json!({"lastOperation": last_operation(type_, State::Processing, progress, why, now), "lastErrors": null})
 }
 
 /// An error outside of any task.
@@ -183,33 +208,7 @@ pub fn move_cannot_begin(shoot: &Shoot, constraint: &Condition, now: &Time) -> O
     (!told).then(|| json!({"lastErrors": [error]}))
 }
 
-/// `shoot--<project>--<shoot>`; once it is recorded it never changes.
-#[must_use]
-pub fn technical_id(shoot: &Shoot) -> String {
-    let recorded = shoot
-        .status
-        .as_ref()
-        .map(|status| status.technical_id.clone())
-        .filter(|id| !id.is_empty());
-    recorded.unwrap_or_else(|| {
-        let namespace = shoot.namespace().unwrap_or_default();
-        let project = namespace.strip_prefix("garden-").unwrap_or(&namespace);
-        format!("shoot--{project}--{}", shoot.name_any())
-    })
-}
-
-/// The uid under which backups are kept: recorded at the first operation, so that it survives a restored garden.
-#[must_use]
-pub fn shoot_uid(shoot: &Shoot) -> Option<String> {
-    let recorded = shoot
-        .status
-        .as_ref()
-        .map(|status| status.uid.clone())
-        .filter(|uid| !uid.is_empty());
-    recorded.or_else(|| shoot.metadata.uid.clone())
-}
-
-fn operation(type_: Type, state: State, progress: i32, description: &str, now: Time) -> LastOperation {
+fn last_operation(type_: Type, state: State, progress: i32, description: &str, now: Time) -> LastOperation {
     LastOperation {
         description: description.to_owned(),
         last_update_time: now,

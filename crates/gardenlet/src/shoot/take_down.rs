@@ -2,10 +2,8 @@
 //! in the garden (I6). Only the backups stay: they follow the Shoot by their owner reference, after their grace period (I9).
 
 use botanist::Botanist;
-use flow::{Graph, Task, TaskId};
+use flow::{Graph, TaskId};
 use runtime::Error;
-
-use crate::shoot_state;
 
 /// Nothing changes the shoot's objects any more after this.
 pub(super) fn stop_control_plane<'a>(
@@ -13,49 +11,36 @@ pub(super) fn stop_control_plane<'a>(
     b: &'a Botanist,
     after: impl IntoIterator<Item = TaskId>,
 ) -> TaskId {
-    let stop = g.add(
-        Task::new("Deleting kube-apiserver deployment", || async {
-            b.delete_kube_controller_manager().await?;
-            b.delete_kube_scheduler().await?;
-            b.delete_kube_apiserver().await
-        })
-        .after(after),
-    );
-    g.add(
-        Task::new("Waiting until kube-apiserver has been deleted", || {
-            b.wait_until_kube_apiserver_deleted()
-        })
-        .after(stop),
-    )
+    let stop = g.step("Deleting kube-apiserver deployment", after, || b.stop_writers());
+    g.step("Waiting until kube-apiserver has been deleted", stop, || {
+        b.wait_until_writers_stopped()
+    })
 }
 
-/// Takes away the rest: the shoot's data, what leads to it, its namespace, and the state that would be carried.
+/// Takes away the rest: the shoot's data, what leads to it, and its namespace. The state that would be carried follows the
+/// Shoot by its owner reference.
 pub(super) fn delete_the_rest<'a>(g: &mut Graph<'a, Error>, b: &'a Botanist, after: TaskId) {
-    let etcd = g.add(Task::new("Destroying main and events etcd", || b.destroy_etcds()).after(after));
-    let etcd_gone = g.add(
-        Task::new("Waiting until main and event etcd have been destroyed", || {
-            b.wait_until_etcds_deleted()
-        })
-        .after(etcd),
+    let etcd = g.step("Destroying main and events etcd", after, || b.destroy_etcds());
+    let etcd_gone = g.step(
+        "Waiting until main and event etcd have been destroyed",
+        etcd,
+        || b.wait_until_etcds_deleted(),
     );
     // Lies outside the shoot's namespace and would not go with it.
-    let exposure = g.add(
-        Task::new("Removing exposure of the Kubernetes API server", || {
-            b.destroy_exposure()
-        })
-        .after(after),
+    let exposure = g.step("Removing exposure of the Kubernetes API server", after, || {
+        b.destroy_exposure()
+    });
+    let kubeconfig = g.step("Deleting kubeconfig of the Shoot", after, || {
+        b.delete_kubeconfig()
+    });
+    let namespace = g.step(
+        "Deleting shoot namespace in Seed",
+        [etcd_gone, exposure, kubeconfig],
+        || b.delete_namespace(),
     );
-    let kubeconfig =
-        g.add(Task::new("Deleting kubeconfig of the Shoot", || b.delete_kubeconfig()).after(after));
-    let namespace = g.add(
-        Task::new("Deleting shoot namespace in Seed", || b.delete_namespace())
-            .after([etcd_gone, exposure, kubeconfig]),
+    g.step(
+        "Waiting until shoot namespace in Seed has been deleted",
+        namespace,
+        || b.wait_until_namespace_deleted(),
     );
-    let namespace_gone = g.add(
-        Task::new("Waiting until shoot namespace in Seed has been deleted", || {
-            b.wait_until_namespace_deleted()
-        })
-        .after(namespace),
-    );
-    g.add(Task::new("Deleting Shoot State", || shoot_state::delete(b)).after(namespace_gone));
 }

@@ -8,9 +8,11 @@ use api::{
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use placement::Operation;
 use serde_json::{Value, json};
 
 use super::{
+    confirmation,
     dispatch::{self, Periods, Step},
     status::{self, Writer},
 };
@@ -52,64 +54,128 @@ fn last(type_: &str, state: &str, minutes_ago: i64) -> Value {
     json!({"type": type_, "state": state, "progress": 0, "description": "", "lastUpdateTime": time.to_string()})
 }
 
+const DELETION: &str = "confirmation.gardener.cloud/deletion";
+const FORCE: &str = "confirmation.gardener.cloud/force-deletion";
+
+/// The same, being deleted, with these annotations set to true.
+fn deleted(annotations: &[&str], mut over: Value) -> Value {
+    let annotations: serde_json::Map<String, Value> = annotations
+        .iter()
+        .map(|name| ((*name).to_owned(), json!("true")))
+        .collect();
+    merge(
+        &mut over,
+        json!({"metadata": {"deletionTimestamp": NOW, "annotations": annotations}}),
+    );
+    over
+}
+
 fn recorded(seed: &str, type_: &str, state: &str) -> Value {
     json!({"status": {"seedName": seed, "observedGeneration": 2, "lastOperation": last(type_, state, 10)}})
 }
 
+/// A Shoot that wants to move from `a` to `b`, with approval.
+fn approved(mut status: Value) -> Value {
+    status["migration"] = json!({"source": "a", "destination": "b", "generation": 2, "spec": {}});
+    json!({"spec": {"seedName": "b"}, "status": status})
+}
+
 #[rstest::rstest]
 // A new Shoot is created by the seed that its specification names.
-#[case(json!({}), "a", Step::Reconcile(Type::Create))]
+#[case(json!({}), "a", Step::Run(Operation::Create))]
 #[case(json!({}), "b", Step::NotResponsible)]
 #[case(json!({"spec": {"seedName": null}}), "a", Step::NotResponsible)]
-#[case(recorded("a", "Create", "Error"), "a", Step::Reconcile(Type::Create))]
-// A move is prepared by the source; the destination waits (I1).
-#[case(json!({"spec": {"seedName": "b"}, "status": recorded("a", "Reconcile", "Succeeded")["status"]}), "a", Step::Migrate)]
-#[case(json!({"spec": {"seedName": "b"}, "status": recorded("a", "Reconcile", "Succeeded")["status"]}), "b", Step::NotResponsible)]
-#[case(json!({"spec": {"seedName": "b"}, "status": recorded("a", "Migrate", "Error")["status"]}), "a", Step::Migrate)]
-// After the hand-over the destination restores, until that has succeeded, and the source does nothing.
-#[case(json!({"spec": {"seedName": "b"}, "status": recorded("b", "Migrate", "Succeeded")["status"]}), "b", Step::Reconcile(Type::Restore))]
-#[case(json!({"spec": {"seedName": "b"}, "status": recorded("b", "Migrate", "Succeeded")["status"]}), "a", Step::NotResponsible)]
-#[case(json!({"spec": {"seedName": "b"}, "status": recorded("b", "Restore", "Error")["status"]}), "b", Step::Reconcile(Type::Restore))]
-#[case(json!({"spec": {"seedName": "b"}, "status": recorded("b", "Restore", "Processing")["status"]}), "b", Step::Reconcile(Type::Restore))]
-// A Shoot that was never created cannot move: the seed in the specification creates it (R7-43).
-#[case(json!({"spec": {"seedName": "b"}, "status": {"lastOperation": last("Create", "Error", 1)}}), "b", Step::Reconcile(Type::Create))]
+// A move is prepared by the source, once it is approved; the destination waits (I1).
+#[case(json!({"spec": {"seedName": "b"}, "status": recorded("a", "Reconcile", "Succeeded")["status"]}), "a", Step::Idle(Duration::from_secs(50 * 60)))]
+#[case(approved(recorded("a", "Reconcile", "Succeeded")["status"].clone()), "a", Step::Run(Operation::Migrate))]
+#[case(approved(recorded("a", "Reconcile", "Succeeded")["status"].clone()), "b", Step::NotResponsible)]
+// After the hand-over the destination restores, until that has succeeded, and the source cleans up.
+#[case(json!({"spec": {"seedName": "b"}, "status": {"seedName": "b", "observedGeneration": 2, "formerSeeds": [{"name": "a", "epoch": 1}], "lastOperation": last("Migrate", "Succeeded", 1)}}), "b", Step::Run(Operation::Restore))]
+#[case(json!({"spec": {"seedName": "b"}, "status": {"seedName": "b", "observedGeneration": 2, "formerSeeds": [{"name": "a", "epoch": 1}], "lastOperation": last("Migrate", "Succeeded", 1)}}), "a", Step::Leave(1))]
+#[case(json!({"spec": {"seedName": "b"}, "status": recorded("b", "Restore", "Processing")["status"]}), "a", Step::NotResponsible)]
 // One that is well is left alone for the rest of the sync period.
 #[case(recorded("a", "Restore", "Succeeded"), "a", Step::Idle(Duration::from_secs(50 * 60)))]
 #[case(recorded("a", "Reconcile", "Succeeded"), "a", Step::Idle(Duration::from_secs(50 * 60)))]
-#[case(json!({"status": {"seedName": "a", "observedGeneration": 2, "lastOperation": last("Reconcile", "Succeeded", 61)}}), "a", Step::Reconcile(Type::Reconcile))]
-#[case(json!({"status": {"seedName": "a", "observedGeneration": 1, "lastOperation": last("Reconcile", "Succeeded", 1)}}), "a", Step::Reconcile(Type::Reconcile))]
-#[case(json!({"metadata": {"annotations": {"gardener.cloud/operation": "reconcile"}}, "status": recorded("a", "Reconcile", "Succeeded")["status"]}), "a", Step::Reconcile(Type::Reconcile))]
+#[case(json!({"status": {"seedName": "a", "observedGeneration": 2, "lastOperation": last("Reconcile", "Succeeded", 61)}}), "a", Step::Run(Operation::Reconcile))]
+#[case(json!({"status": {"seedName": "a", "observedGeneration": 1, "lastOperation": last("Reconcile", "Succeeded", 1)}}), "a", Step::Run(Operation::Reconcile))]
+#[case(json!({"metadata": {"annotations": {"gardener.cloud/operation": "reconcile"}}, "status": recorded("a", "Reconcile", "Succeeded")["status"]}), "a", Step::Run(Operation::Reconcile))]
 // `retry` means something only for one that was given up.
 #[case(json!({"metadata": {"annotations": {"gardener.cloud/operation": "retry"}}, "status": recorded("a", "Reconcile", "Succeeded")["status"]}), "a", Step::Idle(Duration::from_secs(50 * 60)))]
 #[case(recorded("a", "Reconcile", "Failed"), "a", Step::GivenUp)]
-#[case(json!({"metadata": {"annotations": {"gardener.cloud/operation": "retry"}}, "status": recorded("a", "Reconcile", "Failed")["status"]}), "a", Step::Reconcile(Type::Reconcile))]
+#[case(json!({"metadata": {"annotations": {"gardener.cloud/operation": "retry"}}, "status": recorded("a", "Reconcile", "Failed")["status"]}), "a", Step::Run(Operation::Reconcile))]
 #[case(json!({"spec": {"seedName": "b"}, "status": recorded("b", "Restore", "Failed")["status"]}), "b", Step::GivenUp)]
 // A new specification is a new chance.
-#[case(json!({"metadata": {"generation": 3}, "status": recorded("a", "Reconcile", "Failed")["status"]}), "a", Step::Reconcile(Type::Reconcile))]
-// Deletion goes before everything, at the seed where the control plane is.
-#[case(json!({"metadata": {"deletionTimestamp": NOW}, "spec": {"seedName": "b"}, "status": recorded("a", "Migrate", "Error")["status"]}), "a", Step::Delete)]
-#[case(json!({"metadata": {"deletionTimestamp": NOW}, "status": recorded("a", "Delete", "Failed")["status"]}), "a", Step::GivenUp)]
-#[case(json!({"metadata": {"deletionTimestamp": NOW, "annotations": {"confirmation.gardener.cloud/force-deletion": "true"}}, "status": recorded("a", "Delete", "Failed")["status"]}), "a", Step::ForceDelete)]
+#[case(json!({"metadata": {"generation": 3}, "status": recorded("a", "Reconcile", "Failed")["status"]}), "a", Step::Run(Operation::Reconcile))]
+// A move that was given up and called off is brought back to life.
+#[case(recorded("a", "Migrate", "Failed"), "a", Step::Run(Operation::Restore))]
+// A deletion in the middle of a move first brings the shoot to where it can be deleted.
+#[case(deleted(&[DELETION], json!({"spec": {"seedName": "b"}, "status": recorded("a", "Migrate", "Error")["status"]})), "a", Step::Run(Operation::Restore))]
+#[case(deleted(&[DELETION], recorded("a", "Reconcile", "Succeeded")), "a", Step::Run(Operation::Delete))]
+#[case(deleted(&[DELETION], recorded("a", "Delete", "Failed")), "a", Step::GivenUp)]
+#[case(deleted(&[DELETION, FORCE], recorded("a", "Delete", "Failed")), "a", Step::Run(Operation::ForceDelete))]
+#[case(deleted(&[], recorded("a", "Reconcile", "Failed")), "a", Step::Unconfirmed)]
 fn the_step_follows_from_the_object(#[case] over: Value, #[case] seed: &str, #[case] expected: Step) {
     assert_eq!(dispatch::decide(&shoot(over), seed, PERIODS, now()), expected);
 }
 
-/// I1: whatever spec and status say, no two seeds act.
+/// It is told once, in the place where users look for errors, with the annotation to set.
 #[test]
-fn at_most_one_seed_is_responsible() {
+fn a_deletion_that_nobody_confirmed_is_told() {
+    let now = Time(now());
+    let unconfirmed = deleted(&[], recorded("a", "Reconcile", "Succeeded"));
+    let told = confirmation::is_missing(&shoot(unconfirmed.clone()), &now).unwrap();
+    let sentence = told["lastErrors"][0]["description"].as_str().unwrap();
+    assert!(
+        sentence.contains("confirmation.gardener.cloud/deletion=true"),
+        "{sentence}"
+    );
+    let mut again = unconfirmed;
+    merge(&mut again, json!({"status": told}));
+    assert_eq!(confirmation::is_missing(&shoot(again), &now), None);
+}
+
+/// I1: whatever specification and status say, no two seeds run a flow that acts outside of them.
+#[test]
+fn at_most_one_seed_runs_an_operation() {
     let names = [None, Some(""), Some("a"), Some("b"), Some("c")];
     for spec in names {
         for status in names {
-            let shoot = shoot(json!({"spec": {"seedName": spec}, "status": {"seedName": status}}));
+            let shoot = shoot(json!({"spec": {"seedName": spec}, "status": {"seedName": status,
+                "formerSeeds": [{"name": "c", "epoch": 1}]}}));
             let acting: Vec<_> = ["a", "b", "c"]
                 .into_iter()
-                .filter(|seed| dispatch::decide(&shoot, seed, PERIODS, now()) != Step::NotResponsible)
+                .filter(|seed| {
+                    let step = dispatch::decide(&shoot, seed, PERIODS, now());
+                    !matches!(step, Step::NotResponsible | Step::Leave(_))
+                })
                 .collect();
             assert!(
                 acting.len() <= 1,
                 "spec {spec:?} and status {status:?}: {acting:?} act"
             );
         }
+    }
+}
+
+/// A task must not be given up while what it waits for is still within its own time.
+#[test]
+fn no_wait_is_longer_than_the_patience_of_its_flow() {
+    let timeouts = botanist::Timeouts::default();
+    for wait in [
+        timeouts.infrastructure.timeout,
+        timeouts.worker.timeout,
+        timeouts.extension.timeout,
+        timeouts.dns_record.timeout,
+        timeouts.backup_entry.timeout,
+        timeouts.etcd.timeout,
+        timeouts.etcd_copy.timeout,
+        timeouts.snapshot,
+        timeouts.kube_apiserver,
+        timeouts.namespace,
+        timeouts.managed_resources,
+        timeouts.cleanup,
+    ] {
+        assert!(wait < super::graph::RETRY_LIMIT, "{wait:?}");
     }
 }
 
@@ -124,7 +190,13 @@ fn writer() -> Writer {
 
 #[test]
 fn the_first_write_records_the_seed_before_anything_is_made_there() {
-    let patch = status::started(&shoot(json!({})), &writer(), Type::Create, &Time(now()));
+    let patch = status::started(
+        &shoot(json!({})),
+        "dev",
+        &writer(),
+        Operation::Create,
+        &Time(now()),
+    );
     assert_eq!(patch["seedName"], "a");
     assert_eq!(patch["technicalID"], "shoot--dev--demo");
     assert_eq!(patch["uid"], "u-1");
@@ -136,24 +208,84 @@ fn the_first_write_records_the_seed_before_anything_is_made_there() {
 }
 
 #[test]
-fn a_migration_names_the_new_seed_only_when_it_has_succeeded() {
-    let moving = shoot(
-        json!({"spec": {"seedName": "b"}, "status": recorded("a", "Reconcile", "Succeeded")["status"]}),
-    );
-    let started = status::started(&moving, &writer(), Type::Migrate, &Time(now()));
+fn the_hand_over_names_the_new_seed_and_begins_a_new_history() {
+    let moving = shoot(approved(recorded("a", "Migrate", "Processing")["status"].clone()));
+    let started = status::started(&moving, "dev", &writer(), Operation::Migrate, &Time(now()));
     assert!(started.get("seedName").is_none(), "{started}");
-    let succeeded = status::succeeded(&moving, Type::Migrate, Time(now()));
-    assert_eq!(succeeded["seedName"], "b");
+    let written = status::handed_over(&moving, Time(now())).unwrap();
+    assert_eq!(written["seedName"], "b");
+    assert_eq!(written["ownership"], json!({"epoch": 2}));
+    assert_eq!(written["formerSeeds"], json!([{"name": "a", "epoch": 1}]));
     assert_eq!(
-        succeeded["lastOperation"]["description"],
+        written["lastOperation"]["description"],
         "Shoot cluster has been successfully prepared for migration."
     );
+    // The next one, while the first source has not cleaned up yet.
+    let mut again = moving.clone();
+    let status = again.status.as_mut().unwrap();
+    status.ownership = Some(api::gardencore::shoot::Ownership { epoch: 7 });
+    status.former_seeds = vec![api::gardencore::shoot::FormerSeed {
+        name: "c".into(),
+        epoch: 6,
+    }];
+    let written = status::handed_over(&again, Time(now())).unwrap();
+    assert_eq!(written["ownership"], json!({"epoch": 8}));
+    assert_eq!(
+        written["formerSeeds"],
+        json!([{"name": "c", "epoch": 6}, {"name": "a", "epoch": 7}])
+    );
+}
+
+/// Another destination, or none, was named in the last moment.
+#[test]
+fn a_move_that_is_not_approved_as_it_is_wanted_now_is_not_handed_over() {
+    let mut moving = shoot(approved(recorded("a", "Migrate", "Processing")["status"].clone()));
+    moving.spec.seed_name = Some("c".into());
+    assert_eq!(status::handed_over(&moving, Time(now())), None);
+    moving.spec.seed_name = Some("a".into());
+    assert_eq!(status::handed_over(&moving, Time(now())), None);
+}
+
+fn failures(causes: Vec<flow::Cause<runtime::Error>>) -> flow::FlowError<runtime::Error> {
+    let failure = |cause| flow::TaskFailure {
+        task: "Waiting",
+        cause,
+        attempts: 1,
+    };
+    flow::FlowError {
+        flow: "f",
+        failures: causes.into_iter().map(failure).collect(),
+        report: flow::Report::default(),
+    }
+}
+
+#[test]
+fn the_class_of_an_error_travels_through_a_flow() {
+    use flow::Cause::{Error as Failed, TimedOut};
+    use runtime::Error;
+    let of = |causes| super::operation::class_of(&failures(causes)).class();
+    let second = Duration::from_secs(1);
+    let waits = || Failed(Error::not_ready(second, "the approval"));
+    assert_eq!(of(vec![waits(), waits()]), "NotReady");
+    assert_eq!(of(vec![waits(), Failed(Error::transient("x"))]), "Transient");
+    assert_eq!(
+        of(vec![
+            Failed(Error::NotOwner("b acts".into())),
+            Failed(Error::transient("x"))
+        ]),
+        "NotOwner"
+    );
+    let code = ErrorCode::ErrInfraUnauthenticated;
+    let last = Some(Error::config(code, "the bucket refuses"));
+    assert_eq!(of(vec![TimedOut { after: second, last }, waits()]), "Config");
+    let last = Some(Error::not_ready(second, "an answer"));
+    assert_eq!(of(vec![TimedOut { after: second, last }]), "Transient");
 }
 
 #[test]
 fn a_retry_keeps_the_errors_and_the_start_of_the_cycle() {
     let again = shoot(recorded("a", "Reconcile", "Error"));
-    let patch = status::started(&again, &writer(), Type::Reconcile, &Time(now()));
+    let patch = status::started(&again, "dev", &writer(), Operation::Reconcile, &Time(now()));
     assert!(
         patch.get("lastErrors").is_none() && patch.get("retryCycleStartTime").is_none(),
         "{patch}"

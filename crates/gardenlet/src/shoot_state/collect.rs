@@ -1,29 +1,28 @@
 //! From the objects in a shoot's namespace to the specification of its ShootState: pure, but for reading what extension
-//! objects refer to.
+//! objects refer to. What a restore accepts is decided in [`botanist::carried`], for both.
 
 use std::collections::BTreeMap;
 
 use api::{
-    constants::{TIMESTAMP, finalizer::SHOOT_STATE},
-    gardencore::{ExtensionResourceState, Shoot, ShootState, ShootStateSpec},
+    gardencore::{ExtensionResourceState, ShootStateSpec},
     meta::{NamedResourceReference, RawExtension, ResourceData},
 };
+use botanist::carried;
 use k8s_openapi::{
+    NamespaceResourceScope,
     api::core::v1::{ConfigMap, Secret},
-    apimachinery::pkg::apis::meta::v1::OwnerReference,
 };
-use kube::{Resource, ResourceExt};
+use kube::Resource;
 use runtime::{Cluster, Error, Result, Seed};
 use serde_json::Value;
 
 /// Lays what is there now over what was collected before, so that a later, poorer look never loses anything.
 pub(super) fn merge(
-    before: Option<ShootStateSpec>,
+    before: ShootStateSpec,
     secrets: &[Secret],
     extensions: &[(String, Value)],
     referenced: Vec<ResourceData>,
 ) -> Result<ShootStateSpec> {
-    let before = before.unwrap_or_default();
     let gardener = overlay(
         before.gardener,
         botanist::secrets::to_shoot_state(secrets)?,
@@ -36,9 +35,11 @@ pub(super) fn merge(
     let extensions = overlay(before.extensions, states, |state: &ExtensionResourceState| {
         (state.kind.clone(), state.name.clone(), state.purpose.clone())
     });
-    let resources = overlay(before.resources, referenced, |data: &ResourceData| {
+    let mut resources = overlay(before.resources, referenced, |data: &ResourceData| {
         (data.api_version.clone(), data.kind.clone(), data.name.clone())
     });
+    // What a state referred to earlier and does not any more nobody would restore.
+    resources.retain(|resource| carried::is_referred_to(&extensions, resource));
     Ok(ShootStateSpec {
         gardener,
         extensions,
@@ -101,14 +102,8 @@ pub(super) async fn referenced(
                 target.api_version.as_deref().unwrap_or("v1"),
                 target.kind.as_str(),
             ) {
-                ("v1", "Secret") => {
-                    carried(seed.namespaced::<Secret>(namespace).get_opt(&target.name).await?)?
-                }
-                ("v1", "ConfigMap") => carried(
-                    seed.namespaced::<ConfigMap>(namespace)
-                        .get_opt(&target.name)
-                        .await?,
-                )?,
+                ("v1", "Secret") => read::<Secret>(seed, namespace, &target.name).await?,
+                ("v1", "ConfigMap") => read::<ConfigMap>(seed, namespace, &target.name).await?,
                 (version, other) => {
                     return Err(Error::bug(format!(
                         "{kind} refers to a {version} {other}; only Secrets and ConfigMaps can be carried to another seed"
@@ -132,34 +127,10 @@ pub(super) async fn referenced(
     Ok(found)
 }
 
-/// The object without what belongs to its cluster.
-fn carried<K: serde::Serialize + ResourceExt>(object: Option<K>) -> Result<Option<RawExtension>> {
-    let Some(mut object) = object else { return Ok(None) };
-    let meta = object.meta_mut();
-    *meta = kube::api::ObjectMeta {
-        name: meta.name.take(),
-        labels: meta.labels.take(),
-        annotations: meta.annotations.take(),
-        ..Default::default()
-    };
-    RawExtension::encode(&object)
-        .map(Some)
-        .map_err(|error| Error::bug(format!("an object does not encode: {error}")))
-}
-
-/// The ShootState object: owned by the Shoot, and held by a finalizer while a move is not finished (R7-21).
-pub(super) fn object(shoot: &Shoot, spec: ShootStateSpec, now: &str) -> ShootState {
-    let mut state = ShootState::new(&shoot.name_any(), spec);
-    state.metadata.namespace = shoot.namespace();
-    state.metadata.finalizers = Some(vec![SHOOT_STATE.to_owned()]);
-    state.metadata.annotations = Some(BTreeMap::from([(TIMESTAMP.to_owned(), now.to_owned())]));
-    state.metadata.owner_references = Some(vec![OwnerReference {
-        api_version: Shoot::api_version(&()).into_owned(),
-        kind: Shoot::kind(&()).into_owned(),
-        name: shoot.name_any(),
-        uid: shoot.uid().unwrap_or_default(),
-        controller: Some(true),
-        block_owner_deletion: Some(true),
-    }]);
-    state
+async fn read<K>(seed: &Seed, namespace: &str, name: &str) -> Result<Option<RawExtension>>
+where
+    K: runtime::apply::Object + Resource<Scope = NamespaceResourceScope>,
+{
+    let found = seed.namespaced::<K>(namespace).get_opt(name).await?;
+    found.map(carried::content).transpose()
 }

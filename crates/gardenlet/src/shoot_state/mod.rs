@@ -1,27 +1,38 @@
 //! ShootState: what of a shoot must survive its seed (R7-20..R7-27).
 //!
-//! It is collected by the source seed while a move is prepared, once more after each later step that may have written
-//! state (RX-11), and read by the destination. It is deleted only after the restore is recorded as succeeded.
+//! Garden-controller-manager makes it, empty, and empties it when a restore is recorded as succeeded. The source seed fills
+//! it while a move is prepared, once more after each later step that may have written state (RX-11); the destination reads
+//! it. No seed makes or deletes one.
 
 mod collect;
 
+use std::time::Duration;
+
 use crate::MANAGER;
-use api::{
-    constants::finalizer::SHOOT_STATE,
-    gardencore::{Shoot, ShootState},
-};
-use botanist::Botanist;
+use api::{constants::TIMESTAMP, gardencore::ShootState};
+use botanist::{Botanist, carried};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{ResourceExt, api::ListParams};
-use runtime::{Cluster, Garden, Result, apply, clock, finalizer};
+use runtime::{Cluster, Error, Result, clock};
+use serde_json::json;
 
 /// Selects the secrets that must be carried (R7-10, RX-21).
 const CARRIED: &str = "persist=true";
+/// When a ShootState that is not there is looked for again. It is made within a second, unless nobody makes any.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
 /// Writes what the namespace holds into the ShootState. What was collected earlier and is not in the namespace any more
 /// (an extension resource that is migrated and gone) stays as it was.
 pub async fn persist(b: &Botanist) -> Result<()> {
-    let states: kube::Api<ShootState> = b.garden.namespaced(&namespace(&b.shoot));
+    let states: kube::Api<ShootState> = b.garden.namespaced(&b.shoot.namespace().unwrap_or_default());
+    let name = b.shoot.name_any();
+    let found = states.get_opt(&name).await?;
+    let Some(mut state) = found.filter(|state| is_of(state, b)) else {
+        return Err(Error::not_ready(
+            LOOK_AGAIN,
+            format!("garden-controller-manager has not made ShootState {name} of this Shoot yet"),
+        ));
+    };
     let secrets = b
         .seed
         .namespaced::<Secret>(&b.namespace)
@@ -29,32 +40,29 @@ pub async fn persist(b: &Botanist) -> Result<()> {
         .await?;
     let extensions = b.extension_states().await?;
     let referenced = collect::referenced(&b.seed, &b.namespace, &extensions).await?;
-    let before = states.get_opt(&b.shoot.name_any()).await?;
-    let spec = collect::merge(
-        before.map(|state| state.spec),
+    state.spec = collect::merge(
+        std::mem::take(&mut state.spec),
         &secrets.items,
         &extensions,
         referenced,
     )?;
-    let state = collect::object(&b.shoot, spec, &clock::now().to_string());
-    MANAGER.apply(&states, &state).await.map(|_| ())
+    carried::check(&state)?;
+    let body = json!({
+        "metadata": {
+            "resourceVersion": state.resource_version(),
+            "annotations": {TIMESTAMP: clock::now().to_string()},
+        },
+        "spec": {
+            "gardener": state.spec.gardener,
+            "extensions": state.spec.extensions,
+            "resources": state.spec.resources,
+        },
+    });
+    MANAGER.merge(&states, &name, &body).await.map(drop)
 }
 
-/// Deletes the ShootState of the botanist's Shoot.
-pub async fn delete(b: &Botanist) -> Result<()> {
-    delete_of(&b.garden, &b.shoot).await
-}
-
-/// Deletes the ShootState of a Shoot whose last operation is recorded as finished.
-pub async fn delete_of(garden: &Garden, shoot: &Shoot) -> Result<()> {
-    let states: kube::Api<ShootState> = garden.namespaced(&namespace(shoot));
-    let Some(state) = states.get_opt(&shoot.name_any()).await? else {
-        return Ok(());
-    };
-    apply::delete(&states, &state.name_any()).await?;
-    finalizer::remove(&states, &state, SHOOT_STATE).await
-}
-
-fn namespace(shoot: &Shoot) -> String {
-    shoot.namespace().unwrap_or_default()
+/// One that is left of an earlier Shoot of the same name holds the keys of another cluster.
+fn is_of(state: &ShootState, b: &Botanist) -> bool {
+    let uid = b.shoot.uid().unwrap_or_default();
+    state.owner_references().iter().any(|owner| owner.uid == uid)
 }

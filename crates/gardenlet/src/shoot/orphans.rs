@@ -1,0 +1,98 @@
+//! Namespaces of shoots in this seed whose Shoot is gone from the garden.
+//!
+//! One that its shoot had left is cleaned up: whoever deletes a Shoot does not wait for its former seeds. Any other is told
+//! and never touched: a garden that was restored from an old backup misses Shoots that live.
+
+use std::{sync::Arc, time::Duration};
+
+use api::{
+    constants::{ROLE, SHOOT_UID},
+    gardencore::Shoot,
+};
+use botanist::left_in;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{Api, ResourceExt, runtime::watcher};
+use placement::names;
+use runtime::{Cluster, Events, Next, Reconciler, Result, error::Context as _, runner};
+
+use super::leave;
+use crate::context::{Context, MANAGER};
+
+/// How often it is asked whether the Shoot of a namespace is still there. Nothing waits for the answer, and a deletion of a
+/// Shoot in this seed takes its namespace along.
+const LOOK_AGAIN: Duration = Duration::from_secs(600);
+/// The same for a namespace that was left. It is there for a few minutes, and if its Shoot goes while it is cleaned up, nobody
+/// else looks at it.
+const LOOK_AGAIN_WHERE_LEFT: Duration = Duration::from_secs(60);
+
+/// Runs the controller until shutdown.
+pub(super) async fn run(context: Arc<Context>) {
+    let namespaces: Api<Namespace> = context.seed.cluster_wide();
+    let shoots = watcher::Config::default().labels(&format!("{ROLE}=shoot"));
+    let controller = runner::controller(namespaces, shoots, |namespace| {
+        runner::fingerprint((
+            left_in(namespace),
+            namespace.annotations().get(SHOOT_UID),
+            namespace.metadata.deletion_timestamp.is_some(),
+        ))
+    });
+    // Of namespaces in the seed, so they are told there.
+    let events = Events::new(context.seed.client().clone(), MANAGER.0);
+    let settings = runner::Settings {
+        events: events.clone(),
+        ..context.runner()
+    };
+    let seed = context.seed.clone();
+    runner::run(
+        controller,
+        move |_: &Namespace| seed.cluster_wide(),
+        Arc::new(Orphans { context, events }),
+        settings,
+    )
+    .await;
+}
+
+struct Orphans {
+    context: Arc<Context>,
+    events: Events,
+}
+
+impl Reconciler<Namespace> for Orphans {
+    const NAME: &'static str = "shoot-namespace";
+
+    async fn apply(&self, namespace: Arc<Namespace>) -> Result<Next> {
+        let Some(tenant) = leave::tenant_of(&namespace) else {
+            return Ok(Next::Change);
+        };
+        let shoots: Api<Shoot> = self.context.garden.namespaced(&tenant.namespace);
+        let found = shoots.get_opt(&tenant.name).await.context(format_args!(
+            "could not read Shoot {}/{}",
+            tenant.namespace, tenant.name
+        ))?;
+        if found.is_some_and(|found| names::uid(&found) == tenant.uid) {
+            let was_left = left_in(&namespace).is_some();
+            return Ok(Next::After(if was_left {
+                LOOK_AGAIN_WHERE_LEFT
+            } else {
+                LOOK_AGAIN
+            }));
+        }
+        if left_in(&namespace).is_some() {
+            leave::clean_up_without_shoot(&self.context, &namespace).await?;
+            return Ok(Next::Change);
+        }
+        let why = format!(
+            "there is no Shoot {}/{} with the uid {} in the garden, and it has not left this seed: nothing is touched. Restore \
+             the Shoot in the garden; only if it is gone for good, delete what it has outside, and then this namespace",
+            tenant.namespace, tenant.name, tenant.uid
+        );
+        self.events
+            .warning(namespace.as_ref(), "ShootMissing", &why)
+            .await;
+        Ok(Next::After(LOOK_AGAIN))
+    }
+
+    async fn cleanup(&self, _: Arc<Namespace>) -> Result<Next> {
+        Ok(Next::Change)
+    }
+}

@@ -1,0 +1,82 @@
+//! Writes to a Shoot's status, each with the test that the Shoot is still this seed's and still in the operation that the
+//! write is about: a gardenlet that was stopped and wakes up must not write over what its successor or another seed wrote.
+
+use api::{gardencore::Shoot, meta::LastOperationType as Type};
+use kube::ResourceExt;
+use placement::{Role, role};
+use runtime::{Cluster, Error, Result};
+use serde_json::Value;
+
+use crate::context::{Context, MANAGER};
+
+/// What is being done with a Shoot, as it was recorded when it began.
+pub(super) struct Record<'a> {
+    context: &'a Context,
+    begun: &'a Shoot,
+    operation: Type,
+}
+
+impl<'a> Record<'a> {
+    /// `begun`: the Shoot as the first write of the operation has left it.
+    pub(super) fn new(context: &'a Context, begun: &'a Shoot, operation: Type) -> Self {
+        Self {
+            context,
+            begun,
+            operation,
+        }
+    }
+
+    /// Merges into the status, and returns what the garden has now.
+    pub(super) async fn write(&self, patch: &Value) -> Result<Shoot> {
+        self.write_if(|_| Ok(Some(patch.clone()))).await
+    }
+
+    /// As [`Self::write`], with what `decide` makes of the newest Shoot. `None` writes nothing.
+    pub(super) async fn write_if(
+        &self,
+        mut decide: impl FnMut(&Shoot) -> Result<Option<Value>>,
+    ) -> Result<Shoot> {
+        let api = self
+            .context
+            .garden
+            .namespaced::<Shoot>(&self.begun.namespace().unwrap_or_default());
+        let name = self.begun.name_any();
+        loop {
+            let newest = api.get_opt(&name).await?;
+            let newest = newest.filter(|newest| newest.uid() == self.begun.uid());
+            let newest = newest.ok_or_else(|| Error::NotOwner(format!("Shoot {name} is gone")))?;
+            self.check(&newest)?;
+            let Some(patch) = decide(&newest)? else {
+                return Ok(newest);
+            };
+            // Somebody else wrote in between: what is written is decided on what he wrote.
+            if let Some(written) = MANAGER.try_merge_status_of(&api, &newest, &patch).await? {
+                return Ok(written);
+            }
+        }
+    }
+
+    fn check(&self, newest: &Shoot) -> Result<()> {
+        let status = newest.status.as_ref();
+        let operation = status.and_then(|status| status.last_operation.as_ref());
+        let ours = role(newest, &self.context.seed_name) == Role::Owner
+            && status.map(api::gardencore::shoot::ShootStatus::epoch)
+                == self
+                    .begun
+                    .status
+                    .as_ref()
+                    .map(api::gardencore::shoot::ShootStatus::epoch);
+        if ours && operation.is_none_or(|last| last.type_ == self.operation) {
+            return Ok(());
+        }
+        Err(Error::NotOwner(format!(
+            "{} of Shoot {} is over for this seed: its status names seed {} and operation {}",
+            self.operation,
+            newest.name_any(),
+            status
+                .and_then(|status| status.seed_name.as_deref())
+                .unwrap_or("none"),
+            operation.map(|last| last.type_.to_string()).unwrap_or_default(),
+        )))
+    }
+}
