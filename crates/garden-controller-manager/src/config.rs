@@ -31,7 +31,7 @@ pub struct Config {
 
     /// Under which locks the controllers run.
     #[command(flatten)]
-    pub lease: lease::migration::Flags,
+    pub lease: leader_migration::Flags,
 }
 
 impl Config {

@@ -2,7 +2,14 @@
 
 use std::sync::Arc;
 
-use runtime::{Events, Garden, apply::FieldManager, metrics::Metrics, runner};
+use k8s_openapi::NamespaceResourceScope;
+use kube::{Resource, runtime::Controller};
+use runtime::{
+    Cluster, Events, Garden, Reconciler,
+    apply::{FieldManager, Object},
+    metrics::Metrics,
+    runner,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::Config;
@@ -32,8 +39,19 @@ impl Context {
         runner::Settings {
             concurrency: self.config.concurrent_syncs,
             shutdown: self.shutdown.clone(),
+            permit: self.garden.permit().clone(),
             metrics: self.metrics.clone(),
             events: self.events.clone(),
         }
+    }
+
+    /// Runs a controller of objects that are in namespaces until shutdown. `of` makes its reconciler.
+    pub async fn run<K, R>(self, controller: Controller<K>, of: impl FnOnce(Self) -> R)
+    where
+        K: Object + Resource<Scope = NamespaceResourceScope> + Sync,
+        R: Reconciler<K>,
+    {
+        let (garden, settings) = (self.garden.clone(), self.runner());
+        runner::run_namespaced(controller, &garden, Arc::new(of(self)), settings).await;
     }
 }

@@ -2,20 +2,25 @@
 //!
 //! | part | acts on | promises |
 //! |---|---|---|
+//! | [`backup_entry_placement`] | Shoot | the backups of a shoot follow it to its new seed, and never go before it |
 //! | [`project`] | Project | a namespace with the right labels; none is taken away while shoots or their backups are in it |
 //! | [`seed`] | Seed | a seed whose gardenlet is silent is `GardenletReady=Unknown` within the monitor period |
-//! | [`shoot_migration`] | Shoot | the constraint `ReadyForMigration` says whether a move may begin, and what to do if not (I8) |
+//! | [`shoot_kubeconfig`] | Shoot | the Secret for its kubeconfig, which no seed may make |
+//! | [`shoot_migration`] | Shoot | whether a move may begin, what to do if not (I8), whereto, and with which specification |
 //! | [`shoot_placement`] | Shoot | a Shoot that no seed will ever take says so |
-//! | [`shoot_state`] | ShootState | what a move carries is not lost before the move is over |
+//! | [`shoot_state`] | Shoot, ShootState | what a move carries is not lost before the move is over, and gone after it |
 
+pub mod backup_entry_placement;
 pub mod config;
 pub mod context;
 pub mod controllers;
 pub mod project;
 pub mod seed;
+pub mod shoot_kubeconfig;
 pub mod shoot_migration;
 pub mod shoot_placement;
 pub mod shoot_state;
+pub mod shoot_version;
 
 pub use config::Config;
 pub use context::{Context, MANAGER};

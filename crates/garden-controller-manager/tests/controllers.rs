@@ -8,17 +8,21 @@ use std::{sync::Arc, time::Duration};
 
 use api::{
     constants::{condition::READY_FOR_MIGRATION, finalizer::SHOOT_STATE},
-    gardencore::{BackupBucket, Project, ProjectPhase, Seed, Shoot, ShootState},
+    gardencore::{BackupBucket, BackupEntry, CloudProfile, Project, ProjectPhase, Seed, Shoot, ShootState},
     meta::{Condition, ConditionStatus, find_condition},
 };
 use clap::Parser;
 use garden::{Garden, NAMESPACE, allowed, operation};
 use garden_controller_manager::{
-    Config, Context, project, seed, shoot_migration, shoot_placement, shoot_state,
+    Config, Context, backup_entry_placement, project, seed, shoot_kubeconfig, shoot_migration,
+    shoot_placement, shoot_state, shoot_version,
 };
-use k8s_openapi::api::{coordination::v1::Lease, core::v1::Namespace};
+use k8s_openapi::api::{
+    coordination::v1::Lease,
+    core::v1::{Namespace, Secret},
+};
 use kube::{Api, ResourceExt, api::DeleteParams};
-use runtime::{Events, clock, metrics::Metrics};
+use runtime::{Events, Permit, clock, metrics::Metrics};
 use serde_json::{Value, json};
 use testkit::eventually;
 use tokio::{task::JoinSet, time::Instant};
@@ -36,16 +40,23 @@ async fn the_controllers_of_the_garden() {
     let garden = Garden::start().await.unwrap();
     let mut controllers = JoinSet::new();
     let context = context(&garden);
+    controllers.spawn(backup_entry_placement::run(context.clone()));
     controllers.spawn(project::run(context.clone()));
     controllers.spawn(seed::run(context.clone()));
+    controllers.spawn(shoot_kubeconfig::run(context.clone()));
     controllers.spawn(shoot_migration::run(context.clone()));
     controllers.spawn(shoot_placement::run(context.clone()));
     controllers.spawn(shoot_state::run(context.clone()));
+    controllers.spawn(shoot_version::run(context.clone()));
     tokio::join!(
         a_project_has_a_namespace(&garden),
         a_silent_seed_is_unknown(&garden),
         a_move_waits_for_its_destination(&garden),
         a_shoot_without_seed_says_so(&garden),
+        a_namespace_that_was_there_is_not_taken(&garden),
+        the_keys_of_a_shoot_leave_the_garden_with_its_restore(&garden),
+        backups_follow_their_shoot(&garden),
+        a_version_is_completed_once(&garden),
     );
     context.shutdown.cancel();
     controllers.shutdown().await;
@@ -60,9 +71,9 @@ fn context(garden: &Garden) -> Context {
         "--seed-sync-period-seconds=1",
     ];
     Context {
-        garden: runtime::Garden::new(garden.administrator()),
+        garden: runtime::Garden::new(garden.manager.clone(), &Permit::sole("a test")),
         config: Arc::new(Config::parse_from(flags)),
-        events: Events::new(garden.administrator(), "garden-controller-manager"),
+        events: Events::new(garden.manager.clone(), "garden-controller-manager"),
         metrics: Metrics::default(),
         shutdown: CancellationToken::new(),
     }
@@ -71,13 +82,11 @@ fn context(garden: &Garden) -> Context {
 async fn a_project_has_a_namespace(garden: &Garden) {
     let projects: Api<Project> = Api::all(garden.administrator());
     let namespaces: Api<Namespace> = Api::all(garden.administrator());
-    let body = |name: &str, namespace: Option<&str>| {
-        json!({
-            "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Project", "metadata": {"name": name},
-            "spec": {"namespace": namespace},
-        })
-    };
-    allowed(garden.apply(&projects, "web", body("web", None)).await);
+    allowed(
+        garden
+            .apply(&projects, "web", garden::project_of("web", None))
+            .await,
+    );
     let web = until(&projects, "web", |p| {
         p.status.as_ref().and_then(|s| s.phase) == Some(ProjectPhase::Ready)
     })
@@ -85,19 +94,6 @@ async fn a_project_has_a_namespace(garden: &Garden) {
     assert_eq!(web.spec.namespace.as_deref(), Some("garden-web"));
     let namespace = namespaces.get("garden-web").await.unwrap();
     assert_eq!(namespace.labels()["project.gardener.cloud/name"], "web");
-    // A namespace has one project.
-    allowed(
-        garden
-            .apply(&projects, "other", body("other", Some("garden-web")))
-            .await,
-    );
-    until(&projects, "other", |p| {
-        p.status.as_ref().and_then(|s| s.phase) == Some(ProjectPhase::Failed)
-    })
-    .await;
-    // It goes without the namespace, which is not its own. If it stayed, its next try would make the namespace anew below.
-    projects.delete("other", &DeleteParams::default()).await.unwrap();
-    gone(&projects, "other").await;
     // It goes only when nothing is left in it.
     let shoots: Api<Shoot> = garden.admin("garden-web");
     garden.shoot_in("garden-web", "last", "", None, ("", "")).await;
@@ -120,6 +116,92 @@ async fn a_project_has_a_namespace(garden: &Garden) {
     shoots.delete("last", &DeleteParams::default()).await.unwrap();
     gone(&projects, "web").await;
     gone(&namespaces, "garden-web").await;
+}
+
+/// An operator's labels give it to a project; and it does not go with one that did not make it.
+async fn a_namespace_that_was_there_is_not_taken(garden: &Garden) {
+    let projects: Api<Project> = Api::all(garden.administrator());
+    let namespaces: Api<Namespace> = Api::all(garden.administrator());
+    let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "precious"}});
+    allowed(garden.apply(&namespaces, "precious", body).await);
+    let wanted = garden::project_of("greedy", Some("precious"));
+    allowed(garden.apply(&projects, "greedy", wanted).await);
+    let phase = |wanted| move |p: &Project| p.status.as_ref().and_then(|s| s.phase) == Some(wanted);
+    until(&projects, "greedy", phase(ProjectPhase::Failed)).await;
+    let untouched = namespaces.get("precious").await.unwrap();
+    assert!(!untouched.labels().contains_key("project.gardener.cloud/name"));
+    let labels = json!({"project.gardener.cloud/name": "greedy", "gardener.cloud/role": "project"});
+    let given = json!({"metadata": {"labels": labels}});
+    allowed(garden.patch(&namespaces, "precious", given).await);
+    until(&projects, "greedy", phase(ProjectPhase::Ready)).await;
+    projects.delete("greedy", &DeleteParams::default()).await.unwrap();
+    gone(&projects, "greedy").await;
+    let left = namespaces.get("precious").await.unwrap();
+    assert!(left.metadata.deletion_timestamp.is_none());
+}
+
+/// No seed makes either object; and nobody has the keys once they have served.
+async fn the_keys_of_a_shoot_leave_the_garden_with_its_restore(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    let states: Api<ShootState> = garden.admin(NAMESPACE);
+    let secrets: Api<Secret> = garden.admin(NAMESPACE);
+    garden
+        .shoot("keeper", "seed-a", Some("seed-a"), ("Migrate", "Processing"))
+        .await;
+    let uid = shoots.get("keeper").await.unwrap().uid();
+    let secret = until(&secrets, "keeper.kubeconfig", |_| true).await;
+    assert_eq!(secret.type_.as_deref(), Some("Opaque"));
+    assert!(secret.data.is_none());
+    assert_eq!(secret.labels()["shoot.gardener.cloud/name"], "keeper");
+    let state = until(&states, "keeper", |_| true).await;
+    assert_eq!(state.finalizers(), [SHOOT_STATE]);
+    for owners in [secret.owner_references(), state.owner_references()] {
+        assert_eq!(owners.first().map(|owner| &owner.uid), uid.as_ref());
+    }
+    // Its seed fills it, and it stays as long as it is needed.
+    let theirs: Api<ShootState> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
+    let key = json!({"spec": {"gardener": [{"name": "ca", "type": "secret", "data": {}}]}});
+    eventually("the policies know the Shoot", SOON, || {
+        garden.patch(&theirs, "keeper", key.clone())
+    })
+    .await
+    .unwrap();
+    let restores = |state: &str| json!({"seedName": "seed-b", "lastOperation": operation("Restore", state)});
+    for state in ["Processing", "Error"] {
+        garden.status(&shoots, "keeper", restores(state)).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(states.get("keeper").await.unwrap().spec.gardener.len(), 1);
+    }
+    garden.status(&shoots, "keeper", restores("Succeeded")).await;
+    until(&states, "keeper", |state| state.spec.gardener.is_empty()).await;
+    // A new one for a Shoot whose ShootState somebody deleted.
+    states.delete("keeper", &DeleteParams::default()).await.unwrap();
+    let old = state.uid();
+    until(&states, "keeper", |state| state.uid() != old).await;
+}
+
+/// R7-47: after the shoot, and not before.
+async fn backups_follow_their_shoot(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    let entries: Api<BackupEntry> = garden.admin(NAMESPACE);
+    garden
+        .shoot("heavy", "seed-b", Some("seed-a"), ("Migrate", "Processing"))
+        .await;
+    let ids = json!({"technicalID": "shoot--dev--heavy", "uid": "h"});
+    garden.status(&shoots, "heavy", ids).await;
+    garden.entry("shoot--dev--heavy--h", "seed-a", "bucket-a").await;
+    let former = json!([{"name": "seed-a", "epoch": 1}]);
+    let handed_over = json!({"seedName": "seed-b", "ownership": {"epoch": 2}, "formerSeeds": former});
+    garden.status(&shoots, "heavy", handed_over).await;
+    let entry = until(&entries, "shoot--dev--heavy--h", |entry| {
+        entry.spec.seed_name.as_deref() == Some("seed-b")
+    })
+    .await;
+    assert_eq!(entry.annotations()["gardener.cloud/operation"], "migrate");
+    assert_eq!(
+        entry.spec.bucket_name, "bucket-a",
+        "the backups are where they were"
+    );
 }
 
 async fn a_silent_seed_is_unknown(garden: &Garden) {
@@ -204,8 +286,12 @@ async fn a_move_waits_for_its_destination(garden: &Garden) {
     );
     give_it_a_bucket(garden).await;
     // Its gardenlet is heard all the time.
-    let conditions =
-        ["GardenletReady", "BackupBucketsReady"].map(|type_| condition(type_, ConditionStatus::True));
+    let conditions = [
+        "GardenletReady",
+        "SeedSystemComponentsHealthy",
+        "BackupBucketsReady",
+    ]
+    .map(|type_| condition(type_, ConditionStatus::True));
     eventually("the move may begin", SOON, || async {
         renew(garden, "seed-b").await.map_err(|e| e.to_string())?;
         garden
@@ -254,10 +340,7 @@ async fn give_it_a_bucket(garden: &Garden) {
 async fn a_shoot_state_outlives_its_move(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     let states: Api<ShootState> = garden.admin(NAMESPACE);
-    let state = json!({
-        "apiVersion": "core.gardener.cloud/v1beta1", "kind": "ShootState", "metadata": {"name": "mover"}, "spec": {},
-    });
-    allowed(garden.apply(&states, "mover", state).await);
+    let old = until(&states, "mover", |_| true).await.uid();
     garden
         .status(
             &shoots,
@@ -281,7 +364,7 @@ async fn a_shoot_state_outlives_its_move(garden: &Garden) {
             json!({"lastOperation": operation("Restore", "Succeeded")}),
         )
         .await;
-    gone(&states, "mover").await;
+    until(&states, "mover", |state| state.uid() != old).await;
 }
 
 async fn a_shoot_without_seed_says_so(garden: &Garden) {
@@ -322,6 +405,59 @@ fn condition(type_: &str, status: ConditionStatus) -> Value {
     json!({
         "type": type_, "status": status, "lastTransitionTime": now, "lastUpdateTime": now, "reason": "R", "message": "m",
     })
+}
+
+/// C16: a Shoot may leave its version open, and a profile that offers more later upgrades nobody.
+async fn a_version_is_completed_once(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    let profiles: Api<CloudProfile> = Api::all(garden.administrator());
+    let offer = |versions: &[&str]| {
+        let versions: Vec<_> = versions
+            .iter()
+            .map(|version| json!({"version": version}))
+            .collect();
+        json!({
+            "apiVersion": "core.gardener.cloud/v1beta1", "kind": "CloudProfile", "metadata": {"name": "growing"},
+            "spec": {"type": "local", "regions": [{"name": "local"}], "kubernetes": {"versions": versions}},
+        })
+    };
+    let shoot = |name: &str, version: Option<&str>| {
+        json!({
+            "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": {"name": name},
+            "spec": {
+                "cloudProfile": {"name": "growing", "kind": "CloudProfile"}, "region": "local",
+                "provider": {"type": "local"}, "kubernetes": version.map_or(json!({}), |version| json!({"version": version})),
+            },
+        })
+    };
+    // The profile comes later than the Shoot: nobody has to touch the Shoot again.
+    allowed(garden.apply(&shoots, "open", shoot("open", None)).await);
+    allowed(garden.apply(&shoots, "half", shoot("half", Some("1.33"))).await);
+    allowed(
+        garden
+            .apply(&profiles, "growing", offer(&["1.33.2", "1.34.4"]))
+            .await,
+    );
+    let is = |version: &'static str| {
+        move |shoot: &Shoot| shoot.spec.kubernetes.version.as_deref() == Some(version)
+    };
+    until(&shoots, "open", is("1.34.4")).await;
+    let half = until(&shoots, "half", is("1.33.2")).await;
+    allowed(
+        garden
+            .apply(
+                &profiles,
+                "growing",
+                offer(&["1.33.2", "1.33.9", "1.34.4", "1.35.0"]),
+            )
+            .await,
+    );
+    // This one is completed from the new offer, so the controller has seen it by then.
+    allowed(garden.apply(&shoots, "late", shoot("late", None)).await);
+    until(&shoots, "late", is("1.35.0")).await;
+    assert!(is("1.34.4")(&shoots.get("open").await.unwrap()));
+    let later = shoots.get("half").await.unwrap();
+    assert_eq!(later.metadata.generation, half.metadata.generation);
 }
 
 async fn until<K>(api: &Api<K>, name: &str, holds: impl Fn(&K) -> bool) -> K

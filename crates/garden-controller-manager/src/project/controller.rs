@@ -9,13 +9,13 @@ use api::{
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api, ResourceExt,
-    api::ListParams,
+    api::{ListParams, PostParams},
     runtime::{Controller, reflector::ObjectRef, watcher},
 };
 use runtime::{Error, Next, Reconciler, Result, apply, clusters::Cluster, error::Context as _, runner};
 use serde_json::json;
 
-use super::namespace::{Verdict, desired_namespace, name_of, verdict};
+use super::namespace::{MADE_FOR, Verdict, desired_namespace, name_of, obstacle, verdict};
 use crate::{Context, MANAGER};
 
 /// When a project that cannot go or cannot be made is looked at again. The namespace is watched; this is for shoots and
@@ -57,15 +57,27 @@ impl Reconciler<Project> for ProjectController {
     async fn apply(&self, project: Arc<Project>) -> Result<Next> {
         let namespaces: Api<Namespace> = self.context.garden.cluster_wide();
         let name = name_of(&project);
-        let found = namespaces
-            .get_opt(&name)
-            .await
-            .context(format_args!("could not read namespace {name}"))?;
-        if let Verdict::Refused(why) = verdict(&project, found.as_ref()) {
-            self.set_phase(&project, ProjectPhase::Failed).await?;
-            return Err(Error::config(api::meta::ErrorCode::ErrConfigurationProblem, why));
+        let found = self.namespace(&name).await?;
+        let verdict = match self.other_namespace(&project).await? {
+            Some(why) => Verdict::Refused(why),
+            None => verdict(&project, found.as_ref()),
+        };
+        match verdict {
+            Verdict::Refused(why) => {
+                self.set_phase(&project, ProjectPhase::Failed).await?;
+                return Err(Error::config(api::meta::ErrorCode::ErrConfigurationProblem, why));
+            }
+            Verdict::Create => {
+                if !self.create(&project).await? {
+                    // Somebody else made it in this moment: it is judged anew.
+                    return Ok(Next::After(LOOK_AGAIN));
+                }
+            }
+            Verdict::Made => {
+                MANAGER.apply(&namespaces, &desired_namespace(&project)).await?;
+            }
+            Verdict::Adopted => {}
         }
-        MANAGER.apply(&namespaces, &desired_namespace(&project)).await?;
         if project.spec.namespace.as_deref().unwrap_or_default().is_empty() {
             let projects: Api<Project> = self.context.garden.cluster_wide();
             MANAGER
@@ -83,6 +95,12 @@ impl Reconciler<Project> for ProjectController {
     async fn cleanup(&self, project: Arc<Project>) -> Result<Next> {
         self.set_phase(&project, ProjectPhase::Terminating).await?;
         let name = name_of(&project);
+        let Some(found) = self.namespace(&name).await? else {
+            return Ok(Next::Change);
+        };
+        if found.labels().get(PROJECT_NAME) != Some(&project.name_any()) {
+            return Ok(Next::Change);
+        }
         if let Some(why) = self.still_used(&name).await? {
             let note = format!("the project stays until its namespace is empty: {why}");
             self.context
@@ -91,23 +109,48 @@ impl Reconciler<Project> for ProjectController {
                 .await;
             return Ok(Next::After(LOOK_AGAIN));
         }
-        let namespaces: Api<Namespace> = self.context.garden.cluster_wide();
-        let Some(found) = namespaces
-            .get_opt(&name)
-            .await
-            .context(format_args!("could not read namespace {name}"))?
-        else {
-            return Ok(Next::Change);
-        };
-        if found.labels().get(PROJECT_NAME) != Some(&project.name_any()) {
+        // One that was given to the project, or made for an earlier one, is not this project's to delete.
+        if found.annotations().get(MADE_FOR) != project.uid().as_ref() {
             return Ok(Next::Change);
         }
-        apply::delete(&namespaces, &name).await?;
+        apply::delete(&self.context.garden.cluster_wide::<Namespace>(), &name).await?;
         Ok(Next::After(LOOK_AGAIN))
     }
 }
 
 impl ProjectController {
+    async fn namespace(&self, name: &str) -> Result<Option<Namespace>> {
+        let namespaces: Api<Namespace> = self.context.garden.cluster_wide();
+        namespaces
+            .get_opt(name)
+            .await
+            .context(format_args!("could not read namespace {name}"))
+    }
+
+    async fn other_namespace(&self, project: &Project) -> Result<Option<String>> {
+        let namespaces: Api<Namespace> = self.context.garden.cluster_wide();
+        let labelled = ListParams::default().labels(&format!("{PROJECT_NAME}={}", project.name_any()));
+        let labelled = namespaces
+            .list(&labelled)
+            .await
+            .context("could not list the namespaces of the project")?;
+        Ok(obstacle(project, &labelled.items))
+    }
+
+    /// Not by apply, which would take a namespace that somebody made in between. Returns whether it was made.
+    async fn create(&self, project: &Project) -> Result<bool> {
+        let namespaces: Api<Namespace> = self.context.garden.cluster_wide();
+        let params = PostParams {
+            field_manager: Some(MANAGER.0.to_owned()),
+            ..PostParams::default()
+        };
+        match namespaces.create(&params, &desired_namespace(project)).await {
+            Ok(_) => Ok(true),
+            Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(false),
+            Err(error) => Err(error).context("could not make the namespace of the project"),
+        }
+    }
+
     async fn set_phase(&self, project: &Project, phase: ProjectPhase) -> Result<()> {
         let status = project.status.as_ref();
         let seen = status.and_then(|s| s.observed_generation);

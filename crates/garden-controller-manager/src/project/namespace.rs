@@ -9,13 +9,20 @@ use api::{
 use k8s_openapi::{api::core::v1::Namespace, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::ResourceExt;
 
+/// Annotation of a namespace that was made for a project: the Project's uid. With the Project goes only a namespace that has it.
+pub const MADE_FOR: &str = "project.gardener.cloud/made-for-uid";
+/// The label [`ROLE`] of a project's namespace.
+const PROJECT_ROLE: &str = "project";
+
 /// Whether the namespace that a project wants can be its own.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It does not exist yet.
     Create,
-    /// It is the project's; labels may have to be put right.
-    Own,
+    /// It was made for the project, and goes with it; labels may have to be put right.
+    Made,
+    /// An operator gave it to the project by its labels. It stays when the project goes.
+    Adopted,
     /// It may not be taken, and why.
     Refused(String),
 }
@@ -31,95 +38,86 @@ pub fn name_of(project: &Project) -> String {
         .unwrap_or_else(|| format!("garden-{}", project.name_any()))
 }
 
-/// The namespace as it is to be.
+/// The namespace as it is to be, for a project that has none. Users of a project cannot write namespaces: its labels say what
+/// its shoots are called on their seeds.
 #[must_use]
 pub fn desired_namespace(project: &Project) -> Namespace {
     let labels = BTreeMap::from([
         (PROJECT_NAME.to_owned(), project.name_any()),
-        (ROLE.to_owned(), "project".to_owned()),
+        (ROLE.to_owned(), PROJECT_ROLE.to_owned()),
     ]);
+    let mark = BTreeMap::from([(MADE_FOR.to_owned(), project.uid().unwrap_or_default())]);
     Namespace {
         metadata: ObjectMeta {
             name: Some(name_of(project)),
             labels: Some(labels),
+            annotations: Some(mark),
             ..ObjectMeta::default()
         },
         ..Namespace::default()
     }
 }
 
-/// Judges the namespace that is there. A namespace without the label of any project may be adopted only if the project
-/// names it: `garden-<name>` is ours by name, and the namespace `garden` is the operators' own, which a project may name.
+/// Judges the namespace that is there. Nobody but an operator labels one, and without its labels none is taken: whoever may
+/// make a Project could otherwise have any namespace, and have it deleted with the Project.
 #[must_use]
 pub fn verdict(project: &Project, found: Option<&Namespace>) -> Verdict {
     let Some(found) = found else {
         return Verdict::Create;
     };
-    let name = found.name_any();
+    let (name, own) = (found.name_any(), project.name_any());
     if found.metadata.deletion_timestamp.is_some() {
         return Verdict::Refused(format!(
             "namespace {name} is being deleted; the project gets a new one after that"
         ));
     }
-    match found.labels().get(PROJECT_NAME) {
-        Some(owner) if *owner == project.name_any() => Verdict::Own,
-        Some(owner) => Verdict::Refused(format!(
+    if let Some(owner) = found.labels().get(PROJECT_NAME).filter(|owner| **owner != own) {
+        return Verdict::Refused(format!(
             "namespace {name} belongs to project {owner}; name another in spec.namespace"
-        )),
-        None if name.starts_with("kube-") || name == "default" => Verdict::Refused(format!(
-            "namespace {name} is not for projects; name another in spec.namespace"
-        )),
-        None => Verdict::Own,
+        ));
     }
+    if name.starts_with("kube-") || name == "default" {
+        return Verdict::Refused(format!(
+            "namespace {name} is not for projects; name another in spec.namespace"
+        ));
+    }
+    match found.annotations().get(MADE_FOR) {
+        Some(uid) if Some(uid) == project.uid().as_ref() => return Verdict::Made,
+        Some(_) => {
+            return Verdict::Refused(format!(
+                "namespace {name} was made for an earlier project {own} and may hold what is its: an operator looks at it, and \
+                 gives it to this project by taking annotation {MADE_FOR} away"
+            ));
+        }
+        None => {}
+    }
+    let is_given = found.labels().contains_key(PROJECT_NAME)
+        && found.labels().get(ROLE).is_some_and(|role| role == PROJECT_ROLE);
+    if is_given {
+        Verdict::Adopted
+    } else {
+        Verdict::Refused(format!(
+            "namespace {name} exists and was not given to the project: name another in spec.namespace, or let an operator \
+             label it with {ROLE}={PROJECT_ROLE} and {PROJECT_NAME}={own}"
+        ))
+    }
+}
+
+/// Why a project cannot have its namespace although that is its own: another is labelled for it too, and shoots of one name
+/// in both would be called the same on their seeds.
+#[must_use]
+pub fn obstacle(project: &Project, labelled: &[Namespace]) -> Option<String> {
+    let (own, name) = (name_of(project), project.name_any());
+    let other = labelled
+        .iter()
+        .map(ResourceExt::name_any)
+        .find(|other| *other != own)?;
+    Some(format!(
+        "namespace {other} is labelled for project {name} too, whose namespace is {own}: a project has one namespace; let an \
+         operator take label {PROJECT_NAME} away from the other"
+    ))
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic)]
-    use super::*;
-
-    fn project(namespace: Option<&str>) -> Project {
-        let mut project = Project::new("dev", api::gardencore::ProjectSpec::default());
-        project.spec.namespace = namespace.map(str::to_owned);
-        project
-    }
-
-    fn namespace(name: &str, owner: Option<&str>) -> Namespace {
-        let mut namespace = Namespace::default();
-        namespace.metadata.name = Some(name.to_owned());
-        namespace.metadata.labels = owner.map(|o| BTreeMap::from([(PROJECT_NAME.to_owned(), o.to_owned())]));
-        namespace
-    }
-
-    #[test]
-    fn the_name_is_made_from_the_project_unless_given() {
-        assert_eq!(name_of(&project(None)), "garden-dev");
-        assert_eq!(name_of(&project(Some(""))), "garden-dev");
-        assert_eq!(name_of(&project(Some("garden"))), "garden");
-    }
-
-    #[test]
-    fn a_namespace_of_another_project_is_not_taken() {
-        assert_eq!(verdict(&project(None), None), Verdict::Create);
-        assert_eq!(
-            verdict(&project(None), Some(&namespace("garden-dev", Some("dev")))),
-            Verdict::Own
-        );
-        assert_eq!(
-            verdict(&project(None), Some(&namespace("garden-dev", None))),
-            Verdict::Own
-        );
-        let Verdict::Refused(why) = verdict(&project(None), Some(&namespace("garden-dev", Some("prod"))))
-        else {
-            panic!("taken")
-        };
-        assert!(why.contains("project prod"), "{why}");
-        assert!(matches!(
-            verdict(
-                &project(Some("kube-system")),
-                Some(&namespace("kube-system", None))
-            ),
-            Verdict::Refused(_)
-        ));
-    }
-}
+#[path = "namespace_tests.rs"]
+mod tests;

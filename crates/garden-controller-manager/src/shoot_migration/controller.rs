@@ -5,19 +5,28 @@ use std::{sync::Arc, time::Duration};
 use api::{
     constants::condition::READY_FOR_MIGRATION,
     gardencore::{BackupBucket, BackupEntry, Seed, Shoot},
-    meta::{Condition, ConditionStatus},
 };
 use kube::{
     Api, ResourceExt,
+    api::{Patch, PatchParams},
     runtime::{Controller, reflector::ObjectRef, watcher},
 };
-use runtime::{Next, Reconciler, Result, clock, clusters::Cluster, conditions, error::Context as _, runner};
+use runtime::{Error, Next, Reconciler, Result, clock, clusters::Cluster, error::Context as _};
+use serde_json::Value;
 
-use super::preflight::{Facts, Verdict, judge, wanted_move};
+use super::{
+    approval::{Decision, decide},
+    change::change,
+    former_seeds,
+    preflight::{Facts, Verdict, judge, wanted_move},
+};
 use crate::{Context, MANAGER};
 
 /// How often an obstacle is looked at again. Seeds are watched; this is for buckets and backup entries, which are not.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
+/// Collisions in a row that are borne. A gardenlet that works on the shoot writes its progress once a second, which is long
+/// beside one read and one write.
+const ATTEMPTS: usize = 5;
 
 struct ShootMigration {
     context: Context,
@@ -29,38 +38,102 @@ pub async fn run(context: Context) {
     let seeds: Api<Seed> = context.garden.cluster_wide();
     let controller = Controller::new(shoots, watcher::Config::default());
     let store = controller.store();
-    // A change of a seed concerns the shoots that are about to move there.
+    // A change of a seed concerns the shoots that are about to move there or away from there, and its end those that left it.
     let controller = controller.watches(seeds, watcher::Config::default(), move |seed| {
         let name = seed.name_any();
         store
             .state()
             .into_iter()
-            .filter(|shoot| wanted_move(shoot).is_some_and(|(_, destination)| destination == name))
+            .filter(|shoot| {
+                wanted_move(shoot).is_some_and(|(from, to)| from == name || to == name)
+                    || former_seeds::names(shoot).any(|former| former == name)
+            })
             .map(|shoot| ObjectRef::from_obj(shoot.as_ref()))
             .collect::<Vec<_>>()
     });
-    let settings = context.runner();
-    let garden = context.garden.clone();
-    let api_of = move |shoot: &Shoot| garden.namespaced(&shoot.namespace().unwrap_or_default());
-    runner::run(controller, api_of, Arc::new(ShootMigration { context }), settings).await;
+    context
+        .run(controller, |context| ShootMigration { context })
+        .await;
 }
 
 impl Reconciler<Shoot> for ShootMigration {
     const NAME: &'static str = "shoot-migration";
 
-    /// Shoots that neither want to move nor carry the constraint are none of this controller's business.
+    /// Shoots that neither want to move nor carry anything of a move are none of this controller's business.
     fn is_responsible(&self, shoot: &Shoot) -> bool {
         let marked = shoot
             .status
             .as_ref()
-            .is_some_and(|s| s.constraint(READY_FOR_MIGRATION).is_some());
-        marked || wanted_move(shoot).is_some()
+            .is_some_and(|s| s.migration.is_some() || s.constraint(READY_FOR_MIGRATION).is_some());
+        marked || former_seeds::names(shoot).next().is_some() || wanted_move(shoot).is_some()
     }
 
+    /// What is judged is read, never taken from a cache, and what is written is written on the version that was judged.
     async fn apply(&self, shoot: Arc<Shoot>) -> Result<Next> {
-        let Some((source, destination)) = wanted_move(&shoot) else {
-            self.write(&shoot, None).await?;
-            return Ok(Next::Change);
+        let name = shoot.name_any();
+        let shoots: Api<Shoot> = self
+            .context
+            .garden
+            .namespaced(&shoot.namespace().unwrap_or_default());
+        for _ in 0..ATTEMPTS {
+            let read = shoots
+                .get_opt(&name)
+                .await
+                .context(format_args!("could not read Shoot {name}"))?;
+            let Some(shoot) = read else {
+                return Ok(Next::Change);
+            };
+            if let Some(patch) = former_seeds::without(&shoot, &self.gone(&shoot).await?) {
+                write(&shoots, &name, patch).await?;
+                continue;
+            }
+            let verdict = Box::pin(self.judged(&shoot)).await?;
+            let ready = verdict.as_ref().is_some_and(|verdict| verdict.ready);
+            let decision = decide(&shoot, ready)?;
+            if let Some(change) = change(&shoot, verdict.as_ref(), &decision, clock::now_k8s()) {
+                if !write(&shoots, &name, change.patch).await? {
+                    continue;
+                }
+                if change.tells || decision.hand_on.is_some() {
+                    self.tell(&shoot, verdict.as_ref(), &decision).await;
+                }
+            }
+            return Ok(if ready || verdict.is_none() {
+                Next::Change
+            } else {
+                Next::After(LOOK_AGAIN)
+            });
+        }
+        Err(Error::transient(format!(
+            "Shoot {name} was changed {ATTEMPTS} times while its move was judged"
+        )))
+    }
+
+    async fn cleanup(&self, shoot: Arc<Shoot>) -> Result<Next> {
+        Box::pin(self.apply(shoot)).await
+    }
+}
+
+impl ShootMigration {
+    /// The seeds that the shoot has left and that are not registered any more.
+    async fn gone(&self, shoot: &Shoot) -> Result<Vec<String>> {
+        let seeds: Api<Seed> = self.context.garden.cluster_wide();
+        let mut gone = Vec::new();
+        for name in former_seeds::names(shoot) {
+            let found = seeds.get_metadata_opt(name).await;
+            if found
+                .context(format_args!("could not read seed {name}"))?
+                .is_none()
+            {
+                gone.push(name.to_owned());
+            }
+        }
+        Ok(gone)
+    }
+
+    async fn judged(&self, shoot: &Shoot) -> Result<Option<Verdict>> {
+        let Some((source, destination)) = wanted_move(shoot) else {
+            return Ok(None);
         };
         let seeds: Api<Seed> = self.context.garden.cluster_wide();
         let read = |name: String| {
@@ -74,7 +147,7 @@ impl Reconciler<Shoot> for ShootMigration {
         };
         let (source, destination) =
             futures::try_join!(read(source.to_owned()), read(destination.to_owned()))?;
-        let backup_entry = self.backup_entry(&shoot).await?;
+        let backup_entry = self.backup_entry(shoot).await?;
         let bucket = match destination.as_ref().and_then(ResourceExt::uid) {
             Some(uid) => {
                 let buckets: Api<BackupBucket> = self.context.garden.cluster_wide();
@@ -85,34 +158,15 @@ impl Reconciler<Shoot> for ShootMigration {
             }
             None => None,
         };
-        let verdict = judge(&Facts {
-            shoot: &shoot,
+        Ok(judge(&Facts {
+            shoot,
             destination: destination.as_ref(),
             source: source.as_ref(),
             backup_entry: backup_entry.as_ref(),
             bucket: bucket.as_ref(),
-        });
-        let ready = verdict.as_ref().is_some_and(|v| v.ready);
-        if self.write(&shoot, verdict.as_ref()).await? && !ready {
-            let why = verdict.map(|v| v.message).unwrap_or_default();
-            self.context
-                .events
-                .warning(shoot.as_ref(), "NotReadyForMigration", &why)
-                .await;
-        }
-        Ok(if ready {
-            Next::Change
-        } else {
-            Next::After(LOOK_AGAIN)
-        })
+        }))
     }
 
-    async fn cleanup(&self, shoot: Arc<Shoot>) -> Result<Next> {
-        self.apply(shoot).await
-    }
-}
-
-impl ShootMigration {
     /// The entry with the shoot's name in the seed and its uid, as the gardenlet names it.
     async fn backup_entry(&self, shoot: &Shoot) -> Result<Option<BackupEntry>> {
         let Some(status) = &shoot.status else {
@@ -129,32 +183,37 @@ impl ShootMigration {
             .context(format_args!("could not read BackupEntry {name}"))
     }
 
-    async fn write(&self, shoot: &Shoot, verdict: Option<&Verdict>) -> Result<bool> {
-        let shoots: Api<Shoot> = self
-            .context
-            .garden
-            .namespaced(&shoot.namespace().unwrap_or_default());
-        conditions::change(
-            MANAGER,
-            &shoots,
-            &shoot.name_any(),
-            "constraints",
-            |list| match verdict {
-                Some(verdict) => {
-                    let status = if verdict.ready {
-                        ConditionStatus::True
-                    } else {
-                        ConditionStatus::False
-                    };
-                    let now = clock::now_k8s();
-                    let mut constraint =
-                        Condition::new(READY_FOR_MIGRATION, status, verdict.reason, &verdict.message, now);
-                    constraint.codes = verdict.codes();
-                    constraint.merge_into(list);
-                }
-                None => list.retain(|c| c.type_ != READY_FOR_MIGRATION),
-            },
-        )
+    async fn tell(&self, shoot: &Shoot, verdict: Option<&Verdict>, decision: &Decision) {
+        let events = &self.context.events;
+        if let Some(hand_on) = &decision.hand_on {
+            let from = wanted_move(shoot).map(|(from, _)| from).unwrap_or_default();
+            let note = format!(
+                "seed {from}, which had begun nothing, hands the shoot on to seed {}",
+                hand_on.to
+            );
+            events.normal(shoot, "HandedOn", &note).await;
+        } else if let Some(verdict) = verdict.filter(|verdict| !verdict.ready) {
+            events
+                .warning(shoot, "NotReadyForMigration", &verdict.message)
+                .await;
+        }
+    }
+}
+
+/// Whether it was written; not where somebody else has written since the Shoot was read.
+async fn write(shoots: &Api<Shoot>, name: &str, patch: Value) -> Result<bool> {
+    let patch = serde_json::from_value(patch)
+        .map_err(|error| Error::bug(format!("the change of a Shoot is no JSON patch: {error}")))?;
+    let params = PatchParams {
+        field_manager: Some(MANAGER.0.to_owned()),
+        ..PatchParams::default()
+    };
+    match shoots
+        .patch_status(name, &params, &Patch::<()>::Json(patch))
         .await
+    {
+        Ok(_) => Ok(true),
+        Err(kube::Error::Api(answer)) if answer.is_conflict() || answer.is_not_found() => Ok(false),
+        Err(error) => Err(error).context("could not write the status of the Shoot"),
     }
 }

@@ -1,11 +1,28 @@
-//! May a move begin? The constraint `ReadyForMigration` of a Shoot whose `spec.seedName` and `status.seedName` differ.
+//! May a move begin, whereto, and with which specification? The constraint `ReadyForMigration` and `status.migration` of a Shoot
+//! whose `spec.seedName` and `status.seedName` differ.
 //!
-//! Promises: nothing but the constraint is written (I8). `True` means that the destination could take the shoot now;
-//! `False` names what is in the way and what to do. The gardenlet of the source waits for `True`. The constraint goes when
-//! no move is wanted any more, and is worked out anew whenever the Shoot or a seed changes.
+//! Promises: before a move is approved nothing but the constraint is written (I8). `True` means that the destination could take
+//! the shoot now, and that the move can end there; `False` names what is in the way and what to do. Constraint and approval are
+//! one write, on the version of the Shoot that was judged: no approval lands on a newer specification. A seed acts on no move
+//! that `status.migration` does not name. The constraint goes when no move is wanted any more, the approval when the move has
+//! ended or was called off; both are worked out anew whenever the Shoot or a seed changes.
+//!
+//! | file | what |
+//! |---|---|
+//! | `preflight` | the obstacles, in the order in which people mend them |
+//! | `seed_defaults` | what a seed puts into a shoot and another one must put there too |
+//! | `approval` | what becomes of `status.migration`, and when a shoot is handed on |
+//! | `change` | all of it as one conditional write |
+//! | `former_seeds` | entries of seeds that are gone |
 
+mod approval;
+mod change;
 mod controller;
+mod former_seeds;
 mod preflight;
+mod seed_defaults;
 
+pub use approval::{Decision, HandOn, decide};
+pub use change::{Change, change};
 pub use controller::run;
 pub use preflight::{ALLOW_DIFFERENT_PROVIDER, Facts, Verdict, judge, wanted_move};

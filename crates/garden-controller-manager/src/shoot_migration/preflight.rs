@@ -1,10 +1,13 @@
 //! The preflight: pure decisions.
 
 use api::{
+    constants::condition::{BACKUP_BUCKETS_READY, GARDENLET_READY, SEED_SYSTEM_COMPONENTS_HEALTHY},
     gardencore::{BackupBucket, BackupEntry, Seed, Shoot},
     meta::{ConditionStatus, ErrorCode, LastOperationState, find_condition},
 };
 use kube::ResourceExt;
+
+use super::seed_defaults::{difference, remedy};
 
 /// Annotation of a Shoot whose value says why it may move between seeds of different provider types.
 pub const ALLOW_DIFFERENT_PROVIDER: &str = "migration.gardener.cloud/allow-different-provider";
@@ -41,9 +44,10 @@ impl Verdict {
     pub fn codes(&self) -> Vec<ErrorCode> {
         match self.reason {
             _ if self.ready => Vec::new(),
-            "DestinationSeedNotReady" | "DestinationBackupBucketNotReady" => {
-                vec![ErrorCode::ErrRetryableInfraDependencies]
-            }
+            "DestinationSeedNotReady"
+            | "DestinationSeedNotHealthy"
+            | "DestinationBackupBucketNotReady"
+            | "DestinationSeedNotCleanedUp" => vec![ErrorCode::ErrRetryableInfraDependencies],
             _ => vec![ErrorCode::ErrConfigurationProblem],
         }
     }
@@ -127,14 +131,40 @@ fn seed_obstacle(facts: &Facts<'_>, seed: &Seed, name: &str, back: &str) -> Opti
     if let Some(message) = provider_obstacle(facts, seed, name, back) {
         return no("ProviderTypesDiffer", message);
     }
+    if let Some(source) = facts.source
+        && let Some(difference) = difference(facts.shoot, source, seed)
+    {
+        let message = format!(
+            "{}: {}, name another seed, {back}.",
+            difference.what,
+            remedy(source, seed)
+        );
+        return no(difference.reason, message);
+    }
+    if let Some((reason, message)) = health_obstacle(facts, seed, name, back) {
+        return no(reason, message);
+    }
+    let status = facts.shoot.status.as_ref();
+    if status.is_some_and(|s| s.former_seeds.iter().any(|former| former.name == name)) {
+        let message = format!(
+            "Seed {name} has not cleaned up its former stay of the shoot yet (status.formerSeeds): the move begins once it has; name another seed, {back}."
+        );
+        return no("DestinationSeedNotCleanedUp", message);
+    }
+    None
+}
+
+/// What the seed says of itself. A gardenlet that is silent is not `GardenletReady`, so the first of these vouches for the others.
+fn health_obstacle(facts: &Facts<'_>, seed: &Seed, name: &str, back: &str) -> Option<(&'static str, String)> {
     let conditions = seed
         .status
         .as_ref()
         .map(|s| s.conditions.as_slice())
         .unwrap_or_default();
     for (condition, reason) in [
-        ("GardenletReady", "DestinationSeedNotReady"),
-        ("BackupBucketsReady", "DestinationBackupBucketNotReady"),
+        (GARDENLET_READY, "DestinationSeedNotReady"),
+        (SEED_SYSTEM_COMPONENTS_HEALTHY, "DestinationSeedNotHealthy"),
+        (BACKUP_BUCKETS_READY, "DestinationBackupBucketNotReady"),
     ] {
         let found = find_condition(conditions, condition);
         if found.is_some_and(|c| c.status == ConditionStatus::True) {
@@ -147,7 +177,7 @@ fn seed_obstacle(facts: &Facts<'_>, seed: &Seed, name: &str, back: &str) -> Opti
         let message = format!(
             "Condition {condition} of seed {name} {state}: the move begins once it is True; mend the seed, {back}."
         );
-        return no(reason, message);
+        return Some((reason, message));
     }
     let bucket = facts
         .bucket
@@ -157,7 +187,7 @@ fn seed_obstacle(facts: &Facts<'_>, seed: &Seed, name: &str, back: &str) -> Opti
         let message = format!(
             "The BackupBucket of seed {name} is not ready: look at its status.lastError, mend it, {back}."
         );
-        return no("DestinationBackupBucketNotReady", message);
+        return Some(("DestinationBackupBucketNotReady", message));
     }
     None
 }

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 
 use api::gardencore::{
     BackupBucketSpec, BackupBucketStatus, BackupEntrySpec, SeedSpec, SeedStatus, ShootSpec, ShootStatus,
-    seed::{SeedBackup, SeedProvider},
+    seed::{SeedBackup, SeedDNSProviderConfig, SeedProvider, ShootNetworks},
+    shoot::{FormerSeed, Networking},
 };
 use api::meta::{Condition, LastOperation, LastOperationType};
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
@@ -40,8 +41,12 @@ fn seed(name: &str) -> Seed {
             ..SeedSpec::default()
         },
     );
-    let conditions = ["GardenletReady", "BackupBucketsReady"]
-        .map(|t| Condition::new(t, ConditionStatus::True, "Fine", "All is well.", epoch()));
+    let conditions = [
+        "GardenletReady",
+        "SeedSystemComponentsHealthy",
+        "BackupBucketsReady",
+    ]
+    .map(|t| Condition::new(t, ConditionStatus::True, "Fine", "All is well.", epoch()));
     seed.status = Some(SeedStatus {
         conditions: conditions.to_vec(),
         ..SeedStatus::default()
@@ -154,31 +159,120 @@ fn a_destination_that_is_not_known_to_be_well_is_refused() {
         ConditionStatus::Unknown,
         ConditionStatus::Progressing,
     ] {
-        refused("DestinationSeedNotReady", "GardenletReady of seed b is", |w| {
-            w.destination
-                .as_mut()
-                .unwrap()
-                .status
-                .as_mut()
-                .unwrap()
-                .conditions[0]
-                .status = status;
-        });
-        refused(
-            "DestinationBackupBucketNotReady",
-            "BackupBucketsReady of seed b is",
-            |w| {
-                w.destination
-                    .as_mut()
-                    .unwrap()
-                    .status
-                    .as_mut()
-                    .unwrap()
-                    .conditions[1]
-                    .status = status;
-            },
-        );
+        for (index, condition, reason) in [
+            (0, "GardenletReady", "DestinationSeedNotReady"),
+            (1, "SeedSystemComponentsHealthy", "DestinationSeedNotHealthy"),
+            (2, "BackupBucketsReady", "DestinationBackupBucketNotReady"),
+        ] {
+            refused(reason, &format!("{condition} of seed b is {status:?}"), |w| {
+                conditions(w)[index].status = status;
+            });
+            refused(reason, &format!("{condition} of seed b is not reported"), |w| {
+                conditions(w).remove(index);
+            });
+        }
     }
+    // Whoever is silent is told first: what it said of the rest is old.
+    refused("DestinationSeedNotReady", "GardenletReady", |w| {
+        for condition in conditions(w) {
+            condition.status = ConditionStatus::Unknown;
+        }
+    });
+}
+
+fn conditions(world: &mut World) -> &mut Vec<Condition> {
+    &mut world
+        .destination
+        .as_mut()
+        .unwrap()
+        .status
+        .as_mut()
+        .unwrap()
+        .conditions
+}
+
+#[test]
+fn a_seed_that_would_give_the_shoot_other_names_or_networks_is_refused() {
+    let other = |world: &mut World| {
+        world.destination.as_mut().unwrap().spec.networks.shoot_defaults = Some(ShootNetworks {
+            services: Some("10.9.0.0/16".into()),
+            ..ShootNetworks::default()
+        });
+    };
+    refused(
+        "ShootDefaultsDiffer",
+        "change it from 100.64.0.0/13 to 10.9.0.0/16",
+        other,
+    );
+    refused("ShootDefaultsDiffer", "configure seed b as seed a is", other);
+    refused("ShootDefaultsDiffer", "or set spec.seedName back to a", other);
+    assert!(
+        judged(|w| {
+            other(w);
+            w.shoot.spec.networking = Some(Networking {
+                services: Some("10.3.0.0/16".into()),
+                ..Networking::default()
+            });
+        })
+        .unwrap()
+        .ready
+    );
+    let domain = |world: &mut World| {
+        world.destination.as_mut().unwrap().spec.dns.internal = Some(SeedDNSProviderConfig {
+            domain: "internal.else".into(),
+            type_: "local".into(),
+            ..SeedDNSProviderConfig::default()
+        });
+    };
+    refused(
+        "InternalDomainsDiffer",
+        "from none to internal.else (local)",
+        domain,
+    );
+    // It is told before what only needs patience.
+    refused("InternalDomainsDiffer", "internal.else", |w| {
+        domain(w);
+        conditions(w).clear();
+    });
+}
+
+#[test]
+fn a_destination_that_has_not_cleaned_up_its_former_stay_is_refused() {
+    let former = |name: &str| {
+        let former = FormerSeed {
+            name: name.into(),
+            epoch: 1,
+        };
+        move |w: &mut World| w.shoot.status.as_mut().unwrap().former_seeds = vec![former]
+    };
+    let sentence = "Seed b has not cleaned up its former stay";
+    refused("DestinationSeedNotCleanedUp", sentence, former("b"));
+    assert!(judged(former("c")).unwrap().ready);
+}
+
+#[test]
+fn a_code_says_whether_somebody_must_edit_something() {
+    let codes = |change: fn(&mut World)| judged(change).unwrap().codes();
+    let patience = vec![ErrorCode::ErrRetryableInfraDependencies];
+    let waits: [fn(&mut World); 4] = [
+        |w| conditions(w)[0].status = ConditionStatus::Unknown,
+        |w| conditions(w)[1].status = ConditionStatus::False,
+        |w| conditions(w)[2].status = ConditionStatus::Progressing,
+        |w| {
+            w.shoot.status.as_mut().unwrap().former_seeds = vec![FormerSeed {
+                name: "b".into(),
+                epoch: 1,
+            }];
+        },
+    ];
+    for wait in waits {
+        assert_eq!(codes(wait), patience);
+    }
+    assert_eq!(
+        codes(|w| w.destination.as_mut().unwrap().spec.dns.defaults = vec![SeedDNSProviderConfig::default()]),
+        [ErrorCode::ErrConfigurationProblem]
+    );
+    assert_eq!(codes(|_| ()), []);
 }
 
 #[test]

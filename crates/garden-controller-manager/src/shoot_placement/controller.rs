@@ -5,11 +5,9 @@ use std::sync::Arc;
 use api::gardencore::{Seed, Shoot};
 use kube::{
     Api, ResourceExt,
-    api::{Patch, PatchParams},
     runtime::{Controller, reflector::ObjectRef, watcher},
 };
-use runtime::{Next, Reconciler, Result, clock, clusters::Cluster, error::Context as _, runner};
-use serde_json::json;
+use runtime::{Next, Reconciler, Result, clock, clusters::Cluster, error::Context as _};
 
 use super::decision::{is_unplaced, obstacle, status};
 use crate::{Context, MANAGER};
@@ -34,10 +32,9 @@ pub async fn run(context: Context) {
             .map(|s| ObjectRef::from_obj(s.as_ref()))
             .collect::<Vec<_>>()
     });
-    let settings = context.runner();
-    let garden = context.garden.clone();
-    let api_of = move |shoot: &Shoot| garden.namespaced(&shoot.namespace().unwrap_or_default());
-    runner::run(controller, api_of, Arc::new(ShootPlacement { context }), settings).await;
+    context
+        .run(controller, |context| ShootPlacement { context })
+        .await;
 }
 
 impl Reconciler<Shoot> for ShootPlacement {
@@ -60,25 +57,16 @@ impl Reconciler<Shoot> for ShootPlacement {
         let Some(status) = status(&shoot, obstacle.as_deref(), clock::now_k8s()) else {
             return Ok(Next::Change);
         };
-        // The resourceVersion keeps this from writing over a gardenlet that has just begun; its write brings us back here.
-        let body = json!({"metadata": {"resourceVersion": shoot.resource_version()}, "status": status});
         let shoots: Api<Shoot> = self
             .context
             .garden
             .namespaced(&shoot.namespace().unwrap_or_default());
-        let params = PatchParams {
-            field_manager: Some(MANAGER.0.to_owned()),
-            ..PatchParams::default()
-        };
-        match shoots
-            .patch_status(&shoot.name_any(), &params, &Patch::Merge(body))
-            .await
-        {
-            Ok(_) => {}
-            Err(kube::Error::Api(answer)) if answer.is_conflict() || answer.is_not_found() => {
-                return Ok(Next::Change);
-            }
-            Err(error) => return Err(error).context("could not write the status of the Shoot"),
+        // Not over a gardenlet that has just begun; its write brings us back here.
+        let written = MANAGER
+            .try_merge_status_of(&shoots, shoot.as_ref(), &status)
+            .await?;
+        if written.is_none() {
+            return Ok(Next::Change);
         }
         if let Some(why) = obstacle {
             self.context.events.warning(shoot.as_ref(), "NoSeed", &why).await;

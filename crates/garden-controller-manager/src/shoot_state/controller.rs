@@ -1,4 +1,4 @@
-//! Sets and removes the finalizer as the Shoot of the same name goes through a move.
+//! Lets a ShootState go that somebody deletes, unless a move needs it.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use kube::{
     Api, ResourceExt,
     runtime::{Controller, reflector::ObjectRef, watcher},
 };
-use runtime::{Next, Reconciler, Result, clusters::Cluster, error::Context as _, finalizer, runner};
+use runtime::{Next, Reconciler, Result, clusters::Cluster, error::Context as _, finalizer};
 
 use super::protection::{FINALIZER, needs_protection};
 use crate::Context;
@@ -17,7 +17,7 @@ struct ShootStateProtection {
 }
 
 /// Runs the controller until shutdown.
-pub async fn run(context: Context) {
+pub(super) async fn run(context: Context) {
     let states: Api<ShootState> = context.garden.all();
     let shoots: Api<Shoot> = context.garden.all();
     let controller = Controller::new(states, watcher::Config::default()).watches(
@@ -29,32 +29,18 @@ pub async fn run(context: Context) {
                 .map(|namespace| ObjectRef::new(&shoot.name_any()).within(&namespace))
         },
     );
-    let settings = context.runner();
-    let garden = context.garden.clone();
-    let api_of = move |state: &ShootState| garden.namespaced(&state.namespace().unwrap_or_default());
-    runner::run(
-        controller,
-        api_of,
-        Arc::new(ShootStateProtection { context }),
-        settings,
-    )
-    .await;
+    context
+        .run(controller, |context| ShootStateProtection { context })
+        .await;
 }
 
 impl Reconciler<ShootState> for ShootStateProtection {
     const NAME: &'static str = "shoot-state";
 
-    async fn apply(&self, state: Arc<ShootState>) -> Result<Next> {
-        let states = self.states(&state);
-        if self.is_needed(&state).await? {
-            finalizer::ensure(&states, state.as_ref(), FINALIZER).await?;
-        } else {
-            finalizer::remove(&states, state.as_ref(), FINALIZER).await?;
-        }
+    async fn apply(&self, _: Arc<ShootState>) -> Result<Next> {
         Ok(Next::Change)
     }
 
-    /// A finalizer cannot be added to an object that is being deleted, only kept.
     async fn cleanup(&self, state: Arc<ShootState>) -> Result<Next> {
         if !self.is_needed(&state).await? {
             finalizer::remove(&self.states(&state), state.as_ref(), FINALIZER).await?;
@@ -80,6 +66,11 @@ impl ShootStateProtection {
             .get_opt(&name)
             .await
             .context(format_args!("could not read Shoot {name}"))?;
+        // One of the same name that was made since needs another.
+        let shoot = shoot.filter(|shoot| {
+            let uid = shoot.uid().unwrap_or_default();
+            state.owner_references().is_empty() || state.owner_references().iter().any(|o| o.uid == uid)
+        });
         Ok(needs_protection(shoot.as_ref()))
     }
 }

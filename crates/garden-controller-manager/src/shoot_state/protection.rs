@@ -22,6 +22,20 @@ pub fn needs_protection(shoot: Option<&Shoot>) -> bool {
     })
 }
 
+/// Whether what the ShootState holds has served: the shoot is known to be complete where it is. A shoot that is being deleted
+/// is not: it may have to be restored first.
+#[must_use]
+pub fn is_spent(shoot: &Shoot) -> bool {
+    let operation = shoot.status.as_ref().and_then(|s| s.last_operation.as_ref());
+    operation.is_some_and(|operation| {
+        operation.state == LastOperationState::Succeeded
+            && matches!(
+                operation.type_,
+                LastOperationType::Create | LastOperationType::Reconcile | LastOperationType::Restore
+            )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use LastOperationState::{Aborted, Error, Failed, Pending, Processing, Succeeded};
@@ -34,7 +48,7 @@ mod tests {
 
     use super::*;
 
-    fn needed(type_: LastOperationType, state: LastOperationState) -> bool {
+    fn shoot(type_: LastOperationType, state: LastOperationState) -> Shoot {
         let mut shoot = Shoot::new("s", ShootSpec::default());
         let operation = LastOperation {
             description: String::new(),
@@ -47,7 +61,25 @@ mod tests {
             last_operation: Some(operation),
             ..ShootStatus::default()
         });
-        needs_protection(Some(&shoot))
+        shoot
+    }
+
+    fn needed(type_: LastOperationType, state: LastOperationState) -> bool {
+        needs_protection(Some(&shoot(type_, state)))
+    }
+
+    #[test]
+    fn keys_stay_until_the_shoot_is_known_to_be_complete() {
+        for type_ in [Create, Reconcile, Restore] {
+            assert!(is_spent(&shoot(type_, Succeeded)));
+            for state in [Pending, Processing, Error, Failed, Aborted] {
+                assert!(!is_spent(&shoot(type_, state)));
+            }
+        }
+        for state in [Pending, Processing, Error, Failed, Aborted, Succeeded] {
+            assert!(!is_spent(&shoot(Migrate, state)) && !is_spent(&shoot(Delete, state)));
+        }
+        assert!(!is_spent(&Shoot::new("s", ShootSpec::default())));
     }
 
     #[test]

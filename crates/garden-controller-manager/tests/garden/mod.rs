@@ -1,14 +1,16 @@
 //! A garden of its own for each test: a real API server with the kinds, policies and roles of `charts/garden`.
 
 // Each test uses its part of this module.
-#![allow(dead_code)]
+#![allow(dead_code, unused_imports)]
 
-use std::{fmt::Debug, fs, future::Future, panic::Location, path::PathBuf, sync::Mutex, time::Duration};
+use std::{fmt::Debug, fs, panic::Location, path::PathBuf, sync::Mutex, time::Duration};
 
 use anyhow::{Context, Result};
-use api::gardencore::{BackupEntry, Seed, Shoot};
+use api::gardencore::{BackupEntry, Project, Seed, Shoot, ShootState};
 use k8s_openapi::{
-    NamespaceResourceScope, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    NamespaceResourceScope, api::core::v1::Secret,
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    apimachinery::pkg::apis::meta::v1::OwnerReference,
 };
 use kube::{
     Api, Client, Resource,
@@ -19,6 +21,15 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use testkit::{ControlPlane, apply_crds, eventually};
 
+mod attempt;
+
+use attempt::{in_force, try_patch_status};
+pub use attempt::{
+    try_apply, try_create, try_delete, try_patch, until_allowed, until_refused, until_refused_with,
+};
+
+/// Who garden-controller-manager is.
+pub const MANAGER: &str = "system:serviceaccount:garden:garden-controller-manager";
 /// The namespace of the project.
 pub const NAMESPACE: &str = "garden-dev";
 /// The API server takes a policy into account a second after it was made, and a kind that it does not know yet it looks for every
@@ -35,6 +46,8 @@ pub struct Garden {
     pub seed_b: Client,
     /// In the group of gardenlets, and named after no seed.
     pub nameless: Client,
+    /// The ServiceAccount of garden-controller-manager, with the rights that its chart gives.
+    pub manager: Client,
 }
 
 impl Garden {
@@ -52,11 +65,16 @@ impl Garden {
             seed_a: plane.client("gardener.cloud:system:seed:seed-a", &group).await?,
             seed_b: plane.client("gardener.cloud:system:seed:seed-b", &group).await?,
             nameless: plane.client("somebody", &group).await?,
+            manager: plane.client(MANAGER, &[]).await?,
             admin,
             _plane: plane,
         };
-        let project = json!({"project.gardener.cloud/name": "dev"});
-        for (name, labels) in [(NAMESPACE, project), ("gardener-system-seed-lease", json!({}))] {
+        let project = json!({"project.gardener.cloud/name": "dev", "gardener.cloud/role": "project"});
+        for (name, labels) in [
+            (NAMESPACE, project),
+            ("gardener-system-seed-lease", json!({})),
+            ("garden", json!({})),
+        ] {
             let metadata = json!({"name": name, "labels": labels});
             garden
                 .bring(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}))
@@ -65,11 +83,18 @@ impl Garden {
         for name in ["seed-a", "seed-b", "seed-c"] {
             garden.bring(&seed(name)).await?;
         }
+        garden.bring(&project_of("dev", Some(NAMESPACE))).await?;
         for document in documents("charts/garden/files/policies")? {
             garden.bring(&document).await?;
         }
-        for document in read(&root().join("charts/garden/templates/gardenlets-rbac.yaml"))? {
-            garden.bring(&document).await?;
+        for template in [
+            "garden/templates/gardenlets-rbac.yaml",
+            "garden-controller-manager/templates/clusterrole.yaml",
+            "garden-controller-manager/templates/clusterrolebinding.yaml",
+        ] {
+            for document in read(&root().join("charts").join(template))? {
+                garden.bring(&document).await?;
+            }
         }
         garden.wait_until_in_force().await?;
         Ok(garden)
@@ -110,14 +135,11 @@ impl Garden {
         let their_shoots: Api<Shoot> = Api::namespaced(self.seed_b.clone(), NAMESPACE);
         let their_entries: Api<BackupEntry> = Api::namespaced(self.seed_b.clone(), NAMESPACE);
         let their_buckets: Api<api::gardencore::BackupBucket> = Api::all(self.seed_b.clone());
-        let their_secrets: Api<k8s_openapi::api::core::v1::Secret> =
-            Api::namespaced(self.seed_b.clone(), NAMESPACE);
         let to_b = json!({"spec": {"seedName": "seed-b"}});
         let operation = json!({"metadata": {"annotations": {"gardener.cloud/operation": "x"}}});
         let force =
             json!({"metadata": {"annotations": {"confirmation.gardener.cloud/force-deletion": "true"}}});
         let label = json!({"metadata": {"labels": {"x": "y"}}});
-        let secret = |name: &str| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}});
         in_force("shoot-seed-name", || try_patch(&shoots, "probe", &to_b)).await?;
         in_force("shoot-seed-name-before-creation", || {
             try_patch(&shoots, "young-probe", &to_b)
@@ -142,13 +164,105 @@ impl Garden {
             try_apply(&their_entries, "source-t--u", source())
         })
         .await?;
-        in_force("gardenlet-secret", || try_apply(&their_secrets, "x", secret("x"))).await?;
-        let kubeconfig = || secret("probe.kubeconfig");
+        self.wait_for_policies_of_objects().await
+    }
+
+    /// The same for what garden-controller-manager makes and gardenlets fill.
+    async fn wait_for_policies_of_objects(&self) -> Result<()> {
+        let label = json!({"metadata": {"labels": {"x": "y"}}});
+        for name in ["x", "probe.kubeconfig"] {
+            self.secret(name, "Opaque").await;
+        }
+        self.state("unowned").await;
+        let secrets: Api<Secret> = Api::namespaced(self.seed_b.clone(), NAMESPACE);
+        let states: Api<ShootState> = Api::namespaced(self.seed_b.clone(), NAMESPACE);
+        let shoots: Api<Shoot> = Api::namespaced(self.seed_a.clone(), NAMESPACE);
+        let entries: Api<BackupEntry> = Api::namespaced(self.seed_a.clone(), NAMESPACE);
+        let made: Api<Secret> = Api::namespaced(self.manager.clone(), NAMESPACE);
+        let projects: Api<Project> = Api::all(self.administrator());
+        let data = json!({"data": {"kubeconfig": "eA=="}});
+        let to_b = json!({"spec": {"seedName": "seed-b"}});
+        in_force("gardenlet-secret", || try_patch(&secrets, "x", &data)).await?;
         in_force("gardenlet-shoot-objects", || {
-            try_apply(&their_secrets, "probe.kubeconfig", kubeconfig())
+            try_patch(&secrets, "probe.kubeconfig", &data)
         })
         .await?;
-        Ok(())
+        in_force("gardenlet-shootstate", || try_patch(&states, "unowned", &label)).await?;
+        in_force("shoot-ownership", || {
+            try_patch_status(&shoots, "probe", json!({"uid": "another"}))
+        })
+        .await?;
+        in_force("backupentry-seed-name", || try_patch(&entries, "t--u", &to_b)).await?;
+        in_force("garden-controller-manager-secret", || {
+            let mut secret = Secret::default();
+            secret.metadata.name = Some("z".into());
+            try_create(&made, secret)
+        })
+        .await?;
+        let written: Api<Shoot> = Api::namespaced(self.manager.clone(), NAMESPACE);
+        in_force("garden-controller-manager-shoot", || {
+            try_patch(&written, "probe", &label)
+        })
+        .await?;
+        in_force("project-namespace", || {
+            try_apply(&projects, "probe", project_of("probe", Some(NAMESPACE)))
+        })
+        .await
+    }
+
+    /// A Secret as garden-controller-manager makes it for the Shoot of that name, if there is one; or of another type.
+    pub async fn secret(&self, name: &str, type_: &str) {
+        let secrets: Api<Secret> = self.admin(NAMESPACE);
+        let owners = match name.strip_suffix(".kubeconfig") {
+            Some(shoot) => self.owners(shoot).await,
+            None => Vec::new(),
+        };
+        let body = json!({
+            "apiVersion": "v1", "kind": "Secret", "type": type_,
+            "metadata": {
+                "name": name, "ownerReferences": owners, "labels": {"gardener.cloud/role": "kubeconfig"},
+                "annotations": {"kubernetes.io/service-account.name": "default"},
+            },
+        });
+        self.apply(&secrets, name, body).await.unwrap();
+    }
+
+    /// A ShootState as garden-controller-manager makes it for the Shoot of that name, if there is one.
+    pub async fn state(&self, name: &str) {
+        let states: Api<ShootState> = self.admin(NAMESPACE);
+        let body = json!({
+            "apiVersion": "core.gardener.cloud/v1beta1", "kind": "ShootState", "spec": {},
+            "metadata": {"name": name, "ownerReferences": self.owners(name).await},
+        });
+        self.apply(&states, name, body).await.unwrap();
+    }
+
+    async fn owners(&self, shoot: &str) -> Vec<OwnerReference> {
+        let shoots: Api<Shoot> = self.admin(NAMESPACE);
+        let found = shoots.get_opt(shoot).await.unwrap();
+        found
+            .and_then(|found| found.controller_owner_ref(&()))
+            .into_iter()
+            .collect()
+    }
+
+    /// Gives gardenlets a right that the chart does not give them.
+    pub async fn grant_gardenlets(&self, resource: &str, verb: &str) {
+        let name = format!("too-much-{resource}");
+        let rbac = "rbac.authorization.k8s.io";
+        let rules = json!([{"apiGroups": [""], "resources": [resource], "verbs": [verb]}]);
+        let metadata = json!({"name": name});
+        let version = format!("{rbac}/v1");
+        let role =
+            json!({"apiVersion": version, "kind": "ClusterRole", "metadata": metadata, "rules": rules});
+        let binding = json!({
+            "apiVersion": version, "kind": "ClusterRoleBinding", "metadata": metadata,
+            "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": name},
+            "subjects": [{"apiGroup": rbac, "kind": "Group", "name": "gardener.cloud:system:seeds"}],
+        });
+        for document in [role, binding] {
+            self.bring(&document).await.unwrap();
+        }
     }
 
     /// Applies as the administrator, whatever it is.
@@ -260,85 +374,6 @@ impl Garden {
     }
 }
 
-/// Waits until a policy refuses. One whose parameters are not read yet refuses everything, with another sentence.
-async fn in_force(policy: &str, attempt: impl Fn() -> Attempt) -> Result<()> {
-    let phrase = format!("ValidatingAdmissionPolicy '{policy}'");
-    eventually(&format!("{policy} is in force"), IN_FORCE_WITHIN, || {
-        let (attempt, phrase) = (attempt(), phrase.clone());
-        async move {
-            match attempt.await {
-                Err(error) if error.to_string().contains(&phrase) && !is_not_ready(&error) => Ok(()),
-                Err(error) => Err(error.to_string()),
-                Ok(()) => Err("it was allowed".to_owned()),
-            }
-        }
-    })
-    .await
-}
-
-/// Waits until this is refused. What a policy knows of other objects than the one that is written it has from a cache of the API
-/// server, which follows their last change a moment later.
-pub async fn until_refused(attempt: impl Fn() -> Attempt) {
-    settled(attempt, true).await;
-}
-
-/// The same, until it goes through.
-pub async fn until_allowed(attempt: impl Fn() -> Attempt) {
-    settled(attempt, false).await;
-}
-
-/// Only gives time: what is not so in the end is told, with its line, by the try in earnest that follows.
-async fn settled(attempt: impl Fn() -> Attempt, refused: bool) {
-    let _ = eventually("the last change is known", IN_FORCE_WITHIN, || {
-        let attempt = attempt();
-        async move {
-            if attempt.await.is_err() == refused {
-                Ok(())
-            } else {
-                Err("not yet")
-            }
-        }
-    })
-    .await;
-}
-
-/// Something that is tried without effect.
-type Attempt = std::pin::Pin<Box<dyn Future<Output = Result<(), kube::Error>> + Send>>;
-
-/// Tries to merge.
-fn try_patch<K: Object>(api: &Api<K>, name: &'static str, body: &Value) -> Attempt {
-    let (api, body) = (api.clone(), body.clone());
-    Box::pin(async move {
-        api.patch(name, &PatchParams::default().dry_run(), &Patch::Merge(body))
-            .await
-            .map(|_| ())
-    })
-}
-
-/// Tries to apply.
-pub fn try_apply<K: Object>(api: &Api<K>, name: &'static str, body: Value) -> Attempt {
-    let api = api.clone();
-    Box::pin(async move {
-        api.patch(
-            name,
-            &PatchParams::apply("test").force().dry_run(),
-            &Patch::Apply(body),
-        )
-        .await
-        .map(|_| ())
-    })
-}
-
-/// Tries to delete.
-pub fn try_delete<K: Object>(api: &Api<K>, name: &'static str) -> Attempt {
-    let api = api.clone();
-    Box::pin(async move {
-        api.delete(name, &kube::api::DeleteParams::default().dry_run())
-            .await
-            .map(|_| ())
-    })
-}
-
 /// Any kind that the tests write.
 pub trait Object: Clone + DeserializeOwned + Debug + Send + Sync + 'static {}
 impl<K> Object for K where K: Clone + DeserializeOwned + Debug + Send + Sync + 'static {}
@@ -361,6 +396,14 @@ pub fn entry(name: &str, seed: &str, bucket: &str) -> Value {
     json!({
         "apiVersion": "core.gardener.cloud/v1beta1", "kind": "BackupEntry", "metadata": {"name": name},
         "spec": {"bucketName": bucket, "seedName": seed},
+    })
+}
+
+/// A Project.
+pub fn project_of(name: &str, namespace: Option<&str>) -> Value {
+    json!({
+        "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Project", "metadata": {"name": name},
+        "spec": {"namespace": namespace},
     })
 }
 
@@ -406,10 +449,6 @@ pub fn refused(outcome: Result<(), kube::Error>, words: &str) {
     GAPS.lock().unwrap().push(gap);
 }
 
-fn is_not_ready(error: &kube::Error) -> bool {
-    error.to_string().contains("failed to configure")
-}
-
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
@@ -422,8 +461,14 @@ fn documents(folder: &str) -> Result<Vec<Value>> {
     Ok(documents)
 }
 
+/// A file, or a template of a chart without what only decorates: labels.
 fn read(path: &std::path::Path) -> Result<Vec<Value>> {
     let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let lines = text.lines().filter(|line| !line.contains("{{-"));
+    let text = lines
+        .collect::<Vec<_>>()
+        .join("\n")
+        .replace("{{ .Release.Namespace }}", "garden");
     serde_yaml_ng::Deserializer::from_str(&text)
         .map(|document| Value::deserialize(document).with_context(|| path.display().to_string()))
         .collect()

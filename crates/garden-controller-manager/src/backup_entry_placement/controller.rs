@@ -1,0 +1,87 @@
+//! Watches Shoots that were handed over.
+
+use std::{sync::Arc, time::Duration};
+
+use api::{
+    constants::{OPERATION, TIMESTAMP, operation::MIGRATE},
+    gardencore::{BackupEntry, Shoot},
+};
+use kube::{Api, ResourceExt, runtime::watcher};
+use runtime::{Next, Reconciler, Result, clock, clusters::Cluster, error::Context as _, runner};
+use serde_json::json;
+
+use super::decision::destination;
+use crate::{Context, MANAGER};
+
+/// How often the entry of a Shoot that was handed over is looked at. Shoots are watched; this is for an entry that was put
+/// back as it was before.
+const LOOK_AGAIN: Duration = Duration::from_secs(300);
+
+struct BackupEntryPlacement {
+    context: Context,
+}
+
+/// Runs the controller until shutdown.
+pub async fn run(context: Context) {
+    let controller = runner::controller(context.garden.all::<Shoot>(), watcher::Config::default(), wakes);
+    context
+        .run(controller, |context| BackupEntryPlacement { context })
+        .await;
+}
+
+/// A hand-over, and nothing else of a Shoot.
+fn wakes(shoot: &Shoot) -> Option<u64> {
+    let status = shoot.status.as_ref();
+    runner::fingerprint((
+        shoot.uid(),
+        status.and_then(|s| s.seed_name.as_deref()),
+        status.map(api::gardencore::ShootStatus::epoch),
+    ))
+}
+
+impl Reconciler<Shoot> for BackupEntryPlacement {
+    const NAME: &'static str = "backup-entry-placement";
+
+    fn is_responsible(&self, shoot: &Shoot) -> bool {
+        shoot.status.as_ref().is_some_and(|status| status.epoch() > 1)
+    }
+
+    async fn apply(&self, shoot: Arc<Shoot>) -> Result<Next> {
+        self.place(&shoot).await
+    }
+
+    /// A Shoot that is deleted in the middle of a move is restored first, which needs its backups.
+    async fn cleanup(&self, shoot: Arc<Shoot>) -> Result<Next> {
+        self.place(&shoot).await
+    }
+}
+
+impl BackupEntryPlacement {
+    async fn place(&self, shoot: &Shoot) -> Result<Next> {
+        let Some(status) = &shoot.status else {
+            return Ok(Next::Change);
+        };
+        let name = format!("{}--{}", status.technical_id, status.uid);
+        let namespace = shoot.namespace().unwrap_or_default();
+        let entries: Api<BackupEntry> = self.context.garden.namespaced(&namespace);
+        let found = entries
+            .get_opt(&name)
+            .await
+            .context(format_args!("could not read BackupEntry {name}"))?;
+        let Some(entry) = found else {
+            return Ok(Next::After(LOOK_AGAIN));
+        };
+        if let Some(seed) = destination(shoot, &entry) {
+            let body = json!({
+                "metadata": {
+                    "resourceVersion": entry.resource_version(),
+                    "annotations": {(OPERATION): MIGRATE, (TIMESTAMP): clock::now_rfc3339_nano()},
+                },
+                "spec": {"seedName": seed},
+            });
+            MANAGER.merge(&entries, &name, &body).await?;
+            tracing::info!(entry = name, seed, "the backup entry follows its shoot");
+        }
+        Ok(Next::After(LOOK_AGAIN))
+    }
+}

@@ -1,0 +1,82 @@
+//! Which namespaces a project takes, and which not.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use super::*;
+
+const OWN: &[(&str, &str)] = &[(PROJECT_NAME, "dev"), (ROLE, "project")];
+
+fn project(namespace: Option<&str>) -> Project {
+    let mut project = Project::new("dev", api::gardencore::ProjectSpec::default());
+    project.metadata.uid = Some("uid-1".into());
+    project.spec.namespace = namespace.map(str::to_owned);
+    project
+}
+
+fn namespace(name: &str, labels: &[(&str, &str)], made_for: Option<&str>) -> Namespace {
+    let text = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+    let mut namespace = Namespace::default();
+    namespace.metadata.name = Some(name.to_owned());
+    namespace.metadata.labels = Some(labels.iter().map(text).collect());
+    namespace.metadata.annotations =
+        made_for.map(|uid| BTreeMap::from([(MADE_FOR.to_owned(), uid.to_owned())]));
+    namespace
+}
+
+fn refused(found: &Namespace, words: &str) {
+    let Verdict::Refused(why) = verdict(&project(None), Some(found)) else {
+        panic!("taken: {found:?}")
+    };
+    assert!(why.contains(words), "{why}");
+}
+
+#[test]
+fn the_name_is_made_from_the_project_unless_given() {
+    assert_eq!(name_of(&project(None)), "garden-dev");
+    assert_eq!(name_of(&project(Some(""))), "garden-dev");
+    assert_eq!(name_of(&project(Some("garden"))), "garden");
+}
+
+#[test]
+fn what_is_made_for_a_project_goes_with_it_and_what_is_given_stays() {
+    assert_eq!(verdict(&project(None), None), Verdict::Create);
+    let made = desired_namespace(&project(None));
+    assert_eq!(verdict(&project(None), Some(&made)), Verdict::Made);
+    let given = namespace("garden-dev", OWN, None);
+    assert_eq!(verdict(&project(None), Some(&given)), Verdict::Adopted);
+}
+
+#[test]
+fn a_namespace_that_nobody_gave_to_the_project_is_not_taken() {
+    refused(
+        &namespace("garden-dev", &[], None),
+        "was not given to the project",
+    );
+    for half in [&OWN[..1], &OWN[1..]] {
+        refused(
+            &namespace("garden-dev", half, None),
+            "was not given to the project",
+        );
+    }
+    refused(
+        &namespace("garden-dev", &[(PROJECT_NAME, "prod")], None),
+        "belongs to project prod",
+    );
+    refused(&namespace("kube-system", OWN, None), "is not for projects");
+    refused(
+        &namespace("garden-dev", OWN, Some("uid-0")),
+        "was made for an earlier project dev",
+    );
+}
+
+#[test]
+fn a_project_has_one_namespace() {
+    let own = namespace("garden-dev", OWN, Some("uid-1"));
+    assert_eq!(obstacle(&project(None), std::slice::from_ref(&own)), None);
+    let other = namespace("elsewhere", OWN, None);
+    let why = obstacle(&project(None), &[own, other]).unwrap();
+    assert!(
+        why.contains("namespace elsewhere is labelled for project dev too"),
+        "{why}"
+    );
+}

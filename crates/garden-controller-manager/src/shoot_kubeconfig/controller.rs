@@ -1,0 +1,97 @@
+//! Makes what is missing. What is there cannot be seen, and is left alone.
+
+use std::{sync::Arc, time::Duration};
+
+use api::{
+    constants::{PROJECT_NAME, ROLE, SHOOT_NAME},
+    gardencore::Shoot,
+    meta::LastOperationType,
+};
+use k8s_openapi::api::core::v1::{Namespace, Secret};
+use kube::{Api, Resource, ResourceExt, api::PostParams, runtime::watcher};
+use runtime::{Error, Next, Reconciler, Result, clusters::Cluster, error::Context as _, runner};
+use serde_json::json;
+
+use crate::{Context, MANAGER};
+
+/// When a Secret is missed that somebody deleted: Secrets are not watched, since whoever watches them reads all of them.
+const LOOK_AGAIN: Duration = Duration::from_secs(300);
+/// The same for a new Shoot, whose gardenlet waits for it: that of an earlier Shoot of the same name may be about to go.
+const LOOK_AGAIN_WHILE_AWAITED: Duration = Duration::from_secs(5);
+
+struct ShootKubeconfig {
+    context: Context,
+}
+
+/// Runs the controller until shutdown.
+pub async fn run(context: Context) {
+    let controller = runner::controller(context.garden.all::<Shoot>(), watcher::Config::default(), wakes);
+    context
+        .run(controller, |context| ShootKubeconfig { context })
+        .await;
+}
+
+/// A new Shoot, and one that somebody wants to be looked at.
+fn wakes(shoot: &Shoot) -> Option<u64> {
+    runner::fingerprint((
+        shoot.uid(),
+        shoot.metadata.deletion_timestamp.is_some(),
+        shoot.annotations().get(api::constants::OPERATION),
+    ))
+}
+
+impl Reconciler<Shoot> for ShootKubeconfig {
+    const NAME: &'static str = "shoot-kubeconfig";
+
+    async fn apply(&self, shoot: Arc<Shoot>) -> Result<Next> {
+        let namespace = shoot.namespace().unwrap_or_default();
+        let namespaces: Api<Namespace> = self.context.garden.cluster_wide();
+        let project = namespaces
+            .get_opt(&namespace)
+            .await
+            .context(format_args!("could not read namespace {namespace}"))?
+            .and_then(|found| found.labels().get(PROJECT_NAME).cloned());
+        let Some(project) = project else {
+            return Ok(Next::After(LOOK_AGAIN));
+        };
+        let secrets: Api<Secret> = self.context.garden.namespaced(&namespace);
+        let params = PostParams {
+            field_manager: Some(MANAGER.0.to_owned()),
+            ..PostParams::default()
+        };
+        match secrets.create(&params, &secret(&shoot, &project)?).await {
+            Ok(_) => Ok(Next::After(LOOK_AGAIN)),
+            // Not a conflict that a new try could mend: it is there.
+            Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(Next::After(pause(&shoot))),
+            Err(error) => Err(error).context("could not make the Secret for the Shoot's kubeconfig"),
+        }
+    }
+
+    /// It follows the Shoot by its owner reference.
+    async fn cleanup(&self, _: Arc<Shoot>) -> Result<Next> {
+        Ok(Next::Change)
+    }
+}
+
+fn pause(shoot: &Shoot) -> Duration {
+    let last = shoot.status.as_ref().and_then(|s| s.last_operation.as_ref());
+    if last.is_none_or(|last| last.type_ == LastOperationType::Create) {
+        LOOK_AGAIN_WHILE_AWAITED
+    } else {
+        LOOK_AGAIN
+    }
+}
+
+/// With the labels by which users find it. They are no gardenlet's to change.
+fn secret(shoot: &Shoot, project: &str) -> Result<Secret> {
+    let name = shoot.name_any();
+    serde_json::from_value(json!({
+        "metadata": {
+            "name": format!("{name}.kubeconfig"),
+            "labels": {(ROLE): "kubeconfig", (PROJECT_NAME): project, (SHOOT_NAME): name},
+            "ownerReferences": [shoot.controller_owner_ref(&())],
+        },
+        "type": "Opaque",
+    }))
+    .map_err(|error| Error::bug(format!("a Secret that was built here is none: {error}")))
+}

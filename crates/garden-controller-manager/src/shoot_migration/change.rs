@@ -1,0 +1,80 @@
+//! The write that follows from a verdict: constraint, approval and, where the shoot is handed on, its new seed.
+//!
+//! A JSON patch, since merging would leave fields of an earlier specification in the new one.
+
+use api::{
+    constants::condition::READY_FOR_MIGRATION,
+    gardencore::Shoot,
+    meta::{Condition, ConditionStatus},
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::ResourceExt;
+use serde_json::{Value, json};
+
+use super::{
+    approval::{Decision, HandOn},
+    preflight::Verdict,
+};
+
+/// A write on exactly the version of the Shoot that was judged.
+#[derive(Debug)]
+pub struct Change {
+    /// Operations of a JSON patch (RFC 6902).
+    pub patch: Value,
+    /// Whether the constraint is among what changes.
+    pub tells: bool,
+}
+
+/// What has to be written; `None` if everything is as it should be.
+#[must_use]
+pub fn change(shoot: &Shoot, verdict: Option<&Verdict>, decision: &Decision, now: Time) -> Option<Change> {
+    let status = shoot.status.as_ref()?;
+    let mut operations = Vec::new();
+    let mut constraints = status.constraints.clone();
+    // A shoot that is handed on is where it is wanted.
+    match verdict.filter(|_| decision.hand_on.is_none()) {
+        Some(verdict) => constraint(verdict, now).merge_into(&mut constraints),
+        None => constraints.retain(|c| c.type_ != READY_FOR_MIGRATION),
+    }
+    let tells = constraints != status.constraints;
+    if tells {
+        operations.push(json!({"op": "add", "path": "/status/constraints", "value": constraints}));
+    }
+    match (&status.migration, &decision.approval) {
+        (old, new) if old == new => {}
+        (_, Some(new)) => {
+            operations.push(json!({"op": "add", "path": "/status/migration", "value": new}));
+        }
+        (_, None) => operations.push(json!({"op": "remove", "path": "/status/migration"})),
+    }
+    if let Some(HandOn {
+        to,
+        ownership,
+        former_seeds,
+    }) = &decision.hand_on
+    {
+        operations.push(json!({"op": "add", "path": "/status/seedName", "value": to}));
+        operations.push(json!({"op": "add", "path": "/status/ownership", "value": ownership}));
+        operations.push(json!({"op": "add", "path": "/status/formerSeeds", "value": former_seeds}));
+    }
+    if operations.is_empty() {
+        return None;
+    }
+    let version = shoot.resource_version();
+    operations.push(json!({"op": "add", "path": "/metadata/resourceVersion", "value": version}));
+    Some(Change {
+        patch: Value::Array(operations),
+        tells,
+    })
+}
+
+fn constraint(verdict: &Verdict, now: Time) -> Condition {
+    let status = if verdict.ready {
+        ConditionStatus::True
+    } else {
+        ConditionStatus::False
+    };
+    let mut constraint = Condition::new(READY_FOR_MIGRATION, status, verdict.reason, &verdict.message, now);
+    constraint.codes = verdict.codes();
+    constraint
+}

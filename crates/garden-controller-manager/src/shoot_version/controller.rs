@@ -1,0 +1,89 @@
+//! Watches Shoots whose version is not in full, and the CloudProfiles that they name.
+
+use std::sync::Arc;
+
+use api::gardencore::{CloudProfile, Shoot};
+use kube::{
+    Api, ResourceExt,
+    runtime::{Controller, reflector::ObjectRef, watcher},
+};
+use runtime::{Next, Reconciler, Result, clock, clusters::Cluster, error::Context as _};
+use serde_json::json;
+
+use super::choice::newest;
+use crate::{Context, MANAGER};
+
+struct ShootVersion {
+    context: Context,
+}
+
+/// Runs the controller until shutdown.
+pub async fn run(context: Context) {
+    let profiles: Api<CloudProfile> = context.garden.cluster_wide();
+    let controller = Controller::new(context.garden.all::<Shoot>(), watcher::Config::default());
+    let store = controller.store();
+    let controller = controller.watches(profiles, watcher::Config::default(), move |profile| {
+        let name = profile.name_any();
+        let waits =
+            |shoot: &Arc<Shoot>| is_open(shoot) && shoot.spec.cloud_profile_name() == Some(name.as_str());
+        let shoots = store.state();
+        let waiting = shoots.iter().filter(|shoot| waits(shoot));
+        waiting
+            .map(|shoot| ObjectRef::from_obj(shoot.as_ref()))
+            .collect::<Vec<_>>()
+    });
+    context.run(controller, |context| ShootVersion { context }).await;
+}
+
+/// Whether there is a version to choose.
+fn is_open(shoot: &Shoot) -> bool {
+    shoot.metadata.deletion_timestamp.is_none() && shoot.spec.kubernetes.version_in_full().is_none()
+}
+
+fn wanted(shoot: &Shoot) -> &str {
+    shoot.spec.kubernetes.version.as_deref().unwrap_or_default()
+}
+
+impl Reconciler<Shoot> for ShootVersion {
+    const NAME: &'static str = "shoot-version";
+
+    fn is_responsible(&self, shoot: &Shoot) -> bool {
+        is_open(shoot)
+    }
+
+    async fn apply(&self, shoot: Arc<Shoot>) -> Result<Next> {
+        let garden = &self.context.garden;
+        let name = shoot.spec.cloud_profile_name().unwrap_or_default();
+        let profiles: Api<CloudProfile> = garden.cluster_wide();
+        let profile = profiles
+            .get_opt(name)
+            .await
+            .context(format_args!("could not read CloudProfile {name}"))?;
+        // Without one the gardenlet tells; a profile that comes or changes brings us back here.
+        let chosen = profile
+            .as_ref()
+            .and_then(|profile| newest(profile, wanted(&shoot), clock::now()));
+        let Some(version) = chosen else {
+            return Ok(Next::Change);
+        };
+        // On the version of the Shoot that was looked at: a user who names one at this moment has his way, and his write brings
+        // us back here.
+        let body = json!({"spec": {"kubernetes": {"version": version}}});
+        let shoots: Api<Shoot> = garden.namespaced(&shoot.namespace().unwrap_or_default());
+        let written = MANAGER.try_merge_of(&shoots, shoot.as_ref(), &body).await?;
+        if written.is_none() {
+            return Ok(Next::Change);
+        }
+        let note =
+            format!("spec.kubernetes.version is {version} now: the newest that CloudProfile {name} offers");
+        self.context
+            .events
+            .normal(shoot.as_ref(), "VersionChosen", &note)
+            .await;
+        Ok(Next::Change)
+    }
+
+    async fn cleanup(&self, _: Arc<Shoot>) -> Result<Next> {
+        Ok(Next::Change)
+    }
+}

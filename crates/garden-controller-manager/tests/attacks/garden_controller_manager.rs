@@ -1,0 +1,46 @@
+//! Who has taken garden-controller-manager over.
+
+use api::gardencore::Shoot;
+use kube::Api;
+use serde_json::json;
+
+use crate::garden::{Garden, NAMESPACE, allowed, refused};
+
+/// It completes a version that was left open. Neither does it upgrade a shoot, nor send it elsewhere, nor confirm its deletion.
+pub async fn it_changes_no_specification(garden: &Garden) {
+    garden
+        .shoot("kept", "seed-a", Some("seed-a"), ("Reconcile", "Succeeded"))
+        .await;
+    let users: Api<Shoot> = garden.admin(NAMESPACE);
+    let half = json!({
+        "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": {"name": "half"},
+        "spec": {
+            "cloudProfile": {"name": "local", "kind": "CloudProfile"}, "region": "local",
+            "provider": {"type": "local"}, "kubernetes": {"version": "1.34"},
+        },
+    });
+    allowed(garden.apply(&users, "half", half).await);
+    let version = |version: &str| json!({"spec": {"kubernetes": {"version": version}}});
+    let shoots: Api<Shoot> = Api::namespaced(garden.manager.clone(), NAMESPACE);
+    let word = "it only completes a kubernetes.version that is not in full";
+    let confirmed = json!({"metadata": {"annotations": {"confirmation.gardener.cloud/deletion": "true"}}});
+    for body in [
+        version("1.34.5"),
+        json!({"spec": {"seedName": "seed-b"}}),
+        json!({"spec": {"purpose": "production"}}),
+        json!({"spec": {"kubernetes": {"kubeAPIServer": {"eventTTL": "1h"}}}}),
+        json!({"metadata": {"finalizers": ["x/y"]}}),
+        confirmed,
+    ] {
+        refused(garden.patch(&shoots, "kept", body).await, word);
+    }
+    for other in ["1.35.0", "1.3.4", "1.340.1", "1.34"] {
+        let with_more = json!({"spec": {"kubernetes": {"version": other}, "purpose": "production"}});
+        refused(garden.patch(&shoots, "half", with_more).await, word);
+    }
+    for other in ["1.35.0", "1.3.4", "1.340.1"] {
+        refused(garden.patch(&shoots, "half", version(other)).await, word);
+    }
+    allowed(garden.patch(&shoots, "half", version("1.34.4")).await);
+    refused(garden.patch(&shoots, "half", version("1.34.5")).await, word);
+}

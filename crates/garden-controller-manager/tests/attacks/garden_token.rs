@@ -1,0 +1,209 @@
+//! A seed that makes or changes Secrets in the garden has a token of any service account of it.
+
+use api::gardencore::{Shoot, ShootState};
+use k8s_openapi::api::core::v1::Secret;
+use kube::{
+    Api, Client,
+    api::{DeleteParams, ListParams, PostParams},
+};
+use serde_json::{Value, json};
+
+use crate::garden::{self, Garden, NAMESPACE, allowed, refused};
+
+const TOKEN: &str = "kubernetes.io/service-account-token";
+
+fn token(name: &str) -> Secret {
+    let metadata = json!({"name": name, "annotations": {"kubernetes.io/service-account.name": "default"}});
+    serde_json::from_value(json!({"metadata": metadata, "type": TOKEN})).unwrap()
+}
+
+async fn create(client: &Client, namespace: &str, secret: &Secret) -> Result<(), kube::Error> {
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace);
+    secrets.create(&PostParams::default(), secret).await.map(|_| ())
+}
+
+/// The way that led to cluster-admin: the token controller fills the Secret, and the gardenlet may read it.
+pub async fn no_seed_gets_a_token_of_the_garden(garden: &Garden) {
+    let cannot = "cannot create resource \"secrets\"";
+    for namespace in ["kube-system", "garden", NAMESPACE] {
+        refused(
+            create(&garden.seed_a, namespace, &token("x.kubeconfig")).await,
+            cannot,
+        );
+    }
+    // Nor where somebody gave gardenlets more than the chart does.
+    garden.grant_gardenlets("secrets", "create").await;
+    let policy =
+        "may not create Secret x.kubeconfig: garden-controller-manager makes the Secrets that it fills";
+    garden::until_refused_with(policy, || {
+        garden::try_create(
+            &Api::<Secret>::namespaced(garden.seed_a.clone(), NAMESPACE),
+            token("x.kubeconfig"),
+        )
+    })
+    .await;
+    for namespace in ["kube-system", "garden", NAMESPACE] {
+        refused(
+            create(&garden.seed_a, namespace, &token("x.kubeconfig")).await,
+            policy,
+        );
+    }
+    // A token that is there is no kubeconfig.
+    garden
+        .shoot("tokens", "seed-a", Some("seed-a"), ("Reconcile", "Succeeded"))
+        .await;
+    garden.secret("tokens.kubeconfig", TOKEN).await;
+    let a: Api<Secret> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
+    let data = json!({"data": {"kubeconfig": "eA=="}});
+    refused(
+        garden.patch(&a, "tokens.kubeconfig", data).await,
+        "it is none that garden-controller-manager made for a Shoot (type Opaque",
+    );
+}
+
+pub async fn a_seed_fills_only_what_is_of_its_own_shoots(garden: &Garden) {
+    let shoots = [
+        ("filled", "seed-a", "seed-a"),
+        ("theirs", "seed-b", "seed-b"),
+        ("going", "seed-b", "seed-a"),
+    ];
+    for (name, spec, host) in shoots {
+        garden
+            .shoot(name, spec, Some(host), ("Reconcile", "Succeeded"))
+            .await;
+        garden.secret(&format!("{name}.kubeconfig"), "Opaque").await;
+    }
+    garden.secret("cloud", "Opaque").await;
+    let a: Api<Secret> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
+    let b: Api<Secret> = Api::namespaced(garden.seed_b.clone(), NAMESPACE);
+    let fill = || {
+        json!({"data": {"kubeconfig": "eA==", "ca.crt": "eA=="},
+            "metadata": {"labels": {"checksum-of-config": "c", "valid-until-time": "1"}}})
+    };
+    garden::until_refused(|| garden::try_patch(&b, "going.kubeconfig", &fill())).await;
+    allowed(garden.patch(&a, "filled.kubeconfig", fill()).await);
+    allowed(garden.patch(&a, "going.kubeconfig", fill()).await);
+    refused(
+        garden.patch(&a, "theirs.kubeconfig", fill()).await,
+        "the shoot theirs is on seed \"seed-b\"",
+    );
+    // Being meant for a shoot gives nothing before it is handed over.
+    refused(
+        garden.patch(&b, "going.kubeconfig", fill()).await,
+        "the shoot going is on seed \"seed-a\"",
+    );
+    refused(
+        garden.patch(&a, "cloud", fill()).await,
+        "it writes only Secrets <shoot>.kubeconfig of projects",
+    );
+    for (change, words) in [
+        (
+            json!({"data": {"token": "eA=="}}),
+            "may not change the data of Secret filled.kubeconfig but for",
+        ),
+        (
+            json!({"metadata": {"labels": {"gardener.cloud/role": "x"}}}),
+            "of its metadata it writes only labels",
+        ),
+        (
+            json!({"metadata": {"annotations": {"x": "y"}}}),
+            "of its metadata it writes only labels",
+        ),
+        (
+            json!({"metadata": {"finalizers": ["x/y"]}}),
+            "of its metadata it writes only labels",
+        ),
+        (
+            json!({"metadata": {"ownerReferences": null}}),
+            "of its metadata it writes only labels",
+        ),
+    ] {
+        refused(garden.patch(&a, "filled.kubeconfig", change).await, words);
+    }
+    // Secrets can be read by name and not listed.
+    refused(
+        a.list(&ListParams::default()).await.map(|_| ()),
+        "cannot list resource \"secrets\"",
+    );
+    refused(
+        a.delete("theirs.kubeconfig", &DeleteParams::default())
+            .await
+            .map(|_| ()),
+        "the shoot theirs is on seed \"seed-b\"",
+    );
+    allowed(
+        a.delete("filled.kubeconfig", &DeleteParams::default())
+            .await
+            .map(|_| ()),
+    );
+}
+
+/// The keys of a shoot go through its ShootState.
+pub async fn a_shoot_state_is_filled_by_the_seed_that_has_the_shoot(garden: &Garden) {
+    for name in ["filled", "theirs", "going"] {
+        garden.state(name).await;
+    }
+    garden.state("nobody").await;
+    let a: Api<ShootState> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
+    let b: Api<ShootState> = Api::namespaced(garden.seed_b.clone(), NAMESPACE);
+    let fill = || -> Value {
+        json!({"spec": {"gardener": [{"name": "ca", "type": "secret", "data": {}}]},
+            "metadata": {"annotations": {"gardener.cloud/timestamp": "2026-01-01T00:00:00Z"}}})
+    };
+    allowed(garden.patch(&a, "filled", fill()).await);
+    allowed(garden.patch(&a, "going", fill()).await);
+    refused(
+        garden.patch(&a, "theirs", fill()).await,
+        "the shoot theirs is on seed \"seed-b\"",
+    );
+    refused(
+        garden.patch(&b, "going", fill()).await,
+        "the shoot going is on seed \"seed-a\"",
+    );
+    refused(
+        garden.patch(&a, "nobody", fill()).await,
+        "it is none that garden-controller-manager made",
+    );
+    for change in [
+        json!({"metadata": {"finalizers": ["x/y"]}}),
+        json!({"metadata": {"ownerReferences": null}}),
+        json!({"metadata": {"labels": {"x": "y"}}}),
+    ] {
+        refused(
+            garden.patch(&a, "filled", change).await,
+            "it writes only annotation gardener.cloud/timestamp",
+        );
+    }
+    let state = ShootState::new("mine", api::gardencore::ShootStateSpec::default());
+    refused(
+        a.create(&PostParams::default(), &state).await.map(|_| ()),
+        "cannot create resource \"shootstates\"",
+    );
+    refused(
+        a.delete("filled", &DeleteParams::default()).await.map(|_| ()),
+        "cannot delete resource \"shootstates\"",
+    );
+}
+
+/// Its own right to make Secrets is no way to a token either.
+pub async fn garden_controller_manager_makes_no_tokens_either(garden: &Garden) {
+    let words = "it makes only empty Secrets <shoot>.kubeconfig of type Opaque, owned by their Shoot";
+    refused(
+        create(&garden.manager, "kube-system", &token("x.kubeconfig")).await,
+        words,
+    );
+    let secret = |body: Value| -> Secret { serde_json::from_value(body).unwrap() };
+    let owners =
+        json!([{"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "name": "x", "uid": "u"}]);
+    let metadata = json!({"name": "x.kubeconfig", "ownerReferences": owners});
+    let filled = secret(json!({"metadata": metadata, "data": {"kubeconfig": "eA=="}}));
+    refused(create(&garden.manager, NAMESPACE, &filled).await, words);
+    allowed(create(&garden.manager, NAMESPACE, &secret(json!({"metadata": metadata}))).await);
+    let secrets: Api<Secret> = Api::namespaced(garden.manager.clone(), NAMESPACE);
+    refused(
+        secrets.get("x.kubeconfig").await.map(|_| ()),
+        "cannot get resource \"secrets\"",
+    );
+    let shoots: Api<Shoot> = Api::namespaced(garden.manager.clone(), NAMESPACE);
+    allowed(shoots.list(&ListParams::default()).await.map(|_| ()));
+}

@@ -1,0 +1,73 @@
+//! What a seed or a tenant that is hostile tries, each with its own credentials, on a real API server with the policies and
+//! roles of the charts. Each of these went through before there was the rule that refuses it here.
+
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
+
+#[path = "../garden/mod.rs"]
+mod garden;
+mod garden_controller_manager;
+mod garden_token;
+mod ownership;
+mod stolen_namespace;
+
+use std::collections::BTreeMap;
+
+use garden::Garden;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_hostile_seed_or_tenant_tries_is_refused() {
+    let garden = Garden::start().await.unwrap();
+    garden_token::no_seed_gets_a_token_of_the_garden(&garden).await;
+    garden_token::a_seed_fills_only_what_is_of_its_own_shoots(&garden).await;
+    garden_token::a_shoot_state_is_filled_by_the_seed_that_has_the_shoot(&garden).await;
+    garden_token::garden_controller_manager_makes_no_tokens_either(&garden).await;
+    stolen_namespace::an_id_comes_from_the_project_of_the_namespace_and_stays(&garden).await;
+    stolen_namespace::a_namespace_has_one_project(&garden).await;
+    ownership::the_destination_writes_nothing_before_it_has_the_shoot(&garden).await;
+    ownership::a_shoot_is_handed_over_as_it_was_approved(&garden).await;
+    ownership::a_hand_over_that_comes_late_is_refused(&garden).await;
+    ownership::a_former_seed_takes_only_its_own_entry_away(&garden).await;
+    ownership::the_source_writes_no_metadata_but_that_of_its_work(&garden).await;
+    ownership::garden_controller_manager_hands_over_by_one_epoch(&garden).await;
+    garden_controller_manager::it_changes_no_specification(&garden).await;
+    garden::no_gaps();
+}
+
+/// A list of fields that a policy has to name one by one goes stale in silence.
+#[test]
+fn the_policy_for_former_seeds_knows_every_field_of_the_status() {
+    let fields = fields_of_a_shoot()["status"].properties.clone().unwrap();
+    let policy = include_str!("../../../../charts/garden/files/policies/gardenlet-shoot.yaml");
+    for field in fields.keys().filter(|field| *field != "formerSeeds") {
+        let compared = format!("object.?status.?{field} == oldObject.?status.?{field}");
+        assert!(policy.contains(&compared), "status.{field} is not compared");
+    }
+}
+
+#[test]
+fn the_policy_for_garden_controller_manager_knows_every_field_of_the_specification() {
+    let policy = include_str!("../../../../charts/garden/files/policies/garden-controller-manager.yaml");
+    let spec = fields_of_a_shoot()["spec"].properties.clone().unwrap();
+    for field in spec.keys().filter(|field| *field != "kubernetes") {
+        let compared = format!("object.?spec.?{field} == oldObject.?spec.?{field}");
+        assert!(policy.contains(&compared), "spec.{field} is not compared");
+    }
+    let kubernetes = spec["kubernetes"].properties.clone().unwrap();
+    for field in kubernetes.keys().filter(|field| *field != "version") {
+        let compared = format!("object.?spec.?kubernetes.?{field} == oldObject.?spec.?kubernetes.?{field}");
+        assert!(
+            policy.contains(&compared),
+            "spec.kubernetes.{field} is not compared"
+        );
+    }
+}
+
+fn fields_of_a_shoot() -> BTreeMap<String, JSONSchemaProps> {
+    let mut crds = api::all_crds().into_iter();
+    let shoot = crds
+        .find(|crd| crd.definition.spec.names.kind == "Shoot")
+        .unwrap();
+    let schema = shoot.definition.spec.versions[0].schema.clone().unwrap();
+    schema.open_api_v3_schema.unwrap().properties.unwrap()
+}

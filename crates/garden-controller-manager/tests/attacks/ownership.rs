@@ -1,0 +1,322 @@
+//! Who has a shoot: a seed that was not given it takes nothing, and one that gave it away keeps nothing.
+
+use api::gardencore::Shoot;
+use kube::{
+    Api, ResourceExt,
+    api::{Patch, PatchParams},
+};
+use serde_json::{Value, json};
+
+use crate::garden::{Garden, NAMESPACE, allowed, operation, refused};
+
+fn approval(source: &str, destination: &str) -> Value {
+    json!({"source": source, "destination": destination, "generation": 2, "spec": {"purpose": "production"}})
+}
+
+/// A Shoot on seed-a that is meant for seed-b.
+async fn moving(garden: &Garden, name: &str) {
+    garden
+        .shoot(name, "seed-b", Some("seed-a"), ("Migrate", "Processing"))
+        .await;
+    let ids = json!({"technicalID": format!("shoot--dev--{name}"), "uid": "u"});
+    garden.status(&garden.admin::<Shoot>(NAMESPACE), name, ids).await;
+}
+
+fn hand_over(former: &[(&str, i64)], epoch: i64) -> Value {
+    let former: Vec<_> = former
+        .iter()
+        .map(|(name, epoch)| json!({"name": name, "epoch": epoch}))
+        .collect();
+    json!({
+        "seedName": "seed-b", "ownership": {"epoch": epoch}, "formerSeeds": former,
+        "lastOperation": operation("Migrate", "Succeeded"),
+    })
+}
+
+pub async fn the_destination_writes_nothing_before_it_has_the_shoot(garden: &Garden) {
+    moving(garden, "early").await;
+    let b: Api<Shoot> = Api::namespaced(garden.seed_b.clone(), NAMESPACE);
+    let word = "may not write Shoot early, which is on seed \"seed-a\" and meant for seed \"seed-b\"";
+    for status in [
+        json!({"observedGeneration": 1}),
+        json!({"lastOperation": operation("Restore", "Succeeded")}),
+        json!({"clusterIdentity": "stolen"}),
+    ] {
+        refused(garden.patch_status(&b, "early", status).await, word);
+    }
+    // Two policies refuse these: one for the seed, one for everybody.
+    let theirs = "the gardenlet of seed \"seed-b\" may not";
+    refused(
+        garden
+            .patch_status(&b, "early", json!({"technicalID": "shoot--dev--other"}))
+            .await,
+        theirs,
+    );
+    refused(
+        garden.patch_status(&b, "early", json!({"uid": "v"})).await,
+        theirs,
+    );
+    refused(
+        garden
+            .patch_status(&b, "early", json!({"seedName": "seed-b"}))
+            .await,
+        theirs,
+    );
+    let a: Api<Shoot> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
+    for ids in [json!({"technicalID": "shoot--dev--other"}), json!({"uid": "v"})] {
+        refused(garden.patch_status(&a, "early", ids).await, "for ever");
+    }
+    for metadata in [
+        json!({"finalizers": ["gardener"]}),
+        json!({"labels": {"shoot.gardener.cloud/status": "healthy"}}),
+        json!({"annotations": {"x": "y"}}),
+    ] {
+        refused(
+            garden.patch(&b, "early", json!({"metadata": metadata})).await,
+            word,
+        );
+    }
+}
+
+pub async fn a_shoot_is_handed_over_as_it_was_approved(garden: &Garden) {
+    moving(garden, "web").await;
+    let a: Api<Shoot> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
+    let manager: Api<Shoot> = Api::namespaced(garden.manager.clone(), NAMESPACE);
+    let write = |status: Value| garden.patch_status(&a, "web", status);
+    let good = hand_over(&[("seed-a", 1)], 2);
+    let not_approved = "has not approved a move from seed \"seed-a\" to it";
+    refused(write(good.clone()).await, not_approved);
+    // It does not approve itself.
+    let word = "status.migration of Shoot web";
+    refused(
+        write(json!({"migration": approval("seed-a", "seed-b")})).await,
+        word,
+    );
+    let mut both = good.clone();
+    both["migration"] = approval("seed-a", "seed-b");
+    refused(write(both).await, "Shoot web");
+    let now = "2026-01-01T00:00:00Z";
+    let ready = json!({"type": "ReadyForMigration", "status": "True", "reason": "R", "message": "m",
+        "lastTransitionTime": now, "lastUpdateTime": now});
+    refused(
+        write(json!({"constraints": [ready]})).await,
+        "constraint ReadyForMigration of Shoot web",
+    );
+    allowed(
+        garden
+            .patch_status(&manager, "web", json!({"constraints": [ready]}))
+            .await,
+    );
+    refused(
+        write(json!({"constraints": []})).await,
+        "constraint ReadyForMigration of Shoot web",
+    );
+    // Of another source, or to another destination, an approval is none.
+    for (source, destination) in [("seed-c", "seed-b"), ("seed-a", "seed-c")] {
+        let other = json!({"migration": approval(source, destination)});
+        allowed(garden.patch_status(&manager, "web", other).await);
+        refused(write(good.clone()).await, not_approved);
+    }
+    let approved = json!({"migration": approval("seed-a", "seed-b")});
+    allowed(garden.patch_status(&manager, "web", approved).await);
+    refused(
+        write(json!({"ownership": {"epoch": 2}})).await,
+        "it rises by one with a hand-over",
+    );
+    for epoch in [1, 3] {
+        refused(
+            write(hand_over(&[("seed-a", 1)], epoch)).await,
+            "status.ownership.epoch must become 2 in the same write",
+        );
+    }
+    for former in [
+        &[][..],
+        &[("seed-a", 2)],
+        &[("seed-c", 1)],
+        &[("seed-a", 1), ("seed-c", 1)],
+    ] {
+        refused(
+            write(hand_over(former, 2)).await,
+            "without an entry of seed \"seed-a\" with epoch 1 in status.formerSeeds",
+        );
+    }
+    let mut elsewhere = good.clone();
+    elsewhere["seedName"] = json!("seed-c");
+    refused(
+        write(elsewhere).await,
+        "may not give Shoot web to seed \"seed-c\": it is meant for seed \"seed-b\"",
+    );
+    refused(
+        write(json!({"seedName": null})).await,
+        "the gardenlet of seed \"seed-a\" may not",
+    );
+    allowed(write(good).await);
+}
+
+/// A gardenlet that was stopped between its check and its write, and woken when another one of its seed has handed the
+/// shoot over.
+pub async fn a_hand_over_that_comes_late_is_refused(garden: &Garden) {
+    moving(garden, "late").await;
+    let a: Api<Shoot> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
+    let b: Api<Shoot> = Api::namespaced(garden.seed_b.clone(), NAMESPACE);
+    let admin: Api<Shoot> = garden.admin(NAMESPACE);
+    let approved = json!({"migration": approval("seed-a", "seed-b")});
+    garden.status(&admin, "late", approved.clone()).await;
+    let read = admin.get("late").await.unwrap().resource_version();
+    let write = |mut status: Value, of: Option<&String>| {
+        status["lastOperation"] = operation("Migrate", "Succeeded");
+        let mut body = json!({"status": status});
+        if let Some(version) = of {
+            body["metadata"] = json!({"resourceVersion": version});
+        }
+        let a = a.clone();
+        async move {
+            let (params, body) = (PatchParams::default(), Patch::Merge(body));
+            a.patch_status("late", &params, &body).await.map(|_| ())
+        }
+    };
+    let hand_over = hand_over(&[("seed-a", 1)], 2);
+    allowed(write(hand_over.clone(), read.as_ref()).await);
+    // As gardenlets write it, for the Shoot that was read: the same, and one with another epoch.
+    let changed = "the object has been modified";
+    refused(write(hand_over.clone(), read.as_ref()).await, changed);
+    refused(
+        write(json!({"ownership": {"epoch": 1}}), read.as_ref()).await,
+        changed,
+    );
+    // Without that the rules for seeds refuse it: while the other one restores it, when this one is forgotten, and when
+    // it is back.
+    let restoring = json!({"lastOperation": operation("Restore", "Processing")});
+    allowed(garden.patch_status(&b, "late", restoring.clone()).await);
+    refused(
+        write(hand_over.clone(), None).await,
+        "may only take its own entry out of status.formerSeeds",
+    );
+    garden
+        .status(&admin, "late", json!({"formerSeeds": [], "migration": null}))
+        .await;
+    // By two policies, in no order.
+    refused(
+        write(hand_over.clone(), None).await,
+        "the gardenlet of seed \"seed-a\" may not",
+    );
+    let back = json!({"seedName": "seed-a", "ownership": {"epoch": 3}, "migration": approved["migration"]});
+    garden.status(&admin, "late", back).await;
+    refused(
+        write(hand_over, None).await,
+        "status.ownership.epoch must become 4 in the same write",
+    );
+}
+
+/// After the hand-over above.
+pub async fn a_former_seed_takes_only_its_own_entry_away(garden: &Garden) {
+    let a: Api<Shoot> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
+    let b: Api<Shoot> = Api::namespaced(garden.seed_b.clone(), NAMESPACE);
+    let admin: Api<Shoot> = garden.admin(NAMESPACE);
+    let two = json!([{"name": "seed-c", "epoch": 1}, {"name": "seed-a", "epoch": 1}]);
+    garden.status(&admin, "web", json!({"formerSeeds": two})).await;
+    let word = "may only take its own entry out of status.formerSeeds";
+    let rest = json!([{"name": "seed-c", "epoch": 1}]);
+    for status in [
+        json!({"observedGeneration": 9}),
+        json!({"formerSeeds": rest, "observedGeneration": 9}),
+        json!({"formerSeeds": rest, "lastOperation": operation("Reconcile", "Failed")}),
+    ] {
+        refused(garden.patch_status(&a, "web", status).await, word);
+    }
+    for change in [
+        json!({"metadata": {"finalizers": []}}),
+        json!({"metadata": {"labels": {"shoot.gardener.cloud/status": "x"}}}),
+    ] {
+        refused(garden.patch(&a, "web", change).await, word);
+    }
+    let theirs = "its own entry out";
+    for left in [json!([]), json!([{"name": "seed-a", "epoch": 1}])] {
+        refused(
+            garden.patch_status(&a, "web", json!({"formerSeeds": left})).await,
+            theirs,
+        );
+    }
+    refused(
+        garden.patch_status(&b, "web", json!({"formerSeeds": rest})).await,
+        theirs,
+    );
+    refused(
+        garden.patch_status(&b, "web", json!({"ownership": null})).await,
+        "may not change status.ownership.epoch of Shoot web from 2 to 1",
+    );
+    allowed(
+        garden
+            .patch_status(&b, "web", json!({"observedGeneration": 3}))
+            .await,
+    );
+    allowed(garden.patch_status(&a, "web", json!({"formerSeeds": rest})).await);
+    refused(
+        garden
+            .patch_status(&a, "web", json!({"observedGeneration": 9}))
+            .await,
+        "may not write Shoot web, which is on seed \"seed-b\"",
+    );
+}
+
+pub async fn the_source_writes_no_metadata_but_that_of_its_work(garden: &Garden) {
+    moving(garden, "meta").await;
+    let a: Api<Shoot> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
+    let admin: Api<Shoot> = garden.admin(NAMESPACE);
+    let write = |metadata: Value| garden.patch(&a, "meta", json!({"metadata": metadata}));
+    for (metadata, words) in [
+        (
+            json!({"labels": {"x": "y"}}),
+            "may not change label x of Shoot meta",
+        ),
+        (
+            json!({"annotations": {"confirmation.gardener.cloud/deletion": "true"}}),
+            "annotation confirmation.gardener.cloud/deletion",
+        ),
+        (
+            json!({"annotations": {"gardener.cloud/operation": "retry"}}),
+            "annotation gardener.cloud/operation",
+        ),
+        (json!({"finalizers": ["x/y"]}), "finalizer x/y"),
+    ] {
+        refused(write(metadata).await, words);
+    }
+    let asked = json!({"metadata": {"annotations": {"gardener.cloud/operation": "reconcile"}}});
+    allowed(garden.patch(&admin, "meta", asked).await);
+    allowed(write(json!({"annotations": {"gardener.cloud/operation": null}})).await);
+    allowed(write(json!({"finalizers": ["gardener"]})).await);
+    allowed(write(json!({"labels": {"shoot.gardener.cloud/status": "healthy"}})).await);
+    allowed(write(json!({"finalizers": null})).await);
+}
+
+/// It may do what a source cannot that is dead; and it is bound by the same arithmetic.
+pub async fn garden_controller_manager_hands_over_by_one_epoch(garden: &Garden) {
+    moving(garden, "dead").await;
+    let manager: Api<Shoot> = Api::namespaced(garden.manager.clone(), NAMESPACE);
+    let write = |status: Value| garden.patch_status(&manager, "dead", status);
+    refused(
+        write(json!({"seedName": "seed-b"})).await,
+        "status.ownership.epoch must become 2",
+    );
+    refused(
+        write(json!({"ownership": {"epoch": 3}})).await,
+        "may not change status.ownership.epoch of Shoot dead from 1 to 3",
+    );
+    allowed(write(json!({"ownership": {"epoch": 2}})).await);
+    allowed(write(hand_over(&[("seed-a", 2)], 3)).await);
+    // Entries of Seeds that are gone; it adds none.
+    let more = json!([{"name": "seed-a", "epoch": 2}, {"name": "seed-c", "epoch": 1}]);
+    refused(
+        write(json!({"formerSeeds": more})).await,
+        "garden-controller-manager those of Seeds that are gone",
+    );
+    allowed(write(json!({"formerSeeds": []})).await);
+    // A Shoot that is nowhere is taken by the seed itself.
+    garden.shoot("nowhere", "seed-a", None, ("", "")).await;
+    let uid = manager.get("nowhere").await.unwrap().uid();
+    let status = json!({"seedName": "seed-a", "technicalID": "shoot--dev--nowhere", "uid": uid});
+    refused(
+        garden.patch_status(&manager, "nowhere", status).await,
+        "only that seed takes a shoot that is nowhere",
+    );
+}

@@ -1,0 +1,97 @@
+//! Two shoots with one technical id have one namespace on a seed: the second locks the first out.
+
+use api::gardencore::{Project, Shoot};
+use kube::{Api, ResourceExt};
+use serde_json::{Value, json};
+
+use crate::garden::{self, Garden, NAMESPACE, allowed, refused};
+
+pub async fn an_id_comes_from_the_project_of_the_namespace_and_stays(garden: &Garden) {
+    garden.shoot("young", "seed-a", None, ("", "")).await;
+    let a: Api<Shoot> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
+    let uid = a.get("young").await.unwrap().uid().unwrap();
+    let first = |id: &str, uid: &str| json!({"seedName": "seed-a", "technicalID": id, "uid": uid});
+    let write = |status: Value| garden.patch_status(&a, "young", status);
+    refused(
+        write(first("shoot--prod--victim", &uid)).await,
+        "status.technicalID of Shoot young to \"shoot--prod--victim\": it must be \"shoot--dev--young\"",
+    );
+    refused(
+        write(first("shoot--dev--young", "another")).await,
+        &format!("status.uid of Shoot young to \"another\": it must be \"{uid}\""),
+    );
+    refused(
+        write(json!({"seedName": "seed-a"})).await,
+        "all three are set in one write",
+    );
+    refused(
+        write(json!({"observedGeneration": 1})).await,
+        "its first write says where the shoot is",
+    );
+    allowed(write(first("shoot--dev--young", &uid)).await);
+    refused(
+        write(json!({"technicalID": "shoot--prod--victim"})).await,
+        "it is \"shoot--dev--young\" for ever",
+    );
+    refused(write(json!({"uid": "another"})).await, "for ever");
+    refused(write(json!({"technicalID": null})).await, "for ever");
+    // A recorded id stays, also where it is not what the formula gives.
+    let admin: Api<Shoot> = garden.admin(NAMESPACE);
+    garden
+        .shoot("old", "seed-a", Some("seed-a"), ("Reconcile", "Succeeded"))
+        .await;
+    garden
+        .status(
+            &admin,
+            "old",
+            json!({"technicalID": "shoot--former--old", "uid": "of-a-former-garden"}),
+        )
+        .await;
+    allowed(
+        garden
+            .patch_status(&a, "old", json!({"observedGeneration": 1}))
+            .await,
+    );
+    refused(
+        garden
+            .patch_status(&a, "old", json!({"technicalID": "shoot--dev--old"}))
+            .await,
+        "it is \"shoot--former--old\" for ever",
+    );
+    // Not even garden-controller-manager changes one.
+    let manager: Api<Shoot> = Api::namespaced(garden.manager.clone(), NAMESPACE);
+    refused(
+        garden
+            .patch_status(&manager, "old", json!({"technicalID": "shoot--dev--old"}))
+            .await,
+        "for ever",
+    );
+}
+
+/// Whoever may make Projects would otherwise have the namespace of any other.
+pub async fn a_namespace_has_one_project(garden: &Garden) {
+    let projects: Api<Project> = Api::all(garden.administrator());
+    let word = "namespace garden-dev belongs to project dev";
+    let evil = garden::project_of("evil", Some(NAMESPACE));
+    garden::until_refused(|| garden::try_apply(&projects, "evil", evil.clone())).await;
+    refused(garden.apply(&projects, "evil", evil.clone()).await, word);
+    // The name that a project gets if it gives none counts too.
+    allowed(
+        garden
+            .apply(&projects, "quiet", garden::project_of("quiet", None))
+            .await,
+    );
+    let evil = garden::project_of("evil", Some("garden-quiet"));
+    garden::until_refused(|| garden::try_apply(&projects, "evil", evil.clone())).await;
+    refused(
+        garden.apply(&projects, "evil", evil.clone()).await,
+        "namespace garden-quiet belongs to project quiet",
+    );
+    // The technical ids of a--b/c and a/b--c would be one.
+    refused(
+        garden
+            .apply(&projects, "a--b", garden::project_of("a--b", None))
+            .await,
+        "two hyphens in a row",
+    );
+}

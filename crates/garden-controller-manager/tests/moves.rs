@@ -1,0 +1,22 @@
+//! Moves on a real API server, with its policies in force: who may name which destination when, and with which specification a
+//! shoot travels that is edited in the middle.
+
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
+
+mod garden;
+#[path = "moves/journey.rs"]
+mod journey;
+#[path = "moves/policies.rs"]
+mod policies;
+
+use garden::Garden;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn moves_are_approved_and_followed() {
+    let garden = Garden::start().await.unwrap();
+    policies::seed_name_of_a_shoot(&garden).await;
+    policies::a_seed_approves_nothing(&garden).await;
+    Box::pin(journey::a_verdict_never_lands_on_a_newer_specification(&garden)).await;
+    Box::pin(journey::with_the_controller(&garden)).await;
+    garden::no_gaps();
+}

@@ -1,0 +1,347 @@
+//! One shoot that is sent from seed to seed and edited all the while.
+
+use std::{sync::Arc, time::Duration};
+
+use api::{
+    constants::condition::READY_FOR_MIGRATION,
+    gardencore::{BackupBucket, Seed, Shoot, ShootSpec, shoot::MigrationApproval},
+    meta::{ConditionStatus, LastOperationState as State, LastOperationType as Type},
+};
+use clap::Parser;
+use garden_controller_manager::{
+    Config, Context,
+    shoot_migration::{self, Verdict, change, decide},
+};
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, Patch, PatchParams},
+};
+use runtime::{Events, clock, metrics::Metrics};
+use serde_json::{Value, json};
+use testkit::eventually;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::garden::{self, Garden, NAMESPACE, allowed, operation};
+
+/// Longer than the controller's pause between two looks (10 s), several times over on a slow machine.
+const SOON: Duration = Duration::from_secs(120);
+
+/// An edit that comes between the judgement and its record is not covered by it.
+pub async fn a_verdict_never_lands_on_a_newer_specification(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    garden
+        .shoot("hasty", "seed-b", Some("seed-a"), ("Reconcile", "Succeeded"))
+        .await;
+    let write = |shoot: Shoot| {
+        let shoots = shoots.clone();
+        async move {
+            let verdict = Verdict {
+                ready: true,
+                reason: "DestinationSeedReady",
+                message: "Fine.".into(),
+            };
+            let decision = decide(&shoot, true).unwrap();
+            let change = change(&shoot, Some(&verdict), &decision, clock::now_k8s()).unwrap();
+            let patch = Patch::<()>::Json(serde_json::from_value(change.patch).unwrap());
+            shoots
+                .patch_status("hasty", &PatchParams::default(), &patch)
+                .await
+        }
+    };
+    let judged = shoots.get("hasty").await.unwrap();
+    allowed(edit(garden, "hasty", json!({"purpose": "production"})).await);
+    match write(judged).await {
+        Err(kube::Error::Api(answer)) => assert!(answer.is_conflict(), "{answer:?}"),
+        other => panic!("it was written: {other:?}"),
+    }
+    let edited = shoots.get("hasty").await.unwrap();
+    assert_eq!(edited.status.as_ref().unwrap().migration, None);
+    // On the version that was judged it is.
+    let written = write(edited.clone()).await.unwrap();
+    assert_eq!(
+        approval(&written).unwrap().generation,
+        edited.metadata.generation.unwrap()
+    );
+    // A later specification replaces the recorded one as a whole: what the edit took away is gone there too.
+    allowed(edit(garden, "hasty", json!({"purpose": null})).await);
+    let written = write(shoots.get("hasty").await.unwrap()).await.unwrap();
+    assert_eq!(approval(&written).unwrap().spec.0.get("purpose"), None);
+}
+
+/// With the controller at work.
+pub async fn with_the_controller(garden: &Garden) {
+    for seed in ["seed-b", "seed-c"] {
+        make_ready(garden, seed).await;
+    }
+    let context = Context {
+        garden: runtime::Garden::new(garden.administrator(), &runtime::Permit::sole("a test")),
+        config: Arc::new(Config::parse_from(["garden-controller-manager"])),
+        events: Events::new(garden.administrator(), "garden-controller-manager"),
+        metrics: Metrics::default(),
+        shutdown: CancellationToken::new(),
+    };
+    let mut controllers = JoinSet::new();
+    controllers.spawn(shoot_migration::run(context.clone()));
+    Box::pin(the_specification_travels(garden)).await;
+    a_call_off_takes_the_approval_back(garden).await;
+    context.shutdown.cancel();
+    controllers.shutdown().await;
+}
+
+async fn the_specification_travels(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    create(garden, "mover").await;
+    // Before the begin an edit is judged anew, as a whole.
+    allowed(edit(garden, "mover", json!({"purpose": "testing"})).await);
+    allowed(edit(garden, "mover", json!({"seedName": "seed-b"})).await);
+    until(&shoots, "mover", |shoot| is_for(shoot, "seed-b")).await;
+    allowed(edit(garden, "mover", version("1.34.9")).await);
+    let shoot = until(&shoots, "mover", |shoot| {
+        approval(shoot).is_some_and(|approval| Some(approval.generation) == shoot.metadata.generation)
+    })
+    .await;
+    let judged = approval(&shoot).unwrap().clone();
+    assert_eq!(
+        (judged.source.as_str(), version_of(&judged)),
+        ("seed-a", "1.34.9".to_owned())
+    );
+    assert_eq!(judged.spec.decode::<ShootSpec>().unwrap(), shoot.spec);
+    // The source begins; somebody wants an upgrade. The destination's fall makes the controller look.
+    as_seed(
+        garden,
+        "mover",
+        json!({"lastOperation": operation("Migrate", "Processing")}),
+    )
+    .await;
+    allowed(edit(garden, "mover", version("1.35.0")).await);
+    say(garden, "seed-b", "GardenletReady", ConditionStatus::Unknown).await;
+    let shoot = until(&shoots, "mover", |shoot| !is_ready(shoot)).await;
+    assert_eq!(approval(&shoot), Some(&judged));
+    // It is sent elsewhere, with what was recorded.
+    allowed(edit(garden, "mover", json!({"seedName": "seed-c"})).await);
+    let shoot = until(&shoots, "mover", |shoot| is_for(shoot, "seed-c")).await;
+    let redirected = approval(&shoot).unwrap();
+    assert_eq!(redirected.spec, judged.spec);
+    assert_eq!(Some(redirected.generation), shoot.metadata.generation);
+    assert_eq!(redirected.source, "seed-a");
+    say(garden, "seed-b", "GardenletReady", ConditionStatus::True).await;
+    let spec = judged.spec.clone();
+    a_shoot_is_handed_on(garden, &spec.0).await;
+    // The destination begins, and ends.
+    let b: Api<Shoot> = Api::namespaced(garden.seed_b.clone(), NAMESPACE);
+    let restoring = json!({"lastOperation": operation("Restore", "Processing")});
+    allowed(garden.patch_status(&b, "mover", restoring).await);
+    allowed(edit(garden, "mover", json!({"purpose": "production"})).await);
+    let restored = json!({"lastOperation": operation("Restore", "Succeeded")});
+    let before = shoots.get("mover").await.unwrap();
+    assert_eq!(approval(&before).unwrap().spec, spec);
+    allowed(garden.patch_status(&b, "mover", restored).await);
+    let settled = until(&shoots, "mover", |shoot| approval(shoot).is_none()).await;
+    assert_eq!(settled.spec.kubernetes.version.as_deref(), Some("1.35.0"));
+    a_seed_that_is_gone_is_no_former_seed(garden).await;
+}
+
+/// Nobody else would take its entry out, and the shoot could never move to a seed of that name again.
+async fn a_seed_that_is_gone_is_no_former_seed(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    let seeds: Api<Seed> = Api::all(garden.administrator());
+    seeds.delete("seed-c", &DeleteParams::default()).await.unwrap();
+    let shoot = until(&shoots, "mover", |shoot| former(shoot).len() < 2).await;
+    assert_eq!(former(&shoot), [("seed-a", 1)]);
+}
+
+fn former(shoot: &Shoot) -> Vec<(&str, i64)> {
+    let former = shoot.status.iter().flat_map(|status| &status.former_seeds);
+    former
+        .map(|former| (former.name.as_str(), former.epoch))
+        .collect()
+}
+
+/// The shoot was handed over to seed-c, which dies before it has begun. It goes on to seed-b in one write.
+async fn a_shoot_is_handed_on(garden: &Garden, spec: &Value) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    let handed_over = json!({
+        "seedName": "seed-c", "lastOperation": operation("Migrate", "Succeeded"),
+        "ownership": {"epoch": 2}, "formerSeeds": [{"name": "seed-a", "epoch": 1}],
+    });
+    as_seed(garden, "mover", handed_over).await;
+    // Back to the source, which is still cleaning up: it has to wait, and nobody is handed anything.
+    allowed(edit(garden, "mover", json!({"seedName": "seed-a"})).await);
+    make_ready(garden, "seed-a").await;
+    let shoot = until(&shoots, "mover", |shoot| {
+        reason(shoot) == Some("DestinationSeedNotCleanedUp".to_owned())
+    })
+    .await;
+    assert_eq!(host(&shoot), "seed-c");
+    allowed(edit(garden, "mover", json!({"seedName": "seed-b"})).await);
+    let shoot = until(&shoots, "mover", |shoot| host(shoot) != "seed-c").await;
+    let status = shoot.status.as_ref().unwrap();
+    let last = status.last_operation.as_ref().unwrap();
+    assert_eq!((last.type_, last.state), (Type::Migrate, State::Succeeded));
+    assert_eq!((host(&shoot), status.epoch()), ("seed-b", 3));
+    assert_eq!(former(&shoot), [("seed-a", 1), ("seed-c", 2)]);
+    let approval = status.migration.as_ref().unwrap();
+    assert_eq!(
+        (
+            approval.source.as_str(),
+            approval.destination.as_str(),
+            &approval.spec.0
+        ),
+        ("seed-c", "seed-b", spec)
+    );
+    assert!(status.constraint(READY_FOR_MIGRATION).is_none());
+}
+
+async fn a_call_off_takes_the_approval_back(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    create(garden, "stayer").await;
+    allowed(edit(garden, "stayer", json!({"seedName": "seed-b"})).await);
+    until(&shoots, "stayer", |shoot| is_for(shoot, "seed-b")).await;
+    // Not begun: what is not ready any more is not approved any more.
+    say(
+        garden,
+        "seed-b",
+        "SeedSystemComponentsHealthy",
+        ConditionStatus::False,
+    )
+    .await;
+    let shoot = until(&shoots, "stayer", |shoot| !is_ready(shoot)).await;
+    assert_eq!(
+        (approval(&shoot), reason(&shoot).as_deref()),
+        (None, Some("DestinationSeedNotHealthy"))
+    );
+    say(
+        garden,
+        "seed-b",
+        "SeedSystemComponentsHealthy",
+        ConditionStatus::True,
+    )
+    .await;
+    until(&shoots, "stayer", |shoot| is_for(shoot, "seed-b")).await;
+    as_seed(
+        garden,
+        "stayer",
+        json!({"lastOperation": operation("Migrate", "Error")}),
+    )
+    .await;
+    allowed(edit(garden, "stayer", json!({"seedName": "seed-a"})).await);
+    let shoot = until(&shoots, "stayer", |shoot| approval(shoot).is_none()).await;
+    assert_eq!((host(&shoot), reason(&shoot)), ("seed-a", None));
+}
+
+/// A Shoot on seed-a that has backups.
+async fn create(garden: &Garden, name: &str) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    garden
+        .shoot(name, "seed-a", Some("seed-a"), ("Reconcile", "Succeeded"))
+        .await;
+    let uid = shoots.get(name).await.unwrap().uid().unwrap();
+    let id = format!("shoot--dev--{name}");
+    garden
+        .status(&shoots, name, json!({"technicalID": id, "uid": uid}))
+        .await;
+    garden.entry(&format!("{id}--{uid}"), "seed-a", "bucket-a").await;
+}
+
+/// The seed reports itself well, and has a bucket.
+async fn make_ready(garden: &Garden, seed: &str) {
+    let seeds: Api<Seed> = Api::all(garden.administrator());
+    let backup = json!({"spec": {"backup": {"provider": "local"}}});
+    allowed(garden.patch(&seeds, seed, backup).await);
+    for condition in [
+        "GardenletReady",
+        "SeedSystemComponentsHealthy",
+        "BackupBucketsReady",
+    ] {
+        say(garden, seed, condition, ConditionStatus::True).await;
+    }
+    let uid = seeds.get(seed).await.unwrap().uid().unwrap();
+    let buckets: Api<BackupBucket> = Api::all(garden.administrator());
+    allowed(garden.apply(&buckets, &uid, garden::bucket(&uid, seed)).await);
+    let ready = json!({"lastOperation": operation("Create", "Succeeded")});
+    garden.status(&buckets, &uid, ready).await;
+}
+
+/// Sets one condition of a seed.
+async fn say(garden: &Garden, seed: &str, type_: &str, status: ConditionStatus) {
+    let seeds: Api<Seed> = Api::all(garden.administrator());
+    let mut conditions = seeds
+        .get(seed)
+        .await
+        .unwrap()
+        .status
+        .unwrap_or_default()
+        .conditions;
+    conditions.retain(|condition| condition.type_ != type_);
+    let mut conditions = json!(conditions);
+    let now = "2026-01-01T00:00:00Z";
+    conditions.as_array_mut().unwrap().push(json!({
+        "type": type_, "status": status, "lastTransitionTime": now, "lastUpdateTime": now, "reason": "R", "message": "m",
+    }));
+    garden
+        .status(&seeds, seed, json!({"conditions": conditions}))
+        .await;
+}
+
+/// What the gardenlet of seed-a writes.
+async fn as_seed(garden: &Garden, name: &str, status: Value) {
+    let shoots: Api<Shoot> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
+    allowed(garden.patch_status(&shoots, name, status).await);
+}
+
+async fn edit(garden: &Garden, name: &str, spec: Value) -> Result<(), kube::Error> {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    garden.patch(&shoots, name, json!({"spec": spec})).await
+}
+
+fn version(version: &str) -> Value {
+    json!({"kubernetes": {"version": version}})
+}
+
+fn approval(shoot: &Shoot) -> Option<&MigrationApproval> {
+    shoot.status.as_ref()?.migration.as_ref()
+}
+
+fn version_of(approval: &MigrationApproval) -> String {
+    let spec: ShootSpec = approval.spec.decode().unwrap();
+    spec.kubernetes.version.unwrap()
+}
+
+fn is_for(shoot: &Shoot, seed: &str) -> bool {
+    approval(shoot).is_some_and(|approval| approval.destination == seed)
+}
+
+fn is_ready(shoot: &Shoot) -> bool {
+    let constraint = shoot
+        .status
+        .as_ref()
+        .and_then(|s| s.constraint(READY_FOR_MIGRATION));
+    constraint.is_some_and(|constraint| constraint.status == ConditionStatus::True)
+}
+
+fn reason(shoot: &Shoot) -> Option<String> {
+    let constraint = shoot.status.as_ref()?.constraint(READY_FOR_MIGRATION)?;
+    Some(constraint.reason.clone())
+}
+
+fn host(shoot: &Shoot) -> &str {
+    shoot
+        .status
+        .as_ref()
+        .and_then(|s| s.seed_name.as_deref())
+        .unwrap_or_default()
+}
+
+async fn until(api: &Api<Shoot>, name: &str, holds: impl Fn(&Shoot) -> bool) -> Shoot {
+    eventually(&format!("{name} is as awaited"), SOON, || async {
+        let shoot = api.get(name).await.map_err(|e| e.to_string())?;
+        if holds(&shoot) {
+            Ok(shoot)
+        } else {
+            Err(format!("it is {:?}", shoot.status))
+        }
+    })
+    .await
+    .unwrap()
+}
