@@ -3,22 +3,23 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use api::constants::DRUID_REQUIRE_SNAPSHOT;
 use api::druid::Etcd;
-use api::gardencore::{BackupEntry, ShootState};
-use botanist::Operation;
+use api::gardencore::ShootState;
+use api::meta::{LastOperationState as State, LastOperationType as Type};
 use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, Service};
+use k8s_openapi::api::core::v1::{Secret, Service};
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
-use provider_local::cloud::instances;
+use placement::Operation;
 use runtime::{Error, Result};
 use testkit::eventually;
 
-use crate::garden::{CLOUD, PROJECT};
+use crate::garden::PROJECT;
 use crate::refusal::is_backed_up;
-use crate::scenario::{Drilled, ShootScenario, transient};
+use crate::scenario::{Drilled, ShootScenario};
 use crate::seed::RunningSeed;
-use crate::world::DOMAIN;
+use crate::subject::{InCloud, Subject, transient};
 
 /// What a Shoot has that a move must not change.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,16 +27,16 @@ pub struct Evidence {
     /// Data of the Secrets that are carried, by name.
     secrets: BTreeMap<String, BTreeMap<String, Vec<u8>>>,
     /// The node network in the cloud, and the list of its instances.
-    network: BTreeMap<String, BTreeMap<String, String>>,
+    network: InCloud,
 }
 
-/// Longer than the name server takes to answer on a busy machine.
-const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+/// Longer than etcd-druid takes to see an annotation on a busy machine.
+const TOLD_WITHIN: Duration = Duration::from_secs(30);
 /// The flag by which an etcd refuses to start empty.
 const REQUIRE_SNAPSHOT: &str = "--require-snapshot";
 
 impl Evidence {
-    pub async fn collect(of: &ShootScenario<'_>, seed: &RunningSeed) -> Result<Self> {
+    pub async fn collect(of: &Subject<'_>, seed: &RunningSeed) -> Result<Self> {
         let secrets: Api<Secret> = Api::namespaced(seed.client(), &of.namespace());
         let carried = secrets
             .list(&ListParams::default().labels("persist=true"))
@@ -51,24 +52,12 @@ impl Evidence {
         };
         Ok(Self {
             secrets: carried.into_iter().map(data).collect(),
-            network: network(of).await?,
+            network: of.network().await?,
         })
     }
 }
 
-/// What the Shoot has in the cloud, by name: its network and the list of its instances; empty if there is nothing.
-async fn network(of: &ShootScenario<'_>) -> Result<BTreeMap<String, BTreeMap<String, String>>> {
-    let cloud: Api<ConfigMap> = Api::namespaced(of.world.garden(), CLOUD);
-    let mut found = BTreeMap::new();
-    for name in [of.namespace(), instances(&of.namespace())] {
-        if let Some(object) = cloud.get_opt(&name).await? {
-            found.insert(name, object.data.unwrap_or_default());
-        }
-    }
-    Ok(found)
-}
-
-fn require(holds: bool, sentence: impl Into<String>) -> Result<()> {
+pub fn require(holds: bool, sentence: impl Into<String>) -> Result<()> {
     if holds {
         Ok(())
     } else {
@@ -77,24 +66,12 @@ fn require(holds: bool, sentence: impl Into<String>) -> Result<()> {
 }
 
 impl ShootScenario<'_> {
-    fn names(&self) -> [String; 2] {
-        [
-            format!("api.{}.dev.internal.{DOMAIN}", self.name),
-            format!("api.{}.dev.{DOMAIN}", self.name),
-        ]
-    }
-
-    async fn addresses(&self, name: &str) -> Result<Vec<String>> {
-        // It is asked by UDP: a question that was not answered in time is asked again. Any answer counts.
-        let answer = eventually("an answer of the name server", ANSWER_WITHIN, || {
-            self.world.dns.addresses(name)
-        });
-        answer.await.map_err(transient)
-    }
-
     /// What must hold at any moment of a move.
     pub async fn check_always(&self) -> Result<()> {
-        let moving = matches!(self.drilled, Drilled::Migrate | Drilled::Restore);
+        let moving = matches!(
+            self.drilled,
+            Drilled::Migrate | Drilled::CallOff | Drilled::Restore | Drilled::Leave
+        );
         let (true, Some(evidence)) = (moving, &self.evidence) else {
             return Ok(());
         };
@@ -105,11 +82,11 @@ impl ShootScenario<'_> {
             )?;
         }
         require(
-            network(self).await? == evidence.network,
+            self.network().await? == evidence.network,
             "I9: the network in the cloud changed",
         )?;
         let states: Api<ShootState> = Api::namespaced(self.world.garden(), PROJECT);
-        let source = namespace_exists(&self.world.seeds[0], &self.namespace()).await?;
+        let source = self.is_in(&self.world.seeds[0]).await?;
         let carried = states.get_opt(&self.name).await?.is_some();
         require(
             source || carried,
@@ -122,19 +99,19 @@ impl ShootScenario<'_> {
         self.check_always().await?;
         match self.drilled {
             Drilled::Create => {
-                self.check_here().await?;
-                let set = self.etcd_main().await?;
+                self.check_here(self.place()).await?;
+                // etcd-druid remembers from now on that it has data; nobody told it to before its first start.
+                let etcds: Api<Etcd> = Api::namespaced(self.place().client(), &self.namespace());
+                let etcd = etcds.get("etcd-main").await?;
                 require(
-                    !refuses_to_be_empty(&set),
+                    !etcd.annotations().contains_key(DRUID_REQUIRE_SNAPSHOT),
                     "a new etcd-main refuses to start empty",
                 )
             }
-            Drilled::Migrate => {
-                self.check_nothing_left().await?;
-                self.check_handed_over().await
-            }
-            Drilled::Restore => {
-                self.check_here().await?;
+            Drilled::Migrate => self.check_ready_to_be_handed_over().await,
+            Drilled::Leave => self.check_left().await,
+            Drilled::CallOff | Drilled::Restore => {
+                self.check_here(self.place()).await?;
                 let restored = Evidence::collect(self, self.place()).await?;
                 require(
                     Some(&restored) == self.evidence.as_ref(),
@@ -143,11 +120,11 @@ impl ShootScenario<'_> {
                 self.check_etcd_has_a_past().await
             }
             Drilled::ForceDelete => {
-                self.check_nothing_left().await?;
+                self.check_nothing_left(self.place()).await?;
                 self.check_backups().await?;
                 // The cloud and the DNS server refused: what they keep is left, and nothing waited for them.
                 require(
-                    Some(network(self).await?) == self.evidence.as_ref().map(|e| e.network.clone()),
+                    Some(self.network().await?) == self.evidence.as_ref().map(|e| e.network.clone()),
                     "the cloud refused, and the network is another one",
                 )?;
                 for name in self.names() {
@@ -159,7 +136,7 @@ impl ShootScenario<'_> {
                 Ok(())
             }
             Drilled::Delete => {
-                self.check_nothing_left().await?;
+                self.check_nothing_left(self.place()).await?;
                 self.check_backups().await?;
                 for name in self.names() {
                     require(
@@ -168,16 +145,114 @@ impl ShootScenario<'_> {
                     )?;
                 }
                 require(
-                    network(self).await?.is_empty(),
+                    self.network().await?.is_empty(),
                     "I6: the network in the cloud is left",
                 )
             }
         }
     }
 
+    /// I9: the BackupEntry and the backups follow the Shoot after their grace period, whatever the deletion was.
+    async fn check_backups(&self) -> Result<()> {
+        let entry = self.backup_entry().await?;
+        require(
+            entry.is_some_and(|entry| entry.metadata.deletion_timestamp.is_none()),
+            "I9: the BackupEntry went with the control plane",
+        )?;
+        require(is_backed_up(self).await?, "I9: backups were deleted")
+    }
+
+    async fn etcd_main(&self) -> Result<StatefulSet> {
+        let sets: Api<StatefulSet> = Api::namespaced(self.place().client(), &self.namespace());
+        Ok(sets.get("etcd-main").await?)
+    }
+
+    /// An etcd that was restored must not start empty, and the next reconciliation does not make it restart.
+    async fn check_etcd_has_a_past(&self) -> Result<()> {
+        // An Etcd that was there before is told of it while it runs, and nobody waits for that.
+        let told = eventually("etcd-main refuses to start empty", TOLD_WITHIN, || async {
+            require(
+                refuses_to_be_empty(&self.etcd_main().await?),
+                "a restored etcd-main may start empty",
+            )
+        });
+        told.await.map_err(transient)?;
+        let etcds: Api<Etcd> = Api::namespaced(self.place().client(), &self.namespace());
+        let before = etcds.get("etcd-main").await?;
+        let botanist = Box::pin(self.botanist(self.place(), Operation::Reconcile)).await?;
+        Box::pin(botanist.deploy_etcds()).await?;
+        let after = etcds.get("etcd-main").await?;
+        require(
+            before.spec == after.spec && before.annotations() == after.annotations(),
+            "a reconciliation after the restore changes etcd-main",
+        )
+    }
+
+    /// The garden knows all that the next seed needs, nothing writes any more, and nothing that a call-off needs is gone.
+    async fn check_ready_to_be_handed_over(&self) -> Result<()> {
+        let states: Api<ShootState> = Api::namespaced(self.world.garden(), PROJECT);
+        let state = states.get_opt(&self.name).await?;
+        require(
+            state.is_some_and(|state| !state.spec.gardener.is_empty()),
+            "I7: the ShootState holds nothing",
+        )?;
+        let botanist = Box::pin(self.botanist(self.place(), Operation::Migrate)).await?;
+        botanist.check_nothing_writes().await?;
+        require(
+            self.is_in(self.place()).await?,
+            "the namespace went before the hand-over",
+        )?;
+        let etcds: Api<Etcd> = Api::namespaced(self.place().client(), &self.namespace());
+        require(
+            etcds.get_opt("etcd-main").await?.is_some(),
+            "etcd went before the hand-over",
+        )?;
+        let extensions = botanist.list_extension_resources(botanist::Kinds::All).await?;
+        let held: Vec<_> = extensions
+            .iter()
+            .filter(|any| {
+                let last = any.status().and_then(|status| status.last_operation);
+                last.is_none_or(|last| last.type_ != Type::Migrate || last.state != State::Succeeded)
+            })
+            .map(|any| format!("{} {}", any.kind.kind, any.object.name_any()))
+            .collect();
+        require(
+            !extensions.is_empty() && held.is_empty(),
+            format!(
+                "of {} extension objects these were not let go of: {held:?}",
+                extensions.len()
+            ),
+        )
+    }
+
+    /// Nothing runs in the source any more and nothing leads there; the data wait for the destination.
+    async fn check_left(&self) -> Result<()> {
+        let botanist = Box::pin(self.botanist(&self.world.seeds[0], Operation::Restore)).await?;
+        require(
+            botanist
+                .list_extension_resources(botanist::Kinds::All)
+                .await?
+                .is_empty(),
+            "I6: extension objects are left",
+        )?;
+        self.check_no_front(&self.world.seeds[0]).await?;
+        let etcds: Api<Etcd> = Api::namespaced(self.place().client(), &self.namespace());
+        require(
+            etcds.list(&ListParams::default()).await?.items.is_empty(),
+            "I6: an Etcd is left",
+        )?;
+        require(
+            self.is_in(self.place()).await?,
+            "the namespace, and with it the data, went before the destination had restored",
+        )?;
+        // The destination can do without what is gone.
+        self.check_always().await
+    }
+}
+
+impl Subject<'_> {
     /// The control plane is on this seed, complete, and found by its names.
-    async fn check_here(&self) -> Result<()> {
-        let seed = self.place();
+    pub async fn check_here(&self, seed: &RunningSeed) -> Result<()> {
         let deployments: Api<k8s_openapi::api::apps::v1::Deployment> =
             Api::namespaced(seed.client(), &self.namespace());
         for name in [
@@ -203,12 +278,20 @@ impl ShootScenario<'_> {
     }
 
     /// I6.
-    async fn check_nothing_left(&self) -> Result<()> {
-        let (seed, namespace) = (self.place(), self.namespace());
+    pub async fn check_nothing_left(&self, seed: &RunningSeed) -> Result<()> {
+        let namespace = self.namespace();
+        require(!self.is_in(seed).await?, "I6: the namespace is left")?;
+        self.check_no_front(seed).await?;
+        let clusters: Api<api::extensions::Cluster> = Api::all(seed.client());
+        let cluster = clusters.get_opt(&namespace).await?;
         require(
-            !namespace_exists(seed, &namespace).await?,
-            "I6: the namespace is left",
-        )?;
+            cluster.is_none_or(|c| c.metadata.deletion_timestamp.is_some()),
+            "I6: the Cluster is left",
+        )
+    }
+
+    async fn check_no_front(&self, seed: &RunningSeed) -> Result<()> {
+        let namespace = self.namespace();
         let fronts: Api<Service> = Api::namespaced(seed.client(), "garden-exposure");
         let mine = ListParams::default().labels(&format!("gardener.cloud/technical-id={namespace}"));
         let left: Vec<_> = fronts
@@ -221,82 +304,7 @@ impl ShootScenario<'_> {
         require(
             left.is_empty(),
             format!("I6: Services {left:?} of the front are left"),
-        )?;
-        let clusters: Api<api::extensions::Cluster> = Api::all(seed.client());
-        let cluster = clusters.get_opt(&namespace).await?;
-        require(
-            cluster.is_none_or(|c| c.metadata.deletion_timestamp.is_some()),
-            "I6: the Cluster is left",
         )
-    }
-
-    /// I9: the BackupEntry and the backups follow the Shoot after their grace period, whatever the deletion was.
-    async fn check_backups(&self) -> Result<()> {
-        let entry = self.backup_entry().await?;
-        require(
-            entry.is_some_and(|entry| entry.metadata.deletion_timestamp.is_none()),
-            "I9: the BackupEntry went with the control plane",
-        )?;
-        require(is_backed_up(self).await?, "I9: backups were deleted")
-    }
-
-    async fn etcd_main(&self) -> Result<StatefulSet> {
-        let sets: Api<StatefulSet> = Api::namespaced(self.place().client(), &self.namespace());
-        Ok(sets.get("etcd-main").await?)
-    }
-
-    /// An etcd that was restored must not start empty, and the next reconciliation does not make it restart.
-    async fn check_etcd_has_a_past(&self) -> Result<()> {
-        let restored = self.etcd_main().await?;
-        require(
-            refuses_to_be_empty(&restored),
-            "a restored etcd-main may start empty",
-        )?;
-        let etcds: Api<Etcd> = Api::namespaced(self.place().client(), &self.namespace());
-        let before = etcds.get("etcd-main").await?;
-        let botanist = Box::pin(self.botanist(self.place(), Operation::Reconcile)).await?;
-        Box::pin(botanist.deploy_etcds()).await?;
-        let after = etcds.get("etcd-main").await?;
-        require(
-            before.spec == after.spec && before.annotations() == after.annotations(),
-            "a reconciliation after the restore changes etcd-main",
-        )
-    }
-
-    /// The garden knows all that the next seed needs.
-    async fn check_handed_over(&self) -> Result<()> {
-        let states: Api<ShootState> = Api::namespaced(self.world.garden(), PROJECT);
-        let state = states.get_opt(&self.name).await?;
-        require(state.is_some(), "I7: there is no ShootState")?;
-        let begin = self.backups_begin();
-        let seed = self
-            .backup_entry()
-            .await?
-            .and_then(|entry| entry.status?.seed_name);
-        require(
-            seed.as_deref() != Some("seed-a"),
-            "the BackupEntry was not handed over",
-        )?;
-        let theirs: Api<api::extensions::BackupEntry> = Api::all(self.world.seeds[0].client());
-        let left = theirs
-            .list(&ListParams::default())
-            .await?
-            .into_iter()
-            .find(|e| e.name_any().starts_with(&begin));
-        require(left.is_none(), "I6: the BackupEntry of the seed is left")
-    }
-}
-
-impl ShootScenario<'_> {
-    fn backups_begin(&self) -> String {
-        format!("{}--", self.namespace())
-    }
-
-    async fn backup_entry(&self) -> Result<Option<BackupEntry>> {
-        let entries: Api<BackupEntry> = Api::namespaced(self.world.garden(), PROJECT);
-        let all = entries.list(&ListParams::default()).await?;
-        let begin = self.backups_begin();
-        Ok(all.into_iter().find(|entry| entry.name_any().starts_with(&begin)))
     }
 }
 
@@ -308,9 +316,4 @@ fn refuses_to_be_empty(set: &StatefulSet) -> bool {
         .flatten()
         .flat_map(|container| container.args.iter().flatten())
         .any(|arg| arg == REQUIRE_SNAPSHOT)
-}
-
-async fn namespace_exists(seed: &RunningSeed, name: &str) -> Result<bool> {
-    let namespaces: Api<Namespace> = Api::all(seed.client());
-    Ok(namespaces.get_opt(name).await?.is_some())
 }

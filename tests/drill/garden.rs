@@ -11,6 +11,8 @@ use testkit::{ControlPlane, NameServer, ObjectStore};
 use crate::world::DOMAIN;
 
 pub const VERSION: &str = "1.34.4";
+/// To which a Shoot may be upgraded.
+pub const NEWER_VERSION: &str = "1.34.5";
 /// Namespace of the project.
 pub const PROJECT: &str = "garden-dev";
 /// Namespace in the garden that plays the cloud.
@@ -50,7 +52,13 @@ fn secret(namespace: &str, name: &str, data: &Value) -> Value {
 pub async fn fill(garden: &ControlPlane, dns: &NameServer, store: &ObjectStore) -> Result<()> {
     let client = garden.admin();
     for name in ["garden", PROJECT, CLOUD] {
-        apply(&client, namespace(name)).await?;
+        let mut namespace = namespace(name);
+        if name == PROJECT {
+            namespace["metadata"]["labels"] = json!({
+                "project.gardener.cloud/name": "dev", "gardener.cloud/role": "project",
+            });
+        }
+        apply(&client, namespace).await?;
     }
     let kubeconfig = serde_yaml_ng::to_string(&garden.kubeconfig("cloud", &["system:masters"])?)?;
     let objects = [
@@ -79,7 +87,7 @@ pub async fn fill(garden: &ControlPlane, dns: &NameServer, store: &ObjectStore) 
             "apiVersion": "core.gardener.cloud/v1beta1", "kind": "CloudProfile", "metadata": {"name": "local"},
             "spec": {
                 "type": "local", "regions": [{"name": "local"}],
-                "kubernetes": {"versions": [{"version": VERSION}]},
+                "kubernetes": {"versions": [{"version": VERSION}, {"version": NEWER_VERSION}]},
                 "machineImages": [{"name": "local", "versions": [{"version": "1.0.0", "cri": [{"name": "containerd"}]}]}],
                 "machineTypes": [{"name": "local", "cpu": "1", "gpu": "0", "memory": "1Gi"}],
             },

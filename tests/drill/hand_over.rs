@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use api::extensions::ControlPlane;
-use botanist::Operation;
 use flow::Undisturbed;
 use flow::drill::Scenario;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -19,6 +18,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod, PodSpec};
 use k8s_openapi::api::rbac::v1::Role;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
+use placement::Operation;
 use serde_json::json;
 use tokio::task::JoinSet;
 

@@ -6,7 +6,7 @@
 //!
 //! Every case has a Shoot of its own, so cases run side by side. In each, one task fails after its work, the flow
 //! is run again, and the task is run twice. `REPOT_DRILL_FAULTS=all` makes a case of each fault by itself, also fails before each task and
-//! drops each flow while a task runs; `REPOT_DRILL_FLOWS=Migrate,Restore` runs only these flows (and `HandOver`);
+//! drops each flow while a task runs; `REPOT_DRILL_FLOWS=Migrate,Restore` runs only these flows (and `HandOver`, and `Journeys`);
 //! `REPOT_DRILL_WIDTH` says how many cases run at a time.
 
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
@@ -14,11 +14,18 @@
 mod evidence;
 mod garden;
 mod hand_over;
+mod journeys;
+mod manager;
 mod pods;
 mod refusal;
+mod rights;
 mod scenario;
 mod seed;
+mod sidecar;
+mod subject;
 mod world;
+
+use std::sync::Arc;
 
 use flow::drill::{self, Fault};
 
@@ -43,12 +50,17 @@ async fn every_task_of_every_flow_may_fail_and_may_run_twice() {
     let mut flows = vec![
         Drilled::Create,
         Drilled::Migrate,
+        Drilled::CallOff,
         Drilled::Restore,
+        Drilled::Leave,
         Drilled::Delete,
         Drilled::ForceDelete,
     ];
+    if only == "Journeys" {
+        return;
+    }
     flows.retain(|flow| only.is_empty() || only.split(',').any(|name| name == format!("{flow:?}")));
-    let world = World::start().await.unwrap();
+    let world = World::for_flows().await.unwrap();
     let mut failed = Vec::new();
     for drilled in flows {
         let begin = tokio::time::Instant::now();
@@ -73,4 +85,36 @@ async fn every_task_of_every_flow_may_fail_and_may_run_twice() {
         }
     }
     assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+/// Stack of a thread, as in the processes that are under test here (see `runtime::Process`), and as much again for the test.
+const STACK: usize = 16 * 1024 * 1024;
+
+#[test]
+fn shoots_are_edited_called_off_and_deleted_on_their_way_while_processes_die() {
+    let only = std::env::var("REPOT_DRILL_FLOWS").unwrap_or_default();
+    if !only.is_empty() && !only.contains("Journeys") {
+        return;
+    }
+    let seed = std::env::var("REPOT_SEED")
+        .ok()
+        .and_then(|text| text.parse().ok());
+    let seed = seed.unwrap_or_else(|| fastrand::u64(..1_000_000));
+    println!("Journeys: REPOT_SEED={seed}");
+    let journeys = move || {
+        let mut threads = tokio::runtime::Builder::new_multi_thread();
+        let threads = threads.enable_all().thread_stack_size(STACK).build().unwrap();
+        threads.block_on(async {
+            let begin = tokio::time::Instant::now();
+            let world = Arc::new(World::for_journeys().await.unwrap());
+            if let Err(why) = journeys::check(&world, seed).await {
+                panic!("Journeys with REPOT_SEED={seed}: {why:#}");
+            }
+            println!("Journeys: passed in {} s", begin.elapsed().as_secs());
+        });
+    };
+    let thread = std::thread::Builder::new().stack_size(STACK).spawn(journeys);
+    if let Err(panic) = thread.unwrap().join() {
+        std::panic::resume_unwind(panic);
+    }
 }

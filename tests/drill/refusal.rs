@@ -15,6 +15,7 @@ use runtime::{Error, Result};
 use serde_json::{Value, json};
 
 use crate::scenario::ShootScenario;
+use crate::subject::Subject;
 
 /// Longer than a refusal takes to be told on a busy machine.
 const SOON: Duration = Duration::from_secs(60);
@@ -24,7 +25,7 @@ const SNAPSHOT: &str = "Full-00000000-00000009-1";
 const WRONG_KEY: &str = "d3Jvbmcgc2VjcmV0IG9mIDMyIGJ5dGVzLCByZWFsbHkh";
 
 /// Puts an object where the Shoot's etcd would put its snapshots.
-pub async fn back_up(of: &ShootScenario<'_>) -> Result<()> {
+pub async fn back_up(of: &Subject<'_>) -> Result<()> {
     let place = place(of).await?;
     let written = std::fs::create_dir_all(&place)
         .and_then(|()| std::fs::write(place.join(SNAPSHOT), of.name.as_bytes()));
@@ -32,12 +33,12 @@ pub async fn back_up(of: &ShootScenario<'_>) -> Result<()> {
 }
 
 /// Whether that object is still what it was.
-pub async fn is_backed_up(of: &ShootScenario<'_>) -> Result<bool> {
+pub async fn is_backed_up(of: &Subject<'_>) -> Result<bool> {
     let object = place(of).await?.join(SNAPSHOT);
     Ok(std::fs::read(object).is_ok_and(|content| content == of.name.as_bytes()))
 }
 
-async fn place(of: &ShootScenario<'_>) -> Result<PathBuf> {
+async fn place(of: &Subject<'_>) -> Result<PathBuf> {
     let seeds: Api<Seed> = Api::all(of.world.garden());
     let bucket = seeds.get("seed-a").await?.uid().unwrap_or_default();
     let uid = of.shoots().get(&of.name).await?.uid().unwrap_or_default();

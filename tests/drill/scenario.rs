@@ -1,23 +1,22 @@
 //! One Shoot on its way through one of the flows.
 
-use std::sync::Arc;
+use std::ops::Deref;
 
 use api::constants::CONFIRMATION_FORCE_DELETION;
-use api::gardencore::Shoot;
-use api::meta::LastOperationType as Type;
-use botanist::{Botanist, Operation};
 use flow::drill::{Moment, Scenario};
 use flow::{Cause, FlowError, Interceptor, Report, TaskFailure, Undisturbed};
-use gardenlet::shoot::dispatch::Step;
+use gardenlet::shoot::leave_flow;
+use kube::ResourceExt;
 use kube::api::{DeleteParams, Patch, PatchParams};
-use kube::{Api, ResourceExt};
-use runtime::{Error, Garden, Result, Seed};
+use placement::Operation;
+use runtime::{Error, Result};
 use serde_json::{Value, json};
 
 use crate::evidence::Evidence;
-use crate::garden::{self, PROJECT};
+use crate::garden;
 use crate::refusal;
 use crate::seed::RunningSeed;
+use crate::subject::{Subject, transient};
 use crate::world::World;
 
 /// The flow that is disturbed.
@@ -25,7 +24,11 @@ use crate::world::World;
 pub enum Drilled {
     Create,
     Migrate,
+    /// The source brings the shoot back to life after a move that was all but handed over.
+    CallOff,
     Restore,
+    /// The source cleans up after the hand-over.
+    Leave,
     Delete,
     /// While the cloud and the DNS server refuse.
     ForceDelete,
@@ -36,13 +39,27 @@ impl Drilled {
     pub fn deletes(self) -> bool {
         matches!(self, Self::Delete | Self::ForceDelete)
     }
+
+    /// Whether the Shoot is handed over before.
+    pub fn follows_hand_over(self) -> bool {
+        matches!(self, Self::Restore | Self::Leave)
+    }
+
+    fn operation(self) -> Operation {
+        match self {
+            Self::Create => Operation::Create,
+            Self::Migrate => Operation::Migrate,
+            Self::CallOff | Self::Restore | Self::Leave => Operation::Restore,
+            Self::Delete => Operation::Delete,
+            Self::ForceDelete => Operation::ForceDelete,
+        }
+    }
 }
 
 /// A Shoot of its own. It is created on the first seed and moves to the second.
 pub struct ShootScenario<'w> {
-    pub world: &'w World,
+    subject: Subject<'w>,
     pub drilled: Drilled,
-    pub name: String,
     /// What must survive; known once the Shoot was created.
     pub evidence: Option<Evidence>,
 }
@@ -50,20 +67,10 @@ pub struct ShootScenario<'w> {
 impl<'w> ShootScenario<'w> {
     pub fn new(world: &'w World, drilled: Drilled) -> Self {
         Self {
-            world,
+            subject: Subject::new(world),
             drilled,
-            name: world.shoot_name(),
             evidence: None,
         }
-    }
-
-    pub fn shoots(&self) -> Api<Shoot> {
-        Api::namespaced(self.world.garden(), PROJECT)
-    }
-
-    /// Namespace in the seed.
-    pub fn namespace(&self) -> String {
-        format!("shoot--dev--{}", self.name)
     }
 
     /// The seed on which the drilled flow runs.
@@ -101,25 +108,27 @@ impl<'w> ShootScenario<'w> {
         interceptor: &dyn Interceptor<Error>,
     ) -> Result<Report, FlowError<Error>> {
         let seed = &self.world.seeds[usize::from(which == Drilled::Restore)];
-        let (step, type_, operation) = match which {
-            Drilled::Create => (Step::Reconcile(Type::Create), Type::Create, Operation::Reconcile),
-            Drilled::Migrate => (Step::Migrate, Type::Migrate, Operation::Migrate),
-            Drilled::Restore => (Step::Reconcile(Type::Restore), Type::Restore, Operation::Restore),
-            Drilled::Delete => (Step::Delete, Type::Delete, Operation::Delete),
-            Drilled::ForceDelete => (Step::ForceDelete, Type::Delete, Operation::Delete),
-        };
+        let operation = which.operation();
         let botanist = Box::pin(self.botanist(seed, operation))
             .await
             .map_err(|error| around("Create botanist", error))?;
+        if which == Drilled::Leave {
+            let facts = leave_flow::Facts {
+                namespace_is_active: true,
+            };
+            return leave_flow::build(&botanist.stay, facts)
+                .run_with(|_| (), interceptor)
+                .await;
+        }
         botanist
             .sync_cluster()
             .await
             .map_err(|error| around("Syncing Cluster resource", error))?;
-        let flow = gardenlet::shoot::build(&botanist, step, type_)
+        let flow = gardenlet::shoot::build(&botanist, operation)
             .await
             .map_err(|error| around("facts", error))?;
         let report = flow.run_with(|_| (), interceptor).await?;
-        if which.deletes() || which == Drilled::Migrate {
+        if which.deletes() {
             botanist
                 .delete_cluster()
                 .await
@@ -128,16 +137,11 @@ impl<'w> ShootScenario<'w> {
         Ok(report)
     }
 
-    pub async fn botanist(&self, seed: &RunningSeed, operation: Operation) -> Result<Botanist> {
-        Botanist::new(
-            Garden::new(self.world.garden()),
-            Seed::new(seed.client()),
-            seed.settings.clone(),
-            seed.name,
-            Arc::new(self.shoots().get(&self.name).await?),
-            operation,
-        )
-        .await
+    /// What the source writes when it hands the Shoot over.
+    async fn hand_over(&self) -> Result<()> {
+        let former = json!([{"name": "seed-a", "epoch": 1}]);
+        self.status(json!({"seedName": "seed-b", "ownership": {"epoch": 2}, "formerSeeds": former}))
+            .await
     }
 
     async fn settled(&self, which: Drilled) -> Result<()> {
@@ -145,6 +149,14 @@ impl<'w> ShootScenario<'w> {
             .await
             .map(|_| ())
             .map_err(|error| Error::transient(error.to_string()))
+    }
+}
+
+impl<'w> Deref for ShootScenario<'w> {
+    type Target = Subject<'w>;
+
+    fn deref(&self) -> &Subject<'w> {
+        &self.subject
     }
 }
 
@@ -189,9 +201,11 @@ impl Scenario for ShootScenario<'_> {
         self.shoots()
             .patch(&self.name, &PatchParams::default(), &destination)
             .await?;
-        if self.drilled == Drilled::Restore {
+        if self.drilled != Drilled::Migrate {
             self.settled(Drilled::Migrate).await?;
-            self.status(json!({"seedName": "seed-b"})).await?;
+        }
+        if self.drilled.follows_hand_over() {
+            self.hand_over().await?;
         }
         Ok(())
     }
@@ -206,9 +220,4 @@ impl Scenario for ShootScenario<'_> {
             Moment::Finished(_) => self.check_end().await,
         }
     }
-}
-
-#[allow(clippy::needless_pass_by_value)] // given to map_err
-pub fn transient(error: anyhow::Error) -> Error {
-    Error::transient(format!("{error:#}"))
 }

@@ -1,4 +1,4 @@
-//! A seed with the controllers that run in one. The shoot controller itself is left out: its flows are run by the test.
+//! A seed with the controllers that run in one. Its gardenlet is started by whoever needs it, whole or in parts.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -7,57 +7,60 @@ use anyhow::{Context as _, Result};
 use botanist::{Settings, UrlOf};
 use clap::Parser;
 use gardenlet::context::Heartbeat;
-use gardenlet::{Config, Context};
+use gardenlet::{Config, Context, controllers};
 use k8s_openapi::api::core::v1::Service;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
-use lease::migration::PROVIDER_LOCAL;
-use runtime::{Events, Garden, Process, Seed, runner};
-use serde_json::json;
+use leader_migration::PROVIDER_LOCAL;
+use runtime::{Events, Garden, Permit, Process, Seed, runner};
+use serde_json::{Value, json};
 use testkit::{ControlPlane, Rollout};
 use tokio::task::JoinSet;
 
+use crate::sidecar::Sidecars;
 use crate::{garden, pods};
+
+/// What a gardenlet looks at to call its seed well: a Deployment in namespace `garden`.
+const COMPONENT: &str = "etcd-druid";
 
 /// A seed and what runs in it.
 pub struct RunningSeed {
     pub name: &'static str,
     pub address: Ipv4Addr,
     pub settings: Arc<Settings>,
+    /// The backup processes of the shoots that are here.
+    pub sidecars: Sidecars,
+    config: Arc<Config>,
+    garden: Client,
+    _manifest: tempfile::NamedTempFile,
     _controllers: JoinSet<()>,
     _rollout: Rollout,
     plane: ControlPlane,
 }
 
 impl RunningSeed {
+    /// `garden`: the garden as the gardenlet of this seed reaches it.
     pub async fn start(
         name: &'static str,
         plane: ControlPlane,
         address: Ipv4Addr,
-        of: &ControlPlane,
+        garden: Client,
         shoot_api: Client,
     ) -> Result<Self> {
         let client = plane.admin();
         front(&client, address).await?;
-        garden::apply(&of.admin(), garden::seed(name)).await?;
-        let mut controllers = JoinSet::new();
-        let pods = pods::serve(&mut controllers, client.clone(), shoot_api).await?;
-        let folder = "/nonexistent";
-        let config = Config::try_parse_from([
-            "gardenlet",
-            "--garden-kubeconfig",
-            folder,
-            "--seed-config",
-            folder,
-            "--seed-name",
-            name,
-        ])?;
+        garden::apply(&client, component()).await?;
+        let (mut controllers, sidecars) = (JoinSet::new(), Sidecars::default());
+        let pods = pods::serve(&mut controllers, client.clone(), &sidecars, shoot_api).await?;
+        let manifest = tempfile::NamedTempFile::new()?;
+        serde_yaml_ng::to_writer(&manifest, &garden::seed(name))?;
+        let config = config_of(name, manifest.path())?;
         let settings = Arc::new(Settings {
             shoot_api_url: UrlOf::template(format!("{pods}/api/{{namespace}}")),
             etcd_backup_url: UrlOf::template(format!("{pods}/backup/{{namespace}}")),
             ..config.settings()
         });
-        let process = controllers_of(config, &of.admin(), &client, name, settings.clone())?;
+        let process = others(&client)?;
         controllers.spawn(async move {
             if let Err(ended) = process.run().await {
                 eprintln!("{name}: controllers ended: {ended}");
@@ -68,6 +71,10 @@ impl RunningSeed {
             name,
             address,
             settings,
+            sidecars,
+            config: Arc::new(config),
+            garden,
+            _manifest: manifest,
             _controllers: controllers,
             _rollout: rollout,
             plane,
@@ -77,6 +84,57 @@ impl RunningSeed {
     pub fn client(&self) -> Client {
         self.plane.admin()
     }
+
+    /// Starts these controllers of the gardenlet, as a process that was just begun. It dies with the set.
+    pub fn gardenlet(&self, names: &[&'static str]) -> JoinSet<()> {
+        let process = Process::new("drill");
+        let permit = Permit::sole("the drill has no other process");
+        let context = Context {
+            garden: Garden::new(self.garden.clone(), &permit),
+            seed: Seed::new(self.client(), &permit),
+            seed_name: self.name.to_owned(),
+            settings: Arc::clone(&self.settings),
+            config: Arc::clone(&self.config),
+            garden_events: Events::new(self.garden.clone(), "gardenlet"),
+            metrics: process.metrics.clone(),
+            shutdown: process.shutdown.clone(),
+            heartbeat: Heartbeat::default(),
+        };
+        let (name, names, mut running) = (self.name, names.to_vec(), JoinSet::new());
+        running.spawn(async move {
+            let _process = process;
+            if let Err(ended) = controllers::run(names, context).await {
+                eprintln!("{name}: the gardenlet ended: {ended}");
+            }
+        });
+        running
+    }
+}
+
+fn config_of(name: &str, manifest: &std::path::Path) -> Result<Config> {
+    let component = format!("garden/{COMPONENT}");
+    let manifest = manifest.display().to_string();
+    let flags = [
+        ("--garden-kubeconfig", "/nonexistent"),
+        ("--seed-config", &manifest),
+        ("--seed-name", name),
+        ("--system-component", &component),
+    ];
+    let flags = flags.into_iter().flat_map(|(flag, value)| [flag, value]);
+    Ok(Config::try_parse_from(std::iter::once("gardenlet").chain(flags))?)
+}
+
+fn component() -> Value {
+    let labels = json!({"app": COMPONENT});
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": COMPONENT, "namespace": "garden"},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": COMPONENT}]},
+            },
+        },
+    })
 }
 
 /// The place where clients of all shoots of the seed arrive.
@@ -97,15 +155,11 @@ async fn front(client: &Client, address: Ipv4Addr) -> Result<()> {
     Ok(())
 }
 
-fn controllers_of(
-    config: Config,
-    garden: &Client,
-    seed: &Client,
-    name: &str,
-    settings: Arc<Settings>,
-) -> Result<Process> {
+/// The processes of the seed beside its gardenlet.
+fn others(seed: &Client) -> Result<Process> {
     let mut process = Process::new("drill");
-    let own = Seed::new(seed.clone());
+    let permit = Permit::sole("the drill has no other process");
+    let own = Seed::new(seed.clone(), &permit);
     let flags = [
         "etcd-druid",
         "--etcd-image",
@@ -114,12 +168,19 @@ fn controllers_of(
         "etcd-backup-restore",
     ];
     let flags = etcd_druid::flags::Flags::try_parse_from(flags).context("flags of etcd-druid")?;
-    etcd_druid::start(&mut process, seed.clone(), &flags);
-    let of_provider = provider_local::controllers::Context {
-        seed: own.clone(),
+    let druid = etcd_druid::run(
+        own.clone(),
+        flags,
+        process.metrics.clone(),
+        process.shutdown.clone(),
+    );
+    process.part("etcd controller", druid);
+    let of_provider = provider_local::context::Context {
+        seed: own,
         settings: runner::Settings {
             concurrency: 20,
             shutdown: process.shutdown.clone(),
+            permit,
             metrics: process.metrics.clone(),
             events: Events::new(seed.clone(), "provider-local"),
         },
@@ -127,29 +188,7 @@ fn controllers_of(
         guests: None,
     };
     // Without locks: what is drilled is the flow, and there is one process of each kind.
-    let provider = provider_local::controllers::run(PROVIDER_LOCAL.controllers.to_vec(), of_provider, None);
+    let provider = provider_local::controllers::run(PROVIDER_LOCAL.controllers.to_vec(), of_provider);
     process.fallible_part("provider-local", provider);
-    let context = Context {
-        garden: Garden::new(garden.clone()),
-        seed: own,
-        seed_name: name.to_owned(),
-        settings,
-        config: Arc::new(config),
-        garden_events: Events::new(garden.clone(), "gardenlet"),
-        metrics: process.metrics.clone(),
-        shutdown: process.shutdown.clone(),
-        heartbeat: Heartbeat::default(),
-    };
-    let context = Arc::new(context);
-    process.part("seed controller", gardenlet::seed::run(context.clone()));
-    let backups = Arc::new(context.backups());
-    process.part(
-        "backup bucket controller",
-        backup_controllers::backup_bucket::run(backups.clone()),
-    );
-    process.part(
-        "backup entry controller",
-        backup_controllers::backup_entry::run(backups),
-    );
     Ok(process)
 }

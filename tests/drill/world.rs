@@ -6,12 +6,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::Result;
 use kube::Client;
 use testkit::{ControlPlane, NameServer, ObjectStore, apply_crds};
+use tokio::task::JoinSet;
 
-use crate::garden;
 use crate::seed::RunningSeed;
+use crate::{garden, manager, rights};
 
 /// Domain under which shoots are found.
 pub const DOMAIN: &str = "example.test";
+/// Those controllers of a gardenlet that flows need.
+const FOR_FLOWS: &[&str] = &["seed", "backup-bucket", "backup-entry"];
 
 /// A garden with two seeds.
 pub struct World {
@@ -22,10 +25,29 @@ pub struct World {
     /// The API that all shoots of this world share.
     shoots: ControlPlane,
     next: AtomicUsize,
+    controllers: Vec<JoinSet<()>>,
 }
 
 impl World {
-    pub async fn start() -> Result<Self> {
+    /// Flows are run by the test; those controllers run that a flow needs, and may do everything.
+    pub async fn for_flows() -> Result<Self> {
+        let mut world = Self::start(async |garden, _| Ok(garden.admin())).await?;
+        let manager = manager::start(&world.garden(), manager::FOR_FLOWS)?;
+        let gardenlets = world.seeds.iter().map(|seed| seed.gardenlet(FOR_FLOWS));
+        world.controllers = gardenlets.chain([manager]).collect();
+        Ok(world)
+    }
+
+    /// Controllers do all of the work, with their own rights under the policies of a garden. Gardenlets and
+    /// garden-controller-manager are started, and killed, by the test.
+    pub async fn for_journeys() -> Result<Self> {
+        let world = Self::start(rights::gardenlet).await?;
+        rights::install(&world.garden()).await?;
+        Ok(world)
+    }
+
+    /// `identity`: the garden as the gardenlet of the seed of that name reaches it.
+    async fn start(identity: impl AsyncFn(&ControlPlane, &str) -> Result<Client>) -> Result<Self> {
         let [garden, a, b, shoots] =
             ControlPlane::start_all(["garden", "seed-a", "seed-b", "shoots"]).await?;
         let (dns, store) = (NameServer::start(&[DOMAIN]).await?, ObjectStore::start().await?);
@@ -44,17 +66,14 @@ impl World {
             apply_crds(&second, &seed_definitions),
         )?;
         garden::fill(&garden, &dns, &store).await?;
+        let (of_a, of_b) = (
+            identity(&garden, "seed-a").await?,
+            identity(&garden, "seed-b").await?,
+        );
         let shoot_api = shoots.admin();
         let seeds = [
-            RunningSeed::start(
-                "seed-a",
-                a,
-                Ipv4Addr::new(10, 1, 0, 1),
-                &garden,
-                shoot_api.clone(),
-            )
-            .await?,
-            RunningSeed::start("seed-b", b, Ipv4Addr::new(10, 2, 0, 1), &garden, shoot_api).await?,
+            RunningSeed::start("seed-a", a, Ipv4Addr::new(10, 1, 0, 1), of_a, shoot_api.clone()).await?,
+            RunningSeed::start("seed-b", b, Ipv4Addr::new(10, 2, 0, 1), of_b, shoot_api).await?,
         ];
         Ok(Self {
             seeds,
@@ -63,6 +82,7 @@ impl World {
             store,
             shoots,
             next: AtomicUsize::new(0),
+            controllers: Vec::new(),
         })
     }
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use anyhow::{Context, Result, ensure};
 use api::{
     extensions,
-    gardencore::{BackupEntry, ShootState},
+    gardencore::{BackupEntry, ShootState, ShootStateSpec},
 };
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::{
@@ -306,15 +306,15 @@ pub async fn left_behind(seed: &Client, technical_id: &str) -> Result<Vec<String
     Ok(found)
 }
 
-/// What the garden still has of a move that is over: its ShootState and source BackupEntry.
+/// What the garden still has of a move that is over: what its ShootState carried, and its source BackupEntry.
 pub async fn left_in_garden(shoot: &UserShoot, garden: &Client) -> Result<Vec<String>> {
     let mut found = Vec::new();
     if Api::<ShootState>::namespaced(garden.clone(), &shoot.namespace)
         .get_opt(&shoot.name)
         .await?
-        .is_some()
+        .is_some_and(|state| state.spec != ShootStateSpec::default())
     {
-        found.push("ShootState".to_owned());
+        found.push("content of the ShootState".to_owned());
     }
     for entry in Api::<BackupEntry>::namespaced(garden.clone(), &shoot.namespace)
         .list(&ListParams::default())

@@ -5,6 +5,7 @@
 //! | [`ControlPlane`] | etcd, kube-apiserver and kube-controller-manager; no kubelet, no scheduler |
 //! | [`ObjectStore`] | an S3 server (`s3s-fs`) on a folder |
 //! | [`NameServer`] | an authoritative DNS server (knot) that takes dynamic updates signed by TSIG |
+//! | [`Relay`] | stands before an API server: what a process asked of it, and answers that are held back |
 //! | [`Rollout`] | plays only the kubelet's part of a pod's status, so that Deployments, StatefulSets and Jobs get ready |
 //!
 //! ```no_run
@@ -37,6 +38,7 @@ mod ports;
 mod process;
 mod programs;
 mod refusal;
+mod relay;
 mod rollout;
 mod wait;
 
@@ -49,5 +51,6 @@ pub use ports::free as free_port;
 pub use process::Server;
 pub use programs::find as find_program;
 pub use refusal::refuses_missing_migration_file;
+pub use relay::{Asked, Relay};
 pub use rollout::{Fate, Rollout};
 pub use wait::eventually;

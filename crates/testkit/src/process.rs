@@ -16,6 +16,9 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use crate::programs;
 
+/// Where this is set no server is started: it says why.
+const NO_SERVERS: &str = "REPOT_NO_SERVERS";
+
 type Request = (Command, Sender<io::Result<Child>>);
 
 static STARTER: OnceLock<Mutex<Sender<Request>>> = OnceLock::new();
@@ -56,6 +59,9 @@ impl Server {
         args: impl IntoIterator<Item = A>,
         env: &[(&str, &str)],
     ) -> Result<Self> {
+        if let Ok(why) = std::env::var(NO_SERVERS) {
+            bail!("{name} is not started: {why}");
+        }
         let program = programs::find(program)?;
         let log = match std::env::var_os("REPOT_TEST_LOGS") {
             Some(kept) => {

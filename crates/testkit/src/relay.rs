@@ -1,0 +1,211 @@
+//! What a process under test says to an API server, request by request, and answers that are kept from it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use axum::Router;
+use axum::body::to_bytes;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use http::{Method, StatusCode, header};
+use kube::Client;
+use kube::client::Body;
+use kube::config::Kubeconfig;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::wait::eventually;
+
+/// More than any request of ours carries: the API server takes 3 MiB.
+const LARGEST: usize = 4 << 20;
+
+/// No answer is held.
+const NONE: usize = usize::MAX;
+
+/// One request, as it came in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// What is to be done.
+    pub method: Method,
+    /// With what: path and query.
+    pub path: String,
+}
+
+impl Asked {
+    /// Whether it may change something.
+    #[must_use]
+    pub fn is_write(&self) -> bool {
+        !self.method.is_safe()
+    }
+
+    /// Whether it is of the kinds that an election uses, which no permit covers: Leases, and Events that tell of them.
+    #[must_use]
+    pub fn is_of_election(&self) -> bool {
+        self.path.starts_with("/apis/coordination.k8s.io/") || self.path.starts_with("/apis/events.k8s.io/")
+    }
+
+    fn is_watch(&self) -> bool {
+        self.path.contains("watch=true")
+    }
+}
+
+/// Stands before an API server, in plain HTTP: passes requests on in the name of one client, and answers back. A request
+/// is written down before it is passed on, so that what a process has sent is known whatever becomes of it.
+pub struct Relay {
+    url: String,
+    shared: Arc<Shared>,
+    _server: JoinSet<()>,
+}
+
+struct Shared {
+    api: Client,
+    asked: Mutex<Vec<Asked>>,
+    /// Answers of requests from this one on are held.
+    holding: watch::Sender<usize>,
+    held: watch::Sender<usize>,
+}
+
+impl Relay {
+    /// Starts one for what this client may do.
+    pub async fn start(api: Client) -> Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let url = format!("http://{}", listener.local_addr()?);
+        let shared = Arc::new(Shared {
+            api,
+            asked: Mutex::default(),
+            holding: watch::Sender::new(NONE),
+            held: watch::Sender::new(0),
+        });
+        let router = Router::new().fallback(pass_on).with_state(Arc::clone(&shared));
+        let mut server = JoinSet::new();
+        server.spawn(async move {
+            let _ = axum::serve(listener, router).await;
+        });
+        Ok(Self {
+            url,
+            shared,
+            _server: server,
+        })
+    }
+
+    /// A kubeconfig that leads here. It holds no credentials.
+    pub fn kubeconfig(&self) -> Result<Kubeconfig> {
+        let config = serde_json::json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "relay", "cluster": {"server": self.url}}],
+            "users": [{"name": "relay", "user": {}}],
+            "contexts": [{"name": "relay", "context": {"cluster": "relay", "user": "relay"}}],
+            "current-context": "relay",
+        });
+        Ok(serde_json::from_value(config)?)
+    }
+
+    /// Everything that came in so far, in its order.
+    #[must_use]
+    pub fn asked(&self) -> Vec<Asked> {
+        self.shared.asked().clone()
+    }
+
+    /// Waits until so many requests of this kind have come in.
+    pub async fn until(&self, count: usize, limit: Duration, which: impl Fn(&Asked) -> bool) -> Result<()> {
+        eventually(&format!("{count} requests have come in"), limit, || {
+            let seen = self.shared.asked().iter().filter(|asked| which(asked)).count();
+            std::future::ready(if seen >= count {
+                Ok(())
+            } else {
+                Err(format!("{seen} have"))
+            })
+        })
+        .await
+    }
+
+    /// The next `answered` requests are answered still. Later ones are carried out and not answered, but for those of
+    /// elections and for watches.
+    pub fn hold_after(&self, answered: usize) {
+        let asked = self.shared.asked().len();
+        self.shared.holding.send_replace(asked + answered);
+    }
+
+    /// Waits until so many answers are held.
+    pub async fn until_held(&self, count: usize, limit: Duration) -> Result<()> {
+        let mut held = self.shared.held.subscribe();
+        let enough = held.wait_for(|held| *held >= count);
+        let waited = tokio::time::timeout(limit, enough).await;
+        let seen = *self.shared.held.borrow();
+        waited.with_context(|| format!("only {seen} answers are held after {limit:?}"))??;
+        Ok(())
+    }
+
+    /// Sends what was held, and holds nothing any more.
+    pub fn release(&self) {
+        self.shared.holding.send_replace(NONE);
+    }
+}
+
+impl Shared {
+    fn asked(&self) -> MutexGuard<'_, Vec<Asked>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps the answer of this request, which is there, as long as it is to be held.
+    async fn keep(&self, number: usize) {
+        let mut holding = self.holding.subscribe();
+        if number < *holding.borrow_and_update() {
+            return;
+        }
+        let _counted = Counted::new(&self.held);
+        let _ = holding.wait_for(|from| number < *from).await;
+    }
+}
+
+/// Counts one answer while it is held, also where nobody waits for it any more.
+struct Counted<'a>(&'a watch::Sender<usize>);
+
+impl<'a> Counted<'a> {
+    fn new(held: &'a watch::Sender<usize>) -> Self {
+        held.send_modify(|held| *held += 1);
+        Self(held)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|held| *held -= 1);
+    }
+}
+
+async fn pass_on(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+    let (mut parts, body) = request.into_parts();
+    let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
+    let asked = Asked {
+        method: parts.method.clone(),
+        path: path.to_owned(),
+    };
+    let number = {
+        let mut all = shared.asked();
+        all.push(asked.clone());
+        all.len() - 1
+    };
+    let Ok(body) = to_bytes(body, LARGEST).await else {
+        return StatusCode::BAD_REQUEST.into_response();
+    };
+    // Of this connection, not of the next one.
+    parts.headers.remove(header::HOST);
+    parts.headers.remove(header::CONTENT_LENGTH);
+    let request = Request::from_parts(parts, Body::from(body.to_vec()));
+    let answer = shared.api.send(request).await;
+    if !asked.is_of_election() && !asked.is_watch() {
+        shared.keep(number).await;
+    }
+    match answer {
+        Ok(answer) => {
+            let (mut parts, body) = answer.into_parts();
+            parts.headers.remove(header::TRANSFER_ENCODING);
+            Response::from_parts(parts, axum::body::Body::new(body))
+        }
+        Err(error) => (StatusCode::BAD_GATEWAY, error.to_string()).into_response(),
+    }
+}

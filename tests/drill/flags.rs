@@ -1,0 +1,41 @@
+//! What one process writes for another is understood by that other.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+
+use cloud_controller_manager_local::{flags::Config, names::AS_MANAGER};
+use provider_local::control_plane::cloud_controller_manager::{deployment, migration_file};
+use serde_json::json;
+
+/// What provider-local writes into a Deployment, as long as controllers are at home, move, and have moved.
+#[test]
+fn the_flags_of_a_control_plane_are_understood() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let migration = json!({"leaderName": "node-ipam-migration",
+        "controllerLeaders": [{"name": "node-ipam-controller", "component": "*"}]});
+    let ranges = json!({"clusterCIDR": "100.96.0.0/11", "serviceClusterIPRange": "100.64.0.0/13"});
+    for (told, lock) in [
+        (json!({}), "node-ipam-controller disabled"),
+        (
+            json!({"nodeIPAM": ranges, "leaderMigration": migration}),
+            "node-ipam-controller migrated",
+        ),
+        (json!({"nodeIPAM": ranges}), "node-ipam-controller main"),
+    ] {
+        let told = serde_json::from_value(told).unwrap();
+        let made = deployment("i", "shoot--dev--one", Some(&told), &BTreeMap::new()).unwrap();
+        let pod = made.spec.unwrap().template.spec.unwrap();
+        let mut args = pod.containers[0].args.clone().unwrap();
+        if let Some(map) = migration_file(Some(&told)) {
+            std::fs::write(file.path(), map.data.unwrap().into_values().next().unwrap()).unwrap();
+            args.push(format!("--leader-migration-config={}", file.path().display()));
+            // Where it would be mounted.
+            args.retain(|arg| !arg.starts_with("--leader-migration-config=/srv/"));
+        }
+        let config = Config::of(std::iter::once(pod.containers[0].name.clone()).chain(args)).unwrap();
+        assert_eq!(config.options().unwrap().cluster, "shoot--dev--one");
+        assert_eq!(config.lease.main_lock(&AS_MANAGER), "cloud-controller-manager");
+        let locks = config.locks().unwrap().to_string();
+        assert!(locks.contains(lock), "{locks}");
+    }
+}

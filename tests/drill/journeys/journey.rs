@@ -1,0 +1,227 @@
+//! A Shoot that is acted on as its user does, and awaited.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use api::constants::CONFIRMATION_DELETION;
+use api::constants::condition::{
+    BACKUP_BUCKETS_READY, GARDENLET_READY, READY_FOR_MIGRATION, SEED_SYSTEM_COMPONENTS_HEALTHY,
+};
+use api::gardencore::{Seed, Shoot};
+use api::meta::{ConditionStatus, LastOperationState as State, LastOperationType as Type, find_condition};
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::runtime::wait::await_condition;
+use serde_json::{Value, json};
+use testkit::eventually;
+
+use super::mortals::Mortals;
+use super::rules::{epoch, host, last};
+use super::witness::Witness;
+use crate::evidence::Evidence;
+use crate::garden;
+use crate::refusal;
+use crate::subject::Subject;
+use crate::world::World;
+
+/// Bounds one step of a journey, with all others beside it, on a busy machine.
+const STEP_WITHIN: Duration = Duration::from_secs(600);
+/// An API server looks for a kind that a policy needs every half minute, and refuses everybody until then.
+const SET_WITHIN: Duration = Duration::from_secs(120);
+
+/// What all journeys share.
+pub struct Stage<'w> {
+    pub world: &'w Arc<World>,
+    pub mortals: Mortals<'w>,
+    pub witness: Witness,
+}
+
+impl Stage<'_> {
+    /// Both seeds say of themselves what a preflight asks for.
+    pub async fn is_set(&self) -> Result<()> {
+        let seeds: Api<Seed> = Api::all(self.world.garden());
+        for seed in &self.world.seeds {
+            let is_well = |found: Option<&Seed>| {
+                let conditions = found.and_then(|found| Some(found.status.as_ref()?.conditions.as_slice()));
+                let holds = |type_| {
+                    let found = find_condition(conditions.unwrap_or_default(), type_);
+                    found.is_some_and(|condition| condition.status == ConditionStatus::True)
+                };
+                [
+                    GARDENLET_READY,
+                    SEED_SYSTEM_COMPONENTS_HEALTHY,
+                    BACKUP_BUCKETS_READY,
+                ]
+                .into_iter()
+                .all(holds)
+            };
+            let waiting = Box::pin(await_condition(seeds.clone(), seed.name, is_well));
+            let waiting = tokio::time::timeout(SET_WITHIN, waiting).await;
+            waiting.with_context(|| format!("{} is not well", seed.name))??;
+        }
+        Ok(())
+    }
+}
+
+/// One Shoot on its way.
+pub struct Journey<'w> {
+    pub stage: &'w Stage<'w>,
+    subject: Subject<'w>,
+}
+
+impl<'w> Deref for Journey<'w> {
+    type Target = Subject<'w>;
+
+    fn deref(&self) -> &Subject<'w> {
+        &self.subject
+    }
+}
+
+impl<'w> Journey<'w> {
+    pub fn new(stage: &'w Stage<'w>) -> Self {
+        Self {
+            stage,
+            subject: Subject::new(stage.world),
+        }
+    }
+
+    /// Makes it on the first seed, and says what must survive.
+    pub async fn begin(&self) -> Result<Evidence> {
+        eventually("the Shoot is accepted", SET_WITHIN, || async {
+            let made = garden::apply(&self.world.garden(), garden::shoot(&self.name)).await;
+            made.map_err(|error| format!("{error:#}"))
+        })
+        .await?;
+        self.settled(0).await?;
+        refusal::back_up(self).await?;
+        Ok(Evidence::collect(self, &self.world.seeds[0]).await?)
+    }
+
+    /// Its user names another seed.
+    pub async fn send_to(&self, seed: &str) -> Result<Shoot> {
+        self.edit(json!({"seedName": seed})).await
+    }
+
+    /// Its user edits the specification.
+    pub async fn edit(&self, spec: Value) -> Result<Shoot> {
+        let patch = Patch::Merge(json!({"spec": spec}));
+        let edited = self
+            .shoots()
+            .patch(&self.name, &PatchParams::default(), &patch)
+            .await;
+        edited.with_context(|| format!("the edit {spec} was refused"))
+    }
+
+    /// Its user deletes it, and says that it is meant; one who does not say so is refused.
+    pub async fn delete(&self) -> Result<()> {
+        let dry = DeleteParams {
+            dry_run: true,
+            ..DeleteParams::default()
+        };
+        let refused = self.shoots().delete(&self.name, &dry).await.is_err();
+        ensure!(refused, "a deletion that nobody confirmed is let through");
+        let confirmed = Patch::Merge(json!({"metadata": {"annotations": {(CONFIRMATION_DELETION): "true"}}}));
+        self.shoots()
+            .patch(&self.name, &PatchParams::default(), &confirmed)
+            .await?;
+        self.shoots().delete(&self.name, &DeleteParams::default()).await?;
+        Ok(())
+    }
+
+    /// Waits until it is complete on this seed as it is specified now, and nothing of a move is left.
+    pub async fn settled(&self, seed: usize) -> Result<Shoot> {
+        let seed = self.world.seeds[seed].name;
+        self.until(&format!("it is settled on {seed}"), |shoot| {
+            is_settled(shoot, seed)
+        })
+        .await
+    }
+
+    /// Waits until it is as asked for.
+    pub async fn until(&self, what: &str, holds: impl Fn(&Shoot) -> bool) -> Result<Shoot> {
+        let condition = |found: Option<&Shoot>| found.is_none_or(&holds);
+        let waiting = Box::pin(await_condition(self.shoots(), &self.name, condition));
+        match tokio::time::timeout(STEP_WITHIN, waiting).await {
+            Ok(Ok(Some(shoot))) => Ok(shoot),
+            Ok(Ok(None)) => bail!("{what}: the Shoot is gone"),
+            Ok(Err(error)) => Err(error).context(what.to_owned()),
+            Err(_) => bail!("{what}: not so within {STEP_WITHIN:?}"),
+        }
+    }
+
+    /// Waits for a moment of the move that begins in this epoch.
+    pub async fn reaches(&self, moment: Moment, leaving: i64) -> Result<Shoot> {
+        self.until(&format!("it is at {moment}"), |shoot| {
+            moment.is_reached(shoot, leaving)
+        })
+        .await
+    }
+
+    /// Waits until it is gone.
+    pub async fn ends(&self) -> Result<()> {
+        let is_gone = |found: Option<&Shoot>| found.is_none();
+        let waiting = Box::pin(await_condition(self.shoots(), &self.name, is_gone));
+        let waiting = tokio::time::timeout(STEP_WITHIN, waiting).await;
+        waiting.with_context(|| format!("the Shoot is not gone within {STEP_WITHIN:?}"))??;
+        Ok(())
+    }
+}
+
+/// A point on the way from one seed to the other.
+#[derive(Clone, Copy, Debug)]
+pub enum Moment {
+    /// The source is so many percent through.
+    Migrate(i32),
+    /// The source has handed over.
+    HandedOver,
+    /// The destination is so many percent through.
+    Restore(i32),
+}
+
+impl fmt::Display for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Migrate(percent) => write!(f, "Migrate {percent} %"),
+            Self::HandedOver => write!(f, "the hand-over"),
+            Self::Restore(percent) => write!(f, "Restore {percent} %"),
+        }
+    }
+}
+
+impl Moment {
+    /// Whether it is now, or was, on the way that begins in this epoch.
+    fn is_reached(self, shoot: &Shoot, leaving: i64) -> bool {
+        let handed_over = epoch(shoot) > leaving;
+        match (self, last(shoot)) {
+            (Self::Migrate(percent), Some((Type::Migrate, _, now))) => handed_over || now >= percent,
+            (Self::Restore(percent), Some((Type::Restore, _, now))) => handed_over && now >= percent,
+            (Self::Restore(_), Some((Type::Migrate, ..))) => false,
+            _ => handed_over,
+        }
+    }
+}
+
+fn is_settled(shoot: &Shoot, seed: &str) -> bool {
+    let status = shoot.status.clone().unwrap_or_default();
+    let succeeded = matches!(
+        last(shoot),
+        Some((
+            Type::Create | Type::Reconcile | Type::Restore,
+            State::Succeeded,
+            _
+        ))
+    );
+    let observed = status.observed_generation == shoot.metadata.generation;
+    let wanted = shoot.spec.seed_name.as_deref() == Some(seed);
+    let at_rest = status.former_seeds.is_empty() && status.migration.is_none();
+    succeeded && observed && wanted && at_rest && host(shoot) == seed
+}
+
+/// Why its move does not begin or go on, if the constraint says so.
+pub fn obstacle(shoot: &Shoot) -> Option<&str> {
+    let constraint = shoot.status.as_ref()?.constraint(READY_FOR_MIGRATION)?;
+    (constraint.status == ConditionStatus::False).then_some(constraint.reason.as_str())
+}

@@ -1,0 +1,88 @@
+//! Shoots on their way through dispatch, controllers and recorded status: two whole gardenlets and garden-controller-manager,
+//! each with its own rights under the policies of a garden, act on each Shoot in all their roles. Users edit, call off and
+//! delete in the middle, and all three are killed at random moments all the while (A6, B7, B11, B12).
+//!
+//! | file | what |
+//! |---|---|
+//! | `plots` | what happens to a Shoot |
+//! | `journey` | a Shoot that is acted on as its user does, and awaited |
+//! | `mortals` | the processes that die on the way |
+//! | `witness` | sees every version of every Shoot, and what runs for it where |
+//! | `traces` | what of a Shoot in a seed could act for it |
+//! | `rules` | what must hold from one version of a Shoot to the next |
+//! | `outcome` | what must hold in the end |
+//!
+//! `REPOT_SEED` repeats the random moments of a former run.
+
+mod journey;
+mod mortals;
+mod outcome;
+mod plots;
+mod rules;
+mod traces;
+mod witness;
+
+use std::sync::Arc;
+
+use anyhow::{Result, ensure};
+use api::gardencore::Shoot;
+use fastrand::Rng;
+use futures::future::join_all;
+use kube::Api;
+use kube::api::ListParams;
+use testkit::eventually;
+
+use crate::garden::PROJECT;
+use crate::rights;
+use crate::world::World;
+use journey::{Journey, Stage};
+use mortals::Mortals;
+use plots::Plot;
+use witness::{SEEN_WITHIN, Witness};
+
+/// Plays all plots side by side. `lot`: from which the random moments are drawn.
+pub async fn check(world: &Arc<World>, lot: u64) -> Result<()> {
+    let mut random = Rng::with_seed(lot);
+    let stage = Stage {
+        world,
+        mortals: Mortals::start(world, rights::manager(&world.garden).await?)?,
+        witness: Witness::watch(world),
+    };
+    stage.is_set().await?;
+    let mut deaths = random.fork();
+    let plays = Plot::all(&mut random).into_iter().map(|plot| {
+        let journey = Journey::new(&stage);
+        async move { (plot, journey.name.clone(), Box::pin(plot.play(journey)).await) }
+    });
+    let plays = join_all(plays);
+    let played = tokio::select! {
+        played = plays => played,
+        never = stage.mortals.die_now_and_then(&mut deaths) => match never {},
+    };
+    let mut failed: Vec<String> = Vec::new();
+    for (plot, name, outcome) in played {
+        if let Err(why) = outcome {
+            let story = stage.witness.story(&name);
+            failed.push(format!("{plot:?} with Shoot {name}: {why:#}\n{story}"));
+        }
+    }
+    // A witness that looked away has seen nothing wrong.
+    let shoots: Api<Shoot> = Api::namespaced(world.garden(), PROJECT);
+    let living = shoots.list(&ListParams::default()).await?;
+    let known: i64 = living.iter().map(|shoot| rules::epoch(shoot) - 1).sum();
+    let seen = eventually("all hand-overs are seen", SEEN_WITHIN, || async {
+        let seen = stage.witness.hand_overs();
+        if i64::from(seen) < known {
+            Err(format!("{seen} of {known}"))
+        } else {
+            Ok(seen)
+        }
+    });
+    let seen = seen.await?;
+    failed.extend(stage.witness.broken());
+    let killed = stage.mortals.killed();
+    ensure!(failed.is_empty(), "{}", failed.join("\n"));
+    ensure!(killed > 1, "hardly any process was killed on the way: {killed}");
+    println!("Journeys: {killed} processes were killed, {seen} hand-overs seen");
+    Ok(())
+}

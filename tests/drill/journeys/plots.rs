@@ -1,0 +1,210 @@
+//! What happens to a Shoot.
+
+use anyhow::{Result, ensure};
+use api::gardencore::Shoot;
+use fastrand::Rng;
+use serde_json::json;
+use testkit::eventually;
+
+use super::journey::{Journey, Moment, obstacle};
+use super::rules::{epoch, host, last};
+use super::witness::SEEN_WITHIN;
+use crate::evidence::Evidence;
+use crate::garden;
+
+/// The seeds' indices and names.
+const A: usize = 0;
+const B: usize = 1;
+const NAME_OF_A: &str = "seed-a";
+const NAME_OF_B: &str = "seed-b";
+/// A Seed that nobody looks after.
+const SILENT: &str = "seed-c";
+
+/// What happens to one Shoot.
+#[derive(Clone, Copy, Debug)]
+pub enum Plot {
+    /// It moves, moves back, and is deleted.
+    ThereAndBack,
+    /// Its version is edited at this moment of a move.
+    Edited(Moment),
+    /// Its move is called off at this moment.
+    CalledOff(Moment),
+    /// Its move is called off when it is handed over.
+    CalledOffTooLate,
+    /// It is deleted at this moment of a move.
+    Deleted(Moment),
+    /// It is sent to a seed that cannot take it, before a move and at this moment of one.
+    Misled(Moment),
+}
+
+impl Plot {
+    /// All that is played, with random moments.
+    pub fn all(random: &mut Rng) -> Vec<Self> {
+        let early = Moment::Migrate(random.i32(0..45));
+        let late = Moment::Migrate(random.i32(45..100));
+        vec![
+            Self::ThereAndBack,
+            Self::ThereAndBack,
+            Self::Edited(Moment::Migrate(random.i32(0..100))),
+            Self::Edited(Moment::Restore(random.i32(0..100))),
+            Self::CalledOff(early),
+            Self::CalledOff(late),
+            Self::CalledOffTooLate,
+            Self::Deleted(Moment::Migrate(random.i32(0..45))),
+            Self::Deleted(Moment::Migrate(random.i32(45..100))),
+            Self::Deleted(Moment::HandedOver),
+            Self::Deleted(Moment::Restore(random.i32(0..100))),
+            Self::Misled(Moment::Migrate(random.i32(0..80))),
+        ]
+    }
+
+    pub async fn play(self, journey: Journey<'_>) -> Result<()> {
+        match self {
+            Self::ThereAndBack => journey.there_and_back().await,
+            Self::Edited(moment) => journey.edited(moment).await,
+            Self::CalledOff(moment) => journey.called_off(moment).await,
+            Self::CalledOffTooLate => journey.called_off_too_late().await,
+            Self::Deleted(moment) => journey.deleted(moment).await,
+            Self::Misled(moment) => journey.misled(moment).await,
+        }
+    }
+}
+
+impl Journey<'_> {
+    async fn there_and_back(&self) -> Result<()> {
+        let evidence = self.begin().await?;
+        for (seed, name) in [(B, NAME_OF_B), (A, NAME_OF_A)] {
+            self.send_to(name).await?;
+            self.settled(seed).await?;
+            self.is_complete_on(seed, &evidence).await?;
+        }
+        self.delete().await?;
+        self.is_nowhere().await
+    }
+
+    /// The move goes on with the version that was approved, and only then the shoot is upgraded.
+    async fn edited(&self, moment: Moment) -> Result<()> {
+        let evidence = self.begin().await?;
+        self.send_to(NAME_OF_B).await?;
+        self.reaches(moment, 1).await?;
+        let edited = self
+            .edit(json!({"kubernetes": {"version": garden::NEWER_VERSION}}))
+            .await?;
+        self.settled(B).await?;
+        self.is_complete_on(B, &evidence).await?;
+        let versions = [garden::VERSION, garden::NEWER_VERSION];
+        let expected = versions.map(|version| format!("kube-apiserver:v{version}"));
+        let what = format!(
+            "edited at {moment} (seen {:?}), it first ran what was approved",
+            last(&edited)
+        );
+        eventually(&what, SEEN_WITHIN, || async {
+            let images = self.stage.witness.images(&self.name, NAME_OF_B);
+            if images == expected {
+                Ok(())
+            } else {
+                Err(format!("it ran {images:?}"))
+            }
+        })
+        .await
+    }
+
+    async fn called_off(&self, moment: Moment) -> Result<()> {
+        let evidence = self.begin().await?;
+        self.send_to(NAME_OF_B).await?;
+        self.reaches(moment, 1).await?;
+        if self.is_too_late_to_call_off().await? {
+            return self.goes_on_after_all(&evidence).await;
+        }
+        let settled = self.settled(A).await?;
+        ensure!(epoch(&settled) == 1, "a move that was called off made an epoch");
+        self.is_complete_on(A, &evidence).await?;
+        // And nothing is in the way of another try.
+        self.send_to(NAME_OF_B).await?;
+        self.settled(B).await?;
+        self.is_complete_on(B, &evidence).await
+    }
+
+    /// The destination has begun nothing yet: its gardenlet is dead.
+    async fn called_off_too_late(&self) -> Result<()> {
+        let evidence = self.begin().await?;
+        self.send_to(NAME_OF_B).await?;
+        self.reaches(Moment::Migrate(60), 1).await?;
+        let dead = self.stage.mortals.kill_gardenlet(B).await;
+        self.reaches(Moment::HandedOver, 1).await?;
+        let too_late = self.is_too_late_to_call_off().await?;
+        drop(dead);
+        ensure!(too_late, "a move was called off after its hand-over");
+        self.goes_on_after_all(&evidence).await
+    }
+
+    /// Calls the move off, and says whether that was too late: the other seed has the Shoot.
+    async fn is_too_late_to_call_off(&self) -> Result<bool> {
+        match self.send_to(NAME_OF_A).await {
+            Ok(shoot) => Ok(host(&shoot) == NAME_OF_B),
+            // The destination is restoring it, and a policy says so.
+            Err(error) if format!("{error:#}").contains("restores the shoot") => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Who has left cannot take it back while it holds the data that the other one needs: the user is told, and names that one.
+    async fn goes_on_after_all(&self, evidence: &Evidence) -> Result<()> {
+        let told = |shoot: &Shoot| obstacle(shoot) == Some("DestinationSeedNotCleanedUp");
+        let wanted = self.shoots().get(&self.name).await?.spec.seed_name;
+        if wanted.as_deref() == Some(NAME_OF_A) {
+            self.until("it is told that it is too late", told).await?;
+            self.send_to(NAME_OF_B).await?;
+        }
+        self.settled(B).await?;
+        self.is_complete_on(B, evidence).await
+    }
+
+    async fn deleted(&self, moment: Moment) -> Result<()> {
+        self.begin().await?;
+        self.send_to(NAME_OF_B).await?;
+        if matches!(moment, Moment::HandedOver) {
+            // Dead, the destination has begun nothing.
+            self.reaches(Moment::Migrate(60), 1).await?;
+            let dead = self.stage.mortals.kill_gardenlet(B).await;
+            self.reaches(moment, 1).await?;
+            self.delete().await?;
+            drop(dead);
+        } else {
+            self.reaches(moment, 1).await?;
+            self.delete().await?;
+        }
+        self.is_nowhere().await
+    }
+
+    async fn misled(&self, moment: Moment) -> Result<()> {
+        let evidence = self.begin().await?;
+        garden::apply(&self.world.garden(), garden::seed(SILENT)).await?;
+        let told = |shoot: &Shoot| {
+            let errors = shoot.status.iter().flat_map(|status| &status.last_errors);
+            let told = errors.filter(|error| error.description.contains(SILENT)).count() > 0;
+            obstacle(shoot) == Some("DestinationSeedNotReady") && told
+        };
+        self.send_to(SILENT).await?;
+        self.until("it is told why it stays", told).await?;
+        // It is looked after all the same.
+        let edited = self.edit(json!({"purpose": "testing"})).await?;
+        let reconciled = |shoot: &Shoot| {
+            let observed = shoot
+                .status
+                .as_ref()
+                .and_then(|status| status.observed_generation);
+            observed == edited.metadata.generation && host(shoot) == NAME_OF_A
+        };
+        self.until("it is reconciled where it is", reconciled).await?;
+        self.send_to(NAME_OF_B).await?;
+        self.reaches(moment, 1).await?;
+        if self.send_to(SILENT).await.is_ok() {
+            let waits = |shoot: &Shoot| obstacle(shoot).is_some();
+            self.until("it is told why it waits", waits).await?;
+            self.send_to(NAME_OF_B).await?;
+        }
+        self.settled(B).await?;
+        self.is_complete_on(B, &evidence).await
+    }
+}

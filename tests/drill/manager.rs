@@ -1,0 +1,33 @@
+//! Runs controllers of garden-controller-manager.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use clap::Parser;
+use garden_controller_manager::{Config, Context, controllers};
+use kube::Client;
+use runtime::{Events, Garden, Permit, Process};
+use tokio::task::JoinSet;
+
+/// Those that a flow needs: they make what no seed may make, and give backups to the seed that has the shoot.
+pub const FOR_FLOWS: &[&str] = &["shoot-kubeconfig", "shoot-state", "backup-entry-placement"];
+
+/// Runs these until the set is dropped.
+pub fn start(garden: &Client, names: &[&'static str]) -> Result<JoinSet<()>> {
+    let process = Process::new("drill");
+    let context = Context {
+        garden: Garden::new(garden.clone(), &Permit::sole("the drill")),
+        config: Arc::new(Config::try_parse_from(["garden-controller-manager"])?),
+        events: Events::new(garden.clone(), "garden-controller-manager"),
+        metrics: process.metrics.clone(),
+        shutdown: process.shutdown.clone(),
+    };
+    let (names, mut running) = (names.to_vec(), JoinSet::new());
+    running.spawn(async move {
+        let _process = process;
+        if let Err(ended) = controllers::run(names, context).await {
+            eprintln!("garden-controller-manager ended: {ended}");
+        }
+    });
+    Ok(running)
+}

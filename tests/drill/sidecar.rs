@@ -1,0 +1,126 @@
+//! Plays etcd-backup-restore of each shoot of a seed as the gardenlet sees it, where no pod runs: once it has taken the final
+//! snapshot of an epoch it has finished, takes no other snapshot, and says so until it is told to go on.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use api::constants::OWNERSHIP_EPOCH;
+use api::druid::Etcd;
+use axum::Json;
+use axum::Router;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::{Api, Client, ResourceExt};
+use serde_json::{Value, json};
+
+/// Those of one seed.
+#[derive(Clone, Default)]
+pub struct Sidecars(Arc<Mutex<BTreeSet<(String, i64)>>>);
+
+impl Sidecars {
+    /// Whether that of this namespace has finished in this epoch.
+    pub fn has_finished(&self, namespace: &str, epoch: i64) -> bool {
+        self.finished().contains(&(namespace.to_owned(), epoch))
+    }
+
+    /// What they serve.
+    pub fn router(&self, seed: Client) -> Router {
+        Router::new()
+            .route("/backup/{namespace}/snapshot/full", get(usual).post(last))
+            .route("/backup/{namespace}/snapshot/latest", get(latest))
+            .route("/backup/{namespace}/snapshot/delta", get(usual))
+            .route("/backup/{namespace}/snapshot/resume", post(resume))
+            .with_state(Served {
+                sidecars: self.clone(),
+                seed,
+            })
+    }
+
+    fn finished(&self) -> std::sync::MutexGuard<'_, BTreeSet<(String, i64)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[derive(Clone)]
+struct Served {
+    sidecars: Sidecars,
+    seed: Client,
+}
+
+/// One that answers a request: its namespace and the epoch that its etcd was started in.
+type One = (String, i64);
+
+impl Served {
+    async fn of(&self, namespace: String) -> Result<One, Response> {
+        let etcds: Api<Etcd> = Api::namespaced(self.seed.clone(), &namespace);
+        match etcds.get_opt("etcd-main").await {
+            Ok(Some(etcd)) => Ok((namespace, epoch_of(&etcd))),
+            Ok(None) => Err((StatusCode::SERVICE_UNAVAILABLE, "there is no etcd").into_response()),
+            Err(error) => Err((StatusCode::BAD_GATEWAY, error.to_string()).into_response()),
+        }
+    }
+}
+
+/// The epoch of an Etcd.
+pub fn epoch_of(etcd: &Etcd) -> i64 {
+    let said = etcd.annotations().get(OWNERSHIP_EPOCH);
+    said.and_then(|epoch| epoch.parse().ok()).unwrap_or(1)
+}
+
+fn refused() -> Response {
+    let why = json!({"code": "finished", "error": "the final snapshot was taken"});
+    (StatusCode::CONFLICT, Json(why)).into_response()
+}
+
+fn proven(epoch: i64) -> Value {
+    json!({"isFinal": true, "verified": true, "lastRevision": 9, "etcdRevision": 9, "epoch": epoch})
+}
+
+async fn usual(State(served): State<Served>, Path(namespace): Path<String>) -> Response {
+    match served.of(namespace).await {
+        Ok(one) if served.sidecars.finished().contains(&one) => refused(),
+        Ok(_) => Json(json!({"kind": "Incr", "startRevision": 1, "lastRevision": 9})).into_response(),
+        Err(response) => response,
+    }
+}
+
+/// It is refused while kube-apiserver is there, since what that writes later would be lost (I2).
+async fn last(State(served): State<Served>, Path(namespace): Path<String>) -> Response {
+    let one = match served.of(namespace).await {
+        Ok(one) => one,
+        Err(response) => return response,
+    };
+    if served.sidecars.finished().contains(&one) {
+        return refused();
+    }
+    let api: Api<Deployment> = Api::namespaced(served.seed.clone(), &one.0);
+    match api.get_opt("kube-apiserver").await {
+        Ok(None) => {
+            let answer = proven(one.1);
+            served.sidecars.finished().insert(one);
+            Json(answer).into_response()
+        }
+        Ok(Some(_)) => (StatusCode::CONFLICT, "I2: kube-apiserver is still there").into_response(),
+        Err(error) => (StatusCode::BAD_GATEWAY, error.to_string()).into_response(),
+    }
+}
+
+async fn latest(State(served): State<Served>, Path(namespace): Path<String>) -> Response {
+    match served.of(namespace).await {
+        Ok(one) if served.sidecars.finished().contains(&one) => {
+            Json(json!({"fullSnapshot": proven(one.1)})).into_response()
+        }
+        Ok(_) => Json(json!({"fullSnapshot": null})).into_response(),
+        Err(response) => response,
+    }
+}
+
+async fn resume(State(served): State<Served>, Path(namespace): Path<String>) -> Response {
+    match served.of(namespace).await {
+        Ok(one) => Json(json!({"resumed": served.sidecars.finished().remove(&one)})).into_response(),
+        Err(response) => response,
+    }
+}

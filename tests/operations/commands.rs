@@ -1,0 +1,308 @@
+//! Commands of the documentation are typed as they stand there, in their order: a page that tells something that does not work
+//! fails here. The pages begin with the installation, by Helm, on a server without nodes whose pods play their part.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use testkit::{ControlPlane, Rollout, eventually};
+use tokio::io::{AsyncBufReadExt, BufReader};
+
+use crate::documents::{self, Cluster, Documented};
+use crate::programs::{Desk, Said};
+
+/// Commands that are not run, and why. Each must stand in the documentation.
+const NOT_RUN: &[(&str, &str)] = &[
+    (
+        "kubectl -n shoot--dev--demo logs deploy/kube-controller-manager",
+        "logs are read from a kubelet",
+    ),
+    (
+        "kubectl -n extension-provider-local logs deploy/provider-local",
+        "logs are read from a kubelet",
+    ),
+];
+
+/// What somebody who looks must find in the answer: which seed, what was done last, how far.
+const SHOWS: &[(&str, &[&str])] = &[
+    (
+        "kubectl -n garden-dev get shoot",
+        &["demo", "local", "seed-a", "Create", "Succeeded", "100"],
+    ),
+    (
+        "kubectl -n garden-dev describe shoot demo",
+        &["ReadyForMigration", "Last Operation"],
+    ),
+    ("kubectl -n garden-dev get bec", &["source-x", "bucket", "seed-a"]),
+    (
+        "kubectl -n garden-dev get shoot demo -o jsonpath='{.status.constraints}'",
+        &["ReadyForMigration"],
+    ),
+    (
+        "kubectl -n shoot--dev--demo get etcd,infra,cp,dns",
+        &["etcd-main", "infrastructure.extensions.gardener.cloud/demo"],
+    ),
+    (
+        "kubectl -n kube-system get lease node-ipam-migration -o jsonpath='{.spec.leaseTransitions}'",
+        &["3"],
+    ),
+];
+
+/// The policies are in force, and a watch says something, within this on a busy machine.
+const LIMIT: Duration = Duration::from_secs(150);
+
+struct Clusters {
+    garden: ControlPlane,
+    seed: ControlPlane,
+    at_garden: Desk,
+    at_seed: Desk,
+    _pods: [Rollout; 2],
+}
+
+impl Clusters {
+    async fn start() -> Result<Self> {
+        let [garden, seed] = ControlPlane::start_all(["garden", "seed"]).await?;
+        let desks = [&garden, &seed].map(|plane| Desk::at(plane.admin_kubeconfig_file()));
+        let [at_garden, at_seed] = desks;
+        let clusters = Self {
+            _pods: [Rollout::start(&garden.admin()), Rollout::start(&seed.admin())],
+            at_garden: at_garden?,
+            at_seed: at_seed?,
+            garden,
+            seed,
+        };
+        for desk in [&clusters.at_garden, &clusters.at_seed] {
+            for (name, content) in documents::files() {
+                desk.write(&name, &content)?;
+            }
+            for name in ["gardenlet.kubeconfig", "guest.kubeconfig"] {
+                desk.write(name, "apiVersion: v1\nkind: Config\n")?;
+            }
+        }
+        Ok(clusters)
+    }
+
+    fn desk(&self, cluster: Cluster) -> &Desk {
+        match cluster {
+            Cluster::Garden => &self.at_garden,
+            Cluster::Seed => &self.at_seed,
+        }
+    }
+}
+
+/// Brings objects; their status too.
+async fn bring(desk: &Desk, objects: &[Value]) -> Result<()> {
+    for object in objects {
+        desk.write("object.json", &object.to_string())?;
+        eventually("the object can be brought", LIMIT, || async {
+            desk.run("kubectl", &["apply", "-f", "object.json"])
+                .await?
+                .or_fail("kubectl apply")
+        })
+        .await?;
+        if object.get("status").is_some() {
+            let patch = json!({"status": object["status"]}).to_string();
+            let args = [
+                "patch",
+                "-f",
+                "object.json",
+                "--subresource=status",
+                "--type=merge",
+                "-p",
+                &patch,
+            ];
+            desk.run("kubectl", &args).await?.or_fail("status")?;
+        }
+    }
+    Ok(())
+}
+
+/// A shoot that is on seed-a, as its users find it.
+async fn a_shoot_of_the_garden(desk: &Desk) -> Result<()> {
+    let core = "core.gardener.cloud/v1beta1";
+    let time = "2026-01-01T00:00:00Z";
+    let condition = json!({"type": "ReadyForMigration", "status": "True", "reason": "r", "message": "m",
+        "lastTransitionTime": time, "lastUpdateTime": time});
+    let approval = json!({"source": "seed-a", "destination": "seed-b", "generation": 1, "spec": {}});
+    let last = json!({"type": "Create", "state": "Succeeded", "progress": 100, "description": "d", "lastUpdateTime": time});
+    let namespace = json!({"name": "garden-dev", "labels": {"project.gardener.cloud/name": "dev"}});
+    let seed = |name: &str| {
+        json!({"apiVersion": core, "kind": "Seed", "metadata": {"name": name}, "spec": {"dns": {},
+            "networks": {"pods": "10.1.0.0/16", "services": "10.2.0.0/16"}, "provider": {"type": "local", "region": "local"}}})
+    };
+    bring(desk, &[
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": namespace}),
+        seed("seed-a"),
+        seed("seed-b"),
+        json!({"apiVersion": core, "kind": "Shoot",
+            "metadata": {"name": "demo", "namespace": "garden-dev", "finalizers": ["gardener"]},
+            "spec": {"cloudProfile": {"name": "local"}, "region": "local", "provider": {"type": "local"}, "seedName": "seed-a"},
+            "status": {"seedName": "seed-a", "constraints": [condition], "lastOperation": last, "migration": approval}}),
+        json!({"apiVersion": core, "kind": "ShootState", "metadata": {"name": "demo", "namespace": "garden-dev"}, "spec": {}}),
+        json!({"apiVersion": core, "kind": "BackupBucket", "metadata": {"name": "bucket"},
+                "spec": {"provider": {"type": "local", "region": "local"}, "seedName": "seed-a"}}),
+            json!({"apiVersion": core, "kind": "BackupEntry", "metadata": {"name": "source-x", "namespace": "garden-dev"},
+            "spec": {"bucketName": "bucket", "seedName": "seed-a"}}),
+    ])
+    .await
+}
+
+/// Its control plane in a seed, and a lock in a cluster.
+async fn a_control_plane_in_the_seed(desk: &Desk) -> Result<()> {
+    let name = |name: &str| json!({"name": name, "namespace": "shoot--dev--demo"});
+    let extensions = "extensions.gardener.cloud/v1alpha1";
+    let secret = json!({"name": "cloud", "namespace": "shoot--dev--demo"});
+    bring(desk, &[
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shoot--dev--demo"}}),
+        json!({"apiVersion": "druid.gardener.cloud/v1alpha1", "kind": "Etcd", "metadata": name("etcd-main"), "spec": {
+            "replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "labels": {"a": "b"}, "etcd": {}, "backup": {}}}),
+        json!({"apiVersion": extensions, "kind": "Infrastructure", "metadata": name("demo"),
+            "spec": {"type": "local", "region": "local", "secretRef": secret}}),
+        json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"name": "node-ipam-migration", "namespace": "kube-system"},
+            "spec": {"holderIdentity": "a", "leaseTransitions": 3}}),
+        json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "namespace": "kube-system"},
+            "involvedObject": {"kind": "Lease", "name": "node-ipam-migration", "namespace": "kube-system"},
+            "reason": "LeaderElection", "message": "m", "type": "Normal"}),
+    ])
+    .await
+}
+
+/// The shoot of the former page, whatever was done to it, is deleted with its confirmation.
+const FORMER_SHOOT_GOES: &str = r#"
+    cd /; shoot() { kubectl -n garden-dev "$1" shoot demo "${@:2}"; }
+    shoot annotate --overwrite confirmation.gardener.cloud/deletion=true
+    shoot patch --type=merge -p '{"metadata":{"finalizers":null}}'
+    shoot delete --ignore-not-found"#;
+
+/// What has to be so before a command makes sense.
+async fn prepare(clusters: &Clusters, command: &Documented) -> Result<()> {
+    let text = command.text.as_str();
+    let garden = &clusters.at_garden;
+    if text.contains("patch shoot demo") {
+        // The same command stands on several pages; each begins with a shoot that has not moved.
+        garden
+            .run("bash", &["-c", FORMER_SHOOT_GOES])
+            .await?
+            .or_fail("the former shoot goes")?;
+        a_shoot_of_the_garden(garden).await?;
+    }
+    if text.contains("--wait") {
+        // Helm waits for the address of the front as well, which a cloud gives.
+        let address = r#"{"status":{"loadBalancer":{"ingress":[{"ip":"192.0.2.1"}]}}}"#;
+        let front = ["-n", "garden-exposure", "patch", "service", "ingress"];
+        let args = [
+            &front[..],
+            &["--subresource=status", "--type=merge", "-p", address],
+        ]
+        .concat();
+        clusters
+            .at_seed
+            .run("kubectl", &args)
+            .await?
+            .or_fail("address of the front")?;
+    }
+    if text.contains("shoot--dev--demo get") {
+        a_control_plane_in_the_seed(&clusters.at_seed).await?;
+    }
+    if text.contains("force-deletion=true") {
+        // Admission takes it only after a deletion has failed.
+        let error =
+            r#"{"status":{"lastErrors":[{"description":"d","codes":["ERR_INFRA_UNAUTHENTICATED"]}]}}"#;
+        let shoot = ["-n", "garden-dev"];
+        let confirm = [
+            "annotate",
+            "--overwrite",
+            "shoot",
+            "demo",
+            "confirmation.gardener.cloud/deletion=true",
+        ];
+        let delete = ["delete", "shoot", "demo", "--wait=false"];
+        let status = [
+            "patch",
+            "shoot",
+            "demo",
+            "--subresource=status",
+            "--type=merge",
+            "-p",
+            error,
+        ];
+        for args in [&confirm[..], &delete[..], &status[..]] {
+            garden
+                .run("kubectl", &[&shoot, args].concat())
+                .await?
+                .or_fail("failed deletion")?;
+        }
+    }
+    Ok(())
+}
+
+/// Types a command. One that watches is ended after its first line.
+async fn type_in(desk: &Desk, text: &str) -> Result<()> {
+    if text.split_whitespace().any(|word| word == "-w") {
+        let mut child = desk
+            .command("bash", &["-c", &format!("exec {text}")])?
+            .stdout(std::process::Stdio::piped())
+            .spawn()?;
+        let out = child.stdout.take().context("no output")?;
+        let mut lines = BufReader::new(out).lines();
+        let first = tokio::time::timeout(LIMIT, lines.next_line())
+            .await
+            .context("nothing is watched")??;
+        ensure!(first.is_some(), "it shows nothing");
+        child.kill().await?;
+        return Ok(());
+    }
+    let Said { success, out, err } = desk.run("bash", &["-c", text]).await?;
+    ensure!(success, "{out}{err}");
+    let asks = text.contains(" get ") || text.contains(" describe ");
+    // A server without nodes has none to show.
+    ensure!(
+        !asks || !out.trim().is_empty() || text.contains("get nodes"),
+        "it shows nothing: {err}"
+    );
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_documented_command_works() {
+    let clusters = Clusters::start().await.unwrap();
+    let (uninstalling, commands): (Vec<_>, Vec<_>) = documents::commands()
+        .into_iter()
+        .partition(|command| command.text.starts_with("helm uninstall"));
+    assert!(commands.len() > 15 && uninstalling.len() == 2, "{commands:#?}");
+    let mut failed = Vec::new();
+    // Uninstalling is written next to installing, and done last.
+    for command in commands.iter().chain(&uninstalling) {
+        if NOT_RUN.iter().any(|(text, _)| *text == command.text) {
+            continue;
+        }
+        let outcome = match prepare(&clusters, command).await {
+            Ok(()) => type_in(clusters.desk(command.cluster), &command.text).await,
+            Err(error) => Err(error.context("preparing it")),
+        };
+        if let Err(error) = outcome {
+            failed.push(format!(
+                "{}:{}: {}\n    {error:#}",
+                command.page, command.line, command.text
+            ));
+        }
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+    drop((clusters.garden, clusters.seed));
+}
+
+/// A reason is not kept for a command that nobody is told any more.
+#[test]
+fn what_is_not_run_and_what_is_looked_for_is_still_documented() {
+    let commands = documents::commands();
+    for (text, _) in SHOWS {
+        assert!(commands.iter().any(|command| command.text == *text), "{text}");
+    }
+    for (text, reason) in NOT_RUN {
+        assert!(
+            commands.iter().any(|command| command.text == *text),
+            "{text} ({reason})"
+        );
+    }
+}

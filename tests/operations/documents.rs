@@ -1,0 +1,143 @@
+//! What the documentation tells people to type: commands in fenced blocks and in code spans, and files to be written.
+
+use std::fs;
+
+use crate::programs::root;
+
+/// Where a command is meant to be run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cluster {
+    Garden,
+    Seed,
+}
+
+/// A command as it stands in the documentation.
+#[derive(Clone, Debug)]
+pub struct Documented {
+    pub page: String,
+    pub line: usize,
+    pub cluster: Cluster,
+    pub text: String,
+}
+
+/// All commands, in the order of the pages: installing comes first.
+pub fn commands() -> Vec<Documented> {
+    pages()
+        .iter()
+        .flat_map(|(page, text)| of_page(page, text))
+        .collect()
+}
+
+/// Files that a page tells to write: a comment `<!-- file: NAME -->` stands before the block with the content.
+pub fn files() -> Vec<(String, String)> {
+    let mut files = Vec::new();
+    for (_, text) in pages() {
+        let mut lines = text.lines();
+        while let Some(line) = lines.next() {
+            let name = line
+                .trim()
+                .strip_prefix("<!-- file: ")
+                .and_then(|rest| rest.strip_suffix(" -->"));
+            if let Some(name) = name {
+                let content: Vec<&str> = lines
+                    .by_ref()
+                    .skip(1)
+                    .take_while(|line| !line.starts_with("```"))
+                    .collect();
+                files.push((name.to_owned(), content.join("\n")));
+            }
+        }
+    }
+    files
+}
+
+/// `operations.md`, which begins with the installation, then the others.
+fn pages() -> Vec<(String, String)> {
+    let mut names = vec!["docs/operations.md".to_owned(), "README.md".to_owned()];
+    let mut folders = vec!["docs".to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(root().join(&folder)).unwrap() {
+            let entry = entry.unwrap();
+            let name = format!("{folder}/{}", entry.file_name().into_string().unwrap());
+            if entry.path().is_dir() {
+                folders.push(name);
+            } else if entry.path().extension().is_some_and(|ext| ext == "md") && !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    names[2..].sort();
+    names
+        .into_iter()
+        .map(|name| {
+            let text = fs::read_to_string(root().join(&name)).unwrap();
+            (name, text)
+        })
+        .collect()
+}
+
+fn of_page(page: &str, text: &str) -> Vec<Documented> {
+    let mut found = Vec::new();
+    let mut fence: Option<Cluster> = None;
+    for (index, line) in text.lines().enumerate() {
+        if let Some(info) = line.trim_start().strip_prefix("```") {
+            fence = match fence {
+                Some(_) => None,
+                None if info.split_whitespace().nth(1) == Some("seed") => Some(Cluster::Seed),
+                None => Some(Cluster::Garden),
+            };
+            continue;
+        }
+        let mut add = |cluster, text: &str| {
+            found.push(Documented {
+                page: page.to_owned(),
+                line: index + 1,
+                cluster,
+                text: text.to_owned(),
+            });
+        };
+        if let Some(cluster) = fence {
+            let command = line.trim().trim_start_matches("$ ");
+            if is_command(command) {
+                add(cluster, command.split("  #").next().unwrap_or_default().trim());
+            }
+            continue;
+        }
+        // Every other part between back quotes is code.
+        for span in line.split('`').skip(1).step_by(2).filter(|span| is_command(span)) {
+            let cluster = if ["shoot--", "extension-", "kube-system"]
+                .iter()
+                .any(|name| span.contains(name))
+            {
+                Cluster::Seed
+            } else {
+                Cluster::Garden
+            };
+            add(cluster, span);
+        }
+    }
+    found
+}
+
+/// A program with arguments. `helm upgrade` alone names a command and is none.
+fn is_command(text: &str) -> bool {
+    let mut words = text.split_whitespace();
+    matches!(words.next(), Some("kubectl" | "helm")) && words.count() >= 2
+}
+
+#[test]
+fn commands_are_found_in_blocks_and_in_code_spans() {
+    let text = "Do `kubectl get x` or\n```sh seed\n$ helm install a b   # now\nother\n```\n`helm upgrade` in `kubectl -n kube-system get y`.";
+    let found: Vec<(usize, Cluster, String)> = of_page("p", text)
+        .into_iter()
+        .map(|command| (command.line, command.cluster, command.text))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            (1, Cluster::Garden, "kubectl get x".to_owned()),
+            (3, Cluster::Seed, "helm install a b".to_owned()),
+            (6, Cluster::Seed, "kubectl -n kube-system get y".to_owned()),
+        ]
+    );
+}

@@ -1,0 +1,130 @@
+//! Manifests as users of Gardener have them are taken as they are, by a real API server that refuses unknown fields.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use testkit::{ControlPlane, eventually};
+
+use crate::programs::{Desk, documents, root};
+
+/// A policy that looks at another kind refuses everybody until the API server has found that kind, every half minute.
+const IN_FORCE_WITHIN: Duration = Duration::from_secs(150);
+
+const FOLDER: &str = "tests/operations/manifests";
+
+fn files() -> Vec<(String, String)> {
+    let mut files: Vec<_> = std::fs::read_dir(root().join(FOLDER))
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .map(|entry| {
+            let text = std::fs::read_to_string(entry.path()).unwrap();
+            (entry.file_name().into_string().unwrap(), text)
+        })
+        .collect();
+    files.sort();
+    assert!(files.len() >= 6, "{files:?}");
+    files
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn manifests_of_gardeners_users_are_accepted_and_what_has_no_effect_is_told() {
+    let plane = ControlPlane::start("garden").await.unwrap();
+    let desk = Desk::at(plane.admin_kubeconfig_file()).unwrap();
+    let kubectl = async |args: &[&str]| desk.run("kubectl", args).await.unwrap();
+    let helm = [
+        "install",
+        "garden",
+        "charts/garden",
+        "-n",
+        "garden",
+        "--create-namespace",
+    ];
+    desk.run("helm", &helm).await.unwrap().or_fail("helm").unwrap();
+    kubectl(&["create", "namespace", "garden-dev"])
+        .await
+        .or_fail("namespace")
+        .unwrap();
+
+    warnings_are_given(&desk).await;
+    for (name, text) in files() {
+        desk.write(&name, &text).unwrap();
+        let said = kubectl(&["apply", "--validate=strict", "-f", &name]).await;
+        assert!(said.success, "{name}: {}", said.err);
+        // Applying it again changes nothing: no default of the server fights with what its owner wrote.
+        kubectl(&["apply", "--validate=strict", "-f", &name])
+            .await
+            .or_fail(&name)
+            .unwrap();
+        let path = "jsonpath={..metadata.generation}";
+        let generations = kubectl(&["get", "-f", &name, "-o", path])
+            .await
+            .or_fail(&name)
+            .unwrap();
+        assert!(
+            generations.split_whitespace().all(|one| one == "1"),
+            "{name}: {generations}"
+        );
+    }
+    let versions = "jsonpath={range .items[*]}{.metadata.name}={.spec.kubernetes.version};{end}";
+    let versions = kubectl(&["-n", "garden-dev", "get", "shoots", "-o", versions])
+        .await
+        .or_fail("get")
+        .unwrap();
+    assert_eq!(versions, "bare=;bare-minor=1.34;bare-null=;wild-garden=1.34.4;");
+    misspelt_fields_are_refused(&desk).await;
+}
+
+/// Whoever uses a field without effect is told its name.
+async fn warnings_are_given(desk: &Desk) {
+    let (_, shoot) = files()
+        .into_iter()
+        .find(|(name, _)| name == "90-shoot.yaml")
+        .unwrap();
+    desk.write("full.yaml", &shoot).unwrap();
+    eventually("a warning is given", IN_FORCE_WITHIN, || async {
+        let said = desk
+            .run("kubectl", &["apply", "--dry-run=server", "-f", "full.yaml"])
+            .await
+            .map_err(|e| e.to_string())?;
+        let told = [
+            "accepted, but without effect yet",
+            "spec.provider.workers",
+            "spec.hibernation",
+            "spec.controlPlane",
+        ]
+        .iter()
+        .all(|words| said.err.contains(words));
+        if said.success && told {
+            Ok(())
+        } else {
+            Err(said.err)
+        }
+    })
+    .await
+    .unwrap();
+}
+
+/// The measure of the test above: an unknown field is refused by its name, in every kind.
+async fn misspelt_fields_are_refused(desk: &Desk) {
+    for (name, text) in files() {
+        for mut object in documents(&text).unwrap() {
+            let place = if object.get("spec").is_some_and(Value::is_object) {
+                &mut object["spec"]
+            } else {
+                &mut object
+            };
+            place["misspelt"] = Value::from(1);
+            let what = format!("{name} {}", object["metadata"]["name"]);
+            desk.write("misspelt.json", &object.to_string()).unwrap();
+            let said = desk
+                .run("kubectl", &["apply", "--validate=strict", "-f", "misspelt.json"])
+                .await
+                .unwrap();
+            assert!(
+                !said.success && said.err.contains("misspelt"),
+                "{what}: {}",
+                said.err
+            );
+        }
+    }
+}

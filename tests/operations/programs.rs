@@ -1,0 +1,152 @@
+//! Helm and kubectl as processes, with a home of their own: what they remember of one test's server is not taken for another's.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+use serde_json::Value;
+use tempfile::TempDir;
+use testkit::find_program;
+use tokio::process::Command;
+
+/// Longer than Helm waits for a Deployment on a busy machine.
+const ENDS_WITHIN: Duration = Duration::from_secs(300);
+
+/// The repository.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// What a program said.
+#[derive(Debug)]
+pub struct Said {
+    pub success: bool,
+    pub out: String,
+    pub err: String,
+}
+
+impl Said {
+    /// What is on stdout; an error if it failed.
+    pub fn or_fail(self, what: &str) -> Result<String> {
+        if !self.success {
+            bail!("{what}: {}{}", self.out, self.err);
+        }
+        Ok(self.out)
+    }
+}
+
+/// Where programs run: a folder with the repository's charts in it, and a cluster or none.
+pub struct Desk {
+    folder: TempDir,
+    kubeconfig: Option<PathBuf>,
+}
+
+impl Desk {
+    /// One without a cluster.
+    pub fn new() -> Result<Self> {
+        let folder = tempfile::Builder::new().prefix("repot-desk-").tempdir()?;
+        std::os::unix::fs::symlink(
+            root().join("charts").canonicalize()?,
+            folder.path().join("charts"),
+        )?;
+        Ok(Self {
+            folder,
+            kubeconfig: None,
+        })
+    }
+
+    /// One that looks at a cluster.
+    pub fn at(kubeconfig: PathBuf) -> Result<Self> {
+        Ok(Self {
+            kubeconfig: Some(kubeconfig),
+            ..Self::new()?
+        })
+    }
+
+    /// Puts a file there.
+    pub fn write(&self, name: &str, content: &str) -> Result<()> {
+        std::fs::write(self.folder.path().join(name), content).with_context(|| name.to_owned())
+    }
+
+    /// A command that is ready to be started.
+    pub fn command(&self, program: &str, args: &[&str]) -> Result<Command> {
+        let tools = find_program("helm")?;
+        let tools = tools.parent().context("helm lies in no folder")?;
+        let path = format!(
+            "{}:{}",
+            tools.display(),
+            std::env::var("PATH").unwrap_or_default()
+        );
+        let mut command = match program {
+            "helm" | "kubectl" => Command::new(find_program(program)?),
+            other => Command::new(other),
+        };
+        command
+            .args(args)
+            .current_dir(self.folder.path())
+            .env("HOME", self.folder.path())
+            .env("KUBECACHEDIR", self.folder.path().join("cache"))
+            .env("PATH", path)
+            .stdin(Stdio::null())
+            .kill_on_drop(true);
+        match &self.kubeconfig {
+            Some(file) => command.env("KUBECONFIG", file).env("GARDEN_KUBECONFIG", file),
+            None => command.env_remove("KUBECONFIG"),
+        };
+        Ok(command)
+    }
+
+    /// Runs a program to its end.
+    pub async fn run(&self, program: &str, args: &[&str]) -> Result<Said> {
+        let ended = tokio::time::timeout(ENDS_WITHIN, self.command(program, args)?.output())
+            .await
+            .with_context(|| format!("{program} {args:?} does not end"))??;
+        Ok(Said {
+            success: ended.status.success(),
+            out: String::from_utf8_lossy(&ended.stdout).into_owned(),
+            err: String::from_utf8_lossy(&ended.stderr).into_owned(),
+        })
+    }
+
+    /// Renders a chart, with these further arguments.
+    pub async fn template(&self, chart: &str, args: &[&str]) -> Result<Said> {
+        let path = format!("charts/{chart}");
+        self.run(
+            "helm",
+            &[&["template", "release", &path, "-n", "garden"], args].concat(),
+        )
+        .await
+    }
+
+    /// What a chart becomes.
+    pub async fn rendered(&self, chart: &str, args: &[&str]) -> Result<Vec<Value>> {
+        documents(&self.template(chart, args).await?.or_fail(chart)?)
+    }
+}
+
+/// All documents of a file, empty ones left out.
+pub fn documents(text: &str) -> Result<Vec<Value>> {
+    let mut found = Vec::new();
+    for document in serde_yaml_ng::Deserializer::from_str(text) {
+        let value = Value::deserialize(document)?;
+        if !value.is_null() {
+            found.push(value);
+        }
+    }
+    Ok(found)
+}
+
+/// Every chart, by the name of its folder.
+pub fn charts() -> Vec<String> {
+    let folders = std::fs::read_dir(root().join("charts")).unwrap();
+    let mut names: Vec<String> = folders
+        .map(|folder| folder.unwrap())
+        .filter(|folder| folder.path().join("Chart.yaml").is_file())
+        .map(|folder| folder.file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert!(names.len() >= 6, "{names:?}");
+    names
+}

@@ -1,0 +1,135 @@
+//! Values of charts: a slip of the pen is refused before anything is installed, and what the project itself gives passes.
+
+use serde_json::{Map, Value};
+
+use crate::documents;
+use crate::programs::{Desk, charts, root};
+
+/// Gives every map below `value` a key that nobody knows, and returns these keys.
+fn misspell(value: &mut Value, keys: &mut Vec<String>) {
+    let Some(map) = value.as_object_mut() else { return };
+    for below in map.values_mut() {
+        misspell(below, keys);
+    }
+    let key = format!("misspelt{}x", keys.len());
+    map.insert(key.clone(), Value::from(1));
+    keys.push(key);
+}
+
+#[tokio::test]
+async fn a_misspelt_key_is_refused_wherever_it_is() {
+    let desk = Desk::new().unwrap();
+    for chart in charts() {
+        let text = std::fs::read_to_string(root().join("charts").join(&chart).join("values.yaml")).unwrap();
+        let mut values: Value = serde_yaml_ng::from_str(&text).unwrap();
+        let mut keys = Vec::new();
+        misspell(&mut values, &mut keys);
+        desk.write("misspelt.yaml", &values.to_string()).unwrap();
+        let said = desk.template(&chart, &["-f", "misspelt.yaml"]).await.unwrap();
+        assert!(!said.success, "{chart} took {values}");
+        let missed: Vec<&String> = keys
+            .iter()
+            .filter(|key| !said.err.contains(key.as_str()))
+            .collect();
+        assert!(
+            missed.is_empty(),
+            "{chart} does not refuse {missed:?} in {values}: {}",
+            said.err
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_value_of_the_wrong_kind_or_out_of_range_is_refused() {
+    let desk = Desk::new().unwrap();
+    for (chart, value) in [
+        ("gardenlet", "replicas=-1"),
+        ("gardenlet", "replicas=two"),
+        ("gardenlet", "healthPort=70000"),
+        ("gardenlet", "image.pullPolicy=Sometimes"),
+        ("gardenlet", "imageRegistry=registry/"),
+        ("gardenlet", "shootSyncPeriod=soon"),
+        ("gardenlet", "etcdStorage=much"),
+        ("gardenlet", "dnsTTLSeconds=0"),
+        ("gardenlet", "systemComponents={edge}"),
+        ("gardenlet", "resources.limits.memory=lots"),
+        ("gardenlet", "leaderMigration.enabled=perhaps"),
+        ("gardenlet", "leaderMigration.config.leaderNam=a"),
+        ("gardenlet", "seedConfig.spec.backup.provider=5"),
+        ("gardenlet", "seedConfig.spec.backup.credentialRef.name=a"),
+        ("gardenlet", "seedConfig.kind=Shoot"),
+        ("provider-local", "garden.kubeconfigSecret=No Name"),
+        ("etcd-druid", "finalSnapshotWait=later"),
+        ("etcd-druid", "concurrentSyncs=0"),
+        ("garden-controller-manager", "seedMonitorPeriodSeconds=1"),
+        ("seed", "edge.hostPort=99999"),
+        ("seed", "gardenlet.replicas=many"),
+        ("garden", "garden-controller-manager.concurrentSyncs=0"),
+    ] {
+        let said = desk.template(chart, &["--set", value]).await.unwrap();
+        let key = value.split(['=', '.']).next().unwrap();
+        assert!(!said.success, "{chart} took {value}");
+        assert!(
+            said.err.contains("schema") && said.err.contains(key),
+            "{chart} {value}: {}",
+            said.err
+        );
+    }
+}
+
+#[tokio::test]
+async fn defaults_of_every_chart_pass() {
+    let desk = Desk::new().unwrap();
+    for chart in charts() {
+        assert!(!desk.rendered(&chart, &[]).await.unwrap().is_empty(), "{chart}");
+    }
+}
+
+/// What `hack/install.sh` writes for a seed, by that script's own function.
+#[tokio::test]
+async fn values_of_the_installation_pass() {
+    let desk = Desk::new().unwrap();
+    let script = std::fs::read_to_string(root().join("hack/install.sh")).unwrap();
+    let begin = script.find("seed_values() {").unwrap();
+    let function = &script[begin..begin + script[begin..].find("\n}\n").unwrap() + 3];
+    let around =
+        "DNS_ZONE=repot.test; pod_cidr() { echo 10.1.0.0/16; }; service_cidr() { echo 10.2.0.0/16; };";
+    let text = desk
+        .run(
+            "bash",
+            &["-euc", &format!("{around}\n{function}\nseed_values seed-a")],
+        )
+        .await
+        .unwrap()
+        .or_fail("seed_values")
+        .unwrap();
+    desk.write("seed-a.yaml", &text).unwrap();
+    let rendered = desk.rendered("seed", &["-f", "seed-a.yaml"]).await.unwrap();
+    let config = rendered
+        .iter()
+        .find(|object| object["metadata"]["name"] == "gardenlet-seed-config")
+        .unwrap();
+    assert!(
+        config["data"]["seed.yaml"]
+            .as_str()
+            .unwrap()
+            .contains("name: seed-a")
+    );
+}
+
+/// The examples of the documentation, together, as they are to be used.
+#[tokio::test]
+async fn values_of_the_documentation_pass() {
+    let desk = Desk::new().unwrap();
+    let files: Map<String, Value> = documents::files()
+        .into_iter()
+        .map(|(name, content)| (name, Value::from(content)))
+        .collect();
+    let mut args = Vec::new();
+    for (name, content) in &files {
+        desk.write(name, content.as_str().unwrap()).unwrap();
+        args.extend(["-f", name]);
+    }
+    assert_eq!(files.len(), 3, "{:?}", files.keys());
+    desk.rendered("seed", &args).await.unwrap();
+}
