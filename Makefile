@@ -1,7 +1,7 @@
 # Thin: what a target does is in hack/ and in the crates. Every target says when it is done and how long it took.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help tools generate check test e2e demo demo-down images clean-caches
+.PHONY: help tools generate check unit test e2e e2e-all demo demo-down images clean-caches
 
 # $(call run,NAME,COMMANDS): the commands in the project's environment; the first that fails ends the target.
 define run
@@ -21,11 +21,17 @@ generate: ## Write generated files: crds/, chart links, drawings in docs/
 check: ## Format, lints, layering, generated files, charts, scripts
 	$(call run,check,hack/check.sh)
 
+unit: ## Tests that start no server
+	$(call run,unit,hack/unit.sh)
+
 test: ## Unit tests, and integration tests on real etcd, kube-apiserver and kube-controller-manager
 	$(call run,test,hack/test.sh)
 
-e2e: ## A shoot moves between kind clusters and back, under load, with gardenlets killed
-	$(call run,e2e,hack/e2e.sh)
+e2e: ## A shoot moves between kind clusters and back, under load, with gardenlets killed; each capability once
+	$(call run,e2e,hack/e2e.sh once)
+
+e2e-all: ## The same with every scenario
+	$(call run,e2e-all,hack/e2e.sh all)
 
 images: ## Build the suite's images
 	$(call run,images,hack/images.sh)

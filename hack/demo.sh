@@ -6,7 +6,8 @@ cd "$(dirname "$0")/.."
 . hack/env.sh
 . hack/progress.sh
 hack/landscape.sh up demo
-hack/install.sh demo
-say "compiling the demonstration"
-logged "$REPOT_CACHE/log/demo-compile.log" cargo build -p repot-tests --bin demo
-"$CARGO_TARGET_DIR/$CARGO_BUILD_TARGET/debug/demo"
+# The demonstration is compiled together with the suite: see hack/images.sh.
+IMAGE_ALSO=repot-tests hack/install.sh demo
+folder=${IMAGE_PROFILE:-dev}
+[ "$folder" != dev ] || folder=debug
+"$CARGO_TARGET_DIR/$CARGO_BUILD_TARGET/$folder/demo"

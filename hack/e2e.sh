@@ -1,10 +1,25 @@
 #!/usr/bin/env bash
 # The end-to-end tests on a landscape of their own, which is gone afterwards whatever happens. REPOT_KEEP=1 keeps it for a
-# look; further arguments go to the tests, e.g. a part of a test's name.
+# look.
+#   hack/e2e.sh once|all [TEST ARGUMENTS…]     further arguments go to the tests, e.g. a part of a test's name
+# once: each capability once (make e2e). all: every scenario (make e2e-all).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . hack/env.sh
 . hack/progress.sh
+# Tests that only the set `all` has: what they show, another test shows too, or they show it longer.
+ONLY_IN_ALL=()
+
+set_of_tests=${1:-} skipped=()
+case $set_of_tests in
+  once) for name in "${ONLY_IN_ALL[@]}"; do
+    grep -q "fn $name(" tests/e2e_*.rs || fail "ONLY_IN_ALL names $name, and there is no such test"
+    skipped+=(--skip "$name")
+  done ;;
+  all) ;;
+  *) fail "usage: hack/e2e.sh once|all [TEST ARGUMENTS…]" ;;
+esac
+shift
 beside=""
 clean_up() {
   local code=$?
@@ -21,9 +36,8 @@ trap 'exit 130' INT TERM
 # in hack/test.sh, they are decided alike, and after `make test` no dependency is compiled again. The price: what tests ask of a
 # dependency (tokio's test-util) is in the images of this landscape too. `make demo` and releases compile without it.
 suite=(--workspace --features repot-tests/e2e)
-say "compiling the suite and its tests"
 hack/packages.sh protobuf-compiler
-logged "$REPOT_CACHE/log/e2e-compile.log" cargo build --bins "${suite[@]}" --test 'e2e_*' ||
+compile "$REPOT_CACHE/log/e2e-compile.log" cargo build --bins "${suite[@]}" --test 'e2e_*' ||
   fail "cargo build failed (log: $REPOT_CACHE/log/e2e-compile.log)"
 hack/landscape.sh up e2e
 IMAGE_BINARIES=$CARGO_TARGET_DIR/$CARGO_BUILD_TARGET/debug hack/install.sh e2e
@@ -32,13 +46,13 @@ alone=()
 for file in tests/e2e_*.rs; do
   case $file in *_leader_migration.rs | *_backup_controllers.rs) ;; *) alone+=(--test "$(basename "$file" .rs)") ;; esac
 done
-cargo test "${suite[@]}" "${alone[@]}" -- --test-threads=1 --nocapture "$@"
+cargo test "${suite[@]}" "${alone[@]}" -- --test-threads=1 --nocapture "${skipped[@]}" "$@"
 # Side by side, as one has to do with seed-a and the other with seed-b only, and both mostly wait.
 say "running the tests of leader migration, on either seed"
 log=$REPOT_CACHE/log/e2e_backup_controllers.log
-setsid cargo test "${suite[@]}" --test e2e_backup_controllers -- --nocapture "$@" >"$log" 2>&1 & beside=$!
+setsid cargo test "${suite[@]}" --test e2e_backup_controllers -- --nocapture "${skipped[@]}" "$@" >"$log" 2>&1 & beside=$!
 failed=""
-cargo test "${suite[@]}" --test e2e_leader_migration -- --nocapture "$@" || failed=yes
+cargo test "${suite[@]}" --test e2e_leader_migration -- --nocapture "${skipped[@]}" "$@" || failed=yes
 wait "$beside" || failed=yes
 beside=""
 cat "$log"

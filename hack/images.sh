@@ -2,6 +2,8 @@
 # Builds the images that Repot and its shoots' control planes run from, and loads them into kind clusters: only what changed.
 #   hack/images.sh [--seed CLUSTER]… [--garden CLUSTER]… [CRATE…]
 # CLUSTER is a kind cluster's name. With CRATE names only those of Repot's own images are built and loaded.
+# IMAGE_ALSO=CRATE compiles this crate in the same command: by itself its dependencies could need other features, and would be
+# compiled a second time.
 # IMAGE_BINARIES=DIR takes compiled binaries from DIR instead of compiling.
 # IMAGE_PROFILE=release builds optimised binaries (default: dev). IMAGE_TAG is the tag of Repot's images (default: dev).
 set -euo pipefail
@@ -34,10 +36,9 @@ compile_own() {
   [ "$profile" != dev ] || folder=debug
   binaries=${IMAGE_BINARIES:-$CARGO_TARGET_DIR/$CARGO_BUILD_TARGET/$folder}
   [ -z "${IMAGE_BINARIES:-}" ] || return 0
-  for crate in "${crates[@]}"; do options+=(-p "$crate"); done
+  for crate in "${crates[@]}" ${IMAGE_ALSO:-}; do options+=(-p "$crate"); done
   hack/packages.sh protobuf-compiler
-  say "compiling ${crates[*]} ($profile)"
-  logged "$REPOT_CACHE/log/cargo.log" timeout 3000 cargo build "${options[@]}" --bins ||
+  compile "$REPOT_CACHE/log/cargo.log" timeout 3000 cargo build "${options[@]}" --bins ||
     fail "cargo build failed (log: $REPOT_CACHE/log/cargo.log)"
 }
 

@@ -184,6 +184,8 @@ rolled_out() {
 
 wait_for_seed() {
   local seed=$1 condition
+  # Its gardenlet makes it, once it leads: a process that finds no lock waits as long as a holder would need to make it again.
+  at garden wait "seed/$seed" --for=create --timeout=120s >/dev/null || fail "Seed $seed was not registered"
   for condition in GardenletReady SeedSystemComponentsHealthy BackupBucketsReady; do
     at garden wait "seed/$seed" --for="condition=$condition" --timeout=300s >/dev/null || {
       at garden get seed "$seed" -o jsonpath='{range .status.conditions[*]}{.type}={.status} {.message}{"\n"}{end}' >&2
@@ -202,6 +204,13 @@ kind: Namespace
 metadata: {name: $probe, labels: {project.gardener.cloud/name: $probe}}
 END
   wait_for 180 "the garden's policies are in force" at garden -n "$probe" create secret generic probe --dry-run=server
+  cat >"$LOG/$probe.yaml" <<END
+apiVersion: core.gardener.cloud/v1beta1
+kind: Project
+metadata: {name: probe}
+spec: {}
+END
+  wait_for 180 "the garden takes projects" at garden create --dry-run=server -f "$LOG/$probe.yaml"
   at garden delete namespace "$probe" --wait=false >/dev/null
 }
 

@@ -28,5 +28,35 @@ logged() {
   fi
 }
 
+# compile LOG CARGO-COMMAND…: compiles with the output in LOG. Tells before it begins how much there is, and every half minute how
+# far it is; shows the end of LOG where the command fails.
+compile() {
+  local file=$1 total ticker status=0; shift
+  mkdir -p "$(dirname "$file")"
+  : >"$file"
+  # Cargo does not say how many packages it will compile; the lock file has the most that there can be.
+  total=$(grep -c '^name = ' Cargo.lock)
+  say "compiling: $* (at most $total packages; log: $file)"
+  (
+    while sleep 25 >/dev/null 2>&1; do
+      # Ends with whoever waits for it, however that ends.
+      kill -0 "$$" 2>/dev/null || exit 0
+      say "compiling: $(grep -c '^ *Compiling ' "$file") of at most $total packages, now $(awk '$1 == "Compiling" { name = $2 } END { print name }' "$file")"
+    done
+  ) &
+  ticker=$!
+  "$@" >>"$file" 2>&1 || status=$?
+  kill "$ticker" 2>/dev/null || true
+  wait "$ticker" 2>/dev/null || true
+  [ "$status" -eq 0 ] || tail -n 30 "$file" >&2
+  return "$status"
+}
+
+# count_tests FILE: one line with what the tests did whose output is in FILE.
+count_tests() {
+  awk '/^test result:/ { passed += $4; failed += $6; ignored += $8 }
+    END { printf "tests: %d passed, %d failed, %d ignored\n", passed, failed, ignored }' "$1"
+}
+
 # answers URL: does this address answer at all within three seconds, whatever the status?
 answers() { curl -s -o /dev/null -m 3 "$1" 2>/dev/null; }

@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use api::gardencore::{CloudProfile, Project, Seed as SeedObject, Shoot};
-use botanist::{Botanist, Operation, Settings, names::Names};
+use botanist::{Botanist, Settings, Stay, tenant};
 use flow::Flow;
-use gardenlet::shoot::{delete_flow, force_delete_flow, migrate_flow, reconcile_flow};
-use kube::{Client, Config};
-use runtime::{Error, Garden, Seed};
+use gardenlet::shoot::{delete_flow, force_delete_flow, leave_flow, migrate_flow, reconcile_flow};
+use kube::Config;
+use placement::{Names, Operation};
+use runtime::{Connection, Error, Garden, Permit, Seed};
 use serde_json::json;
 
 /// Where the drawings are kept.
@@ -28,7 +29,8 @@ no path between runs side by side. A task's name is what `status.lastOperation.d
 from its start. `make test` proves that by failing and repeating each task of each flow (`tests/drill`).
 
 A move is the preparation in the source seed followed by the restoration in the destination. The hand-over between the
-two is the write of `status.seedName`; until then only the source acts, from then on only the destination.
+two is the write of `status.seedName`; until then only the source acts, from then on only the destination, and the source
+cleans up what is its own.
 ";
 
 /// The page.
@@ -37,9 +39,7 @@ pub fn page() -> Result<String> {
     let _context = runtime.enter();
     let botanist = botanist()?;
     let all = migrate_flow::Facts {
-        namespace_is_active: true,
         control_plane_is_up: true,
-        snapshot_is_due: true,
     };
     let restore = reconcile_flow::Facts {
         restoring: true,
@@ -80,6 +80,16 @@ pub fn page() -> Result<String> {
         "reconcile_flow",
         &reconcile_flow::build(&botanist, create),
     )?;
+    add(
+        "After a move, in the source seed",
+        "leave_flow",
+        &leave_flow::build(
+            &botanist.stay,
+            leave_flow::Facts {
+                namespace_is_active: true,
+            },
+        ),
+    )?;
     add("Deletion", "delete_flow", &delete_flow::build(&botanist, delete))?;
     add(
         "Forced deletion",
@@ -91,7 +101,10 @@ pub fn page() -> Result<String> {
 
 /// A botanist whose clusters do not exist. Making a client opens no connection.
 fn botanist() -> Result<Botanist> {
-    let client = Client::try_from(Config::new("http://localhost:1".parse()?))?;
+    // Which provider a client takes by itself depends on what else is compiled into this program. It may be chosen already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let nowhere = Connection::new(Config::new("http://localhost:1".parse()?))?;
+    let permit = Permit::sole("it draws and sends nothing");
     let shoot: Shoot = serde_json::from_value(json!({
         "metadata": {"name": "shoot", "namespace": "garden-project", "uid": "uid"},
         "spec": {
@@ -106,9 +119,13 @@ fn botanist() -> Result<Botanist> {
     };
     let names = Names::of(&shoot, "project", &seed_object)?;
     Ok(Botanist {
-        garden: Garden::new(client.clone()),
-        seed: Seed::new(client),
-        settings: Arc::new(Settings::default()),
+        garden: Garden::new(nowhere.clone(), &permit),
+        stay: Stay {
+            seed: Seed::new(nowhere, &permit),
+            settings: Arc::new(Settings::default()),
+            namespace: names.technical_id.clone(),
+            tenant: tenant(&shoot),
+        },
         shoot: Arc::new(shoot),
         project: Project {
             metadata: named("project"),
@@ -121,7 +138,6 @@ fn botanist() -> Result<Botanist> {
         .map(|profile: CloudProfile| profile)
         .context("the CloudProfile of the drawings")?,
         seed_object,
-        namespace: names.technical_id.clone(),
         operation: Operation::Reconcile,
         names,
         kubernetes_version: "1.0.0".to_owned(),

@@ -1,5 +1,5 @@
 //! Generated files: what follows from `api` (everything below `crds/`, and fields without effect), and `docs/flows.md`,
-//! from the flows.
+//! from the flows, and `values.schema.json` of each chart, from its values.
 //!
 //! The folders below `crds/` are owned by this task: a file that is not generated any more is removed (or, with `--check`, reported).
 
@@ -11,12 +11,12 @@ use std::{
 
 use anyhow::{Context, bail};
 
-use crate::flows;
+use crate::{flows, values_schema};
 
 /// Writes the generated files, or with `check` only compares them.
 pub fn run(check: bool) -> anyhow::Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let files = files()?;
+    let files = files(&root)?;
     let mut differing = Vec::new();
     for (path, content) in &files {
         if fs::read_to_string(root.join(path)).ok().as_ref() != Some(content) {
@@ -40,12 +40,13 @@ pub fn run(check: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn files() -> anyhow::Result<BTreeMap<PathBuf, String>> {
+fn files(root: &Path) -> anyhow::Result<BTreeMap<PathBuf, String>> {
     let mut files: BTreeMap<PathBuf, String> = api::generated::files()?
         .into_iter()
         .map(|(path, content)| (path.into(), content))
         .collect();
     files.insert(PathBuf::from(flows::PAGE), flows::page()?);
+    files.extend(values_schema::files(root)?);
     Ok(files)
 }
 

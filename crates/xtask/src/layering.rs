@@ -8,62 +8,99 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::sources;
+use crate::{cycles, sources};
 
 /// Who may use whom, outside of tests. A name that ends with `*` stands for all crates that begin so.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("api", &[]),
     ("flow", &[]),
-    ("ownership", &[]),
-    ("lease", &[]),
-    ("runtime", &["api"]),
-    ("botanist", &["runtime", "api"]),
-    ("extension", &["runtime", "ownership", "api"]),
-    ("backup-controllers", &["runtime", "api"]),
+    ("ownership", &["permit"]),
+    ("permit", &[]),
+    ("lease", &["permit"]),
+    // Its one `main` for managers starts a process of `runtime`.
+    ("leader-migration", &["runtime", "lease", "permit"]),
+    ("runtime", &["permit", "api"]),
+    ("placement", &["api"]),
+    ("botanist", &["runtime", "permit", "placement", "api"]),
+    ("extension", &["runtime", "permit", "ownership", "api"]),
+    ("backup-controllers", &["runtime", "permit", "api"]),
     // It can run the gardenlet's controllers of backups as guests.
     (
         "provider-local",
-        &["extension", "backup-controllers", "runtime", "lease", "api"],
+        &[
+            "extension",
+            "backup-controllers",
+            "cloud-local",
+            "runtime",
+            "leader-migration",
+            "permit",
+            "api",
+        ],
     ),
-    ("provider-*", &["extension", "runtime", "lease", "api"]),
+    (
+        "provider-*",
+        &["extension", "runtime", "leader-migration", "permit", "api"],
+    ),
     (
         "gardenlet",
         &[
             "backup-controllers",
             "botanist",
             "flow",
+            "placement",
             "runtime",
-            "lease",
+            "leader-migration",
+            "permit",
             "ownership",
             "api",
         ],
     ),
-    ("garden-controller-manager", &["runtime", "lease", "api"]),
-    ("etcd-druid", &["runtime", "lease", "ownership", "api"]),
-    ("resource-manager", &["runtime", "lease", "ownership", "api"]),
+    (
+        "garden-controller-manager",
+        &["runtime", "placement", "leader-migration", "permit", "api"],
+    ),
+    (
+        "etcd-druid",
+        &["runtime", "leader-migration", "permit", "ownership", "api"],
+    ),
+    (
+        "resource-manager",
+        &["runtime", "leader-migration", "permit", "ownership", "api"],
+    ),
     (
         "machine-controller-manager",
-        &["runtime", "lease", "ownership", "api"],
+        &["runtime", "leader-migration", "permit", "ownership", "api"],
     ),
-    // It looks at the cloud in which provider-local makes things, with that provider's client.
+    // The local cloud, for those who make things in it and for those who look at it.
+    ("cloud-local", &["runtime", "permit", "api"]),
     (
         "cloud-controller-manager-local",
-        &["provider-local", "extension", "runtime", "lease", "api"],
+        &["cloud-local", "runtime", "leader-migration", "permit", "api"],
     ),
-    ("etcd-backup-restore", &["ownership"]),
-    ("kubectl-repot", &["runtime", "api"]),
+    ("etcd-backup-restore", &["ownership", "permit"]),
+    ("kubectl-repot", &["runtime", "permit", "api"]),
     // Development only: nobody uses these outside of tests.
     ("testkit", &[]),
-    ("xtask", &["api", "botanist", "flow", "gardenlet", "runtime"]),
+    (
+        "xtask",
+        &["api", "botanist", "flow", "gardenlet", "placement", "runtime"],
+    ),
     ("repot-tests", &["*"]),
     ("repot-drill", &["*"]),
+    ("repot-operations", &["*"]),
 ];
 
 /// Crates of ours that only tests use.
-const DEVELOPMENT: &[&str] = &["testkit", "xtask", "repot-tests", "repot-drill"];
+const DEVELOPMENT: &[&str] = &[
+    "testkit",
+    "xtask",
+    "repot-tests",
+    "repot-drill",
+    "repot-operations",
+];
 
 /// These work when every API server is gone: nothing of Kubernetes anywhere below them (invariant 1).
-const WITHOUT_KUBE: &[&str] = &["flow", "ownership"];
+const WITHOUT_KUBE: &[&str] = &["flow", "ownership", "permit"];
 
 /// What `api`, which is types only, must not use itself (invariant 2).
 const NOT_IN_API: &[&str] = &["tokio", "futures", "hyper", "reqwest", "tower"];
@@ -82,7 +119,9 @@ pub fn run() -> Result<()> {
     }
     let workspace = Workspace::read(&serde_json::from_slice(&output.stdout)?)?;
     let mut breaches = workspace.breaches();
-    breaches.extend(sources::breaches(std::path::Path::new("."))?);
+    let root = std::path::Path::new(".");
+    breaches.extend(sources::breaches(root)?);
+    breaches.extend(cycles::breaches(root)?);
     for breach in &breaches {
         eprintln!("layering: {breach}");
     }
@@ -102,6 +141,8 @@ struct Workspace {
     uses: BTreeMap<String, Uses>,
     /// Everything below a crate, by name, itself left out. Only for crates of ours.
     below: BTreeMap<String, BTreeSet<String>>,
+    /// Crates that are run as a process, those for development left out.
+    processes: BTreeSet<String>,
 }
 
 #[derive(Default)]
@@ -118,6 +159,7 @@ impl Workspace {
             .collect();
         let mut names = BTreeMap::new();
         let mut uses = BTreeMap::new();
+        let mut processes = BTreeSet::new();
         for package in list(&metadata["packages"]) {
             let (Some(id), Some(name)) = (package["id"].as_str(), package["name"].as_str()) else {
                 continue;
@@ -125,6 +167,9 @@ impl Workspace {
             names.insert(id, name);
             if members.contains(id) {
                 uses.insert(name.to_owned(), direct(package));
+                if has_program(package) && !DEVELOPMENT.contains(&name) {
+                    processes.insert(name.to_owned());
+                }
             }
         }
         let mut edges: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -148,7 +193,11 @@ impl Workspace {
                 Some((names.get(id)?.to_string(), below.collect()))
             })
             .collect();
-        Ok(Self { uses, below })
+        Ok(Self {
+            uses,
+            below,
+            processes,
+        })
     }
 
     fn breaches(&self) -> Vec<String> {
@@ -160,6 +209,13 @@ impl Workspace {
                 ));
                 continue;
             };
+            for used in uses.normal.union(&uses.tests) {
+                if used != name && self.processes.contains(name) && self.processes.contains(used) {
+                    breaches.push(format!(
+                        "{name} uses {used}: no process imports another; move what they share to a crate below both"
+                    ));
+                }
+            }
             for used in uses.normal.iter().filter(|used| self.uses.contains_key(*used)) {
                 if DEVELOPMENT.contains(&used.as_str()) && name != "repot-tests" {
                     breaches.push(format!("{name} uses {used} outside of its tests"));
@@ -210,6 +266,11 @@ fn direct(package: &Value) -> Uses {
         kind.insert(name.to_owned());
     }
     uses
+}
+
+fn has_program(package: &Value) -> bool {
+    let mut targets = list(&package["targets"]).iter();
+    targets.any(|target| list(&target["kind"]).iter().any(|kind| kind == "bin"))
 }
 
 fn reachable<'a>(from: &'a str, edges: &BTreeMap<&'a str, Vec<&'a str>>) -> BTreeSet<&'a str> {
@@ -281,6 +342,24 @@ mod tests {
             ("testkit", &[], &[]),
         ];
         assert!(breaches(&crates, &[("serde", &[])]).is_empty());
+    }
+
+    #[test]
+    fn a_process_that_imports_another_is_found_whatever_the_table_says() {
+        let program = |name: &str, uses: &[&str]| {
+            let uses = uses.iter().map(|n| json!({"name": n, "kind": null}));
+            let targets = [json!({"kind": ["lib"]}), json!({"kind": ["bin"]})];
+            json!({"id": name, "name": name, "dependencies": uses.collect::<Vec<_>>(), "targets": targets})
+        };
+        let metadata = json!({
+            "workspace_members": ["gardenlet", "lease", "testkit"],
+            "packages": [program("gardenlet", &["lease"]), program("lease", &[]), program("testkit", &["lease"])],
+            "resolve": {"nodes": [{"id": "gardenlet", "deps": []}]},
+        });
+        assert_eq!(
+            Workspace::read(&metadata).unwrap().breaches()[..1],
+            ["gardenlet uses lease: no process imports another; move what they share to a crate below both"]
+        );
     }
 
     #[test]

@@ -1,10 +1,14 @@
 //! Development only: writes what is generated from code, and checks that it was; checks what holds for the repository
 //! as a whole. `make check` runs both.
 
+mod clients;
+mod cycles;
 mod flows;
 mod generate;
+mod imports;
 mod layering;
 mod sources;
+mod values_schema;
 
 use clap::{Parser, Subcommand};
 
@@ -17,7 +21,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Writes the files that are generated from code: crds/ and docs/flows.md.
+    /// Writes the files that are generated: crds/, docs/flows.md, values.schema.json of each chart.
     Generate {
         /// Writes nothing; fails if a file differs from what would be written.
         #[arg(long)]

@@ -1,0 +1,143 @@
+//! No client of an API server, an object store, an etcd or a name server is made without a permit, and every permit that
+//! stands for itself is in a list.
+//!
+//! `clippy.toml` refuses some constructors of API clients by their names; the others, `TryFrom` among them, are looked for
+//! here. Tests make what clients they like.
+
+/// Ways to make a client of something outside the process, where that is done, and what everybody else takes.
+struct Way {
+    code: &'static [&'static str],
+    files: &'static [&'static str],
+    instead: &'static str,
+}
+
+const WAYS: &[Way] = &[
+    Way {
+        code: &["Client::try_from(", "Client::try_default(", "ClientBuilder"],
+        files: &["crates/runtime/src/connect.rs"],
+        instead: "take runtime::Connection",
+    },
+    Way {
+        code: &["AmazonS3Builder::", "reqwest::", "Client::builder("],
+        files: &[
+            "crates/etcd-backup-restore/src/store/credentials.rs",
+            "crates/provider-local/src/object_store.rs",
+            "crates/provider-local/src/ownership.rs",
+        ],
+        instead: "take the object store of the crate, whose every request asks a permit",
+    },
+    Way {
+        code: &["Endpoint::from_", "Channel::from_"],
+        files: &["crates/etcd-backup-restore/src/etcd/mod.rs"],
+        instead: "take the etcd client, whose every request asks a permit",
+    },
+    Way {
+        code: &["TcpStream::connect(", "UdpSocket::bind("],
+        files: &["crates/cloud-local/src/dns/server.rs"],
+        instead: "take cloud_local::dns, whose every question asks a permit",
+    },
+];
+
+/// Where `Permit::sole` is used outside of tests, and for what: nothing else acts without a lock.
+const SOLE: &[(&str, &str)] = &[
+    ("crates/leader-migration/src/manager.rs", "the election itself"),
+    (
+        "crates/leader-migration/src/locks.rs",
+        "a process whose leader election is switched off",
+    ),
+    (
+        "crates/provider-local/src/main.rs",
+        "the heartbeat, also of a process that waits",
+    ),
+    (
+        "crates/etcd-backup-restore/src/main.rs",
+        "the process beside an etcd, and those that prepare its data",
+    ),
+];
+
+/// Crates that only tests and people use.
+const DEVELOPMENT: &[&str] = &["crates/testkit/", "crates/xtask/"];
+
+/// Breaches in one file. `path` is relative to the repository.
+pub fn in_file(path: &str, text: &str) -> Vec<String> {
+    if !is_shipped(path) {
+        return Vec::new();
+    }
+    let mut breaches = Vec::new();
+    let shipped = text.split("\nmod tests {").next().unwrap_or_default();
+    for (number, line) in shipped.lines().enumerate() {
+        let code = line.split("//").next().unwrap_or_default();
+        let place = format!("{path}:{}", number + 1);
+        let made = |way: &&Way| way.code.iter().any(|made| code.contains(made)) && !way.files.contains(&path);
+        if let Some(way) = WAYS.iter().find(made) {
+            breaches.push(format!("{place}: a client without a permit; {}", way.instead));
+        }
+        if code.contains("Permit::sole(") && !SOLE.iter().any(|(file, _)| *file == path) {
+            breaches.push(format!(
+                "{place}: a permit that stands for itself; take the one of the lock, or add the file to {}",
+                file!()
+            ));
+        }
+    }
+    breaches
+}
+
+/// The list says nothing that is not so.
+pub fn in_list(read: impl Fn(&str) -> Option<String>) -> Vec<String> {
+    SOLE.iter()
+        .filter(|(file, _)| read(file).is_none_or(|text| !text.contains("Permit::sole(")))
+        .map(|(file, reason)| format!("{file} is listed for {reason}, but uses no Permit::sole"))
+        .collect()
+}
+
+fn is_shipped(path: &str) -> bool {
+    path.starts_with("crates/")
+        && path.contains("/src/")
+        && !DEVELOPMENT.iter().any(|start| path.starts_with(start))
+        && !path.contains("/permit/src/")
+        && !path
+            .trim_end_matches(".rs")
+            .split('/')
+            .any(|part| part == "tests" || part.ends_with("_tests"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{in_file, in_list};
+
+    #[test]
+    fn a_client_without_a_permit_is_found() {
+        let made = "fn f() {\n    let c = Client::try_from(config)?;\n}\n";
+        assert_eq!(
+            in_file("crates/gardenlet/src/a.rs", made),
+            ["crates/gardenlet/src/a.rs:2: a client without a permit; take runtime::Connection"]
+        );
+        for fine in [
+            "crates/runtime/src/connect.rs",
+            "crates/gardenlet/src/tests/a.rs",
+            "crates/gardenlet/src/a_tests.rs",
+            "crates/gardenlet/tests/a.rs",
+            "crates/testkit/src/a.rs",
+        ] {
+            assert!(in_file(fine, made).is_empty(), "{fine}");
+        }
+        for made in [
+            "    let s = AmazonS3Builder::new();\n",
+            "    let e = Endpoint::from_static(url);\n",
+            "    let s = TcpStream::connect(address).await?;\n",
+        ] {
+            assert_eq!(in_file("crates/gardenlet/src/a.rs", made).len(), 1, "{made}");
+        }
+        let in_test = format!("fn g() {{}}\n#[cfg(test)]\nmod tests {{\n{made}}}\n");
+        assert!(in_file("crates/gardenlet/src/a.rs", &in_test).is_empty());
+    }
+
+    #[test]
+    fn a_permit_that_stands_for_itself_is_listed() {
+        let used = "let p = Permit::sole(\"why\");\n";
+        assert_eq!(in_file("crates/gardenlet/src/main.rs", used).len(), 1);
+        assert!(in_file("crates/provider-local/src/main.rs", used).is_empty());
+        assert_eq!(in_list(|_| Some(String::new())).len(), super::SOLE.len());
+        assert!(in_list(|_| Some(used.to_owned())).is_empty());
+    }
+}
