@@ -11,6 +11,7 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Secret, Service};
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
+use parts::{Deploy, Etcds, Kinds, Writers};
 use placement::Operation;
 use runtime::{Error, Result};
 use testkit::eventually;
@@ -179,8 +180,8 @@ impl ShootScenario<'_> {
         told.await.map_err(transient)?;
         let etcds: Api<Etcd> = Api::namespaced(self.place().client(), &self.namespace());
         let before = etcds.get("etcd-main").await?;
-        let botanist = Box::pin(self.botanist(self.place(), Operation::Reconcile)).await?;
-        Box::pin(botanist.deploy_etcds()).await?;
+        let facts = Box::pin(self.facts(self.place(), Operation::Reconcile)).await?;
+        Box::pin(Etcds::deploy(&facts)).await?;
         let after = etcds.get("etcd-main").await?;
         require(
             before.spec == after.spec && before.annotations() == after.annotations(),
@@ -196,8 +197,8 @@ impl ShootScenario<'_> {
             state.is_some_and(|state| !state.spec.gardener.is_empty()),
             "I7: the ShootState holds nothing",
         )?;
-        let botanist = Box::pin(self.botanist(self.place(), Operation::Migrate)).await?;
-        botanist.check_nothing_writes().await?;
+        let facts = Box::pin(self.facts(self.place(), Operation::Migrate)).await?;
+        Writers::check_gone(&facts).await?;
         require(
             self.is_in(self.place()).await?,
             "the namespace went before the hand-over",
@@ -207,7 +208,7 @@ impl ShootScenario<'_> {
             etcds.get_opt("etcd-main").await?.is_some(),
             "etcd went before the hand-over",
         )?;
-        let extensions = botanist.list_extension_resources(botanist::Kinds::All).await?;
+        let extensions = facts.list_extension_resources(Kinds::All).await?;
         let held: Vec<_> = extensions
             .iter()
             .filter(|any| {
@@ -227,12 +228,9 @@ impl ShootScenario<'_> {
 
     /// Nothing runs in the source any more and nothing leads there; the data wait for the destination.
     async fn check_left(&self) -> Result<()> {
-        let botanist = Box::pin(self.botanist(&self.world.seeds[0], Operation::Restore)).await?;
+        let facts = Box::pin(self.facts(&self.world.seeds[0], Operation::Restore)).await?;
         require(
-            botanist
-                .list_extension_resources(botanist::Kinds::All)
-                .await?
-                .is_empty(),
+            facts.list_extension_resources(Kinds::All).await?.is_empty(),
             "I6: extension objects are left",
         )?;
         self.check_no_front(&self.world.seeds[0]).await?;

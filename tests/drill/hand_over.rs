@@ -18,6 +18,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod, PodSpec};
 use k8s_openapi::api::rbac::v1::Role;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
+use parts::ControllerLeaders;
 use placement::Operation;
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -96,12 +97,13 @@ async fn interrupted(
 ) -> Result<usize> {
     let seed = &scenario.world.seeds[0];
     for dropped in 0..tries {
-        let botanist = Box::pin(scenario.botanist(seed, Operation::Reconcile)).await?;
+        let facts = Box::pin(scenario.facts(seed, Operation::Reconcile)).await?;
         // Longer and longer, so that on a machine that is slow just now a step is carried out at last.
         let longer = 1 + u32::try_from(dropped / 8)?;
         let within = longer * Duration::from_millis(random.u64(50..DROPPED_WITHIN));
         // Errors are what a half-made step may look like to the next gardenlet: only the end counts.
-        if let Ok(Ok(())) = tokio::time::timeout(within, Box::pin(botanist.hand_over_controllers())).await {
+        if let Ok(Ok(())) = tokio::time::timeout(within, Box::pin(ControllerLeaders::hand_over(&facts))).await
+        {
             return Ok(dropped);
         }
     }
@@ -110,12 +112,13 @@ async fn interrupted(
 
 /// The hand-over by one gardenlet in one flow, whose task is ended at random moments and tried again, also when all is done.
 async fn tried_again(scenario: &ShootScenario<'_>, random: &mut fastrand::Rng) -> Result<()> {
-    let botanist = Box::pin(scenario.botanist(&scenario.world.seeds[0], Operation::Reconcile)).await?;
+    let facts = Box::pin(scenario.facts(&scenario.world.seeds[0], Operation::Reconcile)).await?;
     let mut done = 0;
     for tries in 0..TRIES {
         let longer = 1 + u32::try_from(tries / 8)?;
         let within = longer * Duration::from_millis(random.u64(50..DROPPED_WITHIN));
-        if let Ok(Ok(())) = tokio::time::timeout(within, Box::pin(botanist.hand_over_controllers())).await {
+        if let Ok(Ok(())) = tokio::time::timeout(within, Box::pin(ControllerLeaders::hand_over(&facts))).await
+        {
             done += 1;
         }
         if done == 2 {
@@ -133,14 +136,14 @@ async fn turned_round(scenario: &mut ShootScenario<'_>, managers: Managers) -> R
     let scenario = &*scenario;
     drop(managers);
     wanted(scenario, GUEST).await?;
-    let botanist = Box::pin(scenario.botanist(&scenario.world.seeds[0], Operation::Reconcile)).await?;
+    let facts = Box::pin(scenario.facts(&scenario.world.seeds[0], Operation::Reconcile)).await?;
     let user = async {
         home_is(scenario, Manager::Shares).await?;
         wanted(scenario, HOME).await?;
         home_is(scenario, Manager::Runs).await?;
         Ok::<_, anyhow::Error>(Managers::play(scenario))
     };
-    let gardenlet = async { Ok(Box::pin(botanist.hand_over_controllers()).await?) };
+    let gardenlet = async { Ok(Box::pin(ControllerLeaders::hand_over(&facts)).await?) };
     let ((), managers) = tokio::try_join!(gardenlet, user)?;
     ends(scenario, HOME).await?;
     Ok(managers)

@@ -8,6 +8,7 @@ use flow::{Cause, FlowError, Interceptor, Report, TaskFailure, Undisturbed};
 use gardenlet::shoot::leave_flow;
 use kube::ResourceExt;
 use kube::api::{DeleteParams, Patch, PatchParams};
+use parts::Cluster;
 use placement::Operation;
 use runtime::{Error, Result};
 use serde_json::{Value, json};
@@ -109,28 +110,26 @@ impl<'w> ShootScenario<'w> {
     ) -> Result<Report, FlowError<Error>> {
         let seed = &self.world.seeds[usize::from(which == Drilled::Restore)];
         let operation = which.operation();
-        let botanist = Box::pin(self.botanist(seed, operation))
+        let facts = Box::pin(self.facts(seed, operation))
             .await
-            .map_err(|error| around("Create botanist", error))?;
+            .map_err(|error| around("Collecting facts", error))?;
         if which == Drilled::Leave {
-            let facts = leave_flow::Facts {
+            let given = leave_flow::Given {
                 namespace_is_active: true,
             };
-            return leave_flow::build(&botanist.stay, facts)
+            return leave_flow::build(&facts.stay, given)
                 .run_with(|_| (), interceptor)
                 .await;
         }
-        botanist
-            .sync_cluster()
+        Cluster::sync(&facts)
             .await
             .map_err(|error| around("Syncing Cluster resource", error))?;
-        let flow = gardenlet::shoot::build(&botanist, operation)
+        let flow = gardenlet::shoot::build(&facts, operation)
             .await
             .map_err(|error| around("facts", error))?;
         let report = flow.run_with(|_| (), interceptor).await?;
         if which.deletes() {
-            botanist
-                .delete_cluster()
+            Cluster::destroy(&facts)
                 .await
                 .map_err(|error| around("Deleting Cluster resource", error))?;
         }

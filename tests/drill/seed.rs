@@ -4,7 +4,6 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
-use botanist::{Settings, UrlOf};
 use clap::Parser;
 use gardenlet::context::Heartbeat;
 use gardenlet::{Config, Context, controllers};
@@ -12,9 +11,10 @@ use k8s_openapi::api::core::v1::Service;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
 use leader_migration::PROVIDER_LOCAL;
+use parts::{Settings, UrlOf};
 use runtime::{Events, Garden, Permit, Process, Seed, runner};
 use serde_json::{Value, json};
-use testkit::{ControlPlane, Rollout};
+use testkit::{ControlPlane, PlayedKubelet};
 use tokio::task::JoinSet;
 
 use crate::sidecar::Sidecars;
@@ -34,7 +34,7 @@ pub struct RunningSeed {
     garden: Client,
     _manifest: tempfile::NamedTempFile,
     _controllers: JoinSet<()>,
-    _rollout: Rollout,
+    _rollout: PlayedKubelet,
     plane: ControlPlane,
 }
 
@@ -66,7 +66,7 @@ impl RunningSeed {
                 eprintln!("{name}: controllers ended: {ended}");
             }
         });
-        let rollout = Rollout::start(&client);
+        let rollout = PlayedKubelet::start(&client);
         Ok(Self {
             name,
             address,

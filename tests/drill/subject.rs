@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::gardencore::{BackupEntry, Shoot};
-use botanist::Botanist;
 use cloud_local::instances;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
+use parts::Facts;
 use placement::Operation;
 use runtime::{Error, Garden, Permit, Result, Seed};
 use testkit::eventually;
@@ -49,8 +49,8 @@ impl<'w> Subject<'w> {
     }
 
     /// Works on it with all rights.
-    pub async fn botanist(&self, seed: &RunningSeed, operation: Operation) -> Result<Botanist> {
-        Botanist::new(
+    pub async fn facts(&self, seed: &RunningSeed, operation: Operation) -> Result<Facts> {
+        Facts::new(
             Garden::new(self.world.garden(), &Permit::sole("the drill")),
             Seed::new(seed.client(), &Permit::sole("the drill")),
             seed.settings.clone(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use testkit::{ControlPlane, Rollout, eventually};
+use testkit::{ControlPlane, PlayedKubelet, eventually};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::documents::{self, Cluster, Documented};
@@ -56,7 +56,7 @@ struct Clusters {
     seed: ControlPlane,
     at_garden: Desk,
     at_seed: Desk,
-    _pods: [Rollout; 2],
+    _pods: [PlayedKubelet; 2],
 }
 
 impl Clusters {
@@ -65,7 +65,10 @@ impl Clusters {
         let desks = [&garden, &seed].map(|plane| Desk::at(plane.admin_kubeconfig_file()));
         let [at_garden, at_seed] = desks;
         let clusters = Self {
-            _pods: [Rollout::start(&garden.admin()), Rollout::start(&seed.admin())],
+            _pods: [
+                PlayedKubelet::start(&garden.admin()),
+                PlayedKubelet::start(&seed.admin()),
+            ],
             at_garden: at_garden?,
             at_seed: at_seed?,
             garden,

@@ -15,7 +15,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::{Api, ResourceExt, runtime::watcher};
 use runtime::{
     Cluster, Error, Events, Next, Reconciler, Result, Shoot,
-    error::Context as _,
+    error::Explain as _,
     runner::{self, Settings},
 };
 use serde_json::json;

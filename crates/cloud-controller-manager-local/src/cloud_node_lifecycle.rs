@@ -22,7 +22,7 @@ use kube::{
 };
 use runtime::{
     Cluster, Events, Next, Reconciler, Result, Shoot,
-    error::Context as _,
+    error::Explain as _,
     runner::{self, Settings},
 };
 use serde_json::Value;

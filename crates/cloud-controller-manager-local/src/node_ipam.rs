@@ -23,7 +23,7 @@ use kube::{
 };
 use runtime::{
     Cluster, Error, Events, Next, Reconciler, Result, Shoot,
-    error::Context as _,
+    error::Explain as _,
     runner::{self, Settings},
 };
 use serde_json::json;

@@ -17,7 +17,7 @@ use runtime::{
     runner::{self, Settings},
 };
 
-pub use decide::{FINALIZER, Step, shown, status, step, wanted_address};
+pub use decide::{FINALIZER, Need, need, shown, status, wanted_address};
 
 use crate::MANAGER;
 
@@ -102,14 +102,14 @@ impl Reconciler<Service> for ServiceLoadBalancers {
     const NAME: &'static str = "service-lb-controller";
 
     fn is_responsible(&self, service: &Service) -> bool {
-        step(service) != Step::Ignore
+        need(service) != Need::Ignore
     }
 
     async fn apply(&self, service: Arc<Service>) -> Result<Next> {
-        match step(&service) {
-            Step::Ignore => {}
-            Step::Ensure => self.ensure(&service).await?,
-            Step::Release => self.release(&service).await?,
+        match need(&service) {
+            Need::Ignore => {}
+            Need::Ensure => self.ensure(&service).await?,
+            Need::Release => self.release(&service).await?,
         }
         Ok(Next::Change)
     }
@@ -139,7 +139,7 @@ fn full_name(service: &Service) -> String {
 fn fingerprint(service: &Service) -> Option<u64> {
     runner::fingerprint((
         service.uid(),
-        step(service) as u8,
+        need(service) as u8,
         wanted_address(service),
         shown(service),
     ))

@@ -8,7 +8,7 @@ use runtime::{
     Cluster, Events, Next, Reconciler, Result, Seed,
     apply::FieldManager,
     clock::now_k8s,
-    error::{Context, Error},
+    error::{Error, Explain},
 };
 use serde_json::{Map, Value, json};
 

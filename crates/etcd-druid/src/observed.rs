@@ -7,7 +7,7 @@ use k8s_openapi::api::{
     core::v1::{PersistentVolumeClaim, Pod},
 };
 use kube::{Api, ResourceExt, api::ListParams};
-use runtime::{Cluster, Result, Seed, apply::Object, error::Context};
+use runtime::{Cluster, Result, Seed, apply::Object, error::Explain};
 
 use crate::{
     names::{

@@ -10,7 +10,7 @@ use k8s_openapi::api::{
     core::v1::Pod,
 };
 use kube::{Api, ResourceExt};
-use runtime::{Cluster, Result, Seed, apply::delete_exactly, error::Context};
+use runtime::{Cluster, Result, Seed, apply::delete_exactly, error::Explain};
 use serde_json::{Value, json};
 
 use crate::{

@@ -28,7 +28,7 @@ use kube::{
 };
 use runtime::{Permit, Process, Seed, wait};
 use serde_json::{Value, json};
-use testkit::{ControlPlane, Fate, Rollout, apply_crds};
+use testkit::{ControlPlane, Fate, PlayedKubelet, apply_crds};
 use tokio::task::JoinSet;
 
 use rights::ACCOUNT;
@@ -52,7 +52,7 @@ async fn etcds_in_a_seed() -> Result<()> {
         store_refuses: Arc::new(AtomicBool::new(true)),
     };
     let (refuses, empty) = (world.store_refuses.clone(), world.bucket_is_empty.clone());
-    let _kubelet = Rollout::with(&admin, move |pod| match Rollout::usual(pod) {
+    let _kubelet = PlayedKubelet::with(&admin, move |pod| match PlayedKubelet::usual(pod) {
         Fate::Runs
             if pod.namespace().as_deref() == Some("past")
                 && requires_snapshot(pod)

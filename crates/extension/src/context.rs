@@ -8,7 +8,7 @@ use api::{
 };
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
-use runtime::{Cluster, Error, Permit, Result, Seed, apply::FieldManager, error::Context as _};
+use runtime::{Cluster, Error, Permit, Result, Seed, apply::FieldManager, error::Explain as _};
 use serde::de::DeserializeOwned;
 
 pub use runtime::Credentials;

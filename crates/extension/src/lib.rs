@@ -40,6 +40,7 @@ pub mod status;
 pub use actuator::{Actuator, Outcome};
 pub use context::Context;
 pub use forced::Released;
-pub use operation::{Decision, Operation};
+pub use operation::Decision;
+pub use placement::Operation;
 pub use reconciler::ExtensionReconciler;
 pub use role::Role;

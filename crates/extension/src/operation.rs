@@ -12,6 +12,7 @@ use api::{
     meta::{LastOperationState, LastOperationType},
 };
 use kube::ResourceExt;
+use placement::Operation;
 
 use crate::kind;
 
@@ -35,49 +36,6 @@ pub enum Skip {
     Migrated,
     /// It is being deleted and we have nothing to take away.
     NothingToDelete,
-}
-
-/// An operation of an actuator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
-    /// For the first time.
-    Create,
-    /// Again.
-    Reconcile,
-    /// As another seed has taken over.
-    Migrate,
-    /// As this seed takes over.
-    Restore,
-    /// For ever.
-    Delete,
-    /// For ever, and nothing outside may hold it up.
-    ForceDelete,
-}
-
-impl Operation {
-    /// As in `status.lastOperation.type`.
-    #[must_use]
-    pub fn type_(self) -> LastOperationType {
-        match self {
-            Self::Create => LastOperationType::Create,
-            Self::Reconcile => LastOperationType::Reconcile,
-            Self::Migrate => LastOperationType::Migrate,
-            Self::Restore => LastOperationType::Restore,
-            Self::Delete | Self::ForceDelete => LastOperationType::Delete,
-        }
-    }
-
-    /// Whether the object is to be gone afterwards.
-    #[must_use]
-    pub fn deletes(self) -> bool {
-        matches!(self, Self::Delete | Self::ForceDelete)
-    }
-
-    /// Whether the actuator may change anything outside of the seed.
-    #[must_use]
-    pub fn acts_outside(self) -> bool {
-        self != Self::Migrate
-    }
 }
 
 /// Decides what is to be done with an object of ours. `cluster`: what is known of its shoot.

@@ -9,7 +9,9 @@ use api::{
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
-use super::{Decision, Operation, Skip, decide, fingerprint, is_ours};
+use placement::Operation;
+
+use super::{Decision, Skip, decide, fingerprint, is_ours};
 
 type Last = Option<(LastOperationType, LastOperationState)>;
 

@@ -22,7 +22,7 @@ use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
 use kube::{Api, Resource, ResourceExt};
 use permit::{Clock, Issuer};
 use runtime::{
-    Cluster, Error, Events, Next, Result, Seed, apply::FieldManager, clock, error::Context as _, finalizer,
+    Cluster, Error, Events, Next, Result, Seed, apply::FieldManager, clock, error::Explain as _, finalizer,
     runner,
 };
 use serde_json::json;

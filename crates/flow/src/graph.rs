@@ -11,7 +11,7 @@ static NEXT_GRAPH: AtomicU64 = AtomicU64::new(0);
 
 type Predicate<E> = Box<dyn Fn(&E) -> bool + Send + Sync>;
 
-/// Tasks and their order. `'a` is what the tasks borrow, usually the botanist that does their work.
+/// Tasks and their order. `'a` is what the tasks borrow, usually the facts that their work needs.
 pub struct Graph<'a, E> {
     id: u64,
     name: &'static str,

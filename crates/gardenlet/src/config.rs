@@ -2,8 +2,8 @@
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
-use botanist::Settings;
 use clap::Parser;
+use parts::Settings;
 
 /// Looks after the shoots of one seed.
 #[derive(Clone, Debug, Parser)]

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use botanist::Settings;
+use parts::Settings;
 use runtime::{Cluster, Events, Garden, Seed, apply::FieldManager, metrics::Metrics, runner};
 use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;

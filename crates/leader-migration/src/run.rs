@@ -4,7 +4,7 @@ use permit::Permit;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use lease::{Elector, Lost, Outcome};
+use lease::{Elector, Ended, Lost};
 
 /// Runs `main_work` under the main lock and `migrated_work` under the migration lock. The migration lock is asked for only
 /// once the main lock is held, so that of several processes of a manager no two can have one lock each (upstream's order).
@@ -50,7 +50,7 @@ where
     let under_migration = async {
         tokio::select! {
             biased;
-            () = stop.cancelled() => Ok(Outcome::Shutdown),
+            () = stop.cancelled() => Ok(Ended::Shutdown),
             Ok(main_held) = main_is_held => {
                 let work = |held: Permit| {
                     let work = migrated_work(held.and(&main_held));

@@ -15,8 +15,8 @@ use tokio::time::{Instant, sleep};
 use tracing::{debug, info, warn};
 
 use crate::decision::Decision;
+use crate::ended::Lost;
 use crate::mutation::Mutation;
-use crate::outcome::Lost;
 use crate::participant::Participant;
 use crate::record::Record;
 use crate::store::Failure;

@@ -8,17 +8,17 @@ use tracing::warn;
 
 use crate::announce::Announcer;
 use crate::candidate::Candidate;
+use crate::ended::{Ended, Lost};
 use crate::lock::Lock;
 use crate::metrics::Metrics;
 use crate::mutation::Mutation;
-use crate::outcome::{Lost, Outcome};
 use crate::participant::{Participant, WallClock};
 use crate::tenure::Tenure;
 use crate::timing::Timing;
 
 /// A clean end of the work.
-struct Ended<T> {
-    outcome: Outcome<T>,
+struct Clean<T> {
+    ended: Ended<T>,
     /// All its writes were answered.
     settled: bool,
 }
@@ -67,7 +67,7 @@ impl Elector {
         &self,
         shutdown: CancellationToken,
         work: impl FnOnce(Permit) -> F,
-    ) -> Result<Outcome<F::Output>, Lost> {
+    ) -> Result<Ended<F::Output>, Lost> {
         let mut candidate = Candidate::new(&self.participant);
         let won = tokio::select! {
             biased;
@@ -76,12 +76,12 @@ impl Elector {
         };
         let Some(mut tenure) = won.transpose()? else {
             candidate.withdraw().await;
-            return Ok(Outcome::Shutdown);
+            return Ok(Ended::Shutdown);
         };
         let ended = self.work(&mut tenure, &shutdown, work).await;
         let give_back = match &ended {
-            Ok(Ended { settled: true, .. }) => Some(self.participant.timing.request_timeout()),
-            Ok(Ended { settled: false, .. }) => {
+            Ok(Clean { settled: true, .. }) => Some(self.participant.timing.request_timeout()),
+            Ok(Clean { settled: false, .. }) => {
                 let lock = self.lock();
                 warn!(
                     lock,
@@ -96,7 +96,7 @@ impl Elector {
         };
         tenure.end(give_back).await;
         self.announcer.stopped_leading().await;
-        ended.map(|ended| ended.outcome)
+        ended.map(|clean| clean.ended)
     }
 
     /// Runs the work until it ends, the lock is lost, or shutdown. When this returns the work has been dropped.
@@ -105,7 +105,7 @@ impl Elector {
         tenure: &mut Tenure<'_>,
         shutdown: &CancellationToken,
         work: impl FnOnce(Permit) -> F,
-    ) -> Result<Ended<F::Output>, Lost> {
+    ) -> Result<Clean<F::Output>, Lost> {
         let issuer = tenure.issuer();
         let permit = issuer.permit();
         // On the heap: the work of a manager is large, and this future is part of its caller's.
@@ -124,9 +124,9 @@ impl Elector {
         let mut settling = issuer.settling();
         let outcome = tokio::select! {
             biased;
-            () = shutdown.cancelled() => Ok(Outcome::Shutdown),
+            () = shutdown.cancelled() => Ok(Ended::Shutdown),
             done = &mut guarded => match done {
-                Ok(output) => Ok(Outcome::Done(output)),
+                Ok(output) => Ok(Ended::Done(output)),
                 // The renewals say why.
                 Err(_) => Err(keeping.as_mut().await),
             },
@@ -147,7 +147,10 @@ impl Elector {
                 match settled {
                     // Of a process that was stopped the end may be seen before the loss.
                     Ok(_) if !issuer.in_time() => Err(keeping.await),
-                    settled => settled.map(|settled| Ended { outcome, settled }),
+                    settled => settled.map(|settled| Clean {
+                        ended: outcome,
+                        settled,
+                    }),
                 }
             }
             Err(lost) => Err(lost),

@@ -8,8 +8,8 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use tracing::{info, warn};
 
 use crate::decision::Decision;
+use crate::ended::Lost;
 use crate::mutation::Mutation;
-use crate::outcome::Lost;
 use crate::participant::Participant;
 use crate::record::Record;
 use crate::store::Failure;

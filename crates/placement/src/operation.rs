@@ -12,10 +12,10 @@ use crate::{
     status,
 };
 
-/// What the owner does with a Shoot.
+/// What the owner does with a Shoot, and its providers with each extension object of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// It is made.
+    /// It is made for the first time.
     Create,
     /// It is brought in line with its specification.
     Reconcile,
@@ -46,6 +46,12 @@ impl Operation {
     #[must_use]
     pub fn deletes(self) -> bool {
         matches!(self, Self::Delete | Self::ForceDelete)
+    }
+
+    /// Whether anything outside of the seed may be changed on the way: what is handed over is left as it is (I9).
+    #[must_use]
+    pub fn acts_outside(self) -> bool {
+        self != Self::Migrate
     }
 
     /// Whether the control plane is to run afterwards.

@@ -27,7 +27,7 @@ use runtime::{Cluster, Error, Result, apply};
 
 use crate::{
     MANAGER,
-    object_store::Store,
+    object_store::{Store, objects},
     ownership::{self, Claim},
 };
 
@@ -61,8 +61,8 @@ impl Actuator<BackupEntry> for BackupEntryActuator {
         let credentials = context.credentials().await?;
         if !place.source {
             let spec = &context.object.spec;
-            let bucket = ownership::bucket(&credentials, &spec.bucket_name, &spec.region, context.permit())?;
-            ownership::claim(bucket.as_ref(), &place.ownership(context)?).await?;
+            let bucket = objects(&credentials, &spec.bucket_name, &spec.region, context.permit())?;
+            ownership::claim(&bucket, &place.ownership(context)?).await?;
         }
         let secret = secret(&place, credentials.data(), &context.object.spec.bucket_name);
         context

@@ -5,24 +5,13 @@
 //! content another one, since a store's tags may be hashes of it. A store that takes such a write whatever it holds is refused:
 //! it would let both succeed.
 
-use std::{sync::Arc, time::Duration};
-
 use api::meta::ErrorCode;
-use extension::context::Credentials;
 use object_store::{
-    ClientOptions, Error as StoreError, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload,
-    PutResult, RetryConfig, UpdateVersion, aws::AmazonS3Builder, path::Path,
+    Error as StoreError, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, PutResult,
+    UpdateVersion, path::Path,
 };
-use permit::StoreConnector;
-use runtime::{Error, Permit, Result, clock, error::refusal};
+use runtime::{Error, Result, clock, error::refusal};
 use serde::{Deserialize, Serialize};
-
-/// One request. Longer than a busy store takes for a few bytes.
-const ANSWER_WITHIN: Duration = Duration::from_secs(30);
-/// A connection; short, so that a dead store does not occupy a worker.
-const CONNECT_WITHIN: Duration = Duration::from_secs(5);
-/// Repeats of a failing request. Shorter than a heartbeat of the object that waits for it.
-const RETRY_WITHIN: Duration = Duration::from_secs(15);
 
 /// What is to stand there.
 pub struct Claim {
@@ -56,51 +45,6 @@ struct Ownership {
     seed: String,
     state: State,
     written: String,
-}
-
-/// The bucket, through a client that can name conditions.
-pub fn bucket(
-    credentials: &Credentials,
-    name: &str,
-    region: &str,
-    permit: &Permit,
-) -> Result<Arc<dyn ObjectStore>> {
-    let region = credentials
-        .optional_text("region")?
-        .unwrap_or_else(|| region.to_owned());
-    let endpoint = credentials.optional_text("endpoint")?;
-    let plain = endpoint
-        .as_ref()
-        .is_some_and(|endpoint| endpoint.starts_with("http://"));
-    let options = ClientOptions::new()
-        .with_timeout(ANSWER_WITHIN)
-        .with_connect_timeout(CONNECT_WITHIN)
-        .with_allow_http(plain)
-        // None are read where none are needed: the image has none.
-        .with_no_system_certificates(plain);
-    let mut builder = AmazonS3Builder::new()
-        .with_bucket_name(name)
-        .with_region(region)
-        .with_access_key_id(credentials.text("accessKeyID")?)
-        .with_secret_access_key(credentials.text("secretAccessKey")?)
-        .with_client_options(options)
-        .with_http_connector(StoreConnector(permit.clone()))
-        .with_retry(RetryConfig {
-            max_retries: 3,
-            retry_timeout: RETRY_WITHIN,
-            ..RetryConfig::default()
-        });
-    if let Some(endpoint) = endpoint {
-        builder = builder.with_endpoint(endpoint);
-    }
-    let built = builder.build().map_err(|e| {
-        let message = format!(
-            "the Secret {} names no usable object store ({e}): correct it",
-            credentials.origin()
-        );
-        Error::config(ErrorCode::ErrConfigurationProblem, message)
-    })?;
-    Ok(Arc::new(built))
 }
 
 /// Makes the place that of the claim's epoch. Nothing is changed where it is already, or is that of a later one.

@@ -13,7 +13,7 @@ use hickory_proto::rr::RecordType;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
 use serde_json::{Value, json};
-use testkit::{NameServer, ObjectStore, Rollout};
+use testkit::{NameServer, ObjectStore, PlayedKubelet};
 use world::{WRONG_TSIG_SECRET, ZONE, object, proven, text};
 
 const UID: &str = "0841c87f-8db9-4d04-a603-35570da6341f";
@@ -93,7 +93,7 @@ async fn control_plane(a: &Client, b: &Client) -> Result<()> {
         world::secrets_of_control_plane(seed, namespace).await?;
     }
     // Nobody reports on pods in seeds without nodes.
-    let _pods = [a, b].map(Rollout::start);
+    let _pods = [a, b].map(PlayedKubelet::start);
     let wanted = world::control_plane_of(namespace)?;
     let source = a.clone();
     let contract = Contract {

@@ -15,7 +15,7 @@ use chart::NAMESPACE;
 use k8s_openapi::api::{coordination::v1::Lease, core::v1::Namespace};
 use kube::{Api, ResourceExt};
 use serde_json::json;
-use testkit::{NameServer, ObjectStore, Rollout, Server, eventually};
+use testkit::{NameServer, ObjectStore, PlayedKubelet, Server, eventually};
 use tokio::time::Instant;
 use world::{MANAGER_OF_TEST, SOON, ZONE, create, gone, object};
 
@@ -54,7 +54,7 @@ async fn the_process_works_with_the_rights_of_its_chart() -> Result<()> {
     }
     world::secrets_of_control_plane(&seed, "shoot--dev--one").await?;
     // Nobody reports on pods in a seed without nodes.
-    let _pods = Rollout::start(&seed);
+    let _pods = PlayedKubelet::start(&seed);
     every_kind_is_looked_after(&seed).await?;
 
     let leases: Api<Lease> = Api::namespaced(seed.clone(), NAMESPACE);

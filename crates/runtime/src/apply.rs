@@ -9,7 +9,7 @@ use kube::{
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use crate::error::{Context, Result};
+use crate::error::{Explain, Result};
 
 /// What a kind needs so that it can be written by [`apply`].
 pub trait Object:

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::{
     apply::{FieldManager, Object},
-    error::{Context, Result},
+    error::{Explain, Result},
 };
 
 /// Collisions in a row that are borne. More than the writers there are: the gardenlet's flow and its care, and the

@@ -169,12 +169,12 @@ impl From<kube::runtime::wait::Error> for Error {
 }
 
 /// Adds what was being done to an error.
-pub trait Context<T> {
+pub trait Explain<T> {
     /// The same result with what was being done in front of the error.
     fn context(self, doing: impl std::fmt::Display) -> Result<T>;
 }
 
-impl<T, E: Into<Error>> Context<T> for std::result::Result<T, E> {
+impl<T, E: Into<Error>> Explain<T> for std::result::Result<T, E> {
     fn context(self, doing: impl std::fmt::Display) -> Result<T> {
         self.map_err(|error| error.into().context(doing))
     }

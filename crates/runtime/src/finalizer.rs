@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::{
     apply::Object,
-    error::{Context, Result},
+    error::{Explain, Result},
 };
 
 /// Makes sure that the object carries the finalizer, and gives the object as it is then; `None` where it is gone.

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     Cluster, Result, apply,
-    error::Context as _,
+    error::Explain as _,
     wait::{self, Look},
 };
 

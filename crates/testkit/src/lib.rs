@@ -6,17 +6,17 @@
 //! | [`ObjectStore`] | an S3 server (`s3s-fs`) on a folder |
 //! | [`NameServer`] | an authoritative DNS server (knot) that takes dynamic updates signed by TSIG |
 //! | [`Relay`] | stands before an API server: what a process asked of it, and answers that are held back |
-//! | [`Rollout`] | plays only the kubelet's part of a pod's status, so that Deployments, StatefulSets and Jobs get ready |
+//! | [`PlayedKubelet`] | plays only the kubelet's part of a pod's status, so that Deployments, StatefulSets and Jobs get ready |
 //!
 //! ```no_run
 //! # async fn example() -> anyhow::Result<()> {
-//! use testkit::{ControlPlane, Rollout, apply_crds};
+//! use testkit::{ControlPlane, PlayedKubelet, apply_crds};
 //!
 //! let [garden, seed_a, seed_b] = ControlPlane::start_all(["garden", "seed-a", "seed-b"]).await?;
 //! # let crds = vec![];
 //! apply_crds(&garden.admin(), &crds).await?;
 //! let user = garden.client("gardener.cloud:system:seed:seed-a", &["gardener.cloud:system:seeds"]).await?;
-//! let _pods = Rollout::start(&seed_a.admin());
+//! let _pods = PlayedKubelet::start(&seed_a.admin());
 //! # drop((user, seed_b)); Ok(())
 //! # }
 //! ```
@@ -34,12 +34,12 @@ mod crds;
 mod name_server;
 mod object_store;
 mod pki;
+mod played_kubelet;
 mod ports;
 mod process;
 mod programs;
 mod refusal;
 mod relay;
-mod rollout;
 mod wait;
 
 pub use control_plane::ControlPlane;
@@ -47,10 +47,10 @@ pub use crds::apply_crds;
 pub use name_server::NameServer;
 pub use object_store::ObjectStore;
 pub use pki::{Authority, Identity};
+pub use played_kubelet::{Fate, PlayedKubelet};
 pub use ports::free as free_port;
 pub use process::Server;
 pub use programs::find as find_program;
 pub use refusal::refuses_missing_migration_file;
 pub use relay::{Asked, Relay};
-pub use rollout::{Fate, Rollout};
 pub use wait::eventually;

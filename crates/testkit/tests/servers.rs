@@ -12,7 +12,7 @@ use kube::api::{DeleteParams, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
 use kube::{Api, Client};
 use serde_json::{Value, json};
-use testkit::{ControlPlane, Fate, NameServer, ObjectStore, Rollout, eventually};
+use testkit::{ControlPlane, Fate, NameServer, ObjectStore, PlayedKubelet, eventually};
 
 async fn create<K>(client: &Client, namespace: Option<&str>, object: Value) -> K
 where
@@ -76,9 +76,9 @@ async fn a_control_plane_serves_users_runs_controllers_and_survives_its_api_serv
 async fn workloads_get_ready_through_their_own_controllers() {
     let plane = ControlPlane::start("workloads").await.unwrap();
     let client = plane.admin();
-    let _rollout = Rollout::with(&client, |pod| match pod.metadata.name.as_deref() {
+    let _rollout = PlayedKubelet::with(&client, |pod| match pod.metadata.name.as_deref() {
         Some(name) if name.starts_with("broken") => Fate::Fails("out of luck".into()),
-        _ => Rollout::usual(pod),
+        _ => PlayedKubelet::usual(pod),
     });
     let selector = json!({"matchLabels": {"app": "x"}});
     let spec = json!({"replicas": 2, "selector": selector, "template": pods("Always")});

@@ -18,11 +18,15 @@ const WAYS: &[Way] = &[
         instead: "take runtime::Connection",
     },
     Way {
-        code: &["AmazonS3Builder::", "reqwest::", "Client::builder("],
+        code: &[
+            "AmazonS3Builder::",
+            "ReqwestConnector",
+            "reqwest::",
+            "Client::builder(",
+        ],
         files: &[
             "crates/etcd-backup-restore/src/store/credentials.rs",
-            "crates/provider-local/src/object_store.rs",
-            "crates/provider-local/src/ownership.rs",
+            "crates/provider-local/src/object_store/place.rs",
         ],
         instead: "take the object store of the crate, whose every request asks a permit",
     },

@@ -1,6 +1,6 @@
 //! Draws the shoot flows as the code has them, for `docs/flows.md`.
 //!
-//! A flow is built for a shoot that is never talked to: a graph only borrows its botanist. The conditions are those
+//! A flow is built for a shoot that is never talked to: a graph only borrows its facts. The conditions are those
 //! under which the most tasks run; tasks that are left out even then have a dashed frame.
 
 use std::fmt::Write;
@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use api::gardencore::{CloudProfile, Project, Seed as SeedObject, Shoot};
-use botanist::{Botanist, Settings, Stay, tenant};
 use flow::Flow;
 use gardenlet::shoot::{delete_flow, force_delete_flow, leave_flow, migrate_flow, reconcile_flow};
 use kube::Config;
+use parts::{Facts, Settings, Stay, tenant};
 use placement::{Names, Operation};
 use runtime::{Connection, Error, Garden, Permit, Seed};
 use serde_json::json;
@@ -37,21 +37,21 @@ cleans up what is its own.
 pub fn page() -> Result<String> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let _context = runtime.enter();
-    let botanist = botanist()?;
-    let all = migrate_flow::Facts {
+    let facts = facts()?;
+    let all = migrate_flow::Given {
         control_plane_is_up: true,
     };
-    let restore = reconcile_flow::Facts {
+    let restore = reconcile_flow::Given {
         restoring: true,
         has_backup: true,
         copy_is_required: true,
     };
-    let create = reconcile_flow::Facts {
+    let create = reconcile_flow::Given {
         restoring: false,
         copy_is_required: false,
         ..restore
     };
-    let delete = delete_flow::Facts {
+    let delete = delete_flow::Given {
         namespace_is_active: true,
         control_plane_is_up: true,
     };
@@ -68,39 +68,39 @@ pub fn page() -> Result<String> {
     add(
         "Move, in the source seed",
         "migrate_flow",
-        &migrate_flow::build(&botanist, all),
+        &migrate_flow::build(&facts, all),
     )?;
     add(
         "Move, in the destination seed",
         "reconcile_flow",
-        &reconcile_flow::build(&botanist, restore),
+        &reconcile_flow::build(&facts, restore),
     )?;
     add(
         "Creation and reconciliation",
         "reconcile_flow",
-        &reconcile_flow::build(&botanist, create),
+        &reconcile_flow::build(&facts, create),
     )?;
     add(
         "After a move, in the source seed",
         "leave_flow",
         &leave_flow::build(
-            &botanist.stay,
-            leave_flow::Facts {
+            &facts.stay,
+            leave_flow::Given {
                 namespace_is_active: true,
             },
         ),
     )?;
-    add("Deletion", "delete_flow", &delete_flow::build(&botanist, delete))?;
+    add("Deletion", "delete_flow", &delete_flow::build(&facts, delete))?;
     add(
         "Forced deletion",
         "force_delete_flow",
-        &force_delete_flow::build(&botanist),
+        &force_delete_flow::build(&facts),
     )?;
     Ok(page)
 }
 
-/// A botanist whose clusters do not exist. Making a client opens no connection.
-fn botanist() -> Result<Botanist> {
+/// A shoot whose clusters do not exist. Making a client opens no connection.
+fn facts() -> Result<Facts> {
     // Which provider a client takes by itself depends on what else is compiled into this program. It may be chosen already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let nowhere = Connection::new(Config::new("http://localhost:1".parse()?))?;
@@ -118,7 +118,7 @@ fn botanist() -> Result<Botanist> {
         ..SeedObject::default()
     };
     let names = Names::of(&shoot, "project", &seed_object)?;
-    Ok(Botanist {
+    Ok(Facts {
         garden: Garden::new(nowhere.clone(), &permit),
         stay: Stay {
             seed: Seed::new(nowhere, &permit),
@@ -141,7 +141,7 @@ fn botanist() -> Result<Botanist> {
         operation: Operation::Reconcile,
         names,
         kubernetes_version: "1.0.0".to_owned(),
-        stage: botanist::controller_leaders::Stage::AtHome,
+        stage: parts::controller_leaders::Stage::AtHome,
     })
 }
 

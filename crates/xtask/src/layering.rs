@@ -21,9 +21,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("leader-migration", &["runtime", "lease", "permit"]),
     ("runtime", &["permit", "api"]),
     ("placement", &["api"]),
-    ("botanist", &["runtime", "permit", "placement", "api"]),
-    ("extension", &["runtime", "permit", "ownership", "api"]),
-    ("backup-controllers", &["runtime", "permit", "api"]),
+    ("parts", &["runtime", "permit", "placement", "api"]),
+    (
+        "extension",
+        &["runtime", "permit", "ownership", "placement", "api"],
+    ),
+    ("backup-controllers", &["runtime", "permit", "placement", "api"]),
     // It can run the gardenlet's controllers of backups as guests.
     (
         "provider-local",
@@ -45,7 +48,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "gardenlet",
         &[
             "backup-controllers",
-            "botanist",
+            "parts",
             "flow",
             "placement",
             "runtime",
@@ -83,7 +86,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("testkit", &[]),
     (
         "xtask",
-        &["api", "botanist", "flow", "gardenlet", "placement", "runtime"],
+        &["api", "parts", "flow", "gardenlet", "placement", "runtime"],
     ),
     ("repot-tests", &["*"]),
     ("repot-drill", &["*"]),

@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn long_files_and_vague_names_are_found() {
-        let found = in_file("crates/botanist/src/utils/dns.rs", &"\n".repeat(501));
+        let found = in_file("crates/parts/src/utils/dns.rs", &"\n".repeat(501));
         assert_eq!(found.len(), 2, "{found:?}");
     }
 

@@ -12,7 +12,7 @@ use kube::{
     Api, ResourceExt,
     runtime::{Controller, reflector::ObjectRef, watcher},
 };
-use runtime::{Next, Reconciler, Result, apply, clock, clusters::Cluster, error::Context as _, runner};
+use runtime::{Next, Reconciler, Result, apply, clock, clusters::Cluster, error::Explain as _, runner};
 
 use super::decision::{ask, deletion_error, failure, status, wanted, why_deploy};
 use crate::{

@@ -6,7 +6,7 @@ use api::{
 };
 use k8s_openapi::{api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::Api;
-use runtime::{Error, Garden, Result, Seed, apply, clusters::Cluster, error::Context as _};
+use runtime::{Error, Garden, Result, Seed, apply, clusters::Cluster, error::Explain as _};
 
 use crate::{Context, MANAGER};
 

@@ -12,11 +12,12 @@ use kube::{
     Api, ResourceExt,
     runtime::{Controller, reflector::ObjectRef, watcher},
 };
-use runtime::{Error, Next, Reconciler, Result, clock, clusters::Cluster, error::Context as _, runner};
+use placement::Operation;
+use runtime::{Error, Next, Reconciler, Result, clock, clusters::Cluster, error::Explain as _, runner};
 use serde_json::Value;
 
 use super::{
-    decision::{self, Operation, must_begin, operation, responsible_seed, type_of, why_deploy},
+    decision::{self, must_begin, operation, responsible_seed, why_deploy},
     deletion::{Deletion, decide},
     object::{ask, wanted},
 };
@@ -71,11 +72,11 @@ impl Reconciler<BackupEntry> for BackupEntryController {
             return Ok(Next::Change);
         };
         let what = operation(&entry);
-        let begin = must_begin(&entry, type_of(what, &entry));
+        let begin = must_begin(&entry, what.type_());
         let last = entry.status.as_ref().and_then(|s| s.last_operation.clone());
         let type_ = match &last {
             Some(last) if !begin => last.type_,
-            _ => type_of(what, &entry),
+            _ => what.type_(),
         };
         let outcome = self.step(&entry, what, type_, begin, last).await;
         if let Err(error) = &outcome

@@ -8,6 +8,7 @@ use api::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
+use placement::Operation;
 use runtime::Error;
 use serde_json::{Value, json};
 
@@ -15,17 +16,6 @@ use crate::extension_object::{Progress, asked_at, progress};
 
 /// In front of the name of an entry that names the backups of a shoot that is being taken over.
 pub const SOURCE_PREFIX: &str = "source-";
-
-/// What is to be done with an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
-    /// It is made, or brought in line.
-    Reconcile,
-    /// It is handed over to the seed in `spec.seedName`.
-    Migrate,
-    /// It was handed over to this seed.
-    Restore,
-}
 
 /// The seed that acts: that of the status until it has handed over (flows.md 3.0).
 #[must_use]
@@ -57,23 +47,11 @@ pub fn operation(entry: &BackupEntry) -> Operation {
         Some(o) if o.type_ == LastOperationType::Restore && o.state != LastOperationState::Succeeded => {
             Operation::Restore
         }
-        _ => Operation::Reconcile,
-    }
-}
-
-/// The type for `lastOperation`.
-pub(super) fn type_of(operation: Operation, entry: &BackupEntry) -> LastOperationType {
-    let last = entry.status.as_ref().and_then(|s| s.last_operation.as_ref());
-    match operation {
-        Operation::Migrate => LastOperationType::Migrate,
-        Operation::Restore => LastOperationType::Restore,
-        Operation::Reconcile => match last {
-            None => LastOperationType::Create,
-            Some(o) if o.type_ == LastOperationType::Create && o.state != LastOperationState::Succeeded => {
-                LastOperationType::Create
-            }
-            Some(_) => LastOperationType::Reconcile,
-        },
+        None => Operation::Create,
+        Some(o) if o.type_ == LastOperationType::Create && o.state != LastOperationState::Succeeded => {
+            Operation::Create
+        }
+        Some(_) => Operation::Reconcile,
     }
 }
 

@@ -10,6 +10,8 @@ use api::{
 };
 use jiff::Timestamp;
 
+use placement::Operation;
+
 use super::*;
 use LastOperationState::{Error as Failing, Processing, Succeeded};
 use LastOperationType::{Create, Migrate, Reconcile, Restore};
@@ -67,7 +69,7 @@ fn the_seed_of_the_status_acts_until_it_has_handed_over() {
 
 #[test]
 fn a_move_is_migrate_here_and_restore_there() {
-    assert_eq!(operation(&entry("a", None, None)), Operation::Reconcile);
+    assert_eq!(operation(&entry("a", None, None)), Operation::Create);
     assert_eq!(
         operation(&entry("b", Some("a"), Some(last(Create, Succeeded, 0)))),
         Operation::Migrate
@@ -92,7 +94,6 @@ fn a_move_is_migrate_here_and_restore_there() {
 #[test]
 fn a_run_begins_when_something_changed_and_only_once() {
     let fresh = entry("a", None, None);
-    assert_eq!(type_of(Operation::Reconcile, &fresh), Create);
     assert!(must_begin(&fresh, Create));
     assert!(!must_begin(
         &entry("a", Some("a"), Some(last(Create, Processing, 0))),

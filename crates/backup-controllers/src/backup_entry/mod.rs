@@ -14,4 +14,4 @@ mod object;
 mod removal;
 
 pub use controller::run;
-pub use decision::{Operation, SOURCE_PREFIX, operation, responsible_seed};
+pub use decision::{SOURCE_PREFIX, operation, responsible_seed};

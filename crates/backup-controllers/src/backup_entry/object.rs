@@ -7,8 +7,7 @@ use api::{
     meta::SecretReference,
 };
 use kube::ResourceExt;
-
-use super::decision::Operation;
+use placement::Operation;
 
 /// The specification, from the bucket that the entry names.
 pub(super) fn wanted(bucket: &BackupBucket, secret: SecretReference) -> extensions::BackupEntrySpec {

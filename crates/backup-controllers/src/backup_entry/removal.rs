@@ -9,7 +9,7 @@ use api::{
 };
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, ResourceExt, api::ListParams};
-use runtime::{Next, Result, apply, clock, clusters::Cluster, error::Context as _};
+use runtime::{Next, Result, apply, clock, clusters::Cluster, error::Explain as _};
 use serde_json::json;
 
 use super::{

@@ -11,7 +11,7 @@ pub const FINALIZER: &str = "service.kubernetes.io/load-balancer-cleanup";
 
 /// What is to be done with a Service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum Need {
     /// Nothing: it has no load balancer of this controller.
     Ignore,
     /// Give it one.
@@ -22,13 +22,13 @@ pub enum Step {
 
 /// Looks at a Service. One with a `loadBalancerClass` is somebody else's, unless it carries our finalizer.
 #[must_use]
-pub fn step(service: &Service) -> Step {
+pub fn need(service: &Service) -> Need {
     let finalized = service.finalizers().iter().any(|f| f == FINALIZER);
     let wanted = service.metadata.deletion_timestamp.is_none() && wants_load_balancer(service);
     match (wanted, finalized) {
-        (true, _) => Step::Ensure,
-        (false, true) => Step::Release,
-        (false, false) => Step::Ignore,
+        (true, _) => Need::Ensure,
+        (false, true) => Need::Release,
+        (false, false) => Need::Ignore,
     }
 }
 
@@ -93,20 +93,20 @@ mod tests {
     }
 
     #[rstest]
-    #[case::new(json!({"type": "LoadBalancer"}), &[], false, Step::Ensure)]
-    #[case::there(json!({"type": "LoadBalancer"}), &[FINALIZER], false, Step::Ensure)]
-    #[case::deleted(json!({"type": "LoadBalancer"}), &[FINALIZER, "other"], true, Step::Release)]
-    #[case::deleted_and_released(json!({"type": "LoadBalancer"}), &["other"], true, Step::Ignore)]
-    #[case::type_changed(json!({"type": "ClusterIP"}), &[FINALIZER], false, Step::Release)]
-    #[case::other_type(json!({"type": "NodePort"}), &["other"], false, Step::Ignore)]
-    #[case::of_another_class(json!({"type": "LoadBalancer", "loadBalancerClass": "a/b"}), &[], false, Step::Ignore)]
+    #[case::new(json!({"type": "LoadBalancer"}), &[], false, Need::Ensure)]
+    #[case::there(json!({"type": "LoadBalancer"}), &[FINALIZER], false, Need::Ensure)]
+    #[case::deleted(json!({"type": "LoadBalancer"}), &[FINALIZER, "other"], true, Need::Release)]
+    #[case::deleted_and_released(json!({"type": "LoadBalancer"}), &["other"], true, Need::Ignore)]
+    #[case::type_changed(json!({"type": "ClusterIP"}), &[FINALIZER], false, Need::Release)]
+    #[case::other_type(json!({"type": "NodePort"}), &["other"], false, Need::Ignore)]
+    #[case::of_another_class(json!({"type": "LoadBalancer", "loadBalancerClass": "a/b"}), &[], false, Need::Ignore)]
     fn what_is_done(
         #[case] spec: Value,
         #[case] finalizers: &[&str],
         #[case] deleted: bool,
-        #[case] expected: Step,
+        #[case] expected: Need,
     ) {
-        assert_eq!(step(&service(spec, finalizers, deleted, &[])), expected);
+        assert_eq!(need(&service(spec, finalizers, deleted, &[])), expected);
     }
 
     #[rstest]

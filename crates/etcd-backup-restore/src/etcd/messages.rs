@@ -67,12 +67,12 @@ pub struct DeleteRangeRequest {
 
 #[derive(Clone, PartialEq, Message)]
 pub struct RequestOp {
-    #[prost(oneof = "Operation", tags = "2, 3")]
-    pub operation: Option<Operation>,
+    #[prost(oneof = "Change", tags = "2, 3")]
+    pub operation: Option<Change>,
 }
 
 #[derive(Clone, PartialEq, prost::Oneof)]
-pub enum Operation {
+pub enum Change {
     #[prost(message, tag = "2")]
     Put(PutRequest),
     #[prost(message, tag = "3")]

@@ -53,7 +53,7 @@ pub struct Initialize {
 /// What was done.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "result")]
-pub enum Outcome {
+pub enum Initialized {
     /// The data directory was sound.
     Kept {
         /// Revision in its database; the write-ahead log may hold more.
@@ -72,7 +72,7 @@ pub enum Outcome {
 
 impl Initialize {
     /// Does it. On an error nothing was changed.
-    pub async fn run(&self) -> Result<Outcome> {
+    pub async fn run(&self) -> Result<Initialized> {
         let epoch = self.store.epoch();
         let work = data_dir::WorkDir::new(&self.data_dir)?;
         let condition = data_dir::inspect(&self.data_dir, &self.tools, epoch).await?;
@@ -84,14 +84,14 @@ impl Initialize {
             (Ok(listing), _) => listing,
             (Err(e), Condition::Sound(revision)) if e.class != Class::OtherEpoch => {
                 tracing::warn!(error = %e, "the data directory is sound, so etcd may start without the store");
-                return Ok(Outcome::Kept { revision: *revision });
+                return Ok(Initialized::Kept { revision: *revision });
             }
             (Err(e), _) => return Err(e),
         };
         if let Condition::Sound(revision) = condition
             && self.holds_all_of(&listing, revision, &work).await?
         {
-            return Ok(Outcome::Kept { revision });
+            return Ok(Initialized::Kept { revision });
         }
         let Some(newest) = chain::newest(&listing)? else {
             return self.start_empty(&condition).await;
@@ -110,21 +110,21 @@ impl Initialize {
         let revision = self.restore(&newest, &work).await?;
         data_dir::mark(work.result(), epoch)?;
         data_dir::swap(&work, &self.data_dir)?;
-        Ok(Outcome::Restored {
+        Ok(Initialized::Restored {
             snapshots: newest.objects().map(ToString::to_string).collect(),
             revision,
         })
     }
 
-    async fn start_empty(&self, condition: &Condition) -> Result<Outcome> {
+    async fn start_empty(&self, condition: &Condition) -> Result<Initialized> {
         if let Condition::Sound(revision) = condition {
-            return Ok(Outcome::Kept { revision: *revision });
+            return Ok(Initialized::Kept { revision: *revision });
         }
         self.no_other_epoch(condition).await?;
         match condition {
             Condition::Missing if !self.require_snapshot => {
                 data_dir::mark(&self.data_dir, self.store.epoch())?;
-                Ok(Outcome::Fresh)
+                Ok(Initialized::Fresh)
             }
             Condition::Missing => Err(Error::new(
                 Class::SnapshotMissing,

@@ -18,7 +18,7 @@ pub const BACKUP_READY: &str = "BackupReady";
 
 /// What the conditions depend on.
 #[derive(Clone, Copy, Debug)]
-pub struct Facts<'a> {
+pub struct Basis<'a> {
     /// Wanted members.
     pub replicas: i32,
     /// Whether there are backups.
@@ -33,26 +33,26 @@ pub struct Facts<'a> {
 
 /// The conditions as of `now`; what has not changed keeps its times.
 #[must_use]
-pub fn conditions(facts: Facts<'_>, before: &[EtcdCondition], now: &Time) -> Vec<EtcdCondition> {
-    let wanted = if facts.copies {
-        vec![backups_copied(facts.observed)]
+pub fn conditions(basis: Basis<'_>, before: &[EtcdCondition], now: &Time) -> Vec<EtcdCondition> {
+    let wanted = if basis.copies {
+        vec![backups_copied(basis.observed)]
     } else {
-        of_member(facts, has_data(before))
+        of_member(basis, has_data(before))
     };
     wanted
         .into_iter()
-        .map(|outcome| outcome.since(before, now))
+        .map(|judged| judged.since(before, now))
         .collect()
 }
 
-struct Outcome {
+struct Judged {
     type_: &'static str,
     status: &'static str,
     reason: &'static str,
     message: String,
 }
 
-impl Outcome {
+impl Judged {
     /// The transition time stays while the status does; all times stay while nothing else differs either.
     fn since(self, before: &[EtcdCondition], now: &Time) -> EtcdCondition {
         let mut condition = EtcdCondition {
@@ -76,12 +76,12 @@ impl Outcome {
     }
 }
 
-fn of_member(facts: Facts<'_>, had_data: bool) -> Vec<Outcome> {
-    let mut outcomes = vec![ready(facts), all_members_ready(facts)];
-    if facts.has_backup {
-        outcomes.push(backup_ready(facts));
-        if had_data || facts.observed.members.iter().any(is_pod_ready) {
-            outcomes.push(Outcome {
+fn of_member(basis: Basis<'_>, had_data: bool) -> Vec<Judged> {
+    let mut judged = vec![ready(basis), all_members_ready(basis)];
+    if basis.has_backup {
+        judged.push(backup_ready(basis));
+        if had_data || basis.observed.members.iter().any(is_pod_ready) {
+            judged.push(Judged {
                 type_: HAS_DATA,
                 status: "True",
                 reason: "WasReady",
@@ -89,18 +89,18 @@ fn of_member(facts: Facts<'_>, had_data: bool) -> Vec<Outcome> {
             });
         }
     }
-    outcomes
+    judged
 }
 
-fn ready(facts: Facts<'_>) -> Outcome {
-    let (status, reason, message) = if facts.replicas == 0 {
+fn ready(basis: Basis<'_>) -> Judged {
+    let (status, reason, message) = if basis.replicas == 0 {
         ("Unknown", "NoMembers", "etcd is stopped, as spec.replicas is 0.")
-    } else if facts.observed.members.iter().any(is_pod_ready) {
+    } else if basis.observed.members.iter().any(is_pod_ready) {
         ("True", "Quorate", "Clients can read and write.")
     } else {
         ("False", "QuorumLost", "No member is ready.")
     };
-    Outcome {
+    Judged {
         type_: READY,
         status,
         reason,
@@ -108,15 +108,15 @@ fn ready(facts: Facts<'_>) -> Outcome {
     }
 }
 
-fn all_members_ready(facts: Facts<'_>) -> Outcome {
-    let (status, reason, message) = if facts.replicas == 0 {
+fn all_members_ready(basis: Basis<'_>) -> Judged {
+    let (status, reason, message) = if basis.replicas == 0 {
         ("Unknown", "NoMembers", "etcd is stopped, as spec.replicas is 0.")
-    } else if ready_members(facts.observed) >= facts.replicas {
+    } else if ready_members(basis.observed) >= basis.replicas {
         ("True", "AllMembersReady", "Every member is ready.")
     } else {
         ("False", "NotAllMembersReady", "A member is missing or not ready.")
     };
-    Outcome {
+    Judged {
         type_: ALL_MEMBERS_READY,
         status,
         reason,
@@ -125,9 +125,9 @@ fn all_members_ready(facts: Facts<'_>) -> Outcome {
 }
 
 /// What the sidecar says of itself, asked only while both containers are ready.
-fn backup_ready(facts: Facts<'_>) -> Outcome {
-    let said = facts.observed.sidecar.as_ref();
-    let etcd_ready = facts
+fn backup_ready(basis: Basis<'_>) -> Judged {
+    let said = basis.observed.sidecar.as_ref();
+    let etcd_ready = basis
         .observed
         .members
         .iter()
@@ -136,7 +136,7 @@ fn backup_ready(facts: Facts<'_>) -> Outcome {
     let error = said.and_then(|said| said.error.as_deref());
     let finished = said.is_some_and(Said::has_finished);
     let (status, reason, message) = match (said.map(|said| said.phase.as_str()), error) {
-        _ if facts.replicas == 0 => (
+        _ if basis.replicas == 0 => (
             "Unknown",
             "NoMembers",
             "No backups are taken while etcd is stopped.",
@@ -147,7 +147,7 @@ fn backup_ready(facts: Facts<'_>) -> Outcome {
             "No backup can be taken before etcd is ready.",
         ),
         // Also where an error stands beside it: that is about one snapshot, this about all that come.
-        _ if finished && !facts.migrating => (
+        _ if finished && !basis.migrating => (
             "False",
             "FinishedWhileServing",
             "The final snapshot was taken although the etcd is not being handed over: nothing that is written from now on is \
@@ -167,7 +167,7 @@ fn backup_ready(facts: Facts<'_>) -> Outcome {
             "etcd-backup-restore does not answer; its log says why.",
         ),
     };
-    Outcome {
+    Judged {
         type_: BACKUP_READY,
         status,
         reason,
@@ -175,7 +175,7 @@ fn backup_ready(facts: Facts<'_>) -> Outcome {
     }
 }
 
-fn backups_copied(observed: &Observed) -> Outcome {
+fn backups_copied(observed: &Observed) -> Judged {
     let (status, reason, message) = if observed.job.as_ref().is_some_and(is_complete) {
         (
             "True",
@@ -189,7 +189,7 @@ fn backups_copied(observed: &Observed) -> Outcome {
             "Snapshots are being copied, or the final one is awaited.",
         )
     };
-    Outcome {
+    Judged {
         type_: BACKUPS_COPIED,
         status,
         reason,

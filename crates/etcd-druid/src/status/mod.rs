@@ -18,7 +18,7 @@ use kube::ResourceExt;
 use runtime::Error;
 
 use self::{
-    condition::{Facts, conditions, is_pod_ready, ready_members},
+    condition::{Basis, conditions, is_pod_ready, ready_members},
     copy::is_complete,
     failure::Failure,
 };
@@ -44,7 +44,7 @@ pub fn compute(etcd: &Etcd, outcome: Result<(), &Error>, observed: &Observed, no
     let failures = failures(etcd, outcome, observed, ready, &before.last_errors);
     let set = observed.stateful_set.as_ref();
     let set_status = set.and_then(|set| set.status.as_ref());
-    let facts = Facts {
+    let basis = Basis {
         replicas,
         has_backup: etcd.spec.backup.store.is_some(),
         copies,
@@ -65,7 +65,7 @@ pub fn compute(etcd: &Etcd, outcome: Result<(), &Error>, observed: &Observed, no
             kind: "StatefulSet".to_owned(),
             name: set.name_any(),
         }),
-        conditions: conditions(facts, &before.conditions, now),
+        conditions: conditions(basis, &before.conditions, now),
         last_operation: Some(last_operation(etcd, ready, copies, &failures, now)),
         last_errors: last_errors(failures, &before.last_errors, now),
         current_replicas: Some(set_status.and_then(|s| s.current_replicas).unwrap_or(0)),

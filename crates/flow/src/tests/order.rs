@@ -131,20 +131,20 @@ async fn dropping_the_flow_stops_all_its_work() {
 
 #[tokio::test]
 async fn tasks_may_borrow_what_does_their_work() {
-    struct Botanist(std::sync::atomic::AtomicU32);
-    impl Botanist {
+    struct Part(std::sync::atomic::AtomicU32);
+    impl Part {
         async fn deploy(&self) -> Result<(), String> {
             tokio::task::yield_now().await;
             self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
             Ok(())
         }
     }
-    let botanist = Botanist(0.into());
+    let part = Part(0.into());
     let mut g = Graph::new("borrows");
-    let one = g.add(Task::new("one", || botanist.deploy()));
-    g.add(Task::new("two", || async { botanist.deploy().await }).after(one));
+    let one = g.add(Task::new("one", || part.deploy()));
+    g.add(Task::new("two", || async { part.deploy().await }).after(one));
     g.compile().run(|_| ()).await.unwrap();
-    assert_eq!(botanist.0.into_inner(), 2);
+    assert_eq!(part.0.into_inner(), 2);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use api::{
     gardencore::{BackupEntry, Shoot},
 };
 use kube::{Api, ResourceExt, runtime::watcher};
-use runtime::{Next, Reconciler, Result, clock, clusters::Cluster, error::Context as _, runner};
+use runtime::{Next, Reconciler, Result, clock, clusters::Cluster, error::Explain as _, runner};
 use serde_json::json;
 
 use super::decision::destination;

@@ -12,7 +12,7 @@ use kube::{
     api::{ListParams, PostParams},
     runtime::{Controller, reflector::ObjectRef, watcher},
 };
-use runtime::{Error, Next, Reconciler, Result, apply, clusters::Cluster, error::Context as _, runner};
+use runtime::{Error, Next, Reconciler, Result, apply, clusters::Cluster, error::Explain as _, runner};
 use serde_json::json;
 
 use super::namespace::{MADE_FOR, Verdict, desired_namespace, name_of, obstacle, verdict};

@@ -12,7 +12,7 @@ use kube::{
     Api, ResourceExt,
     runtime::{Controller, reflector::ObjectRef, watcher},
 };
-use runtime::{Next, Reconciler, Result, clock, clusters::Cluster, conditions, error::Context as _, runner};
+use runtime::{Next, Reconciler, Result, clock, clusters::Cluster, conditions, error::Explain as _, runner};
 use tokio::time::Instant;
 
 use super::{

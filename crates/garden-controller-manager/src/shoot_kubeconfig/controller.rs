@@ -9,7 +9,7 @@ use api::{
 };
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::{Api, Resource, ResourceExt, api::PostParams, runtime::watcher};
-use runtime::{Error, Next, Reconciler, Result, clusters::Cluster, error::Context as _, runner};
+use runtime::{Error, Next, Reconciler, Result, clusters::Cluster, error::Explain as _, runner};
 use serde_json::json;
 
 use crate::{Context, MANAGER};

@@ -1,6 +1,6 @@
 //! Reads what the preflight needs, and writes its verdict.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use api::{
     constants::condition::READY_FOR_MIGRATION,
@@ -9,21 +9,23 @@ use api::{
 use kube::{
     Api, ResourceExt,
     api::{Patch, PatchParams},
-    runtime::{Controller, reflector::ObjectRef, watcher},
+    runtime::{
+        Controller,
+        reflector::{ObjectRef, Store},
+        watcher,
+    },
 };
-use runtime::{Error, Next, Reconciler, Result, clock, clusters::Cluster, error::Context as _};
+use runtime::{Error, Next, Reconciler, Result, clock, clusters::Cluster, error::Explain as _};
 use serde_json::Value;
 
 use super::{
     approval::{Decision, decide},
     change::change,
     former_seeds,
-    preflight::{Facts, Verdict, judge, wanted_move},
+    preflight::{Move, Verdict, judge, wanted_move},
 };
 use crate::{Context, MANAGER};
 
-/// How often an obstacle is looked at again. Seeds are watched; this is for buckets and backup entries, which are not.
-const LOOK_AGAIN: Duration = Duration::from_secs(10);
 /// Collisions in a row that are borne. A gardenlet that works on the shoot writes its progress once a second, which is long
 /// beside one read and one write.
 const ATTEMPTS: usize = 5;
@@ -35,25 +37,53 @@ struct ShootMigration {
 /// Runs the controller until shutdown.
 pub async fn run(context: Context) {
     let shoots: Api<Shoot> = context.garden.all();
-    let seeds: Api<Seed> = context.garden.cluster_wide();
     let controller = Controller::new(shoots, watcher::Config::default());
-    let store = controller.store();
+    let (of_seed, of_bucket, of_entry) = (controller.store(), controller.store(), controller.store());
     // A change of a seed concerns the shoots that are about to move there or away from there, and its end those that left it.
+    let seeds: Api<Seed> = context.garden.cluster_wide();
     let controller = controller.watches(seeds, watcher::Config::default(), move |seed| {
         let name = seed.name_any();
-        store
-            .state()
-            .into_iter()
-            .filter(|shoot| {
-                wanted_move(shoot).is_some_and(|(from, to)| from == name || to == name)
-                    || former_seeds::names(shoot).any(|former| former == name)
+        concerned(&of_seed, |shoot| {
+            moves(shoot, |from, to| from == name || to == name)
+                || former_seeds::names(shoot).any(|former| former == name)
+        })
+    });
+    let buckets: Api<BackupBucket> = context.garden.cluster_wide();
+    let controller = controller.watches(buckets, watcher::Config::default(), move |bucket| {
+        concerned(&of_bucket, |shoot| {
+            moves(shoot, |_, to| bucket.spec.seed_name.as_deref() == Some(to))
+        })
+    });
+    let entries: Api<BackupEntry> = context.garden.all();
+    let controller = controller.watches(entries, watcher::Config::default(), move |entry| {
+        concerned(&of_entry, |shoot| {
+            moves(shoot, |_, _| {
+                entry.namespace() == shoot.namespace() && backup_entry_name(shoot) == Some(entry.name_any())
             })
-            .map(|shoot| ObjectRef::from_obj(shoot.as_ref()))
-            .collect::<Vec<_>>()
+        })
     });
     context
         .run(controller, |context| ShootMigration { context })
         .await;
+}
+
+/// The shoots of which this holds.
+fn concerned(shoots: &Store<Shoot>, holds: impl Fn(&Shoot) -> bool) -> Vec<ObjectRef<Shoot>> {
+    let all = shoots.state();
+    let concerned = all.iter().filter(|shoot| holds(shoot));
+    concerned
+        .map(|shoot| ObjectRef::from_obj(shoot.as_ref()))
+        .collect()
+}
+
+fn moves(shoot: &Shoot, between: impl Fn(&str, &str) -> bool) -> bool {
+    wanted_move(shoot).is_some_and(|(from, to)| between(from, to))
+}
+
+/// The entry with the shoot's name in the seed and its uid, as the gardenlet names it.
+fn backup_entry_name(shoot: &Shoot) -> Option<String> {
+    let status = shoot.status.as_ref()?;
+    Some(placement::names::backup_entry(&status.technical_id, &status.uid))
 }
 
 impl Reconciler<Shoot> for ShootMigration {
@@ -98,11 +128,7 @@ impl Reconciler<Shoot> for ShootMigration {
                     self.tell(&shoot, verdict.as_ref(), &decision).await;
                 }
             }
-            return Ok(if ready || verdict.is_none() {
-                Next::Change
-            } else {
-                Next::After(LOOK_AGAIN)
-            });
+            return Ok(Next::Change);
         }
         Err(Error::transient(format!(
             "Shoot {name} was changed {ATTEMPTS} times while its move was judged"
@@ -158,7 +184,7 @@ impl ShootMigration {
             }
             None => None,
         };
-        Ok(judge(&Facts {
+        Ok(judge(&Move {
             shoot,
             destination: destination.as_ref(),
             source: source.as_ref(),
@@ -167,12 +193,10 @@ impl ShootMigration {
         }))
     }
 
-    /// The entry with the shoot's name in the seed and its uid, as the gardenlet names it.
     async fn backup_entry(&self, shoot: &Shoot) -> Result<Option<BackupEntry>> {
-        let Some(status) = &shoot.status else {
+        let Some(name) = backup_entry_name(shoot) else {
             return Ok(None);
         };
-        let name = format!("{}--{}", status.technical_id, status.uid);
         let entries: Api<BackupEntry> = self
             .context
             .garden

@@ -25,4 +25,4 @@ mod seed_defaults;
 pub use approval::{Decision, HandOn, decide};
 pub use change::{Change, change};
 pub use controller::run;
-pub use preflight::{ALLOW_DIFFERENT_PROVIDER, Facts, Verdict, judge, wanted_move};
+pub use preflight::{ALLOW_DIFFERENT_PROVIDER, Move, Verdict, judge, wanted_move};

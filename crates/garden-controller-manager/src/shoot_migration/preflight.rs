@@ -12,9 +12,9 @@ use super::seed_defaults::{difference, remedy};
 /// Annotation of a Shoot whose value says why it may move between seeds of different provider types.
 pub const ALLOW_DIFFERENT_PROVIDER: &str = "migration.gardener.cloud/allow-different-provider";
 
-/// What the preflight looks at.
+/// A move that somebody wants, and what is known of it.
 #[derive(Clone, Copy, Debug)]
-pub struct Facts<'a> {
+pub struct Move<'a> {
     /// The shoot.
     pub shoot: &'a Shoot,
     /// The seed that `spec.seedName` names, if there is one.
@@ -68,8 +68,8 @@ pub fn wanted_move(shoot: &Shoot) -> Option<(&str, &str)> {
 
 /// Whether the move may begin; `None` if none is wanted. The first obstacle is told, in the order in which people mend them.
 #[must_use]
-pub fn judge(facts: &Facts<'_>) -> Option<Verdict> {
-    let (source, destination) = wanted_move(facts.shoot)?;
+pub fn judge(wanted: &Move<'_>) -> Option<Verdict> {
+    let (source, destination) = wanted_move(wanted.shoot)?;
     let no = |reason, message| {
         Some(Verdict {
             ready: false,
@@ -78,13 +78,13 @@ pub fn judge(facts: &Facts<'_>) -> Option<Verdict> {
         })
     };
     let back = format!("or set spec.seedName back to {source}");
-    if facts.shoot.metadata.deletion_timestamp.is_some() {
+    if wanted.shoot.metadata.deletion_timestamp.is_some() {
         return no(
             "ShootIsBeingDeleted",
             "The shoot is being deleted and cannot be moved any more.".to_owned(),
         );
     }
-    let Some(seed) = facts.destination else {
+    let Some(seed) = wanted.destination else {
         return no(
             "DestinationSeedNotFound",
             format!("There is no seed {destination}: register it, name another seed, {back}."),
@@ -94,10 +94,10 @@ pub fn judge(facts: &Facts<'_>) -> Option<Verdict> {
         let message = format!("Seed {destination} is being deleted: name another seed, {back}.");
         return no("DestinationSeedIsBeingDeleted", message);
     }
-    if let Some(verdict) = seed_obstacle(facts, seed, destination, &back) {
+    if let Some(verdict) = seed_obstacle(wanted, seed, destination, &back) {
         return Some(verdict);
     }
-    if facts.backup_entry.is_none() {
+    if wanted.backup_entry.is_none() {
         return no(
             "BackupEntryNotFound",
             format!(
@@ -112,7 +112,7 @@ pub fn judge(facts: &Facts<'_>) -> Option<Verdict> {
     })
 }
 
-fn seed_obstacle(facts: &Facts<'_>, seed: &Seed, name: &str, back: &str) -> Option<Verdict> {
+fn seed_obstacle(wanted: &Move<'_>, seed: &Seed, name: &str, back: &str) -> Option<Verdict> {
     let no = |reason, message| {
         Some(Verdict {
             ready: false,
@@ -128,11 +128,11 @@ fn seed_obstacle(facts: &Facts<'_>, seed: &Seed, name: &str, back: &str) -> Opti
             ),
         );
     }
-    if let Some(message) = provider_obstacle(facts, seed, name, back) {
+    if let Some(message) = provider_obstacle(wanted, seed, name, back) {
         return no("ProviderTypesDiffer", message);
     }
-    if let Some(source) = facts.source
-        && let Some(difference) = difference(facts.shoot, source, seed)
+    if let Some(source) = wanted.source
+        && let Some(difference) = difference(wanted.shoot, source, seed)
     {
         let message = format!(
             "{}: {}, name another seed, {back}.",
@@ -141,10 +141,10 @@ fn seed_obstacle(facts: &Facts<'_>, seed: &Seed, name: &str, back: &str) -> Opti
         );
         return no(difference.reason, message);
     }
-    if let Some((reason, message)) = health_obstacle(facts, seed, name, back) {
+    if let Some((reason, message)) = health_obstacle(wanted, seed, name, back) {
         return no(reason, message);
     }
-    let status = facts.shoot.status.as_ref();
+    let status = wanted.shoot.status.as_ref();
     if status.is_some_and(|s| s.former_seeds.iter().any(|former| former.name == name)) {
         let message = format!(
             "Seed {name} has not cleaned up its former stay of the shoot yet (status.formerSeeds): the move begins once it has; name another seed, {back}."
@@ -155,7 +155,7 @@ fn seed_obstacle(facts: &Facts<'_>, seed: &Seed, name: &str, back: &str) -> Opti
 }
 
 /// What the seed says of itself. A gardenlet that is silent is not `GardenletReady`, so the first of these vouches for the others.
-fn health_obstacle(facts: &Facts<'_>, seed: &Seed, name: &str, back: &str) -> Option<(&'static str, String)> {
+fn health_obstacle(wanted: &Move<'_>, seed: &Seed, name: &str, back: &str) -> Option<(&'static str, String)> {
     let conditions = seed
         .status
         .as_ref()
@@ -179,7 +179,7 @@ fn health_obstacle(facts: &Facts<'_>, seed: &Seed, name: &str, back: &str) -> Op
         );
         return Some((reason, message));
     }
-    let bucket = facts
+    let bucket = wanted
         .bucket
         .and_then(|b| b.status.as_ref())
         .and_then(|s| s.last_operation.as_ref());
@@ -192,10 +192,10 @@ fn health_obstacle(facts: &Facts<'_>, seed: &Seed, name: &str, back: &str) -> Op
     None
 }
 
-fn provider_obstacle(facts: &Facts<'_>, seed: &Seed, name: &str, back: &str) -> Option<String> {
-    let source = facts.source?;
+fn provider_obstacle(wanted: &Move<'_>, seed: &Seed, name: &str, back: &str) -> Option<String> {
+    let source = wanted.source?;
     let (from, to) = (&source.spec.provider.type_, &seed.spec.provider.type_);
-    let allowed = facts
+    let allowed = wanted
         .shoot
         .annotations()
         .get(ALLOW_DIFFERENT_PROVIDER)

@@ -89,7 +89,7 @@ fn world() -> World {
 fn judged(change: impl FnOnce(&mut World)) -> Option<Verdict> {
     let mut world = world();
     change(&mut world);
-    judge(&Facts {
+    judge(&Move {
         shoot: &world.shoot,
         destination: world.destination.as_ref(),
         source: world.source.as_ref(),

@@ -7,7 +7,7 @@ use kube::{
     Api, ResourceExt,
     runtime::{Controller, reflector::ObjectRef, watcher},
 };
-use runtime::{Next, Reconciler, Result, clusters::Cluster, error::Context as _, finalizer};
+use runtime::{Next, Reconciler, Result, clusters::Cluster, error::Explain as _, finalizer};
 
 use super::protection::{FINALIZER, needs_protection};
 use crate::Context;

@@ -8,7 +8,7 @@ use kube::{
     api::PostParams,
     runtime::{Controller, reflector::ObjectRef, watcher},
 };
-use runtime::{Next, Reconciler, Result, clusters::Cluster, error::Context as _, finalizer};
+use runtime::{Next, Reconciler, Result, clusters::Cluster, error::Explain as _, finalizer};
 use serde_json::json;
 
 use super::protection::{FINALIZER, is_spent};

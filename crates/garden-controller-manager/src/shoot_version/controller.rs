@@ -7,7 +7,7 @@ use kube::{
     Api, ResourceExt,
     runtime::{Controller, reflector::ObjectRef, watcher},
 };
-use runtime::{Next, Reconciler, Result, clock, clusters::Cluster, error::Context as _};
+use runtime::{Next, Reconciler, Result, clock, clusters::Cluster, error::Explain as _};
 use serde_json::json;
 
 use super::choice::newest;

@@ -12,7 +12,7 @@ use k8s_openapi::{
     api::{apps::v1::Deployment, core::v1::Pod},
 };
 use kube::{Api, Resource, ResourceExt, api::ListParams, core::Selector};
-use runtime::{Result, clusters::Cluster, error::Context as _, rollout};
+use runtime::{Result, clusters::Cluster, error::Explain as _, rollout};
 
 use super::{
     checks,

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use botanist::{Settings, secrets::config::GARDENLET};
 use k8s_openapi::api::core::v1::{Node, Secret};
 use kube::{
     Api,
     api::ListParams,
     config::{KubeConfigOptions, Kubeconfig},
 };
+use parts::{Settings, secrets::config::GARDENLET};
 use runtime::{Connection, Seed, Shoot, clusters::Cluster};
 
 /// How long an answer is waited for. Shorter than the period of care, longer than a busy API takes.

@@ -15,7 +15,7 @@ use kube::{
     runtime::{Controller, reflector::ObjectRef, watcher},
 };
 use runtime::{
-    Error, Next, Reconciler, Result, apply, clock, clusters::Cluster, conditions, error::Context as _, runner,
+    Error, Next, Reconciler, Result, apply, clock, clusters::Cluster, conditions, error::Explain as _, runner,
 };
 use serde_json::json;
 use tokio::time::Instant;

@@ -8,7 +8,7 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, OwnerReference},
 };
 use kube::{Api, Resource, ResourceExt};
-use runtime::{Error, Result, clock, clusters::Cluster, error::Context as _};
+use runtime::{Error, Result, clock, clusters::Cluster, error::Explain as _};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use crate::{Context, MANAGER};

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use api::gardencore::Seed;
 use kube::{Api, ResourceExt};
-use runtime::{Error, Result, clusters::Cluster, error::Context as _};
+use runtime::{Error, Result, clusters::Cluster, error::Explain as _};
 
 use crate::{Context, MANAGER};
 

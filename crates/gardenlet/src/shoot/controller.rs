@@ -10,12 +10,12 @@ use api::{
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, ResourceExt, runtime::watcher};
 use placement::{Operation, Role, Wanted, approval, is_move_wanted, names, role, traveller};
-use runtime::{Cluster, Error, Next, Reconciler, Result, clock, error::Context as _, finalizer, runner};
+use runtime::{Cluster, Error, Next, Reconciler, Result, clock, error::Explain as _, finalizer, runner};
 use tracing::info;
 
 use super::{
     confirmation,
-    dispatch::{self, Periods, Step},
+    dispatch::{self, Duty, Periods},
     leave,
     operation::{self, Failure},
     record::Record,
@@ -100,12 +100,12 @@ impl ShootReconciler {
         // The cache may lag behind our own last write; deciding on an old status could run a flow twice.
         let shoot = self.latest(&shoot).await?;
         match self.decide(&shoot) {
-            Step::NotResponsible | Step::GivenUp => Ok(Next::Change),
-            Step::Idle(rest) => {
+            Duty::NotResponsible | Duty::GivenUp => Ok(Next::Change),
+            Duty::Idle(rest) => {
                 self.tell_obstacle(&shoot).await?;
                 Ok(Next::After(rest))
             }
-            Step::Unconfirmed => {
+            Duty::Unconfirmed => {
                 if let Some(patch) = confirmation::is_missing(&shoot, &clock::now_k8s()) {
                     MANAGER
                         .try_merge_status_of(&self.api(&shoot), shoot.as_ref(), &patch)
@@ -113,8 +113,8 @@ impl ShootReconciler {
                 }
                 Ok(Next::Change)
             }
-            Step::Leave(epoch) => leave::leave(&self.context, &shoot, epoch).await,
-            Step::Run(_) => {
+            Duty::Leave(epoch) => leave::leave(&self.context, &shoot, epoch).await,
+            Duty::Run(_) => {
                 let shoot = self.take_operation_annotation(shoot).await?;
                 // A user may have changed his mind between the two: what counts is the Shoot without the annotation.
                 match self.decide_without_request(&shoot) {
@@ -126,7 +126,7 @@ impl ShootReconciler {
         }
     }
 
-    fn decide(&self, shoot: &Shoot) -> Step {
+    fn decide(&self, shoot: &Shoot) -> Duty {
         let periods = Periods {
             sync: self.context.config.shoot_sync_period,
         };

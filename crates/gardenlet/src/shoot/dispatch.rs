@@ -14,7 +14,7 @@ use placement::{Operation, Role, Wanted, role, wanted};
 
 /// What the gardenlet of one seed does with a Shoot now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum Duty {
     /// It acts elsewhere, or nowhere yet.
     NotResponsible,
     /// Nothing until this time has passed or the Shoot changes.
@@ -41,33 +41,33 @@ const WAIT_FOR_OTHERS: Duration = Duration::from_secs(60);
 
 /// What the gardenlet of `own_seed` does now.
 #[must_use]
-pub fn decide(shoot: &Shoot, own_seed: &str, periods: Periods, now: Timestamp) -> Step {
+pub fn decide(shoot: &Shoot, own_seed: &str, periods: Periods, now: Timestamp) -> Duty {
     match role(shoot, own_seed) {
         Role::Owner => {}
-        Role::Former { epoch } => return Step::Leave(epoch),
+        Role::Former { epoch } => return Duty::Leave(epoch),
         // A seed that is only wanted has nothing to prepare yet.
-        Role::Incoming | Role::Nobody => return Step::NotResponsible,
+        Role::Incoming | Role::Nobody => return Duty::NotResponsible,
     }
     let operation = match wanted(shoot) {
         Wanted::Operation(operation) => operation,
-        Wanted::PassedOn => return Step::Idle(WAIT_FOR_OTHERS),
-        Wanted::Confirmation => return Step::Unconfirmed,
+        Wanted::PassedOn => return Duty::Idle(WAIT_FOR_OTHERS),
+        Wanted::Confirmation => return Duty::Unconfirmed,
     };
-    let step = Step::Run(operation);
+    let duty = Duty::Run(operation);
     let last = shoot
         .status
         .as_ref()
         .and_then(|status| status.last_operation.as_ref());
-    let Some(last) = last else { return step };
+    let Some(last) = last else { return duty };
     if asks_for_operation(shoot, last) || !is_about(last, operation) || !is_observed(shoot) {
-        return step;
+        return duty;
     }
     match last.state {
-        State::Failed => Step::GivenUp,
+        State::Failed => Duty::GivenUp,
         State::Succeeded if operation == Operation::Reconcile => {
-            remaining(last, periods.sync, now).map_or(step, Step::Idle)
+            remaining(last, periods.sync, now).map_or(duty, Duty::Idle)
         }
-        _ => step,
+        _ => duty,
     }
 }
 

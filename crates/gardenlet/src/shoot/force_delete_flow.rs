@@ -6,38 +6,30 @@
 //! The flow still waits for that: a resource that nobody let go of may be acted on later. So a provider that does not run
 //! holds up also this deletion, and the wait says which.
 
-use botanist::Botanist;
 use flow::Flow;
+use parts::{AllExtensions, Destroy, Facts, MachineResources, ManagedResources, Writers};
 use runtime::Error;
 
 use super::{
-    graph::{RETRY_LIMIT, graph},
-    take_down::{delete_the_rest, stop_control_plane},
+    graph::{RETRY_LIMIT, Steps, graph},
+    take_down::delete_the_rest,
 };
 
 /// Builds the flow.
 #[must_use]
-pub fn build(b: &Botanist) -> Flow<'_, Error> {
+pub fn build(f: &Facts) -> Flow<'_, Error> {
     let mut g = graph("Shoot cluster force deletion", RETRY_LIMIT);
-    let resources = g.step("Deleting Managed Resources", [], || b.delete_managed_resources());
-    let resources_gone = g.step("Waiting until ManagedResources are deleted", resources, || {
-        b.wait_until_managed_resources_deleted()
-    });
+    let resources_gone = g.destroy::<ManagedResources>(f, []);
     let extensions = g.step("Deleting extension resources by force", [], || {
-        b.force_delete_extension_resources()
+        AllExtensions::destroy_by_force(f)
     });
     let extensions_gone = g.step(
         "Waiting until extension resources have been deleted",
         extensions,
-        || b.wait_until_all_extension_resources_deleted(),
+        || AllExtensions::gone(f),
     );
-    let machines = g.step("Deleting machine resources", [], || b.delete_machine_resources());
-    let machines_gone = g.step(
-        "Waiting until machine resources have been deleted",
-        machines,
-        || b.wait_until_machine_resources_deleted(),
-    );
-    let stopped = stop_control_plane(&mut g, b, [resources_gone, extensions_gone, machines_gone]);
-    delete_the_rest(&mut g, b, stopped);
+    let machines_gone = g.destroy::<MachineResources>(f, []);
+    let stopped = g.destroy::<Writers>(f, [resources_gone, extensions_gone, machines_gone]);
+    delete_the_rest(&mut g, f, stopped);
     g.compile()
 }

@@ -1,14 +1,16 @@
-//! What the graphs of all flows have in common: which errors are tried again, how often and for how long.
+//! What the graphs of all flows have in common: which errors are tried again, how often and for how long; and how the verbs of a
+//! part become tasks.
 
-use std::time::Duration;
+use std::{future::Future, time::Duration};
 
-use flow::{Graph, Retry};
-use runtime::Error;
+use flow::{Graph, Retry, TaskId};
+use parts::{Deploy, Destroy, Facts, Migrate, Stay};
+use runtime::{Error, Result};
 
 /// Pause between two attempts of a task. Shorter than what a person notices as a stall.
 const RETRY_INTERVAL: Duration = Duration::from_secs(2);
 /// Time for the attempts of a task of a flow that is simply run again (create, reconcile, restore, leave, delete). Longer than
-/// the longest wait that a botanist task does by itself: the copy of backups, 15 minutes.
+/// the longest wait of a part by itself: the copy of backups, 15 minutes.
 pub(super) const RETRY_LIMIT: Duration = Duration::from_secs(16 * 60);
 
 /// An empty graph whose tasks are tried again for errors that may pass, every two seconds and not longer than `limit`.
@@ -16,4 +18,80 @@ pub(super) fn graph<'a>(name: &'static str, limit: Duration) -> Graph<'a, Error>
     Graph::new(name)
         .retry(Retry::until_timeout(RETRY_INTERVAL, limit))
         .retry_only_if(Error::is_retryable)
+}
+
+/// Tasks that are done only if they are wanted, and count as done otherwise.
+pub(super) fn when<'g, 'a>(graph: &'g mut Graph<'a, Error>, wanted: bool) -> When<'g, 'a> {
+    When { graph, wanted }
+}
+
+/// See [`when`].
+pub(super) struct When<'g, 'a> {
+    graph: &'g mut Graph<'a, Error>,
+    wanted: bool,
+}
+
+/// A verb of a part, as its two tasks: `g.deploy::<Etcds>(f, after)` adds the work and its wait, and gives the end of the wait.
+pub(super) trait Steps<'a> {
+    /// Adds one task.
+    fn step<F, Fut>(
+        &mut self,
+        name: &'static str,
+        after: impl IntoIterator<Item = TaskId>,
+        work: F,
+    ) -> TaskId
+    where
+        F: FnMut() -> Fut + Send + 'a,
+        Fut: Future<Output = Result<()>> + Send + 'a;
+
+    /// The part comes up.
+    fn deploy<P: Deploy>(&mut self, f: &'a Facts, after: impl IntoIterator<Item = TaskId>) -> TaskId {
+        let [_, ready] = self.deploy_in_two::<P>(f, after);
+        ready
+    }
+
+    /// The same, for those who follow the work and those who follow the wait.
+    fn deploy_in_two<P: Deploy>(
+        &mut self,
+        f: &'a Facts,
+        after: impl IntoIterator<Item = TaskId>,
+    ) -> [TaskId; 2] {
+        let [work, wait] = P::TASKS;
+        let deployed = self.step(work, after, move || P::deploy(f));
+        [deployed, self.step(wait, deployed, move || P::ready(f))]
+    }
+
+    /// The part goes.
+    fn destroy<P: Destroy>(&mut self, stay: &'a Stay, after: impl IntoIterator<Item = TaskId>) -> TaskId {
+        let [work, wait] = P::TASKS;
+        let asked = self.step(work, after, move || P::destroy(stay));
+        self.step(wait, asked, move || P::gone(stay))
+    }
+
+    /// The provider of the part lets go of it.
+    fn migrate<P: Migrate>(&mut self, stay: &'a Stay, after: impl IntoIterator<Item = TaskId>) -> TaskId {
+        let [work, wait] = P::TASKS;
+        let told = self.step(work, after, move || P::migrate(stay));
+        self.step(wait, told, move || P::migrated(stay))
+    }
+}
+
+impl<'a> Steps<'a> for Graph<'a, Error> {
+    fn step<F, Fut>(&mut self, name: &'static str, after: impl IntoIterator<Item = TaskId>, work: F) -> TaskId
+    where
+        F: FnMut() -> Fut + Send + 'a,
+        Fut: Future<Output = Result<()>> + Send + 'a,
+    {
+        self.step_if(true, name, after, work)
+    }
+}
+
+impl<'a> Steps<'a> for When<'_, 'a> {
+    fn step<F, Fut>(&mut self, name: &'static str, after: impl IntoIterator<Item = TaskId>, work: F) -> TaskId
+    where
+        F: FnMut() -> Fut + Send + 'a,
+        Fut: Future<Output = Result<()>> + Send + 'a,
+    {
+        self.graph.step_if(self.wanted, name, after, work)
+    }
 }

@@ -7,28 +7,25 @@
 use std::sync::Arc;
 
 use api::{constants, gardencore::Shoot};
-use botanist::{NamespaceState, Stay, Tenant, left_in};
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1;
 use kube::ResourceExt;
+use parts::{Cluster, Destroy, Namespace, NamespaceState, Stay, Tenant, left_in, tenant};
 use placement::{Journey, Role, journey, names, role};
-use runtime::{Cluster, Error, Next, Result, wait};
+use runtime::{Cluster as _, Error, Next, Result};
 use serde_json::json;
 
 use super::{
-    leave_flow::{self, Facts},
+    leave_flow::{self, Given},
     operation::class_of,
 };
 use crate::{context::Context, context::MANAGER};
 
-/// Time for the Cluster to go: nobody holds it.
-const CLUSTER_GOES_WITHIN: std::time::Duration = std::time::Duration::from_secs(30);
-
 /// Cleans up after the stay of a shoot in this epoch.
 pub(super) async fn leave(context: &Context, shoot: &Shoot, epoch: i64) -> Result<Next> {
-    let stay = stay(context, names_of(shoot)?, botanist::tenant(shoot));
+    let stay = stay(context, names_of(shoot)?, tenant(shoot));
     if stay.namespace_state().await? != NamespaceState::Missing {
-        stay.mark_as_left(epoch).await?;
-        stay.tell_cluster_of(shoot).await?;
+        Namespace::mark_as_left(&stay, epoch).await?;
+        Cluster::tell(&stay, shoot).await?;
         clean_up(&stay).await?;
     }
     if journey(shoot) != Journey::Settled && journey(shoot) != Journey::Leaving {
@@ -41,7 +38,7 @@ pub(super) async fn leave(context: &Context, shoot: &Shoot, epoch: i64) -> Resul
 }
 
 /// Cleans up a namespace that was marked as left and whose Shoot is gone.
-pub(super) async fn clean_up_without_shoot(context: &Context, namespace: &Namespace) -> Result<()> {
+pub(super) async fn clean_up_without_shoot(context: &Context, namespace: &v1::Namespace) -> Result<()> {
     let Some(tenant) = tenant_of(namespace).filter(|_| left_in(namespace).is_some()) else {
         return Ok(());
     };
@@ -51,7 +48,7 @@ pub(super) async fn clean_up_without_shoot(context: &Context, namespace: &Namesp
 }
 
 /// Whose namespace it is, as it says itself.
-pub(super) fn tenant_of(namespace: &Namespace) -> Option<Tenant> {
+pub(super) fn tenant_of(namespace: &v1::Namespace) -> Option<Tenant> {
     Some(Tenant {
         uid: namespace.annotations().get(constants::SHOOT_UID)?.clone(),
         namespace: namespace.labels().get(constants::SHOOT_NAMESPACE)?.clone(),
@@ -60,10 +57,10 @@ pub(super) fn tenant_of(namespace: &Namespace) -> Option<Tenant> {
 }
 
 async fn clean_up(stay: &Stay) -> Result<()> {
-    let facts = Facts {
+    let given = Given {
         namespace_is_active: stay.namespace_state().await? == NamespaceState::Active,
     };
-    leave_flow::build(stay, facts)
+    leave_flow::build(stay, given)
         .run(|_| ())
         .await
         .map(|_| ())
@@ -73,11 +70,9 @@ async fn clean_up(stay: &Stay) -> Result<()> {
 /// The rest: nobody needs the data any more. The namespace goes last: it is by its mark that a gardenlet which starts when the
 /// Shoot is gone finds what is left.
 async fn remove(stay: &Stay) -> Result<()> {
-    stay.delete_cluster().await?;
-    let clusters = stay.seed.cluster_wide::<api::extensions::Cluster>();
-    wait::until_gone(&clusters, &stay.namespace, CLUSTER_GOES_WITHIN).await?;
-    stay.delete_namespace().await?;
-    stay.wait_until_namespace_deleted().await
+    Cluster::destroy(stay).await?;
+    Namespace::destroy(stay).await?;
+    Namespace::gone(stay).await
 }
 
 /// Removes the own entry of this epoch and of older ones, and changes nothing else.

@@ -2,7 +2,7 @@
 //!
 //! Where to look: the order of a move is `migrate_flow.rs` (source seed) followed by `reconcile_flow.rs` with
 //! `restoring` (destination seed), and what the source cleans up afterwards is `leave_flow.rs`. Who acts is the crate
-//! `placement`, and when is `dispatch.rs`. What a step does is the crate `botanist`.
+//! `placement`, and when is `dispatch.rs`. What a step does is the crate `parts`.
 
 mod backup_steps;
 mod confirmation;

@@ -6,10 +6,10 @@ use api::{
     gardencore::Shoot,
     meta::{LastError, LastOperationType as Type},
 };
-use botanist::{Botanist, NamespaceState};
 use flow::{Cause, Flow, FlowError, Progress};
+use parts::{Cluster, Facts, KubeApiserver, NamespaceState};
 use placement::Operation;
-use runtime::{Cluster, Error, Result, clock, wait};
+use runtime::{Error, Result, clock};
 use tokio::sync::watch;
 
 use super::{delete_flow, force_delete_flow, migrate_flow, reconcile_flow, record::Record, status};
@@ -32,7 +32,7 @@ pub(super) async fn run(
     operation: Operation,
     record: &Record<'_>,
 ) -> Result<(), Failure> {
-    let botanist = Botanist::new(
+    let facts = Facts::new(
         context.garden.clone(),
         context.seed.clone(),
         Arc::clone(&context.settings),
@@ -41,49 +41,51 @@ pub(super) async fn run(
         operation,
     )
     .await
-    .map_err(|error| outside("Create botanist", error))?;
-    if !operation.deletes() || exists(&botanist).await? {
-        botanist
-            .sync_cluster()
+    .map_err(|error| outside("Collecting facts", error))?;
+    if !operation.deletes() || exists(&facts).await? {
+        Cluster::sync(&facts)
             .await
             .map_err(|error| outside("Syncing Cluster resource", error))?;
     }
-    let flow = build(&botanist, operation)
+    let flow = build(&facts, operation)
         .await
-        .map_err(|error| outside("Collecting facts", error))?;
+        .map_err(|error| outside("Looking at what is there", error))?;
     observed(operation.type_(), flow, record).await?;
-    finish(&botanist, operation)
-        .await
-        .map_err(|error| outside("Deleting Cluster resource", error))
+    if operation.deletes() {
+        Cluster::destroy(&facts)
+            .await
+            .map_err(|error| outside("Deleting Cluster resource", error))?;
+    }
+    Ok(())
 }
 
 /// Looks at what is there and builds the flow of an operation.
-pub async fn build(b: &Botanist, operation: Operation) -> Result<Flow<'_, Error>> {
-    let is_active = b.namespace_state().await? == NamespaceState::Active;
-    let is_up = is_active && b.kube_apiserver_exists().await?;
+pub async fn build(f: &Facts, operation: Operation) -> Result<Flow<'_, Error>> {
+    let is_active = f.namespace_state().await? == NamespaceState::Active;
+    let is_up = is_active && KubeApiserver::exists(f).await?;
     Ok(match operation {
         Operation::Migrate => migrate_flow::build(
-            b,
-            migrate_flow::Facts {
+            f,
+            migrate_flow::Given {
                 control_plane_is_up: is_up,
             },
         ),
         Operation::Delete => delete_flow::build(
-            b,
-            delete_flow::Facts {
+            f,
+            delete_flow::Given {
                 namespace_is_active: is_active,
                 control_plane_is_up: is_up,
             },
         ),
-        Operation::ForceDelete => force_delete_flow::build(b),
+        Operation::ForceDelete => force_delete_flow::build(f),
         Operation::Create | Operation::Reconcile | Operation::Restore => {
             let restoring = operation == Operation::Restore;
             reconcile_flow::build(
-                b,
-                reconcile_flow::Facts {
+                f,
+                reconcile_flow::Given {
                     restoring,
-                    has_backup: b.has_backup(),
-                    copy_is_required: restoring && b.is_copy_of_backups_required().await?,
+                    has_backup: f.has_backup(),
+                    copy_is_required: restoring && f.is_copy_of_backups_required().await?,
                 },
             )
         }
@@ -136,18 +138,8 @@ async fn observed(type_: Type, flow: Flow<'_, Error>, record: &Record<'_>) -> Re
     }
 }
 
-/// The Cluster object goes last, since extension controllers read it until then.
-async fn finish(b: &Botanist, operation: Operation) -> Result<()> {
-    if operation.deletes() {
-        b.delete_cluster().await?;
-        let clusters = b.seed.cluster_wide::<api::extensions::Cluster>();
-        wait::until_gone(&clusters, &b.namespace, std::time::Duration::from_secs(30)).await?;
-    }
-    Ok(())
-}
-
-async fn exists(b: &Botanist) -> Result<bool, Failure> {
-    let state = b
+async fn exists(f: &Facts) -> Result<bool, Failure> {
+    let state = f
         .namespace_state()
         .await
         .map_err(|error| outside("Retrieve Shoot namespace", error))?;

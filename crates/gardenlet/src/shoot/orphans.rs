@@ -9,11 +9,11 @@ use api::{
     constants::{ROLE, SHOOT_UID},
     gardencore::Shoot,
 };
-use botanist::left_in;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, ResourceExt, runtime::watcher};
+use parts::left_in;
 use placement::names;
-use runtime::{Cluster, Events, Next, Reconciler, Result, error::Context as _, runner};
+use runtime::{Cluster, Events, Next, Reconciler, Result, error::Explain as _, runner};
 
 use super::leave;
 use crate::context::{Context, MANAGER};

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::{
     confirmation,
-    dispatch::{self, Periods, Step},
+    dispatch::{self, Duty, Periods},
     status::{self, Writer},
 };
 
@@ -82,39 +82,39 @@ fn approved(mut status: Value) -> Value {
 
 #[rstest::rstest]
 // A new Shoot is created by the seed that its specification names.
-#[case(json!({}), "a", Step::Run(Operation::Create))]
-#[case(json!({}), "b", Step::NotResponsible)]
-#[case(json!({"spec": {"seedName": null}}), "a", Step::NotResponsible)]
+#[case(json!({}), "a", Duty::Run(Operation::Create))]
+#[case(json!({}), "b", Duty::NotResponsible)]
+#[case(json!({"spec": {"seedName": null}}), "a", Duty::NotResponsible)]
 // A move is prepared by the source, once it is approved; the destination waits (I1).
-#[case(json!({"spec": {"seedName": "b"}, "status": recorded("a", "Reconcile", "Succeeded")["status"]}), "a", Step::Idle(Duration::from_secs(50 * 60)))]
-#[case(approved(recorded("a", "Reconcile", "Succeeded")["status"].clone()), "a", Step::Run(Operation::Migrate))]
-#[case(approved(recorded("a", "Reconcile", "Succeeded")["status"].clone()), "b", Step::NotResponsible)]
+#[case(json!({"spec": {"seedName": "b"}, "status": recorded("a", "Reconcile", "Succeeded")["status"]}), "a", Duty::Idle(Duration::from_secs(50 * 60)))]
+#[case(approved(recorded("a", "Reconcile", "Succeeded")["status"].clone()), "a", Duty::Run(Operation::Migrate))]
+#[case(approved(recorded("a", "Reconcile", "Succeeded")["status"].clone()), "b", Duty::NotResponsible)]
 // After the hand-over the destination restores, until that has succeeded, and the source cleans up.
-#[case(json!({"spec": {"seedName": "b"}, "status": {"seedName": "b", "observedGeneration": 2, "formerSeeds": [{"name": "a", "epoch": 1}], "lastOperation": last("Migrate", "Succeeded", 1)}}), "b", Step::Run(Operation::Restore))]
-#[case(json!({"spec": {"seedName": "b"}, "status": {"seedName": "b", "observedGeneration": 2, "formerSeeds": [{"name": "a", "epoch": 1}], "lastOperation": last("Migrate", "Succeeded", 1)}}), "a", Step::Leave(1))]
-#[case(json!({"spec": {"seedName": "b"}, "status": recorded("b", "Restore", "Processing")["status"]}), "a", Step::NotResponsible)]
+#[case(json!({"spec": {"seedName": "b"}, "status": {"seedName": "b", "observedGeneration": 2, "formerSeeds": [{"name": "a", "epoch": 1}], "lastOperation": last("Migrate", "Succeeded", 1)}}), "b", Duty::Run(Operation::Restore))]
+#[case(json!({"spec": {"seedName": "b"}, "status": {"seedName": "b", "observedGeneration": 2, "formerSeeds": [{"name": "a", "epoch": 1}], "lastOperation": last("Migrate", "Succeeded", 1)}}), "a", Duty::Leave(1))]
+#[case(json!({"spec": {"seedName": "b"}, "status": recorded("b", "Restore", "Processing")["status"]}), "a", Duty::NotResponsible)]
 // One that is well is left alone for the rest of the sync period.
-#[case(recorded("a", "Restore", "Succeeded"), "a", Step::Idle(Duration::from_secs(50 * 60)))]
-#[case(recorded("a", "Reconcile", "Succeeded"), "a", Step::Idle(Duration::from_secs(50 * 60)))]
-#[case(json!({"status": {"seedName": "a", "observedGeneration": 2, "lastOperation": last("Reconcile", "Succeeded", 61)}}), "a", Step::Run(Operation::Reconcile))]
-#[case(json!({"status": {"seedName": "a", "observedGeneration": 1, "lastOperation": last("Reconcile", "Succeeded", 1)}}), "a", Step::Run(Operation::Reconcile))]
-#[case(json!({"metadata": {"annotations": {"gardener.cloud/operation": "reconcile"}}, "status": recorded("a", "Reconcile", "Succeeded")["status"]}), "a", Step::Run(Operation::Reconcile))]
+#[case(recorded("a", "Restore", "Succeeded"), "a", Duty::Idle(Duration::from_secs(50 * 60)))]
+#[case(recorded("a", "Reconcile", "Succeeded"), "a", Duty::Idle(Duration::from_secs(50 * 60)))]
+#[case(json!({"status": {"seedName": "a", "observedGeneration": 2, "lastOperation": last("Reconcile", "Succeeded", 61)}}), "a", Duty::Run(Operation::Reconcile))]
+#[case(json!({"status": {"seedName": "a", "observedGeneration": 1, "lastOperation": last("Reconcile", "Succeeded", 1)}}), "a", Duty::Run(Operation::Reconcile))]
+#[case(json!({"metadata": {"annotations": {"gardener.cloud/operation": "reconcile"}}, "status": recorded("a", "Reconcile", "Succeeded")["status"]}), "a", Duty::Run(Operation::Reconcile))]
 // `retry` means something only for one that was given up.
-#[case(json!({"metadata": {"annotations": {"gardener.cloud/operation": "retry"}}, "status": recorded("a", "Reconcile", "Succeeded")["status"]}), "a", Step::Idle(Duration::from_secs(50 * 60)))]
-#[case(recorded("a", "Reconcile", "Failed"), "a", Step::GivenUp)]
-#[case(json!({"metadata": {"annotations": {"gardener.cloud/operation": "retry"}}, "status": recorded("a", "Reconcile", "Failed")["status"]}), "a", Step::Run(Operation::Reconcile))]
-#[case(json!({"spec": {"seedName": "b"}, "status": recorded("b", "Restore", "Failed")["status"]}), "b", Step::GivenUp)]
+#[case(json!({"metadata": {"annotations": {"gardener.cloud/operation": "retry"}}, "status": recorded("a", "Reconcile", "Succeeded")["status"]}), "a", Duty::Idle(Duration::from_secs(50 * 60)))]
+#[case(recorded("a", "Reconcile", "Failed"), "a", Duty::GivenUp)]
+#[case(json!({"metadata": {"annotations": {"gardener.cloud/operation": "retry"}}, "status": recorded("a", "Reconcile", "Failed")["status"]}), "a", Duty::Run(Operation::Reconcile))]
+#[case(json!({"spec": {"seedName": "b"}, "status": recorded("b", "Restore", "Failed")["status"]}), "b", Duty::GivenUp)]
 // A new specification is a new chance.
-#[case(json!({"metadata": {"generation": 3}, "status": recorded("a", "Reconcile", "Failed")["status"]}), "a", Step::Run(Operation::Reconcile))]
+#[case(json!({"metadata": {"generation": 3}, "status": recorded("a", "Reconcile", "Failed")["status"]}), "a", Duty::Run(Operation::Reconcile))]
 // A move that was given up and called off is brought back to life.
-#[case(recorded("a", "Migrate", "Failed"), "a", Step::Run(Operation::Restore))]
+#[case(recorded("a", "Migrate", "Failed"), "a", Duty::Run(Operation::Restore))]
 // A deletion in the middle of a move first brings the shoot to where it can be deleted.
-#[case(deleted(&[DELETION], json!({"spec": {"seedName": "b"}, "status": recorded("a", "Migrate", "Error")["status"]})), "a", Step::Run(Operation::Restore))]
-#[case(deleted(&[DELETION], recorded("a", "Reconcile", "Succeeded")), "a", Step::Run(Operation::Delete))]
-#[case(deleted(&[DELETION], recorded("a", "Delete", "Failed")), "a", Step::GivenUp)]
-#[case(deleted(&[DELETION, FORCE], recorded("a", "Delete", "Failed")), "a", Step::Run(Operation::ForceDelete))]
-#[case(deleted(&[], recorded("a", "Reconcile", "Failed")), "a", Step::Unconfirmed)]
-fn the_step_follows_from_the_object(#[case] over: Value, #[case] seed: &str, #[case] expected: Step) {
+#[case(deleted(&[DELETION], json!({"spec": {"seedName": "b"}, "status": recorded("a", "Migrate", "Error")["status"]})), "a", Duty::Run(Operation::Restore))]
+#[case(deleted(&[DELETION], recorded("a", "Reconcile", "Succeeded")), "a", Duty::Run(Operation::Delete))]
+#[case(deleted(&[DELETION], recorded("a", "Delete", "Failed")), "a", Duty::GivenUp)]
+#[case(deleted(&[DELETION, FORCE], recorded("a", "Delete", "Failed")), "a", Duty::Run(Operation::ForceDelete))]
+#[case(deleted(&[], recorded("a", "Reconcile", "Failed")), "a", Duty::Unconfirmed)]
+fn the_step_follows_from_the_object(#[case] over: Value, #[case] seed: &str, #[case] expected: Duty) {
     assert_eq!(dispatch::decide(&shoot(over), seed, PERIODS, now()), expected);
 }
 
@@ -146,7 +146,7 @@ fn at_most_one_seed_runs_an_operation() {
                 .into_iter()
                 .filter(|seed| {
                     let step = dispatch::decide(&shoot, seed, PERIODS, now());
-                    !matches!(step, Step::NotResponsible | Step::Leave(_))
+                    !matches!(step, Duty::NotResponsible | Duty::Leave(_))
                 })
                 .collect();
             assert!(
@@ -160,7 +160,7 @@ fn at_most_one_seed_runs_an_operation() {
 /// A task must not be given up while what it waits for is still within its own time.
 #[test]
 fn no_wait_is_longer_than_the_patience_of_its_flow() {
-    let timeouts = botanist::Timeouts::default();
+    let timeouts = parts::Timeouts::default();
     for wait in [
         timeouts.infrastructure.timeout,
         timeouts.worker.timeout,
@@ -295,7 +295,7 @@ fn a_retry_keeps_the_errors_and_the_start_of_the_cycle() {
 #[test]
 fn an_operation_is_given_up_only_after_the_retry_duration() {
     let errors = [status::single_error(
-        "Create botanist",
+        "Collecting facts",
         &runtime::Error::config(ErrorCode::ErrConfigurationProblem, "no such CloudProfile"),
         &Time(now()),
     )];
@@ -311,7 +311,7 @@ fn an_operation_is_given_up_only_after_the_retry_duration() {
             patch["lastErrors"][0]["codes"],
             json!(["ERR_CONFIGURATION_PROBLEM"])
         );
-        assert_eq!(patch["lastErrors"][0]["taskID"], "Create botanist");
+        assert_eq!(patch["lastErrors"][0]["taskID"], "Collecting facts");
     }
 }
 

@@ -1,5 +1,5 @@
 //! From the objects in a shoot's namespace to the specification of its ShootState: pure, but for reading what extension
-//! objects refer to. What a restore accepts is decided in [`botanist::carried`], for both.
+//! objects refer to. What a restore accepts is decided in [`parts::carried`], for both.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use api::{
     gardencore::{ExtensionResourceState, ShootStateSpec},
     meta::{NamedResourceReference, RawExtension, ResourceData},
 };
-use botanist::carried;
 use k8s_openapi::{
     NamespaceResourceScope,
     api::core::v1::{ConfigMap, Secret},
 };
 use kube::Resource;
+use parts::carried;
 use runtime::{Cluster, Error, Result, Seed};
 use serde_json::Value;
 
@@ -25,7 +25,7 @@ pub(super) fn merge(
 ) -> Result<ShootStateSpec> {
     let gardener = overlay(
         before.gardener,
-        botanist::secrets::to_shoot_state(secrets)?,
+        parts::secrets::to_shoot_state(secrets)?,
         |data| (data.type_.clone(), data.name.clone()),
     );
     let states = extensions

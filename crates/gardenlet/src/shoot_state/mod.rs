@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use crate::MANAGER;
 use api::{constants::TIMESTAMP, gardencore::ShootState};
-use botanist::{Botanist, carried};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{ResourceExt, api::ListParams};
+use parts::{Facts, carried};
 use runtime::{Cluster, Error, Result, clock};
 use serde_json::json;
 
@@ -23,23 +23,23 @@ const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
 /// Writes what the namespace holds into the ShootState. What was collected earlier and is not in the namespace any more
 /// (an extension resource that is migrated and gone) stays as it was.
-pub async fn persist(b: &Botanist) -> Result<()> {
-    let states: kube::Api<ShootState> = b.garden.namespaced(&b.shoot.namespace().unwrap_or_default());
-    let name = b.shoot.name_any();
+pub async fn persist(f: &Facts) -> Result<()> {
+    let states: kube::Api<ShootState> = f.garden.namespaced(&f.shoot.namespace().unwrap_or_default());
+    let name = f.shoot.name_any();
     let found = states.get_opt(&name).await?;
-    let Some(mut state) = found.filter(|state| is_of(state, b)) else {
+    let Some(mut state) = found.filter(|state| is_of(state, f)) else {
         return Err(Error::not_ready(
             LOOK_AGAIN,
             format!("garden-controller-manager has not made ShootState {name} of this Shoot yet"),
         ));
     };
-    let secrets = b
+    let secrets = f
         .seed
-        .namespaced::<Secret>(&b.namespace)
+        .namespaced::<Secret>(&f.namespace)
         .list(&ListParams::default().labels(CARRIED))
         .await?;
-    let extensions = b.extension_states().await?;
-    let referenced = collect::referenced(&b.seed, &b.namespace, &extensions).await?;
+    let extensions = f.extension_states().await?;
+    let referenced = collect::referenced(&f.seed, &f.namespace, &extensions).await?;
     state.spec = collect::merge(
         std::mem::take(&mut state.spec),
         &secrets.items,
@@ -62,7 +62,7 @@ pub async fn persist(b: &Botanist) -> Result<()> {
 }
 
 /// One that is left of an earlier Shoot of the same name holds the keys of another cluster.
-fn is_of(state: &ShootState, b: &Botanist) -> bool {
-    let uid = b.shoot.uid().unwrap_or_default();
+fn is_of(state: &ShootState, f: &Facts) -> bool {
+    let uid = f.shoot.uid().unwrap_or_default();
     state.owner_references().iter().any(|owner| owner.uid == uid)
 }

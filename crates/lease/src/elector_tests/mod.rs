@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, advance, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Elector, Lock, Lost, Metrics, Outcome, Timing};
+use crate::{Elector, Ended, Lock, Lost, Metrics, Timing};
 use server::Server;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -48,7 +48,7 @@ enum Care {
 }
 
 /// Runs work that writes `slow` from the first moment on, and ends it half a second later. How it ended, and when after that.
-async fn end_while_writing(server: &Server, care: Care) -> (Outcome<()>, Duration) {
+async fn end_while_writing(server: &Server, care: Care) -> (Ended<()>, Duration) {
     let elector = elector(server);
     let end = CancellationToken::new();
     let writing = async |held: Permit| {
@@ -86,7 +86,7 @@ async fn a_write_under_way_is_answered_before_the_lock_is_given_back(#[case] car
     let server = Server::default();
     server.slow("slow", SECOND);
     let (outcome, took) = end_while_writing(&server, care).await;
-    assert_eq!(outcome, Outcome::Shutdown);
+    assert_eq!(outcome, Ended::Shutdown);
     assert_eq!(server.told(), ["slow asked", "slow answered", "lock released"]);
     assert!(took <= SECOND, "{took:?}");
 }
@@ -108,7 +108,7 @@ async fn the_lock_is_renewed_while_a_write_is_finished() {
     let outcome = timeout(60 * SECOND, elector.with_lease(end.clone(), work))
         .await
         .unwrap();
-    assert_eq!(outcome, Ok(Outcome::Shutdown));
+    assert_eq!(outcome, Ok(Ended::Shutdown));
     assert_eq!(server.told(), ["slow asked", "slow answered", "lock released"]);
     let writes = server.version() - before.load(Ordering::SeqCst);
     assert!(writes >= 2, "one is the release, so there was no renewal");
@@ -119,7 +119,7 @@ async fn a_write_that_is_not_answered_in_time_leaves_the_lock_to_run_out() {
     let server = Server::default();
     server.slow("slow", 3600 * SECOND);
     let (outcome, took) = end_while_writing(&server, Care::WaitsOn).await;
-    assert_eq!(outcome, Outcome::Shutdown);
+    assert_eq!(outcome, Ended::Shutdown);
     assert_eq!(server.told(), ["slow asked"]);
     assert_eq!(server.holder("lock").as_deref(), Some("me"));
     assert!(took < 4 * SECOND, "{took:?}");
@@ -134,7 +134,7 @@ async fn a_candidate_that_finds_no_lease_waits_for_a_holder_to_make_it_again() {
     let start = Instant::now();
     let work = async |_| start.elapsed();
     let waited = match elector.with_lease(CancellationToken::new(), work).await {
-        Ok(Outcome::Done(waited)) => waited,
+        Ok(Ended::Done(waited)) => waited,
         other => panic!("{other:?}"),
     };
     let timing = Timing::default();
@@ -165,7 +165,7 @@ async fn reads_and_watches_do_not_delay_the_end() {
     };
     let working = async { (elector.with_lease(end.clone(), reading).await, Instant::now()) };
     let ((outcome, ended), cancelled) = futures::join!(working, ending);
-    assert_eq!(outcome, Ok(Outcome::Shutdown));
+    assert_eq!(outcome, Ok(Ended::Shutdown));
     assert_eq!(ended, cancelled);
     assert_eq!(server.told(), ["configmaps asked", "lock released"]);
 }

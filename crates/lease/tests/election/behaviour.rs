@@ -10,7 +10,7 @@ use k8s_openapi::api::events::v1::Event;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::client::ClientBuilder;
 use kube::{Api, Client};
-use lease::{Elector, Lock, Lost, Metrics, Outcome, Timing};
+use lease::{Elector, Ended, Lock, Lost, Metrics, Timing};
 use permit::{NotPermitted, Permit};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
@@ -71,7 +71,7 @@ async fn work_runs_under_the_lease_which_is_given_back() {
         (held, "done")
     };
     let outcome = elector.with_lease(CancellationToken::new(), work).await.unwrap();
-    let Outcome::Done((held, "done")) = outcome else {
+    let Ended::Done((held, "done")) = outcome else {
         panic!("it ended otherwise")
     };
 
@@ -115,13 +115,13 @@ async fn a_released_lock_is_taken_at_once_and_the_hand_over_is_measured_and_told
             Instant::now()
         };
         let (second, ended) = futures::join!(second, ending);
-        let Outcome::Done(start) = second.unwrap() else {
+        let Ended::Done(start) = second.unwrap() else {
             panic!("it ended otherwise")
         };
         start - ended
     };
     let (first, took) = futures::join!(first, hand_over);
-    assert_eq!(first.unwrap(), Outcome::Shutdown);
+    assert_eq!(first.unwrap(), Ended::Shutdown);
     println!("hand-over by watch: {took:?}");
     assert!(took < timing.pause(1.0), "{took:?}");
     assert_eq!(spec(&client, "handed-over").await.lease_transitions, Some(1));
@@ -209,7 +209,7 @@ async fn a_holder_keeps_a_lease_that_others_label_and_their_labels() {
         held.is_valid()
     };
     let outcome = elector.with_lease(CancellationToken::new(), work).await.unwrap();
-    assert_eq!(outcome, Outcome::Done(true));
+    assert_eq!(outcome, Ended::Done(true));
     let lease = leases(&client).get("labelled").await.unwrap();
     assert_eq!(lease.metadata.labels.unwrap()["team"], "blue");
 }
@@ -247,8 +247,8 @@ async fn a_deleted_lease_is_made_again_by_its_holder_and_taken_by_nobody() {
             .await
     };
     let (held, other) = futures::join!(holding, waiting);
-    assert_eq!(held, Ok(Outcome::Done((true, Some("holder".to_owned())))));
-    assert_eq!(other, Ok(Outcome::<()>::Shutdown));
+    assert_eq!(held, Ok(Ended::Done((true, Some("holder".to_owned())))));
+    assert_eq!(other, Ok(Ended::<()>::Shutdown));
 }
 
 #[tokio::test]
@@ -263,7 +263,7 @@ async fn a_prepared_lease_without_a_spec_is_free() {
     let outcome = elector.with_lease(CancellationToken::new(), |_| async {
         spec(&client, "prepared").await.lease_transitions
     });
-    assert_eq!(outcome.await.unwrap(), Outcome::Done(Some(1)));
+    assert_eq!(outcome.await.unwrap(), Ended::Done(Some(1)));
 }
 
 #[tokio::test]
@@ -283,7 +283,7 @@ async fn shutdown_while_waiting_ends_without_work() {
         end.cancel();
     };
     let (outcome, ()) = futures::join!(waiting, ending);
-    assert!(matches!(outcome, Ok(Outcome::Shutdown)));
+    assert!(matches!(outcome, Ok(Ended::Shutdown)));
     assert_eq!(
         spec(&client, "taken").await.holder_identity.as_deref(),
         Some("other")
@@ -309,7 +309,7 @@ async fn a_fenced_client_writes_only_while_the_lock_is_held() {
         fenced
     };
     let outcome = elector.with_lease(CancellationToken::new(), work).await.unwrap();
-    let Outcome::Done(fenced) = outcome else {
+    let Ended::Done(fenced) = outcome else {
         panic!("it ended otherwise")
     };
     let all: Api<ConfigMap> = Api::namespaced(client, "default");

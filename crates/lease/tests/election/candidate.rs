@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
-use lease::{Elector, Lock, Metrics, Outcome, Timing};
+use lease::{Elector, Ended, Lock, Metrics, Timing};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
@@ -127,8 +127,8 @@ async fn process() {
     };
     tokio::select! {
         outcome = running => match outcome {
-            Ok(Outcome::Done(())) => unreachable!("the work never ends"),
-            Ok(Outcome::Shutdown) => println!("ended: shutdown"),
+            Ok(Ended::Done(())) => unreachable!("the work never ends"),
+            Ok(Ended::Shutdown) => println!("ended: shutdown"),
             Err(lost) => panic!("ended: {lost}"),
         },
         () = telling => {}

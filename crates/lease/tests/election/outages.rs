@@ -10,7 +10,7 @@ use std::time::Duration;
 use http::{Method, Request};
 use kube::Client;
 use kube::client::{Body, ClientBuilder};
-use lease::{Elector, Lock, Lost, Metrics, Outcome, Timing};
+use lease::{Elector, Ended, Lock, Lost, Metrics, Timing};
 use permit::Permit;
 use testkit::ControlPlane;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -84,7 +84,7 @@ async fn a_candidate_whose_take_over_was_not_answered_finds_itself_holding() {
     let outcome = elector.with_lease(CancellationToken::new(), |_| async {
         spec(&client, "unanswered-take-over").await.lease_transitions
     });
-    assert_eq!(outcome.await.unwrap(), Outcome::Done(Some(0)));
+    assert_eq!(outcome.await.unwrap(), Ended::Done(Some(0)));
 }
 
 #[tokio::test]
@@ -109,7 +109,7 @@ async fn a_candidate_that_stops_without_knowing_that_it_holds_gives_the_lock_bac
         end.cancel();
     };
     let (outcome, ()) = futures::join!(waiting, ending);
-    assert!(matches!(outcome, Ok(Outcome::Shutdown)));
+    assert!(matches!(outcome, Ok(Ended::Shutdown)));
     assert_eq!(
         spec(&client, "unknowing").await.holder_identity.as_deref(),
         Some("")
@@ -127,7 +127,7 @@ async fn a_holder_with_every_third_answer_lost_keeps_its_lock() {
         held.is_valid()
     };
     let outcome = elector.with_lease(CancellationToken::new(), work).await.unwrap();
-    assert_eq!(outcome, Outcome::Done(true));
+    assert_eq!(outcome, Ended::Done(true));
     let left = spec(&admin().await, "partly-answered").await;
     assert_eq!(
         (left.lease_transitions, left.acquire_time.is_some()),
@@ -180,7 +180,7 @@ async fn without_the_api_server_a_holder_ends_at_its_deadline_and_a_candidate_wa
     let starting = plane.start_api();
     let (outcome, started) = futures::join!(timeout(Duration::from_secs(90), waiting), starting);
     started.unwrap();
-    assert_eq!(outcome.unwrap().unwrap(), Outcome::Done("works"));
+    assert_eq!(outcome.unwrap().unwrap(), Ended::Done("works"));
 }
 
 struct Count<'a>(&'a AtomicU32);

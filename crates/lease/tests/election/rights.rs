@@ -7,7 +7,7 @@ use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube::api::PostParams;
 use kube::config::KubeConfigOptions;
 use kube::{Api, Client, Config};
-use lease::{Elector, Lock, Metrics, Outcome, Timing};
+use lease::{Elector, Ended, Lock, Metrics, Timing};
 use rstest::rstest;
 use serde_json::json;
 use tokio::sync::oneshot;
@@ -75,13 +75,13 @@ async fn a_released_lock_is_taken_within_the_retry_period(
             Instant::now()
         };
         let (second, ended) = futures::join!(second, ending);
-        let Outcome::Done(start) = second.unwrap() else {
+        let Ended::Done(start) = second.unwrap() else {
             panic!("it ended otherwise")
         };
         start - ended
     };
     let (first, took) = futures::join!(first, second);
-    assert_eq!(first.unwrap(), Outcome::Shutdown);
+    assert_eq!(first.unwrap(), Ended::Shutdown);
     println!("hand-over of a {user}: {took:?}");
     // The requests of the release and of the take-over come on top of the pause, on a busy machine. Far less than the lease
     // duration.

@@ -11,7 +11,7 @@ use k8s_openapi::api::{
 use kube::{Api, api::ListParams};
 use runtime::{
     Cluster, Error, Result, Seed, apply,
-    error::Context as _,
+    error::Explain as _,
     rollout::{Rollout, checksum},
     workload,
 };

@@ -192,7 +192,8 @@ pub async fn a_forced_entry_leaves_its_backups(world: &World) -> Result<()> {
     ensure!(
         note.starts_with(&format!(
             "backups below {name}/ in bucket forced may be left behind: "
-        )) && !note.contains("wrong-secret"),
+        )) && note.contains("the object store answered 403 SignatureDoesNotMatch")
+            && !note.contains("wrong-secret"),
         "{note}"
     );
     Ok(())

@@ -21,7 +21,7 @@ use kube::{
 };
 use runtime::Error;
 use serde_json::{Value, json};
-use testkit::{Fate, Rollout, eventually};
+use testkit::{Fate, PlayedKubelet, eventually};
 use tokio::time::Instant;
 
 use super::{
@@ -36,11 +36,11 @@ const MIGRATION: &str = "cloud-controller-manager-leader-migration";
 pub async fn all(world: &World) -> Result<()> {
     let is_stuck = Arc::new(AtomicBool::new(true));
     let stuck = Arc::clone(&is_stuck);
-    let _pods = Rollout::with(&world.seed, move |pod| {
+    let _pods = PlayedKubelet::with(&world.seed, move |pod| {
         if pod.namespace().as_deref() == Some(STUCK) && stuck.load(Ordering::SeqCst) {
             Fate::StaysPending
         } else {
-            Rollout::usual(pod)
+            PlayedKubelet::usual(pod)
         }
     });
     let all = [

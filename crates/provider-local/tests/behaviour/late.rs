@@ -60,7 +60,9 @@ pub async fn a_finalizer_that_goes_late_undoes_no_success(world: &World) -> Resu
     let api: Api<Infrastructure> = Api::namespaced(world.seed.clone(), namespace);
     for wakes in 0..WAKES {
         let mut infra: Infrastructure = object(&format!("late-{wakes}"), namespace, json!({}))?;
-        infra.finalizers_mut().extend([KEEP.to_owned(), kind::finalizer::<Infrastructure>()]);
+        infra
+            .finalizers_mut()
+            .extend([KEEP.to_owned(), kind::finalizer::<Infrastructure>()]);
         let name = infra.name_any();
         create(&api, &infra).await?;
         runtime::apply::delete(&api, &name).await?;
@@ -87,7 +89,9 @@ pub async fn a_finalizer_that_goes_late_undoes_no_success(world: &World) -> Resu
         }
         while !matches!(Box::pin(reconciler.run(&infra)).await, Ok(Next::Change)) {}
         let object = api.get(&name).await?;
-        let last = object.default_status().and_then(|status| status.last_operation.as_ref());
+        let last = object
+            .default_status()
+            .and_then(|status| status.last_operation.as_ref());
         let last = last.map(|last| (last.type_, last.state));
         ensure!(
             last == Some((LastOperationType::Delete, LastOperationState::Succeeded)),

@@ -150,7 +150,7 @@ pub fn put(key: &str, value: impl Into<Vec<u8>>, lease: i64) -> m::RequestOp {
         lease,
     };
     m::RequestOp {
-        operation: Some(m::Operation::Put(request)),
+        operation: Some(m::Change::Put(request)),
     }
 }
 
@@ -159,6 +159,6 @@ pub fn delete(key: &str) -> m::RequestOp {
         key: key.as_bytes().to_vec().into(),
     };
     m::RequestOp {
-        operation: Some(m::Operation::Delete(request)),
+        operation: Some(m::Change::Delete(request)),
     }
 }

@@ -1,0 +1,369 @@
+//! The shoot's BackupEntry in the garden, which moves with the shoot, and the source BackupEntry, which holds on to the
+//! former bucket until its backups are copied (R17-22, R17-23, R17-30).
+
+use api::{
+    constants::{self, operation},
+    druid::Etcd,
+    gardencore::{self, BackupEntrySpec},
+    meta::{LastOperationState, LastOperationType},
+};
+use kube::{Api, ResourceExt};
+use placement::names;
+use runtime::{Cluster, Error, Result, apply, error::Explain, wait};
+use serde_json::json;
+
+use crate::{
+    FIELD_MANAGER, Facts, Operation, configuration_problem,
+    etcd::epoch_annotation,
+    extension_resource::{Awaited, Seen, annotations},
+    from_json,
+    verbs::{Deploy, Tasks},
+};
+
+/// In front of the name of a source BackupEntry.
+const SOURCE: &str = "source-";
+
+/// The shoot's own BackupEntry, of this seed's bucket.
+#[derive(Debug)]
+pub struct BackupEntry;
+
+impl Deploy for BackupEntry {
+    const TASKS: Tasks = [
+        "Deploying backup entry",
+        "Waiting until the backup entry has been reconciled",
+    ];
+
+    /// Points it at this seed and its bucket, and creates it where it is missing.
+    async fn deploy(f: &Facts) -> Result<()> {
+        if !f.has_backup() {
+            return Err(configuration_problem(format!(
+                "Seed {} has no spec.backup: a shoot cannot be hosted where its data is not backed up",
+                f.seed_object.name_any()
+            )));
+        }
+        f.wait_until_given_to_this_seed().await?;
+        f.write_entry(&f.backup_entry_name(), f.bucket()?).await
+    }
+
+    async fn ready(f: &Facts) -> Result<()> {
+        f.wait_for_entry(&f.backup_entry_name()).await
+    }
+}
+
+/// The one that holds on to the bucket of the former seed while a shoot is restored.
+#[derive(Debug)]
+pub struct SourceBackupEntry;
+
+impl Deploy for SourceBackupEntry {
+    const TASKS: Tasks = [
+        "Deploying source backup entry",
+        "Waiting until the source backup entry has been reconciled",
+    ];
+
+    /// It must be there before [`BackupEntry`] forgets that bucket.
+    async fn deploy(f: &Facts) -> Result<()> {
+        let name = f.source_name();
+        f.wait_until_given_to_this_seed().await?;
+        let (original, source) = (f.core_backup_entry().await?, f.read_entry(&name).await?);
+        let bucket = source_bucket(original.as_ref(), source.as_ref(), &f.bucket()?)?;
+        f.write_entry(&name, bucket).await
+    }
+
+    /// The former bucket's credentials are in the shoot's namespace then.
+    async fn ready(f: &Facts) -> Result<()> {
+        f.wait_for_entry(&f.source_name()).await
+    }
+}
+
+impl SourceBackupEntry {
+    /// "Destroying source backup entry": at once, and with it the backups in the former bucket. Comes after etcd has started
+    /// from their copy; an entry that anybody else deletes leaves the backups where they are.
+    pub async fn destroy(f: &Facts) -> Result<()> {
+        let name = f.source_name();
+        if f.read_entry(&name).await?.is_none() {
+            return Ok(());
+        }
+        let api = f.entries();
+        for key in [
+            constants::BACKUP_ENTRY_BACKUPS_COPIED,
+            constants::BACKUP_ENTRY_FORCE_DELETION,
+        ] {
+            FIELD_MANAGER.annotate(&api, &name, key, Some("true")).await?;
+        }
+        apply::delete(&api, &name).await
+    }
+
+    /// "Waiting until the source backup entry has been deleted".
+    pub async fn gone(f: &Facts) -> Result<()> {
+        let timeout = f.settings.timeouts.backup_entry.timeout;
+        wait::until_gone(&f.entries(), &f.source_name(), timeout).await
+    }
+}
+
+impl Facts {
+    /// Name of the shoot's BackupEntry; also of its place in the bucket.
+    #[must_use]
+    pub fn backup_entry_name(&self) -> String {
+        names::backup_entry(&self.namespace, &names::uid(&self.shoot))
+    }
+
+    /// Whether this seed keeps backups.
+    #[must_use]
+    pub fn has_backup(&self) -> bool {
+        self.seed_object.spec.backup.is_some()
+    }
+
+    /// The shoot's BackupEntry, if there is one.
+    pub async fn core_backup_entry(&self) -> Result<Option<gardencore::BackupEntry>> {
+        self.read_entry(&self.backup_entry_name()).await
+    }
+
+    /// Whether the backups are still in the former seed's bucket and must be copied before etcd starts (flows.md 3.2).
+    pub async fn is_copy_of_backups_required(&self) -> Result<bool> {
+        if self.operation != Operation::Restore || !self.has_backup() {
+            return Ok(false);
+        }
+        let etcds: Api<Etcd> = self.seed.namespaced(&self.namespace);
+        let etcd = etcds
+            .get_opt("etcd-main")
+            .await
+            .context("could not read Etcd etcd-main")?;
+        // The Etcd that copies has the same name.
+        if etcd.is_some_and(|etcd| etcd.spec.backup.source_store.is_none()) {
+            return Ok(false);
+        }
+        let (original, source) = (
+            self.core_backup_entry().await?,
+            self.read_entry(&self.source_name()).await?,
+        );
+        source_bucket(original.as_ref(), source.as_ref(), &self.bucket()?).map(|_| true)
+    }
+
+    /// The bucket of this seed.
+    pub(crate) fn bucket(&self) -> Result<String> {
+        self.seed_object
+            .uid()
+            .ok_or_else(|| Error::bug("a Seed that was read has no uid"))
+    }
+
+    /// After a hand-over garden-controller-manager gives the entry to the seed that has the shoot; no seed takes it.
+    async fn wait_until_given_to_this_seed(&self) -> Result<()> {
+        let own = self.seed_object.name_any();
+        let look = |entry: Option<&gardencore::BackupEntry>| {
+            let other = entry.and_then(|entry| entry.spec.seed_name.as_deref());
+            match other.filter(|name| !name.is_empty() && *name != own) {
+                Some(other) => wait::Look::Wait(format!(
+                    "garden-controller-manager has not given it from seed {other} to seed {own} yet"
+                )),
+                None => wait::Look::Done,
+            }
+        };
+        let limit = self.settings.timeouts.backup_entry.severe;
+        wait::until(&self.entries(), &self.backup_entry_name(), limit, look)
+            .await
+            .map(|_| ())
+    }
+
+    fn source_name(&self) -> String {
+        format!("{SOURCE}{}", self.backup_entry_name())
+    }
+
+    async fn write_entry(&self, name: &str, bucket: String) -> Result<()> {
+        let what = if self.operation == Operation::Restore {
+            operation::RESTORE
+        } else {
+            operation::RECONCILE
+        };
+        let spec = BackupEntrySpec {
+            bucket_name: bucket,
+            seed_name: Some(self.seed_object.name_any()),
+            ..BackupEntrySpec::default()
+        };
+        let mut entry = gardencore::BackupEntry::new(name, spec);
+        entry.metadata.namespace = Some(self.shoot_namespace());
+        let mut annotations = annotations(what);
+        annotations.extend(epoch_annotation(self.epoch()).unwrap_or_default());
+        entry.metadata.annotations = Some(annotations);
+        entry.metadata.owner_references = Some(vec![self.owner_reference()?]);
+        FIELD_MANAGER.apply(&self.entries(), &entry).await.map(|_| ())
+    }
+
+    /// Makes the garden collect an object once the Shoot is gone.
+    pub(crate) fn owner_reference(
+        &self,
+    ) -> Result<k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference> {
+        from_json(json!({
+            "apiVersion": "core.gardener.cloud/v1beta1",
+            "kind": "Shoot",
+            "name": self.shoot.name_any(),
+            "uid": self.shoot.uid(),
+            "controller": true,
+            "blockOwnerDeletion": true,
+        }))
+    }
+
+    async fn wait_for_entry(&self, name: &str) -> Result<()> {
+        let own = self.seed_object.name_any();
+        self.await_entry(name, |entry| {
+            entry.map_or(Seen::Missing, |entry| look_reconciled(entry, &own))
+        })
+        .await
+    }
+
+    async fn await_entry(
+        &self,
+        name: &str,
+        look: impl Fn(Option<&gardencore::BackupEntry>) -> Seen + Send + Sync,
+    ) -> Result<()> {
+        let limits = self.settings.timeouts.backup_entry;
+        let mut awaited = Awaited::new(format!("BackupEntry {name}"));
+        let first = wait::until(&self.entries(), name, limits.severe, |entry| {
+            awaited.look(look(entry))
+        })
+        .await;
+        if first.is_ok() || awaited.failed() {
+            return awaited.outcome(first).map(|_| ());
+        }
+        awaited.be_severe();
+        let rest = limits.timeout.saturating_sub(limits.severe);
+        let second = wait::until(&self.entries(), name, rest, |entry| awaited.look(look(entry))).await;
+        awaited.outcome(second).map(|_| ())
+    }
+
+    async fn read_entry(&self, name: &str) -> Result<Option<gardencore::BackupEntry>> {
+        self.entries()
+            .get_opt(name)
+            .await
+            .context(format_args!("could not read BackupEntry {name}"))
+    }
+
+    fn entries(&self) -> Api<gardencore::BackupEntry> {
+        self.garden.namespaced(&self.shoot_namespace())
+    }
+}
+
+/// The bucket to copy from. Fails where nothing names one any more: without the backups the shoot would start empty.
+fn source_bucket(
+    original: Option<&gardencore::BackupEntry>,
+    source: Option<&gardencore::BackupEntry>,
+    own: &str,
+) -> Result<String> {
+    let known =
+        |entry: &gardencore::BackupEntry| Some(entry.spec.bucket_name.clone()).filter(|bucket| bucket != own);
+    // A source entry may be left from an earlier move: what the shoot's own entry names is newer, until it is switched.
+    if let Some(bucket) = original.and_then(known).or_else(|| source.and_then(known)) {
+        return Ok(bucket);
+    }
+    Err(configuration_problem(match (original, source) {
+        (None, _) => "the shoot has no BackupEntry, so that nothing says where its backups are: restore the BackupEntry \
+                      with the bucket of the former seed (spec.bucketName: uid of that Seed)"
+            .to_owned(),
+        (Some(original), None) => format!(
+            "backups have not been copied, and the source BackupEntry, which names the former bucket, is gone: create \
+             BackupEntry {SOURCE}{} with spec.bucketName set to the uid of the former Seed and the spec.seedName of \
+             BackupEntry {}",
+            original.name_any(),
+            original.name_any()
+        ),
+        (Some(_), Some(source)) => format!(
+            "backups have not been copied and source and target backupentry point to the same bucket: set \
+             spec.bucketName of BackupEntry {} to the uid of the former Seed",
+            source.name_any()
+        ),
+    }))
+}
+
+fn look_reconciled(entry: &gardencore::BackupEntry, own_seed: &str) -> Seen {
+    let Some(status) = &entry.status else {
+        return Seen::Pending("no gardenlet has answered yet".into());
+    };
+    let Some(last) = &status.last_operation else {
+        return Seen::Pending("no gardenlet has started yet".into());
+    };
+    if status.seed_name.as_deref().is_some_and(|seed| seed != own_seed) {
+        return Seen::Pending("the former seed has not let go of it yet".into());
+    }
+    let touched = entry
+        .annotations()
+        .get(constants::TIMESTAMP)
+        .and_then(|text| text.parse::<jiff::Timestamp>().ok());
+    if touched.is_some_and(|touched| last.last_update_time.0.as_second() < touched.as_second()) {
+        return Seen::Pending("the last change has not been taken up yet".into());
+    }
+    if let Some(error) = &status.last_error {
+        return Seen::Failing(error.clone());
+    }
+    if let Some(operation) = entry.annotations().get(constants::OPERATION) {
+        return Seen::Pending(format!("operation {operation} is not finished"));
+    }
+    if last.state != LastOperationState::Succeeded || last.type_ == LastOperationType::Migrate {
+        return Seen::Pending(format!("{} is {}: {}", last.type_, last.state, last.description));
+    }
+    if status.observed_generation != entry.metadata.generation {
+        return Seen::Pending("the last change has not been seen yet".into());
+    }
+    Seen::Done
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn entry(name: &str, bucket: &str) -> gardencore::BackupEntry {
+        gardencore::BackupEntry::new(
+            name,
+            BackupEntrySpec {
+                bucket_name: bucket.into(),
+                ..BackupEntrySpec::default()
+            },
+        )
+    }
+
+    #[test]
+    fn the_former_bucket_is_known_until_the_entry_was_switched_and_afterwards_by_the_source_entry() {
+        let (before, after) = (entry("a", "former"), entry("a", "own"));
+        let source = entry("source-a", "former");
+        assert_eq!(source_bucket(Some(&before), None, "own").unwrap(), "former");
+        assert_eq!(
+            source_bucket(Some(&before), Some(&source), "own").unwrap(),
+            "former"
+        );
+        assert_eq!(
+            source_bucket(Some(&after), Some(&source), "own").unwrap(),
+            "former"
+        );
+    }
+
+    #[test]
+    fn a_source_entry_of_an_earlier_move_is_not_preferred() {
+        let (before, stale) = (entry("a", "former"), entry("source-a", "long-ago"));
+        assert_eq!(
+            source_bucket(Some(&before), Some(&stale), "own").unwrap(),
+            "former"
+        );
+    }
+
+    #[test]
+    fn nothing_is_guessed_where_no_entry_names_the_former_bucket() {
+        let after = entry("a", "own");
+        let refused = |original: Option<&gardencore::BackupEntry>,
+                       source: Option<&gardencore::BackupEntry>| {
+            source_bucket(original, source, "own").unwrap_err().to_string()
+        };
+        assert!(refused(Some(&after), None).contains("create BackupEntry source-a"));
+        let same = entry("source-a", "own");
+        assert!(refused(Some(&after), Some(&same)).contains("point to the same bucket"));
+        assert!(refused(None, None).contains("no BackupEntry"));
+    }
+
+    #[test]
+    fn an_entry_that_another_seed_still_holds_is_not_ready() {
+        let mut held = entry("a", "own");
+        held.status = Some(from_json(json!({"seedName": "seed-a", "lastOperation": {"type": "Restore",
+            "state": "Succeeded", "progress": 100, "description": "", "lastUpdateTime": "2026-01-01T00:00:00Z"}})).unwrap());
+        assert!(matches!(look_reconciled(&held, "seed-b"), Seen::Pending(_)));
+        assert!(matches!(look_reconciled(&held, "seed-a"), Seen::Done));
+    }
+}

@@ -1,0 +1,259 @@
+//! The final snapshot, asked of etcd-backup-restore: what the next seed starts from (I2).
+
+use api::{constants::DRUID_MIGRATING, meta::ErrorCode};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use futures::future::{BoxFuture, FutureExt};
+use http::{Method, Request, StatusCode};
+use kube::{Client, Config, client::Body, config::AuthInfo};
+use runtime::{Cluster, Connection, Error, Result, error::Explain};
+use serde_json::Value;
+
+use crate::{
+    Facts, Stay, configuration_problem,
+    secrets::{config::ETCD_CLIENT, issue::Data},
+};
+
+/// Longest part of an answer that is quoted.
+const QUOTED: usize = 300;
+
+/// The shoot's backups, by the process that takes them.
+#[derive(Debug)]
+pub struct Backups;
+
+impl Backups {
+    /// "Checking that backups can be taken": before anything of a move changes something, while the API still serves. A move
+    /// that could not store its final snapshot would end with a shoot that is stopped and cannot go on.
+    pub async fn check(f: &Facts) -> Result<()> {
+        check_backup_entry(f).await?;
+        let client = client(f).await?;
+        let (status, stored) = ask_for_effect(f, &client, "/snapshot/delta").await?;
+        if !status.is_success() {
+            return Err(error_of("a snapshot", status, &stored));
+        }
+        // Nothing had changed: nothing was stored, and nothing is proved.
+        if stored.is_null() {
+            let (status, full) = ask_for_effect(f, &client, "/snapshot/full").await?;
+            if !status.is_success() {
+                return Err(error_of("a snapshot", status, &full));
+            }
+        }
+        Ok(())
+    }
+
+    /// "Creating ETCD Snapshot": a full snapshot that is marked as the last one. Must be called when nothing can write to
+    /// etcd any more. It counts only when etcd-backup-restore has proved that what lies in the bucket is etcd's last revision,
+    /// of the present epoch (I2).
+    pub async fn take_final_snapshot(f: &Facts) -> Result<()> {
+        check_backup_entry(f).await?;
+        f.mark_etcd(DRUID_MIGRATING, Some("true")).await?;
+        let client = client(f).await?;
+        let (status, answer) = ask(&client, Method::POST, "/snapshot/full?final=true").await?;
+        if status.is_success() {
+            return check_final(&answer, f.epoch());
+        }
+        if answer["code"] == "finished" {
+            let (status, latest) = ask(&client, Method::GET, "/snapshot/latest").await?;
+            if status.is_success() {
+                return check_final(&latest["fullSnapshot"], f.epoch());
+            }
+            return Err(error_of("the final snapshot", status, &latest));
+        }
+        Err(error_of("the final snapshot", status, &answer))
+    }
+
+    /// "Resuming backups": a shoot whose move was called off is backed up again. Changes nothing where backups go on.
+    pub async fn resume(stay: &Stay) -> Result<()> {
+        let client = client(stay).await?;
+        let (status, answer) = ask(&client, Method::POST, "/snapshot/resume").await?;
+        if !status.is_success() {
+            return Err(error_of("a snapshot", status, &answer));
+        }
+        stay.mark_etcd(DRUID_MIGRATING, None).await
+    }
+}
+
+/// The shoot's backups are well as far as its BackupEntry tells. One that has vanished stops a move: nothing would say
+/// where the data are.
+async fn check_backup_entry(f: &Facts) -> Result<()> {
+    let name = f.backup_entry_name();
+    let Some(entry) = f.core_backup_entry().await? else {
+        return Err(configuration_problem(format!(
+            "the shoot has no BackupEntry {name}, and could not be restored elsewhere: set spec.seedName back, let the \
+             shoot be reconciled, and begin the move again"
+        )));
+    };
+    let status = entry.status.unwrap_or_default();
+    if let Some(error) = status.last_error {
+        return Err(Error::config(
+            error
+                .codes
+                .first()
+                .copied()
+                .unwrap_or(ErrorCode::ErrRetryableInfraDependencies),
+            format!("BackupEntry {name} is in trouble: {}", error.description),
+        ));
+    }
+    Ok(())
+}
+
+/// It reads by its method, and has an effect: whoever gives its right back waits for the answer.
+fn ask_for_effect(
+    stay: &Stay,
+    client: &Client,
+    path: &'static str,
+) -> BoxFuture<'static, Result<(StatusCode, Value)>> {
+    let (permit, client) = (stay.seed.permit().clone(), client.clone());
+    // Boxed, or the compiler cannot see that it may be sent to another thread.
+    let asking = async move { ask(&client, Method::GET, path).await }.boxed();
+    async move { permit.effect(asking).await? }.boxed()
+}
+
+/// A client that trusts etcd's authority and shows the client certificate.
+async fn client(stay: &Stay) -> Result<Client> {
+    let secret = stay.secret_data(ETCD_CLIENT).await?;
+    let url = stay.settings.etcd_backup_url.of(&stay.namespace);
+    let mut config = client_config(&url, &secret)?;
+    config.read_timeout = Some(stay.settings.timeouts.snapshot);
+    let connection =
+        Connection::new(config).context("could not prepare the connection to etcd-backup-restore")?;
+    Ok(connection.client(stay.seed.permit()))
+}
+
+/// A client for a server with a certificate of the same authority as the Secret's own.
+pub(crate) fn client_config(url: &str, secret: &Data) -> Result<Config> {
+    let address = url
+        .parse()
+        .map_err(|e| Error::bug(format!("{url} is no URL: {e}")))?;
+    let mut config = Config::new(address);
+    let part = |key: &str| secret.get(key).map(Vec::as_slice).unwrap_or_default();
+    let roots = pem::parse_many(part("ca.crt")).map_err(|e| Error::bug(format!("ca.crt is no PEM: {e}")))?;
+    config.root_cert = Some(roots.into_iter().map(pem::Pem::into_contents).collect());
+    config.auth_info = AuthInfo {
+        client_certificate_data: Some(STANDARD.encode(part("tls.crt"))),
+        client_key_data: Some(STANDARD.encode(part("tls.key")).into()),
+        ..AuthInfo::default()
+    };
+    Ok(config)
+}
+
+async fn ask(client: &Client, method: Method, path: &str) -> Result<(StatusCode, Value)> {
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .body(Body::empty())
+        .map_err(|e| Error::bug(e.to_string()))?;
+    let response = client
+        .send(request)
+        .await
+        .context("etcd-backup-restore does not answer")?;
+    let status = response.status();
+    let body = response
+        .into_body()
+        .collect_bytes()
+        .await
+        .context("etcd-backup-restore broke off its answer")?;
+    let value = serde_json::from_slice(&body)
+        .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&body).chars().take(QUOTED).collect()));
+    Ok((status, value))
+}
+
+/// Whether it is the final snapshot of this epoch, was read back from the bucket, and holds etcd's last revision.
+fn check_final(snapshot: &Value, epoch: i64) -> Result<()> {
+    let refused = |why: String| {
+        Err(Error::transient(format!(
+            "etcd-backup-restore took a snapshot that does not count as the final one: {why}"
+        )))
+    };
+    if snapshot["isFinal"] != true {
+        return refused("it is not marked so".into());
+    }
+    if snapshot["verified"] != true {
+        return refused("it was not read back from the bucket".into());
+    }
+    let (stored, last) = (
+        snapshot["lastRevision"].as_i64(),
+        snapshot["etcdRevision"].as_i64(),
+    );
+    if stored.is_none() || stored != last {
+        return refused(format!(
+            "it ends with revision {}, and etcd with {}",
+            snapshot["lastRevision"], snapshot["etcdRevision"]
+        ));
+    }
+    let of = snapshot["epoch"].as_i64().unwrap_or(1);
+    if of != epoch {
+        return refused(format!("it is of epoch {of}, and the shoot is in epoch {epoch}"));
+    }
+    Ok(())
+}
+
+/// What etcd-backup-restore says, with the code that says who has to act.
+fn error_of(what: &str, status: StatusCode, answer: &Value) -> Error {
+    let said = answer["error"]
+        .as_str()
+        .or(answer.as_str())
+        .unwrap_or("it says no more");
+    let message = format!("{what} was not taken ({status}): {said}");
+    let code = match answer["code"].as_str() {
+        Some("credentials") => ErrorCode::ErrInfraUnauthenticated,
+        Some("configuration") => ErrorCode::ErrConfigurationProblem,
+        Some("store" | "data-directory") => ErrorCode::ErrRetryableInfraDependencies,
+        Some("snapshot-corrupt" | "snapshot-missing") => ErrorCode::ErrRetryableConfigurationProblem,
+        _ => return Error::Transient(message),
+    };
+    Error::config(code, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_answer_says_who_has_to_act() {
+        let refused =
+            json!({"code": "credentials", "error": "StoreCredentials: put working ones into the Secret"});
+        let error = error_of("the final snapshot", StatusCode::BAD_GATEWAY, &refused);
+        assert_eq!(error.codes(), [ErrorCode::ErrInfraUnauthenticated]);
+        assert!(error.to_string().contains("put working ones"));
+        assert!(
+            error_of(
+                "the final snapshot",
+                StatusCode::SERVICE_UNAVAILABLE,
+                &json!({"code": "etcd"})
+            )
+            .is_retryable()
+        );
+        assert!(
+            error_of(
+                "the final snapshot",
+                StatusCode::BAD_GATEWAY,
+                &json!("a proxy's page")
+            )
+            .is_retryable()
+        );
+    }
+
+    /// I2: no volume goes before it is proved that the bucket holds etcd's last revision.
+    #[test]
+    fn only_a_proven_snapshot_of_this_epoch_counts() {
+        let proven =
+            json!({"isFinal": true, "verified": true, "lastRevision": 7, "etcdRevision": 7, "epoch": 2});
+        assert!(check_final(&proven, 2).is_ok());
+        for (key, value) in [
+            ("isFinal", json!(false)),
+            ("verified", json!(false)),
+            ("verified", Value::Null),
+            ("lastRevision", json!(6)),
+            ("etcdRevision", Value::Null),
+            ("epoch", json!(1)),
+            ("epoch", Value::Null),
+        ] {
+            let mut other = proven.clone();
+            other[key] = value;
+            assert!(check_final(&other, 2).is_err(), "{other}");
+        }
+        assert!(check_final(&Value::Null, 1).is_err());
+    }
+}

@@ -1,0 +1,134 @@
+//! The Cluster: what providers on this seed may know of the garden's objects. It is named like the shoot's namespace. And the
+//! provider's credentials, the other thing of the garden that they need.
+
+use std::time::Duration;
+
+use api::{extensions, extensions::ClusterSpec, gardencore::Shoot, meta::RawExtension};
+use k8s_openapi::api::core::v1::Secret;
+use kube::{Api, Resource, ResourceExt};
+use runtime::{Cluster as _, Error, Result, apply, error::Explain, wait};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::{FIELD_MANAGER, Facts, Stay, configuration_problem};
+
+/// Nothing holds on to it.
+const GOES_WITHIN: Duration = Duration::from_secs(30);
+/// Name of the Secret with the provider's credentials, in the shoot's namespace.
+pub(crate) const CLOUD_PROVIDER_SECRET: &str = "cloudprovider";
+
+/// The Cluster.
+#[derive(Debug)]
+pub struct Cluster;
+
+impl Cluster {
+    /// "Syncing Cluster resource": writes it as the garden's objects are now.
+    pub async fn sync(f: &Facts) -> Result<()> {
+        let cluster = extensions::Cluster::new(
+            &f.namespace,
+            ClusterSpec {
+                cloud_profile: raw(&f.cloud_profile)?,
+                seed: Some(raw(&f.seed_object)?),
+                shoot: raw(f.shoot.as_ref())?,
+            },
+        );
+        FIELD_MANAGER
+            .apply(&f.seed.cluster_wide(), &cluster)
+            .await
+            .map(|_| ())
+    }
+
+    /// "Deleting Cluster resource", and waits until it is gone: last of all, as providers need it for their own deletions.
+    pub async fn destroy(stay: &Stay) -> Result<()> {
+        let clusters = stay.seed.cluster_wide::<extensions::Cluster>();
+        apply::delete(&clusters, &stay.namespace).await?;
+        wait::until_gone(&clusters, &stay.namespace, GOES_WITHIN).await
+    }
+
+    /// "Telling the providers that the shoot has left": what the Cluster says of the Shoot decides what they may do. Where
+    /// there is no Cluster any more there is nobody to tell.
+    pub async fn tell(stay: &Stay, shoot: &Shoot) -> Result<()> {
+        let api = stay.seed.cluster_wide::<extensions::Cluster>();
+        let found = api.get_opt(&stay.namespace).await;
+        let Some(found) = found.context("could not read the Cluster")? else {
+            return Ok(());
+        };
+        let mut told = extensions::Cluster::new(&stay.namespace, found.spec);
+        told.spec.shoot = raw(shoot)?;
+        FIELD_MANAGER.apply(&api, &told).await.map(|_| ())
+    }
+}
+
+/// The provider's credentials, in the shoot's namespace.
+#[derive(Debug)]
+pub struct CloudProviderSecret;
+
+impl CloudProviderSecret {
+    /// "Deploying cloud provider account secret": copies them from the garden.
+    pub async fn deploy(f: &Facts) -> Result<()> {
+        let Some(source) = f.cloud_credentials().await? else {
+            return Ok(());
+        };
+        let mut copy = f.copy_of(CLOUD_PROVIDER_SECRET, &source);
+        copy.metadata.labels = Some(
+            [(
+                api::constants::PURPOSE.to_owned(),
+                CLOUD_PROVIDER_SECRET.to_owned(),
+            )]
+            .into(),
+        );
+        let api: Api<Secret> = f.seed.namespaced(&f.namespace);
+        FIELD_MANAGER.apply(&api, &copy).await.map(|_| ())
+    }
+}
+
+impl Facts {
+    /// The content of a garden's Secret as a Secret of the shoot's namespace.
+    pub(crate) fn copy_of(&self, name: &str, source: &Secret) -> Secret {
+        let mut copy = Secret {
+            data: source.data.clone(),
+            type_: Some("Opaque".into()),
+            ..Secret::default()
+        };
+        copy.metadata.name = Some(name.to_owned());
+        copy.metadata.namespace = Some(self.namespace.clone());
+        copy
+    }
+
+    /// Copies a Secret of the garden under a name into the shoot's namespace.
+    pub(crate) async fn copy_garden_secret(&self, namespace: &str, from: &str, to: &str) -> Result<()> {
+        let source = self.garden_secret(namespace, from).await?;
+        if source
+            .data
+            .as_ref()
+            .is_none_or(std::collections::BTreeMap::is_empty)
+        {
+            return Err(configuration_problem(format!(
+                "Secret {namespace}/{from} in the garden is empty: fill it"
+            )));
+        }
+        let api: Api<Secret> = self.seed.namespaced(&self.namespace);
+        FIELD_MANAGER
+            .apply(&api, &self.copy_of(to, &source))
+            .await
+            .context(format_args!("could not copy {from}"))?;
+        Ok(())
+    }
+}
+
+/// The object as it is, with its type and without bookkeeping of the server.
+fn raw<K: Resource<DynamicType = ()> + Serialize>(object: &K) -> Result<RawExtension> {
+    let mut value = serde_json::to_value(object).map_err(|e| {
+        Error::bug(format!(
+            "{} {} cannot be encoded: {e}",
+            K::kind(&()),
+            object.name_any()
+        ))
+    })?;
+    value["apiVersion"] = json!(K::api_version(&()));
+    value["kind"] = json!(K::kind(&()));
+    if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+    Ok(RawExtension(value))
+}

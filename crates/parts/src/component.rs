@@ -1,0 +1,75 @@
+//! What all processes of a control plane that run as Deployments have in common, and how they are awaited.
+//!
+//! A pod is made anew whenever something it mounts changes: a checksum of each is an annotation of the pod.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
+use kube::{Api, api::ListParams};
+use runtime::{
+    Cluster, Result,
+    error::Explain,
+    rollout,
+    workload::{Files, Health, Workload, mounted},
+};
+
+use crate::{FIELD_MANAGER, Stay};
+
+/// A process that works through the shoot's API and serves nobody: one at a time, as it leads alone, and it may stop at once.
+/// Its Secret with a kubeconfig has its name.
+pub(crate) fn client_of_api(name: &'static str, image: String, health: Health) -> Workload {
+    Workload {
+        name,
+        image,
+        program: program(name),
+        args: vec![
+            format!("--kubeconfig={}", mounted(name, "kubeconfig")),
+            "--leader-elect=true".into(),
+            "--profiling=false".into(),
+        ],
+        health,
+        files: vec![Files::Secret(name)],
+        scratch: true,
+        grace_seconds: 5,
+        overlaps: false,
+        requests: ["64Mi", "10m"],
+    }
+}
+
+/// Where a program of Kubernetes is in its image.
+pub(crate) fn program(name: &str) -> String {
+    format!("/usr/local/bin/{name}")
+}
+
+/// Finds the pods.
+pub(crate) fn of_component(name: &str) -> ListParams {
+    ListParams::default().labels(&format!("app=kubernetes,role={name}"))
+}
+
+/// Writes the Deployment of a process.
+pub(crate) async fn deploy(stay: &Stay, component: &Workload) -> Result<()> {
+    let mut checksums = BTreeMap::new();
+    for files in &component.files {
+        let (kind, checksum) = match *files {
+            Files::Secret(name) | Files::Authority(name) => {
+                ("secret", rollout::checksum(&stay.secret_data(name).await?))
+            }
+            Files::ConfigMap(name) => ("configmap", checksum_of_config_map(stay, name).await?),
+        };
+        checksums.insert(format!("checksum/{kind}-{}", files.name()), checksum);
+    }
+    let api: Api<Deployment> = stay.seed.namespaced(&stay.namespace);
+    let mut deployment = component.deployment(&checksums)?;
+    deployment.metadata.namespace = Some(stay.namespace.clone());
+    FIELD_MANAGER.apply(&api, &deployment).await.map(|_| ())
+}
+
+async fn checksum_of_config_map(stay: &Stay, name: &str) -> Result<String> {
+    let api: Api<ConfigMap> = stay.seed.namespaced(&stay.namespace);
+    let found = api
+        .get_opt(name)
+        .await
+        .context(format_args!("could not read ConfigMap {name}"))?;
+    let data = found.and_then(|found| found.data).unwrap_or_default();
+    Ok(rollout::checksum(&data))
+}

@@ -1,0 +1,87 @@
+//! ControlPlane: what the provider adds to the control plane.
+
+use api::extensions::{self, ControlPlaneSpec};
+use kube::ResourceExt;
+use runtime::Result;
+
+use crate::{
+    ExtensionResource, Facts, Stay,
+    controller_leaders::{Stage, told},
+    infrastructure::Infrastructure,
+    verbs::{Deploy, Destroy, Migrate, Tasks},
+};
+
+/// The shoot's ControlPlane.
+#[derive(Debug)]
+pub struct ControlPlane;
+
+impl Deploy for ControlPlane {
+    const TASKS: Tasks = [
+        "Deploying shoot control plane components",
+        "Waiting until shoot control plane has been reconciled",
+    ];
+
+    async fn deploy(f: &Facts) -> Result<()> {
+        Self::deploy_at(f, f.stage).await
+    }
+
+    async fn ready(f: &Facts) -> Result<()> {
+        Self::object(f).wait_until_ready().await
+    }
+}
+
+impl Migrate for ControlPlane {
+    const TASKS: Tasks = [
+        "Migrating shoot control plane",
+        "Waiting until shoot control plane has been migrated",
+    ];
+
+    async fn migrate(stay: &Stay) -> Result<()> {
+        Self::object(stay).migrate().await
+    }
+
+    async fn migrated(stay: &Stay) -> Result<()> {
+        Self::object(stay).wait_until_migrated().await
+    }
+}
+
+impl Destroy for ControlPlane {
+    const TASKS: Tasks = [
+        "Destroying shoot control plane",
+        "Waiting until shoot control plane has been destroyed",
+    ];
+
+    async fn destroy(stay: &Stay) -> Result<()> {
+        Self::object(stay).delete().await
+    }
+
+    async fn gone(stay: &Stay) -> Result<()> {
+        Self::object(stay).wait_until_deleted().await
+    }
+}
+
+impl ControlPlane {
+    /// The object in the seed.
+    #[must_use]
+    pub fn object(stay: &Stay) -> ExtensionResource<'_, extensions::ControlPlane> {
+        ExtensionResource::new(stay, &stay.tenant.name, stay.settings.timeouts.extension)
+    }
+
+    /// Deploys it with its cloud-controller-manager told what it does in this stage.
+    pub(crate) async fn deploy_at(f: &Facts, stage: Stage) -> Result<()> {
+        let infrastructure = Infrastructure::object(f).get().await?;
+        let spec = &f.shoot.spec;
+        let object = extensions::ControlPlane::new(
+            &f.shoot.name_any(),
+            ControlPlaneSpec {
+                default: f.default_spec(spec.provider.control_plane_config.as_ref()),
+                infrastructure_provider_status: infrastructure
+                    .and_then(|infrastructure| infrastructure.status?.default.provider_status),
+                region: spec.region.clone(),
+                secret_ref: f.cloud_provider_ref(),
+                cloud_controller_manager: told(stage, &f.names),
+            },
+        );
+        Self::object(f).deploy(f, object).await
+    }
+}

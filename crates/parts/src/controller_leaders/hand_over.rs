@@ -1,0 +1,219 @@
+//! Node IPAM goes its way, one step after the other, each only when the last one is carried out.
+
+use std::{future::pending, time::Duration};
+
+use k8s_openapi::api::{
+    coordination::v1::Lease,
+    core::v1::{ConfigMap, Pod},
+};
+use kube::{Api, ResourceExt, api::DynamicObject, core::ApiResource};
+use runtime::{Cluster, Result, Shoot, apply, wait, wait::Look};
+use serde::Deserialize;
+
+use super::{
+    node_ipam::{CONFIG, LOCK, NAMESPACE, check, current_stage},
+    rights,
+    stage::{Holder, Stage},
+};
+use crate::{
+    Facts, Stay,
+    control_plane::ControlPlane,
+    kube_controller_manager::KubeControllerManager,
+    secrets::config::{CLOUD_CONTROLLER_MANAGER, KUBE_CONTROLLER_MANAGER},
+    verbs::Deploy,
+};
+
+/// Longer than all that is awaited beside it.
+const WATCHED_FOR: Duration = Duration::from_secs(3600);
+
+/// The controllers that move between managers.
+#[derive(Debug)]
+pub struct ControllerLeaders;
+
+impl ControllerLeaders {
+    /// "Deploying rights of the cloud controller manager in the Shoot": before it starts, or it would be refused.
+    pub async fn deploy_rights(stay: &Stay) -> Result<()> {
+        rights::deploy(&stay.shoot_client().await?).await
+    }
+
+    /// "Handing over controllers between managers": goes the way to where the Shoot wants them, one step after the other, each
+    /// only when the last one is carried out. Then it takes away what only the way needed. An edit of the Shoot that turns it
+    /// round is obeyed at once.
+    pub async fn hand_over(f: &Facts) -> Result<()> {
+        let mut wanted = Stage::wanted(&f.shoot.spec.kubernetes.controller_leaders);
+        // Not as it was when the flow began: whoever tries this again has gone some of the way.
+        let mut stage = current_stage(&f.seed, &f.namespace, &f.shoot.name_any(), wanted).await?;
+        let shoot = f.shoot_client().await?;
+        if stage != wanted {
+            rights::share(&shoot).await?;
+        } else if !rights::are_shared(&shoot).await? {
+            return Ok(());
+        }
+        let mut edited = Box::pin(wanted_otherwise(f, wanted));
+        loop {
+            let next = stage.towards(wanted);
+            tokio::select! {
+                other = &mut edited => {
+                    tracing::info!(at = ?stage, to = ?other, "node IPAM turns round");
+                    wanted = other;
+                    edited = Box::pin(wanted_otherwise(f, wanted));
+                    continue;
+                }
+                done = Box::pin(settled(f, stage, next, &shoot)) => done?,
+            }
+            let Some(next) = next else {
+                break;
+            };
+            tracing::info!(from = ?stage, to = ?next, "node IPAM goes one step");
+            if next.home() == stage.home() {
+                ControlPlane::deploy_at(f, next).await?;
+            } else {
+                KubeControllerManager::deploy_at(f, next).await?;
+            }
+            stage = next;
+        }
+        apply::delete(&f.seed.namespaced::<ConfigMap>(&f.namespace), CONFIG).await?;
+        apply::delete(&shoot.namespaced::<Lease>(NAMESPACE), LOCK).await?;
+        // Last, as they tell that the others may be there; and they go with the shoot, also to another seed.
+        rights::unshare(&shoot).await
+    }
+}
+
+/// Waits until the Shoot wants node IPAM at the other end of the way. Only a help: a garden that does not answer, and an edit
+/// that cannot be carried out, are the next flow's business.
+async fn wanted_otherwise(f: &Facts, wanted: Stage) -> Stage {
+    // Not as a Shoot: of all that is in one a few lines are of interest, for as long as this is awaited.
+    let kind = ApiResource::erase::<api::gardencore::Shoot>(&());
+    let shoots: Api<DynamicObject> =
+        Api::namespaced_with(f.garden.client().clone(), &f.shoot_namespace(), &kind);
+    let (name, mut edited) = (f.shoot.name_any(), wanted);
+    let seen = wait::until(&shoots, &name, WATCHED_FOR, |shoot| {
+        edited = shoot.map_or(wanted, |shoot| Stage::wanted(&leaders(shoot)));
+        if edited != wanted && check(edited, &f.names).is_ok() {
+            Look::Done
+        } else {
+            Look::Wait("the Shoot has not been edited".into())
+        }
+    });
+    if seen.await.is_err() {
+        return pending().await;
+    }
+    edited
+}
+
+/// Waits until the managers do what they were told and the lock is where it should be, as far as the next step needs it.
+async fn settled(f: &Facts, stage: Stage, next: Option<Stage>, shoot: &Shoot) -> Result<()> {
+    let awaits = stage.awaits(next);
+    if awaits.home {
+        KubeControllerManager::ready(f).await?;
+        leads(f, KUBE_CONTROLLER_MANAGER, shoot).await?;
+    }
+    if awaits.guest {
+        ControlPlane::ready(f).await?;
+        leads(f, CLOUD_CONTROLLER_MANAGER, shoot).await?;
+    }
+    let Some(manager) = awaits.holder else {
+        return Ok(());
+    };
+    let leases: Api<Lease> = shoot.namespaced(NAMESPACE);
+    wait::until(&leases, LOCK, f.settings.timeouts.controllers, |lease| {
+        look_held(lease, manager)
+    })
+    .await
+    .map(|_| ())
+}
+
+/// Waits until a living pod of this manager has its main lock, which is called like the manager.
+///
+/// A manager is ready before it leads: where its predecessor gives no lock back, or sits on a node that does not answer, it waits
+/// until that has run out. Until then the predecessor may act, and the new one does not ask for the migration lock.
+async fn leads(f: &Facts, manager: &str, shoot: &Shoot) -> Result<()> {
+    let pods = f.pods_of(manager).await?;
+    let leases: Api<Lease> = shoot.namespaced(NAMESPACE);
+    let timeout = f.settings.timeouts.controllers;
+    wait::until(&leases, manager, timeout, |lease| {
+        let holder = holder(lease);
+        let lives = |pod: &Pod| pod.metadata.deletion_timestamp.is_none();
+        let is_led = |pod: &&Pod| holder.starts_with(&format!("{}_", pod.name_any()));
+        match pods.iter().filter(|pod| lives(pod)).find(is_led) {
+            Some(_) => Look::Done,
+            None => waits_for(holder),
+        }
+    })
+    .await
+    .map(|_| ())
+}
+
+/// `spec.kubernetes.controllerLeaders` of a Shoot.
+fn leaders(shoot: &DynamicObject) -> Vec<api::gardencore::shoot::ControllerLeader> {
+    let found = shoot.data.pointer("/spec/kubernetes/controllerLeaders");
+    found
+        .and_then(|found| Vec::deserialize(found).ok())
+        .unwrap_or_default()
+}
+
+/// Whether this manager holds the lock. A holder is called like its pod.
+fn look_held(lease: Option<&Lease>, manager: Holder) -> Look {
+    let holder = holder(lease);
+    let by_home = holder.starts_with(&format!("{KUBE_CONTROLLER_MANAGER}-"));
+    if !holder.is_empty() && by_home == (manager == Holder::Home) {
+        return Look::Done;
+    }
+    waits_for(holder)
+}
+
+fn holder(lease: Option<&Lease>) -> &str {
+    lease
+        .and_then(|lease| lease.spec.as_ref()?.holder_identity.as_deref())
+        .unwrap_or_default()
+}
+
+fn waits_for(holder: &str) -> Look {
+    Look::Wait(if holder.is_empty() {
+        "nobody holds it".into()
+    } else {
+        format!("it is held by {holder}")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::from_json;
+
+    #[test]
+    fn what_a_shoot_wants_is_read_from_it_without_the_rest() {
+        let shoot = |kubernetes: Value| -> (api::gardencore::Shoot, DynamicObject) {
+            let shoot = json!({
+                "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": {"name": "web"},
+                "spec": {"kubernetes": kubernetes, "provider": {"type": "local"}, "region": "local"},
+            });
+            (from_json(shoot.clone()).unwrap(), from_json(shoot).unwrap())
+        };
+        let away = json!([{"name": "node-ipam-controller", "component": "cloud-controller-manager"}]);
+        for kubernetes in [json!({}), json!({"controllerLeaders": away})] {
+            let (typed, untyped) = shoot(kubernetes);
+            assert_eq!(leaders(&untyped), typed.spec.kubernetes.controller_leaders);
+        }
+    }
+
+    #[test]
+    fn the_lock_is_where_it_should_be_only_with_the_right_manager() {
+        let held = |holder: &str| -> Lease {
+            from_json(json!({"metadata": {"name": LOCK}, "spec": {"holderIdentity": holder}})).unwrap()
+        };
+        let done = |lease: Option<&Lease>, manager| matches!(look_held(lease, manager), Look::Done);
+        let (home, guest) = (
+            held("kube-controller-manager-5d-x_1"),
+            held("cloud-controller-manager-7c-y_2"),
+        );
+        assert!(done(Some(&home), Holder::Home) && !done(Some(&home), Holder::Guest));
+        assert!(done(Some(&guest), Holder::Guest) && !done(Some(&guest), Holder::Home));
+        for manager in [Holder::Home, Holder::Guest] {
+            assert!(!done(Some(&held("")), manager) && !done(None, manager));
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! What node IPAM is told in each stage of its way, and where on that way a shoot is.
+
+use api::{
+    extensions::{CloudControllerManager, NodeIPAM},
+    leader_migration::{ControllerLeader, LeaderMigration},
+};
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
+use kube::{Api, api::ObjectMeta};
+use placement::Names;
+use runtime::{Cluster, Result, error::Explain};
+
+use super::stage::{Guest, Home, Stage};
+use crate::{FIELD_MANAGER, Stay, configuration_problem, secrets::config::KUBE_CONTROLLER_MANAGER};
+
+/// The lock for node IPAM while two managers may run it. One name in every shoot and release, as the list under a lock must
+/// never change (RK-03).
+pub(super) const LOCK: &str = "node-ipam-migration";
+/// Where locks of a shoot are, in the shoot.
+pub(super) const NAMESPACE: &str = "kube-system";
+/// The kube-controller-manager's file, beside it in the seed.
+pub(crate) const CONFIG: &str = "kube-controller-manager-leader-migration";
+/// Its key.
+pub(crate) const FILE: &str = "leader-migration.yaml";
+const EVERY: &str = "*";
+
+/// Reads where on the way the shoot is.
+pub(crate) async fn current_stage(
+    seed: &runtime::Seed,
+    namespace: &str,
+    control_plane: &str,
+    wanted: Stage,
+) -> Result<Stage> {
+    let deployments: Api<Deployment> = seed.namespaced(namespace);
+    let home = deployments
+        .get_opt(KUBE_CONTROLLER_MANAGER)
+        .await
+        .context(format_args!(
+            "could not read Deployment {KUBE_CONTROLLER_MANAGER}"
+        ))?;
+    let providers: Api<api::extensions::ControlPlane> = seed.namespaced(namespace);
+    let guest = providers
+        .get_opt(control_plane)
+        .await
+        .context(format_args!("could not read ControlPlane {control_plane}"))?;
+    Ok(Stage::of(
+        home.as_ref().map(Home::of),
+        guest.map(|guest| Guest::of(guest.spec.cloud_controller_manager.as_ref())),
+        wanted,
+    ))
+}
+
+/// Writes the kube-controller-manager's file.
+pub(crate) async fn deploy_migration_config(stay: &Stay) -> Result<()> {
+    let config = ConfigMap {
+        metadata: ObjectMeta {
+            name: Some(CONFIG.into()),
+            namespace: Some(stay.namespace.clone()),
+            ..ObjectMeta::default()
+        },
+        data: Some([(FILE.to_owned(), migration().file())].into()),
+        ..ConfigMap::default()
+    };
+    let api: Api<ConfigMap> = stay.seed.namespaced(&stay.namespace);
+    FIELD_MANAGER.apply(&api, &config).await.map(|_| ())
+}
+
+/// Says before anything is changed what node IPAM cannot do in another manager (I8).
+pub(crate) fn check(wanted: Stage, names: &Names) -> Result<()> {
+    if wanted == Stage::Away && (names.pods.contains(':') || !has_room_for_nodes(&names.pods)) {
+        return Err(configuration_problem(format!(
+            "spec.kubernetes.controllerLeaders gives node-ipam-controller to the cloud-controller-manager, which cannot divide the \
+             pods network {}: it must be an IPv4 network of a /24 at least; leave the controller where it is",
+            names.pods
+        )));
+    }
+    Ok(())
+}
+
+/// Each node gets a /24 (or a /64): the process ends at once where the network is smaller than that.
+pub(crate) fn has_room_for_nodes(pods: &str) -> bool {
+    let largest = if pods.contains(':') { 64 } else { 24 };
+    pods.split_once('/')
+        .and_then(|(_, length)| length.parse::<u8>().ok())
+        .is_some_and(|length| length <= largest)
+}
+
+/// What the provider is told of its cloud-controller-manager.
+pub(crate) fn told(stage: Stage, names: &Names) -> Option<CloudControllerManager> {
+    let guest = stage.guest();
+    (guest != Guest::Absent).then(|| CloudControllerManager {
+        node_ipam: Some(NodeIPAM {
+            cluster_cidr: names.pods.clone(),
+            service_cluster_ip_range: names.services.clone(),
+        }),
+        leader_migration: (guest == Guest::Shares).then(migration),
+    })
+}
+
+/// The same for both managers, and in every stage: what a lock stands for must not change (RK-03).
+pub(super) fn migration() -> LeaderMigration {
+    LeaderMigration {
+        leader_name: LOCK.into(),
+        controller_leaders: vec![ControllerLeader {
+            name: "node-ipam-controller".into(),
+            component: EVERY.into(),
+        }],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn nodes_get_networks_only_out_of_one_that_is_large_enough() {
+        assert!(has_room_for_nodes("100.96.0.0/11") && has_room_for_nodes("10.0.0.0/24"));
+        assert!(!has_room_for_nodes("10.0.0.0/25"));
+        assert!(has_room_for_nodes("fd00::/56"));
+    }
+
+    #[test]
+    fn what_the_other_manager_cannot_do_is_told_first() {
+        assert!(check(Stage::Away, &crate::names_in_tests("100.96.0.0/11")).is_ok());
+        assert!(check(Stage::AtHome, &crate::names_in_tests("fd00::/56")).is_ok());
+        for pods in ["fd00::/56", "10.0.0.0/25"] {
+            let why = check(Stage::Away, &crate::names_in_tests(pods))
+                .unwrap_err()
+                .to_string();
+            assert!(
+                why.contains(pods) && why.contains("leave the controller"),
+                "{why}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_the_provider_is_told_is_read_back_as_the_same() {
+        for stage in Stage::WAY {
+            let told = told(stage, &crate::names_in_tests("100.96.0.0/11"));
+            assert_eq!(Guest::of(told.as_ref()), stage.guest());
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! What the cloud-controller-manager may do in the shoot, and what both managers may do with the lock that they share.
+//!
+//! The rights are those that the cloud controllers of Kubernetes need, whatever the cloud is. A name cannot be given to a right to
+//! create.
+
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
+use kube::Api;
+use runtime::{Cluster, Result, Shoot, apply, error::Explain};
+use serde_json::{Value, json};
+
+use super::node_ipam::{LOCK, NAMESPACE};
+use crate::{
+    FIELD_MANAGER, from_json,
+    secrets::config::{
+        CLOUD_CONTROLLER_MANAGER, CLOUD_CONTROLLER_MANAGER_USER, KUBE_CONTROLLER_MANAGER_USER,
+    },
+};
+
+/// Name of the role, as in the documentation of Kubernetes.
+const NAME: &str = CLOUD_CONTROLLER_MANAGER_USER;
+/// Name of the role for its main lock, as Kubernetes calls those of its own managers.
+const MAIN_LOCK_ROLE: &str = "system::leader-locking-cloud-controller-manager";
+/// Its main lock, which is called like itself.
+const MAIN_LOCK: &str = CLOUD_CONTROLLER_MANAGER;
+
+/// Gives the cloud-controller-manager what it always needs.
+pub(super) async fn deploy(shoot: &Shoot) -> Result<()> {
+    let role: ClusterRole = from_json(json!({"metadata": {"name": NAME}, "rules": [
+        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch", "patch", "update", "delete"]},
+        {"apiGroups": [""], "resources": ["nodes/status"], "verbs": ["patch", "update"]},
+        {"apiGroups": [""], "resources": ["services"], "verbs": ["get", "list", "watch", "patch", "update"]},
+        {"apiGroups": [""], "resources": ["services/status"], "verbs": ["patch", "update"]},
+        {"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch", "update"]},
+    ]}))?;
+    let binding: ClusterRoleBinding = from_json(json!({
+        "metadata": {"name": NAME},
+        "roleRef": role_ref("ClusterRole", NAME),
+        "subjects": [user(CLOUD_CONTROLLER_MANAGER_USER)],
+    }))?;
+    FIELD_MANAGER.apply(&shoot.cluster_wide(), &role).await?;
+    FIELD_MANAGER.apply(&shoot.cluster_wide(), &binding).await?;
+    deploy_lock(shoot, MAIN_LOCK_ROLE, MAIN_LOCK, &[CLOUD_CONTROLLER_MANAGER_USER]).await
+}
+
+/// Lets both managers have the lock that they share (RK-30).
+pub(super) async fn share(shoot: &Shoot) -> Result<()> {
+    deploy_lock(
+        shoot,
+        LOCK,
+        LOCK,
+        &[KUBE_CONTROLLER_MANAGER_USER, CLOUD_CONTROLLER_MANAGER_USER],
+    )
+    .await
+}
+
+/// Whether they still may.
+pub(super) async fn are_shared(shoot: &Shoot) -> Result<bool> {
+    let roles: Api<Role> = shoot.namespaced(NAMESPACE);
+    let found = roles.get_opt(LOCK).await;
+    Ok(found
+        .context(format_args!("could not read Role {LOCK} of the shoot"))?
+        .is_some())
+}
+
+/// Takes it away again.
+pub(super) async fn unshare(shoot: &Shoot) -> Result<()> {
+    apply::delete(&shoot.namespaced::<RoleBinding>(NAMESPACE), LOCK).await?;
+    apply::delete(&shoot.namespaced::<Role>(NAMESPACE), LOCK).await
+}
+
+async fn deploy_lock(shoot: &Shoot, name: &str, lock: &str, users: &[&str]) -> Result<()> {
+    let role: Role = from_json(
+        json!({"metadata": {"name": name, "namespace": NAMESPACE}, "rules": [
+            {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"]},
+            {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": [lock], "verbs": ["get", "watch", "update"]},
+        ]}),
+    )?;
+    let subjects: Vec<_> = users.iter().map(|name| user(name)).collect();
+    let binding: RoleBinding = from_json(json!({
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "roleRef": role_ref("Role", name),
+        "subjects": subjects,
+    }))?;
+    FIELD_MANAGER.apply(&shoot.namespaced(NAMESPACE), &role).await?;
+    FIELD_MANAGER
+        .apply(&shoot.namespaced(NAMESPACE), &binding)
+        .await
+        .map(|_| ())
+}
+
+fn role_ref(kind: &str, name: &str) -> Value {
+    json!({"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name})
+}
+
+fn user(name: &str) -> Value {
+    json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name})
+}

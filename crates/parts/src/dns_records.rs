@@ -1,0 +1,236 @@
+//! The shoot's names in DNS. They lead to the front of the seed that hosts the shoot, so that a move changes their value
+//! and nothing else; the records themselves are never deleted by a move (I9).
+
+use std::net::IpAddr;
+
+use api::{
+    extensions::{DNSRecord, DNSRecordSpec, DefaultSpec, RecordType},
+    gardencore::shoot::DNSProvider,
+    meta::SecretReference,
+};
+use futures::future::try_join_all;
+use kube::ResourceExt;
+use placement::names;
+use runtime::Result;
+
+use crate::{
+    ExtensionResource, Facts, Kinds, Stay, configuration_problem,
+    exposure::front_address,
+    verbs::{Destroy, Migrate, Tasks},
+};
+
+/// Where a name is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Provider {
+    type_: String,
+    zone: Option<String>,
+    secret_namespace: String,
+    secret_name: String,
+}
+
+/// Which of the shoot's names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Which {
+    /// By which gardenlets and nodes reach the API.
+    Internal,
+    /// By which users reach it.
+    External,
+}
+
+/// The records of the shoot's names.
+#[derive(Debug)]
+pub struct DnsRecords;
+
+impl DnsRecords {
+    /// "Deploying internal domain DNS record".
+    pub async fn deploy_internal(f: &Facts) -> Result<()> {
+        deploy(f, Which::Internal).await
+    }
+
+    /// "Deploying external domain DNS record".
+    pub async fn deploy_external(f: &Facts) -> Result<()> {
+        deploy(f, Which::External).await
+    }
+
+    /// "Waiting until DNS records are ready": until the shoot's names lead to this seed.
+    pub async fn ready(f: &Facts) -> Result<()> {
+        let records = [Which::Internal, Which::External]
+            .into_iter()
+            .filter(|which| is_kept(f, *which));
+        try_join_all(records.map(|which| async move { object(f, which).wait_until_ready().await }))
+            .await
+            .map(|_| ())
+    }
+}
+
+impl Migrate for DnsRecords {
+    const TASKS: Tasks = [
+        "Migrating DNS records",
+        "Waiting until DNS records have been migrated",
+    ];
+
+    async fn migrate(stay: &Stay) -> Result<()> {
+        stay.migrate_kinds(Kinds::DNS_RECORDS).await
+    }
+
+    async fn migrated(stay: &Stay) -> Result<()> {
+        stay.wait_until_kinds_migrated(Kinds::DNS_RECORDS).await
+    }
+}
+
+impl Destroy for DnsRecords {
+    const TASKS: Tasks = [
+        "Destroying DNS records",
+        "Waiting until DNSRecords have been deleted",
+    ];
+
+    async fn destroy(stay: &Stay) -> Result<()> {
+        stay.delete_kinds(Kinds::DNS_RECORDS).await
+    }
+
+    async fn gone(stay: &Stay) -> Result<()> {
+        stay.wait_until_kinds_deleted(Kinds::DNS_RECORDS).await
+    }
+}
+
+/// Whether the shoot has the name, and this landscape is to keep it.
+fn is_kept(f: &Facts, which: Which) -> bool {
+    let unmanaged = || primary(f).is_some_and(|provider| provider.type_.as_deref() == Some("unmanaged"));
+    match which {
+        Which::Internal => f.names.internal_api.is_some(),
+        Which::External => f.names.external_api.is_some() && !unmanaged(),
+    }
+}
+
+fn name(f: &Facts, which: Which) -> String {
+    let which = match which {
+        Which::Internal => "internal",
+        Which::External => "external",
+    };
+    format!("{}-{which}", f.shoot.name_any())
+}
+
+fn object(f: &Facts, which: Which) -> ExtensionResource<'_, DNSRecord> {
+    ExtensionResource::new(f, name(f, which), f.settings.timeouts.dns_record)
+}
+
+async fn deploy(f: &Facts, which: Which) -> Result<()> {
+    if !is_kept(f, which) {
+        return Ok(());
+    }
+    let (domain, provider) = match which {
+        Which::Internal => internal(f)?,
+        Which::External => external(f)?,
+    };
+    let secret = format!("dnsrecord-{}", name(f, which));
+    f.copy_garden_secret(&provider.secret_namespace, &provider.secret_name, &secret)
+        .await?;
+    let record = record(f, &domain, provider, &secret, &front_address(f).await?);
+    object(f, which).deploy(f, record).await
+}
+
+fn record(f: &Facts, domain: &str, provider: Provider, secret: &str, address: &str) -> DNSRecord {
+    DNSRecord::new(
+        "",
+        DNSRecordSpec {
+            default: DefaultSpec {
+                type_: provider.type_,
+                ..DefaultSpec::default()
+            },
+            secret_ref: SecretReference::new(&f.namespace, secret),
+            region: None,
+            zone: provider.zone,
+            name: domain.to_owned(),
+            record_type: record_type(address),
+            values: vec![address.to_owned()],
+            ttl: Some(f.settings.dns_ttl),
+        },
+    )
+}
+
+/// What kind of record an address of a load balancer needs.
+fn record_type(address: &str) -> RecordType {
+    match address.parse() {
+        Ok(IpAddr::V4(_)) => RecordType::A,
+        Ok(IpAddr::V6(_)) => RecordType::AAAA,
+        Err(_) => RecordType::CNAME,
+    }
+}
+
+fn internal(f: &Facts) -> Result<(String, Provider)> {
+    let seed = &f.seed_object;
+    let (Some(name), Some(dns)) = (&f.names.internal_api, &seed.spec.dns.internal) else {
+        return Err(configuration_problem(format!(
+            "Seed {} has no spec.dns.internal: add it",
+            seed.name_any()
+        )));
+    };
+    Ok((name.clone(), of_seed(dns)))
+}
+
+fn external(f: &Facts) -> Result<(String, Provider)> {
+    let shoot = &f.shoot;
+    let domain = names::external_domain(shoot, &f.project.name_any(), &f.seed_object).unwrap_or_default();
+    let name = f.names.external_api.clone().unwrap_or_default();
+    if let Some(DNSProvider {
+        type_: Some(type_),
+        secret_name: Some(secret),
+        ..
+    }) = primary(f)
+    {
+        let provider = Provider {
+            type_: type_.clone(),
+            zone: None,
+            secret_namespace: f.shoot_namespace(),
+            secret_name: secret.clone(),
+        };
+        return Ok((name, provider));
+    }
+    let defaults = &f.seed_object.spec.dns.defaults;
+    let default = defaults
+        .iter()
+        .find(|default| domain.ends_with(&format!(".{}", default.domain)));
+    default.map(|default| (name, of_seed(default))).ok_or_else(|| {
+        configuration_problem(format!(
+            "spec.dns.domain {domain} is not below a default domain of Seed {}: name the provider of its DNS and a Secret \
+             in spec.dns.providers, or of type \"unmanaged\" if nobody is to keep the name",
+            f.seed_object.name_any()
+        ))
+    })
+}
+
+fn of_seed(dns: &api::gardencore::seed::SeedDNSProviderConfig) -> Provider {
+    Provider {
+        type_: dns.type_.clone(),
+        zone: dns.zone.clone(),
+        secret_namespace: dns
+            .credentials_ref
+            .namespace
+            .clone()
+            .unwrap_or_else(|| "garden".into()),
+        secret_name: dns.credentials_ref.name.clone().unwrap_or_default(),
+    }
+}
+
+/// The DNS provider of the Shoot itself: the primary one, or the only one.
+fn primary(f: &Facts) -> Option<&DNSProvider> {
+    let providers = &f.shoot.spec.dns.as_ref()?.providers;
+    let primary = providers.iter().find(|provider| provider.primary == Some(true));
+    primary.or(if let [only] = providers.as_slice() {
+        Some(only)
+    } else {
+        None
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_decides_on_the_kind_of_record() {
+        assert_eq!(record_type("172.18.0.5"), RecordType::A);
+        assert_eq!(record_type("fd00::5"), RecordType::AAAA);
+        assert_eq!(record_type("front.example.test"), RecordType::CNAME);
+    }
+}

@@ -1,0 +1,440 @@
+//! etcd-main, which holds the shoot's objects and is backed up, and etcd-events, which holds its Events and is not.
+
+use std::collections::BTreeMap;
+
+use api::{
+    constants::{DRUID_KEEP_VOLUME, DRUID_REQUIRE_SNAPSHOT, OWNERSHIP_EPOCH},
+    druid::{
+        BackupSpec, Compression, CompressionPolicy, Etcd, EtcdConfig, EtcdSpec, GarbageCollectionPolicy,
+        SecretKeyReference, StoreSpec, TLSConfig,
+    },
+    gardencore::{Shoot, shoot::ShootStatus},
+    meta::{LastOperationType, SecretReference},
+};
+use futures::future::try_join_all;
+use k8s_openapi::{
+    api::core::v1::Secret,
+    apimachinery::pkg::{api::resource::Quantity, apis::meta::v1::LabelSelector},
+};
+use kube::{Api, ResourceExt};
+use runtime::{Cluster, Error, Result, apply, error::Explain, wait, wait::Look};
+
+use crate::{
+    FIELD_MANAGER, Facts, Operation, Stay, Wait, configuration_problem,
+    secrets::config::{CA_ETCD, ETCD_CLIENT, ETCD_SERVER},
+    verbs::{Deploy, Destroy, Tasks},
+};
+
+/// The etcd with the shoot's objects.
+pub(crate) const MAIN: &str = "etcd-main";
+/// The etcd with the shoot's Events.
+pub(crate) const EVENTS: &str = "etcd-events";
+/// Credentials of the bucket, put into the shoot's namespace by the BackupEntry.
+pub(crate) const BACKUP_SECRET: &str = "etcd-backup";
+
+/// How much may be lost if the seed dies.
+const DELTA_SNAPSHOT_PERIOD: &str = "5m";
+/// Longer than the delta period, as the schema asks.
+const GARBAGE_COLLECTION_PERIOD: &str = "12h";
+
+/// Both etcds of the shoot.
+#[derive(Debug)]
+pub struct Etcds;
+
+impl Deploy for Etcds {
+    const TASKS: Tasks = [
+        "Deploying main and events etcd",
+        "Waiting until main and event etcd report readiness",
+    ];
+
+    /// On a seed that takes the shoot over, etcd-main starts empty and its sidecar restores it from the bucket before etcd runs.
+    async fn deploy(f: &Facts) -> Result<()> {
+        let store = if f.has_backup() {
+            Some(f.store(BACKUP_SECRET).await?)
+        } else {
+            None
+        };
+        let api = f.etcds();
+        let found = api.get_opt(MAIN).await.context("could not read Etcd etcd-main")?;
+        if found
+            .as_ref()
+            .is_some_and(|found| found.spec.backup.source_store.is_some())
+        {
+            return Err(Error::transient(
+                "the Etcd that copies backups is still there: etcd starts when it is gone",
+            ));
+        }
+        let mut main = f.etcd(MAIN, store);
+        if main.spec.backup.store.is_some() && has_past(f.operation, &f.shoot, found.as_ref()) {
+            main.annotations_mut()
+                .insert(DRUID_REQUIRE_SNAPSHOT.into(), "true".into());
+        }
+        for etcd in [main, f.etcd(EVENTS, None)] {
+            FIELD_MANAGER.apply(&api, &etcd).await?;
+        }
+        Ok(())
+    }
+
+    /// What druid says went wrong is the step's error.
+    async fn ready(f: &Facts) -> Result<()> {
+        try_join_all([MAIN, EVENTS].map(|name| f.wait_for_etcd(name, f.settings.timeouts.etcd)))
+            .await
+            .map(|_| ())
+    }
+}
+
+impl Destroy for Etcds {
+    const TASKS: Tasks = [
+        "Destroying main and events etcd",
+        "Waiting until main and event etcd have been destroyed",
+    ];
+
+    async fn destroy(stay: &Stay) -> Result<()> {
+        stay.destroy_etcd(MAIN).await?;
+        stay.destroy_etcd(EVENTS).await
+    }
+
+    async fn gone(stay: &Stay) -> Result<()> {
+        let timeout = stay.settings.timeouts.etcd.timeout;
+        let api = stay.etcds();
+        try_join_all([MAIN, EVENTS].map(|name| wait::until_gone(&api, name, timeout)))
+            .await
+            .map(|_| ())
+    }
+}
+
+impl Etcds {
+    /// "Deploying events etcd while backups are copied": the one that needs nothing from the former seed.
+    pub async fn deploy_events(f: &Facts) -> Result<()> {
+        FIELD_MANAGER
+            .apply(&f.etcds(), &f.etcd(EVENTS, None))
+            .await
+            .map(|_| ())
+    }
+
+    /// "Destroying etcd and keeping its data": the volume of etcd-main stays until the destination has recorded a restore. No
+    /// etcd starts on it.
+    pub async fn destroy_but_keep_volume(stay: &Stay) -> Result<()> {
+        stay.mark_etcd(DRUID_KEEP_VOLUME, Some("true")).await?;
+        Self::destroy(stay).await
+    }
+}
+
+impl Facts {
+    /// The shoot's present epoch.
+    pub(crate) fn epoch(&self) -> i64 {
+        self.shoot.status.as_ref().map_or(1, ShootStatus::epoch)
+    }
+
+    /// A place in a bucket, by the Secret that a BackupEntry put into the shoot's namespace.
+    pub(crate) async fn store(&self, secret_name: &str) -> Result<StoreSpec> {
+        let api: Api<Secret> = self.seed.namespaced(&self.namespace);
+        let secret = api
+            .get_opt(secret_name)
+            .await
+            .context(format_args!("could not read Secret {secret_name}"))?
+            .ok_or_else(|| {
+                Error::transient(format!(
+                    "Secret {secret_name} is not there yet: its BackupEntry makes it"
+                ))
+            })?;
+        let bucket = secret.data.as_ref().and_then(|data| data.get("bucketName"));
+        let bucket = bucket.and_then(|bytes| String::from_utf8(bytes.0.clone()).ok()).ok_or_else(|| {
+            configuration_problem(format!(
+                "Secret {secret_name} in namespace {} names no bucket (bucketName): reconcile the shoot's BackupEntry",
+                self.namespace
+            ))
+        })?;
+        Ok(StoreSpec {
+            container: Some(bucket),
+            prefix: format!("{}/{MAIN}", self.backup_entry_name()),
+            provider: Some("S3".into()),
+            secret_ref: Some(SecretReference::new(&self.namespace, secret_name)),
+            ..StoreSpec::default()
+        })
+    }
+
+    /// An Etcd of the shoot, with or without backups.
+    pub(crate) fn etcd(&self, name: &str, store: Option<StoreSpec>) -> Etcd {
+        let labels = [
+            ("app", "etcd"),
+            ("instance", name),
+            ("gardener.cloud/role", "controlplane"),
+        ]
+        .map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let backed_up = store.is_some();
+        let mut etcd = Etcd::new(
+            name,
+            EtcdSpec {
+                selector: Some(LabelSelector {
+                    match_labels: Some(labels[..2].iter().cloned().collect()),
+                    ..LabelSelector::default()
+                }),
+                labels: labels.into(),
+                replicas: 1,
+                etcd: EtcdConfig {
+                    client_port: Some(2379),
+                    server_port: Some(2380),
+                    client_url_tls: Some(self.etcd_tls()),
+                    ..EtcdConfig::default()
+                },
+                backup: BackupSpec {
+                    port: Some(8080),
+                    tls: Some(self.etcd_tls()),
+                    store,
+                    full_snapshot_schedule: backed_up.then(|| full_snapshot_schedule(&self.namespace)),
+                    delta_snapshot_period: backed_up.then(|| DELTA_SNAPSHOT_PERIOD.into()),
+                    garbage_collection_period: backed_up.then(|| GARBAGE_COLLECTION_PERIOD.into()),
+                    garbage_collection_policy: backed_up.then_some(GarbageCollectionPolicy::Exponential),
+                    compression: backed_up.then_some(Compression {
+                        enabled: Some(true),
+                        policy: Some(CompressionPolicy::Gzip),
+                    }),
+                    ..BackupSpec::default()
+                },
+                storage_capacity: Some(Quantity(self.settings.etcd_storage.clone())),
+                ..EtcdSpec::default()
+            },
+        );
+        etcd.metadata.namespace = Some(self.namespace.clone());
+        etcd.metadata.annotations = epoch_annotation(self.epoch());
+        etcd
+    }
+
+    fn etcd_tls(&self) -> TLSConfig {
+        let secret = |name: &str| SecretReference::new(&self.namespace, name);
+        TLSConfig {
+            tls_ca_secret_ref: SecretKeyReference {
+                name: Some(CA_ETCD.into()),
+                namespace: Some(self.namespace.clone()),
+                data_key: Some("ca.crt".into()),
+            },
+            server_tls_secret_ref: secret(ETCD_SERVER),
+            client_tls_secret_ref: Some(secret(ETCD_CLIENT)),
+        }
+    }
+}
+
+impl Stay {
+    /// Waits until druid says that the Etcd is as specified (or that all was copied).
+    pub(crate) async fn wait_for_etcd(&self, name: &str, limits: Wait) -> Result<()> {
+        let api = self.etcds();
+        let first = wait::until(&api, name, limits.severe, look_ready).await;
+        if first.is_ok() {
+            return Ok(());
+        }
+        // Errors that are still there now are not going away by themselves.
+        let rest = limits.timeout.saturating_sub(limits.severe);
+        let look = |etcd: Option<&Etcd>| match (look_ready(etcd), etcd.and_then(last_error)) {
+            (Look::Wait(_), Some(error)) => Look::Fail(error),
+            (other, _) => other,
+        };
+        wait::until(&api, name, rest, look).await.map(|_| ())
+    }
+
+    /// Sets an annotation of etcd-main, where there is one.
+    pub(crate) async fn mark_etcd(&self, key: &str, value: Option<&str>) -> Result<()> {
+        let api = self.etcds();
+        let found = api.get_opt(MAIN).await.context("could not read Etcd etcd-main")?;
+        let Some(found) = found.filter(|found| found.annotations().get(key).map(String::as_str) != value)
+        else {
+            return Ok(());
+        };
+        FIELD_MANAGER
+            .annotate(&api, &found.name_any(), key, value)
+            .await
+            .map(|_| ())
+    }
+
+    pub(crate) async fn destroy_etcd(&self, name: &str) -> Result<()> {
+        let api = self.etcds();
+        let found = api
+            .get_opt(name)
+            .await
+            .context(format_args!("could not read Etcd {name}"))?;
+        if found.is_none() {
+            return Ok(());
+        }
+        FIELD_MANAGER
+            .annotate(&api, name, api::constants::CONFIRMATION_DELETION, Some("true"))
+            .await?;
+        apply::delete(&api, name).await
+    }
+
+    pub(crate) fn etcds(&self) -> Api<Etcd> {
+        self.seed.namespaced(&self.namespace)
+    }
+}
+
+/// What is of the first epoch does not say so: it may be older than epochs.
+pub(crate) fn epoch_annotation(epoch: i64) -> Option<BTreeMap<String, String>> {
+    (epoch > 1).then(|| [(OWNERSHIP_EPOCH.to_owned(), epoch.to_string())].into())
+}
+
+/// Whether etcd had data before, so that starting empty would lose them: the shoot is taken over, or its Etcd was lost. For
+/// an Etcd that is there it stays as it was decided once, since etcd restarts where it changes. A shoot that is moved away
+/// or deleted may never have been complete, and must not be held up.
+fn has_past(operation: Operation, shoot: &Shoot, found: Option<&Etcd>) -> bool {
+    let last = shoot
+        .status
+        .as_ref()
+        .and_then(|status| status.last_operation.as_ref());
+    let was_created = last.is_some_and(|last| last.type_ != LastOperationType::Create);
+    match (operation, found) {
+        (Operation::Restore, _) => true,
+        (_, Some(found)) => found
+            .annotations()
+            .get(DRUID_REQUIRE_SNAPSHOT)
+            .is_some_and(|value| value == "true"),
+        (Operation::Create | Operation::Reconcile, None) => was_created,
+        (Operation::Migrate | Operation::Delete | Operation::ForceDelete, None) => false,
+    }
+}
+
+/// Ready as druid saw it after the last change.
+fn look_ready(etcd: Option<&Etcd>) -> Look {
+    let Some(etcd) = etcd else {
+        return Look::Wait("it does not exist".into());
+    };
+    let Some(status) = &etcd.status else {
+        return Look::Wait("etcd-druid has not answered yet".into());
+    };
+    if status.observed_generation != etcd.metadata.generation {
+        return Look::Wait("etcd-druid has not seen the last change yet".into());
+    }
+    match (status.ready, last_error(etcd)) {
+        (Some(true), _) => Look::Done,
+        (_, Some(error)) => Look::Wait(error.to_string()),
+        _ => Look::Wait("its member is not ready".into()),
+    }
+}
+
+/// What druid, or the sidecar through it, says that went wrong. A code that an operator knows becomes one.
+pub(crate) fn last_error(etcd: &Etcd) -> Option<Error> {
+    let errors = &etcd.status.as_ref()?.last_errors;
+    if errors.is_empty() {
+        return None;
+    }
+    let codes: Vec<_> = errors
+        .iter()
+        .filter_map(|error| serde_json::from_value(serde_json::json!(error.code)).ok())
+        .collect();
+    let sentences: Vec<_> = errors
+        .iter()
+        .map(|error| format!("{} ({})", error.description, error.code))
+        .collect();
+    let message = format!("Etcd {}: {}", etcd.name_any(), sentences.join("; "));
+    Some(if codes.is_empty() {
+        Error::Transient(message)
+    } else {
+        Error::Config { codes, message }
+    })
+}
+
+/// Daily, at a minute that follows from the name: not all etcds of a seed at once.
+fn full_snapshot_schedule(namespace: &str) -> String {
+    let number = namespace
+        .bytes()
+        .fold(0u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+    format!("{} {} * * *", number % 60, (number / 60) % 24)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use api::meta::ErrorCode;
+    use serde_json::json;
+
+    use super::*;
+
+    fn etcd(status: &serde_json::Value) -> Etcd {
+        let mut etcd = Etcd::new(MAIN, EtcdSpec::default());
+        etcd.metadata.generation = Some(2);
+        etcd.status = Some(serde_json::from_value(status.clone()).unwrap());
+        etcd
+    }
+
+    #[test]
+    fn ready_counts_only_for_the_last_change() {
+        assert!(matches!(
+            look_ready(Some(&etcd(&json!({"observedGeneration": 2, "ready": true})))),
+            Look::Done
+        ));
+        assert!(matches!(
+            look_ready(Some(&etcd(&json!({"observedGeneration": 1, "ready": true})))),
+            Look::Wait(_)
+        ));
+        assert!(matches!(look_ready(None), Look::Wait(_)));
+    }
+
+    #[test]
+    fn an_etcd_has_a_past_when_its_shoot_has_one_and_keeps_it() {
+        let shoot = |last: Option<&str>| -> Shoot {
+            let last = last.map(|type_| {
+                json!({"type": type_, "state": "Processing", "progress": 1, "description": "",
+                    "lastUpdateTime": "2026-01-01T00:00:00Z"})
+            });
+            serde_json::from_value(json!({
+                "metadata": {"name": "web"}, "status": {"lastOperation": last},
+                "spec": {"kubernetes": {}, "provider": {"type": "local"}, "region": "local"},
+            }))
+            .unwrap()
+        };
+        let (plain, mut marked) = (etcd(&json!({})), etcd(&json!({})));
+        marked
+            .annotations_mut()
+            .insert(DRUID_REQUIRE_SNAPSHOT.into(), "true".into());
+        for (operation, last, found, expected) in [
+            // A new shoot starts empty, however often its creation is tried.
+            (Operation::Reconcile, None, None, false),
+            (Operation::Reconcile, Some("Create"), None, false),
+            (Operation::Reconcile, Some("Create"), Some(&plain), false),
+            // It is not restarted for having grown old.
+            (Operation::Reconcile, Some("Reconcile"), Some(&plain), false),
+            (Operation::Restore, Some("Restore"), None, true),
+            (Operation::Restore, Some("Restore"), Some(&marked), true),
+            (Operation::Reconcile, Some("Reconcile"), Some(&marked), true),
+            (Operation::Migrate, Some("Migrate"), Some(&marked), true),
+            // Somebody deleted the Etcd of a shoot that lives.
+            (Operation::Reconcile, Some("Reconcile"), None, true),
+            // The creation may never have been complete.
+            (Operation::Migrate, Some("Migrate"), None, false),
+            (Operation::Delete, Some("Delete"), None, false),
+        ] {
+            assert_eq!(
+                has_past(operation, &shoot(last), found),
+                expected,
+                "{operation:?} {last:?} {}",
+                found.is_some()
+            );
+        }
+    }
+
+    #[test]
+    fn an_error_keeps_its_code_and_sentence() {
+        let failing = etcd(&json!({"lastErrors": [{"code": "ERR_INFRA_UNAUTHENTICATED",
+            "description": "the bucket refuses the credentials", "observedAt": "2026-01-01T00:00:00Z"}]}));
+        let error = last_error(&failing).unwrap();
+        assert_eq!(error.codes(), [ErrorCode::ErrInfraUnauthenticated]);
+        assert_eq!(
+            error.to_string(),
+            "Etcd etcd-main: the bucket refuses the credentials (ERR_INFRA_UNAUTHENTICATED)"
+        );
+    }
+
+    #[test]
+    fn the_schedule_is_a_fixed_time_of_day() {
+        assert_eq!(
+            full_snapshot_schedule("shoot--dev--web"),
+            full_snapshot_schedule("shoot--dev--web")
+        );
+        let schedule = full_snapshot_schedule("shoot--dev--web");
+        let numbers: Vec<u32> = schedule
+            .split(' ')
+            .take(2)
+            .map(|number| number.parse().unwrap())
+            .collect();
+        assert!(numbers[0] < 60 && numbers[1] < 24, "{schedule}");
+    }
+}

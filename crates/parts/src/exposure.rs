@@ -1,0 +1,164 @@
+//! How a shoot's API is reached: through the seed's front, which passes TLS on to the shoot that the client names.
+//!
+//! The front has a fixed configuration. It finds a shoot by a Service in its own namespace whose name is made from a hash
+//! of the name that the client asked for, so that nobody has to tell it about shoots.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::core::v1::Service;
+use kube::{Api, ResourceExt, api::ListParams};
+use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
+use runtime::{Cluster, Error, Result, apply, error::Explain, wait, wait::Look};
+use serde_json::json;
+
+use crate::{
+    FIELD_MANAGER, Facts, Stay, from_json,
+    secrets::{config::KUBE_APISERVER, issue::hex},
+};
+
+/// Label: whose Service it is.
+const TECHNICAL_ID: &str = "gardener.cloud/technical-id";
+
+/// The shoot's entries at the front.
+#[derive(Debug)]
+pub struct Exposure;
+
+impl Exposure {
+    /// "Exposing Kubernetes API server by its names": lets the front find the shoot by its names, and by no name that it does not
+    /// have any more.
+    pub async fn deploy(f: &Facts) -> Result<()> {
+        let api: Api<Service> = f.seed.namespaced(&f.settings.exposure_namespace);
+        let wanted = services(f)?;
+        for service in &wanted {
+            FIELD_MANAGER.apply(&api, service).await?;
+        }
+        let names: BTreeSet<_> = wanted.iter().map(ResourceExt::name_any).collect();
+        delete_except(f, &names).await
+    }
+
+    /// "Removing exposure of the Kubernetes API server": makes the front forget the shoot.
+    pub async fn destroy(stay: &Stay) -> Result<()> {
+        delete_except(stay, &BTreeSet::new()).await
+    }
+}
+
+async fn delete_except(stay: &Stay, kept: &BTreeSet<String>) -> Result<()> {
+    let api: Api<Service> = stay.seed.namespaced(&stay.settings.exposure_namespace);
+    let selector = format!("{TECHNICAL_ID}={}", stay.namespace);
+    let found = api
+        .list(&ListParams::default().labels(&selector))
+        .await
+        .context("could not list the front's Services")?;
+    for service in found
+        .items
+        .iter()
+        .filter(|service| !kept.contains(&service.name_any()))
+    {
+        apply::delete(&api, &service.name_any()).await?;
+    }
+    Ok(())
+}
+
+/// Waits until it is known where the seed's front is, and so where the shoot's names have to lead.
+pub(crate) async fn wait_for_front(stay: &Stay) -> Result<()> {
+    let api: Api<Service> = stay.seed.namespaced(&stay.settings.exposure_namespace);
+    let timeout = stay.settings.timeouts.kube_apiserver_service;
+    let look = |service: Option<&Service>| match service {
+        None => Look::Wait("it does not exist: install the seed's front".into()),
+        Some(service) if address(service).is_some() => Look::Done,
+        Some(_) => Look::Wait("its load balancer has no address yet".into()),
+    };
+    wait::until(&api, &stay.settings.ingress_service, timeout, look)
+        .await
+        .map(|_| ())
+}
+
+/// Address or name of the seed's front.
+pub(crate) async fn front_address(stay: &Stay) -> Result<String> {
+    let (namespace, name) = (&stay.settings.exposure_namespace, &stay.settings.ingress_service);
+    let api: Api<Service> = stay.seed.namespaced(namespace);
+    let service = api
+        .get_opt(name)
+        .await
+        .context(format_args!("could not read Service {namespace}/{name}"))?;
+    service.as_ref().and_then(address).ok_or_else(|| {
+        Error::transient(format!(
+            "the seed's front, Service {namespace}/{name}, has no address in its status yet"
+        ))
+    })
+}
+
+fn services(f: &Facts) -> Result<Vec<Service>> {
+    f.names
+        .apis()
+        .map(|host| service(host, &f.namespace, &f.settings.exposure_namespace))
+        .collect()
+}
+
+fn service(host: &str, namespace: &str, exposure_namespace: &str) -> Result<Service> {
+    from_json(json!({
+        "metadata": {
+            "name": service_name(host),
+            "namespace": exposure_namespace,
+            "labels": {(TECHNICAL_ID): namespace},
+            "annotations": {"gardener.cloud/host": host},
+        },
+        "spec": {
+            "type": "ExternalName",
+            "externalName": format!("{}.{namespace}.svc.cluster.local", KUBE_APISERVER),
+        },
+    }))
+}
+
+/// Name of the Service for a host name. The front works it out in the same way from what a client asks for.
+fn service_name(host: &str) -> String {
+    format!(
+        "sni-{}",
+        hex(digest(&SHA1_FOR_LEGACY_USE_ONLY, host.to_ascii_lowercase().as_bytes()).as_ref())
+    )
+}
+
+fn address(service: &Service) -> Option<String> {
+    let ingress = service
+        .status
+        .as_ref()?
+        .load_balancer
+        .as_ref()?
+        .ingress
+        .as_ref()?
+        .first()?;
+    ingress.ip.clone().or_else(|| ingress.hostname.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn the_name_is_the_hash_of_the_host_in_small_letters() {
+        // printf api.example.test | sha1sum
+        assert_eq!(
+            service_name("api.example.test"),
+            "sni-9277b7d0264d408b43b1f827ad9c82c52b399d74"
+        );
+        assert_eq!(service_name("API.example.test"), service_name("api.example.test"));
+    }
+
+    #[test]
+    fn the_front_is_at_its_first_address_or_name() {
+        let with = |ingress: serde_json::Value| -> Service {
+            from_json(json!({"status": {"loadBalancer": {"ingress": [ingress]}}})).unwrap()
+        };
+        assert_eq!(
+            address(&with(json!({"ip": "172.18.0.5"}))).as_deref(),
+            Some("172.18.0.5")
+        );
+        assert_eq!(
+            address(&with(json!({"hostname": "front.example.test"}))).as_deref(),
+            Some("front.example.test")
+        );
+        assert_eq!(address(&Service::default()), None);
+    }
+}

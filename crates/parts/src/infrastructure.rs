@@ -1,0 +1,103 @@
+//! Infrastructure: what the shoot needs in its provider's account. Its state must be carried (R7-12).
+
+use api::{
+    extensions::{self, DefaultSpec, InfrastructureSpec},
+    meta::{RawExtension, SecretReference},
+};
+use k8s_openapi::ByteString;
+use kube::ResourceExt;
+use runtime::Result;
+
+use crate::{
+    ExtensionResource, Facts, Stay,
+    cluster::CLOUD_PROVIDER_SECRET,
+    secrets::{config::SSH_KEY_PAIR, issue::Data},
+    verbs::{Deploy, Destroy, Migrate, Tasks},
+};
+
+/// The shoot's Infrastructure.
+#[derive(Debug)]
+pub struct Infrastructure;
+
+impl Deploy for Infrastructure {
+    const TASKS: Tasks = [
+        "Deploying Shoot infrastructure",
+        "Waiting until shoot infrastructure has been reconciled",
+    ];
+
+    async fn deploy(f: &Facts) -> Result<()> {
+        let object = infrastructure(f, &f.secret_data(SSH_KEY_PAIR).await?);
+        Self::object(f).deploy(f, object).await
+    }
+
+    async fn ready(f: &Facts) -> Result<()> {
+        Self::object(f).wait_until_ready().await
+    }
+}
+
+impl Migrate for Infrastructure {
+    const TASKS: Tasks = [
+        "Migrating shoot infrastructure",
+        "Waiting until shoot infrastructure has been migrated",
+    ];
+
+    async fn migrate(stay: &Stay) -> Result<()> {
+        Self::object(stay).migrate().await
+    }
+
+    async fn migrated(stay: &Stay) -> Result<()> {
+        Self::object(stay).wait_until_migrated().await
+    }
+}
+
+impl Destroy for Infrastructure {
+    const TASKS: Tasks = [
+        "Destroying shoot infrastructure",
+        "Waiting until shoot infrastructure has been destroyed",
+    ];
+
+    async fn destroy(stay: &Stay) -> Result<()> {
+        Self::object(stay).delete().await
+    }
+
+    async fn gone(stay: &Stay) -> Result<()> {
+        Self::object(stay).wait_until_deleted().await
+    }
+}
+
+impl Infrastructure {
+    /// The object in the seed.
+    #[must_use]
+    pub fn object(stay: &Stay) -> ExtensionResource<'_, extensions::Infrastructure> {
+        ExtensionResource::new(stay, &stay.tenant.name, stay.settings.timeouts.infrastructure)
+    }
+}
+
+impl Facts {
+    /// What every extension object of the shoot's own provider says.
+    pub(crate) fn default_spec(&self, config: Option<&RawExtension>) -> DefaultSpec {
+        DefaultSpec {
+            type_: self.shoot.spec.provider.type_.clone(),
+            provider_config: config.cloned(),
+            ..DefaultSpec::default()
+        }
+    }
+
+    /// Reference to the provider's credentials in the shoot's namespace.
+    pub(crate) fn cloud_provider_ref(&self) -> SecretReference {
+        SecretReference::new(&self.namespace, CLOUD_PROVIDER_SECRET)
+    }
+}
+
+fn infrastructure(f: &Facts, ssh: &Data) -> extensions::Infrastructure {
+    let spec = &f.shoot.spec;
+    extensions::Infrastructure::new(
+        &f.shoot.name_any(),
+        InfrastructureSpec {
+            default: f.default_spec(spec.provider.infrastructure_config.as_ref()),
+            region: spec.region.clone(),
+            secret_ref: f.cloud_provider_ref(),
+            ssh_public_key: ssh.get("id_rsa.pub").cloned().map(ByteString),
+        },
+    )
+}

@@ -1,0 +1,144 @@
+//! kube-apiserver: the process behind a shoot's address. When it is gone, nobody can write to the shoot any more (R7-50).
+
+mod flags;
+
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{ConfigMap, Service},
+};
+use kube::Api;
+use runtime::{
+    Cluster, Result,
+    error::Explain,
+    workload::{Files, Health, Workload, labels},
+};
+use serde_json::json;
+
+use flags::{AUTHENTICATION, PORT};
+
+use crate::{
+    FIELD_MANAGER, Facts, Stay,
+    component::{self, program},
+    exposure, from_json,
+    secrets::config::{
+        CA_CLIENT, CA_ETCD, CA_FRONT_PROXY, ETCD_CLIENT, ETCD_ENCRYPTION, KUBE_AGGREGATOR, KUBE_APISERVER,
+        KUBELET_CLIENT, SERVICE_ACCOUNT_KEY, STATIC_TOKEN,
+    },
+    verbs::{Deploy, Tasks},
+};
+
+/// Name of the Deployment, of the Service and of the Secret with its certificate.
+pub(crate) const NAME: &str = KUBE_APISERVER;
+/// All that a planned stop may take. Longer than it takes to answer the requests that were begun; shorter than the two
+/// seconds that a move has for it.
+const GRACE_SECONDS: i64 = 2;
+
+/// The Service in front of kube-apiserver, and the seed's front that leads to it.
+#[derive(Debug)]
+pub struct KubeApiserverService;
+
+impl Deploy for KubeApiserverService {
+    const TASKS: Tasks = [
+        "Deploying Kubernetes API server service in the Seed cluster",
+        "Waiting until Kubernetes API server service in the Seed cluster has reported readiness",
+    ];
+
+    async fn deploy(f: &Facts) -> Result<()> {
+        let service: Service = from_json(json!({
+            "metadata": {"name": NAME, "namespace": f.namespace, "labels": labels(NAME)},
+            "spec": {
+                "type": "ClusterIP",
+                "selector": labels(NAME),
+                "ports": [{"name": NAME, "port": 443, "targetPort": PORT, "protocol": "TCP"}],
+            },
+        }))?;
+        let api: Api<Service> = f.seed.namespaced(&f.namespace);
+        FIELD_MANAGER.apply(&api, &service).await.map(|_| ())
+    }
+
+    async fn ready(f: &Facts) -> Result<()> {
+        exposure::wait_for_front(f).await
+    }
+}
+
+/// The process.
+#[derive(Debug)]
+pub struct KubeApiserver;
+
+impl Deploy for KubeApiserver {
+    const TASKS: Tasks = [
+        "Deploying Kubernetes API server",
+        "Waiting until Kubernetes API server rolled out",
+    ];
+
+    async fn deploy(f: &Facts) -> Result<()> {
+        let api: Api<ConfigMap> = f.seed.namespaced(&f.namespace);
+        FIELD_MANAGER.apply(&api, &authentication(&f.namespace)?).await?;
+        component::deploy(f, &workload(f)).await
+    }
+
+    async fn ready(f: &Facts) -> Result<()> {
+        f.component_ready(NAME, f.settings.timeouts.kube_apiserver).await
+    }
+}
+
+impl KubeApiserver {
+    /// Whether it is deployed and not being deleted.
+    pub async fn exists(stay: &Stay) -> Result<bool> {
+        let api: Api<Deployment> = stay.seed.namespaced(&stay.namespace);
+        let found = api.get_opt(NAME).await;
+        let found = found.context("could not read Deployment kube-apiserver")?;
+        Ok(found.is_some_and(|found| found.metadata.deletion_timestamp.is_none()))
+    }
+}
+
+fn workload(f: &Facts) -> Workload {
+    let settings = &f.settings;
+    let secrets = [
+        ETCD_CLIENT,
+        ETCD_ENCRYPTION,
+        KUBE_AGGREGATOR,
+        KUBE_APISERVER,
+        KUBELET_CLIENT,
+        SERVICE_ACCOUNT_KEY,
+        STATIC_TOKEN,
+    ];
+    let authorities = [CA_CLIENT, CA_ETCD, CA_FRONT_PROXY];
+    let mut files: Vec<_> = secrets.map(Files::Secret).into();
+    files.extend(authorities.map(Files::Authority));
+    files.push(Files::ConfigMap(AUTHENTICATION));
+    Workload {
+        name: NAME,
+        image: settings.image(&settings.kube_apiserver_image, &f.kubernetes_version),
+        program: program(NAME),
+        args: flags::flags(&f.names),
+        health: Health {
+            scheme: "HTTPS",
+            port: PORT,
+            readiness: "/readyz",
+            liveness: "/livez",
+        },
+        files,
+        scratch: true,
+        grace_seconds: GRACE_SECONDS,
+        overlaps: true,
+        requests: ["256Mi", "50m"],
+    }
+}
+
+/// Requests without credentials are taken for health checks only.
+fn authentication(namespace: &str) -> Result<ConfigMap> {
+    let paths: Vec<_> = ["/livez", "/readyz", "/healthz"]
+        .map(|path| json!({"path": path}))
+        .into();
+    let config = json!({
+        "apiVersion": "apiserver.config.k8s.io/v1beta1",
+        "kind": "AuthenticationConfiguration",
+        "anonymous": {"enabled": true, "conditions": paths},
+    });
+    let text = serde_yaml_ng::to_string(&config).map_err(|e| runtime::Error::bug(e.to_string()))?;
+    from_json(json!({
+        "metadata": {"name": AUTHENTICATION, "namespace": namespace},
+        "data": {"config.yaml": text},
+    }))
+}

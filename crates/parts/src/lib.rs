@@ -1,0 +1,96 @@
+//! What each step of a shoot flow does: one struct a part of the control plane, in a file of its own.
+//!
+//! A flow says in which order; this crate says what. A part has verbs ([`Deploy`], [`Destroy`], [`Migrate`]), each the work and its
+//! wait, and what it alone can do. It keeps nothing: what it needs to know is handed to each verb, [`Facts`] of the shoot or only
+//! its [`Stay`] in this seed. Promises of every method: it may be run again at any time (I5), it ends within a bound, it waits by
+//! watching, and it touches nothing outside the seed and the garden but through extension resources (I9). What is to be written
+//! is decided by pure functions, which is where the tests are.
+
+mod backup_entry;
+mod backups;
+pub mod carried;
+mod cluster;
+mod component;
+mod control_plane;
+pub mod controller_leaders;
+mod dns_records;
+mod dynamic;
+mod etcd;
+mod etcd_copy;
+mod exposure;
+mod extension_kinds;
+pub mod extension_resource;
+mod facts;
+mod infrastructure;
+mod kube_apiserver;
+mod kube_controller_manager;
+mod kube_scheduler;
+mod kubeconfig;
+mod machine;
+mod managed_resources;
+mod namespace;
+pub mod secrets;
+mod settings;
+mod shoot_access;
+mod shoot_cleanup;
+mod stay;
+mod verbs;
+mod writers;
+
+pub use backup_entry::{BackupEntry, SourceBackupEntry};
+pub use backups::Backups;
+pub use cluster::{CloudProviderSecret, Cluster};
+pub use control_plane::ControlPlane;
+pub use controller_leaders::ControllerLeaders;
+pub use dns_records::DnsRecords;
+pub use etcd::Etcds;
+pub use etcd_copy::EtcdCopy;
+pub use exposure::Exposure;
+pub use extension_kinds::{AllExtensions, AnyExtension, GenericExtensions, Kinds};
+pub use extension_resource::ExtensionResource;
+pub use facts::{Facts, tenant};
+pub use infrastructure::Infrastructure;
+pub use kube_apiserver::{KubeApiserver, KubeApiserverService};
+pub use kube_controller_manager::KubeControllerManager;
+pub use kube_scheduler::KubeScheduler;
+pub use machine::MachineResources;
+pub use managed_resources::ManagedResources;
+pub use namespace::Namespace;
+pub use placement::Operation;
+pub use secrets::Secrets;
+pub use settings::{Settings, Timeouts, UrlOf, Wait};
+pub use shoot_access::{ClusterIdentity, Kubeconfig, ShootApi};
+pub use shoot_cleanup::ShootObjects;
+pub use stay::{NamespaceState, Stay, Tenant, left_in};
+pub use verbs::{Deploy, Destroy, Migrate, Tasks};
+pub use writers::Writers;
+
+use api::meta::ErrorCode;
+use runtime::{Error, apply::FieldManager};
+
+/// The gardenlet writes what this crate decides.
+pub const FIELD_MANAGER: FieldManager = FieldManager("gardenlet");
+
+/// Someone has to change a specification.
+pub(crate) fn configuration_problem(message: impl Into<String>) -> Error {
+    Error::config(ErrorCode::ErrConfigurationProblem, message)
+}
+
+/// Reads a typed object out of JSON that this crate wrote.
+pub(crate) fn from_json<K: serde::de::DeserializeOwned>(value: serde_json::Value) -> runtime::Result<K> {
+    serde_json::from_value(value)
+        .map_err(|e| Error::bug(format!("an object that was built here is none: {e}")))
+}
+
+/// Names of a shoot in tests, with this pods network.
+#[cfg(test)]
+fn names_in_tests(pods: &str) -> placement::Names {
+    placement::Names {
+        technical_id: "shoot--dev--web".into(),
+        internal_api: Some("api.web.dev.internal.example.test".into()),
+        external_api: Some("api.web.example.test".into()),
+        first_service_ip: std::net::IpAddr::from([100, 64, 0, 1]),
+        services: "100.64.0.0/13".into(),
+        pods: pods.into(),
+    }
+}

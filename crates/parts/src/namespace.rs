@@ -1,0 +1,152 @@
+//! The shoot's namespace in the seed: bound to one Shoot from its first moment, and the last thing that goes (I6).
+
+use api::constants;
+use k8s_openapi::api::core::v1;
+use kube::{ResourceExt, api::PostParams};
+use placement::names;
+use runtime::{Cluster, Error, Result, apply, error::Explain, wait, wait::Look};
+use serde_json::json;
+
+use crate::{
+    FIELD_MANAGER, Facts, Stay, configuration_problem, from_json,
+    stay::{NamespaceState, left_in},
+    verbs::{Destroy, Tasks},
+};
+
+/// The namespace.
+#[derive(Debug)]
+pub struct Namespace;
+
+impl Namespace {
+    /// "Deploying Shoot namespace in Seed". It is created with the uid of its Shoot in it: of two Shoots with one technical
+    /// id only one can be first.
+    pub async fn deploy(f: &Facts) -> Result<()> {
+        let api = f.seed.cluster_wide::<v1::Namespace>();
+        let wanted = namespace(f)?;
+        match f.read_namespace().await? {
+            Some(found) if found.metadata.deletion_timestamp.is_some() => Err(Error::transient(format!(
+                "namespace {} is still being deleted from an earlier stay of the shoot on this seed",
+                f.namespace
+            ))),
+            Some(_) => FIELD_MANAGER.apply(&api, &wanted).await.map(|_| ()),
+            None => {
+                let params = PostParams {
+                    field_manager: Some(FIELD_MANAGER.0.to_owned()),
+                    ..PostParams::default()
+                };
+                api.create(&params, &wanted)
+                    .await
+                    .context("could not make the shoot's namespace")
+                    .map(|_| ())
+            }
+        }
+    }
+
+    /// "Looking for the shoot's namespace in Seed". A shoot whose namespace is gone has nothing that could be handed over.
+    pub async fn check_is_active(stay: &Stay) -> Result<()> {
+        let state = match stay.namespace_state().await? {
+            NamespaceState::Active => return Ok(()),
+            NamespaceState::Missing => "is not there",
+            NamespaceState::Terminating => "is being deleted",
+        };
+        Err(configuration_problem(format!(
+            "namespace {} {state}, so that no final snapshot of the shoot can be taken: set spec.seedName back and let the \
+             shoot be reconciled where it was",
+            stay.namespace
+        )))
+    }
+
+    /// "Marking the shoot's namespace as left". What is marked is cleaned up also when its Shoot is gone.
+    pub async fn mark_as_left(stay: &Stay, epoch: i64) -> Result<()> {
+        let Some(namespace) = stay.read_namespace().await? else {
+            return Ok(());
+        };
+        if left_in(&namespace) == Some(epoch) {
+            return Ok(());
+        }
+        let body = json!({"metadata": {
+            "uid": namespace.uid(), "annotations": {(constants::LEFT_IN_EPOCH): epoch.to_string()},
+        }});
+        FIELD_MANAGER
+            .merge(
+                &stay.seed.cluster_wide::<v1::Namespace>(),
+                &namespace.name_any(),
+                &body,
+            )
+            .await
+            .map(|_| ())
+    }
+}
+
+impl Destroy for Namespace {
+    const TASKS: Tasks = [
+        "Deleting shoot namespace in Seed",
+        "Waiting until shoot namespace in Seed has been deleted",
+    ];
+
+    /// Deletes exactly the one that was looked at.
+    async fn destroy(stay: &Stay) -> Result<()> {
+        match stay.read_namespace().await? {
+            Some(namespace) => {
+                apply::delete_exactly(&stay.seed.cluster_wide::<v1::Namespace>(), &namespace).await
+            }
+            None => Ok(()),
+        }
+    }
+
+    async fn gone(stay: &Stay) -> Result<()> {
+        let api = stay.seed.cluster_wide::<v1::Namespace>();
+        let timeout = stay.settings.timeouts.namespace;
+        let look = |object: Option<&v1::Namespace>| match object {
+            None => Look::Done,
+            Some(object) => Look::Wait(what_remains(object)),
+        };
+        wait::until(&api, &stay.namespace, timeout, look)
+            .await
+            .map(|_| ())
+    }
+}
+
+fn namespace(f: &Facts) -> Result<v1::Namespace> {
+    let shoot = &f.shoot;
+    let mut labels = json!({
+        (constants::ROLE): "shoot",
+        (constants::PROJECT_NAME): f.project.name_any(),
+        (constants::SHOOT_PROVIDER): shoot.spec.provider.type_,
+        (constants::SEED_PROVIDER): f.seed_object.spec.provider.type_,
+        (constants::SHOOT_NAMESPACE): f.shoot_namespace(),
+        (constants::SHOOT_NAME): shoot.name_any(),
+        (constants::seed_name_label(&f.seed_object.name_any())): "true",
+        // Every pod of a control plane keeps to it; one that does not is refused.
+        "pod-security.kubernetes.io/enforce": "restricted",
+    });
+    if let Some(backup) = &f.seed_object.spec.backup {
+        labels[constants::BACKUP_PROVIDER] = json!(backup.provider);
+    }
+    from_json(json!({
+        "metadata": {
+            "name": f.namespace,
+            "labels": labels,
+            "annotations": {(constants::SHOOT_UID): names::uid(shoot)},
+        },
+    }))
+}
+
+/// What the namespace controller says that stands in the way.
+fn what_remains(namespace: &v1::Namespace) -> String {
+    let conditions = namespace
+        .status
+        .as_ref()
+        .and_then(|status| status.conditions.as_deref())
+        .unwrap_or_default();
+    let remains: Vec<_> = conditions
+        .iter()
+        .filter(|condition| condition.status == "True")
+        .filter_map(|condition| condition.message.as_deref())
+        .collect();
+    if remains.is_empty() {
+        "it is being deleted".into()
+    } else {
+        remains.join("; ")
+    }
+}

@@ -1,0 +1,220 @@
+//! The secrets manager: keys and certificates of a control plane (R7-10, R7-11, R7-40).
+//!
+//! Promises: a Secret that is there and carried is never made anew; on another seed a carried Secret is the same byte for
+//! byte (I7); one that should come from the ShootState and does not is an error that names it, and nothing is made in its
+//! place. Derived Secrets are made anew only when they are missing, when what they are made of changed, or shortly before
+//! they end. Doing all twice changes nothing.
+
+pub mod config;
+pub(crate) mod issue;
+mod plan;
+mod shoot_state;
+mod signing_key;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use api::{constants, gardencore::ShootState, meta::LastOperationType};
+use futures::{StreamExt, TryStreamExt, stream};
+use k8s_openapi::{ByteString, api::core::v1::Secret};
+use kube::{Api, ResourceExt, api::ListParams};
+use runtime::{Cluster, Error, Result, clock, error::Explain};
+
+pub use shoot_state::{ENTRY_TYPE, from_shoot_state, is_carried, to_shoot_state};
+
+pub(crate) use plan::RENEW_BEFORE;
+
+use self::{
+    config::Config,
+    plan::{Action, Existing, Missing},
+};
+use crate::{FIELD_MANAGER, Facts, Operation, Stay, carried};
+
+/// Who manages the Secrets, as a label.
+const IDENTITY: &str = "gardenlet";
+/// Secrets that are put back at a time. Nobody can write to the shoot meanwhile; more would only queue in the seed's API.
+const AT_ONCE: usize = 8;
+
+/// All Secrets of the control plane.
+#[derive(Debug)]
+pub struct Secrets;
+
+impl Secrets {
+    /// "Initializing secrets management": makes sure that all of them are there: carried ones from the ShootState where they are
+    /// missing, derived ones from those (R7-40).
+    pub async fn deploy(f: &Facts) -> Result<()> {
+        let api: Api<Secret> = f.seed.namespaced(&f.namespace);
+        let mut existing = f.managed_secrets().await?;
+        let state = f.shoot_state().await?;
+        if f.operation == Operation::Restore
+            && let Some(state) = &state
+        {
+            restore(f, &api, state, &mut existing).await?;
+        }
+        let missing = missing_carried(f);
+        for config in config::table(&f.names) {
+            let secret = match plan::decide(&config, &existing, state.as_ref(), missing, clock::now())? {
+                Action::Keep => continue,
+                Action::Restore(secret) => *secret,
+                Action::Issue => make(&config, &existing)?,
+            };
+            let written = FIELD_MANAGER
+                .apply(&api, &in_namespace(secret, &f.namespace))
+                .await?;
+            existing.insert(config.name.to_owned(), written);
+        }
+        Ok(())
+    }
+}
+
+impl Stay {
+    /// All Secrets in the shoot's namespace that go with the shoot to another seed: those of this manager, and those that
+    /// an extension labelled so (RX-21).
+    pub async fn carried_secrets(&self) -> Result<Vec<Secret>> {
+        let api: Api<Secret> = self.seed.namespaced(&self.namespace);
+        let selector = format!("{}=true", constants::PERSIST);
+        Ok(api
+            .list(&ListParams::default().labels(&selector))
+            .await
+            .context("could not list carried Secrets")?
+            .items)
+    }
+
+    /// The data of one managed Secret.
+    pub(crate) async fn secret_data(&self, name: &str) -> Result<issue::Data> {
+        let api: Api<Secret> = self.seed.namespaced(&self.namespace);
+        let secret = api
+            .get_opt(name)
+            .await
+            .context(format_args!("could not read Secret {name}"))?;
+        secret
+            .as_ref()
+            .map(plan::data_of)
+            .ok_or_else(|| Error::transient(format!("Secret {name} is not there yet")))
+    }
+
+    async fn managed_secrets(&self) -> Result<Existing> {
+        let api: Api<Secret> = self.seed.namespaced(&self.namespace);
+        let selector = format!("{}={IDENTITY}", constants::MANAGER_IDENTITY);
+        let list = api
+            .list(&ListParams::default().labels(&selector))
+            .await
+            .context("could not list Secrets")?;
+        Ok(list
+            .items
+            .into_iter()
+            .map(|secret| (secret.name_any(), secret))
+            .collect())
+    }
+}
+
+impl Facts {
+    /// The ShootState, if there is one. One that holds what no seed collects is an error: nothing of it may be applied.
+    pub(crate) async fn shoot_state(&self) -> Result<Option<ShootState>> {
+        let api: Api<ShootState> = self.garden.namespaced(&self.shoot_namespace());
+        let state = api
+            .get_opt(&self.shoot.name_any())
+            .await
+            .context("could not read the ShootState")?;
+        state.as_ref().map(carried::check).transpose()?;
+        Ok(state)
+    }
+}
+
+/// Puts every Secret of the ShootState back, those of extensions too (RX-21). One that is there is left alone: it was
+/// put back by an earlier run, or is newer.
+async fn restore(stay: &Stay, api: &Api<Secret>, state: &ShootState, existing: &mut Existing) -> Result<()> {
+    let all = from_shoot_state(state)?
+        .into_iter()
+        .map(|secret| put_back(stay, api, secret));
+    let mut all = stream::iter(all).buffer_unordered(AT_ONCE);
+    while let Some(put_back) = all.try_next().await? {
+        if let Some(secret) = put_back {
+            existing.insert(secret.name_any(), secret);
+        }
+    }
+    Ok(())
+}
+
+/// The Secret as it was put back; `None` where there is one.
+async fn put_back(stay: &Stay, api: &Api<Secret>, secret: Secret) -> Result<Option<Secret>> {
+    let name = secret.name_any();
+    let found = api.get_opt(&name).await;
+    if found
+        .context(format_args!("could not read Secret {name}"))?
+        .is_some()
+    {
+        return Ok(None);
+    }
+    let secret = in_namespace(secret, &stay.namespace);
+    FIELD_MANAGER.apply(api, &secret).await.map(Some)
+}
+
+/// A carried Secret may be made only before the shoot was created once, or when it goes away.
+fn missing_carried(f: &Facts) -> Missing {
+    let last = f
+        .shoot
+        .status
+        .as_ref()
+        .and_then(|status| status.last_operation.as_ref());
+    let is_new = last.is_none_or(|last| last.type_ == LastOperationType::Create);
+    match f.operation {
+        Operation::Delete | Operation::ForceDelete => Missing::Issue,
+        Operation::Create | Operation::Reconcile if is_new => Missing::Issue,
+        Operation::Create | Operation::Reconcile | Operation::Restore | Operation::Migrate => {
+            Missing::FromShootState
+        }
+    }
+}
+
+fn make(config: &Config, existing: &Existing) -> Result<Secret> {
+    let authorities: BTreeMap<&str, issue::Data> = existing
+        .iter()
+        .map(|(name, secret)| (name.as_str(), plan::data_of(secret)))
+        .collect();
+    let years = if config.carried {
+        issue::CARRIED_YEARS
+    } else {
+        issue::DERIVED_YEARS
+    };
+    let issued = issue::issue(config.name, &config.recipe, years, |name| authorities.get(name))?;
+    let mut labels: BTreeMap<String, String> = [
+        (constants::SECRET_NAME, config.name.to_owned()),
+        (constants::MANAGED_BY, constants::SECRETS_MANAGER.to_owned()),
+        (constants::MANAGER_IDENTITY, IDENTITY.to_owned()),
+        (constants::CHECKSUM_OF_CONFIG, plan::checksum(config, existing)),
+        (constants::ISSUED_AT_TIME, clock::now().as_second().to_string()),
+    ]
+    .map(|(key, value)| (key.to_owned(), value))
+    .into();
+    if config.carried {
+        labels.insert(constants::PERSIST.into(), "true".into());
+    }
+    if let Some(valid_until) = issued.valid_until {
+        labels.insert(
+            constants::VALID_UNTIL_TIME.into(),
+            valid_until.as_second().to_string(),
+        );
+    }
+    let mut secret = Secret {
+        data: Some(
+            issued
+                .data
+                .into_iter()
+                .map(|(key, value)| (key, ByteString(value)))
+                .collect(),
+        ),
+        type_: Some("Opaque".into()),
+        immutable: config.carried.then_some(true),
+        ..Secret::default()
+    };
+    secret.metadata.name = Some(config.name.to_owned());
+    secret.metadata.labels = Some(labels);
+    Ok(secret)
+}
+
+fn in_namespace(mut secret: Secret, namespace: &str) -> Secret {
+    secret.metadata.namespace = Some(namespace.to_owned());
+    secret
+}

@@ -1,0 +1,198 @@
+//! Empties a shoot that is deleted, through its own API, so that its own controllers release what they hold outside:
+//! volumes, load balancers. Bounded: what does not go in time is told with a code that allows a forced deletion.
+//!
+//! Order: what can get in the way of deletions first (webhooks, extended APIs), then custom resources, then what holds
+//! something outside, then namespaces with all the rest.
+
+use std::time::Duration;
+
+use api::meta::ErrorCode;
+use k8s_openapi::{
+    api::{
+        admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration},
+        core::v1::{Namespace, PersistentVolume, PersistentVolumeClaim, Service},
+        networking::v1::Ingress,
+    },
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    kube_aggregator::pkg::apis::apiregistration::v1::APIService,
+};
+use kube::{
+    Api, ResourceExt,
+    api::{DynamicObject, ListParams},
+    core::ApiResource,
+};
+use runtime::{Cluster, Error, Result, Shoot, apply::Object, error::Explain};
+
+use crate::{Facts, dynamic};
+
+/// Annotation: the cleaning is left out, by a user who knows that nothing outside is lost.
+const SKIP: &str = "shoot.gardener.cloud/skip-cleanup";
+/// Namespaces that a cluster cannot be without.
+const KEPT: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+/// Pause between two looks: many kinds at once, each a watch of its own, would cost more than it saves. Much shorter than
+/// the wait as a whole.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How many names an error quotes.
+const QUOTED: usize = 10;
+
+/// What users made in the shoot.
+#[derive(Debug)]
+pub struct ShootObjects;
+
+impl ShootObjects {
+    /// "Cleaning kubernetes resources".
+    pub async fn clean(f: &Facts) -> Result<()> {
+        if f.shoot
+            .annotations()
+            .get(SKIP)
+            .is_some_and(|value| value == "true")
+        {
+            return Ok(());
+        }
+        let shoot = f.shoot_client().await?;
+        let mut remains = Vec::new();
+        let work = async {
+            for step in [
+                Wave::Obstacles,
+                Wave::CustomResources,
+                Wave::External,
+                Wave::Namespaces,
+            ] {
+                loop {
+                    remains = clean(&shoot, step).await?;
+                    if remains.is_empty() {
+                        break;
+                    }
+                    tokio::time::sleep(LOOK_EVERY).await;
+                }
+            }
+            Ok(())
+        };
+        match tokio::time::timeout(f.settings.timeouts.cleanup, work).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(Error::config(
+                ErrorCode::ErrCleanupClusterResources,
+                sentence(&remains),
+            )),
+        }
+    }
+}
+
+/// One step of the order.
+#[derive(Clone, Copy, Debug)]
+enum Wave {
+    Obstacles,
+    CustomResources,
+    External,
+    Namespaces,
+}
+
+/// Asks for the deletion of all that the step is about, and says what is still there.
+async fn clean(shoot: &Shoot, step: Wave) -> Result<Vec<String>> {
+    let mut remains = Vec::new();
+    match step {
+        Wave::Obstacles => {
+            remains.extend(clean_kind::<ValidatingWebhookConfiguration>(shoot, |_| true).await?);
+            remains.extend(clean_kind::<MutatingWebhookConfiguration>(shoot, |_| true).await?);
+            remains.extend(clean_kind::<APIService>(shoot, is_extended).await?);
+        }
+        Wave::CustomResources => {
+            remains.extend(clean_kind::<CustomResourceDefinition>(shoot, |_| true).await?);
+        }
+        Wave::External => {
+            remains.extend(clean_kind::<Ingress>(shoot, |_| true).await?);
+            remains.extend(clean_kind::<Service>(shoot, is_load_balancer).await?);
+            remains.extend(clean_kind::<PersistentVolumeClaim>(shoot, |_| true).await?);
+            remains.extend(clean_kind::<PersistentVolume>(shoot, |_| true).await?);
+        }
+        Wave::Namespaces => remains.extend(clean_kind::<Namespace>(shoot, is_users).await?),
+    }
+    Ok(remains)
+}
+
+async fn clean_kind<K: Object>(shoot: &Shoot, concerns: impl Fn(&K) -> bool) -> Result<Vec<String>> {
+    let kind = K::kind(&());
+    let list = shoot
+        .all::<K>()
+        .list(&ListParams::default())
+        .await
+        .context(format_args!("could not list {kind} in the shoot"))?;
+    let mut remains = Vec::new();
+    for object in list.items.iter().filter(|object| concerns(object)) {
+        let name = object.name_any();
+        if object.meta().deletion_timestamp.is_none() {
+            let kind = ApiResource::erase::<K>(&());
+            dynamic::delete(&api_of(shoot, object, &kind), &kind, &name, None).await?;
+        }
+        let place = object
+            .namespace()
+            .map(|namespace| format!("{namespace}/"))
+            .unwrap_or_default();
+        remains.push(format!("{kind} {place}{name}"));
+    }
+    Ok(remains)
+}
+
+/// The Api in which one object can be deleted, whatever its scope is.
+fn api_of<K: Object>(shoot: &Shoot, object: &K, kind: &ApiResource) -> Api<DynamicObject> {
+    let client = shoot.client().clone();
+    match object.namespace() {
+        Some(namespace) => Api::namespaced_with(client, &namespace, kind),
+        None => Api::all_with(client, kind),
+    }
+}
+
+/// Served by a pod, which will be gone.
+fn is_extended(service: &APIService) -> bool {
+    service.spec.as_ref().is_some_and(|spec| spec.service.is_some())
+}
+
+fn is_load_balancer(service: &Service) -> bool {
+    service
+        .spec
+        .as_ref()
+        .is_some_and(|spec| spec.type_.as_deref() == Some("LoadBalancer"))
+}
+
+fn is_users(namespace: &Namespace) -> bool {
+    !KEPT.contains(&namespace.name_any().as_str())
+}
+
+fn sentence(remains: &[String]) -> String {
+    let mut quoted = remains
+        .iter()
+        .take(QUOTED)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join(", ");
+    if remains.len() > QUOTED {
+        quoted = format!("{quoted} and {} more", remains.len() - QUOTED);
+    }
+    format!(
+        "objects in the shoot are still being deleted: {quoted}. Remove what holds them (their finalizers' controllers); \
+         or delete the Shoot by force, and clean up in the infrastructure by hand"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn namespaces_of_the_cluster_itself_are_kept() {
+        let named = |name: &str| {
+            let mut namespace = Namespace::default();
+            namespace.metadata.name = Some(name.to_owned());
+            namespace
+        };
+        assert!(is_users(&named("web")));
+        assert!(KEPT.iter().all(|name| !is_users(&named(name))));
+    }
+
+    #[test]
+    fn a_long_list_is_cut() {
+        let many: Vec<String> = (0..13).map(|number| format!("Namespace n{number}")).collect();
+        let told = sentence(&many);
+        assert!(told.contains("Namespace n9 and 3 more"), "{told}");
+    }
+}

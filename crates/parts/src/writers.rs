@@ -1,0 +1,208 @@
+//! The processes that write to a shoot: kube-apiserver, the scheduler, and every controller manager. While one of them is left,
+//! what is in etcd is not final (R7-50), and none may come back by itself (R7-54).
+
+use std::{collections::BTreeSet, time::Duration};
+
+use k8s_openapi::api::{apps::v1::Deployment, autoscaling::v2::HorizontalPodAutoscaler, core::v1::Pod};
+use kube::{Api, ResourceExt, api::ListParams};
+use runtime::{Cluster, Error, Result, apply, error::Explain, rollout::Rollout};
+
+use crate::{
+    Stay,
+    component::of_component,
+    secrets::config::{KUBE_APISERVER, KUBE_CONTROLLER_MANAGER, KUBE_SCHEDULER},
+    verbs::{Destroy, Tasks},
+};
+
+/// Those that the gardenlet deploys itself, in the order in which they stop.
+const OWN: [&str; 3] = [KUBE_CONTROLLER_MANAGER, KUBE_SCHEDULER, KUBE_APISERVER];
+/// Pods of a control plane carry it, whoever deploys them.
+const CONTROL_PLANE: &str = "gardener.cloud/role=controlplane";
+
+/// All of them, and what could bring their pods back.
+#[derive(Debug)]
+pub struct Writers;
+
+impl Destroy for Writers {
+    const TASKS: Tasks = [
+        "Deleting kube-apiserver deployment",
+        "Waiting until kube-apiserver has been deleted",
+    ];
+
+    async fn destroy(stay: &Stay) -> Result<()> {
+        let api: Api<HorizontalPodAutoscaler> = stay.seed.namespaced(&stay.namespace);
+        for scaler in scalers(stay).await? {
+            apply::delete(&api, &scaler).await?;
+        }
+        for name in OWN {
+            stay.rollout(name).delete().await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until no process is left that could write to etcd.
+    async fn gone(stay: &Stay) -> Result<()> {
+        let within = stay.settings.timeouts.kube_apiserver;
+        for name in OWN {
+            stay.rollout(name).wait_until_gone(within).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Writers {
+    /// "Making sure that nothing writes to the shoot any more": what a hand-over may go by. Looks at what is there, not at what
+    /// was asked for: somebody may have brought a process back meanwhile.
+    pub async fn check_gone(stay: &Stay) -> Result<()> {
+        let pods: Api<Pod> = stay.seed.namespaced(&stay.namespace);
+        let list = pods.list(&ListParams::default().labels(CONTROL_PLANE)).await;
+        let pods = list
+            .context("could not list the pods of the control plane")?
+            .items;
+        let deployments: Api<Deployment> = stay.seed.namespaced(&stay.namespace);
+        let list = deployments.list(&ListParams::default()).await;
+        let deployments = list.context("could not list Deployments")?.items;
+        let left = left(&pods, &deployments, &scalers(stay).await?);
+        if left.is_empty() {
+            return Ok(());
+        }
+        Err(Error::transient(format!(
+            "the shoot is not handed over while something may write to it: {} in namespace {}",
+            left.join(", "),
+            stay.namespace
+        )))
+    }
+}
+
+impl Stay {
+    pub(crate) fn rollout<'n>(&self, name: &'n str) -> Rollout<'n> {
+        Rollout::new(&self.seed, &self.namespace, name, of_component(name))
+    }
+
+    /// Waits until exactly the wanted pods run and are ready.
+    pub(crate) async fn component_ready(&self, name: &str, timeout: Duration) -> Result<()> {
+        self.rollout(name).wait_until_done(None, timeout).await
+    }
+
+    pub(crate) async fn pods_of(&self, name: &str) -> Result<Vec<Pod>> {
+        let api: Api<Pod> = self.seed.namespaced(&self.namespace);
+        Ok(api
+            .list(&of_component(name))
+            .await
+            .context("could not list pods")?
+            .items)
+    }
+}
+
+/// Names of the autoscalers that scale a writer.
+async fn scalers(stay: &Stay) -> Result<Vec<String>> {
+    let api: Api<HorizontalPodAutoscaler> = stay.seed.namespaced(&stay.namespace);
+    let scalers = api
+        .list(&ListParams::default())
+        .await
+        .context("could not list HorizontalPodAutoscalers")?;
+    Ok(scalers
+        .items
+        .iter()
+        .filter(|scaler| scales_a_writer(scaler))
+        .map(ResourceExt::name_any)
+        .collect())
+}
+
+fn scales_a_writer(scaler: &HorizontalPodAutoscaler) -> bool {
+    let target = scaler.spec.as_ref().map(|spec| &spec.scale_target_ref);
+    target.is_some_and(|target| target.kind == "Deployment" && is_writer(&target.name))
+}
+
+/// By the names that Deployments have, and the pods of Deployments begin with.
+fn is_writer(name: &str) -> bool {
+    [KUBE_APISERVER, KUBE_SCHEDULER]
+        .iter()
+        .any(|own| name.starts_with(own))
+        || name.contains("controller-manager")
+}
+
+/// What is left that may write: pods that have not ended, Deployments that want pods, autoscalers.
+fn left(pods: &[Pod], deployments: &[Deployment], scalers: &[String]) -> Vec<String> {
+    let ended = |pod: &Pod| {
+        let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+        matches!(phase, Some("Succeeded" | "Failed"))
+    };
+    let pods = pods
+        .iter()
+        .filter(|pod| !ended(pod))
+        .map(ResourceExt::name_any)
+        .filter(|name| is_writer(name))
+        .map(|name| format!("pod {name}"));
+    let wants = |deployment: &Deployment| {
+        deployment
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.replicas)
+            .unwrap_or(1)
+            > 0
+    };
+    let deployments = deployments
+        .iter()
+        .filter(|deployment| wants(deployment))
+        .map(ResourceExt::name_any)
+        .filter(|name| is_writer(name))
+        .map(|name| format!("Deployment {name}"));
+    let scalers = scalers
+        .iter()
+        .map(|name| format!("HorizontalPodAutoscaler {name}"));
+    let left: BTreeSet<_> = pods.chain(deployments).chain(scalers).collect();
+    left.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::from_json;
+
+    #[test]
+    fn only_autoscalers_of_what_writes_are_deleted() {
+        let scaler = |kind: &str, name: &str| -> HorizontalPodAutoscaler {
+            from_json(json!({"spec": {"maxReplicas": 3, "scaleTargetRef": {"kind": kind, "name": name}}}))
+                .unwrap()
+        };
+        assert!(scales_a_writer(&scaler("Deployment", "kube-apiserver")));
+        assert!(scales_a_writer(&scaler("Deployment", "cloud-controller-manager")));
+        assert!(!scales_a_writer(&scaler("Deployment", "other")));
+        assert!(!scales_a_writer(&scaler("StatefulSet", "kube-apiserver")));
+    }
+
+    #[test]
+    fn a_pod_or_what_brings_one_back_holds_the_hand_over() {
+        let pod = |name: &str, phase: &str| -> Pod {
+            from_json(json!({"metadata": {"name": name}, "status": {"phase": phase}})).unwrap()
+        };
+        let deployment = |name: &str, replicas: i32| -> Deployment {
+            from_json(json!({"metadata": {"name": name},
+                "spec": {"replicas": replicas, "selector": {}, "template": {}}}))
+            .unwrap()
+        };
+        assert!(left(&[pod("etcd-main-0", "Running")], &[], &[]).is_empty());
+        assert!(
+            left(
+                &[pod("kube-scheduler-x", "Failed")],
+                &[deployment("kube-scheduler", 0)],
+                &[]
+            )
+            .is_empty()
+        );
+        // Being deleted is not gone.
+        assert_eq!(
+            left(&[pod("cloud-controller-manager-5", "Running")], &[], &[]),
+            ["pod cloud-controller-manager-5"]
+        );
+        assert_eq!(
+            left(&[], &[deployment("kube-apiserver", 1)], &["scaler".to_owned()]),
+            ["Deployment kube-apiserver", "HorizontalPodAutoscaler scaler"]
+        );
+    }
+}

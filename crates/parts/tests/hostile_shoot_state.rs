@@ -1,0 +1,142 @@
+//! A ShootState that a hostile source wrote, on a real API server: nothing of it is applied.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod world;
+
+use anyhow::Result;
+use api::gardencore::ShootState;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
+use kube::{
+    Api, ResourceExt,
+    api::{ListParams, Patch, PatchParams, PostParams},
+};
+use parts::{Deploy, Destroy, Facts, Infrastructure, Namespace, Operation, Secrets, Settings, secrets};
+use serde_json::{Value, json};
+
+use world::{NAMESPACE, PROJECT, World};
+
+const TOKEN: &str = "kubernetes.io/service-account-token";
+
+#[tokio::test]
+async fn a_hostile_source_makes_the_destination_apply_nothing() -> Result<()> {
+    let world = World::start("hostile").await?;
+    let source = world.facts(Operation::Reconcile, Settings::default()).await?;
+    Namespace::deploy(&source).await?;
+    Secrets::deploy(&source).await?;
+    let honest = collected(&source).await?;
+    Namespace::destroy(&source).await?;
+    Namespace::gone(&source).await?;
+    let destination = world.facts(Operation::Restore, Settings::default()).await?;
+    Namespace::deploy(&destination).await?;
+    for (planted, reason) in plants() {
+        write(&world, &with(&honest, planted)).await?;
+        let error = Secrets::deploy(&destination).await.unwrap_err();
+        refused(&error, reason);
+        assert_eq!(
+            world.secrets().await?.len(),
+            0,
+            "not even what is honest is applied"
+        );
+        nothing_is_planted(&world).await?;
+    }
+    // The same without the plants is restored. Extension objects are given their states later, by a reading of its own.
+    write(&world, &honest).await?;
+    Secrets::deploy(&destination).await?;
+    assert_eq!(collected(&destination).await?["gardener"], honest["gardener"]);
+    for (planted, reason) in plants() {
+        write(&world, &with(&honest, planted)).await?;
+        refused(&Infrastructure::deploy(&destination).await.unwrap_err(), reason);
+        nothing_is_planted(&world).await?;
+    }
+    Ok(())
+}
+
+fn with(honest: &Value, planted: Vec<(&'static str, Value)>) -> Value {
+    let mut spec = honest.clone();
+    for (list, piece) in planted {
+        spec[list].as_array_mut().unwrap().push(piece);
+    }
+    spec
+}
+
+#[track_caller]
+fn refused(error: &runtime::Error, reason: &str) {
+    assert_eq!(error.class(), "Config", "{error}");
+    assert!(error.to_string().contains(reason), "{error}; expected: {reason}");
+}
+
+/// What a source that was taken over adds to what it has to give.
+fn plants() -> Vec<(Vec<(&'static str, Value)>, &'static str)> {
+    let infrastructure = |kind: &str, name: &str| {
+        json!({"kind": "Infrastructure", "name": "web", "state": {"networkID": "n1"},
+            "resources": [{"name": "r", "resourceRef": {"apiVersion": "v1", "kind": kind, "name": name}}]})
+    };
+    let resource = |kind: &str, name: &str, data: Value| json!({"apiVersion": "v1", "kind": kind, "name": name, "data": data});
+    let metadata = json!({"name": "x", "annotations": {"kubernetes.io/service-account.name": "default"}});
+    let token = json!({"apiVersion": "v1", "kind": "Secret", "type": TOKEN, "metadata": metadata});
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"},
+        "spec": {"containers": [{"name": "x", "image": "x"}], "serviceAccountName": "default"}});
+    let owned =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "finalizers": ["x/y"]}});
+    let entry = |name: &str, type_: &str| json!({"name": name, "type": "secret", "labels": {"persist": "true"}, "data": {"data": {}, "type": type_}});
+    vec![
+        (vec![("gardener", entry("x", TOKEN))], "are not carried"),
+        (
+            vec![("gardener", entry("gardenlet", "Opaque"))],
+            "each seed makes this Secret itself",
+        ),
+        (
+            vec![("gardener", entry("../../kube-system/secrets/x", "Opaque"))],
+            "no name of an object",
+        ),
+        (
+            vec![
+                ("extensions", infrastructure("Secret", "x")),
+                ("resources", resource("Secret", "x", token)),
+            ],
+            "are not carried",
+        ),
+        (
+            vec![
+                ("extensions", infrastructure("Pod", "x")),
+                ("resources", resource("Pod", "x", pod)),
+            ],
+            "only Secrets and ConfigMaps are carried",
+        ),
+        (
+            vec![
+                ("extensions", infrastructure("ConfigMap", "x")),
+                ("resources", resource("ConfigMap", "x", owned)),
+            ],
+            "more than a name, labels, annotations, data and a type",
+        ),
+    ]
+}
+
+async fn collected(facts: &Facts) -> Result<Value> {
+    let carried = facts.carried_secrets().await?;
+    Ok(json!({"gardener": secrets::to_shoot_state(&carried)?, "extensions": [], "resources": []}))
+}
+
+async fn write(world: &World, spec: &Value) -> Result<()> {
+    let states: Api<ShootState> = Api::namespaced(world.client(), PROJECT);
+    if states.get_opt("web").await?.is_none() {
+        let state = serde_json::from_value(json!({"metadata": {"name": "web"}, "spec": {}}))?;
+        states.create(&PostParams::default(), &state).await?;
+    }
+    let patch = Patch::Merge(json!({"spec": spec}));
+    states.patch("web", &PatchParams::default(), &patch).await?;
+    Ok(())
+}
+
+async fn nothing_is_planted(world: &World) -> Result<()> {
+    let maps: Api<ConfigMap> = Api::namespaced(world.client(), NAMESPACE);
+    let pods: Api<Pod> = Api::namespaced(world.client(), NAMESPACE);
+    let everywhere: Api<Secret> = Api::all(world.client());
+    assert!(maps.get_opt("x").await?.is_none());
+    assert_eq!(pods.list(&ListParams::default()).await?.items.len(), 0);
+    let found = everywhere.list(&ListParams::default()).await?;
+    assert!(found.iter().all(|secret| secret.name_any() != "x"));
+    Ok(())
+}

@@ -1,0 +1,224 @@
+//! What moves with a shoot, on a real API server: carried Secrets, and the protocol by which an extension object gets its
+//! state back before its provider may act.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod world;
+
+use anyhow::Result;
+use api::{
+    extensions,
+    gardencore::{ShootState, ShootStateSpec},
+};
+use k8s_openapi::api::core::v1::{self, Secret};
+use kube::{Api, ResourceExt, api::PostParams};
+use parts::{
+    AllExtensions, Deploy, Destroy, Facts, Infrastructure, Kubeconfig, Migrate, Namespace, Operation,
+    Secrets, Settings, carried, secrets,
+};
+use serde_json::{Value, json};
+
+use world::{NAMESPACE, PROJECT, World};
+
+const EXTENSIONS: &str = "extensions.gardener.cloud/v1alpha1";
+
+#[tokio::test]
+async fn a_shoot_takes_its_secrets_and_states_along() -> Result<()> {
+    let world = World::start("restore").await?;
+    let source = world.facts(Operation::Reconcile, Settings::default()).await?;
+    Namespace::deploy(&source).await?;
+    Secrets::deploy(&source).await?;
+    let nobody = Kubeconfig::deploy(&source).await.unwrap_err();
+    assert_eq!(nobody.class(), "NotReady", "a seed makes no Secret in the garden");
+    world.make_kubeconfig_secret().await?;
+    Kubeconfig::deploy(&source).await?;
+    let kubeconfig = kubeconfig(&world).await?;
+    create_secret(
+        &world,
+        json!({"metadata": {"name": "worker-key", "labels": {"persist": "true"}}, "immutable": true,
+        "type": "example.test/key", "data": {"k": "dw=="}}),
+    )
+    .await?;
+    let before = source.carried_secrets().await?;
+    let first = world.secrets().await?;
+    Secrets::deploy(&source).await?;
+    assert_eq!(world.secrets().await?, first, "doing it twice changes nothing");
+
+    infrastructure_reports(&world, &source).await?;
+    migrate(&world, &source).await?;
+    persist(&world, &before).await?;
+    Namespace::destroy(&source).await?;
+    Namespace::gone(&source).await?;
+
+    let destination = world.facts(Operation::Restore, Settings::default()).await?;
+    Namespace::deploy(&destination).await?;
+    Secrets::deploy(&destination).await?;
+    let after = destination.carried_secrets().await?;
+    assert_eq!(
+        before.len(),
+        13,
+        "twelve of the secrets manager, one that an extension wants to be carried"
+    );
+    assert_eq!(
+        before.iter().map(essence).collect::<Vec<_>>(),
+        after.iter().map(essence).collect::<Vec<_>>()
+    );
+    Kubeconfig::deploy(&destination).await?;
+    assert_eq!(
+        kubeconfig,
+        self::kubeconfig(&world).await?,
+        "users keep their kubeconfig"
+    );
+
+    Infrastructure::deploy(&destination).await?;
+    let restored: extensions::Infrastructure = world.read("web").await?;
+    assert_eq!(restored.annotations()["gardener.cloud/operation"], "restore");
+    let status = restored.status.clone().unwrap().default;
+    assert_eq!(status.state.unwrap().0, json!({"networkID": "n1"}));
+    assert_eq!(status.resources.len(), 1);
+    let referenced: Secret = world.read("of-extension").await?;
+    assert_eq!(referenced.data.unwrap()["k"].0, b"v");
+    // Newer state is not overwritten by a second run.
+    world
+        .status(
+            EXTENSIONS,
+            "Infrastructure",
+            "web",
+            json!({"state": {"networkID": "newer"}}),
+        )
+        .await?;
+    Infrastructure::deploy(&destination).await?;
+    let again: extensions::Infrastructure = world.read("web").await?;
+    assert_eq!(
+        again.status.unwrap().default.state.unwrap().0,
+        json!({"networkID": "newer"})
+    );
+    Ok(())
+}
+
+/// The provider's part: it answers, and has something to carry.
+async fn infrastructure_reports(world: &World, facts: &Facts) -> Result<()> {
+    Infrastructure::deploy(facts).await?;
+    create_secret(
+        world,
+        json!({"metadata": {"name": "of-extension"}, "data": {"k": "dg=="}}),
+    )
+    .await?;
+
+    let failing = json!({"lastError": {"description": "the account is closed", "codes": ["ERR_INFRA_UNAUTHORIZED"]},
+        "lastOperation": last("Create", "Error"), "observedGeneration": 1});
+    answer(world, failing).await?;
+    let error = Infrastructure::ready(facts).await.unwrap_err();
+    assert_eq!(
+        (error.class(), error.to_string().as_str()),
+        ("Config", "Infrastructure web: the account is closed")
+    );
+
+    Infrastructure::deploy(facts).await?;
+    let resources = json!([{"name": "key", "resourceRef": {"apiVersion": "v1", "kind": "Secret", "name": "of-extension"}}]);
+    answer(
+        world,
+        json!({"lastError": null, "lastOperation": last("Reconcile", "Succeeded"), "observedGeneration": 1,
+        "state": {"networkID": "n1"}, "resources": resources}),
+    )
+    .await?;
+    Infrastructure::ready(facts).await.map_err(Into::into)
+}
+
+/// A Secret that an extension made.
+async fn create_secret(world: &World, secret: Value) -> Result<()> {
+    let api = Api::<Secret>::namespaced(world.client(), NAMESPACE);
+    api.create(&PostParams::default(), &serde_json::from_value(secret)?)
+        .await?;
+    Ok(())
+}
+
+/// A provider takes the annotation away and writes its status.
+async fn answer(world: &World, status: Value) -> Result<()> {
+    let body =
+        kube::api::Patch::Merge(json!({"metadata": {"annotations": {"gardener.cloud/operation": null}}}));
+    world
+        .any(EXTENSIONS, "Infrastructure", Some(NAMESPACE))
+        .patch("web", &kube::api::PatchParams::default(), &body)
+        .await?;
+    world.status(EXTENSIONS, "Infrastructure", "web", status).await
+}
+
+fn last(type_: &str, state: &str) -> Value {
+    json!({"type": type_, "state": state, "progress": 100, "description": "", "lastUpdateTime": runtime::clock::now_k8s()})
+}
+
+async fn migrate(world: &World, facts: &Facts) -> Result<()> {
+    Infrastructure::migrate(facts).await?;
+    let told: extensions::Infrastructure = world.read("web").await?;
+    assert_eq!(told.annotations()["gardener.cloud/operation"], "migrate");
+    answer(world, json!({"lastOperation": last("Migrate", "Succeeded")})).await?;
+    Infrastructure::migrated(facts).await?;
+    // Over all kinds, too: there is nothing more to tell anybody.
+    AllExtensions::migrate(facts).await?;
+    AllExtensions::migrated(facts).await?;
+    Ok(())
+}
+
+/// What the gardenlet writes into the ShootState.
+async fn persist(world: &World, carried: &[Secret]) -> Result<()> {
+    let infrastructure: extensions::Infrastructure = world.read("web").await?;
+    let status = infrastructure.status.unwrap().default;
+    let referenced: Secret = world.read("of-extension").await?;
+    let spec: ShootStateSpec = serde_json::from_value(json!({
+        "gardener": secrets::to_shoot_state(carried)?,
+        "extensions": [{"kind": "Infrastructure", "name": "web", "state": status.state, "resources": status.resources}],
+        "resources": [{"apiVersion": "v1", "kind": "Secret", "name": "of-extension", "data": carried::content(referenced)?}],
+    }))?;
+    Api::<ShootState>::namespaced(world.client(), PROJECT)
+        .create(&PostParams::default(), &ShootState::new("web", spec))
+        .await?;
+    let body = kube::api::Patch::Merge(json!({"status": {"lastOperation": last("Restore", "Processing")}}));
+    world
+        .any("core.gardener.cloud/v1beta1", "Shoot", Some(PROJECT))
+        .patch_status("web", &kube::api::PatchParams::default(), &body)
+        .await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_lost_authority_stops_the_flow_and_nothing_is_made_in_its_place() -> Result<()> {
+    let world = World::start("lost").await?;
+    let facts = world.facts(Operation::Restore, Settings::default()).await?;
+    Namespace::deploy(&facts).await?;
+    let error = Secrets::deploy(&facts).await.unwrap_err();
+    assert_eq!(error.class(), "Config");
+    assert!(
+        error
+            .to_string()
+            .contains("Secret ca is not in the shoot's namespace"),
+        "{error}"
+    );
+    assert_eq!(world.secrets().await?.len(), 0);
+    let namespaces: Api<v1::Namespace> = Api::all(world.client());
+    assert_eq!(
+        namespaces.get(NAMESPACE).await?.labels()["gardener.cloud/role"],
+        "shoot"
+    );
+    Ok(())
+}
+
+async fn kubeconfig(world: &World) -> Result<Secret> {
+    let secret = Api::<Secret>::namespaced(world.client(), PROJECT)
+        .get("web.kubeconfig")
+        .await?;
+    let text = String::from_utf8(secret.data.as_ref().unwrap()["kubeconfig"].0.clone())?;
+    assert!(
+        text.contains("server: https://api.web.dev.internal.example.test\n"),
+        "{text}"
+    );
+    Ok(secret)
+}
+
+/// What must be equal on both seeds.
+fn essence(secret: &Secret) -> (String, Value) {
+    (
+        secret.name_any(),
+        json!({"data": secret.data, "type": secret.type_, "immutable": secret.immutable, "labels": secret.labels()}),
+    )
+}
