@@ -1,88 +1,171 @@
-//! From text to one YAML document, with words for what people get wrong about YAML.
+//! From text to one YAML document whose every value and key knows its place, with words for what people get wrong about YAML.
+//!
+//! Reading and places are serde-saphyr's, which has no tree of its own to read into.
 
-use serde::Deserialize;
-use serde_yaml_ng::{Deserializer, Value};
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_saphyr::{
+    Error, ExternalMessageSource, Location, MergeKeyPolicy, NonFiniteFloatPolicy, Spanned,
+    granit_parser::ErrorKind,
+};
 
 use crate::error::Problem;
 
-/// Reads the one document in `text`.
-pub(super) fn read(text: &str) -> Result<Value, Problem> {
-    let mut found: Option<Value> = None;
-    for document in Deserializer::from_str(text) {
-        let value = Value::deserialize(document).map_err(|error| syntax(text, &error))?;
-        if found.is_some() {
-            return Err(Problem {
-                line: second_document(text),
-                field: String::new(),
-                what: "a second YAML document begins here: give each manager one file with one \
-                       LeaderMigrationConfiguration"
-                    .to_owned(),
-            });
+/// A value and where it stands.
+pub(super) type Node = Spanned<Content>;
+/// Keys and values of a mapping, in order.
+pub(super) type Fields = [(Spanned<String>, Node)];
+
+/// What a value is. Of numbers and the like nobody needs which.
+pub(super) enum Content {
+    Null,
+    Bool,
+    Number,
+    Text(String),
+    List(Vec<Node>),
+    Mapping(Vec<(Spanned<String>, Node)>),
+}
+
+impl Content {
+    /// In words.
+    pub(super) fn shape(&self) -> &'static str {
+        match self {
+            Self::Null => "empty",
+            Self::Bool => "true or false",
+            Self::Number => "a number",
+            Self::Text(_) => "text",
+            Self::List(_) => "a list",
+            Self::Mapping(_) => "a mapping",
         }
-        found = Some(value);
-    }
-    match found {
-        None | Some(Value::Null) => Err(Problem {
-            line: None,
-            field: String::new(),
-            what:
-                "is empty: write a LeaderMigrationConfiguration, or remove --leader-migration-config to use \
-                   the default configuration"
-                    .to_owned(),
-        }),
-        Some(value) => Ok(value),
     }
 }
 
-/// The library does not tell where a second document begins; its content does.
-fn second_document(text: &str) -> Option<usize> {
-    let markers = text.lines().enumerate().filter(|(_, line)| {
-        line.strip_prefix("---")
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace))
-    });
-    let before = |line: &str| line.trim().is_empty() || line.starts_with('#') || line.starts_with('%');
-    // A marker before which nothing stands begins the first document.
-    markers
-        .filter(|(number, _)| !text.lines().take(*number).all(before))
-        .map(|(number, _)| number + 1)
-        .next()
+/// The line of a place, counted from 1; none if it is not known.
+pub(super) fn line(place: Location) -> Option<usize> {
+    usize::try_from(place.line()).ok().filter(|line| *line > 0)
+}
+
+/// Reads the one document in `text`.
+pub(super) fn read(text: &str) -> Result<Node, Problem> {
+    // What is true or false to Kubernetes (`on`, `no`) is no text here either: that is the library's default.
+    let options = serde_saphyr::options! {
+        merge_keys: MergeKeyPolicy::AsOrdinary,
+        non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
+        reject_unsupported_tags: true,
+        with_snippet: false,
+    };
+    let document: Node = serde_saphyr::from_str_with_options(text, options.clone())
+        .and_then(|document| {
+            // What is no YAML is passed over so far, if it stands behind the end of the document (`...`).
+            serde_saphyr::from_multiple_with_options::<IgnoredAny>(text, options)?;
+            Ok(document)
+        })
+        .map_err(|error| wrong(text, &error))?;
+    if let Content::Null = document.value {
+        return Err(Problem {
+            line: None,
+            field: String::new(),
+            what: "is empty: write a LeaderMigrationConfiguration, or remove --leader-migration-config to use the default \
+                   configuration"
+                .to_owned(),
+        });
+    }
+    Ok(document)
 }
 
 /// Words for a YAML error.
-fn syntax(text: &str, error: &serde_yaml_ng::Error) -> Problem {
-    let line = error.location().map(|place| place.line());
-    let written = line.and_then(|line| text.lines().nth(line.saturating_sub(1)));
-    if written.is_some_and(has_bare_star) {
-        return Problem {
-            line,
-            field: "component".to_owned(),
-            what: r#"an unquoted * begins a YAML alias: put every * in quotes, component: "*""#.to_owned(),
-        };
-    }
-    let said = error.to_string();
-    let what = if let Some((_, key)) = said.split_once("duplicate entry with key ") {
-        let key = key.split(" at line ").next().unwrap_or(key);
-        format!("the mapping that begins here has the field {key} twice: keep one")
-    } else if said.contains("unknown anchor") {
-        "a value that begins with * is a YAML alias, and what it stands for is not defined: put the value in quotes"
-            .to_owned()
-    } else {
-        format!("is not valid YAML: {said}")
+fn wrong(text: &str, error: &Error) -> Problem {
+    let mut field = "";
+    let what = match error {
+        Error::ExternalMessage { source, .. } if is_bare_star(text, source) => {
+            field = "component";
+            r#"an unquoted * begins a YAML alias: put every * in quotes, component: "*""#.to_owned()
+        }
+        Error::UnknownAnchor { .. } => {
+            "a value that begins with * is a YAML alias, and what it stands for is not defined: put the value in quotes"
+                .to_owned()
+        }
+        Error::UnsupportedTag { tag, .. } => {
+            format!("a value that begins with ! has a YAML tag, and {tag} is not known: put the value in quotes")
+        }
+        Error::DuplicateMappingKey { key: Some(key), .. } => {
+            format!("the field {key:?} is here for the second time: keep one")
+        }
+        Error::MultipleDocuments { .. } => {
+            "a second YAML document begins here: give each manager one file with one LeaderMigrationConfiguration"
+                .to_owned()
+        }
+        other => format!("is not valid YAML: {other}"),
     };
     Problem {
-        line,
-        field: String::new(),
+        line: error.location().and_then(line),
+        field: field.to_owned(),
         what,
     }
 }
 
-/// Whether the line has `component: *`, as the example of the KEP has it, which is no YAML.
-fn has_bare_star(line: &str) -> bool {
-    let after_key = |rest: &str| {
-        let rest = rest.trim_start_matches(['"', '\'']).trim_start();
-        let rest = rest.strip_prefix(':')?.trim_start().strip_prefix('*')?;
-        Some(!rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-'))
+/// A `*` without a name behind it, as the example of the KEP has it, which is no YAML.
+fn is_bare_star(text: &str, source: &ExternalMessageSource) -> bool {
+    let ExternalMessageSource::Parser(error) = source else {
+        return false;
     };
-    line.match_indices("component")
-        .any(|(at, word)| after_key(&line[at + word.len()..]) == Some(true))
+    matches!(error.kind(), ErrorKind::MissingAnchorOrAliasName)
+        && text.chars().nth(error.marker().index()) == Some('*')
+}
+
+impl<'de> Deserialize<'de> for Content {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Reading)
+    }
+}
+
+struct Reading;
+
+impl<'de> Visitor<'de> for Reading {
+    type Value = Content;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Content, E> {
+        Ok(Content::Null)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Content, E> {
+        Ok(Content::Bool)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Content, E> {
+        Ok(Content::Number)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Content, E> {
+        Ok(Content::Number)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Content, E> {
+        Ok(Content::Number)
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Content, E> {
+        Ok(Content::Text(text.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Content, A::Error> {
+        let mut found = Vec::new();
+        while let Some(element) = list.next_element()? {
+            found.push(element);
+        }
+        Ok(Content::List(found))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Content, A::Error> {
+        let mut found = Vec::new();
+        while let Some(entry) = map.next_entry()? {
+            found.push(entry);
+        }
+        Ok(Content::Mapping(found))
+    }
 }

@@ -4,18 +4,17 @@
 //! place, whatever the order of the fields.
 
 mod document;
-mod location;
+mod mapping;
 #[cfg(test)]
 mod tests;
-
-use serde_yaml_ng::{Mapping, Value};
 
 use super::{
     config::{ControllerLeader, LeaderMigrationConfiguration, ResourceLock},
     error::{ConfigError, Problem},
     names,
 };
-use location::Place;
+use document::{Content, Node};
+use mapping::{Mapping, Place};
 
 const KIND: &str = "LeaderMigrationConfiguration";
 const GROUP: &str = "controllermanager.config.k8s.io";
@@ -78,7 +77,6 @@ fn read(
     };
     let document = document::read(text).map_err(|problem| invalid(vec![problem]))?;
     let mut reader = Reader {
-        text,
         main_lock,
         problems: Vec::new(),
     };
@@ -90,28 +88,26 @@ fn read(
 
 /// Checks a tree and collects what is wrong with it. Each method gives nothing only after it has told a problem.
 struct Reader<'t> {
-    text: &'t str,
     main_lock: Option<&'t str>,
     problems: Vec<Problem>,
 }
 
 impl Reader<'_> {
-    fn configuration(&mut self, document: &Value) -> Option<LeaderMigrationConfiguration> {
-        let root = Place::default();
-        let Value::Mapping(fields) = document else {
-            self.wrong(
-                &root,
-                format!("is {}, not a mapping with kind: {KIND}", shape(document)),
-            );
+    fn configuration(&mut self, document: &Node) -> Option<LeaderMigrationConfiguration> {
+        let place = Place::of(document);
+        let Content::Mapping(fields) = &document.value else {
+            let what = format!("is {}, not a mapping with kind: {KIND}", document.value.shape());
+            self.wrong(place, what);
             return None;
         };
+        let fields = &Mapping { place, fields };
         let kind = self.kind(fields);
         let version = self.version(fields);
         // Of another kind or version every other message would be a guess.
         let (Some(()), Some(version)) = (kind, version) else {
             return None;
         };
-        self.unknown_fields(&root, fields, version.fields(), Some(version));
+        self.unknown_fields(fields, version.fields(), Some(version));
         let leader_name = self.leader_name(fields);
         let resource_lock = self.resource_lock(fields, version);
         let controller_leaders = self.controller_leaders(fields);
@@ -122,44 +118,44 @@ impl Reader<'_> {
         })
     }
 
-    fn kind(&mut self, fields: &Mapping) -> Option<()> {
-        let kind = self.text(&Place::default(), fields, "kind", &format!("write {KIND}"))?;
+    fn kind(&mut self, fields: &Mapping<'_>) -> Option<()> {
+        let kind = self.text(fields, "kind", &format!("write {KIND}"))?;
         if kind != KIND {
-            let place = Place::default().field("kind");
-            self.wrong(&place, format!("is {kind:?}: this file must be of kind {KIND}"));
+            let place = fields.place("kind");
+            self.wrong(place, format!("is {kind:?}: this file must be of kind {KIND}"));
             return None;
         }
         Some(())
     }
 
-    fn version(&mut self, fields: &Mapping) -> Option<Version> {
+    fn version(&mut self, fields: &Mapping<'_>) -> Option<Version> {
         let advice = format!("write {GROUP}/v1 (or /v1beta1, /v1alpha1)");
-        let written = self.text(&Place::default(), fields, "apiVersion", &advice)?;
+        let written = self.text(fields, "apiVersion", &advice)?;
         let found = written
             .strip_prefix(GROUP)
             .and_then(|rest| rest.strip_prefix('/'));
         let version = Version::ALL.iter().find(|(name, _)| Some(*name) == found);
         if version.is_none() {
-            let place = Place::default().field("apiVersion");
-            self.wrong(&place, format!("{written:?} is not known: {advice}"));
+            let place = fields.place("apiVersion");
+            self.wrong(place, format!("{written:?} is not known: {advice}"));
         }
         version.map(|(_, version)| *version)
     }
 
-    fn leader_name(&mut self, fields: &Mapping) -> Option<String> {
+    fn leader_name(&mut self, fields: &Mapping<'_>) -> Option<String> {
         let advice = "give the migration lock a name; all managers that share it need the same one";
-        let name = self.text(&Place::default(), fields, "leaderName", advice)?;
-        let place = Place::default().field("leaderName");
+        let name = self.text(fields, "leaderName", advice)?;
+        let place = fields.place("leaderName");
         if !is_object_name(name) {
             let what = format!(
                 "{name:?} cannot be the name of a Lease: use lower case letters, digits, '-' and '.', at most 253, \
                  and begin and end with a letter or digit"
             );
-            self.wrong(&place, what);
+            self.wrong(place, what);
             return None;
         }
         if self.main_lock == Some(name) {
-            self.wrong(&place, own_main_lock(name));
+            self.wrong(place, own_main_lock(name));
             return None;
         }
         if names::known(name).is_some() {
@@ -167,22 +163,22 @@ impl Reader<'_> {
                 "{name:?} is the name of {name}'s main lock: the migration lock needs a name of its own, \
                  for example {name}-migration"
             );
-            self.wrong(&place, what);
+            self.wrong(place, what);
             return None;
         }
         Some(name.to_owned())
     }
 
-    fn resource_lock(&mut self, fields: &Mapping, version: Version) -> Option<ResourceLock> {
+    fn resource_lock(&mut self, fields: &Mapping<'_>, version: Version) -> Option<ResourceLock> {
         let written = match fields.get("resourceLock") {
             // In v1 it is an unknown field, which has been told.
             _ if version == Version::V1 => return Some(ResourceLock::Leases),
-            None | Some(Value::Null) => return Some(ResourceLock::Leases),
-            Some(Value::String(written)) => match written.as_str() {
+            None | Some(Content::Null) => return Some(ResourceLock::Leases),
+            Some(Content::Text(written)) => match written.as_str() {
                 "" | "leases" => return Some(ResourceLock::Leases),
                 other => format!("{other:?}"),
             },
-            Some(other) => shape(other).to_owned(),
+            Some(other) => other.shape().to_owned(),
         };
         let why = match written.trim_matches('"') {
             "endpoints" => "cannot be used: Kubernetes no longer locks on Endpoints",
@@ -190,116 +186,103 @@ impl Reader<'_> {
             _ => "is not known",
         };
         let what = format!("{written} {why}: write leases, or leave the field out");
-        self.wrong(&Place::default().field("resourceLock"), what);
+        self.wrong(fields.place("resourceLock"), what);
         None
     }
 
-    fn controller_leaders(&mut self, fields: &Mapping) -> Option<Vec<ControllerLeader>> {
-        let place = Place::default().field("controllerLeaders");
+    fn controller_leaders(&mut self, fields: &Mapping<'_>) -> Option<Vec<ControllerLeader>> {
+        let place = fields.place("controllerLeaders");
         let list = match fields.get("controllerLeaders") {
-            Some(Value::Sequence(list)) if !list.is_empty() => list,
-            None | Some(Value::Null | Value::Sequence(_)) => {
+            Some(Content::List(list)) if !list.is_empty() => list,
+            None | Some(Content::Null | Content::List(_)) => {
                 let what = "is missing or empty: list at least one controller with name and component, or leave \
                             --enable-leader-migration out";
-                self.wrong(&place, what.to_owned());
+                self.wrong(place, what.to_owned());
                 return None;
             }
             Some(other) => {
                 let what = format!(
                     "is {}, not a list of entries with name and component",
-                    shape(other)
+                    other.shape()
                 );
-                self.wrong(&place, what);
+                self.wrong(place, what);
                 return None;
             }
         };
         let mut leaders: Vec<(usize, ControllerLeader)> = Vec::new();
         for (index, entry) in list.iter().enumerate() {
-            let place = place.element(index);
-            let Some(leader) = self.controller_leader(&place, entry) else {
+            let place = place.element(index, entry);
+            let Content::Mapping(fields) = &entry.value else {
+                let what = format!("is {}, not an entry with name and component", entry.value.shape());
+                self.wrong(place, what);
+                continue;
+            };
+            let fields = &Mapping { place, fields };
+            let Some(leader) = self.controller_leader(fields) else {
                 continue;
             };
             let name = names::canonical(&leader.name);
             if let Some((first, other)) = leaders.iter().find(|(_, l)| names::canonical(&l.name) == name) {
                 let what = duplicate(&leader.name, *first, other);
-                self.wrong(&place.field("name"), what);
+                self.wrong(fields.place("name"), what);
             }
             leaders.push((index, leader));
         }
         Some(leaders.into_iter().map(|(_, leader)| leader).collect())
     }
 
-    fn controller_leader(&mut self, place: &Place, entry: &Value) -> Option<ControllerLeader> {
-        let Value::Mapping(fields) = entry else {
-            self.wrong(
-                place,
-                format!("is {}, not an entry with name and component", shape(entry)),
-            );
-            return None;
-        };
-        self.unknown_fields(place, fields, &["name", "component"], None);
-        let name = self.text(
-            place,
-            fields,
-            "name",
-            "name the controller, for example backup-bucket",
-        );
+    fn controller_leader(&mut self, fields: &Mapping<'_>) -> Option<ControllerLeader> {
+        self.unknown_fields(fields, &["name", "component"], None);
+        let name = self.text(fields, "name", "name the controller, for example backup-bucket");
         let advice = r#"name the manager that may run it, or write "*" for any"#;
-        let component = self.text(place, fields, "component", advice);
+        let component = self.text(fields, "component", advice);
         Some(ControllerLeader {
             name: name?.to_owned(),
             component: component?.to_owned(),
-            line: place.line(self.text),
+            line: fields.place.line,
         })
     }
 
     /// A field that must be there and be text.
-    fn text<'v>(&mut self, at: &Place, fields: &'v Mapping, name: &str, advice: &str) -> Option<&'v str> {
-        let place = at.field(name);
+    fn text<'d>(&mut self, fields: &Mapping<'d>, name: &str, advice: &str) -> Option<&'d str> {
         let problem = match fields.get(name) {
-            Some(Value::String(text)) if text.is_empty() => format!("is empty: {advice}"),
-            Some(Value::String(text)) if text.contains(|c: char| c.is_whitespace() || c.is_control()) => {
+            Some(Content::Text(text)) if text.is_empty() => format!("is empty: {advice}"),
+            Some(Content::Text(text)) if text.contains(|c: char| c.is_whitespace() || c.is_control()) => {
                 format!("{text:?} has white space in it: {advice}")
             }
-            Some(Value::String(text)) => return Some(text),
+            Some(Content::Text(text)) => return Some(text),
             None => format!("is missing: {advice}"),
-            Some(Value::Null) => format!("is empty: {advice}"),
-            Some(scalar @ (Value::Bool(_) | Value::Number(_))) => {
-                format!("is {}, not text: put it in quotes, or {advice}", shape(scalar))
+            Some(Content::Null) => format!("is empty: {advice}"),
+            Some(scalar @ (Content::Bool | Content::Number)) => {
+                format!("is {}, not text: put it in quotes, or {advice}", scalar.shape())
             }
-            Some(other) => format!("is {}, not text: {advice}", shape(other)),
+            Some(other) => format!("is {}, not text: {advice}", other.shape()),
         };
-        self.wrong(&place, problem);
+        self.wrong(fields.place(name), problem);
         None
     }
 
-    fn unknown_fields(&mut self, at: &Place, fields: &Mapping, known: &[&str], version: Option<Version>) {
-        for key in fields.keys() {
-            let name = match key {
-                Value::String(name) => name.clone(),
-                other => serde_yaml_ng::to_string(other)
-                    .unwrap_or_default()
-                    .trim()
-                    .to_owned(),
-            };
+    fn unknown_fields(&mut self, fields: &Mapping<'_>, known: &[&str], version: Option<Version>) {
+        for (key, _) in fields.fields {
+            let name = &key.value;
             if known.contains(&name.as_str()) {
                 continue;
             }
             let what = if name == "resourceLock" && version == Some(Version::V1) {
                 "is not a field of v1, which always uses leases: remove it".to_owned()
-            } else if let Some(meant) = known.iter().find(|field| field.eq_ignore_ascii_case(&name)) {
+            } else if let Some(meant) = known.iter().find(|field| field.eq_ignore_ascii_case(name)) {
                 format!("is not a known field: write {meant}")
             } else {
                 format!("is not a known field: remove it (known: {})", known.join(", "))
             };
-            self.wrong(&at.key(&name), what);
+            self.wrong(fields.place(name), what);
         }
     }
 
-    fn wrong(&mut self, place: &Place, what: String) {
+    fn wrong(&mut self, place: Place, what: String) {
         self.problems.push(Problem {
-            line: place.line(self.text),
-            field: place.to_string(),
+            line: place.line,
+            field: place.field,
             what,
         });
     }
@@ -332,17 +315,4 @@ fn is_object_name(name: &str) -> bool {
         label.starts_with(letter) && label.ends_with(letter) && label.chars().all(|c| letter(c) || c == '-')
     };
     name.len() <= 253 && name.split('.').all(label)
-}
-
-/// What a value is, in words.
-fn shape(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "empty",
-        Value::Bool(_) => "true or false",
-        Value::Number(_) => "a number",
-        Value::String(_) => "text",
-        Value::Sequence(_) => "a list",
-        Value::Mapping(_) => "a mapping",
-        Value::Tagged(_) => "a value with a YAML tag",
-    }
 }

@@ -68,6 +68,14 @@ fn every_version_is_read(#[case] version: &str, #[case] lock: &str) {
  shared\ncontrollerLeaders: [{name: backup-bucket, component: &who provider-local}, {name: backup-entry, component: \
  *who}]\n"
 )]
+#[case::windows(
+    "\u{feff}apiVersion: controllermanager.config.k8s.io/v1\r\nkind: LeaderMigrationConfiguration\r\nleaderName: \
+ shared\r\ncontrollerLeaders:\r\n- name: backup-bucket\r\n  component: '*'\r\n"
+)]
+#[case::tags_of_yaml_itself(
+    "apiVersion: controllermanager.config.k8s.io/v1\nkind: LeaderMigrationConfiguration\nleaderName: !!str \
+ 17\ncontrollerLeaders: !!seq [{name: backup-bucket, component: \"*\"}]\n"
+)]
 fn every_form_of_yaml_is_read(#[case] text: &str) {
     assert_eq!(parse(text).unwrap().controller_leaders[0].name, "backup-bucket");
 }
@@ -94,6 +102,7 @@ fn what_is_no_such_document() {
             ("text", "hello\n"),
             ("two documents", "# ours\n---\nkind: a\n--- # and\nkind: b\n"),
             ("two documents, the second one empty", "kind: a\n---\n"),
+            ("no YAML behind the document", "kind: a\n...\n@\n"),
             ("a field twice", "kind: a\nkind: b\n"),
             (
                 "a field of an entry twice",
@@ -117,9 +126,9 @@ fn what_is_no_such_document() {
         ],
         &expect![[r#"
             no YAML:
-            m.yaml:2: is not valid YAML: did not find expected node content at line 2 column 1, while parsing a flow node
+            m.yaml:1: is not valid YAML: unclosed bracket '[' at line 1, column 7
             tab:
-            m.yaml:2: is not valid YAML: found character that cannot start any token at line 2 column 1, while scanning for the next token
+            m.yaml:2: is not valid YAML: tabs disallowed within this context (block indentation) at line 2, column 2
             empty:
             m.yaml: is empty: write a LeaderMigrationConfiguration, or remove --leader-migration-config to use the default configuration
             only a comment:
@@ -129,13 +138,15 @@ fn what_is_no_such_document() {
             text:
             m.yaml:1: is text, not a mapping with kind: LeaderMigrationConfiguration
             two documents:
-            m.yaml:4: a second YAML document begins here: give each manager one file with one LeaderMigrationConfiguration
+            m.yaml:5: a second YAML document begins here: give each manager one file with one LeaderMigrationConfiguration
             two documents, the second one empty:
             m.yaml:2: a second YAML document begins here: give each manager one file with one LeaderMigrationConfiguration
+            no YAML behind the document:
+            m.yaml:3: is not valid YAML: unexpected character: `@' at line 3, column 1
             a field twice:
-            m.yaml:1: the mapping that begins here has the field "kind" twice: keep one
+            m.yaml:2: the field "kind" is here for the second time: keep one
             a field of an entry twice:
-            m.yaml:3: the mapping that begins here has the field "name" twice: keep one
+            m.yaml:4: the field "name" is here for the second time: keep one
             an alias of nothing:
             m.yaml:1: a value that begins with * is a YAML alias, and what it stands for is not defined: put the value in quotes
             something else:
@@ -169,6 +180,8 @@ fn the_lock() {
             ),
             ("the main lock of a manager", &v1("leaderName: gardenlet\n")),
             ("a number", &v1("leaderName: 1.20\n")),
+            ("no number", &v1("leaderName: .inf\n")),
+            ("what is true to Kubernetes", &v1("leaderName: on\n")),
         ],
         &expect![[r#"
             no name:
@@ -183,6 +196,10 @@ fn the_lock() {
             m.yaml:4: leaderName: "gardenlet" is the name of gardenlet's main lock: the migration lock needs a name of its own, for example gardenlet-migration
             a number:
             m.yaml:4: leaderName: is a number, not text: put it in quotes, or give the migration lock a name; all managers that share it need the same one
+            no number:
+            m.yaml:4: leaderName: is a number, not text: put it in quotes, or give the migration lock a name; all managers that share it need the same one
+            what is true to Kubernetes:
+            m.yaml:4: leaderName: is true or false, not text: put it in quotes, or give the migration lock a name; all managers that share it need the same one
         "#]],
     );
     let own = parse_for(&v1("leaderName: mine\n"), "mine").unwrap_err();
@@ -191,18 +208,19 @@ fn the_lock() {
 
 #[test]
 fn unknown_fields() {
-    let fields =
-        "leadername: shared\nmetadata: {}\n1: 2\ncontrollerLeaders:\n- name: a\n  component: b\n  lock: c\n";
+    let fields = "leadername: shared\nmetadata: {}\n1: 2\ncontrollerLeaders:\n- name: a\n  component: b\n  lock: \
+                  c\n<<: {leaderName: merged}\n";
     refused(
         &[("v1beta1", &document("v1beta1", fields))],
         &expect![[r#"
-        v1beta1:
-        m.yaml:3: leadername: is not a known field: write leaderName
-        m.yaml:4: metadata: is not a known field: remove it (known: apiVersion, kind, leaderName, resourceLock, controllerLeaders)
-        m.yaml:5: 1: is not a known field: remove it (known: apiVersion, kind, leaderName, resourceLock, controllerLeaders)
-        m.yaml:1: leaderName: is missing: give the migration lock a name; all managers that share it need the same one
-        m.yaml:9: controllerLeaders[0].lock: is not a known field: remove it (known: name, component)
-    "#]],
+            v1beta1:
+            m.yaml:3: leadername: is not a known field: write leaderName
+            m.yaml:4: metadata: is not a known field: remove it (known: apiVersion, kind, leaderName, resourceLock, controllerLeaders)
+            m.yaml:5: 1: is not a known field: remove it (known: apiVersion, kind, leaderName, resourceLock, controllerLeaders)
+            m.yaml:10: <<: is not a known field: remove it (known: apiVersion, kind, leaderName, resourceLock, controllerLeaders)
+            m.yaml:1: leaderName: is missing: give the migration lock a name; all managers that share it need the same one
+            m.yaml:9: controllerLeaders[0].lock: is not a known field: remove it (known: name, component)
+        "#]],
     );
 }
 
@@ -287,8 +305,23 @@ fn entries() {
             m.yaml:5: controllerLeaders[0].name: is a number, not text: put it in quotes, or name the controller, for example backup-bucket
             m.yaml:6: controllerLeaders[0].component: is true or false, not text: put it in quotes, or name the manager that may run it, or write "*" for any
             a tag:
-            m.yaml:5: controllerLeaders[0].name: is a value with a YAML tag, not text: name the controller, for example backup-bucket
+            m.yaml:5: a value that begins with ! has a YAML tag, and !mine is not known: put the value in quotes
         "#]],
+    );
+}
+
+/// What grows without end when it is read is given up.
+#[test]
+fn aliases_of_aliases() {
+    let mut text = "a0: &a0 [x]\n".to_owned();
+    for level in 1..12 {
+        let of = format!("*a{},", level - 1).repeat(10);
+        text.extend([format!("a{level}: &a{level} [{of}]\n")]);
+    }
+    let told = parse(&text).unwrap_err();
+    assert!(
+        told.starts_with("m.yaml:") && told.contains(": is not valid YAML: "),
+        "{told}"
     );
 }
 

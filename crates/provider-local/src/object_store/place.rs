@@ -1,0 +1,187 @@
+//! Where a bucket is, and how it is reached.
+
+use std::time::Duration;
+
+use api::meta::ErrorCode;
+use extension::context::Credentials;
+use object_store::{
+    ClientOptions, RetryConfig,
+    aws::{AmazonS3, AmazonS3Builder},
+    client::HttpConnector,
+    signer::Url,
+};
+use runtime::{Error, Result};
+
+/// Time for one request. Longer than the removal of a thousand objects takes.
+const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+/// Time for a connection; short, so that a dead store does not occupy a worker.
+const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+/// Repeats of a failing request. Shorter than a heartbeat of the object that waits for it.
+const RETRY_WITHIN: Duration = Duration::from_secs(15);
+
+/// Where a bucket is. Whatever stands in a Secret, it is a URL: the library takes that for granted.
+pub struct Place {
+    url: Url,
+    region: String,
+    /// The bucket's name.
+    pub name: String,
+}
+
+impl Place {
+    /// `region` counts where the credentials name none.
+    pub fn of(credentials: &Credentials, name: &str, region: &str) -> Result<Self> {
+        let wrong = |key: &str, what: String| {
+            let message = format!(
+                "key {key:?} of the Secret {} {what}: correct it",
+                credentials.origin()
+            );
+            Error::config(ErrorCode::ErrConfigurationProblem, message)
+        };
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if name.is_empty() || name.starts_with('.') || !name.chars().all(is_plain) {
+            let message =
+                format!("{name:?} cannot be the name of a bucket: use letters, digits, '-' and '.'");
+            return Err(Error::config(ErrorCode::ErrConfigurationProblem, message));
+        }
+        let region = credentials
+            .optional_text("region")?
+            .unwrap_or_else(|| region.to_owned());
+        if !region.chars().all(is_plain) {
+            return Err(wrong("region", format!("is no name of a region ({region:?})")));
+        }
+        let endpoint = credentials
+            .optional_text("endpoint")?
+            .unwrap_or_else(|| format!("https://s3.{region}.amazonaws.com"));
+        let mut url: Url = endpoint
+            .parse()
+            .map_err(|e| wrong("endpoint", format!("is no URL ({e})")))?;
+        let known = matches!(url.scheme(), "http" | "https");
+        let (Ok(mut path), true) = (url.path_segments_mut(), known) else {
+            return Err(wrong("endpoint", "is no URL of a server".to_owned()));
+        };
+        path.pop_if_empty().push(name);
+        drop(path);
+        Ok(Self {
+            url,
+            region,
+            name: name.to_owned(),
+        })
+    }
+
+    /// How long is waited, and whom to trust.
+    pub fn options(&self) -> ClientOptions {
+        let plain = self.url.scheme() == "http";
+        ClientOptions::new()
+            .with_timeout(ANSWER_WITHIN)
+            .with_connect_timeout(CONNECT_WITHIN)
+            .with_allow_http(plain)
+            // None are read where none are needed: the image has none.
+            .with_no_system_certificates(plain)
+    }
+
+    /// A client for its objects.
+    pub fn client(&self, credentials: &Credentials, connector: impl HttpConnector) -> Result<AmazonS3> {
+        AmazonS3Builder::new()
+            // With the bucket in it: nothing is added.
+            .with_endpoint(self.url.as_str())
+            .with_virtual_hosted_style_request(true)
+            .with_bucket_name(&self.name)
+            .with_region(&self.region)
+            .with_access_key_id(credentials.text("accessKeyID")?)
+            .with_secret_access_key(credentials.text("secretAccessKey")?)
+            .with_client_options(self.options())
+            .with_http_connector(connector)
+            .with_retry(RetryConfig {
+                max_retries: 3,
+                retry_timeout: RETRY_WITHIN,
+                ..RetryConfig::default()
+            })
+            .build()
+            .map_err(|e| {
+                let message = format!(
+                    "the Secret {} names no usable object store ({e}): correct it",
+                    credentials.origin()
+                );
+                Error::config(ErrorCode::ErrConfigurationProblem, message)
+            })
+    }
+
+    /// What a request for a new bucket says of its region: nothing in the first one there was.
+    pub fn location(&self) -> String {
+        let region = &self.region;
+        if region == "us-east-1" {
+            return String::new();
+        }
+        format!(
+            "<CreateBucketConfiguration xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">\
+             <LocationConstraint>{region}</LocationConstraint></CreateBucketConfiguration>"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn place(endpoint: Option<&str>, region: &str, name: &str) -> Result<Place> {
+        let mut data = BTreeMap::from([("region".to_owned(), region.into())]);
+        data.extend(endpoint.map(|endpoint| ("endpoint".to_owned(), endpoint.into())));
+        let credentials = Credentials::new("garden/backup", data);
+        Place::of(&credentials, name, "")
+    }
+
+    #[test]
+    fn a_bucket_is_a_url() -> Result<()> {
+        for (endpoint, region, name, url) in [
+            (None, "eu-west-1", "b", "https://s3.eu-west-1.amazonaws.com/b"),
+            (Some("http://host:9000"), "r", "b", "http://host:9000/b"),
+            (Some("https://host/s3/"), "r", "b", "https://host/s3/b"),
+        ] {
+            assert_eq!(place(endpoint, region, name)?.url.as_str(), url);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_no_server_is_told() {
+        for (endpoint, region) in [
+            (Some("nonsense"), "r"),
+            (Some("mailto:nobody"), "r"),
+            (Some("ftp://host"), "r"),
+            (Some("http://a b"), "r"),
+            (None, "a b"),
+            (None, "</LocationConstraint>"),
+        ] {
+            told(&place(endpoint, region, "b"));
+        }
+    }
+
+    /// The bucket's own URL must not become that of the server, or of something in another bucket.
+    #[test]
+    fn what_is_no_bucket_is_told() {
+        for name in ["", ".", "..", "a/b", "a?b", "a b", "%2e%2e"] {
+            told(&place(Some("http://host"), "r", name));
+        }
+    }
+
+    fn told(place: &Result<Place>) {
+        let what = place.as_ref().map(|place| place.url.to_string());
+        assert!(
+            matches!(&what, Err(error) if error.codes() == [ErrorCode::ErrConfigurationProblem]),
+            "{what:?}"
+        );
+    }
+
+    #[test]
+    fn a_bucket_is_told_of_its_region() -> Result<()> {
+        assert_eq!(place(None, "us-east-1", "b")?.location(), "");
+        let told = place(None, "eu-west-1", "b")?.location();
+        assert!(
+            told.contains("<LocationConstraint>eu-west-1</LocationConstraint>"),
+            "{told}"
+        );
+        Ok(())
+    }
+}

@@ -1,0 +1,150 @@
+//! What a store says when it refuses. The library hides it in the texts of its own errors.
+
+use api::meta::ErrorCode;
+use async_trait::async_trait;
+use object_store::client::{
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService,
+};
+use runtime::Error;
+
+/// An answer that says no.
+#[derive(Debug, thiserror::Error)]
+#[error("the object store answered {status} {code} {message}")]
+pub struct Refusal {
+    status: u16,
+    /// S3's word for it; empty where there is none.
+    pub code: String,
+    message: String,
+}
+
+impl Refusal {
+    /// Reads an answer. As an error of the client it comes out of the library again, however deep in its own.
+    pub async fn read(answer: HttpResponse) -> HttpError {
+        let status = answer.status().as_u16();
+        match answer.into_body().bytes().await {
+            Ok(text) => {
+                let refusal = Self::new(status, &String::from_utf8_lossy(&text));
+                // Of a kind that is not tried again.
+                HttpError::new(HttpErrorKind::Unknown, refusal)
+            }
+            Err(error) => error,
+        }
+    }
+
+    fn new(status: u16, text: &str) -> Self {
+        let element = |name| element(text, name).unwrap_or_default().to_owned();
+        Self {
+            status,
+            code: element("Code"),
+            message: element("Message"),
+        }
+    }
+
+    /// The one that is in an error.
+    pub fn of<'e>(error: &'e (dyn std::error::Error + 'static)) -> Option<&'e Self> {
+        std::iter::successors(Some(error), |error| error.source()).find_map(|error| error.downcast_ref())
+    }
+
+    /// The bucket is not there.
+    pub fn is_missing(&self) -> bool {
+        self.code == "NoSuchBucket" || (self.code.is_empty() && self.status == 404)
+    }
+
+    /// Sorts it into what someone must mend and what may pass.
+    pub fn error(&self, doing: &str, origin: &str) -> Error {
+        let said = format!("{doing}: {self}");
+        let said = said.trim_end();
+        match (self.status, self.code.as_str()) {
+            (
+                _,
+                "InvalidAccessKeyId"
+                | "SignatureDoesNotMatch"
+                | "ExpiredToken"
+                | "InvalidToken"
+                | "NotSignedUp",
+            )
+            | (401, _) => Error::config(
+                ErrorCode::ErrInfraUnauthenticated,
+                format!("{said}; correct accessKeyID and secretAccessKey in the Secret {origin}"),
+            ),
+            (403, _) => Error::config(
+                ErrorCode::ErrInfraUnauthorized,
+                format!("{said}; grant the account of the Secret {origin} this permission"),
+            ),
+            (_, "TooManyBuckets") => Error::config(
+                ErrorCode::ErrInfraQuotaExceeded,
+                format!("{said}; remove buckets or raise the quota"),
+            ),
+            (_, "InvalidBucketName" | "IllegalLocationConstraintException") => Error::config(
+                ErrorCode::ErrConfigurationProblem,
+                format!("{said}; correct name or region"),
+            ),
+            _ => Error::transient(said),
+        }
+    }
+}
+
+/// A client whose library gets refusals as errors that can be found again. What the library itself repeats goes through to it.
+#[derive(Clone, Debug)]
+pub struct Telling(pub HttpClient);
+
+#[async_trait]
+impl HttpService for Telling {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let answer = self.0.execute(request).await?;
+        let status = answer.status();
+        if status.is_client_error() && !matches!(status.as_u16(), 408 | 429) {
+            return Err(Refusal::read(answer).await);
+        }
+        Ok(answer)
+    }
+}
+
+impl HttpConnector for Telling {
+    fn connect(&self, _: &object_store::ClientOptions) -> object_store::Result<HttpClient> {
+        Ok(HttpClient::new(self.clone()))
+    }
+}
+
+/// Content of the first XML element of this name, as S3 errors have it.
+fn element<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let (_, rest) = text.split_once(&format!("<{name}>"))?;
+    rest.split_once("</").map(|(content, _)| content)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_carry_codes_and_what_to_do() {
+        for (status, text, code, missing) in [
+            (
+                403,
+                "<Error><Code>InvalidAccessKeyId</Code><Message>no</Message></Error>",
+                Some(ErrorCode::ErrInfraUnauthenticated),
+                false,
+            ),
+            (
+                403,
+                "<Error><Code>AccessDenied</Code></Error>",
+                Some(ErrorCode::ErrInfraUnauthorized),
+                false,
+            ),
+            (
+                400,
+                "<Error><Code>TooManyBuckets</Code></Error>",
+                Some(ErrorCode::ErrInfraQuotaExceeded),
+                false,
+            ),
+            (404, "<Error><Code>NoSuchBucket</Code></Error>", None, true),
+            (503, "<Error><Code>SlowDown</Code></Error>", None, false),
+            (404, "", None, true),
+        ] {
+            let refusal = Refusal::new(status, text);
+            let error = refusal.error("could not list bucket b", "garden/backup");
+            assert_eq!(error.codes().first().copied(), code, "{text}");
+            assert_eq!(refusal.is_missing(), missing, "{text}");
+        }
+    }
+}
