@@ -264,9 +264,10 @@ async fn node_ipam_is_handed_over_and_back() -> Result<()> {
     );
     // Theirs dies; the lock runs out.
     drop(kcm);
-    let second = held_by_another(&world, SHARED, &first).await?;
-    grow(&world, &mut ranges, "ours").await?;
+    let second = held_by_another(&world, SHARED, &first).await;
     ccm.check_alive()?;
+    let second = second?;
+    grow(&world, &mut ranges, "ours").await?;
     // And back: theirs waits, ours ends and gives the lock back.
     let kcm = theirs(&world, folder.path(), "kcm-2", &LOCKS)?;
     terminate(ccm).await?;

@@ -18,12 +18,14 @@ where
     Fut: Future<Output = Result<T, E>>,
 {
     let deadline = tokio::time::Instant::now() + limit;
+    let mut error = "no answer".to_owned();
     loop {
-        let error = match tokio::time::timeout_at(deadline, look()).await {
+        match tokio::time::timeout_at(deadline, look()).await {
             Ok(Ok(value)) => return Ok(value),
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => "no answer".to_owned(),
-        };
+            Ok(Err(why)) => error = why.to_string(),
+            // The look before this one says more than that time was over in the middle of it.
+            Err(_) => {}
+        }
         if tokio::time::Instant::now() + LOOK_EVERY >= deadline {
             bail!("{what}: not so after {limit:?}: {error}");
         }

@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::garden::{self, Garden, NAMESPACE, allowed, operation};
 
-/// Longer than the controller's pause between two looks (10 s), several times over on a slow machine.
+/// Many times what the controller needs, also on a slow machine.
 const SOON: Duration = Duration::from_secs(120);
 
 /// An edit that comes between the judgement and its record is not covered by it.
@@ -219,6 +219,7 @@ async fn a_call_off_takes_the_approval_back(garden: &Garden) {
     )
     .await;
     until(&shoots, "stayer", |shoot| is_for(shoot, "seed-b")).await;
+    a_bucket_that_falls_ill_takes_the_verdict_back(garden, &shoots).await;
     as_seed(
         garden,
         "stayer",
@@ -228,6 +229,21 @@ async fn a_call_off_takes_the_approval_back(garden: &Garden) {
     allowed(edit(garden, "stayer", json!({"seedName": "seed-a"})).await);
     let shoot = until(&shoots, "stayer", |shoot| approval(shoot).is_none()).await;
     assert_eq!((host(&shoot), reason(&shoot)), ("seed-a", None));
+}
+
+/// Nobody touches the shoot nor the seed meanwhile.
+async fn a_bucket_that_falls_ill_takes_the_verdict_back(garden: &Garden, shoots: &Api<Shoot>) {
+    let seeds: Api<Seed> = Api::all(garden.administrator());
+    let uid = seeds.get("seed-b").await.unwrap().uid().unwrap();
+    let buckets: Api<BackupBucket> = Api::all(garden.administrator());
+    for (state, ready) in [("Error", false), ("Succeeded", true)] {
+        let status = json!({"lastOperation": operation("Reconcile", state)});
+        garden.status(&buckets, &uid, status).await;
+        let shoot = until(shoots, "stayer", |shoot| is_ready(shoot) == ready).await;
+        let told = reason(&shoot).filter(|_| !ready);
+        assert_eq!(told, (!ready).then(|| "DestinationBackupBucketNotReady".to_owned()));
+    }
+    until(shoots, "stayer", |shoot| is_for(shoot, "seed-b")).await;
 }
 
 /// A Shoot on seed-a that has backups.
