@@ -241,7 +241,10 @@ async fn a_bucket_that_falls_ill_takes_the_verdict_back(garden: &Garden, shoots:
         garden.status(&buckets, &uid, status).await;
         let shoot = until(shoots, "stayer", |shoot| is_ready(shoot) == ready).await;
         let told = reason(&shoot).filter(|_| !ready);
-        assert_eq!(told, (!ready).then(|| "DestinationBackupBucketNotReady".to_owned()));
+        assert_eq!(
+            told,
+            (!ready).then(|| "DestinationBackupBucketNotReady".to_owned())
+        );
     }
     until(shoots, "stayer", |shoot| is_for(shoot, "seed-b")).await;
 }
