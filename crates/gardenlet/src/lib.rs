@@ -3,7 +3,6 @@
 //! | part | acts on | promises |
 //! |---|---|---|
 //! | [`shoot`] | Shoot | the four flows; only the responsible seed acts |
-//! | [`shoot_state`] | ShootState | what a move carries is in the garden before it is taken away from the seed |
 //! | [`seed`] | the gardenlet's own Seed | it is registered, its Lease is renewed while both APIs answer, its conditions are true |
 //! | [`care`] | Shoot | the five conditions, never while a move is being prepared |
 //! | [`backup_controllers`] | BackupBucket, BackupEntry | a crate of its own, since a provider can run it too |
@@ -14,7 +13,6 @@ pub mod context;
 pub mod controllers;
 pub mod seed;
 pub mod shoot;
-pub mod shoot_state;
 
 pub use config::Config;
 pub use context::{Context, MANAGER};

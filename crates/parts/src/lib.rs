@@ -8,7 +8,6 @@
 
 mod backup_entry;
 mod backups;
-pub mod carried;
 mod cluster;
 mod component;
 mod control_plane;
@@ -33,6 +32,7 @@ pub mod secrets;
 mod settings;
 mod shoot_access;
 mod shoot_cleanup;
+pub mod shoot_state;
 mod stay;
 mod verbs;
 mod writers;
@@ -61,6 +61,7 @@ pub use secrets::Secrets;
 pub use settings::{Settings, Timeouts, UrlOf, Wait};
 pub use shoot_access::{ClusterIdentity, Kubeconfig, ShootApi};
 pub use shoot_cleanup::ShootObjects;
+pub use shoot_state::ShootState;
 pub use stay::{NamespaceState, Stay, Tenant, left_in};
 pub use verbs::{Deploy, Destroy, Migrate, Tasks};
 pub use writers::Writers;

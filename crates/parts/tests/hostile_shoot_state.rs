@@ -11,7 +11,7 @@ use kube::{
     Api, ResourceExt,
     api::{ListParams, Patch, PatchParams, PostParams},
 };
-use parts::{Deploy, Destroy, Facts, Infrastructure, Namespace, Operation, Secrets, Settings, secrets};
+use parts::{Deploy, Destroy, Facts, Infrastructure, Namespace, Operation, Secrets, Settings, shoot_state};
 use serde_json::{Value, json};
 
 use world::{NAMESPACE, PROJECT, World};
@@ -116,7 +116,7 @@ fn plants() -> Vec<(Vec<(&'static str, Value)>, &'static str)> {
 
 async fn collected(facts: &Facts) -> Result<Value> {
     let carried = facts.carried_secrets().await?;
-    Ok(json!({"gardener": secrets::to_shoot_state(&carried)?, "extensions": [], "resources": []}))
+    Ok(json!({"gardener": shoot_state::to_shoot_state(&carried)?, "extensions": [], "resources": []}))
 }
 
 async fn write(world: &World, spec: &Value) -> Result<()> {

@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1::{self, Secret};
 use kube::{Api, ResourceExt, api::PostParams};
 use parts::{
     AllExtensions, Deploy, Destroy, Facts, Infrastructure, Kubeconfig, Migrate, Namespace, Operation,
-    Secrets, Settings, carried, secrets,
+    Secrets, Settings, shoot_state,
 };
 use serde_json::{Value, json};
 
@@ -166,9 +166,9 @@ async fn persist(world: &World, carried: &[Secret]) -> Result<()> {
     let status = infrastructure.status.unwrap().default;
     let referenced: Secret = world.read("of-extension").await?;
     let spec: ShootStateSpec = serde_json::from_value(json!({
-        "gardener": secrets::to_shoot_state(carried)?,
+        "gardener": shoot_state::to_shoot_state(carried)?,
         "extensions": [{"kind": "Infrastructure", "name": "web", "state": status.state, "resources": status.resources}],
-        "resources": [{"apiVersion": "v1", "kind": "Secret", "name": "of-extension", "data": carried::content(referenced)?}],
+        "resources": [{"apiVersion": "v1", "kind": "Secret", "name": "of-extension", "data": shoot_state::content(referenced)?}],
     }))?;
     Api::<ShootState>::namespaced(world.client(), PROJECT)
         .create(&PostParams::default(), &ShootState::new("web", spec))

@@ -9,13 +9,12 @@
 use flow::{Flow, Graph, TaskId};
 use parts::{
     AllExtensions, Backups, ControlPlane, DnsRecords, Etcds, Facts, GenericExtensions, Infrastructure,
-    ManagedResources, Migrate, Namespace, Secrets, Writers,
+    ManagedResources, Migrate, Namespace, Secrets, ShootState, Writers,
 };
 use runtime::Error;
 use std::time::Duration;
 
 use super::graph::{Steps, graph, when};
-use crate::shoot_state;
 
 /// Time for the attempts of a task here: a move that cannot go on is run again from the start after this, with fresh facts.
 const LIMIT: Duration = Duration::from_secs(10 * 60);
@@ -74,7 +73,7 @@ fn migrate_early_extensions<'a>(g: &mut Graph<'a, Error>, f: &'a Facts, after: T
     let extensions = g.migrate::<GenericExtensions>(f, resources_gone);
     let control_plane = g.migrate::<ControlPlane>(f, extensions);
     g.step("Persisting ShootState in garden cluster", control_plane, || {
-        shoot_state::persist(f)
+        ShootState::persist(f)
     })
 }
 
@@ -90,6 +89,6 @@ fn migrate_late_extensions<'a>(g: &mut Graph<'a, Error>, f: &'a Facts, after: Ta
         || AllExtensions::migrated(f),
     );
     g.step("Persisting late state in ShootState", all, || {
-        shoot_state::persist(f)
+        ShootState::persist(f)
     })
 }

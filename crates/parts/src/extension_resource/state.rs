@@ -11,9 +11,8 @@ use serde_json::json;
 
 use super::kind::ShootExtension;
 use crate::{
-    FIELD_MANAGER, Facts, Stay,
-    carried::{self, Referenced},
-    configuration_problem,
+    FIELD_MANAGER, Facts, Stay, configuration_problem,
+    shoot_state::{Referenced, carried, referenced},
 };
 
 /// Puts the state in, unless the object has one: that came from an earlier run, or is newer.
@@ -81,7 +80,7 @@ fn resource_for<'a>(
 
 /// Creates the object again in the shoot's namespace. One that is there is left alone.
 async fn deploy_resource(stay: &Stay, resource: &ResourceData) -> Result<()> {
-    match carried::referenced(resource).map_err(configuration_problem)? {
+    match referenced(resource).map_err(configuration_problem)? {
         Referenced::Secret(secret) => make(stay, *secret).await,
         Referenced::ConfigMap(map) => make(stay, *map).await,
     }

@@ -8,7 +8,6 @@
 pub mod config;
 pub(crate) mod issue;
 mod plan;
-mod shoot_state;
 mod signing_key;
 #[cfg(test)]
 mod tests;
@@ -21,15 +20,13 @@ use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{Api, ResourceExt, api::ListParams};
 use runtime::{Cluster, Error, Result, clock, error::Explain};
 
-pub use shoot_state::{ENTRY_TYPE, from_shoot_state, is_carried, to_shoot_state};
-
 pub(crate) use plan::RENEW_BEFORE;
 
 use self::{
     config::Config,
     plan::{Action, Existing, Missing},
 };
-use crate::{FIELD_MANAGER, Facts, Operation, Stay, carried};
+use crate::{FIELD_MANAGER, Facts, Operation, Stay, shoot_state::from_shoot_state};
 
 /// Who manages the Secrets, as a label.
 const IDENTITY: &str = "gardenlet";
@@ -106,19 +103,6 @@ impl Stay {
             .into_iter()
             .map(|secret| (secret.name_any(), secret))
             .collect())
-    }
-}
-
-impl Facts {
-    /// The ShootState, if there is one. One that holds what no seed collects is an error: nothing of it may be applied.
-    pub(crate) async fn shoot_state(&self) -> Result<Option<ShootState>> {
-        let api: Api<ShootState> = self.garden.namespaced(&self.shoot_namespace());
-        let state = api
-            .get_opt(&self.shoot.name_any())
-            .await
-            .context("could not read the ShootState")?;
-        state.as_ref().map(carried::check).transpose()?;
-        Ok(state)
     }
 }
 

@@ -11,9 +11,8 @@ use sha2::{Digest, Sha256};
 use super::{
     config::{Config, Recipe},
     issue::{Data, hex},
-    shoot_state,
 };
-use crate::configuration_problem;
+use crate::{configuration_problem, shoot_state};
 
 /// A derived certificate is made anew this long before it ends. Longer than the longest pause between two
 /// reconciliations of a shoot.

@@ -13,10 +13,10 @@ use serde_json::json;
 
 use super::{
     config::{self, Config, Recipe},
-    from_shoot_state, issue, make,
+    issue, make,
     plan::{self, Action, Existing, Missing},
-    to_shoot_state,
 };
+use crate::shoot_state::{from_shoot_state, is_carried, to_shoot_state};
 use placement::Names;
 
 fn names() -> Names {
@@ -61,7 +61,7 @@ fn state_of(existing: &Existing) -> ShootState {
 fn carried(existing: &Existing) -> BTreeMap<String, Secret> {
     existing
         .iter()
-        .filter(|(_, secret)| super::is_carried(secret))
+        .filter(|(_, secret)| is_carried(secret))
         .map(|(n, s)| (n.clone(), s.clone()))
         .collect()
 }

@@ -53,7 +53,7 @@ pub fn from_shoot_state(state: &ShootState) -> Result<Vec<Secret>> {
 }
 
 /// One Secret of a ShootState.
-pub(super) fn find(state: &ShootState, name: &str) -> Result<Option<Secret>> {
+pub(crate) fn find(state: &ShootState, name: &str) -> Result<Option<Secret>> {
     let entry = state
         .spec
         .gardener

@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::shoot_state::content;
 
 const TOKEN: &str = "kubernetes.io/service-account-token";
 

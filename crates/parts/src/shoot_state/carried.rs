@@ -6,10 +6,6 @@
 //! a restore makes nothing but Secrets and ConfigMaps, in the shoot's namespace, under names that are no paths, without
 //! owners and finalizers, and of types that no controller of the seed fills or acts on.
 
-mod content;
-#[cfg(test)]
-mod tests;
-
 use std::collections::BTreeSet;
 
 use api::{
@@ -21,10 +17,11 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 use runtime::{Error, Result};
 
-pub use content::content;
-pub(crate) use content::{Referenced, referenced};
-
-use crate::{configuration_problem, secrets};
+use super::{
+    content::{Referenced, referenced},
+    entries,
+};
+use crate::{configuration_problem, secrets::config};
 
 /// Kinds of extension objects that live in a shoot's namespace. A state of any other kind would be given to nobody.
 const KINDS: &[&str] = &[
@@ -62,18 +59,18 @@ fn check_secrets(state: &ShootState) -> Result<()> {
     let mut names = BTreeSet::new();
     for entry in &state.spec.gardener {
         let what = format!("entry {:?} in spec.gardener", entry.name);
-        if entry.type_ != secrets::ENTRY_TYPE {
+        if entry.type_ != entries::ENTRY_TYPE {
             return Err(refused(
                 state,
                 &what,
-                &format!("its type is {:?}, not {:?}", entry.type_, secrets::ENTRY_TYPE),
+                &format!("its type is {:?}, not {:?}", entry.type_, entries::ENTRY_TYPE),
             ));
         }
         if !names.insert(&entry.name) {
             return Err(refused(state, &what, "there are two of that name"));
         }
     }
-    for secret in secrets::from_shoot_state(state)? {
+    for secret in entries::from_shoot_state(state)? {
         if let Some(why) = why_not_carried(&secret) {
             let what = format!("entry {:?} in spec.gardener", secret.name_any());
             return Err(refused(state, &what, &why));
@@ -84,17 +81,17 @@ fn check_secrets(state: &ShootState) -> Result<()> {
 
 /// What keeps a Secret from being carried for its own sake, if anything.
 fn why_not_carried(secret: &Secret) -> Option<String> {
-    if !secrets::is_carried(secret) {
+    if !entries::is_carried(secret) {
         return Some("it has no label persist=true".into());
     }
     let name = secret.name_any();
     let is_material = [MANAGED_BY, MANAGER_IDENTITY]
         .iter()
         .any(|label| secret.labels().contains_key(*label));
-    if secrets::config::DERIVED.contains(&name.as_str()) {
+    if config::DERIVED.contains(&name.as_str()) {
         return Some("each seed makes this Secret itself".into());
     }
-    if is_material && !secrets::config::CARRIED.contains(&name.as_str()) {
+    if is_material && !config::CARRIED.contains(&name.as_str()) {
         return Some("its labels say that the gardenlet made it, and it makes none of that name".into());
     }
     why_not_made(secret)
@@ -196,7 +193,7 @@ fn check_resources(state: &ShootState) -> Result<()> {
 /// An extension's Secret may be carried for its own sake too; it is never one of the gardenlet's.
 fn why_not_referenced(secret: &Secret) -> Option<String> {
     let name = secret.name_any();
-    let ours = [secrets::config::CARRIED, secrets::config::DERIVED]
+    let ours = [config::CARRIED, config::DERIVED]
         .iter()
         .any(|names| names.contains(&name.as_str()));
     if ours {
@@ -228,3 +225,7 @@ fn refused(state: &ShootState, what: &str, why: &str) -> Error {
         state.name_any()
     ))
 }
+
+#[cfg(test)]
+#[path = "carried_tests.rs"]
+mod tests;

@@ -1,5 +1,5 @@
 //! From the objects in a shoot's namespace to the specification of its ShootState: pure, but for reading what extension
-//! objects refer to. What a restore accepts is decided in [`parts::carried`], for both.
+//! objects refer to. What a restore accepts is decided in [`super::carried`], for both.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +12,10 @@ use k8s_openapi::{
     api::core::v1::{ConfigMap, Secret},
 };
 use kube::Resource;
-use parts::carried;
 use runtime::{Cluster, Error, Result, Seed};
 use serde_json::Value;
+
+use super::{carried, content::content, entries::to_shoot_state};
 
 /// Lays what is there now over what was collected before, so that a later, poorer look never loses anything.
 pub(super) fn merge(
@@ -23,11 +24,9 @@ pub(super) fn merge(
     extensions: &[(String, Value)],
     referenced: Vec<ResourceData>,
 ) -> Result<ShootStateSpec> {
-    let gardener = overlay(
-        before.gardener,
-        parts::secrets::to_shoot_state(secrets)?,
-        |data| (data.type_.clone(), data.name.clone()),
-    );
+    let gardener = overlay(before.gardener, to_shoot_state(secrets)?, |data| {
+        (data.type_.clone(), data.name.clone())
+    });
     let states = extensions
         .iter()
         .filter_map(|(kind, object)| state_of(kind, object).transpose())
@@ -132,5 +131,5 @@ where
     K: runtime::apply::Object + Resource<Scope = NamespaceResourceScope>,
 {
     let found = seed.namespaced::<K>(namespace).get_opt(name).await?;
-    found.map(carried::content).transpose()
+    found.map(content).transpose()
 }
