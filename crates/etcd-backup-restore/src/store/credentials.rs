@@ -3,6 +3,7 @@
 use crate::error::{Class, Error, Result};
 use object_store::{
     Certificate, ClientOptions, ObjectStore, RetryConfig, aws::AmazonS3Builder, local::LocalFileSystem,
+    signer::Url,
 };
 use permit::{Permit, StoreConnector};
 use std::path::PathBuf;
@@ -54,6 +55,38 @@ pub struct Credentials {
     ca: Option<String>,
 }
 
+impl Credentials {
+    /// The library makes a URL of these and takes it for granted that it is one.
+    fn check(&self) -> Result<()> {
+        let wrong = |what: String| {
+            Err(Error::new(
+                Class::Configuration,
+                format!("the object store's {what}; correct it in the backup Secret, or the flag"),
+            ))
+        };
+        let is_plain = |text: &str| {
+            !text.is_empty()
+                && !text.starts_with('.')
+                && text
+                    .chars()
+                    .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+        };
+        for (name, text) in [("bucketName", &self.bucket), ("region", &self.region)] {
+            if !is_plain(text) {
+                return wrong(format!("{name} is no name ({text:?})"));
+            }
+        }
+        let Some(endpoint) = &self.endpoint else {
+            return Ok(());
+        };
+        match Url::parse(endpoint) {
+            Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(()),
+            Ok(_) => wrong("endpoint is no URL of a server (http or https)".to_owned()),
+            Err(e) => wrong(format!("endpoint is no URL ({e})")),
+        }
+    }
+}
+
 impl StoreConfig {
     fn file(&self, name: &str) -> Result<Option<String>> {
         let Some(dir) = &self.credentials_dir else {
@@ -98,7 +131,7 @@ impl StoreConfig {
                 )
             })
         };
-        Ok(Credentials {
+        let credentials = Credentials {
             access_key_id: required("accessKeyID", self.file("accessKeyID")?)?,
             secret_access_key: required("secretAccessKey", self.file("secretAccessKey")?)?,
             region: self.file("region")?.unwrap_or_else(|| "us-east-1".to_owned()),
@@ -108,7 +141,9 @@ impl StoreConfig {
             },
             bucket,
             ca: self.file("ca.crt")?,
-        })
+        };
+        credentials.check()?;
+        Ok(credentials)
     }
 
     /// Builds a client. Nothing is sent yet.
@@ -177,4 +212,37 @@ fn client_options(credentials: &Credentials) -> Result<ClientOptions> {
         }
     }
     Ok(options)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(change: impl FnOnce(&mut Credentials)) -> Option<String> {
+        let mut credentials = Credentials {
+            region: "us-east-1".into(),
+            endpoint: Some("https://store.example.com:9000".into()),
+            bucket: "backups".into(),
+            ..Credentials::default()
+        };
+        change(&mut credentials);
+        credentials.check().err().map(|e| e.to_string())
+    }
+
+    /// What is written into a Secret must not end the process that takes the backups.
+    #[test]
+    fn what_is_no_place_is_told_instead_of_a_panic_in_the_library() {
+        assert_eq!(told(|_| {}), None);
+        assert_eq!(told(|c| c.endpoint = None), None);
+        for endpoint in ["store", "store:9000", "ftp://store", "http://", "http://a b"] {
+            let told = told(|c| c.endpoint = Some(endpoint.into())).unwrap_or_default();
+            assert!(told.contains("endpoint is no URL"), "{endpoint}: {told}");
+        }
+        for name in ["", "..", "a/b", "a b", "a?b"] {
+            let bucket = told(|c| c.bucket = name.into()).unwrap_or_default();
+            assert!(bucket.contains("bucketName is no name"), "{name}: {bucket}");
+            let region = told(|c| c.region = name.into()).unwrap_or_default();
+            assert!(region.contains("region is no name"), "{name}: {region}");
+        }
+    }
 }
