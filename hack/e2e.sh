@@ -9,6 +9,8 @@ cd "$(dirname "$0")/.."
 . hack/progress.sh
 # Tests that only the set `all` has: what they show, another test shows too, or they show it longer.
 ONLY_IN_ALL=()
+# The flows that are drilled task by task, each on a shoot of its own. `make test` drills a flow on one shoot.
+DRILLED=Create,Migrate,CallOff,Restore,Leave,Delete,ForceDelete
 
 set_of_tests=${1:-} skipped=()
 case $set_of_tests in
@@ -25,7 +27,10 @@ clean_up() {
   local code=$?
   trap - EXIT INT TERM
   # The whole group: what Cargo has started does not end with it. It may be over already.
-  if [ -n "$beside" ] && kill -- "-$beside" 2>/dev/null; then wait "$beside" || say "the tests beside were stopped"; fi
+  if [ -n "$beside" ] && kill -- "-$beside" 2>/dev/null; then
+    wait "$beside" || say "the tests beside were stopped"
+    kill -KILL -- "-$beside" 2>/dev/null || say "nothing of them is left"
+  fi
   if [ "$code" -ne 0 ]; then hack/report.sh e2e || say "no report could be made"; fi
   [ -n "${REPOT_KEEP:-}" ] || hack/landscape.sh down e2e
   exit "$code"
@@ -70,3 +75,9 @@ for cluster in garden seed-a seed-b; do
     -o jsonpath='{range .items[?(@.count>1)]}{.metadata.namespace} {.involvedObject.name} {.count}{"\n"}{end}')
 done
 [ -z "$failed" ] || fail "a process of the suite ended again and again"
+# On servers without clusters, and therefore last: the clusters would only take its time away.
+if [ "$set_of_tests" = all ]; then
+  hack/landscape.sh down e2e
+  say "each task of each flow on a shoot of its own"
+  REPOT_DRILL_FAULTS=each REPOT_DRILL_FLOWS=$DRILLED hack/test.sh --test drill -- --nocapture
+fi

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Unit tests and tests on real server processes. Tests on clusters need the feature e2e and are hack/e2e.sh's.
 #   hack/test.sh [CARGO TEST ARGUMENTS…]
-# Without arguments the drill, which mostly waits, runs beside all others; REPOT_TEST_BESIDE= runs it in its turn.
+# Without arguments they run in three lanes side by side, as most of them wait most of the time; REPOT_TEST_BESIDE= makes it one.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . hack/env.sh
@@ -15,11 +15,18 @@ hack/tools.sh etcd etcdctl etcdutl kube-apiserver kube-controller-manager kube-s
 # Servers that a whole test binary shares end with it, but nobody removes their folders: they are made below this one.
 TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/repot-test-XXXXXX")
 export TMPDIR
-beside="" drill=""
-[ $# -gt 0 ] || drill=${REPOT_TEST_BESIDE-drill}
+# Programs of a lane each, but for the last lane, which has all others.
+BESIDE=(drill "election process stopped operations")
+if [ $# -gt 0 ] || [ -z "${REPOT_TEST_BESIDE-unset}" ]; then BESIDE=(); fi
+lanes=()
 clean_up() {
-  # The whole group: what Cargo has started does not end with it. It may be over already.
-  if [ -n "$beside" ] && kill -- "-$beside" 2>/dev/null; then wait "$beside" || say "the test beside was stopped"; fi
+  # The whole group of each: what Cargo has started does not end with it, and a program with managers in it ends by no SIGTERM.
+  for lane in "${lanes[@]}"; do
+    if kill -- "-$lane" 2>/dev/null; then
+      wait "$lane" || say "tests were stopped"
+      kill -KILL -- "-$lane" 2>/dev/null || continue
+    fi
+  done
   rm -rf -- "$TMPDIR"
 }
 trap clean_up EXIT
@@ -34,17 +41,23 @@ export REPOT_TEST_SECONDS="$REPOT_CACHE/test-seconds"
 runner=CARGO_TARGET_${CARGO_BUILD_TARGET//-/_}_RUNNER
 export "${runner^^}=$PWD/hack/test-runner.sh"
 status=0
-if [ -n "$drill" ]; then
-  REPOT_TEST_BESIDE="" setsid timeout --kill-after=30 "$LIMIT" cargo test --quiet --workspace --test "$drill" >"$REPOT_CACHE/test-$drill.log" 2>&1 & beside=$!
-fi
-REPOT_TEST_BESIDE=$drill timeout --kill-after=30 "$LIMIT" cargo test --quiet --workspace --no-fail-fast "$@" 2>&1 |
-  tee "$REPOT_CACHE/test.log" || status=$?
-if [ -n "$beside" ]; then
-  say "waiting for $drill"
-  wait "$beside" || status=$?
-  beside=""
-  tee -a "$REPOT_CACHE/test.log" <"$REPOT_CACHE/test-$drill.log"
-fi
+logs=()
+for programs in "${BESIDE[@]}"; do
+  read -ra names <<<"$programs"
+  log=$REPOT_CACHE/test-${names[0]}.log
+  logs+=("$log")
+  REPOT_TEST_BESIDE="" setsid timeout --kill-after=30 "$LIMIT" cargo test --quiet --workspace --no-fail-fast "${names[@]/#/--test=}" \
+    >"$log" 2>&1 &
+  lanes+=($!)
+done
+# In the background too: a shell that waits can be interrupted, and one that has a program in the foreground cannot.
+# shellcheck disable=SC2016  # The inner shell expands it.
+LOG=$REPOT_CACHE/test.log REPOT_TEST_BESIDE=${BESIDE[*]} setsid timeout --kill-after=30 "$LIMIT" bash -o pipefail -c \
+  'cargo test --quiet --workspace --no-fail-fast "$@" 2>&1 | tee "$LOG"' tests "$@" &
+lanes+=($!)
+for lane in "${lanes[@]}"; do wait "$lane" || status=$?; done
+lanes=()
+for log in "${logs[@]}"; do tee -a "$REPOT_CACHE/test.log" <"$log"; done
 say "what took longest:"
 sort -rn "$REPOT_TEST_SECONDS" | head -n 12 >&2
 count_tests "$REPOT_CACHE/test.log"

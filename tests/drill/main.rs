@@ -4,10 +4,11 @@
 //! provider-local, a real DNS server and a real object store. Not real is what would run in pods: a pod only gets the
 //! status that a kubelet would report, and two answers that pods would give are given by [`pods`].
 //!
-//! Every case has a Shoot of its own, so cases run side by side. In each, one task fails after its work, the flow
-//! is run again, and the task is run twice. `REPOT_DRILL_FAULTS=all` makes a case of each fault by itself, also fails before each task and
-//! drops each flow while a task runs; `REPOT_DRILL_FLOWS=Migrate,Restore` runs only these flows (and `HandOver`, and `Journeys`);
-//! `REPOT_DRILL_WIDTH` says how many cases run at a time.
+//! Each flow has a Shoot of its own, so flows run side by side. A flow fails after each of its tasks in turn, is run again each
+//! time, and at last does each task twice. `REPOT_DRILL_FAULTS=each` gives each task a Shoot of its own, as `make e2e-all` does;
+//! `REPOT_DRILL_FAULTS=all` makes a case of each fault by itself, also fails before each task and drops each flow while a task
+//! runs; `REPOT_DRILL_FLOWS=Migrate,Restore` runs only these flows (and `HandOver`, and `Journeys`); `REPOT_DRILL_WIDTH` says how
+//! many cases run at a time.
 
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
@@ -28,6 +29,7 @@ mod world;
 use std::sync::Arc;
 
 use flow::drill::{self, Fault};
+use futures::{StreamExt, stream};
 
 use scenario::{Drilled, ShootScenario};
 use world::World;
@@ -40,7 +42,9 @@ const WIDTH: usize = 24;
 async fn every_task_of_every_flow_may_fail_and_may_run_twice() {
     let faults: &[Fault] = match std::env::var("REPOT_DRILL_FAULTS").as_deref() {
         Ok("all") => &Fault::ALL,
-        _ => &[Fault::FailThenTwice],
+        Ok("each") => &[Fault::FailThenTwice],
+        Ok(other) if !other.is_empty() => panic!("REPOT_DRILL_FAULTS is {other:?}: say each, or all"),
+        _ => &[],
     };
     let width = std::env::var("REPOT_DRILL_WIDTH")
         .ok()
@@ -61,25 +65,37 @@ async fn every_task_of_every_flow_may_fail_and_may_run_twice() {
     }
     flows.retain(|flow| only.is_empty() || only.split(',').any(|name| name == format!("{flow:?}")));
     let world = World::for_flows().await.unwrap();
-    let mut failed = Vec::new();
-    for drilled in flows {
+    let world = &world;
+    // Where each flow has one Shoot, all of them run at a time; where each task has one, one flow after the other.
+    let at_a_time = if faults.is_empty() { flows.len().max(1) } else { 1 };
+    let drilled = stream::iter(flows.into_iter().map(|drilled| async move {
         let begin = tokio::time::Instant::now();
-        match drill::spread(width, faults, || ShootScenario::new(&world, drilled)).await {
-            Ok(done) => println!(
-                "{drilled:?}: {} cases at {} tasks passed in {} s",
-                done.cases,
-                done.tasks.len(),
-                begin.elapsed().as_secs()
-            ),
-            Err(failures) => {
-                println!("{drilled:?}: {failures}");
-                failed.push(format!("{drilled:?}: {failures}"));
+        let scenario = || ShootScenario::new(world, drilled);
+        let done = if faults.is_empty() {
+            drill::in_one_world(scenario).await
+        } else {
+            drill::spread(width, faults, scenario).await
+        };
+        let failures = match done {
+            Ok(done) => {
+                let (cases, tasks) = (done.cases, done.tasks.len());
+                let seconds = begin.elapsed().as_secs();
+                println!("{drilled:?}: {cases} cases at {tasks} tasks passed in {seconds} s");
+                return None;
             }
-        }
-    }
+            Err(failures) => failures,
+        };
+        println!("{drilled:?}: {failures}");
+        Some(format!("{drilled:?}: {failures}"))
+    }));
+    let mut failed: Vec<_> = drilled
+        .buffer_unordered(at_a_time)
+        .filter_map(std::future::ready)
+        .collect()
+        .await;
     if only.is_empty() || only.contains("HandOver") {
         let begin = tokio::time::Instant::now();
-        match Box::pin(hand_over::check(&world)).await {
+        match Box::pin(hand_over::check(world)).await {
             Ok(()) => println!("HandOver: passed in {} s", begin.elapsed().as_secs()),
             Err(why) => failed.push(format!("HandOver: {why:#}")),
         }

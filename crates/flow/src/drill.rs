@@ -1,6 +1,6 @@
 //! Fail everywhere, run twice: one driver that disturbs any flow at each of its tasks and checks invariants.
 //!
-//! A test implements [`Scenario`] for a flow, and [`run`] or [`spread`] does the rest. For each task that an undisturbed run executes
+//! A test implements [`Scenario`] for a flow, and [`run`], [`spread`] or [`in_one_world`] does the rest. For each task that an undisturbed run executes
 //! and for each [`Fault`], the driver resets the world, runs the flow with the fault in that task, lets the scenario
 //! check what must hold even now, runs the flow again to its end, and lets the scenario check the final state. Hence a
 //! new task is under test from the day it is added to the graph.
@@ -156,6 +156,53 @@ pub async fn spread<S: Scenario>(
     }
 }
 
+/// Disturbs the flow at every task in one world: it fails after the first task, is run again and fails after the second, and so on;
+/// at last it runs with every task done twice. What must hold at any time is checked after each run. One reset does for all tasks,
+/// where [`spread`] needs one for each, and no task is left out: one that is not reached any more, since a run before has left
+/// nothing for it to do, gets a case of its own.
+pub async fn in_one_world<S: Scenario>(mut scenario: impl FnMut() -> S) -> Result<Summary, Failures> {
+    let alone = |failure| Failures(vec![failure]);
+    let tasks = survey(&mut scenario()).await.map_err(alone)?;
+    let mut world = scenario();
+    let mut missed = Vec::new();
+    let fail = |step, message| {
+        alone(DrillError {
+            case: None,
+            step,
+            message,
+        })
+    };
+    world.reset().await.map_err(|e| fail("reset", e.to_string()))?;
+    for case in cases(&tasks, &[Fault::FailAfter]) {
+        let fail = |step, message| {
+            alone(DrillError {
+                case: Some(case),
+                step,
+                message,
+            })
+        };
+        match disturb(&mut world, case).await {
+            Ok(()) => {}
+            Err(Mishap::Skipped) => missed.push(case.task),
+            Err(mishap) => return Err(fail("disturbed run", mishap.to_string())),
+        }
+        let now = Moment::Disturbed(case);
+        let checked = world.check(now).await;
+        checked.map_err(|e| fail("check after the fault", e.to_string()))?;
+    }
+    let end = world.run(&Twice(Which::All)).await;
+    end.map_err(|e| fail("run with each task done twice", e.to_string()))?;
+    let checked = world.check(Moment::Finished(None)).await;
+    checked.map_err(|e| fail("check at the end", e.to_string()))?;
+    for case in cases(&missed, &[Fault::FailThenTwice]) {
+        one(&mut scenario(), case).await.map_err(alone)?;
+    }
+    Ok(Summary {
+        cases: tasks.len() + missed.len(),
+        tasks,
+    })
+}
+
 /// Runs a flow without a disturbance, and returns the names of the tasks that it executed.
 pub async fn survey<S: Scenario>(scenario: &mut S) -> Result<Vec<&'static str>, DrillError> {
     let fail = |step, message| DrillError {
@@ -193,14 +240,18 @@ pub async fn one<S: Scenario>(scenario: &mut S, case: Case) -> Result<(), DrillE
     scenario.reset().await.map_err(|e| fail("reset", e.to_string()))?;
     disturb(scenario, case)
         .await
-        .map_err(|message| fail("disturbed run", message))?;
+        .map_err(|mishap| fail("disturbed run", mishap.to_string()))?;
     if case.fault != Fault::RunTwice {
         let now = Moment::Disturbed(case);
         scenario
             .check(now)
             .await
             .map_err(|e| fail("check after the fault", e.to_string()))?;
-        let again = Twice((case.fault == Fault::FailThenTwice).then_some(case.task));
+        let again = Twice(if case.fault == Fault::FailThenTwice {
+            Which::One(case.task)
+        } else {
+            Which::None
+        });
         scenario
             .run(&again)
             .await
@@ -212,7 +263,16 @@ pub async fn one<S: Scenario>(scenario: &mut S, case: Case) -> Result<(), DrillE
         .map_err(|e| fail("check at the end", e.to_string()))
 }
 
-async fn disturb<S: Scenario>(scenario: &mut S, case: Case) -> Result<(), String> {
+/// Why a disturbance did not go as it must.
+#[derive(Debug, thiserror::Error)]
+enum Mishap {
+    #[error("the task was not reached, though the first run did it")]
+    Skipped,
+    #[error("{0}")]
+    Other(String),
+}
+
+async fn disturb<S: Scenario>(scenario: &mut S, case: Case) -> Result<(), Mishap> {
     let injector = Injector {
         case,
         error: std::sync::Mutex::new(Some(scenario.injected(format!("drill: {case}")))),
@@ -229,31 +289,42 @@ async fn disturb<S: Scenario>(scenario: &mut S, case: Case) -> Result<(), String
     };
     if !injector.fired.load(Ordering::SeqCst) {
         return Err(match result {
-            Some(Err(error)) => format!("ended before the task was reached: {error}"),
-            _ => "the task was not reached, though the first run did it".to_owned(),
+            Some(Err(error)) => Mishap::Other(format!("ended before the task was reached: {error}")),
+            _ => Mishap::Skipped,
         });
     }
     match (case.fault, result) {
         (Fault::FailBefore | Fault::FailAfter | Fault::FailThenTwice, Some(Err(error))) => {
             match error.failures.iter().find(|failure| failure.task != case.task) {
-                Some(other) => Err(format!("another task failed, too: {other}")),
+                Some(other) => Err(Mishap::Other(format!("another task failed, too: {other}"))),
                 None => Ok(()),
             }
         }
-        (Fault::FailBefore | Fault::FailAfter | Fault::FailThenTwice, _) => {
-            Err("the flow succeeded though a task failed".to_owned())
-        }
-        (_, Some(Err(error))) => Err(error.to_string()),
+        (Fault::FailBefore | Fault::FailAfter | Fault::FailThenTwice, _) => Err(Mishap::Other(
+            "the flow succeeded though a task failed".to_owned(),
+        )),
+        (_, Some(Err(error))) => Err(Mishap::Other(error.to_string())),
         (Fault::RunTwice | Fault::Kill, _) => Ok(()),
     }
 }
 
-/// Runs one task two times in a row, or disturbs nothing.
-struct Twice(Option<&'static str>);
+/// Runs these tasks two times in a row, and disturbs nothing.
+struct Twice(Which);
+
+#[derive(Clone, Copy)]
+enum Which {
+    None,
+    One(&'static str),
+    All,
+}
 
 impl<E> Interceptor<E> for Twice {
     fn times(&self, task: TaskRef) -> u32 {
-        if self.0 == Some(task.name) { 2 } else { 1 }
+        match self.0 {
+            Which::All => 2,
+            Which::One(name) if name == task.name => 2,
+            Which::One(_) | Which::None => 1,
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! What each step of a shoot flow does: one struct a part of the control plane, in a file of its own.
+//! What each step of a shoot flow does: one struct a part of the control plane.
 //!
 //! A flow says in which order; this crate says what. A part has verbs ([`Deploy`], [`Destroy`], [`Migrate`]), each the work and its
 //! wait, and what it alone can do. It keeps nothing: what it needs to know is handed to each verb, [`Facts`] of the shoot or only
@@ -9,6 +9,7 @@
 mod backup_entry;
 mod backups;
 mod cluster;
+mod cluster_identity;
 mod component;
 mod control_plane;
 pub mod controller_leaders;
@@ -30,16 +31,18 @@ mod managed_resources;
 mod namespace;
 pub mod secrets;
 mod settings;
-mod shoot_access;
+mod shoot_api;
 mod shoot_cleanup;
 pub mod shoot_state;
 mod stay;
+mod user_kubeconfig;
 mod verbs;
 mod writers;
 
 pub use backup_entry::{BackupEntry, SourceBackupEntry};
 pub use backups::Backups;
 pub use cluster::{CloudProviderSecret, Cluster};
+pub use cluster_identity::ClusterIdentity;
 pub use control_plane::ControlPlane;
 pub use controller_leaders::ControllerLeaders;
 pub use dns_records::DnsRecords;
@@ -59,10 +62,11 @@ pub use namespace::Namespace;
 pub use placement::Operation;
 pub use secrets::Secrets;
 pub use settings::{Settings, Timeouts, UrlOf, Wait};
-pub use shoot_access::{ClusterIdentity, Kubeconfig, ShootApi};
+pub use shoot_api::ShootApi;
 pub use shoot_cleanup::ShootObjects;
 pub use shoot_state::ShootState;
 pub use stay::{NamespaceState, Stay, Tenant, left_in};
+pub use user_kubeconfig::Kubeconfig;
 pub use verbs::{Deploy, Destroy, Migrate, Tasks};
 pub use writers::Writers;
 

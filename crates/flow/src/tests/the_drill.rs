@@ -162,3 +162,59 @@ async fn cases_may_run_side_by_side_and_all_failures_are_told() {
     assert_eq!(failures.0.len(), 2, "{failures}");
     assert!(failures.to_string().starts_with("2 case(s) failed:\n- "));
 }
+
+#[tokio::test(start_paused = true)]
+async fn one_world_finds_what_cannot_be_run_again() {
+    let drilled = async |wrong| {
+        let world = || World {
+            wrong,
+            ..World::default()
+        };
+        drill::in_one_world(world).await
+    };
+    let summary = drilled(None).await.unwrap();
+    assert_eq!((summary.tasks.len(), summary.cases), (2, 2));
+    for wrong in [Wrong::CreateFailsIfThere, Wrong::DeleteFailsIfGone, Wrong::NeedsA] {
+        assert!(drilled(Some(wrong)).await.is_err());
+    }
+}
+
+/// Two tasks side by side; the second one is not built any more when its work is done.
+#[derive(Default)]
+struct SideBySide {
+    done: Mutex<bool>,
+}
+
+impl Scenario for SideBySide {
+    type Error = String;
+
+    fn injected(&self, message: String) -> String {
+        message
+    }
+
+    async fn reset(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+
+    async fn run(&mut self, interceptor: &dyn Interceptor<String>) -> Result<Report, FlowError<String>> {
+        let (world, wanted) = (&*self, !*self.done.lock().unwrap());
+        let mut g = Graph::new("side by side");
+        g.add(Task::new("short", || async { Ok(()) }));
+        g.step_if(wanted, "long", [], || async {
+            tokio::time::sleep(seconds(1)).await;
+            *world.done.lock().unwrap() = true;
+            Ok(())
+        });
+        g.compile().run_with(|_| (), interceptor).await
+    }
+
+    async fn check(&mut self, _: Moment) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_another_failure_leaves_out_gets_a_case_of_its_own() {
+    let summary = drill::in_one_world(SideBySide::default).await.unwrap();
+    assert_eq!((summary.tasks.len(), summary.cases), (2, 3));
+}

@@ -1,103 +1,27 @@
-//! Access to the shoot's own API: the gardenlet's, inside the seed, and the users', by the shoot's name.
+//! The users' way to the shoot's API: by the shoot's name, with a certificate that its own authority signs.
 
 use std::time::Duration;
 
-use api::{constants, gardencore::Shoot as ShootObject};
+use api::constants;
 use jiff::Timestamp;
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{Api, ResourceExt};
-use placement::names;
-use runtime::{Cluster, Connection, Error, Result, Shoot, apply, clock, error::Explain, rollout::checksum};
+use runtime::{Cluster, Error, Result, apply, clock, error::Explain, rollout::checksum};
 use serde_json::json;
 
 use crate::{
-    FIELD_MANAGER, Facts, Stay,
-    backups::client_config,
-    configuration_problem, kubeconfig,
+    FIELD_MANAGER, Facts, configuration_problem, kubeconfig,
     secrets::{
         RENEW_BEFORE,
-        config::{CA, CA_CLIENT, GARDENLET, KUBE_APISERVER},
+        config::{CA, CA_CLIENT},
         issue::{DERIVED_YEARS, Data, certificate},
     },
 };
 
-/// Pause between two tries to reach an API that does not answer yet: there is nothing to watch. Much shorter than a start
-/// of kube-apiserver takes.
-const TRY_EVERY: Duration = Duration::from_millis(500);
-/// For one try. Longer than a busy API takes, shorter than the patience of the step.
-const TRY_FOR: Duration = Duration::from_secs(5);
 /// When a Secret that is not there is looked for again. It is made within a second, unless nobody makes any.
 const LOOK_FOR_SECRET: Duration = Duration::from_secs(5);
 /// Whom the certificate in a user's kubeconfig names.
 const USER: &str = "gardener.cloud:user";
-
-impl Stay {
-    /// A client for the shoot's API, through the Service in its namespace.
-    pub async fn shoot_client(&self) -> Result<Shoot> {
-        let mut secret = self.secret_data(GARDENLET).await?;
-        let trusted = self.secret_data(CA).await?.remove("ca.crt").unwrap_or_default();
-        secret.insert("ca.crt".into(), trusted);
-        let mut config = client_config(&self.settings.shoot_api_url.of(&self.namespace), &secret)?;
-        config.tls_server_name = Some(KUBE_APISERVER.into());
-        config.connect_timeout = Some(TRY_FOR);
-        let connection = Connection::new(config).context("could not prepare the connection to the shoot")?;
-        Ok(Shoot::new(connection, self.seed.permit()))
-    }
-}
-
-/// The shoot's own API.
-#[derive(Debug)]
-pub struct ShootApi;
-
-impl ShootApi {
-    /// "Initializing connection to Shoot": waits until the shoot's API answers as a user would find it.
-    pub async fn ready(stay: &Stay) -> Result<()> {
-        let client = stay.shoot_client().await?;
-        let mut why = String::from("it was not asked yet");
-        let tries = async {
-            loop {
-                match tokio::time::timeout(TRY_FOR, client.client().apiserver_version()).await {
-                    Ok(Ok(_)) => return,
-                    Ok(Err(error)) => why = error.to_string(),
-                    Err(_) => why = format!("no answer within {TRY_FOR:?}"),
-                }
-                tokio::time::sleep(TRY_EVERY).await;
-            }
-        };
-        if tokio::time::timeout(stay.settings.timeouts.shoot_client, tries)
-            .await
-            .is_ok()
-        {
-            return Ok(());
-        }
-        Err(Error::transient(format!(
-            "the shoot's API does not answer: {why}"
-        )))
-    }
-}
-
-/// The shoot's identity, in its status.
-#[derive(Debug)]
-pub struct ClusterIdentity;
-
-impl ClusterIdentity {
-    /// "Ensuring Shoot cluster identity". Once there it never changes.
-    pub async fn ensure(f: &Facts) -> Result<()> {
-        if f.shoot
-            .status
-            .as_ref()
-            .is_some_and(|status| status.cluster_identity.is_some())
-        {
-            return Ok(());
-        }
-        let identity = cluster_identity(&f.namespace, &names::uid(&f.shoot), &f.settings.garden_identity);
-        let api: Api<ShootObject> = f.garden.namespaced(&f.shoot_namespace());
-        FIELD_MANAGER
-            .merge_status(&api, &f.shoot.name_any(), &json!({"clusterIdentity": identity}))
-            .await
-            .map(|_| ())
-    }
-}
 
 /// The users' kubeconfig: `<shoot>.kubeconfig` in the project's namespace.
 #[derive(Debug)]
@@ -179,10 +103,6 @@ fn name(f: &Facts) -> String {
 fn owns(f: &Facts, secret: &Secret) -> bool {
     let uid = f.shoot.uid().unwrap_or_default();
     secret.owner_references().iter().any(|owner| owner.uid == uid)
-}
-
-fn cluster_identity(technical_id: &str, uid: &str, garden: &str) -> String {
-    format!("{technical_id}-{uid}-{garden}")
 }
 
 /// Made from the same authorities for the same address, and not about to end.

@@ -1,0 +1,36 @@
+//! The shoot's identity: a name that no other cluster of any garden has.
+
+use api::gardencore::Shoot;
+use kube::{Api, ResourceExt};
+use placement::names;
+use runtime::{Cluster, Result};
+use serde_json::json;
+
+use crate::{FIELD_MANAGER, Facts};
+
+/// The shoot's identity, in its status.
+#[derive(Debug)]
+pub struct ClusterIdentity;
+
+impl ClusterIdentity {
+    /// "Ensuring Shoot cluster identity". Once there it never changes.
+    pub async fn ensure(f: &Facts) -> Result<()> {
+        if f.shoot
+            .status
+            .as_ref()
+            .is_some_and(|status| status.cluster_identity.is_some())
+        {
+            return Ok(());
+        }
+        let identity = cluster_identity(&f.namespace, &names::uid(&f.shoot), &f.settings.garden_identity);
+        let api: Api<Shoot> = f.garden.namespaced(&f.shoot_namespace());
+        FIELD_MANAGER
+            .merge_status(&api, &f.shoot.name_any(), &json!({"clusterIdentity": identity}))
+            .await
+            .map(|_| ())
+    }
+}
+
+fn cluster_identity(technical_id: &str, uid: &str, garden: &str) -> String {
+    format!("{technical_id}-{uid}-{garden}")
+}

@@ -1,0 +1,62 @@
+//! The shoot's own API, as the gardenlet reaches it: inside the seed.
+
+use std::time::Duration;
+
+use runtime::{Cluster, Connection, Error, Result, Shoot, error::Explain};
+
+use crate::{
+    Stay,
+    backups::client_config,
+    secrets::config::{CA, GARDENLET, KUBE_APISERVER},
+};
+
+/// Pause between two tries to reach an API that does not answer yet: there is nothing to watch. Much shorter than a start
+/// of kube-apiserver takes.
+const TRY_EVERY: Duration = Duration::from_millis(500);
+/// For one try. Longer than a busy API takes, shorter than the patience of the step.
+const TRY_FOR: Duration = Duration::from_secs(5);
+
+impl Stay {
+    /// A client for the shoot's API, through the Service in its namespace.
+    pub async fn shoot_client(&self) -> Result<Shoot> {
+        let mut secret = self.secret_data(GARDENLET).await?;
+        let trusted = self.secret_data(CA).await?.remove("ca.crt").unwrap_or_default();
+        secret.insert("ca.crt".into(), trusted);
+        let mut config = client_config(&self.settings.shoot_api_url.of(&self.namespace), &secret)?;
+        config.tls_server_name = Some(KUBE_APISERVER.into());
+        config.connect_timeout = Some(TRY_FOR);
+        let connection = Connection::new(config).context("could not prepare the connection to the shoot")?;
+        Ok(Shoot::new(connection, self.seed.permit()))
+    }
+}
+
+/// The shoot's own API.
+#[derive(Debug)]
+pub struct ShootApi;
+
+impl ShootApi {
+    /// "Initializing connection to Shoot": waits until the shoot's API answers as a user would find it.
+    pub async fn ready(stay: &Stay) -> Result<()> {
+        let client = stay.shoot_client().await?;
+        let mut why = String::from("it was not asked yet");
+        let tries = async {
+            loop {
+                match tokio::time::timeout(TRY_FOR, client.client().apiserver_version()).await {
+                    Ok(Ok(_)) => return,
+                    Ok(Err(error)) => why = error.to_string(),
+                    Err(_) => why = format!("no answer within {TRY_FOR:?}"),
+                }
+                tokio::time::sleep(TRY_EVERY).await;
+            }
+        };
+        if tokio::time::timeout(stay.settings.timeouts.shoot_client, tries)
+            .await
+            .is_ok()
+        {
+            return Ok(());
+        }
+        Err(Error::transient(format!(
+            "the shoot's API does not answer: {why}"
+        )))
+    }
+}
