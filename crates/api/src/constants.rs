@@ -117,6 +117,8 @@ pub const BACKUP_PROVIDER: &str = "backup.gardener.cloud/provider";
 pub const DELETION_PROTECTED: &str = "gardener.cloud/deletion-protected";
 /// Label: a Secret is carried to another seed (`true`).
 pub const PERSIST: &str = "persist";
+/// Label: the ControllerRegistration whose extension a namespace of a seed is for.
+pub const REGISTRATION_NAME: &str = "controllerregistration.core.gardener.cloud/name";
 /// Label: who manages a Secret.
 pub const MANAGED_BY: &str = "managed-by";
 /// Value of [`MANAGED_BY`] on key material.
@@ -166,6 +168,8 @@ pub mod finalizer {
     pub const SHOOT_STATE: &str = "core.gardener.cloud/shootstate";
     /// Of a ControllerRegistration with installations.
     pub const CONTROLLER_REGISTRATION: &str = "core.gardener.cloud/controllerregistration";
+    /// Of a ControllerInstallation whose extension is in its seed.
+    pub const CONTROLLER_INSTALLATION: &str = "core.gardener.cloud/controllerinstallation";
     /// Of a ControllerDeployment in use.
     pub const CONTROLLER_DEPLOYMENT: &str = "core.gardener.cloud/controllerdeployment";
     /// Of an Etcd.
@@ -208,6 +212,8 @@ pub mod condition {
     pub const EVERY_NODE_READY: &str = "EveryNodeReady";
     /// Shoot: what the landscape runs in it runs.
     pub const SYSTEM_COMPONENTS_HEALTHY: &str = "SystemComponentsHealthy";
+    /// Shoot: the garden holds what the shoot would need on another seed (R7-42).
+    pub const SHOOT_STATE_UP_TO_DATE: &str = "ShootStateUpToDate";
     /// Shoot constraint: the move that is wanted may begin.
     pub const READY_FOR_MIGRATION: &str = "ReadyForMigration";
     /// Shoot constraint: it could be put to sleep.

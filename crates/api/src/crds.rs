@@ -75,6 +75,7 @@ pub fn all_crds() -> Vec<Crd> {
         Crd::garden::<gardencore::ControllerDeployment>(),
         Crd::garden::<gardencore::ControllerInstallation>(),
         Crd::garden::<gardencore::ControllerRegistration>(),
+        Crd::garden::<gardencore::InternalSecret>(),
         Crd::garden::<gardencore::Project>(),
         Crd::garden::<gardencore::SecretBinding>(),
         Crd::garden::<gardencore::Seed>(),

@@ -72,7 +72,8 @@ fn fields_without_effect_exist() {
     for (kind, fields) in [("Shoot", effects::SHOOT), ("Seed", effects::SEED)] {
         let schema = schema_of("core.gardener.cloud", kind);
         for field in fields {
-            let pointer = format!("/properties/{}", field.path.replace('.', "/properties/"));
+            let path = field.path.replace("[]", "/items").replace('.', "/properties/");
+            let pointer = format!("/properties/{path}");
             assert!(schema.pointer(&pointer).is_some(), "{kind} has no {}", field.path);
         }
     }

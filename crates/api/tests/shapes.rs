@@ -58,6 +58,14 @@ const KINDS: &[(&str, char, &str, &str, &str, &str)] = &[
         "",
     ),
     (
+        "core.gardener.cloud/InternalSecret",
+        'N',
+        "ins",
+        "",
+        "Type Age",
+        "",
+    ),
+    (
         "core.gardener.cloud/Project",
         'C',
         "",

@@ -6,6 +6,7 @@ pub mod cloud_profile;
 mod controller_deployment;
 mod controller_installation;
 mod controller_registration;
+mod internal_secret;
 mod project;
 mod secret_binding;
 pub mod seed;
@@ -26,8 +27,12 @@ pub use controller_registration::{
     ControllerRegistrationSpec, ControllerResource, ControllerResourceLifecycle, DeploymentRef,
     LifecycleStrategy,
 };
+pub use internal_secret::{InternalSecret, InternalSecretFields};
 pub use project::{Project, ProjectMember, ProjectPhase, ProjectSpec, ProjectStatus};
 pub use secret_binding::{SecretBinding, SecretBindingFields, SecretBindingProvider};
 pub use seed::{Seed, SeedSpec, SeedStatus};
 pub use shoot::{Shoot, ShootSpec, ShootStatus};
-pub use shoot_state::{ExtensionResourceState, GardenerResourceData, ShootState, ShootStateSpec};
+pub use shoot_state::{
+    ChunkAttempt, ExtensionResourceState, GardenerResourceData, ShootState, ShootStateSpec, StateChunk,
+    StateInChunks,
+};

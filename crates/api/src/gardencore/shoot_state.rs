@@ -8,6 +8,7 @@ use crate::{
 };
 
 /// What must survive.
+#[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "core.gardener.cloud",
@@ -30,6 +31,48 @@ pub struct ShootStateSpec {
     /// Objects that extension objects refer to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<ResourceData>,
+    /// Where the content is that is too large to stand here (R7-27); the three lists above are empty then.
+    pub in_chunks: Option<StateInChunks>,
+    /// The last attempt to write chunks. Each has a number of its own, so that no two ever write the same object.
+    pub chunk_attempt: Option<ChunkAttempt>,
+}
+
+/// Content that lies in InternalSecrets beside the ShootState: zstd frames, one an object, of one text after another.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StateInChunks {
+    /// Bytes of the whole text.
+    pub size: i64,
+    /// SHA-256 of the whole text, in hexadecimal.
+    pub sha256: String,
+    /// Its pieces, in their order.
+    pub chunks: Vec<StateChunk>,
+}
+
+/// One piece.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StateChunk {
+    /// Name of the InternalSecret that holds it, under key `chunk`.
+    pub name: String,
+    /// Bytes of its text.
+    pub size: i64,
+    /// SHA-256 of what the InternalSecret holds, in hexadecimal.
+    pub sha256: String,
+}
+
+/// An attempt to write chunks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ChunkAttempt {
+    /// Its number; goes up by one with each.
+    pub number: i64,
+    /// Names of InternalSecrets that nothing refers to any more and that may not be deleted yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leftovers: Vec<String>,
+    /// Numbers of attempts that may have left InternalSecrets which nothing refers to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unfinished: Vec<i64>,
 }
 
 /// One piece of the gardenlet's data.

@@ -1,9 +1,11 @@
 //! `machine.sapcloud.io/v1alpha1`: machines of shoots, served by seeds.
 
+pub mod labels;
 mod machine_class;
 mod machine_deployment;
 mod machine_kind;
 mod machine_set;
+pub mod state;
 mod template;
 
 pub use machine_class::{MachineClass, MachineClassFields, MachineClassNodeTemplate};

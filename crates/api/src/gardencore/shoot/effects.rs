@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 /// One field without effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Where it is, e.g. `spec.addons`. Everything below it is meant too.
+    /// Where it is, e.g. `spec.addons`, or `spec.provider.workers[].caBundle` in any item of a list. Everything below it is
+    /// meant too.
     pub path: &'static str,
     /// What one would expect of it.
     pub meaning: &'static str,
@@ -32,8 +33,6 @@ pub const SHOOT: &[Field] = &[
         "spreads the control plane over nodes or zones",
     ),
     field("spec.exposureClassName", "exposes the API in a way of its own"),
-    field("spec.extensions", "adds further extensions to the shoot"),
-    field("spec.hibernation", "puts the shoot to sleep"),
     field(
         "spec.kubernetes.clusterAutoscaler",
         "configures scaling of worker pools",
@@ -44,16 +43,31 @@ pub const SHOOT: &[Field] = &[
         "spec.kubernetes.kubeControllerManager",
         "configures the controller manager",
     ),
-    field("spec.kubernetes.kubeProxy", "configures the proxy on nodes"),
     field("spec.kubernetes.kubeScheduler", "configures the scheduler"),
-    field("spec.kubernetes.kubelet", "configures the kubelet on nodes"),
     field("spec.kubernetes.verticalPodAutoscaler", "scales pods vertically"),
     field("spec.maintenance", "keeps updates to a time of day"),
     field("spec.monitoring", "tells people when the shoot is unwell"),
     field("spec.networking.ipFamilies", "chooses versions of IP"),
-    field("spec.networking.providerConfig", "configures the network plugin"),
-    field("spec.networking.type", "installs a network plugin"),
-    field("spec.provider.workers", "makes nodes"),
+    field(
+        "spec.provider.workers[].caBundle",
+        "lets nodes trust further authorities",
+    ),
+    field(
+        "spec.provider.workers[].clusterAutoscaler",
+        "says how the pool is scaled; it has as many machines as `minimum` says",
+    ),
+    field(
+        "spec.provider.workers[].controlPlane",
+        "makes machines that run the control plane",
+    ),
+    field(
+        "spec.provider.workers[].priority",
+        "says which pool is scaled first",
+    ),
+    field(
+        "spec.provider.workers[].sysctls",
+        "sets kernel parameters on nodes",
+    ),
     field("spec.provider.workersSettings", "configures nodes"),
     field(
         "spec.resources",
@@ -165,9 +179,17 @@ fn policy(plural: &str, fields: &[Field]) -> [Value; 2] {
     [policy, binding]
 }
 
-/// `spec.a.b` as an expression that is true if the object has the field.
+/// `spec.a.b` as an expression that is true if the object has the field; `spec.a[].b` if any item of the list has it.
 fn presence(path: &str) -> String {
-    format!("object.?{}.hasValue()", path.replace('.', ".?"))
+    let optional = |path: &str| path.replace('.', ".?");
+    match path.split_once("[].") {
+        None => format!("object.?{}.hasValue()", optional(path)),
+        Some((list, field)) => format!(
+            "object.?{}.orValue([]).exists(item, item.?{}.hasValue())",
+            optional(list),
+            optional(field)
+        ),
+    }
 }
 
 #[cfg(test)]
@@ -179,6 +201,10 @@ mod tests {
         assert_eq!(
             presence("spec.dns.provider"),
             "object.?spec.?dns.?provider.hasValue()"
+        );
+        assert_eq!(
+            presence("spec.provider.workers[].cri.containerRuntimes"),
+            "object.?spec.?provider.?workers.orValue([]).exists(item, item.?cri.?containerRuntimes.hasValue())"
         );
     }
 }

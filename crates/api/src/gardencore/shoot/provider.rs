@@ -7,6 +7,16 @@ use crate::derive::{Deserialize, KubeSchema, RawExtension, Serialize, skip_seria
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
+// As upstream. A shoot that loses its last pool would lose what its pods run on, its network and its DNS with it.
+#[x_kube(validation = (
+    "(has(oldSelf.workers) && size(oldSelf.workers) > 0) == (has(self.workers) && size(self.workers) > 0)",
+    "the last worker pool cannot be removed, nor pools be added to a shoot that was made without: give pools minimum 0 and maximum 0 to be without machines, or make another Shoot"
+))]
+// More nodes than this no cluster bears, and each is an object in the seed's own etcd.
+#[x_kube(validation = (
+    "!has(self.workers) || self.workers.map(pool, pool.maximum).sum() <= 5000",
+    "maximum of all worker pools together must be 5000 at most, which is as many nodes as Kubernetes bears"
+))]
 pub struct Provider {
     /// Its type.
     #[schemars(length(min = 1, max = 253))]

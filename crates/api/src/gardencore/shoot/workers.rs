@@ -4,15 +4,16 @@ use k8s_openapi::{api::core::v1::Taint, apimachinery::pkg::util::intstr::IntOrSt
 
 use super::KubeletConfig;
 use crate::{
-    derive::{BTreeMap, Deserialize, JsonSchema, RawExtension, Serialize, skip_serializing_none},
+    derive::{BTreeMap, Deserialize, JsonSchema, KubeSchema, RawExtension, Serialize, skip_serializing_none},
     gardencore::seed::SeedBackup,
     meta::Duration,
 };
 
 /// A pool of nodes.
 #[skip_serializing_none]
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
+#[x_kube(validation = ("self.minimum <= self.maximum", "minimum must not be greater than maximum"))]
 pub struct Worker {
     /// Annotations of its nodes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -33,10 +34,10 @@ pub struct Worker {
     /// Its machines.
     pub machine: Machine,
     /// Most nodes.
-    #[schemars(range(min = 0))]
+    #[schemars(range(min = 0, max = 5000))]
     pub maximum: i32,
     /// Fewest nodes.
-    #[schemars(range(min = 0))]
+    #[schemars(range(min = 0, max = 5000))]
     pub minimum: i32,
     /// How many more there may be during an update.
     pub max_surge: Option<IntOrString>,

@@ -1,0 +1,19 @@
+//! Labels, annotations and finalizers of machine objects that more than one program goes by.
+
+/// Name of the MachineDeployment, on its sets and machines, and in its selector.
+pub const NAME: &str = "name";
+/// Which template a set and its machines are of: also in the set's selector, so that no two sets of a deployment want the
+/// same machine.
+pub const TEMPLATE_HASH: &str = "machine-template-hash";
+/// Name of a machine's Node.
+pub const NODE: &str = "node";
+/// Name of the pool.
+pub const POOL: &str = "worker.gardener.cloud/pool";
+/// Name of the zone.
+pub const ZONE: &str = "topology.kubernetes.io/zone";
+/// On a machine that is to be deleted whether or not its node answers or can be drained.
+pub const FORCE_DELETION: &str = "force-deletion";
+/// What marks a Secret that a MachineClass refers to.
+pub const PURPOSE: (&str, &str) = ("gardener.cloud/purpose", "machineclass");
+/// Finalizer of the program that acts on machine objects: on each machine, and on classes and Secrets that a machine needs.
+pub const FINALIZER: &str = "machine.sapcloud.io/machine-controller-manager";
