@@ -160,42 +160,11 @@ pub async fn spread<S: Scenario>(
 /// at last it runs with every task done twice. What must hold at any time is checked after each run. One reset does for all tasks,
 /// where [`spread`] needs one for each, and no task is left out: one that is not reached any more, since a run before has left
 /// nothing for it to do, gets a case of its own.
-pub async fn in_one_world<S: Scenario>(mut scenario: impl FnMut() -> S) -> Result<Summary, Failures> {
-    let alone = |failure| Failures(vec![failure]);
-    let tasks = survey(&mut scenario()).await.map_err(alone)?;
-    let mut world = scenario();
-    let mut missed = Vec::new();
-    let fail = |step, message| {
-        alone(DrillError {
-            case: None,
-            step,
-            message,
-        })
-    };
-    world.reset().await.map_err(|e| fail("reset", e.to_string()))?;
-    for case in cases(&tasks, &[Fault::FailAfter]) {
-        let fail = |step, message| {
-            alone(DrillError {
-                case: Some(case),
-                step,
-                message,
-            })
-        };
-        match disturb(&mut world, case).await {
-            Ok(()) => {}
-            Err(Mishap::Skipped) => missed.push(case.task),
-            Err(mishap) => return Err(fail("disturbed run", mishap.to_string())),
-        }
-        let now = Moment::Disturbed(case);
-        let checked = world.check(now).await;
-        checked.map_err(|e| fail("check after the fault", e.to_string()))?;
-    }
-    let end = world.run(&Twice(Which::All)).await;
-    end.map_err(|e| fail("run with each task done twice", e.to_string()))?;
-    let checked = world.check(Moment::Finished(None)).await;
-    checked.map_err(|e| fail("check at the end", e.to_string()))?;
+pub async fn in_one_world<S: Scenario>(mut scenario: impl FnMut() -> S) -> Result<Summary, DrillError> {
+    let tasks = survey(&mut scenario()).await?;
+    let missed = disturb_all(&mut scenario(), &tasks).await?;
     for case in cases(&missed, &[Fault::FailThenTwice]) {
-        one(&mut scenario(), case).await.map_err(alone)?;
+        one(&mut scenario(), case).await?;
     }
     Ok(Summary {
         cases: tasks.len() + missed.len(),
@@ -203,22 +172,44 @@ pub async fn in_one_world<S: Scenario>(mut scenario: impl FnMut() -> S) -> Resul
     })
 }
 
+/// Gives the tasks that were not reached.
+async fn disturb_all<S: Scenario>(
+    world: &mut S,
+    tasks: &[&'static str],
+) -> Result<Vec<&'static str>, DrillError> {
+    let mut missed = Vec::new();
+    world.reset().await.map_err(at(None, "reset"))?;
+    for case in cases(tasks, &[Fault::FailAfter]) {
+        match disturb(world, case).await {
+            Err(Mishap::Skipped) => missed.push(case.task),
+            other => other.map_err(at(Some(case), "disturbed run"))?,
+        }
+        let checked = world.check(Moment::Disturbed(case)).await;
+        checked.map_err(at(Some(case), "check after the fault"))?;
+    }
+    let end = world.run(&Twice(Which::All)).await;
+    end.map_err(at(None, "run with each task done twice"))?;
+    let checked = world.check(Moment::Finished(None)).await;
+    checked.map_err(at(None, "check at the end"))?;
+    Ok(missed)
+}
+
+/// Says where a case went wrong.
+fn at<E: fmt::Display>(case: Option<Case>, step: &'static str) -> impl FnOnce(E) -> DrillError {
+    move |error| DrillError {
+        case,
+        step,
+        message: error.to_string(),
+    }
+}
+
 /// Runs a flow without a disturbance, and returns the names of the tasks that it executed.
 pub async fn survey<S: Scenario>(scenario: &mut S) -> Result<Vec<&'static str>, DrillError> {
-    let fail = |step, message| DrillError {
-        case: None,
-        step,
-        message,
-    };
-    scenario.reset().await.map_err(|e| fail("reset", e.to_string()))?;
-    let report = scenario
-        .run(&Undisturbed)
-        .await
-        .map_err(|e| fail("undisturbed run", e.to_string()))?;
-    scenario
-        .check(Moment::Finished(None))
-        .await
-        .map_err(|e| fail("check at the end", e.to_string()))?;
+    scenario.reset().await.map_err(at(None, "reset"))?;
+    let report = scenario.run(&Undisturbed).await;
+    let report = report.map_err(at(None, "undisturbed run"))?;
+    let checked = scenario.check(Moment::Finished(None)).await;
+    checked.map_err(at(None, "check at the end"))?;
     Ok(report.succeeded)
 }
 
@@ -232,35 +223,22 @@ fn cases(tasks: &[&'static str], faults: &[Fault]) -> Vec<Case> {
 /// One case from its reset to its last check.
 pub async fn one<S: Scenario>(scenario: &mut S, case: Case) -> Result<(), DrillError> {
     tracing::info!(%case, "drill");
-    let fail = |step, message| DrillError {
-        case: Some(case),
-        step,
-        message,
-    };
-    scenario.reset().await.map_err(|e| fail("reset", e.to_string()))?;
-    disturb(scenario, case)
-        .await
-        .map_err(|mishap| fail("disturbed run", mishap.to_string()))?;
+    scenario.reset().await.map_err(at(Some(case), "reset"))?;
+    let disturbed = disturb(scenario, case).await;
+    disturbed.map_err(at(Some(case), "disturbed run"))?;
     if case.fault != Fault::RunTwice {
-        let now = Moment::Disturbed(case);
-        scenario
-            .check(now)
-            .await
-            .map_err(|e| fail("check after the fault", e.to_string()))?;
+        let checked = scenario.check(Moment::Disturbed(case)).await;
+        checked.map_err(at(Some(case), "check after the fault"))?;
         let again = Twice(if case.fault == Fault::FailThenTwice {
             Which::One(case.task)
         } else {
             Which::None
         });
-        scenario
-            .run(&again)
-            .await
-            .map_err(|e| fail("second run", e.to_string()))?;
+        let second = scenario.run(&again).await;
+        second.map_err(at(Some(case), "second run"))?;
     }
-    scenario
-        .check(Moment::Finished(Some(case)))
-        .await
-        .map_err(|e| fail("check at the end", e.to_string()))
+    let checked = scenario.check(Moment::Finished(Some(case))).await;
+    checked.map_err(at(Some(case), "check at the end"))
 }
 
 /// Why a disturbance did not go as it must.

@@ -1,5 +1,6 @@
 //! The order of tasks. A graph is only built; [`Graph::compile`] turns it into a [`Flow`] that can be drawn and run.
 
+use std::collections::HashSet;
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -100,6 +101,17 @@ impl<'a, E> Graph<'a, E> {
         Fut: Future<Output = Result<(), E>> + Send + 'a,
     {
         self.add(Task::new(name, work).after(after).skip_if(!wanted))
+    }
+
+    /// The tasks after which no other one comes so far: what comes after these comes after all.
+    #[must_use]
+    pub fn ends(&self) -> Vec<TaskId> {
+        let followed: HashSet<_> = self.tasks.iter().flat_map(|task| &task.after).collect();
+        let all = (0..self.tasks.len()).map(|index| TaskId {
+            graph: self.id,
+            index,
+        });
+        all.filter(|id| !followed.contains(id)).collect()
     }
 
     /// Ends building.

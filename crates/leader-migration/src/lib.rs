@@ -37,7 +37,8 @@ pub use flags::{Electors, FeatureGate, Flags};
 pub use locks::Locks;
 pub use names::{
     CLOUD_CONTROLLER_MANAGER, ETCD_DRUID, GARDEN_CONTROLLER_MANAGER, GARDENLET, KNOWN_MANAGERS,
-    KUBE_CONTROLLER_MANAGER, Manager, PROVIDER_LOCAL, canonical,
+    KUBE_CONTROLLER_MANAGER, MACHINE_CONTROLLER_MANAGER, Manager, PROVIDER_LOCAL, RESOURCE_MANAGER,
+    canonical,
 };
 pub use plan::Migration;
 pub use print::{answer_if_asked, print_if_asked};

@@ -47,10 +47,12 @@ pub const GARDENLET: Manager = Manager {
     controllers: &[
         "shoot",
         "shoot-care",
+        "shoot-state-sync",
         "seed",
         "seed-lease",
         "backup-bucket",
         "backup-entry",
+        "controller-installation",
     ],
     guests: &[],
 };
@@ -61,8 +63,10 @@ pub const GARDEN_CONTROLLER_MANAGER: Manager = Manager {
     component: "garden-controller-manager",
     controllers: &[
         "backup-entry-placement",
+        "controller-registration",
         "project",
         "seed-lifecycle",
+        "shoot-hibernation",
         "shoot-kubeconfig",
         "shoot-migration",
         "shoot-placement",
@@ -79,6 +83,9 @@ pub const PROVIDER_LOCAL: Manager = Manager {
     controllers: &[
         "infrastructure",
         "controlplane",
+        "network",
+        "operatingsystemconfig",
+        "worker",
         "dnsrecord",
         "backupbucket",
         "backupentry",
@@ -90,6 +97,26 @@ pub const PROVIDER_LOCAL: Manager = Manager {
 pub const ETCD_DRUID: Manager = Manager {
     component: "etcd-druid",
     controllers: &["etcd"],
+    guests: &[],
+};
+
+/// The machines of one shoot, whatever its cloud is: each cloud has a process of its own under this name.
+pub const MACHINE_CONTROLLER_MANAGER: Manager = Manager {
+    component: "machine-controller-manager",
+    controllers: &[
+        "machine",
+        "machine-class",
+        "machine-deployment",
+        "machine-safety",
+        "machine-set",
+    ],
+    guests: &[],
+};
+
+/// What keeps the objects of ManagedResources.
+pub const RESOURCE_MANAGER: Manager = Manager {
+    component: "resource-manager",
+    controllers: &["managed-resource"],
     guests: &[],
 };
 
@@ -170,6 +197,7 @@ pub const KNOWN_MANAGERS: &[Manager] = &[
     GARDEN_CONTROLLER_MANAGER,
     PROVIDER_LOCAL,
     ETCD_DRUID,
+    MACHINE_CONTROLLER_MANAGER,
     KUBE_CONTROLLER_MANAGER,
     CLOUD_CONTROLLER_MANAGER,
 ];

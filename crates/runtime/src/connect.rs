@@ -10,9 +10,17 @@ use kube::{
 use permit::Permit;
 use tower::{Layer, service_fn};
 
+use crate::multiplexed::{self, Sender};
+
 /// A way to an API server. By itself it sends nothing: whoever may act gets a client of it.
 #[derive(Clone)]
-pub struct Connection(Client);
+pub struct Connection(Way);
+
+#[derive(Clone)]
+enum Way {
+    Usual(Client),
+    Multiplexed(Sender, String),
+}
 
 impl Connection {
     /// Opens nothing yet.
@@ -20,7 +28,21 @@ impl Connection {
     /// # Errors
     /// An address, a certificate or a key that is of no use.
     pub fn new(config: Config) -> kube::Result<Self> {
-        Client::try_from(config).map(Self)
+        Client::try_from(config).map(Self::from)
+    }
+
+    /// The same with one connection for everything that is under way, for who watches many things: see `multiplexed`. The
+    /// server must speak HTTP/2, as a kube-apiserver does; one without TLS gets connections as usual.
+    ///
+    /// # Errors
+    /// As [`Connection::new`].
+    pub fn multiplexed(config: Config) -> kube::Result<Self> {
+        if config.cluster_url.scheme_str() == Some("https") {
+            let sender = multiplexed::sender(&config)?;
+            Ok(Self(Way::Multiplexed(sender, config.default_namespace)))
+        } else {
+            Self::new(config)
+        }
     }
 
     /// From the kubeconfig that `flag` names, or from the pod's own ServiceAccount where it names none.
@@ -50,12 +72,15 @@ impl Connection {
     /// # Errors
     /// A sentence that says what to do.
     pub async fn inferred() -> Result<Self, String> {
-        let config = Config::infer().await.map_err(|error| {
-            format!(
-                "the API server is not known: run in a pod with a ServiceAccount, or set KUBECONFIG: {error}"
-            )
-        })?;
-        Self::new(config).map_err(|error| format!("the kubeconfig makes no client: {error}"))
+        Self::new(infer().await?).map_err(of_no_use)
+    }
+
+    /// The same as [`Connection::multiplexed`].
+    ///
+    /// # Errors
+    /// A sentence that says what to do.
+    pub async fn inferred_multiplexed() -> Result<Self, String> {
+        Self::multiplexed(infer().await?).map_err(of_no_use)
     }
 
     /// A client whose requests leave only while it is permitted: what waited in it (in a queue, or for a retry) when the right
@@ -63,21 +88,38 @@ impl Connection {
     /// its answer.
     #[must_use]
     pub fn client(&self, permit: &Permit) -> Client {
-        let namespace = self.0.default_namespace().to_owned();
-        let client = self.0.clone();
-        let service = service_fn(move |request| {
-            let client = client.clone();
-            async move { client.send(request).await }
-        });
         #[allow(clippy::disallowed_methods)] // the one place
-        Client::new(permit.layer().layer(service), namespace)
+        match &self.0 {
+            Way::Usual(client) => {
+                let (namespace, client) = (client.default_namespace().to_owned(), client.clone());
+                let service = service_fn(move |request| {
+                    let client = client.clone();
+                    async move { client.send(request).await }
+                });
+                Client::new(permit.layer().layer(service), namespace)
+            }
+            Way::Multiplexed(sender, namespace) => {
+                Client::new(permit.layer().layer(sender.clone()), namespace.clone())
+            }
+        }
     }
+}
+
+async fn infer() -> Result<Config, String> {
+    Config::infer().await.map_err(|error| {
+        format!("the API server is not known: run in a pod with a ServiceAccount, or set KUBECONFIG: {error}")
+    })
+}
+
+#[allow(clippy::needless_pass_by_value)] // `map_err` calls it so
+fn of_no_use(error: kube::Error) -> String {
+    format!("the kubeconfig makes no client: {error}")
 }
 
 /// A client that is there already: one of a test, or one that has other bounds besides.
 impl From<Client> for Connection {
     fn from(client: Client) -> Self {
-        Self(client)
+        Self(Way::Usual(client))
     }
 }
 

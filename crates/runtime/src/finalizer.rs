@@ -11,10 +11,10 @@ use crate::{
     error::{Explain, Result},
 };
 
-/// Makes sure that the object carries the finalizer, and gives the object as it is then; `None` where it is gone.
+/// Makes sure that the object carries the finalizer. Gives the object as it was written; `None` where there was nothing to write.
 pub async fn ensure<K: Object>(api: &Api<K>, object: &K, finalizer: &str) -> Result<Option<K>> {
     if object.finalizers().iter().any(|f| f == finalizer) {
-        return Ok(Some(object.clone()));
+        return Ok(None);
     }
     let mut finalizers = object.finalizers().to_vec();
     finalizers.push(finalizer.to_owned());

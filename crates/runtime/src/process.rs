@@ -87,6 +87,8 @@ pub struct Process {
     pub metrics: Metrics,
     /// What `/healthz` looks at.
     pub health: Health,
+    /// What `/readyz` looks at: whether the process can do its work just now.
+    pub readiness: Health,
 }
 
 /// Why a process ended before it was told to.
@@ -125,6 +127,7 @@ impl Process {
             shutdown: CancellationToken::new(),
             metrics: Metrics::default(),
             health: Health::default(),
+            readiness: Health::default(),
         }
     }
 
@@ -150,14 +153,14 @@ impl Process {
     pub fn serve_health(&mut self, address: SocketAddr) {
         let metrics = self.metrics.clone();
         let shutdown = self.shutdown.clone();
-        let health = self.health.clone();
+        let (health, readiness) = (self.health.clone(), self.readiness.clone());
         self.fallible_part("health endpoint", async move {
             let listener = TcpListener::bind(address)
                 .await
                 .map_err(|e| format!("cannot listen on {address}: {e}"))?;
             let router = Router::new()
                 .route("/healthz", get(move || async move { health.answer() }))
-                .route("/readyz", get(|| async { "ok" }))
+                .route("/readyz", get(move || async move { readiness.answer() }))
                 .route("/metrics", get(move || async move { metrics.encode() }));
             axum::serve(listener, router)
                 .with_graceful_shutdown(shutdown.cancelled_owned())

@@ -1,23 +1,25 @@
 //! Deployments as whoever writes them sees them: whether one is rolled out or gone, why it is not, and what its pods were made
 //! of.
 
-use std::{fmt::Write as _, time::Duration};
+use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 
 use k8s_openapi::api::{
     apps::v1::Deployment,
-    core::v1::{ContainerState, ContainerStatus, Pod},
+    core::v1::{ContainerState, ContainerStatus, Pod, Secret},
 };
 use kube::{Api, ResourceExt, api::ListParams};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    Cluster, Result, apply,
+    Cluster, Error, Result, apply,
     error::Explain as _,
     wait::{self, Look},
 };
 
 /// Bytes of a checksum. Enough that no two contents of one object ever meet.
 const CHECKSUM_BYTES: usize = 16;
+/// When to look again for a Secret that a gardenlet is about to write.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// Characters of what a process wrote before it ended. Room for a long sentence, not for a page in `lastErrors`.
 const LAST_WORDS: usize = 500;
 
@@ -64,10 +66,21 @@ impl<'n> Rollout<'n> {
         }
     }
 
+    /// Waits until a Deployment that wants no pod has none: also none that was told to stop and still runs. `within`: for each
+    /// object.
+    pub async fn wait_until_stopped(&self, within: Duration) -> Result<()> {
+        wait::until(&self.deployments, self.name, within, |found| look(found, None)).await?;
+        self.wait_until_no_pod(within).await
+    }
+
     /// Waits until the Deployment and then every pod of it are gone: one that was deleted in another way than by
     /// [`Self::delete`] leaves pods behind, and what has no object any more may still have a process. `within`: for each object.
     pub async fn wait_until_gone(&self, within: Duration) -> Result<()> {
         wait::until_gone(&self.deployments, self.name, within).await?;
+        self.wait_until_no_pod(within).await
+    }
+
+    async fn wait_until_no_pod(&self, within: Duration) -> Result<()> {
         // Again after each round: a pod may have been made between the list and the end of what makes it.
         loop {
             let left = self.pods.list(&self.selected).await;
@@ -177,6 +190,33 @@ fn end_of(output: &str) -> String {
         Some((cut, end)) if !cut.is_empty() => format!("…{end}"),
         _ => line,
     }
+}
+
+/// The checksums of Secrets that a process mounts, by their names. One that does not exist is awaited: a gardenlet writes them.
+///
+/// # Errors
+/// [`Error::NotReady`] while one is missing; the cluster does not answer.
+pub async fn checksums_of_secrets(
+    cluster: &impl Cluster,
+    namespace: &str,
+    process: &str,
+    names: &[&'static str],
+) -> Result<BTreeMap<&'static str, String>> {
+    let secrets: Api<Secret> = cluster.namespaced(namespace);
+    let mut checksums = BTreeMap::new();
+    for name in names {
+        let found = secrets.get_opt(name).await;
+        let secret = found
+            .context(format_args!("could not read the Secret {name}"))?
+            .ok_or_else(|| {
+                let why =
+                    format!("the Secret {name} that {process} needs does not exist: the gardenlet writes it");
+                Error::not_ready(LOOK_AGAIN, why)
+            })?;
+        let data = secret.data.iter().flatten().map(|(key, value)| (key, &value.0));
+        checksums.insert(*name, checksum(data));
+    }
+    Ok(checksums)
 }
 
 /// Changes with the content, and tells nothing about it: an annotation of pods that are to be made anew when what they mount

@@ -1,8 +1,8 @@
 //! A process of a control plane as a Deployment: one container without any privilege, with its files from Secrets and
 //! ConfigMaps.
 //!
-//! Promises: no pod may do more than read its files, write to `/tmp` and use the network; it has no account in the seed. A
-//! pod is made anew whenever something that it mounts changes, as a checksum of each is an annotation of the pod. Why a
+//! Promises: no pod may do more than read its files, write to `/tmp` and use the network; it has no account in the seed unless it is
+//! given one. A pod is made anew whenever something that it mounts changes, as a checksum of each is an annotation of the pod. Why a
 //! process does not start can be read in its pod ([`crate::rollout`]).
 
 use std::collections::BTreeMap;
@@ -11,6 +11,7 @@ use k8s_openapi::api::{
     apps::v1::Deployment,
     core::v1::{Capabilities, PodSecurityContext, SeccompProfile, SecurityContext},
 };
+use kube::api::ListParams;
 use serde_json::{Value, json};
 
 use crate::{Error, Result};
@@ -82,6 +83,17 @@ pub fn labels(name: &str) -> BTreeMap<String, String> {
     [("app", "kubernetes"), ("role", name)]
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
         .into()
+}
+
+/// Finds the pods of a process, and no others.
+#[must_use]
+pub fn selected(name: &str) -> ListParams {
+    let labels = labels(name);
+    let labels: Vec<_> = labels
+        .iter()
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    ListParams::default().labels(&labels.join(","))
 }
 
 /// What a pod of this user may do: nothing but read and write its volumes and use the network.
@@ -167,6 +179,20 @@ impl Workload {
             },
         }))
         .map_err(|error| Error::bug(format!("the Deployment {} cannot be made: {error}", self.name)))
+    }
+
+    /// The same for a process that acts in the seed: its pod has the token of this ServiceAccount of its namespace.
+    ///
+    /// # Errors
+    /// As for [`Self::deployment`].
+    pub fn deployment_as(&self, account: &str, annotations: &BTreeMap<String, String>) -> Result<Deployment> {
+        let mut deployment = self.deployment(annotations)?;
+        let template = deployment.spec.as_mut().map(|spec| &mut spec.template);
+        if let Some(pod) = template.and_then(|template| template.spec.as_mut()) {
+            pod.service_account_name = Some(account.to_owned());
+            pod.automount_service_account_token = Some(true);
+        }
+        Ok(deployment)
     }
 
     fn pod(&self) -> Value {

@@ -2,7 +2,7 @@
 
 // Not one of testkit, in which nothing imitates a server that exists.
 #[path = "../../../lease/src/elector_tests/server.rs"]
-#[allow(dead_code)]
+#[allow(dead_code)] // The elector's own tests ask more of it.
 mod server;
 
 use std::future::pending;

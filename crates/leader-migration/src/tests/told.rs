@@ -58,13 +58,15 @@ fn either_manager_may_run_them() {
         GARDENLET,
         &file,
         &expect![[r#"
-        shoot main
-        shoot-care main
-        seed main
-        seed-lease main
-        backup-bucket migrated
-        backup-entry migrated
-    "#]],
+            shoot main
+            shoot-care main
+            shoot-state-sync main
+            seed main
+            seed-lease main
+            backup-bucket migrated
+            backup-entry migrated
+            controller-installation main
+        "#]],
     );
     check(
         PROVIDER_LOCAL,
@@ -72,6 +74,9 @@ fn either_manager_may_run_them() {
         &expect![[r#"
             infrastructure main
             controlplane main
+            network main
+            operatingsystemconfig main
+            worker main
             dnsrecord main
             backupbucket main
             backupentry main
@@ -93,10 +98,12 @@ fn handed_over_for_good() {
         &expect![[r#"
             shoot main
             shoot-care main
+            shoot-state-sync main
             seed main
             seed-lease main
             backup-bucket unowned
             backup-entry unowned
+            controller-installation main
             warning: m.yaml: no controller of gardenlet is migrated: it does not ask for the lock "shared"
         "#]],
     );
@@ -106,6 +113,9 @@ fn handed_over_for_good() {
         &expect![[r#"
             infrastructure main
             controlplane main
+            network main
+            operatingsystemconfig main
+            worker main
             dnsrecord main
             backupbucket main
             backupentry main
@@ -127,17 +137,19 @@ fn words_that_match_nothing() {
         GARDENLET,
         &file,
         &expect![[r#"
-        shoot unowned
-        shoot-care main
-        seed main
-        seed-lease main
-        backup-bucket main
-        backup-entry migrated
-        warning: m.yaml:5: controllerLeaders[0].name: "backup-buckets" matches no controller of any known manager: nothing runs by this entry
-        warning: m.yaml:7: controllerLeaders[1].component: "gardnelet" is no known manager: "shoot" runs nowhere while this entry stands; it can run in gardenlet
-        warning: m.yaml:9: controllerLeaders[2].component: "gardenlet" has no controller "dnsrecord": "dnsrecord" runs nowhere while this entry stands; it can run in provider-local
-        warning: m.yaml:7: controllerLeaders[1].component: is "gardnelet", but "backup-buckets" is for "gardenlet": a lock has one holder, and what is not for it does not run as long as it holds the lock; give all entries of a file the same component
-    "#]],
+            shoot unowned
+            shoot-care main
+            shoot-state-sync main
+            seed main
+            seed-lease main
+            backup-bucket main
+            backup-entry migrated
+            controller-installation main
+            warning: m.yaml:5: controllerLeaders[0].name: "backup-buckets" matches no controller of any known manager: nothing runs by this entry
+            warning: m.yaml:7: controllerLeaders[1].component: "gardnelet" is no known manager: "shoot" runs nowhere while this entry stands; it can run in gardenlet
+            warning: m.yaml:9: controllerLeaders[2].component: "gardenlet" has no controller "dnsrecord": "dnsrecord" runs nowhere while this entry stands; it can run in provider-local
+            warning: m.yaml:7: controllerLeaders[1].component: is "gardnelet", but "backup-buckets" is for "gardenlet": a lock has one holder, and what is not for it does not run as long as it holds the lock; give all entries of a file the same component
+        "#]],
     );
 }
 
@@ -150,10 +162,12 @@ fn two_managers_under_one_lock() {
         &expect![[r#"
             shoot main
             shoot-care main
+            shoot-state-sync main
             seed main
             seed-lease main
             backup-bucket migrated
             backup-entry unowned
+            controller-installation main
             warning: m.yaml:7: controllerLeaders[1].component: is "provider-local", but "backup-bucket" is for "gardenlet": a lock has one holder, and what is not for it does not run as long as it holds the lock; give all entries of a file the same component
         "#]],
     );
@@ -165,17 +179,19 @@ fn nothing_of_this_manager() {
         GARDENLET,
         KEP_EXAMPLE,
         &expect![[r#"
-        shoot main
-        shoot-care main
-        seed main
-        seed-lease main
-        backup-bucket main
-        backup-entry main
-        warning: m.yaml:7: controllerLeaders[0].name: "route" is a former name: write "node-route-controller", the only one that the kube-controller-manager matches
-        warning: m.yaml:9: controllerLeaders[1].name: "service" is a former name: write "service-lb-controller", the only one that the kube-controller-manager matches
-        warning: m.yaml:11: controllerLeaders[2].name: "cloud-node-lifecycle" is a former name: write "cloud-node-lifecycle-controller", the only one that the kube-controller-manager matches
-        warning: m.yaml: no controller of gardenlet is migrated: it does not ask for the lock "cloud-provider-extraction-migration"
-    "#]],
+            shoot main
+            shoot-care main
+            shoot-state-sync main
+            seed main
+            seed-lease main
+            backup-bucket main
+            backup-entry main
+            controller-installation main
+            warning: m.yaml:7: controllerLeaders[0].name: "route" is a former name: write "node-route-controller", the only one that the kube-controller-manager matches
+            warning: m.yaml:9: controllerLeaders[1].name: "service" is a former name: write "service-lb-controller", the only one that the kube-controller-manager matches
+            warning: m.yaml:11: controllerLeaders[2].name: "cloud-node-lifecycle" is a former name: write "cloud-node-lifecycle-controller", the only one that the kube-controller-manager matches
+            warning: m.yaml: no controller of gardenlet is migrated: it does not ask for the lock "cloud-provider-extraction-migration"
+        "#]],
     );
 }
 

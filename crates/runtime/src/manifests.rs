@@ -1,0 +1,224 @@
+//! Objects that the resource-manager keeps in a shoot, or in the seed: a ManagedResource and its Secret in a namespace of the seed.
+//!
+//! Whoever writes them knows when exactly these objects are applied: the ManagedResource's status tells which content was.
+
+use std::time::Duration;
+
+use api::{
+    meta::{ConditionStatus, LocalObjectReference},
+    resources::{ManagedResource, ManagedResourceSpec},
+};
+use k8s_openapi::{ByteString, api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use kube::Api;
+use serde_json::{Value, json};
+
+use crate::{
+    Cluster, Error, Result, Seed,
+    apply::{self, FieldManager},
+    error::Explain,
+    rollout::checksum,
+    wait::{self, Look},
+};
+
+/// The condition that says so.
+const APPLIED: &str = "ResourcesApplied";
+
+/// The class of objects that go into the seed itself.
+const SEED_CLASS: &str = "seed";
+
+/// Objects of a shoot, or of the seed, under one name.
+pub struct Manifests {
+    name: String,
+    class: Option<String>,
+    text: String,
+}
+
+impl Manifests {
+    /// These objects, each with `apiVersion`, `kind` and its name. The ManagedResource has this name.
+    #[must_use]
+    pub fn new(name: impl Into<String>, objects: &[Value]) -> Self {
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+        Self {
+            name: name.into(),
+            class: None,
+            text: format!("{list:#}\n"),
+        }
+    }
+
+    /// The same for the seed itself.
+    #[must_use]
+    pub fn in_seed(self) -> Self {
+        Self {
+            class: Some(SEED_CLASS.to_owned()),
+            ..self
+        }
+    }
+
+    /// How much is written into the Secret.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.text.len()
+    }
+
+    /// Writes them, and that they are not kept when they are not wanted any more.
+    ///
+    /// # Errors
+    /// The seed does not take them.
+    pub async fn deploy(&self, manager: FieldManager, seed: &Seed, namespace: &str) -> Result<()> {
+        manager.apply(&seed.namespaced(namespace), &self.secret()).await?;
+        let resource = ManagedResource::new(
+            &self.name,
+            ManagedResourceSpec {
+                class: self.class.clone(),
+                secret_refs: vec![LocalObjectReference {
+                    name: secret_name(&self.name),
+                }],
+                keep_objects: Some(false),
+                ..ManagedResourceSpec::default()
+            },
+        );
+        manager
+            .apply(&seed.namespaced(namespace), &resource)
+            .await
+            .map(drop)
+    }
+
+    /// Waits until exactly these objects are applied. Whether they work is another question: a shoot may have no node yet.
+    ///
+    /// # Errors
+    /// What is still awaited then.
+    pub async fn applied(&self, seed: &Seed, namespace: &str, within: Duration) -> Result<()> {
+        let wanted = self.checksum();
+        let api: Api<ManagedResource> = seed.namespaced(namespace);
+        wait::until(&api, &self.name, within, |resource| look(resource, &wanted))
+            .await
+            .map(drop)
+    }
+
+    /// As the resource-manager works it out: `status.secretsDataChecksum` once it has acted on exactly these objects.
+    #[must_use]
+    pub fn checksum(&self) -> String {
+        checksum([(
+            format!("{}/{}", secret_name(&self.name), key(&self.name)),
+            &self.text,
+        )])
+    }
+
+    fn secret(&self) -> Secret {
+        Secret {
+            metadata: ObjectMeta {
+                name: Some(secret_name(&self.name)),
+                ..ObjectMeta::default()
+            },
+            type_: Some("Opaque".to_owned()),
+            data: Some([(key(&self.name), ByteString(self.text.clone().into_bytes()))].into()),
+            ..Secret::default()
+        }
+    }
+}
+
+/// Takes a ManagedResource and its Secret away, and waits until both are gone. With `keep` its objects stay in the shoot (RX-23);
+/// that is said before anything is taken away.
+///
+/// # Errors
+/// What is still awaited after `within`.
+pub async fn remove(
+    manager: FieldManager,
+    seed: &Seed,
+    namespace: &str,
+    name: &str,
+    keep: bool,
+    within: Duration,
+) -> Result<()> {
+    let resources: Api<ManagedResource> = seed.namespaced(namespace);
+    let found = resources.get_opt(name).await;
+    let found = found.context(format_args!("could not read the ManagedResource {name}"))?;
+    if let Some(found) = found {
+        if found.spec.keep_objects != Some(keep) {
+            let body = json!({"spec": {"keepObjects": keep}});
+            manager.merge(&resources, name, &body).await?;
+        }
+        apply::delete(&resources, name).await?;
+        wait::until_gone(&resources, name, within).await?;
+    }
+    // Not before: without it nobody could tell what the objects are.
+    let secrets: Api<Secret> = seed.namespaced(namespace);
+    apply::delete(&secrets, &secret_name(name)).await
+}
+
+fn secret_name(name: &str) -> String {
+    format!("managedresource-{name}")
+}
+
+fn key(name: &str) -> String {
+    format!("{name}.yaml")
+}
+
+fn look(resource: Option<&ManagedResource>, wanted: &str) -> Look {
+    let Some(resource) = resource else {
+        return Look::Fail(Error::transient("the ManagedResource is gone again"));
+    };
+    let status = resource.status.clone().unwrap_or_default();
+    let generation = resource.metadata.generation;
+    if status.observed_generation != generation || status.secrets_data_checksum.as_deref() != Some(wanted) {
+        return Look::Wait("the resource-manager has not acted on it yet".to_owned());
+    }
+    match status
+        .conditions
+        .iter()
+        .find(|condition| condition.type_ == APPLIED)
+    {
+        Some(condition) if condition.status == ConditionStatus::True => Look::Done,
+        Some(condition) => Look::Wait(condition.message.clone()),
+        None => Look::Wait(format!("it has no condition {APPLIED} yet")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn manifests(object: &str) -> Manifests {
+        Manifests::new("m", &[json!({"kind": object})])
+    }
+
+    fn resource(observed: i64, checksum: &str, applied: &str) -> ManagedResource {
+        let time = "2026-01-01T00:00:00Z";
+        serde_json::from_value(json!({
+            "apiVersion": "resources.gardener.cloud/v1alpha1", "kind": "ManagedResource",
+            "metadata": {"name": "m", "generation": 2},
+            "spec": {"secretRefs": [{"name": "managedresource-m"}]},
+            "status": {"observedGeneration": observed, "secretsDataChecksum": checksum, "conditions": [{
+                "type": APPLIED, "status": applied, "reason": "R", "message": "said so", "lastTransitionTime": time,
+                "lastUpdateTime": time,
+            }]},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn only_exactly_these_objects_count_as_applied() {
+        let (wanted, other) = (manifests("A").checksum(), manifests("B").checksum());
+        assert_ne!(wanted, other);
+        let looked =
+            |observed, checksum: &str, applied| look(Some(&resource(observed, checksum, applied)), &wanted);
+        assert!(matches!(looked(2, &wanted, "True"), Look::Done));
+        assert!(matches!(looked(1, &wanted, "True"), Look::Wait(_)));
+        assert!(matches!(looked(2, &other, "True"), Look::Wait(_)));
+        assert!(matches!(looked(2, &wanted, "False"), Look::Wait(why) if why == "said so"));
+        assert!(matches!(look(None, &wanted), Look::Fail(_)));
+    }
+
+    #[test]
+    fn the_secret_holds_all_objects_as_one_list() {
+        let secret = manifests("A").secret();
+        let text = &secret.data.as_ref().unwrap()["m.yaml"].0;
+        let list: Value = serde_json::from_slice(text).unwrap();
+        assert_eq!(
+            (list["kind"].as_str(), list["items"].as_array().unwrap().len()),
+            (Some("List"), 1)
+        );
+        assert_eq!(secret.metadata.name.as_deref(), Some("managedresource-m"));
+    }
+}
