@@ -13,14 +13,17 @@
 //! | `journey` | where a Shoot is between two seeds, and the approval of its move |
 //! | `traveller` | the Shoot with which an operation works |
 //! | `operation` | what is done with a Shoot, and what is wanted of its owner |
+//! | `extensions` | which further extensions a shoot has, and when each is handled |
 //! | `names` | technical id, uid, domains, networks, BackupEntry |
 
+pub mod extensions;
 pub mod journey;
 pub mod names;
 pub mod operation;
 pub mod role;
 pub mod traveller;
 
+pub use extensions::Extensions;
 pub use journey::{Journey, approval, is_move_wanted, journey};
 pub use names::Names;
 pub use operation::{Operation, Wanted, is_confirmed, wanted};
@@ -28,6 +31,19 @@ pub use role::{Role, role};
 pub use traveller::traveller;
 
 use api::gardencore::{Shoot, shoot::ShootStatus};
+
+/// Whether the Shoot's user wants it to sleep.
+#[must_use]
+pub fn is_to_sleep(shoot: &Shoot) -> bool {
+    let hibernation = shoot.spec.hibernation.as_ref();
+    hibernation.and_then(|hibernation| hibernation.enabled) == Some(true)
+}
+
+/// Whether all of it sleeps: it has no machines, and nothing of its control plane runs.
+#[must_use]
+pub fn is_asleep(shoot: &Shoot) -> bool {
+    status(shoot).is_some_and(|status| status.hibernated)
+}
 
 /// The name that is there and not empty.
 fn named(name: Option<&str>) -> Option<&str> {

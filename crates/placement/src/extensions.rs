@@ -1,0 +1,195 @@
+//! Which further extensions a shoot has (objects of kind `Extension`), and when in a flow each is handled (api.md 4.3).
+//!
+//! From the Shoot and the ControllerRegistrations of the garden alone, so that whoever asks gets the same answer: the seed that
+//! deploys them, and whoever finds out what a seed must have installed. What the Shoot names comes with its configuration. What
+//! a registration enables for all shoots comes by itself, unless the Shoot switches it off. A type that no registration knows is
+//! served all the same: whoever looks after it may have been installed by hand.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::{
+    gardencore::{
+        ClusterType, ControllerRegistration, ControllerResource, ControllerResourceLifecycle,
+        LifecycleStrategy as Phase, Shoot, shoot::Extension,
+    },
+    meta::RawExtension,
+};
+use kube::ResourceExt;
+
+/// The kind of their objects.
+pub const KIND: &str = "Extension";
+
+/// The further extensions of one shoot.
+#[derive(Clone, Debug, Default)]
+pub struct Extensions {
+    wanted: BTreeMap<String, Wanted>,
+    lifecycles: BTreeMap<String, ControllerResourceLifecycle>,
+    refused: BTreeMap<String, String>,
+}
+
+/// One that the shoot has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wanted {
+    /// Its type, which is the name of its object, too.
+    pub type_: String,
+    /// Its own configuration, from the Shoot.
+    pub provider_config: Option<RawExtension>,
+    /// How long its provider may take, as the registration writes it.
+    pub reconcile_timeout: Option<String>,
+}
+
+impl Extensions {
+    /// Those of this shoot.
+    #[must_use]
+    pub fn of<'a>(
+        shoot: &Shoot,
+        registrations: impl IntoIterator<Item = &'a ControllerRegistration>,
+    ) -> Self {
+        let registered = registered(registrations);
+        let workerless = shoot.spec.provider.workers.is_empty();
+        let mut this = Self::default();
+        for (type_, resource) in &registered {
+            if let Some(lifecycle) = &resource.lifecycle {
+                this.lifecycles.insert((*type_).to_owned(), lifecycle.clone());
+            }
+            if is_for_all_shoots(resource) && why_not(resource, workerless).is_none() {
+                this.want(type_, None, Some(resource));
+            }
+        }
+        let mut named = BTreeSet::new();
+        for extension in &shoot.spec.extensions {
+            this.take(
+                extension,
+                registered.get(extension.type_.as_str()).copied(),
+                workerless,
+            );
+            if !named.insert(&extension.type_) {
+                let why = "is there twice: take one of the two away";
+                this.refuse(&extension.type_, why);
+            }
+        }
+        this
+    }
+
+    /// All that the shoot has, in the order of their types.
+    pub fn wanted(&self) -> impl Iterator<Item = &Wanted> {
+        self.wanted.values()
+    }
+
+    /// Those that are reconciled, or restored, then.
+    pub fn reconciled(&self, phase: Phase) -> impl Iterator<Item = &Wanted> {
+        self.wanted().filter(move |wanted| {
+            let lifecycle = self.lifecycles.get(&wanted.type_);
+            let told = lifecycle.and_then(|lifecycle| lifecycle.reconcile);
+            told.unwrap_or(Phase::AfterKubeAPIServer) == phase
+        })
+    }
+
+    /// When an object of this type lets go in a move.
+    #[must_use]
+    pub fn migrated(&self, type_: &str) -> Phase {
+        let lifecycle = self.lifecycles.get(type_);
+        before_or_after(lifecycle.and_then(|lifecycle| lifecycle.migrate))
+    }
+
+    /// When an object of this type is deleted with its shoot.
+    #[must_use]
+    pub fn deleted(&self, type_: &str) -> Phase {
+        let lifecycle = self.lifecycles.get(type_);
+        before_or_after(lifecycle.and_then(|lifecycle| lifecycle.delete))
+    }
+
+    /// Whether an object of this type is there for no reason. One that the Shoot asks for in vain is none: nothing is taken away
+    /// before somebody has answered that.
+    #[must_use]
+    pub fn is_stale(&self, type_: &str) -> bool {
+        !self.wanted.contains_key(type_) && !self.refused.contains_key(type_)
+    }
+
+    /// What of the Shoot's list cannot be had, and what to do about it.
+    #[must_use]
+    pub fn refusal(&self) -> Option<String> {
+        let all: Vec<_> = self
+            .refused
+            .iter()
+            .map(|(type_, why)| format!("extension {type_:?} in spec.extensions {why}"))
+            .collect();
+        (!all.is_empty()).then(|| all.join("; "))
+    }
+
+    fn take(&mut self, extension: &Extension, resource: Option<&ControllerResource>, workerless: bool) {
+        let type_ = &extension.type_;
+        if extension.disabled == Some(true) {
+            self.wanted.remove(type_);
+        } else if let Some(why) = resource.and_then(|resource| why_not(resource, workerless)) {
+            self.refuse(type_, why);
+        } else {
+            self.want(type_, extension.provider_config.clone(), resource);
+        }
+    }
+
+    fn want(
+        &mut self,
+        type_: &str,
+        provider_config: Option<RawExtension>,
+        resource: Option<&ControllerResource>,
+    ) {
+        let wanted = Wanted {
+            type_: type_.to_owned(),
+            provider_config,
+            reconcile_timeout: resource.and_then(|resource| resource.reconcile_timeout.clone()),
+        };
+        self.wanted.insert(type_.to_owned(), wanted);
+    }
+
+    fn refuse(&mut self, type_: &str, why: &str) {
+        self.wanted.remove(type_);
+        self.refused.insert(type_.to_owned(), why.to_owned());
+    }
+}
+
+/// What is registered, by type. Of two that register one type the primary one counts, and of two of those the first by name.
+fn registered<'a>(
+    registrations: impl IntoIterator<Item = &'a ControllerRegistration>,
+) -> BTreeMap<&'a str, &'a ControllerResource> {
+    let mut all: Vec<_> = registrations
+        .into_iter()
+        .flat_map(|registration| {
+            let resources = registration.spec.resources.iter();
+            let of_kind = resources.filter(|resource| resource.kind == KIND);
+            of_kind.map(|resource| (resource.primary == Some(false), registration.name_any(), resource))
+        })
+        .collect();
+    // The last one stays in the map.
+    all.sort_by(|(one, first, _), (other, second, _)| (other, second).cmp(&(one, first)));
+    all.into_iter()
+        .map(|(_, _, resource)| (resource.type_.as_str(), resource))
+        .collect()
+}
+
+fn is_for_all_shoots(resource: &ControllerResource) -> bool {
+    resource.auto_enable.contains(&ClusterType::Shoot) || resource.globally_enabled == Some(true)
+}
+
+/// Why a shoot cannot have it.
+fn why_not(resource: &ControllerResource, workerless: bool) -> Option<&'static str> {
+    let compatible = &resource.cluster_compatibility;
+    if !compatible.is_empty() && !compatible.contains(&ClusterType::Shoot) {
+        return Some("is not for shoots (clusterCompatibility of its ControllerRegistration): take it away");
+    }
+    (workerless && resource.workerless_supported != Some(true)).then_some(
+        "is not for shoots without workers (workerlessSupported of its ControllerRegistration): take it away or add workers",
+    )
+}
+
+/// There is no other time for these.
+fn before_or_after(told: Option<Phase>) -> Phase {
+    match told {
+        Some(Phase::AfterKubeAPIServer) => Phase::AfterKubeAPIServer,
+        _ => Phase::BeforeKubeAPIServer,
+    }
+}
+
+#[cfg(test)]
+#[path = "extensions_tests.rs"]
+mod tests;
