@@ -1,12 +1,12 @@
 //! service-lb-controller: gives Services of type LoadBalancer an address of the cloud, and takes it back.
 //!
 //! The finalizer is set before an address is taken, and is removed after it was given back, so that no address is lost by a
-//! crash in between. An address that is shown is always one that the ledger of the cloud has for this very Service. What
-//! carries packets from that address to the nodes is the network of the cloud and kube-proxy, not this controller.
+//! crash in between. An address that is shown is always one that the ledger of the cloud has for this very Service, and it leads
+//! to the machines before it is shown. What carries packets is the network of the cloud and kube-proxy, not this controller.
 
 mod decide;
 
-use std::sync::Arc;
+use std::{net::Ipv4Addr, sync::Arc};
 
 use cloud_local::LoadBalancers;
 use futures::Future;
@@ -17,7 +17,7 @@ use runtime::{
     runner::{self, Settings},
 };
 
-pub use decide::{FINALIZER, Need, need, shown, status, wanted_address};
+pub use decide::{FINALIZER, Need, need, shown, status, traffic, wanted_address};
 
 use crate::MANAGER;
 
@@ -50,11 +50,7 @@ impl ServiceLoadBalancers {
     async fn ensure(&self, service: &Service) -> Result<()> {
         let (services, name) = (services(&self.shoot, service), service.name_any());
         finalizer::ensure(&services, service, FINALIZER).await?;
-        let balancer = self
-            .balancers
-            .ensure(&uid(service)?, &full_name(service), wanted_address(service))
-            .await;
-        let address = match balancer {
+        let address = match self.balancer(service).await {
             Ok(address) => address,
             Err(error) => {
                 let message = error.to_string();
@@ -70,6 +66,16 @@ impl ServiceLoadBalancers {
             self.events.normal(service, "EnsuredLoadBalancer", &message).await;
         }
         Ok(())
+    }
+
+    /// The address of its load balancer, which carries what the Service says now.
+    async fn balancer(&self, service: &Service) -> Result<Ipv4Addr> {
+        let (uid, name) = (uid(service)?, full_name(service));
+        let traffic = traffic(service)?;
+        let wanted = wanted_address(service);
+        let address = self.balancers.ensure(&uid, &name, wanted).await?;
+        self.balancers.carry(&uid, &name, address, &traffic).await?;
+        Ok(address)
     }
 
     /// The address is taken out of the status first: nobody else gets it while this Service still shows it.
@@ -142,5 +148,6 @@ fn fingerprint(service: &Service) -> Option<u64> {
         need(service) as u8,
         wanted_address(service),
         shown(service),
+        traffic(service).map_err(|why| why.to_string()),
     ))
 }

@@ -1,15 +1,17 @@
 //! The cloud: a namespace of some Kubernetes cluster, reached with the account in the `cloudprovider` Secret. It outlives
 //! seeds, as a real one does. What is kept in it are ConfigMaps: one a network, and one a cluster with the cluster's instances.
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt::Debug, sync::Arc, time::Duration};
 
 use api::meta::ErrorCode;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api, Client, Config,
+    api::{DeleteParams, PatchParams, PostParams},
     config::{KubeConfigOptions, Kubeconfig},
 };
 use runtime::{Connection, Credentials, Error, Result, apply::FieldManager};
+use serde::de::DeserializeOwned;
 
 /// Key of the Secret with the kubeconfig of the cloud.
 const KUBECONFIG: &str = "kubeconfig";
@@ -65,6 +67,30 @@ impl Cloud {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
+    /// Objects of another kind in the account.
+    pub(crate) fn api<K>(&self) -> Api<K>
+    where
+        K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>,
+    {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// How something is made.
+    pub(crate) fn creating(&self) -> PostParams {
+        PostParams {
+            field_manager: Some(self.writer.0.to_owned()),
+            ..PostParams::default()
+        }
+    }
+
+    /// How something is changed.
+    pub(crate) fn changing(&self) -> PatchParams {
+        PatchParams {
+            field_manager: Some(self.writer.0.to_owned()),
+            ..PatchParams::default()
+        }
+    }
+
     /// Who writes.
     #[must_use]
     pub fn writer(&self) -> FieldManager {
@@ -113,6 +139,18 @@ fn wrong(credentials: &Credentials, what: &str) -> Error {
             credentials.origin()
         ),
     )
+}
+
+/// Asks for an object to go. One that is gone already is success. `doing`: the words for any other answer.
+pub(crate) async fn delete<K>(api: &Api<K>, name: &str, doing: &str) -> Result<()>
+where
+    K: Clone + DeserializeOwned + Debug,
+{
+    match api.delete(name, &DeleteParams::default()).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+        Err(why) => Err(error(doing, why)),
+    }
 }
 
 /// Sorts an answer of the cloud into those that someone must mend and those that may pass.

@@ -14,7 +14,7 @@ use tokio::{sync::Mutex, time::Instant};
 
 use crate::{
     account::Account,
-    cloud::{self, instances},
+    cloud::{self, Cloud, instances},
     provider_id::ProviderId,
 };
 
@@ -116,6 +116,20 @@ impl Instance {
 pub struct Inventory(BTreeMap<String, Instance>);
 
 impl Inventory {
+    /// Asks the cloud for the list of this name. An error means that nothing is known, not that there are none (I4).
+    pub(crate) async fn read(cloud: &Cloud, name: &str) -> Result<Self> {
+        // Not by a cache: what is missing in it may only not have arrived yet.
+        let list = cloud.objects().get(name).await;
+        let list =
+            list.map_err(|e| cloud::error(format_args!("could not read the list of instances {name}"), e))?;
+        Self::parse(&list).map_err(|why| {
+            Error::config(
+                ErrorCode::ErrInfraDependencies,
+                format!("ConfigMap {name} in the cloud cannot be used: {why}; put its content right"),
+            )
+        })
+    }
+
     /// Reads the list. One entry that cannot be read makes the whole list unusable: whoever is missing in what remains would
     /// be taken for gone.
     pub fn parse(list: &ConfigMap) -> Result<Self, String> {
@@ -192,21 +206,7 @@ impl Instances {
     async fn ask(&self) -> Result<Inventory> {
         let doing = || format!("could not read the list of instances {}", self.list);
         let cloud = self.account.open().await.map_err(|e| e.context(doing()))?;
-        // Not by a cache: what is missing in it may only not have arrived yet.
-        let list = cloud
-            .objects()
-            .get(&self.list)
-            .await
-            .map_err(|e| cloud::error(doing(), e))?;
-        Inventory::parse(&list).map_err(|why| {
-            Error::config(
-                ErrorCode::ErrInfraDependencies,
-                format!(
-                    "ConfigMap {} in the cloud cannot be used: {why}; put its content right",
-                    self.list
-                ),
-            )
-        })
+        Inventory::read(&cloud, &self.list).await
     }
 }
 

@@ -2,7 +2,7 @@
 //! writers one begins again and sees what the other took.
 
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::Patch;
 use runtime::Result;
 use serde_json::json;
 
@@ -22,11 +22,7 @@ pub(crate) async fn open(cloud: &Cloud, name: &str, of: &str) -> Result<ConfigMa
         },
         ..ConfigMap::default()
     };
-    let params = PostParams {
-        field_manager: Some(cloud.writer().0.to_owned()),
-        ..PostParams::default()
-    };
-    match objects.create(&params, &empty).await {
+    match objects.create(&cloud.creating(), &empty).await {
         Ok(ledger) => Ok(ledger),
         Err(kube::Error::Api(status)) if status.is_already_exists() => {
             objects.get(name).await.map_err(unread)
@@ -51,12 +47,12 @@ pub(crate) async fn write(
         "metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version},
         "data": {key: entry},
     });
-    let params = PatchParams {
-        field_manager: Some(cloud.writer().0.to_owned()),
-        ..PatchParams::default()
-    };
     let name = meta.name.as_deref().unwrap_or_default();
-    match cloud.objects().patch(name, &params, &Patch::Merge(body)).await {
+    match cloud
+        .objects()
+        .patch(name, &cloud.changing(), &Patch::Merge(body))
+        .await
+    {
         Ok(_) => Ok(true),
         Err(kube::Error::Api(status)) if status.is_conflict() => Ok(false),
         Err(error) => Err(cloud::error(failed, error)),

@@ -5,7 +5,7 @@
 //! |---|---|---|---|
 //! | `<cluster>` | `id`, `nodesCIDR` | the network, see [`Network`] | [`Networks`] |
 //! | `networks` | `<cluster>` | id and range of its network | [`Networks`], before the network is made |
-//! | `instances.<cluster>` | name of the instance, which is the Node's | JSON, see [`Instance`] | made empty with the network, by [`Networks`]; then whoever makes and stops instances |
+//! | `instances.<cluster>` | name of the instance, which is the Node's | JSON, see [`Instance`] | made empty with the network, by [`Networks`]; then [`Compute`] |
 //! | `load-balancers` | `<cluster>.<uid of the Service>` | JSON, see [`LoadBalancer`] | [`LoadBalancers`], of all clusters |
 //!
 //! `<cluster>` is the shoot's technical id. Names of nodes are unique in a shoot only, hence one list of instances a
@@ -17,21 +17,32 @@
 //! **A list that is missing is not an empty list.** A namespace that is not the right one, an account without rights and an
 //! API server that is away all give errors, and so does an entry that cannot be read: nothing is concluded from them (I4).
 //!
+//! An instance itself is a Pod with a Secret, see [`Compute`], and what carries packets from a load balancer's address to
+//! instances is a Service, see [`Traffic`].
+//!
 //! What leaves the process leaves it in two places: the client that [`Cloud::open`] makes, and `dns::Server`'s one exchange.
 
 mod account;
 mod cloud;
+mod compute;
 pub mod dns;
 mod instances;
 mod ledger;
 mod load_balancers;
 mod networks;
+mod pod;
 mod provider_id;
+mod provider_spec;
 pub mod range;
+mod traffic;
 
 pub use account::{Account, Source};
 pub use cloud::{Cloud, Wrap, instances};
+pub use compute::Compute;
 pub use instances::{Address, Instance, Instances, Inventory, State};
 pub use load_balancers::{LEDGER, LoadBalancer, LoadBalancers};
 pub use networks::{Network, Networks, Request};
+pub use pod::Launch;
 pub use provider_id::ProviderId;
+pub use provider_spec::ProviderSpec;
+pub use traffic::{Port, Traffic};

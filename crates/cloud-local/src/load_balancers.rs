@@ -11,7 +11,12 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use runtime::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::{account::Account, cloud::Cloud, ledger};
+use crate::{
+    account::Account,
+    cloud::Cloud,
+    ledger,
+    traffic::{self, Traffic},
+};
 
 /// Name of the ledger.
 pub const LEDGER: &str = "load-balancers";
@@ -74,10 +79,18 @@ impl LoadBalancers {
         )))
     }
 
-    /// Gives the address of a Service's load balancer back. There may be none, and even no ledger yet: a Service that never got
+    /// Makes the address of a Service's load balancer lead to the cluster's machines, as `traffic` says now.
+    pub async fn carry(&self, uid: &str, service: &str, address: Ipv4Addr, traffic: &Traffic) -> Result<()> {
+        let cloud = self.account.open().await?;
+        traffic::carry(&cloud, &self.cluster, (uid, service), address, traffic).await
+    }
+
+    /// Gives the address of a Service's load balancer back, which leads nowhere then. There may be none, and even no ledger yet: a Service that never got
     /// an address must not wait for ever.
     pub async fn release(&self, uid: &str) -> Result<()> {
         let cloud = self.account.open().await?;
+        // Before somebody else gets the address.
+        traffic::end(&cloud, uid).await?;
         let key = self.key(uid);
         for _ in 0..ATTEMPTS {
             let ledger = open(&cloud).await?;

@@ -14,7 +14,7 @@ use ipnet::Ipv4Net;
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::{
     Api,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
+    api::{Patch, PatchParams},
 };
 use runtime::{Error, Result, clock};
 use serde_json::json;
@@ -100,7 +100,7 @@ impl Networks {
             data: Some(data_of(&network)),
             ..ConfigMap::default()
         };
-        match self.objects.create(&self.params(), &object).await {
+        match self.objects.create(&self.cloud.creating(), &object).await {
             Ok(_) => Ok(network),
             // Made by an attempt whose answer was lost.
             Err(kube::Error::Api(status)) if status.is_already_exists() => self
@@ -120,7 +120,7 @@ impl Networks {
             },
             ..ConfigMap::default()
         };
-        match self.objects.create(&self.params(), &list).await {
+        match self.objects.create(&self.cloud.creating(), &list).await {
             Ok(_) => Ok(()),
             Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
             Err(error) => Err(cloud::error(
@@ -133,14 +133,8 @@ impl Networks {
     /// Removes a network with its list of instances, and gives its range back.
     pub async fn remove(&self, name: &str) -> Result<()> {
         for object in [name, &cloud::instances(name)] {
-            match self.objects.delete(object, &DeleteParams::default()).await {
-                Ok(_) => {}
-                Err(kube::Error::Api(status)) if status.is_not_found() => {}
-                Err(error) => {
-                    let doing = format_args!("could not remove {object} of network {name}");
-                    return Err(cloud::error(doing, error));
-                }
-            }
+            let doing = format!("could not remove {object} of network {name}");
+            cloud::delete(&self.objects, object, &doing).await?;
         }
         let given_up = Patch::Merge(json!({"data": {name: null}}));
         match self
@@ -176,13 +170,6 @@ impl Networks {
         Err(Error::transient(format!(
             "the ledger of networks was written by others {ATTEMPTS} times in a row"
         )))
-    }
-
-    fn params(&self) -> PostParams {
-        PostParams {
-            field_manager: Some(self.cloud.writer().0.into()),
-            ..PostParams::default()
-        }
     }
 }
 

@@ -2,8 +2,11 @@
 
 use std::net::Ipv4Addr;
 
-use k8s_openapi::api::core::v1::Service;
+use api::meta::ErrorCode;
+use cloud_local::{Port, Traffic};
+use k8s_openapi::api::core::v1::{Service, ServicePort};
 use kube::ResourceExt;
+use runtime::{Error, Result};
 use serde_json::{Value, json};
 
 /// As Kubernetes' own controller sets it, so that either side can clean up after the other.
@@ -43,6 +46,44 @@ fn wants_load_balancer(service: &Service) -> bool {
 pub fn wanted_address(service: &Service) -> Option<&str> {
     let wanted = service.spec.as_ref()?.load_balancer_ip.as_deref()?;
     (!wanted.is_empty()).then_some(wanted)
+}
+
+/// What its load balancer is to carry. A Service that this cloud would only half carry is refused.
+pub fn traffic(service: &Service) -> Result<Traffic> {
+    let Some(spec) = &service.spec else {
+        return Ok(Traffic::default());
+    };
+    if spec.external_traffic_policy.as_deref() == Some("Local") {
+        return Err(problem(
+            "spec.externalTrafficPolicy Local is not to be had in the local cloud, which sends packets to every machine: \
+             set it to Cluster",
+        ));
+    }
+    let ports = spec.ports.iter().flatten().map(port).collect::<Result<_>>()?;
+    Ok(Traffic {
+        ports,
+        sources: spec.load_balancer_source_ranges.clone().unwrap_or_default(),
+    })
+}
+
+fn port(port: &ServicePort) -> Result<Port> {
+    let node_port = port.node_port.filter(|number| *number > 0).ok_or_else(|| {
+        problem(&format!(
+            "port {} has no node port, by which the local cloud reaches machines: set \
+             spec.allocateLoadBalancerNodePorts to true",
+            port.port
+        ))
+    })?;
+    Ok(Port {
+        name: port.name.clone().unwrap_or_default(),
+        protocol: port.protocol.clone().unwrap_or_else(|| "TCP".to_owned()),
+        port: port.port,
+        node_port,
+    })
+}
+
+fn problem(what: &str) -> Error {
+    Error::config(ErrorCode::ErrConfigurationProblem, what)
 }
 
 /// The addresses that a Service shows to its users.
@@ -130,6 +171,18 @@ mod tests {
                 .map(|ip: &Ipv4Addr| json!({"ip": ip.to_string()}))
                 .collect();
             assert_eq!(body["loadBalancer"]["ingress"], json!(expected));
+        }
+    }
+
+    #[rstest]
+    #[case::carried(json!({"ports": [{"port": 80, "nodePort": 30080}]}), None)]
+    #[case::without_a_node_port(json!({"ports": [{"port": 80}]}), Some("allocateLoadBalancerNodePorts"))]
+    #[case::to_local_pods_only(json!({"externalTrafficPolicy": "Local", "ports": []}), Some("externalTrafficPolicy"))]
+    fn what_cannot_be_carried_is_told(#[case] spec: Value, #[case] told: Option<&str>) {
+        let carried = traffic(&service(spec, &[], false, &[]));
+        match told {
+            None => assert_eq!(carried.unwrap().ports[0].protocol, "TCP"),
+            Some(words) => assert!(carried.unwrap_err().to_string().contains(words)),
         }
     }
 

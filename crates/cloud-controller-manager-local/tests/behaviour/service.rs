@@ -66,6 +66,41 @@ async fn gone(world: &World, name: &str) -> Result<()> {
     .await
 }
 
+/// What the cloud has to lead packets by.
+fn in_cloud(world: &World) -> Api<Service> {
+    Api::namespaced(world.shoot.clone(), ACCOUNT)
+}
+
+fn carrier(service: &Service) -> String {
+    format!("lb-{}", service.uid().unwrap_or_default())
+}
+
+/// The cloud leads the address to the node port of the cluster's machines, for these sources only.
+async fn leads(world: &World, service: &Service, address: &str, sources: &Value) -> Result<()> {
+    let now = services(world).get(&service.name_any()).await?;
+    let ports = now.spec.unwrap_or_default().ports.unwrap_or_default();
+    let wanted = json!({
+        "selector": {"local.provider.extensions.gardener.cloud/cluster": CLUSTER},
+        "ports": [{"port": 443, "targetPort": ports.first().and_then(|port| port.node_port)}],
+        "sources": sources,
+        "shown": [address],
+    });
+    eventually("the address leads to the machines", SOON, || async {
+        let carrier = in_cloud(world).get(&carrier(service)).await?;
+        let spec = carrier.spec.clone().unwrap_or_default();
+        let ports = spec.ports.iter().flatten();
+        let found = json!({
+            "selector": spec.selector,
+            "ports": ports.map(|port| json!({"port": port.port, "targetPort": port.target_port})).collect::<Vec<_>>(),
+            "sources": spec.load_balancer_source_ranges.unwrap_or_default(),
+            "shown": shown(&carrier),
+        });
+        ensure!(found == wanted, "{found} and not {wanted}");
+        anyhow::Ok(())
+    })
+    .await
+}
+
 /// Keys of the ledger.
 async fn ledger(world: &World) -> Result<BTreeSet<String>> {
     let ledger = world.cloud().get_opt(LEDGER).await?;
@@ -113,6 +148,13 @@ pub async fn services_have_addresses(world: &World) -> Result<()> {
         );
     }
 
+    leads(world, &first, "10.184.0.1", &json!([])).await?;
+    let narrowed = json!({"spec": {"loadBalancerSourceRanges": ["192.0.2.0/24"]}});
+    services(world)
+        .patch("first", &PatchParams::default(), &Patch::Merge(narrowed))
+        .await?;
+    leads(world, &first, "10.184.0.1", &json!(["192.0.2.0/24"])).await?;
+
     // What somebody writes over the status is put right.
     let wrong = json!({"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}});
     services(world)
@@ -124,7 +166,7 @@ pub async fn services_have_addresses(world: &World) -> Result<()> {
     .await?;
 
     // Another type: all is taken back and the service stays.
-    let internal = json!({"spec": {"type": "ClusterIP"}});
+    let internal = json!({"spec": {"type": "ClusterIP", "loadBalancerSourceRanges": null}});
     services(world)
         .patch("first", &PatchParams::default(), &Patch::Merge(internal))
         .await?;
@@ -137,6 +179,8 @@ pub async fn services_have_addresses(world: &World) -> Result<()> {
         "{:?}",
         ledger(world).await?
     );
+    let carried = in_cloud(world).get_opt(&carrier(&first)).await?;
+    ensure!(carried.is_none(), "{carried:?}");
     // Deletion frees the address for whoever waits for it.
     services(world).delete("wishes", &DeleteParams::default()).await?;
     gone(world, "wishes").await?;

@@ -61,7 +61,11 @@ impl World {
         let verbs = ["get", "create", "patch"];
         let role = json!({
             "metadata": {"name": "cloud"},
-            "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": verbs}],
+            "rules": [
+                {"apiGroups": [""], "resources": ["configmaps"], "verbs": verbs},
+                {"apiGroups": [""], "resources": ["services"], "verbs": ["create", "patch", "delete"]},
+                {"apiGroups": [""], "resources": ["services/status"], "verbs": ["patch"]},
+            ],
         });
         create::<Role>(&Api::namespaced(client.clone(), ACCOUNT), role).await?;
         let binding = json!({
