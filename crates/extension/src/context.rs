@@ -46,6 +46,14 @@ impl<K: ExtensionObject> Context<K> {
             .ok_or_else(|| Error::bug(format!("{} has no namespace", K::kind(&()))))
     }
 
+    /// Whether the shoot sleeps, or is to: it has no machines, and its API need not answer. Nothing in the shoot is waited for then.
+    #[must_use]
+    pub fn is_hibernated(&self) -> bool {
+        let shoot = self.cluster.as_ref().map(|cluster| &cluster.spec.shoot.0);
+        let enabled = shoot.and_then(|shoot| shoot.pointer("/spec/hibernation/enabled"));
+        enabled.and_then(serde_json::Value::as_bool) == Some(true)
+    }
+
     /// The provider's own configuration, or its default where none is given.
     pub fn provider_config<T: DeserializeOwned + Default>(&self) -> Result<T> {
         decode(

@@ -1,14 +1,21 @@
-//! ONE test of the contract for any actuator: it is driven through reconcile → migrate → restore → delete over two seeds,
-//! each operation dropped at one await after the other until it gets through, and each repeated afterwards.
+//! ONE test of the contract for any actuator: it is driven through reconcile → migrate → restore → delete over two seeds.
 //!
-//! After every step the world outside of the seeds is compared with what it must be: unchanged by a repetition, by
-//! `migrate`, by a deletion after it (I9) and by `restore` (which takes over what exists, RX-31), and empty again after
-//! `delete`. Then the object is made again and deleted by force, at last while everything outside refuses. The protocol of
-//! annotations, finalizers and status is checked on the object after each step.
+//! Each operation is disturbed until it gets through: dropped at one await after the other, as a process that is killed leaves
+//! it, and with one request after the other failing; each attempt is by a new reconciler, as after a restart. Then it is
+//! repeated, by one that lives on. After every step the world outside of the seeds is compared with what it must be:
+//! unchanged by a repetition, by `migrate`, by a deletion after it (I9) and by `restore` (which takes over what exists,
+//! RX-31), and empty again after `delete`, which is called again on the same object. Then the object is made again and deleted by
+//! force, at last while everything outside refuses. The protocol of annotations, finalizers and status is checked on the
+//! object after each step, and what `migrate` leaves in the status is all that the destination gets (RX-11, RX-33).
 //!
-//! A provider calls [`Contract::prove`] in an integration test with real parts on both sides.
+//! A provider calls [`Contract::prove`] in an integration test with real parts on both sides. What is violated is said in a
+//! sentence that begins with the step.
 
+mod carried;
+mod drive;
+mod fault;
 mod forced;
+mod protocol;
 
 use std::{
     fmt::Debug,
@@ -17,19 +24,19 @@ use std::{
 };
 
 use api::{
-    constants::{
-        OPERATION, TIMESTAMP,
-        operation::{MIGRATE, RECONCILE, RESTORE, WAIT_FOR_STATE},
-    },
+    constants::operation::{MIGRATE, RECONCILE, RESTORE, WAIT_FOR_STATE},
     extensions::ExtensionObject,
     meta::{LastOperationState, LastOperationType},
 };
 use futures::future::BoxFuture;
-use kube::{Api, ResourceExt, api::PostParams};
-use runtime::{Error, apply::FieldManager, clock, finalizer, wait};
+use kube::ResourceExt;
+use runtime::wait;
 use serde_json::{Value, json};
 
-use crate::{Actuator, ExtensionReconciler, interrupt::interrupted, kind, operation::requested};
+use crate::{Actuator, ExtensionReconciler, kind};
+
+use carried::{Carried, resources_of, state_of};
+use protocol::{GARDENLET, annotate, create, ended, last, read};
 
 /// Looks at the world outside of the seeds, and gives a value that is the same while the same things exist there.
 pub type Look<'a> = Box<dyn Fn() -> BoxFuture<'a, Result<Value, String>> + Send + Sync + 'a>;
@@ -37,42 +44,100 @@ pub type Look<'a> = Box<dyn Fn() -> BoxFuture<'a, Result<Value, String>> + Send 
 /// Makes the world outside refuse whatever the source asks of it, from now on.
 pub type Refuse<'a> = Box<dyn Fn() -> BoxFuture<'a, Result<(), String>> + Send + Sync + 'a>;
 
+/// Makes a reconciler that has no memory of an earlier one, as a process that is started again does.
+type Make<'a, K, A> = Box<dyn Fn() -> ExtensionReconciler<K, A> + Send + Sync + 'a>;
+
 /// An actuator under test.
 pub struct Contract<'a, K, A> {
     /// Works in the seed from which the shoot moves.
-    pub source: &'a ExtensionReconciler<K, A>,
+    source: Make<'a, K, A>,
     /// Works in the seed to which it moves.
-    pub destination: &'a ExtensionReconciler<K, A>,
-    /// The object as the source's gardenlet writes it, without annotations of the protocol.
-    pub source_object: K,
-    /// The object as the destination's gardenlet writes it.
-    pub destination_object: K,
-    /// What exists outside of the seeds.
-    pub outside: Look<'a>,
-    /// What the actuator has put into the source's namespace. `null` or empty after `migrate` (RX-20).
-    pub inside_source: Look<'a>,
-    /// How the cloud refuses, for example by credentials that are none. `None`: the actuator needs nothing outside.
-    pub refuse: Option<Refuse<'a>>,
-    /// Counts; begins at zero.
-    pub dropped: AtomicUsize,
+    destination: Make<'a, K, A>,
+    source_object: K,
+    destination_object: K,
+    outside: Look<'a>,
+    inside_source: Look<'a>,
+    refuse: Option<Refuse<'a>>,
+    carried: Option<Look<'a>>,
+    dropped: AtomicUsize,
+    failed: AtomicUsize,
 }
 
-/// Upper bound of awaits of one operation: many more than any real one has.
-const MOST_AWAITS: usize = 4000;
-/// How often in a row an operation may fail by itself: a write that was under way when it was dropped may collide with the
-/// next attempt, once.
-const MOST_FAILURES: usize = 5;
+/// How much was disturbed. A proof in which little was is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Proof {
+    /// How often work was dropped half way.
+    pub dropped: usize,
+    /// How many requests failed.
+    pub failed: usize,
+}
+
 /// How long a deleted object may take to be gone: longer than an API server needs, short for a test.
 const GONE_WITHIN: Duration = Duration::from_secs(10);
 
-impl<K, A> Contract<'_, K, A>
+impl<'a, K, A> Contract<'a, K, A>
 where
     K: ExtensionObject + Debug,
     A: Actuator<K>,
 {
-    /// Runs everything, and tells how often work was dropped half way. The error is a sentence that names the step and what
-    /// was violated.
-    pub async fn prove(&self) -> Result<usize, String> {
+    /// `source` and `destination` make a reconciler for either seed, with nothing in it that an earlier one remembers.
+    /// `objects`: as the gardenlets of source and destination write them, without annotations of the protocol.
+    #[must_use]
+    pub fn new<S, D>(source: S, destination: D, objects: [K; 2]) -> Self
+    where
+        S: Fn() -> ExtensionReconciler<K, A> + Send + Sync + 'a,
+        D: Fn() -> ExtensionReconciler<K, A> + Send + Sync + 'a,
+    {
+        let [source_object, destination_object] = objects;
+        let nothing = || -> Look<'a> { Box::new(|| Box::pin(std::future::ready(Ok(Value::Null)))) };
+        Self {
+            source: Box::new(source),
+            destination: Box::new(destination),
+            source_object,
+            destination_object,
+            outside: nothing(),
+            inside_source: nothing(),
+            refuse: None,
+            carried: None,
+            dropped: AtomicUsize::new(0),
+            failed: AtomicUsize::new(0),
+        }
+    }
+
+    /// What exists outside of the seeds.
+    #[must_use]
+    pub fn outside(mut self, outside: Look<'a>) -> Self {
+        self.outside = outside;
+        self
+    }
+
+    /// What the actuator has put into the source's namespace. `null` or empty after `migrate` (RX-20).
+    #[must_use]
+    pub fn inside_source(mut self, inside: Look<'a>) -> Self {
+        self.inside_source = inside;
+        self
+    }
+
+    /// How the cloud refuses, for example by credentials that are none. Without: the actuator needs nothing outside.
+    #[must_use]
+    pub fn refuse(mut self, refuse: Refuse<'a>) -> Self {
+        self.refuse = Some(refuse);
+        self
+    }
+
+    /// What the gardenlet collects itself after `migrate`, and gives the destination as `status.state`: the state of machines.
+    /// It always says something, also that there are none: a restore without it must be refused.
+    #[must_use]
+    pub fn carried_apart(mut self, carried: Look<'a>) -> Self {
+        self.carried = Some(carried);
+        self
+    }
+
+    /// Runs everything, and tells how much was disturbed.
+    ///
+    /// # Errors
+    /// A sentence that names the step and what was violated.
+    pub async fn prove(&self) -> Result<Proof, String> {
         let before = self.look("before the test").await?;
         let made = self.reconcile_in_source().await?;
         let inside = (self.inside_source)().await?;
@@ -87,37 +152,56 @@ where
         self.restore_in_destination(&made, &carried).await?;
         self.delete_in_destination(&before).await?;
         self.delete_by_force(&before).await?;
-        Ok(self.dropped.load(Ordering::Relaxed))
+        Ok(Proof {
+            dropped: self.dropped.load(Ordering::Relaxed),
+            failed: self.failed.load(Ordering::Relaxed),
+        })
     }
 
     async fn reconcile_in_source(&self) -> Result<Value, String> {
-        let api = self.source.api_of(&self.source_object);
+        let lasting = (self.source)();
+        let api = lasting.api_of(&self.source_object);
         create(&api, &self.source_object, RECONCILE).await?;
-        self.drive(self.source, &self.source_object, "reconcile").await?;
+        self.drive(&self.source, &self.source_object, "reconcile").await?;
         let object = self
             .settled(&api, &self.source_object, LastOperationType::Create, "reconcile")
             .await?;
         let made = self.look("after reconcile").await?;
-        let state = state_of(&object);
+        let (state, resources) = (state_of(&object), resources_of(&object));
         for again in ["the second reconcile", "the third reconcile"] {
             annotate(&api, &self.source_object, RECONCILE).await?;
-            self.once(self.source, &self.source_object, again).await?;
+            // What exists must also survive an attempt that fails.
+            if again == "the second reconcile" {
+                self.drive(&self.source, &self.source_object, again).await?;
+            } else {
+                self.once(&lasting, &self.source_object, again).await?;
+            }
             let object = self
                 .settled(&api, &self.source_object, LastOperationType::Reconcile, again)
                 .await?;
             self.unchanged(&made, again).await?;
             same(&state, &state_of(&object), again, "status.state")?;
+            same(
+                &json!(resources),
+                &json!(resources_of(&object)),
+                again,
+                "status.resources",
+            )?;
         }
         Ok(made)
     }
 
-    async fn migrate_in_source(&self, made: &Value) -> Result<Value, String> {
-        let api = self.source.api_of(&self.source_object);
-        let mut state = Value::Null;
+    async fn migrate_in_source(&self, made: &Value) -> Result<Carried, String> {
+        let lasting = (self.source)();
+        let api = lasting.api_of(&self.source_object);
+        let before = state_of(&self.there(&api, &self.source_object, "migrate").await?);
+        let mut state: Option<Value> = None;
         for step in ["migrate", "the second migrate"] {
             annotate(&api, &self.source_object, MIGRATE).await?;
-            self.drive(self.source, &self.source_object, step).await?;
-            let object = read(&api, &self.source_object, step).await?;
+            self.drive(&self.source, &self.source_object, step).await?;
+            let object = read(&api, &self.source_object, step).await?.ok_or_else(|| {
+                format!("{step}: the object is gone, and with it the last state (RX-11): an actuator must not delete it")
+            })?;
             ended(&object, LastOperationType::Migrate, step)?;
             if !object.finalizers().is_empty() {
                 return Err(format!("{step}: finalizers were left: {:?}", object.finalizers()));
@@ -129,26 +213,47 @@ where
                     "{step}: the namespace in the source still holds {left} (RX-20)"
                 ));
             }
-            state = state_of(&object);
+            if let Some(state) = &state {
+                same(state, &state_of(&object), step, "status.state (RX-11)")?;
+            }
+            if state_of(&object).is_null() && !before.is_null() {
+                return Err(format!(
+                    "{step}: status.state was {before} and is gone: nothing can be restored from it (RX-11)"
+                ));
+            }
+            state = Some(state_of(&object));
         }
         annotate(&api, &self.source_object, RECONCILE).await?;
-        self.once(self.source, &self.source_object, "reconcile after migrate")
+        self.once(&lasting, &self.source_object, "reconcile after migrate")
             .await?;
-        let object = read(&api, &self.source_object, "reconcile after migrate").await?;
+        let object = self
+            .there(&api, &self.source_object, "reconcile after migrate")
+            .await?;
         if last(&object) != Some((LastOperationType::Migrate, LastOperationState::Succeeded)) {
             return Err("reconcile after migrate: the object was acted on, but another seed owns it".into());
         }
-        Ok(state)
+        let apart = match &self.carried {
+            Some(collect) => {
+                let collected = collect().await;
+                Some(
+                    collected
+                        .map_err(|e| format!("migrate: what is carried apart could not be collected: {e}"))?,
+                )
+            }
+            None => None,
+        };
+        Carried::of(lasting.seed(), &object, apart).await
     }
 
     /// After `migrate` a deletion asks nobody and touches nothing outside.
     async fn delete_in_source(&self, made: &Value) -> Result<(), String> {
-        let api = self.source.api_of(&self.source_object);
+        let lasting = (self.source)();
+        let api = lasting.api_of(&self.source_object);
         let name = self.source_object.name_any();
         runtime::apply::delete(&api, &name)
             .await
             .map_err(|e| e.to_string())?;
-        self.once(self.source, &self.source_object, "delete after migrate")
+        self.once(&lasting, &self.source_object, "delete after migrate")
             .await?;
         wait::until_gone(&api, &name, GONE_WITHIN)
             .await
@@ -157,12 +262,13 @@ where
     }
 
     /// The three steps of a gardenlet: object that nobody touches, state, request.
-    async fn restore_in_destination(&self, made: &Value, carried: &Value) -> Result<(), String> {
-        let api = self.destination.api_of(&self.destination_object);
+    async fn restore_in_destination(&self, made: &Value, carried: &Carried) -> Result<(), String> {
+        let lasting = (self.destination)();
+        let api = lasting.api_of(&self.destination_object);
         create(&api, &self.destination_object, WAIT_FOR_STATE).await?;
-        self.once(self.destination, &self.destination_object, "wait-for-state")
-            .await?;
-        let object = read(&api, &self.destination_object, "wait-for-state").await?;
+        let step = "wait-for-state";
+        self.once(&lasting, &self.destination_object, step).await?;
+        let object = self.there(&api, &self.destination_object, step).await?;
         if !object.finalizers().is_empty()
             || object
                 .default_status()
@@ -170,122 +276,98 @@ where
         {
             return Err("wait-for-state: the object was touched".into());
         }
-        if !carried.is_null() {
-            let patch = json!({"state": carried});
+        if self.carried.is_some() {
+            self.refuses_to_begin_empty(&lasting, &object, made).await?;
+        }
+        let status = carried.put(lasting.seed(), &object).await?;
+        if status != json!({}) {
             GARDENLET
-                .merge_status(&api, &object.name_any(), &patch)
+                .merge_status(&api, &object.name_any(), &status)
                 .await
                 .map_err(|e| e.to_string())?;
         }
+        // What is carried apart is used up; of what stood in the status nothing may be lost.
+        let expected = if self.carried.is_some() {
+            &Value::Null
+        } else {
+            &carried.state
+        };
         for step in ["restore", "the second restore"] {
             annotate(&api, &self.destination_object, RESTORE).await?;
-            self.drive(self.destination, &self.destination_object, step)
+            self.drive(&self.destination, &self.destination_object, step)
                 .await?;
             let object = self
                 .settled(&api, &self.destination_object, LastOperationType::Restore, step)
                 .await?;
             self.unchanged(made, step).await?;
-            same(carried, &state_of(&object), step, "status.state")?;
+            same(expected, &state_of(&object), step, "status.state")?;
         }
+        let step = "reconcile after restore";
         annotate(&api, &self.destination_object, RECONCILE).await?;
-        self.once(
-            self.destination,
-            &self.destination_object,
-            "reconcile after restore",
-        )
-        .await?;
-        self.settled(
-            &api,
-            &self.destination_object,
-            LastOperationType::Reconcile,
-            "reconcile after restore",
-        )
-        .await?;
-        self.unchanged(made, "reconcile after restore").await
+        self.once(&lasting, &self.destination_object, step).await?;
+        self.settled(&api, &self.destination_object, LastOperationType::Reconcile, step)
+            .await?;
+        self.unchanged(made, step).await
+    }
+
+    /// What a state stands for would be made a second time without it.
+    async fn refuses_to_begin_empty(
+        &self,
+        by: &ExtensionReconciler<K, A>,
+        object: &K,
+        made: &Value,
+    ) -> Result<(), String> {
+        let (step, api) = ("restore without its state", by.api_of(object));
+        annotate(&api, object, RESTORE).await?;
+        match by.run(object).await {
+            Err(error) if error.class() == "Config" => {}
+            Err(error) => return Err(format!("{step}: who has to act is not told: {error}")),
+            Ok(_) => {
+                return Err(format!(
+                    "{step}: it went on, as if there had been nothing (RX-31)"
+                ));
+            }
+        }
+        self.unchanged(made, step).await
     }
 
     async fn delete_in_destination(&self, before: &Value) -> Result<(), String> {
-        let api = self.destination.api_of(&self.destination_object);
+        let api = (self.destination)().api_of(&self.destination_object);
         let name = self.destination_object.name_any();
-        // A finalizer of the test keeps the object, so that `delete` can be repeated after it succeeded.
-        let object = read(&api, &self.destination_object, "delete").await?;
-        finalizer::ensure(&api, &object, KEEP)
-            .await
-            .map_err(|e| e.to_string())?;
         runtime::apply::delete(&api, &name)
             .await
             .map_err(|e| e.to_string())?;
-        self.drive(self.destination, &self.destination_object, "delete")
-            .await?;
-        let object = read(&api, &self.destination_object, "delete").await?;
-        ended(&object, LastOperationType::Delete, "delete")?;
-        if object.finalizers() != [KEEP] {
-            return Err(format!("delete: finalizers are {:?}", object.finalizers()));
-        }
-        self.unchanged(before, "delete").await?;
-        // As if the process had ended before it could take its finalizer away.
-        let both = json!({"metadata": {"finalizers": [KEEP, kind::finalizer::<K>()]}});
-        // A finalizer cannot be added to an object that is being deleted; an API server that allows it lets us repeat.
-        if GARDENLET.merge(&api, &name, &both).await.is_ok() {
-            self.once(self.destination, &self.destination_object, "the second delete")
-                .await?;
-        }
-        let object = read(&api, &self.destination_object, "the second delete").await?;
-        finalizer::remove(&api, &object, KEEP)
-            .await
-            .map_err(|e| e.to_string())?;
+        self.delete_twice(
+            &self.destination,
+            &self.destination_object,
+            "delete",
+            Some(before),
+        )
+        .await?;
         wait::until_gone(&api, &name, GONE_WITHIN)
             .await
-            .map_err(|e| format!("delete: {e}"))?;
-        self.unchanged(before, "the second delete").await
-    }
-
-    /// Runs one operation, dropped at ever later awaits, until it gets through.
-    async fn drive(&self, side: &ExtensionReconciler<K, A>, object: &K, step: &str) -> Result<(), String> {
-        let mut awaits = 1;
-        let mut failures = 0;
-        while awaits < MOST_AWAITS {
-            match interrupted(side.run(object), awaits).await {
-                None => {
-                    self.dropped.fetch_add(1, Ordering::Relaxed);
-                    failures = 0;
-                }
-                Some(Ok(runtime::Next::Change)) => return self.once(side, object, step).await,
-                Some(Ok(runtime::Next::After(_))) => {}
-                Some(Err(error @ (Error::Transient(_) | Error::NotReady { .. })))
-                    if failures < MOST_FAILURES =>
-                {
-                    failures += 1;
-                    tracing::debug!(%error, step, "an attempt after an interrupted one failed");
-                }
-                Some(Err(error)) => return Err(format!("{step}: {error}")),
-            }
-            // One by one at first, where the protocol's own writes are, then in growing steps.
-            awaits += 1 + awaits / 10;
-        }
-        Err(format!("{step}: did not get through in {MOST_AWAITS} awaits"))
-    }
-
-    async fn once(&self, side: &ExtensionReconciler<K, A>, object: &K, step: &str) -> Result<(), String> {
-        side.run(object)
-            .await
-            .map(|_| ())
-            .map_err(|e| format!("{step}: {e}"))
+            .map_err(|e| format!("delete: {e}"))
     }
 
     async fn settled(
         &self,
-        api: &Api<K>,
+        api: &kube::Api<K>,
         object: &K,
         type_: LastOperationType,
         step: &str,
     ) -> Result<K, String> {
-        let object = read(api, object, step).await?;
+        let object = self.there(api, object, step).await?;
         ended(&object, type_, step)?;
-        if object.finalizers() != [kind::finalizer::<K>()] {
+        if object.finalizers() != [kind::finalizer_of(&object)] {
             return Err(format!("{step}: finalizers are {:?}", object.finalizers()));
         }
         Ok(object)
+    }
+
+    async fn there(&self, api: &kube::Api<K>, object: &K, step: &str) -> Result<K, String> {
+        read(api, object, step)
+            .await?
+            .ok_or_else(|| format!("{step}: the object is gone"))
     }
 
     async fn look(&self, step: &str) -> Result<Value, String> {
@@ -299,68 +381,6 @@ where
     }
 }
 
-/// The test plays a gardenlet.
-const GARDENLET: FieldManager = FieldManager("gardenlet");
-
-/// A finalizer of the test itself.
-const KEEP: &str = "test.extensions.gardener.cloud/keep";
-
-/// The operation has ended well and says so in the way a gardenlet checks.
-fn ended<K: ExtensionObject>(object: &K, type_: LastOperationType, step: &str) -> Result<(), String> {
-    if last(object) != Some((type_, LastOperationState::Succeeded)) {
-        return Err(format!(
-            "{step}: lastOperation is {:?}, not {type_:?} Succeeded",
-            last(object)
-        ));
-    }
-    let Some(status) = object.default_status() else {
-        return Err(format!("{step}: no status"));
-    };
-    if status.last_error.is_some() {
-        return Err(format!("{step}: lastError was left: {:?}", status.last_error));
-    }
-    if status.observed_generation != object.meta().generation {
-        return Err(format!(
-            "{step}: observedGeneration is {:?}",
-            status.observed_generation
-        ));
-    }
-    if let Some(request) = requested(object) {
-        return Err(format!(
-            "{step}: the annotation {OPERATION}={request} was left (RX-13)"
-        ));
-    }
-    let asked = object
-        .annotations()
-        .get(TIMESTAMP)
-        .and_then(|t| t.parse::<jiff::Timestamp>().ok());
-    let answered = status
-        .last_operation
-        .as_ref()
-        .map(|operation| operation.last_update_time.0);
-    if asked > answered {
-        return Err(format!(
-            "{step}: lastUpdateTime {answered:?} is before the request of {asked:?}"
-        ));
-    }
-    Ok(())
-}
-
-fn last<K: ExtensionObject>(object: &K) -> Option<(LastOperationType, LastOperationState)> {
-    object
-        .default_status()?
-        .last_operation
-        .as_ref()
-        .map(|last| (last.type_, last.state))
-}
-
-fn state_of<K: ExtensionObject>(object: &K) -> Value {
-    object
-        .default_status()
-        .and_then(|status| status.state.clone())
-        .map_or(Value::Null, |state| state.0)
-}
-
 fn is_empty(value: &Value) -> bool {
     value.is_null() || *value == json!([]) || *value == json!({})
 }
@@ -371,34 +391,4 @@ fn same(expected: &Value, actual: &Value, step: &str, what: &str) -> Result<(), 
     } else {
         Err(format!("{step}: {what} was {expected} and is {actual}"))
     }
-}
-
-async fn create<K: ExtensionObject>(api: &Api<K>, object: &K, operation: &str) -> Result<(), String> {
-    let mut object = object.clone();
-    object
-        .annotations_mut()
-        .insert(OPERATION.into(), operation.into());
-    object
-        .annotations_mut()
-        .insert(TIMESTAMP.into(), clock::now_rfc3339_nano());
-    api.create(&PostParams::default(), &object)
-        .await
-        .map(|_| ())
-        .map_err(|e| format!("could not be created: {e}"))
-}
-
-async fn annotate<K: ExtensionObject>(api: &Api<K>, object: &K, operation: &str) -> Result<(), String> {
-    let body =
-        json!({"metadata": {"annotations": {OPERATION: operation, TIMESTAMP: clock::now_rfc3339_nano()}}});
-    GARDENLET
-        .merge(api, &object.name_any(), &body)
-        .await
-        .map(|_| ())
-        .map_err(|e| e.to_string())
-}
-
-async fn read<K: ExtensionObject>(api: &Api<K>, object: &K, step: &str) -> Result<K, String> {
-    api.get(&object.name_any())
-        .await
-        .map_err(|e| format!("{step}: the object could not be read: {e}"))
 }

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use api::extensions::ExtensionObject;
 
-/// The finalizer that extension controllers keep on objects of a kind, as people and scripts know it.
+/// The finalizer that extension controllers keep on objects of a kind, as people and scripts know it. Of an `Extension` it has
+/// the type in it: [`finalizer_of`].
 #[must_use]
 pub fn finalizer<K: ExtensionObject>() -> String {
     let kind = name::<K>().to_lowercase();
@@ -17,6 +18,16 @@ pub fn finalizer<K: ExtensionObject>() -> String {
     format!("extensions.gardener.cloud/{suffix}")
 }
 
+/// The finalizer of an object. Objects of kind `Extension` are of many extensions, each with its own.
+#[must_use]
+pub fn finalizer_of<K: ExtensionObject>(object: &K) -> String {
+    if name::<K>() == "Extension" {
+        format!("extensions.gardener.cloud/{}", object.default_spec().type_)
+    } else {
+        finalizer::<K>()
+    }
+}
+
 /// The kind's name.
 #[must_use]
 pub fn name<K: ExtensionObject>() -> Cow<'static, str> {
@@ -25,20 +36,38 @@ pub fn name<K: ExtensionObject>() -> Cow<'static, str> {
 
 #[cfg(test)]
 mod tests {
-    use api::extensions::{BackupBucket, DNSRecord, Infrastructure};
+    #![allow(clippy::unwrap_used)]
+    use api::extensions::{
+        BackupBucket, BackupEntry, Bastion, ContainerRuntime, ControlPlane, DNSRecord, Extension,
+        Infrastructure, Network, OperatingSystemConfig, SelfHostedShootExposure, Worker,
+    };
+    use serde_json::json;
 
-    use super::finalizer;
+    use super::{finalizer, finalizer_of};
 
     #[test]
     fn finalizers_are_the_known_ones() {
+        for (ours, known) in [
+            (finalizer::<BackupBucket>(), "backupbucket"),
+            (finalizer::<BackupEntry>(), "backupentry"),
+            (finalizer::<Bastion>(), "bastion"),
+            (finalizer::<ContainerRuntime>(), "containerruntime"),
+            (finalizer::<ControlPlane>(), "controlplane"),
+            (finalizer::<DNSRecord>(), "dnsrecord"),
+            (finalizer::<Infrastructure>(), "infrastructure"),
+            (finalizer::<Network>(), "network"),
+            (finalizer::<OperatingSystemConfig>(), "operatingsystemconfigs"),
+            (finalizer::<SelfHostedShootExposure>(), "selfhostedshootexposure"),
+            (finalizer::<Worker>(), "worker"),
+        ] {
+            assert_eq!(ours, format!("extensions.gardener.cloud/{known}"));
+        }
+        let extension: Extension =
+            serde_json::from_value(json!({"metadata": {"name": "x"}, "spec": {"type": "shoot-dns-service"}}))
+                .unwrap();
         assert_eq!(
-            finalizer::<Infrastructure>(),
-            "extensions.gardener.cloud/infrastructure"
-        );
-        assert_eq!(finalizer::<DNSRecord>(), "extensions.gardener.cloud/dnsrecord");
-        assert_eq!(
-            finalizer::<BackupBucket>(),
-            "extensions.gardener.cloud/backupbucket"
+            finalizer_of(&extension),
+            "extensions.gardener.cloud/shoot-dns-service"
         );
     }
 }

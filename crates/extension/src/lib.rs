@@ -4,7 +4,9 @@
 //! do, `force_delete`. Everything else is here and the same for all kinds and all providers: which object is acted on and
 //! when ([`operation`]), in which order annotations, finalizers and status are written ([`reconciler`], [`status`]), the
 //! shoot's context ([`Context`]), how a forced deletion lets go ([`forced`]), what a seed may do for
-//! a shoot at all ([`role`]), and the sign of life ([`heartbeat`]).
+//! a shoot at all ([`role`]), what `migrate` must not take away ([`cleanup`]), and the sign of life ([`heartbeat`]). For a
+//! Worker a provider says only what its machines are ([`worker`]). That an actuator keeps the contract is shown by
+//! [`contract`].
 //!
 //! The protocol, which a gardenlet and an actuator author can rely on
 //!
@@ -25,6 +27,7 @@
 //! every call of an actuator may be repeated (I5), and may be dropped at any await.
 
 pub mod actuator;
+pub mod cleanup;
 pub mod context;
 pub mod contract;
 pub mod controller;
@@ -36,6 +39,8 @@ pub mod operation;
 pub mod reconciler;
 pub mod role;
 pub mod status;
+mod work;
+pub mod worker;
 
 pub use actuator::{Actuator, Outcome};
 pub use context::Context;

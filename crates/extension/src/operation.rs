@@ -13,6 +13,7 @@ use api::{
 };
 use kube::ResourceExt;
 use placement::Operation;
+use serde_json::Value;
 
 use crate::kind;
 
@@ -36,6 +37,8 @@ pub enum Skip {
     Migrated,
     /// It is being deleted and we have nothing to take away.
     NothingToDelete,
+    /// The shoot has failed for good: nothing is reconciled until it is retried.
+    ShootFailed,
 }
 
 /// Decides what is to be done with an object of ours. `cluster`: what is known of its shoot.
@@ -60,15 +63,28 @@ pub fn decide<K: ExtensionObject>(object: &K, cluster: Option<&Cluster>) -> Deci
         Operation::Delete if is_forced(object, cluster) => Operation::ForceDelete,
         other => other,
     };
-    if operation.deletes() && !object.finalizers().contains(&kind::finalizer::<K>()) {
+    if operation.deletes() && !object.finalizers().contains(&kind::finalizer_of(object)) {
         return Decision::Skip(Skip::NothingToDelete);
     }
     let wanted = deleting || is_admitted(asked) || last.is_none_or(|(_, succeeded)| !succeeded);
-    if wanted {
-        Decision::Run(operation)
-    } else {
-        Decision::Skip(Skip::UpToDate)
+    if !wanted {
+        return Decision::Skip(Skip::UpToDate);
     }
+    let builds = operation != Operation::Migrate && !operation.deletes();
+    if builds && cluster.is_some_and(has_failed) {
+        return Decision::Skip(Skip::ShootFailed);
+    }
+    Decision::Run(operation)
+}
+
+/// Whether the shoot has failed for good with the specification that it has now.
+fn has_failed(cluster: &Cluster) -> bool {
+    let shoot = &cluster.spec.shoot.0;
+    let state = shoot
+        .pointer("/status/lastOperation/state")
+        .and_then(Value::as_str);
+    state == Some("Failed")
+        && shoot.pointer("/status/observedGeneration") == shoot.pointer("/metadata/generation")
 }
 
 /// The value of the operation annotation.

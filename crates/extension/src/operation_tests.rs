@@ -177,3 +177,106 @@ fn status_and_specification_do_not_wake_and_requests_do() {
         fingerprint(&forced(deleted.clone(), "true"))
     );
 }
+
+#[test]
+fn while_the_shoot_has_failed_nothing_is_built() {
+    let cluster = |state: &str, observed: i64| -> Cluster {
+        let shoot = json!({
+            "metadata": {"generation": 2}, "status": {"observedGeneration": observed, "lastOperation": {"state": state}},
+        });
+        let object =
+            json!({"metadata": {"name": "shoot--p--s"}, "spec": {"cloudProfile": {}, "shoot": shoot}});
+        serde_json::from_value(object).expect("a Cluster")
+    };
+    let asked = |operation| object(Some(operation), false, true, Some((Create, Succeeded)));
+    let failed = cluster("Failed", 2);
+    for operation in ["reconcile", "restore"] {
+        let decision = decide(&asked(operation), Some(&failed));
+        assert_eq!(decision, Decision::Skip(Skip::ShootFailed), "{operation}");
+    }
+    let migrate = decide(&asked("migrate"), Some(&failed));
+    assert_eq!(
+        migrate,
+        Decision::Run(Operation::Migrate),
+        "a failed shoot can be moved"
+    );
+    let deleted = object(None, true, true, Some((Create, Error)));
+    assert_eq!(decide(&deleted, Some(&failed)), Decision::Run(Operation::Delete));
+    for retried in [cluster("Failed", 1), cluster("Error", 2), cluster("Succeeded", 2)] {
+        let decision = decide(&asked("reconcile"), Some(&retried));
+        assert_eq!(decision, Decision::Run(Operation::Reconcile));
+    }
+}
+
+/// Each rule of Gardener's extension library, applied to each object that there can be.
+#[test]
+fn every_case_follows_from_the_rules() {
+    let asked = [
+        None,
+        Some("reconcile"),
+        Some("migrate"),
+        Some("restore"),
+        Some("wait-for-state"),
+        Some("other"),
+    ];
+    let states = [Processing, Succeeded, Error, LastOperationState::Failed];
+    let types = [Create, Reconcile, Delete, Migrate, Restore];
+    let last = types
+        .iter()
+        .flat_map(|type_| states.iter().map(|state| Some((*type_, *state))));
+    let last: Vec<Last> = last.chain([None]).collect();
+    for asked in asked {
+        for last in &last {
+            for (deleting, finalizer) in [(false, false), (false, true), (true, false), (true, true)] {
+                let decision = decide(&object(asked, deleting, finalizer, *last), None);
+                check_rules(asked, deleting, finalizer, *last, decision);
+            }
+        }
+    }
+}
+
+fn check_rules(asked: Option<&str>, deleting: bool, finalizer: bool, last: Last, decision: Decision) {
+    let case =
+        format!("asked {asked:?}, deleting {deleting}, finalizer {finalizer}, last {last:?}: {decision:?}");
+    let ran = match decision {
+        Decision::Run(operation) => Some(operation),
+        Decision::Skip(_) => None,
+    };
+    let succeeded = last.is_some_and(|(_, state)| state == Succeeded);
+    let let_go = last == Some((Migrate, Succeeded));
+    if asked == Some("wait-for-state") {
+        assert_eq!(ran, None, "{case}");
+        return;
+    }
+    // Who migrates is never stopped, and migrates although it is deleted.
+    assert_eq!(
+        ran == Some(Operation::Migrate),
+        asked == Some("migrate")
+            || !deleting
+                && asked != Some("restore")
+                && last.is_some_and(|(type_, _)| type_ == Migrate)
+                && !succeeded,
+        "{case}"
+    );
+    if let_go && ran.is_some() {
+        assert!(
+            matches!(ran, Some(Operation::Migrate | Operation::Restore)),
+            "{case}"
+        );
+    }
+    if deleting && asked != Some("migrate") {
+        assert_eq!(ran == Some(Operation::Delete), finalizer && !let_go, "{case}");
+    }
+    if ran == Some(Operation::Delete) {
+        assert!(deleting && finalizer, "{case}");
+    }
+    if ran == Some(Operation::Restore) {
+        let unfinished = last.is_some_and(|(type_, _)| type_ == Restore) && !succeeded;
+        assert!(asked == Some("restore") || unfinished, "{case}");
+    }
+    if !deleting {
+        let asks = matches!(asked, Some("reconcile" | "migrate" | "restore"));
+        let may = !let_go || matches!(asked, Some("migrate" | "restore"));
+        assert_eq!(ran.is_some(), may && (asks || !succeeded), "{case}");
+    }
+}

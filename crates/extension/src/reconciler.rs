@@ -10,41 +10,34 @@
 //! 6. `delete` and `force_delete`: our finalizer goes; `migrate`: all finalizers go, so that deleting the object afterwards asks nobody (RX-10);
 //! 7. `migrate` and `restore`: the annotation goes (RX-13), unless another request has been written meanwhile.
 
-use std::{convert::Infallible, pin::pin, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use api::{
     constants::{OPERATION, TIMESTAMP},
     extensions::{Cluster as ClusterObject, ExtensionClass, ExtensionObject},
-    meta::LastOperationState,
 };
-use futures::future::{Either, select};
 use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
-use kube::{Api, Resource, ResourceExt};
-use permit::{Clock, Issuer};
+use kube::{Api, Client, Resource, ResourceExt};
 use runtime::{
     Cluster, Error, Events, Next, Result, Seed, apply::FieldManager, clock, error::Explain as _, finalizer,
     runner,
 };
 use serde_json::json;
-use tokio::time::sleep;
-use tracing::{debug, info, warn};
+use tracing::debug;
 
 use crate::{
-    Actuator, Context, Decision, Operation, Outcome, Released, Role, kind,
+    Actuator, Decision, Operation, Released, Role, kind,
     operation::{self, decide, requested},
-    role, status,
+    status,
 };
 
 /// How soon to look again when the object was changed by someone else between two of our writes. Only long enough for
 /// the other writer to finish.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// How often it is asked who acts on the shoot while an operation lasts. Shorter than any of a move's waits, much longer than an
-/// answer takes.
-const ASK_EVERY: Duration = Duration::from_secs(2);
-
-/// A role has no end of its own: longer than any process lives.
-const LASTS: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+/// How long a call of an actuator may take unless its provider says otherwise. Longer than any cloud takes for anything; an
+/// actuator that waits returns `NotReady` long before.
+pub const WITHIN: Duration = Duration::from_secs(60 * 60);
 
 /// Reason of the Event that tells what a forced deletion has left behind.
 pub const LEFT_BEHIND: &str = "LeftBehind";
@@ -85,10 +78,11 @@ pub fn cluster_wide<K: ExtensionObject + Resource<Scope = ClusterResourceScope>>
 
 /// Reconciles the objects of one kind with one actuator.
 pub struct ExtensionReconciler<K, A> {
-    provider: Provider,
+    pub(crate) provider: Provider,
     scope: Scope<K>,
-    actuator: A,
-    events: Events,
+    pub(crate) actuator: A,
+    pub(crate) events: Events,
+    pub(crate) within: Duration,
 }
 
 impl<K, A> ExtensionReconciler<K, A>
@@ -104,7 +98,22 @@ where
             scope,
             actuator,
             events,
+            within: WITHIN,
         }
+    }
+
+    /// Bounds one call of the actuator; [`WITHIN`] unless said otherwise.
+    #[must_use]
+    pub fn within(mut self, within: Duration) -> Self {
+        self.within = within;
+        self
+    }
+
+    /// The same by another way to the same seed, on which requests can be made to fail.
+    pub(crate) fn by_way_of(mut self, way: impl FnOnce(Client) -> Client) -> Self {
+        let seed = &self.provider.seed;
+        self.provider.seed = Seed::new(way(seed.client().clone()), seed.permit());
+        self
     }
 
     /// The seed with the objects.
@@ -139,11 +148,6 @@ where
             }
             Decision::Run(operation) => operation,
         };
-        if cluster.as_ref().is_some_and(has_failed) && operation != Operation::Migrate && !operation.deletes()
-        {
-            info!("the shoot has failed: nothing is reconciled until it is retried");
-            return Ok(Next::Change);
-        }
         let role = Role::of(&object, cluster.as_ref());
         if !role.allows(operation) {
             return self.refuse(&api, &object, operation, &role).await;
@@ -167,7 +171,7 @@ where
                 left_behind: vec![what],
             };
             self.tell(object, &released).await;
-            finalizer::remove(api, object, &kind::finalizer::<K>()).await?;
+            finalizer::remove(api, object, &kind::finalizer_of(object)).await?;
             return Ok(Next::Change);
         }
         let why = role.to_string();
@@ -189,11 +193,11 @@ where
         operation: Operation,
         cluster: Option<&ClusterObject>,
     ) -> Result<Option<K>> {
-        if operation != Operation::Migrate && !operation.deletes() {
-            let Some(kept) = finalizer::ensure(api, &object, &kind::finalizer::<K>()).await? else {
-                return Ok(None);
-            };
-            object = kept;
+        if operation != Operation::Migrate
+            && !operation.deletes()
+            && let Some(written) = finalizer::ensure(api, &object, &kind::finalizer_of(&object)).await?
+        {
+            object = written;
         }
         let begun = status::processing(&object, operation, clock::now());
         let manager = self.provider.manager;
@@ -209,123 +213,12 @@ where
         Ok(Some(object))
     }
 
-    /// Steps 4 to 7.
-    async fn work(
-        &self,
-        api: &Api<K>,
-        object: K,
-        operation: Operation,
-        cluster: Option<ClusterObject>,
-    ) -> Result<Next> {
-        let object = Arc::new(object);
-        // For as long as the role lasts, and no longer than the lock.
-        let clock = Clock::default();
-        let until = clock.now() + LASTS;
-        let issuer = Issuer::new(role::name_of(object.as_ref()), clock, until);
-        let context = Context {
-            seed: if operation.acts_outside() {
-                self.provider.seed.under(&issuer.permit())
-            } else {
-                self.provider.seed.clone()
-            },
-            manager: self.provider.manager,
-            object: Arc::clone(&object),
-            cluster,
-        };
-        info!(?operation, "begins");
-        match self.guarded(&context, operation, &issuer).await {
-            Ok(outcome) => {
-                let done = status::succeeded(object.as_ref(), operation, &outcome, clock::now());
-                let fresh: K = self
-                    .provider
-                    .manager
-                    .merge_status(api, &object.name_any(), &done)
-                    .await?;
-                self.end(api, &object, fresh, operation).await?;
-                info!(?operation, "succeeded");
-                Ok(Next::Change)
-            }
-            Err(error) => {
-                let now = clock::now();
-                let patch = match &error {
-                    Error::NotReady { why, .. } | Error::NotOwner(why) => {
-                        status::waiting(object.as_ref(), operation, why, now)
-                    }
-                    error => status::failed(object.as_ref(), operation, error, now),
-                };
-                // The reason counts more than that it could not be written down.
-                if let Err(unwritten) = self
-                    .provider
-                    .manager
-                    .merge_status(api, &object.name_any(), &patch)
-                    .await
-                {
-                    debug!(%unwritten, "the failure could not be written into the status");
-                }
-                Err(error)
-            }
-        }
-    }
-
-    /// RX-41 and RX-42: drops the work when this seed is seen not to act on the shoot any more. Nothing of the work is spawned, so
-    /// that this stops it; a request that waits in a client is refused there.
-    async fn guarded(&self, context: &Context<K>, operation: Operation, issuer: &Issuer) -> Result<Outcome> {
-        let work = context.permit().guard(self.act(context, operation));
-        let looking = self.look_after(context.object.as_ref(), operation, issuer);
-        let (work, looking) = (pin!(work), pin!(looking));
-        match select(work, looking).await {
-            Either::Left((done, _)) => done?,
-            Either::Right((never, _)) => match never {},
-        }
-    }
-
-    /// Asks again and again who acts, and ends the right of the work when it is another one. No answer changes nothing.
-    async fn look_after(&self, object: &K, operation: Operation, issuer: &Issuer) -> Infallible {
-        loop {
-            sleep(ASK_EVERY).await;
-            match self.cluster_of(object).await {
-                Ok(cluster) => {
-                    let role = Role::of(object, cluster.as_ref());
-                    if !role.allows(operation) {
-                        issuer.end(&role.to_string());
-                    }
-                }
-                Err(error) => debug!(%error, "it is not known who acts"),
-            }
-        }
-    }
-
-    async fn act(&self, context: &Context<K>, operation: Operation) -> Result<Outcome> {
-        match operation {
-            Operation::Create | Operation::Reconcile => self.actuator.reconcile(context).await,
-            Operation::Restore => self.actuator.restore(context).await,
-            Operation::Migrate => self.actuator.migrate(context).await,
-            Operation::Delete => self.actuator.delete(context).await.map(|()| Outcome::none()),
-            Operation::ForceDelete => {
-                let released = self.actuator.force_delete(context).await?;
-                self.tell(context.object.as_ref(), &released).await;
-                Ok(Outcome::none())
-            }
-        }
-    }
-
-    /// What is left behind costs money or stands in somebody's way until a person has removed it.
-    async fn tell(&self, object: &K, released: &Released) {
-        for what in &released.left_behind {
-            warn!(what, "left behind by a forced deletion");
-        }
-        if !released.left_behind.is_empty() {
-            let note = released.left_behind.join("; ");
-            self.events.warning(object, LEFT_BEHIND, &note).await;
-        }
-    }
-
     /// Steps 6 and 7. `begun`: the object as it was when the actuator began; `fresh`: after the success was written.
-    async fn end(&self, api: &Api<K>, begun: &K, fresh: K, operation: Operation) -> Result<()> {
+    pub(crate) async fn end(&self, api: &Api<K>, begun: &K, fresh: K, operation: Operation) -> Result<()> {
         match operation {
             Operation::Create | Operation::Reconcile => Ok(()),
             Operation::Delete | Operation::ForceDelete => {
-                finalizer::remove(api, &fresh, &kind::finalizer::<K>()).await
+                finalizer::remove(api, &fresh, &kind::finalizer_of(&fresh)).await
             }
             Operation::Restore => {
                 if same_request(begun, &fresh) {
@@ -356,7 +249,7 @@ where
         self.provider.manager.merge(api, &object.name_any(), &body).await
     }
 
-    async fn cluster_of(&self, object: &K) -> Result<Option<ClusterObject>> {
+    pub(crate) async fn cluster_of(&self, object: &K) -> Result<Option<ClusterObject>> {
         let Some(namespace) = object.namespace() else {
             return Ok(None);
         };
@@ -394,37 +287,4 @@ fn same_request<K: ExtensionObject>(begun: &K, fresh: &K) -> bool {
     requested(begun) == requested(fresh)
         && begun.annotations().get(TIMESTAMP) == fresh.annotations().get(TIMESTAMP)
         && begun.meta().generation == fresh.meta().generation
-}
-
-/// Whether the shoot has failed for good with the specification that it has now.
-fn has_failed(cluster: &ClusterObject) -> bool {
-    let shoot = &cluster.spec.shoot.0;
-    let failed = json!(LastOperationState::Failed);
-    shoot.pointer("/status/lastOperation/state") == Some(&failed)
-        && shoot.pointer("/status/observedGeneration") == shoot.pointer("/metadata/generation")
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    #[test]
-    fn a_shoot_has_failed_only_with_the_specification_it_has_now() {
-        for (state, observed, failed) in [
-            ("Failed", json!(2), true),
-            ("Failed", json!(1), false),
-            ("Error", json!(2), false),
-            ("Succeeded", json!(2), false),
-        ] {
-            let cluster: ClusterObject = serde_json::from_value(json!({
-                "apiVersion": "extensions.gardener.cloud/v1alpha1", "kind": "Cluster", "metadata": {"name": "shoot--p--s"},
-                "spec": {"cloudProfile": {}, "shoot": {
-                    "metadata": {"generation": 2}, "status": {"observedGeneration": observed, "lastOperation": {"state": state}},
-                }},
-            }))
-            .unwrap();
-            assert_eq!(has_failed(&cluster), failed, "{state} {observed}");
-        }
-    }
 }

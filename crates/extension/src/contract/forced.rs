@@ -9,14 +9,16 @@ use std::fmt::Debug;
 use api::{
     constants::{CONFIRMATION_FORCE_DELETION, operation::RECONCILE},
     extensions::ExtensionObject,
-    meta::LastOperationType,
 };
 use k8s_openapi::api::events::v1::Event;
 use kube::{Api, ResourceExt, api::ListParams};
-use runtime::{Cluster, finalizer, wait};
+use runtime::{Cluster, wait};
 use serde_json::Value;
 
-use super::{Contract, GARDENLET, GONE_WITHIN, KEEP, create, ended, is_empty, read};
+use super::{
+    Contract, GONE_WITHIN, is_empty,
+    protocol::{GARDENLET, create},
+};
 use crate::{Actuator, reconciler::LEFT_BEHIND};
 
 impl<K, A> Contract<'_, K, A>
@@ -26,8 +28,7 @@ where
 {
     pub(super) async fn delete_by_force(&self, before: &Value) -> Result<(), String> {
         self.make_again().await?;
-        self.force("forced delete").await?;
-        self.unchanged(before, "forced delete").await?;
+        self.force("forced delete", Some(before)).await?;
 
         let made = self.make_again().await?;
         if let Some(refuse) = &self.refuse {
@@ -37,10 +38,9 @@ where
             self.ordinary_is_held_up().await?;
             self.unchanged(&made, "a delete that was refused").await?;
         }
-        let uid = read(&self.api(), &self.source_object, "forced delete")
-            .await?
-            .uid();
-        self.force("refused forced delete").await?;
+        let step = "refused forced delete";
+        let uid = self.there(&self.api(), &self.source_object, step).await?.uid();
+        self.force(step, None).await?;
         let left = self.look("refused forced delete").await?;
         if left != *before && !self.is_told(uid.as_deref()).await? {
             return Err(format!(
@@ -53,7 +53,7 @@ where
     async fn make_again(&self) -> Result<Value, String> {
         create(&self.api(), &self.source_object, RECONCILE).await?;
         self.once(
-            self.source,
+            &(self.source)(),
             &self.source_object,
             "reconcile before a forced delete",
         )
@@ -67,23 +67,15 @@ where
         runtime::apply::delete(&self.api(), &name)
             .await
             .map_err(|e| e.to_string())?;
-        match self.source.run(&self.source_object).await {
+        match (self.source)().run(&self.source_object).await {
             Err(_) => Ok(()),
             Ok(_) => Err("delete: the world outside refuses, and it succeeded nevertheless".into()),
         }
     }
 
-    /// Deletes as a gardenlet does whose user has asked for force, each attempt dropped half way until one gets through.
-    async fn force(&self, step: &str) -> Result<(), String> {
+    /// Deletes as a gardenlet does whose user has asked for force.
+    async fn force(&self, step: &str, before: Option<&Value>) -> Result<(), String> {
         let (api, name) = (self.api(), self.source_object.name_any());
-        // A finalizer of the test keeps the object, so that its last status can be read. It cannot be added later.
-        let object = read(&api, &self.source_object, step).await?;
-        let keeps = object.meta().deletion_timestamp.is_none();
-        if keeps {
-            finalizer::ensure(&api, &object, KEEP)
-                .await
-                .map_err(|e| e.to_string())?;
-        }
         GARDENLET
             .annotate(&api, &name, CONFIRMATION_FORCE_DELETION, Some("true"))
             .await
@@ -91,18 +83,8 @@ where
         runtime::apply::delete(&api, &name)
             .await
             .map_err(|e| e.to_string())?;
-        self.drive(self.source, &self.source_object, step).await?;
-        if keeps {
-            let object = read(&api, &self.source_object, step).await?;
-            ended(&object, LastOperationType::Delete, step)?;
-            if object.finalizers() != [KEEP] {
-                return Err(format!("{step}: finalizers are {:?}", object.finalizers()));
-            }
-            self.once(self.source, &self.source_object, step).await?;
-            finalizer::remove(&api, &object, KEEP)
-                .await
-                .map_err(|e| e.to_string())?;
-        }
+        self.delete_twice(&self.source, &self.source_object, step, before)
+            .await?;
         wait::until_gone(&api, &name, GONE_WITHIN)
             .await
             .map_err(|e| format!("{step}: {e}"))?;
@@ -116,7 +98,7 @@ where
     async fn is_told(&self, uid: Option<&str>) -> Result<bool, String> {
         // Events of objects without a namespace lie here.
         let namespace = self.source_object.namespace().unwrap_or_else(|| "default".into());
-        let events: Api<Event> = self.source.seed().namespaced(&namespace);
+        let events: Api<Event> = (self.source)().seed().namespaced(&namespace);
         let all = events
             .list(&ListParams::default())
             .await
@@ -130,6 +112,6 @@ where
     }
 
     fn api(&self) -> Api<K> {
-        self.source.api_of(&self.source_object)
+        (self.source)().api_of(&self.source_object)
     }
 }

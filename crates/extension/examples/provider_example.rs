@@ -1,0 +1,176 @@
+//! A provider for a cloud that is a folder: a network is a file in it. Four functions make it a provider that can take part in a
+//! move; docs/adding-an-actuator.md goes through them. It passes the contract's suite (tests/contract/example.rs).
+
+use std::{path::PathBuf, process::ExitCode};
+
+use api::{
+    extensions::{ExtensionClass, Infrastructure},
+    meta::{ErrorCode, RawExtension},
+};
+use async_trait::async_trait;
+use extension::{
+    Actuator, Context, Outcome, controller, heartbeat,
+    reconciler::{Provider, namespaced},
+};
+use runtime::{
+    Cluster, Connection, Error, Events, Permit, Process, Result, Seed, apply::FieldManager, runner::Settings,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tokio::fs;
+
+/// Who writes into the seed: the provider's name.
+pub const MANAGER: FieldManager = FieldManager("provider-example");
+
+/// What the provider's objects have in common.
+#[must_use]
+pub fn provider(seed: &Seed) -> Provider {
+    Provider {
+        seed: seed.clone(),
+        manager: MANAGER,
+        type_: "example",
+        classes: &[ExtensionClass::Shoot],
+    }
+}
+
+/// `status.state`: what another seed must know to find the network again.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct State {
+    network_id: String,
+}
+
+/// Looks after Infrastructures: each is one network.
+pub struct InfrastructureActuator;
+
+#[async_trait]
+impl Actuator<Infrastructure> for InfrastructureActuator {
+    const NAME: &'static str = "infrastructure";
+
+    async fn reconcile(&self, context: &Context<Infrastructure>) -> Result<Outcome> {
+        let network_id = network_of(context)?;
+        Cloud::of(context).await?.make(&network_id).await?;
+        outcome(&network_id)
+    }
+
+    async fn restore(&self, context: &Context<Infrastructure>) -> Result<Outcome> {
+        let Some(State { network_id }) = context.state()? else {
+            return self.reconcile(context).await;
+        };
+        if !Cloud::of(context).await?.has(&network_id).await? {
+            return Err(Error::config(
+                ErrorCode::ErrInfraDependencies,
+                format!(
+                    "the network {network_id} is not there: machines depend on it, so it is not made anew; bring it back"
+                ),
+            ));
+        }
+        outcome(&network_id)
+    }
+
+    async fn migrate(&self, _: &Context<Infrastructure>) -> Result<Outcome> {
+        // Nothing was put into the seed, and what is outside stays. The state of the last reconcile is kept.
+        Ok(Outcome::none())
+    }
+
+    async fn delete(&self, context: &Context<Infrastructure>) -> Result<()> {
+        // Also without state: it may have been made by an attempt that could not write it.
+        Cloud::of(context).await?.remove(&network_of(context)?).await
+    }
+}
+
+/// The network of this shoot: that of the state, or the same name in each attempt, so that a second one finds what the first one
+/// has made.
+fn network_of(context: &Context<Infrastructure>) -> Result<String> {
+    match context.state::<State>()? {
+        Some(state) => Ok(state.network_id),
+        None => Ok(format!("network-{}", context.namespace()?)),
+    }
+}
+
+fn outcome(network_id: &str) -> Result<Outcome> {
+    let state = State {
+        network_id: network_id.to_owned(),
+    };
+    let state = RawExtension::encode(&state).map_err(|e| Error::bug(e.to_string()))?;
+    Ok(Outcome {
+        state: Some(state.clone()),
+        provider_status: Some(state),
+        ..Outcome::none()
+    }
+    .with("nodesCIDR", json!("10.250.0.0/16")))
+}
+
+/// The cloud: a folder that the credentials name.
+struct Cloud {
+    folder: PathBuf,
+}
+
+impl Cloud {
+    async fn of(context: &Context<Infrastructure>) -> Result<Self> {
+        let credentials = context.credentials().await?;
+        Ok(Self {
+            folder: PathBuf::from(credentials.text("folder")?),
+        })
+    }
+
+    async fn make(&self, name: &str) -> Result<()> {
+        if self.has(name).await? {
+            return Ok(());
+        }
+        let made = fs::write(self.folder.join(name), "").await;
+        made.map_err(|error| self.refused(&error))
+    }
+
+    async fn has(&self, name: &str) -> Result<bool> {
+        // A cloud that does not answer has not said that there is none.
+        fs::metadata(&self.folder)
+            .await
+            .map_err(|error| self.refused(&error))?;
+        let there = fs::try_exists(self.folder.join(name)).await;
+        there.map_err(|error| self.refused(&error))
+    }
+
+    async fn remove(&self, name: &str) -> Result<()> {
+        if !self.has(name).await? {
+            return Ok(());
+        }
+        let removed = fs::remove_file(self.folder.join(name)).await;
+        removed.map_err(|error| self.refused(&error))
+    }
+
+    fn refused(&self, error: &std::io::Error) -> Error {
+        Error::config(
+            ErrorCode::ErrInfraUnauthenticated,
+            format!(
+                "the folder {} cannot be used: {error}; correct the Secret",
+                self.folder.display()
+            ),
+        )
+    }
+}
+
+fn main() -> ExitCode {
+    runtime::process::run(async {
+        let connection = Connection::inferred().await?;
+        // One replica and no lock: a Deployment with the strategy Recreate.
+        let permit = Permit::sole("it runs once");
+        let seed = Seed::new(connection, &permit);
+        let mut process = Process::new(MANAGER.0);
+        let (namespace, identity) = ("extension-provider-example".to_owned(), MANAGER.0.to_owned());
+        process.part(
+            "heartbeat",
+            heartbeat::run(seed.clone(), MANAGER, namespace, identity),
+        );
+        let settings = Settings {
+            concurrency: 5,
+            shutdown: process.shutdown.clone(),
+            events: Events::new(seed.client().clone(), MANAGER.0),
+            metrics: process.metrics.clone(),
+            permit,
+        };
+        let infrastructure = controller::run(provider(&seed), namespaced, InfrastructureActuator, settings);
+        process.part("infrastructure", infrastructure);
+        process.run().await.map_err(|error| error.to_string())
+    })
+}

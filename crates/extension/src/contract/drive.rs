@@ -1,0 +1,162 @@
+//! Disturbs an operation until it gets through.
+
+use std::{fmt::Debug, sync::atomic::Ordering};
+
+use api::{extensions::ExtensionObject, meta::LastOperationType};
+use kube::{Api, ResourceExt};
+use runtime::{Error, Next};
+use serde_json::Value;
+
+use super::{Contract, Make, fault::Fault, protocol::ended};
+use crate::{Actuator, ExtensionReconciler, interrupt::interrupted};
+
+/// Upper bound of awaits of one operation: many more than any real one has.
+const MOST_AWAITS: usize = 4000;
+/// How often in a row an operation may fail by itself: a write that was under way when it was dropped may collide with the
+/// next attempt, once.
+const MOST_FAILURES: usize = 5;
+
+/// About as many awaits as a request has at least.
+const AWAITS_OF_A_REQUEST: usize = 3;
+/// In the name of a step: it is a forced deletion.
+const FORCED: &str = "forced";
+
+/// How an attempt ended.
+enum Attempt {
+    /// It was dropped, or has to be called again.
+    Again,
+    /// A request of it failed.
+    Failed,
+    /// Nothing is left to do.
+    Through,
+}
+
+impl<K, A> Contract<'_, K, A>
+where
+    K: ExtensionObject + Debug,
+    A: Actuator<K>,
+{
+    /// Runs one operation, by turns dropped at ever later awaits and with an ever later request failing, each time by a new
+    /// reconciler, until it gets through; and once more.
+    pub(super) async fn drive(&self, make: &Make<'_, K, A>, object: &K, step: &str) -> Result<(), String> {
+        self.disturb(make, object, step, None).await?;
+        self.once(&make(), object, step).await
+    }
+
+    /// Deletes, and deletes again: as if the process had ended each time before it could take its finalizer away. What is
+    /// gone already must be success. `before`: the world outside after it, where that is known. No request of a forced deletion
+    /// is made to fail: it tries again by itself for longer than a test lasts.
+    pub(super) async fn delete_twice(
+        &self,
+        make: &Make<'_, K, A>,
+        object: &K,
+        step: &str,
+        before: Option<&Value>,
+    ) -> Result<(), String> {
+        let api = make().api_of(object);
+        let path = format!("{}/{}", api.resource_url(), object.name_any());
+        self.disturb(make, object, step, Some(path.clone())).await?;
+        self.is_deleted(&api, object, step, before).await?;
+        let again = format!("the second {step}");
+        let fault = Fault::new(0, Some(path));
+        let repeated = make().by_way_of(|client| fault.client(client)).run(object).await;
+        if !fault.has_held() {
+            let why = repeated.err().map(|error| error.to_string());
+            return Err(format!(
+                "{again}: that all is gone already is no success: {}",
+                why.unwrap_or_default()
+            ));
+        }
+        self.is_deleted(&api, object, &again, before).await?;
+        self.once(&make(), object, &again).await
+    }
+
+    async fn is_deleted(
+        &self,
+        api: &Api<K>,
+        object: &K,
+        step: &str,
+        before: Option<&Value>,
+    ) -> Result<(), String> {
+        let object = self.there(api, object, step).await?;
+        ended(&object, LastOperationType::Delete, step)?;
+        match before {
+            Some(before) => self.unchanged(before, step).await,
+            None => Ok(()),
+        }
+    }
+
+    /// `held`: path of an object of which nothing may be changed but the status; that somebody tries is then the end.
+    pub(super) async fn disturb(
+        &self,
+        make: &Make<'_, K, A>,
+        object: &K,
+        step: &str,
+        held: Option<String>,
+    ) -> Result<(), String> {
+        let (mut awaits, mut request, mut failures) = (1, 1, 0);
+        while awaits < MOST_AWAITS {
+            // A request is met after some awaits only; before, it would be dropped twice at the same place.
+            let fails = !step.contains(FORCED) && awaits >= AWAITS_OF_A_REQUEST * request;
+            for nth in [Some(0), fails.then_some(request)].into_iter().flatten() {
+                let fault = Fault::new(nth, held.clone());
+                let reconciler = make().by_way_of(|client| fault.client(client));
+                let ended = interrupted(reconciler.run(object), awaits).await;
+                match self.judge(ended, &fault, &mut failures, step)? {
+                    Attempt::Through => return Ok(()),
+                    Attempt::Failed => request += 1,
+                    Attempt::Again => {}
+                }
+            }
+            // One by one at first, where the protocol's own writes are, then in growing steps.
+            awaits += 1 + awaits / 10;
+        }
+        Err(format!("{step}: did not get through in {MOST_AWAITS} awaits"))
+    }
+
+    fn judge(
+        &self,
+        ended: Option<runtime::Result<Next>>,
+        fault: &Fault,
+        failures: &mut usize,
+        step: &str,
+    ) -> Result<Attempt, String> {
+        if fault.has_held() {
+            return Ok(Attempt::Through);
+        }
+        if ended.is_some() && fault.was_met() {
+            self.failed.fetch_add(1, Ordering::Relaxed);
+            *failures = 0;
+            return Ok(Attempt::Failed);
+        }
+        match ended {
+            None => {
+                self.dropped.fetch_add(1, Ordering::Relaxed);
+                *failures = 0;
+                Ok(Attempt::Again)
+            }
+            Some(Ok(Next::Change)) => Ok(Attempt::Through),
+            Some(Ok(Next::After(_))) => Ok(Attempt::Again),
+            Some(Err(error @ (Error::Transient(_) | Error::NotReady { .. })))
+                if *failures < MOST_FAILURES =>
+            {
+                *failures += 1;
+                tracing::debug!(%error, step, "an attempt after a disturbed one failed");
+                Ok(Attempt::Again)
+            }
+            Some(Err(error)) => Err(format!("{step}: {error}")),
+        }
+    }
+
+    pub(super) async fn once(
+        &self,
+        by: &ExtensionReconciler<K, A>,
+        object: &K,
+        step: &str,
+    ) -> Result<(), String> {
+        by.run(object)
+            .await
+            .map(|_| ())
+            .map_err(|e| format!("{step}: {e}"))
+    }
+}

@@ -1,0 +1,197 @@
+//! One operation of the protocol, from the call of the actuator to what is left of it in the object: steps 4 to 7 of
+//! [`crate::reconciler`].
+//!
+//! The call is dropped when this seed does not act on the shoot any more (RX-41), and when it does not end ([`crate::reconciler::WITHIN`]). A success
+//! that cannot be written is none.
+
+use std::{convert::Infallible, pin::pin, sync::Arc, time::Duration};
+
+use api::{
+    extensions::{Cluster as ClusterObject, ExtensionObject},
+    meta::ErrorCode,
+};
+use futures::future::{Either, select};
+use kube::{Api, ResourceExt};
+use permit::{Clock, Issuer};
+use runtime::{Error, Next, Result, clock};
+use tokio::time::{sleep, timeout};
+use tracing::{debug, info, warn};
+
+use crate::{
+    Actuator, Context, ExtensionReconciler, Operation, Outcome, Released, Role, kind,
+    reconciler::LEFT_BEHIND, role, status,
+};
+
+/// Above this an API server may refuse an object: etcd takes 1.5 MiB by default, of all of it.
+const MOST_BYTES: usize = 1024 * 1024;
+
+/// How often it is asked who acts on the shoot while an operation lasts. Shorter than any of a move's waits, much longer than an
+/// answer takes.
+const ASK_EVERY: Duration = Duration::from_secs(2);
+
+/// A role has no end of its own: longer than any process lives.
+const LASTS: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
+impl<K, A> ExtensionReconciler<K, A>
+where
+    K: ExtensionObject,
+    A: Actuator<K>,
+{
+    /// Steps 4 to 7.
+    pub(crate) async fn work(
+        &self,
+        api: &Api<K>,
+        object: K,
+        operation: Operation,
+        cluster: Option<ClusterObject>,
+    ) -> Result<Next> {
+        let object = Arc::new(object);
+        // For as long as the role lasts, and no longer than the lock.
+        let clock = Clock::default();
+        let until = clock.now() + LASTS;
+        let issuer = Issuer::new(role::name_of(object.as_ref()), clock, until);
+        let context = Context {
+            seed: if operation.acts_outside() {
+                self.provider.seed.under(&issuer.permit())
+            } else {
+                self.provider.seed.clone()
+            },
+            manager: self.provider.manager,
+            object: Arc::clone(&object),
+            cluster,
+        };
+        info!(?operation, "begins");
+        let done = match self.guarded(&context, operation, &issuer).await {
+            Ok(outcome) => self.succeed(api, object.as_ref(), operation, &outcome).await,
+            Err(error) => Err(error),
+        };
+        match done {
+            Ok(fresh) => {
+                self.end(api, &object, fresh, operation).await?;
+                info!(?operation, "succeeded");
+                Ok(Next::Change)
+            }
+            Err(error) => {
+                self.fail(api, object.as_ref(), operation, &error).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Step 5. What cannot be written is said with its size; the state of before stays.
+    async fn succeed(&self, api: &Api<K>, object: &K, operation: Operation, outcome: &Outcome) -> Result<K> {
+        let what = format!("{} {}", kind::name::<K>(), object.name_any());
+        let state = outcome.state.as_ref().map(|state| &state.0);
+        if state.is_some_and(|state| !state.is_object() && !state.is_null()) {
+            return Err(Error::bug(format!(
+                "the state that the actuator {} gave for {what} is no object; the former state is kept",
+                A::NAME
+            )));
+        }
+        let done = status::succeeded(object, operation, outcome, clock::now());
+        let bytes = done.to_string().len();
+        let written = self
+            .provider
+            .manager
+            .merge_status(api, &object.name_any(), &done)
+            .await;
+        written.map_err(|error| match error {
+            error @ Error::NotOwner(_) => error,
+            error if bytes > MOST_BYTES => Error::config(
+                ErrorCode::ErrConfigurationProblem,
+                format!(
+                    "{what} has a status of {bytes} bytes, which is more than an API server takes ({error}); the \
+                     former state is kept: the provider has to keep less in it"
+                ),
+            ),
+            error => error,
+        })
+    }
+
+    /// The reason counts more than that it could not be written down.
+    async fn fail(&self, api: &Api<K>, object: &K, operation: Operation, error: &Error) {
+        let now = clock::now();
+        let patch = match error {
+            Error::NotReady { why, .. } | Error::NotOwner(why) => {
+                status::waiting(object, operation, why, now)
+            }
+            error => status::failed(object, operation, error, now),
+        };
+        let written = self
+            .provider
+            .manager
+            .merge_status(api, &object.name_any(), &patch)
+            .await;
+        if let Err(unwritten) = written {
+            debug!(%unwritten, "the failure could not be written into the status");
+        }
+    }
+
+    /// RX-41 and RX-42: drops the work when this seed is seen not to act on the shoot any more. Nothing of the work is spawned, so
+    /// that this stops it; a request that waits in a client is refused there.
+    async fn guarded(&self, context: &Context<K>, operation: Operation, issuer: &Issuer) -> Result<Outcome> {
+        let work = context.permit().guard(self.bounded(context, operation));
+        let looking = self.look_after(context.object.as_ref(), operation, issuer);
+        let (work, looking) = (pin!(work), pin!(looking));
+        match select(work, looking).await {
+            Either::Left((done, _)) => done?,
+            Either::Right((never, _)) => match never {},
+        }
+    }
+
+    /// Asks again and again who acts, and ends the right of the work when it is another one. No answer changes nothing.
+    async fn look_after(&self, object: &K, operation: Operation, issuer: &Issuer) -> Infallible {
+        loop {
+            sleep(ASK_EVERY).await;
+            match self.cluster_of(object).await {
+                Ok(cluster) => {
+                    let role = Role::of(object, cluster.as_ref());
+                    if !role.allows(operation) {
+                        issuer.end(&role.to_string());
+                    }
+                }
+                Err(error) => debug!(%error, "it is not known who acts"),
+            }
+        }
+    }
+
+    /// Somebody waits for the object: it has to say that nothing answers.
+    async fn bounded(&self, context: &Context<K>, operation: Operation) -> Result<Outcome> {
+        let done = timeout(self.within, self.act(context, operation)).await;
+        done.unwrap_or_else(|_| {
+            Err(Error::transient(format!(
+                "{operation:?} of {} {} did not end within {:?}: something that the actuator {} asks does not answer; \
+                 it was stopped and is tried again",
+                kind::name::<K>(),
+                context.name(),
+                self.within,
+                A::NAME
+            )))
+        })
+    }
+
+    async fn act(&self, context: &Context<K>, operation: Operation) -> Result<Outcome> {
+        match operation {
+            Operation::Create | Operation::Reconcile => self.actuator.reconcile(context).await,
+            Operation::Restore => self.actuator.restore(context).await,
+            Operation::Migrate => self.actuator.migrate(context).await,
+            Operation::Delete => self.actuator.delete(context).await.map(|()| Outcome::none()),
+            Operation::ForceDelete => {
+                let released = self.actuator.force_delete(context).await?;
+                self.tell(context.object.as_ref(), &released).await;
+                Ok(Outcome::none())
+            }
+        }
+    }
+
+    /// What is left behind costs money or stands in somebody's way until a person has removed it.
+    pub(crate) async fn tell(&self, object: &K, released: &Released) {
+        for what in &released.left_behind {
+            warn!(what, "left behind by a forced deletion");
+        }
+        if !released.left_behind.is_empty() {
+            let note = released.left_behind.join("; ");
+            self.events.warning(object, LEFT_BEHIND, &note).await;
+        }
+    }
+}

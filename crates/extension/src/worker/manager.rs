@@ -1,0 +1,174 @@
+//! The program that acts on a shoot's machine objects: one in its namespace, with rights there and nowhere else.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use api::extensions::Worker;
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{Pod, ServiceAccount},
+    rbac::v1::{Role, RoleBinding},
+};
+use kube::{Api, ResourceExt};
+use runtime::{
+    Cluster, Error, Result, Seed, apply,
+    apply::{FieldManager, Object},
+    error::Explain as _,
+    rollout::{Rollout, checksums_of_secrets},
+    wait::{self, Look},
+    workload::{self, Files, Workload},
+};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::machines::Manager;
+use crate::Context;
+
+/// Name of the Deployment and of all that belongs to it.
+pub const NAME: &str = "machine-controller-manager";
+/// How long one operation waits for the new pod. Longer than a pod takes whose image is there; much shorter than a gardenlet
+/// waits for a Worker, as whoever waits keeps others from working.
+const ROLLED_OUT_WITHIN: Duration = Duration::from_secs(20);
+/// How long one operation waits for a pod to end. Longer than its time to stop; shorter than the patience of a forced deletion.
+const GONE_WITHIN: Duration = Duration::from_secs(17);
+
+/// Makes it run as the provider says, `replicas` times (1, or 0 where there is nothing to do), and waits for it.
+pub async fn deploy(context: &Context<Worker>, manager: Manager, replicas: i32) -> Result<()> {
+    let (seed, by, namespace) = (&context.seed, context.manager, context.namespace()?);
+    let checksums = checksums_of_secrets(seed, &namespace, NAME, &manager.secrets).await?;
+    let checksums = checksums
+        .into_iter()
+        .map(|(name, sum)| (format!("checksum/{name}"), sum))
+        .collect();
+    by.apply(&seed.namespaced(&namespace), &account()?).await?;
+    by.apply(&seed.namespaced(&namespace), &role()?).await?;
+    by.apply(&seed.namespaced(&namespace), &binding(&namespace)?)
+        .await?;
+    let deployment = deployment(manager, &checksums, replicas)?;
+    let written = by.apply(&seed.namespaced(&namespace), &deployment).await?;
+    if replicas == 0 {
+        return wait_for_no_pod(seed, &namespace, written.metadata.generation).await;
+    }
+    let written = written.metadata.generation;
+    of_it(seed, &namespace)
+        .wait_until_done(written, ROLLED_OUT_WITHIN)
+        .await
+}
+
+/// Stops one that runs, and keeps its Deployment (gardener#3520): when it returns, nobody acts on machine objects.
+pub async fn stop(seed: &Seed, by: FieldManager, namespace: &str) -> Result<()> {
+    let deployments: Api<Deployment> = seed.namespaced(namespace);
+    let found = deployments.get_opt(NAME).await;
+    if found
+        .context(format_args!("could not read Deployment {NAME}"))?
+        .is_none()
+    {
+        return wait_for_no_pod(seed, namespace, None).await;
+    }
+    let stopped = by
+        .merge(&deployments, NAME, &json!({"spec": {"replicas": 0}}))
+        .await?;
+    wait_for_no_pod(seed, namespace, stopped.metadata.generation).await
+}
+
+/// Takes it away with all that belongs to it, and waits until no pod of it is left (I3). Its rights go first.
+pub async fn remove(seed: &Seed, namespace: &str) -> Result<()> {
+    let it = of_it(seed, namespace);
+    it.delete().await?;
+    apply::delete(&seed.namespaced::<RoleBinding>(namespace), NAME).await?;
+    apply::delete(&seed.namespaced::<Role>(namespace), NAME).await?;
+    apply::delete(&seed.namespaced::<ServiceAccount>(namespace), NAME).await?;
+    it.wait_until_gone(GONE_WITHIN).await
+}
+
+async fn wait_for_no_pod(seed: &Seed, namespace: &str, written: Option<i64>) -> Result<()> {
+    let deployments: Api<Deployment> = seed.namespaced(namespace);
+    wait::until(&deployments, NAME, GONE_WITHIN, |found| {
+        has_no_pod(found, written)
+    })
+    .await?;
+    let pods: Api<Pod> = seed.namespaced(namespace);
+    let left = pods.list(&workload::selected(NAME)).await;
+    let left = left.context(format_args!("could not list the pods of {NAME}"))?;
+    for pod in left {
+        wait::until_gone(&pods, &pod.name_any(), GONE_WITHIN).await?;
+    }
+    Ok(())
+}
+
+fn has_no_pod(deployment: Option<&Deployment>, written: Option<i64>) -> Look {
+    let Some(deployment) = deployment else {
+        return Look::Done;
+    };
+    let status = deployment.status.clone().unwrap_or_default();
+    let generation = deployment.metadata.generation;
+    if generation < written || status.observed_generation < generation {
+        return Look::Wait("its last change has not been seen yet".into());
+    }
+    match status.replicas.unwrap_or_default() {
+        0 => Look::Done,
+        pods => Look::Wait(format!("{pods} of its pods are still there")),
+    }
+}
+
+fn deployment(manager: Manager, checksums: &BTreeMap<String, String>, replicas: i32) -> Result<Deployment> {
+    let workload = Workload {
+        name: NAME,
+        image: manager.image,
+        program: manager.program,
+        args: manager.args,
+        health: manager.health,
+        files: manager.secrets.into_iter().map(Files::Secret).collect(),
+        scratch: false,
+        // A call to the cloud that is under way may end.
+        grace_seconds: 15,
+        overlaps: false,
+        requests: ["32Mi", "10m"],
+    };
+    let mut deployment = workload.deployment_as(NAME, checksums)?;
+    if let Some(spec) = &mut deployment.spec {
+        spec.replicas = Some(replicas);
+    }
+    Ok(deployment)
+}
+
+fn account() -> Result<ServiceAccount> {
+    made(json!({"metadata": {"name": NAME}, "automountServiceAccountToken": false}))
+}
+
+fn role() -> Result<Role> {
+    let all = ["get", "list", "watch", "create", "update", "patch", "delete"];
+    let kinds = ["machineclasses", "machinedeployments", "machinesets", "machines"];
+    let statuses = [
+        "machinedeployments/status",
+        "machinesets/status",
+        "machines/status",
+    ];
+    made(json!({
+        "metadata": {"name": NAME},
+        "rules": [
+            {"apiGroups": ["machine.sapcloud.io"], "resources": kinds, "verbs": all},
+            {"apiGroups": ["machine.sapcloud.io"], "resources": statuses, "verbs": ["patch", "update"]},
+            // What a machine runs at first, and the credentials: their names follow from pools, which come and go.
+            {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]},
+            {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
+            {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "watch", "create", "update"]},
+        ],
+    }))
+}
+
+fn binding(namespace: &str) -> Result<RoleBinding> {
+    made(json!({
+        "metadata": {"name": NAME},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": NAME},
+        "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": namespace}],
+    }))
+}
+
+fn made<K: Object + DeserializeOwned>(object: Value) -> Result<K> {
+    serde_json::from_value(object)
+        .map_err(|error| Error::bug(format!("the {} of {NAME} cannot be made: {error}", K::kind(&()))))
+}
+
+fn of_it(seed: &Seed, namespace: &str) -> Rollout<'static> {
+    Rollout::new(seed, namespace, NAME, workload::selected(NAME))
+}

@@ -1,0 +1,70 @@
+//! Names of MachineDeployments. A machine has the name of its deployment in its own, and its Node has the machine's: what
+//! exists keeps its name.
+
+use std::collections::BTreeSet;
+
+/// A deployment that exists, and whose it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Existing {
+    /// Name of the deployment.
+    pub name: String,
+    /// Its pool.
+    pub pool: String,
+    /// Its zone; empty where the pool names none.
+    pub zone: String,
+}
+
+/// The names for the zones of a pool, in their order: `<namespace>-<pool>-z<number>`. A zone keeps the name it has, wherever it
+/// stands in the list by now; a new one gets the lowest number that nobody has.
+#[must_use]
+pub fn of_zones(namespace: &str, pool: &str, zones: &[String], existing: &[Existing]) -> Vec<String> {
+    let mut taken: BTreeSet<String> = existing.iter().map(|other| other.name.clone()).collect();
+    let mut names = Vec::new();
+    for (index, zone) in zones.iter().enumerate() {
+        let own = existing
+            .iter()
+            .find(|other| other.pool == pool && other.zone == *zone);
+        let name = own.map_or_else(
+            || {
+                // Its place in the list, as scripts expect it; one of the numbers after it is free.
+                let mut numbers = (index + 1..).map(|number| format!("{namespace}-{pool}-z{number}"));
+                numbers.find(|name| !taken.contains(name)).unwrap_or_default()
+            },
+            |own| own.name.clone(),
+        );
+        taken.insert(name.clone());
+        names.push(name);
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(zones: &[&str], existing: &[(&str, &str, &str)]) -> Vec<String> {
+        let zones: Vec<_> = zones.iter().map(|zone| (*zone).to_owned()).collect();
+        let existing = existing.iter().map(|(name, pool, zone)| Existing {
+            name: (*name).into(),
+            pool: (*pool).into(),
+            zone: (*zone).into(),
+        });
+        of_zones("ns", "a", &zones, &existing.collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn new_zones_are_numbered() {
+        assert_eq!(names(&["x", "y"], &[]), ["ns-a-z1", "ns-a-z2"]);
+        assert_eq!(names(&[""], &[]), ["ns-a-z1"]);
+    }
+
+    #[test]
+    fn what_exists_keeps_its_name_when_zones_come_and_go() {
+        let existing = [("ns-a-z1", "a", "x"), ("ns-a-z2", "a", "y")];
+        assert_eq!(names(&["y", "x"], &existing), ["ns-a-z2", "ns-a-z1"]);
+        assert_eq!(names(&["y"], &existing), ["ns-a-z2"]);
+        // The name of the zone that has gone is taken while its machines go.
+        assert_eq!(names(&["n", "y"], &existing), ["ns-a-z3", "ns-a-z2"]);
+        assert_eq!(names(&["x"], &[("ns-b-z1", "b", "x")]), ["ns-a-z1"]);
+    }
+}

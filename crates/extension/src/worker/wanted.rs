@@ -1,0 +1,304 @@
+//! What a Worker wants: for each pool and zone a class with its Secret, and a deployment. Pure.
+
+use std::collections::BTreeMap;
+
+use api::{
+    extensions::{Worker, WorkerPool, worker::WorkerMachineDeployment},
+    gardencore::shoot::MachineUpdateStrategy,
+    machine::{MachineClass, MachineDeployment, labels},
+    meta::ErrorCode,
+};
+use k8s_openapi::api::core::v1::Secret;
+use kube::ResourceExt;
+use runtime::{Error, Result, rollout::checksum};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::{
+    machines::Class,
+    names::{self, Existing},
+    spread,
+};
+
+/// Characters of the part of a class's name that changes when machines have to be replaced.
+const HASH: usize = 5;
+/// Key of the Secret of a class.
+pub const USER_DATA: &str = "userData";
+
+/// What is wanted for a pool in a zone.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// The class.
+    pub class: MachineClass,
+    /// Its Secret, which has its name.
+    pub secret: Secret,
+    /// The deployment.
+    pub deployment: MachineDeployment,
+    /// What is said of it in `status.machineDeployments`.
+    pub status: WorkerMachineDeployment,
+}
+
+/// What is there and known.
+pub struct Surroundings<'a> {
+    /// The shoot's technical id.
+    pub namespace: &'a str,
+    /// Whether the shoot is hibernated: no machine is wanted.
+    pub hibernated: bool,
+    /// The deployments that exist.
+    pub existing: &'a [MachineDeployment],
+    /// What machines of a pool run at first, by the pool's name.
+    pub user_data: BTreeMap<String, Vec<u8>>,
+}
+
+/// Everything that is wanted, pool by pool. `class_of` asks the provider.
+///
+/// # Errors
+/// What the provider said; a pool wants what is not done.
+pub fn wanted(
+    worker: &Worker,
+    around: &Surroundings<'_>,
+    class_of: impl Fn(&WorkerPool, &str) -> Result<Class>,
+) -> Result<Vec<Wanted>> {
+    let existing: Vec<Existing> = around.existing.iter().filter_map(whose).collect();
+    let mut all = Vec::new();
+    for pool in &worker.spec.pools {
+        refuse_in_place(pool)?;
+        // A pool without zones is one zone without a name.
+        let zones = if pool.zones.is_empty() {
+            vec![String::new()]
+        } else {
+            pool.zones.clone()
+        };
+        let names = names::of_zones(around.namespace, &pool.name, &zones, &existing);
+        for (index, (zone, name)) in zones.iter().zip(&names).enumerate() {
+            let class = class_of(pool, zone)?;
+            let place = Place {
+                pool,
+                zone,
+                name,
+                index,
+                zones: zones.len(),
+                class_name: format!("{name}-{}", hash(pool, &class)),
+            };
+            all.push(place.wanted(worker, around, &class)?);
+        }
+    }
+    Ok(all)
+}
+
+/// What replaces a pool's machines when it changes: type, image, disks and processors; the minor version of Kubernetes; what the
+/// machine runs at first, by the name that its writer gave it (`nodeAgentSecretName`, which also stands for the container
+/// runtime; else that of the Secret), not by its bytes, which change with every certificate; the provider's own
+/// configuration of the pool.
+#[must_use]
+pub fn rolls_with(pool: &WorkerPool) -> Vec<String> {
+    let version = pool.kubernetes_version.clone().unwrap_or_default();
+    let minor: Vec<_> = version.split('.').take(2).collect();
+    let first = pool
+        .node_agent_secret_name
+        .clone()
+        .unwrap_or_else(|| pool.user_data_secret_ref.name.clone());
+    vec![
+        pool.machine_type.clone(),
+        format!("{}-{}", pool.machine_image.name, pool.machine_image.version),
+        json!([pool.volume, pool.data_volumes, pool.architecture]).to_string(),
+        minor.join("."),
+        first,
+        json!(pool.provider_config).to_string(),
+    ]
+}
+
+fn hash(pool: &WorkerPool, class: &Class) -> String {
+    let parts = rolls_with(pool).into_iter().chain(class.rolls_with.clone());
+    let mut sum = checksum(parts.enumerate().map(|(index, part)| (index.to_string(), part)));
+    sum.truncate(HASH);
+    sum
+}
+
+/// Of which pool and zone a deployment is; `None` of one that somebody else has made.
+fn whose(deployment: &MachineDeployment) -> Option<Existing> {
+    // On the template, as sets and machines have them; the deployment has the same.
+    let of = |label: &str| deployment.labels().get(label).cloned();
+    Some(Existing {
+        name: deployment.name_any(),
+        pool: of(labels::POOL)?,
+        zone: of(labels::ZONE).unwrap_or_default(),
+    })
+}
+
+fn refuse_in_place(pool: &WorkerPool) -> Result<()> {
+    match &pool.update_strategy {
+        None | Some(MachineUpdateStrategy::AutoRollingUpdate) => Ok(()),
+        Some(_) => Err(Error::config(
+            ErrorCode::ErrConfigurationProblem,
+            format!(
+                "machines cannot be updated in place: set updateStrategy of pool {} to AutoRollingUpdate",
+                pool.name
+            ),
+        )),
+    }
+}
+
+struct Place<'a> {
+    pool: &'a WorkerPool,
+    zone: &'a str,
+    name: &'a str,
+    index: usize,
+    zones: usize,
+    class_name: String,
+}
+
+impl Place<'_> {
+    fn wanted(&self, worker: &Worker, around: &Surroundings<'_>, class: &Class) -> Result<Wanted> {
+        let share = |total| spread::share(total, self.index, self.zones);
+        let (minimum, maximum) = (share(self.pool.minimum), share(self.pool.maximum));
+        let there = around.existing.iter().find(|other| other.name_any() == self.name);
+        let current = there.and_then(|deployment| deployment.spec.replicas);
+        let replicas = spread::replicas(minimum, maximum, current, around.hibernated);
+        Ok(Wanted {
+            class: self.class(worker, around.namespace, class)?,
+            secret: self.secret(around)?,
+            deployment: self.deployment(replicas)?,
+            status: WorkerMachineDeployment {
+                name: self.name.to_owned(),
+                minimum,
+                maximum,
+                priority: self.pool.priority,
+                auto_preserve_failed_machine_max: self
+                    .pool
+                    .machine_controller_manager
+                    .as_ref()
+                    .and_then(|settings| settings.auto_preserve_failed_machine_max),
+            },
+        })
+    }
+
+    fn class(&self, worker: &Worker, namespace: &str, class: &Class) -> Result<MachineClass> {
+        let node_template = self.pool.node_template.as_ref().map(|node| {
+            json!({
+                "capacity": node.capacity, "virtualCapacity": node.virtual_capacity,
+                "instanceType": self.pool.machine_type, "region": worker.spec.region, "zone": self.zone,
+                "architecture": self.pool.architecture,
+            })
+        });
+        made(json!({
+            "metadata": {"name": self.class_name, "labels": self.labels()},
+            "nodeTemplate": node_template,
+            "provider": class.provider,
+            "providerSpec": class.provider_spec,
+            "credentialsSecretRef": worker.spec.secret_ref,
+            "secretRef": {"name": self.class_name, "namespace": namespace},
+        }))
+    }
+
+    fn secret(&self, around: &Surroundings<'_>) -> Result<Secret> {
+        let missing = || {
+            Error::bug(format!(
+                "nobody has read the user data of pool {}",
+                self.pool.name
+            ))
+        };
+        let user_data = around.user_data.get(&self.pool.name).ok_or_else(missing)?;
+        let (purpose, machine_class) = labels::PURPOSE;
+        let mut secret: Secret = made(json!({
+            "metadata": {"name": self.class_name, "labels": {purpose: machine_class, labels::POOL: self.pool.name}},
+            "type": "Opaque",
+        }))?;
+        let user_data = k8s_openapi::ByteString(user_data.clone());
+        secret.data = Some([(USER_DATA.to_owned(), user_data)].into());
+        Ok(secret)
+    }
+
+    fn deployment(&self, replicas: i32) -> Result<MachineDeployment> {
+        let (surge, unavailable) = spread::bounds(
+            &self.pool.max_surge,
+            &self.pool.max_unavailable,
+            self.index,
+            self.zones,
+        );
+        let mut of_machines = self.labels();
+        of_machines.insert(labels::NAME, self.name);
+        made(json!({
+            "metadata": {"name": self.name, "labels": self.labels(), "annotations": self.autoscaler()},
+            "spec": {
+                "replicas": replicas,
+                "selector": {"matchLabels": {labels::NAME: self.name}},
+                "strategy": {
+                    "type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable},
+                },
+                "autoPreserveFailedMachineMax":
+                    self.pool.machine_controller_manager.as_ref().and_then(|s| s.auto_preserve_failed_machine_max),
+                "template": {"metadata": {"labels": of_machines}, "spec": self.machine()},
+            },
+        }))
+    }
+
+    /// What each machine of it is to be.
+    fn machine(&self) -> Value {
+        let pool = self.pool;
+        let mut spec = json!({
+            "class": {"kind": "MachineClass", "name": self.class_name},
+            "nodeTemplate": {
+                "metadata": {"labels": pool.labels, "annotations": pool.annotations},
+                "spec": {"taints": pool.taints},
+            },
+        });
+        if let Some(settings) = &pool.machine_controller_manager {
+            spec["drainTimeout"] = json!(settings.machine_drain_timeout);
+            spec["healthTimeout"] = json!(settings.machine_health_timeout);
+            spec["creationTimeout"] = json!(settings.machine_creation_timeout);
+            spec["inPlaceUpdateTimeout"] = json!(settings.in_place_update_timeout);
+            spec["machinePreserveTimeout"] = json!(settings.machine_preserve_timeout);
+            spec["disableHealthTimeout"] = json!(settings.disable_health_timeout);
+            spec["maxEvictRetries"] = json!(settings.max_evict_retries);
+            if !settings.node_conditions.is_empty() {
+                spec["nodeConditions"] = json!(settings.node_conditions.join(","));
+            }
+        }
+        spec
+    }
+
+    fn labels(&self) -> BTreeMap<&'static str, &str> {
+        let mut labels = BTreeMap::from([(labels::POOL, self.pool.name.as_str())]);
+        if !self.zone.is_empty() {
+            labels.insert(labels::ZONE, self.zone);
+        }
+        labels
+    }
+
+    /// What a cluster autoscaler reads from the deployment.
+    fn autoscaler(&self) -> BTreeMap<String, Value> {
+        let Some(options) = &self.pool.cluster_autoscaler else {
+            return BTreeMap::new();
+        };
+        let all = [
+            (
+                "scale-down-utilization-threshold",
+                json!(options.scale_down_utilization_threshold),
+            ),
+            (
+                "scale-down-gpu-utilization-threshold",
+                json!(options.scale_down_gpu_utilization_threshold),
+            ),
+            (
+                "scale-down-unneeded-time",
+                json!(options.scale_down_unneeded_time),
+            ),
+            ("scale-down-unready-time", json!(options.scale_down_unready_time)),
+            ("max-node-provision-time", json!(options.max_node_provision_time)),
+        ];
+        let given = all.into_iter().filter(|(_, value)| !value.is_null());
+        given
+            .map(|(name, value)| (format!("autoscaler.gardener.cloud/{name}"), value))
+            .collect()
+    }
+}
+
+fn made<T: DeserializeOwned>(object: Value) -> Result<T> {
+    serde_json::from_value(object)
+        .map_err(|error| Error::bug(format!("an object of a pool's machines cannot be made: {error}")))
+}
+
+#[cfg(test)]
+#[path = "wanted_tests.rs"]
+mod tests;

@@ -1,0 +1,159 @@
+//! What is made from a Worker, and what replaces machines.
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+
+const NAMESPACE: &str = "shoot--dev--one";
+
+fn pool() -> Value {
+    json!({
+        "name": "a", "machineType": "small", "machineImage": {"name": "os", "version": "1"}, "minimum": 3, "maximum": 5,
+        "maxSurge": 1, "maxUnavailable": 0, "zones": ["x", "y"], "kubernetesVersion": "1.34.2",
+        "userDataSecretRef": {"name": "user-data-a", "key": "cloud_config"}, "nodeAgentSecretName": "agent-1",
+        "labels": {"color": "red"}, "taints": [{"key": "t", "effect": "NoSchedule"}],
+        "machineControllerManager": {"machineDrainTimeout": "10m", "nodeConditions": ["KernelDeadlock", "ReadonlyFilesystem"]},
+        "nodeTemplate": {"capacity": {"cpu": "2"}}, "clusterAutoscaler": {"scaleDownUnneededTime": "30m"}, "priority": 10,
+    })
+}
+
+fn with(field: &str, value: Value) -> Value {
+    let mut pool = pool();
+    pool[field] = value;
+    pool
+}
+
+fn worker(pool: &Value) -> Worker {
+    serde_json::from_value(json!({
+        "metadata": {"name": "one", "namespace": NAMESPACE},
+        "spec": {
+            "type": "local", "region": "r", "secretRef": {"name": "cloudprovider", "namespace": NAMESPACE}, "pools": [pool],
+        },
+    }))
+    .unwrap()
+}
+
+fn made_beside(pool: &Value, existing: &[MachineDeployment], hibernated: bool) -> Result<Vec<Wanted>> {
+    let around = Surroundings {
+        namespace: NAMESPACE,
+        hibernated,
+        existing,
+        user_data: [("a".to_owned(), b"run me".to_vec())].into(),
+    };
+    wanted(&worker(pool), &around, |pool, zone| {
+        Ok(Class {
+            provider: "local".into(),
+            provider_spec: json!({"type": pool.machine_type, "zone": zone}).into(),
+            rolls_with: Vec::new(),
+        })
+    })
+}
+
+fn made(pool: &Value) -> Vec<Wanted> {
+    made_beside(pool, &[], false).unwrap()
+}
+
+#[test]
+fn each_zone_has_a_deployment_with_its_share() {
+    let all = made(&pool());
+    let shares: Vec<_> = all
+        .iter()
+        .map(|one| (one.status.name.as_str(), one.status.minimum, one.status.maximum))
+        .collect();
+    assert_eq!(
+        shares,
+        [("shoot--dev--one-a-z1", 2, 3), ("shoot--dev--one-a-z2", 1, 2)]
+    );
+    let spec = &all[0].deployment.spec;
+    assert_eq!(spec.replicas, Some(2));
+    let template = json!(spec.template);
+    assert_eq!(
+        template["metadata"]["labels"],
+        json!({"name": "shoot--dev--one-a-z1", "worker.gardener.cloud/pool": "a", "topology.kubernetes.io/zone": "x"})
+    );
+    let machine = &template["spec"];
+    assert_eq!(machine["drainTimeout"], "10m");
+    assert_eq!(machine["nodeConditions"], "KernelDeadlock,ReadonlyFilesystem");
+    assert_eq!(machine["nodeTemplate"]["metadata"]["labels"]["color"], "red");
+    assert_eq!(machine["nodeTemplate"]["spec"]["taints"][0]["key"], "t");
+    let annotations = all[0].deployment.annotations();
+    assert_eq!(
+        annotations["autoscaler.gardener.cloud/scale-down-unneeded-time"],
+        "30m"
+    );
+}
+
+#[test]
+fn a_class_has_what_the_provider_says_and_its_own_secret() {
+    let one = &made(&pool())[0];
+    let class = json!(one.class);
+    let name = one.class.name_any();
+    assert_eq!(class["providerSpec"], json!({"type": "small", "zone": "x"}));
+    assert_eq!(class["secretRef"], json!({"name": name, "namespace": NAMESPACE}));
+    assert_eq!(class["credentialsSecretRef"]["name"], "cloudprovider");
+    assert_eq!(class["nodeTemplate"]["capacity"]["cpu"], "2");
+    assert_eq!(one.secret.name_any(), name);
+    assert_eq!(one.secret.data.as_ref().unwrap()[USER_DATA].0, b"run me");
+    let of_machine = one.deployment.spec.template.spec.as_ref().unwrap();
+    assert_eq!(of_machine.class.as_ref().unwrap().name, Some(name));
+}
+
+/// What must not replace machines would restart every pod of a pool.
+#[test]
+fn machines_are_replaced_for_these_reasons_and_no_others() {
+    let before = made(&pool())[0].class.name_any();
+    assert!(before.starts_with("shoot--dev--one-a-z1-"), "{before}");
+    for (field, value, replaces) in [
+        ("machineType", json!("big"), true),
+        ("machineImage", json!({"name": "os", "version": "2"}), true),
+        ("volume", json!({"size": "20Gi"}), true),
+        ("kubernetesVersion", json!("1.35.0"), true),
+        ("nodeAgentSecretName", json!("agent-2"), true),
+        ("providerConfig", json!({"disk": "fast"}), true),
+        ("kubernetesVersion", json!("1.34.9"), false),
+        ("minimum", json!(1), false),
+        ("labels", json!({"color": "blue"}), false),
+        ("taints", json!([]), false),
+        ("maxSurge", json!(2), false),
+        ("zones", json!(["x"]), false),
+        (
+            "machineControllerManager",
+            json!({"machineDrainTimeout": "1m"}),
+            false,
+        ),
+        // It is rewritten with each certificate; the agent's Secret says when that matters.
+        (
+            "userDataSecretRef",
+            json!({"name": "user-data-b", "key": "cloud_config"}),
+            false,
+        ),
+    ] {
+        let after = made(&with(field, value.clone()))[0].class.name_any();
+        assert_eq!(after != before, replaces, "{field}: {value}");
+    }
+    let mut old = pool();
+    old.as_object_mut().unwrap().remove("nodeAgentSecretName");
+    let before = made(&old)[0].class.name_any();
+    old["userDataSecretRef"]["name"] = json!("user-data-b");
+    assert_ne!(made(&old)[0].class.name_any(), before);
+}
+
+#[test]
+fn what_exists_keeps_its_name_and_what_an_autoscaler_decided() {
+    let mut existing: Vec<_> = made(&pool()).into_iter().map(|one| one.deployment).collect();
+    existing[1].spec.replicas = Some(2);
+    let turned = with("zones", json!(["y", "x"]));
+    let all = made_beside(&turned, &existing, false).unwrap();
+    assert_eq!(all[0].status.name, "shoot--dev--one-a-z2");
+    assert_eq!(all[0].deployment.spec.replicas, Some(2));
+    let asleep = made_beside(&pool(), &existing, true).unwrap();
+    assert!(asleep.iter().all(|one| one.deployment.spec.replicas == Some(0)));
+    assert_eq!(asleep[0].status.minimum, 2, "it wakes up with them");
+}
+
+#[test]
+fn what_is_not_done_is_refused() {
+    let refused = made_beside(&with("updateStrategy", json!("ManualInPlaceUpdate")), &[], false);
+    let error = refused.unwrap_err();
+    assert_eq!(error.codes(), [ErrorCode::ErrConfigurationProblem]);
+    assert!(error.to_string().contains("pool a"), "{error}");
+}

@@ -1,0 +1,58 @@
+//! The contract, proven for actuators that keep it, and seen to fail for one of each kind that does not. Two seeds with real API
+//! servers for all of it.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::large_futures)]
+
+mod example;
+mod kinds;
+mod machines;
+mod reports;
+mod restored;
+mod toy;
+mod world;
+mod wrong;
+
+use anyhow::Result;
+use testkit::PlayedKubelet;
+use world::Seeds;
+
+/// Of a thread: all cases are one future, and where nothing is optimised it takes more than the usual 2 MiB.
+const STACK: usize = 32 * 1024 * 1024;
+
+#[test]
+fn who_keeps_the_contract_passes_and_who_does_not_fails_with_a_sentence() -> Result<()> {
+    let mut threads = tokio::runtime::Builder::new_multi_thread();
+    let threads = threads
+        .worker_threads(2)
+        .thread_stack_size(STACK)
+        .enable_all()
+        .build()?;
+    let work = move || threads.block_on(Box::pin(all_cases()));
+    let done = std::thread::Builder::new().stack_size(STACK).spawn(work)?;
+    done.join().map_err(|_| anyhow::anyhow!("a case panicked"))?
+}
+
+async fn all_cases() -> Result<()> {
+    let seeds = Seeds::start().await?;
+    // Nobody reports on pods in seeds without nodes.
+    let _pods = [&seeds.a, &seeds.b].map(PlayedKubelet::start);
+    let outcomes = tokio::join!(
+        named("the right toy", toy::keeps_it(&seeds)),
+        named("wrong toys", wrong::each_fails(&seeds)),
+        named("the example", example::keeps_it(&seeds)),
+        named("machines", machines::keep_it(&seeds)),
+        named("kinds", kinds::each_runs_through_the_protocol(&seeds)),
+        named("reports", reports::tell_what_is_wrong(&seeds)),
+        named("restored", restored::are_all_there_before_anybody_acts(&seeds)),
+    );
+    let outcomes: [Result<(), String>; 7] = outcomes.into();
+    let failures: Vec<String> = outcomes.into_iter().filter_map(Result::err).collect();
+    assert!(failures.is_empty(), "\n{}", failures.join("\n"));
+    Ok(())
+}
+
+async fn named(name: &str, work: impl Future<Output = Result<()>>) -> Result<(), String> {
+    let begin = std::time::Instant::now();
+    let done = work.await.map_err(|error| format!("{name}: {error:#}"));
+    println!("{name}: {:?}", begin.elapsed());
+    done
+}

@@ -1,0 +1,335 @@
+//! A small provider that keeps the contract, and can be made to break it in one way at a time. Its cloud is a list of things.
+//!
+//! Its state really changes in `migrate`: it is sealed there, and a restore refuses what is not; and it makes a key, which has to
+//! be carried, and without which a restore refuses as well (RX-11, RX-33).
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+};
+
+use anyhow::Result;
+use api::{
+    extensions::Infrastructure,
+    meta::{CrossVersionObjectReference, ErrorCode, NamedResourceReference, RawExtension},
+};
+use async_trait::async_trait;
+use extension::{
+    Actuator, Context, ExtensionReconciler, Outcome, Released, cleanup, contract::Contract,
+    reconciler::namespaced,
+};
+use futures::FutureExt;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::{Api, Client, ResourceExt};
+use runtime::{Cluster, Error, apply, finalizer};
+use serde_json::{Value, json};
+use tokio::task::yield_now;
+
+use crate::{
+    world::{Seeds, object, proven, reconciler},
+    wrong::Wrong,
+};
+
+/// A cloud in which things have an owner.
+#[derive(Default)]
+pub struct Cloud {
+    things: Mutex<BTreeMap<String, String>>,
+    made: AtomicUsize,
+    /// How often a state was made, by whichever process.
+    states: AtomicUsize,
+    refuses: AtomicBool,
+}
+
+impl Cloud {
+    async fn call(&self) -> runtime::Result<()> {
+        yield_now().await;
+        if self.refuses.load(Ordering::SeqCst) {
+            let code = ErrorCode::ErrInfraUnauthenticated;
+            return Err(Error::config(
+                code,
+                "the cloud refuses the credentials: renew them",
+            ));
+        }
+        Ok(())
+    }
+
+    async fn make(&self, owner: &str) -> runtime::Result<String> {
+        self.call().await?;
+        let id = format!("thing-{}", self.made.fetch_add(1, Ordering::SeqCst));
+        self.things.lock().unwrap().insert(id.clone(), owner.to_owned());
+        yield_now().await;
+        Ok(id)
+    }
+
+    async fn of(&self, owner: &str) -> runtime::Result<Option<String>> {
+        self.call().await?;
+        let things = self.things.lock().unwrap();
+        Ok(things
+            .iter()
+            .find(|(_, other)| *other == owner)
+            .map(|(id, _)| id.clone()))
+    }
+
+    async fn remove(&self, id: &str) -> runtime::Result<bool> {
+        self.call().await?;
+        Ok(self.things.lock().unwrap().remove(id).is_some())
+    }
+}
+
+/// Looks after Infrastructures; `wrong` says in what way it does not.
+pub struct Toy {
+    cloud: Arc<Cloud>,
+    wrong: Wrong,
+    /// What a good actuator does not have.
+    memory: Mutex<Option<String>>,
+}
+
+/// ConfigMap that it puts into the seed.
+const NOTE: &str = "toy";
+/// Secret that it makes, and that has to be carried.
+const KEY: &str = "toy-key";
+
+impl Toy {
+    /// As a process makes one when it starts.
+    pub fn new(cloud: &Arc<Cloud>, wrong: Wrong) -> Self {
+        Self {
+            cloud: Arc::clone(cloud),
+            wrong,
+            memory: Mutex::default(),
+        }
+    }
+
+    async fn thing(&self, context: &Context<Infrastructure>) -> runtime::Result<String> {
+        let owner = context.namespace()?;
+        if self.wrong == Wrong::RemembersInMemory {
+            let known = self.memory.lock().unwrap().clone();
+            let id = match known {
+                Some(id) => id,
+                None => self.cloud.make(&owner).await?,
+            };
+            *self.memory.lock().unwrap() = Some(id.clone());
+            return Ok(id);
+        }
+        if self.wrong == Wrong::MakesASecond {
+            return self.cloud.make(&owner).await;
+        }
+        match self.cloud.of(&owner).await? {
+            Some(id) => Ok(id),
+            None => self.cloud.make(&owner).await,
+        }
+    }
+
+    async fn key(&self, context: &Context<Infrastructure>) -> runtime::Result<()> {
+        let secrets: Api<Secret> = context.seed.namespaced(&context.namespace()?);
+        if secrets.get_opt(KEY).await.map_err(Error::from)?.is_some() {
+            return Ok(());
+        }
+        let labels = json!({"persist": "true", "of": "toy"});
+        let key = json!({"metadata": {"name": KEY, "labels": labels}, "stringData": {"key": "once"}});
+        let key: Secret = serde_json::from_value(key).map_err(|e| Error::bug(e.to_string()))?;
+        context.manager.apply(&secrets, &key).await.map(drop)
+    }
+
+    async fn note(&self, context: &Context<Infrastructure>) -> runtime::Result<()> {
+        let note = json!({"metadata": {"name": NOTE, "labels": {"of": "toy"}}});
+        let note: ConfigMap = serde_json::from_value(note).map_err(|e| Error::bug(e.to_string()))?;
+        let notes: Api<ConfigMap> = context.seed.namespaced(&context.namespace()?);
+        context.manager.apply(&notes, &note).await.map(drop)
+    }
+
+    fn state(&self, id: &str, sealed: bool) -> RawExtension {
+        let calls = self.cloud.states.fetch_add(1, Ordering::SeqCst);
+        RawExtension(match self.wrong {
+            Wrong::RestlessState => json!({"id": id, "sealed": sealed, "call": calls}),
+            Wrong::GarbageState => json!("garbage"),
+            _ => json!({"id": id, "sealed": sealed}),
+        })
+    }
+}
+
+#[async_trait]
+impl Actuator<Infrastructure> for Toy {
+    const NAME: &'static str = "toy";
+
+    async fn reconcile(&self, context: &Context<Infrastructure>) -> runtime::Result<Outcome> {
+        if self.wrong == Wrong::NeverAnswers {
+            std::future::pending::<()>().await;
+        }
+        if self.wrong == Wrong::ReadsStrictly {
+            context.state::<BTreeMap<String, String>>()?;
+        }
+        let state: Value = context.state()?.unwrap_or_default();
+        let id = self.thing(context).await?;
+        let done = async {
+            self.key(context).await?;
+            self.note(context).await
+        };
+        if let Err(error) = done.await {
+            if self.wrong == Wrong::UndoesOnError {
+                self.cloud.remove(&id).await?;
+            }
+            return Err(error);
+        }
+        if self.wrong == Wrong::StateTooLarge && !state.is_null() {
+            let state = Some(RawExtension(json!({"id": "x".repeat(2_000_000)})));
+            return Ok(Outcome {
+                state,
+                ..Outcome::none()
+            });
+        }
+        let name = if self.wrong == Wrong::NamesWhatIsNot {
+            "none"
+        } else {
+            KEY
+        };
+        let key = NamedResourceReference {
+            name: "key".into(),
+            resource_ref: CrossVersionObjectReference {
+                api_version: Some("v1".into()),
+                kind: "Secret".into(),
+                name: name.into(),
+            },
+        };
+        Ok(Outcome {
+            state: Some(self.state(&id, state["sealed"] == true)),
+            resources: Some(vec![key]),
+            ..Outcome::none()
+        })
+    }
+
+    async fn restore(&self, context: &Context<Infrastructure>) -> runtime::Result<Outcome> {
+        let namespace = context.namespace()?;
+        if self.wrong == Wrong::IgnoresState {
+            self.cloud.make(&namespace).await?;
+            return self.reconcile(context).await;
+        }
+        let state: Value = context.state()?.unwrap_or_default();
+        let secrets: Api<Secret> = context.seed.namespaced(&namespace);
+        let key = secrets.get_opt(KEY).await.map_err(Error::from)?;
+        if state["sealed"] != true || key.is_none() {
+            let message = format!("not all was carried: {state}, key {}", key.is_some());
+            return Err(Error::config(ErrorCode::ErrConfigurationProblem, message));
+        }
+        self.reconcile(context).await
+    }
+
+    async fn migrate(&self, context: &Context<Infrastructure>) -> runtime::Result<Outcome> {
+        let namespace = context.namespace()?;
+        let state: Value = context.state()?.unwrap_or_default();
+        let id = state["id"].as_str().unwrap_or_default().to_owned();
+        let mut outcome = Outcome {
+            state: Some(self.state(&id, true)),
+            ..Outcome::none()
+        };
+        match self.wrong {
+            Wrong::DeletesOnMigrate => drop(self.cloud.remove(&id).await?),
+            Wrong::LeavesThings => return Ok(outcome),
+            Wrong::LosesState => outcome.state = Some(RawExtension(Value::Null)),
+            Wrong::RemovesTheKey => {
+                apply::delete(&context.seed.namespaced::<Secret>(&namespace), KEY).await?;
+            }
+            Wrong::DeletesItself => {
+                let own: Api<Infrastructure> = context.seed.namespaced(&namespace);
+                finalizer::remove_all(&own, &context.object).await?;
+                apply::delete(&own, &context.name()).await?;
+            }
+            _ => {}
+        }
+        cleanup::secrets(&context.seed, &namespace, "of=toy").await?;
+        apply::delete(&context.seed.namespaced::<ConfigMap>(&namespace), NOTE).await?;
+        Ok(outcome)
+    }
+
+    async fn delete(&self, context: &Context<Infrastructure>) -> runtime::Result<()> {
+        let namespace = context.namespace()?;
+        let found = self.cloud.of(&namespace).await?;
+        if self.wrong != Wrong::LeavesOutside {
+            match found {
+                Some(id) => drop(self.cloud.remove(&id).await?),
+                None if self.wrong == Wrong::WantsToFindIt => {
+                    let message = "there is nothing to delete";
+                    return Err(Error::config(ErrorCode::ErrInfraDependencies, message));
+                }
+                None => {}
+            }
+        }
+        self.clear(context).await
+    }
+
+    async fn force_delete(&self, context: &Context<Infrastructure>) -> runtime::Result<Released> {
+        if self.wrong == Wrong::CannotBeForced {
+            return self.delete(context).await.map(|()| Released::default());
+        }
+        let removed = self.delete(context).await;
+        self.clear(context).await?;
+        let left = removed
+            .err()
+            .map(|error| format!("a thing may be left behind: {error}"));
+        let told = left.filter(|_| self.wrong != Wrong::LeavesSilently);
+        Ok(Released {
+            left_behind: told.into_iter().collect(),
+        })
+    }
+}
+
+impl Toy {
+    async fn clear(&self, context: &Context<Infrastructure>) -> runtime::Result<()> {
+        let namespace = context.namespace()?;
+        apply::delete(&context.seed.namespaced::<Secret>(&namespace), KEY).await?;
+        apply::delete(&context.seed.namespaced::<ConfigMap>(&namespace), NOTE).await
+    }
+}
+
+/// As a gardenlet writes it.
+pub fn infrastructure(namespace: &str) -> Result<Infrastructure> {
+    object(json!({
+        "metadata": {"name": "one", "namespace": namespace},
+        "spec": {"type": "toy", "region": "r", "secretRef": {"name": "cloudprovider", "namespace": namespace}},
+    }))
+}
+
+/// One toy in its own shoot, driven through the contract.
+pub async fn prove(
+    seeds: &Seeds,
+    namespace: &str,
+    wrong: Wrong,
+) -> Result<extension::contract::Proof, String> {
+    let shoot = seeds.shoot(namespace, ("cloudprovider", &[])).await;
+    shoot.map_err(crate::world::text)?;
+    let cloud = Arc::new(Cloud::default());
+    let make = |seed: &Client| -> ExtensionReconciler<Infrastructure, Toy> {
+        let by = reconciler(seed, namespaced, Toy::new(&cloud, wrong));
+        if wrong == Wrong::NeverAnswers {
+            return by.within(std::time::Duration::from_millis(100));
+        }
+        by
+    };
+    let wanted = infrastructure(namespace).map_err(crate::world::text)?;
+    let notes: Api<ConfigMap> = Api::namespaced(seeds.a.clone(), namespace);
+    Contract::new(|| make(&seeds.a), || make(&seeds.b), [wanted.clone(), wanted])
+        .outside(Box::new(|| {
+            let things = json!(*cloud.things.lock().unwrap());
+            async move { Ok(things) }.boxed()
+        }))
+        .inside_source(Box::new(|| {
+            let notes = notes.clone();
+            async move {
+                let note = notes.get_opt(NOTE).await.map_err(|e| e.to_string())?;
+                Ok(json!(note.map(|note| note.name_any())))
+            }
+            .boxed()
+        }))
+        .refuse(Box::new(|| {
+            cloud.refuses.store(true, Ordering::SeqCst);
+            async { Ok(()) }.boxed()
+        }))
+        .prove()
+        .await
+}
+
+pub async fn keeps_it(seeds: &Seeds) -> Result<()> {
+    proven(prove(seeds, "shoot--toy--right", Wrong::Nothing).await)
+}
