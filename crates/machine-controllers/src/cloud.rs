@@ -1,0 +1,246 @@
+//! The driver as the controllers call it: by the permit, in bounded time, with class and Secrets read.
+
+use std::{collections::BTreeMap, future::Future, sync::Arc, time::Duration};
+
+use api::{
+    machine::{Machine, MachineClass},
+    meta::{ErrorCode, SecretReference},
+};
+use k8s_openapi::api::core::v1::Secret;
+use kube::{Api, ResourceExt};
+use runtime::{Cluster, Credentials, Error, Permit, Result, Seed, error::Explain as _};
+
+use crate::{
+    context::Context,
+    driver::{Driver, Found, Instance, Request},
+};
+
+/// Key of the Secret with what machines run at first.
+const USER_DATA: &str = "userData";
+
+/// The cloud.
+pub struct Cloud {
+    driver: Arc<dyn Driver>,
+    seed: Seed,
+    namespace: String,
+    permit: Permit,
+    answers_within: Duration,
+}
+
+impl Cloud {
+    /// The one of this context.
+    pub fn new(context: &Context) -> Self {
+        Self {
+            driver: Arc::clone(&context.driver),
+            seed: context.control.clone(),
+            namespace: context.namespace.clone(),
+            permit: context.settings.permit.and(context.control.permit()),
+            answers_within: context.timing.driver_answers_within,
+        }
+    }
+
+    /// The class of a Machine.
+    pub async fn class(&self, machine: &Machine) -> Result<Arc<MachineClass>> {
+        let of = machine.name_any();
+        let name = machine
+            .spec
+            .class
+            .as_ref()
+            .and_then(|class| class.name.as_deref());
+        let name = name.filter(|name| !name.is_empty()).ok_or_else(|| {
+            configuration(format!(
+                "spec.class of Machine {of} names no MachineClass: add it"
+            ))
+        })?;
+        let classes: Api<MachineClass> = self.seed.namespaced(&self.namespace);
+        let class = classes.get_opt(name).await;
+        class
+            .context(format_args!("could not read MachineClass {name}"))?
+            .map(Arc::new)
+            .ok_or_else(|| {
+                configuration(format!(
+                    "MachineClass {name} of Machine {of} does not exist: create it, or name another"
+                ))
+            })
+    }
+
+    /// What machines of the class run at first, placeholders and all.
+    pub async fn user_data(&self, class: &MachineClass) -> Result<String> {
+        let reference = class.spec.secret_ref.as_ref().ok_or_else(|| {
+            configuration(format!(
+                "MachineClass {} has no secretRef: it names the Secret with {USER_DATA}",
+                class.name_any()
+            ))
+        })?;
+        let data = self.secret(class, reference).await?;
+        data.optional_text(USER_DATA)?.ok_or_else(|| {
+            configuration(format!(
+                "the Secret {} of MachineClass {} has no key {USER_DATA:?}: a machine would run nothing and never \
+                 join; add it",
+                data.origin(),
+                class.name_any()
+            ))
+        })
+    }
+
+    /// Makes the instance of a Machine.
+    pub async fn create(
+        &self,
+        machine: &Arc<Machine>,
+        class: &Arc<MachineClass>,
+        user_data: String,
+    ) -> Result<Instance> {
+        let call = self.call(machine, class, Some(user_data)).await?;
+        let doing = format!("could not create the instance of Machine {}", machine.name_any());
+        let asking = async move { call.driver.create(&call.request()).await };
+        self.changes(doing, asking).await
+    }
+
+    /// Takes the instance of a Machine away.
+    pub async fn delete(&self, machine: &Arc<Machine>, class: &Arc<MachineClass>) -> Result<()> {
+        let call = self.call(machine, class, None).await?;
+        let doing = format!("could not delete the instance of Machine {}", machine.name_any());
+        let asking = async move { call.driver.delete(&call.request()).await };
+        self.changes(doing, asking).await
+    }
+
+    /// The instance of a Machine.
+    pub async fn status(
+        &self,
+        machine: &Arc<Machine>,
+        class: &Arc<MachineClass>,
+    ) -> Result<Option<Instance>> {
+        let call = self.call(machine, class, None).await?;
+        let doing = format!(
+            "could not look for the instance of Machine {}",
+            machine.name_any()
+        );
+        self.reads(doing, async { call.driver.status(&call.request()).await })
+            .await
+    }
+
+    /// All instances of this cluster that the account of the class has.
+    pub async fn list(&self, class: &MachineClass) -> Result<Vec<Found>> {
+        let credentials = self.credentials(class).await?;
+        let doing = format!("could not list instances for MachineClass {}", class.name_any());
+        self.reads(doing, self.driver.list(class, credentials)).await
+    }
+
+    /// What changes something outside is counted: a clean end of the process waits for its answer.
+    async fn changes<T: Send + 'static>(
+        &self,
+        doing: String,
+        asking: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Result<T> {
+        let asking = tokio::time::timeout(self.answers_within, asking);
+        self.answered(doing, self.permit.effect(asking).await?)
+    }
+
+    async fn reads<T>(&self, doing: String, asking: impl Future<Output = Result<T>> + Send) -> Result<T> {
+        let asking = tokio::time::timeout(self.answers_within, asking);
+        self.answered(doing, self.permit.guard(asking).await?)
+    }
+
+    fn answered<T>(
+        &self,
+        doing: String,
+        answer: Result<Result<T>, tokio::time::error::Elapsed>,
+    ) -> Result<T> {
+        answer
+            .unwrap_or_else(|_| {
+                Err(Error::transient(format!(
+                    "the cloud did not answer within {:?}",
+                    self.answers_within
+                )))
+            })
+            .context(doing)
+    }
+
+    async fn call(
+        &self,
+        machine: &Arc<Machine>,
+        class: &Arc<MachineClass>,
+        user_data: Option<String>,
+    ) -> Result<Call> {
+        let credentials = self.credentials(class).await?;
+        Ok(Call {
+            driver: Arc::clone(&self.driver),
+            machine: Arc::clone(machine),
+            class: Arc::clone(class),
+            origin: credentials.origin().to_owned(),
+            data: credentials.data().clone(),
+            user_data,
+        })
+    }
+
+    async fn credentials(&self, class: &MachineClass) -> Result<Credentials> {
+        let reference = class
+            .spec
+            .credentials_secret_ref
+            .as_ref()
+            .or(class.spec.secret_ref.as_ref());
+        let reference = reference.ok_or_else(|| {
+            configuration(format!(
+                "MachineClass {} has neither credentialsSecretRef nor secretRef: name the Secret with the credentials",
+                class.name_any()
+            ))
+        })?;
+        self.secret(class, reference).await
+    }
+
+    /// A Secret of the namespace; one elsewhere is nobody's business here.
+    async fn secret(&self, class: &MachineClass, reference: &SecretReference) -> Result<Credentials> {
+        let name = reference.name.clone().unwrap_or_default();
+        let elsewhere = reference
+            .namespace
+            .as_deref()
+            .filter(|n| !n.is_empty() && *n != self.namespace);
+        if let Some(elsewhere) = elsewhere {
+            return Err(configuration(format!(
+                "MachineClass {} refers to the Secret {elsewhere}/{name}: Secrets of other namespaces are not read",
+                class.name_any()
+            )));
+        }
+        let secrets: Api<Secret> = self.seed.namespaced(&self.namespace);
+        let secret = secrets.get_opt(&name).await;
+        let origin = format!("{}/{name}", self.namespace);
+        let secret = secret
+            .context(format_args!("could not read the Secret {origin}"))?
+            .ok_or_else(|| {
+                configuration(format!(
+                    "the Secret {origin} of MachineClass {} does not exist: create it",
+                    class.name_any()
+                ))
+            })?;
+        let data = secret.data.unwrap_or_default();
+        Ok(Credentials::new(
+            origin,
+            data.into_iter().map(|(key, value)| (key, value.0)).collect(),
+        ))
+    }
+}
+
+/// All that a call needs, so that it may outlive who made it.
+struct Call {
+    driver: Arc<dyn Driver>,
+    machine: Arc<Machine>,
+    class: Arc<MachineClass>,
+    origin: String,
+    data: BTreeMap<String, Vec<u8>>,
+    user_data: Option<String>,
+}
+
+impl Call {
+    fn request(&self) -> Request<'_> {
+        Request {
+            machine: &self.machine,
+            class: &self.class,
+            credentials: Credentials::new(&self.origin, self.data.clone()),
+            user_data: self.user_data.clone(),
+        }
+    }
+}
+
+fn configuration(message: String) -> Error {
+    Error::config(ErrorCode::ErrConfigurationProblem, message)
+}

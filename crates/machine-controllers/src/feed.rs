@@ -1,0 +1,219 @@
+//! One watch of a kind, shared by all that need it: a cache of its objects, and for each controller a stream of what changed.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use futures::{SinkExt, Stream, StreamExt, channel::mpsc, pin_mut};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::{
+    Api,
+    runtime::{
+        WatchStreamExt,
+        reflector::{self, ObjectRef, Store, store::Writer},
+        watcher,
+    },
+};
+use runtime::{Error, Result, apply::Object};
+use tracing::debug;
+
+/// Changes that wait for a controller. They leave as soon as it turns to them, which no reconciliation delays.
+const WAITING: usize = 64;
+/// When to look again for a cache that is empty. As short as a person's patience.
+const FILL: Duration = Duration::from_secs(2);
+
+/// The objects of a kind as they were seen last.
+pub struct Cache<K: Object> {
+    store: Store<K>,
+    full: Arc<AtomicBool>,
+}
+
+impl<K: Object> Clone for Cache<K> {
+    fn clone(&self) -> Self {
+        Self {
+            store: self.store.clone(),
+            full: Arc::clone(&self.full),
+        }
+    }
+}
+
+impl<K: Object + Sync> Cache<K> {
+    /// The store, for a controller.
+    pub fn store(&self) -> Store<K> {
+        self.store.clone()
+    }
+
+    /// All of them. Refused until the first listing is complete: half of a world is none.
+    pub fn all(&self) -> Result<Vec<Arc<K>>> {
+        self.is_full()?;
+        Ok(self.store.state())
+    }
+
+    /// One of them.
+    pub fn get(&self, key: &ObjectRef<K>) -> Result<Option<Arc<K>>> {
+        self.is_full()?;
+        Ok(self.store.get(key))
+    }
+
+    fn is_full(&self) -> Result<()> {
+        if self.full.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        Err(Error::not_ready(
+            FILL,
+            format!("objects of kind {} were not listed yet", K::kind(&())),
+        ))
+    }
+}
+
+/// A watch that is not run yet.
+pub struct Feed<K: Object> {
+    cache: Cache<K>,
+    writer: Writer<K>,
+    trim: fn(&mut K),
+    subscribers: Vec<Subscriber<K>>,
+    known: BTreeMap<(String, String), ObjectMeta>,
+}
+
+struct Subscriber<K> {
+    fingerprint: fn(&K) -> Option<u64>,
+    seen: HashMap<(String, String), u64>,
+    sender: mpsc::Sender<Result<K, watcher::Error>>,
+}
+
+impl<K: Object + Sync + Default> Feed<K> {
+    /// `trim` takes away what nobody reads, so that it takes no memory.
+    pub fn new(trim: fn(&mut K)) -> Self {
+        let (store, writer) = reflector::store();
+        Self {
+            cache: Cache {
+                store,
+                full: Arc::default(),
+            },
+            writer,
+            trim,
+            subscribers: Vec::new(),
+            known: BTreeMap::new(),
+        }
+    }
+
+    /// The objects as they were seen last, while the feed runs.
+    pub fn cache(&self) -> Cache<K> {
+        self.cache.clone()
+    }
+
+    /// What changes so that `fingerprint` sees it, and what goes away; only with its metadata. It has to be read.
+    pub fn subscribe(
+        &mut self,
+        fingerprint: fn(&K) -> Option<u64>,
+    ) -> impl Stream<Item = Result<K, watcher::Error>> + use<K> {
+        let (sender, receiver) = mpsc::channel(WAITING);
+        self.subscribers.push(Subscriber {
+            fingerprint,
+            seen: HashMap::new(),
+            sender,
+        });
+        receiver
+    }
+
+    /// Watches. Ends never; dropping it ends it.
+    pub async fn run(mut self, api: Api<K>) {
+        let trim = self.trim;
+        let events = watcher(api, watcher::Config::default())
+            .default_backoff()
+            .modify(move |object| {
+                object.meta_mut().managed_fields = None;
+                trim(object);
+            });
+        pin_mut!(events);
+        let mut listed = Vec::new();
+        while let Some(event) = events.next().await {
+            match event {
+                Ok(event) => self.take(event, &mut listed).await,
+                Err(error) => debug!(%error, kind = %K::kind(&()), "a watch is begun again"),
+            }
+        }
+    }
+
+    async fn take(&mut self, event: watcher::Event<K>, listed: &mut Vec<(String, String)>) {
+        self.writer.apply_watcher_event(&event);
+        match event {
+            watcher::Event::Init => listed.clear(),
+            watcher::Event::InitApply(object) => {
+                listed.push(key(object.meta()));
+                self.changed(&object).await;
+            }
+            watcher::Event::InitDone => {
+                self.cache.full.store(true, Ordering::SeqCst);
+                // What went away while nobody watched is told too: somebody may wait for it.
+                listed.sort();
+                let gone: Vec<_> = self
+                    .known
+                    .keys()
+                    .filter(|key| listed.binary_search(key).is_err())
+                    .cloned()
+                    .collect();
+                for key in gone {
+                    self.gone(&key).await;
+                }
+                *listed = Vec::new();
+            }
+            watcher::Event::Apply(object) => self.changed(&object).await,
+            watcher::Event::Delete(object) => self.gone(&key(object.meta())).await,
+        }
+    }
+
+    async fn changed(&mut self, object: &K) {
+        let (key, meta) = (key(object.meta()), short(object.meta()));
+        for subscriber in &mut self.subscribers {
+            let now = (subscriber.fingerprint)(object).unwrap_or_default();
+            if subscriber.seen.insert(key.clone(), now) != Some(now) {
+                subscriber.tell(&meta).await;
+            }
+        }
+        self.known.insert(key, meta);
+    }
+
+    async fn gone(&mut self, key: &(String, String)) {
+        let Some(meta) = self.known.remove(key) else {
+            return;
+        };
+        for subscriber in &mut self.subscribers {
+            subscriber.seen.remove(key);
+            subscriber.tell(&meta).await;
+        }
+    }
+}
+
+impl<K: Object + Default> Subscriber<K> {
+    async fn tell(&mut self, meta: &ObjectMeta) {
+        let mut told = K::default();
+        *told.meta_mut() = meta.clone();
+        // Nobody reads any more when the controllers end.
+        let _ = self.sender.send(Ok(told)).await;
+    }
+}
+
+fn key(meta: &ObjectMeta) -> (String, String) {
+    (
+        meta.namespace.clone().unwrap_or_default(),
+        meta.name.clone().unwrap_or_default(),
+    )
+}
+
+/// What says which object it is and to whom it belongs.
+fn short(meta: &ObjectMeta) -> ObjectMeta {
+    ObjectMeta {
+        name: meta.name.clone(),
+        namespace: meta.namespace.clone(),
+        uid: meta.uid.clone(),
+        labels: meta.labels.clone(),
+        owner_references: meta.owner_references.clone(),
+        ..ObjectMeta::default()
+    }
+}

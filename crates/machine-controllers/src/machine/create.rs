@@ -1,0 +1,159 @@
+//! How a Machine comes to its instance: by looking for it first, always.
+
+use std::sync::Arc;
+
+use api::{
+    machine::{Machine, MachineClass},
+    meta::ErrorCode,
+};
+use kube::{Api, ResourceExt};
+use runtime::{Error, Next, Result, error::Explain as _};
+use serde_json::json;
+use tracing::info;
+
+use super::{
+    Machines,
+    bounds::Bounds,
+    identity::{node_name, provider_id},
+    status::{Doing, State, Told, since, write},
+};
+use crate::{
+    driver::Instance,
+    phase::Phase,
+    words::{NAME_PLACE, NODE, TOKEN_PLACE},
+};
+
+impl Machines {
+    /// Finds or makes the instance of a Machine that does not know it yet. What the cloud or the configuration has against it is
+    /// shown in its status.
+    pub(super) async fn bring(&self, machine: &Arc<Machine>, bounds: &Bounds) -> Result<Next> {
+        let error = match self.find_or_make(machine, bounds).await {
+            Ok(()) => return Ok(Next::After(self.timing.look_every)),
+            Err(error) => error,
+        };
+        if error.is_failure() {
+            // Its set makes another then, maybe of another class; not while it is the shoot that does not answer, and not of one
+            // that was there: whoever carried it here has to say what became of it.
+            let over = provider_id(machine).is_none()
+                && since(machine.creation_timestamp().map(|t| t.0)) >= bounds.creation
+                && self.reach.answers_for().await.is_ok();
+            let phase = if over {
+                Phase::Failed
+            } else {
+                Phase::CrashLoopBackOff
+            };
+            self.tell(machine, &Told::error(phase, Doing::Create, &error))
+                .await?;
+        }
+        Err(error)
+    }
+
+    async fn find_or_make(&self, machine: &Arc<Machine>, bounds: &Bounds) -> Result<()> {
+        // A Node that has the id needs no cloud to be recognised.
+        if let Some(id) = provider_id(machine)
+            && let Some(node) = self.node_of(id)?
+        {
+            return self
+                .identify(
+                    machine,
+                    &Instance {
+                        provider_id: id.to_owned(),
+                        node_name: node,
+                    },
+                )
+                .await;
+        }
+        let class = self.cloud.class(machine).await?;
+        let instance = match (self.cloud.status(machine, &class).await?, provider_id(machine)) {
+            (Some(instance), _) => instance,
+            // It was there. Another one would be another machine (R7-03).
+            (None, Some(id)) => {
+                return Err(Error::config(
+                    ErrorCode::ErrInfraDependencies,
+                    format!(
+                        "the cloud does not know the instance {id}, and a machine is not made twice: if it is really \
+                         gone, delete the Machine; if not, correct the credentials of MachineClass {}",
+                        class.name_any()
+                    ),
+                ));
+            }
+            (None, None) => self.make(machine, &class, bounds).await?,
+        };
+        self.identify(machine, &instance).await
+    }
+
+    async fn make(
+        &self,
+        machine: &Arc<Machine>,
+        class: &Arc<MachineClass>,
+        bounds: &Bounds,
+    ) -> Result<Instance> {
+        let mut user_data = self.cloud.user_data(class).await?;
+        if user_data.contains(TOKEN_PLACE) {
+            let token = self.tokens.ensure(machine, bounds.creation).await?;
+            user_data = user_data.replace(TOKEN_PLACE, &token);
+        }
+        let user_data = user_data.replace(NAME_PLACE, &machine.name_any());
+        let creating = Told::new(
+            Phase::Pending,
+            Doing::Create,
+            State::Processing,
+            "its instance is made",
+        );
+        // The phase stays what it was while the cloud refuses: it would flap otherwise.
+        if Phase::told(machine).is_none() {
+            self.tell(machine, &creating).await?;
+        }
+        let instance = self.cloud.create(machine, class, user_data).await?;
+        info!(
+            machine = machine.name_any(),
+            id = instance.provider_id,
+            "an instance was made"
+        );
+        Ok(instance)
+    }
+
+    /// Writes down which instance it is; from here on it is never made again.
+    async fn identify(&self, machine: &Machine, instance: &Instance) -> Result<()> {
+        let name = machine.name_any();
+        let body = json!({
+            "metadata": {"labels": {NODE: instance.node_name}, "uid": machine.uid()},
+            "spec": {"providerID": instance.provider_id},
+        });
+        let written: Machine = self.manager.merge(&self.machines_api(), &name, &body).await?;
+        if node_name(&written) != Some(&instance.node_name) {
+            return Err(Error::bug(format!("the label of Machine {name} was not written")));
+        }
+        // One that was there before is as its Node is, and not new.
+        if provider_id(machine).is_some() {
+            return Ok(());
+        }
+        let joining = format!(
+            "the instance {} is there; its Node is awaited",
+            instance.provider_id
+        );
+        let told = Told::new(Phase::Pending, Doing::Create, State::Processing, joining);
+        self.tell(&written, &told).await
+    }
+
+    /// The Node that has this id.
+    fn node_of(&self, id: &str) -> Result<Option<String>> {
+        let nodes = self.nodes.all()?;
+        let found = nodes
+            .iter()
+            .find(|node| node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref()) == Some(id));
+        Ok(found.map(|node| node.name_any()))
+    }
+
+    /// Writes what is told, if it is new.
+    pub(super) async fn tell(&self, machine: &Machine, told: &Told) -> Result<()> {
+        write(self.manager, &self.machines_api(), machine, Some(told), None)
+            .await
+            .context("the status is not up to date")
+    }
+
+    pub(super) fn machines_api(&self) -> Api<Machine> {
+        use runtime::Cluster as _;
+        self.seed.namespaced(&self.namespace)
+    }
+}

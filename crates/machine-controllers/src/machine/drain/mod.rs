@@ -1,0 +1,167 @@
+//! How pods leave a Node: by the Eviction API, which honours their budgets. Pods are looked at only here.
+
+mod eviction;
+mod pods;
+
+use std::{collections::BTreeSet, time::Duration};
+
+use futures::{StreamExt, TryStreamExt, stream};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::{
+    Api, Resource, ResourceExt,
+    api::{DeleteParams, ListParams, Preconditions},
+    runtime::{WatchStreamExt, watcher},
+};
+use runtime::{Cluster as _, Result, Shoot, error::Explain as _};
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, timeout_at},
+};
+
+use self::{
+    eviction::evict,
+    pods::{Refusals, has_to_leave, sentence, title},
+};
+use super::status::since;
+
+/// Pods of a Node that are asked at once.
+const AT_ONCE: usize = 10;
+
+/// Empties Nodes of a shoot.
+pub struct Drain {
+    shoot: Shoot,
+    /// Places for those who wait: other Machines have to be looked at meanwhile.
+    waiting: Semaphore,
+}
+
+/// How far it is.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Drained {
+    /// No pod is left that has to leave.
+    Empty,
+    /// Some are, and why.
+    Waits(String),
+}
+
+impl Drain {
+    /// For the Nodes of this shoot, of which so many Machines are looked at at once.
+    pub fn new(shoot: &Shoot, at_once: u16) -> Self {
+        Self {
+            shoot: shoot.clone(),
+            waiting: Semaphore::new(usize::from(at_once / 2)),
+        }
+    }
+
+    /// Asks all pods of a Node to leave and watches them for `wait` at most.
+    pub async fn round(&self, node: &str, wait: Duration) -> Result<Drained> {
+        let until = Instant::now() + wait;
+        let pods = self.pods(node).await?;
+        if pods.is_empty() {
+            return Ok(Drained::Empty);
+        }
+        let refused = self.ask(&pods).await?;
+        if let Ok(_place) = self.waiting.try_acquire()
+            && timeout_at(until, self.until_empty(node)).await.is_ok()
+        {
+            return Ok(Drained::Empty);
+        }
+        let left: Vec<_> = pods.iter().map(title).collect();
+        Ok(Drained::Waits(sentence(&left, &refused)))
+    }
+
+    /// Asks them a last time and deletes those that are still there. Says which, and what had kept them; nothing where there
+    /// were none.
+    pub async fn force(&self, node: &str) -> Result<Option<String>> {
+        let refused = self.ask(&self.pods(node).await?).await?;
+        let mut left = Vec::new();
+        for pod in self.pods(node).await?.iter().filter(|pod| !is_going(pod)) {
+            let api: Api<Pod> = self.shoot.namespaced(&pod.namespace().unwrap_or_default());
+            match api.delete(&pod.name_any(), &exactly(pod)).await {
+                Ok(_) => left.push(title(pod)),
+                Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => {}
+                Err(error) => {
+                    return Err(error).context(format_args!("could not delete Pod {}", title(pod)));
+                }
+            }
+        }
+        Ok((!left.is_empty()).then(|| sentence(&left, &refused)))
+    }
+
+    /// Asks all that were not asked yet, or were refused. Gives what keeps whom.
+    async fn ask(&self, pods: &[Pod]) -> Result<Refusals> {
+        let asked: Vec<_> = pods
+            .iter()
+            .filter(|pod| !is_going(pod))
+            .map(|pod| evict(&self.shoot, pod))
+            .collect();
+        stream::iter(asked)
+            .buffer_unordered(AT_ONCE)
+            .try_filter_map(|refusal| async move { Ok(refusal) })
+            .try_collect()
+            .await
+    }
+
+    async fn pods(&self, node: &str) -> Result<Vec<Pod>> {
+        let of_node = ListParams::default().fields(&format!("spec.nodeName={node}"));
+        let pods = self.shoot.all::<Pod>().list(&of_node).await;
+        let mut pods = pods
+            .context(format_args!("could not list the pods of Node {node}"))?
+            .items;
+        pods.retain(has_to_leave);
+        Ok(pods)
+    }
+
+    /// Ends when no pod is left that has to leave.
+    async fn until_empty(&self, node: &str) {
+        let of_node = watcher::Config::default().fields(&format!("spec.nodeName={node}"));
+        let events = watcher(self.shoot.all::<Pod>(), of_node).default_backoff();
+        futures::pin_mut!(events);
+        let mut left = BTreeSet::new();
+        let mut listed = false;
+        while let Some(event) = events.next().await {
+            match event {
+                Ok(watcher::Event::Init) => {
+                    left.clear();
+                    listed = false;
+                }
+                Ok(watcher::Event::InitDone) => listed = true,
+                Ok(watcher::Event::Delete(pod)) => {
+                    left.remove(&title(&pod));
+                }
+                Ok(watcher::Event::Apply(pod) | watcher::Event::InitApply(pod)) => {
+                    if has_to_leave(&pod) {
+                        left.insert(title(&pod));
+                    } else {
+                        left.remove(&title(&pod));
+                    }
+                }
+                Err(_) => listed = false,
+            }
+            if listed && left.is_empty() {
+                return;
+            }
+        }
+    }
+}
+
+fn is_going(pod: &Pod) -> bool {
+    pod.meta().deletion_timestamp.is_some()
+}
+
+/// Not a later pod of the same name.
+fn exactly(pod: &Pod) -> DeleteParams {
+    DeleteParams {
+        preconditions: Some(Preconditions {
+            uid: pod.uid(),
+            resource_version: None,
+        }),
+        ..DeleteParams::default()
+    }
+}
+
+/// For how long a Node has not been ready; nothing while it is.
+pub fn silent_for(node: &Node) -> Option<Duration> {
+    let conditions = node.status.as_ref()?.conditions.as_ref()?;
+    let ready = conditions.iter().find(|condition| condition.type_ == "Ready")?;
+    (ready.status != "True").then(|| since(ready.last_transition_time.as_ref().map(|time| time.0)))
+}

@@ -1,0 +1,82 @@
+//! Which pods have to leave, and why they did not: pure.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::{Resource, ResourceExt};
+
+/// Pods that did not go, and what keeps each.
+pub type Refusals = BTreeMap<String, String>;
+
+/// Pods named in a sentence. More would not fit into an Event.
+const NAMED: usize = 5;
+
+/// Whether a Node is not empty while this pod is on it. Pods of DaemonSets would come again at once, mirror pods belong to the
+/// kubelet, and what has finished goes with the Node.
+pub fn has_to_leave(pod: &Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    let of_a_daemon_set = pod
+        .meta()
+        .owner_references
+        .iter()
+        .flatten()
+        .any(|owner| owner.controller == Some(true) && owner.kind == "DaemonSet");
+    !of_a_daemon_set
+        && !pod.annotations().contains_key("kubernetes.io/config.mirror")
+        && !matches!(phase, Some("Succeeded" | "Failed"))
+}
+
+/// How a pod is called.
+pub fn title(pod: &Pod) -> String {
+    format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any())
+}
+
+/// Who is still there, and what keeps whom.
+pub fn sentence(left: &[String], refused: &Refusals) -> String {
+    let told = left.iter().map(|pod| match refused.get(pod) {
+        Some(why) => format!("{pod} ({why})"),
+        None => pod.clone(),
+    });
+    // Those that are kept first: they are what somebody has to do something about.
+    let (mut kept, mut others): (Vec<_>, Vec<_>) = told.partition(|text| text.contains(" ("));
+    kept.append(&mut others);
+    let more = kept.len().saturating_sub(NAMED);
+    kept.truncate(NAMED);
+    let named = kept.join(", ");
+    if more == 0 {
+        named
+    } else {
+        format!("{named} and {more} more")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use rstest::rstest;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[rstest]
+    #[case::plain(json!({"metadata": {"name": "p"}}), true)]
+    #[case::of_a_replica_set(json!({"metadata": {"name": "p", "ownerReferences": [{"apiVersion": "v", "kind": "ReplicaSet", "name": "r", "uid": "u", "controller": true}]}}), true)]
+    #[case::of_a_daemon_set(json!({"metadata": {"name": "p", "ownerReferences": [{"apiVersion": "v", "kind": "DaemonSet", "name": "r", "uid": "u", "controller": true}]}}), false)]
+    #[case::mirror(json!({"metadata": {"name": "p", "annotations": {"kubernetes.io/config.mirror": "x"}}}), false)]
+    #[case::done(json!({"metadata": {"name": "p"}, "status": {"phase": "Succeeded"}}), false)]
+    #[case::running(json!({"metadata": {"name": "p"}, "status": {"phase": "Running"}}), true)]
+    fn some_pods_need_not_leave(#[case] pod: Value, #[case] expected: bool) {
+        assert_eq!(has_to_leave(&serde_json::from_value(pod).unwrap()), expected);
+    }
+
+    #[test]
+    fn what_keeps_a_pod_is_told_first_and_the_sentence_stays_short() {
+        let left: Vec<_> = (0..7).map(|i| format!("n/p{i}")).collect();
+        let refused = Refusals::from([("n/p6".to_owned(), "The disruption budget web needs 2".to_owned())]);
+        assert_eq!(
+            sentence(&left, &refused),
+            "n/p6 (The disruption budget web needs 2), n/p0, n/p1, n/p2, n/p3 and 2 more"
+        );
+        assert_eq!(sentence(&left[..1], &Refusals::new()), "n/p0");
+    }
+}

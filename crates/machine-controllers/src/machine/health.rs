@@ -1,0 +1,108 @@
+//! How a Machine is, from its Node: pure.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Node;
+
+use super::bounds::Bounds;
+use crate::{phase::Phase, words::NOT_EQUIPPED};
+
+/// What is known.
+pub struct Known<'a> {
+    /// The phase that was written last.
+    pub phase: Option<Phase>,
+    /// For how long it has been so, as far as the shoot's API answered meanwhile.
+    pub lasts: Duration,
+    /// The Node, if there is one.
+    pub node: Option<&'a Node>,
+}
+
+/// What follows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// All is well, or nothing can be said.
+    Stays,
+    /// It has to change within a time.
+    Waits(String),
+    /// It is in this phase now.
+    Is(Phase, String),
+    /// Its time is over: it failed, unless too many do at once.
+    Expired(String),
+}
+
+/// What follows from what is known. A phase that was never written is that of a Machine that was restored: its Node counts.
+pub fn judge(known: &Known<'_>, bounds: &Bounds) -> Verdict {
+    let ailment = known.node.map_or_else(
+        || Some("it has no Node".to_owned()),
+        |node| ailment(node, &bounds.conditions),
+    );
+    match (known.phase, ailment) {
+        (Some(Phase::Failed | Phase::Terminating), _) | (Some(Phase::Running), None) => Verdict::Stays,
+        (Some(Phase::Pending | Phase::CrashLoopBackOff) | None, None) => match known.node {
+            Some(node) if known.phase.is_some() && lacks_equipment(node) => coming(
+                known,
+                bounds,
+                "what every pod needs does not run on its Node yet".into(),
+            ),
+            _ => Verdict::Is(Phase::Running, "its Node is ready".into()),
+        },
+        (Some(Phase::Unknown), None) => Verdict::Is(Phase::Running, "its Node is ready again".into()),
+        (Some(Phase::Running), Some(why)) => Verdict::Is(Phase::Unknown, why),
+        (None, Some(why)) if known.node.is_some() => Verdict::Is(Phase::Unknown, why),
+        (None, Some(why)) => Verdict::Is(Phase::Pending, why),
+        (Some(Phase::Unknown), Some(why)) => match bounds.health {
+            Some(bound) if known.lasts >= bound => {
+                Verdict::Expired(format!("it was unhealthy for more than {bound:?}: {why}"))
+            }
+            _ => Verdict::Waits(why),
+        },
+        (Some(Phase::Pending | Phase::CrashLoopBackOff), Some(why)) => coming(known, bounds, why),
+    }
+}
+
+fn coming(known: &Known<'_>, bounds: &Bounds, why: String) -> Verdict {
+    if known.lasts >= bounds.creation {
+        Verdict::Expired(format!(
+            "it did not join the cluster within {:?}: {why}",
+            bounds.creation
+        ))
+    } else {
+        Verdict::Waits(why)
+    }
+}
+
+/// What is wrong with a Node.
+fn ailment(node: &Node, conditions: &[String]) -> Option<String> {
+    let told = node.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let told = told.map(Vec::as_slice).unwrap_or_default();
+    let Some(ready) = told.iter().find(|condition| condition.type_ == "Ready") else {
+        return Some("its Node does not say whether it is ready".into());
+    };
+    let bad = |condition: &&k8s_openapi::api::core::v1::NodeCondition| {
+        condition.status != "False" && conditions.contains(&condition.type_)
+    };
+    let found = if ready.status == "True" {
+        told.iter().find(bad)?
+    } else {
+        ready
+    };
+    Some(format!(
+        "its Node has the condition {} {} ({})",
+        found.type_,
+        found.status,
+        found
+            .message
+            .as_deref()
+            .filter(|m| !m.is_empty())
+            .unwrap_or("no message")
+    ))
+}
+
+fn lacks_equipment(node: &Node) -> bool {
+    let taints = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
+    taints.into_iter().any(|taint| taint.key == NOT_EQUIPPED)
+}
+
+#[cfg(test)]
+#[path = "health_tests.rs"]
+mod tests;

@@ -1,0 +1,276 @@
+//! One Machine: its instance, its Node, its health and its end.
+//!
+//! | file | what |
+//! |---|---|
+//! | `create` | looks for the instance, makes it where there is none and never was |
+//! | `health`, `expiry` | how it is, and when it has to be replaced |
+//! | `deletion`, `drain` | cordon, pods, instance, Node, in this order |
+//! | `token` | with what it joins |
+//! | `node_template` | labels, annotations and taints of its Node |
+//!
+//! Whatever needs the shoot's API and does not get an answer changes nothing and is tried again (`reach`).
+
+mod bounds;
+mod create;
+mod deletion;
+mod drain;
+mod expiry;
+mod health;
+mod identity;
+mod node_template;
+mod status;
+mod token;
+
+use std::{future::Future, sync::Arc};
+
+use api::machine::{Machine, MachineClass};
+use futures::Stream;
+use k8s_openapi::api::core::v1::Node;
+use kube::{
+    ResourceExt,
+    runtime::{controller::Controller, reflector::ObjectRef, watcher},
+};
+use runtime::{
+    Events, Next, Reconciler, Result, Seed, Shoot,
+    apply::FieldManager,
+    runner::{self, Settings},
+};
+use tracing::info;
+
+use self::{
+    bounds::Bounds,
+    drain::Drain,
+    health::{Known, Verdict, judge},
+    status::{Doing, State, Told},
+    token::Tokens,
+};
+use crate::{
+    cloud::Cloud,
+    context::{Context, Timing},
+    feed::Cache,
+    phase::Phase,
+    reach::Reach,
+    words::{FINALIZER, NODE},
+};
+
+pub use identity::{node_name, provider_id};
+pub use status::since;
+
+/// The controller of Machines.
+pub struct Machines {
+    seed: Seed,
+    shoot: Shoot,
+    namespace: String,
+    manager: FieldManager,
+    events: Events,
+    timing: Timing,
+    cloud: Cloud,
+    tokens: Tokens,
+    drain: Drain,
+    reach: Arc<Reach>,
+    known: Cache<Machine>,
+    nodes: Cache<Node>,
+    /// Held while it is decided that one failed: two at a time would not see each other.
+    judging: tokio::sync::Mutex<()>,
+}
+
+impl Machines {
+    /// The controller with what it shares with others.
+    pub fn new(context: &Context, reach: Arc<Reach>, machines: Cache<Machine>, nodes: Cache<Node>) -> Self {
+        Self {
+            seed: context.control.clone(),
+            shoot: context.shoot.clone(),
+            namespace: context.namespace.clone(),
+            manager: context.manager,
+            events: context.settings.events.clone(),
+            timing: context.timing.clone(),
+            cloud: Cloud::new(context),
+            tokens: Tokens::new(&context.shoot, context.manager),
+            drain: Drain::new(&context.shoot, context.settings.concurrency),
+            reach,
+            known: machines,
+            nodes,
+            judging: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// Runs until shutdown.
+    pub fn run(
+        self,
+        machines: impl Stream<Item = Result<Machine, watcher::Error>> + Send + 'static,
+        nodes: impl Stream<Item = Result<Node, watcher::Error>> + Send + 'static,
+        classes: impl Stream<Item = Result<MachineClass, watcher::Error>> + Send + 'static,
+        settings: Settings,
+    ) -> impl Future<Output = ()> + Send {
+        let all = self.known.store();
+        let of_node = move |node: Node| {
+            let name = node.name_any();
+            let own = all.state_filter(|machine| machine.labels().get(NODE) == Some(&name));
+            own.iter()
+                .map(|machine| ObjectRef::from_obj(machine.as_ref()))
+                .collect::<Vec<_>>()
+        };
+        let all = self.known.store();
+        // A class that is there at last, or is corrected: those that wait for it.
+        let of_class = move |class: MachineClass| {
+            let name = class.name_any();
+            let waiting = all.state_filter(|machine| {
+                let of = machine
+                    .spec
+                    .class
+                    .as_ref()
+                    .and_then(|class| class.name.as_deref());
+                of == Some(&name) && Phase::of(machine) != Phase::Running
+            });
+            waiting
+                .iter()
+                .map(|machine| ObjectRef::from_obj(machine.as_ref()))
+                .collect::<Vec<_>>()
+        };
+        let controller = Controller::for_stream(machines, self.known.store())
+            .watches_stream(nodes, of_node)
+            .watches_stream(classes, of_class);
+        let seed = self.seed.clone();
+        async move { runner::run_namespaced(controller, &seed, Arc::new(self), settings).await }
+    }
+
+    async fn watch_over(&self, machine: &Arc<Machine>, bounds: &Bounds, node: &str) -> Result<Next> {
+        let node = self.nodes.get(&ObjectRef::new(node))?;
+        let phase = Phase::told(machine);
+        let timed = matches!(
+            phase,
+            Some(Phase::Pending | Phase::Unknown | Phase::CrashLoopBackOff)
+        );
+        let lasts = if timed {
+            status::lasts(machine).min(self.reach.answers_for().await?)
+        } else {
+            std::time::Duration::ZERO
+        };
+        if let Some(node) = &node {
+            self.equip(machine, node).await?;
+        }
+        let known = Known {
+            phase,
+            lasts,
+            node: node.as_deref(),
+        };
+        let (told, next) = match judge(&known, bounds) {
+            Verdict::Stays => (None, Next::Change),
+            Verdict::Waits(_) => (None, Next::After(self.timing.look_every)),
+            Verdict::Expired(why) => return self.expire(machine, bounds, &why).await,
+            Verdict::Is(now, why) => (Some(self.turned(machine, phase, now, why).await?), Next::Change),
+        };
+        let next = match &told {
+            Some(told) if told.phase != Phase::Running => Next::After(self.timing.look_every),
+            _ => next,
+        };
+        let conditions = node
+            .as_ref()
+            .and_then(|node| node.status.as_ref()?.conditions.as_deref());
+        status::write(
+            self.manager,
+            &self.machines_api(),
+            machine,
+            told.as_ref(),
+            conditions,
+        )
+        .await?;
+        Ok(next)
+    }
+
+    /// A Machine is in another phase than before: what is to be done and told.
+    async fn turned(
+        &self,
+        machine: &Machine,
+        before: Option<Phase>,
+        now: Phase,
+        why: String,
+    ) -> Result<Told> {
+        let name = machine.name_any();
+        info!(
+            machine = name,
+            phase = now.as_str(),
+            why,
+            "a machine is in another phase"
+        );
+        Ok(match now {
+            Phase::Running if before == Some(Phase::Unknown) => {
+                Told::new(now, Doing::HealthCheck, State::Successful, why)
+            }
+            Phase::Running => {
+                // It has its own certificate now. A restored one has no token, or one that nobody needs.
+                self.tokens.remove(machine).await?;
+                Told::new(now, Doing::Create, State::Successful, why)
+            }
+            Phase::Unknown => {
+                self.events.warning(machine, "Unhealthy", &why).await;
+                Told::new(now, Doing::HealthCheck, State::Processing, why)
+            }
+            _ => Told::new(now, Doing::Create, State::Processing, why),
+        })
+    }
+}
+
+impl Reconciler<Machine> for Machines {
+    const NAME: &'static str = "machine";
+    const FINALIZER: Option<&'static str> = Some(FINALIZER);
+
+    async fn apply(&self, machine: Arc<Machine>) -> Result<Next> {
+        let bounds = Bounds::of(&machine, &self.timing)?;
+        if Phase::told(&machine) == Some(Phase::Failed) {
+            return Ok(Next::Change);
+        }
+        match (provider_id(&machine), node_name(&machine)) {
+            (Some(_), Some(node)) => self.watch_over(&machine, &bounds, node).await,
+            _ => self.bring(&machine, &bounds).await,
+        }
+    }
+
+    async fn cleanup(&self, machine: Arc<Machine>) -> Result<Next> {
+        self.take_away(&machine).await
+    }
+}
+
+/// What a look at a Machine depends on. The phase is not in it: it is written here.
+pub fn fingerprint(machine: &Machine) -> Option<u64> {
+    let meta = &machine.metadata;
+    runner::fingerprint((
+        &meta.uid,
+        meta.generation,
+        meta.deletion_timestamp.is_some(),
+        &meta.labels,
+        &meta.finalizers,
+    ))
+}
+
+/// What a look at a Machine depends on of its Node. Heartbeats are not in it.
+pub fn node_fingerprint(node: &Node) -> Option<u64> {
+    let conditions = node
+        .status
+        .iter()
+        .flat_map(|status| status.conditions.iter().flatten());
+    let conditions: Vec<_> = conditions
+        .map(|condition| (&condition.type_, &condition.status))
+        .collect();
+    let taints = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
+    let taints: Vec<_> = taints
+        .map(|taint| (&taint.key, &taint.value, &taint.effect))
+        .collect();
+    runner::fingerprint((
+        &node.metadata.uid,
+        node.metadata.deletion_timestamp.is_some(),
+        conditions,
+        taints,
+        &node.metadata.labels,
+        &node.metadata.annotations,
+    ))
+}
+
+/// Of Nodes images take most of the memory, and nobody reads them here.
+pub fn trim_node(node: &mut Node) {
+    if let Some(status) = &mut node.status {
+        status.images = None;
+        status.volumes_attached = None;
+        status.volumes_in_use = None;
+    }
+}

@@ -1,0 +1,140 @@
+//! What a Machine's template puts on its Node: labels, annotations, taints. An annotation of the Node says what was put there, so
+//! that what the template names no more is taken away, and what others put there stays.
+
+use std::collections::BTreeMap;
+
+use api::machine::{Machine, NodeTemplateSpec};
+use k8s_openapi::api::core::v1::{Node, NodeSpec, Taint};
+use kube::{Api, Resource, ResourceExt};
+use runtime::{Cluster as _, Error, Result};
+use serde_json::{Value, json};
+
+use super::Machines;
+use crate::words::APPLIED;
+
+type Texts = BTreeMap<String, String>;
+
+impl Machines {
+    /// Puts on the Node what is missing and takes away what is not wanted any more.
+    pub(super) async fn equip(&self, machine: &Machine, node: &Node) -> Result<()> {
+        let template = machine.spec.node_template.clone().unwrap_or_default();
+        let Some(body) = change(node, &template)? else {
+            return Ok(());
+        };
+        let nodes: Api<Node> = self.shoot.cluster_wide();
+        match self.manager.try_merge_of(&nodes, node, &body).await? {
+            Some(_) => Ok(()),
+            None => Err(Error::not_ready(
+                self.timing.look_every,
+                format!(
+                    "Node {} was written by another at the same moment",
+                    node.name_any()
+                ),
+            )),
+        }
+    }
+}
+
+/// The change that a Node needs.
+fn change(node: &Node, template: &NodeTemplateSpec) -> Result<Option<Value>> {
+    let before = applied(node);
+    let (labels_before, annotations_before, taints_before) = parts(&before);
+    let (labels, annotations, taints) = parts(template);
+    let meta = node.meta();
+    let mut body = json!({});
+    for (field, now, before, wanted) in [
+        ("labels", &meta.labels, &labels_before, &labels),
+        (
+            "annotations",
+            &meta.annotations,
+            &annotations_before,
+            &annotations,
+        ),
+    ] {
+        let difference = texts(now.as_ref().unwrap_or(&BTreeMap::new()), before, wanted);
+        if !difference.is_empty() {
+            body["metadata"][field] = json!(difference);
+        }
+    }
+    let now = node
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.taints.clone())
+        .unwrap_or_default();
+    if let Some(list) = tainted(&now, &taints_before, &taints) {
+        body["spec"]["taints"] = json!(list);
+    }
+    let record = NodeTemplateSpec {
+        metadata: Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
+            labels: Some(labels),
+            annotations: Some(annotations),
+            ..Default::default()
+        }),
+        spec: (!taints.is_empty()).then(|| NodeSpec {
+            taints: Some(taints),
+            ..NodeSpec::default()
+        }),
+    };
+    if record_is_new(&before, &record) {
+        let text = serde_json::to_string(&record)
+            .map_err(|error| Error::bug(format!("a node template does not serialise: {error}")))?;
+        body["metadata"]["annotations"][APPLIED] = json!(text);
+    }
+    Ok((!body.as_object().is_none_or(serde_json::Map::is_empty)).then_some(body))
+}
+
+/// What the template had put there before. What cannot be read is as good as nothing: nothing is taken away then.
+fn applied(node: &Node) -> NodeTemplateSpec {
+    let text = node.annotations().get(APPLIED);
+    text.and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or_default()
+}
+
+fn parts(template: &NodeTemplateSpec) -> (Texts, Texts, Vec<Taint>) {
+    let meta = template.metadata.clone().unwrap_or_default();
+    let taints = template.spec.as_ref().and_then(|spec| spec.taints.clone());
+    (
+        meta.labels.unwrap_or_default(),
+        meta.annotations.unwrap_or_default(),
+        taints.unwrap_or_default(),
+    )
+}
+
+fn record_is_new(before: &NodeTemplateSpec, now: &NodeTemplateSpec) -> bool {
+    parts(before) != parts(now)
+}
+
+/// A merge patch from what is there to what is wanted.
+fn texts(now: &Texts, before: &Texts, wanted: &Texts) -> BTreeMap<String, Option<String>> {
+    let gone = before
+        .keys()
+        .filter(|key| !wanted.contains_key(*key) && now.contains_key(*key))
+        .map(|key| (key.clone(), None));
+    let missing = wanted
+        .iter()
+        .filter(|(key, value)| now.get(*key) != Some(value))
+        .map(|(key, value)| (key.clone(), Some(value.clone())));
+    gone.chain(missing).collect()
+}
+
+/// The whole list, if it has to be another. A taint is known by key and effect.
+fn tainted(now: &[Taint], before: &[Taint], wanted: &[Taint]) -> Option<Vec<Taint>> {
+    let same = |a: &Taint, b: &Taint| a.key == b.key && a.effect == b.effect;
+    let has = |list: &[Taint], taint: &Taint| list.iter().any(|other| same(other, taint));
+    let kept = now
+        .iter()
+        .filter(|taint| !has(wanted, taint) && !has(before, taint));
+    let put = wanted.iter().map(|taint| {
+        let there = now
+            .iter()
+            .find(|other| same(other, taint) && other.value == taint.value);
+        there.unwrap_or(taint)
+    });
+    let list: Vec<_> = kept.chain(put).cloned().collect();
+    let equal = list.len() == now.len() && list.iter().all(|taint| now.contains(taint));
+    (!equal).then_some(list)
+}
+
+#[cfg(test)]
+#[path = "node_template_tests.rs"]
+mod tests;

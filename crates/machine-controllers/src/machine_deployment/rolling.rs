@@ -1,0 +1,204 @@
+//! The next step of a rolling update: pure.
+//!
+//! Bounds hold at every moment, and what is being deleted counts as long as its Machine is there: it takes an address and a
+//! place in the quota until it is gone. (Upstream does not count it, and may have twice as many while pods take long to leave.)
+
+use api::machine::{MachineDeploymentSpec, RollingUpdateMachineDeployment};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use runtime::{Error, Result};
+
+/// How a set stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// How many it is to have.
+    pub replicas: usize,
+    /// How many it has, without those that are being deleted.
+    pub staying: usize,
+    /// How many are being deleted.
+    pub going: usize,
+    /// How many are ready for long enough.
+    pub available: usize,
+}
+
+impl Standing {
+    /// How many there are, or will be before anybody can hold them up.
+    fn taken(&self) -> usize {
+        self.replicas.max(self.staying) + self.going
+    }
+
+    /// Of those that it is to have so many are ready at least.
+    fn useful(&self) -> usize {
+        self.available.min(self.replicas)
+    }
+}
+
+/// What is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// How many.
+    pub replicas: usize,
+    /// How many more there may be.
+    pub surge: usize,
+    /// How many fewer may be ready.
+    pub unavailable: usize,
+    /// How they are replaced.
+    pub manner: Manner,
+}
+
+/// How machines are replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manner {
+    /// Within bounds.
+    Rolling,
+    /// All old ones go before any new one comes.
+    Recreate,
+    /// Not at all for now; their number is kept.
+    Paused,
+}
+
+impl Wanted {
+    /// What a deployment wants.
+    pub fn of(name: &str, spec: &MachineDeploymentSpec) -> Result<Self> {
+        let replicas = usize::try_from(spec.replicas.unwrap_or_default()).unwrap_or_default();
+        let strategy = spec.strategy.clone().unwrap_or_default();
+        let wrong = |what: String| {
+            Error::config(
+                api::meta::ErrorCode::ErrConfigurationProblem,
+                format!("spec.strategy of MachineDeployment {name}: {what}"),
+            )
+        };
+        let manner = match strategy.type_.as_deref() {
+            _ if spec.paused == Some(true) => Manner::Paused,
+            None | Some("" | "RollingUpdate") => Manner::Rolling,
+            Some("Recreate") => Manner::Recreate,
+            Some(other) => {
+                return Err(wrong(format!(
+                    "{other} is not supported: write RollingUpdate or Recreate"
+                )));
+            }
+        };
+        let bounds = strategy.rolling_update.unwrap_or_default();
+        let (surge, unavailable) = resolve(&bounds, replicas).map_err(wrong)?;
+        Ok(Self {
+            replicas,
+            surge,
+            unavailable,
+            manner,
+        })
+    }
+}
+
+/// Percentages as numbers: more are rounded up, fewer are rounded down. With both 0 nothing could ever be replaced: then one may
+/// be missing, as in Kubernetes.
+fn resolve(bounds: &RollingUpdateMachineDeployment, replicas: usize) -> Result<(usize, usize), String> {
+    let surge = number("maxSurge", bounds.max_surge.as_ref(), replicas, true)?;
+    let unavailable = number("maxUnavailable", bounds.max_unavailable.as_ref(), replicas, false)?;
+    Ok((
+        surge,
+        if surge == 0 {
+            unavailable.max(1)
+        } else {
+            unavailable
+        },
+    ))
+}
+
+fn number(field: &str, value: Option<&IntOrString>, of: usize, up: bool) -> Result<usize, String> {
+    let wrong =
+        |value: &dyn std::fmt::Display| format!("{field} {value} is no number and no percentage from 0%");
+    match value {
+        None => Ok(1),
+        Some(IntOrString::Int(number)) => usize::try_from(*number).map_err(|_| wrong(number)),
+        Some(IntOrString::String(text)) => {
+            let percent = text
+                .strip_suffix('%')
+                .and_then(|n| n.trim().parse::<usize>().ok());
+            let part = percent.ok_or_else(|| wrong(text))?.saturating_mul(of);
+            Ok(if up { part.div_ceil(100) } else { part / 100 })
+        }
+    }
+}
+
+/// How many replicas each of the old sets (oldest first) and the new one are to have next. Called again when that is so; equal
+/// to what it is when nothing is to be done now.
+pub fn next(wanted: &Wanted, old: &[Standing], new: Option<&Standing>) -> (Vec<usize>, Option<usize>) {
+    let as_is = || old.iter().map(|set| set.replicas).collect::<Vec<_>>();
+    match (wanted.manner, new) {
+        (Manner::Paused, _) => paused(wanted, old, new),
+        // It is made first.
+        (_, None) => (as_is(), None),
+        (Manner::Recreate, Some(new)) => {
+            let gone = old.iter().all(|set| set.taken() == 0);
+            let replicas = if gone {
+                wanted.replicas
+            } else {
+                new.replicas.min(wanted.replicas)
+            };
+            (vec![0; old.len()], Some(replicas))
+        }
+        (Manner::Rolling, Some(new)) => {
+            let replicas = grown(wanted, old, new);
+            if replicas == new.replicas {
+                (shrunk(wanted, old, new), Some(replicas))
+            } else {
+                (as_is(), Some(replicas))
+            }
+        }
+    }
+}
+
+/// The new set takes what room there is.
+fn grown(wanted: &Wanted, old: &[Standing], new: &Standing) -> usize {
+    if new.replicas >= wanted.replicas {
+        return wanted.replicas;
+    }
+    let taken: usize = old.iter().map(Standing::taken).sum::<usize>() + new.taken();
+    let room = (wanted.replicas + wanted.surge).saturating_sub(taken);
+    (new.replicas + room).min(wanted.replicas)
+}
+
+/// Old sets lose what is of no use first, and then what the ready ones make up for.
+fn shrunk(wanted: &Wanted, old: &[Standing], new: &Standing) -> Vec<usize> {
+    let least = wanted.replicas.saturating_sub(wanted.unavailable);
+    let all: usize = old.iter().map(|set| set.replicas).sum::<usize>() + new.replicas;
+    let mut useless = all.saturating_sub(least + new.replicas - new.useful());
+    let useful = old.iter().map(Standing::useful).sum::<usize>() + new.useful();
+    let mut spare = useful.saturating_sub(least);
+    old.iter()
+        .map(|set| {
+            let broken = (set.replicas - set.useful()).min(useless);
+            useless -= broken;
+            let ready = set.useful().min(spare).min(useless);
+            spare -= ready;
+            useless -= ready;
+            set.replicas - broken - ready
+        })
+        .collect()
+}
+
+/// Nothing is replaced; only the number is kept. With more than one set in use a surge is as good as it was.
+fn paused(wanted: &Wanted, old: &[Standing], new: Option<&Standing>) -> (Vec<usize>, Option<usize>) {
+    let mut all: Vec<usize> = old.iter().chain(new).map(|set| set.replicas).collect();
+    let active = all.iter().filter(|replicas| **replicas > 0).count();
+    let sum: usize = all.iter().sum();
+    let most = wanted.replicas + if active > 1 { wanted.surge } else { 0 };
+    let newest = all
+        .iter()
+        .rposition(|replicas| *replicas > 0)
+        .or(all.len().checked_sub(1));
+    if let Some(newest) = newest.filter(|_| sum < wanted.replicas) {
+        all[newest] += wanted.replicas - sum;
+    }
+    let mut surplus = sum.saturating_sub(most);
+    for replicas in &mut all {
+        let fewer = surplus.min(*replicas);
+        *replicas -= fewer;
+        surplus -= fewer;
+    }
+    let new = new.and_then(|_| all.pop());
+    (all, new)
+}
+
+#[cfg(test)]
+#[path = "rolling_tests.rs"]
+mod tests;

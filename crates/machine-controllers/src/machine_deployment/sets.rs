@@ -1,0 +1,145 @@
+//! The sets of a deployment: which one is new, how a new one is made, and which old ones are not kept.
+
+use api::machine::{MachineDeployment, MachineSet, MachineSetSpec, MachineTemplateSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::{Resource, ResourceExt};
+use runtime::Result;
+use serde_json::{Value, json};
+
+use super::template::{hash, same};
+use crate::{
+    owners::reference,
+    words::{FINALIZER, REVISION, TEMPLATE_HASH},
+};
+
+/// Old sets that are kept where a deployment says nothing.
+const KEPT: usize = 10;
+
+/// Sets of a deployment, oldest first, and which of them is new.
+pub struct Sets {
+    /// Those of other templates.
+    pub old: Vec<MachineSet>,
+    /// The one of the present template.
+    pub new: Option<MachineSet>,
+}
+
+impl Sets {
+    /// Sorts them. Of two of the present template the older one is new: it has the machines.
+    pub fn sort(mut all: Vec<MachineSet>, template: &MachineTemplateSpec) -> Self {
+        all.sort_by_cached_key(|set| (set.creation_timestamp().map(|time| time.0), set.name_any()));
+        let usable = |set: &MachineSet| set.meta().deletion_timestamp.is_none() && same(set, template);
+        // Of those that were restored at one moment the one that is in use.
+        let position = all
+            .iter()
+            .position(|set| usable(set) && set.spec.replicas > Some(0))
+            .or_else(|| all.iter().position(usable));
+        let new = position.map(|position| all.remove(position));
+        Self { old: all, new }
+    }
+
+    /// The revision of the next new set.
+    fn next_revision(&self) -> i64 {
+        self.old.iter().map(revision).max().unwrap_or_default() + 1
+    }
+
+    /// The revision that the new set should have, where it has a lower one: its template is in use again.
+    pub fn revise(&self) -> Option<i64> {
+        let (new, next) = (revision(self.new.as_ref()?), self.next_revision());
+        (new < next).then_some(next)
+    }
+
+    /// Old sets that nobody needs: empty ones, the oldest first.
+    pub fn superfluous(&self, limit: Option<i32>, empty: impl Fn(&MachineSet) -> bool) -> Vec<&MachineSet> {
+        let kept = limit.map_or(KEPT, |limit| usize::try_from(limit).unwrap_or_default());
+        let mut done: Vec<_> = self
+            .old
+            .iter()
+            .filter(|set| {
+                set.meta().deletion_timestamp.is_none()
+                    && set.spec.replicas.unwrap_or_default() == 0
+                    && empty(set)
+            })
+            .collect();
+        done.sort_by_key(|set| revision(set));
+        done.truncate(done.len().saturating_sub(kept));
+        done
+    }
+
+    /// All of them, oldest first, the new one last.
+    pub fn all(&self) -> impl Iterator<Item = &MachineSet> {
+        self.old.iter().chain(&self.new)
+    }
+
+    /// The set of the present template, not yet made.
+    pub fn make(&self, deployment: &MachineDeployment, collisions: i32) -> Result<MachineSet> {
+        let spec = &deployment.spec;
+        let hash = hash(&spec.template, collisions)?;
+        let mut template = spec.template.clone();
+        let meta = template.metadata.get_or_insert_default();
+        let labels = meta.labels.get_or_insert_default();
+        labels.insert(TEMPLATE_HASH.to_owned(), hash.clone());
+        let labels = labels.clone();
+        let mut selector = spec.selector.clone().unwrap_or_default();
+        selector
+            .match_labels
+            .get_or_insert_default()
+            .insert(TEMPLATE_HASH.to_owned(), hash.clone());
+        let mut set = MachineSet::new(
+            &format!("{}-{hash}", deployment.name_any()),
+            MachineSetSpec {
+                replicas: Some(0),
+                selector: Some(selector),
+                machine_class: template.spec.as_ref().and_then(|spec| spec.class.clone()),
+                template: Some(template),
+                min_ready_seconds: spec.min_ready_seconds,
+                auto_preserve_failed_machine_max: None,
+            },
+        );
+        set.metadata = ObjectMeta {
+            name: set.metadata.name.clone(),
+            namespace: deployment.namespace(),
+            labels: Some(labels),
+            annotations: Some([(REVISION.to_owned(), self.next_revision().to_string())].into()),
+            owner_references: Some(vec![reference(deployment)]),
+            finalizers: Some(vec![FINALIZER.to_owned()]),
+            ..ObjectMeta::default()
+        };
+        Ok(set)
+    }
+}
+
+fn revision(set: &MachineSet) -> i64 {
+    let text = set.annotations().get(REVISION);
+    text.and_then(|text| text.parse().ok()).unwrap_or_default()
+}
+
+/// The change that brings what may change of a set to what its deployment says: bounds, what Nodes get, and, of the new one, how
+/// long machines have to be ready.
+pub fn configuration(set: &MachineSet, deployment: &MachineDeployment, is_new: bool) -> Option<Value> {
+    let wanted = deployment.spec.template.spec.clone().unwrap_or_default();
+    let mut template = set.spec.template.clone().unwrap_or_default();
+    let now = template.spec.get_or_insert_default();
+    let mut next = wanted;
+    next.class.clone_from(&now.class);
+    next.provider_id = None;
+    let mut body = json!({});
+    if *now != next {
+        // The whole of it: what is not wanted any more has to go, too.
+        let (old, new) = (json!(now), json!(next));
+        let mut change = new.clone();
+        for field in old.as_object().into_iter().flatten().map(|(field, _)| field) {
+            if new.get(field).is_none() {
+                change[field] = Value::Null;
+            }
+        }
+        body["template"]["spec"] = change;
+    }
+    if is_new && set.spec.min_ready_seconds != deployment.spec.min_ready_seconds {
+        body["minReadySeconds"] = json!(deployment.spec.min_ready_seconds);
+    }
+    (!body.as_object().is_none_or(serde_json::Map::is_empty)).then_some(body)
+}
+
+#[cfg(test)]
+#[path = "sets_tests.rs"]
+mod tests;

@@ -1,0 +1,111 @@
+#![allow(clippy::unwrap_used)]
+use super::*;
+
+fn deployment(class: &str) -> MachineDeployment {
+    serde_json::from_value(json!({
+        "apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "MachineDeployment",
+        "metadata": {"name": "pool", "namespace": "n", "uid": "d"},
+        "spec": {
+            "replicas": 2, "selector": {"matchLabels": {"name": "pool"}},
+            "template": {"metadata": {"labels": {"name": "pool"}}, "spec": {"class": {"name": class}}},
+        },
+    }))
+    .unwrap()
+}
+
+fn set(name: &str, class: &str, replicas: i32, revision: &str) -> MachineSet {
+    serde_json::from_value(json!({
+        "apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "MachineSet",
+        "metadata": {"name": name, "annotations": {REVISION: revision}},
+        "spec": {"replicas": replicas, "template": {
+            "metadata": {"labels": {"name": "pool", TEMPLATE_HASH: "8765432109"}},
+            "spec": {"class": {"name": class}, "drainTimeout": "1h"},
+        }},
+    }))
+    .unwrap()
+}
+
+fn names(sets: &[MachineSet]) -> Vec<String> {
+    sets.iter().map(ResourceExt::name_any).collect()
+}
+
+/// gardener/gardener#5471: a set that is not recognised is a rolling update of every node.
+#[test]
+fn a_restored_set_is_known_by_its_template_whatever_its_hash_is() {
+    let all = vec![
+        set("a", "c1", 0, "1"),
+        set("b", "c2", 0, "2"),
+        set("c", "c2", 2, "2"),
+    ];
+    let sets = Sets::sort(all, &deployment("c2").spec.template);
+    assert_eq!(
+        sets.new.as_ref().unwrap().name_any(),
+        "c",
+        "the one that is in use"
+    );
+    assert_eq!(names(&sets.old), ["a", "b"]);
+    assert_eq!(sets.revise(), Some(3), "b has the same revision");
+}
+
+#[test]
+fn a_new_set_selects_by_its_hash_and_begins_with_none() {
+    let sets = Sets::sort(vec![set("a", "c1", 2, "7")], &deployment("c2").spec.template);
+    assert!(sets.new.is_none());
+    let made = sets.make(&deployment("c2"), 0).unwrap();
+    let hash = made.labels()[TEMPLATE_HASH].clone();
+    assert_eq!(made.name_any(), format!("pool-{hash}"));
+    assert_eq!(made.spec.replicas, Some(0));
+    assert_eq!(made.annotations()[REVISION], "8");
+    let selector = made.spec.selector.clone().unwrap().match_labels.unwrap();
+    assert_eq!(selector[TEMPLATE_HASH], hash);
+    assert_eq!(selector["name"], "pool");
+    assert!(same(&made, &deployment("c2").spec.template));
+    assert_ne!(
+        sets.make(&deployment("c2"), 1).unwrap().name_any(),
+        made.name_any()
+    );
+}
+
+#[test]
+fn bounds_are_changed_where_they_are_and_the_class_of_an_old_set_stays() {
+    let mut deployment = deployment("c2");
+    let spec = deployment.spec.template.spec.as_mut().unwrap();
+    spec.health_timeout = Some("5m".into());
+    let old = set("a", "c1", 2, "1");
+    let mut whole = json!(old.spec);
+    json_patch::merge(&mut whole, &configuration(&old, &deployment, false).unwrap());
+    let changed = MachineSet {
+        spec: serde_json::from_value(whole).unwrap(),
+        ..old
+    };
+    let spec = changed.spec.template.clone().unwrap().spec.unwrap();
+    assert_eq!(spec.class.unwrap().name.unwrap(), "c1");
+    assert_eq!(
+        (spec.health_timeout.as_deref(), spec.drain_timeout),
+        (Some("5m"), None)
+    );
+    assert_eq!(configuration(&changed, &deployment, false), None);
+}
+
+#[test]
+fn empty_old_sets_are_kept_up_to_a_limit() {
+    let all = vec![
+        set("a", "c1", 0, "1"),
+        set("b", "c3", 0, "3"),
+        set("c", "c2", 0, "2"),
+        set("d", "c4", 1, "4"),
+        set("e", "c9", 2, "9"),
+    ];
+    let sets = Sets::sort(all, &deployment("c9").spec.template);
+    let of = |limit| -> Vec<_> {
+        let gone = sets.superfluous(limit, |_| true);
+        gone.iter().map(|set| set.name_any()).collect()
+    };
+    assert_eq!(of(None), [""; 0]);
+    assert_eq!(of(Some(2)), ["a"]);
+    assert_eq!(of(Some(0)), ["a", "c", "b"]);
+    assert!(
+        sets.superfluous(Some(0), |_| false).is_empty(),
+        "one with machines stays"
+    );
+}

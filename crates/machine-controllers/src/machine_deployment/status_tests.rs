@@ -1,0 +1,107 @@
+#![allow(clippy::unwrap_used)]
+use serde_json::json;
+
+use super::*;
+
+fn deployment() -> MachineDeployment {
+    serde_json::from_value(json!({
+        "apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "MachineDeployment",
+        "metadata": {"name": "pool", "generation": 2},
+        "spec": {"replicas": 2, "progressDeadlineSeconds": 60, "template": {}},
+    }))
+    .unwrap()
+}
+
+fn standing(replicas: usize, available: usize) -> Standing {
+    Standing {
+        replicas,
+        staying: replicas,
+        going: 0,
+        available,
+    }
+}
+
+/// What the condition Progressing says when the world is so at a second; the status is kept for the next look.
+fn look(deployment: &mut MachineDeployment, second: i64, old: &Standing, new: &Standing) -> String {
+    let wanted = Wanted {
+        replicas: 2,
+        surge: 1,
+        unavailable: 0,
+        manner: Manner::Rolling,
+    };
+    let found = Found {
+        wanted: Some(&wanted),
+        old: std::slice::from_ref(old),
+        new: Some(new),
+        ready: 0,
+        failed: Vec::new(),
+        collisions: None,
+        error: None,
+        now: Time(jiff::Timestamp::from_second(second).unwrap()),
+    };
+    let (status, pause) = of(deployment, &found);
+    deployment.status = Some(status.clone());
+    let told = status
+        .conditions
+        .iter()
+        .find(|c| c.type_ == PROGRESSING)
+        .unwrap()
+        .clone();
+    format!(
+        "{} {} {}",
+        told.status,
+        told.reason.unwrap(),
+        pause.map_or("-".into(), |pause| pause.as_secs().to_string())
+    )
+}
+
+#[test]
+fn an_update_that_stands_still_is_told_and_one_that_goes_on_is_done_some_time() {
+    let mut d = deployment();
+    let (full, none) = (standing(2, 2), standing(0, 0));
+    assert_eq!(
+        look(&mut d, 0, &full, &standing(1, 0)),
+        "True MachineSetUpdated 61"
+    );
+    assert_eq!(
+        look(&mut d, 40, &full, &standing(1, 0)),
+        "True MachineSetUpdated 21"
+    );
+    assert_eq!(
+        look(&mut d, 61, &full, &standing(1, 0)),
+        "False ProgressDeadlineExceeded -"
+    );
+    assert_eq!(
+        look(&mut d, 99, &full, &standing(1, 0)),
+        "False ProgressDeadlineExceeded -"
+    );
+    // It goes on after all.
+    assert_eq!(
+        look(&mut d, 100, &full, &standing(1, 1)),
+        "True MachineSetUpdated 61"
+    );
+    assert_eq!(
+        look(&mut d, 101, &none, &standing(2, 2)),
+        "True NewMachineSetAvailable -"
+    );
+    // A machine that fails later is no update that stands still.
+    assert_eq!(
+        look(&mut d, 500, &none, &standing(2, 1)),
+        "True NewMachineSetAvailable -"
+    );
+    d.metadata.generation = Some(3);
+    assert_eq!(
+        look(&mut d, 501, &none, &standing(2, 1)),
+        "True MachineSetUpdated 61"
+    );
+}
+
+#[test]
+fn times_change_only_with_what_they_are_of() {
+    let mut d = deployment();
+    look(&mut d, 0, &standing(2, 2), &standing(1, 0));
+    let before = d.status.clone();
+    look(&mut d, 10, &standing(2, 2), &standing(1, 0));
+    assert_eq!(d.status, before, "nothing to write");
+    assert_eq!(before.unwrap().unavailable_replicas, Some(1));
+}

@@ -1,0 +1,87 @@
+//! Which set is of which template. The template of a set counts, not the hash in its name: what comes from elsewhere has another
+//! hash of the same template, and must not be taken for an old one (R7-03).
+
+use api::machine::{MachineSet, MachineTemplateSpec};
+use ring::digest::{SHA256, digest};
+use runtime::{Error, Result};
+use serde_json::{Value, json};
+
+use crate::{hex::hex, words::TEMPLATE_HASH};
+
+/// Characters of a hash. A name of a Node has 63: each of them counts.
+const LENGTH: usize = 5;
+
+/// What of a template makes a machine another one: class, labels, annotations. The rest is changed where it is.
+fn identity(template: &MachineTemplateSpec) -> Value {
+    let meta = template.metadata.clone().unwrap_or_default();
+    let mut labels = meta.labels.unwrap_or_default();
+    labels.remove(TEMPLATE_HASH);
+    let class = template.spec.as_ref().and_then(|spec| spec.class.as_ref());
+    json!({
+        "labels": labels,
+        "annotations": meta.annotations.unwrap_or_default(),
+        "class": class.and_then(|class| class.name.as_ref()),
+    })
+}
+
+/// Whether machines of both are alike.
+pub fn same(set: &MachineSet, template: &MachineTemplateSpec) -> bool {
+    set.spec
+        .template
+        .as_ref()
+        .is_some_and(|own| identity(own) == identity(template))
+}
+
+/// The hash of a template; another one after each collision.
+pub fn hash(template: &MachineTemplateSpec, collisions: i32) -> Result<String> {
+    let text = serde_json::to_vec(&json!([identity(template), collisions]))
+        .map_err(|error| Error::bug(format!("a template does not serialise: {error}")))?;
+    let hash = digest(&SHA256, &text);
+    Ok(hex(hash.as_ref()).chars().take(LENGTH).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use rstest::rstest;
+
+    use super::*;
+
+    fn template(body: Value) -> MachineTemplateSpec {
+        serde_json::from_value(body).unwrap()
+    }
+
+    fn base() -> Value {
+        json!({"metadata": {"labels": {"pool": "a"}}, "spec": {"class": {"kind": "MachineClass", "name": "c"}}})
+    }
+
+    #[rstest]
+    #[case::class("/spec/class/name", json!("d"), false)]
+    #[case::label("/metadata/labels/pool", json!("b"), false)]
+    #[case::another_label("/metadata/labels/more", json!("b"), false)]
+    #[case::annotation("/metadata/annotations", json!({"a": "b"}), false)]
+    #[case::the_hash_itself("/metadata/labels/machine-template-hash", json!("12345"), true)]
+    #[case::kind_of_class("/spec/class/kind", json!("AWSMachineClass"), true)]
+    #[case::bound("/spec/drainTimeout", json!("1h"), true)]
+    #[case::node_template("/spec/nodeTemplate", json!({"metadata": {"labels": {"x": "y"}}}), true)]
+    fn what_makes_a_machine_another_one(#[case] path: &str, #[case] value: Value, #[case] alike: bool) {
+        let mut changed = base();
+        let (parent, field) = path.rsplit_once('/').unwrap();
+        changed.pointer_mut(parent).unwrap()[field] = value;
+        let (before, after) = (template(base()), template(changed));
+        let mut set = MachineSet::default();
+        set.spec.template = Some(before.clone());
+        assert_eq!(same(&set, &after), alike);
+        assert_eq!(hash(&before, 0).unwrap() == hash(&after, 0).unwrap(), alike);
+    }
+
+    #[test]
+    fn a_collision_gives_another_hash_and_the_same_template_the_same() {
+        let template = template(base());
+        let hashes: std::collections::BTreeSet<_> = (0..4).map(|n| hash(&template, n).unwrap()).collect();
+        assert_eq!(hashes.len(), 4);
+        assert!(hashes.iter().all(|hash| hash.len() == LENGTH));
+        // Written down: another hash in another version would be a rolling update of everything.
+        assert_eq!(hash(&template, 0).unwrap(), hash(&template, 0).unwrap());
+    }
+}

@@ -1,0 +1,76 @@
+//! Which Machines a set makes and deletes: pure.
+
+use std::cmp::Reverse;
+
+use api::machine::Machine;
+use kube::{Resource, ResourceExt};
+
+use crate::{machine::node_name, phase::Phase, words::PRIORITY};
+
+/// Most Machines that are made or deleted in one go: what follows is seen before more is done.
+pub const BURST: usize = 50;
+/// The priority of a Machine that names none.
+const MIDDLE: i64 = 3;
+
+/// What a set has to do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// Machines that failed: others take their place.
+    pub replace: Vec<String>,
+    /// Machines that are too many.
+    pub surplus: Vec<String>,
+    /// How many are missing.
+    pub create: usize,
+}
+
+impl Plan {
+    /// Whether nothing is to be done.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// What a set with so many replicas has to do about its Machines. Those that are being deleted do not count.
+pub fn decide(replicas: usize, machines: &[&Machine]) -> Plan {
+    let (failed, mut staying): (Vec<&Machine>, Vec<&Machine>) = machines
+        .iter()
+        .filter(|machine| machine.meta().deletion_timestamp.is_none())
+        .partition(|machine| Phase::of(machine) == Phase::Failed);
+    let mut plan = Plan {
+        replace: failed
+            .iter()
+            .map(|machine| machine.name_any())
+            .take(BURST)
+            .collect(),
+        create: replicas.saturating_sub(staying.len()).min(BURST),
+        ..Plan::default()
+    };
+    let surplus = staying.len().saturating_sub(replicas);
+    if surplus > 0 {
+        staying.sort_by_cached_key(|machine| worth(machine));
+        let first = staying.iter().take(surplus.min(BURST));
+        plan.surplus = first.map(|machine| machine.name_any()).collect();
+    }
+    plan
+}
+
+/// In what order a surplus is taken: by priority, then what is of least use, then what has no Node, then the newest.
+fn worth(machine: &Machine) -> impl Ord + use<> {
+    let priority = machine
+        .annotations()
+        .get(PRIORITY)
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(MIDDLE);
+    let made = machine.creation_timestamp().map(|time| time.0);
+    (
+        priority,
+        Phase::of(machine),
+        node_name(machine).is_some(),
+        Reverse(made),
+        machine.name_any(),
+    )
+}
+
+#[cfg(test)]
+#[path = "decide_tests.rs"]
+mod tests;

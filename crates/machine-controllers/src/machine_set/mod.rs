@@ -1,0 +1,367 @@
+//! One MachineSet: so many Machines from one template. It adopts before it counts, it counts on a live list before it changes
+//! anything, and it deletes nothing while the shoot's API does not answer.
+
+mod decide;
+mod status;
+
+use std::{collections::BTreeSet, future::Future, sync::Arc};
+
+use api::machine::{Machine, MachineSet, MachineSpec};
+use futures::{Stream, StreamExt, TryStreamExt, stream};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::{
+    Api, Resource, ResourceExt,
+    api::{ListParams, PostParams},
+    core::SelectorExt as _,
+    runtime::{controller::Controller, reflector::ObjectRef, watcher},
+};
+use runtime::{
+    Cluster as _, Error, Events, Next, Reconciler, Result, Seed,
+    apply::FieldManager,
+    error::Explain as _,
+    runner::{self, Settings},
+};
+use serde_json::json;
+use tracing::info;
+
+use self::decide::{BURST, Plan, decide};
+use crate::{
+    context::Context,
+    feed::Cache,
+    owners::{Belongs, adoption, belongs, reference, selector},
+    phase::Phase,
+    reach::Reach,
+    removal,
+    words::FINALIZER,
+};
+
+pub use status::{available, available_in, ready_for};
+
+/// Requests for Machines that are under way at once.
+const AT_ONCE: usize = 5;
+
+/// The controller of MachineSets.
+pub struct MachineSets {
+    seed: Seed,
+    namespace: String,
+    manager: FieldManager,
+    events: Events,
+    reach: Arc<Reach>,
+    sets: Cache<MachineSet>,
+    machines: Cache<Machine>,
+}
+
+impl MachineSets {
+    /// The controller with what it shares with others.
+    pub fn new(
+        context: &Context,
+        reach: Arc<Reach>,
+        sets: Cache<MachineSet>,
+        machines: Cache<Machine>,
+    ) -> Self {
+        Self {
+            seed: context.control.clone(),
+            namespace: context.namespace.clone(),
+            manager: context.manager,
+            events: context.settings.events.clone(),
+            reach,
+            sets,
+            machines,
+        }
+    }
+
+    /// Runs until shutdown.
+    pub fn run(
+        self,
+        sets: impl Stream<Item = Result<MachineSet, watcher::Error>> + Send + 'static,
+        machines: impl Stream<Item = Result<Machine, watcher::Error>> + Send + 'static,
+        settings: Settings,
+    ) -> impl Future<Output = ()> + Send {
+        let all = self.sets.store();
+        let of_machine = move |machine: Machine| {
+            // One without a living owner is any set's that selects it.
+            let owner = machine.owner_references().iter().find(|o| o.kind == "MachineSet");
+            let of = all.state_filter(|set| {
+                owner.is_some_and(|owner| set.uid().as_ref() == Some(&owner.uid))
+                    || selector("", set.spec.selector.as_ref()).is_ok_and(|s| s.matches(machine.labels()))
+            });
+            of.iter()
+                .map(|set| ObjectRef::from_obj(set.as_ref()))
+                .collect::<Vec<_>>()
+        };
+        let controller = Controller::for_stream(sets, self.sets.store()).watches_stream(machines, of_machine);
+        let seed = self.seed.clone();
+        async move { runner::run_namespaced(controller, &seed, Arc::new(self), settings).await }
+    }
+
+    /// The set's Machines among all, and those to be adopted.
+    fn own<'a>(
+        &self,
+        set: &MachineSet,
+        all: impl Iterator<Item = &'a Machine>,
+    ) -> Result<(Vec<&'a Machine>, Vec<&'a Machine>)> {
+        let selector = selector(
+            &format!("MachineSet {}", set.name_any()),
+            set.spec.selector.as_ref(),
+        )?;
+        let living: BTreeSet<_> = self.sets.all()?.iter().filter_map(|set| set.uid()).collect();
+        let (mut own, mut orphans) = (Vec::new(), Vec::new());
+        for machine in all {
+            match belongs(machine.meta(), set, &selector, &living) {
+                Belongs::Own => own.push(machine),
+                // What is being deleted is not adopted: it goes.
+                Belongs::Orphan if machine.meta().deletion_timestamp.is_none() => orphans.push(machine),
+                _ => {}
+            }
+        }
+        Ok((own, orphans))
+    }
+
+    /// Acts on a live list: what was seen last may lack a Machine that was just made.
+    async fn act(&self, set: &MachineSet) -> Result<()> {
+        let api = self.api();
+        let live = api.list(&ListParams::default()).await;
+        let live = live.context("could not list Machines")?.items;
+        let (mut own, orphans) = self.own(set, live.iter())?;
+        for orphan in &orphans {
+            let name = orphan.name_any();
+            info!(machine = name, set = set.name_any(), "a machine is adopted");
+            let body = adoption(orphan.meta(), set);
+            if self.manager.try_merge_of(&api, *orphan, &body).await?.is_none() {
+                return Err(Error::not_ready(
+                    std::time::Duration::from_secs(1),
+                    format!("Machine {name} was written by another while it was adopted"),
+                ));
+            }
+        }
+        own.extend(orphans);
+        self.configure(set, &own).await?;
+        let plan = decide(replicas(set), &own);
+        if !plan.replace.is_empty() || !plan.surplus.is_empty() {
+            self.delete(set, &plan, &own).await?;
+        }
+        self.create(set, plan.create).await
+    }
+
+    async fn delete(&self, set: &MachineSet, plan: &Plan, own: &[&Machine]) -> Result<()> {
+        self.reach.answers_for().await?;
+        for (names, reason) in [(&plan.replace, "ReplacesFailed"), (&plan.surplus, "ScalesDown")] {
+            for name in names {
+                let Some(machine) = own.iter().find(|machine| machine.name_any() == *name) else {
+                    continue;
+                };
+                let phase = Phase::of(machine).as_str();
+                info!(
+                    machine = name,
+                    set = set.name_any(),
+                    phase,
+                    reason,
+                    "a machine is deleted"
+                );
+                removal::delete(&self.api(), *machine).await?;
+                self.events
+                    .normal(
+                        set,
+                        reason,
+                        &format!("Machine {name}, which was {phase}, is deleted"),
+                    )
+                    .await;
+            }
+        }
+        Ok(())
+    }
+
+    async fn create(&self, set: &MachineSet, count: usize) -> Result<()> {
+        if count == 0 {
+            return Ok(());
+        }
+        let (wanted, params) = (machine(set, &self.namespace)?, PostParams::default());
+        let api = self.api();
+        stream::iter(0..count)
+            .map(|_| api.create(&params, &wanted))
+            .buffer_unordered(AT_ONCE)
+            .try_for_each(|made| {
+                info!(
+                    machine = made.name_any(),
+                    set = set.name_any(),
+                    "a machine is made"
+                );
+                std::future::ready(Ok(()))
+            })
+            .await
+            .context(format_args!(
+                "could not create a Machine of MachineSet {}",
+                set.name_any()
+            ))
+    }
+
+    /// Gives Machines what may change of their template: what their Nodes get, and bounds.
+    async fn configure(&self, set: &MachineSet, own: &[&Machine]) -> Result<()> {
+        let Some(template) = set
+            .spec
+            .template
+            .as_ref()
+            .and_then(|template| template.spec.as_ref())
+        else {
+            return Ok(());
+        };
+        for machine in own {
+            if let Some(body) = configuration(&machine.spec, template) {
+                let _: Machine = self
+                    .manager
+                    .merge(&self.api(), &machine.name_any(), &json!({"spec": body}))
+                    .await?;
+            }
+        }
+        Ok(())
+    }
+
+    fn api(&self) -> Api<Machine> {
+        self.seed.namespaced(&self.namespace)
+    }
+}
+
+impl Reconciler<MachineSet> for MachineSets {
+    const NAME: &'static str = "machine-set";
+    const FINALIZER: Option<&'static str> = Some(FINALIZER);
+
+    async fn apply(&self, set: Arc<MachineSet>) -> Result<Next> {
+        let known = self.machines.all()?;
+        let (own, orphans) = self.own(&set, known.iter().map(Arc::as_ref))?;
+        let template = set
+            .spec
+            .template
+            .as_ref()
+            .and_then(|template| template.spec.as_ref());
+        let configured = template.is_none_or(|template| {
+            own.iter()
+                .all(|machine| configuration(&machine.spec, template).is_none())
+        });
+        let plan = decide(replicas(&set), &own);
+        let acted = if plan.is_empty() && orphans.is_empty() && configured {
+            Ok(())
+        } else {
+            self.act(&set).await
+        };
+        let sets: Api<MachineSet> = self.seed.namespaced(&self.namespace);
+        let counted = status::write(self.manager, &sets, &set, &own, acted.as_ref().err()).await?;
+        acted?;
+        // More than one burst is wanted: the rest follows when this one is seen, or when nothing was seen.
+        let more = plan.create == BURST || plan.surplus.len() == BURST;
+        Ok(match counted {
+            Some(pause) => Next::After(pause),
+            None if more => Next::After(std::time::Duration::from_secs(1)),
+            None => Next::Change,
+        })
+    }
+
+    /// Its Machines go first. Whoever deletes it with its orphans wants to keep them.
+    async fn cleanup(&self, set: Arc<MachineSet>) -> Result<Next> {
+        if set.finalizers().iter().any(|f| f == "orphan") {
+            return Ok(Next::Change);
+        }
+        let live = self.api().list(&ListParams::default()).await;
+        let live = live.context("could not list Machines")?.items;
+        let (own, orphans) = self.own(&set, live.iter())?;
+        let all: Vec<_> = own.into_iter().chain(orphans).collect();
+        let staying = all
+            .iter()
+            .filter(|machine| machine.meta().deletion_timestamp.is_none());
+        for machine in staying {
+            removal::delete(&self.api(), *machine).await?;
+        }
+        if all.is_empty() {
+            return Ok(Next::Change);
+        }
+        // Each of them wakes this when it is gone.
+        Ok(Next::After(std::time::Duration::from_secs(60)))
+    }
+}
+
+fn replicas(set: &MachineSet) -> usize {
+    usize::try_from(set.spec.replicas.unwrap_or_default()).unwrap_or_default()
+}
+
+/// A Machine as the set wants it. The server finds a name that is free; it stays, whatever happens (R7-03).
+fn machine(set: &MachineSet, namespace: &str) -> Result<Machine> {
+    let template = set.spec.template.clone().unwrap_or_default();
+    let meta = template.metadata.unwrap_or_default();
+    let mut spec = template.spec.unwrap_or_default();
+    spec.class = spec.class.or_else(|| set.spec.machine_class.clone());
+    // An instance belongs to one Machine, never to a template.
+    spec.provider_id = None;
+    let mut labels = meta.labels.unwrap_or_default();
+    labels.remove(crate::words::NODE);
+    let selector = selector(
+        &format!("MachineSet {}", set.name_any()),
+        set.spec.selector.as_ref(),
+    )?;
+    if !selector.matches(&labels) {
+        return Err(Error::config(
+            api::meta::ErrorCode::ErrConfigurationProblem,
+            format!(
+                "spec.selector of MachineSet {} does not select the labels of its own template: correct it",
+                set.name_any()
+            ),
+        ));
+    }
+    let mut made = Machine::new("", spec);
+    made.metadata = ObjectMeta {
+        generate_name: Some(format!("{}-", set.name_any())),
+        namespace: Some(namespace.to_owned()),
+        labels: Some(labels),
+        annotations: meta.annotations,
+        owner_references: Some(vec![reference(set)]),
+        finalizers: Some(vec![FINALIZER.to_owned()]),
+        ..ObjectMeta::default()
+    };
+    Ok(made)
+}
+
+/// The change that brings what may change of a Machine to what its template says.
+fn configuration(now: &MachineSpec, template: &MachineSpec) -> Option<serde_json::Value> {
+    let part = |spec: &MachineSpec| {
+        json!({
+            "nodeTemplate": spec.node_template, "drainTimeout": spec.drain_timeout,
+            "healthTimeout": spec.health_timeout, "creationTimeout": spec.creation_timeout,
+            "disableHealthTimeout": spec.disable_health_timeout, "maxEvictRetries": spec.max_evict_retries,
+            "nodeConditions": spec.node_conditions, "inPlaceUpdateTimeout": spec.in_place_update_timeout,
+        })
+    };
+    let (now, wanted) = (part(now), part(template));
+    if now == wanted {
+        return None;
+    }
+    let mut change = serde_json::Map::new();
+    for (field, value) in wanted.as_object().into_iter().flatten() {
+        if now.get(field) != Some(value) {
+            change.insert(field.clone(), value.clone());
+        }
+    }
+    Some(change.into())
+}
+
+/// What a look at a set depends on of itself.
+pub fn fingerprint(set: &MachineSet) -> Option<u64> {
+    let meta = &set.metadata;
+    runner::fingerprint((
+        &meta.uid,
+        meta.generation,
+        meta.deletion_timestamp.is_some(),
+        &meta.finalizers,
+    ))
+}
+
+/// What sets and deployments see of a Machine.
+pub fn machine_fingerprint(machine: &Machine) -> Option<u64> {
+    let meta = &machine.metadata;
+    let owner = meta.owner_references.iter().flatten().map(|owner| &owner.uid);
+    runner::fingerprint((
+        &meta.uid,
+        meta.generation,
+        meta.deletion_timestamp.is_some(),
+        &meta.labels,
+        owner.collect::<Vec<_>>(),
+        Phase::of(machine),
+    ))
+}

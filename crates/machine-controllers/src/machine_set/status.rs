@@ -1,0 +1,124 @@
+//! The status of a MachineSet.
+
+use std::time::Duration;
+
+use api::machine::{FailedMachine, Machine, MachineSet, MachineSetStatus};
+use kube::{Api, Resource, ResourceExt};
+use runtime::{Error, Result, apply::FieldManager, clock};
+use serde_json::{Value, json};
+
+use crate::{machine::since, phase::Phase};
+
+/// Counts the Machines of a set and writes it where it is new; what went wrong is told. Gives the time after which another one
+/// counts as available.
+pub async fn write(
+    manager: FieldManager,
+    sets: &Api<MachineSet>,
+    set: &MachineSet,
+    own: &[&Machine],
+    error: Option<&Error>,
+) -> Result<Option<Duration>> {
+    let old = set.status.clone().unwrap_or_default();
+    let (mut new, pause) = counted(set, own);
+    new["machineSetCondition"] = json!(conditions(&old, error.filter(|error| error.is_failure())));
+    let now =
+        serde_json::to_value(&old).map_err(|e| Error::bug(format!("a status does not serialise: {e}")))?;
+    let differs = new.as_object().into_iter().flatten().any(|(field, value)| {
+        let empty = value.is_null() || value.as_array().is_some_and(Vec::is_empty);
+        now.get(field) != Some(value) && !(empty && now.get(field).is_none())
+    });
+    if differs {
+        manager.merge_status(sets, &set.name_any(), &new).await?;
+    }
+    Ok(pause)
+}
+
+fn counted(set: &MachineSet, own: &[&Machine]) -> (Value, Option<Duration>) {
+    let least = ready_for(set.spec.min_ready_seconds);
+    let staying: Vec<_> = own
+        .iter()
+        .filter(|machine| machine.meta().deletion_timestamp.is_none())
+        .collect();
+    let count = |which: &dyn Fn(&Machine) -> bool| staying.iter().filter(|machine| which(machine)).count();
+    let template = set
+        .spec
+        .template
+        .as_ref()
+        .and_then(|t| t.metadata.as_ref()?.labels.as_ref());
+    let failed: Vec<_> = staying
+        .iter()
+        .filter(|machine| matches!(Phase::of(machine), Phase::Failed | Phase::CrashLoopBackOff))
+        .map(|machine| FailedMachine {
+            name: Some(machine.name_any()),
+            provider_id: machine.spec.provider_id.clone(),
+            last_operation: machine
+                .status
+                .as_ref()
+                .and_then(|status| status.last_operation.clone()),
+            owner_ref: Some(set.name_any()),
+        })
+        .collect();
+    let pause = staying
+        .iter()
+        .filter_map(|machine| available_in(machine, least))
+        .min();
+    let status = json!({
+        "replicas": staying.len(),
+        "fullyLabeledReplicas": count(&|machine| template.is_none_or(|wanted| {
+            wanted.iter().all(|(key, value)| machine.labels().get(key) == Some(value))
+        })),
+        "readyReplicas": count(&|machine| Phase::of(machine) == Phase::Running),
+        "availableReplicas": count(&|machine| available(machine, least)),
+        "observedGeneration": set.meta().generation,
+        "failedMachines": failed,
+    });
+    (status, pause)
+}
+
+/// Whether a Machine has been ready for long enough.
+pub fn available(machine: &Machine, least: Duration) -> bool {
+    Phase::of(machine) == Phase::Running && running_for(machine) >= least
+}
+
+/// When a Machine that is ready becomes available; nothing for others.
+pub fn available_in(machine: &Machine, least: Duration) -> Option<Duration> {
+    let left = least.checked_sub(running_for(machine))?;
+    (Phase::of(machine) == Phase::Running && !left.is_zero())
+        // Times of the API are whole seconds.
+        .then(|| left + Duration::from_secs(1))
+}
+
+/// `minReadySeconds` as a time.
+pub fn ready_for(seconds: Option<i32>) -> Duration {
+    Duration::from_secs(u64::try_from(seconds.unwrap_or_default()).unwrap_or_default())
+}
+
+fn running_for(machine: &Machine) -> Duration {
+    let status = machine
+        .status
+        .as_ref()
+        .and_then(|status| status.current_status.as_ref());
+    since(
+        status
+            .and_then(|status| status.last_update_time.as_ref())
+            .map(|time| time.0),
+    )
+}
+
+/// The one condition of a set: whether Machines could not be made or deleted.
+fn conditions(old: &MachineSetStatus, error: Option<&Error>) -> Vec<Value> {
+    let Some(error) = error else {
+        return Vec::new();
+    };
+    let before = old
+        .machine_set_condition
+        .iter()
+        .find(|condition| condition.type_ == "ReplicaFailure");
+    let since = before
+        .and_then(|condition| condition.last_transition_time.clone())
+        .unwrap_or_else(clock::now_k8s);
+    vec![json!({
+        "type": "ReplicaFailure", "status": "True", "reason": error.class(), "message": error.to_string(),
+        "lastTransitionTime": since,
+    })]
+}

@@ -1,0 +1,104 @@
+//! The phases of a Machine.
+
+use api::machine::Machine;
+
+/// How a Machine is, as `status.currentStatus.phase` says it. In the order in which a surplus is taken: what is of least use
+/// first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Phase {
+    /// It is being deleted.
+    Terminating,
+    /// It did not come, or was unhealthy for too long: its set replaces it.
+    Failed,
+    /// The cloud refuses to make it; it is tried again.
+    CrashLoopBackOff,
+    /// Its Node is unhealthy.
+    Unknown,
+    /// It is to come: nothing, or only its instance, is there.
+    Pending,
+    /// Its Node is ready.
+    Running,
+}
+
+impl Phase {
+    const ALL: [Self; 6] = [
+        Self::Terminating,
+        Self::Failed,
+        Self::CrashLoopBackOff,
+        Self::Unknown,
+        Self::Pending,
+        Self::Running,
+    ];
+
+    /// As it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Terminating => "Terminating",
+            Self::Failed => "Failed",
+            Self::CrashLoopBackOff => "CrashLoopBackOff",
+            Self::Unknown => "Unknown",
+            Self::Pending => "Pending",
+            Self::Running => "Running",
+        }
+    }
+
+    /// What a Machine's status says; `None` where it says nothing yet, as after a restore.
+    pub fn told(machine: &Machine) -> Option<Self> {
+        let told = machine
+            .status
+            .as_ref()?
+            .current_status
+            .as_ref()?
+            .phase
+            .as_deref()?;
+        let phase = Self::ALL.into_iter().find(|phase| phase.as_str() == told);
+        match phase {
+            // Carried from another seed, where it was being deleted.
+            Some(Self::Terminating) if machine.metadata.deletion_timestamp.is_none() => None,
+            // Upstream's word for what is neither here nor there.
+            None if told == "Available" => Some(Self::Pending),
+            other => other,
+        }
+    }
+
+    /// How a Machine counts.
+    pub fn of(machine: &Machine) -> Self {
+        if machine.metadata.deletion_timestamp.is_some() {
+            return Self::Terminating;
+        }
+        Self::told(machine).unwrap_or(Self::Pending)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    #[rstest]
+    #[case::new("", false, None, Phase::Pending)]
+    #[case::well("Running", false, Some(Phase::Running), Phase::Running)]
+    #[case::upstream("Available", false, Some(Phase::Pending), Phase::Pending)]
+    #[case::of_another_manager("InPlaceUpdating", false, None, Phase::Pending)]
+    #[case::going("Running", true, Some(Phase::Running), Phase::Terminating)]
+    #[case::was_going_elsewhere("Terminating", false, None, Phase::Pending)]
+    #[case::goes("Terminating", true, Some(Phase::Terminating), Phase::Terminating)]
+    fn a_phase_is_told_and_counts(
+        #[case] written: &str,
+        #[case] deleted: bool,
+        #[case] told: Option<Phase>,
+        #[case] counts: Phase,
+    ) {
+        let time = deleted.then_some("2026-01-01T00:00:00Z");
+        let machine: Machine = serde_json::from_value(json!({
+            "apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "Machine", "spec": {},
+            "metadata": {"name": "m", "deletionTimestamp": time},
+            "status": {"currentStatus": {"phase": written}},
+        }))
+        .unwrap();
+        assert_eq!((Phase::told(&machine), Phase::of(&machine)), (told, counts));
+    }
+}

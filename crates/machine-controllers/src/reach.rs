@@ -1,0 +1,95 @@
+//! Whether the shoot's API answers, and for how long it has. While it does not, nobody can know how a machine is, so that none
+//! is judged (gardener/machine-controller-manager#718). And since kubelets could not report meanwhile either, all bounds on
+//! unhealthiness count from the moment in which it answered again.
+
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use k8s_openapi::api::core::v1::Node;
+use kube::{Api, api::ListParams};
+use runtime::{Cluster as _, Error, Result, Shoot};
+use tokio::time::Instant;
+
+/// How long an answer may take. Not longer than the time between two looks, but as long as a busy server may take.
+const ANSWERS_WITHIN: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
+
+/// What is known of the shoot's API.
+pub struct Reach {
+    nodes: Api<Node>,
+    ask_every: Duration,
+    answers_within: Duration,
+    answers: Mutex<Option<Answers>>,
+}
+
+#[derive(Clone, Copy)]
+struct Answers {
+    since: Instant,
+    last: Instant,
+}
+
+impl Reach {
+    /// The API is asked at most so often, however many want to know.
+    pub fn new(shoot: &Shoot, ask_every: Duration) -> Self {
+        Self {
+            nodes: shoot.cluster_wide(),
+            ask_every,
+            answers_within: ask_every.clamp(ANSWERS_WITHIN.0, ANSWERS_WITHIN.1),
+            answers: Mutex::default(),
+        }
+    }
+
+    /// For how long the API is known to have answered without a break. Refused while it does not answer.
+    pub async fn answers_for(&self) -> Result<Duration> {
+        let now = Instant::now();
+        let known = *self.lock();
+        if let Some(known) = known
+            && now - known.last < self.ask_every
+        {
+            return Ok(now - known.since);
+        }
+        let one = ListParams::default().limit(1);
+        match tokio::time::timeout(self.answers_within, self.nodes.list_metadata(&one)).await {
+            Ok(Ok(_)) => Ok(self.answered()),
+            Ok(Err(error)) => Err(self.silent(&error.to_string())),
+            Err(_) => Err(self.silent(&format!("no answer within {:?}", self.answers_within))),
+        }
+    }
+
+    /// The Node as it is now; not as it was seen last.
+    pub async fn node(&self, name: &str) -> Result<Option<Node>> {
+        match tokio::time::timeout(self.answers_within, self.nodes.get_opt(name)).await {
+            Ok(Ok(node)) => {
+                self.answered();
+                Ok(node)
+            }
+            Ok(Err(error)) => Err(self.silent(&error.to_string())),
+            Err(_) => Err(self.silent(&format!("no answer within {:?}", self.answers_within))),
+        }
+    }
+
+    fn answered(&self) -> Duration {
+        let now = Instant::now();
+        let mut answers = self.lock();
+        let since = match *answers {
+            // Nobody asked for a while: what was in between is not known.
+            Some(known) if now - known.last <= 3 * (self.ask_every + self.answers_within) => known.since,
+            _ => now,
+        };
+        *answers = Some(Answers { since, last: now });
+        now - since
+    }
+
+    fn silent(&self, why: &str) -> Error {
+        *self.lock() = None;
+        Error::not_ready(
+            self.ask_every,
+            format!("the shoot's API does not answer, so that no machine is judged or deleted: {why}"),
+        )
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Answers>> {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,123 @@
+//! What is remembered of instances that no Machine stands for: pure.
+//!
+//! After a restore the list of Machines may be short for a moment, and every instance that is missing in it would be taken for
+//! left over (gardener/gardener#8742, #3520). So nothing is collected until one listing found a Machine for *every* instance,
+//! and then only what two listings in a row found nobody for.
+
+use std::collections::BTreeSet;
+
+use crate::driver::Found;
+
+/// What is remembered of earlier listings, since the process began.
+#[derive(Debug, Default)]
+pub struct Memory {
+    trusted: bool,
+    suspects: BTreeSet<Found>,
+}
+
+/// What follows from a listing.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Look {
+    /// Nobody stands for them, and they stay: there was no listing yet that was complete.
+    pub untrusted: Vec<Found>,
+    /// Nobody stands for them, for the second time.
+    pub orphans: Vec<Found>,
+}
+
+impl Memory {
+    /// Takes a listing. `names` and `ids` are those of all Machines, read after the listing.
+    pub fn take(&mut self, found: &[Found], names: &BTreeSet<String>, ids: &BTreeSet<String>) -> Look {
+        let unmatched: BTreeSet<_> = found
+            .iter()
+            .filter(|found| !names.contains(&found.machine_name) && !ids.contains(&found.provider_id))
+            .cloned()
+            .collect();
+        if !self.trusted {
+            self.trusted = unmatched.is_empty();
+            return Look {
+                untrusted: unmatched.into_iter().collect(),
+                ..Look::default()
+            };
+        }
+        let orphans = unmatched.intersection(&self.suspects).cloned().collect();
+        self.suspects = unmatched;
+        Look {
+            orphans,
+            ..Look::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(names: &str) -> Vec<Found> {
+        let instance = |name: &str| Found {
+            machine_name: name.to_owned(),
+            provider_id: format!("id-{name}"),
+        };
+        names.split_whitespace().map(instance).collect()
+    }
+
+    fn names(of: &[Found]) -> String {
+        let names: Vec<_> = of.iter().map(|found| found.machine_name.as_str()).collect();
+        names.join(" ")
+    }
+
+    /// A listing, the names and the ids of Machines at that moment, and what is told: untrusted, then orphans.
+    type Scene<'a> = (&'a str, &'a str, &'a str, &'a str, &'a str);
+
+    fn play(scenes: &[Scene<'_>]) {
+        let mut memory = Memory::default();
+        for (number, (listed, machines, ids, untrusted, orphans)) in scenes.iter().enumerate() {
+            let set = |text: &str| text.split_whitespace().map(ToOwned::to_owned).collect();
+            let look = memory.take(&found(listed), &set(machines), &set(ids));
+            assert_eq!(names(&look.untrusted), *untrusted, "scene {number}");
+            assert_eq!(names(&look.orphans), *orphans, "scene {number}");
+        }
+    }
+
+    #[test]
+    fn what_two_listings_in_a_row_find_nobody_for_is_an_orphan() {
+        play(&[
+            ("a b", "a b", "", "", ""),
+            ("a b x", "a b", "", "", ""),
+            ("a b x", "a b", "", "", "x"),
+        ]);
+    }
+
+    #[test]
+    fn one_listing_is_not_enough_and_neither_are_two_that_are_not_in_a_row() {
+        play(&[
+            ("", "", "", "", ""),
+            ("x", "", "", "", ""),
+            ("x", "x", "", "", ""),
+            ("x", "", "", "", ""),
+            ("y", "", "", "", ""),
+        ]);
+    }
+
+    /// gardener/gardener#8742: the manager came up before Machines were there.
+    #[test]
+    fn after_a_restore_nothing_is_collected_until_every_instance_was_matched_once() {
+        play(&[
+            ("a b c", "", "", "a b c", ""),
+            ("a b c", "a", "", "b c", ""),
+            ("a b c", "a b", "", "c", ""),
+            ("a b c", "a b", "", "c", ""),
+            ("a b c", "a b c", "", "", ""),
+            ("a b c", "a b", "", "", ""),
+            ("a b c", "a b", "", "", "c"),
+        ]);
+    }
+
+    #[test]
+    fn a_machine_stands_for_an_instance_by_name_or_by_id() {
+        play(&[
+            ("a b", "a", "id-b", "", ""),
+            ("a b", "", "id-a id-b", "", ""),
+            ("a b", "a b", "", "", ""),
+        ]);
+    }
+}

@@ -1,0 +1,177 @@
+//! A cloud that is kept in memory. It counts calls, refuses and hangs when told to, and its machines register Nodes at once.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use api::machine::MachineClass;
+use async_trait::async_trait;
+use k8s_openapi::api::core::v1::Node;
+use kube::{
+    Api, Client, ResourceExt,
+    api::{Patch, PatchParams},
+};
+use machine_controllers::{Driver, Found, Instance, Request};
+use runtime::{Credentials, Error, Result};
+use serde_json::json;
+use tokio::sync::watch;
+
+#[derive(Default)]
+struct State {
+    /// Provider ids by Machine name.
+    instances: BTreeMap<String, String>,
+    calls: Vec<String>,
+    user_data: BTreeMap<String, String>,
+    refuses: Option<Error>,
+}
+
+/// The cloud.
+pub struct Cloud {
+    shoot: Client,
+    state: Mutex<State>,
+    /// Machines register their Nodes.
+    pub joins: watch::Sender<bool>,
+    /// Instances are made; while this is false they are not, and nothing is answered.
+    pub answers: watch::Sender<bool>,
+}
+
+impl Cloud {
+    pub fn new(shoot: Client) -> Self {
+        Self {
+            shoot,
+            state: Mutex::default(),
+            joins: watch::Sender::new(true),
+            answers: watch::Sender::new(true),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Calls so far that begin so.
+    pub fn calls(&self, prefix: &str) -> Vec<String> {
+        let state = self.state();
+        let calls = state.calls.iter().filter(|call| call.starts_with(prefix));
+        calls.cloned().collect()
+    }
+
+    /// Instances by the names of their Machines.
+    pub fn instances(&self) -> Vec<String> {
+        self.state().instances.keys().cloned().collect()
+    }
+
+    /// What a machine was given to run at first.
+    pub fn user_data(&self, machine: &str) -> Option<String> {
+        self.state().user_data.get(machine).cloned()
+    }
+
+    /// From now on it does, or does not, refuse to make instances.
+    pub fn refuse(&self, error: Option<Error>) {
+        self.state().refuses = error;
+    }
+
+    /// An instance that nobody asked for now.
+    pub fn put(&self, machine: &str) -> String {
+        let id = id(machine);
+        self.state().instances.insert(machine.to_owned(), id.clone());
+        id
+    }
+
+    /// Somebody takes an instance away.
+    pub fn take(&self, machine: &str) {
+        self.state().instances.remove(machine);
+    }
+
+    /// The machine's kubelet registers, and says whether it is ready.
+    pub async fn register(&self, machine: &str, ready: &str) -> kube::Result<()> {
+        let nodes: Api<Node> = Api::all(self.shoot.clone());
+        let node = json!({
+            "apiVersion": "v1", "kind": "Node", "metadata": {"name": node(machine)},
+            "spec": {"providerID": id(machine)},
+        });
+        let params = PatchParams::apply("kubelet").force();
+        nodes
+            .patch(&node_name(&node), &params, &Patch::Apply(&node))
+            .await?;
+        report(&self.shoot, &node_name(&node), ready).await
+    }
+}
+
+/// The kubelet of a Node says whether it is ready.
+pub async fn report(shoot: &Client, node: &str, ready: &str) -> kube::Result<()> {
+    let nodes: Api<Node> = Api::all(shoot.clone());
+    let now = runtime::clock::now();
+    let status = json!({"status": {"conditions": [{
+        "type": "Ready", "status": ready, "reason": "Test", "message": "so", "lastTransitionTime": now.to_string(),
+    }]}});
+    nodes
+        .patch_status(node, &PatchParams::default(), &Patch::Merge(status))
+        .await
+        .map(drop)
+}
+
+pub fn id(machine: &str) -> String {
+    format!("memory:///i-{machine}")
+}
+
+pub fn node(machine: &str) -> String {
+    format!("node-{machine}")
+}
+
+fn node_name(node: &serde_json::Value) -> String {
+    node["metadata"]["name"].as_str().unwrap_or_default().to_owned()
+}
+
+#[async_trait]
+impl Driver for Cloud {
+    async fn create(&self, request: &Request<'_>) -> Result<Instance> {
+        let name = request.machine.name_any();
+        self.state().calls.push(format!("create {name}"));
+        let mut answers = self.answers.subscribe();
+        let _ = answers.wait_for(|answers| *answers).await;
+        if let Some(error) = self.state().refuses.clone() {
+            return Err(error);
+        }
+        request.credentials.text("token")?;
+        let user_data = request.user_data.clone().unwrap_or_default();
+        self.state().user_data.insert(name.clone(), user_data);
+        let provider_id = self.put(&name);
+        if *self.joins.borrow() {
+            let registered = self.register(&name, "True").await;
+            registered.map_err(|error| Error::bug(error.to_string()))?;
+        }
+        Ok(Instance {
+            provider_id,
+            node_name: node(&name),
+        })
+    }
+
+    async fn delete(&self, request: &Request<'_>) -> Result<()> {
+        let name = request.machine.name_any();
+        self.state().calls.push(format!("delete {name}"));
+        self.take(&name);
+        Ok(())
+    }
+
+    async fn status(&self, request: &Request<'_>) -> Result<Option<Instance>> {
+        let name = request.machine.name_any();
+        self.state().calls.push(format!("status {name}"));
+        let found = self.state().instances.get(&name).cloned();
+        Ok(found.map(|provider_id| Instance {
+            provider_id,
+            node_name: node(&name),
+        }))
+    }
+
+    async fn list(&self, _: &MachineClass, _: Credentials) -> Result<Vec<Found>> {
+        let mut state = self.state();
+        state.calls.push("list".into());
+        let found = state.instances.iter().map(|(machine_name, provider_id)| Found {
+            machine_name: machine_name.clone(),
+            provider_id: provider_id.clone(),
+        });
+        Ok(found.collect())
+    }
+}

@@ -1,0 +1,86 @@
+//! The controllers on a real API server, with a cloud that is kept in memory.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::expect_used,
+    clippy::large_futures
+)]
+
+mod cloud;
+mod judged;
+mod leaving;
+mod life;
+mod orphans;
+mod refused;
+mod rolling;
+mod world;
+
+use std::future::Future;
+
+use anyhow::{Result, ensure};
+use api::crds::{Target, crds_of};
+use testkit::{ControlPlane, apply_crds};
+
+/// Side by side, each in a namespace of its own: most of them wait most of the time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn machines_are_what_their_deployments_say_and_nothing_is_lost() -> Result<()> {
+    let plane = ControlPlane::start("machines").await?;
+    if std::env::var_os("RUST_LOG").is_some() {
+        let _ = runtime::Process::new("test"); // logs of the controllers
+    }
+    let client = &plane.admin();
+    let mut crds = crds_of(Target::Seed);
+    crds.retain(|crd| crd.spec.group == "machine.sapcloud.io");
+    apply_crds(client, &crds).await?;
+    let outcomes = tokio::join!(
+        told("come and go", life::machines_come_and_go(client)),
+        told("restored", life::restored_machines_are_the_same_machines(client)),
+        told("surge", rolling::bounds_hold_with_a_surge(client)),
+        told("no surge", rolling::bounds_hold_without_a_surge(client)),
+        told("drain", async {
+            leaving::pods_leave_first_and_budgets_are_honoured(client).await?;
+            leaving::no_budget_holds_where_no_machine_is_wanted(client).await
+        }),
+        told(
+            "stuck",
+            leaving::a_budget_that_never_lets_go_is_told_and_waited_for_only_so_long(client)
+        ),
+        told(
+            "never joins",
+            judged::one_that_never_joins_is_told_and_replaced(client)
+        ),
+        told(
+            "many ill",
+            judged::many_unhealthy_ones_are_replaced_one_after_the_other(client)
+        ),
+        told(
+            "frozen",
+            judged::nothing_is_judged_while_the_api_does_not_answer(client)
+        ),
+        told("refused", refused::what_is_in_the_way_is_told(client)),
+        told(
+            "lost right",
+            refused::a_right_that_is_lost_stops_all_calls(client)
+        ),
+        told(
+            "orphans",
+            orphans::orphans_are_collected_only_when_it_is_sure_that_they_are(client)
+        ),
+    );
+    let outcomes: [Option<String>; 12] = outcomes.into();
+    let failures: Vec<_> = outcomes.into_iter().flatten().collect();
+    ensure!(failures.is_empty(), "{}", failures.join("\n"));
+    Ok(())
+}
+
+/// What went wrong in a scenario, if something did.
+async fn told(name: &str, scenario: impl Future<Output = Result<()>>) -> Option<String> {
+    let begun = std::time::Instant::now();
+    let outcome = scenario.await;
+    eprintln!(
+        "{name}: {} after {:.1?}",
+        if outcome.is_ok() { "well" } else { "WRONG" },
+        begun.elapsed()
+    );
+    outcome.err().map(|error| format!("{name}: {error:#}"))
+}
