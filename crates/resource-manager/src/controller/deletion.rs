@@ -1,0 +1,198 @@
+//! The end of a ManagedResource: its objects go first, unless they are to be kept.
+
+use std::{sync::Arc, time::Duration};
+
+use api::{meta::ConditionStatus, resources::ManagedResource};
+use futures::{FutureExt, StreamExt, stream};
+use runtime::{Error, Next, Result};
+
+use super::{Controller, DELETION_AGAIN, is_ignored, keeps, remove::Removed};
+use crate::{
+    names::RESOURCES_IGNORE,
+    object::{Key, Owner, Phase},
+    status::{self, Report, Verdict, some},
+    target::Target,
+    trouble::{Trouble, gravest},
+    watches::Of,
+};
+
+/// Objects that are deleted at the same time.
+const AT_ONCE: usize = 4;
+
+/// What is left of the objects.
+#[derive(Default)]
+struct Left {
+    keys: Vec<Key>,
+    troubles: Vec<Trouble>,
+    /// Somebody wants all that is left to be kept.
+    spared: bool,
+}
+
+impl Controller {
+    /// [`Next::Change`]: nothing is left to be done.
+    pub(super) async fn delete(&self, owner: &Owner) -> Result<Next> {
+        let Some(resource) = self.read(owner).await? else {
+            return Ok(Next::Change);
+        };
+        let keys = status::keys(&resource);
+        if keeps(&resource) || keys.is_empty() {
+            return Ok(Next::Change);
+        }
+        if is_ignored(&resource) {
+            let why = format!(
+                "It is left alone, also in its deletion: take the annotation {RESOURCES_IGNORE} away, or set spec.keepObjects."
+            );
+            self.tell(owner, &resource, "ManagedResourceIgnored", why, None)
+                .await?;
+            return Err(Error::not_ready(
+                DELETION_AGAIN,
+                "it is left alone, also in its deletion",
+            ));
+        }
+        self.ledger.knows(owner);
+        let target = match self.targets.of(owner).await? {
+            Ok(target) => target,
+            Err(why) => {
+                return self
+                    .unreachable(owner, &resource, &why.to_string(), DELETION_AGAIN)
+                    .await;
+            }
+        };
+        let turn = target.turn().await;
+        if let Err((after, why)) = &turn {
+            let why = format!("the API server of the shoot does not answer: {why}");
+            return self.unreachable(owner, &resource, &why, *after).await;
+        }
+        let share = self.work.acquire().await;
+        let left = self.delete_all(owner, &resource, &target, keys).await;
+        drop((turn, share));
+        if left.spared || left.keys.is_empty() {
+            return Ok(Next::Change);
+        }
+        let words: Vec<String> = left.troubles.iter().map(Trouble::words).collect();
+        let error = gravest(&left.troubles, &target);
+        let reason = if error.is_failure() {
+            "DeletionFailed"
+        } else {
+            "DeletionPending"
+        };
+        self.tell(owner, &resource, reason, some(&words), Some(left.keys))
+            .await?;
+        Err(error)
+    }
+
+    /// Deletes what is left, phase by phase. What carries others goes when they are gone.
+    async fn delete_all(
+        &self,
+        owner: &Owner,
+        resource: &ManagedResource,
+        target: &Arc<Target>,
+        keys: Vec<Key>,
+    ) -> Left {
+        let delete_claims = resource.spec.delete_persistent_volume_claims == Some(true);
+        let mut left = Left::default();
+        for phase in Phase::ALL.into_iter().rev() {
+            let of_phase: Vec<&Key> = keys.iter().filter(|key| Phase::of(key) == phase).collect();
+            if !left.keys.is_empty() || left.spared {
+                left.keys.extend(of_phase.into_iter().cloned());
+                continue;
+            }
+            let requests: Vec<_> = of_phase
+                .into_iter()
+                .map(|key| {
+                    self.remove(owner, target, key, delete_claims)
+                        .map(move |removed| (key, removed))
+                        .boxed()
+                })
+                .collect();
+            let removed: Vec<_> = stream::iter(requests).buffer_unordered(AT_ONCE).collect().await;
+            for (key, removed) in removed {
+                match removed {
+                    Ok(Removed::Gone | Removed::Kept) => continue,
+                    Ok(Removed::Spared) => left.spared = true,
+                    Ok(Removed::Lingers(why, after)) => {
+                        left.troubles
+                            .push(Trouble::Awaited(format!("{key}: {why}"), after));
+                        self.watch(owner, target, key);
+                    }
+                    Err(trouble) => left.troubles.push(trouble),
+                }
+                left.keys.push(key.clone());
+            }
+        }
+        left
+    }
+
+    /// Tells when an object is gone. A process that has just started watches nothing yet.
+    fn watch(&self, owner: &Owner, target: &Arc<Target>, key: &Key) {
+        let Some(served) = target.kinds.known(key).filter(|served| served.watchable) else {
+            return;
+        };
+        let mut items = self.ledger.items(owner).to_vec();
+        if items.iter().any(|item| item.key.identity() == key.identity()) {
+            return;
+        }
+        let watch = target.watches.of(Of {
+            client: target.client().clone(),
+            permit: target.permit().clone(),
+            scope: target.scope.clone(),
+            kind: key.gvk(),
+            resource: served.resource.clone(),
+        });
+        items.push(crate::ledger::Item {
+            key: key.clone(),
+            judged: false,
+            watch: Some(watch),
+        });
+        self.ledger.keeps(owner, items);
+    }
+
+    /// There is no way to the objects. With the namespace goes the whole control plane, and they with it; otherwise it is said
+    /// what is awaited.
+    async fn unreachable(
+        &self,
+        owner: &Owner,
+        resource: &ManagedResource,
+        why: &str,
+        after: Duration,
+    ) -> Result<Next> {
+        if self.namespace_goes(&owner.namespace).await? {
+            let note =
+                format!("Its objects were not deleted: {why}. The namespace goes, and the shoot with it.");
+            self.events.warning(resource, "ObjectsLeft", &note).await;
+            return Ok(Next::Change);
+        }
+        let message = format!(
+            "Its objects cannot be deleted: {why}. It ends when the API server answers, when spec.keepObjects is true, or with \
+             its namespace."
+        );
+        self.tell(owner, resource, "DeletionPending", message, None)
+            .await?;
+        Err(Error::not_ready(after, why.to_owned()))
+    }
+
+    async fn tell(
+        &self,
+        owner: &Owner,
+        resource: &ManagedResource,
+        reason: &str,
+        message: String,
+        resources: Option<Vec<Key>>,
+    ) -> Result<()> {
+        let status = match reason {
+            "DeletionFailed" => ConditionStatus::False,
+            _ => ConditionStatus::Progressing,
+        };
+        let applied = Some(Verdict::new(status, reason, message));
+        self.report(
+            resource,
+            owner,
+            Report {
+                applied,
+                resources,
+                ..Report::default()
+            },
+        )
+        .await
+    }
+}

@@ -1,0 +1,233 @@
+//! The controller of ManagedResources: finds the cluster, applies or deletes, and tells.
+
+mod apply;
+mod deletion;
+mod ownership;
+mod place;
+mod prune;
+mod remove;
+mod secrets;
+mod send;
+
+use std::{sync::Arc, time::Duration};
+
+use api::{meta::ConditionStatus, resources::ManagedResource};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{Api, ResourceExt};
+use runtime::{Cluster, Events, Next, Reconciler, Result, Seed, clock::now_k8s, error::Explain};
+use tokio::sync::Semaphore;
+
+use crate::{
+    ledger::{Ledger, Todo},
+    names::{FINALIZER, MANAGER, RESOURCES_IGNORE},
+    numbers::Numbers,
+    object::{Owner, is_true},
+    status::{self, Report, Verdict},
+    target::{Target, Targets},
+    trouble::gravest,
+    watches::State,
+};
+
+/// When a deletion that cannot go on is looked at again: there is no watch of the namespace that it may go with.
+const DELETION_AGAIN: Duration = Duration::from_secs(30);
+
+/// The controller of ManagedResources in one seed.
+pub struct Controller {
+    pub(crate) seed: Seed,
+    pub(crate) targets: Arc<Targets>,
+    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) events: Events,
+    pub(crate) numbers: Numbers,
+    /// ManagedResources that are worked on at the same time, in all clusters.
+    pub(crate) work: Semaphore,
+}
+
+impl Controller {
+    fn api(&self, owner: &Owner) -> Api<ManagedResource> {
+        self.seed.namespaced(&owner.namespace)
+    }
+
+    /// As it is now: the cache may be older than what somebody wants kept.
+    async fn read(&self, owner: &Owner) -> Result<Option<ManagedResource>> {
+        let read = self.api(owner).get_opt(&owner.name).await;
+        read.context("could not read the ManagedResource")
+    }
+
+    /// Writes what is new of the status.
+    async fn report(&self, resource: &ManagedResource, owner: &Owner, report: Report) -> Result<()> {
+        let Some(body) = status::body(resource, report, &now_k8s()) else {
+            return Ok(());
+        };
+        MANAGER
+            .merge_status(&self.api(owner), &owner.name, &body)
+            .await
+            .map(drop)
+    }
+
+    /// How the objects of a ManagedResource are, from what watches have seen.
+    fn judge(&self, owner: &Owner) -> Report {
+        let items = self.ledger.items(owner);
+        let judged = items.iter().filter(|item| item.judged);
+        let states = judged.map(|item| {
+            let seen = item.watch.as_ref().map(|watch| watch.state(&item.key));
+            (
+                &item.key,
+                seen.unwrap_or_else(|| State::Seen(crate::health::Health::default())),
+            )
+        });
+        let (healthy, progressing) = status::judged(states);
+        Report {
+            healthy: Some(healthy),
+            progressing: Some(progressing),
+            ..Report::default()
+        }
+    }
+
+    /// Applies it where that is needed, and tells how it is.
+    async fn bring_about(
+        &self,
+        owner: &Owner,
+        resource: &ManagedResource,
+        target: &Arc<Target>,
+    ) -> Result<Next> {
+        let (uid, generation) = (resource.uid(), resource.metadata.generation);
+        match self.ledger.begin(owner, uid.as_deref(), generation, target) {
+            Todo::Judge => {
+                self.report(resource, owner, self.judge(owner)).await?;
+                return Ok(Next::Change);
+            }
+            Todo::Later(after) => return Ok(Next::After(after)),
+            Todo::Apply => {}
+        }
+        let outcome = self.apply_all(owner, resource, target).await?;
+        let applied = match outcome.verdict {
+            Some(verdict) => verdict,
+            None => Verdict::new(
+                ConditionStatus::True,
+                "ApplySucceeded",
+                "All resources are applied.",
+            ),
+        };
+        let judged = match &outcome.checksum {
+            // Nothing was acted on, nor was there before.
+            None if self.ledger.items(owner).is_empty() => Report::default(),
+            _ => self.judge(owner),
+        };
+        let report = Report {
+            applied: Some(applied),
+            resources: outcome.resources,
+            checksum: outcome.checksum,
+            observed: true,
+            ..judged
+        };
+        // What was noted on the way is in the status already.
+        if let Some(resource) = self.read(owner).await? {
+            self.report(&resource, owner, report).await?;
+        }
+        if outcome.troubles.is_empty() {
+            self.ledger.done(owner);
+            return Ok(Next::Change);
+        }
+        Err(gravest(&outcome.troubles, target))
+    }
+
+    /// Nothing of it is here any more.
+    fn forget(&self, owner: &Owner) {
+        self.ledger.forget(owner);
+        let scope = crate::watches::Scope::Shoot(owner.namespace.as_str().into());
+        if !owner.in_seed && self.ledger.of_scope(&scope).is_empty() {
+            self.targets.leave(&owner.namespace);
+        }
+    }
+
+    /// Whether the namespace is being deleted, and with it the control plane of the shoot.
+    async fn namespace_goes(&self, namespace: &str) -> Result<bool> {
+        let found = self.seed.cluster_wide::<Namespace>().get_opt(namespace).await;
+        let found = found.context(format_args!("could not read Namespace {namespace}"))?;
+        Ok(found.is_none_or(|namespace| namespace.metadata.deletion_timestamp.is_some()))
+    }
+}
+
+fn keeps(resource: &ManagedResource) -> bool {
+    resource.spec.keep_objects == Some(true)
+}
+
+fn is_ignored(resource: &ManagedResource) -> bool {
+    resource
+        .annotations()
+        .get(RESOURCES_IGNORE)
+        .is_some_and(|value| is_true(value))
+}
+
+impl Reconciler<ManagedResource> for Controller {
+    const NAME: &'static str = "managed-resource";
+    const FINALIZER: Option<&'static str> = Some(FINALIZER);
+
+    fn is_responsible(&self, resource: &ManagedResource) -> bool {
+        Owner::of(resource).is_some()
+    }
+
+    async fn apply(&self, cached: Arc<ManagedResource>) -> Result<Next> {
+        let Some(owner) = Owner::of(&cached) else {
+            return Ok(Next::Change);
+        };
+        if is_ignored(&cached) {
+            self.ledger.forget(&owner);
+            let message = format!("It is left alone: it has the annotation {RESOURCES_IGNORE}.");
+            let verdict = Some(Verdict::new(
+                ConditionStatus::Unknown,
+                "ManagedResourceIgnored",
+                message,
+            ));
+            let report = Report {
+                applied: verdict.clone(),
+                healthy: verdict.clone(),
+                progressing: verdict,
+                observed: true,
+                ..Report::default()
+            };
+            self.report(&cached, &owner, report).await?;
+            return Ok(Next::Change);
+        }
+        // From here on it is woken for what becomes of its cluster.
+        self.ledger.knows(&owner);
+        let target = match self.targets.of(&owner).await? {
+            Ok(target) => target,
+            Err(why) => {
+                self.ledger.keeps(&owner, Vec::new());
+                self.report(&cached, &owner, status::away(&why.to_string()))
+                    .await?;
+                return Err(why.into());
+            }
+        };
+        let turn = target.turn().await;
+        if let Err((after, why)) = &turn {
+            let why = format!("the API server of the shoot does not answer: {why}");
+            self.report(&cached, &owner, status::away(&why)).await?;
+            return Err(runtime::Error::not_ready(*after, why));
+        }
+        let share = self.work.acquire().await;
+        let Some(resource) = self.read(&owner).await? else {
+            return Ok(Next::Change);
+        };
+        if resource.metadata.deletion_timestamp.is_some() || Owner::of(&resource).as_ref() != Some(&owner) {
+            // The cache will tell.
+            return Ok(Next::Change);
+        }
+        let done = self.bring_about(&owner, &resource, &target).await;
+        drop((turn, share));
+        self.numbers.set(self.targets.count(), self.ledger.objects());
+        done
+    }
+
+    async fn cleanup(&self, cached: Arc<ManagedResource>) -> Result<Next> {
+        let Some(owner) = Owner::of(&cached) else {
+            return Ok(Next::Change);
+        };
+        let next = self.delete(&owner).await?;
+        if next == Next::Change {
+            self.forget(&owner);
+        }
+        Ok(next)
+    }
+}

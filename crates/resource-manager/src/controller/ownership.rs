@@ -1,0 +1,60 @@
+//! Whose an object is that is there already: one object is kept by one ManagedResource.
+
+use kube::{Api, ResourceExt, api::DynamicObject};
+use runtime::Cluster;
+
+use super::Controller;
+use crate::{
+    names::RESOURCES_ORIGIN,
+    object::{Key, Owner},
+    status,
+    target::{Refused, Target},
+    trouble::Trouble,
+};
+
+impl Controller {
+    /// Refuses to take an object over that another one keeps. One that nobody keeps any more (its ManagedResource is gone, or
+    /// has let it go) may be taken.
+    ///
+    /// # Errors
+    /// Who has it.
+    pub(super) async fn may_take(
+        &self,
+        owner: &Owner,
+        target: &Target,
+        key: &Key,
+        live: &DynamicObject,
+    ) -> Result<(), Trouble> {
+        let Some(origin) = live
+            .annotations()
+            .get(RESOURCES_ORIGIN)
+            .filter(|origin| **origin != owner.origin())
+        else {
+            return Ok(());
+        };
+        let Some(other) = target.scope.owner(origin) else {
+            return Err(Trouble::Wrong(format!(
+                "{key} is kept from elsewhere ({origin}): give it another name, or take the annotation {RESOURCES_ORIGIN} \
+                 away where nobody keeps it any more"
+            )));
+        };
+        let others: Api<api::resources::ManagedResource> = self.seed.namespaced(&other.namespace);
+        let found = others
+            .get_opt(&other.name)
+            .await
+            .map_err(|error| Trouble::of(key, Refused::from(error)))?;
+        let has_it = found.is_some_and(|found| {
+            Owner::of(&found).as_ref() == Some(&other)
+                && status::keys(&found)
+                    .iter()
+                    .any(|kept| kept.identity() == key.identity())
+        });
+        if has_it {
+            return Err(Trouble::Wrong(format!(
+                "{key} is kept by ManagedResource {}/{}: take it out of one of the two",
+                other.namespace, other.name
+            )));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,90 @@
+//! Where an object of a manifest goes: its kind as the cluster serves it, its namespace, and who watches it.
+
+use std::sync::Arc;
+
+use api::resources::ManagedResource;
+
+use super::Controller;
+use crate::{
+    ledger::Item,
+    object::{Key, Owner, Wanted},
+    target::{Served, Target},
+    trouble::Trouble,
+    watches::Of,
+};
+
+/// Where objects go that are in a namespace and name none.
+const DEFAULT_NAMESPACE: &str = "default";
+
+/// One ManagedResource that is applied.
+pub(super) struct Work<'a> {
+    pub owner: &'a Owner,
+    pub resource: &'a ManagedResource,
+    pub target: &'a Arc<Target>,
+}
+
+/// An object whose kind is served.
+pub(super) struct Placed<'a> {
+    pub key: Key,
+    pub served: Arc<Served>,
+    pub wanted: &'a Wanted,
+    pub item: Item,
+}
+
+impl Controller {
+    /// Finds the kinds of objects, and begins to watch them.
+    pub(super) async fn place<'a>(
+        &self,
+        work: &Work<'_>,
+        objects: impl Iterator<Item = &'a Wanted>,
+    ) -> (Vec<Placed<'a>>, Vec<Trouble>) {
+        let (mut placed, mut troubles) = (Vec::new(), Vec::new());
+        for wanted in objects {
+            let mut key = wanted.key.clone();
+            let served = match work.target.served(&key).await {
+                Ok(Some(served)) => served,
+                Ok(None) => {
+                    let why = format!("is of a kind that is not served yet ({})", key.api_version());
+                    troubles.push(Trouble::awaited(&key, &why));
+                    continue;
+                }
+                Err(refused) => {
+                    troubles.push(Trouble::of(&key, refused));
+                    if troubles.iter().any(Trouble::ends_all) {
+                        break;
+                    }
+                    continue;
+                }
+            };
+            key.namespace = match (served.namespaced, key.namespace) {
+                (true, namespace) => Some(namespace.unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned())),
+                (false, _) => None,
+            };
+            if let Err(why) = work.owner.reaches(&key) {
+                troubles.push(Trouble::Wrong(why));
+                continue;
+            }
+            let watch = served.watchable.then(|| {
+                work.target.watches.of(Of {
+                    client: work.target.client().clone(),
+                    permit: work.target.permit().clone(),
+                    scope: work.target.scope.clone(),
+                    kind: key.gvk(),
+                    resource: served.resource.clone(),
+                })
+            });
+            let item = Item {
+                key: key.clone(),
+                judged: !wanted.handling.unjudged,
+                watch,
+            };
+            placed.push(Placed {
+                key,
+                served,
+                wanted,
+                item,
+            });
+        }
+        (placed, troubles)
+    }
+}

@@ -1,0 +1,173 @@
+//! Takes one object away, if that is still wanted at this moment (RX-02, RX-23).
+
+use std::{collections::BTreeMap, time::Duration};
+
+use futures::future::try_join_all;
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, Preconditions, PropagationPolicy},
+};
+use serde_json::json;
+
+use super::{Controller, keeps};
+use crate::{
+    names::{LOOK_AGAIN, MANAGER, RESOURCES_ORIGIN},
+    object::{Handling, Key, Owner},
+    plan::{self, Leaving},
+    target::{Refused, Target},
+    trouble::Trouble,
+};
+
+/// What became of an object that is not wanted any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Removed {
+    /// It is not there, or is another's.
+    Gone,
+    /// Its own annotation keeps it.
+    Kept,
+    /// The ManagedResource wants its objects kept.
+    Spared,
+    /// It is being deleted; why it is still there, and when to look again.
+    Lingers(String, Duration),
+}
+
+impl Controller {
+    /// Deletes one object. Whether that may be is read just before: somebody may have wanted objects kept since it began.
+    pub(super) async fn remove(
+        &self,
+        owner: &Owner,
+        target: &Target,
+        key: &Key,
+        delete_claims: bool,
+    ) -> Result<Removed, Trouble> {
+        // What it may not make, it does not take away, whatever its status says.
+        if owner.reaches(key).is_err() {
+            return Ok(Removed::Gone);
+        }
+        let refused = |refused| Trouble::of(key, refused);
+        let Some(served) = target.served_in_any_version(key).await.map_err(refused)? else {
+            return Ok(Removed::Gone);
+        };
+        let api = target.api(&served, key);
+        let Some(live) = target.ask(api.get_opt(&key.name)).await.map_err(refused)? else {
+            return Ok(Removed::Gone);
+        };
+        if live
+            .annotations()
+            .get(RESOURCES_ORIGIN)
+            .is_some_and(|origin| *origin != owner.origin())
+        {
+            return Ok(Removed::Gone);
+        }
+        let body = serde_json::to_value(&live).unwrap_or_default();
+        // An annotation that means nothing must not keep it from going: only its value is of no use.
+        let handling = Handling::of(&body).unwrap_or_default();
+        match plan::leaving(&handling, &body, runtime::clock::now()) {
+            Leaving::Keep => Ok(Removed::Kept),
+            Leaving::Wait(why, after) => Ok(Removed::Lingers(why, after.unwrap_or(LOOK_AGAIN))),
+            Leaving::Finalize => {
+                if !self.may_delete(owner, key).await? {
+                    return Ok(Removed::Spared);
+                }
+                finalize(target, &api, &live).await.map_err(refused)?;
+                Ok(Removed::Lingers(
+                    "its finalizers were taken away".to_owned(),
+                    Duration::from_secs(1),
+                ))
+            }
+            Leaving::Delete => {
+                if !self.may_delete(owner, key).await? {
+                    return Ok(Removed::Spared);
+                }
+                if delete_claims && key.is("apps", "StatefulSet") {
+                    delete_claims_of(target, key, &body).await.map_err(refused)?;
+                }
+                delete(target, &api, &live).await.map_err(refused)
+            }
+        }
+    }
+
+    /// Whether the ManagedResource, as it is now, lets its objects be deleted. One that is gone does not.
+    async fn may_delete(&self, owner: &Owner, key: &Key) -> Result<bool, Trouble> {
+        let read = self.api(owner).get_opt(&owner.name).await;
+        let read = read.map_err(|error| Trouble::of(key, Refused::from(error)))?;
+        Ok(read.is_some_and(|resource| !keeps(&resource)))
+    }
+}
+
+/// Deletes exactly this object. What depends on it goes afterwards.
+async fn delete(target: &Target, api: &Api<DynamicObject>, live: &DynamicObject) -> Result<Removed, Refused> {
+    let params = DeleteParams {
+        propagation_policy: Some(PropagationPolicy::Background),
+        preconditions: Some(Preconditions {
+            uid: live.uid(),
+            resource_version: None,
+        }),
+        ..DeleteParams::default()
+    };
+    match target.ask(api.delete(&live.name_any(), &params)).await {
+        // The object as it was, or a status: gone, unless it waits for something.
+        Ok(answer) => Ok(answer.either(
+            |_| Removed::Lingers("its deletion was asked for".to_owned(), LOOK_AGAIN),
+            |_| Removed::Gone,
+        )),
+        Err(gone) if gone.is_not_found() || gone.is_conflict() => Ok(Removed::Lingers(
+            "it is another object than a moment ago".to_owned(),
+            Duration::from_secs(1),
+        )),
+        Err(refused) => Err(refused),
+    }
+}
+
+/// Takes all finalizers of exactly this object away.
+async fn finalize(target: &Target, api: &Api<DynamicObject>, live: &DynamicObject) -> Result<(), Refused> {
+    let body = json!({"metadata": {"finalizers": null, "uid": live.uid(), "resourceVersion": live.resource_version()}});
+    let params = PatchParams {
+        field_manager: Some(MANAGER.0.to_owned()),
+        ..PatchParams::default()
+    };
+    match target
+        .ask(api.patch(&live.name_any(), &params, &Patch::Merge(body)))
+        .await
+    {
+        Err(refused) if !refused.is_not_found() && !refused.is_conflict() => Err(refused),
+        _ => Ok(()),
+    }
+}
+
+/// Deletes the claims that a StatefulSet has made from its templates.
+async fn delete_claims_of(target: &Target, key: &Key, set: &serde_json::Value) -> Result<(), Refused> {
+    let claims: Api<PersistentVolumeClaim> = Api::namespaced(
+        target.client().clone(),
+        key.namespace.as_deref().unwrap_or_default(),
+    );
+    let labels: BTreeMap<String, String> =
+        serde_json::from_value(set["spec"]["selector"]["matchLabels"].clone()).unwrap_or_default();
+    if labels.is_empty() {
+        return Ok(());
+    }
+    let selector: Vec<String> = labels
+        .iter()
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    let found = target
+        .ask(claims.list(&ListParams::default().labels(&selector.join(","))))
+        .await?;
+    let own = found
+        .into_iter()
+        .map(|claim| claim.name_any())
+        .filter(|name| plan::is_claim_of(set, name));
+    let params = DeleteParams::default();
+    try_join_all(own.map(|name| {
+        let (claims, params) = (claims.clone(), params.clone());
+        async move {
+            match target.ask(claims.delete(&name, &params)).await {
+                Err(refused) if !refused.is_not_found() => Err(refused),
+                _ => Ok(()),
+            }
+        }
+    }))
+    .await
+    .map(drop)
+}

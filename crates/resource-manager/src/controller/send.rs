@@ -1,0 +1,182 @@
+//! Writes objects: read, decide, apply.
+
+use std::time::Duration;
+
+use futures::{FutureExt, StreamExt, stream};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{
+    Api,
+    api::{DynamicObject, Patch, PatchParams},
+};
+use runtime::wait::{self, Look};
+use serde_json::Value;
+
+use super::{
+    Controller, keeps,
+    place::{Placed, Work},
+    remove::Removed,
+};
+use crate::{
+    names::MANAGER,
+    object::{Dress, Key, dressed},
+    plan::{self, Overwrite, Step},
+    target::Target,
+    trouble::Trouble,
+    watches::Marks,
+};
+
+/// Requests of one ManagedResource at the same time.
+const AT_ONCE: usize = 4;
+/// For a definition to be served: a kube-apiserver takes about a second.
+const ESTABLISHED_WITHIN: Duration = Duration::from_secs(5);
+
+impl Controller {
+    /// Applies objects, some at the same time.
+    pub(super) async fn send(&self, work: &Work<'_>, objects: &[Placed<'_>]) -> Vec<Trouble> {
+        let requests: Vec<_> = objects
+            .iter()
+            .map(|object| self.send_one(work, object).boxed())
+            .collect();
+        let mut sent = stream::iter(requests).buffer_unordered(AT_ONCE);
+        let mut troubles = Vec::new();
+        while let Some(done) = sent.next().await {
+            troubles.extend(done.err());
+            if troubles.iter().any(Trouble::ends_all) {
+                break;
+            }
+        }
+        troubles
+    }
+
+    async fn send_one(&self, work: &Work<'_>, object: &Placed<'_>) -> Result<(), Trouble> {
+        let (target, key, handling) = (work.target, &object.key, &object.wanted.handling);
+        let api = target.api(&object.served, key);
+        let refused = |refused| Trouble::of(key, refused);
+        let live = target.ask(api.get_opt(&key.name)).await.map_err(refused)?;
+        if let Some(live) = &live {
+            self.may_take(work.owner, target, key, live).await?;
+        }
+        let dress = Dress {
+            owner: work.owner,
+            labels: &work.resource.spec.inject_labels,
+        };
+        let body = dressed(&object.wanted.body, key, &dress);
+        let there = live.as_ref().and_then(|live| serde_json::to_value(live).ok());
+        let body = match plan::step(handling, body, there.as_ref()) {
+            Step::Send(body) => body,
+            Step::Leave => return Ok(()),
+            Step::Await => {
+                return Err(Trouble::awaited(
+                    key,
+                    "is being deleted; it is made anew when it is gone",
+                ));
+            }
+        };
+        let params = PatchParams::apply(MANAGER.0).force();
+        let written = match target
+            .ask(api.patch(&key.name, &params, &Patch::Apply(&body)))
+            .await
+        {
+            Ok(written) => written,
+            Err(invalid) if invalid.is_invalid() && handling.remade && live.is_some() => {
+                return self.make_anew(work, key, Trouble::of(key, invalid)).await;
+            }
+            Err(changed) if changed.is_conflict() && (handling.own_replicas || handling.own_resources) => {
+                return Err(Trouble::Awaited(
+                    format!("{key} was changed by somebody at this moment"),
+                    Duration::from_secs(1),
+                ));
+            }
+            Err(gone) => {
+                if gone.is_not_found() {
+                    target.kinds.forget(key);
+                    return Err(Trouble::awaited(
+                        key,
+                        "cannot be made yet: its namespace or its kind is not there",
+                    ));
+                }
+                return Err(Trouble::of(key, gone));
+            }
+        };
+        let exactly = Overwrite {
+            labels: work.resource.spec.force_overwrite_labels == Some(true),
+            annotations: work.resource.spec.force_overwrite_annotations == Some(true),
+        };
+        let written = self.overwrite(work, &api, key, exactly, &body, written).await?;
+        if let Some(watch) = &object.item.watch {
+            watch.applied(
+                key,
+                work.owner,
+                Marks::of(&written.metadata),
+                exactly != Overwrite::default(),
+            );
+        }
+        if key.is("apiextensions.k8s.io", "CustomResourceDefinition") {
+            established(target, &key.name).await;
+        }
+        Ok(())
+    }
+
+    /// Takes away what others have added, where that is not borne.
+    async fn overwrite(
+        &self,
+        work: &Work<'_>,
+        api: &Api<DynamicObject>,
+        key: &Key,
+        exactly: Overwrite,
+        sent: &Value,
+        written: DynamicObject,
+    ) -> Result<DynamicObject, Trouble> {
+        let there =
+            serde_json::to_value(&written.metadata).map(|metadata| serde_json::json!({"metadata": metadata}));
+        let Some(patch) = there
+            .ok()
+            .and_then(|there| plan::overwrite(exactly, sent, &there))
+        else {
+            return Ok(written);
+        };
+        let params = PatchParams {
+            field_manager: Some(MANAGER.0.to_owned()),
+            ..PatchParams::default()
+        };
+        let merged = work
+            .target
+            .ask(api.patch(&key.name, &params, &Patch::Merge(patch)))
+            .await;
+        merged.map_err(|refused| Trouble::of(key, refused))
+    }
+
+    /// An object that cannot be changed as wanted is deleted, and made when it is gone.
+    async fn make_anew(&self, work: &Work<'_>, key: &Key, why: Trouble) -> Result<(), Trouble> {
+        if keeps(work.resource) {
+            return Err(why);
+        }
+        match self.remove(work.owner, work.target, key, false).await? {
+            Removed::Spared | Removed::Kept => Err(why),
+            Removed::Gone => Err(Trouble::Awaited(
+                format!("{key} could not be changed and is made anew"),
+                Duration::from_millis(100),
+            )),
+            Removed::Lingers(_, after) => Err(Trouble::Awaited(
+                format!("{key} cannot be changed: it was deleted, and is made anew when it is gone"),
+                after,
+            )),
+        }
+    }
+}
+
+/// Waits until a definition is served, so that what needs it can be applied in the same run. If it takes longer, that is told
+/// of the objects.
+async fn established(target: &Target, name: &str) {
+    let api: Api<CustomResourceDefinition> = Api::all(target.client().clone());
+    let is_established = |definition: Option<&CustomResourceDefinition>| {
+        let conditions = definition.and_then(|found| found.status.as_ref()?.conditions.as_ref());
+        let mut conditions = conditions.into_iter().flatten();
+        if conditions.any(|of| of.type_ == "Established" && of.status == "True") {
+            Look::Done
+        } else {
+            Look::Wait("it is not served yet".to_owned())
+        }
+    };
+    let _ = wait::until(&api, name, ESTABLISHED_WITHIN, is_established).await;
+}

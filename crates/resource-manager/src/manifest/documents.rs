@@ -1,0 +1,73 @@
+//! YAML and JSON documents become objects.
+
+use serde_json::Value;
+use serde_saphyr::Error;
+
+use crate::object::Wanted;
+
+/// The objects of a text with any number of documents. A list (`kind: List`) stands for what is in it.
+///
+/// # Errors
+/// A sentence that tells where the text is wrong, and quotes nothing of it.
+pub fn objects(text: &str) -> Result<Vec<Wanted>, String> {
+    let documents = if text.trim_start().starts_with('{') {
+        json(text)?
+    } else {
+        yaml(text)?
+    };
+    let mut found = Vec::new();
+    for (number, document) in documents.into_iter().enumerate() {
+        flatten(document, &mut found).map_err(|why| format!("document {}: {why}", number + 1))?;
+    }
+    Ok(found)
+}
+
+fn json(text: &str) -> Result<Vec<Value>, String> {
+    let read: Result<Vec<Value>, _> = serde_json::Deserializer::from_str(text).into_iter().collect();
+    // What begins like JSON may be YAML still.
+    read.or_else(|error| {
+        yaml(text).map_err(|_| {
+            format!(
+                "is neither JSON (line {}, column {}) nor YAML",
+                error.line(),
+                error.column()
+            )
+        })
+    })
+}
+
+fn yaml(text: &str) -> Result<Vec<Value>, String> {
+    let options = serde_saphyr::options! {
+        // As Kubernetes reads it: `defaultMode: 0440`.
+        legacy_octal_numbers: true,
+        reject_unsupported_tags: true,
+        with_snippet: false,
+    };
+    serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
+        let what = match &error {
+            Error::DuplicateMappingKey { .. } => "a field is there twice",
+            Error::UnknownAnchor { .. } => "an alias (*) stands for nothing",
+            Error::UnsupportedTag { .. } => "a tag (!) is not known",
+            _ => "is not valid YAML",
+        };
+        match error.location().filter(|place| place.line() > 0) {
+            Some(place) => format!("{what} (line {}, column {})", place.line(), place.column()),
+            None => what.to_owned(),
+        }
+    })
+}
+
+/// Nothing, an object, or what is in a list.
+fn flatten(document: Value, found: &mut Vec<Wanted>) -> Result<(), String> {
+    if document.is_null() {
+        return Ok(());
+    }
+    let is_list = document["kind"]
+        .as_str()
+        .is_some_and(|kind| kind.ends_with("List"));
+    if let (true, Value::Array(items)) = (is_list, &document["items"]) {
+        return items.iter().cloned().try_for_each(|item| flatten(item, found));
+    }
+    found.push(Wanted::new(document)?);
+    Ok(())
+}

@@ -1,0 +1,36 @@
+//! How much there is to do, for `/metrics`.
+
+use prometheus_client::metrics::gauge::Gauge;
+use runtime::metrics::Metrics;
+
+/// How much is kept at this time.
+#[derive(Clone, Default)]
+pub struct Numbers {
+    shoots: Gauge,
+    objects: Gauge,
+}
+
+impl Numbers {
+    /// Registers them.
+    #[must_use]
+    pub fn new(metrics: &Metrics) -> Self {
+        let numbers = Self::default();
+        metrics.register(|registry| {
+            let shoots = numbers.shoots.clone();
+            registry.register(
+                "resource_manager_shoots",
+                "Shoots that there are connections to",
+                shoots,
+            );
+            let objects = numbers.objects.clone();
+            registry.register("resource_manager_objects", "Objects that are kept", objects);
+        });
+        numbers
+    }
+
+    /// Sets them.
+    pub fn set(&self, shoots: usize, objects: usize) {
+        self.shoots.set(i64::try_from(shoots).unwrap_or(i64::MAX));
+        self.objects.set(i64::try_from(objects).unwrap_or(i64::MAX));
+    }
+}

@@ -1,0 +1,133 @@
+//! What an API server answers, in words that hold nothing of what was sent: manifests come out of Secrets, and conditions,
+//! events and logs are read by many.
+
+use kube::core::Status;
+
+/// Of a sentence of the server. A condition names several objects.
+const LONGEST: usize = 300;
+
+/// Why the server did not take an object. Of a Secret only fields are told; of others what the server says, without what it
+/// quotes.
+#[must_use]
+pub fn words(status: &Status, is_secret: bool) -> String {
+    let causes = status
+        .details
+        .as_ref()
+        .map(|details| details.causes.as_slice())
+        .unwrap_or_default();
+    if status.code == 422 && !causes.is_empty() {
+        let all: Vec<String> = causes
+            .iter()
+            .take(3)
+            .map(|cause| of_field(&cause.field, &cause.reason, &cause.message))
+            .collect();
+        return format!("it is refused as invalid: {}", all.join("; "));
+    }
+    if is_secret {
+        return format!("the API server answers {} {}", status.code, status.reason);
+    }
+    format!(
+        "the API server answers {}: {}",
+        status.code,
+        without_quotes(&status.message)
+    )
+}
+
+/// A field and what is wrong with it, by the words that the API itself has for that.
+fn of_field(field: &str, reason: &str, message: &str) -> String {
+    let why = match reason {
+        _ if message.contains("immutable") => "must not be changed",
+        "FieldValueRequired" => "is missing",
+        "FieldValueDuplicate" => "is there twice",
+        "FieldValueForbidden" => "must not be set",
+        "FieldValueNotSupported" => "has a value that is not supported",
+        "FieldValueTooLong" => "is too long",
+        "FieldValueTypeInvalid" => "has the wrong type",
+        _ => "has a wrong value",
+    };
+    format!("{field} {why}")
+}
+
+/// The text with `…` for everything in quotes, and not longer than a sentence.
+fn without_quotes(text: &str) -> String {
+    let (mut shown, mut quote, mut escaped) = (String::new(), None, false);
+    for sign in text.chars() {
+        match quote {
+            None if matches!(sign, '"' | '`') => {
+                quote = Some(sign);
+                shown.push('…');
+            }
+            None => shown.push(sign),
+            Some(_) if escaped => escaped = false,
+            Some('"') if sign == '\\' => escaped = true,
+            Some(end) if end == sign => quote = None,
+            Some(_) => {}
+        }
+    }
+    shown.chars().take(LONGEST).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    fn status(code: u16, message: &str, causes: &[[&str; 3]]) -> Status {
+        let causes: Vec<_> = causes
+            .iter()
+            .map(|[field, reason, message]| json!({"field": field, "reason": reason, "message": message}))
+            .collect();
+        serde_json::from_value(
+            json!({"code": code, "message": message, "reason": "Because", "details": {"causes": causes}}),
+        )
+        .unwrap()
+    }
+
+    #[rstest]
+    #[case(
+        r#"admission webhook "a.b" denied: no"#,
+        "the API server answers 400: admission webhook … denied: no"
+    )]
+    #[case(
+        r#"bad "s3\"cret", and `s3cret` too"#,
+        "the API server answers 400: bad …, and … too"
+    )]
+    #[case(r#"an open "s3cret"#, "the API server answers 400: an open …")]
+    #[case(
+        "failed: .spec.x: field not declared in schema",
+        "the API server answers 400: failed: .spec.x: field not declared in schema"
+    )]
+    fn nothing_in_quotes_is_told(#[case] said: &str, #[case] told: &str) {
+        assert_eq!(words(&status(400, said, &[]), false), told);
+    }
+
+    #[test]
+    fn of_what_is_invalid_the_field_is_told() {
+        let causes = [
+            [
+                "spec.type",
+                "FieldValueNotSupported",
+                "Unsupported value: \"s3cret\"",
+            ],
+            [
+                "data",
+                "FieldValueInvalid",
+                "Invalid value: s3cret: field is immutable when `immutable` is set",
+            ],
+        ];
+        let told = words(&status(422, "s3cret", &causes), false);
+        assert_eq!(
+            told,
+            "it is refused as invalid: spec.type has a value that is not supported; data must not be changed"
+        );
+    }
+
+    #[test]
+    fn of_a_secret_no_sentence_is_told() {
+        let told = words(&status(400, "cannot unmarshal s3cret", &[]), true);
+        assert_eq!(told, "the API server answers 400 Because");
+    }
+}

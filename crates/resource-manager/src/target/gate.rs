@@ -1,0 +1,149 @@
+//! Whether an API server answers, and when it is asked again when it does not.
+
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+/// The first pause. A kube-apiserver that restarts is back in some seconds.
+const FIRST: Duration = Duration::from_secs(1);
+/// The longest pause. A hibernated shoot costs one request a minute.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// What is known of an API server.
+#[derive(Debug, Default)]
+enum Known {
+    /// Nothing: it has to be asked.
+    #[default]
+    Nothing,
+    /// It answers.
+    Answers,
+    /// It did not answer.
+    Away {
+        since: Instant,
+        failures: u32,
+        why: String,
+    },
+}
+
+/// Whether an API server answers.
+#[derive(Debug, Default)]
+pub struct Gate(Mutex<Known>);
+
+/// What to do with work for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// Go on.
+    Open,
+    /// Ask first whether it answers.
+    Ask,
+    /// Wait.
+    Closed {
+        /// For so long.
+        after: Duration,
+        /// Why.
+        why: String,
+    },
+}
+
+impl Gate {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What to do with work at this moment.
+    #[must_use]
+    pub fn look(&self) -> Look {
+        match &*self.known() {
+            Known::Nothing => Look::Ask,
+            Known::Answers => Look::Open,
+            Known::Away { since, failures, why } => {
+                let after = pause(*failures).saturating_sub(since.elapsed());
+                if after.is_zero() {
+                    Look::Ask
+                } else {
+                    Look::Closed {
+                        after,
+                        why: why.clone(),
+                    }
+                }
+            }
+        }
+    }
+
+    /// When work for it makes sense again.
+    #[must_use]
+    pub fn pause(&self) -> Duration {
+        match self.look() {
+            Look::Closed { after, .. } => after,
+            Look::Open | Look::Ask => FIRST,
+        }
+    }
+
+    /// It has answered.
+    pub fn answered(&self) {
+        *self.known() = Known::Answers;
+    }
+
+    /// It has not answered.
+    pub fn failed(&self, why: String) {
+        let mut known = self.known();
+        let failures = match &*known {
+            // Work that was under way at the same time is no further try.
+            Known::Away { since, failures, .. } if since.elapsed() < pause(*failures) => return,
+            Known::Away { failures, .. } => failures.saturating_add(1),
+            _ => 1,
+        };
+        *known = Known::Away {
+            since: Instant::now(),
+            failures,
+            why,
+        };
+    }
+
+    /// Something was lost that had gone well so far: it is asked before it gets more work.
+    pub fn doubt(&self) {
+        let mut known = self.known();
+        if matches!(&*known, Known::Answers) {
+            *known = Known::Nothing;
+        }
+    }
+}
+
+fn pause(failures: u32) -> Duration {
+    FIRST
+        .saturating_mul(2u32.saturating_pow(failures.saturating_sub(1).min(10)))
+        .min(LONGEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_is_away_is_asked_less_and_less() {
+        let gate = Gate::default();
+        assert_eq!(gate.look(), Look::Ask);
+        gate.answered();
+        assert_eq!(gate.look(), Look::Open);
+        for seconds in [1, 2, 4, 8, 16, 32, 60, 60] {
+            gate.failed("refused".to_owned());
+            gate.failed("another request at the same time".to_owned());
+            let (after, why) = (Duration::from_secs(seconds), "refused".to_owned());
+            assert_eq!(gate.look(), Look::Closed { after, why });
+            tokio::time::advance(after).await;
+            assert_eq!(gate.look(), Look::Ask);
+        }
+        gate.answered();
+        gate.doubt();
+        assert_eq!(gate.look(), Look::Ask);
+        gate.failed("refused".to_owned());
+        gate.doubt();
+        assert!(
+            matches!(gate.look(), Look::Closed { .. }),
+            "a doubt opens nothing"
+        );
+    }
+}

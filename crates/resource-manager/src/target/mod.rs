@@ -1,0 +1,169 @@
+//! A cluster that objects go into: the seed, or a shoot. Each has its own connection, its own back-off and its own share of the
+//! work, so that one that does not answer delays nobody else.
+
+mod answer;
+mod gate;
+mod kinds;
+mod kubeconfig;
+mod targets;
+
+use std::{future::Future, sync::Arc};
+
+use kube::{Api, Client, api::DynamicObject};
+use permit::Permit;
+use runtime::{Cluster, Seed, Shoot};
+use tokio::{
+    sync::{Semaphore, SemaphorePermit},
+    time::timeout,
+};
+
+pub use answer::Refused;
+pub use gate::{Gate, Look};
+pub use kinds::{Kinds, Served};
+pub use targets::Targets;
+
+use crate::{
+    names::ANSWER_WITHIN,
+    object::Key,
+    watches::{Scope, Watches},
+};
+
+/// Requests that find out whether an API server answers. Shorter than a request of work, which may be large.
+const PROBE_WITHIN: std::time::Duration = std::time::Duration::from_secs(5);
+/// ManagedResources of one shoot that are worked on at the same time.
+const TURNS_OF_SHOOT: usize = 2;
+
+/// Which cluster it is.
+#[derive(Clone, Debug)]
+enum Way {
+    Seed(Seed),
+    Shoot(Shoot),
+}
+
+/// A cluster that objects go into.
+pub struct Target {
+    /// Which objects of it are kept here.
+    pub scope: Scope,
+    /// Whether it answers.
+    pub gate: Gate,
+    /// The kinds that it serves.
+    pub kinds: Kinds,
+    /// What of it is watched.
+    pub watches: Watches,
+    way: Way,
+    turns: Semaphore,
+}
+
+impl Target {
+    fn new(way: Way, scope: Scope, watches: Watches) -> Arc<Self> {
+        let turns = if scope.in_seed() {
+            Semaphore::MAX_PERMITS
+        } else {
+            TURNS_OF_SHOOT
+        };
+        Arc::new(Self {
+            way,
+            scope,
+            watches,
+            gate: Gate::default(),
+            kinds: Kinds::default(),
+            turns: Semaphore::new(turns),
+        })
+    }
+
+    /// What is sent to it is sent by this.
+    #[must_use]
+    pub fn client(&self) -> &Client {
+        match &self.way {
+            Way::Seed(seed) => seed.client(),
+            Way::Shoot(shoot) => shoot.client(),
+        }
+    }
+
+    /// The right by which it is talked to.
+    #[must_use]
+    pub fn permit(&self) -> &Permit {
+        match &self.way {
+            Way::Seed(seed) => seed.permit(),
+            Way::Shoot(shoot) => shoot.permit(),
+        }
+    }
+
+    /// Waits for a share of its work, and finds out whether it answers where that is not known.
+    ///
+    /// # Errors
+    /// It does not answer: after which time to ask again, and why.
+    pub async fn turn(&self) -> Result<SemaphorePermit<'_>, (std::time::Duration, String)> {
+        let turn = self.turns.acquire().await;
+        if let Look::Closed { after, why } = self.gate.look() {
+            return Err((after, why));
+        }
+        if let Look::Ask = self.gate.look() {
+            match timeout(PROBE_WITHIN, self.client().apiserver_version()).await {
+                Err(_) => self.gate.failed(format!("no answer within {PROBE_WITHIN:?}")),
+                Ok(Err(error)) => match Refused::from(error) {
+                    Refused::Away(why) => self.gate.failed(why),
+                    _ => self.gate.answered(),
+                },
+                Ok(Ok(_)) => self.gate.answered(),
+            }
+        }
+        match (self.gate.look(), turn) {
+            (Look::Closed { after, why }, _) => Err((after, why)),
+            (_, Ok(turn)) => Ok(turn),
+            (_, Err(closed)) => Err((ANSWER_WITHIN, closed.to_string())),
+        }
+    }
+
+    /// Awaits the answer to a request, for a bounded time.
+    ///
+    /// # Errors
+    /// None came, or the request was refused.
+    pub async fn ask<T>(&self, request: impl Future<Output = kube::Result<T>>) -> Result<T, Refused> {
+        let refused = match timeout(ANSWER_WITHIN, request).await {
+            Ok(Ok(answer)) => return Ok(answer),
+            Ok(Err(error)) => Refused::from(error),
+            Err(_) => Refused::Away(format!("no answer within {ANSWER_WITHIN:?}")),
+        };
+        if let Refused::Away(why) = &refused {
+            self.gate.failed(why.clone());
+        }
+        Err(refused)
+    }
+
+    /// The kind of an object; none where it is not served.
+    pub async fn served(&self, key: &Key) -> Result<Option<Arc<Served>>, Refused> {
+        if let Some(known) = self.kinds.known(key) {
+            return Ok(Some(known));
+        }
+        match self.ask(kinds::ask(self.client().clone(), key.gvk())).await? {
+            Some(found) => Ok(Some(self.kinds.remember(key, found))),
+            None => Ok(None),
+        }
+    }
+
+    /// The kind of an object that was applied once: its version may not be served any more while another one is.
+    pub async fn served_in_any_version(&self, key: &Key) -> Result<Option<Arc<Served>>, Refused> {
+        match self.served(key).await? {
+            Some(served) => Ok(Some(served)),
+            None if key.group.is_empty() => Ok(None),
+            None => {
+                let group = key.group.clone();
+                Ok(self
+                    .ask(kinds::ask_any_version(self.client(), &group, &key.kind))
+                    .await?
+                    .map(Arc::new))
+            }
+        }
+    }
+
+    /// The objects of a kind, where `key` is.
+    #[must_use]
+    pub fn api(&self, served: &Served, key: &Key) -> Api<DynamicObject> {
+        let client = self.client().clone();
+        match &key.namespace {
+            Some(namespace) if served.namespaced => Api::namespaced_with(client, namespace, &served.resource),
+            _ => Api::all_with(client, &served.resource),
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! All clusters that objects go into at this time.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use k8s_openapi::api::core::v1::Secret;
+use runtime::{Cluster, Error, Result, Seed, Shoot, error::Explain, rollout::checksum};
+
+use super::{Target, Way, kubeconfig};
+use crate::{
+    names::KUBECONFIG_SECRET,
+    object::Owner,
+    watches::{Scope, Watcher, Watches},
+};
+
+/// Why there is no way to a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unreachable {
+    /// Nobody has written the Secret with the way into the shoot, or it was taken away.
+    NoSecret,
+    /// What is in it is of no use.
+    Useless(String),
+}
+
+impl std::fmt::Display for Unreachable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NoSecret => write!(
+                f,
+                "there is no way into the shoot: the Secret {KUBECONFIG_SECRET} of this namespace is awaited, which the gardenlet writes"
+            ),
+            Self::Useless(why) => write!(f, "there is no way into the shoot: {why}"),
+        }
+    }
+}
+
+struct Known {
+    checksum: String,
+    /// Whether the Secret may have changed since.
+    doubted: bool,
+    target: Arc<Target>,
+}
+
+/// All clusters that objects go into at this time.
+pub struct Targets {
+    seed: Seed,
+    of_seed: Arc<Target>,
+    watcher: Watcher,
+    shoots: Mutex<HashMap<String, Known>>,
+    /// Changes of Secrets with a way into a shoot that were seen.
+    changes: AtomicU64,
+}
+
+impl Targets {
+    /// None but the seed yet.
+    #[must_use]
+    pub fn new(seed: Seed, watcher: Watcher) -> Self {
+        let of_seed = Target::new(
+            Way::Seed(seed.clone()),
+            Scope::Seed,
+            Watches::new(watcher.clone()),
+        );
+        of_seed.gate.answered();
+        Self {
+            seed,
+            of_seed,
+            watcher,
+            shoots: Mutex::default(),
+            changes: AtomicU64::default(),
+        }
+    }
+
+    fn shoots(&self) -> MutexGuard<'_, HashMap<String, Known>> {
+        self.shoots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many shoots there are connections to.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.shoots().len()
+    }
+
+    /// The cluster of a ManagedResource's objects.
+    ///
+    /// # Errors
+    /// The seed cannot be asked for the Secret.
+    pub async fn of(&self, owner: &Owner) -> Result<Result<Arc<Target>, Unreachable>> {
+        if owner.in_seed {
+            return Ok(Ok(Arc::clone(&self.of_seed)));
+        }
+        let namespace = &owner.namespace;
+        if let Some(known) = self.shoots().get(namespace).filter(|known| !known.doubted) {
+            return Ok(Ok(Arc::clone(&known.target)));
+        }
+        // A change that is seen while the Secret is read may be one that was not read.
+        let as_of = self.changes.load(Ordering::SeqCst);
+        let secrets = self.seed.namespaced::<Secret>(namespace);
+        let found = secrets
+            .get_opt(KUBECONFIG_SECRET)
+            .await
+            .context(format_args!("could not read the Secret {KUBECONFIG_SECRET}"))?;
+        let Some(secret) = found else {
+            self.leave(namespace);
+            return Ok(Err(Unreachable::NoSecret));
+        };
+        let data: BTreeMap<String, Vec<u8>> = secret
+            .data
+            .unwrap_or_default()
+            .into_iter()
+            .map(|(key, bytes)| (key, bytes.0))
+            .collect();
+        let checksum = checksum(&data);
+        if let Some(target) = self.same(namespace, &checksum, as_of) {
+            return Ok(Ok(target));
+        }
+        let connection = match kubeconfig::connection(&data).await {
+            Ok(connection) => connection,
+            Err(why) => {
+                self.leave(namespace);
+                return Ok(Err(Unreachable::Useless(why)));
+            }
+        };
+        let way = Way::Shoot(Shoot::new(connection, self.seed.permit()));
+        let target = Target::new(
+            way,
+            Scope::Shoot(namespace.as_str().into()),
+            Watches::new(self.watcher.clone()),
+        );
+        // Another ManagedResource of this namespace may have been faster: one connection is enough.
+        if let Some(first) = self.same(namespace, &checksum, as_of) {
+            return Ok(Ok(first));
+        }
+        let known = Known {
+            checksum,
+            doubted: self.changes.load(Ordering::SeqCst) != as_of,
+            target: Arc::clone(&target),
+        };
+        self.shoots().insert(namespace.clone(), known);
+        Ok(Ok(target))
+    }
+
+    /// The cluster that is known already by a Secret of this content.
+    fn same(&self, namespace: &str, checksum: &str, as_of: u64) -> Option<Arc<Target>> {
+        let mut shoots = self.shoots();
+        let known = shoots
+            .get_mut(namespace)
+            .filter(|known| known.checksum == checksum)?;
+        known.doubted = self.changes.load(Ordering::SeqCst) != as_of;
+        Some(Arc::clone(&known.target))
+    }
+
+    /// The Secret of this namespace was written or deleted: it is read again before the next use.
+    pub fn doubt(&self, namespace: &str) {
+        self.changes.fetch_add(1, Ordering::SeqCst);
+        if let Some(known) = self.shoots().get_mut(namespace) {
+            known.doubted = true;
+        }
+    }
+
+    /// A watch of this cluster was lost: it is asked whether it answers before it gets more work.
+    pub fn lost_watch(&self, scope: &Scope) {
+        if let Scope::Shoot(namespace) = scope
+            && let Some(known) = self.shoots().get(&**namespace)
+        {
+            known.target.gate.doubt();
+        }
+    }
+
+    /// No ManagedResource needs this shoot any more.
+    pub fn leave(&self, namespace: &str) {
+        self.shoots().remove(namespace);
+    }
+}
+
+impl From<Unreachable> for Error {
+    fn from(why: Unreachable) -> Self {
+        Error::not_ready(std::time::Duration::from_secs(60), why.to_string())
+    }
+}

@@ -1,0 +1,185 @@
+use super::*;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::json;
+
+fn owner(name: &str) -> Owner {
+    Owner {
+        in_seed: false,
+        namespace: "n".to_owned(),
+        name: name.to_owned(),
+    }
+}
+
+/// Of an object of this uid, in which we have written this field, with this label.
+fn marks(uid: &str, field: &str, label: &str) -> Marks {
+    let meta: ObjectMeta = serde_json::from_value(json!({"uid": uid, "labels": {"a": label}, "managedFields": [
+        {"manager": "somebody", "operation": "Update", "fieldsV1": {"f:x": {"f:replicas": {}}}},
+        {"manager": "resource-manager", "operation": "Update", "subresource": "status", "fieldsV1": {"f:y": {}}},
+        {"manager": "resource-manager", "operation": "Apply", "fieldsV1": {field: {}}},
+    ]}))
+    .unwrap_or_default();
+    Marks::of(&meta)
+}
+
+fn seen(marks: Marks, wrong: Option<&str>) -> Seen {
+    Seen {
+        owner: owner("a"),
+        marks,
+        health: Health {
+            wrong: wrong.map(Into::into),
+            rolls: None,
+        },
+    }
+}
+
+fn listed() -> Entries {
+    let mut entries = Entries::default();
+    entries.list_begins();
+    assert_eq!(entries.list_ends(), []);
+    entries
+}
+
+#[test]
+fn a_change_by_somebody_else_is_noticed_and_ones_own_is_not() {
+    let mut entries = listed();
+    let ours = marks("1", "f:data", "b");
+    entries.applied(None, "o", &owner("a"), ours, false);
+    assert_eq!(
+        entries.sees(None, "o", seen(ours, None)),
+        Some(Event::Judged(owner("a"))),
+        "for the first time"
+    );
+    assert_eq!(entries.sees(None, "o", seen(ours, None)), None);
+    assert_eq!(
+        entries.sees(None, "o", seen(marks("1", "f:data", "x"), None)),
+        None,
+        "a label of somebody"
+    );
+    let drifted = Some(Event::Drifted(owner("a")));
+    assert_eq!(
+        entries.sees(None, "o", seen(marks("1", "f:less", "b"), None)),
+        drifted,
+        "a field was taken from us"
+    );
+    assert_eq!(
+        entries.sees(None, "o", seen(marks("2", "f:data", "b"), None)),
+        drifted,
+        "another object of that name"
+    );
+    entries.applied(None, "o", &owner("a"), ours, true);
+    assert_eq!(
+        entries.sees(None, "o", seen(marks("1", "f:data", "x"), None)),
+        drifted,
+        "a label that is not borne"
+    );
+}
+
+#[test]
+fn health_is_told_when_it_changes() {
+    let (mut entries, ours) = (listed(), marks("1", "f:data", "b"));
+    assert_eq!(entries.state(None, "o"), State::Missing);
+    entries.sees(None, "o", seen(ours, None));
+    assert_eq!(
+        entries.sees(None, "o", seen(ours, Some("ill"))),
+        Some(Event::Judged(owner("a")))
+    );
+    assert_eq!(entries.sees(None, "o", seen(ours, Some("ill"))), None);
+    assert_eq!(
+        entries.state(None, "o"),
+        State::Seen(Health {
+            wrong: Some("ill".into()),
+            rolls: None
+        })
+    );
+    assert_eq!(entries.state(Some("n"), "o"), State::Missing, "another namespace");
+}
+
+#[test]
+fn an_object_that_goes_is_noticed_also_between_two_listings() {
+    let (mut entries, ours) = (listed(), marks("1", "f:data", "b"));
+    for name in ["deleted", "missed", "let-go", "not-kept"] {
+        entries.sees(None, name, seen(ours, None));
+    }
+    for name in ["deleted", "missed", "let-go"] {
+        entries.applied(None, name, &owner("a"), ours, false);
+    }
+    entries.forget(None, "let-go", &owner("a"));
+    entries.forget(None, "missed", &owner("somebody else"));
+    assert_eq!(entries.misses(None, "deleted"), Some(Event::Drifted(owner("a"))));
+    assert_eq!(
+        entries.misses(None, "not-kept"),
+        Some(Event::Drifted(owner("a"))),
+        "its deletion may be awaited"
+    );
+    assert_eq!(entries.misses(None, "never-seen"), None);
+    entries.list_begins();
+    entries.sees(None, "deleted", seen(ours, None));
+    assert_eq!(
+        entries.list_ends(),
+        [Event::Drifted(owner("a"))],
+        "the missed one alone"
+    );
+    assert_eq!(entries.state(None, "missed"), State::Missing);
+    assert_eq!(entries.objects.len(), 2, "nothing is remembered of the others");
+}
+
+#[test]
+fn before_the_first_listing_nothing_is_known() {
+    let mut entries = Entries::default();
+    assert_eq!(entries.state(None, "o"), State::Pending);
+    assert!(entries.list_fails("forbidden".to_owned()));
+    assert!(!entries.list_fails("forbidden".to_owned()), "no news");
+    assert_eq!(entries.state(None, "o"), State::Unknown("forbidden".to_owned()));
+    entries.list_begins();
+    assert_eq!(
+        entries.sees(None, "o", seen(marks("1", "f:data", "b"), None)),
+        None,
+        "told when all are listed"
+    );
+    entries.list_ends();
+    assert_eq!(entries.state(None, "x"), State::Missing);
+}
+
+/// Who labels masses of objects in his shoot makes nobody remember them, and hides no change of what was applied.
+#[test]
+fn a_crowd_of_strangers_is_passed_over() {
+    for judged in [false, true] {
+        let mut entries = Entries::new(judged);
+        let ours = marks("1", "f:data", "b");
+        entries.applied(None, "before", &owner("a"), ours, false);
+        entries.list_begins();
+        for number in 0..3 * MOST_STRANGERS {
+            entries.sees(Some("n"), &format!("s{number}"), seen(ours, None));
+        }
+        entries.sees(None, "before", seen(ours, None));
+        // One that was seen in the crowd, and is applied only now.
+        entries.sees(None, "after", seen(ours, None));
+        entries.list_ends();
+        assert!(entries.is_crowded());
+        entries.applied(None, "after", &owner("a"), ours, false);
+        assert_eq!(entries.objects.len(), MOST_STRANGERS + 2);
+        assert_eq!(entries.state(None, "before"), State::Seen(Health::default()));
+        match entries.state(None, "after") {
+            State::Unknown(why) => assert!(judged && why.contains("take it from them"), "{why}"),
+            other => assert_eq!((judged, other), (false, State::Seen(Health::default()))),
+        }
+        let less = seen(marks("1", "f:less", "b"), None);
+        for name in ["before", "after"] {
+            assert_eq!(
+                entries.sees(None, name, less.clone()),
+                Some(Event::Drifted(owner("a"))),
+                "{name}"
+            );
+        }
+        // When they are gone all is as before, and nothing of them is kept.
+        for number in 0..3 * MOST_STRANGERS {
+            entries.misses(Some("n"), &format!("s{number}"));
+        }
+        entries.forget(None, "before", &owner("a"));
+        entries.list_begins();
+        entries.sees(None, "after", seen(ours, None));
+        entries.list_ends();
+        assert!(!entries.is_crowded());
+        assert_eq!(entries.objects.len(), 1);
+    }
+}

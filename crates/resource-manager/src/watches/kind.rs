@@ -1,0 +1,234 @@
+//! One watch: of the objects of one kind in one cluster that carry the label. Of kinds whose objects are healthy by being there,
+//! only metadata come over the wire.
+
+use std::{
+    fmt::Debug,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use futures::{
+    FutureExt, Stream, StreamExt,
+    future::{BoxFuture, ready},
+    stream::BoxStream,
+};
+use kube::{
+    Api, Client, Resource,
+    api::{DynamicObject, PartialObjectMeta},
+    core::{ApiResource, GroupVersionKind},
+    runtime::{WatchStreamExt, watcher},
+};
+use permit::Permit;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tracing::{debug, warn};
+
+use super::{
+    Event, Marks, Scope, State, Tell,
+    entries::{Entries, Seen},
+};
+use crate::{
+    health::{self, Health},
+    names::{MANAGED_BY, MANAGED_BY_LABEL, RESOURCES_ORIGIN},
+    object::{Key, Owner},
+};
+
+/// Objects in one answer. A list of everything at once would be in memory at once; of a kind that is judged all of each object is,
+/// which whoever may write there makes as large as an API server takes it (1.5 MiB).
+const PAGE: u32 = 50;
+const PAGE_OF_JUDGED: u32 = 10;
+
+/// What is to be watched.
+#[derive(Clone)]
+pub struct Of {
+    /// In which cluster.
+    pub client: Client,
+    /// By which right.
+    pub permit: Permit,
+    /// Whose objects count.
+    pub scope: Scope,
+    /// Which kind.
+    pub kind: GroupVersionKind,
+    /// How it is asked for.
+    pub resource: ApiResource,
+}
+
+/// A watch that runs. It ends when this is dropped.
+pub struct KindWatch {
+    entries: Arc<Mutex<Entries>>,
+    _end: DropGuard,
+}
+
+fn lock(entries: &Mutex<Entries>) -> MutexGuard<'_, Entries> {
+    entries.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl KindWatch {
+    pub(super) fn new(of: Of, tell: Tell) -> (Arc<Self>, BoxFuture<'static, ()>) {
+        let entries = Entries::new(health::is_judged(&of.kind.group, &of.kind.kind));
+        let (entries, end) = (Arc::new(Mutex::new(entries)), CancellationToken::new());
+        let watch = Self {
+            entries: Arc::clone(&entries),
+            _end: end.clone().drop_guard(),
+        };
+        let permit = of.permit.clone();
+        let work = async move {
+            let seeing = permit.guard(see(of, entries, tell));
+            let _ = end.run_until_cancelled(seeing).await;
+        };
+        (Arc::new(watch), work.boxed())
+    }
+
+    /// An object was applied and looks like this. `exactly`: nobody else's labels and annotations are borne.
+    pub fn applied(&self, key: &Key, owner: &Owner, marks: Marks, exactly: bool) {
+        lock(&self.entries).applied(key.namespace.as_deref(), &key.name, owner, marks, exactly);
+    }
+
+    /// An object is not kept any more by this one.
+    pub fn forget(&self, key: &Key, owner: &Owner) {
+        lock(&self.entries).forget(key.namespace.as_deref(), &key.name, owner);
+    }
+
+    /// How an object is.
+    #[must_use]
+    pub fn state(&self, key: &Key) -> State {
+        lock(&self.entries).state(key.namespace.as_deref(), &key.name)
+    }
+}
+
+/// An object, without what nobody looks at.
+struct Shown {
+    namespace: Option<String>,
+    name: String,
+    origin: Option<String>,
+    marks: Marks,
+    health: Health,
+}
+
+impl Shown {
+    fn new<K: Resource>(object: &K, health: Health) -> Self {
+        let meta = object.meta();
+        Self {
+            namespace: meta.namespace.clone(),
+            name: meta.name.clone().unwrap_or_default(),
+            origin: meta
+                .annotations
+                .as_ref()
+                .and_then(|all| all.get(RESOURCES_ORIGIN))
+                .cloned(),
+            marks: Marks::of(meta),
+            health,
+        }
+    }
+}
+
+type Stream_ = BoxStream<'static, watcher::Result<watcher::Event<Shown>>>;
+
+fn stream(of: &Of) -> Stream_ {
+    let label = format!("{MANAGED_BY_LABEL}={MANAGED_BY}");
+    let config = watcher::Config::default().labels(&label).page_size(PAGE);
+    if health::is_judged(&of.kind.group, &of.kind.kind) {
+        let config = config.page_size(PAGE_OF_JUDGED);
+        let (api, kind) = (Api::all_with(of.client.clone(), &of.resource), of.kind.clone());
+        shown(watcher(api, config), move |object: &DynamicObject| {
+            let health =
+                serde_json::to_value(object).map(|object| health::of(&kind.group, &kind.kind, &object));
+            Shown::new(object, health.unwrap_or_default())
+        })
+    } else {
+        let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(of.client.clone(), &of.resource);
+        shown(
+            watcher(api, config),
+            |object: &PartialObjectMeta<DynamicObject>| Shown::new(object, Health::default()),
+        )
+    }
+}
+
+fn shown<K: Debug + Send + 'static>(
+    events: impl Stream<Item = watcher::Result<watcher::Event<K>>> + Send + 'static,
+    show: impl Fn(&K) -> Shown + Send + 'static,
+) -> Stream_ {
+    let events = events.map(move |event| {
+        event.map(|event| match event {
+            watcher::Event::Apply(object) => watcher::Event::Apply(show(&object)),
+            watcher::Event::Delete(object) => watcher::Event::Delete(show(&object)),
+            watcher::Event::InitApply(object) => watcher::Event::InitApply(show(&object)),
+            watcher::Event::Init => watcher::Event::Init,
+            watcher::Event::InitDone => watcher::Event::InitDone,
+        })
+    });
+    events.default_backoff().boxed()
+}
+
+async fn see(of: Of, entries: Arc<Mutex<Entries>>, tell: Tell) {
+    stream(&of)
+        .for_each(|event| {
+            let (told, scope) = (take_in(&of, &entries, event), &of.scope);
+            debug!(kind = of.kind.kind, ?scope, ?told, "seen");
+            told.into_iter().for_each(&*tell);
+            ready(())
+        })
+        .await;
+}
+
+/// Notes an event, and says what follows from it.
+fn take_in(of: &Of, entries: &Mutex<Entries>, event: watcher::Result<watcher::Event<Shown>>) -> Vec<Event> {
+    let mut entries = lock(entries);
+    match event {
+        Ok(watcher::Event::Init) => {
+            entries.list_begins();
+            Vec::new()
+        }
+        Ok(watcher::Event::InitApply(object) | watcher::Event::Apply(object)) => {
+            let owner = object.origin.as_deref().and_then(|origin| of.scope.owner(origin));
+            match owner {
+                Some(owner) => {
+                    let seen = Seen {
+                        owner,
+                        marks: object.marks,
+                        health: object.health,
+                    };
+                    entries
+                        .sees(object.namespace.as_deref(), &object.name, seen)
+                        .into_iter()
+                        .collect()
+                }
+                // Another's, or one that does not say any more that it is ours.
+                None => entries
+                    .misses(object.namespace.as_deref(), &object.name)
+                    .into_iter()
+                    .collect(),
+            }
+        }
+        Ok(watcher::Event::Delete(object)) => entries
+            .misses(object.namespace.as_deref(), &object.name)
+            .into_iter()
+            .collect(),
+        Ok(watcher::Event::InitDone) => {
+            let mut events = entries.list_ends();
+            if entries.is_crowded() {
+                let (kind, scope) = (&of.kind.kind, &of.scope);
+                warn!(
+                    kind,
+                    ?scope,
+                    "more objects carry our label than anybody has applied: most are passed over"
+                );
+            }
+            events.push(Event::Listed(of.scope.clone()));
+            events
+        }
+        Err(watcher::Error::InitialListFailed(kube::Error::Api(status))) => {
+            let why = format!(
+                "{} cannot be listed: the API server answers {}",
+                of.kind.kind, status.code
+            );
+            let news = entries.list_fails(why);
+            news.then(|| Event::Listed(of.scope.clone()))
+                .into_iter()
+                .collect()
+        }
+        // The server has said something: it is there.
+        Err(watcher::Error::WatchError(_) | watcher::Error::WatchStartFailed(kube::Error::Api(_))) => {
+            Vec::new()
+        }
+        Err(_) => vec![Event::Lost(of.scope.clone())],
+    }
+}

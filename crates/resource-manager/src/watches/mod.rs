@@ -1,0 +1,86 @@
+//! Watches of what was applied: one for each kind in each cluster, only of objects that carry the label, begun when the kind is
+//! first needed there and ended when it is not any more.
+
+mod entries;
+mod event;
+mod kind;
+mod marks;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError, Weak},
+};
+
+use futures::future::BoxFuture;
+use kube::core::GroupVersionKind;
+use tokio::{
+    sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+    task::JoinSet,
+};
+
+pub use entries::State;
+pub use event::{Event, Scope, Tell};
+pub use kind::{KindWatch, Of};
+pub use marks::Marks;
+
+/// Starts watches. Cheap to clone.
+#[derive(Clone)]
+pub struct Watcher {
+    begun: UnboundedSender<BoxFuture<'static, ()>>,
+    tell: Tell,
+}
+
+impl Watcher {
+    /// What starts watches, and what runs them: as long as that future is polled, and no longer (invariant 3). `tell` is called
+    /// with what they see; it must not wait.
+    pub fn new(tell: Tell) -> (Self, impl Future<Output = ()> + Send) {
+        let (begun, works) = unbounded_channel();
+        (Self { begun, tell }, run(works))
+    }
+}
+
+async fn run(mut begin: UnboundedReceiver<BoxFuture<'static, ()>>) {
+    let mut running = JoinSet::new();
+    loop {
+        tokio::select! {
+            next = begin.recv() => match next {
+                Some(watch) => drop(running.spawn(watch)),
+                None => return,
+            },
+            Some(_) = running.join_next(), if !running.is_empty() => {}
+        }
+    }
+}
+
+/// The watches of one cluster.
+pub struct Watches {
+    watcher: Watcher,
+    kinds: Mutex<HashMap<GroupVersionKind, Weak<KindWatch>>>,
+}
+
+impl Watches {
+    /// None yet.
+    #[must_use]
+    pub fn new(watcher: Watcher) -> Self {
+        Self {
+            watcher,
+            kinds: Mutex::default(),
+        }
+    }
+
+    /// The watch of a kind, begun now if there is none. It lasts as long as what is returned.
+    #[must_use]
+    pub fn of(&self, of: Of) -> Arc<KindWatch> {
+        let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(running) = kinds.get(&of.kind).and_then(Weak::upgrade) {
+            return running;
+        }
+        kinds.retain(|_, watch| watch.strong_count() > 0);
+        let kind = of.kind.clone();
+        let (watch, work) = KindWatch::new(of, Arc::clone(&self.watcher.tell));
+        kinds.insert(kind, Arc::downgrade(&watch));
+        // Nobody receives when the process ends.
+        let _ = self.watcher.begun.send(work);
+        watch
+    }
+}

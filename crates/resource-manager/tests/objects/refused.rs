@@ -1,0 +1,86 @@
+//! What cannot be applied is told, with what is wrong and where, and without the content of Secrets.
+
+use anyhow::{Result, ensure};
+use api::meta::ConditionStatus;
+use k8s_openapi::api::{core::v1::ConfigMap, events::v1::Event};
+use kube::api::ListParams;
+use serde_json::json;
+
+use crate::world::{World, condition, map, names};
+
+pub async fn wrong_manifests(world: &World) -> Result<()> {
+    let place = world.shoot("shoot--dev--wrong").await?;
+    place
+        .resource(
+            "core",
+            json!({}),
+            &[map(place.name, "a", "1", &[]), map(place.name, "b", "1", &[])],
+        )
+        .await?;
+    place.applied("core", None).await?;
+    place
+        .secret("core", &[("objects.yaml", b"a: 1\nb: [s3cret")])
+        .await?;
+    let told = "Secret core, key objects.yaml: is not valid YAML (line 2";
+    let resource = place
+        .tells("core", "ResourcesApplied", ConditionStatus::False, told)
+        .await?;
+    ensure!(condition(&resource, "ResourcesApplied").unwrap().reason == "DecodingFailed");
+    ensure!(names(&resource) == ["a", "b"], "nothing is pruned for that");
+    ensure!(place.in_shoot::<ConfigMap>().get_opt("b").await?.is_some());
+
+    let invalid = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": place.name},
+        "type": "kubernetes.io/tls", "stringData": {"tls.crt": "s3cret"}});
+    let unserved = json!({"apiVersion": "example.org/v7", "kind": "Nothing", "metadata": {"name": "x"}});
+    place
+        .manifests("core", &[invalid, unserved, map(place.name, "a", "2", &[])])
+        .await?;
+    // One that is wrong does not keep the others.
+    place.says("a", "2").await?;
+    let told = "Secret shoot--dev--wrong/s: it is refused as invalid: data[tls.key] is missing";
+    let resource = place
+        .tells("core", "ResourcesApplied", ConditionStatus::False, told)
+        .await?;
+    let message = &condition(&resource, "ResourcesApplied").unwrap().message;
+    ensure!(
+        message.contains("Nothing x is of a kind that is not served yet (example.org/v7)"),
+        "{message}"
+    );
+    place.secret("core", &[]).await?;
+    place.naming("core", "missing", json!({})).await?;
+    place
+        .tells(
+            "core",
+            "ResourcesApplied",
+            ConditionStatus::False,
+            "the Secret missing of spec.secretRefs is not there",
+        )
+        .await?;
+
+    let events = place.in_seed::<Event>().list(&ListParams::default()).await?;
+    let all = serde_json::to_string(&(resource, &events.items))?;
+    ensure!(!events.items.is_empty() && !all.contains("s3cret"), "{all}");
+    Ok(())
+}
+
+/// An object is kept by one ManagedResource. When that lets it go, the other one gets it.
+pub async fn another_s_object(world: &World) -> Result<()> {
+    let place = world.shoot("shoot--dev--taken").await?;
+    place
+        .resource("first", json!({}), &[map(place.name, "map", "1", &[])])
+        .await?;
+    place.applied("first", None).await?;
+    place
+        .resource("second", json!({}), &[map(place.name, "map", "2", &[])])
+        .await?;
+    let told = "ConfigMap shoot--dev--taken/map is kept by ManagedResource shoot--dev--taken/first: take it out of one of the two";
+    place
+        .tells("second", "ResourcesApplied", ConditionStatus::False, told)
+        .await?;
+    place.says("map", "1").await?;
+    place.delete("first").await?;
+    place.gone("first").await?;
+    place.says("map", "2").await?;
+    place.applied("second", None).await?;
+    Ok(())
+}
