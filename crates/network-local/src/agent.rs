@@ -1,0 +1,140 @@
+//! Makes the machine's network as it follows from the machines that are known.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use ipnet::Ipv4Net;
+use prometheus_client::metrics::gauge::Gauge;
+use runtime::{Error, Result, metrics::Metrics, process::Health};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep},
+};
+use tracing::{info, warn};
+
+use crate::{
+    conflist,
+    fleet::Machines,
+    follow::Known,
+    kernel::Kernel,
+    plan::{Plan, plan},
+};
+
+/// How often the kernel is looked at although no Node changed: somebody else may have changed it.
+const LOOK_AGAIN: Duration = Duration::from_secs(60);
+/// When it is tried again after a failure, or while something is awaited. Shorter than what delays a new machine visibly.
+const TRY_AGAIN: Duration = Duration::from_secs(2);
+/// After so long without success the agent is to be started anew. Longer than a list of many refused entries takes.
+const ILL_AFTER: Duration = Duration::from_secs(300);
+/// How its work is called in metrics.
+const NAME: &str = "network";
+
+/// What makes the network of one machine.
+pub struct Agent {
+    /// The machine's kernel.
+    pub kernel: Kernel,
+    /// Name of its Node.
+    pub node: String,
+    /// Addresses of all pods of the shoot.
+    pub pods: Ipv4Net,
+    /// Where containerd looks for its file.
+    pub folder: PathBuf,
+}
+
+/// Since when the kernel has refused what it was told.
+type Refusing = Arc<Mutex<Option<Instant>>>;
+
+impl Agent {
+    /// Makes the network as it follows from what is known, again and again, until nobody follows the Nodes any more.
+    pub async fn run(mut self, mut known: watch::Receiver<Known>, metrics: Metrics, health: Health) {
+        let machines = Gauge::<i64>::default();
+        metrics.register(|registry| {
+            let help = "Other machines to whose pods there is a way";
+            registry.register("network_machines", help, machines.clone());
+        });
+        let refusing = Refusing::default();
+        let seen = Arc::clone(&refusing);
+        health.add(move || ill(&seen));
+        let mut told = None;
+        loop {
+            let now = known.borrow_and_update().clone();
+            let begun = Instant::now();
+            let done = match &now {
+                Some(machines) => self.make(machines).await,
+                None => Err(Error::not_ready(TRY_AGAIN, "the Nodes have not been read yet")),
+            };
+            note(&refusing, begun, &done);
+            let result = done.as_ref().map_or_else(Error::class, |_| "success");
+            metrics.reconciled(NAME, result, begun.elapsed());
+            if let Ok(plan) = &done {
+                machines.set(i64::try_from(plan.tables.routes.len()).unwrap_or(i64::MAX));
+            }
+            let pause = if done.is_ok() { LOOK_AGAIN } else { TRY_AGAIN };
+            tell(&mut told, done);
+            tokio::select! {
+                changed = known.changed() => if changed.is_err() { return },
+                () = sleep(pause) => {}
+            }
+        }
+    }
+
+    /// Makes the network as it follows from these machines; at last the file, with which the Node gets ready.
+    ///
+    /// # Errors
+    /// What is awaited; what the kernel or the folder refuses.
+    pub async fn make(&mut self, machines: &Machines) -> Result<Plan> {
+        let plan = plan(machines, &self.node, self.pods).map_err(|why| Error::not_ready(TRY_AGAIN, why))?;
+        let made = self.kernel.make(&plan).await;
+        // The pods of this machine reach the outside, whatever is in the way to others.
+        self.kernel.masquerade(self.pods).await?;
+        let made = made?;
+        let content = conflist::content(plan.range, made.mtu);
+        let written = conflist::write(&self.folder, &content).map_err(|error| {
+            let folder = self.folder.display();
+            Error::transient(format!(
+                "{} cannot be written in {folder}: {error}",
+                conflist::FILE
+            ))
+        })?;
+        if written || made.changes > 0 {
+            info!(
+                changes = made.changes,
+                written,
+                machines = machines.len(),
+                "the network is as planned"
+            );
+        }
+        Ok(plan)
+    }
+}
+
+fn note(refusing: &Refusing, begun: Instant, done: &Result<Plan>) {
+    let mut since = refusing.lock().unwrap_or_else(PoisonError::into_inner);
+    // What is awaited is no reason to start anew.
+    let failed = done.as_ref().is_err_and(Error::is_failure);
+    *since = failed.then(|| since.unwrap_or(begun));
+}
+
+fn ill(refusing: &Refusing) -> Option<String> {
+    let since = *refusing.lock().unwrap_or_else(PoisonError::into_inner);
+    let long = since?.elapsed();
+    (long > ILL_AFTER).then(|| format!("the network could not be made for {} s", long.as_secs()))
+}
+
+/// Says what is new, once.
+fn tell(told: &mut Option<Result<Vec<String>>>, done: Result<Plan>) {
+    let now = Some(done.map(|plan| plan.passed_over));
+    if *told == now {
+        return;
+    }
+    match &now {
+        Some(Ok(passed_over)) => passed_over.iter().for_each(|why| warn!(why, "passed over")),
+        Some(Err(error)) if error.is_failure() => warn!(%error, "the network is not as planned"),
+        Some(Err(error)) => info!(%error, "waiting"),
+        None => {}
+    }
+    *told = now;
+}

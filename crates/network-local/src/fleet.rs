@@ -1,0 +1,169 @@
+//! The machines of the shoot, as its Nodes tell.
+//!
+//! A list counts when it has been read to its end. One that breaks off, or that cannot be read at all, is not an empty one: what
+//! was known before stays (I4).
+
+use std::{collections::BTreeMap, net::Ipv4Addr};
+
+use ipnet::Ipv4Net;
+use k8s_openapi::api::core::v1::Node;
+use kube::{ResourceExt, runtime::watcher::Event};
+
+/// All machines, by the names of their Nodes.
+pub type Machines = BTreeMap<String, Machine>;
+
+/// What the network has to know of a machine. IPv6 is not served.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Machine {
+    /// Addresses of its pods; none until node IPAM has given it any.
+    pub range: Option<Ipv4Net>,
+    /// Where the other machines reach it; none until its kubelet has told it.
+    pub address: Option<Ipv4Addr>,
+}
+
+/// The machines as they are known, and a list that is being read.
+#[derive(Debug, Default)]
+pub struct Fleet {
+    known: Option<Machines>,
+    arriving: Machines,
+}
+
+impl Fleet {
+    /// Takes what a watch says. Gives the machines if it has changed them.
+    pub fn take(&mut self, event: Event<Node>) -> Option<&Machines> {
+        let changed = match event {
+            Event::Init => {
+                self.arriving = Machines::new();
+                false
+            }
+            Event::InitApply(node) => {
+                self.arriving.insert(node.name_any(), Machine::of(&node));
+                false
+            }
+            Event::InitDone => {
+                let complete = Some(std::mem::take(&mut self.arriving));
+                let changed = self.known != complete;
+                self.known = complete;
+                changed
+            }
+            Event::Apply(node) => {
+                let machine = Machine::of(&node);
+                self.changed(|known| known.insert(node.name_any(), machine) != Some(machine))
+            }
+            Event::Delete(node) => self.changed(|known| known.remove(&node.name_any()).is_some()),
+        };
+        self.known.as_ref().filter(|_| changed)
+    }
+
+    fn changed(&mut self, change: impl FnOnce(&mut Machines) -> bool) -> bool {
+        self.known.as_mut().is_some_and(change)
+    }
+}
+
+impl Machine {
+    fn of(node: &Node) -> Self {
+        let spec = node.spec.as_ref();
+        let ranges = spec.into_iter().flat_map(|spec| {
+            let more = spec.pod_cidrs.iter().flatten();
+            more.chain(&spec.pod_cidr)
+        });
+        let addresses = node
+            .status
+            .iter()
+            .flat_map(|status| status.addresses.iter().flatten());
+        Self {
+            range: ranges
+                .filter_map(|range| range.parse::<Ipv4Net>().ok())
+                .map(|range| range.trunc())
+                .next(),
+            address: addresses
+                .filter(|address| address.type_ == "InternalIP")
+                .find_map(|address| address.address.parse().ok()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
+    use super::*;
+
+    fn node(name: &str, ranges: &[&str], addresses: &[(&str, &str)]) -> Node {
+        let addresses: Vec<_> = addresses
+            .iter()
+            .map(|(type_, address)| json!({"type": type_, "address": address}))
+            .collect();
+        serde_json::from_value(json!({
+            "metadata": {"name": name},
+            "spec": {"podCIDR": ranges.first(), "podCIDRs": ranges},
+            "status": {"addresses": addresses},
+        }))
+        .unwrap()
+    }
+
+    fn simple(name: &str) -> Node {
+        node(name, &["10.0.1.0/24"], &[("InternalIP", "192.0.2.1")])
+    }
+
+    fn names(fleet: &Fleet) -> Option<Vec<&str>> {
+        let known = fleet.known.as_ref()?;
+        Some(known.keys().map(String::as_str).collect())
+    }
+
+    #[test]
+    fn the_first_address_and_range_of_version_4_count() {
+        let dual = node(
+            "a",
+            &["fd00::/64", "10.0.1.7/24"],
+            &[
+                ("Hostname", "a"),
+                ("ExternalIP", "203.0.113.1"),
+                ("InternalIP", "fd01::1"),
+                ("InternalIP", "192.0.2.1"),
+            ],
+        );
+        let expected = Machine {
+            range: Some("10.0.1.0/24".parse().unwrap()),
+            address: Some("192.0.2.1".parse().unwrap()),
+        };
+        assert_eq!(Machine::of(&dual), expected);
+        assert_eq!(Machine::of(&Node::default()), Machine::default());
+        assert_eq!(
+            Machine::of(&node("a", &["nonsense"], &[("InternalIP", "x")])),
+            Machine::default()
+        );
+    }
+
+    #[test]
+    fn a_list_counts_when_it_is_complete() {
+        let mut fleet = Fleet::default();
+        // What is said before the first list is not all.
+        assert!(fleet.take(Event::Apply(simple("a"))).is_none());
+        assert!(fleet.take(Event::Init).is_none());
+        assert!(fleet.take(Event::InitApply(simple("a"))).is_none());
+        assert!(fleet.take(Event::InitApply(simple("b"))).is_none());
+        assert_eq!(fleet.take(Event::InitDone).unwrap().len(), 2);
+        // One that breaks off and begins again.
+        assert!(fleet.take(Event::Init).is_none());
+        assert!(fleet.take(Event::InitApply(simple("b"))).is_none());
+        assert_eq!(names(&fleet), Some(vec!["a", "b"]));
+        assert!(fleet.take(Event::Init).is_none());
+        assert!(fleet.take(Event::InitApply(simple("b"))).is_none());
+        assert_eq!(fleet.take(Event::InitDone).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn only_what_the_network_sees_is_a_change() {
+        let mut fleet = Fleet::default();
+        fleet.take(Event::Init);
+        fleet.take(Event::InitDone);
+        assert!(fleet.take(Event::Apply(simple("a"))).is_some());
+        let mut labelled = simple("a");
+        labelled.labels_mut().insert("more".into(), "of it".into());
+        assert!(fleet.take(Event::Apply(labelled)).is_none());
+        assert!(fleet.take(Event::Delete(simple("b"))).is_none());
+        assert_eq!(fleet.take(Event::Delete(simple("a"))).unwrap().len(), 0);
+    }
+}

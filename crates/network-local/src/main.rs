@@ -1,0 +1,57 @@
+//! The process: reads flags, opens the machine's network, follows the Nodes.
+
+use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
+
+use clap::Parser;
+use ipnet::Ipv4Net;
+use network_local::{agent::Agent, follow::follow, kernel::Kernel};
+use runtime::{Cluster, Connection, Permit, Process, Shoot, process};
+use tokio::sync::watch;
+
+/// Makes the network of the pods of one machine.
+#[derive(Parser)]
+#[command(version)]
+struct Flags {
+    /// Name of this machine's Node.
+    #[arg(long, env = "NODE_NAME")]
+    node_name: String,
+    /// Addresses of all pods of the shoot. What pods send to other addresses comes from their machine's address.
+    #[arg(long)]
+    pods: Ipv4Net,
+    /// Where containerd looks for the configuration of the network.
+    #[arg(long, default_value = "/etc/cni/net.d")]
+    configuration_folder: PathBuf,
+    /// Where /healthz, /readyz and /metrics are served. The machine's network is that of the process: nobody else is to ask.
+    #[arg(long, default_value = "127.0.0.1:10290")]
+    health_address: SocketAddr,
+    /// Kubeconfig of the shoot; the account of the pod if not given.
+    #[arg(long)]
+    kubeconfig: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    let flags = Flags::parse();
+    process::run(async {
+        let process = start(Process::new("network-local"), flags).await?;
+        process.run().await.map_err(|error| error.to_string())
+    })
+}
+
+async fn start(mut process: Process, flags: Flags) -> Result<Process, String> {
+    let shoot = Connection::of_flag("--kubeconfig", flags.kubeconfig.as_deref()).await?;
+    let permit = Permit::sole("it only reads Nodes, and each machine has its own agent");
+    let shoot = Shoot::new(shoot, &permit);
+    let kernel = Kernel::open().map_err(|error| format!("the kernel gives no netlink socket: {error}"))?;
+    let agent = Agent {
+        kernel,
+        node: flags.node_name,
+        pods: flags.pods.trunc(),
+        folder: flags.configuration_folder,
+    };
+    process.serve_health(flags.health_address);
+    let (sender, known) = watch::channel(None);
+    process.part("nodes", async move { follow(shoot.cluster_wide(), sender).await });
+    let (metrics, health) = (process.metrics.clone(), process.health.clone());
+    process.part("network", agent.run(known, metrics, health));
+    Ok(process)
+}

@@ -1,0 +1,215 @@
+//! What follows for this machine from the machines that there are. Nothing here asks or changes anything.
+
+use std::{collections::BTreeMap, net::Ipv4Addr};
+
+use ipnet::Ipv4Net;
+
+use crate::fleet::{Machine, Machines};
+
+/// Address of a network device.
+pub type HardwareAddress = [u8; 6];
+
+/// What this machine's network is to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// This machine's address, at which its VXLAN device sends and receives.
+    pub address: Ipv4Addr,
+    /// Addresses of this machine's pods.
+    pub range: Ipv4Net,
+    /// The way to the pods of the other machines.
+    pub tables: Tables,
+    /// Nodes to which there is no way, and why. A sentence each.
+    pub passed_over: Vec<String>,
+}
+
+/// Tables of the kernel, as far as they are about the VXLAN device.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tables {
+    /// Ranges of pods and the gateway to each.
+    pub routes: BTreeMap<Ipv4Net, Ipv4Addr>,
+    /// Gateways and their hardware addresses.
+    pub neighbours: BTreeMap<Ipv4Addr, HardwareAddress>,
+    /// Hardware addresses and the machines behind them.
+    pub forwarding: BTreeMap<HardwareAddress, Ipv4Addr>,
+}
+
+impl Plan {
+    /// The VXLAN device's own address: the first of the range, which no pod gets. What the machine itself sends to pods of
+    /// others comes from it, so that answers come back through VXLAN.
+    #[must_use]
+    pub fn gateway(&self) -> Ipv4Addr {
+        self.range.network()
+    }
+}
+
+/// The hardware address of the VXLAN device of the machine with this address. Locally administered, and one for each address, so
+/// that nobody has to be told of it.
+#[must_use]
+pub fn hardware_address(address: Ipv4Addr) -> HardwareAddress {
+    let [a, b, c, d] = address.octets();
+    [0x02, b'n', a, b, c, d]
+}
+
+/// Works out what is to be on the machine of the Node `own`. `pods`: addresses of all pods.
+///
+/// # Errors
+/// A sentence that says what is awaited. Nothing may be changed then: it may be that not all Nodes are known.
+pub fn plan(machines: &Machines, own: &str, pods: Ipv4Net) -> Result<Plan, String> {
+    let machine = machines.get(own).ok_or_else(|| {
+        format!("there is no Node {own}: its kubelet has not joined yet, or it was deleted")
+    })?;
+    let address = machine
+        .address
+        .ok_or_else(|| format!("Node {own} has no InternalIP of version 4 yet"))?;
+    let range = machine
+        .range
+        .ok_or_else(|| format!("Node {own} has no podCIDR of version 4 yet"))?;
+    let mut plan = Plan {
+        address,
+        range,
+        tables: Tables::default(),
+        passed_over: Vec::new(),
+    };
+    for (name, machine) in machines.iter().filter(|(name, _)| *name != own) {
+        match plan.way_to(machine, pods) {
+            Ok(Some((range, address))) => plan.tables.add(range, address),
+            // It is not complete yet.
+            Ok(None) => {}
+            Err(why) => plan.passed_over.push(format!("Node {name} {why}")),
+        }
+    }
+    Ok(plan)
+}
+
+impl Plan {
+    /// A Node must not be able to draw traffic that is not for its pods: not that of this machine, nor that of the outside.
+    fn way_to(&self, machine: &Machine, pods: Ipv4Net) -> Result<Option<(Ipv4Net, Ipv4Addr)>, String> {
+        let (Some(range), Some(address)) = (machine.range, machine.address) else {
+            return Ok(None);
+        };
+        let overlaps = |other: &Ipv4Net| other.contains(&range) || range.contains(other);
+        if !pods.contains(&range) {
+            return Err(format!("has the podCIDR {range}, which is not a part of {pods}"));
+        }
+        if address == self.address {
+            return Err(format!(
+                "has the address of this machine, {address}: it is of an earlier one"
+            ));
+        }
+        if overlaps(&self.range) {
+            return Err(format!(
+                "has the podCIDR {range}, which overlaps this machine's {}",
+                self.range
+            ));
+        }
+        if let Some(other) = self.tables.routes.keys().find(|other| overlaps(other)) {
+            return Err(format!(
+                "has the podCIDR {range}, which overlaps another machine's {other}"
+            ));
+        }
+        Ok(Some((range, address)))
+    }
+}
+
+impl Tables {
+    /// Two Nodes may have one address, when a machine's address was given to a later one: both ways lead there.
+    fn add(&mut self, range: Ipv4Net, address: Ipv4Addr) {
+        let (gateway, hardware) = (range.network(), hardware_address(address));
+        self.routes.insert(range, gateway);
+        self.neighbours.insert(gateway, hardware);
+        self.forwarding.insert(hardware, address);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const PODS: &str = "10.0.0.0/16";
+
+    fn machines(of: &[(&str, &str, &str)]) -> Machines {
+        of.iter()
+            .map(|(name, range, address)| {
+                let machine = Machine {
+                    range: range.parse().ok(),
+                    address: address.parse().ok(),
+                };
+                ((*name).to_owned(), machine)
+            })
+            .collect()
+    }
+
+    fn planned(of: &[(&str, &str, &str)]) -> Result<Plan, String> {
+        plan(&machines(of), "own", PODS.parse().unwrap())
+    }
+
+    const OWN: (&str, &str, &str) = ("own", "10.0.1.0/24", "192.0.2.1");
+
+    #[test]
+    fn each_other_machine_gets_a_route_a_neighbour_and_a_forwarding() {
+        let plan = planned(&[OWN, ("b", "10.0.2.0/24", "192.0.2.2"), ("c", "10.0.3.0/24", "")]).unwrap();
+        assert_eq!(plan.gateway(), Ipv4Addr::new(10, 0, 1, 0));
+        let hardware = [0x02, b'n', 192, 0, 2, 2];
+        let expected = Tables {
+            routes: [("10.0.2.0/24".parse().unwrap(), Ipv4Addr::new(10, 0, 2, 0))].into(),
+            neighbours: [(Ipv4Addr::new(10, 0, 2, 0), hardware)].into(),
+            forwarding: [(hardware, Ipv4Addr::new(192, 0, 2, 2))].into(),
+        };
+        assert_eq!(plan.tables, expected);
+        assert_eq!(plan.passed_over, Vec::<String>::new());
+    }
+
+    #[test]
+    fn nothing_is_planned_while_this_machine_is_not_known() {
+        for (of, words) in [
+            (vec![("b", "10.0.2.0/24", "192.0.2.2")], "there is no Node own"),
+            (vec![("own", "", "192.0.2.1")], "no podCIDR"),
+            (vec![("own", "10.0.1.0/24", "")], "no InternalIP"),
+            (Vec::new(), "there is no Node own"),
+        ] {
+            let why = planned(&of).unwrap_err();
+            assert!(why.contains(words), "{why}");
+        }
+    }
+
+    #[test]
+    fn no_node_draws_traffic_that_is_not_for_its_pods() {
+        for (other, words) in [
+            (("x", "0.0.0.0/0", "192.0.2.9"), "not a part of 10.0.0.0/16"),
+            (("x", "192.0.2.0/24", "192.0.2.9"), "not a part of 10.0.0.0/16"),
+            (
+                ("x", "10.0.1.128/25", "192.0.2.9"),
+                "overlaps this machine's 10.0.1.0/24",
+            ),
+            (
+                ("x", "10.0.0.0/16", "192.0.2.9"),
+                "overlaps this machine's 10.0.1.0/24",
+            ),
+            (
+                ("x", "10.0.2.0/25", "192.0.2.9"),
+                "overlaps another machine's 10.0.2.0/24",
+            ),
+            (
+                ("x", "10.0.9.0/24", "192.0.2.1"),
+                "has the address of this machine",
+            ),
+        ] {
+            let plan = planned(&[OWN, ("b", "10.0.2.0/24", "192.0.2.2"), other]).unwrap();
+            assert_eq!(plan.tables.routes.len(), 1, "{other:?}");
+            assert!(plan.passed_over[0].contains(words), "{:?}", plan.passed_over);
+        }
+    }
+
+    #[test]
+    fn an_address_that_was_given_again_leads_to_the_machine_that_has_it() {
+        let plan = planned(&[
+            OWN,
+            ("b", "10.0.2.0/24", "192.0.2.2"),
+            ("c", "10.0.3.0/24", "192.0.2.2"),
+        ])
+        .unwrap();
+        assert_eq!(plan.tables.routes.len(), 2);
+        assert_eq!(plan.tables.forwarding.len(), 1);
+    }
+}

@@ -1,0 +1,161 @@
+//! Machines and pods as network namespaces: two machines that are reached by way of a router, a pod on each.
+
+use std::{
+    fs::File,
+    io::{Read, Write},
+    net::{IpAddr, SocketAddr, TcpListener, TcpStream},
+    process::Command,
+    sync::atomic::{AtomicU16, Ordering},
+    time::Duration,
+};
+
+use anyhow::{Context, Result, anyhow, ensure};
+use network_local::kernel::Kernel;
+use nix::sched::{CloneFlags, setns};
+use testkit::find_program;
+use tokio::runtime::Handle;
+
+/// Longer than a packet takes here, much shorter than a person waits.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
+/// More than fits into one packet.
+const MUCH: usize = 200_000;
+
+/// Tells namespaces of one process apart.
+static NUMBER: AtomicU16 = AtomicU16::new(0);
+
+/// A network namespace. It goes with its value.
+pub struct Namespace(String);
+
+impl Namespace {
+    pub fn new(name: &str) -> Result<Self> {
+        ensure!(
+            nix::unistd::geteuid().is_root(),
+            "this test makes network namespaces: run it as root"
+        );
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{name}-{}-{number}", std::process::id());
+        ip(&["netns", "add", &name])?;
+        let made = Self(name);
+        made.ip("link set lo up")?;
+        made.within(|| std::fs::write("/proc/sys/net/ipv4/ip_forward", "1"))??;
+        Ok(made)
+    }
+
+    /// Runs `ip` in it, and gives what it says.
+    pub fn ip(&self, arguments: &str) -> Result<String> {
+        let own = ["-n", &self.0];
+        ip(&own.into_iter().chain(arguments.split(' ')).collect::<Vec<_>>())
+    }
+
+    /// Does something on a thread that is in it.
+    pub fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
+        let file = File::open(format!("/run/netns/{}", self.0))?;
+        let runtime = Handle::try_current();
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(move || {
+                setns(file, CloneFlags::CLONE_NEWNET).context("the namespace cannot be entered")?;
+                let _entered = runtime.as_ref().ok().map(Handle::enter);
+                Ok(work())
+            });
+            thread.join().map_err(|_| anyhow!("a thread panicked"))?
+        })
+    }
+
+    pub fn kernel(&self) -> Result<Kernel> {
+        Ok(self.within(Kernel::open)??)
+    }
+
+    /// A link with an address here, to another namespace with an address there.
+    pub fn link(&self, here: (&str, &str), other: &Self, there: (&str, &str)) -> Result<()> {
+        let of_other = format!("peer name {} netns {}", there.0, other.0);
+        self.ip(&format!("link add {} type veth {of_other}", here.0))?;
+        for (namespace, (device, address)) in [(self, here), (other, there)] {
+            namespace.ip(&format!("link set dev {device} mtu 1400 up"))?;
+            namespace.ip(&format!("address add {address} dev {device}"))?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        let _ = ip(&["netns", "delete", &self.0]);
+    }
+}
+
+fn ip(arguments: &[&str]) -> Result<String> {
+    let done = Command::new(find_program("ip")?).args(arguments).output()?;
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    ensure!(
+        done.status.success(),
+        "ip {}: {}",
+        arguments.join(" "),
+        text(&done.stderr)
+    );
+    Ok(text(&done.stdout))
+}
+
+/// A machine with one pod.
+pub struct Machine {
+    pub address: String,
+    pub range: String,
+    pub pod_address: IpAddr,
+    pub namespace: Namespace,
+    pub pod: Namespace,
+}
+
+impl Machine {
+    /// Number `n`, behind the router: its address and its pods have `n` in them.
+    pub fn new(name: &str, n: u8, router: &Namespace) -> Result<Self> {
+        let (namespace, pod) = (Namespace::new(name)?, Namespace::new(&format!("{name}-pod"))?);
+        let address = format!("172.31.{n}.2");
+        let (here, there) = (format!("{address}/30"), format!("172.31.{n}.1/30"));
+        namespace.link(("eth0", &here), router, (name, &there))?;
+        namespace.ip(&format!("route add default via 172.31.{n}.1"))?;
+        // As the plugin `ptp` does it.
+        let pod_address = format!("10.99.{n}.5");
+        let (gateway, own) = (format!("10.99.{n}.1/32"), format!("{pod_address}/32"));
+        namespace.link(("pod", &gateway), &pod, ("eth0", &own))?;
+        namespace.ip(&format!("route add {pod_address} dev pod scope link"))?;
+        pod.ip("link set eth0 mtu 1350")?;
+        pod.ip(&format!("route add 10.99.{n}.1 dev eth0 scope link"))?;
+        pod.ip(&format!("route add default via 10.99.{n}.1"))?;
+        Ok(Self {
+            address,
+            range: format!("10.99.{n}.0/24"),
+            pod_address: pod_address.parse()?,
+            namespace,
+            pod,
+        })
+    }
+
+    /// What is in the tables of the VXLAN device: routes, neighbours, forwardings. Empty where there is nothing.
+    pub fn entries(&self) -> Result<String> {
+        let routes = self.namespace.ip("route show dev network-local")?;
+        let neighbours = self
+            .namespace
+            .ip("-4 neighbour show dev network-local nud permanent")?;
+        let forwardings = self
+            .namespace
+            .ip("-d -f bridge neighbour show dev network-local")?;
+        Ok(format!("{routes}{neighbours}{forwardings}"))
+    }
+}
+
+/// Sends much by TCP from one namespace to an address in another. Gives the address from which it came.
+pub fn talk(from: &Namespace, to: &Namespace, address: IpAddr) -> Result<IpAddr> {
+    let listener = to.within(|| TcpListener::bind(SocketAddr::new(address, 0)))??;
+    let there = listener.local_addr()?;
+    let mut sender = from.within(|| TcpStream::connect_timeout(&there, ANSWERS_WITHIN))??;
+    let (mut receiver, source) = listener.accept()?;
+    receiver.set_read_timeout(Some(ANSWERS_WITHIN))?;
+    let arrived = std::thread::scope(|scope| -> Result<usize> {
+        let sending = scope.spawn(move || sender.write_all(&vec![7; MUCH]));
+        let mut all = Vec::new();
+        receiver.read_to_end(&mut all)?;
+        sending.join().map_err(|_| anyhow!("a thread panicked"))??;
+        Ok(all.len())
+    })?;
+    ensure!(arrived == MUCH, "{arrived} of {MUCH} bytes arrived");
+    Ok(source.ip())
+}
