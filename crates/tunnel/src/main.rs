@@ -1,0 +1,129 @@
+//! The process: a server in the seed, or an agent in the shoot.
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    process::ExitCode,
+};
+
+use clap::{Args, Parser, Subcommand};
+use ipnet::IpNet;
+use runtime::{Process, process};
+use tokio::net::TcpListener;
+use tunnel::{
+    agent::{self, Agent, Reach, Way},
+    server::{Peers, Server, metrics::Numbers},
+    tls::Files,
+};
+
+/// The way from a shoot's API server to its nodes, pods and Services where the seed has no road to them.
+#[derive(Parser)]
+#[command(version)]
+struct Flags {
+    #[command(subcommand)]
+    side: Side,
+}
+
+#[derive(Subcommand)]
+enum Side {
+    /// In the seed: takes what kube-apiserver asks for to agents.
+    Server(ServerFlags),
+    /// In the shoot: makes the connections that are asked for.
+    Agent(AgentFlags),
+}
+
+#[derive(Args)]
+struct ServerFlags {
+    #[command(flatten)]
+    files: Files,
+    #[command(flatten)]
+    peers: Peers,
+    /// Where kube-apiserver asks.
+    #[arg(long, default_value = "0.0.0.0:8132")]
+    client_address: SocketAddr,
+    /// Where agents come.
+    #[arg(long, default_value = "0.0.0.0:8133")]
+    agent_address: SocketAddr,
+    /// Where /healthz, /readyz and /metrics are served.
+    #[arg(long, default_value = "0.0.0.0:8134")]
+    health_address: SocketAddr,
+}
+
+#[derive(Args)]
+struct AgentFlags {
+    #[command(flatten)]
+    files: Files,
+    /// Name of the shoot's API, which leads to the front of the shoot's seed.
+    #[arg(long)]
+    front: String,
+    /// Port of the front.
+    #[arg(long, default_value_t = 443)]
+    front_port: u16,
+    /// The name that the server's certificate must have.
+    #[arg(long)]
+    server_name: String,
+    /// Address of this agent's node.
+    #[arg(long, env = "NODE_ADDRESS")]
+    node_address: Option<IpAddr>,
+    /// Ranges of addresses to which no connection is made.
+    #[arg(long, value_delimiter = ',', default_value = agent::reach::REFUSED)]
+    refuse: Vec<IpNet>,
+    /// Where /healthz, /readyz and /metrics are served.
+    #[arg(long, default_value = "0.0.0.0:8134")]
+    health_address: SocketAddr,
+}
+
+fn main() -> ExitCode {
+    let flags = Flags::parse();
+    process::run(async {
+        let process = match flags.side {
+            Side::Server(flags) => serve(Process::new("tunnel-server"), flags).await?,
+            Side::Agent(flags) => assist(Process::new("tunnel-agent"), flags)?,
+        };
+        process.run().await.map_err(|error| error.to_string())
+    })
+}
+
+async fn serve(mut process: Process, flags: ServerFlags) -> Result<Process, String> {
+    let numbers = Numbers::default();
+    process.metrics.register(|registry| numbers.register(registry));
+    let server = Server {
+        identity: flags.files.read()?,
+        peers: flags.peers,
+        numbers,
+    };
+    let clients = listen(flags.client_address).await?;
+    let agents = listen(flags.agent_address).await?;
+    process.serve_health(flags.health_address);
+    let shutdown = process.shutdown.clone();
+    process.fallible_part("server", server.run(clients, agents, shutdown));
+    Ok(process)
+}
+
+fn assist(mut process: Process, flags: AgentFlags) -> Result<Process, String> {
+    let numbers = agent::Numbers::default();
+    process.metrics.register(|registry| numbers.register(registry));
+    let connected = numbers.connected.clone();
+    // Who asks why nodes are not reached cannot read this process's log then. That it is not ready can be read.
+    process.readiness.add(move || {
+        let away = connected.get() == 0;
+        away.then(|| "it is not connected to the tunnel's server in the seed".to_owned())
+    });
+    let agent = Agent {
+        way: Way::by_dns(&flags.front, flags.front_port),
+        connector: flags.files.read()?.connector(&flags.server_name)?,
+        reach: Reach {
+            refused: flags.refuse,
+        },
+        node: flags.node_address,
+        numbers,
+    };
+    process.serve_health(flags.health_address);
+    let shutdown = process.shutdown.clone();
+    process.part("agent", agent.run(shutdown));
+    Ok(process)
+}
+
+async fn listen(address: SocketAddr) -> Result<TcpListener, String> {
+    let listener = TcpListener::bind(address).await;
+    listener.map_err(|error| format!("cannot listen on {address}: {error}"))
+}

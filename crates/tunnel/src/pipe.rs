@@ -1,0 +1,115 @@
+//! Bytes in both directions, until both ends have said all, one breaks off, or nothing has moved for long.
+
+use std::{
+    io,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    time::sleep,
+};
+
+use crate::bounds::BUFFER;
+
+/// Moves bytes between two ends. The end of one direction is passed on, and the other goes on: a client may have said all and
+/// still listen.
+///
+/// # Errors
+/// An end broke off, or nothing moved for `idle` (to twice that).
+pub async fn join(
+    left: impl AsyncRead + AsyncWrite,
+    right: impl AsyncRead + AsyncWrite,
+    idle: Duration,
+) -> io::Result<()> {
+    let (left_reader, left_writer) = tokio::io::split(left);
+    let (right_reader, right_writer) = tokio::io::split(right);
+    let moved = AtomicBool::new(false);
+    let both = async {
+        tokio::try_join!(
+            one_way(left_reader, right_writer, &moved),
+            one_way(right_reader, left_writer, &moved),
+        )
+    };
+    tokio::select! {
+        done = both => done.map(drop),
+        () = stillness(&moved, idle) => Err(io::Error::new(io::ErrorKind::TimedOut, "nothing moved for too long")),
+    }
+}
+
+async fn one_way(
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    moved: &AtomicBool,
+) -> io::Result<()> {
+    let mut buffer = vec![0; BUFFER];
+    loop {
+        let read = from.read(&mut buffer).await?;
+        moved.store(true, Ordering::Relaxed);
+        if read == 0 {
+            return to.shutdown().await;
+        }
+        to.write_all(&buffer[..read]).await?;
+        to.flush().await?;
+        moved.store(true, Ordering::Relaxed);
+    }
+}
+
+async fn stillness(moved: &AtomicBool, idle: Duration) {
+    loop {
+        sleep(idle).await;
+        if !moved.swap(false, Ordering::Relaxed) {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use tokio::{io::duplex, task::JoinSet};
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(3600);
+
+    #[tokio::test]
+    async fn one_direction_may_end_before_the_other() {
+        let (mut client, left) = duplex(64);
+        let (right, mut server) = duplex(64);
+        let mut joined = JoinSet::new();
+        joined.spawn(join(left, right, LONG));
+        client.write_all(b"question").await.unwrap();
+        client.shutdown().await.unwrap();
+        let mut heard = String::new();
+        server.read_to_string(&mut heard).await.unwrap();
+        assert_eq!(heard, "question");
+        // Longer than what the ends between hold.
+        let answer = "answer".repeat(100);
+        let say = async {
+            server.write_all(answer.as_bytes()).await.unwrap();
+            drop(server);
+        };
+        let mut heard = String::new();
+        let ((), read) = tokio::join!(say, client.read_to_string(&mut heard));
+        read.unwrap();
+        assert_eq!(heard, answer);
+        joined.join_next().await.unwrap().unwrap().unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_ends_it_and_a_word_now_and_then_does_not() {
+        let (mut client, left) = duplex(64);
+        let (right, mut server) = duplex(64);
+        let mut joined = JoinSet::new();
+        joined.spawn(join(left, right, LONG));
+        for _ in 0..4 {
+            sleep(LONG * 3 / 4).await;
+            client.write_all(b"x").await.unwrap();
+            server.read_u8().await.unwrap();
+        }
+        let error = joined.join_next().await.unwrap().unwrap().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+}

@@ -1,0 +1,245 @@
+//! Which agents there are, and a connection through one of them.
+
+use std::{
+    net::IpAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+};
+
+use bytes::Bytes;
+use http::{Method, Request, StatusCode, Uri, uri::Authority};
+use http_body_util::Empty;
+use hyper::{client::conn::http2::SendRequest, upgrade::Upgraded};
+use tokio::{sync::watch, time::timeout};
+use tracing::info;
+
+use super::{
+    choose::{Candidate, choose},
+    metrics::Numbers,
+};
+use crate::{
+    bounds::{AGENTS, ANSWER, WAIT_FOR_AGENT},
+    words::WHY,
+};
+
+/// By which an agent is asked.
+pub(super) type Ask = SendRequest<Empty<Bytes>>;
+
+/// An agent that is connected.
+struct Agent {
+    id: u64,
+    node: Option<IpAddr>,
+    ask: Ask,
+    streams: AtomicUsize,
+}
+
+/// Why there is no connection: a status of HTTP and a sentence.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// 503 where no agent could be asked, 504 where none answered, else what the agent said.
+    pub status: StatusCode,
+    /// What is wrong.
+    pub why: String,
+}
+
+/// The agents of one shoot.
+pub struct Agents {
+    known: watch::Sender<Vec<Arc<Agent>>>,
+    next: AtomicU64,
+    numbers: Numbers,
+}
+
+/// A connection through an agent.
+pub struct Opened {
+    /// Its bytes.
+    pub stream: Upgraded,
+    /// Held as long as it is open.
+    pub place: Place,
+}
+
+/// One of an agent's connections.
+pub struct Place {
+    agent: Arc<Agent>,
+    numbers: Numbers,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.agent.streams.fetch_sub(1, Ordering::Relaxed);
+        self.numbers.streams.dec();
+    }
+}
+
+impl Agents {
+    /// None yet.
+    #[must_use]
+    pub fn new(numbers: Numbers) -> Self {
+        Self {
+            known: watch::Sender::default(),
+            next: AtomicU64::new(1),
+            numbers,
+        }
+    }
+
+    /// Adds an agent that is connected; `None` where there are too many. It is known by the number that is given back.
+    pub(super) fn add(&self, ask: Ask, node: Option<IpAddr>) -> Option<u64> {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let agent = Arc::new(Agent {
+            id,
+            node,
+            ask,
+            streams: AtomicUsize::new(0),
+        });
+        let mut added = false;
+        self.known.send_modify(|known| {
+            if known.len() < AGENTS {
+                known.push(agent);
+                added = true;
+            }
+            self.numbers
+                .agents
+                .set(i64::try_from(known.len()).unwrap_or(i64::MAX));
+        });
+        added.then_some(id)
+    }
+
+    /// Forgets an agent.
+    pub(super) fn remove(&self, id: u64) {
+        self.known.send_modify(|known| {
+            known.retain(|agent| agent.id != id);
+            self.numbers
+                .agents
+                .set(i64::try_from(known.len()).unwrap_or(i64::MAX));
+        });
+    }
+
+    /// Opens a connection to this target. An agent that fails by itself is followed by the next one; a target that cannot be
+    /// reached is not, as agents have the same network.
+    ///
+    /// # Errors
+    /// Why there is none, within [`WAIT_FOR_AGENT`] and [`ANSWER`] for each agent.
+    pub async fn open(&self, target: &Authority) -> Result<Opened, Refusal> {
+        let opened = self.open_by_one(target).await;
+        let count = if opened.is_ok() {
+            &self.numbers.opened
+        } else {
+            &self.numbers.failed
+        };
+        count.inc();
+        opened
+    }
+
+    async fn open_by_one(&self, target: &Authority) -> Result<Opened, Refusal> {
+        let mut tried = Vec::new();
+        let mut last = None;
+        loop {
+            let Some(place) = self.place(target, &tried).await else {
+                return Err(last.unwrap_or_else(|| self.nobody()));
+            };
+            let id = place.agent.id;
+            match timeout(ANSWER, ask(place, target)).await {
+                Ok(Answer::Opened(opened)) => return Ok(opened),
+                Ok(Answer::Refused(refusal)) => return Err(refusal),
+                Ok(Answer::Lost(why)) => {
+                    info!(agent = id, why, "an agent failed; the next one is asked");
+                    last = Some(Refusal {
+                        status: StatusCode::BAD_GATEWAY,
+                        why: format!("the connection to the agent of the shoot was lost: {why}"),
+                    });
+                }
+                Err(_) => {
+                    info!(agent = id, "an agent does not answer; the next one is asked");
+                    last = Some(Refusal {
+                        status: StatusCode::GATEWAY_TIMEOUT,
+                        why: format!("no agent of the shoot answered within {} s", ANSWER.as_secs()),
+                    });
+                }
+            }
+            tried.push(id);
+        }
+    }
+
+    /// A place at an agent that was not tried; if none was tried, it is waited for one.
+    async fn place(&self, target: &Authority, tried: &[u64]) -> Option<Place> {
+        let target = target.host().trim_matches(['[', ']']).parse().ok();
+        let mut known = self.known.subscribe();
+        let mut found = None;
+        let look = |known: &Vec<Arc<Agent>>| {
+            found = self.take(known, target, tried);
+            found.is_some() || !tried.is_empty()
+        };
+        // Too late is the same as none.
+        let _ = timeout(WAIT_FOR_AGENT, known.wait_for(look)).await;
+        found
+    }
+
+    fn take(&self, known: &[Arc<Agent>], target: Option<IpAddr>, tried: &[u64]) -> Option<Place> {
+        let candidates: Vec<_> = known
+            .iter()
+            .filter(|agent| !agent.ask.is_closed())
+            .map(|agent| Candidate {
+                id: agent.id,
+                node: agent.node,
+                streams: agent.streams.load(Ordering::Relaxed),
+            })
+            .collect();
+        let id = choose(&candidates, target, tried)?;
+        let agent = Arc::clone(known.iter().find(|agent| agent.id == id)?);
+        agent.streams.fetch_add(1, Ordering::Relaxed);
+        self.numbers.streams.inc();
+        Some(Place {
+            agent,
+            numbers: self.numbers.clone(),
+        })
+    }
+
+    fn nobody(&self) -> Refusal {
+        let connected = self.known.borrow().len();
+        let why = if connected == 0 {
+            "no agent of the shoot is connected to the tunnel: its nodes cannot be reached".to_owned()
+        } else {
+            format!("all {connected} agents of the shoot carry as many connections as they may")
+        };
+        Refusal {
+            status: StatusCode::SERVICE_UNAVAILABLE,
+            why,
+        }
+    }
+}
+
+enum Answer {
+    Opened(Opened),
+    Refused(Refusal),
+    Lost(String),
+}
+
+/// Asks one agent. While it has not answered nothing was sent, so another one may be asked after it.
+async fn ask(place: Place, target: &Authority) -> Answer {
+    let mut request = Request::new(Empty::new());
+    *request.method_mut() = Method::CONNECT;
+    *request.uri_mut() = Uri::from(target.clone());
+    let mut ask = place.agent.ask.clone();
+    let response = match async {
+        ask.ready().await?;
+        ask.send_request(request).await
+    }
+    .await
+    {
+        Ok(response) => response,
+        Err(error) => return Answer::Lost(error.to_string()),
+    };
+    let status = response.status();
+    if status != StatusCode::OK {
+        let why = response.headers().get(WHY).and_then(|why| why.to_str().ok());
+        let why = why
+            .unwrap_or("the agent of the shoot does not say why")
+            .to_owned();
+        return Answer::Refused(Refusal { status, why });
+    }
+    match hyper::upgrade::on(response).await {
+        Ok(stream) => Answer::Opened(Opened { stream, place }),
+        Err(error) => Answer::Lost(error.to_string()),
+    }
+}
