@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use runtime::{Connection, Seed, runner::Settings};
 
+use crate::control_plane::cloud_controller_manager;
+
 /// What controllers are made of.
 #[derive(Clone)]
 pub struct Context {
@@ -11,8 +13,12 @@ pub struct Context {
     pub seed: Seed,
     /// How each of them runs.
     pub settings: Settings,
-    /// Image of the cloud-controller-manager, with its tag.
-    pub cloud_controller_manager_image: String,
+    /// Of the cloud-controller-manager.
+    pub cloud_controller_manager: cloud_controller_manager::Settings,
+    /// Image of the machine-controller-manager, with its tag.
+    pub machine_controller_manager_image: String,
+    /// Image of the agent of the network on machines, with its tag.
+    pub network_image: String,
     /// What guests need, where one may run.
     pub guests: Option<Guests>,
 }

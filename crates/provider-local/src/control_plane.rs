@@ -4,7 +4,8 @@
 //!
 //! A ControlPlane that is ready promises that the cloud-controller-manager runs as its spec says, and that what runs as a former
 //! spec said was told to stop (its main lock keeps the two apart meanwhile): whoever hands a controller over between managers
-//! (KEP-2436) goes by that. One that has migrated or is gone promises that no process of it is left (I3).
+//! (KEP-2436) goes by that. Of a shoot that is to sleep it stops when no kube-apiserver is wanted any more, and its Deployment
+//! stays. One that has migrated or is gone promises that no process of it is left (I3).
 
 pub mod cloud_controller_manager;
 mod removal;
@@ -22,7 +23,7 @@ use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::O
 use runtime::{Cluster, Error, Result};
 
 use crate::infrastructure::InfrastructureStatus;
-use cloud_controller_manager::MIGRATION;
+use cloud_controller_manager::{MIGRATION, Settings};
 
 /// The ConfigMap, as programs mount it.
 const CLOUD_PROVIDER_CONFIG: &str = "cloud-provider-config";
@@ -31,8 +32,8 @@ const FILE: &str = "cloudprovider.conf";
 
 /// Looks after ControlPlanes.
 pub struct ControlPlaneActuator {
-    /// Image of the cloud-controller-manager, with its tag.
-    pub cloud_controller_manager_image: String,
+    /// Of the cloud-controller-manager.
+    pub cloud_controller_manager: Settings,
 }
 
 #[async_trait]
@@ -45,7 +46,7 @@ impl Actuator<ControlPlane> for ControlPlaneActuator {
             .manager
             .apply(&context.seed.namespaced(&context.namespace()?), &object)
             .await?;
-        Box::pin(rollout::roll_out(context, &self.cloud_controller_manager_image)).await?;
+        Box::pin(rollout::roll_out(context, &self.cloud_controller_manager)).await?;
         Ok(Outcome::none())
     }
 

@@ -2,10 +2,12 @@
 
 use api::extensions::{
     BackupBucket, BackupEntry, ControlPlane, DNSRecord, ExtensionClass, ExtensionObject, Infrastructure,
+    Network, OperatingSystemConfig, Worker,
 };
 use extension::{
     Actuator, controller,
     reconciler::{Provider, Scope, cluster_wide, namespaced},
+    worker::WorkerActuator,
 };
 use futures::future::{BoxFuture, FutureExt, join_all};
 use runtime::Seed;
@@ -13,7 +15,8 @@ use runtime::Seed;
 use crate::{
     MANAGER, TYPE, backup_bucket::BackupBucketActuator, backup_entry::BackupEntryActuator, context::Context,
     control_plane::ControlPlaneActuator, dns_record::DNSRecordActuator, guests,
-    infrastructure::InfrastructureActuator,
+    infrastructure::InfrastructureActuator, network::NetworkActuator,
+    operating_system_config::OperatingSystemConfigActuator, worker::LocalMachines,
 };
 
 /// Classes of clusters that are served: shoots and the seed itself.
@@ -39,9 +42,24 @@ const CONTROLLERS: &[(&str, Start)] = &[
     }),
     ("controlplane", |context| {
         let actuator = ControlPlaneActuator {
-            cloud_controller_manager_image: context.cloud_controller_manager_image.clone(),
+            cloud_controller_manager: context.cloud_controller_manager.clone(),
         };
         context.start::<ControlPlane, _>(namespaced, actuator)
+    }),
+    ("network", |context| {
+        let actuator = NetworkActuator {
+            image: context.network_image.clone(),
+        };
+        context.start::<Network, _>(namespaced, actuator)
+    }),
+    ("operatingsystemconfig", |context| {
+        context.start::<OperatingSystemConfig, _>(namespaced, OperatingSystemConfigActuator)
+    }),
+    ("worker", |context| {
+        let machines = LocalMachines {
+            manager_image: context.machine_controller_manager_image.clone(),
+        };
+        context.start::<Worker, _>(namespaced, WorkerActuator(machines))
     }),
     ("dnsrecord", |context| {
         context.start::<DNSRecord, _>(namespaced, DNSRecordActuator)

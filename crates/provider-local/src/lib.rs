@@ -6,6 +6,9 @@
 //! | [`infrastructure`] | a node network and its list of instances, in a cloud that is a namespace of some cluster | network id and range |
 //! | [`control_plane`] | nothing; the cloud-controller-manager and its files beside the control plane | none |
 //! | [`dns_record`] | a name in a DNS server that takes signed updates (RFC 2136) | none |
+//! | [`network`] | nothing; an agent on each machine of the shoot | none |
+//! | [`operating_system_config`] | nothing; a script beside the control plane | none |
+//! | [`worker`] | instances, which the machine-controller-manager makes | the machine objects |
 //! | [`backup_bucket`] | a bucket in an S3 object store | none |
 //! | [`backup_entry`] | objects in that bucket; a Secret beside the control plane | none |
 //!
@@ -19,8 +22,11 @@ pub mod controllers;
 pub mod dns_record;
 pub mod guests;
 pub mod infrastructure;
+pub mod network;
 mod object_store;
+pub mod operating_system_config;
 mod ownership;
+pub mod worker;
 
 use runtime::apply::FieldManager;
 

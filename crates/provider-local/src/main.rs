@@ -4,8 +4,11 @@ use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
 
 use clap::Parser;
 use extension::heartbeat;
+use ipnet::Ipv4Net;
 use leader_migration::{Locks, PROVIDER_LOCAL, answer_if_asked, manager};
-use provider_local::{MANAGER, context::Context, controllers, guests};
+use provider_local::{
+    MANAGER, context::Context, control_plane::cloud_controller_manager, controllers, guests,
+};
 use runtime::{Cluster, Connection, Events, Permit, Process, Seed, runner::Settings};
 
 /// Looks after extension objects of type `local` in one seed.
@@ -15,6 +18,16 @@ struct Flags {
     /// Image of the cloud-controller-manager that runs in the control planes of shoots.
     #[arg(long, default_value = "repot/cloud-controller-manager-local:dev")]
     cloud_controller_manager_image: String,
+    /// Where shoots take the addresses of load balancers from: a range that leads to the local cloud. All seeds of an account
+    /// should have the same.
+    #[arg(long)]
+    load_balancer_range: Option<Ipv4Net>,
+    /// Image of the machine-controller-manager that runs in the control planes of shoots with workers.
+    #[arg(long, default_value = "repot/machine-controller-manager-local:dev")]
+    machine_controller_manager_image: String,
+    /// Image of the agent of the network on machines of shoots.
+    #[arg(long, default_value = "repot/network-local:dev")]
+    network_image: String,
     /// At most so many objects of each kind at the same time.
     #[arg(long, default_value_t = 5)]
     concurrent_syncs: u16,
@@ -76,7 +89,12 @@ async fn start(mut process: Process, flags: Flags) -> Result<Process, String> {
                 events: Events::new(seed.client().clone(), MANAGER.0),
             },
             seed,
-            cloud_controller_manager_image: flags.cloud_controller_manager_image.clone(),
+            cloud_controller_manager: cloud_controller_manager::Settings {
+                image: flags.cloud_controller_manager_image.clone(),
+                load_balancer_range: flags.load_balancer_range,
+            },
+            machine_controller_manager_image: flags.machine_controller_manager_image.clone(),
+            network_image: flags.network_image.clone(),
             guests: guests.clone(),
         }
     };

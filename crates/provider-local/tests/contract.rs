@@ -3,25 +3,18 @@
 
 mod world;
 
-use std::sync::atomic::AtomicUsize;
-
 use anyhow::Result;
-use api::extensions::{BackupBucket, BackupEntry, DNSRecord, Infrastructure};
-use extension::contract::{Contract, Look};
+use api::extensions::{BackupBucket, BackupEntry, DNSRecord, Infrastructure, Network, OperatingSystemConfig};
+use extension::contract::Contract;
 use futures::FutureExt;
 use hickory_proto::rr::RecordType;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
-use serde_json::{Value, json};
+use serde_json::json;
 use testkit::{NameServer, ObjectStore, PlayedKubelet};
 use world::{WRONG_TSIG_SECRET, ZONE, object, proven, text};
 
 const UID: &str = "0841c87f-8db9-4d04-a603-35570da6341f";
-
-/// Nothing is put into the source's namespace.
-fn nothing<'a>() -> Look<'a> {
-    Box::new(|| async { Ok(Value::Null) }.boxed())
-}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_actuator_keeps_the_contract_over_two_seeds() -> Result<()> {
@@ -35,6 +28,8 @@ async fn every_actuator_keeps_the_contract_over_two_seeds() -> Result<()> {
     let outcomes = [
         infrastructure(&a, &b, &destination, &cloud).await,
         control_plane(&a, &b).await,
+        network(&a, &b).await,
+        operating_system_config(&a, &b).await,
         dns_record(&a, &b, &dns).await,
         backup_bucket(&a, &b, &store).await,
         backup_entry(&a, &b, &store).await,
@@ -68,19 +63,16 @@ async fn infrastructure(
             "apiVersion": "local.provider.extensions.gardener.cloud/v1alpha1", "kind": "InfrastructureConfig", "pool": "10.200.0.0/16",
         }}),
     )?;
-    let contract = Contract {
-        source: &world::infrastructure(a),
-        destination: &world::infrastructure(b),
-        source_object: wanted.clone(),
-        destination_object: wanted,
-        outside: Box::new(move || {
-            let cloud = cloud.clone();
-            async move { world::networks(&cloud).await.map_err(text) }.boxed()
-        }),
-        inside_source: nothing(),
-        refuse: Some(world::refuse(a, namespace, &stranger)),
-        dropped: AtomicUsize::new(0),
-    };
+    let contract = Contract::new(
+        || world::infrastructure(a),
+        || world::infrastructure(b),
+        [wanted.clone(), wanted],
+    )
+    .outside(Box::new(move || {
+        let cloud = cloud.clone();
+        async move { world::networks(&cloud).await.map_err(text) }.boxed()
+    }))
+    .refuse(world::refuse(a, namespace, &stranger));
     proven("Infrastructure", contract.prove().await)
 }
 
@@ -96,26 +88,80 @@ async fn control_plane(a: &Client, b: &Client) -> Result<()> {
     let _pods = [a, b].map(PlayedKubelet::start);
     let wanted = world::control_plane_of(namespace)?;
     let source = a.clone();
-    let contract = Contract {
-        source: &world::control_plane(a),
-        destination: &world::control_plane(b),
-        source_object: wanted.clone(),
-        destination_object: wanted,
-        outside: nothing(),
-        inside_source: Box::new(move || {
-            let source = source.clone();
-            async move {
-                world::parts_of_control_plane(&source, namespace)
-                    .await
-                    .map(|parts| json!(parts))
-                    .map_err(text)
-            }
-            .boxed()
-        }),
-        refuse: None,
-        dropped: AtomicUsize::new(0),
-    };
+    let contract = Contract::new(
+        || world::control_plane(a),
+        || world::control_plane(b),
+        [wanted.clone(), wanted],
+    )
+    .inside_source(Box::new(move || {
+        let source = source.clone();
+        async move {
+            world::parts_of_control_plane(&source, namespace)
+                .await
+                .map(|parts| json!(parts))
+                .map_err(text)
+        }
+        .boxed()
+    }));
     proven("ControlPlane", contract.prove().await)
+}
+
+/// What is in the shoot is outside of the seeds: it stays there in a move (RX-02, RX-23).
+async fn network(a: &Client, b: &Client) -> Result<()> {
+    let namespace = "shoot--dev--network";
+    for seed in [a, b] {
+        world::namespace(seed, namespace, &Data::new()).await?;
+    }
+    let shoot = &world::kept::ShootObjects::default();
+    let _managers = [a, b].map(|seed| shoot.kept_by(seed));
+    let ranges = json!({"podCIDR": "100.96.0.0/11", "serviceCIDR": "100.64.0.0/13"});
+    let wanted: Network = object("network", namespace, ranges)?;
+    let source = a.clone();
+    let contract = Contract::new(
+        || world::network(a),
+        || world::network(b),
+        [wanted.clone(), wanted],
+    )
+    .outside(Box::new(|| async { Ok(shoot.look()) }.boxed()))
+    .inside_source(Box::new(move || {
+        let source = source.clone();
+        async move {
+            let left = world::parts_of_network(&source, namespace).await;
+            left.map(|parts| json!(parts)).map_err(text)
+        }
+        .boxed()
+    }));
+    proven("Network", contract.prove().await)
+}
+
+/// User data lie in the seed and go with it; the other seed makes the same.
+async fn operating_system_config(a: &Client, b: &Client) -> Result<()> {
+    let namespace = "shoot--dev--osc";
+    for seed in [a, b] {
+        world::namespace(seed, namespace, &Data::new()).await?;
+    }
+    let wanted: OperatingSystemConfig = object(
+        "osc",
+        namespace,
+        json!({"purpose": "provision",
+            "files": [{"path": "/etc/name", "content": {"inline": {"encoding": "", "data": "<<MACHINE_NAME>>"}}}],
+            "units": [{"name": "kubelet.service", "enable": true, "command": "restart"}]}),
+    )?;
+    let source = a.clone();
+    let contract = Contract::new(
+        || world::operating_system_config(a),
+        || world::operating_system_config(b),
+        [wanted.clone(), wanted],
+    )
+    .inside_source(Box::new(move || {
+        let api: Api<Secret> = Api::namespaced(source.clone(), namespace);
+        async move {
+            let secret = api.get_opt("osc-result-osc").await.map_err(|e| e.to_string())?;
+            Ok(json!(secret.and_then(|secret| secret.data)))
+        }
+        .boxed()
+    }));
+    proven("OperatingSystemConfig", contract.prove().await)
 }
 
 async fn dns_record(a: &Client, b: &Client, dns: &NameServer) -> Result<()> {
@@ -132,29 +178,25 @@ async fn dns_record(a: &Client, b: &Client, dns: &NameServer) -> Result<()> {
         )
     };
     let looked_up = name.as_str();
-    let contract = Contract {
-        source: &world::dns_record(a),
-        destination: &world::dns_record(b),
-        source_object: record("192.0.2.1")?,
-        destination_object: record("192.0.2.2")?,
-        // The address is the seed's and changes; that the name resolves to exactly one must not.
-        outside: Box::new(move || {
-            async move {
-                dns.records(looked_up, RecordType::A)
-                    .await
-                    .map(|found| json!(found.len()))
-                    .map_err(text)
-            }
-            .boxed()
-        }),
-        inside_source: nothing(),
-        refuse: Some(world::refuse(
-            a,
-            namespace,
-            &world::with(&world::dns_credentials(dns), "tsigSecret", WRONG_TSIG_SECRET),
-        )),
-        dropped: AtomicUsize::new(0),
-    };
+    let contract = Contract::new(
+        || world::dns_record(a),
+        || world::dns_record(b),
+        [record("192.0.2.1")?, record("192.0.2.2")?],
+    )
+    .outside(Box::new(move || {
+        async move {
+            dns.records(looked_up, RecordType::A)
+                .await
+                .map(|found| json!(found.len()))
+                .map_err(text)
+        }
+        .boxed()
+    }))
+    .refuse(world::refuse(
+        a,
+        namespace,
+        &world::with(&world::dns_credentials(dns), "tsigSecret", WRONG_TSIG_SECRET),
+    ));
     proven("DNSRecord", contract.prove().await)
 }
 
@@ -165,23 +207,20 @@ async fn backup_bucket(a: &Client, b: &Client, store: &ObjectStore) -> Result<()
     }
     let wanted: BackupBucket = object("bucket-of-a-seed", namespace, json!({}))?;
     let folder = store.folder().join("bucket-of-a-seed");
-    let contract = Contract {
-        source: &world::backup_bucket(a),
-        destination: &world::backup_bucket(b),
-        source_object: wanted.clone(),
-        destination_object: wanted,
-        outside: Box::new(move || {
-            let there = folder.is_dir();
-            async move { Ok(json!(there)) }.boxed()
-        }),
-        inside_source: nothing(),
-        refuse: Some(world::refuse(
-            a,
-            namespace,
-            &world::with(&world::store_credentials(store), "secretAccessKey", "wrong"),
-        )),
-        dropped: AtomicUsize::new(0),
-    };
+    let contract = Contract::new(
+        || world::backup_bucket(a),
+        || world::backup_bucket(b),
+        [wanted.clone(), wanted],
+    )
+    .outside(Box::new(move || {
+        let there = folder.is_dir();
+        async move { Ok(json!(there)) }.boxed()
+    }))
+    .refuse(world::refuse(
+        a,
+        namespace,
+        &world::with(&world::store_credentials(store), "secretAccessKey", "wrong"),
+    ));
     proven("BackupBucket", contract.prove().await)
 }
 
@@ -197,26 +236,23 @@ async fn backup_entry(a: &Client, b: &Client, store: &ObjectStore) -> Result<()>
         json!({"bucketName": "bucket-of-an-entry"}),
     )?;
     let source = a.clone();
-    let contract = Contract {
-        source: &world::backup_entry(a),
-        destination: &world::backup_entry(b),
-        source_object: wanted.clone(),
-        destination_object: wanted,
-        outside: nothing(),
-        inside_source: Box::new(move || {
-            let api: Api<Secret> = Api::namespaced(source.clone(), namespace);
-            async move {
-                let secret = api.get_opt("etcd-backup").await.map_err(|e| e.to_string())?;
-                Ok(json!(secret.and_then(|secret| secret.data)))
-            }
-            .boxed()
-        }),
-        refuse: Some(world::refuse(
-            a,
-            namespace,
-            &world::with(&world::store_credentials(store), "secretAccessKey", "wrong"),
-        )),
-        dropped: AtomicUsize::new(0),
-    };
+    let contract = Contract::new(
+        || world::backup_entry(a),
+        || world::backup_entry(b),
+        [wanted.clone(), wanted],
+    )
+    .inside_source(Box::new(move || {
+        let api: Api<Secret> = Api::namespaced(source.clone(), namespace);
+        async move {
+            let secret = api.get_opt("etcd-backup").await.map_err(|e| e.to_string())?;
+            Ok(json!(secret.and_then(|secret| secret.data)))
+        }
+        .boxed()
+    }))
+    .refuse(world::refuse(
+        a,
+        namespace,
+        &world::with(&world::store_credentials(store), "secretAccessKey", "wrong"),
+    ));
     proven("BackupEntry", contract.prove().await)
 }

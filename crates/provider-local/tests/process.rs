@@ -8,7 +8,9 @@ use std::{path::Path, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use api::{
-    extensions::{BackupBucket, BackupEntry, ControlPlane, DNSRecord, ExtensionObject, Infrastructure},
+    extensions::{
+        BackupBucket, BackupEntry, ControlPlane, DNSRecord, ExtensionObject, Infrastructure, Network,
+    },
     meta::LastOperationState,
 };
 use chart::NAMESPACE;
@@ -55,6 +57,8 @@ async fn the_process_works_with_the_rights_of_its_chart() -> Result<()> {
     world::secrets_of_control_plane(&seed, "shoot--dev--one").await?;
     // Nobody reports on pods in a seed without nodes.
     let _pods = PlayedKubelet::start(&seed);
+    // Nor is there a resource-manager.
+    let _manager = world::kept::ShootObjects::default().kept_by(&seed);
     every_kind_is_looked_after(&seed).await?;
 
     let leases: Api<Lease> = Api::namespaced(seed.clone(), NAMESPACE);
@@ -73,6 +77,8 @@ async fn every_kind_is_looked_after(seed: &kube::Client) -> Result<()> {
         "shoot--dev--one",
         json!({"infrastructureProviderStatus": {"networkID": "net-1"}}),
     )?;
+    let ranges = json!({"podCIDR": "100.96.0.0/11", "serviceCIDR": "100.64.0.0/13"});
+    let network: Network = object("one", "shoot--dev--one", ranges)?;
     let record: DNSRecord = object(
         "one",
         "dns",
@@ -86,6 +92,7 @@ async fn every_kind_is_looked_after(seed: &kube::Client) -> Result<()> {
     )?;
     let infras: Api<Infrastructure> = Api::namespaced(seed.clone(), "shoot--dev--one");
     let planes: Api<ControlPlane> = Api::namespaced(seed.clone(), "shoot--dev--one");
+    let networks: Api<Network> = Api::namespaced(seed.clone(), "shoot--dev--one");
     let records: Api<DNSRecord> = Api::namespaced(seed.clone(), "dns");
     let (buckets, entries) = (
         Api::<BackupBucket>::all(seed.clone()),
@@ -93,11 +100,13 @@ async fn every_kind_is_looked_after(seed: &kube::Client) -> Result<()> {
     );
     create(&infras, &infra).await?;
     create(&planes, &control_plane).await?;
+    create(&networks, &network).await?;
     create(&records, &record).await?;
     create(&buckets, &bucket).await?;
     create(&entries, &entry).await?;
     succeeds(&infras, "one").await?;
     succeeds(&planes, "one").await?;
+    succeeds(&networks, "one").await?;
     succeeds(&records, "one").await?;
     succeeds(&buckets, "bucket-one").await?;
     succeeds(&entries, "shoot--dev--one--uid").await?;
@@ -118,6 +127,7 @@ async fn every_kind_is_looked_after(seed: &kube::Client) -> Result<()> {
     .await?;
     gone(&infras, "one").await?;
     gone(&planes, "one").await?;
+    gone(&networks, "one").await?;
     gone(&records, "one").await?;
     gone(&entries, "shoot--dev--one--uid").await?;
     gone(&buckets, "bucket-one").await?;

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use api::extensions::CloudControllerManager;
+use ipnet::Ipv4Net;
 use k8s_openapi::{
     api::{apps::v1::Deployment, core::v1::ConfigMap},
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
@@ -46,7 +47,7 @@ pub fn migration_file(wanted: Option<&CloudControllerManager>) -> Option<ConfigM
 
 /// The Deployment. `cluster`: the shoot's technical id. `checksums`: of what is mounted, by the names of the objects.
 pub fn deployment(
-    image: &str,
+    settings: &Settings,
     cluster: &str,
     wanted: Option<&CloudControllerManager>,
     checksums: &BTreeMap<&str, String>,
@@ -57,9 +58,9 @@ pub fn deployment(
     }
     let process = Workload {
         name: NAME,
-        image: image.to_owned(),
+        image: settings.image.clone(),
         program: "/cloud-controller-manager-local".into(),
-        args: arguments(cluster, wanted),
+        args: arguments(settings, cluster, wanted),
         health: Health {
             scheme: "HTTP",
             port: HEALTH_PORT,
@@ -78,8 +79,17 @@ pub fn deployment(
     process.deployment(&annotations.collect())
 }
 
+/// What the operator of the seed says of all of them.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The image, with its tag.
+    pub image: String,
+    /// Where addresses of load balancers are taken from; the manager's own default if there is none.
+    pub load_balancer_range: Option<Ipv4Net>,
+}
+
 /// Its flags, in a fixed order.
-fn arguments(cluster: &str, wanted: Option<&CloudControllerManager>) -> Vec<String> {
+fn arguments(settings: &Settings, cluster: &str, wanted: Option<&CloudControllerManager>) -> Vec<String> {
     let mut arguments = vec![
         format!("--kubeconfig={MOUNTS}/{NAME}/kubeconfig"),
         format!("--cloud-credentials={MOUNTS}/{CLOUD_PROVIDER}"),
@@ -87,6 +97,9 @@ fn arguments(cluster: &str, wanted: Option<&CloudControllerManager>) -> Vec<Stri
         format!("--health-address=0.0.0.0:{HEALTH_PORT}"),
         format!("--leader-elect-resource-name={NAME}"),
     ];
+    if let Some(range) = settings.load_balancer_range {
+        arguments.push(format!("--load-balancer-range={range}"));
+    }
     if let Some(ranges) = wanted.and_then(|wanted| wanted.node_ipam.as_ref()) {
         arguments.extend([
             "--allocate-node-cidrs".to_owned(),

@@ -41,9 +41,16 @@ fn any() -> CloudControllerManager {
     }
 }
 
+fn settings() -> Settings {
+    Settings {
+        image: "ccm:test".into(),
+        load_balancer_range: None,
+    }
+}
+
 fn made(wanted: Option<&CloudControllerManager>) -> Deployment {
     let checksums = BTreeMap::from([(NAME, "1".to_owned()), (CLOUD_PROVIDER, "2".to_owned())]);
-    deployment("ccm:test", CLUSTER, wanted, &checksums).unwrap()
+    deployment(&settings(), CLUSTER, wanted, &checksums).unwrap()
 }
 
 fn pod_of(deployment: &Deployment) -> PodSpec {
@@ -83,6 +90,17 @@ fn flags_follow_what_the_control_plane_says() {
 }
 
 #[test]
+fn addresses_of_load_balancers_come_from_the_range_of_the_seeds_operator() {
+    let range = "192.0.2.0/24".parse().ok();
+    let settings = Settings {
+        load_balancer_range: range,
+        ..settings()
+    };
+    let flags = arguments(&settings, CLUSTER, None);
+    assert_eq!(flags.last().unwrap(), "--load-balancer-range=192.0.2.0/24");
+}
+
+#[test]
 fn the_file_is_there_only_while_controllers_move() {
     assert_eq!(migration_file(None), None);
     assert_eq!(migration_file(Some(&main())), None);
@@ -119,7 +137,7 @@ fn all_that_the_flags_name_is_mounted() {
 #[test]
 fn a_pod_follows_what_it_mounts() {
     let of = |sum: &str| {
-        let made = deployment("i", CLUSTER, None, &[(NAME, sum.to_owned())].into()).unwrap();
+        let made = deployment(&settings(), CLUSTER, None, &[(NAME, sum.to_owned())].into()).unwrap();
         made.spec.unwrap().template.metadata.unwrap().annotations.unwrap()
     };
     assert_eq!(of("1")["checksum/cloud-controller-manager"], "1");

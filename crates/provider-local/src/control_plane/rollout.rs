@@ -1,53 +1,57 @@
-//! Writes the cloud-controller-manager into the seed, and waits until exactly the pods that are wanted run.
+//! Writes the cloud-controller-manager into the seed, and waits until exactly the pods that are wanted run: none where the shoot
+//! sleeps.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 use api::extensions::ControlPlane;
 use extension::Context;
-use k8s_openapi::api::{
-    apps::v1::Deployment,
-    core::v1::{ConfigMap, Secret},
-};
-use kube::{Api, api::ListParams};
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
+use kube::Api;
 use runtime::{
-    Cluster, Error, Result, Seed, apply,
+    Cluster, Result, Seed, apply,
     error::Explain as _,
-    rollout::{Rollout, checksum},
+    rollout::{Rollout, checksum, checksums_of_secrets},
     workload,
 };
 
-use super::cloud_controller_manager::{MIGRATION, NAME, SECRETS, deployment, migration_file};
+use super::cloud_controller_manager::{MIGRATION, NAME, SECRETS, Settings, deployment, migration_file};
 
+/// The Deployment that serves the shoot's API, which a gardenlet makes.
+const KUBE_APISERVER: &str = "kube-apiserver";
 /// How long one operation waits for the new pod. Longer than a pod takes whose image is there; much shorter than a gardenlet
 /// waits for a ControlPlane, as whoever waits keeps others from working. After it, the object says what is awaited.
 const ROLLED_OUT_WITHIN: Duration = Duration::from_secs(20);
-/// When to look again for a Secret that a gardenlet is about to write.
-const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
 /// Makes the cloud-controller-manager what the ControlPlane says. When it returns, the wanted pod serves, and every pod with flags
 /// or files of before was told to stop. One whose node does not answer may still be there: it is not waited for, since it can do
 /// nothing while another one has the main lock.
-pub async fn roll_out(context: &Context<ControlPlane>, image: &str) -> Result<()> {
+pub async fn roll_out(context: &Context<ControlPlane>, settings: &Settings) -> Result<()> {
     let namespace = context.namespace()?;
     let wanted = context.object.spec.cloud_controller_manager.as_ref();
     let file = migration_file(wanted);
     let config_maps: Api<ConfigMap> = context.seed.namespaced(&namespace);
-    let mut checksums = checksums_of_secrets(context, &namespace).await?;
+    let mut checksums = checksums_of_secrets(&context.seed, &namespace, NAME, &SECRETS).await?;
     if let Some(file) = &file {
         checksums.insert(MIGRATION, checksum(file.data.iter().flatten()));
         context.manager.apply(&config_maps, file).await?;
     }
     let deployments: Api<Deployment> = context.seed.namespaced(&namespace);
-    let made = deployment(image, &namespace, wanted, &checksums)?;
+    let mut made = deployment(settings, &namespace, wanted, &checksums)?;
+    let sleeps = context.is_hibernated() && !is_api_wanted(&deployments).await?;
+    if let Some(spec) = made.spec.as_mut().filter(|_| sleeps) {
+        spec.replicas = Some(0);
+    }
     let written = context
         .manager
         .apply(&deployments, &made)
         .await?
         .metadata
         .generation;
-    of_it(&context.seed, &namespace)
-        .wait_until_done(written, ROLLED_OUT_WITHIN)
-        .await?;
+    let it = of_it(&context.seed, &namespace);
+    it.wait_until_done(written, ROLLED_OUT_WITHIN).await?;
+    if sleeps {
+        it.wait_until_stopped(ROLLED_OUT_WITHIN).await?;
+    }
     if file.is_none() {
         // Not before: a pod that needs it and is started again would not start.
         apply::delete(&config_maps, MIGRATION).await?;
@@ -55,38 +59,14 @@ pub async fn roll_out(context: &Context<ControlPlane>, image: &str) -> Result<()
     Ok(())
 }
 
-async fn checksums_of_secrets(
-    context: &Context<ControlPlane>,
-    namespace: &str,
-) -> Result<BTreeMap<&'static str, String>> {
-    let secrets: Api<Secret> = context.seed.namespaced(namespace);
-    let mut checksums = BTreeMap::new();
-    for name in SECRETS {
-        let found = secrets.get_opt(name).await;
-        let secret = found
-            .context(format_args!("could not read the Secret {name}"))?
-            .ok_or_else(|| {
-                Error::not_ready(
-                    LOOK_AGAIN,
-                    format!("the Secret {name} that {NAME} needs does not exist: the gardenlet writes it"),
-                )
-            })?;
-        let data = secret.data.iter().flatten().map(|(key, value)| (key, &value.0));
-        checksums.insert(name, checksum(data));
-    }
-    Ok(checksums)
+/// Of a shoot that is to sleep it runs for as long as there is an API: machines are still going.
+async fn is_api_wanted(deployments: &Api<Deployment>) -> Result<bool> {
+    let found = deployments.get_opt(KUBE_APISERVER).await;
+    let found = found.context(format_args!("could not read Deployment {KUBE_APISERVER}"))?;
+    Ok(found.is_some_and(|found| found.spec.and_then(|spec| spec.replicas) != Some(0)))
 }
 
 /// Its Deployment and pods.
 pub fn of_it(seed: &Seed, namespace: &str) -> Rollout<'static> {
-    let labels: Vec<_> = workload::labels(NAME)
-        .iter()
-        .map(|(key, value)| format!("{key}={value}"))
-        .collect();
-    Rollout::new(
-        seed,
-        namespace,
-        NAME,
-        ListParams::default().labels(&labels.join(",")),
-    )
+    Rollout::new(seed, namespace, NAME, workload::selected(NAME))
 }

@@ -1,0 +1,131 @@
+//! Worker: what a machine of a pool is in the local cloud, and which program makes machines. What is done with machine objects is
+//! [`extension::worker`]'s.
+
+use api::{
+    extensions::{Worker, WorkerPool},
+    meta::{ErrorCode, RawExtension},
+};
+use cloud_local::ProviderSpec;
+use extension::{
+    Context,
+    worker::{Class, Machines, Manager},
+};
+use runtime::{
+    Error, Result,
+    workload::{Health, mounted},
+};
+use serde::Deserialize;
+
+use crate::TYPE;
+
+/// Name of the Secret with the kubeconfig of the shoot, which a gardenlet makes.
+const KUBECONFIG: &str = "machine-controller-manager";
+/// Where it says whether it lives.
+const HEALTH_PORT: u16 = 8080;
+
+/// Machines in the local cloud.
+pub struct LocalMachines {
+    /// Image of the machine-controller-manager, with its tag.
+    pub manager_image: String,
+}
+
+/// What the CloudProfile says in `spec.providerConfig`.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct CloudProfileConfig {
+    machine_images: Vec<MachineImage>,
+}
+
+#[derive(Deserialize)]
+struct MachineImage {
+    name: String,
+    versions: Vec<MachineImageVersion>,
+}
+
+#[derive(Deserialize)]
+struct MachineImageVersion {
+    version: String,
+    image: String,
+}
+
+impl Machines for LocalMachines {
+    fn class(&self, context: &Context<Worker>, pool: &WorkerPool, zone: &str) -> Result<Class> {
+        if zone.is_empty() {
+            return Err(problem(format!(
+                "worker pool {} names no zones: the local cloud needs to know where its machines are to be",
+                pool.name
+            )));
+        }
+        let image = image_of(context, pool)?;
+        let spec = ProviderSpec::new(
+            &context.namespace()?,
+            [&context.object.spec.region, zone],
+            &pool.machine_type,
+            &image,
+        );
+        let encoded = RawExtension::encode(&spec)
+            .map_err(|e| Error::bug(format!("a machine's specification does not serialise: {e}")))?;
+        Ok(Class {
+            provider: TYPE.into(),
+            provider_spec: encoded,
+            ..Class::default()
+        })
+    }
+
+    fn manager(&self, context: &Context<Worker>) -> Result<Manager> {
+        let namespace = context.namespace()?;
+        Ok(Manager {
+            image: self.manager_image.clone(),
+            program: "/machine-controller-manager-local".into(),
+            args: vec![
+                format!("--namespace={namespace}"),
+                format!("--target-kubeconfig={}", mounted(KUBECONFIG, "kubeconfig")),
+                format!("--leader-elect-resource-namespace={namespace}"),
+                format!("--health-address=0.0.0.0:{HEALTH_PORT}"),
+            ],
+            health: Health {
+                scheme: "HTTP",
+                port: HEALTH_PORT,
+                readiness: "/readyz",
+                liveness: "/healthz",
+            },
+            secrets: vec![KUBECONFIG],
+        })
+    }
+}
+
+/// The system that a pool's machines start with, as the CloudProfile maps it to an image of the cloud.
+fn image_of(context: &Context<Worker>, pool: &WorkerPool) -> Result<String> {
+    let profile = context
+        .cluster
+        .as_ref()
+        .and_then(|cluster| cluster.spec.cloud_profile.0.pointer("/spec/providerConfig"));
+    let config: CloudProfileConfig = profile
+        .map(|raw| serde_json::from_value(raw.clone()))
+        .transpose()
+        .map_err(|e| {
+            problem(format!(
+                "spec.providerConfig of the CloudProfile cannot be understood: {e}"
+            ))
+        })?
+        .unwrap_or_default();
+    let wanted = &pool.machine_image;
+    let versions = config
+        .machine_images
+        .iter()
+        .filter(|image| image.name == wanted.name)
+        .flat_map(|image| &image.versions);
+    let found = versions
+        .into_iter()
+        .find(|version| version.version == wanted.version);
+    found.map(|version| version.image.clone()).ok_or_else(|| {
+        problem(format!(
+            "spec.providerConfig.machineImages of the CloudProfile maps {} {} to no image of the local cloud: add it",
+            wanted.name, wanted.version
+        ))
+    })
+}
+
+fn problem(message: String) -> Error {
+    Error::config(ErrorCode::ErrConfigurationProblem, message)
+}
