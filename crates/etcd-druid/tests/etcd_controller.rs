@@ -2,7 +2,6 @@
 //! that its chart gives it and no more.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
-mod rights;
 mod world;
 
 use std::sync::{
@@ -31,8 +30,10 @@ use serde_json::{Value, json};
 use testkit::{ControlPlane, Fate, PlayedKubelet, apply_crds};
 use tokio::task::JoinSet;
 
-use rights::ACCOUNT;
 use world::{SOON, World, change, create, create_raw, manifest, ready, requires_snapshot, until};
+
+/// The account of the controller.
+const ACCOUNT: &str = "system:serviceaccount:garden:etcd-druid";
 
 const REFUSED: &str =
     "StoreCredentials: the object store refuses the credentials; put working ones into the Secret";
@@ -45,7 +46,7 @@ async fn etcds_in_a_seed() -> Result<()> {
     let seed = ControlPlane::start("seed").await?;
     let admin = seed.admin();
     apply_crds(&admin, &[Etcd::crd()]).await?;
-    rights::give(&admin).await?;
+    testkit::grant_chart(&admin, "etcd-druid", ACCOUNT).await?;
     let world = World {
         admin: admin.clone(),
         bucket_is_empty: Arc::new(AtomicBool::new(true)),

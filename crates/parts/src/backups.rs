@@ -40,6 +40,17 @@ impl Backups {
         Ok(())
     }
 
+    /// "Creating ETCD Snapshot before etcd sleeps": what lies in the bucket is all there is, for as long as the shoot sleeps. Must be
+    /// called when nothing can write to etcd any more.
+    pub async fn complete(stay: &Stay) -> Result<()> {
+        let client = client(stay).await?;
+        let (status, full) = ask_for_effect(stay, &client, "/snapshot/full").await?;
+        if status.is_success() {
+            return Ok(());
+        }
+        Err(error_of("a snapshot", status, &full))
+    }
+
     /// "Creating ETCD Snapshot": a full snapshot that is marked as the last one. Must be called when nothing can write to
     /// etcd any more. It counts only when etcd-backup-restore has proved that what lies in the bucket is etcd's last revision,
     /// of the present epoch (I2).

@@ -3,9 +3,15 @@
 
 use std::time::Duration;
 
-use api::{extensions, extensions::ClusterSpec, gardencore::Shoot, meta::RawExtension};
+use api::{
+    extensions,
+    extensions::ClusterSpec,
+    gardencore::{Shoot, shoot::ShootAdvertisedAddress},
+    meta::RawExtension,
+};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Resource, ResourceExt};
+use placement::{Names, Operation};
 use runtime::{Cluster as _, Error, Result, apply, error::Explain, wait};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -29,7 +35,7 @@ impl Cluster {
             ClusterSpec {
                 cloud_profile: raw(&f.cloud_profile)?,
                 seed: Some(raw(&f.seed_object)?),
-                shoot: raw(f.shoot.as_ref())?,
+                shoot: raw(&as_told(&f.shoot, &f.names, f.operation))?,
             },
         );
         FIELD_MANAGER
@@ -116,6 +122,36 @@ impl Facts {
     }
 }
 
+/// The Shoot as providers are told of it. One that is deleted is awake: what it has outside is released by its own controllers.
+fn as_told(shoot: &Shoot, names: &Names, operation: Operation) -> Shoot {
+    let mut told = with_addresses(shoot, names);
+    if let Some(hibernation) = told.spec.hibernation.as_mut().filter(|_| operation.deletes()) {
+        hibernation.enabled = Some(false);
+    }
+    told
+}
+
+/// The Shoot, with the addresses of its API: providers tell them to what they run in the shoot. They follow from names, so they are
+/// the same on every seed.
+fn with_addresses(shoot: &Shoot, names: &Names) -> Shoot {
+    let mut told = shoot.clone();
+    let hosts = [
+        ("internal", &names.internal_api),
+        ("external", &names.external_api),
+    ];
+    told.status.get_or_insert_default().advertised_addresses = hosts
+        .into_iter()
+        .filter_map(|(name, host)| {
+            Some(ShootAdvertisedAddress {
+                name: name.to_owned(),
+                url: format!("https://{}", host.as_ref()?),
+                ..ShootAdvertisedAddress::default()
+            })
+        })
+        .collect();
+    told
+}
+
 /// The object as it is, with its type and without bookkeeping of the server.
 fn raw<K: Resource<DynamicType = ()> + Serialize>(object: &K) -> Result<RawExtension> {
     let mut value = serde_json::to_value(object).map_err(|e| {
@@ -131,4 +167,50 @@ fn raw<K: Resource<DynamicType = ()> + Serialize>(object: &K) -> Result<RawExten
         metadata.remove("managedFields");
     }
     Ok(RawExtension(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names_in_tests;
+
+    #[test]
+    fn providers_are_told_where_the_api_is() {
+        let told = with_addresses(&Shoot::default(), &names_in_tests("100.96.0.0/11"));
+        let addresses = told.status.unwrap_or_default().advertised_addresses;
+        let addresses: Vec<_> = addresses
+            .iter()
+            .map(|a| (a.name.as_str(), a.url.as_str()))
+            .collect();
+        assert_eq!(
+            addresses,
+            [
+                ("internal", "https://api.web.dev.internal.example.test"),
+                ("external", "https://api.web.example.test"),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_shoot_that_sleeps_is_awake_for_its_deletion() {
+        let mut shoot = Shoot::default();
+        shoot.spec.hibernation = Some(api::gardencore::shoot::Hibernation {
+            enabled: Some(true),
+            ..Default::default()
+        });
+        for (operation, enabled) in [
+            (Operation::Reconcile, true),
+            (Operation::Restore, true),
+            (Operation::Migrate, true),
+            (Operation::Delete, false),
+            (Operation::ForceDelete, false),
+        ] {
+            let told = as_told(&shoot, &names_in_tests("100.96.0.0/11"), operation);
+            assert_eq!(
+                told.spec.hibernation.and_then(|hibernation| hibernation.enabled),
+                Some(enabled),
+                "{operation:?}"
+            );
+        }
+    }
 }

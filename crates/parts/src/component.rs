@@ -5,13 +5,14 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
-use kube::{Api, api::ListParams};
+use kube::Api;
 use runtime::{
     Cluster, Result,
     error::Explain,
     rollout,
     workload::{Files, Health, Workload, mounted},
 };
+use serde_json::json;
 
 use crate::{FIELD_MANAGER, Stay};
 
@@ -41,13 +42,28 @@ pub(crate) fn program(name: &str) -> String {
     format!("/usr/local/bin/{name}")
 }
 
-/// Finds the pods.
-pub(crate) fn of_component(name: &str) -> ListParams {
-    ListParams::default().labels(&format!("app=kubernetes,role={name}"))
-}
-
 /// Writes the Deployment of a process.
 pub(crate) async fn deploy(stay: &Stay, component: &Workload) -> Result<()> {
+    write(stay, component, 1).await
+}
+
+/// Stops a process, and leaves its Deployment as it is otherwise. One that is not there is made stopped: that it is there tells
+/// that the shoot has such a process.
+pub(crate) async fn stop(stay: &Stay, component: &Workload) -> Result<()> {
+    let api: Api<Deployment> = stay.seed.namespaced(&stay.namespace);
+    let found = api.get_opt(component.name).await;
+    let found = found.context(format_args!("could not read Deployment {}", component.name))?;
+    if found.is_none() {
+        return write(stay, component, 0).await;
+    }
+    let stopped = json!({"spec": {"replicas": 0}});
+    FIELD_MANAGER
+        .merge(&api, component.name, &stopped)
+        .await
+        .map(|_| ())
+}
+
+async fn write(stay: &Stay, component: &Workload, replicas: i32) -> Result<()> {
     let mut checksums = BTreeMap::new();
     for files in &component.files {
         let (kind, checksum) = match *files {
@@ -61,6 +77,9 @@ pub(crate) async fn deploy(stay: &Stay, component: &Workload) -> Result<()> {
     let api: Api<Deployment> = stay.seed.namespaced(&stay.namespace);
     let mut deployment = component.deployment(&checksums)?;
     deployment.metadata.namespace = Some(stay.namespace.clone());
+    if let Some(spec) = &mut deployment.spec {
+        spec.replicas = Some(replicas);
+    }
     FIELD_MANAGER.apply(&api, &deployment).await.map(|_| ())
 }
 

@@ -6,9 +6,9 @@ use runtime::Result;
 
 use crate::{
     ExtensionResource, Facts, Stay,
-    controller_leaders::{Stage, told},
+    controller_leaders::{Stage, current_stage, told},
     infrastructure::Infrastructure,
-    verbs::{Deploy, Destroy, Migrate, Tasks},
+    verbs::{Deploy, Destroy, Migrate, Sleep, Tasks},
 };
 
 /// The shoot's ControlPlane.
@@ -26,6 +26,25 @@ impl Deploy for ControlPlane {
     }
 
     async fn ready(f: &Facts) -> Result<()> {
+        Self::object(f).wait_until_ready().await
+    }
+}
+
+/// Its provider stops its part where the shoot is to sleep and no kube-apiserver is wanted any more.
+impl Sleep for ControlPlane {
+    const TASKS: Tasks = [
+        "Scaling shoot control plane components down",
+        "Waiting until shoot control plane components have stopped",
+    ];
+
+    async fn sleep(f: &Facts) -> Result<()> {
+        // Not as it was when the flow began: node IPAM may have gone some of its way since.
+        let wanted = Stage::wanted(&f.shoot.spec.kubernetes.controller_leaders);
+        let stage = current_stage(&f.seed, &f.namespace, &f.shoot.name_any(), wanted).await?;
+        Self::deploy_at(f, stage).await
+    }
+
+    async fn asleep(f: &Facts) -> Result<()> {
         Self::object(f).wait_until_ready().await
     }
 }

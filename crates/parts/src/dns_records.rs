@@ -14,9 +14,10 @@ use placement::names;
 use runtime::Result;
 
 use crate::{
-    ExtensionResource, Facts, Kinds, Stay, configuration_problem,
+    ExtensionResource, Facts, configuration_problem,
     exposure::front_address,
-    verbs::{Destroy, Migrate, Tasks},
+    extension_kinds::{Kinds, OfKinds},
+    verbs::Tasks,
 };
 
 /// Where a name is kept.
@@ -63,34 +64,16 @@ impl DnsRecords {
     }
 }
 
-impl Migrate for DnsRecords {
-    const TASKS: Tasks = [
+impl OfKinds for DnsRecords {
+    const KINDS: Kinds = Kinds::Only(&["DNSRecord"]);
+    const MIGRATION: Tasks = [
         "Migrating DNS records",
         "Waiting until DNS records have been migrated",
     ];
-
-    async fn migrate(stay: &Stay) -> Result<()> {
-        stay.migrate_kinds(Kinds::DNS_RECORDS).await
-    }
-
-    async fn migrated(stay: &Stay) -> Result<()> {
-        stay.wait_until_kinds_migrated(Kinds::DNS_RECORDS).await
-    }
-}
-
-impl Destroy for DnsRecords {
-    const TASKS: Tasks = [
+    const REMOVAL: Tasks = [
         "Destroying DNS records",
         "Waiting until DNSRecords have been deleted",
     ];
-
-    async fn destroy(stay: &Stay) -> Result<()> {
-        stay.delete_kinds(Kinds::DNS_RECORDS).await
-    }
-
-    async fn gone(stay: &Stay) -> Result<()> {
-        stay.wait_until_kinds_deleted(Kinds::DNS_RECORDS).await
-    }
 }
 
 /// Whether the shoot has the name, and this landscape is to keep it.

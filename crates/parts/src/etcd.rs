@@ -22,7 +22,7 @@ use runtime::{Cluster, Error, Result, apply, error::Explain, wait, wait::Look};
 use crate::{
     FIELD_MANAGER, Facts, Operation, Stay, Wait, configuration_problem,
     secrets::config::{CA_ETCD, ETCD_CLIENT, ETCD_SERVER},
-    verbs::{Deploy, Destroy, Tasks},
+    verbs::{Deploy, Destroy, Sleep, Tasks},
 };
 
 /// The etcd with the shoot's objects.
@@ -49,30 +49,7 @@ impl Deploy for Etcds {
 
     /// On a seed that takes the shoot over, etcd-main starts empty and its sidecar restores it from the bucket before etcd runs.
     async fn deploy(f: &Facts) -> Result<()> {
-        let store = if f.has_backup() {
-            Some(f.store(BACKUP_SECRET).await?)
-        } else {
-            None
-        };
-        let api = f.etcds();
-        let found = api.get_opt(MAIN).await.context("could not read Etcd etcd-main")?;
-        if found
-            .as_ref()
-            .is_some_and(|found| found.spec.backup.source_store.is_some())
-        {
-            return Err(Error::transient(
-                "the Etcd that copies backups is still there: etcd starts when it is gone",
-            ));
-        }
-        let mut main = f.etcd(MAIN, store);
-        if main.spec.backup.store.is_some() && has_past(f.operation, &f.shoot, found.as_ref()) {
-            main.annotations_mut()
-                .insert(DRUID_REQUIRE_SNAPSHOT.into(), "true".into());
-        }
-        for etcd in [main, f.etcd(EVENTS, None)] {
-            FIELD_MANAGER.apply(&api, &etcd).await?;
-        }
-        Ok(())
+        Box::pin(write(f, 1)).await
     }
 
     /// What druid says went wrong is the step's error.
@@ -81,6 +58,50 @@ impl Deploy for Etcds {
             .await
             .map(|_| ())
     }
+}
+
+/// Their volumes stay.
+impl Sleep for Etcds {
+    const TASKS: Tasks = [
+        "Scaling main and events etcd down",
+        "Waiting until main and event etcd have stopped",
+    ];
+
+    async fn sleep(f: &Facts) -> Result<()> {
+        Box::pin(write(f, 0)).await
+    }
+
+    async fn asleep(f: &Facts) -> Result<()> {
+        Self::ready(f).await
+    }
+}
+
+async fn write(f: &Facts, replicas: i32) -> Result<()> {
+    let store = if f.has_backup() {
+        Some(f.store(BACKUP_SECRET).await?)
+    } else {
+        None
+    };
+    let api = f.etcds();
+    let found = api.get_opt(MAIN).await.context("could not read Etcd etcd-main")?;
+    if found
+        .as_ref()
+        .is_some_and(|found| found.spec.backup.source_store.is_some())
+    {
+        return Err(Error::transient(
+            "the Etcd that copies backups is still there: etcd starts when it is gone",
+        ));
+    }
+    let mut main = f.etcd(MAIN, store);
+    if main.spec.backup.store.is_some() && has_past(f.operation, &f.shoot, found.as_ref()) {
+        main.annotations_mut()
+            .insert(DRUID_REQUIRE_SNAPSHOT.into(), "true".into());
+    }
+    for mut etcd in [main, f.etcd(EVENTS, None)] {
+        etcd.spec.replicas = replicas;
+        FIELD_MANAGER.apply(&api, &etcd).await?;
+    }
+    Ok(())
 }
 
 impl Destroy for Etcds {
@@ -110,6 +131,13 @@ impl Etcds {
             .apply(&f.etcds(), &f.etcd(EVENTS, None))
             .await
             .map(|_| ())
+    }
+
+    /// Whether etcd-main is to run.
+    pub async fn are_awake(stay: &Stay) -> Result<bool> {
+        let found = stay.etcds().get_opt(MAIN).await;
+        let found = found.context("could not read Etcd etcd-main")?;
+        Ok(found.is_some_and(|found| found.spec.replicas > 0 && found.spec.backup.source_store.is_none()))
     }
 
     /// "Destroying etcd and keeping its data": the volume of etcd-main stays until the destination has recorded a restore. No

@@ -13,11 +13,19 @@ use serde_json::json;
 
 use crate::{
     FIELD_MANAGER, Facts, Stay, from_json,
-    secrets::{config::KUBE_APISERVER, issue::hex},
+    secrets::{
+        config::{KUBE_APISERVER, TUNNEL_SERVICE},
+        issue::hex,
+    },
 };
 
 /// Label: whose Service it is.
 const TECHNICAL_ID: &str = "gardener.cloud/technical-id";
+
+/// What the front calls those who want the API.
+const API: &str = "sni";
+/// What it calls agents of the tunnel to nodes, which come under the same name.
+const TUNNEL: &str = "tunnel";
 
 /// The shoot's entries at the front.
 #[derive(Debug)]
@@ -89,31 +97,43 @@ pub(crate) async fn front_address(stay: &Stay) -> Result<String> {
 }
 
 fn services(f: &Facts) -> Result<Vec<Service>> {
-    f.names
+    let entry =
+        |what, host, target| service((what, host), target, &f.namespace, &f.settings.exposure_namespace);
+    let mut all = f
+        .names
         .apis()
-        .map(|host| service(host, &f.namespace, &f.settings.exposure_namespace))
-        .collect()
+        .map(|host| entry(API, host, KUBE_APISERVER))
+        .collect::<Result<Vec<_>>>()?;
+    if f.wants_tunnel() {
+        all.push(entry(TUNNEL, f.api_for_nodes()?, TUNNEL_SERVICE)?);
+    }
+    Ok(all)
 }
 
-fn service(host: &str, namespace: &str, exposure_namespace: &str) -> Result<Service> {
+fn service(
+    (what, host): (&str, &str),
+    target: &str,
+    namespace: &str,
+    exposure_namespace: &str,
+) -> Result<Service> {
     from_json(json!({
         "metadata": {
-            "name": service_name(host),
+            "name": service_name(what, host),
             "namespace": exposure_namespace,
             "labels": {(TECHNICAL_ID): namespace},
             "annotations": {"gardener.cloud/host": host},
         },
         "spec": {
             "type": "ExternalName",
-            "externalName": format!("{}.{namespace}.svc.cluster.local", KUBE_APISERVER),
+            "externalName": format!("{target}.{namespace}.svc.cluster.local"),
         },
     }))
 }
 
 /// Name of the Service for a host name. The front works it out in the same way from what a client asks for.
-fn service_name(host: &str) -> String {
+fn service_name(what: &str, host: &str) -> String {
     format!(
-        "sni-{}",
+        "{what}-{}",
         hex(digest(&SHA1_FOR_LEGACY_USE_ONLY, host.to_ascii_lowercase().as_bytes()).as_ref())
     )
 }
@@ -140,10 +160,22 @@ mod tests {
     fn the_name_is_the_hash_of_the_host_in_small_letters() {
         // printf api.example.test | sha1sum
         assert_eq!(
-            service_name("api.example.test"),
+            service_name(API, "api.example.test"),
             "sni-9277b7d0264d408b43b1f827ad9c82c52b399d74"
         );
-        assert_eq!(service_name("API.example.test"), service_name("api.example.test"));
+        assert_eq!(
+            service_name(API, "API.example.test"),
+            service_name(API, "api.example.test")
+        );
+    }
+
+    /// The front has the same words in its configuration.
+    #[test]
+    fn the_front_knows_what_the_names_begin_with() {
+        let front = include_str!("../../../charts/seed/files/haproxy.cfg");
+        for what in [API, TUNNEL] {
+            assert!(front.contains(&format!("\"{what}-%[var(txn.digest)]")), "{what}");
+        }
     }
 
     #[test]

@@ -24,12 +24,8 @@ use crate::{
 
 /// Group of the extension kinds.
 const GROUP: &str = "extensions.gardener.cloud";
-
-/// Whichever kinds are told to let go.
-const MIGRATION: Tasks = [
-    "Migrating extension resources",
-    "Waiting until extension resources have been migrated",
-];
+/// The kind of further extensions, which have times of their own.
+const FURTHER: &str = placement::extensions::KIND;
 
 /// A set of extension kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,11 +39,6 @@ pub enum Kinds {
 }
 
 impl Kinds {
-    /// All that are no part of their own.
-    pub const GENERIC: Self = Self::Except(&["Infrastructure", "ControlPlane", "DNSRecord"]);
-    /// The records of a shoot's names.
-    pub const DNS_RECORDS: Self = Self::Only(&["DNSRecord"]);
-
     fn holds(self, kind: &str) -> bool {
         match self {
             Self::All => true,
@@ -85,66 +76,79 @@ impl AnyExtension {
     }
 }
 
+/// A part that is all extension objects of some kinds.
+pub trait OfKinds: 'static {
+    /// These.
+    const KINDS: Kinds;
+    /// Tasks of its migration.
+    const MIGRATION: Tasks;
+    /// Tasks of its removal.
+    const REMOVAL: Tasks;
+}
+
+impl<P: OfKinds> Migrate for P {
+    const TASKS: Tasks = P::MIGRATION;
+
+    async fn migrate(stay: &Stay) -> Result<()> {
+        stay.migrate_kinds(P::KINDS).await
+    }
+
+    async fn migrated(stay: &Stay) -> Result<()> {
+        stay.wait_until_kinds_migrated(P::KINDS).await
+    }
+}
+
+impl<P: OfKinds> Destroy for P {
+    const TASKS: Tasks = P::REMOVAL;
+
+    async fn destroy(stay: &Stay) -> Result<()> {
+        let annotations = json!({(constants::CONFIRMATION_DELETION): "true"});
+        stay.delete_annotated(P::KINDS, &annotations).await
+    }
+
+    async fn gone(stay: &Stay) -> Result<()> {
+        stay.wait_until_kinds_deleted(P::KINDS).await
+    }
+}
+
 /// The extension objects that are no part of their own.
 #[derive(Debug)]
 pub struct GenericExtensions;
 
-impl Migrate for GenericExtensions {
-    const TASKS: Tasks = MIGRATION;
-
-    async fn migrate(stay: &Stay) -> Result<()> {
-        stay.migrate_kinds(Kinds::GENERIC).await
-    }
-
-    async fn migrated(stay: &Stay) -> Result<()> {
-        stay.wait_until_kinds_migrated(Kinds::GENERIC).await
-    }
-}
-
-impl Destroy for GenericExtensions {
-    const TASKS: Tasks = [
+impl OfKinds for GenericExtensions {
+    const KINDS: Kinds = Kinds::Except(&["Infrastructure", "ControlPlane", "DNSRecord", FURTHER]);
+    const MIGRATION: Tasks = AllExtensions::MIGRATION;
+    const REMOVAL: Tasks = [
         "Deleting extension resources",
         "Waiting until extension resources have been deleted",
     ];
+}
 
-    async fn destroy(stay: &Stay) -> Result<()> {
-        stay.delete_kinds(Kinds::GENERIC).await
-    }
+/// All extension objects in the shoot's namespace but those of kind `Extension`, whose providers may have a say in what becomes
+/// of the others: by a webhook, for instance. They go last (gardener#9651).
+#[derive(Debug)]
+pub struct OtherExtensions;
 
-    async fn gone(stay: &Stay) -> Result<()> {
-        stay.wait_until_kinds_deleted(Kinds::GENERIC).await
-    }
+impl OfKinds for OtherExtensions {
+    const KINDS: Kinds = Kinds::Except(&[FURTHER]);
+    const MIGRATION: Tasks = AllExtensions::MIGRATION;
+    const REMOVAL: Tasks = AllExtensions::REMOVAL;
 }
 
 /// All extension objects in the shoot's namespace.
 #[derive(Debug)]
 pub struct AllExtensions;
 
-impl Migrate for AllExtensions {
-    const TASKS: Tasks = MIGRATION;
-
-    async fn migrate(stay: &Stay) -> Result<()> {
-        stay.migrate_kinds(Kinds::All).await
-    }
-
-    async fn migrated(stay: &Stay) -> Result<()> {
-        stay.wait_until_kinds_migrated(Kinds::All).await
-    }
-}
-
-impl Destroy for AllExtensions {
-    const TASKS: Tasks = [
+impl OfKinds for AllExtensions {
+    const KINDS: Kinds = Kinds::All;
+    const MIGRATION: Tasks = [
+        "Migrating extension resources",
+        "Waiting until extension resources have been migrated",
+    ];
+    const REMOVAL: Tasks = [
         "Deleting extension resources from the Shoot namespace",
         "Waiting until extension resources have been deleted",
     ];
-
-    async fn destroy(stay: &Stay) -> Result<()> {
-        stay.delete_kinds(Kinds::All).await
-    }
-
-    async fn gone(stay: &Stay) -> Result<()> {
-        stay.wait_until_kinds_deleted(Kinds::All).await
-    }
 }
 
 impl AllExtensions {
@@ -158,19 +162,8 @@ impl AllExtensions {
 }
 
 impl Stay {
-    /// All extension objects of the shoot as they are, by kind: for their states and what these refer to (R7-13, R7-22).
-    pub async fn extension_states(&self) -> Result<Vec<(String, serde_json::Value)>> {
-        let all = self.list_extension_resources(Kinds::All).await?;
-        all.into_iter()
-            .map(|any| {
-                let value = serde_json::to_value(&any.object).map_err(|e| Error::bug(e.to_string()))?;
-                Ok((any.kind.kind, value))
-            })
-            .collect()
-    }
-
-    /// The extension objects in the shoot's namespace, in the order of kinds and names.
-    pub async fn list_extension_resources(&self, kinds: Kinds) -> Result<Vec<AnyExtension>> {
+    /// The kinds of extension objects that the seed serves, in the order of their names.
+    pub(crate) async fn extension_kinds(&self, kinds: Kinds) -> Result<Vec<ApiResource>> {
         let group = match discovery::group(self.seed.client(), GROUP).await {
             Ok(group) => group,
             Err(kube::Error::Discovery(_)) => return Ok(Vec::new()),
@@ -178,13 +171,19 @@ impl Stay {
                 return Err(error).context(format_args!("could not ask the seed for the kinds of {GROUP}"));
             }
         };
-        let known = group
-            .recommended_resources()
-            .into_iter()
-            .filter(|(kind, capabilities)| {
-                capabilities.scope == Scope::Namespaced && kinds.holds(&kind.kind)
-            });
-        let lists = known.map(|(kind, _)| async move {
+        let known = group.recommended_resources().into_iter();
+        let mut known: Vec<_> = known
+            .filter(|(kind, can)| can.scope == Scope::Namespaced && kinds.holds(&kind.kind))
+            .map(|(kind, _)| kind)
+            .collect();
+        known.sort_by(|a, b| a.kind.cmp(&b.kind));
+        Ok(known)
+    }
+
+    /// The extension objects in the shoot's namespace, in the order of kinds and names.
+    pub async fn list_extension_resources(&self, kinds: Kinds) -> Result<Vec<AnyExtension>> {
+        let known = self.extension_kinds(kinds).await?;
+        let lists = known.into_iter().map(|kind| async move {
             let list = self.any_api(&kind).list(&ListParams::default()).await;
             let items = list
                 .context(format_args!("could not list objects of kind {}", kind.kind))?
@@ -205,7 +204,7 @@ impl Stay {
     }
 
     /// Tells the providers of all these objects to let go of them.
-    pub(crate) async fn migrate_kinds(&self, kinds: Kinds) -> Result<()> {
+    async fn migrate_kinds(&self, kinds: Kinds) -> Result<()> {
         for any in self.list_extension_resources(kinds).await? {
             let told = operation_of(&any.object) == Some(operation::MIGRATE);
             let done = matches!(look_migrated(any.status().as_ref()), Seen::Done);
@@ -224,20 +223,14 @@ impl Stay {
     }
 
     /// Waits until the providers have let go of all these objects.
-    pub(crate) async fn wait_until_kinds_migrated(&self, kinds: Kinds) -> Result<()> {
+    async fn wait_until_kinds_migrated(&self, kinds: Kinds) -> Result<()> {
         self.wait_for_all(kinds, |object| {
             object.map_or(Seen::Done, |object| look_migrated(of_any(object).as_ref()))
         })
         .await
     }
 
-    /// Deletes all these objects.
-    pub(crate) async fn delete_kinds(&self, kinds: Kinds) -> Result<()> {
-        self.delete_annotated(kinds, &json!({(constants::CONFIRMATION_DELETION): "true"}))
-            .await
-    }
-
-    /// The annotations come first: an object that nobody holds is gone as soon as it is deleted.
+    /// Deletes all these objects. The annotations come first: an object that nobody holds is gone as soon as it is deleted.
     async fn delete_annotated(&self, kinds: Kinds, annotations: &serde_json::Value) -> Result<()> {
         let body = json!({"metadata": {"annotations": annotations}});
         for any in self.list_extension_resources(kinds).await? {
@@ -249,7 +242,7 @@ impl Stay {
     }
 
     /// Waits until all these objects are gone.
-    pub(crate) async fn wait_until_kinds_deleted(&self, kinds: Kinds) -> Result<()> {
+    async fn wait_until_kinds_deleted(&self, kinds: Kinds) -> Result<()> {
         self.wait_for_all(kinds, |object| {
             object.map_or(Seen::Done, |object| {
                 look_deleting(&object.metadata, of_any(object).as_ref())
@@ -302,13 +295,14 @@ impl Stay {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::DnsRecords;
 
     #[test]
     fn a_kind_that_nobody_knows_is_handled_with_the_generic_ones() {
-        assert!(Kinds::GENERIC.holds("Worker"));
-        assert!(Kinds::GENERIC.holds("SomethingNew"));
-        assert!(!Kinds::GENERIC.holds("Infrastructure"));
-        assert!(Kinds::DNS_RECORDS.holds("DNSRecord"));
-        assert!(!Kinds::DNS_RECORDS.holds("Worker"));
+        assert!(GenericExtensions::KINDS.holds("Worker"));
+        assert!(GenericExtensions::KINDS.holds("SomethingNew"));
+        assert!(!GenericExtensions::KINDS.holds("Infrastructure"));
+        assert!(DnsRecords::KINDS.holds("DNSRecord"));
+        assert!(!DnsRecords::KINDS.holds("Worker"));
     }
 }

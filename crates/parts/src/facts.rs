@@ -3,18 +3,23 @@
 use std::{sync::Arc, time::Duration};
 
 use api::{
-    gardencore::{CloudProfile, Project, SecretBinding, Seed as SeedObject, Shoot, shoot::CloudProfileKind},
+    gardencore::{
+        CloudProfile, ControllerRegistration, Project, SecretBinding, Seed as SeedObject, Shoot,
+        shoot::CloudProfileKind,
+    },
     meta::LastOperationType,
     security::CredentialsBinding,
 };
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt, api::ListParams};
-use placement::{Names, Operation, names};
+use placement::{Extensions, Names, Operation, names};
 use runtime::{Cluster, Error, Garden, Result, Seed, error::Explain};
 
 use crate::{
     Settings, configuration_problem,
     controller_leaders::{self, Stage, current_stage},
+    nodes::check_room,
+    shoot_state::LastOpened,
     stay::{Stay, Tenant},
 };
 
@@ -34,6 +39,8 @@ pub struct Facts {
     pub project: Project,
     /// Its cloud profile.
     pub cloud_profile: CloudProfile,
+    /// Its further extensions, and when each is handled.
+    pub extensions: Extensions,
     /// The Seed of this gardenlet, in the garden.
     pub seed_object: SeedObject,
     /// What is being done.
@@ -44,6 +51,8 @@ pub struct Facts {
     pub kubernetes_version: String,
     /// Which managers run node IPAM, as it was when the flow started: all steps of a flow must mean the same.
     pub stage: Stage,
+    /// The ShootState as it was verified last: it may be large.
+    pub last_opened: LastOpened,
 }
 
 impl Facts {
@@ -58,6 +67,7 @@ impl Facts {
     ) -> Result<Self> {
         let project = project_of(&garden, &shoot).await?;
         let cloud_profile = cloud_profile_of(&garden, &shoot).await?;
+        let extensions = extensions_of(&garden, &shoot).await?;
         let seed_object = garden
             .cluster_wide::<SeedObject>()
             .get_opt(seed_name)
@@ -77,12 +87,14 @@ impl Facts {
         let stage = current_stage(&stay.seed, &names.technical_id, &shoot.name_any(), wanted).await?;
         let facts = Self {
             stage,
+            last_opened: LastOpened::default(),
             kubernetes_version: kubernetes_version(&shoot, &cloud_profile)?,
             garden,
             stay,
             shoot,
             project,
             cloud_profile,
+            extensions,
             seed_object,
             operation,
             names,
@@ -90,8 +102,28 @@ impl Facts {
         if operation.deploys() {
             controller_leaders::check(wanted, &facts.names)?;
             facts.cloud_credentials().await?;
+            if let Some(why) = facts.extensions.refusal() {
+                return Err(configuration_problem(why));
+            }
+        }
+        // Whoever has the shoot's only copy goes on.
+        if matches!(operation, Operation::Create | Operation::Reconcile) {
+            check_room(&facts.shoot.spec.provider.workers, &facts.names.pods)?;
         }
         Ok(facts)
+    }
+
+    /// Whether the shoot is to sleep when the flow has ended. A shoot that is moved or deleted is left as it is, or woken as far
+    /// as that needs it.
+    #[must_use]
+    pub fn is_to_sleep(&self) -> bool {
+        self.operation.deploys() && placement::is_to_sleep(&self.shoot)
+    }
+
+    /// Whether parts of the shoot may sleep: it does, or is on its way to sleep or back.
+    #[must_use]
+    pub fn may_sleep(&self) -> bool {
+        self.shoot.spec.hibernation.is_some() || placement::is_asleep(&self.shoot)
     }
 
     /// Namespace of the Shoot in the garden.
@@ -213,6 +245,15 @@ async fn cloud_profile_of(garden: &Garden, shoot: &Shoot) -> Result<CloudProfile
                 "there is no CloudProfile {name:?}, which the Shoot names: create it"
             ))
         })
+}
+
+async fn extensions_of(garden: &Garden, shoot: &Shoot) -> Result<Extensions> {
+    let registrations = garden
+        .cluster_wide::<ControllerRegistration>()
+        .list(&ListParams::default())
+        .await
+        .context("could not list ControllerRegistrations")?;
+    Ok(Extensions::of(shoot, &registrations.items))
 }
 
 /// The version as the Shoot names it, in full. One that is not in full garden-controller-manager completes, once. A version

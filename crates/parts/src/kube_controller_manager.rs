@@ -14,7 +14,7 @@ use crate::{
         CONFIG, ENABLE, FILE, Home, Stage, WITHOUT_NODE_IPAM, deploy_migration_config, has_room_for_nodes,
     },
     secrets::config::{CA, CA_CLIENT, CA_KUBELET, KUBE_CONTROLLER_MANAGER as NAME, SERVICE_ACCOUNT_KEY},
-    verbs::{Deploy, Tasks},
+    verbs::{Deploy, Sleep, Tasks},
 };
 
 /// Kubernetes' own controllers. The API must answer before they are deployed: the process ends where it does not.
@@ -33,6 +33,21 @@ impl Deploy for KubeControllerManager {
 
     async fn ready(f: &Facts) -> Result<()> {
         f.component_ready(NAME, f.settings.timeouts.controllers).await
+    }
+}
+
+impl Sleep for KubeControllerManager {
+    const TASKS: Tasks = [
+        "Scaling Kubernetes controller manager down",
+        "Waiting until Kubernetes controller manager has stopped",
+    ];
+
+    async fn sleep(f: &Facts) -> Result<()> {
+        component::stop(f, &workload(f, f.stage.home())).await
+    }
+
+    async fn asleep(f: &Facts) -> Result<()> {
+        f.component_stopped(NAME, f.settings.timeouts.controllers).await
     }
 }
 

@@ -9,7 +9,7 @@ use crate::{
     Facts,
     component::{self, client_of_api},
     secrets::config::KUBE_SCHEDULER as NAME,
-    verbs::{Deploy, Tasks},
+    verbs::{Deploy, Sleep, Tasks},
 };
 
 /// The scheduler. The API must answer before it is deployed: the process ends where it does not.
@@ -28,6 +28,21 @@ impl Deploy for KubeScheduler {
 
     async fn ready(f: &Facts) -> Result<()> {
         f.component_ready(NAME, f.settings.timeouts.controllers).await
+    }
+}
+
+impl Sleep for KubeScheduler {
+    const TASKS: Tasks = [
+        "Scaling Kubernetes scheduler down",
+        "Waiting until Kubernetes scheduler has stopped",
+    ];
+
+    async fn sleep(f: &Facts) -> Result<()> {
+        component::stop(f, &workload(f)).await
+    }
+
+    async fn asleep(f: &Facts) -> Result<()> {
+        f.component_stopped(NAME, f.settings.timeouts.controllers).await
     }
 }
 

@@ -2,6 +2,9 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
+/// Of CoreDNS: what kubeadm 1.34 installs.
+pub const COREDNS_TAG: &str = "v1.12.1";
+
 /// How the steps of a flow are done on this seed.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -13,6 +16,18 @@ pub struct Settings {
     pub kube_controller_manager_image: String,
     /// Image of kube-scheduler without tag.
     pub kube_scheduler_image: String,
+    /// Image of kube-proxy without tag; the tag is `v` and the Shoot's version.
+    pub kube_proxy_image: String,
+    /// Image of CoreDNS without tag.
+    pub coredns_image: String,
+    /// Its tag.
+    pub coredns_tag: String,
+    /// Whether API servers reach nodes through a tunnel. Not where the seed has roads to all of them.
+    pub tunnel: bool,
+    /// Image of the tunnel's server and agents without tag.
+    pub tunnel_image: String,
+    /// Its tag.
+    pub tunnel_tag: String,
     /// Namespace of the seed's front: its Service and the names of the SNI scheme.
     pub exposure_namespace: String,
     /// The front's Service, whose load balancer is the seed's address for all shoots.
@@ -40,6 +55,12 @@ impl Default for Settings {
             kube_apiserver_image: "kube-apiserver".into(),
             kube_controller_manager_image: "kube-controller-manager".into(),
             kube_scheduler_image: "kube-scheduler".into(),
+            kube_proxy_image: "kube-proxy".into(),
+            coredns_image: "coredns".into(),
+            coredns_tag: COREDNS_TAG.into(),
+            tunnel: false,
+            tunnel_image: "repot/tunnel".into(),
+            tunnel_tag: "dev".into(),
             exposure_namespace: "garden-exposure".into(),
             ingress_service: "ingress".into(),
             garden_identity: "garden".into(),
@@ -55,9 +76,14 @@ impl Default for Settings {
 impl Settings {
     /// The full name of a control plane image for a Kubernetes version (`1.34.4`).
     pub(crate) fn image(&self, name: &str, version: &str) -> String {
+        self.image_of(name, &format!("v{version}"))
+    }
+
+    /// The full name of an image with this tag.
+    pub(crate) fn image_of(&self, name: &str, tag: &str) -> String {
         match self.image_registry.trim_end_matches('/') {
-            "" => format!("{name}:v{version}"),
-            registry => format!("{registry}/{name}:v{version}"),
+            "" => format!("{name}:{tag}"),
+            registry => format!("{registry}/{name}:{tag}"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a flow may ask of a part of the control plane: to be there, to be gone, to be let go of.
+//! What a flow may ask of a part of the control plane: to be there, to sleep, to be gone, to be let go of.
 //!
 //! Each verb is a pair: the work, and the wait until it has had its effect. A flow names the part and gets both tasks. What a verb
 //! takes says what it needs to know: all [`Facts`] of the shoot, or only the [`Stay`] in this seed, which is there also when the
@@ -23,6 +23,16 @@ pub trait Deploy: 'static {
     fn deploy(f: &Facts) -> impl Future<Output = Result<()>> + Send;
     /// Waits until it is as it should be.
     fn ready(f: &Facts) -> impl Future<Output = Result<()>> + Send;
+}
+
+/// A part that keeps all that it has while nothing of it runs (hibernation).
+pub trait Sleep: 'static {
+    /// See [`Tasks`].
+    const TASKS: Tasks;
+    /// Stops it. One that was never there is made without running.
+    fn sleep(f: &Facts) -> impl Future<Output = Result<()>> + Send;
+    /// Waits until nothing of it runs any more.
+    fn asleep(f: &Facts) -> impl Future<Output = Result<()>> + Send;
 }
 
 /// A part that can be taken away.

@@ -5,11 +5,10 @@ use std::{collections::BTreeSet, time::Duration};
 
 use k8s_openapi::api::{apps::v1::Deployment, autoscaling::v2::HorizontalPodAutoscaler, core::v1::Pod};
 use kube::{Api, ResourceExt, api::ListParams};
-use runtime::{Cluster, Error, Result, apply, error::Explain, rollout::Rollout};
+use runtime::{Cluster, Error, Result, apply, error::Explain, rollout::Rollout, workload::selected};
 
 use crate::{
     Stay,
-    component::of_component,
     secrets::config::{KUBE_APISERVER, KUBE_CONTROLLER_MANAGER, KUBE_SCHEDULER},
     verbs::{Destroy, Tasks},
 };
@@ -76,7 +75,7 @@ impl Writers {
 
 impl Stay {
     pub(crate) fn rollout<'n>(&self, name: &'n str) -> Rollout<'n> {
-        Rollout::new(&self.seed, &self.namespace, name, of_component(name))
+        Rollout::new(&self.seed, &self.namespace, name, selected(name))
     }
 
     /// Waits until exactly the wanted pods run and are ready.
@@ -84,10 +83,15 @@ impl Stay {
         self.rollout(name).wait_until_done(None, timeout).await
     }
 
+    /// Waits until no pod of it runs any more, also none that was told to stop.
+    pub(crate) async fn component_stopped(&self, name: &str, timeout: Duration) -> Result<()> {
+        self.rollout(name).wait_until_stopped(timeout).await
+    }
+
     pub(crate) async fn pods_of(&self, name: &str) -> Result<Vec<Pod>> {
         let api: Api<Pod> = self.seed.namespaced(&self.namespace);
         Ok(api
-            .list(&of_component(name))
+            .list(&selected(name))
             .await
             .context("could not list pods")?
             .items)

@@ -5,11 +5,11 @@
 mod world;
 
 use anyhow::Result;
-use api::gardencore::ShootState;
+use api::gardencore::{ShootState, ShootStateSpec};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use kube::{
     Api, ResourceExt,
-    api::{ListParams, Patch, PatchParams, PostParams},
+    api::{ListParams, Patch, PatchParams},
 };
 use parts::{Deploy, Destroy, Facts, Infrastructure, Namespace, Operation, Secrets, Settings, shoot_state};
 use serde_json::{Value, json};
@@ -122,8 +122,7 @@ async fn collected(facts: &Facts) -> Result<Value> {
 async fn write(world: &World, spec: &Value) -> Result<()> {
     let states: Api<ShootState> = Api::namespaced(world.client(), PROJECT);
     if states.get_opt("web").await?.is_none() {
-        let state = serde_json::from_value(json!({"metadata": {"name": "web"}, "spec": {}}))?;
-        states.create(&PostParams::default(), &state).await?;
+        world.make_shoot_state(ShootStateSpec::default()).await?;
     }
     let patch = Patch::Merge(json!({"spec": spec}));
     states.patch("web", &PatchParams::default(), &patch).await?;

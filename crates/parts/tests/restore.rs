@@ -6,10 +6,7 @@
 mod world;
 
 use anyhow::Result;
-use api::{
-    extensions,
-    gardencore::{ShootState, ShootStateSpec},
-};
+use api::{extensions, gardencore::ShootStateSpec};
 use k8s_openapi::api::core::v1::{self, Secret};
 use kube::{Api, ResourceExt, api::PostParams};
 use parts::{
@@ -56,8 +53,8 @@ async fn a_shoot_takes_its_secrets_and_states_along() -> Result<()> {
     let after = destination.carried_secrets().await?;
     assert_eq!(
         before.len(),
-        13,
-        "twelve of the secrets manager, one that an extension wants to be carried"
+        15,
+        "fourteen of the secrets manager, one that an extension wants to be carried"
     );
     assert_eq!(
         before.iter().map(essence).collect::<Vec<_>>(),
@@ -170,9 +167,7 @@ async fn persist(world: &World, carried: &[Secret]) -> Result<()> {
         "extensions": [{"kind": "Infrastructure", "name": "web", "state": status.state, "resources": status.resources}],
         "resources": [{"apiVersion": "v1", "kind": "Secret", "name": "of-extension", "data": shoot_state::content(referenced)?}],
     }))?;
-    Api::<ShootState>::namespaced(world.client(), PROJECT)
-        .create(&PostParams::default(), &ShootState::new("web", spec))
-        .await?;
+    world.make_shoot_state(spec).await?;
     let body = kube::api::Patch::Merge(json!({"status": {"lastOperation": last("Restore", "Processing")}}));
     world
         .any("core.gardener.cloud/v1beta1", "Shoot", Some(PROJECT))

@@ -12,10 +12,14 @@ use k8s_openapi::api::{
     apps::v1::Deployment,
     core::v1::{ConfigMap, Pod, Secret, ServiceAccount},
 };
-use kube::{Api, Client, Config, api::ListParams, client::Body};
+use kube::{
+    Api, Client, Config,
+    api::{DeleteParams, ListParams},
+    client::Body,
+};
 use parts::{
-    Deploy, Destroy, KubeApiserver, KubeApiserverService, KubeControllerManager, KubeScheduler, Namespace,
-    Operation, Secrets, Settings, ShootApi, UrlOf, Writers,
+    Deploy, Destroy, Facts, KubeApiserver, KubeApiserverService, KubeControllerManager, KubeScheduler,
+    Namespace, Operation, Secrets, Settings, ShootApi, Sleep, UrlOf, Writers,
 };
 use runtime::{Cluster, Shoot};
 use testkit::{PlayedKubelet, Server, eventually, free_port};
@@ -46,6 +50,7 @@ async fn the_processes_of_a_shoot_run_with_what_is_written() -> Result<()> {
     KubeApiserver::ready(&facts).await?;
     KubeControllerManager::ready(&facts).await?;
     KubeScheduler::ready(&facts).await?;
+    Box::pin(they_sleep_and_wake(&world, &facts)).await?;
 
     let folder = tempfile::tempdir()?;
     write_mounts(&world, folder.path(), api_port).await?;
@@ -303,4 +308,44 @@ async fn deleting_kube_apiserver_leaves_no_pod_and_no_autoscaler() -> Result<()>
     // And once more, with nothing there.
     Writers::destroy(&facts).await?;
     Writers::gone(&facts).await.map_err(Into::into)
+}
+
+/// No process is left, also none that is ending, and what was written is as it was; one that was never there is made stopped.
+async fn they_sleep_and_wake(world: &World, facts: &Facts) -> Result<()> {
+    let deployments: Api<Deployment> = Api::namespaced(world.client(), NAMESPACE);
+    let before = deployments
+        .get("kube-apiserver")
+        .await?
+        .spec
+        .map(|spec| spec.template);
+    deployments
+        .delete("kube-scheduler", &DeleteParams::default())
+        .await?;
+    for _ in 0..2 {
+        KubeControllerManager::sleep(facts).await?;
+        KubeScheduler::sleep(facts).await?;
+        KubeApiserver::sleep(facts).await?;
+        KubeControllerManager::asleep(facts).await?;
+        KubeScheduler::asleep(facts).await?;
+        KubeApiserver::asleep(facts).await?;
+    }
+    let pods: Api<Pod> = Api::namespaced(world.client(), NAMESPACE);
+    assert_eq!(pods.list(&ListParams::default()).await?.items.len(), 0);
+    let scheduler = deployments.get("kube-scheduler").await?.spec.unwrap();
+    assert_eq!(scheduler.replicas, Some(0));
+    let after = deployments
+        .get("kube-apiserver")
+        .await?
+        .spec
+        .map(|spec| spec.template);
+    assert_eq!(before, after);
+    assert!(KubeApiserver::exists(facts).await? && KubeApiserver::sleeps(facts).await?);
+    KubeApiserver::deploy(facts).await?;
+    KubeControllerManager::deploy(facts).await?;
+    KubeScheduler::deploy(facts).await?;
+    KubeApiserver::ready(facts).await?;
+    KubeControllerManager::ready(facts).await?;
+    KubeScheduler::ready(facts).await?;
+    assert!(!KubeApiserver::sleeps(facts).await?);
+    Ok(())
 }

@@ -119,7 +119,12 @@ async fn the_final_snapshot_is_waited_for_and_is_enough() {
         (&ran.json["finalSnapshot"], &ran.json["waitTimedOut"]),
         (&true.into(), &false.into())
     );
-    assert_eq!(lab.objects("to"), [name]);
+    assert_ne!(name.strip_suffix(".final"), None, "{name}");
+    assert_eq!(lab.objects("to"), std::slice::from_ref(&name));
+    // It keeps its name, so a second copy knows it.
+    let again = lab.copy("from", "to", &flags).await;
+    assert_eq!(again.json["skipped"], serde_json::json!([name]), "{}", again.json);
+    assert_eq!(again.json["copied"], serde_json::json!([]), "{}", again.json);
     let before = etcd.dump().await;
     etcd.stop();
     assert!(

@@ -6,11 +6,12 @@
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use kube::Api;
 use runtime::{Cluster, Result, Shoot, apply, error::Explain};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::node_ipam::{LOCK, NAMESPACE};
 use crate::{
     FIELD_MANAGER, from_json,
+    rbac::{role_ref, user},
     secrets::config::{
         CLOUD_CONTROLLER_MANAGER, CLOUD_CONTROLLER_MANAGER_USER, KUBE_CONTROLLER_MANAGER_USER,
     },
@@ -86,12 +87,4 @@ async fn deploy_lock(shoot: &Shoot, name: &str, lock: &str, users: &[&str]) -> R
         .apply(&shoot.namespaced(NAMESPACE), &binding)
         .await
         .map(|_| ())
-}
-
-fn role_ref(kind: &str, name: &str) -> Value {
-    json!({"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name})
-}
-
-fn user(name: &str) -> Value {
-    json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name})
 }

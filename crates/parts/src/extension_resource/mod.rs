@@ -11,7 +11,8 @@ mod status;
 use std::{collections::BTreeMap, fmt::Debug, marker::PhantomData};
 
 use api::constants::{self, operation};
-use kube::{Api, Resource, ResourceExt};
+use futures::future::try_join_all;
+use kube::{Api, Resource, ResourceExt, api::ListParams};
 use runtime::{Cluster, Result, apply, clock, error::Explain, wait};
 
 pub use self::kind::ShootExtension;
@@ -35,6 +36,36 @@ impl<'a, K: ShootExtension> ExtensionResource<'a, K> {
             wait,
             kind: PhantomData,
         }
+    }
+
+    /// Those of this kind in the shoot's namespace that are meant, whoever made them.
+    pub(crate) async fn meant(
+        stay: &'a Stay,
+        wait: Wait,
+        is_meant: impl Fn(&K) -> bool,
+    ) -> Result<Vec<Self>> {
+        let api: Api<K> = stay.seed.namespaced(&stay.namespace);
+        let found = api.list(&ListParams::default()).await;
+        let found = found.context(format_args!("could not list objects of kind {}", kind::<K>()))?;
+        let meant = found.iter().filter(|object| is_meant(object));
+        Ok(meant
+            .map(|object| Self::new(stay, object.name_any(), wait))
+            .collect())
+    }
+
+    /// Deletes all of these.
+    pub(crate) async fn delete_all(all: &[Self]) -> Result<()> {
+        for object in all {
+            object.delete().await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until all of these are gone.
+    pub(crate) async fn all_deleted(all: &[Self]) -> Result<()> {
+        try_join_all(all.iter().map(Self::wait_until_deleted))
+            .await
+            .map(drop)
     }
 
     /// Its name.

@@ -1,81 +1,135 @@
-//! Puts the state of an extension object from the ShootState into its status (RX-12, RX-31, RX-33).
+//! Puts the state of an extension object from the ShootState into its status (R7-12, RX-12, RX-31, RX-33).
 
 use api::{
-    gardencore::{ExtensionResourceState, ShootState},
-    meta::{CrossVersionObjectReference, ResourceData},
+    extensions::DefaultStatus,
+    machine::state::{self, MachineState},
+    meta::{NamedResourceReference, RawExtension, ResourceData},
 };
 use k8s_openapi::NamespaceResourceScope;
 use kube::{Api, Resource, ResourceExt};
-use runtime::{Cluster, Result, error::Explain};
+use runtime::{Cluster, Error, Result, error::Explain};
 use serde_json::json;
 
 use super::kind::ShootExtension;
 use crate::{
     FIELD_MANAGER, Facts, Stay, configuration_problem,
-    shoot_state::{Referenced, carried, referenced},
+    shoot_state::{Opened, Referenced, referenced},
 };
+
+/// The kind whose state is that of the shoot's machines.
+const WORKER: &str = "Worker";
+
+/// What an object is given.
+#[derive(Debug, Default, PartialEq)]
+struct Carried {
+    state: Option<RawExtension>,
+    resources: Vec<NamedResourceReference>,
+}
 
 /// Puts the state in, unless the object has one: that came from an earlier run, or is newer.
 pub(super) async fn put_in<K: ShootExtension>(f: &Facts, api: &Api<K>, object: &K) -> Result<()> {
+    let kind = K::kind(&());
     let status = object.default_status();
-    if status.is_some_and(|status| status.state.is_some() || !status.resources.is_empty()) {
+    let has_one = status.is_some_and(|status| status.state.is_some() || !status.resources.is_empty());
+    // The machines' state is put in by nobody else: another one that is there is a contradiction, and told.
+    if has_one && kind != WORKER {
         return Ok(());
     }
     let Some(shoot_state) = f.shoot_state().await? else {
-        return Ok(());
+        return may_be_empty(object);
     };
-    let Some(entry) = entry_for(&shoot_state, &K::kind(&()), &object.name_any(), object.purpose()) else {
+    let carried = carried(&shoot_state, &kind, object).await?;
+    if has_one {
+        return check_machines(&object.name_any(), &carried, status);
+    }
+    if carried.state.is_none() {
+        may_be_empty(object)?;
+    }
+    if carried == Carried::default() {
         return Ok(());
-    };
-    if entry.state.is_none() && entry.resources.is_empty() {
-        return Ok(());
     }
-    for reference in &entry.resources {
-        deploy_resource(f, resource_for(&shoot_state, &reference.resource_ref)?).await?;
+    for reference in &carried.resources {
+        deploy_resource(f, &shoot_state.resource(&reference.resource_ref).await?).await?;
     }
-    let mut status = json!({});
-    if let Some(state) = &entry.state {
-        status["state"] = state.0.clone();
+    let mut patch = json!({});
+    if let Some(state) = carried.state {
+        patch["state"] = state.0;
     }
-    if !entry.resources.is_empty() {
-        status["resources"] = json!(entry.resources);
+    if !carried.resources.is_empty() {
+        patch["resources"] = json!(carried.resources);
     }
+    let bytes = patch.to_string().len();
     FIELD_MANAGER
-        .merge_status(api, &object.name_any(), &status)
+        .merge_status(api, &object.name_any(), &patch)
         .await
-        .map(|_| ())
+        .map(drop)
+        // Whoever reads that the server refuses it wants to know how much it was (R7-28).
+        .map_err(|error| error.context(format_args!("a state of {bytes} bytes")))
 }
 
-/// The entry of an object: by kind, name and purpose.
-fn entry_for<'a>(
-    state: &'a ShootState,
-    kind: &str,
+/// What the ShootState has for the object: a Worker's own state or that of the machines, which one name only may have.
+async fn carried<K: ShootExtension>(state: &Opened, kind: &str, object: &K) -> Result<Carried> {
+    let name = object.name_any();
+    let entry = state.extension(kind, &name, object.purpose()).await?;
+    let (own, resources) = entry.map_or((None, Vec::new()), |entry| (entry.state, entry.resources));
+    let machines = if kind == WORKER {
+        state.machines().await?
+    } else {
+        None
+    };
+    match_states(&name, own, machines).map(|state| Carried { state, resources })
+}
+
+/// The one state that there is.
+fn match_states(
     name: &str,
-    purpose: Option<&str>,
-) -> Option<&'a ExtensionResourceState> {
-    state.spec.extensions.iter().find(|entry| {
-        entry.kind == kind && entry.name.as_deref() == Some(name) && entry.purpose.as_deref() == purpose
-    })
+    own: Option<RawExtension>,
+    machines: Option<RawExtension>,
+) -> Result<Option<RawExtension>> {
+    match (own, machines) {
+        (Some(own), Some(machines)) if own != machines => Err(configuration_problem(format!(
+            "the ShootState holds two states of Worker {name} that differ, its own and that of the machines: take the wrong \
+             one out of spec.extensions or spec.gardener"
+        ))),
+        (own, machines) => Ok(machines.or(own)),
+    }
 }
 
-/// The content of an object that a state refers to. A state without it would be worthless, so that its absence is told.
-fn resource_for<'a>(
-    state: &'a ShootState,
-    reference: &CrossVersionObjectReference,
-) -> Result<&'a ResourceData> {
-    let found = state
-        .spec
-        .resources
-        .iter()
-        .find(|resource| carried::is_meant(reference, resource));
-    found.ok_or_else(|| {
-        configuration_problem(format!(
-            "ShootState {} does not hold {} {}, which the state of an extension refers to: put it into spec.resources",
-            state.name_any(),
-            reference.kind,
-            reference.name
-        ))
-    })
+/// A state that is there must not be another than the one that is carried, or machines would be lost or made twice. After the
+/// provider has restored it, it may be newer: then the carried one was there before.
+fn check_machines(name: &str, carried: &Carried, status: Option<&DefaultStatus>) -> Result<()> {
+    let was_restored = status.is_some_and(|status| status.last_operation.is_some());
+    let there = status.and_then(|status| status.state.as_ref());
+    match (there, &carried.state) {
+        (Some(there), Some(carried)) if there != carried && !was_restored => {
+            Err(configuration_problem(format!(
+                "Worker {name} has another state already than the ShootState holds for it, and nobody has worked with it yet: \
+                 take its status.state away if the ShootState is right"
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A Worker that begins here without a word of machines would make new ones, and the old ones would run on beside them or be
+/// collected as orphans. One that has been worked with here has its machines here, as when a move is called off.
+fn may_be_empty<K: ShootExtension>(object: &K) -> Result<()> {
+    let was_here = object
+        .default_status()
+        .is_some_and(|status| status.last_operation.is_some());
+    if K::kind(&()) != WORKER || was_here {
+        return Ok(());
+    }
+    let none = state::encode(&MachineState::default())
+        .map_err(|error| Error::bug(format!("no machines do not encode: {error}")))?;
+    Err(configuration_problem(format!(
+        "the ShootState says nothing of the machines of Worker {}: it would make new ones and lose the old. Nothing was changed. \
+         Put entry {} back into spec.gardener of the ShootState; if there are no machines in the cloud, with type {} and data {}",
+        object.name_any(),
+        state::ENTRY,
+        state::ENTRY,
+        none.0
+    )))
 }
 
 /// Creates the object again in the shoot's namespace. One that is there is left alone.
@@ -108,36 +162,62 @@ mod tests {
 
     use super::*;
 
-    fn state() -> ShootState {
-        serde_json::from_value(json!({
-            "metadata": {"name": "web"},
-            "spec": {
-                "extensions": [
-                    {"kind": "Infrastructure", "name": "web", "state": {"networkID": "n1"}},
-                    {"kind": "OperatingSystemConfig", "name": "web", "purpose": "provision", "state": {"a": 1}},
-                ],
-            },
-        }))
-        .unwrap()
+    #[test]
+    fn a_worker_that_was_never_here_does_not_begin_empty() {
+        let mut worker = api::extensions::Worker::default();
+        worker.metadata.name = Some("web".into());
+        let error = may_be_empty(&worker).unwrap_err();
+        assert_eq!(error.class(), "Config");
+        let none = error.to_string();
+        let (_, none) = none.split_once("data ").unwrap();
+        let none: RawExtension = serde_json::from_str::<serde_json::Value>(none).unwrap().into();
+        assert_eq!(state::decode(&none).unwrap(), MachineState::default());
+        let last = json!({"type": "Migrate", "state": "Succeeded", "progress": 100, "description": "",
+            "lastUpdateTime": "2026-01-01T00:00:00Z"});
+        worker.status = serde_json::from_value(json!({"lastOperation": last})).unwrap();
+        may_be_empty(&worker).unwrap();
+        may_be_empty(&api::extensions::Infrastructure::default()).unwrap();
+    }
+
+    fn state(text: &str) -> RawExtension {
+        json!({"state": text}).into()
     }
 
     #[test]
-    fn an_entry_is_found_by_kind_name_and_purpose() {
-        let state = state();
-        assert!(entry_for(&state, "Infrastructure", "web", None).is_some());
-        assert!(entry_for(&state, "Infrastructure", "other", None).is_none());
-        assert!(entry_for(&state, "OperatingSystemConfig", "web", None).is_none());
-        assert!(entry_for(&state, "OperatingSystemConfig", "web", Some("provision")).is_some());
+    fn a_worker_has_one_state() {
+        assert_eq!(match_states("web", None, None).unwrap(), None);
+        assert_eq!(
+            match_states("web", Some(state("a")), None).unwrap(),
+            Some(state("a"))
+        );
+        assert_eq!(
+            match_states("web", None, Some(state("b"))).unwrap(),
+            Some(state("b"))
+        );
+        let one = match_states("web", Some(state("a")), Some(state("a"))).unwrap();
+        assert_eq!(one, Some(state("a")));
+        let two = match_states("web", Some(state("a")), Some(state("b"))).unwrap_err();
+        assert!(two.to_string().contains("two states of Worker web"), "{two}");
     }
 
     #[test]
-    fn a_missing_object_is_told() {
-        let reference = CrossVersionObjectReference {
-            api_version: None,
-            kind: "Secret".into(),
-            name: "gone".into(),
+    fn a_state_of_machines_that_is_there_must_be_the_carried_one() {
+        let carried = Carried {
+            state: Some(state("a")),
+            resources: Vec::new(),
         };
-        let message = resource_for(&state(), &reference).unwrap_err().to_string();
-        assert!(message.contains("does not hold Secret gone"), "{message}");
+        let status = |text: &str, answered: bool| -> DefaultStatus {
+            let last = json!({"type": "Restore", "state": "Processing", "progress": 0, "description": "",
+                "lastUpdateTime": "2026-01-01T00:00:00Z"});
+            let mut status = json!({"state": {"state": text}});
+            if answered {
+                status["lastOperation"] = last;
+            }
+            serde_json::from_value(status).unwrap()
+        };
+        check_machines("web", &carried, Some(&status("a", false))).unwrap();
+        check_machines("web", &carried, Some(&status("newer", true))).unwrap();
+        let error = check_machines("web", &carried, Some(&status("b", false))).unwrap_err();
+        assert!(error.to_string().contains("another state already"), "{error}");
     }
 }

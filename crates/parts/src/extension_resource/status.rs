@@ -3,7 +3,7 @@
 use api::{
     constants,
     extensions::{DefaultStatus, ExtensionObject},
-    meta::{LastError, LastOperationState, LastOperationType},
+    meta::{LastError, LastOperation, LastOperationState, LastOperationType},
 };
 use jiff::Timestamp;
 use kube::{ResourceExt, api::ObjectMeta};
@@ -39,10 +39,15 @@ pub(crate) fn look_ready(meta: &ObjectMeta, status: Option<&DefaultStatus>) -> S
     if !is_since_timestamp(meta, last.last_update_time.0) {
         return Seen::Pending("its provider has not taken up the last change yet".into());
     }
-    if let Some(error) = &status.last_error {
-        return Seen::Failing(error.clone());
+    let asked = annotation(meta, constants::OPERATION);
+    // It is taken away when a reconciliation begins, and when anything else has succeeded: an error is not about this one yet.
+    if asked == Some(constants::operation::RECONCILE) {
+        return Seen::Pending("its provider has not begun to reconcile it yet".into());
     }
-    if let Some(operation) = annotation(meta, constants::OPERATION) {
+    if status.last_error.is_some() && status.observed_generation == meta.generation {
+        return failing(status, last);
+    }
+    if let Some(operation) = asked {
         return Seen::Pending(format!("operation {operation} is not finished"));
     }
     if status.observed_generation != meta.generation {
@@ -52,6 +57,19 @@ pub(crate) fn look_ready(meta: &ObjectMeta, status: Option<&DefaultStatus>) -> S
         return Seen::Pending(format!("{} is {}: {}", last.type_, last.state, last.description));
     }
     Seen::Done
+}
+
+/// The error that the provider shows. While it is at work the error is that of an earlier attempt, or of an earlier order.
+fn failing(status: &DefaultStatus, last: &LastOperation) -> Seen {
+    let earlier = status.last_error.as_ref();
+    match earlier {
+        Some(error) if last.state != LastOperationState::Processing => Seen::Failing(error.clone()),
+        Some(error) => Seen::Pending(format!(
+            "{} is {} after: {}",
+            last.type_, last.state, error.description
+        )),
+        None => Seen::Pending(format!("{} is {}: {}", last.type_, last.state, last.description)),
+    }
 }
 
 /// The provider let go of it.
@@ -65,17 +83,13 @@ pub(super) fn is_migrated<K: ExtensionObject>(object: &K) -> bool {
 
 /// See [`migrated`].
 pub(crate) fn look_migrated(status: Option<&DefaultStatus>) -> Seen {
-    let last = status.and_then(|status| status.last_operation.as_ref());
-    match last {
-        Some(last)
-            if last.type_ == LastOperationType::Migrate && last.state == LastOperationState::Succeeded =>
-        {
-            Seen::Done
-        }
-        Some(last) if last.type_ == LastOperationType::Migrate => {
-            match status.and_then(|s| s.last_error.clone()) {
-                Some(error) => Seen::Failing(error),
-                None => Seen::Pending(format!("Migrate is {}: {}", last.state, last.description)),
+    let begun = status.and_then(|status| Some((status, status.last_operation.as_ref()?)));
+    match begun {
+        Some((status, last)) if last.type_ == LastOperationType::Migrate => {
+            if last.state == LastOperationState::Succeeded {
+                Seen::Done
+            } else {
+                failing(status, last)
             }
         }
         _ => Seen::Pending("its provider has not started to migrate it yet".into()),
@@ -90,7 +104,9 @@ pub(super) fn deleting<K: ExtensionObject>(object: &K) -> Seen {
 /// See [`deleting`].
 pub(crate) fn look_deleting(meta: &ObjectMeta, status: Option<&DefaultStatus>) -> Seen {
     let last = status.and_then(|status| status.last_operation.as_ref());
-    let deletes = last.is_some_and(|last| last.type_ == LastOperationType::Delete);
+    let deletes = last.is_some_and(|last| {
+        last.type_ == LastOperationType::Delete && last.state != LastOperationState::Processing
+    });
     if deletes && let Some(error) = status.and_then(|status| status.last_error.clone()) {
         // What it met before it was told to let go says nothing about now; a user has answered it already.
         return if annotation(meta, constants::CONFIRMATION_FORCE_DELETION) == Some("true") {
@@ -237,5 +253,44 @@ mod tests {
         let seen = awaited.look(look_deleting(&meta, Some(&status)));
         assert!(matches!(seen, Look::Wait(why) if why.contains("the cloud refuses")));
         assert!(!awaited.failed());
+    }
+
+    /// Or a user who has mended what was wrong would be told the old error, and the flow would end.
+    #[test]
+    fn an_error_of_before_ends_no_wait() {
+        let look = |operation: &str, generation: i64, type_: &str, state: &str| {
+            let mut meta =
+                json!({"generation": 2, "annotations": {(constants::TIMESTAMP): "2026-01-01T00:00:00.5Z"}});
+            if !operation.is_empty() {
+                meta["annotations"][constants::OPERATION] = json!(operation);
+            }
+            let status = json!({
+                "lastError": {"description": "no such zone", "codes": ["ERR_CONFIGURATION_PROBLEM"]},
+                "lastOperation": {"type": type_, "state": state, "progress": 50, "description": "",
+                    "lastUpdateTime": "2026-01-01T00:00:00Z"},
+                "observedGeneration": generation,
+            });
+            let (meta, status): (ObjectMeta, DefaultStatus) = (
+                serde_json::from_value(meta).unwrap(),
+                serde_json::from_value(status).unwrap(),
+            );
+            let seen = match type_ {
+                "Migrate" => look_migrated(Some(&status)),
+                "Delete" => look_deleting(&meta, Some(&status)),
+                _ => look_ready(&meta, Some(&status)),
+            };
+            matches!(seen, Seen::Failing(_))
+        };
+        assert!(look("", 2, "Reconcile", "Error"));
+        assert!(
+            look("restore", 2, "Restore", "Error"),
+            "it stays until that has succeeded"
+        );
+        assert!(!look("reconcile", 2, "Reconcile", "Error"), "not begun");
+        assert!(!look("", 1, "Reconcile", "Error"), "of an earlier specification");
+        for type_ in ["Reconcile", "Migrate", "Delete"] {
+            assert!(look("", 2, type_, "Error"), "{type_}");
+            assert!(!look("", 2, type_, "Processing"), "{type_}: it is tried again");
+        }
     }
 }

@@ -24,7 +24,8 @@ use crate::{
         CA_CLIENT, CA_ETCD, CA_FRONT_PROXY, ETCD_CLIENT, ETCD_ENCRYPTION, KUBE_AGGREGATOR, KUBE_APISERVER,
         KUBELET_CLIENT, SERVICE_ACCOUNT_KEY, STATIC_TOKEN,
     },
-    verbs::{Deploy, Tasks},
+    tunnel,
+    verbs::{Deploy, Sleep, Tasks},
 };
 
 /// Name of the Deployment, of the Service and of the Secret with its certificate.
@@ -82,13 +83,40 @@ impl Deploy for KubeApiserver {
     }
 }
 
+impl Sleep for KubeApiserver {
+    const TASKS: Tasks = [
+        "Scaling Kubernetes API server down",
+        "Waiting until Kubernetes API server has stopped",
+    ];
+
+    async fn sleep(f: &Facts) -> Result<()> {
+        component::stop(f, &workload(f)).await
+    }
+
+    async fn asleep(f: &Facts) -> Result<()> {
+        f.component_stopped(NAME, f.settings.timeouts.kube_apiserver)
+            .await
+    }
+}
+
 impl KubeApiserver {
-    /// Whether it is deployed and not being deleted.
+    /// Whether it was put to sleep: it is there, and wants no pod.
+    pub async fn sleeps(stay: &Stay) -> Result<bool> {
+        let found = Self::read(stay).await?;
+        let replicas = |found: Deployment| found.spec.and_then(|spec| spec.replicas);
+        Ok(found.and_then(replicas) == Some(0))
+    }
+
+    /// Whether it is deployed, awake or asleep, and not being deleted.
     pub async fn exists(stay: &Stay) -> Result<bool> {
+        Ok(Self::read(stay).await?.is_some())
+    }
+
+    async fn read(stay: &Stay) -> Result<Option<Deployment>> {
         let api: Api<Deployment> = stay.seed.namespaced(&stay.namespace);
         let found = api.get_opt(NAME).await;
         let found = found.context("could not read Deployment kube-apiserver")?;
-        Ok(found.is_some_and(|found| found.metadata.deletion_timestamp.is_none()))
+        Ok(found.filter(|found| found.metadata.deletion_timestamp.is_none()))
     }
 }
 
@@ -107,11 +135,16 @@ fn workload(f: &Facts) -> Workload {
     let mut files: Vec<_> = secrets.map(Files::Secret).into();
     files.extend(authorities.map(Files::Authority));
     files.push(Files::ConfigMap(AUTHENTICATION));
+    let mut args = flags::flags(&f.names);
+    if f.wants_tunnel() {
+        files.extend(tunnel::FILES);
+        args.push(tunnel::flag());
+    }
     Workload {
         name: NAME,
         image: settings.image(&settings.kube_apiserver_image, &f.kubernetes_version),
         program: program(NAME),
-        args: flags::flags(&f.names),
+        args,
         health: Health {
             scheme: "HTTPS",
             port: PORT,

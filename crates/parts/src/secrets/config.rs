@@ -17,6 +17,8 @@ pub const CA_ETCD: &str = "ca-etcd";
 pub const CA_FRONT_PROXY: &str = "ca-front-proxy";
 /// Signs both sides of the connection between kube-apiserver and kubelets.
 pub const CA_KUBELET: &str = "ca-kubelet";
+/// Signs both sides of the tunnel to the shoot's nodes, and nothing else: no other key of the shoot opens it.
+pub const CA_VPN: &str = "ca-vpn";
 /// Signs the serving certificate of metrics-server.
 pub const CA_METRICS_SERVER: &str = "ca-metrics-server";
 /// Token of the health check.
@@ -31,6 +33,18 @@ pub const KUBE_APISERVER: &str = "kube-apiserver";
 pub const SERVICE_ACCOUNT_KEY: &str = "service-account-key";
 /// Key that lets an administrator into machines.
 pub const SSH_KEY_PAIR: &str = "ssh-keypair";
+/// Certificate by which agents in the shoot come to the tunnel. It is in the shoot, so it stays the same when the shoot moves.
+pub const TUNNEL_AGENT: &str = "tunnel-agent";
+/// Serving certificate of the tunnel.
+pub const TUNNEL_SERVER: &str = "tunnel-server";
+/// Client certificate of kube-apiserver at the tunnel.
+pub const TUNNEL_CLIENT: &str = "kube-apiserver-tunnel";
+/// Whom the certificate of the tunnel's agents names.
+pub(crate) const TUNNEL_AGENT_NAME: &str = "gardener.cloud:tunnel-agent";
+/// Whom kube-apiserver's certificate names at the tunnel.
+pub(crate) const TUNNEL_CLIENT_NAME: &str = "system:kube-apiserver:tunnel";
+/// The tunnel's Service, whose names its certificate has.
+pub(crate) const TUNNEL_SERVICE: &str = "tunnel";
 /// Serving certificate of etcd and of etcd-backup-restore.
 pub const ETCD_SERVER: &str = "etcd-server";
 /// Client certificate for etcd and for etcd-backup-restore.
@@ -45,6 +59,14 @@ pub const CLOUD_CONTROLLER_MANAGER: &str = "cloud-controller-manager";
 pub(crate) const KUBE_CONTROLLER_MANAGER_USER: &str = "system:kube-controller-manager";
 /// Whom the cloud-controller-manager's certificate names.
 pub(crate) const CLOUD_CONTROLLER_MANAGER_USER: &str = "system:cloud-controller-manager";
+/// Kubeconfig of the machine-controller-manager, which the provider deploys.
+pub const MACHINE_CONTROLLER_MANAGER: &str = "machine-controller-manager";
+/// Kubeconfig of the resource manager, which keeps objects of any kind in the shoot.
+pub const RESOURCE_MANAGER: &str = "resource-manager";
+/// Whom the machine-controller-manager's certificate names.
+pub(crate) const MACHINE_CONTROLLER_MANAGER_USER: &str = "system:machine-controller-manager";
+/// Whom kube-apiserver's certificate names at kubelets.
+pub(crate) const KUBELET_CLIENT_USER: &str = "system:kube-apiserver:kubelet";
 /// Kubeconfig of kube-scheduler.
 pub const KUBE_SCHEDULER: &str = "kube-scheduler";
 /// Kubeconfig of the gardenlet itself.
@@ -64,6 +86,8 @@ pub const CARRIED: &[&str] = &[
     SSH_KEY_PAIR,
     KUBE_AGGREGATOR,
     KUBE_APISERVER,
+    CA_VPN,
+    TUNNEL_AGENT,
 ];
 
 /// Made by each seed out of the carried ones.
@@ -73,8 +97,12 @@ pub const DERIVED: &[&str] = &[
     KUBELET_CLIENT,
     KUBE_CONTROLLER_MANAGER,
     CLOUD_CONTROLLER_MANAGER,
+    MACHINE_CONTROLLER_MANAGER,
+    RESOURCE_MANAGER,
     KUBE_SCHEDULER,
     GARDENLET,
+    TUNNEL_SERVER,
+    TUNNEL_CLIENT,
 ];
 
 /// What a Secret is made of.
@@ -114,25 +142,30 @@ pub struct Config {
     pub recipe: Recipe,
     /// Made once in the shoot's life and carried from seed to seed; otherwise made anew from the carried ones.
     pub carried: bool,
+    /// Carried, and yet made anew where nobody has it: who needs it is told through the shoot's API, so nobody is cut off.
+    pub replaceable: bool,
 }
 
 /// The table for a shoot.
 #[must_use]
 pub fn table(names: &Names) -> Vec<Config> {
-    let ca = |name| Config {
-        name,
-        recipe: Recipe::CertificateAuthority,
-        carried: true,
-    };
     let carried = |name, recipe| Config {
         name,
         recipe,
         carried: true,
+        replaceable: false,
     };
+    let ca = |name| carried(name, Recipe::CertificateAuthority);
     let derived = |name, recipe| Config {
         name,
         recipe,
         carried: false,
+        replaceable: false,
+    };
+    // A shoot that was made before there were tunnels has none of these.
+    let replaceable = |config| Config {
+        replaceable: true,
+        ..config
     };
     vec![
         ca(CA),
@@ -158,20 +191,40 @@ pub fn table(names: &Names) -> Vec<Config> {
             server(CA_ETCD, "etcd-server", etcd_names(&names.technical_id)),
         ),
         derived(ETCD_CLIENT, client(CA_ETCD, "etcd-client", None)),
-        derived(
-            KUBELET_CLIENT,
-            client(CA_KUBELET, "system:kube-apiserver:kubelet", None),
-        ),
+        derived(KUBELET_CLIENT, client(CA_KUBELET, KUBELET_CLIENT_USER, None)),
         derived(KUBE_CONTROLLER_MANAGER, login(KUBE_CONTROLLER_MANAGER_USER, None)),
         derived(
             CLOUD_CONTROLLER_MANAGER,
             login(CLOUD_CONTROLLER_MANAGER_USER, None),
+        ),
+        derived(
+            MACHINE_CONTROLLER_MANAGER,
+            login(MACHINE_CONTROLLER_MANAGER_USER, None),
+        ),
+        derived(
+            RESOURCE_MANAGER,
+            login_from_elsewhere(
+                "gardener.cloud:system:resource-manager",
+                Some("system:masters"),
+                &names.technical_id,
+            ),
         ),
         derived(KUBE_SCHEDULER, login("system:kube-scheduler", None)),
         derived(
             GARDENLET,
             login("gardener.cloud:system:gardenlet", Some("system:masters")),
         ),
+        replaceable(ca(CA_VPN)),
+        replaceable(carried(TUNNEL_AGENT, client(CA_VPN, TUNNEL_AGENT_NAME, None))),
+        derived(
+            TUNNEL_SERVER,
+            server(
+                CA_VPN,
+                "tunnel-server",
+                service_names(TUNNEL_SERVICE, &names.technical_id).into(),
+            ),
+        ),
+        derived(TUNNEL_CLIENT, client(CA_VPN, TUNNEL_CLIENT_NAME, None)),
     ]
 }
 
@@ -203,6 +256,17 @@ fn login(common_name: &str, organization: Option<&'static str>) -> Recipe {
         organization,
         serves: Vec::new(),
         kubeconfig: Some(format!("https://{KUBE_APISERVER}")),
+    }
+}
+
+/// The same for a process in another namespace of the seed.
+fn login_from_elsewhere(common_name: &str, organization: Option<&'static str>, namespace: &str) -> Recipe {
+    Recipe::Certificate {
+        ca: CA_CLIENT,
+        common_name: common_name.into(),
+        organization,
+        serves: Vec::new(),
+        kubeconfig: Some(format!("https://{KUBE_APISERVER}.{namespace}.svc")),
     }
 }
 

@@ -14,7 +14,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use api::{constants, gardencore::ShootState, meta::LastOperationType};
+use api::{constants, meta::LastOperationType};
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{Api, ResourceExt, api::ListParams};
@@ -26,7 +26,7 @@ use self::{
     config::Config,
     plan::{Action, Existing, Missing},
 };
-use crate::{FIELD_MANAGER, Facts, Operation, Stay, shoot_state::from_shoot_state};
+use crate::{FIELD_MANAGER, Facts, Operation, Stay, shoot_state::Opened};
 
 /// Who manages the Secrets, as a label.
 const IDENTITY: &str = "gardenlet";
@@ -43,15 +43,23 @@ impl Secrets {
     pub async fn deploy(f: &Facts) -> Result<()> {
         let api: Api<Secret> = f.seed.namespaced(&f.namespace);
         let mut existing = f.managed_secrets().await?;
-        let state = f.shoot_state().await?;
-        if f.operation == Operation::Restore
-            && let Some(state) = &state
-        {
-            restore(f, &api, state, &mut existing).await?;
+        let table = config::table(&f.names);
+        let lacks = table
+            .iter()
+            .any(|config| config.carried && !existing.contains_key(config.name));
+        let mut carried = None;
+        if f.operation == Operation::Restore || lacks {
+            let state = f.shoot_state().await?;
+            if f.operation == Operation::Restore
+                && let Some(state) = &state
+            {
+                restore(f, &api, state, &mut existing).await?;
+            }
+            carried = missing_in_seed(state.as_deref(), &table, &existing).await?;
         }
         let missing = missing_carried(f);
-        for config in config::table(&f.names) {
-            let secret = match plan::decide(&config, &existing, state.as_ref(), missing, clock::now())? {
+        for config in table {
+            let secret = match plan::decide(&config, &existing, carried.as_ref(), missing, clock::now())? {
                 Action::Keep => continue,
                 Action::Restore(secret) => *secret,
                 Action::Issue => make(&config, &existing)?,
@@ -106,31 +114,57 @@ impl Stay {
     }
 }
 
+/// What of the table the ShootState holds and the seed does not; `None` where there is no ShootState.
+async fn missing_in_seed(
+    state: Option<&Opened>,
+    table: &[Config],
+    existing: &Existing,
+) -> Result<Option<Existing>> {
+    let Some(state) = state else { return Ok(None) };
+    let mut missing = Existing::new();
+    for config in table {
+        if config.carried
+            && !existing.contains_key(config.name)
+            && let Some(secret) = state.secret(config.name).await?
+        {
+            missing.insert(config.name.to_owned(), secret);
+        }
+    }
+    Ok(Some(missing))
+}
+
 /// Puts every Secret of the ShootState back, those of extensions too (RX-21). One that is there is left alone: it was
 /// put back by an earlier run, or is newer.
-async fn restore(stay: &Stay, api: &Api<Secret>, state: &ShootState, existing: &mut Existing) -> Result<()> {
-    let all = from_shoot_state(state)?
+async fn restore(stay: &Stay, api: &Api<Secret>, state: &Opened, existing: &mut Existing) -> Result<()> {
+    let all = state
+        .secret_names()
         .into_iter()
-        .map(|secret| put_back(stay, api, secret));
+        .map(|name| async move { put_back(stay, api, state, &name).await });
     let mut all = stream::iter(all).buffer_unordered(AT_ONCE);
     while let Some(put_back) = all.try_next().await? {
         if let Some(secret) = put_back {
-            existing.insert(secret.name_any(), secret);
+            // Those of extensions may be many and large, and nobody here needs them.
+            let name = secret.name_any();
+            if config::CARRIED.contains(&name.as_str()) {
+                existing.insert(name, secret);
+            }
         }
     }
     Ok(())
 }
 
 /// The Secret as it was put back; `None` where there is one.
-async fn put_back(stay: &Stay, api: &Api<Secret>, secret: Secret) -> Result<Option<Secret>> {
-    let name = secret.name_any();
-    let found = api.get_opt(&name).await;
+async fn put_back(stay: &Stay, api: &Api<Secret>, state: &Opened, name: &str) -> Result<Option<Secret>> {
+    let found = api.get_metadata_opt(name).await;
     if found
         .context(format_args!("could not read Secret {name}"))?
         .is_some()
     {
         return Ok(None);
     }
+    let Some(secret) = state.secret(name).await? else {
+        return Ok(None);
+    };
     let secret = in_namespace(secret, &stay.namespace);
     FIELD_MANAGER.apply(api, &secret).await.map(Some)
 }

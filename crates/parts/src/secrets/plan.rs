@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use api::{constants, gardencore::ShootState};
+use api::constants;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use runtime::Result;
@@ -12,7 +12,7 @@ use super::{
     config::{Config, Recipe},
     issue::{Data, hex},
 };
-use crate::{configuration_problem, shoot_state};
+use crate::configuration_problem;
 
 /// A derived certificate is made anew this long before it ends. Longer than the longest pause between two
 /// reconciliations of a shoot.
@@ -42,11 +42,11 @@ pub(super) enum Missing {
 pub(super) type Existing = BTreeMap<String, Secret>;
 
 /// Decides for one line of the table. Lines are decided one after the other, since a derived Secret depends on
-/// authorities that stand before it in `existing`.
+/// authorities that stand before it in `existing`. `carried`: what the ShootState holds of what is missing, if there is one.
 pub(super) fn decide(
     config: &Config,
     existing: &Existing,
-    state: Option<&ShootState>,
+    carried: Option<&Existing>,
     missing: Missing,
     now: Timestamp,
 ) -> Result<Action> {
@@ -59,17 +59,13 @@ pub(super) fn decide(
     if !config.carried {
         return Ok(Action::Issue);
     }
-    if let Some(secret) = state
-        .map(|state| shoot_state::find(state, config.name))
-        .transpose()?
-        .flatten()
-    {
-        return Ok(Action::Restore(Box::new(secret)));
+    if let Some(secret) = carried.and_then(|carried| carried.get(config.name)) {
+        return Ok(Action::Restore(Box::new(secret.clone())));
     }
-    if missing == Missing::Issue {
+    if missing == Missing::Issue || config.replaceable {
         return Ok(Action::Issue);
     }
-    let place = if state.is_some() {
+    let place = if carried.is_some() {
         "the ShootState does not hold it"
     } else {
         "there is no ShootState"

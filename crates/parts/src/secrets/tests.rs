@@ -31,8 +31,12 @@ fn run(
     now: Timestamp,
 ) -> Result<Vec<String>> {
     let mut written = Vec::new();
+    let carried = state.map(from_shoot_state).transpose()?.map(|all| {
+        let named = all.into_iter().map(|secret| (secret.name_any(), secret));
+        named.collect::<Existing>()
+    });
     for config in config::table(&names()) {
-        let secret = match plan::decide(&config, existing, state, missing, now)? {
+        let secret = match plan::decide(&config, existing, carried.as_ref(), missing, now)? {
             Action::Keep => continue,
             Action::Restore(secret) => *secret,
             Action::Issue => make(&config, existing)?,
@@ -93,7 +97,11 @@ fn all_that_gep_7_names_is_carried_but_basic_auth_which_kubernetes_dropped() {
     ] {
         assert!(carried.contains(&name), "{name} must be carried");
     }
-    assert_eq!(carried.len(), 12);
+    // Those of the tunnel to nodes came later.
+    for name in ["ca-vpn", "tunnel-agent"] {
+        assert!(carried.contains(&name), "{name} must be carried (gardener#15442)");
+    }
+    assert_eq!(carried.len(), 14);
 }
 
 #[test]
@@ -148,6 +156,48 @@ fn carried_secrets_are_byte_equal_on_another_seed_and_the_rest_is_derived() {
         text(&destination, "etcd-client", "tls.key"),
         text(&source, "etcd-client", "tls.key")
     );
+}
+
+/// gardener#15442: a destination that made a new key, which pods in the shoot did not have.
+#[test]
+fn agents_of_the_tunnel_find_the_new_seed_with_the_key_they_have() {
+    let source = fresh();
+    let mut destination = Existing::new();
+    let state = state_of(&source);
+    run(
+        &mut destination,
+        Some(&state),
+        Missing::FromShootState,
+        clock::now(),
+    )
+    .unwrap();
+    // What is in the shoot is what the new seed would put there.
+    assert_eq!(destination["tunnel-agent"].data, source["tunnel-agent"].data);
+    // The server is another, and of the authority that agents trust.
+    assert_ne!(
+        text(&destination, "tunnel-server", "tls.key"),
+        text(&source, "tunnel-server", "tls.key")
+    );
+    let trusted = text(&source, "tunnel-agent", "ca.crt");
+    for name in ["tunnel-server", "kube-apiserver-tunnel"] {
+        assert_eq!(text(&destination, name, "ca.crt"), trusted, "{name}");
+    }
+    // A shoot of before there were tunnels gets keys, and nothing else is made in place of what is lost.
+    let mut older = state.clone();
+    older
+        .spec
+        .gardener
+        .retain(|entry| !["ca-vpn", "tunnel-agent"].contains(&entry.name.as_str()));
+    let mut destination = Existing::new();
+    run(
+        &mut destination,
+        Some(&older),
+        Missing::FromShootState,
+        clock::now(),
+    )
+    .unwrap();
+    assert!(destination.contains_key("tunnel-agent"));
+    assert_eq!(destination["ca"].data, source["ca"].data);
 }
 
 #[test]
@@ -378,4 +428,38 @@ fn an_authority_that_does_not_parse_is_told() {
 
 fn parse(certificate: &str) -> Vec<u8> {
     pem::parse(certificate).unwrap().into_contents()
+}
+
+/// R7-10, R7-11: the table of docs/control-plane-parts.md is that of the code, and has the eleven of GEP-7.
+#[test]
+fn the_documentation_has_all_secrets_and_the_eleven_of_gep_7() {
+    let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/control-plane-parts.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let (_, table) = page.split_once("| Secret | of the eleven | here |").unwrap();
+    let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+    let cells = |row: &str| -> Vec<String> {
+        let cells = row.trim_matches('|').split(" | ").map(str::trim);
+        cells.map(|cell| cell.trim_matches('`').to_owned()).collect()
+    };
+    let rows: Vec<Vec<String>> = rows.map(cells).collect();
+    let named = |here: &str| -> Vec<&str> {
+        let rows = rows.iter().filter(|row| row[2] == here);
+        let mut found: Vec<&str> = rows.map(|row| row[0].as_str()).collect();
+        found.sort_unstable();
+        found
+    };
+    let coded = |carried: bool| -> Vec<&str> {
+        let all = config::table(&names()).into_iter();
+        let mut found: Vec<&str> = all.filter(|c| c.carried == carried).map(|c| c.name).collect();
+        found.sort_unstable();
+        found
+    };
+    assert_eq!(named("carried"), coded(true));
+    assert_eq!(named("derived"), coded(false));
+    assert_eq!(named("not there"), ["kube-apiserver-basic-auth"]);
+    assert_eq!(rows.iter().filter(|row| row[1] == "yes").count(), 11);
+    assert!(
+        rows.iter().all(|row| row.len() == 4 && row[3].len() > 8),
+        "a row says nothing"
+    );
 }

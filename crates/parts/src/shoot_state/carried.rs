@@ -10,8 +10,9 @@ use std::collections::BTreeSet;
 
 use api::{
     constants::{MANAGED_BY, MANAGER_IDENTITY},
-    gardencore::{ExtensionResourceState, ShootState},
-    meta::{CrossVersionObjectReference, ResourceData},
+    gardencore::{ExtensionResourceState, GardenerResourceData, ShootState},
+    machine::state,
+    meta::ResourceData,
 };
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
@@ -20,6 +21,7 @@ use runtime::{Error, Result};
 use super::{
     content::{Referenced, referenced},
     entries,
+    piece::{Key, Piece, pieces_of, version},
 };
 use crate::{configuration_problem, secrets::config};
 
@@ -43,40 +45,139 @@ const PLAIN_TYPES: &[&str] = &["tls", "ssh-auth", "basic-auth", "dockercfg", "do
 
 /// Whether this is what a seed collects. The error names the first piece that is not.
 pub fn check(state: &ShootState) -> Result<()> {
-    check_secrets(state)?;
-    for entry in &state.spec.extensions {
-        check_extension(state, entry)?;
-    }
-    check_resources(state)
-}
-
-/// The API's word for a reference's version, which may be left out.
-pub(crate) fn version(api_version: Option<&str>) -> &str {
-    api_version.unwrap_or("v1")
-}
-
-fn check_secrets(state: &ShootState) -> Result<()> {
-    let mut names = BTreeSet::new();
-    for entry in &state.spec.gardener {
-        let what = format!("entry {:?} in spec.gardener", entry.name);
-        if entry.type_ != entries::ENTRY_TYPE {
-            return Err(refused(
-                state,
-                &what,
-                &format!("its type is {:?}, not {:?}", entry.type_, entries::ENTRY_TYPE),
-            ));
-        }
-        if !names.insert(&entry.name) {
-            return Err(refused(state, &what, "there are two of that name"));
-        }
-    }
-    for secret in entries::from_shoot_state(state)? {
-        if let Some(why) = why_not_carried(&secret) {
-            let what = format!("entry {:?} in spec.gardener", secret.name_any());
-            return Err(refused(state, &what, &why));
-        }
+    let mut check = Check::new(&state.name_any());
+    for piece in pieces_of(state.spec.clone()) {
+        check.piece(&piece)?;
     }
     Ok(())
+}
+
+/// Looks at the pieces of one ShootState, in their order, wherever they lie.
+#[derive(Debug)]
+pub(super) struct Check {
+    state: String,
+    seen: BTreeSet<Key>,
+    /// Names of `spec.gardener` and, by kind, of `spec.resources`: there is one namespace for each.
+    names: BTreeSet<(String, String)>,
+    references: BTreeSet<Key>,
+}
+
+impl Check {
+    /// Of a ShootState of this name.
+    pub(super) fn new(state: &str) -> Self {
+        Self {
+            state: state.to_owned(),
+            seen: BTreeSet::new(),
+            names: BTreeSet::new(),
+            references: BTreeSet::new(),
+        }
+    }
+
+    /// Whether the next piece is what a seed collects, together with those before.
+    pub(super) fn piece(&mut self, piece: &Piece) -> Result<()> {
+        match piece {
+            Piece::Gardener(entry) => self.gardener(entry)?,
+            Piece::Extension(entry) => self.extension(entry)?,
+            Piece::Resource(entry) => self.resource(entry)?,
+        }
+        self.seen.insert(piece.key());
+        Ok(())
+    }
+
+    fn gardener(&mut self, entry: &GardenerResourceData) -> Result<()> {
+        let what = format!("entry {:?} in spec.gardener", entry.name);
+        if !self.names.insert(("spec.gardener".into(), entry.name.clone())) {
+            return Err(self.refused(&what, "there are two of that name"));
+        }
+        match (entry.type_.as_str(), entry.name.as_str()) {
+            (entries::ENTRY_TYPE, _) => {
+                let secret = entries::to_secret(&self.state, entry)?;
+                why_not_carried(&secret).map_or(Ok(()), |why| Err(self.refused(&what, &why)))
+            }
+            (state::ENTRY, state::ENTRY) => {
+                let labelled = !entry.labels.is_empty();
+                let decoded = state::decode(&entry.data).map_err(|error| error.to_string());
+                match decoded {
+                    Ok(_) if labelled => Err(self.refused(&what, "it has labels")),
+                    Ok(_) => Ok(()),
+                    Err(why) => Err(self.refused(&what, &why)),
+                }
+            }
+            (type_, _) => Err(self.refused(
+                &what,
+                &format!(
+                    "its type is {type_:?}, not {:?}, nor is it the one entry {:?}",
+                    entries::ENTRY_TYPE,
+                    state::ENTRY
+                ),
+            )),
+        }
+    }
+
+    fn extension(&mut self, entry: &ExtensionResourceState) -> Result<()> {
+        let name = entry.name.as_deref().unwrap_or_default();
+        let what = format!("the state of {} {name:?} in spec.extensions", entry.kind);
+        if !KINDS.contains(&entry.kind.as_str()) {
+            let why = "that is no kind of extension object in a shoot's namespace";
+            return Err(self.refused(&what, why));
+        }
+        if !is_name(name) {
+            return Err(self.refused(&what, "that is no name of an object"));
+        }
+        let key = Key::extension(&entry.kind, entry.name.as_deref(), entry.purpose.as_deref());
+        if self.seen.contains(&key) {
+            return Err(self.refused(&what, "there are two of it"));
+        }
+        for reference in &entry.resources {
+            let target = &reference.resource_ref;
+            if !is_kind_of_object(target.api_version.as_deref(), &target.kind) {
+                let why = format!(
+                    "it refers to {} {}, and only Secrets and ConfigMaps are carried",
+                    target.kind, target.name
+                );
+                return Err(self.refused(&what, &why));
+            }
+            self.references.insert(Key::resource(target));
+        }
+        Ok(())
+    }
+
+    fn resource(&mut self, resource: &ResourceData) -> Result<()> {
+        let what = format!("{} {:?} in spec.resources", resource.kind, resource.name);
+        if !is_kind_of_object(resource.api_version.as_deref(), &resource.kind) {
+            return Err(self.refused(&what, "only Secrets and ConfigMaps are carried"));
+        }
+        if !is_name(&resource.name) {
+            return Err(self.refused(&what, "that is no name of an object"));
+        }
+        if !self.names.insert((resource.kind.clone(), resource.name.clone())) {
+            return Err(self.refused(&what, "there are two of it"));
+        }
+        if !self.is_referred_to(resource) {
+            return Err(self.refused(&what, "no state of an extension object refers to it"));
+        }
+        let object = referenced(resource).map_err(|why| self.refused(&what, &why))?;
+        if let Referenced::Secret(secret) = &object
+            && let Some(why) = why_not_referenced(secret)
+        {
+            return Err(self.refused(&what, &why));
+        }
+        Ok(())
+    }
+
+    /// Whether a state that was seen refers to the object, so that it has a reason to be carried.
+    pub(super) fn is_referred_to(&self, resource: &ResourceData) -> bool {
+        let key = Key::object(&resource.kind, &resource.name, resource.api_version.as_deref());
+        self.references.contains(&key)
+    }
+
+    fn refused(&self, what: &str, why: &str) -> Error {
+        configuration_problem(format!(
+            "{what} of ShootState {} is nothing that a seed collects: {why}. Nothing of this ShootState is applied: put its \
+             former content back",
+            self.state
+        ))
+    }
 }
 
 /// What keeps a Secret from being carried for its own sake, if anything.
@@ -124,70 +225,8 @@ fn is_name(name: &str) -> bool {
         })
 }
 
-fn check_extension(state: &ShootState, entry: &ExtensionResourceState) -> Result<()> {
-    let name = entry.name.as_deref().unwrap_or_default();
-    let what = format!("the state of {} {name:?} in spec.extensions", entry.kind);
-    if !KINDS.contains(&entry.kind.as_str()) {
-        return Err(refused(
-            state,
-            &what,
-            "that is no kind of extension object in a shoot's namespace",
-        ));
-    }
-    if !is_name(name) {
-        return Err(refused(state, &what, "that is no name of an object"));
-    }
-    let same = |other: &&ExtensionResourceState| {
-        (&other.kind, &other.name, &other.purpose) == (&entry.kind, &entry.name, &entry.purpose)
-    };
-    if state.spec.extensions.iter().filter(same).count() > 1 {
-        return Err(refused(state, &what, "there are two of it"));
-    }
-    for reference in &entry.resources {
-        let target = &reference.resource_ref;
-        if !is_kind_of_object(target.api_version.as_deref(), &target.kind) {
-            let why = format!(
-                "it refers to {} {}, and only Secrets and ConfigMaps are carried",
-                target.kind, target.name
-            );
-            return Err(refused(state, &what, &why));
-        }
-    }
-    Ok(())
-}
-
 fn is_kind_of_object(api_version: Option<&str>, kind: &str) -> bool {
     version(api_version) == "v1" && matches!(kind, "Secret" | "ConfigMap")
-}
-
-fn check_resources(state: &ShootState) -> Result<()> {
-    let mut names = BTreeSet::new();
-    for resource in &state.spec.resources {
-        let what = format!("{} {:?} in spec.resources", resource.kind, resource.name);
-        if !is_kind_of_object(resource.api_version.as_deref(), &resource.kind) {
-            return Err(refused(state, &what, "only Secrets and ConfigMaps are carried"));
-        }
-        if !is_name(&resource.name) {
-            return Err(refused(state, &what, "that is no name of an object"));
-        }
-        if !names.insert((&resource.kind, &resource.name)) {
-            return Err(refused(state, &what, "there are two of it"));
-        }
-        if !is_referred_to(&state.spec.extensions, resource) {
-            return Err(refused(
-                state,
-                &what,
-                "no state of an extension object refers to it",
-            ));
-        }
-        let object = referenced(resource).map_err(|why| refused(state, &what, &why))?;
-        if let Referenced::Secret(secret) = &object
-            && let Some(why) = why_not_referenced(secret)
-        {
-            return Err(refused(state, &what, &why));
-        }
-    }
-    Ok(())
 }
 
 /// An extension's Secret may be carried for its own sake too; it is never one of the gardenlet's.
@@ -200,30 +239,6 @@ fn why_not_referenced(secret: &Secret) -> Option<String> {
         return Some("that is a Secret of the gardenlet, not of an extension".into());
     }
     why_not_made(secret)
-}
-
-/// Whether a state refers to the object, so that it has a reason to be carried.
-#[must_use]
-pub fn is_referred_to(extensions: &[ExtensionResourceState], resource: &ResourceData) -> bool {
-    extensions
-        .iter()
-        .flat_map(|entry| &entry.resources)
-        .any(|reference| is_meant(&reference.resource_ref, resource))
-}
-
-/// Whether a reference means this object.
-pub(crate) fn is_meant(reference: &CrossVersionObjectReference, resource: &ResourceData) -> bool {
-    resource.kind == reference.kind
-        && resource.name == reference.name
-        && version(resource.api_version.as_deref()) == version(reference.api_version.as_deref())
-}
-
-fn refused(state: &ShootState, what: &str, why: &str) -> Error {
-    configuration_problem(format!(
-        "{what} of ShootState {} is nothing that a seed collects: {why}. Nothing of this ShootState is applied: put its \
-         former content back",
-        state.name_any()
-    ))
 }
 
 #[cfg(test)]

@@ -1,64 +1,158 @@
-//! From the objects in a shoot's namespace to the specification of its ShootState: pure, but for reading what extension
-//! objects refer to. What a restore accepts is decided in [`super::carried`], for both.
+//! From the objects in a shoot's namespace to the pieces of its ShootState, one after another. What a restore accepts is
+//! decided in [`super::carried`], for both.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt::Debug};
 
 use api::{
-    gardencore::{ExtensionResourceState, ShootStateSpec},
-    meta::{NamedResourceReference, RawExtension, ResourceData},
+    constants,
+    extensions::{Worker, WorkerStatus},
+    gardencore::{ExtensionResourceState, GardenerResourceData},
+    machine::{Machine, MachineClass, MachineDeployment, MachineSet, state},
+    meta::{CrossVersionObjectReference, NamedResourceReference, RawExtension, ResourceData},
 };
 use k8s_openapi::{
     NamespaceResourceScope,
     api::core::v1::{ConfigMap, Secret},
 };
-use kube::Resource;
-use runtime::{Cluster, Error, Result, Seed};
+use kube::{
+    Api, Resource, ResourceExt,
+    api::{DynamicObject, ListParams, ObjectList},
+};
+use runtime::{Cluster, Error, Result, Seed, apply::Object, error::Explain};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{carried, content::content, entries::to_shoot_state};
+use super::{
+    content::content,
+    entries,
+    overlay::Overlay,
+    piece::{Key, Piece, version},
+    writer::Unwritten,
+};
+use crate::{Kinds, Stay};
 
-/// Lays what is there now over what was collected before, so that a later, poorer look never loses anything.
-pub(super) fn merge(
-    before: ShootStateSpec,
-    secrets: &[Secret],
-    extensions: &[(String, Value)],
-    referenced: Vec<ResourceData>,
-) -> Result<ShootStateSpec> {
-    let gardener = overlay(before.gardener, to_shoot_state(secrets)?, |data| {
-        (data.type_.clone(), data.name.clone())
-    });
-    let states = extensions
-        .iter()
-        .filter_map(|(kind, object)| state_of(kind, object).transpose())
-        .collect::<Result<_>>()?;
-    let extensions = overlay(before.extensions, states, |state: &ExtensionResourceState| {
-        (state.kind.clone(), state.name.clone(), state.purpose.clone())
-    });
-    let mut resources = overlay(before.resources, referenced, |data: &ResourceData| {
-        (data.api_version.clone(), data.kind.clone(), data.name.clone())
-    });
-    // What a state referred to earlier and does not any more nobody would restore.
-    resources.retain(|resource| carried::is_referred_to(&extensions, resource));
-    Ok(ShootStateSpec {
-        gardener,
-        extensions,
-        resources,
-    })
+/// Objects that are read at a time. An object has at most 1.5 MiB (R7-28), so this bounds the memory for them.
+const PAGE: u32 = 8;
+
+/// Puts in what the shoot's namespace holds, in the order of pieces.
+pub(super) async fn collect(stay: &Stay, into: &mut Overlay) -> Result<(), Unwritten> {
+    let machines = machines(stay).await?;
+    let machines_are_carried = machines.is_some();
+    if let Some(machines) = machines {
+        into.put(Piece::Gardener(machines)).await?;
+    }
+    let secrets: Api<Secret> = stay.seed.namespaced(&stay.namespace);
+    let carried = ListParams::default().labels(&format!("{}=true", constants::PERSIST));
+    let mut pages = Pages::new(&secrets, carried);
+    while let Some(page) = pages.next().await? {
+        for secret in page {
+            into.put(Piece::Gardener(entries::to_entry(&secret)?)).await?;
+        }
+    }
+    let mut references = BTreeMap::new();
+    for kind in stay.extension_kinds(Kinds::All).await? {
+        let api = stay.any_api(&kind);
+        let mut pages = Pages::new(&api, ListParams::default());
+        while let Some(page) = pages.next().await? {
+            for object in page {
+                let found = state_of(&kind.kind, &object, machines_are_carried)?;
+                let Some(found) = found else { continue };
+                for reference in &found.resources {
+                    let target = reference.resource_ref.clone();
+                    references.insert(Key::resource(&target), (describe(&kind.kind, &object), target));
+                }
+                into.put(Piece::Extension(found)).await?;
+            }
+        }
+    }
+    for (holder, target) in references.into_values() {
+        let resource = referenced(&stay.seed, &stay.namespace, &holder, target).await?;
+        into.put(Piece::Resource(resource)).await?;
+    }
+    Ok(())
 }
 
-/// The newer list wins for each key; the order is by key, so that equal content is an equal object.
-fn overlay<T, K: Ord>(before: Vec<T>, now: Vec<T>, key: impl Fn(&T) -> K) -> Vec<T> {
-    let mut all: BTreeMap<K, T> = before.into_iter().map(|item| (key(&item), item)).collect();
-    all.extend(now.into_iter().map(|item| (key(&item), item)));
-    all.into_values().collect()
+/// The objects of a kind, some at a time, in the order of their names.
+struct Pages<'a, K> {
+    api: &'a Api<K>,
+    next: Option<ListParams>,
 }
 
-/// An extension object's state, if it has any. State and references are opaque (R7-24).
-fn state_of(kind: &str, object: &Value) -> Result<Option<ExtensionResourceState>> {
-    let status = &object["status"];
+impl<'a, K: Resource + Clone + DeserializeOwned + Debug> Pages<'a, K> {
+    fn new(api: &'a Api<K>, params: ListParams) -> Self {
+        let next = Some(params.limit(PAGE));
+        Self { api, next }
+    }
+
+    async fn next(&mut self) -> Result<Option<Vec<K>>> {
+        let Some(params) = self.next.take() else {
+            return Ok(None);
+        };
+        let page: ObjectList<K> = self
+            .api
+            .list(&params)
+            .await
+            .context(format_args!("could not list {}", self.api.resource_url()))?;
+        let token = page.metadata.continue_.filter(|token| !token.is_empty());
+        self.next = token.map(|token| params.continue_token(&token));
+        Ok(Some(page.items))
+    }
+}
+
+/// The entry for the shoot's machines, if it has any or could have (R7-12). That there are none is carried, too: where nothing is
+/// said of machines they may have been lost. A Worker that has a state of its own says all that its provider wants to say.
+async fn machines(stay: &Stay) -> Result<Option<GardenerResourceData>> {
+    let deployments = all_of::<MachineDeployment>(stay).await?;
+    let sets = all_of::<MachineSet>(stay).await?;
+    let machines = all_of::<Machine>(stay).await?;
+    if deployments.is_empty() && sets.is_empty() && machines.is_empty() {
+        let workers = all_of::<Worker>(stay).await?;
+        let is_silent = |worker: &Worker| !worker.status.as_ref().is_some_and(has_state);
+        if !workers.iter().any(is_silent) {
+            return Ok(None);
+        }
+    }
+    let classes = all_of::<MachineClass>(stay).await?;
+    let collected = state::collect(&deployments, &sets, &machines, &classes);
+    let data = state::encode(&collected)
+        .map_err(|error| Error::bug(format!("the machine state does not encode: {error}")))?;
+    Ok(Some(GardenerResourceData {
+        name: state::ENTRY.to_owned(),
+        type_: state::ENTRY.to_owned(),
+        data,
+        labels: BTreeMap::new(),
+    }))
+}
+
+fn has_state(status: &WorkerStatus) -> bool {
+    let state = status.default.state.as_ref();
+    state.is_some_and(|state| !state.0.is_null())
+}
+
+async fn all_of<K>(stay: &Stay) -> Result<Vec<K>>
+where
+    K: Object + Resource<Scope = NamespaceResourceScope>,
+{
+    let api: Api<K> = stay.seed.namespaced(&stay.namespace);
+    match api.list(&ListParams::default()).await {
+        Ok(list) => Ok(list.items),
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(Vec::new()),
+        Err(error) => Err(error).context(format_args!("could not list objects of kind {}", K::kind(&()))),
+    }
+}
+
+/// An extension object's state, if it has any. State and references are opaque (R7-24). What a Worker was given of machines is
+/// not carried a second time where the machines are (gardener#12579, #12821).
+fn state_of(
+    kind: &str,
+    object: &DynamicObject,
+    machines_are_carried: bool,
+) -> Result<Option<ExtensionResourceState>> {
+    let status = &object.data["status"];
     let resources = references(kind, object)?;
+    let is_about_machines = kind == "Worker" && machines_are_carried;
     let state = Some(&status["state"])
-        .filter(|state| !state.is_null())
+        .filter(|state| !state.is_null() && !is_about_machines)
         .cloned()
         .map(RawExtension::from);
     if state.is_none() && resources.is_empty() {
@@ -66,69 +160,64 @@ fn state_of(kind: &str, object: &Value) -> Result<Option<ExtensionResourceState>
     }
     Ok(Some(ExtensionResourceState {
         kind: kind.to_owned(),
-        name: object["metadata"]["name"].as_str().map(str::to_owned),
-        purpose: object["spec"]["purpose"].as_str().map(str::to_owned),
+        name: object.metadata.name.clone(),
+        purpose: object.data["spec"]["purpose"].as_str().map(str::to_owned),
         state,
         resources,
     }))
 }
 
-fn references(kind: &str, object: &Value) -> Result<Vec<NamedResourceReference>> {
-    let resources = &object["status"]["resources"];
+fn references(kind: &str, object: &DynamicObject) -> Result<Vec<NamedResourceReference>> {
+    let resources: &Value = &object.data["status"]["resources"];
     if resources.is_null() {
         return Ok(Vec::new());
     }
     serde_json::from_value(resources.clone()).map_err(|error| {
         Error::bug(format!(
-            "status.resources of {kind} {} does not decode: {error}",
-            object["metadata"]["name"]
+            "status.resources of {} does not decode: {error}",
+            describe(kind, object)
         ))
     })
 }
 
-/// Reads the objects that extension objects refer to (RX-33). One that is missing is an error: the destination could not
+fn describe(kind: &str, object: &DynamicObject) -> String {
+    format!("{kind} {}", object.name_any())
+}
+
+/// Reads an object that an extension object refers to (RX-33). One that is missing is an error: the destination could not
 /// restore without it.
-pub(super) async fn referenced(
+async fn referenced(
     seed: &Seed,
     namespace: &str,
-    extensions: &[(String, Value)],
-) -> Result<Vec<ResourceData>> {
-    let mut found = Vec::new();
-    for (kind, object) in extensions {
-        for reference in references(kind, object)? {
-            let target = reference.resource_ref;
-            let data = match (
-                target.api_version.as_deref().unwrap_or("v1"),
-                target.kind.as_str(),
-            ) {
-                ("v1", "Secret") => read::<Secret>(seed, namespace, &target.name).await?,
-                ("v1", "ConfigMap") => read::<ConfigMap>(seed, namespace, &target.name).await?,
-                (version, other) => {
-                    return Err(Error::bug(format!(
-                        "{kind} refers to a {version} {other}; only Secrets and ConfigMaps can be carried to another seed"
-                    )));
-                }
-            };
-            let data = data.ok_or_else(|| {
-                Error::transient(format!(
-                    "{kind} {} refers to {} {} which does not exist; its controller must create it again or drop the reference",
-                    object["metadata"]["name"], target.kind, target.name
-                ))
-            })?;
-            found.push(ResourceData {
-                api_version: target.api_version,
-                kind: target.kind,
-                name: target.name,
-                data,
-            });
+    holder: &str,
+    target: CrossVersionObjectReference,
+) -> Result<ResourceData> {
+    let data = match (version(target.api_version.as_deref()), target.kind.as_str()) {
+        ("v1", "Secret") => read::<Secret>(seed, namespace, &target.name).await?,
+        ("v1", "ConfigMap") => read::<ConfigMap>(seed, namespace, &target.name).await?,
+        (version, other) => {
+            return Err(Error::bug(format!(
+                "{holder} refers to a {version} {other}; only Secrets and ConfigMaps can be carried to another seed"
+            )));
         }
-    }
-    Ok(found)
+    };
+    let data = data.ok_or_else(|| {
+        Error::transient(format!(
+            "{holder} refers to {} {} which does not exist; its controller must create it again or drop the reference",
+            target.kind, target.name
+        ))
+    })?;
+    Ok(ResourceData {
+        api_version: target.api_version,
+        kind: target.kind,
+        name: target.name,
+        data,
+    })
 }
 
 async fn read<K>(seed: &Seed, namespace: &str, name: &str) -> Result<Option<RawExtension>>
 where
-    K: runtime::apply::Object + Resource<Scope = NamespaceResourceScope>,
+    K: Object + Resource<Scope = NamespaceResourceScope>,
 {
     let found = seed.namespaced::<K>(namespace).get_opt(name).await?;
     found.map(content).transpose()

@@ -48,18 +48,8 @@ pub fn from_shoot_state(state: &ShootState) -> Result<Vec<Secret>> {
         .gardener
         .iter()
         .filter(|entry| entry.type_ == ENTRY_TYPE)
-        .map(|entry| to_secret(state, entry))
+        .map(|entry| to_secret(&state.name_any(), entry))
         .collect()
-}
-
-/// One Secret of a ShootState.
-pub(crate) fn find(state: &ShootState, name: &str) -> Result<Option<Secret>> {
-    let entry = state
-        .spec
-        .gardener
-        .iter()
-        .find(|entry| entry.type_ == ENTRY_TYPE && entry.name == name);
-    entry.map(|entry| to_secret(state, entry)).transpose()
 }
 
 /// Whether a Secret goes with the shoot to another seed.
@@ -71,7 +61,8 @@ pub fn is_carried(secret: &Secret) -> bool {
         .is_some_and(|value| value == "true")
 }
 
-fn to_entry(secret: &Secret) -> Result<GardenerResourceData> {
+/// One Secret as an entry.
+pub(super) fn to_entry(secret: &Secret) -> Result<GardenerResourceData> {
     let state = SecretState {
         data: secret.data.clone().unwrap_or_default(),
         immutable: secret.immutable,
@@ -86,14 +77,14 @@ fn to_entry(secret: &Secret) -> Result<GardenerResourceData> {
     })
 }
 
-fn to_secret(state: &ShootState, entry: &GardenerResourceData) -> Result<Secret> {
+/// The Secret of one entry of the ShootState of this name.
+pub(super) fn to_secret(state: &str, entry: &GardenerResourceData) -> Result<Secret> {
     // The decoder's own words could quote key material.
     let decoded: SecretState = entry.data.decode().map_err(|_| {
         configuration_problem(format!(
             "entry {} in spec.gardener of ShootState {} does not decode as a Secret (data, type, immutable): put its \
              former content back. Nothing was changed and nothing is made in its place",
-            entry.name,
-            state.name_any()
+            entry.name, state
         ))
     })?;
     let mut secret = Secret {

@@ -1,30 +1,50 @@
-//! ShootState: what of a shoot must survive its seed (R7-20..R7-27), written and read here and nowhere else.
+//! ShootState: what of a shoot must survive its seed (R7-20..R7-28), written and read here and nowhere else.
 //!
-//! Garden-controller-manager makes it, empty, and empties it when a restore is recorded as succeeded. The source seed fills
-//! it while a move is prepared, once more after each later step that may have written state (RX-11); the destination reads
-//! it. No seed makes or deletes one. What passes [`carried::check`] is collected, and nothing else is applied.
+//! Garden-controller-manager makes it, empty, and it stays as long as its Shoot. The seed that has the shoot keeps it up to date
+//! ([`ShootState::sync`], R7-42) and writes it in a move, once more after each later step that may have written state (RX-11);
+//! the seed that takes the shoot over reads it. No seed makes or deletes one. What passes [`carried::check`] is collected, and
+//! nothing else is applied. Small content stands in the ShootState, as people can read it; what has more than 1 MiB lies in
+//! InternalSecrets that it refers to. docs/shoot-state.md has all of it.
 
 pub mod carried;
+mod chunk;
 mod collect;
 mod content;
 mod entries;
+mod opened;
+mod overlay;
+mod piece;
+mod place;
+mod writer;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use api::{constants::TIMESTAMP, gardencore};
-use kube::{Api, ResourceExt};
-use runtime::{Cluster, Error, Result, clock, error::Explain};
-use serde_json::json;
+use api::{constants, gardencore};
+use k8s_openapi::api::core::v1::Secret;
+use kube::{Api, ResourceExt, api::ListParams};
+use runtime::{Cluster, Error, Garden, Result, error::Explain};
 
 pub use content::content;
 pub(crate) use content::{Referenced, referenced};
-pub(crate) use entries::find;
 pub use entries::{ENTRY_TYPE, from_shoot_state, is_carried, to_shoot_state};
+pub use opened::LastOpened;
+pub(crate) use opened::Opened;
+pub use writer::Kept;
 
-use crate::{FIELD_MANAGER, Facts};
+use self::{
+    opened::Pieces,
+    overlay::Overlay,
+    place::Place,
+    writer::{Unwritten, Writer},
+};
+use crate::{Facts, NamespaceState, Stay, secrets::config};
 
 /// When a ShootState that is not there is looked for again. It is made within a second, unless nobody makes any.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// When a namespace that lacks something is looked at again: somebody has to do something about it.
+const INCOMPLETE: Duration = Duration::from_secs(60);
+/// Collisions in a row that are borne. There are two writers: a flow, and the continuous sync.
+const ATTEMPTS: usize = 5;
 
 /// What is carried.
 #[derive(Debug)]
@@ -34,54 +54,105 @@ impl ShootState {
     /// "Persisting ShootState in garden cluster": writes what the namespace holds into it. What was collected earlier and is not
     /// in the namespace any more (an extension resource that is migrated and gone) stays as it was.
     pub async fn persist(f: &Facts) -> Result<()> {
-        let states = states(f);
-        let name = f.shoot.name_any();
-        let found = states
-            .get_opt(&name)
-            .await
-            .context("could not read the ShootState")?;
-        let Some(mut state) = found.filter(|state| is_of(state, f)) else {
-            return Err(Error::not_ready(
-                LOOK_AGAIN,
-                format!("garden-controller-manager has not made ShootState {name} of this Shoot yet"),
-            ));
-        };
-        let secrets = f.carried_secrets().await?;
-        let extensions = f.extension_states().await?;
-        let referenced = collect::referenced(&f.seed, &f.namespace, &extensions).await?;
-        state.spec = collect::merge(std::mem::take(&mut state.spec), &secrets, &extensions, referenced)?;
-        carried::check(&state)?;
-        let body = json!({
-            "metadata": {
-                "resourceVersion": state.resource_version(),
-                "annotations": {TIMESTAMP: clock::now().to_string()},
-            },
-            "spec": {
-                "gardener": state.spec.gardener,
-                "extensions": state.spec.extensions,
-                "resources": state.spec.resources,
-            },
-        });
-        FIELD_MANAGER.merge(&states, &name, &body).await.map(drop)
+        keep(&f.garden, &f.stay, &f.shoot, true).await.map(drop)
     }
+
+    /// Brings it in line with what the namespace holds: with all of it, and no more (R7-42). For a shoot that is complete and
+    /// settled in this seed, and no other: what is not there is forgotten. A namespace that lacks a key of the shoot is no
+    /// complete one, and nothing is written.
+    pub async fn sync(garden: &Garden, stay: &Stay, shoot: &gardencore::Shoot) -> Result<Kept> {
+        if stay.namespace_state().await? != NamespaceState::Active {
+            return Err(incomplete(stay, "it is not there, or being deleted"));
+        }
+        let secrets: Api<Secret> = stay.seed.namespaced(&stay.namespace);
+        let carried = ListParams::default().labels(&format!("{}=true", constants::PERSIST));
+        let found = secrets
+            .list_metadata(&carried)
+            .await
+            .context("could not list carried Secrets")?;
+        let is_there = |name: &&str| found.items.iter().any(|secret| secret.name_any() == **name);
+        if let Some(missing) = config::CARRIED.iter().find(|name| !is_there(name)) {
+            return Err(incomplete(stay, &format!("Secret {missing} is not there")));
+        }
+        keep(garden, stay, shoot, false).await
+    }
+}
+
+impl ShootState {
+    /// All that it holds, verified, wherever it lies. For tools and tests: a large one takes as much memory as it has bytes.
+    pub async fn whole(f: &Facts) -> Result<Option<gardencore::ShootStateSpec>> {
+        match f.shoot_state().await? {
+            Some(opened) => opened.whole().await.map(Some),
+            None => Ok(None),
+        }
+    }
+}
+
+fn incomplete(stay: &Stay, why: &str) -> Error {
+    Error::not_ready(
+        INCOMPLETE,
+        format!(
+            "namespace {} does not hold the whole shoot ({why}): its ShootState stays as it is",
+            stay.namespace
+        ),
+    )
+}
+
+/// `overlay`: what the ShootState holds already stays where nothing newer is there.
+async fn keep(garden: &Garden, stay: &Stay, shoot: &gardencore::Shoot, overlay: bool) -> Result<Kept> {
+    let place = Place::new(garden, &shoot.namespace().unwrap_or_default(), &shoot.name_any());
+    for _ in 0..ATTEMPTS {
+        match try_keep(&place, stay, shoot, overlay).await {
+            Ok(kept) => return Ok(kept),
+            Err(Unwritten::Failed(error)) => return Err(error),
+            Err(Unwritten::Collided) => {}
+        }
+    }
+    Err(Error::not_ready(
+        LOOK_AGAIN,
+        format!(
+            "ShootState {} is written by somebody else all the time",
+            place.name
+        ),
+    ))
+}
+
+async fn try_keep(
+    place: &Place,
+    stay: &Stay,
+    shoot: &gardencore::Shoot,
+    overlay: bool,
+) -> Result<Kept, Unwritten> {
+    let found = place.state(&shoot.uid().unwrap_or_default()).await?;
+    let state = found.ok_or_else(|| {
+        Error::not_ready(
+            LOOK_AGAIN,
+            format!(
+                "garden-controller-manager has not made ShootState {} of this Shoot yet",
+                place.name
+            ),
+        )
+    })?;
+    let chunks = state.spec.in_chunks.clone();
+    let before = overlay.then(|| Pieces::new(place.clone(), state.clone(), chunks));
+    let mut pieces = Overlay::new(Writer::new(place.clone(), state), before).await?;
+    collect::collect(stay, &mut pieces).await?;
+    pieces.finish().await
 }
 
 impl Facts {
-    /// The ShootState, if there is one. One that holds what no seed collects is an error: nothing of it may be applied.
-    pub(crate) async fn shoot_state(&self) -> Result<Option<gardencore::ShootState>> {
-        let state = states(self).get_opt(&self.shoot.name_any()).await;
-        let state = state.context("could not read the ShootState")?;
-        state.as_ref().map(carried::check).transpose()?;
-        Ok(state)
+    /// The ShootState of this Shoot, if there is one. One that holds what no seed collects, or whose chunks are not those that
+    /// were written, is an error: nothing of it may be applied.
+    pub(crate) async fn shoot_state(&self) -> Result<Option<Arc<Opened>>> {
+        let place = Place::new(&self.garden, &self.shoot_namespace(), &self.shoot.name_any());
+        let Some(state) = place.state(&self.shoot.uid().unwrap_or_default()).await? else {
+            return Ok(None);
+        };
+        if let Some(opened) = self.last_opened.of(&state) {
+            return Ok(Some(opened));
+        }
+        let opened = Arc::new(Opened::open(place, state).await?);
+        self.last_opened.put(&opened);
+        Ok(Some(opened))
     }
-}
-
-fn states(f: &Facts) -> Api<gardencore::ShootState> {
-    f.garden.namespaced(&f.shoot_namespace())
-}
-
-/// One that is left of an earlier Shoot of the same name holds the keys of another cluster.
-fn is_of(state: &gardencore::ShootState, f: &Facts) -> bool {
-    let uid = f.shoot.uid().unwrap_or_default();
-    state.owner_references().iter().any(|owner| owner.uid == uid)
 }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use anyhow::{Context, Result};
-use api::gardencore::Shoot;
+use api::gardencore::{Shoot, ShootState, ShootStateSpec};
 use k8s_openapi::{api::core::v1::Secret, serde::de::DeserializeOwned};
 use kube::{
     Api, Client, Resource, ResourceExt,
@@ -80,6 +80,17 @@ impl World {
         let secrets: Api<Secret> = Api::namespaced(self.client(), PROJECT);
         secrets.create(&PostParams::default(), &secret).await?;
         Ok(())
+    }
+
+    /// What garden-controller-manager makes for the Shoot: a ShootState to be filled.
+    #[allow(dead_code)] // not every test binary carries something
+    pub async fn make_shoot_state(&self, spec: ShootStateSpec) -> Result<ShootState> {
+        let shoots: Api<Shoot> = Api::namespaced(self.client(), PROJECT);
+        let shoot = shoots.get("web").await?;
+        let mut state = ShootState::new("web", spec);
+        state.metadata.owner_references = shoot.controller_owner_ref(&()).map(|owner| vec![owner]);
+        let states: Api<ShootState> = Api::namespaced(self.client(), PROJECT);
+        Ok(states.create(&PostParams::default(), &state).await?)
     }
 
     /// A client that may do everything.
@@ -160,6 +171,7 @@ impl World {
     }
 
     /// All Secrets of the shoot's namespace.
+    #[allow(dead_code)] // not every test binary counts them
     pub async fn secrets(&self) -> Result<BTreeMap<String, Secret>> {
         let api: Api<Secret> = Api::namespaced(self.client(), NAMESPACE);
         let list = api.list(&kube::api::ListParams::default()).await?;

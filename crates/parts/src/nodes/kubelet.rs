@@ -1,0 +1,131 @@
+//! The kubelet's configuration on machines: what the shoot needs, and over it what its user wants. Pure.
+
+use std::net::IpAddr;
+
+use api::gardencore::shoot::{KubeletConfig, Worker};
+use placement::Names;
+use runtime::Result;
+use serde_json::{Map, Value, json};
+
+use crate::{configuration_problem, from_json};
+
+/// Where its files are.
+pub(super) const DIRECTORY: &str = "/var/lib/kubelet";
+/// Which address of the services' network is the shoot's DNS.
+const DNS: u32 = 10;
+
+/// Settings whose content kubelets call by other names: of resources, by the words that they use.
+const THRESHOLDS: [&str; 4] = [
+    "evictionHard",
+    "evictionSoft",
+    "evictionSoftGracePeriod",
+    "evictionMinimumReclaim",
+];
+
+/// What the user wants of the kubelets of a pool: that of the pool, or else that of the shoot.
+pub(super) fn wanted(all: Option<&KubeletConfig>, pool: &Worker) -> Option<KubeletConfig> {
+    let own = pool
+        .kubernetes
+        .as_ref()
+        .and_then(|kubernetes| kubernetes.kubelet.as_ref());
+    own.or(all).cloned()
+}
+
+/// The configuration.
+pub(super) fn configuration(names: &Names, user: Option<&KubeletConfig>) -> Result<Value> {
+    let mut config = json!({
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "authentication": {
+            "anonymous": {"enabled": false},
+            "webhook": {"enabled": true},
+            "x509": {"clientCAFile": format!("{DIRECTORY}/ca.crt")},
+        },
+        "authorization": {"mode": "Webhook"},
+        "cgroupDriver": "systemd",
+        "cgroupRoot": "/kubelet",
+        "clusterDNS": [dns(names)?.to_string()],
+        "clusterDomain": "cluster.local",
+        "failSwapOn": false,
+        "rotateCertificates": true,
+        // A node is told to be there four times within what the node lifecycle controller waits.
+        "nodeStatusUpdateFrequency": "10s",
+        "registerNode": true,
+    });
+    for (name, value) in of_user(user)? {
+        config[name] = value;
+    }
+    Ok(config)
+}
+
+/// What the user set, by the kubelet's names.
+fn of_user(user: Option<&KubeletConfig>) -> Result<Map<String, Value>> {
+    let Some(user) = user else { return Ok(Map::new()) };
+    let mut settings: Map<String, Value> = from_json(json!(user))?;
+    for name in THRESHOLDS {
+        if let Some(Value::Object(thresholds)) = settings.remove(name) {
+            let renamed = thresholds
+                .into_iter()
+                .map(|(signal, value)| (signal_of(&signal), value));
+            settings.insert(name.to_owned(), Value::Object(renamed.collect()));
+        }
+    }
+    for name in ["kubeReserved", "systemReserved"] {
+        if let Some(Value::Object(reserved)) = settings.get_mut(name)
+            && let Some(value) = reserved.remove("ephemeralStorage")
+        {
+            reserved.insert("ephemeral-storage".to_owned(), value);
+        }
+    }
+    Ok(settings)
+}
+
+/// `nodeFSInodesFree` is `nodefs.inodesFree` to a kubelet.
+fn signal_of(field: &str) -> String {
+    match field {
+        "memoryAvailable" => "memory.available",
+        "imageFSAvailable" => "imagefs.available",
+        "imageFSInodesFree" => "imagefs.inodesFree",
+        "nodeFSAvailable" => "nodefs.available",
+        "nodeFSInodesFree" => "nodefs.inodesFree",
+        other => other,
+    }
+    .to_owned()
+}
+
+/// The address of the shoot's DNS.
+pub(crate) fn dns(names: &Names) -> Result<IpAddr> {
+    let IpAddr::V4(first) = names.first_service_ip else {
+        return Err(configuration_problem("the services' network must be of IPv4"));
+    };
+    // The first address is that of `kubernetes`, number one of the network.
+    Ok(IpAddr::V4((u32::from(first) - 1 + DNS).into()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::names_in_tests;
+
+    #[test]
+    fn a_user_s_settings_are_called_as_kubelets_call_them() {
+        let user: KubeletConfig = serde_json::from_value(json!({
+            "maxPods": 50,
+            "evictionHard": {"memoryAvailable": "100Mi", "nodeFSInodesFree": "5%"},
+            "kubeReserved": {"cpu": "80m", "ephemeralStorage": "1Gi"},
+        }))
+        .unwrap();
+        let config = configuration(&names_in_tests("100.96.0.0/11"), Some(&user)).unwrap();
+        assert_eq!(config["maxPods"], 50);
+        assert_eq!(
+            config["evictionHard"],
+            json!({"memory.available": "100Mi", "nodefs.inodesFree": "5%"})
+        );
+        assert_eq!(
+            config["kubeReserved"],
+            json!({"cpu": "80m", "ephemeral-storage": "1Gi"})
+        );
+        assert_eq!(config["clusterDNS"], json!(["100.64.0.10"]));
+    }
+}

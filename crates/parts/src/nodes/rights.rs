@@ -1,0 +1,107 @@
+//! What nodes and those who make them may do in the shoot.
+
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
+use runtime::{Cluster, Result};
+use serde_json::json;
+
+use crate::{
+    FIELD_MANAGER, Stay, from_json,
+    rbac::{group, role_ref, user},
+    secrets::config::{KUBELET_CLIENT_USER, MACHINE_CONTROLLER_MANAGER_USER},
+};
+
+/// The rights.
+#[derive(Debug)]
+pub struct NodeRights;
+
+impl NodeRights {
+    /// "Deploying rights of nodes in Shoot": a machine may ask for a node's certificate with its bootstrap token, a node may renew
+    /// its own, kube-apiserver may use kubelets, and the machine-controller-manager may do what it is there for.
+    pub async fn deploy(stay: &Stay) -> Result<()> {
+        let shoot = stay.shoot_client().await?;
+        for binding in bindings()? {
+            FIELD_MANAGER.apply(&shoot.cluster_wide(), &binding).await?;
+        }
+        FIELD_MANAGER
+            .apply(&shoot.cluster_wide(), &machines_role()?)
+            .await?;
+        let (role, binding) = tokens()?;
+        FIELD_MANAGER
+            .apply(&shoot.namespaced("kube-system"), &role)
+            .await?;
+        FIELD_MANAGER
+            .apply(&shoot.namespaced("kube-system"), &binding)
+            .await
+            .map(drop)
+    }
+}
+
+fn bindings() -> Result<Vec<ClusterRoleBinding>> {
+    let csr = |what: &str| format!("system:certificates.k8s.io:certificatesigningrequests:{what}");
+    [
+        (
+            "gardener.cloud:node-bootstrapper",
+            "system:node-bootstrapper".to_owned(),
+            group("system:bootstrappers"),
+        ),
+        (
+            "gardener.cloud:node-client",
+            csr("nodeclient"),
+            group("system:bootstrappers"),
+        ),
+        (
+            "gardener.cloud:node-client-renewal",
+            csr("selfnodeclient"),
+            group("system:nodes"),
+        ),
+        (
+            "gardener.cloud:kube-apiserver-kubelet",
+            "system:kubelet-api-admin".to_owned(),
+            user(KUBELET_CLIENT_USER),
+        ),
+        (
+            MACHINE_CONTROLLER_MANAGER_USER,
+            MACHINE_CONTROLLER_MANAGER_USER.to_owned(),
+            user(MACHINE_CONTROLLER_MANAGER_USER),
+        ),
+    ]
+    .into_iter()
+    .map(|(name, role, subject)| {
+        from_json(json!({
+            "metadata": {"name": name},
+            "roleRef": role_ref("ClusterRole", &role),
+            "subjects": [subject],
+        }))
+    })
+    .collect()
+}
+
+/// Nodes are described and removed, pods are asked to leave them, and those that do not are removed.
+fn machines_role() -> Result<ClusterRole> {
+    from_json(
+        json!({"metadata": {"name": MACHINE_CONTROLLER_MANAGER_USER}, "rules": [
+            {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch", "patch", "update", "delete"]},
+            {"apiGroups": [""], "resources": ["nodes/status"], "verbs": ["patch", "update"]},
+            {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch", "delete"]},
+            {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]},
+            {"apiGroups": ["policy"], "resources": ["poddisruptionbudgets"], "verbs": ["get", "list", "watch"]},
+            {"apiGroups": [""], "resources": ["persistentvolumeclaims", "persistentvolumes"], "verbs": ["get", "list", "watch"]},
+            {"apiGroups": ["storage.k8s.io"], "resources": ["volumeattachments"], "verbs": ["get", "list", "watch", "delete"]},
+            {"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch", "update"]},
+        ]}),
+    )
+}
+
+/// Bootstrap tokens are Secrets there. A name cannot be given to a right to create, and theirs are made up.
+fn tokens() -> Result<(Role, RoleBinding)> {
+    let name = MACHINE_CONTROLLER_MANAGER_USER;
+    let role = from_json(json!({"metadata": {"name": name}, "rules": [
+        {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "list", "watch", "create", "patch", "update", "delete"]},
+    ]}))?;
+    let binding = from_json(json!({
+        "metadata": {"name": name},
+        "roleRef": role_ref("Role", name),
+        "subjects": [user(name)],
+    }))?;
+    Ok((role, binding))
+}

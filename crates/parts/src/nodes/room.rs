@@ -1,0 +1,65 @@
+//! Whether the pods network has room for the nodes that the pools may come to have. Pure.
+
+use api::gardencore::shoot::Worker;
+use runtime::Result;
+
+use crate::configuration_problem;
+
+/// Length of the range of a node, as the managers that give them out have it unless they are told otherwise.
+const OF_A_NODE: [u32; 2] = [24, 64];
+
+/// Says before anything is made that some nodes would never get a range, and with it no pod (I8). Counts what pools may grow to,
+/// as upstream does.
+pub(crate) fn check(pools: &[Worker], network: &str) -> Result<()> {
+    let wanted: u64 = pools
+        .iter()
+        .map(|pool| u64::try_from(pool.maximum).unwrap_or_default())
+        .sum();
+    match room(network) {
+        Some(room) if wanted > room => Err(configuration_problem(format!(
+            "the pods network {network} has room for {room} nodes, and the worker pools may have {wanted} together: lower maximum \
+             of some, or make a Shoot with a larger spec.networking.pods"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// How many nodes there can be. None where the text is no network: others say so.
+fn room(network: &str) -> Option<u64> {
+    let (_, length) = network.split_once('/')?;
+    let length: u32 = length.parse().ok()?;
+    let of_a_node = OF_A_NODE[usize::from(network.contains(':'))];
+    Some(of_a_node.checked_sub(length).map_or(0, |bits| 1 << bits.min(63)))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn pools(maximums: &[i32]) -> Vec<Worker> {
+        let pool = |maximum: &i32| Worker {
+            maximum: *maximum,
+            ..Worker::default()
+        };
+        maximums.iter().map(pool).collect()
+    }
+
+    #[test]
+    fn as_many_nodes_as_there_are_ranges() {
+        for (network, fit) in [
+            ("10.0.0.0/24", 1),
+            ("10.0.0.0/22", 4),
+            ("100.96.0.0/11", 8192),
+            ("fd00::/56", 256),
+        ] {
+            assert!(check(&pools(&[fit]), network).is_ok(), "{network}");
+            let error = check(&pools(&[fit, 1]), network).unwrap_err().to_string();
+            assert!(error.contains(&format!("room for {fit} nodes")), "{error}");
+        }
+        assert!(check(&pools(&[1]), "10.0.0.0/25").is_err());
+        assert!(check(&pools(&[]), "10.0.0.0/25").is_ok());
+        assert!(check(&pools(&[5000]), "fd00::/0").is_ok());
+    }
+}

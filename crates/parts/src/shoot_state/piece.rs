@@ -1,0 +1,111 @@
+//! One piece of what is carried: pieces pass one after another, so that nobody holds all of them.
+//!
+//! They have an order, by [`Key`]: pieces of the gardenlet, states of extension objects, and what these refer to. What is
+//! collected and what is read again come in it, so that two rows of pieces are laid over each other in one pass.
+
+use api::{
+    gardencore::{ExtensionResourceState, GardenerResourceData, ShootStateSpec},
+    meta::{CrossVersionObjectReference, ResourceData},
+};
+use runtime::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+/// The API's word for a reference's version, which may be left out.
+pub(crate) fn version(api_version: Option<&str>) -> &str {
+    api_version.unwrap_or("v1")
+}
+
+/// One entry of one of the three lists of a ShootState.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Piece {
+    Gardener(GardenerResourceData),
+    Extension(ExtensionResourceState),
+    Resource(ResourceData),
+}
+
+/// What tells a piece from all others, and its place in the order.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Key(u8, String, String, String);
+
+impl Key {
+    pub(crate) fn gardener(type_: &str, name: &str) -> Self {
+        Self(0, type_.to_owned(), name.to_owned(), String::new())
+    }
+
+    pub(crate) fn extension(kind: &str, name: Option<&str>, purpose: Option<&str>) -> Self {
+        let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
+        Self(1, kind.to_owned(), text(name), text(purpose))
+    }
+
+    pub(crate) fn resource(reference: &CrossVersionObjectReference) -> Self {
+        Self::object(&reference.kind, &reference.name, reference.api_version.as_deref())
+    }
+
+    pub(crate) fn object(kind: &str, name: &str, api_version: Option<&str>) -> Self {
+        let version = version(api_version).to_owned();
+        Self(2, kind.to_owned(), name.to_owned(), version)
+    }
+
+    /// The name, if it is a gardenlet's piece of this type.
+    pub(crate) fn gardener_name(&self, type_: &str) -> Option<&str> {
+        (self.0 == 0 && self.1 == type_).then_some(self.2.as_str())
+    }
+}
+
+impl Piece {
+    pub(crate) fn key(&self) -> Key {
+        match self {
+            Self::Gardener(entry) => Key::gardener(&entry.type_, &entry.name),
+            Self::Extension(entry) => {
+                Key::extension(&entry.kind, entry.name.as_deref(), entry.purpose.as_deref())
+            }
+            Self::Resource(entry) => Key::object(&entry.kind, &entry.name, entry.api_version.as_deref()),
+        }
+    }
+
+    /// As it stands in the text of a state: one line of JSON.
+    pub(crate) fn to_line(&self) -> Result<Vec<u8>> {
+        let mut line = serde_json::to_vec(self)
+            .map_err(|error| Error::bug(format!("{} does not encode: {error}", self.describe())))?;
+        line.push(b'\n');
+        Ok(line)
+    }
+
+    /// The piece that stands in a line. `None`: it is none; the decoder's own words could quote key material.
+    pub(crate) fn from_line(line: &[u8]) -> Option<Self> {
+        serde_json::from_slice(line).ok()
+    }
+
+    /// As people know it.
+    pub(crate) fn describe(&self) -> String {
+        match self {
+            Self::Gardener(entry) => format!("{} {}", entry.type_, entry.name),
+            Self::Extension(entry) => format!(
+                "the state of {} {}",
+                entry.kind,
+                entry.name.as_deref().unwrap_or_default()
+            ),
+            Self::Resource(entry) => format!("{} {}", entry.kind, entry.name),
+        }
+    }
+
+    /// Puts it into its list.
+    pub(crate) fn put_into(self, spec: &mut ShootStateSpec) {
+        match self {
+            Self::Gardener(entry) => spec.gardener.push(entry),
+            Self::Extension(entry) => spec.extensions.push(entry),
+            Self::Resource(entry) => spec.resources.push(entry),
+        }
+    }
+}
+
+/// The pieces of the three lists. One that a person wrote may be in another order.
+pub(crate) fn pieces_of(spec: ShootStateSpec) -> Vec<Piece> {
+    let gardener = spec.gardener.into_iter().map(Piece::Gardener);
+    let extensions = spec.extensions.into_iter().map(Piece::Extension);
+    let resources = spec.resources.into_iter().map(Piece::Resource);
+    let mut all: Vec<_> = gardener.chain(extensions).chain(resources).collect();
+    all.sort_by_key(Piece::key);
+    all
+}

@@ -1,0 +1,144 @@
+//! Where the state of one shoot is kept: its ShootState in the garden, and InternalSecrets beside it.
+
+use std::time::Duration;
+
+use api::gardencore::{InternalSecret, InternalSecretFields, ShootState};
+use k8s_openapi::ByteString;
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, PostParams},
+};
+use runtime::{Cluster, Error, Garden, Result, error::Explain};
+
+use crate::FIELD_MANAGER;
+
+/// When a right that garden-controller-manager gives is tried again. It follows `status.seedName` within a second.
+const TRY_AGAIN: Duration = Duration::from_secs(1);
+/// Under which key an InternalSecret holds a chunk.
+pub(super) const KEY: &str = "chunk";
+/// What an InternalSecret with a chunk is for.
+pub(super) const TYPE: &str = "gardener.cloud/shoot-state";
+
+/// The objects of one shoot.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    /// Name of the Shoot and of its ShootState.
+    pub(super) name: String,
+    states: Api<ShootState>,
+    secrets: Api<InternalSecret>,
+}
+
+impl Place {
+    /// Of the shoot of this name in a namespace of the garden.
+    pub(super) fn new(garden: &Garden, namespace: &str, name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            states: garden.namespaced(namespace),
+            secrets: garden.namespaced(namespace),
+        }
+    }
+
+    /// The ShootState, if there is one of the Shoot with this uid. One that is left of an earlier Shoot of the same name holds the
+    /// keys of another cluster.
+    pub(super) async fn state(&self, shoot: &str) -> Result<Option<ShootState>> {
+        let found = match self.states.get_opt(&self.name).await {
+            Err(kube::Error::Api(status)) if status.is_forbidden() => return Err(self.not_yet()),
+            other => other.context("could not read the ShootState")?,
+        };
+        Ok(found.filter(|state| state.owner_references().iter().any(|owner| owner.uid == shoot)))
+    }
+
+    /// Merges into the ShootState, unless somebody has written it since it was read.
+    pub(super) async fn write(
+        &self,
+        read: &ShootState,
+        body: &serde_json::Value,
+    ) -> Result<Option<ShootState>> {
+        FIELD_MANAGER.try_merge_of(&self.states, read, body).await
+    }
+
+    /// What an InternalSecret holds as a chunk. That it is missing is an error: it is referred to.
+    pub(super) async fn chunk(&self, name: &str) -> Result<Vec<u8>> {
+        let found = match self.secrets.get_opt(name).await {
+            Err(kube::Error::Api(status)) if status.is_forbidden() => return Err(self.not_yet()),
+            other => other.context(format_args!("could not read InternalSecret {name}"))?,
+        };
+        let mut found = found.ok_or_else(|| self.spoilt(name, "it is gone"))?;
+        let chunk = found.spec.data.remove(KEY);
+        chunk
+            .map(|chunk| chunk.0)
+            .ok_or_else(|| self.spoilt(name, &format!("it has no data under {KEY:?}")))
+    }
+
+    /// Whether an InternalSecret is there. One that this seed may not see yet was made just before.
+    pub(super) async fn has_chunk(&self, name: &str) -> Result<bool> {
+        match self.secrets.get_metadata_opt(name).await {
+            Err(kube::Error::Api(status)) if status.is_forbidden() => Err(self.not_yet()),
+            other => other
+                .map(|found| found.is_some())
+                .context(format_args!("could not read InternalSecret {name}")),
+        }
+    }
+
+    /// Makes an InternalSecret with a chunk. It goes with the ShootState.
+    pub(super) async fn make_chunk(&self, name: &str, chunk: Vec<u8>, of: &ShootState) -> Result<()> {
+        let size = chunk.len();
+        let data = [(KEY.to_owned(), ByteString(chunk))].into();
+        let fields = InternalSecretFields {
+            immutable: Some(true),
+            data,
+            type_: Some(TYPE.to_owned()),
+            ..InternalSecretFields::default()
+        };
+        let mut secret = InternalSecret::new(name, fields);
+        secret.metadata.owner_references = kube::Resource::owner_ref(of, &()).map(|owner| vec![owner]);
+        let params = PostParams {
+            field_manager: Some(FIELD_MANAGER.0.to_owned()),
+            ..PostParams::default()
+        };
+        match self.secrets.create(&params, &secret).await {
+            Err(kube::Error::Api(status))
+                if status.is_forbidden() && !status.message.contains("gardenlet-") =>
+            {
+                Err(self.not_yet())
+            }
+            other => other.map(drop).context(format_args!(
+                "could not make InternalSecret {name} of {size} bytes"
+            )),
+        }
+    }
+
+    /// Deletes an InternalSecret; false where there was none.
+    pub(super) async fn delete_chunk(&self, name: &str) -> Result<bool> {
+        match self.secrets.delete(name, &DeleteParams::default()).await {
+            Ok(_) => Ok(true),
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(false),
+            Err(error) => Err(error).context(format_args!("could not delete InternalSecret {name}")),
+        }
+    }
+
+    /// What the n-th InternalSecret of an attempt is called. No two attempts have the same name for one.
+    pub(super) fn chunk_name(&self, attempt: i64, number: usize) -> String {
+        format!("{}.state-{attempt}-{number}", self.name)
+    }
+
+    /// An object that a ShootState refers to is not what was written.
+    pub(super) fn spoilt(&self, object: &str, why: &str) -> Error {
+        crate::configuration_problem(format!(
+            "InternalSecret {object}, which ShootState {} refers to, cannot be used: {why}. Nothing of this ShootState is \
+             applied: put the former InternalSecret back",
+            self.name
+        ))
+    }
+
+    fn not_yet(&self) -> Error {
+        Error::not_ready(
+            TRY_AGAIN,
+            format!(
+                "garden-controller-manager has not given this seed the right to ShootState {} and its InternalSecrets yet: \
+                 only the seed in status.seedName of the Shoot has it",
+                self.name
+            ),
+        )
+    }
+}

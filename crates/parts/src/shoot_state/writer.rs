@@ -1,0 +1,321 @@
+//! Writes the pieces of a state to where they belong: into the ShootState while they are small, else into chunks (R7-27).
+//!
+//! The order of writes makes every crash harmless. What is read is always what the last finished write of the ShootState
+//! refers to:
+//! 1. The attempt is claimed: a write of the ShootState gives it a number. Whoever else is at it fails from here on.
+//! 2. Chunks are made, under names that only this attempt has. A chunk that is there already is referred to again.
+//! 3. One write of the ShootState refers to all of them, and notes which are not needed any more.
+//! 4. Those are deleted, and the note with them. What a crash leaves is noted, too, and goes with the next write.
+//!
+//! Nothing is written where nothing changed: chunks are compared by their hashes. At most one chunk, twice, and one piece are
+//! held at a time, and of a state that fits into the ShootState all of it (1 MiB).
+
+use std::collections::HashMap;
+
+use api::{
+    constants::TIMESTAMP,
+    gardencore::{ChunkAttempt, ShootState, ShootStateSpec, StateChunk, StateInChunks},
+};
+use runtime::{Error, clock};
+use serde_json::{Value, json};
+
+use super::{
+    carried::Check,
+    chunk::{Splitter, Whole, pack},
+    opened::MOST_PIECE,
+    piece::{Piece, pieces_of},
+    place::Place,
+};
+use crate::configuration_problem;
+
+/// Most bytes of text that stand in the ShootState itself. With what surrounds them that is less than etcd takes (1.5 MiB).
+pub(super) const MOST_HERE: usize = 1024 * 1024;
+/// Most bytes of text of a whole state. A bound against what never ends; the ShootState could refer to ten times as much.
+const MOST: usize = 1024 * 1024 * 1024;
+
+/// Why a state was not written.
+#[derive(Debug)]
+pub(super) enum Unwritten {
+    /// Somebody else has written the ShootState meanwhile: what is to be written is found out anew.
+    Collided,
+    /// It cannot be.
+    Failed(Error),
+}
+
+impl From<Error> for Unwritten {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// What came of writing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Whether there was anything new.
+    pub changed: bool,
+    /// Bytes of the text.
+    pub bytes: usize,
+    /// InternalSecrets that hold it; none: the ShootState itself does.
+    pub chunks: usize,
+}
+
+/// Takes the pieces of one state, in their order.
+#[derive(Debug)]
+pub(super) struct Writer {
+    place: Place,
+    /// As it was read or written last.
+    state: ShootState,
+    check: Check,
+    whole: Whole,
+    here: ShootStateSpec,
+    chunks: Option<Chunks>,
+}
+
+#[derive(Debug, Default)]
+struct Chunks {
+    splitter: Splitter,
+    all: Vec<StateChunk>,
+    /// What the ShootState refers to now, by hash.
+    before: HashMap<String, StateChunk>,
+    /// Number of this attempt, once there is a chunk to be made, and how many it made.
+    claimed: Option<(i64, usize)>,
+}
+
+impl Writer {
+    pub(super) fn new(place: Place, state: ShootState) -> Self {
+        Self {
+            check: Check::new(&place.name),
+            place,
+            state,
+            whole: Whole::default(),
+            here: ShootStateSpec::default(),
+            chunks: None,
+        }
+    }
+
+    /// What was checked so far.
+    pub(super) fn check(&self) -> &Check {
+        &self.check
+    }
+
+    /// Takes the next piece.
+    pub(super) async fn put(&mut self, piece: Piece) -> Result<(), Unwritten> {
+        self.check.piece(&piece)?;
+        let line = piece.to_line()?;
+        let (what, size) = (piece.describe(), line.len());
+        if size > MOST_PIECE || self.whole.size() + size > MOST {
+            return Err(configuration_problem(format!(
+                "{what} has {size} bytes, after {} of others: ShootState {} holds at most {MOST_PIECE} of one piece and {MOST} \
+                 of all. Make it smaller or spread it over several objects",
+                self.whole.size(),
+                self.place.name
+            ))
+            .into());
+        }
+        self.whole.add(&line);
+        if self.chunks.is_none() && self.whole.size() > MOST_HERE {
+            self.begin_chunks().await?;
+        }
+        if self.chunks.is_some() {
+            self.feed(&line).await
+        } else {
+            piece.put_into(&mut self.here);
+            Ok(())
+        }
+    }
+
+    /// All pieces are there.
+    pub(super) async fn finish(mut self) -> Result<Kept, Unwritten> {
+        if let Some(chunks) = &mut self.chunks
+            && let Some(rest) = std::mem::take(&mut chunks.splitter).rest()
+        {
+            self.put_chunk(&rest).await?;
+        }
+        let spec = self.wanted();
+        let changed = ShootStateSpec {
+            chunk_attempt: None,
+            ..self.state.spec.clone()
+        } != spec;
+        let kept = Kept {
+            changed,
+            bytes: self.whole.size(),
+            chunks: spec.in_chunks.as_ref().map_or(0, |chunks| chunks.chunks.len()),
+        };
+        if changed {
+            self.commit(&spec).await?;
+        }
+        self.clean_up().await?;
+        Ok(kept)
+    }
+
+    /// What the ShootState is to say.
+    fn wanted(&mut self) -> ShootStateSpec {
+        let mut spec = std::mem::take(&mut self.here);
+        if let Some(chunks) = &mut self.chunks {
+            spec.in_chunks = Some(StateInChunks {
+                size: number(self.whole.size()),
+                sha256: self.whole.sha256(),
+                chunks: std::mem::take(&mut chunks.all),
+            });
+        }
+        spec
+    }
+
+    async fn begin_chunks(&mut self) -> Result<(), Unwritten> {
+        let before = self.state.spec.in_chunks.iter().flat_map(|before| &before.chunks);
+        self.chunks = Some(Chunks {
+            before: before
+                .map(|chunk| (chunk.sha256.clone(), chunk.clone()))
+                .collect(),
+            ..Chunks::default()
+        });
+        for piece in pieces_of(std::mem::take(&mut self.here)) {
+            self.feed(&piece.to_line()?).await?;
+        }
+        Ok(())
+    }
+
+    async fn feed(&mut self, line: &[u8]) -> Result<(), Unwritten> {
+        let full = self.chunks.as_mut().map(|chunks| chunks.splitter.push(line));
+        for text in full.into_iter().flatten() {
+            self.put_chunk(&text).await?;
+        }
+        Ok(())
+    }
+
+    async fn put_chunk(&mut self, text: &[u8]) -> Result<(), Unwritten> {
+        let packed = pack(text).map_err(|error| Error::bug(format!("zstd: {error}")))?;
+        let before = self
+            .chunks
+            .as_ref()
+            .and_then(|chunks| chunks.before.get(&packed.sha256))
+            .cloned();
+        let chunk = match before {
+            Some(chunk) if self.place.has_chunk(&chunk.name).await? => chunk,
+            _ => {
+                let name = self.next_name().await?;
+                self.place.make_chunk(&name, packed.bytes, &self.state).await?;
+                StateChunk {
+                    name,
+                    size: number(packed.size),
+                    sha256: packed.sha256,
+                }
+            }
+        };
+        if let Some(chunks) = &mut self.chunks {
+            chunks.all.push(chunk);
+        }
+        Ok(())
+    }
+
+    /// The name of the next chunk that is made. The attempt is claimed before the first.
+    async fn next_name(&mut self) -> Result<String, Unwritten> {
+        let claimed = self.chunks.as_ref().and_then(|chunks| chunks.claimed);
+        let (attempt, made) = match claimed {
+            Some(claimed) => claimed,
+            None => (self.claim().await?, 0),
+        };
+        if let Some(chunks) = &mut self.chunks {
+            chunks.claimed = Some((attempt, made + 1));
+        }
+        Ok(self.place.chunk_name(attempt, made))
+    }
+
+    async fn claim(&mut self) -> Result<i64, Unwritten> {
+        let mut attempt = self.attempt();
+        attempt.number += 1;
+        attempt.unfinished.push(attempt.number);
+        self.write(&json!({"spec": {"chunkAttempt": note(&attempt)}}))
+            .await?;
+        Ok(attempt.number)
+    }
+
+    /// The one write from which on the new content is what is read.
+    async fn commit(&mut self, spec: &ShootStateSpec) -> Result<(), Unwritten> {
+        let mut attempt = self.attempt();
+        let claimed = self.chunks.as_ref().and_then(|chunks| chunks.claimed);
+        attempt
+            .unfinished
+            .retain(|number| Some(*number) != claimed.map(|(number, _)| number));
+        let needed = |name: &String| {
+            let now = spec.in_chunks.iter().flat_map(|chunks| &chunks.chunks);
+            now.into_iter().any(|chunk| chunk.name == *name)
+        };
+        let before = self.state.spec.in_chunks.iter().flat_map(|before| &before.chunks);
+        let old: Vec<_> = before.map(|chunk| chunk.name.clone()).collect();
+        attempt
+            .leftovers
+            .extend(old.into_iter().filter(|name| !needed(name)));
+        let body = json!({
+            "metadata": {"annotations": {TIMESTAMP: clock::now().to_string()}},
+            "spec": {
+                "gardener": or_null(json!(spec.gardener)),
+                "extensions": or_null(json!(spec.extensions)),
+                "resources": or_null(json!(spec.resources)),
+                "inChunks": spec.in_chunks,
+                "chunkAttempt": note(&attempt),
+            },
+        });
+        self.write(&body).await
+    }
+
+    /// Deletes what nothing refers to. Names are never used again, so that this is safe whoever writes meanwhile.
+    async fn clean_up(&mut self) -> Result<(), Unwritten> {
+        let mut attempt = self.attempt();
+        if attempt.leftovers.is_empty() && attempt.unfinished.is_empty() {
+            return Ok(());
+        }
+        for name in &attempt.leftovers {
+            self.place.delete_chunk(name).await?;
+        }
+        for number in &attempt.unfinished {
+            // They were made one after another: behind a gap there is none.
+            let mut made = 0;
+            while self
+                .place
+                .delete_chunk(&self.place.chunk_name(*number, made))
+                .await?
+            {
+                made += 1;
+            }
+        }
+        attempt.leftovers.clear();
+        attempt.unfinished.clear();
+        let note = note(&attempt);
+        match self.write(&json!({"spec": {"chunkAttempt": note}})).await {
+            // Whoever has written meanwhile has taken the note over.
+            Err(Unwritten::Collided) => Ok(()),
+            other => other,
+        }
+    }
+
+    async fn write(&mut self, body: &Value) -> Result<(), Unwritten> {
+        let written = self.place.write(&self.state, body).await?;
+        self.state = written.ok_or(Unwritten::Collided)?;
+        Ok(())
+    }
+
+    fn attempt(&self) -> ChunkAttempt {
+        self.state.spec.chunk_attempt.clone().unwrap_or_default()
+    }
+}
+
+/// As it is merged into the ShootState: what is empty is taken away.
+fn note(attempt: &ChunkAttempt) -> Value {
+    if *attempt == ChunkAttempt::default() {
+        return Value::Null;
+    }
+    json!({
+        "number": attempt.number,
+        "leftovers": or_null(json!(attempt.leftovers)),
+        "unfinished": or_null(json!(attempt.unfinished)),
+    })
+}
+
+fn or_null(list: Value) -> Value {
+    if list == json!([]) { Value::Null } else { list }
+}
+
+fn number(size: usize) -> i64 {
+    i64::try_from(size).unwrap_or(i64::MAX)
+}

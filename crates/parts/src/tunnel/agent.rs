@@ -1,0 +1,120 @@
+//! The agents: two pods on different nodes with the network of any pod, which dial the seed's front and make connections for the API
+//! server.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use runtime::{
+    rollout::checksum,
+    workload::{NON_ROOT, pod_security},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    secrets::issue::Data,
+    system_components::{NAMESPACE, hardened, labels},
+};
+
+/// Name of its objects.
+const NAME: &str = "tunnel-agent";
+/// Where its keys are mounted.
+const KEYS: &str = "/etc/tunnel";
+/// Where it says how it is.
+const HEALTH: u16 = 8134;
+
+/// What an agent goes by.
+pub(super) struct Names<'a> {
+    /// The API's name, which leads to the front of whichever seed has the shoot.
+    pub front: &'a str,
+    /// What the server's certificate says.
+    pub server: &'a str,
+}
+
+/// All objects. They hold nothing of the seed: a move changes none of them, and so no pod (I4).
+pub(super) fn objects(image: &str, names: &Names<'_>, keys: &Data) -> Vec<Value> {
+    let files = ["ca.crt", "tls.crt", "tls.key"];
+    let files: serde_json::Map<String, Value> = files
+        .iter()
+        .filter_map(|file| Some(((*file).to_owned(), json!(STANDARD.encode(keys.get(*file)?)))))
+        .collect();
+    let sum = checksum(files.iter().map(|(file, text)| (file, text.to_string())));
+    let meta = || json!({"name": NAME, "namespace": NAMESPACE, "labels": labels(NAME)});
+    let selector = json!({"matchLabels": {"k8s-app": NAME}});
+    vec![
+        json!({
+            "apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": NAME, "namespace": NAMESPACE},
+            "automountServiceAccountToken": false,
+        }),
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": meta(), "type": "Opaque", "data": files}),
+        json!({
+            "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": meta(),
+            "spec": {
+                "maxUnavailable": 1, "selector": selector,
+                // One that does not work must not hold up a drain.
+                "unhealthyPodEvictionPolicy": "AlwaysAllow",
+            },
+        }),
+        json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta(),
+            "spec": {
+                // A node that goes takes one of them with it.
+                "replicas": 2,
+                "revisionHistoryLimit": 1,
+                "selector": selector,
+                // The former ones go when new ones are connected.
+                "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
+                "template": {
+                    "metadata": {"labels": labels(NAME), "annotations": {"checksum/keys": sum}},
+                    "spec": pod(image, names),
+                },
+            },
+        }),
+    ]
+}
+
+fn pod(image: &str, names: &Names<'_>) -> Value {
+    let spread = json!([{"weight": 100, "podAffinityTerm": {
+        "topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"k8s-app": NAME}},
+    }}]);
+    json!({
+        "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": spread}},
+        // It is needed to repair CoreDNS, so it does without.
+        "dnsPolicy": "Default",
+        "priorityClassName": "system-cluster-critical",
+        // It has to run where anything runs, also on nodes that are not well.
+        "tolerations": [{"operator": "Exists"}],
+        "serviceAccountName": NAME,
+        "automountServiceAccountToken": false,
+        "enableServiceLinks": false,
+        "terminationGracePeriodSeconds": 15,
+        "securityContext": pod_security(NON_ROOT),
+        "containers": [container(image, names)],
+        "volumes": [{"name": "keys", "secret": {"secretName": NAME, "defaultMode": 0o440}}],
+    })
+}
+
+fn container(image: &str, names: &Names<'_>) -> Value {
+    let look = |path: &str| json!({"path": path, "port": HEALTH});
+    json!({
+        "name": NAME,
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["/tunnel"],
+        "args": [
+            "agent",
+            format!("--ca={KEYS}/ca.crt"),
+            format!("--certificate={KEYS}/tls.crt"),
+            format!("--key={KEYS}/tls.key"),
+            format!("--front={}", names.front),
+            format!("--server-name={}", names.server),
+            format!("--health-address=0.0.0.0:{HEALTH}"),
+        ],
+        "env": [{"name": "NODE_ADDRESS", "valueFrom": {"fieldRef": {"fieldPath": "status.hostIP"}}}],
+        "ports": [{"name": "health", "containerPort": HEALTH, "protocol": "TCP"}],
+        "resources": {"requests": {"cpu": "5m", "memory": "16Mi"}, "limits": {"memory": "192Mi"}},
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "securityContext": hardened(),
+        "livenessProbe": {"httpGet": look("/healthz"), "initialDelaySeconds": 30, "failureThreshold": 6},
+        // Ready is connected: what can be seen through the API while logs cannot.
+        "readinessProbe": {"httpGet": look("/readyz"), "periodSeconds": 2},
+        "volumeMounts": [{"name": "keys", "mountPath": KEYS, "readOnly": true}],
+    })
+}

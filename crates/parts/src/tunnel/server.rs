@@ -1,0 +1,77 @@
+//! The server: one for each shoot, in its namespace, so that a tenant's agents have nothing to do with another tenant's.
+
+use k8s_openapi::api::core::v1::Service;
+use runtime::{
+    Result,
+    workload::{Files, Health, Workload, labels, mounted},
+};
+use serde_json::json;
+
+use crate::{
+    Facts, from_json,
+    secrets::config::{CA_VPN, TUNNEL_AGENT_NAME, TUNNEL_CLIENT_NAME, TUNNEL_SERVER, TUNNEL_SERVICE},
+};
+
+/// Of the Deployment and its pods.
+pub(super) const NAME: &str = "tunnel-server";
+/// Where kube-apiserver asks.
+pub(super) const CLIENTS: u16 = 8132;
+/// Where agents come: the seed's front has it in its configuration.
+const AGENTS: u16 = 8133;
+/// Where it says how it is.
+const HEALTH: u16 = 8134;
+
+/// What its certificate is verified by, from both sides.
+pub(super) fn name(namespace: &str) -> String {
+    format!("{TUNNEL_SERVICE}.{namespace}.svc")
+}
+
+/// Of both sides.
+pub(super) fn image(f: &Facts) -> String {
+    f.settings
+        .image_of(&f.settings.tunnel_image, &f.settings.tunnel_tag)
+}
+
+pub(super) fn service(namespace: &str) -> Result<Service> {
+    let port =
+        |name: &str, port: u16| json!({"name": name, "port": port, "targetPort": port, "protocol": "TCP"});
+    from_json(json!({
+        "metadata": {"name": TUNNEL_SERVICE, "namespace": namespace, "labels": labels(NAME)},
+        "spec": {
+            "type": "ClusterIP",
+            "selector": labels(NAME),
+            "ports": [port("clients", CLIENTS), port("agents", AGENTS)],
+        },
+    }))
+}
+
+pub(super) fn workload(f: &Facts) -> Workload {
+    Workload {
+        name: NAME,
+        image: image(f),
+        program: "/tunnel".into(),
+        args: vec![
+            "server".into(),
+            format!("--ca={}", mounted(CA_VPN, "ca.crt")),
+            format!("--certificate={}", mounted(TUNNEL_SERVER, "tls.crt")),
+            format!("--key={}", mounted(TUNNEL_SERVER, "tls.key")),
+            format!("--client-name={TUNNEL_CLIENT_NAME}"),
+            format!("--agent-name={TUNNEL_AGENT_NAME}"),
+            format!("--client-address=0.0.0.0:{CLIENTS}"),
+            format!("--agent-address=0.0.0.0:{AGENTS}"),
+            format!("--health-address=0.0.0.0:{HEALTH}"),
+        ],
+        health: Health {
+            scheme: "HTTP",
+            port: HEALTH,
+            readiness: "/readyz",
+            liveness: "/healthz",
+        },
+        files: vec![Files::Secret(TUNNEL_SERVER), Files::Authority(CA_VPN)],
+        scratch: false,
+        grace_seconds: 5,
+        // Agents are connected to one of them: a second one beside it would answer without any.
+        overlaps: false,
+        requests: ["16Mi", "5m"],
+    }
+}
