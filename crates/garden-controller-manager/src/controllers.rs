@@ -3,8 +3,8 @@
 use futures::future::{BoxFuture, FutureExt, join_all};
 
 use crate::{
-    Context, backup_entry_placement, project, seed, shoot_kubeconfig, shoot_migration, shoot_placement,
-    shoot_state, shoot_version,
+    Context, backup_entry_placement, controller_registration, project, seed, shoot_hibernation,
+    shoot_kubeconfig, shoot_migration, shoot_placement, shoot_state, shoot_version,
 };
 
 type Start = fn(Context) -> BoxFuture<'static, ()>;
@@ -14,8 +14,14 @@ const CONTROLLERS: &[(&str, Start)] = &[
     ("backup-entry-placement", |context| {
         backup_entry_placement::run(context).boxed()
     }),
+    ("controller-registration", |context| {
+        controller_registration::run(context).boxed()
+    }),
     ("project", |context| project::run(context).boxed()),
     ("seed-lifecycle", |context| seed::run(context).boxed()),
+    ("shoot-hibernation", |context| {
+        shoot_hibernation::run(context).boxed()
+    }),
     ("shoot-kubeconfig", |context| {
         shoot_kubeconfig::run(context).boxed()
     }),

@@ -3,8 +3,10 @@
 //! | part | acts on | promises |
 //! |---|---|---|
 //! | [`backup_entry_placement`] | Shoot | the backups of a shoot follow it to its new seed, and never go before it |
+//! | [`controller_registration`] | Seed | it gets the extensions that its shoots need, and loses them when nothing needs them |
 //! | [`project`] | Project | a namespace with the right labels; none is taken away while shoots or their backups are in it |
 //! | [`seed`] | Seed | a seed whose gardenlet is silent is `GardenletReady=Unknown` within the monitor period |
+//! | [`shoot_hibernation`] | Shoot | it falls asleep and wakes up at the times of its schedules |
 //! | [`shoot_kubeconfig`] | Shoot | the Secret for its kubeconfig, which no seed may make |
 //! | [`shoot_migration`] | Shoot | whether a move may begin, what to do if not (I8), whereto, and with which specification |
 //! | [`shoot_placement`] | Shoot | a Shoot that no seed will ever take says so |
@@ -13,9 +15,11 @@
 pub mod backup_entry_placement;
 pub mod config;
 pub mod context;
+pub mod controller_registration;
 pub mod controllers;
 pub mod project;
 pub mod seed;
+pub mod shoot_hibernation;
 pub mod shoot_kubeconfig;
 pub mod shoot_migration;
 pub mod shoot_placement;

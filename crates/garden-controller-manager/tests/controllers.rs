@@ -3,18 +3,19 @@
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 mod garden;
+#[path = "controllers/schedules.rs"]
+mod schedules;
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use api::{
     constants::{condition::READY_FOR_MIGRATION, finalizer::SHOOT_STATE},
     gardencore::{BackupBucket, BackupEntry, CloudProfile, Project, ProjectPhase, Seed, Shoot, ShootState},
     meta::{Condition, ConditionStatus, find_condition},
 };
-use clap::Parser;
 use garden::{Garden, NAMESPACE, allowed, operation};
 use garden_controller_manager::{
-    Config, Context, backup_entry_placement, project, seed, shoot_kubeconfig, shoot_migration,
+    Context, backup_entry_placement, project, seed, shoot_hibernation, shoot_kubeconfig, shoot_migration,
     shoot_placement, shoot_state, shoot_version,
 };
 use k8s_openapi::api::{
@@ -22,11 +23,10 @@ use k8s_openapi::api::{
     core::v1::{Namespace, Secret},
 };
 use kube::{Api, ResourceExt, api::DeleteParams};
-use runtime::{Events, Permit, clock, metrics::Metrics};
+use runtime::clock;
 use serde_json::{Value, json};
 use testkit::eventually;
 use tokio::{task::JoinSet, time::Instant};
-use tokio_util::sync::CancellationToken;
 
 /// Longer than some of a controller's own pauses (10 s) one after the other on a slow machine.
 const SOON: Duration = Duration::from_secs(120);
@@ -43,6 +43,7 @@ async fn the_controllers_of_the_garden() {
     controllers.spawn(backup_entry_placement::run(context.clone()));
     controllers.spawn(project::run(context.clone()));
     controllers.spawn(seed::run(context.clone()));
+    controllers.spawn(shoot_hibernation::run(context.clone()));
     controllers.spawn(shoot_kubeconfig::run(context.clone()));
     controllers.spawn(shoot_migration::run(context.clone()));
     controllers.spawn(shoot_placement::run(context.clone()));
@@ -54,9 +55,10 @@ async fn the_controllers_of_the_garden() {
         a_move_waits_for_its_destination(&garden),
         a_shoot_without_seed_says_so(&garden),
         a_namespace_that_was_there_is_not_taken(&garden),
-        the_keys_of_a_shoot_leave_the_garden_with_its_restore(&garden),
+        the_keys_of_a_shoot_are_for_the_seed_that_has_it(&garden),
         backups_follow_their_shoot(&garden),
         a_version_is_completed_once(&garden),
+        schedules::are_kept_and_nobody_else_is_put_to_sleep(&garden),
     );
     context.shutdown.cancel();
     controllers.shutdown().await;
@@ -65,18 +67,7 @@ async fn the_controllers_of_the_garden() {
 
 fn context(garden: &Garden) -> Context {
     let silence_borne = format!("--seed-monitor-period-seconds={}", SILENCE_BORNE.as_secs());
-    let flags = [
-        "garden-controller-manager",
-        silence_borne.as_str(),
-        "--seed-sync-period-seconds=1",
-    ];
-    Context {
-        garden: runtime::Garden::new(garden.manager.clone(), &Permit::sole("a test")),
-        config: Arc::new(Config::parse_from(flags)),
-        events: Events::new(garden.manager.clone(), "garden-controller-manager"),
-        metrics: Metrics::default(),
-        shutdown: CancellationToken::new(),
-    }
+    garden.context(&[silence_borne.as_str(), "--seed-sync-period-seconds=1"])
 }
 
 async fn a_project_has_a_namespace(garden: &Garden) {
@@ -140,8 +131,9 @@ async fn a_namespace_that_was_there_is_not_taken(garden: &Garden) {
     assert!(left.metadata.deletion_timestamp.is_none());
 }
 
-/// No seed makes either object; and nobody has the keys once they have served.
-async fn the_keys_of_a_shoot_leave_the_garden_with_its_restore(garden: &Garden) {
+/// No seed makes either object. The keys stay in the garden, so that a seed that dies takes none with it (R7-42), and only the
+/// seed that has the shoot can read them.
+async fn the_keys_of_a_shoot_are_for_the_seed_that_has_it(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     let states: Api<ShootState> = garden.admin(NAMESPACE);
     let secrets: Api<Secret> = garden.admin(NAMESPACE);
@@ -158,22 +150,34 @@ async fn the_keys_of_a_shoot_leave_the_garden_with_its_restore(garden: &Garden) 
     for owners in [secret.owner_references(), state.owner_references()] {
         assert_eq!(owners.first().map(|owner| &owner.uid), uid.as_ref());
     }
-    // Its seed fills it, and it stays as long as it is needed.
-    let theirs: Api<ShootState> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
+    let of_a: Api<ShootState> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
+    let of_b: Api<ShootState> = Api::namespaced(garden.seed_b.clone(), NAMESPACE);
     let key = json!({"spec": {"gardener": [{"name": "ca", "type": "secret", "data": {}}]}});
-    eventually("the policies know the Shoot", SOON, || {
-        garden.patch(&theirs, "keeper", key.clone())
+    eventually("the seed may fill it", SOON, || {
+        garden.patch(&of_a, "keeper", key.clone())
     })
     .await
     .unwrap();
-    let restores = |state: &str| json!({"seedName": "seed-b", "lastOperation": operation("Restore", state)});
-    for state in ["Processing", "Error"] {
-        garden.status(&shoots, "keeper", restores(state)).await;
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        assert_eq!(states.get("keeper").await.unwrap().spec.gardener.len(), 1);
-    }
-    garden.status(&shoots, "keeper", restores("Succeeded")).await;
-    until(&states, "keeper", |state| state.spec.gardener.is_empty()).await;
+    let forbidden = |outcome: Result<ShootState, kube::Error>| match outcome {
+        Err(kube::Error::Api(answer)) if answer.is_forbidden() => Ok(()),
+        other => Err(format!("it can be read: {}", other.is_ok())),
+    };
+    forbidden(of_b.get("keeper").await).unwrap();
+    let restored = json!({"seedName": "seed-b", "lastOperation": operation("Restore", "Succeeded")});
+    garden.status(&shoots, "keeper", restored).await;
+    let carried = eventually("the seed that has it may read it", SOON, || of_b.get("keeper"))
+        .await
+        .unwrap();
+    assert_eq!(
+        carried.spec.gardener.len(),
+        1,
+        "a restore takes nothing out of it"
+    );
+    eventually("the former seed may not any more", SOON, || async {
+        forbidden(of_a.get("keeper").await)
+    })
+    .await
+    .unwrap();
     // A new one for a Shoot whose ShootState somebody deleted.
     states.delete("keeper", &DeleteParams::default()).await.unwrap();
     let old = state.uid();

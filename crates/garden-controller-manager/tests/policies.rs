@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 mod garden;
+#[path = "policies/nodes.rs"]
+mod nodes;
 
 use api::gardencore::{BackupBucket, BackupEntry, Seed, Shoot};
 use garden::{Garden, NAMESPACE, allowed, refused};
@@ -16,6 +18,9 @@ async fn the_policies_of_the_garden() {
     seed_name_before_creation(&garden).await;
     controller_leaders_of_a_shoot(&garden).await;
     version_of_a_shoot(&garden).await;
+    nodes::a_shoot_has_nodes_or_has_none(&garden).await;
+    nodes::pools_have_bounds(&garden).await;
+    schedules_of_a_shoot(&garden).await;
     operations(&garden).await;
     deletion(&garden).await;
     own_seed_and_lease(&garden).await;
@@ -58,6 +63,28 @@ async fn version_of_a_shoot(garden: &Garden) {
         "1.35.0",
     ] {
         allowed(patch(json!(version)).await);
+    }
+}
+
+/// A time that never comes would be a shoot that never wakes.
+async fn schedules_of_a_shoot(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    garden
+        .shoot("scheduled", "seed-a", Some("seed-a"), ("Reconcile", "Succeeded"))
+        .await;
+    let patch = |schedule: serde_json::Value| {
+        let body = json!({"spec": {"hibernation": {"schedules": [schedule]}}});
+        garden.patch(&shoots, "scheduled", body)
+    };
+    for time in ["20:00", "0 20 * *", "0 0 20 * * *", ""] {
+        refused(patch(json!({"end": time})).await, "write five fields like");
+    }
+    refused(
+        patch(json!({"location": "Europe/Berlin"})).await,
+        "has neither start nor end",
+    );
+    for time in ["0 20 * * *", "00 8 * * MON-FRI", "*/15  1,2 1-7 JAN ?"] {
+        allowed(patch(json!({"start": time, "end": time})).await);
     }
 }
 

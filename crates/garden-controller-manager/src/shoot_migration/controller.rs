@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use api::{
     constants::condition::READY_FOR_MIGRATION,
-    gardencore::{BackupBucket, BackupEntry, Seed, Shoot},
+    gardencore::{BackupBucket, BackupEntry, ControllerInstallation, ControllerRegistration, Seed, Shoot},
 };
 use kube::{
     Api, ResourceExt,
-    api::{Patch, PatchParams},
+    api::{ListParams, Patch, PatchParams},
     runtime::{
         Controller,
         reflector::{ObjectRef, Store},
@@ -21,10 +21,11 @@ use serde_json::Value;
 use super::{
     approval::{Decision, decide},
     change::change,
+    extensions::Extensions,
     former_seeds,
     preflight::{Move, Verdict, judge, wanted_move},
 };
-use crate::{Context, MANAGER};
+use crate::{Context, MANAGER, controller_registration::seed_of};
 
 /// Collisions in a row that are borne. A gardenlet that works on the shoot writes its progress once a second, which is long
 /// beside one read and one write.
@@ -62,9 +63,26 @@ pub async fn run(context: Context) {
             })
         })
     });
+    let controller = with_extensions(&context, controller);
     context
         .run(controller, |context| ShootMigration { context })
         .await;
+}
+
+/// An installation concerns the shoots that are about to move to its seed, a registration all that are about to move.
+fn with_extensions(context: &Context, controller: Controller<Shoot>) -> Controller<Shoot> {
+    let (of_installation, of_registration) = (controller.store(), controller.store());
+    let installations: Api<ControllerInstallation> = context.garden.cluster_wide();
+    let registrations: Api<ControllerRegistration> = context.garden.cluster_wide();
+    controller
+        .watches(installations, watcher::Config::default(), move |installation| {
+            concerned(&of_installation, |shoot| {
+                moves(shoot, |_, to| seed_of(&installation) == Some(to))
+            })
+        })
+        .watches(registrations, watcher::Config::default(), move |_| {
+            concerned(&of_registration, |shoot| moves(shoot, |_, _| true))
+        })
 }
 
 /// The shoots of which this holds.
@@ -184,13 +202,32 @@ impl ShootMigration {
             }
             None => None,
         };
+        let extensions = self.extensions(shoot).await?;
         Ok(judge(&Move {
             shoot,
             destination: destination.as_ref(),
             source: source.as_ref(),
             backup_entry: backup_entry.as_ref(),
             bucket: bucket.as_ref(),
+            extensions: &extensions,
         }))
+    }
+
+    /// What the garden knows of extensions, and what of it is in the seed that the shoot is to move to.
+    async fn extensions(&self, shoot: &Shoot) -> Result<Extensions> {
+        let garden = &self.context.garden;
+        let all = garden.cluster_wide::<ControllerRegistration>();
+        let all = all.list(&ListParams::default()).await;
+        let all = all.context("could not list ControllerRegistrations")?.items;
+        let seed = shoot.spec.seed_name.as_deref().unwrap_or_default();
+        let some = ListParams::default().fields(&format!("spec.seedRef.name={seed}"));
+        let installations = garden.cluster_wide::<ControllerInstallation>().list(&some).await;
+        Ok(Extensions {
+            registrations: all.into_iter().map(Arc::new).collect(),
+            installations: installations
+                .context("could not list ControllerInstallations")?
+                .items,
+        })
     }
 
     async fn backup_entry(&self, shoot: &Shoot) -> Result<Option<BackupEntry>> {

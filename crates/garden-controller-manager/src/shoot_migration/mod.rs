@@ -10,6 +10,7 @@
 //! | file | what |
 //! |---|---|
 //! | `preflight` | the obstacles, in the order in which people mend them |
+//! | `extensions` | what the shoot needs of providers, and what the destination has |
 //! | `seed_defaults` | what a seed puts into a shoot and another one must put there too |
 //! | `approval` | what becomes of `status.migration`, and when a shoot is handed on |
 //! | `change` | all of it as one conditional write |
@@ -18,6 +19,7 @@
 mod approval;
 mod change;
 mod controller;
+mod extensions;
 mod former_seeds;
 mod preflight;
 mod seed_defaults;
@@ -25,4 +27,5 @@ mod seed_defaults;
 pub use approval::{Decision, HandOn, decide};
 pub use change::{Change, change};
 pub use controller::run;
+pub use extensions::Extensions;
 pub use preflight::{ALLOW_DIFFERENT_PROVIDER, Move, Verdict, judge, wanted_move};

@@ -7,7 +7,10 @@ use api::{
 };
 use kube::ResourceExt;
 
-use super::seed_defaults::{difference, remedy};
+use super::{
+    extensions::Extensions,
+    seed_defaults::{difference, remedy},
+};
 
 /// Annotation of a Shoot whose value says why it may move between seeds of different provider types.
 pub const ALLOW_DIFFERENT_PROVIDER: &str = "migration.gardener.cloud/allow-different-provider";
@@ -25,6 +28,8 @@ pub struct Move<'a> {
     pub backup_entry: Option<&'a BackupEntry>,
     /// The destination's bucket.
     pub bucket: Option<&'a BackupBucket>,
+    /// What the garden knows of extensions.
+    pub extensions: &'a Extensions,
 }
 
 /// The outcome: a reason for machines and a sentence for people.
@@ -47,6 +52,7 @@ impl Verdict {
             "DestinationSeedNotReady"
             | "DestinationSeedNotHealthy"
             | "DestinationBackupBucketNotReady"
+            | "DestinationExtensionsNotReady"
             | "DestinationSeedNotCleanedUp" => vec![ErrorCode::ErrRetryableInfraDependencies],
             _ => vec![ErrorCode::ErrConfigurationProblem],
         }
@@ -143,6 +149,9 @@ fn seed_obstacle(wanted: &Move<'_>, seed: &Seed, name: &str, back: &str) -> Opti
     }
     if let Some((reason, message)) = health_obstacle(wanted, seed, name, back) {
         return no(reason, message);
+    }
+    if let Some((reason, message)) = wanted.extensions.obstacle(wanted.shoot, seed) {
+        return no(reason, format!("{message}; name another seed, {back}."));
     }
     let status = wanted.shoot.status.as_ref();
     if status.is_some_and(|s| s.former_seeds.iter().any(|former| former.name == name)) {

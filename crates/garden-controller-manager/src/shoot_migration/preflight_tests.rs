@@ -24,6 +24,7 @@ struct World {
     source: Option<Seed>,
     backup_entry: Option<BackupEntry>,
     bucket: Option<BackupBucket>,
+    extensions: Extensions,
 }
 
 fn seed(name: &str) -> Seed {
@@ -83,6 +84,7 @@ fn world() -> World {
         source: Some(seed("a")),
         backup_entry: Some(BackupEntry::new("entry", BackupEntrySpec::default())),
         bucket: Some(bucket),
+        extensions: Extensions::default(),
     }
 }
 
@@ -95,6 +97,7 @@ fn judged(change: impl FnOnce(&mut World)) -> Option<Verdict> {
         source: world.source.as_ref(),
         backup_entry: world.backup_entry.as_ref(),
         bucket: world.bucket.as_ref(),
+        extensions: &world.extensions,
     })
 }
 
@@ -294,4 +297,39 @@ fn another_provider_needs_a_stated_reason() {
         annotate(w, "both reach the same cloud");
     });
     assert!(allowed.unwrap().ready);
+}
+
+/// The rows are those of `extensions`; here, who has to act.
+#[test]
+fn extensions_of_the_destination() {
+    let register = |kinds: &[&str]| {
+        let resources: Vec<_> = kinds
+            .iter()
+            .map(|kind| serde_json::json!({"kind": kind, "type": "local"}))
+            .collect();
+        let spec = serde_json::from_value(serde_json::json!({"resources": resources})).unwrap();
+        vec![std::sync::Arc::new(api::gardencore::ControllerRegistration::new(
+            "local", spec,
+        ))]
+    };
+    let change = |kinds: &'static [&'static str]| {
+        move |w: &mut World| {
+            w.shoot.spec.provider.type_ = "local".into();
+            w.extensions.registrations = register(kinds);
+        }
+    };
+    let all = &["Infrastructure", "ControlPlane", "BackupBucket", "BackupEntry"];
+    refused(
+        "DestinationExtensionsNotReady",
+        "or set spec.seedName back to a",
+        change(all),
+    );
+    refused(
+        "DestinationLacksExtensions",
+        "ControlPlane of type local",
+        change(&all[..1]),
+    );
+    let codes = |kinds| judged(change(kinds)).unwrap().codes();
+    assert_eq!(codes(all), [ErrorCode::ErrRetryableInfraDependencies]);
+    assert_eq!(codes(&all[..1]), [ErrorCode::ErrConfigurationProblem]);
 }

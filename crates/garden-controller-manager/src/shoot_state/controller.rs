@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
-use api::gardencore::{Shoot, ShootState};
+use api::gardencore::Shoot;
 use kube::{
     Api, ResourceExt,
     runtime::{Controller, reflector::ObjectRef, watcher},
 };
 use runtime::{Next, Reconciler, Result, clusters::Cluster, error::Explain as _, finalizer};
 
-use super::protection::{FINALIZER, needs_protection};
+use super::{
+    protection::{FINALIZER, needs_protection},
+    seen::StateMeta,
+};
 use crate::Context;
 
 struct ShootStateProtection {
@@ -18,7 +21,7 @@ struct ShootStateProtection {
 
 /// Runs the controller until shutdown.
 pub(super) async fn run(context: Context) {
-    let states: Api<ShootState> = context.garden.all();
+    let states: Api<StateMeta> = context.garden.all();
     let shoots: Api<Shoot> = context.garden.all();
     let controller = Controller::new(states, watcher::Config::default()).watches(
         shoots,
@@ -34,14 +37,14 @@ pub(super) async fn run(context: Context) {
         .await;
 }
 
-impl Reconciler<ShootState> for ShootStateProtection {
+impl Reconciler<StateMeta> for ShootStateProtection {
     const NAME: &'static str = "shoot-state";
 
-    async fn apply(&self, _: Arc<ShootState>) -> Result<Next> {
+    async fn apply(&self, _: Arc<StateMeta>) -> Result<Next> {
         Ok(Next::Change)
     }
 
-    async fn cleanup(&self, state: Arc<ShootState>) -> Result<Next> {
+    async fn cleanup(&self, state: Arc<StateMeta>) -> Result<Next> {
         if !self.is_needed(&state).await? {
             finalizer::remove(&self.states(&state), state.as_ref(), FINALIZER).await?;
         }
@@ -50,13 +53,13 @@ impl Reconciler<ShootState> for ShootStateProtection {
 }
 
 impl ShootStateProtection {
-    fn states(&self, state: &ShootState) -> Api<ShootState> {
+    fn states(&self, state: &StateMeta) -> Api<StateMeta> {
         self.context
             .garden
             .namespaced(&state.namespace().unwrap_or_default())
     }
 
-    async fn is_needed(&self, state: &ShootState) -> Result<bool> {
+    async fn is_needed(&self, state: &StateMeta) -> Result<bool> {
         let shoots: Api<Shoot> = self
             .context
             .garden

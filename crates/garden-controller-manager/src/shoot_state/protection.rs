@@ -22,20 +22,6 @@ pub fn needs_protection(shoot: Option<&Shoot>) -> bool {
     })
 }
 
-/// Whether what the ShootState holds has served: the shoot is known to be complete where it is. A shoot that is being deleted
-/// is not: it may have to be restored first.
-#[must_use]
-pub fn is_spent(shoot: &Shoot) -> bool {
-    let operation = shoot.status.as_ref().and_then(|s| s.last_operation.as_ref());
-    operation.is_some_and(|operation| {
-        operation.state == LastOperationState::Succeeded
-            && matches!(
-                operation.type_,
-                LastOperationType::Create | LastOperationType::Reconcile | LastOperationType::Restore
-            )
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use LastOperationState::{Aborted, Error, Failed, Pending, Processing, Succeeded};
@@ -66,20 +52,6 @@ mod tests {
 
     fn needed(type_: LastOperationType, state: LastOperationState) -> bool {
         needs_protection(Some(&shoot(type_, state)))
-    }
-
-    #[test]
-    fn keys_stay_until_the_shoot_is_known_to_be_complete() {
-        for type_ in [Create, Reconcile, Restore] {
-            assert!(is_spent(&shoot(type_, Succeeded)));
-            for state in [Pending, Processing, Error, Failed, Aborted] {
-                assert!(!is_spent(&shoot(type_, state)));
-            }
-        }
-        for state in [Pending, Processing, Error, Failed, Aborted, Succeeded] {
-            assert!(!is_spent(&shoot(Migrate, state)) && !is_spent(&shoot(Delete, state)));
-        }
-        assert!(!is_spent(&Shoot::new("s", ShootSpec::default())));
     }
 
     #[test]

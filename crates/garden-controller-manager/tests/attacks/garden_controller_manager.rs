@@ -34,6 +34,7 @@ pub async fn it_changes_no_specification(garden: &Garden) {
     ] {
         refused(garden.patch(&shoots, "kept", body).await, word);
     }
+    its_schedules(garden, &users, &shoots, word).await;
     for other in ["1.35.0", "1.3.4", "1.340.1", "1.34"] {
         let with_more = json!({"spec": {"kubernetes": {"version": other}, "purpose": "production"}});
         refused(garden.patch(&shoots, "half", with_more).await, word);
@@ -43,4 +44,24 @@ pub async fn it_changes_no_specification(garden: &Garden) {
     }
     allowed(garden.patch(&shoots, "half", version("1.34.4")).await);
     refused(garden.patch(&shoots, "half", version("1.34.5")).await, word);
+}
+
+/// Only a shoot whose user has made schedules is put to sleep, and its schedules are nobody's but his.
+async fn its_schedules(garden: &Garden, users: &Api<Shoot>, shoots: &Api<Shoot>, word: &str) {
+    let hibernation = |hibernation: serde_json::Value| json!({"spec": {"hibernation": hibernation}});
+    let asleep = || hibernation(json!({"enabled": true}));
+    refused(garden.patch(shoots, "kept", asleep()).await, word);
+    let nightly = hibernation(json!({"schedules": [{"start": "0 20 * * *"}]}));
+    refused(garden.patch(shoots, "kept", nightly.clone()).await, word);
+    allowed(garden.patch(users, "kept", nightly).await);
+    for other in [
+        json!({"schedules": null}),
+        json!({"schedules": [{"start": "0 8 * * *"}]}),
+        json!(null),
+    ] {
+        refused(garden.patch(shoots, "kept", hibernation(other)).await, word);
+    }
+    let with_more = json!({"spec": {"hibernation": {"enabled": true}, "purpose": "production"}});
+    refused(garden.patch(shoots, "kept", with_more).await, word);
+    allowed(garden.patch(shoots, "kept", asleep()).await);
 }

@@ -1,6 +1,6 @@
 //! A seed that makes or changes Secrets in the garden has a token of any service account of it.
 
-use api::gardencore::{Shoot, ShootState};
+use api::gardencore::Shoot;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{
     Api, Client,
@@ -32,7 +32,7 @@ pub async fn no_seed_gets_a_token_of_the_garden(garden: &Garden) {
         );
     }
     // Nor where somebody gave gardenlets more than the chart does.
-    garden.grant_gardenlets("secrets", "create").await;
+    garden.grant_gardenlets("", "secrets", "create").await;
     let policy =
         "may not create Secret x.kubeconfig: garden-controller-manager makes the Secrets that it fills";
     garden::until_refused_with(policy, || {
@@ -135,53 +135,6 @@ pub async fn a_seed_fills_only_what_is_of_its_own_shoots(garden: &Garden) {
         a.delete("filled.kubeconfig", &DeleteParams::default())
             .await
             .map(|_| ()),
-    );
-}
-
-/// The keys of a shoot go through its ShootState.
-pub async fn a_shoot_state_is_filled_by_the_seed_that_has_the_shoot(garden: &Garden) {
-    for name in ["filled", "theirs", "going"] {
-        garden.state(name).await;
-    }
-    garden.state("nobody").await;
-    let a: Api<ShootState> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
-    let b: Api<ShootState> = Api::namespaced(garden.seed_b.clone(), NAMESPACE);
-    let fill = || -> Value {
-        json!({"spec": {"gardener": [{"name": "ca", "type": "secret", "data": {}}]},
-            "metadata": {"annotations": {"gardener.cloud/timestamp": "2026-01-01T00:00:00Z"}}})
-    };
-    allowed(garden.patch(&a, "filled", fill()).await);
-    allowed(garden.patch(&a, "going", fill()).await);
-    refused(
-        garden.patch(&a, "theirs", fill()).await,
-        "the shoot theirs is on seed \"seed-b\"",
-    );
-    refused(
-        garden.patch(&b, "going", fill()).await,
-        "the shoot going is on seed \"seed-a\"",
-    );
-    refused(
-        garden.patch(&a, "nobody", fill()).await,
-        "it is none that garden-controller-manager made",
-    );
-    for change in [
-        json!({"metadata": {"finalizers": ["x/y"]}}),
-        json!({"metadata": {"ownerReferences": null}}),
-        json!({"metadata": {"labels": {"x": "y"}}}),
-    ] {
-        refused(
-            garden.patch(&a, "filled", change).await,
-            "it writes only annotation gardener.cloud/timestamp",
-        );
-    }
-    let state = ShootState::new("mine", api::gardencore::ShootStateSpec::default());
-    refused(
-        a.create(&PostParams::default(), &state).await.map(|_| ()),
-        "cannot create resource \"shootstates\"",
-    );
-    refused(
-        a.delete("filled", &DeleteParams::default()).await.map(|_| ()),
-        "cannot delete resource \"shootstates\"",
     );
 }
 

@@ -5,9 +5,12 @@
 
 #[path = "../garden/mod.rs"]
 mod garden;
-mod garden_controller_manager;
 mod garden_token;
+#[path = "garden_controller_manager.rs"]
+mod its_rights;
+mod members;
 mod ownership;
+mod shoot_states;
 mod stolen_namespace;
 
 use std::collections::BTreeMap;
@@ -20,7 +23,14 @@ async fn what_a_hostile_seed_or_tenant_tries_is_refused() {
     let garden = Garden::start().await.unwrap();
     garden_token::no_seed_gets_a_token_of_the_garden(&garden).await;
     garden_token::a_seed_fills_only_what_is_of_its_own_shoots(&garden).await;
-    garden_token::a_shoot_state_is_filled_by_the_seed_that_has_the_shoot(&garden).await;
+    let context = garden.context(&[]);
+    let mut controllers = tokio::task::JoinSet::new();
+    controllers.spawn(garden_controller_manager::shoot_state::run(context.clone()));
+    shoot_states::a_shoot_state_is_of_the_seed_that_has_the_shoot(&garden).await;
+    shoot_states::a_chunk_is_of_the_seed_that_has_the_shoot(&garden).await;
+    shoot_states::garden_controller_manager_gives_nobody_else_a_right(&garden).await;
+    context.shutdown.cancel();
+    controllers.shutdown().await;
     garden_token::garden_controller_manager_makes_no_tokens_either(&garden).await;
     stolen_namespace::an_id_comes_from_the_project_of_the_namespace_and_stays(&garden).await;
     stolen_namespace::a_namespace_has_one_project(&garden).await;
@@ -30,7 +40,8 @@ async fn what_a_hostile_seed_or_tenant_tries_is_refused() {
     ownership::a_former_seed_takes_only_its_own_entry_away(&garden).await;
     ownership::the_source_writes_no_metadata_but_that_of_its_work(&garden).await;
     ownership::garden_controller_manager_hands_over_by_one_epoch(&garden).await;
-    garden_controller_manager::it_changes_no_specification(&garden).await;
+    its_rights::it_changes_no_specification(&garden).await;
+    members::a_member_of_a_project_gets_at_no_key(&garden).await;
     garden::no_gaps();
 }
 
@@ -53,6 +64,9 @@ fn the_policy_for_garden_controller_manager_knows_every_field_of_the_specificati
         let compared = format!("object.?spec.?{field} == oldObject.?spec.?{field}");
         assert!(policy.contains(&compared), "spec.{field} is not compared");
     }
+    let hibernation = spec["hibernation"].properties.clone().unwrap();
+    let known: Vec<_> = hibernation.keys().map(String::as_str).collect();
+    assert_eq!(known, ["enabled", "schedules"], "of these the first may change");
     let kubernetes = spec["kubernetes"].properties.clone().unwrap();
     for field in kubernetes.keys().filter(|field| *field != "version") {
         let compared = format!("object.?spec.?kubernetes.?{field} == oldObject.?spec.?kubernetes.?{field}");

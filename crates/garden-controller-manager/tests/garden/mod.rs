@@ -3,12 +3,22 @@
 // Each test uses its part of this module.
 #![allow(dead_code, unused_imports)]
 
-use std::{fmt::Debug, fs, panic::Location, path::PathBuf, sync::Mutex, time::Duration};
+use std::{
+    fmt::Debug,
+    fs,
+    panic::Location,
+    path::PathBuf,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use anyhow::{Context, Result};
-use api::gardencore::{BackupEntry, Project, Seed, Shoot, ShootState};
+use api::gardencore::{BackupEntry, InternalSecret, InternalSecretFields, Project, Seed, Shoot, ShootState};
+use clap::Parser;
+use garden_controller_manager::{Config, Context as ManagerContext};
 use k8s_openapi::{
-    NamespaceResourceScope, api::core::v1::Secret,
+    NamespaceResourceScope,
+    api::{core::v1::Secret, rbac::v1::Role},
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
     apimachinery::pkg::apis::meta::v1::OwnerReference,
 };
@@ -17,13 +27,15 @@ use kube::{
     api::{Patch, PatchParams},
     core::{ApiResource, DynamicObject, GroupVersionKind},
 };
+use runtime::{Events, Permit, metrics::Metrics};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use testkit::{ControlPlane, apply_crds, eventually};
+use tokio_util::sync::CancellationToken;
 
 mod attempt;
+mod in_force;
 
-use attempt::{in_force, try_patch_status};
 pub use attempt::{
     try_apply, try_create, try_delete, try_patch, until_allowed, until_refused, until_refused_with,
 };
@@ -38,7 +50,7 @@ const IN_FORCE_WITHIN: Duration = Duration::from_secs(150);
 
 /// A garden and its users.
 pub struct Garden {
-    _plane: ControlPlane,
+    plane: ControlPlane,
     admin: Client,
     /// The gardenlet of seed-a.
     pub seed_a: Client,
@@ -67,7 +79,7 @@ impl Garden {
             nameless: plane.client("somebody", &group).await?,
             manager: plane.client(MANAGER, &[]).await?,
             admin,
-            _plane: plane,
+            plane,
         };
         let project = json!({"project.gardener.cloud/name": "dev", "gardener.cloud/role": "project"});
         for (name, labels) in [
@@ -100,6 +112,18 @@ impl Garden {
         Ok(garden)
     }
 
+    /// What a controller of garden-controller-manager is given, with its rights and these flags.
+    pub fn context(&self, flags: &[&str]) -> ManagerContext {
+        let program = ["garden-controller-manager"];
+        ManagerContext {
+            garden: runtime::Garden::new(self.manager.clone(), &Permit::sole("a test")),
+            config: Arc::new(Config::parse_from(program.iter().chain(flags))),
+            events: Events::new(self.manager.clone(), "garden-controller-manager"),
+            metrics: Metrics::default(),
+            shutdown: CancellationToken::new(),
+        }
+    }
+
     /// The client of the administrator.
     pub fn administrator(&self) -> Client {
         self.admin.clone()
@@ -111,103 +135,6 @@ impl Garden {
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
     {
         Api::namespaced(self.admin.clone(), namespace)
-    }
-
-    /// Every policy has refused something that only it refuses.
-    async fn wait_until_in_force(&self) -> Result<()> {
-        self.shoot("probe", "seed-a", Some("seed-a"), ("Migrate", "Processing"))
-            .await;
-        self.shoot("young-probe", "seed-a", None, ("", "")).await;
-        self.status(
-            &self.admin::<Shoot>(NAMESPACE),
-            "probe",
-            json!({"technicalID": "t", "uid": "u"}),
-        )
-        .await;
-        let shoots: Api<Shoot> = self.admin(NAMESPACE);
-        let entries: Api<BackupEntry> = self.admin(NAMESPACE);
-        // A policy about entries looks at other entries. Until the API server has found and read that kind it refuses everybody.
-        eventually("a BackupEntry can be made", IN_FORCE_WITHIN, || {
-            self.apply(&entries, "t--u", entry("t--u", "seed-a", "bucket-a"))
-        })
-        .await?;
-        let theirs: Api<Seed> = Api::all(self.seed_b.clone());
-        let their_shoots: Api<Shoot> = Api::namespaced(self.seed_b.clone(), NAMESPACE);
-        let their_entries: Api<BackupEntry> = Api::namespaced(self.seed_b.clone(), NAMESPACE);
-        let their_buckets: Api<api::gardencore::BackupBucket> = Api::all(self.seed_b.clone());
-        let to_b = json!({"spec": {"seedName": "seed-b"}});
-        let operation = json!({"metadata": {"annotations": {"gardener.cloud/operation": "x"}}});
-        let force =
-            json!({"metadata": {"annotations": {"confirmation.gardener.cloud/force-deletion": "true"}}});
-        let label = json!({"metadata": {"labels": {"x": "y"}}});
-        in_force("shoot-seed-name", || try_patch(&shoots, "probe", &to_b)).await?;
-        in_force("shoot-seed-name-before-creation", || {
-            try_patch(&shoots, "young-probe", &to_b)
-        })
-        .await?;
-        in_force("shoot-operation", || try_patch(&shoots, "probe", &operation)).await?;
-        in_force("shoot-force-deletion", || try_patch(&shoots, "probe", &force)).await?;
-        in_force("shoot-deletion", || try_delete(&shoots, "probe")).await?;
-        in_force("backupentry-deletion", || try_delete(&entries, "t--u")).await?;
-        in_force("gardenlet-seed", || try_patch(&theirs, "seed-a", &label)).await?;
-        in_force("gardenlet-shoot", || try_patch(&their_shoots, "probe", &label)).await?;
-        in_force("gardenlet-backupentry", || {
-            try_patch(&their_entries, "t--u", &label)
-        })
-        .await?;
-        in_force("gardenlet-backupbucket", || {
-            try_apply(&their_buckets, "x", bucket("x", "seed-a"))
-        })
-        .await?;
-        let source = || entry("source-t--u", "seed-b", "z");
-        in_force("gardenlet-source-backupentry", || {
-            try_apply(&their_entries, "source-t--u", source())
-        })
-        .await?;
-        self.wait_for_policies_of_objects().await
-    }
-
-    /// The same for what garden-controller-manager makes and gardenlets fill.
-    async fn wait_for_policies_of_objects(&self) -> Result<()> {
-        let label = json!({"metadata": {"labels": {"x": "y"}}});
-        for name in ["x", "probe.kubeconfig"] {
-            self.secret(name, "Opaque").await;
-        }
-        self.state("unowned").await;
-        let secrets: Api<Secret> = Api::namespaced(self.seed_b.clone(), NAMESPACE);
-        let states: Api<ShootState> = Api::namespaced(self.seed_b.clone(), NAMESPACE);
-        let shoots: Api<Shoot> = Api::namespaced(self.seed_a.clone(), NAMESPACE);
-        let entries: Api<BackupEntry> = Api::namespaced(self.seed_a.clone(), NAMESPACE);
-        let made: Api<Secret> = Api::namespaced(self.manager.clone(), NAMESPACE);
-        let projects: Api<Project> = Api::all(self.administrator());
-        let data = json!({"data": {"kubeconfig": "eA=="}});
-        let to_b = json!({"spec": {"seedName": "seed-b"}});
-        in_force("gardenlet-secret", || try_patch(&secrets, "x", &data)).await?;
-        in_force("gardenlet-shoot-objects", || {
-            try_patch(&secrets, "probe.kubeconfig", &data)
-        })
-        .await?;
-        in_force("gardenlet-shootstate", || try_patch(&states, "unowned", &label)).await?;
-        in_force("shoot-ownership", || {
-            try_patch_status(&shoots, "probe", json!({"uid": "another"}))
-        })
-        .await?;
-        in_force("backupentry-seed-name", || try_patch(&entries, "t--u", &to_b)).await?;
-        in_force("garden-controller-manager-secret", || {
-            let mut secret = Secret::default();
-            secret.metadata.name = Some("z".into());
-            try_create(&made, secret)
-        })
-        .await?;
-        let written: Api<Shoot> = Api::namespaced(self.manager.clone(), NAMESPACE);
-        in_force("garden-controller-manager-shoot", || {
-            try_patch(&written, "probe", &label)
-        })
-        .await?;
-        in_force("project-namespace", || {
-            try_apply(&projects, "probe", project_of("probe", Some(NAMESPACE)))
-        })
-        .await
     }
 
     /// A Secret as garden-controller-manager makes it for the Shoot of that name, if there is one; or of another type.
@@ -247,10 +174,10 @@ impl Garden {
     }
 
     /// Gives gardenlets a right that the chart does not give them.
-    pub async fn grant_gardenlets(&self, resource: &str, verb: &str) {
+    pub async fn grant_gardenlets(&self, group: &str, resource: &str, verb: &str) {
         let name = format!("too-much-{resource}");
         let rbac = "rbac.authorization.k8s.io";
-        let rules = json!([{"apiGroups": [""], "resources": [resource], "verbs": [verb]}]);
+        let rules = json!([{"apiGroups": [group], "resources": [resource], "verbs": [verb]}]);
         let metadata = json!({"name": name});
         let version = format!("{rbac}/v1");
         let role =
@@ -265,8 +192,21 @@ impl Garden {
         }
     }
 
+    /// A user with Kubernetes' own role `admin` in this namespace.
+    pub async fn member(&self, namespace: &str) -> Result<Client> {
+        let rbac = "rbac.authorization.k8s.io";
+        self.bring(&json!({
+            "apiVersion": format!("{rbac}/v1"), "kind": "RoleBinding",
+            "metadata": {"name": "member", "namespace": namespace},
+            "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": "admin"},
+            "subjects": [{"apiGroup": rbac, "kind": "User", "name": "member"}],
+        }))
+        .await?;
+        self.plane.client("member", &[]).await
+    }
+
     /// Applies as the administrator, whatever it is.
-    async fn bring(&self, document: &Value) -> Result<()> {
+    pub async fn bring(&self, document: &Value) -> Result<()> {
         let (group, version) = document["apiVersion"]
             .as_str()
             .unwrap_or_default()
@@ -399,6 +339,49 @@ pub fn entry(name: &str, seed: &str, bucket: &str) -> Value {
     })
 }
 
+/// A Shoot as its user writes it, with these worker pools.
+pub fn shoot_with_pools(name: &str, profile: &str, pools: &Value) -> Value {
+    json!({
+        "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": {"name": name},
+        "spec": {
+            "cloudProfile": {"name": profile, "kind": "CloudProfile"}, "region": "local", "seedName": "seed-a",
+            "credentialsBindingName": "cloud", "networking": {"type": "local"},
+            "provider": {"type": "local", "workers": pools}, "kubernetes": {"version": "1.34.4"},
+        },
+    })
+}
+
+/// A CloudProfile that allows a shoot so many nodes.
+pub fn bounded_profile(nodes: i32) -> Value {
+    json!({
+        "apiVersion": "core.gardener.cloud/v1beta1", "kind": "CloudProfile", "metadata": {"name": "bounded"},
+        "spec": {
+            "type": "local", "regions": [{"name": "local"}], "kubernetes": {"versions": [{"version": "1.34.4"}]},
+            "machineImages": [], "machineTypes": [], "limits": {"maxNodesTotal": nodes},
+        },
+    })
+}
+
+/// What the charts of a garden give rights by, each with its file.
+pub fn rights_of_charts() -> Vec<(String, Value)> {
+    let mut all = Vec::new();
+    for chart in ["garden", "garden-controller-manager"] {
+        let folder = root().join("charts").join(chart).join("templates");
+        for file in fs::read_dir(folder).unwrap() {
+            let path = file.unwrap().path();
+            let text = fs::read_to_string(&path).unwrap();
+            if text.contains("rbac.authorization.k8s.io") {
+                // What is filled in is some name.
+                let documents = parse(&text.replace("{{ ", "").replace(" }}", "")).unwrap();
+                let documents = documents.into_iter();
+                all.extend(documents.map(|document| (path.display().to_string(), document)));
+            }
+        }
+    }
+    assert!(all.len() > 3, "the charts have rights: {all:?}");
+    all
+}
+
 /// A Project.
 pub fn project_of(name: &str, namespace: Option<&str>) -> Value {
     json!({
@@ -464,12 +447,13 @@ fn documents(folder: &str) -> Result<Vec<Value>> {
 /// A file, or a template of a chart without what only decorates: labels.
 fn read(path: &std::path::Path) -> Result<Vec<Value>> {
     let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    parse(&text.replace("{{ .Release.Namespace }}", "garden")).with_context(|| path.display().to_string())
+}
+
+fn parse(text: &str) -> Result<Vec<Value>> {
     let lines = text.lines().filter(|line| !line.contains("{{-"));
-    let text = lines
-        .collect::<Vec<_>>()
-        .join("\n")
-        .replace("{{ .Release.Namespace }}", "garden");
+    let text = lines.collect::<Vec<_>>().join("\n");
     serde_yaml_ng::Deserializer::from_str(&text)
-        .map(|document| Value::deserialize(document).with_context(|| path.display().to_string()))
+        .map(|document| Ok(Value::deserialize(document)?))
         .collect()
 }

@@ -1,0 +1,188 @@
+//! Which registrations a seed gets, and which installations have to be written or taken away for that. Pure.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use api::{
+    constants::seed_name_label,
+    gardencore::{
+        ControllerDeploymentPolicy, ControllerInstallation, ControllerInstallationSpec,
+        ControllerRegistration, Seed,
+    },
+    meta::{ConditionStatus, ObjectReference, find_condition},
+};
+use kube::{
+    ResourceExt,
+    core::{Selector, SelectorExt as _},
+};
+
+use runtime::rollout::checksum;
+
+use super::need::{Need, Needs};
+
+/// Condition of an installation: extension objects that it serves are in the seed. The seed's gardenlet writes it.
+pub const REQUIRED: &str = "Required";
+/// Longest name of an object.
+const LONGEST_NAME: usize = 253;
+
+/// Whether the registration answers for these objects. Only one that is primary (which is the default) does so; others stand by.
+#[must_use]
+pub fn answers(registration: &ControllerRegistration, need: &Need) -> bool {
+    let mut resources = registration.spec.resources.iter();
+    resources.any(|resource| {
+        resource.kind == need.kind && resource.type_ == need.type_ && resource.primary != Some(false)
+    })
+}
+
+/// Whether the registration may be in this seed. One that is being deleted comes into no further one.
+#[must_use]
+pub fn fits(registration: &ControllerRegistration, seed: &Seed) -> bool {
+    let deployment = registration.spec.deployment.as_ref();
+    let selector = deployment.and_then(|deployment| deployment.seed_selector.clone());
+    let selected = selector.is_none_or(|selector| {
+        // A selector that cannot be read selects nothing.
+        Selector::try_from(selector).is_ok_and(|selector| selector.matches(seed.labels()))
+    });
+    selected && registration.metadata.deletion_timestamp.is_none()
+}
+
+/// The registrations that a seed is to have, each with the name of its ControllerDeployment, if it has one.
+#[must_use]
+pub fn wanted(
+    seed: &Seed,
+    registrations: &[Arc<ControllerRegistration>],
+    needs: &Needs,
+    has_shoots: bool,
+) -> BTreeMap<String, Option<String>> {
+    use ControllerDeploymentPolicy::{Always, AlwaysExceptNoShoots, OnDemand};
+    let goes = seed.metadata.deletion_timestamp.is_some();
+    let chosen = registrations
+        .iter()
+        .filter(|registration| fits(registration, seed));
+    let chosen = chosen.filter(|registration| {
+        let deployment = registration.spec.deployment.as_ref();
+        let anyway = match deployment
+            .and_then(|deployment| deployment.policy)
+            .unwrap_or(OnDemand)
+        {
+            OnDemand => false,
+            Always => !goes,
+            AlwaysExceptNoShoots => has_shoots,
+        };
+        let mut resources = registration.spec.resources.iter();
+        anyway || resources.any(|resource| needs.contains(&Need::new(&resource.kind, &resource.type_)))
+    });
+    chosen
+        .map(|registration| (registration.name_any(), deployment_of(registration)))
+        .collect()
+}
+
+fn deployment_of(registration: &ControllerRegistration) -> Option<String> {
+    let deployment = registration.spec.deployment.as_ref()?;
+    deployment.deployment_refs.first().map(|found| found.name.clone())
+}
+
+/// What is to be written, and what is not needed any more.
+#[derive(Debug, Default)]
+pub struct Plan {
+    /// New installations, and those that get another deployment.
+    pub write: Vec<ControllerInstallation>,
+    /// Installations that nothing needs: nothing wants them, and no object of theirs is in the seed any more.
+    pub release: Vec<Arc<ControllerInstallation>>,
+}
+
+/// Compares what a seed is to have with what it has.
+#[must_use]
+pub fn plan(
+    seed: &str,
+    wanted: &BTreeMap<String, Option<String>>,
+    all: &[Arc<ControllerInstallation>],
+) -> Plan {
+    let mut plan = Plan::default();
+    let mut there = BTreeSet::new();
+    for installation in all
+        .iter()
+        .filter(|installation| seed_of(installation) == Some(seed))
+    {
+        let registration = name_of(&installation.spec.registration_ref);
+        let goes = installation.metadata.deletion_timestamp.is_some();
+        match wanted.get(registration) {
+            // It is made anew when it is gone, which wakes us.
+            _ if goes => {}
+            Some(deployment) => {
+                let has = installation.spec.deployment_ref.as_ref().map(name_of);
+                if has != deployment.as_deref() && !there.contains(registration) {
+                    let name = installation.name_any();
+                    plan.write
+                        .push(object(&name, seed, registration, deployment.as_deref()));
+                }
+            }
+            None if may_go(installation) => plan.release.push(Arc::clone(installation)),
+            None => {}
+        }
+        there.insert(registration.to_owned());
+    }
+    let missing = wanted
+        .iter()
+        .filter(|(registration, _)| !there.contains(*registration));
+    let missing = missing.map(|(registration, deployment)| {
+        object(
+            &name(registration, seed),
+            seed,
+            registration,
+            deployment.as_deref(),
+        )
+    });
+    plan.write.extend(missing);
+    plan
+}
+
+/// Whether the seed's gardenlet says that nothing of it is left there. While it says nothing, nothing is known.
+#[must_use]
+pub fn may_go(installation: &ControllerInstallation) -> bool {
+    let status = installation.status.as_ref();
+    let required = status.and_then(|status| find_condition(&status.conditions, REQUIRED));
+    required.is_some_and(|condition| condition.status == ConditionStatus::False)
+}
+
+/// The seed that an installation is in.
+#[must_use]
+pub fn seed_of(installation: &ControllerInstallation) -> Option<&str> {
+    installation.spec.seed_ref.as_ref().map(name_of)
+}
+
+fn name_of(reference: &ObjectReference) -> &str {
+    reference.name.as_deref().unwrap_or_default()
+}
+
+/// The same at each try, so that one that is not seen yet is not made twice.
+fn name(registration: &str, seed: &str) -> String {
+    let hash = checksum([(registration, seed)]);
+    let suffix = format!("-{}", hash.get(..8).unwrap_or(&hash));
+    let kept = registration
+        .get(..LONGEST_NAME - suffix.len())
+        .unwrap_or(registration);
+    format!("{}{suffix}", kept.trim_end_matches(['-', '.']))
+}
+
+fn object(name: &str, seed: &str, registration: &str, deployment: Option<&str>) -> ControllerInstallation {
+    let reference = |name: &str| ObjectReference {
+        name: Some(name.to_owned()),
+        ..ObjectReference::default()
+    };
+    let spec = ControllerInstallationSpec {
+        registration_ref: reference(registration),
+        seed_ref: Some(reference(seed)),
+        deployment_ref: deployment.map(reference),
+        ..ControllerInstallationSpec::default()
+    };
+    let mut object = ControllerInstallation::new(name, spec);
+    object.metadata.labels = Some([(seed_name_label(seed), "true".to_owned())].into());
+    object
+}
+
+#[cfg(test)]
+#[path = "choice_tests.rs"]
+mod tests;

@@ -1,0 +1,167 @@
+//! Which kinds and types of extension objects a seed has to serve. Pure.
+//!
+//! A shoot that moves needs them in both seeds: the one that it leaves takes leave of its objects by its providers.
+
+use std::{
+    collections::BTreeSet,
+    fmt::{self, Display},
+    sync::Arc,
+};
+
+use api::gardencore::{BackupBucket, BackupEntry, ClusterType, ControllerRegistration, Seed, Shoot};
+use kube::ResourceExt;
+use placement::extensions::{Extensions, KIND};
+
+/// A kind and a type of extension objects.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Need {
+    /// E.g. `Infrastructure`.
+    pub kind: String,
+    /// E.g. `local`.
+    pub type_: String,
+}
+
+impl Need {
+    /// Of these.
+    #[must_use]
+    pub fn new(kind: &str, type_: &str) -> Self {
+        Self {
+            kind: kind.to_owned(),
+            type_: type_.to_owned(),
+        }
+    }
+}
+
+impl Display for Need {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of type {}", self.kind, self.type_)
+    }
+}
+
+/// A set of them.
+pub type Needs = BTreeSet<Need>;
+
+/// Seeds that have something of a shoot: the one it is meant for, the one that has it, and those that still clean up.
+#[must_use]
+pub fn seeds_of(shoot: &Shoot) -> BTreeSet<String> {
+    let status = shoot.status.as_ref();
+    let former = status.into_iter().flat_map(|status| &status.former_seeds);
+    let named = [
+        shoot.spec.seed_name.as_ref(),
+        status.and_then(|status| status.seed_name.as_ref()),
+    ];
+    named
+        .into_iter()
+        .flatten()
+        .chain(former.map(|former| &former.name))
+        .filter(|name| !name.is_empty())
+        .cloned()
+        .collect()
+}
+
+/// What a shoot needs in each of its seeds.
+#[must_use]
+pub fn of_shoot(shoot: &Shoot, registrations: &[Arc<ControllerRegistration>]) -> Needs {
+    let (spec, workers) = (&shoot.spec, &shoot.spec.provider.workers);
+    let mut needs = Needs::new();
+    let mut add = |kind: &str, type_: &str| {
+        if !type_.is_empty() {
+            needs.insert(Need::new(kind, type_));
+        }
+    };
+    for kind in ["Infrastructure", "ControlPlane"] {
+        add(kind, &spec.provider.type_);
+    }
+    if !workers.is_empty() {
+        add("Worker", &spec.provider.type_);
+        let network = spec.networking.as_ref().and_then(|n| n.type_.as_deref());
+        add("Network", network.unwrap_or_default());
+    }
+    for worker in workers {
+        if let Some(image) = &worker.machine.image {
+            add("OperatingSystemConfig", &image.name);
+        }
+        for runtime in worker.cri.iter().flat_map(|cri| &cri.container_runtimes) {
+            add("ContainerRuntime", &runtime.type_);
+        }
+    }
+    for provider in spec.dns.iter().flat_map(|dns| &dns.providers) {
+        let type_ = provider.type_.as_deref().unwrap_or_default();
+        if type_ != "unmanaged" {
+            add("DNSRecord", type_);
+        }
+    }
+    let further = Extensions::of(shoot, registrations.iter().map(Arc::as_ref));
+    for extension in further.wanted() {
+        add(KIND, &extension.type_);
+    }
+    needs
+}
+
+/// What a seed needs for itself: names for its shoots, a place for backups, its own extensions. One that goes needs none of it
+/// any more; what is still there counts by itself ([`of_backups`], [`of_shoot`]).
+#[must_use]
+pub fn of_seed(seed: &Seed, registrations: &[Arc<ControllerRegistration>]) -> Needs {
+    let mut needs = Needs::new();
+    if seed.metadata.deletion_timestamp.is_some() {
+        return needs;
+    }
+    let dns = &seed.spec.dns;
+    let own = dns.provider.iter().map(|provider| &provider.type_);
+    let kept = dns.internal.iter().chain(&dns.defaults).map(|kept| &kept.type_);
+    needs.extend(own.chain(kept).map(|type_| Need::new("DNSRecord", type_)));
+    if let Some(backup) = &seed.spec.backup {
+        needs.extend(backups(&backup.provider));
+    }
+    let off = |type_: &str| {
+        let mut named = seed.spec.extensions.iter();
+        named.any(|extension| extension.type_ == type_ && extension.disabled == Some(true))
+    };
+    let asked = seed.spec.extensions.iter().map(|extension| &extension.type_);
+    let resources = registrations
+        .iter()
+        .flat_map(|registration| &registration.spec.resources);
+    let switched_on = resources
+        .filter(|resource| resource.kind == KIND && resource.auto_enable.contains(&ClusterType::Seed));
+    let all = asked.chain(switched_on.map(|resource| &resource.type_));
+    needs.extend(
+        all.filter(|type_| !off(type_))
+            .map(|type_| Need::new(KIND, type_)),
+    );
+    needs.retain(|need| !need.type_.is_empty());
+    needs
+}
+
+/// What the buckets and backups need that a seed has or is to have, also while it goes.
+#[must_use]
+pub fn of_backups(seed: &str, buckets: &[Arc<BackupBucket>], entries: &[Arc<BackupEntry>]) -> Needs {
+    let here = |name: Option<&String>| name.is_some_and(|name| name == seed);
+    let of_buckets = buckets
+        .iter()
+        .filter(|bucket| here(bucket.spec.seed_name.as_ref()));
+    let mut needs: Needs = of_buckets
+        .flat_map(|bucket| backups(&bucket.spec.provider.type_))
+        .collect();
+    for entry in entries {
+        let has = entry.status.as_ref().and_then(|status| status.seed_name.as_ref());
+        if here(entry.spec.seed_name.as_ref()) || here(has) {
+            let bucket = buckets
+                .iter()
+                .find(|bucket| bucket.name_any() == entry.spec.bucket_name);
+            needs.extend(
+                bucket
+                    .into_iter()
+                    .flat_map(|bucket| backups(&bucket.spec.provider.type_)),
+            );
+        }
+    }
+    needs
+}
+
+fn backups(provider: &str) -> [Need; 2] {
+    ["BackupBucket", "BackupEntry"].map(|kind| Need::new(kind, provider))
+}
+
+#[cfg(test)]
+#[path = "need_tests.rs"]
+mod tests;

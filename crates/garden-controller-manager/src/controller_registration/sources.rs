@@ -1,0 +1,168 @@
+//! What is watched for the choice of extensions. Of Shoots only what the choice depends on is kept.
+
+use std::sync::Arc;
+
+use api::gardencore::{
+    BackupBucket, BackupEntry, ControllerInstallation, ControllerRegistration, Seed, Shoot, ShootSpec,
+    ShootStatus,
+    shoot::{Networking, Provider, Worker},
+};
+use futures::{
+    Stream, StreamExt,
+    stream::{BoxStream, iter, select_all},
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::{
+    Api, ResourceExt,
+    runtime::{
+        WatchStreamExt,
+        reflector::{self, Lookup, ObjectRef, Store},
+        watcher,
+    },
+};
+use runtime::{Cluster, Error, Garden, Result, apply::Object};
+use tokio::sync::OnceCell;
+
+use super::{
+    changes::{Changes, Seeds},
+    choice, need,
+};
+
+/// What is known of the garden.
+pub struct Sources {
+    pub shoots: Store<Shoot>,
+    pub registrations: Store<ControllerRegistration>,
+    pub installations: Store<ControllerInstallation>,
+    pub buckets: Store<BackupBucket>,
+    pub entries: Store<BackupEntry>,
+    listed: OnceCell<()>,
+}
+
+impl Sources {
+    /// Begins to watch, and tells which seeds have to be looked at.
+    pub fn watch(
+        garden: &Garden,
+        seeds: Store<Seed>,
+    ) -> (Self, impl Stream<Item = ObjectRef<Seed>> + Send + use<>) {
+        let (shoots, of_shoots) = watched(garden.all(), slim, need::seeds_of);
+        // A registration concerns all seeds: which one it fits is for the choice to say.
+        let (registrations, of_registrations) = watched(garden.all(), plain, move |_| {
+            seeds.state().iter().map(|seed| seed.name_any()).collect()
+        });
+        let (installations, of_installations) = watched(garden.all(), plain, |installation| {
+            choice::seed_of(installation)
+                .into_iter()
+                .map(str::to_owned)
+                .collect()
+        });
+        let (buckets, of_buckets) = watched(garden.all(), plain, |bucket: &BackupBucket| {
+            bucket.spec.seed_name.iter().cloned().collect()
+        });
+        let (entries, of_entries) = watched(garden.all(), plain, |entry: &BackupEntry| {
+            let has = entry.status.as_ref().and_then(|status| status.seed_name.clone());
+            entry.spec.seed_name.iter().cloned().chain(has).collect()
+        });
+        let all = select_all([
+            of_shoots,
+            of_registrations,
+            of_installations,
+            of_buckets,
+            of_entries,
+        ]);
+        let sources = Self {
+            shoots,
+            registrations,
+            installations,
+            buckets,
+            entries,
+            listed: OnceCell::new(),
+        };
+        (sources, all.map(|name| ObjectRef::new(&name)))
+    }
+
+    /// Until everything was listed once: before that nothing can be decided. One asks for all: a store wakes only one of those who
+    /// wait for it.
+    pub async fn ready(&self) -> Result<()> {
+        self.listed.get_or_try_init(|| self.all_listed()).await?;
+        Ok(())
+    }
+
+    async fn all_listed(&self) -> Result<()> {
+        let gone = |_| Error::transient("the watch of the garden has ended");
+        self.shoots.wait_until_ready().await.map_err(gone)?;
+        self.registrations.wait_until_ready().await.map_err(gone)?;
+        self.installations.wait_until_ready().await.map_err(gone)?;
+        self.buckets.wait_until_ready().await.map_err(gone)?;
+        self.entries.wait_until_ready().await.map_err(gone)
+    }
+
+    /// The shoots that a seed has, is to have, or still cleans up after.
+    pub fn shoots_of(&self, seed: &str) -> Vec<Arc<Shoot>> {
+        let all = self.shoots.state().into_iter();
+        all.filter(|shoot| need::seeds_of(shoot).contains(seed)).collect()
+    }
+}
+
+fn watched<K>(
+    api: Api<K>,
+    keep: fn(&mut K),
+    seeds: impl Fn(&K) -> Seeds + Send + 'static,
+) -> (Store<K>, BoxStream<'static, String>)
+where
+    K: Object + Lookup<DynamicType = ()> + Sync,
+{
+    let (store, writer) = reflector::store();
+    let mut changes = Changes::new(seeds);
+    let events = watcher(api, watcher::Config::default())
+        .default_backoff()
+        .modify(keep)
+        .reflect(writer);
+    let concerned = events.flat_map(move |event| {
+        // The watch tells of errors itself, and goes on.
+        let seeds = event.map(|event| changes.concerned(&event)).unwrap_or_default();
+        iter(seeds)
+    });
+    (store, concerned.boxed())
+}
+
+fn plain<K: Object>(object: &mut K) {
+    object.meta_mut().managed_fields = None;
+}
+
+/// Where it is, and what it needs.
+fn slim(shoot: &mut Shoot) {
+    let (meta, spec) = (&mut shoot.metadata, &mut shoot.spec);
+    shoot.metadata = ObjectMeta {
+        name: meta.name.take(),
+        namespace: meta.namespace.take(),
+        uid: meta.uid.take(),
+        resource_version: meta.resource_version.take(),
+        ..ObjectMeta::default()
+    };
+    let workers = spec.provider.workers.drain(..).map(|worker| Worker {
+        name: worker.name,
+        machine: worker.machine,
+        cri: worker.cri,
+        ..Worker::default()
+    });
+    shoot.spec = ShootSpec {
+        seed_name: spec.seed_name.take(),
+        provider: Provider {
+            workers: workers.collect(),
+            type_: std::mem::take(&mut spec.provider.type_),
+            ..Provider::default()
+        },
+        networking: spec.networking.take().map(|networking| Networking {
+            type_: networking.type_,
+            ..Networking::default()
+        }),
+        dns: spec.dns.take(),
+        extensions: std::mem::take(&mut spec.extensions),
+        ..ShootSpec::default()
+    };
+    shoot.status = shoot.status.take().map(|status| ShootStatus {
+        seed_name: status.seed_name,
+        former_seeds: status.former_seeds,
+        ..ShootStatus::default()
+    });
+}

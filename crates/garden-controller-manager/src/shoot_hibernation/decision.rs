@@ -1,0 +1,119 @@
+//! Whether a time of a schedule has come: a pure decision.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::schedule::Schedule;
+
+/// A time that was missed is acted on for so long. Longer than it takes to bring this process back; shorter than a shoot would be
+/// expected to stay as it is.
+const DEADLINE: Duration = Duration::from_secs(2 * 60 * 60);
+/// More times than a schedule has within [`DEADLINE`]: none comes more than once a minute.
+const TIMES: usize = 121;
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// Whether the shoot is to sleep or to be awake from now on. `None`: no time has come.
+    pub sleep: Option<bool>,
+    /// When the next time comes.
+    pub next: Option<Timestamp>,
+}
+
+/// What is to be done with a shoot for which a time has come last at `last`, or which was made then. Of times that have come at
+/// once the one at which it wakes up counts: whoever waits for it is worse off than whoever pays for it.
+#[must_use]
+pub fn decide(schedules: &[Schedule], last: Timestamp, now: Timestamp) -> Decision {
+    let oldest = now.checked_sub(DEADLINE).unwrap_or(Timestamp::MIN);
+    let since = last.max(oldest);
+    let mut latest: Option<(Timestamp, bool)> = None;
+    let mut next: Option<Timestamp> = None;
+    for schedule in schedules {
+        for awake in [false, true] {
+            let mut time = since;
+            for _ in 0..TIMES {
+                let Some(due) = schedule.next(time)[usize::from(awake)] else {
+                    break;
+                };
+                if due > now {
+                    next = Some(next.map_or(due, |earlier| earlier.min(due)));
+                    break;
+                }
+                latest = latest.max(Some((due, awake)));
+                time = due;
+            }
+        }
+    }
+    Decision {
+        sleep: latest.map(|(_, awake)| !awake),
+        next,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use api::gardencore::shoot::HibernationSchedule;
+
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        format!("2026-01-05T{text}:00Z").parse().unwrap()
+    }
+
+    fn schedules(all: &[(&str, &str)]) -> Vec<Schedule> {
+        let read = |(start, end): &(&str, &str)| {
+            Schedule::read(&HibernationSchedule {
+                start: Some((*start).to_owned()),
+                end: Some((*end).to_owned()),
+                location: None,
+            })
+        };
+        all.iter().map(|one| read(one).unwrap()).collect()
+    }
+
+    #[test]
+    fn the_last_time_that_has_come_counts_once() {
+        let nightly = schedules(&[("0 20 * * *", "0 8 * * *")]);
+        for (last, now, sleep, next) in [
+            ("07:00", "07:59", None, "08:00"),
+            ("07:00", "08:00", Some(false), "20:00"),
+            ("08:00", "08:00", None, "20:00"),
+            // A user may have put it to sleep since.
+            ("08:01", "12:00", None, "20:00"),
+            ("08:00", "20:00", Some(true), "08:00"),
+            // Missed, and missed by too much.
+            ("08:00", "21:59", Some(true), "08:00"),
+            ("08:00", "22:01", None, "08:00"),
+        ] {
+            let decision = decide(&nightly, at(last), at(now));
+            assert_eq!(decision.sleep, sleep, "{last} {now}");
+            let next_at = decision.next.unwrap().to_string();
+            assert!(next_at.contains(&format!("T{next}")), "{last} {now}: {next_at}");
+        }
+    }
+
+    #[test]
+    fn of_several_the_last_counts_and_waking_before_sleeping() {
+        let of = |all: &[(&str, &str)], now| decide(&schedules(all), at("08:00"), at(now)).sleep;
+        assert_eq!(of(&[("0 9 * * *", "30 9 * * *")], "10:00"), Some(false));
+        assert_eq!(of(&[("30 9 * * *", "0 9 * * *")], "10:00"), Some(true));
+        assert_eq!(
+            of(
+                &[("0 9 * * *", "0 20 * * *"), ("0 20 * * *", "0 9 * * *")],
+                "09:30"
+            ),
+            Some(false)
+        );
+        // Each minute, for the whole time that is looked back on.
+        assert_eq!(of(&[("* * * * *", "30 9 * * *")], "10:00"), Some(true));
+        assert_eq!(
+            decide(&[], at("08:00"), at("10:00")),
+            Decision {
+                sleep: None,
+                next: None
+            }
+        );
+    }
+}

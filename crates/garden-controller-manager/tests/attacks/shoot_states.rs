@@ -1,0 +1,229 @@
+//! The keys of all shoots are in the garden, all the time: each seed gets at those of the shoots that it has (R7-25, threats.md 6).
+
+use api::gardencore::{InternalSecret, Shoot, ShootState, ShootStateSpec};
+use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
+use kube::{
+    Api,
+    api::{DeleteParams, ListParams, PostParams},
+};
+use serde_json::{Value, json};
+
+use crate::garden::{self, Garden, NAMESPACE, allowed, refused};
+
+const CANNOT_READ: &str = "cannot get resource";
+
+fn states(client: &kube::Client) -> Api<ShootState> {
+    Api::namespaced(client.clone(), NAMESPACE)
+}
+
+fn chunks(client: &kube::Client) -> Api<InternalSecret> {
+    Api::namespaced(client.clone(), NAMESPACE)
+}
+
+fn fill() -> Value {
+    json!({"spec": {"gardener": [{"name": "ca", "type": "secret", "data": {}}]},
+        "metadata": {"annotations": {"gardener.cloud/timestamp": "2026-01-01T00:00:00Z"}}})
+}
+
+/// garden-controller-manager runs: what it gives is what seeds have.
+pub async fn a_shoot_state_is_of_the_seed_that_has_the_shoot(garden: &Garden) {
+    let (a, b) = (states(&garden.seed_a), states(&garden.seed_b));
+    for name in ["filled", "going"] {
+        garden::until_allowed(|| garden::try_patch(&a, name, &fill())).await;
+        allowed(garden.patch(&a, name, fill()).await);
+        allowed(a.get(name).await.map(drop));
+        refused(b.get(name).await.map(drop), CANNOT_READ);
+    }
+    garden::until_allowed(|| garden::try_patch(&b, "theirs", &fill())).await;
+    refused(a.get("theirs").await.map(drop), CANNOT_READ);
+    refused(
+        a.list(&ListParams::default()).await.map(drop),
+        "cannot list resource",
+    );
+    for change in [
+        json!({"metadata": {"finalizers": ["x/y"]}}),
+        json!({"metadata": {"ownerReferences": null}}),
+        json!({"metadata": {"labels": {"x": "y"}}}),
+    ] {
+        refused(
+            garden.patch(&a, "filled", change).await,
+            "it writes only annotation gardener.cloud/timestamp",
+        );
+    }
+    let state = ShootState::new("mine", ShootStateSpec::default());
+    refused(
+        a.create(&PostParams::default(), &state).await.map(drop),
+        "cannot create resource",
+    );
+    refused(
+        a.delete("filled", &DeleteParams::default()).await.map(drop),
+        "cannot delete resource",
+    );
+}
+
+async fn chunk(garden: &Garden, name: &str, state: &str) -> InternalSecret {
+    let state = states(&garden.administrator()).get(state).await.unwrap();
+    let owner = kube::Resource::owner_ref(&state, &()).unwrap();
+    serde_json::from_value(json!({
+        "metadata": {"name": name, "ownerReferences": [owner]},
+        "type": "gardener.cloud/shoot-state", "immutable": true, "data": {"chunk": "eA=="},
+    }))
+    .unwrap()
+}
+
+pub async fn a_chunk_is_of_the_seed_that_has_the_shoot(garden: &Garden) {
+    let (a, b) = (chunks(&garden.seed_a), chunks(&garden.seed_b));
+    let params = PostParams::default();
+    let honest = chunk(garden, "filled.state-1-0", "filled").await;
+    allowed(a.create(&params, &honest).await.map(drop));
+    garden::until_allowed(|| {
+        let a = a.clone();
+        Box::pin(async move { a.get("filled.state-1-0").await.map(drop) })
+    })
+    .await;
+    allowed(a.get("filled.state-1-0").await.map(drop));
+    refused(b.get("filled.state-1-0").await.map(drop), CANNOT_READ);
+    refused(
+        a.list(&ListParams::default()).await.map(drop),
+        "cannot list resource",
+    );
+    refused(
+        garden
+            .patch(&a, "filled.state-1-0", json!({"data": {"chunk": "eQ=="}}))
+            .await,
+        "cannot patch resource",
+    );
+    // Of two policies that refuse it, either may be the first.
+    let only = "may not write InternalSecret";
+    for (name, state) in [
+        ("theirs.state-1-0", "theirs"),
+        ("theirs.state-1-0", "filled"),
+        ("nobody.state-1-0", "filled"),
+        ("filled.ca-client", "filled"),
+    ] {
+        let planted = chunk(garden, name, state).await;
+        refused(a.create(&params, &planted).await.map(drop), only);
+    }
+    refused(
+        b.delete("filled.state-1-0", &DeleteParams::default())
+            .await
+            .map(drop),
+        only,
+    );
+    let shape = "it makes only immutable ones of type gardener.cloud/shoot-state";
+    for (at, value) in [
+        ("/type", json!("Opaque")),
+        ("/immutable", json!(false)),
+        ("/data", json!({"ca.crt": "eA=="})),
+        ("/metadata/ownerReferences/0/name", json!("theirs")),
+        ("/metadata/ownerReferences/0/kind", json!("Shoot")),
+        ("/metadata/ownerReferences", json!([])),
+    ] {
+        let mut planted = serde_json::to_value(&honest).unwrap();
+        planted["metadata"]["name"] = json!("filled.state-1-1");
+        *planted.pointer_mut(at).unwrap() = value;
+        let planted = serde_json::from_value(planted).unwrap();
+        refused(a.create(&params, &planted).await.map(drop), shape);
+    }
+    // Nor where somebody gave gardenlets more than garden-controller-manager does: what counts is who has the shoot.
+    let core = "core.gardener.cloud";
+    garden.grant_gardenlets(core, "shootstates", "patch").await;
+    let theirs = chunk(garden, "theirs.state-1-0", "theirs").await;
+    let words = "the shoot theirs is on seed \"seed-b\"";
+    garden::until_refused_with(words, || garden::try_create(&a, theirs.clone())).await;
+    refused(a.create(&params, &theirs).await.map(drop), words);
+    refused(
+        garden.patch(&states(&garden.seed_a), "theirs", fill()).await,
+        words,
+    );
+    garden.state("nobody").await;
+    refused(
+        garden.patch(&states(&garden.seed_a), "nobody", fill()).await,
+        "it is none that garden-controller-manager made",
+    );
+    a_hand_over_takes_them_along(garden).await;
+}
+
+/// The former seed has had its keys; it gets no newer ones.
+async fn a_hand_over_takes_them_along(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    garden
+        .status(&shoots, "filled", json!({"seedName": "seed-b"}))
+        .await;
+    let (a, b) = (chunks(&garden.seed_a), chunks(&garden.seed_b));
+    garden::until_allowed(|| {
+        let b = b.clone();
+        Box::pin(async move { b.get("filled.state-1-0").await.map(drop) })
+    })
+    .await;
+    garden::until_refused(|| {
+        let a = a.clone();
+        Box::pin(async move { a.get("filled.state-1-0").await.map(drop) })
+    })
+    .await;
+    allowed(b.get("filled.state-1-0").await.map(drop));
+    refused(a.get("filled.state-1-0").await.map(drop), CANNOT_READ);
+    refused(states(&garden.seed_a).get("filled").await.map(drop), CANNOT_READ);
+    let late = chunk(garden, "filled.state-2-0", "filled").await;
+    let gone = garden::try_create(&a, late).await;
+    refused(gone, "the shoot filled is on seed \"seed-b\"");
+    allowed(
+        b.delete("filled.state-1-0", &DeleteParams::default())
+            .await
+            .map(drop),
+    );
+}
+
+/// Its right to give rights is no way to more.
+pub async fn garden_controller_manager_gives_nobody_else_a_right(garden: &Garden) {
+    let words = "it gives only seeds a right, and only to the ShootState and InternalSecrets of one shoot";
+    let name = "gardener.cloud:seed:shoot-state:filled";
+    let core = json!(["core.gardener.cloud"]);
+    let roles: Api<Role> = Api::namespaced(garden.manager.clone(), NAMESPACE);
+    let elsewhere: Api<Role> = Api::namespaced(garden.manager.clone(), "garden");
+    let role = |name: &str, rule: Value| -> Role {
+        serde_json::from_value(json!({"metadata": {"name": name}, "rules": [rule]})).unwrap()
+    };
+    let harmless = json!({"apiGroups": core, "resources": ["shootstates"], "resourceNames": ["filled"], "verbs": ["get"]});
+    for rule in [
+        json!({"apiGroups": core, "resources": ["shootstates"], "verbs": ["get"]}),
+        json!({"apiGroups": core, "resources": ["shootstates"], "resourceNames": ["theirs"], "verbs": ["get"]}),
+        json!({"apiGroups": core, "resources": ["internalsecrets"], "verbs": ["get"]}),
+        json!({"apiGroups": core, "resources": ["internalsecrets"], "resourceNames": ["theirs.state-1-0"], "verbs": ["get"]}),
+        json!({"apiGroups": core, "resources": ["shoots"], "verbs": ["get"]}),
+    ] {
+        refused(
+            roles
+                .create(
+                    &PostParams::default(),
+                    &role("gardener.cloud:seed:shoot-state:x", rule),
+                )
+                .await
+                .map(drop),
+            words,
+        );
+    }
+    refused(
+        roles
+            .create(&PostParams::default(), &role("x", harmless.clone()))
+            .await
+            .map(drop),
+        words,
+    );
+    refused(
+        elsewhere
+            .create(&PostParams::default(), &role(name, harmless))
+            .await
+            .map(drop),
+        words,
+    );
+    let bindings: Api<RoleBinding> = Api::namespaced(garden.manager.clone(), NAMESPACE);
+    for (kind, user) in [
+        ("User", "somebody"),
+        ("Group", "gardener.cloud:system:seed:seed-a"),
+    ] {
+        let subjects =
+            json!({"subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": user}]});
+        refused(garden.patch(&bindings, name, subjects).await, words);
+    }
+}

@@ -1,0 +1,155 @@
+//! A garden is there when each of its policies has refused something.
+
+use anyhow::Result;
+use api::gardencore::{BackupEntry, InternalSecret, InternalSecretFields, Project, Seed, Shoot, ShootState};
+use k8s_openapi::api::{core::v1::Secret, rbac::v1::Role};
+use kube::Api;
+use serde_json::json;
+use testkit::eventually;
+
+use super::{
+    Garden, IN_FORCE_WITHIN, NAMESPACE,
+    attempt::{in_force, try_patch_status},
+    bounded_profile, bucket, entry, project_of, shoot_with_pools, try_apply, try_create, try_delete,
+    try_patch,
+};
+
+impl Garden {
+    /// Every policy has refused something that only it refuses.
+    pub(super) async fn wait_until_in_force(&self) -> Result<()> {
+        self.shoot("probe", "seed-a", Some("seed-a"), ("Migrate", "Processing"))
+            .await;
+        self.shoot("young-probe", "seed-a", None, ("", "")).await;
+        self.status(
+            &self.admin::<Shoot>(NAMESPACE),
+            "probe",
+            json!({"technicalID": "t", "uid": "u"}),
+        )
+        .await;
+        let shoots: Api<Shoot> = self.admin(NAMESPACE);
+        let entries: Api<BackupEntry> = self.admin(NAMESPACE);
+        // A policy about entries looks at other entries. Until the API server has found and read that kind it refuses everybody.
+        eventually("a BackupEntry can be made", IN_FORCE_WITHIN, || {
+            self.apply(&entries, "t--u", entry("t--u", "seed-a", "bucket-a"))
+        })
+        .await?;
+        let theirs: Api<Seed> = Api::all(self.seed_b.clone());
+        let their_shoots: Api<Shoot> = Api::namespaced(self.seed_b.clone(), NAMESPACE);
+        let their_entries: Api<BackupEntry> = Api::namespaced(self.seed_b.clone(), NAMESPACE);
+        let their_buckets: Api<api::gardencore::BackupBucket> = Api::all(self.seed_b.clone());
+        let to_b = json!({"spec": {"seedName": "seed-b"}});
+        let operation = json!({"metadata": {"annotations": {"gardener.cloud/operation": "x"}}});
+        let force =
+            json!({"metadata": {"annotations": {"confirmation.gardener.cloud/force-deletion": "true"}}});
+        let label = json!({"metadata": {"labels": {"x": "y"}}});
+        in_force("shoot-seed-name", || try_patch(&shoots, "probe", &to_b)).await?;
+        in_force("shoot-seed-name-before-creation", || {
+            try_patch(&shoots, "young-probe", &to_b)
+        })
+        .await?;
+        let pool = json!([{"name": "a", "machine": {"type": "x"}, "minimum": 0, "maximum": 2}]);
+        self.bring(&bounded_profile(1)).await?;
+        in_force("shoot-nodes", || {
+            try_apply(&shoots, "many", shoot_with_pools("many", "bounded", &pool))
+        })
+        .await?;
+        let hour = json!({"spec": {"hibernation": {"schedules": [{"start": "20:00"}]}}});
+        in_force("shoot-hibernation", || try_patch(&shoots, "probe", &hour)).await?;
+        in_force("shoot-operation", || try_patch(&shoots, "probe", &operation)).await?;
+        in_force("shoot-force-deletion", || try_patch(&shoots, "probe", &force)).await?;
+        in_force("shoot-deletion", || try_delete(&shoots, "probe")).await?;
+        in_force("backupentry-deletion", || try_delete(&entries, "t--u")).await?;
+        in_force("gardenlet-seed", || try_patch(&theirs, "seed-a", &label)).await?;
+        in_force("gardenlet-shoot", || try_patch(&their_shoots, "probe", &label)).await?;
+        in_force("gardenlet-backupentry", || {
+            try_patch(&their_entries, "t--u", &label)
+        })
+        .await?;
+        in_force("gardenlet-backupbucket", || {
+            try_apply(&their_buckets, "x", bucket("x", "seed-a"))
+        })
+        .await?;
+        let source = || entry("source-t--u", "seed-b", "z");
+        in_force("gardenlet-source-backupentry", || {
+            try_apply(&their_entries, "source-t--u", source())
+        })
+        .await?;
+        self.wait_for_policies_of_objects().await
+    }
+
+    /// A policy is asked only about what a role allows: gardenlets may write what stands for nobody's.
+    async fn allow_probes(&self) -> Result<()> {
+        let rbac = "rbac.authorization.k8s.io";
+        let core = "core.gardener.cloud";
+        let metadata = json!({"name": "probes", "namespace": NAMESPACE});
+        let version = format!("{rbac}/v1");
+        let rules = json!([
+            {"apiGroups": [core], "resources": ["shootstates"], "resourceNames": ["unowned"], "verbs": ["patch"]},
+            {"apiGroups": [core], "resources": ["internalsecrets"], "verbs": ["create"]},
+        ]);
+        self.bring(&json!({"apiVersion": version, "kind": "Role", "metadata": metadata, "rules": rules}))
+            .await?;
+        self.bring(&json!({
+            "apiVersion": version, "kind": "RoleBinding", "metadata": metadata,
+            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": "probes"},
+            "subjects": [{"apiGroup": rbac, "kind": "Group", "name": "gardener.cloud:system:seeds"}],
+        }))
+        .await
+    }
+
+    /// The same for what garden-controller-manager makes and gardenlets fill.
+    async fn wait_for_policies_of_objects(&self) -> Result<()> {
+        self.allow_probes().await?;
+        let label = json!({"metadata": {"labels": {"x": "y"}}});
+        for name in ["x", "probe.kubeconfig"] {
+            self.secret(name, "Opaque").await;
+        }
+        self.state("unowned").await;
+        let secrets: Api<Secret> = Api::namespaced(self.seed_b.clone(), NAMESPACE);
+        let states: Api<ShootState> = Api::namespaced(self.seed_b.clone(), NAMESPACE);
+        let shoots: Api<Shoot> = Api::namespaced(self.seed_a.clone(), NAMESPACE);
+        let entries: Api<BackupEntry> = Api::namespaced(self.seed_a.clone(), NAMESPACE);
+        let made: Api<Secret> = Api::namespaced(self.manager.clone(), NAMESPACE);
+        let projects: Api<Project> = Api::all(self.administrator());
+        let data = json!({"data": {"kubeconfig": "eA=="}});
+        let to_b = json!({"spec": {"seedName": "seed-b"}});
+        in_force("gardenlet-secret", || try_patch(&secrets, "x", &data)).await?;
+        in_force("gardenlet-shoot-objects", || {
+            try_patch(&secrets, "probe.kubeconfig", &data)
+        })
+        .await?;
+        in_force("gardenlet-shootstate", || try_patch(&states, "unowned", &label)).await?;
+        let chunks: Api<InternalSecret> = Api::namespaced(self.seed_b.clone(), NAMESPACE);
+        in_force("gardenlet-internalsecret", || {
+            try_create(&chunks, InternalSecret::new("x", InternalSecretFields::default()))
+        })
+        .await?;
+        let roles: Api<Role> = Api::namespaced(self.manager.clone(), NAMESPACE);
+        in_force("garden-controller-manager-role", || {
+            let mut role = Role::default();
+            role.metadata.name = Some("x".into());
+            try_create(&roles, role)
+        })
+        .await?;
+        in_force("shoot-ownership", || {
+            try_patch_status(&shoots, "probe", json!({"uid": "another"}))
+        })
+        .await?;
+        in_force("backupentry-seed-name", || try_patch(&entries, "t--u", &to_b)).await?;
+        in_force("garden-controller-manager-secret", || {
+            let mut secret = Secret::default();
+            secret.metadata.name = Some("z".into());
+            try_create(&made, secret)
+        })
+        .await?;
+        let written: Api<Shoot> = Api::namespaced(self.manager.clone(), NAMESPACE);
+        in_force("garden-controller-manager-shoot", || {
+            try_patch(&written, "probe", &label)
+        })
+        .await?;
+        in_force("project-namespace", || {
+            try_apply(&projects, "probe", project_of("probe", Some(NAMESPACE)))
+        })
+        .await
+    }
+}

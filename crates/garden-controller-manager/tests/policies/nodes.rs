@@ -1,0 +1,85 @@
+//! Worker pools: what a user cannot ask for, and what he cannot take back, since a seed would bear it or a shoot not survive it.
+
+use api::gardencore::Shoot;
+use kube::Api;
+use serde_json::{Value, json};
+
+use crate::garden::{Garden, NAMESPACE, allowed, bounded_profile, refused, shoot_with_pools};
+
+fn pool(name: &str, minimum: i32, maximum: i32) -> Value {
+    json!({"name": name, "machine": {"type": "local"}, "minimum": minimum, "maximum": maximum})
+}
+
+fn pools(pools: &[Value]) -> Value {
+    json!({"spec": {"provider": {"workers": pools}}})
+}
+
+/// Without its pools a shoot would lose its network and its DNS, and with them what runs in it: it is decided once.
+pub async fn a_shoot_has_nodes_or_has_none(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    garden
+        .shoot("bare", "seed-a", Some("seed-a"), ("Reconcile", "Succeeded"))
+        .await;
+    let words = "the last worker pool cannot be removed, nor pools be added to a shoot that was made without";
+    refused(
+        garden.patch(&shoots, "bare", pools(&[pool("a", 1, 1)])).await,
+        words,
+    );
+    let made = shoot_with_pools("peopled", "local", &json!([pool("a", 1, 2), pool("b", 1, 2)]));
+    allowed(garden.apply(&shoots, "peopled", made).await);
+    let patch = |pools| garden.patch(&shoots, "peopled", pools);
+    for none in [json!([]), Value::Null] {
+        refused(
+            patch(json!({"spec": {"provider": {"workers": none}}})).await,
+            words,
+        );
+    }
+    allowed(patch(pools(&[pool("b", 0, 0)])).await);
+    allowed(patch(pools(&[pool("b", 0, 0), pool("c", 1, 2)])).await);
+}
+
+/// Each machine is some objects in the seed's own etcd, which all tenants share.
+pub async fn pools_have_bounds(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    garden.bring(&bounded_profile(10)).await.unwrap();
+    let make = |profile, all: &[Value]| {
+        garden.apply(
+            &shoots,
+            "bounded",
+            shoot_with_pools("bounded", profile, &json!(all)),
+        )
+    };
+    refused(
+        make("local", &[pool("a", 0, 100_000)]).await,
+        "should be less than or equal to 5000",
+    );
+    refused(
+        make("local", &[pool("a", 3, 2)]).await,
+        "minimum must not be greater than maximum",
+    );
+    refused(
+        make("local", &[pool("a", 0, 5000), pool("b", 0, 1)]).await,
+        "maximum of all worker pools together must be 5000 at most",
+    );
+    refused(
+        make("bounded", &[pool("a", 1, 10), pool("b", 1, 11)]).await,
+        "maximum of worker pools b is greater than the 10 nodes that CloudProfile bounded allows",
+    );
+    refused(
+        make("bounded", &[pool("a", 6, 10), pool("b", 5, 10)]).await,
+        "the worker pools have at least 11 nodes together, and CloudProfile bounded allows 10",
+    );
+    allowed(make("bounded", &[pool("a", 5, 10), pool("b", 5, 10)]).await);
+    // A bound that comes later stands in no other edit's way.
+    garden.bring(&bounded_profile(4)).await.unwrap();
+    let words = "allows for a shoot";
+    crate::garden::until_refused(|| crate::garden::try_patch(&shoots, "bounded", &pools(&[pool("a", 5, 9)])))
+        .await;
+    refused(
+        garden.patch(&shoots, "bounded", pools(&[pool("a", 5, 9)])).await,
+        words,
+    );
+    let other = json!({"spec": {"kubernetes": {"version": "1.34.5"}}});
+    allowed(garden.patch(&shoots, "bounded", other).await);
+    allowed(garden.patch(&shoots, "bounded", pools(&[pool("a", 4, 4)])).await);
+}
