@@ -70,6 +70,14 @@ pub struct Config {
     #[arg(long, default_value = "garden")]
     pub garden_identity: String,
 
+    /// The program that renders charts of extensions.
+    #[arg(long, default_value = "/usr/local/bin/helm")]
+    pub helm: PathBuf,
+
+    /// How ShootStates are kept up to date.
+    #[command(flatten)]
+    pub shoot_state: ShootStateFlags,
+
     /// How control planes are deployed.
     #[command(flatten)]
     pub control_plane: ControlPlaneFlags,
@@ -77,6 +85,27 @@ pub struct Config {
     /// Under which locks the controllers run.
     #[command(flatten)]
     pub lease: leader_migration::Flags,
+}
+
+/// How ShootStates are kept up to date (R7-42).
+#[derive(Clone, Debug, clap::Args)]
+pub struct ShootStateFlags {
+    /// How long nothing must have changed before what changed is written into the ShootState.
+    #[arg(long, default_value = "5s", value_parser = duration)]
+    pub shoot_state_sync_delay: Duration,
+
+    /// How long after the first change it is written at the latest, although there are further ones. What a seed takes with it
+    /// when it dies is what changed within this time.
+    #[arg(long, default_value = "30s", value_parser = duration)]
+    pub shoot_state_sync_max_delay: Duration,
+
+    /// How often a ShootState is compared although nothing changed.
+    #[arg(long, default_value = "10m", value_parser = duration)]
+    pub shoot_state_sync_period: Duration,
+
+    /// At most so many ShootStates at the same time. Each takes some 30 MiB of memory if it is large, and little if not.
+    #[arg(long, default_value_t = 3)]
+    pub concurrent_shoot_state_syncs: u16,
 }
 
 /// How control planes are deployed.
@@ -97,6 +126,31 @@ pub struct ControlPlaneFlags {
     /// Image of kube-scheduler without tag.
     #[arg(long, default_value = "kube-scheduler")]
     pub kube_scheduler_image: String,
+
+    /// Image of kube-proxy on the nodes of shoots, without tag.
+    #[arg(long, default_value = "kube-proxy")]
+    pub kube_proxy_image: String,
+
+    /// Image of CoreDNS in shoots, without tag.
+    #[arg(long, default_value = "coredns")]
+    pub coredns_image: String,
+
+    /// Tag of the image of CoreDNS, which has versions of its own.
+    #[arg(long, default_value = parts::COREDNS_TAG)]
+    pub coredns_tag: String,
+
+    /// Lets API servers reach the nodes of their shoots through a tunnel that agents in the shoots dial: for seeds without roads to
+    /// the nodes.
+    #[arg(long)]
+    pub enable_tunnel: bool,
+
+    /// Image of the tunnel's server and agents without tag.
+    #[arg(long, default_value = "repot/tunnel")]
+    pub tunnel_image: String,
+
+    /// Tag of the image of the tunnel.
+    #[arg(long, default_value = "dev")]
+    pub tunnel_tag: String,
 
     /// Namespace of the seed's front.
     #[arg(long, default_value = "garden-exposure")]
@@ -134,6 +188,12 @@ impl Config {
             kube_apiserver_image: flags.kube_apiserver_image,
             kube_controller_manager_image: flags.kube_controller_manager_image,
             kube_scheduler_image: flags.kube_scheduler_image,
+            kube_proxy_image: flags.kube_proxy_image,
+            coredns_image: flags.coredns_image,
+            coredns_tag: flags.coredns_tag,
+            tunnel: flags.enable_tunnel,
+            tunnel_image: flags.tunnel_image,
+            tunnel_tag: flags.tunnel_tag,
             exposure_namespace: flags.exposure_namespace,
             ingress_service: flags.ingress_service,
             garden_identity: self.garden_identity.clone(),

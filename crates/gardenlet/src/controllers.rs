@@ -5,7 +5,7 @@ use std::sync::Arc;
 use backup_controllers::{backup_bucket, backup_entry};
 use futures::future::{BoxFuture, FutureExt, join_all};
 
-use crate::{Context, care, seed, shoot};
+use crate::{Context, care, controller_installation, seed, shoot, shoot_state};
 
 type Start = fn(Arc<Context>) -> BoxFuture<'static, ()>;
 
@@ -13,6 +13,7 @@ type Start = fn(Arc<Context>) -> BoxFuture<'static, ()>;
 const CONTROLLERS: &[(&str, Start)] = &[
     ("shoot", |context| shoot::run(context).boxed()),
     ("shoot-care", |context| care::run(context).boxed()),
+    ("shoot-state-sync", |context| shoot_state::run(context).boxed()),
     ("seed", |context| seed::run(context).boxed()),
     ("seed-lease", |context| seed::renew_lease(context).boxed()),
     ("backup-bucket", |context| {
@@ -20,6 +21,9 @@ const CONTROLLERS: &[(&str, Start)] = &[
     }),
     ("backup-entry", |context| {
         backup_entry::run(Arc::new(context.backups())).boxed()
+    }),
+    ("controller-installation", |context| {
+        controller_installation::run(context).boxed()
     }),
 ];
 

@@ -38,6 +38,27 @@ impl Observation {
     }
 }
 
+/// What is said of every aspect of a shoot that sleeps, or is on its way there: nothing is looked at, as what stops on purpose is not
+/// ill. One that wakes up is looked at as any other.
+pub(super) fn of_sleep(shoot: &Shoot) -> Option<Observation> {
+    if !placement::is_to_sleep(shoot) {
+        return None;
+    }
+    Some(if placement::is_asleep(shoot) {
+        Observation::new(
+            ConditionStatus::True,
+            "ConditionNotChecked",
+            "Shoot cluster has been hibernated.",
+        )
+    } else {
+        Observation::new(
+            ConditionStatus::Progressing,
+            "ConditionNotChecked",
+            "Shoot cluster is being hibernated.",
+        )
+    })
+}
+
 /// `APIServerAvailable`.
 pub(super) fn api_server(seen: &Observed) -> Observation {
     match &seen.api_error {

@@ -197,3 +197,21 @@ fn what_is_not_deployed_is_said_to_be_not_deployed() {
     assert_eq!(observability().reason, "NoObservabilityComponents");
     assert_eq!(system_components().reason, "NoSystemComponents");
 }
+
+/// What stops on purpose is not ill; what wakes up is looked at.
+#[test]
+fn a_shoot_that_sleeps_is_well_and_one_that_wakes_is_looked_at() {
+    let told = |enabled: bool, hibernated: bool| {
+        let mut shoot = Shoot::default();
+        shoot.spec.hibernation = serde_json::from_value(json!({"enabled": enabled})).unwrap();
+        shoot.status = serde_json::from_value(json!({"hibernated": hibernated})).unwrap();
+        of_sleep(&shoot).map(|told| (told.status, told.message))
+    };
+    let (status, message) = told(true, true).unwrap();
+    assert_eq!(status, ConditionStatus::True);
+    assert_eq!(message, "Shoot cluster has been hibernated.");
+    assert_eq!(told(true, false).unwrap().0, ConditionStatus::Progressing);
+    assert_eq!(told(false, true), None);
+    assert_eq!(told(false, false), None);
+    assert_eq!(of_sleep(&Shoot::default()), None);
+}

@@ -25,6 +25,15 @@ use tokio::time::Instant;
 use super::{checks, label::status_label, observed, settle::settle};
 use crate::{Context, MANAGER};
 
+/// What is told of each shoot.
+const CONDITIONS: [&str; 5] = [
+    API_SERVER_AVAILABLE,
+    CONTROL_PLANE_HEALTHY,
+    OBSERVABILITY_COMPONENTS_HEALTHY,
+    EVERY_NODE_READY,
+    SYSTEM_COMPONENTS_HEALTHY,
+];
+
 struct Care {
     context: Arc<Context>,
     /// When each shoot was looked at last. Holds only shoots of this seed.
@@ -97,14 +106,18 @@ impl Care {
             .as_ref()
             .map(|s| s.technical_id.clone())
             .unwrap_or_default();
-        let seen = observed::look(&self.context, shoot, &namespace).await?;
-        let observations = [
-            (API_SERVER_AVAILABLE, checks::api_server(&seen)),
-            (CONTROL_PLANE_HEALTHY, checks::control_plane(&seen)),
-            (OBSERVABILITY_COMPONENTS_HEALTHY, checks::observability()),
-            (EVERY_NODE_READY, checks::nodes(shoot, &seen)),
-            (SYSTEM_COMPONENTS_HEALTHY, checks::system_components()),
-        ];
+        let observations = if let Some(sleep) = checks::of_sleep(shoot) {
+            CONDITIONS.map(|type_| (type_, sleep.clone()))
+        } else {
+            let seen = observed::look(&self.context, shoot, &namespace).await?;
+            [
+                (API_SERVER_AVAILABLE, checks::api_server(&seen)),
+                (CONTROL_PLANE_HEALTHY, checks::control_plane(&seen)),
+                (OBSERVABILITY_COMPONENTS_HEALTHY, checks::observability()),
+                (EVERY_NODE_READY, checks::nodes(shoot, &seen)),
+                (SYSTEM_COMPONENTS_HEALTHY, checks::system_components()),
+            ]
+        };
         let now = clock::now_k8s();
         let threshold = self.context.config.condition_threshold;
         conditions::change(MANAGER, api, &shoot.name_any(), "conditions", |list| {

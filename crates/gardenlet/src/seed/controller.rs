@@ -4,7 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use api::{
     constants::{condition::BACKUP_BUCKETS_READY, finalizer::GARDENER},
-    gardencore::{BackupBucket, BackupBucketProvider, BackupBucketSpec, BackupEntry, Seed, Shoot},
+    gardencore::{
+        BackupBucket, BackupBucketProvider, BackupBucketSpec, BackupEntry, ControllerInstallation, Seed,
+        Shoot,
+    },
     meta::{Condition, ErrorCode},
 };
 use futures::stream;
@@ -111,7 +114,7 @@ impl Reconciler<Seed> for SeedController {
             .context("could not read the BackupBucket")?
             .is_none()
         {
-            return Ok(Next::Change);
+            return self.without_extensions(&seed).await;
         }
         apply::delete(&buckets, &name).await?;
         Ok(Next::After(LOOK_AGAIN))
@@ -119,6 +122,26 @@ impl Reconciler<Seed> for SeedController {
 }
 
 impl SeedController {
+    /// Last of all its extensions go: nobody else could take them away.
+    async fn without_extensions(&self, seed: &Seed) -> Result<Next> {
+        let api: Api<ControllerInstallation> = self.context.garden.cluster_wide();
+        let mine = ListParams::default().fields(&format!("spec.seedRef.name={}", self.context.seed_name));
+        let left = api
+            .list(&mine)
+            .await
+            .context("could not list ControllerInstallations")?;
+        let Some(first) = left.items.first() else {
+            return Ok(Next::Change);
+        };
+        let note = format!(
+            "the seed stays until its extensions are taken away: ControllerInstallation {} is there ({} in all)",
+            first.name_any(),
+            left.items.len()
+        );
+        self.context.garden_events.warning(seed, "SeedInUse", &note).await;
+        Ok(Next::After(LOOK_AGAIN))
+    }
+
     fn seeds(&self) -> Api<Seed> {
         self.context.garden.cluster_wide()
     }

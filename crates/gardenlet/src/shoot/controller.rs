@@ -196,7 +196,8 @@ impl ShootReconciler {
         let written = if operation == Operation::Migrate {
             self.hand_over(record).await?
         } else {
-            record.write(&status::succeeded(type_, clock::now_k8s())).await?
+            let settled = status::settled(traveller, operation, clock::now_k8s());
+            record.write(&settled).await?
         };
         let note = written
             .status

@@ -12,6 +12,7 @@ use parts::{
 use runtime::Error;
 
 use super::{
+    extension_steps::{self, AfterKubeAPIServer, BeforeKubeAPIServer},
     graph::{RETRY_LIMIT, Steps, graph, when},
     take_down::delete_the_rest,
 };
@@ -21,8 +22,10 @@ use super::{
 pub struct Given {
     /// The namespace exists and is not being deleted.
     pub namespace_is_active: bool,
-    /// kube-apiserver exists: objects in the shoot may be left.
+    /// kube-apiserver exists, awake or asleep: objects in the shoot may be left.
     pub control_plane_is_up: bool,
+    /// Parts of it may sleep: its provider's part has to be woken, too, or nobody releases what it has outside.
+    pub control_plane_may_sleep: bool,
 }
 
 /// Builds the flow.
@@ -32,18 +35,22 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
     let cleaned = clean_shoot(&mut g, f, given);
     let resources_gone = g.destroy::<ManagedResources>(f, cleaned);
     let extensions_gone = g.destroy::<GenericExtensions>(f, resources_gone);
-    let provider_gone = g.destroy::<ControlPlane>(f, extensions_gone);
+    // After the others: their providers may have a say in what becomes of those (gardener#9651).
+    let further_gone = extension_steps::destroy(&mut g, f, BeforeKubeAPIServer, extensions_gone);
+    let provider_gone = g.destroy::<ControlPlane>(f, further_gone);
     let stopped = g.destroy::<Writers>(f, provider_gone);
+    let late_gone = extension_steps::destroy(&mut g, f, AfterKubeAPIServer, stopped);
     // What lies outside the seed.
     let records_gone = g.destroy::<DnsRecords>(f, stopped);
     let infrastructure_gone = g.destroy::<Infrastructure>(f, stopped);
-    delete_the_rest(&mut g, f, [records_gone, infrastructure_gone]);
+    delete_the_rest(&mut g, f, [late_gone, records_gone, infrastructure_gone]);
     g.compile()
 }
 
 /// Removes what users left in the shoot, through its own API.
-fn clean_shoot<'a>(g: &mut Graph<'a, Error>, f: &'a Facts, given: Given) -> TaskId {
-    let mut g = when(g, given.namespace_is_active && given.control_plane_is_up);
+fn clean_shoot<'a>(graph: &mut Graph<'a, Error>, f: &'a Facts, given: Given) -> TaskId {
+    let is_needed = given.namespace_is_active && given.control_plane_is_up;
+    let mut g = when(graph, is_needed);
     let namespace = g.step("Deploying Shoot namespace in Seed", [], || Namespace::deploy(f));
     let secrets = g.step("Initializing secrets management", namespace, || {
         Secrets::deploy(f)
@@ -53,7 +60,9 @@ fn clean_shoot<'a>(g: &mut Graph<'a, Error>, f: &'a Facts, given: Given) -> Task
     let controllers = g.step("Deploying Kubernetes controller manager", api_ready, || {
         KubeControllerManager::deploy(f)
     });
-    g.step("Cleaning kubernetes resources", controllers, || {
+    let is_woken = is_needed && given.control_plane_may_sleep;
+    let provider = when(graph, is_woken).deploy::<ControlPlane>(f, api_ready);
+    when(graph, is_needed).step("Cleaning kubernetes resources", [controllers, provider], || {
         ShootObjects::clean(f)
     })
 }

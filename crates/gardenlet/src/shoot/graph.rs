@@ -4,7 +4,7 @@
 use std::{future::Future, time::Duration};
 
 use flow::{Graph, Retry, TaskId};
-use parts::{Deploy, Destroy, Facts, Migrate, Stay};
+use parts::{Deploy, Destroy, Facts, Migrate, Sleep, Stay};
 use runtime::{Error, Result};
 
 /// Pause between two attempts of a task. Shorter than what a person notices as a stall.
@@ -33,16 +33,18 @@ pub(super) struct When<'g, 'a> {
 
 /// A verb of a part, as its two tasks: `g.deploy::<Etcds>(f, after)` adds the work and its wait, and gives the end of the wait.
 pub(super) trait Steps<'a> {
+    /// Where tasks are added, and whether they are wanted.
+    fn target(&mut self) -> (&mut Graph<'a, Error>, bool);
+
     /// Adds one task.
-    fn step<F, Fut>(
-        &mut self,
-        name: &'static str,
-        after: impl IntoIterator<Item = TaskId>,
-        work: F,
-    ) -> TaskId
+    fn step<F, Fut>(&mut self, name: &'static str, after: impl IntoIterator<Item = TaskId>, work: F) -> TaskId
     where
         F: FnMut() -> Fut + Send + 'a,
-        Fut: Future<Output = Result<()>> + Send + 'a;
+        Fut: Future<Output = Result<()>> + Send + 'a,
+    {
+        let (graph, wanted) = self.target();
+        graph.step_if(wanted, name, after, work)
+    }
 
     /// The part comes up.
     fn deploy<P: Deploy>(&mut self, f: &'a Facts, after: impl IntoIterator<Item = TaskId>) -> TaskId {
@@ -61,6 +63,13 @@ pub(super) trait Steps<'a> {
         [deployed, self.step(wait, deployed, move || P::ready(f))]
     }
 
+    /// The part stops, and keeps what it has.
+    fn sleep<P: Sleep>(&mut self, f: &'a Facts, after: impl IntoIterator<Item = TaskId>) -> TaskId {
+        let [work, wait] = P::TASKS;
+        let told = self.step(work, after, move || P::sleep(f));
+        self.step(wait, told, move || P::asleep(f))
+    }
+
     /// The part goes.
     fn destroy<P: Destroy>(&mut self, stay: &'a Stay, after: impl IntoIterator<Item = TaskId>) -> TaskId {
         let [work, wait] = P::TASKS;
@@ -77,21 +86,13 @@ pub(super) trait Steps<'a> {
 }
 
 impl<'a> Steps<'a> for Graph<'a, Error> {
-    fn step<F, Fut>(&mut self, name: &'static str, after: impl IntoIterator<Item = TaskId>, work: F) -> TaskId
-    where
-        F: FnMut() -> Fut + Send + 'a,
-        Fut: Future<Output = Result<()>> + Send + 'a,
-    {
-        self.step_if(true, name, after, work)
+    fn target(&mut self) -> (&mut Graph<'a, Error>, bool) {
+        (self, true)
     }
 }
 
 impl<'a> Steps<'a> for When<'_, 'a> {
-    fn step<F, Fut>(&mut self, name: &'static str, after: impl IntoIterator<Item = TaskId>, work: F) -> TaskId
-    where
-        F: FnMut() -> Fut + Send + 'a,
-        Fut: Future<Output = Result<()>> + Send + 'a,
-    {
-        self.graph.step_if(self.wanted, name, after, work)
+    fn target(&mut self) -> (&mut Graph<'a, Error>, bool) {
+        (self.graph, self.wanted)
     }
 }

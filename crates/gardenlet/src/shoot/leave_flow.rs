@@ -4,7 +4,10 @@
 //! the shoot (RX-02). The data of etcd-main stay until the destination has recorded a restore (`leave.rs`).
 
 use flow::{Flow, Graph};
-use parts::{AllExtensions, Destroy, Etcds, Exposure, MachineResources, ManagedResources, Stay, Writers};
+use parts::{
+    AllExtensions, Destroy, Etcds, Exposure, FurtherExtensions, MachineResources, ManagedResources,
+    OtherExtensions, Stay, Writers,
+};
 use runtime::Error;
 
 use super::graph::{RETRY_LIMIT, Steps, graph, when};
@@ -55,5 +58,6 @@ fn clean_up_extensions<'a>(g: &mut Graph<'a, Error>, stay: &'a Stay, there: bool
     // All have let go before the hand-over; one that somebody made since must not take anything away outside.
     let migrated = g.migrate::<AllExtensions>(stay, resources_gone);
     g.destroy::<MachineResources>(stay, migrated);
-    g.destroy::<AllExtensions>(stay, migrated);
+    let others_gone = g.destroy::<OtherExtensions>(stay, migrated);
+    g.destroy::<FurtherExtensions>(stay, others_gone);
 }

@@ -14,7 +14,10 @@ use parts::{
 use runtime::Error;
 use std::time::Duration;
 
-use super::graph::{Steps, graph, when};
+use super::{
+    extension_steps::{self, AfterKubeAPIServer, BeforeKubeAPIServer},
+    graph::{Steps, graph, when},
+};
 
 /// Time for the attempts of a task here: a move that cannot go on is run again from the start after this, with fresh facts.
 const LIMIT: Duration = Duration::from_secs(10 * 60);
@@ -71,21 +74,24 @@ fn migrate_early_extensions<'a>(g: &mut Graph<'a, Error>, f: &'a Facts, after: T
     );
     let resources_gone = g.destroy::<ManagedResources>(f, keep);
     let extensions = g.migrate::<GenericExtensions>(f, resources_gone);
-    let control_plane = g.migrate::<ControlPlane>(f, extensions);
+    let further = extension_steps::migrate(g, f, BeforeKubeAPIServer, resources_gone);
+    let stale_gone = extension_steps::delete_stale(g, f, extensions);
+    let control_plane = g.migrate::<ControlPlane>(f, [extensions, further, stale_gone]);
     g.step("Persisting ShootState in garden cluster", control_plane, || {
         ShootState::persist(f)
     })
 }
 
-/// Infrastructure and DNS records: let go of after the API has stopped. Their state is persisted once more, since it may
-/// have been written by the migrate operation itself (RX-11).
+/// Infrastructure, DNS records, and extensions that want to be late: let go of after the API has stopped. Their state is
+/// persisted once more, since it may have been written by the migrate operation itself (RX-11).
 fn migrate_late_extensions<'a>(g: &mut Graph<'a, Error>, f: &'a Facts, after: TaskId) -> TaskId {
     let infrastructure = g.migrate::<Infrastructure>(f, after);
     let records = g.migrate::<DnsRecords>(f, after);
+    let further = extension_steps::migrate(g, f, AfterKubeAPIServer, after);
     // Whatever kind there is by now: nothing may be left that has not let go.
     let all = g.step(
         "Waiting until everything has been migrated",
-        [infrastructure, records],
+        [infrastructure, records, further],
         || AllExtensions::migrated(f),
     );
     g.step("Persisting late state in ShootState", all, || {

@@ -1,15 +1,18 @@
 //! The shoot controller: decides which of the flows a Shoot needs, runs it, and tells the story in its status.
 //!
 //! Where to look: the order of a move is `migrate_flow.rs` (source seed) followed by `reconcile_flow.rs` with
-//! `restoring` (destination seed), and what the source cleans up afterwards is `leave_flow.rs`. Who acts is the crate
+//! `restoring` (destination seed), and what the source cleans up afterwards is `leave_flow.rs`. A shoot that
+//! sleeps is kept by `sleep_flow.rs`. Who acts is the crate
 //! `placement`, and when is `dispatch.rs`. What a step does is the crate `parts`.
 
 mod backup_steps;
+mod base_steps;
 mod confirmation;
 mod controller;
 pub mod delete_flow;
 pub mod dispatch;
 mod exposure_steps;
+mod extension_steps;
 pub mod force_delete_flow;
 mod graph;
 mod leave;
@@ -19,6 +22,8 @@ mod operation;
 mod orphans;
 pub mod reconcile_flow;
 mod record;
+pub mod sleep_flow;
+mod sleep_steps;
 pub mod status;
 mod take_down;
 

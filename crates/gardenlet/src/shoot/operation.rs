@@ -7,12 +7,14 @@ use api::{
     meta::{LastError, LastOperationType as Type},
 };
 use flow::{Cause, Flow, FlowError, Progress};
-use parts::{Cluster, Facts, KubeApiserver, NamespaceState};
+use parts::{Cluster, Etcds, Facts, KubeApiserver, NamespaceState};
 use placement::Operation;
 use runtime::{Error, Result, clock};
 use tokio::sync::watch;
 
-use super::{delete_flow, force_delete_flow, migrate_flow, reconcile_flow, record::Record, status};
+use super::{
+    delete_flow, force_delete_flow, migrate_flow, reconcile_flow, record::Record, sleep_flow, status,
+};
 use crate::context::Context;
 
 /// How far a flow got and what stood in the way.
@@ -62,6 +64,7 @@ pub(super) async fn run(
 /// Looks at what is there and builds the flow of an operation.
 pub async fn build(f: &Facts, operation: Operation) -> Result<Flow<'_, Error>> {
     let is_active = f.namespace_state().await? == NamespaceState::Active;
+    // Of a shoot that sleeps it is there and does not run.
     let is_up = is_active && KubeApiserver::exists(f).await?;
     Ok(match operation {
         Operation::Migrate => migrate_flow::build(
@@ -75,21 +78,40 @@ pub async fn build(f: &Facts, operation: Operation) -> Result<Flow<'_, Error>> {
             delete_flow::Given {
                 namespace_is_active: is_active,
                 control_plane_is_up: is_up,
+                control_plane_may_sleep: f.may_sleep(),
             },
         ),
         Operation::ForceDelete => force_delete_flow::build(f),
         Operation::Create | Operation::Reconcile | Operation::Restore => {
             let restoring = operation == Operation::Restore;
+            let has_backup = f.has_backup();
+            let copy_is_required = restoring && f.is_copy_of_backups_required().await?;
+            if f.is_to_sleep() && sleeps(f, is_active).await? {
+                let given = sleep_flow::Given {
+                    restoring,
+                    has_backup,
+                    copy_is_required,
+                    etcd_is_awake: is_active && Etcds::are_awake(f).await?,
+                };
+                return Ok(sleep_flow::build(f, given));
+            }
             reconcile_flow::build(
                 f,
                 reconcile_flow::Given {
                     restoring,
-                    has_backup: f.has_backup(),
-                    copy_is_required: restoring && f.is_copy_of_backups_required().await?,
+                    has_backup,
+                    copy_is_required,
+                    sleeps: f.is_to_sleep(),
                 },
             )
         }
     })
+}
+
+/// Whether no machine is left, and the API need not be woken: the whole shoot slept before this, here or on the seed that it
+/// comes from; or the API was put to sleep here, which happens after the last machine has gone.
+async fn sleeps(f: &Facts, namespace_is_active: bool) -> Result<bool> {
+    Ok(placement::is_asleep(&f.shoot) || (namespace_is_active && KubeApiserver::sleeps(f).await?))
 }
 
 /// Runs a flow and writes its progress. Writes are coalesced: a slow garden delays the progress, never the flow.

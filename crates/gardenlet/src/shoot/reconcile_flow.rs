@@ -6,20 +6,24 @@
 
 use flow::{Flow, Graph, TaskId};
 use parts::{
-    Backups, CloudProviderSecret, ClusterIdentity, ControlPlane, ControllerLeaders, Etcds, Facts,
-    Infrastructure, KubeApiserver, KubeControllerManager, KubeScheduler, Kubeconfig, Namespace, Secrets,
-    ShootApi,
+    Backups, ContainerRuntimes, ControlPlane, ControllerLeaders, CoreDns, Etcds, Facts, Infrastructure,
+    KubeApiserver, KubeControllerManager, KubeProxy, KubeScheduler, Kubeconfig, Network, NodeExtensions,
+    NodeRights, OperatingSystemConfigs, ShootApi, TunnelAgents, TunnelServer, Workers,
 };
 use runtime::Error;
 
 use super::{
     backup_steps::{self, Wanted},
+    base_steps::{self, Base},
     exposure_steps::expose,
+    extension_steps::{self, AfterKubeAPIServer, AfterWorker, BeforeKubeAPIServer},
     graph::{RETRY_LIMIT, Steps, graph, when},
+    sleep_steps::fall_asleep,
 };
 
 /// What the flow depends on, found out before it is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools)] // Each is a question of its own.
 pub struct Given {
     /// The control plane comes from another seed.
     pub restoring: bool,
@@ -27,6 +31,8 @@ pub struct Given {
     pub has_backup: bool,
     /// The backups lie in another bucket and etcd was not restored yet (`is_copy_of_backups_required`).
     pub copy_is_required: bool,
+    /// The shoot is to sleep when all of it is as it should be: its providers are told so and leave it no machine.
+    pub sleeps: bool,
 }
 
 /// Builds the flow.
@@ -39,16 +45,12 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
     };
     let mut g = graph(name, RETRY_LIMIT);
 
-    let namespace = g.step("Deploying Shoot namespace in Seed", [], || Namespace::deploy(f));
-    let identity = g.step("Ensuring Shoot cluster identity", namespace, || {
-        ClusterIdentity::ensure(f)
-    });
-    let credentials = g.step("Deploying cloud provider account secret", namespace, || {
-        CloudProviderSecret::deploy(f)
-    });
-    let secrets = g.step("Initializing secrets management", namespace, || {
-        Secrets::deploy(f)
-    });
+    let Base {
+        namespace,
+        identity,
+        credentials,
+        secrets,
+    } = base_steps::lay(&mut g, f);
 
     let backups = Wanted {
         kept: given.has_backup,
@@ -68,19 +70,36 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
     // The cloud is touched only after the source's backups are here: by then the source has stopped (R17-31, I3).
     let infrastructure = g.deploy::<Infrastructure>(f, [secrets, credentials, prepared]);
 
-    let api_ready = g.deploy::<KubeApiserver>(f, [secrets, etcd_ready, address]);
+    let early = extension_steps::deploy(
+        &mut g,
+        f,
+        BeforeKubeAPIServer,
+        [secrets, credentials, infrastructure],
+    );
+    // It is asked by the API server, and takes no time that a move would notice: nobody waits for it but the end.
+    let [tunnel, _] = g.deploy_in_two::<TunnelServer>(f, [namespace, secrets]);
+    let before_api = [secrets, etcd_ready, address, tunnel].into_iter().chain(early);
+    let api_ready = g.deploy::<KubeApiserver>(f, before_api);
     g.step("Deploying kubeconfig of the Shoot", [secrets, address], || {
         Kubeconfig::deploy(f)
     });
 
-    complete_control_plane(&mut g, f, [secrets, credentials, infrastructure, api_ready]);
+    let connected = complete_control_plane(&mut g, f, [secrets, credentials, infrastructure, api_ready]);
+    let extended = extension_steps::deploy(&mut g, f, AfterKubeAPIServer, [connected]);
+    let machines = make_nodes(&mut g, f, [infrastructure, connected], extended);
+    extension_steps::deploy(&mut g, f, AfterWorker, [connected, machines]);
+    extension_steps::delete_stale(&mut g, f, connected);
+    if given.sleeps {
+        let all = g.ends();
+        fall_asleep(&mut g, f, given.has_backup, all);
+    }
     g.compile()
 }
 
 /// What needs the API: the provider's part, the controllers, the scheduler. Last, controllers move from one manager to another
 /// if the Shoot wants it (RK-05). That waits for the managers by itself: one that does not start because of a step must not
 /// stand in the way of its being taken back.
-fn complete_control_plane<'a>(g: &mut Graph<'a, Error>, f: &'a Facts, after: [TaskId; 4]) {
+fn complete_control_plane<'a>(g: &mut Graph<'a, Error>, f: &'a Facts, after: [TaskId; 4]) -> TaskId {
     let api_ready = after[3];
     let connected = g.step("Initializing connection to Shoot", api_ready, || {
         ShootApi::ready(f)
@@ -97,5 +116,59 @@ fn complete_control_plane<'a>(g: &mut Graph<'a, Error>, f: &'a Facts, after: [Ta
         "Handing over controllers between managers",
         [provider, controllers],
         || ControllerLeaders::hand_over(f),
+    );
+    connected
+}
+
+/// The machines and what runs on all of them. Machines that are there already, as after a move, find the API under its name by
+/// themselves; nothing here is in their way.
+///
+/// Where no nodes are wanted, what is left of some goes: machines first, then what they needed, and what ran on them.
+fn make_nodes<'a>(
+    g: &mut Graph<'a, Error>,
+    f: &'a Facts,
+    after: [TaskId; 2],
+    extended: Option<TaskId>,
+) -> TaskId {
+    let mut unwanted = when(g, !f.has_workers());
+    let machines_gone = unwanted.destroy::<Workers>(f, after);
+    unwanted.destroy::<NodeExtensions>(f, machines_gone);
+
+    let mut nodes = when(g, f.has_workers());
+    let rights = nodes.step("Deploying rights of nodes in Shoot", after[1], || {
+        NodeRights::deploy(f)
+    });
+    let network = nodes.deploy::<Network>(f, after);
+    // Providers of extensions may have a say in what machines run at first.
+    let first = nodes.deploy::<OperatingSystemConfigs>(f, after.into_iter().chain(extended));
+    let machines = nodes.deploy::<Workers>(f, [rights, network, first]);
+    let stale = nodes.step("Deleting stale operating system configurations", machines, || {
+        OperatingSystemConfigs::delete_stale(f)
+    });
+    nodes.step(
+        "Waiting until stale operating system configurations have been deleted",
+        stale,
+        || OperatingSystemConfigs::stale_gone(f),
+    );
+    keep_container_runtimes(g, f, machines);
+
+    let after = [after[0], after[1], machines_gone];
+    g.deploy::<KubeProxy>(f, after);
+    g.deploy::<CoreDns>(f, after);
+    g.deploy::<TunnelAgents>(f, after);
+    machines
+}
+
+/// What runs containers on nodes that are there, beside what they came with.
+fn keep_container_runtimes<'a>(g: &mut Graph<'a, Error>, f: &'a Facts, machines: TaskId) {
+    when(g, f.has_container_runtimes()).deploy::<ContainerRuntimes>(f, machines);
+    let mut nodes = when(g, f.has_workers());
+    let stale = nodes.step("Deleting stale container runtime resources", machines, || {
+        ContainerRuntimes::delete_stale(f)
+    });
+    nodes.step(
+        "Waiting until stale container runtime resources have been deleted",
+        stale,
+        || ContainerRuntimes::stale_gone(f),
     );
 }

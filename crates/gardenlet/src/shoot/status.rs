@@ -56,6 +56,10 @@ pub fn started(traveller: &Shoot, project: &str, writer: &Writer, operation: Ope
     if type_ != Type::Migrate {
         patch["seedName"] = json!(writer.seed);
     }
+    // Before anything is woken: what sleeps has no machine anywhere, and whoever goes on from here may rely on that.
+    if operation.deploys() && placement::is_asleep(shoot) && !placement::is_to_sleep(shoot) {
+        patch["hibernated"] = json!(false);
+    }
     if !again {
         patch["lastErrors"] = Value::Null;
         patch["retryCycleStartTime"] = json!(now);
@@ -88,6 +92,16 @@ pub fn succeeded(type_: Type, now: Time) -> Value {
         "lastErrors": null,
         "retryCycleStartTime": null,
     })
+}
+
+/// The same for an operation after which the control plane is as the Shoot says: awake, or all of it asleep.
+#[must_use]
+pub fn settled(traveller: &Shoot, operation: Operation, now: Time) -> Value {
+    let mut patch = succeeded(operation.type_(), now);
+    if operation.deploys() {
+        patch["hibernated"] = json!(placement::is_to_sleep(traveller));
+    }
+    patch
 }
 
 /// The hand-over: the one write that names the new seed (I1), and the point of no return. A new history begins, and the

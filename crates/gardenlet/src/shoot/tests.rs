@@ -27,26 +27,15 @@ fn now() -> Timestamp {
 }
 
 /// A Shoot of generation 2 with the given fields laid over it.
-fn shoot(over: Value) -> Shoot {
+fn shoot(over: &Value) -> Shoot {
     let mut base = json!({
         "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot",
         "metadata": {"name": "demo", "namespace": "garden-dev", "uid": "u-1", "generation": 2},
         "spec": {"region": "r", "provider": {"type": "local"}, "kubernetes": {"version": "1.34.4"},
                  "cloudProfile": {"name": "local", "kind": "CloudProfile"}, "seedName": "a"},
     });
-    merge(&mut base, over);
+    json_patch::merge(&mut base, over);
     serde_json::from_value(base).unwrap()
-}
-
-fn merge(base: &mut Value, over: Value) {
-    match (base, over) {
-        (Value::Object(base), Value::Object(over)) => {
-            for (key, value) in over {
-                merge(base.entry(key).or_insert(Value::Null), value);
-            }
-        }
-        (base, over) => *base = over,
-    }
 }
 
 fn last(type_: &str, state: &str, minutes_ago: i64) -> Value {
@@ -63,9 +52,9 @@ fn deleted(annotations: &[&str], mut over: Value) -> Value {
         .iter()
         .map(|name| ((*name).to_owned(), json!("true")))
         .collect();
-    merge(
+    json_patch::merge(
         &mut over,
-        json!({"metadata": {"deletionTimestamp": NOW, "annotations": annotations}}),
+        &json!({"metadata": {"deletionTimestamp": NOW, "annotations": annotations}}),
     );
     over
 }
@@ -115,7 +104,7 @@ fn approved(mut status: Value) -> Value {
 #[case(deleted(&[DELETION, FORCE], recorded("a", "Delete", "Failed")), "a", Duty::Run(Operation::ForceDelete))]
 #[case(deleted(&[], recorded("a", "Reconcile", "Failed")), "a", Duty::Unconfirmed)]
 fn the_step_follows_from_the_object(#[case] over: Value, #[case] seed: &str, #[case] expected: Duty) {
-    assert_eq!(dispatch::decide(&shoot(over), seed, PERIODS, now()), expected);
+    assert_eq!(dispatch::decide(&shoot(&over), seed, PERIODS, now()), expected);
 }
 
 /// It is told once, in the place where users look for errors, with the annotation to set.
@@ -123,15 +112,15 @@ fn the_step_follows_from_the_object(#[case] over: Value, #[case] seed: &str, #[c
 fn a_deletion_that_nobody_confirmed_is_told() {
     let now = Time(now());
     let unconfirmed = deleted(&[], recorded("a", "Reconcile", "Succeeded"));
-    let told = confirmation::is_missing(&shoot(unconfirmed.clone()), &now).unwrap();
+    let told = confirmation::is_missing(&shoot(&unconfirmed), &now).unwrap();
     let sentence = told["lastErrors"][0]["description"].as_str().unwrap();
     assert!(
         sentence.contains("confirmation.gardener.cloud/deletion=true"),
         "{sentence}"
     );
     let mut again = unconfirmed;
-    merge(&mut again, json!({"status": told}));
-    assert_eq!(confirmation::is_missing(&shoot(again), &now), None);
+    json_patch::merge(&mut again, &json!({"status": told}));
+    assert_eq!(confirmation::is_missing(&shoot(&again), &now), None);
 }
 
 /// I1: whatever specification and status say, no two seeds run a flow that acts outside of them.
@@ -140,7 +129,7 @@ fn at_most_one_seed_runs_an_operation() {
     let names = [None, Some(""), Some("a"), Some("b"), Some("c")];
     for spec in names {
         for status in names {
-            let shoot = shoot(json!({"spec": {"seedName": spec}, "status": {"seedName": status,
+            let shoot = shoot(&json!({"spec": {"seedName": spec}, "status": {"seedName": status,
                 "formerSeeds": [{"name": "c", "epoch": 1}]}}));
             let acting: Vec<_> = ["a", "b", "c"]
                 .into_iter()
@@ -191,7 +180,7 @@ fn writer() -> Writer {
 #[test]
 fn the_first_write_records_the_seed_before_anything_is_made_there() {
     let patch = status::started(
-        &shoot(json!({})),
+        &shoot(&json!({})),
         "dev",
         &writer(),
         Operation::Create,
@@ -207,9 +196,44 @@ fn the_first_write_records_the_seed_before_anything_is_made_there() {
     );
 }
 
+/// A shoot sleeps when all of it does, and not any more as soon as something of it is about to be woken.
+#[test]
+fn a_shoot_sleeps_from_the_end_of_one_operation_to_the_begin_of_another() {
+    let now = || Time(now());
+    let begun = |enabled: bool, operation| {
+        let sleeping =
+            shoot(&json!({"spec": {"hibernation": {"enabled": enabled}}, "status": {"hibernated": true}}));
+        status::started(&sleeping, "dev", &writer(), operation, &now())["hibernated"].clone()
+    };
+    assert_eq!(begun(false, Operation::Reconcile), json!(false));
+    assert_eq!(begun(false, Operation::Restore), json!(false));
+    for operation in [
+        Operation::Reconcile,
+        Operation::Restore,
+        Operation::Migrate,
+        Operation::Delete,
+    ] {
+        assert_eq!(begun(true, operation), Value::Null, "{operation:?}");
+    }
+    // Of a move etcd alone is woken, whatever is wanted afterwards; a deletion is to find it asleep when it is tried again.
+    assert_eq!(begun(false, Operation::Migrate), Value::Null);
+    assert_eq!(begun(false, Operation::Delete), Value::Null);
+    let ended = |enabled: bool, operation| {
+        let shoot = shoot(&json!({"spec": {"hibernation": {"enabled": enabled}}}));
+        status::settled(&shoot, operation, now())["hibernated"].clone()
+    };
+    for operation in [Operation::Create, Operation::Reconcile, Operation::Restore] {
+        assert_eq!(ended(true, operation), json!(true));
+        assert_eq!(ended(false, operation), json!(false));
+    }
+    assert_eq!(ended(true, Operation::Delete), Value::Null);
+}
+
 #[test]
 fn the_hand_over_names_the_new_seed_and_begins_a_new_history() {
-    let moving = shoot(approved(recorded("a", "Migrate", "Processing")["status"].clone()));
+    let moving = shoot(&approved(
+        recorded("a", "Migrate", "Processing")["status"].clone(),
+    ));
     let started = status::started(&moving, "dev", &writer(), Operation::Migrate, &Time(now()));
     assert!(started.get("seedName").is_none(), "{started}");
     let written = status::handed_over(&moving, Time(now())).unwrap();
@@ -239,7 +263,9 @@ fn the_hand_over_names_the_new_seed_and_begins_a_new_history() {
 /// Another destination, or none, was named in the last moment.
 #[test]
 fn a_move_that_is_not_approved_as_it_is_wanted_now_is_not_handed_over() {
-    let mut moving = shoot(approved(recorded("a", "Migrate", "Processing")["status"].clone()));
+    let mut moving = shoot(&approved(
+        recorded("a", "Migrate", "Processing")["status"].clone(),
+    ));
     moving.spec.seed_name = Some("c".into());
     assert_eq!(status::handed_over(&moving, Time(now())), None);
     moving.spec.seed_name = Some("a".into());
@@ -284,7 +310,7 @@ fn the_class_of_an_error_travels_through_a_flow() {
 
 #[test]
 fn a_retry_keeps_the_errors_and_the_start_of_the_cycle() {
-    let again = shoot(recorded("a", "Reconcile", "Error"));
+    let again = shoot(&recorded("a", "Reconcile", "Error"));
     let patch = status::started(&again, "dev", &writer(), Operation::Reconcile, &Time(now()));
     assert!(
         patch.get("lastErrors").is_none() && patch.get("retryCycleStartTime").is_none(),
@@ -304,7 +330,7 @@ fn an_operation_is_given_up_only_after_the_retry_duration() {
         ("2026-01-01T11:00:00Z", State::Error),
         ("2025-12-31T23:00:00Z", State::Failed),
     ] {
-        let shoot = shoot(json!({"status": {"retryCycleStartTime": began}}));
+        let shoot = shoot(&json!({"status": {"retryCycleStartTime": began}}));
         let patch = status::failed(&shoot, Type::Reconcile, 30, &errors, day, Time(now()));
         assert_eq!(patch["lastOperation"]["state"], json!(state));
         assert_eq!(
@@ -348,7 +374,7 @@ fn an_error_of_a_flow_names_its_task_and_codes() {
 #[test]
 fn a_move_that_cannot_begin_is_told_once_where_errors_are_looked_for() {
     let waiting = shoot(
-        json!({"spec": {"seedName": "nowhere"}, "status": {"seedName": "a", "constraints": [{
+        &json!({"spec": {"seedName": "nowhere"}, "status": {"seedName": "a", "constraints": [{
             "type": "ReadyForMigration", "status": "False", "reason": "DestinationSeedNotFound",
             "message": "There is no seed nowhere: register it.", "codes": ["ERR_CONFIGURATION_PROBLEM"],
             "lastTransitionTime": NOW, "lastUpdateTime": NOW,

@@ -1,0 +1,275 @@
+//! What is told of an installation. Pure.
+
+use api::{
+    meta::{Condition, ConditionStatus, find_condition},
+    resources::ManagedResource,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+pub(super) const VALID: &str = "Valid";
+pub(super) const INSTALLED: &str = "Installed";
+pub(super) const HEALTHY: &str = "Healthy";
+pub(super) const PROGRESSING: &str = "Progressing";
+pub(super) const REQUIRED: &str = "Required";
+
+/// Objects that are named in a sentence.
+const EXAMPLES: usize = 3;
+
+/// One observation, before it has a time.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Told {
+    pub(super) type_: &'static str,
+    pub(super) status: ConditionStatus,
+    pub(super) reason: &'static str,
+    pub(super) message: String,
+}
+
+impl Told {
+    pub(super) fn new(
+        type_: &'static str,
+        status: ConditionStatus,
+        reason: &'static str,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            type_,
+            status,
+            reason,
+            message: message.into(),
+        }
+    }
+
+    pub(super) fn at(&self, now: &Time) -> Condition {
+        Condition::new(self.type_, self.status, self.reason, &self.message, now.clone())
+    }
+}
+
+/// `Required`: whether extension objects are in the seed that it serves.
+pub(super) fn required(in_use: &[String]) -> Told {
+    if in_use.is_empty() {
+        let message = "There is no object of its kinds in the seed.";
+        return Told::new(REQUIRED, ConditionStatus::False, "NoExtensionObjects", message);
+    }
+    let some: Vec<_> = in_use.iter().take(EXAMPLES).map(String::as_str).collect();
+    let message = format!(
+        "There are objects that it serves in the seed, e.g. {}.",
+        some.join(", ")
+    );
+    Told::new(REQUIRED, ConditionStatus::True, "ExtensionObjectsExist", message)
+}
+
+/// `Required`, where it cannot be known.
+pub(super) fn unknown(why: &str) -> Told {
+    Told::new(
+        REQUIRED,
+        ConditionStatus::Unknown,
+        "RegistrationNotFound",
+        format!("{why}."),
+    )
+}
+
+/// `Installed`, where it could not be written into the seed.
+pub(super) fn failed(why: &str) -> Told {
+    Told::new(
+        INSTALLED,
+        ConditionStatus::False,
+        "InstallationFailed",
+        format!("{}.", why.trim_end_matches('.')),
+    )
+}
+
+/// What cannot be rendered is not valid. What was installed before stays, and goes on being told of.
+pub(super) fn invalid(why: &str) -> Told {
+    Told::new(
+        VALID,
+        ConditionStatus::False,
+        "ChartCannotBeRendered",
+        format!("{}.", why.trim_end_matches('.')),
+    )
+}
+
+pub(super) fn valid() -> Told {
+    Told::new(
+        VALID,
+        ConditionStatus::True,
+        "RegistrationValid",
+        "The chart could be rendered.",
+    )
+}
+
+/// Of a provider that somebody else installs.
+pub(super) fn by_other_means() -> [Told; 4] {
+    let why = "The registration names no ControllerDeployment: whoever installs it looks after it.";
+    [
+        Told::new(VALID, ConditionStatus::True, "RegistrationValid", why),
+        Told::new(INSTALLED, ConditionStatus::True, "InstalledByOtherMeans", why),
+        Told::new(HEALTHY, ConditionStatus::True, "NotLookedAt", why),
+        Told::new(PROGRESSING, ConditionStatus::False, "NotLookedAt", why),
+    ]
+}
+
+/// `Installed`, `Healthy` and `Progressing`, as the resource-manager says of the objects with this checksum.
+pub(super) fn of_resource(resource: Option<&ManagedResource>, checksum: Option<&str>) -> [Told; 3] {
+    use ConditionStatus::{False, True, Unknown};
+    let status = resource.and_then(|resource| resource.status.as_ref());
+    let condition = |type_| status.and_then(|status| find_condition(&status.conditions, type_));
+    let acted = checksum.is_some()
+        && status.is_some_and(|status| {
+            status.observed_generation == resource.and_then(|r| r.metadata.generation)
+                && status.secrets_data_checksum.as_deref() == checksum
+        });
+    let installed = match (acted, condition("ResourcesApplied")) {
+        (true, Some(applied)) if applied.status == True => Told::new(
+            INSTALLED,
+            True,
+            "InstallationSuccessful",
+            "All objects of the chart are applied.",
+        ),
+        (_, Some(applied)) if applied.status == False => {
+            Told::new(INSTALLED, False, "InstallationFailed", &applied.message)
+        }
+        (true, Some(applied)) => Told::new(INSTALLED, False, "InstallationPending", &applied.message),
+        _ if resource.is_none() => Told::new(
+            INSTALLED,
+            False,
+            "InstallationPending",
+            "Nothing of it is installed.",
+        ),
+        _ => {
+            let message = "The resource-manager of the seed has not acted on it yet.";
+            Told::new(INSTALLED, False, "InstallationPending", message)
+        }
+    };
+    let healthy = match condition("ResourcesHealthy") {
+        Some(found) if found.status == True => Told::new(HEALTHY, True, "ControllerHealthy", &found.message),
+        Some(found) if found.status == Unknown => {
+            Told::new(HEALTHY, Unknown, "ControllerNotHealthy", &found.message)
+        }
+        Some(found) => Told::new(HEALTHY, False, "ControllerNotHealthy", &found.message),
+        None => Told::new(
+            HEALTHY,
+            Unknown,
+            "ControllerNotHealthy",
+            "Nothing is known of its objects yet.",
+        ),
+    };
+    let progressing = match condition("ResourcesProgressing") {
+        Some(found) if found.status == False => {
+            Told::new(PROGRESSING, False, "ControllerRolledOut", &found.message)
+        }
+        Some(found) => Told::new(PROGRESSING, True, "ControllerNotRolledOut", &found.message),
+        None => Told::new(
+            PROGRESSING,
+            Unknown,
+            "ControllerNotRolledOut",
+            "Nothing is known of its objects yet.",
+        ),
+    };
+    [installed, healthy, progressing]
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// Of generation 2 and with this of the status.
+    fn resource(observed: i64, checksum: &str, conditions: &[(&str, &str)]) -> ManagedResource {
+        let time = "2026-01-01T00:00:00Z";
+        let conditions: Vec<Value> = conditions
+            .iter()
+            .map(|(type_, status)| {
+                json!({"type": type_, "status": status, "reason": "R", "message": format!("{type_} said so"),
+                    "lastTransitionTime": time, "lastUpdateTime": time})
+            })
+            .collect();
+        serde_json::from_value(json!({
+            "apiVersion": "resources.gardener.cloud/v1alpha1", "kind": "ManagedResource",
+            "metadata": {"name": "m", "generation": 2}, "spec": {"secretRefs": []},
+            "status": {"observedGeneration": observed, "secretsDataChecksum": checksum, "conditions": conditions},
+        }))
+        .unwrap()
+    }
+
+    fn statuses(
+        resource: Option<&ManagedResource>,
+        checksum: Option<&str>,
+    ) -> [(ConditionStatus, &'static str); 3] {
+        of_resource(resource, checksum).map(|told| (told.status, told.reason))
+    }
+
+    const GOOD: &[(&str, &str)] = &[
+        ("ResourcesApplied", "True"),
+        ("ResourcesHealthy", "True"),
+        ("ResourcesProgressing", "False"),
+    ];
+
+    #[test]
+    fn only_exactly_this_chart_is_installed() {
+        use ConditionStatus::{False, True};
+        let installed = |observed, checksum, wanted| {
+            let resource = resource(observed, checksum, GOOD);
+            statuses(Some(&resource), wanted)[0]
+        };
+        assert_eq!(installed(2, "a", Some("a")), (True, "InstallationSuccessful"));
+        assert_eq!(installed(1, "a", Some("a")), (False, "InstallationPending"));
+        assert_eq!(installed(2, "old", Some("a")), (False, "InstallationPending"));
+        assert_eq!(installed(2, "a", None), (False, "InstallationPending"));
+        assert_eq!(statuses(None, Some("a"))[0], (False, "InstallationPending"));
+    }
+
+    #[test]
+    fn the_rest_is_what_the_resource_manager_says() {
+        use ConditionStatus::{False, True, Unknown};
+        let told = |conditions: &[(&str, &str)]| statuses(Some(&resource(2, "a", conditions)), Some("a"));
+        assert_eq!(
+            told(GOOD)[1..],
+            [(True, "ControllerHealthy"), (False, "ControllerRolledOut")]
+        );
+        assert_eq!(
+            told(&[])[1..],
+            [
+                (Unknown, "ControllerNotHealthy"),
+                (Unknown, "ControllerNotRolledOut")
+            ]
+        );
+        let bad = told(&[
+            ("ResourcesApplied", "False"),
+            ("ResourcesHealthy", "False"),
+            ("ResourcesProgressing", "True"),
+        ]);
+        assert_eq!(
+            bad,
+            [
+                (False, "InstallationFailed"),
+                (False, "ControllerNotHealthy"),
+                (True, "ControllerNotRolledOut")
+            ]
+        );
+        let waits = told(&[
+            ("ResourcesApplied", "Progressing"),
+            ("ResourcesHealthy", "Unknown"),
+        ]);
+        assert_eq!(
+            waits[..2],
+            [(False, "InstallationPending"), (Unknown, "ControllerNotHealthy")]
+        );
+    }
+
+    #[test]
+    fn what_is_required_names_some() {
+        assert_eq!(required(&[]).status, ConditionStatus::False);
+        let many: Vec<_> = (0..9)
+            .map(|number| format!("Network n/{number} of type mesh"))
+            .collect();
+        let told = required(&many);
+        assert_eq!(told.status, ConditionStatus::True);
+        assert!(
+            told.message.contains("n/2") && !told.message.contains("n/3"),
+            "{}",
+            told.message
+        );
+    }
+}

@@ -1,0 +1,152 @@
+//! Extension objects in the seed: whether there are any of a kind and type, and when one comes or goes. Of the watches only the
+//! uids are kept.
+
+use std::{collections::HashSet, fmt::Debug, time::Duration};
+
+use api::{
+    extensions::{
+        BackupBucket, BackupEntry, Bastion, ContainerRuntime, ControlPlane, DNSRecord, Extension,
+        Infrastructure, Network, OperatingSystemConfig, SelfHostedShootExposure, Worker,
+    },
+    gardencore::ControllerResource,
+};
+use futures::{
+    FutureExt, Stream, StreamExt,
+    stream::{BoxStream, select_all, unfold},
+};
+use kube::{
+    Api, Resource, ResourceExt,
+    api::{DynamicObject, ListParams},
+    core::{ApiResource, PartialObjectMeta},
+    runtime::{
+        WatchStreamExt,
+        watcher::{self, Event, watcher},
+    },
+};
+use runtime::{Cluster, Result, Seed, error::Explain};
+use serde::de::DeserializeOwned;
+
+/// Objects that are read at a time. Where any is of the type, the first ones nearly always tell.
+const PAGE: u32 = 50;
+/// What comes and goes within this time is one change: a shoot has a dozen objects.
+const TOGETHER: Duration = Duration::from_secs(1);
+
+/// A kind of which there may be objects.
+struct Kind {
+    resource: ApiResource,
+    changes: fn(&Seed) -> BoxStream<'static, ()>,
+}
+
+/// All kinds of extension objects that have a type.
+fn all() -> Vec<Kind> {
+    vec![
+        kind::<BackupBucket>(),
+        kind::<BackupEntry>(),
+        kind::<Bastion>(),
+        kind::<ContainerRuntime>(),
+        kind::<ControlPlane>(),
+        kind::<DNSRecord>(),
+        kind::<Extension>(),
+        kind::<Infrastructure>(),
+        kind::<Network>(),
+        kind::<OperatingSystemConfig>(),
+        kind::<SelfHostedShootExposure>(),
+        kind::<Worker>(),
+    ]
+}
+
+fn kind<K>() -> Kind
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+{
+    Kind {
+        resource: ApiResource::erase::<K>(&()),
+        changes: changes::<K>,
+    }
+}
+
+/// Which of these there are in the seed: one sentence part for each kind and type, with an example.
+///
+/// # Errors
+/// The seed cannot be asked.
+pub(super) async fn in_use(seed: &Seed, resources: &[ControllerResource]) -> Result<Vec<String>> {
+    let (kinds, mut found) = (all(), Vec::new());
+    for wanted in resources {
+        let Some(kind) = kinds.iter().find(|kind| kind.resource.kind == wanted.kind) else {
+            continue;
+        };
+        if let Some(name) = first(seed, &kind.resource, &wanted.type_).await? {
+            found.push(format!("{} {name} of type {}", wanted.kind, wanted.type_));
+        }
+    }
+    Ok(found)
+}
+
+async fn first(seed: &Seed, kind: &ApiResource, type_: &str) -> Result<Option<String>> {
+    let api: Api<DynamicObject> = Api::all_with(seed.client().clone(), kind);
+    let mut page = ListParams::default().limit(PAGE);
+    loop {
+        let read = api.list(&page).await;
+        let read = match read {
+            // The seed does not serve it, so there are none.
+            Err(kube::Error::Api(status)) if status.is_not_found() => return Ok(None),
+            read => read.context(format_args!("could not list {}", kind.plural))?,
+        };
+        let is_it = |object: &&DynamicObject| {
+            object
+                .data
+                .pointer("/spec/type")
+                .is_some_and(|found| found == type_)
+        };
+        if let Some(object) = read.items.iter().find(is_it) {
+            let name = object.name_any();
+            return Ok(Some(
+                object
+                    .namespace()
+                    .map_or(name.clone(), |namespace| format!("{namespace}/{name}")),
+            ));
+        }
+        match read.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => page = page.continue_token(&token),
+            None => return Ok(None),
+        }
+    }
+}
+
+/// Whenever some came or went.
+pub(super) fn come_and_go(seed: &Seed) -> impl Stream<Item = ()> + Send + use<> {
+    let changes = select_all(all().into_iter().map(|kind| (kind.changes)(seed)));
+    unfold(changes, |mut changes| async move {
+        changes.next().await?;
+        tokio::time::sleep(TOGETHER).await;
+        while let Some(Some(())) = changes.next().now_or_never() {}
+        Some(((), changes))
+    })
+}
+
+fn changes<K>(seed: &Seed) -> BoxStream<'static, ()>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+{
+    let mut there = HashSet::new();
+    let mut before = HashSet::new();
+    watcher(seed.all::<PartialObjectMeta<K>>(), watcher::Config::default())
+        .default_backoff()
+        .filter_map(move |event| {
+            let changed = event.is_ok_and(|event| match event {
+                Event::Apply(object) => there.insert(object.uid()),
+                Event::InitApply(object) => {
+                    there.insert(object.uid());
+                    false
+                }
+                Event::Delete(object) => there.remove(&object.uid()),
+                Event::Init => {
+                    before = std::mem::take(&mut there);
+                    false
+                }
+                Event::InitDone => before != there,
+            });
+            std::future::ready(changed.then_some(()))
+        })
+        .boxed()
+}

@@ -1,0 +1,104 @@
+//! What helm wrote becomes objects. Pure.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// As many as the resource-manager takes, less what a list may hold.
+const MOST: usize = 2000;
+
+/// The objects of a rendered chart, those of lists by themselves. One that names no namespace is in that of the release, as
+/// helm would put it; kinds that are in none lose it again when they are applied.
+///
+/// # Errors
+/// A sentence for the condition `Valid`. It quotes nothing of what was rendered.
+pub(super) fn of(text: &str, namespace: &str) -> Result<Vec<Value>, String> {
+    let mut objects = Vec::new();
+    for (number, document) in serde_yaml_ng::Deserializer::from_str(text).enumerate() {
+        let wrong = |why: &str| format!("document {} of the rendered chart {why}", number + 1);
+        let value = Value::deserialize(document).map_err(|error| {
+            // Its words may hold what is written there.
+            let place = error.location().map(|place| format!(" (line {})", place.line()));
+            wrong(&format!("is no YAML{}", place.unwrap_or_default()))
+        })?;
+        add(value, namespace, &mut objects).map_err(|why| wrong(&why))?;
+        if objects.len() > MOST {
+            return Err(format!("the rendered chart has more than {MOST} objects"));
+        }
+    }
+    if objects.is_empty() {
+        return Err("the chart renders nothing: look at its values".to_owned());
+    }
+    Ok(objects)
+}
+
+fn add(mut value: Value, namespace: &str, objects: &mut Vec<Value>) -> Result<(), String> {
+    // Comments only.
+    if value.is_null() {
+        return Ok(());
+    }
+    let text = |path: &str| value.pointer(path).and_then(Value::as_str).unwrap_or_default();
+    let (version, kind) = (text("/apiVersion").to_owned(), text("/kind").to_owned());
+    if version.is_empty() || kind.is_empty() {
+        return Err("is no object: it has no apiVersion and kind".to_owned());
+    }
+    if version == "v1" && kind == "List" {
+        let items = value.pointer_mut("/items").map(Value::take);
+        let Some(Value::Array(items)) = items else {
+            return Err("is a List without items".to_owned());
+        };
+        return items
+            .into_iter()
+            .try_for_each(|item| add(item, namespace, objects));
+    }
+    if text("/metadata/name").is_empty() {
+        return Err(format!("is a {kind} without a name"));
+    }
+    if text("/metadata/namespace").is_empty() {
+        value["metadata"]["namespace"] = json!(namespace);
+    }
+    objects.push(value);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn objects_get_the_namespace_of_the_release() {
+        let text = "---\n# Source: c\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\n# nothing\n---\n\
+                    apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Secret, metadata: {name: b, namespace: other}}\n";
+        let objects = of(text, "extension-c").unwrap();
+        let places: Vec<_> = objects
+            .iter()
+            .map(|object| {
+                (
+                    object["metadata"]["name"].as_str().unwrap(),
+                    object["metadata"]["namespace"].as_str().unwrap(),
+                )
+            })
+            .collect();
+        assert_eq!(places, [("a", "extension-c"), ("b", "other")]);
+    }
+
+    #[test]
+    fn what_is_no_object_is_told_without_its_content() {
+        for (text, words) in [
+            ("", "renders nothing"),
+            ("# only words\n", "renders nothing"),
+            ("s3cret", "is no object"),
+            ("- s3cret", "is no object"),
+            ("apiVersion: v1\nkind: Secret\nmetadata: {}\n", "without a name"),
+            ("apiVersion: v1\nkind: List\n", "List without items"),
+            ("a: [s3cret\nb: }", "is no YAML"),
+            (
+                "kind: A\napiVersion: v1\nmetadata: {name: s3cret}\n---\nx: y: s3cret\n",
+                "document 2",
+            ),
+        ] {
+            let why = of(text, "n").unwrap_err();
+            assert!(why.contains(words) && !why.contains("s3cret"), "{why}");
+        }
+    }
+}

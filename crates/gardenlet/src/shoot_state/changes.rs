@@ -1,0 +1,65 @@
+//! What changes in the seed that belongs into a ShootState: namespaces of shoots, one for each change. Metadata is watched and
+//! not kept, so that this costs next to no memory.
+
+use std::fmt::Debug;
+
+use api::{
+    constants::PERSIST,
+    extensions::{
+        Bastion, ContainerRuntime, ControlPlane, DNSRecord, Extension, Infrastructure, Network,
+        OperatingSystemConfig, SelfHostedShootExposure, Worker,
+    },
+    machine::{Machine, MachineClass, MachineDeployment, MachineSet},
+};
+use futures::{
+    Stream, StreamExt,
+    stream::{BoxStream, select_all},
+};
+use k8s_openapi::api::core::v1::Secret;
+use kube::{
+    Resource, ResourceExt,
+    core::PartialObjectMeta,
+    runtime::{WatchStreamExt, watcher},
+};
+use runtime::{Cluster, Seed};
+use serde::de::DeserializeOwned;
+
+/// Namespaces in which something changed. A kind that the seed does not serve is asked for again, some times a minute.
+pub(super) fn namespaces(seed: &Seed) -> impl Stream<Item = String> + Send + use<> {
+    let secrets = watcher::Config::default().labels(&format!("{PERSIST}=true"));
+    select_all([
+        of::<Bastion>(seed),
+        of::<ContainerRuntime>(seed),
+        of::<ControlPlane>(seed),
+        of::<DNSRecord>(seed),
+        of::<Extension>(seed),
+        of::<Infrastructure>(seed),
+        of::<Network>(seed),
+        of::<OperatingSystemConfig>(seed),
+        of::<SelfHostedShootExposure>(seed),
+        of::<Worker>(seed),
+        of::<Machine>(seed),
+        of::<MachineClass>(seed),
+        of::<MachineDeployment>(seed),
+        of::<MachineSet>(seed),
+        changes::<Secret>(seed, secrets),
+    ])
+}
+
+fn of<K>(seed: &Seed) -> BoxStream<'static, String>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+{
+    changes::<K>(seed, watcher::Config::default())
+}
+
+fn changes<K>(seed: &Seed, config: watcher::Config) -> BoxStream<'static, String>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+{
+    watcher(seed.all::<PartialObjectMeta<K>>(), config)
+        .default_backoff()
+        .touched_objects()
+        .filter_map(async |change| change.ok()?.namespace())
+        .boxed()
+}

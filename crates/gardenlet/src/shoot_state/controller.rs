@@ -1,0 +1,231 @@
+//! Watches what belongs into ShootStates, and writes it.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use api::{
+    constants::condition::SHOOT_STATE_UP_TO_DATE,
+    gardencore::{Shoot, ShootSpec},
+    meta::{ConditionStatus, find_condition},
+};
+use futures::StreamExt;
+use kube::{
+    Api, ResourceExt,
+    runtime::{
+        Controller, WatchStreamExt,
+        reflector::{self, ObjectRef, Store},
+        watcher,
+    },
+};
+use parts::{ShootState, Stay, shoot_state::Kept, tenant};
+use placement::names;
+use runtime::{Cluster, Error, Next, Reconciler, Result, clock, conditions, runner};
+use tokio::time::Instant;
+
+use super::{
+    changes,
+    debounce::{Debounce, Pace},
+    duty::{is_kept, up_to_date},
+    gauge::Gauges,
+};
+use crate::{Context, MANAGER, care};
+
+/// Shortest pause after something that is awaited was not there. Only a look: whatever changes meanwhile wakes it earlier.
+const LOOK_AGAIN: Duration = Duration::from_secs(15);
+
+struct Sync {
+    context: Arc<Context>,
+    changes: Arc<Mutex<Debounce>>,
+    gauges: Gauges,
+}
+
+/// Runs the controller until shutdown.
+pub async fn run(context: Arc<Context>) {
+    let changes = Arc::new(Mutex::new(Debounce::default()));
+    let (shoots, writer) = reflector::store();
+    let mine = watcher::Config::default().fields(&format!("status.seedName={}", context.seed_name));
+    let garden = context.garden.clone();
+    let stream = watcher(garden.all::<Shoot>(), mine)
+        .default_backoff()
+        .modify(slim)
+        .reflect(writer)
+        .touched_objects()
+        .predicate_filter(wakes, kube::runtime::PredicateConfig::default());
+    let controller = Controller::for_stream(stream, shoots.clone()).reconcile_on(touched(
+        &context,
+        shoots,
+        Arc::clone(&changes),
+    ));
+    let mut settings = context.runner();
+    settings.concurrency = context.config.shoot_state.concurrent_shoot_state_syncs;
+    let gauges = Gauges::of_process(&context.metrics);
+    let sync = Arc::new(Sync {
+        context,
+        changes,
+        gauges,
+    });
+    runner::run_namespaced(controller, &garden, sync, settings).await;
+}
+
+/// What is kept of a Shoot here: to which namespace it belongs, and what was done with it last.
+fn slim(shoot: &mut Shoot) {
+    shoot.metadata.managed_fields = None;
+    shoot.metadata.annotations = None;
+    shoot.spec = ShootSpec {
+        seed_name: shoot.spec.seed_name.take(),
+        ..ShootSpec::default()
+    };
+    if let Some(status) = &mut shoot.status {
+        status.conditions = Vec::new();
+        status.constraints = Vec::new();
+        status.last_errors = Vec::new();
+    }
+}
+
+fn wakes(shoot: &Shoot) -> Option<u64> {
+    let status = shoot.status.as_ref();
+    let last = status.and_then(|status| status.last_operation.as_ref());
+    runner::fingerprint((
+        shoot.uid(),
+        shoot.metadata.deletion_timestamp.as_ref().map(|time| time.0),
+        status.and_then(|status| status.seed_name.as_deref()),
+        last.map(|last| (last.type_ as u8, last.state as u8)),
+    ))
+}
+
+/// The Shoots in whose namespaces something changed, each of them noted.
+fn touched(
+    context: &Context,
+    shoots: Store<Shoot>,
+    changes: Arc<Mutex<Debounce>>,
+) -> impl futures::Stream<Item = ObjectRef<Shoot>> + Send + use<> {
+    changes::namespaces(&context.seed).filter_map(move |namespace| {
+        let is_it = |shoot: &Arc<Shoot>| names::recorded_technical_id(shoot) == Some(namespace.as_str());
+        let shoot = shoots.state().into_iter().find(is_it);
+        let reference = shoot.map(|shoot| {
+            let mut changes = changes.lock().unwrap_or_else(PoisonError::into_inner);
+            changes.touch(&key(&shoot), Instant::now());
+            ObjectRef::from_obj(shoot.as_ref())
+        });
+        std::future::ready(reference)
+    })
+}
+
+fn key(shoot: &Shoot) -> String {
+    format!("{}/{}", shoot.namespace().unwrap_or_default(), shoot.name_any())
+}
+
+impl Reconciler<Shoot> for Sync {
+    const NAME: &'static str = "shoot-state";
+
+    async fn apply(&self, shoot: Arc<Shoot>) -> Result<Next> {
+        let key = key(&shoot);
+        if !is_kept(&shoot, &self.context.seed_name) {
+            self.gauges.forget(&shoot);
+            return Ok(Next::Change);
+        }
+        if let Some(rest) = self.changes().rest(&key, self.pace(), Instant::now()) {
+            return Ok(Next::After(rest));
+        }
+        let api: Api<Shoot> = self
+            .context
+            .garden
+            .namespaced(&shoot.namespace().unwrap_or_default());
+        // What is remembered of it may be old; the namespace of a shoot that moves is not all of it.
+        let Some(shoot) = api.get_opt(&shoot.name_any()).await? else {
+            return Ok(Next::Change);
+        };
+        if !is_kept(&shoot, &self.context.seed_name) {
+            return Ok(Next::Change);
+        }
+        self.changes().begin(&key);
+        let outcome = self.sync(&shoot).await;
+        if outcome.is_err() {
+            self.changes().touch(&key, Instant::now());
+        }
+        self.tell(&api, &shoot, outcome.as_ref()).await?;
+        let kept = outcome.map_err(patiently)?;
+        self.gauges.synced(&shoot, kept);
+        self.changes().done(&key, Instant::now());
+        let rest = self.changes().rest(&key, self.pace(), Instant::now());
+        Ok(Next::After(rest.unwrap_or_default()))
+    }
+
+    async fn cleanup(&self, shoot: Arc<Shoot>) -> Result<Next> {
+        self.changes().forget(&key(&shoot));
+        self.gauges.forget(&shoot);
+        Ok(Next::Change)
+    }
+}
+
+impl Sync {
+    async fn sync(&self, shoot: &Shoot) -> Result<Kept> {
+        let stay = Stay {
+            seed: self.context.seed.clone(),
+            settings: Arc::clone(&self.context.settings),
+            namespace: names::recorded_technical_id(shoot).unwrap_or_default().to_owned(),
+            tenant: tenant(shoot),
+        };
+        ShootState::sync(&self.context.garden, &stay, shoot).await
+    }
+
+    /// The age and what is in the way of being younger.
+    async fn tell(&self, api: &Api<Shoot>, shoot: &Shoot, outcome: Result<&Kept, &Error>) -> Result<()> {
+        if let Err(Error::NotOwner(_)) = outcome {
+            return Ok(());
+        }
+        let config = &self.context.config;
+        let now = clock::now_k8s();
+        conditions::change(MANAGER, api, &shoot.name_any(), "constraints", |list| {
+            let old = find_condition(list, SHOOT_STATE_UP_TO_DATE).cloned();
+            match &outcome {
+                Ok(_) => {
+                    let period = config.shoot_state.shoot_state_sync_period / 2;
+                    if let Some(new) = up_to_date(old.as_ref(), period, &now) {
+                        list.retain(|condition| condition.type_ != new.type_);
+                        list.push(new);
+                    }
+                }
+                Err(error) => {
+                    let seen = care::Observation {
+                        status: ConditionStatus::False,
+                        reason: "ShootStateNotSynced",
+                        message: error.to_string(),
+                        codes: error.codes().to_vec(),
+                    };
+                    let threshold = config.condition_threshold;
+                    care::settle(old.as_ref(), SHOOT_STATE_UP_TO_DATE, seen, threshold, &now)
+                        .merge_into(list);
+                }
+            }
+        })
+        .await
+        .map(drop)
+    }
+
+    fn pace(&self) -> Pace {
+        let flags = &self.context.config.shoot_state;
+        Pace {
+            quiet: flags.shoot_state_sync_delay,
+            longest: flags.shoot_state_sync_max_delay,
+            period: flags.shoot_state_sync_period,
+        }
+    }
+
+    fn changes(&self) -> std::sync::MutexGuard<'_, Debounce> {
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Nobody waits for it, and there may be many.
+fn patiently(error: Error) -> Error {
+    match error {
+        Error::NotReady { after, why } => Error::NotReady {
+            after: after.max(LOOK_AGAIN),
+            why,
+        },
+        other => other,
+    }
+}

@@ -1,0 +1,112 @@
+//! Changes come in bursts: what is done about them is done some seconds after the last, and not much later than the first. Pure.
+
+use std::{collections::HashMap, time::Duration};
+
+use tokio::time::Instant;
+
+/// When changes are followed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    /// Without a further change for this long.
+    pub(super) quiet: Duration,
+    /// After the first change this long at the latest.
+    pub(super) longest: Duration,
+    /// Without any change this long after the last time.
+    pub(super) period: Duration,
+}
+
+/// What is to be done, by key.
+#[derive(Debug, Default)]
+pub(super) struct Debounce(HashMap<String, Entry>);
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Entry {
+    /// The first and the last change that were not followed yet.
+    changed: Option<(Instant, Instant)>,
+    /// When it was done last.
+    done: Option<Instant>,
+}
+
+impl Debounce {
+    /// Something of this key changed.
+    pub(super) fn touch(&mut self, key: &str, now: Instant) {
+        let entry = self.0.entry(key.to_owned()).or_default();
+        let first = entry.changed.map_or(now, |(first, _)| first);
+        entry.changed = Some((first, now));
+    }
+
+    /// How long nothing is to be done about this key; `None`: it is due.
+    pub(super) fn rest(&self, key: &str, pace: Pace, now: Instant) -> Option<Duration> {
+        let entry = self.0.get(key).copied().unwrap_or_default();
+        let due = match (entry.changed, entry.done) {
+            (Some((first, last)), _) => (last + pace.quiet).min(first + pace.longest),
+            (None, Some(done)) => done + pace.period,
+            (None, None) => return None,
+        };
+        due.checked_duration_since(now).filter(|rest| !rest.is_zero())
+    }
+
+    /// It begins: changes from now on are followed by another time.
+    pub(super) fn begin(&mut self, key: &str) {
+        self.0.entry(key.to_owned()).or_default().changed = None;
+    }
+
+    /// It was done.
+    pub(super) fn done(&mut self, key: &str, now: Instant) {
+        self.0.entry(key.to_owned()).or_default().done = Some(now);
+    }
+
+    /// Nothing is to be done about this key any more.
+    pub(super) fn forget(&mut self, key: &str) {
+        self.0.remove(key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PACE: Pace = Pace {
+        quiet: Duration::from_secs(5),
+        longest: Duration::from_secs(30),
+        period: Duration::from_secs(600),
+    };
+
+    fn second(second: u64) -> Duration {
+        Duration::from_secs(second)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_burst_is_followed_once_and_one_without_end_in_time() {
+        let start = Instant::now();
+        let mut changes = Debounce::default();
+        assert_eq!(changes.rest("a", PACE, start), None, "what was never done is due");
+        changes.done("a", start);
+        assert_eq!(changes.rest("a", PACE, start), Some(second(600)));
+        for at in 0..8 {
+            changes.touch("a", start + second(at));
+        }
+        let rest = |changes: &Debounce, at| changes.rest("a", PACE, start + second(at));
+        assert_eq!(rest(&changes, 8), Some(second(4)), "five seconds after the last");
+        assert_eq!(rest(&changes, 12), None);
+        for at in 8..60 {
+            changes.touch("a", start + second(at));
+        }
+        assert_eq!(
+            rest(&changes, 30),
+            None,
+            "thirty seconds after the first, whatever follows"
+        );
+        changes.begin("a");
+        changes.touch("a", start + second(61));
+        changes.done("a", start + second(62));
+        assert_eq!(
+            rest(&changes, 62),
+            Some(second(4)),
+            "what changed meanwhile is not lost"
+        );
+        assert_eq!(changes.rest("b", PACE, start), None, "keys are apart");
+        changes.forget("a");
+        assert_eq!(rest(&changes, 62), None);
+    }
+}

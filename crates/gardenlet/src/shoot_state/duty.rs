@@ -1,0 +1,113 @@
+//! Whether a ShootState is kept up to date, and what is told of it. Pure.
+
+use api::{
+    constants::condition::SHOOT_STATE_UP_TO_DATE,
+    gardencore::Shoot,
+    meta::{Condition, ConditionStatus, LastOperationState as State, LastOperationType as Type},
+};
+use jiff::SignedDuration;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use placement::{Role, names, role};
+use std::time::Duration;
+
+/// Whether this seed keeps the ShootState up to date: it has the shoot, which was created once and is complete. While it moves,
+/// is restored or deleted, the flow that does so writes the ShootState, and what is in the namespace is not all of it.
+pub(super) fn is_kept(shoot: &Shoot, seed: &str) -> bool {
+    let Some(status) = &shoot.status else { return false };
+    let complete = status
+        .last_operation
+        .as_ref()
+        .is_some_and(|last| match last.type_ {
+            Type::Create | Type::Restore => last.state == State::Succeeded,
+            Type::Reconcile => true,
+            Type::Delete | Type::Migrate | Type::LiveMigrate => false,
+        });
+    complete
+        && role(shoot, seed) == Role::Owner
+        && status.seed_name.as_deref() == Some(seed)
+        && names::recorded_technical_id(shoot).is_some()
+        && shoot.metadata.deletion_timestamp.is_none()
+}
+
+/// What is told after a success. Its `lastUpdateTime` is the age: it is written anew when it is older than `period`, although
+/// nothing else changed, and not more often.
+pub(super) fn up_to_date(old: Option<&Condition>, period: Duration, now: &Time) -> Option<Condition> {
+    let is_fresh = |old: &Condition| {
+        let age = now.0.duration_since(old.last_update_time.0);
+        SignedDuration::try_from(period).is_ok_and(|period| age < period)
+    };
+    let mut new = Condition::new(
+        SHOOT_STATE_UP_TO_DATE,
+        ConditionStatus::True,
+        "ShootStateSynced",
+        "The ShootState holds what another seed would need of the shoot, as of the time of this update.",
+        now.clone(),
+    );
+    if let Some(old) = old.filter(|old| old.status == new.status) {
+        if is_fresh(old) && old.message == new.message {
+            return None;
+        }
+        new.last_transition_time = old.last_transition_time.clone();
+    }
+    Some(new)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn shoot(seed: &str, type_: &str, state: &str) -> Shoot {
+        serde_json::from_value(json!({
+            "metadata": {"name": "web", "namespace": "garden-dev"},
+            "spec": {"provider": {"type": "local"}, "region": "local", "seedName": "b", "kubernetes": {"version": "1.34.4"}},
+            "status": {"seedName": seed, "technicalID": "shoot--dev--web", "uid": "u", "lastOperation": {"type": type_,
+                "state": state, "progress": 0, "description": "", "lastUpdateTime": "2026-01-01T00:00:00Z"}},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn only_what_is_complete_here_is_kept() {
+        for (type_, state, kept) in [
+            ("Create", "Processing", false),
+            ("Create", "Succeeded", true),
+            ("Reconcile", "Processing", true),
+            ("Reconcile", "Failed", true),
+            ("Restore", "Processing", false),
+            ("Restore", "Succeeded", true),
+            ("Migrate", "Processing", false),
+            ("Migrate", "Succeeded", false),
+            ("Delete", "Error", false),
+        ] {
+            assert_eq!(is_kept(&shoot("a", type_, state), "a"), kept, "{type_} {state}");
+            assert!(
+                !is_kept(&shoot("a", type_, state), "b"),
+                "meant for it, and not its own"
+            );
+        }
+        let mut going = shoot("a", "Reconcile", "Succeeded");
+        going.metadata.deletion_timestamp = Some(Time(jiff::Timestamp::UNIX_EPOCH));
+        assert!(!is_kept(&going, "a"));
+    }
+
+    #[test]
+    fn the_age_is_written_once_a_period() {
+        let at = |second| Time(jiff::Timestamp::from_second(second).unwrap());
+        let period = Duration::from_secs(600);
+        let first = up_to_date(None, period, &at(0)).unwrap();
+        assert_eq!(up_to_date(Some(&first), period, &at(599)), None);
+        let later = up_to_date(Some(&first), period, &at(600)).unwrap();
+        assert_eq!(
+            (later.last_transition_time.0, later.last_update_time.0),
+            (at(0).0, at(600).0)
+        );
+        let mut failing = first;
+        failing.status = ConditionStatus::False;
+        let again = up_to_date(Some(&failing), period, &at(1)).unwrap();
+        assert_eq!(again.last_transition_time.0, at(1).0);
+    }
+}

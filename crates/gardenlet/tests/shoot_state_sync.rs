@@ -1,0 +1,231 @@
+//! The ShootState follows what changes in the seed, after a burst and not at each change, and is not written where nothing is
+//! new (R7-42). On a real API server that plays garden and seed.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::{sync::Arc, time::Duration};
+
+use anyhow::{Context as _, Result};
+use api::{
+    constants::condition::SHOOT_STATE_UP_TO_DATE,
+    extensions::Infrastructure,
+    gardencore::{Shoot, ShootState},
+    meta::ConditionStatus,
+};
+use clap::Parser;
+use gardenlet::{Config, Context, context::Heartbeat, shoot_state};
+use kube::{
+    Api, Client, Resource, ResourceExt,
+    api::{DynamicObject, Patch, PatchParams},
+    core::{ApiResource, GroupVersionKind},
+};
+use parts::secrets::config::CARRIED;
+use runtime::{Cluster, Events, Garden, Permit, Seed, metrics::Metrics, wait};
+use serde_json::{Value, json};
+use testkit::{ControlPlane, eventually};
+use tokio::{task::JoinSet, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+const PROJECT: &str = "garden-dev";
+const NAMESPACE: &str = "shoot--dev--web";
+/// Longer than a burst of requests of this test takes.
+const DELAY: Duration = Duration::from_secs(2);
+/// For a busy machine.
+const SOON: Duration = Duration::from_secs(60);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shoot_state_follows_its_seed() -> Result<()> {
+    let plane = ControlPlane::start("sync").await?;
+    let client = plane.admin();
+    let crds: Vec<_> = api::all_crds().into_iter().map(|crd| crd.definition).collect();
+    testkit::apply_crds(&client, &crds).await?;
+    a_shoot(&client).await?;
+    let metrics = Metrics::default();
+    let mut running = JoinSet::new();
+    running.spawn(shoot_state::run(Arc::new(context(&client, &metrics)?)));
+
+    let garden = Garden::new(client.clone(), &Permit::sole("a test"));
+    let states: Api<ShootState> = garden.namespaced(PROJECT);
+    let first = until(&states, "keys are not there", |state| {
+        state.spec.gardener.len() == CARRIED.len()
+    })
+    .await?;
+    assert!(first.annotations().contains_key("gardener.cloud/timestamp"));
+    told(&garden).await?;
+
+    let began = Instant::now();
+    for number in 1..=3 {
+        report(&client, json!({"networkID": number})).await?;
+    }
+    let burst = began.elapsed();
+    let followed = until(&states, "the state is not there", |state| {
+        let entry = state
+            .spec
+            .extensions
+            .first()
+            .and_then(|entry| entry.state.as_ref());
+        entry.is_some_and(|state| state.0["networkID"] == 3)
+    })
+    .await?;
+    if burst < DELAY {
+        assert!(began.elapsed() >= DELAY, "a burst is followed when it is over");
+        let writes = followed.metadata.generation.unwrap() - first.metadata.generation.unwrap();
+        assert_eq!(writes, 1, "and once");
+    }
+
+    let synced = last_synced(&metrics)?;
+    let annotations = json!({"metadata": {"annotations": {"example.test/seen": "yes"}}});
+    let infrastructures: Api<Infrastructure> = Api::namespaced(client, NAMESPACE);
+    infrastructures
+        .patch("web", &PatchParams::default(), &Patch::Merge(annotations))
+        .await?;
+    eventually("it is looked at again", SOON, || async {
+        let now = last_synced(&metrics).map_err(|error| error.to_string())?;
+        if now > synced {
+            Ok(())
+        } else {
+            Err(format!("still {now}"))
+        }
+    })
+    .await?;
+    let after = states.get("web").await?;
+    assert_eq!(
+        after.resource_version(),
+        followed.resource_version(),
+        "nothing new writes nothing"
+    );
+    Ok(())
+}
+
+fn context(client: &Client, metrics: &Metrics) -> Result<Context> {
+    let delay = format!("--shoot-state-sync-delay={}s", DELAY.as_secs());
+    let config = Config::try_parse_from([
+        "gardenlet",
+        "--garden-kubeconfig=/none",
+        "--seed-name=seed-a",
+        "--seed-config=/none",
+        &delay,
+    ])?;
+    let permit = Permit::sole("a test");
+    Ok(Context {
+        garden: Garden::new(client.clone(), &permit),
+        seed: Seed::new(client.clone(), &permit),
+        seed_name: "seed-a".into(),
+        settings: Arc::new(config.settings()),
+        config: Arc::new(config),
+        garden_events: Events::new(client.clone(), "gardenlet"),
+        metrics: metrics.clone(),
+        shutdown: CancellationToken::new(),
+        heartbeat: Heartbeat::default(),
+    })
+}
+
+/// One that was created, with its namespace, its keys, and an Infrastructure.
+async fn a_shoot(client: &Client) -> Result<()> {
+    let core = "core.gardener.cloud/v1beta1";
+    bring(
+        client,
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": PROJECT}}),
+    )
+    .await?;
+    let shoot = bring(
+        client,
+        json!({"apiVersion": core, "kind": "Shoot", "metadata": {"name": "web", "namespace": PROJECT},
+        "spec": {"cloudProfile": {"name": "local"}, "region": "local", "seedName": "seed-a",
+            "kubernetes": {"version": "1.34.4"}, "provider": {"type": "local"}}}),
+    )
+    .await?;
+    let uid = shoot.uid().context("a uid")?;
+    let shoots: Api<Shoot> = Api::namespaced(client.clone(), PROJECT);
+    let status = json!({"status": {"technicalID": NAMESPACE, "uid": uid, "seedName": "seed-a",
+        "lastOperation": {"type": "Create", "state": "Succeeded", "progress": 100, "description": "",
+            "lastUpdateTime": "2026-01-01T00:00:00Z"}}});
+    let shoot = shoots
+        .patch_status("web", &PatchParams::default(), &Patch::Merge(status))
+        .await?;
+    let owner = shoot.controller_owner_ref(&()).context("an owner")?;
+    bring(
+        client,
+        json!({"apiVersion": core, "kind": "ShootState", "spec": {},
+        "metadata": {"name": "web", "namespace": PROJECT, "ownerReferences": [owner]}}),
+    )
+    .await?;
+    bring(
+        client,
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE,
+        "annotations": {(api::constants::SHOOT_UID): uid}}}),
+    )
+    .await?;
+    for name in CARRIED {
+        bring(
+            client,
+            json!({"apiVersion": "v1", "kind": "Secret", "data": {"k": "dg=="},
+            "metadata": {"name": name, "namespace": NAMESPACE, "labels": {"persist": "true"}}}),
+        )
+        .await?;
+    }
+    bring(client, json!({"apiVersion": "extensions.gardener.cloud/v1alpha1", "kind": "Infrastructure",
+        "metadata": {"name": "web", "namespace": NAMESPACE},
+        "spec": {"type": "local", "region": "local", "secretRef": {"name": "cloudprovider", "namespace": NAMESPACE}}}))
+    .await
+    .map(drop)
+}
+
+async fn bring(client: &Client, object: Value) -> Result<DynamicObject> {
+    let object: DynamicObject = serde_json::from_value(object)?;
+    let types = object.types.clone().context("a type")?;
+    let kind = ApiResource::from_gvk(&GroupVersionKind::try_from(&types)?);
+    let name = object.name_any();
+    let api: Api<DynamicObject> = match &object.metadata.namespace {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &kind),
+        None => Api::all_with(client.clone(), &kind),
+    };
+    let params = PatchParams::apply("test").force();
+    Ok(api.patch(&name, &params, &Patch::Apply(&object)).await?)
+}
+
+async fn report(client: &Client, state: Value) -> Result<()> {
+    let api: Api<Infrastructure> = Api::namespaced(client.clone(), NAMESPACE);
+    let body = Patch::Merge(json!({"status": {"state": state}}));
+    api.patch_status("web", &PatchParams::default(), &body).await?;
+    Ok(())
+}
+
+async fn until(
+    states: &Api<ShootState>,
+    why: &str,
+    holds: impl Fn(&ShootState) -> bool + Send + Sync,
+) -> Result<ShootState> {
+    let found = wait::until(states, "web", SOON, |state: Option<&ShootState>| {
+        if state.is_some_and(&holds) {
+            wait::Look::Done
+        } else {
+            wait::Look::Wait(why.to_owned())
+        }
+    });
+    found.await?.context("a ShootState")
+}
+
+/// The age is a constraint of the Shoot.
+async fn told(garden: &Garden) -> Result<()> {
+    let shoots: Api<Shoot> = garden.namespaced(PROJECT);
+    let seen = wait::until(&shoots, "web", SOON, |shoot: Option<&Shoot>| {
+        let status = shoot.and_then(|shoot| shoot.status.as_ref());
+        match status.and_then(|status| status.constraint(SHOOT_STATE_UP_TO_DATE)) {
+            Some(told) if told.status == ConditionStatus::True => wait::Look::Done,
+            other => wait::Look::Wait(format!("{other:?}")),
+        }
+    });
+    Box::pin(seen).await?;
+    Ok(())
+}
+
+/// And a metric.
+fn last_synced(metrics: &Metrics) -> Result<f64> {
+    let text = metrics.encode();
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("shoot_state_synced_timestamp_seconds{"));
+    let value = line.and_then(|line| line.split(' ').next_back());
+    Ok(value.context("no metric")?.parse()?)
+}
