@@ -40,13 +40,19 @@ pub struct ControlPlane {
     api_server: Option<Server>,
     etcd: Server,
     etcd_url: String,
+    flags: Vec<String>,
     folder: TempDir,
 }
 
 impl ControlPlane {
     /// Starts a control plane and waits until it is ready for use. The name is for logs.
     pub async fn start(name: &str) -> Result<Self> {
-        Self::begin(name)
+        Self::start_with(name, Vec::new()).await
+    }
+
+    /// The same with further flags of the API server; paths in them are absolute.
+    pub async fn start_with(name: &str, flags: Vec<String>) -> Result<Self> {
+        Self::begin(name, flags)
             .await
             .with_context(|| format!("control plane {name}"))
     }
@@ -58,7 +64,7 @@ impl ControlPlane {
             .map_err(|_| anyhow::anyhow!("a control plane was lost"))
     }
 
-    async fn begin(name: &str) -> Result<Self> {
+    async fn begin(name: &str, flags: Vec<String>) -> Result<Self> {
         // Several parts of one test binary may bring a TLS provider; the first one that is set counts.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::Builder::new()
@@ -69,7 +75,7 @@ impl ControlPlane {
         let url = format!("https://127.0.0.1:{port}");
         prepare(folder.path(), &authority, &url)?;
         let (etcd, etcd_url) = start_etcd(name, folder.path())?;
-        let api_server = start_api_server(name, folder.path(), &etcd_url, port)?;
+        let api_server = start_api_server(name, folder.path(), &etcd_url, port, &flags)?;
         let admin = client(&authority, &url, "testkit", &[ADMINISTRATORS]).await?;
         let mut plane = Self {
             name: name.to_owned(),
@@ -80,6 +86,7 @@ impl ControlPlane {
             api_server: Some(api_server),
             etcd,
             etcd_url,
+            flags,
             folder,
         };
         plane.wait_until_api_ready().await?;
@@ -134,6 +141,11 @@ impl ControlPlane {
         self.folder.path().join("admin.kubeconfig")
     }
 
+    /// Stops the controllers, once they have made what is needed of them: nobody calls a Node ill whose kubelet is played.
+    pub fn stop_controllers(&mut self) {
+        self.controllers = None;
+    }
+
     /// Stops the API server: every request to it fails from now on, the data stays.
     pub fn stop_api(&mut self) {
         self.api_server = None;
@@ -147,6 +159,7 @@ impl ControlPlane {
             self.folder.path(),
             &self.etcd_url,
             port,
+            &self.flags,
         )?);
         self.wait_until_api_ready().await
     }
@@ -239,7 +252,13 @@ fn start_etcd(name: &str, folder: &Path) -> Result<(Server, String)> {
     ))
 }
 
-fn start_api_server(name: &str, folder: &Path, etcd_url: &str, port: u16) -> Result<Server> {
+fn start_api_server(
+    name: &str,
+    folder: &Path,
+    etcd_url: &str,
+    port: u16,
+    flags: &[String],
+) -> Result<Server> {
     let args = [
         format!("--etcd-servers={etcd_url}"),
         "--bind-address=127.0.0.1".to_owned(),
@@ -260,7 +279,7 @@ fn start_api_server(name: &str, folder: &Path, etcd_url: &str, port: u16) -> Res
         &format!("{name}-kube-apiserver"),
         "kube-apiserver",
         folder,
-        args,
+        args.iter().chain(flags),
         &FEWER_COLLECTIONS,
     )
 }

@@ -29,9 +29,12 @@
 //! - Clients belong to the async runtime of the test that made them. Do not share a [`ControlPlane`]'s clients between
 //!   tests; make new ones with [`ControlPlane::client`].
 
+mod chart;
 mod control_plane;
 mod crds;
+mod idle;
 mod name_server;
+mod object;
 mod object_store;
 mod pki;
 mod played_kubelet;
@@ -42,9 +45,12 @@ mod refusal;
 mod relay;
 mod wait;
 
+pub use chart::grant as grant_chart;
 pub use control_plane::ControlPlane;
 pub use crds::apply_crds;
+pub use idle::{Idle, Peak, size};
 pub use name_server::NameServer;
+pub use object::apply;
 pub use object_store::ObjectStore;
 pub use pki::{Authority, Identity};
 pub use played_kubelet::{Fate, PlayedKubelet};

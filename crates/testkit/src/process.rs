@@ -126,6 +126,43 @@ impl Server {
     pub fn id(&self) -> u32 {
         self.child.id()
     }
+
+    /// Anonymous and all resident memory of the process, in KiB.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub fn memory(&self) -> Result<[u64; 2]> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id()))?;
+        let field = |name: &str| -> Result<u64> {
+            let line = status
+                .lines()
+                .find_map(|line| line.strip_prefix(name))
+                .with_context(|| format!("no {name}"))?;
+            Ok(line.trim().trim_end_matches(" kB").parse()?)
+        };
+        Ok([field("RssAnon:")?, field("VmRSS:")?])
+    }
+
+    /// How long the process was on processors until now.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub fn cpu(&self) -> Result<std::time::Duration> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.id()))?;
+        let (_, fields) = stat.rsplit_once(')').context("no name in stat")?;
+        let fields: Vec<&str> = fields.split_whitespace().collect();
+        let ticks = |at: usize| -> Result<u64> { Ok(fields.get(at).context("no time in stat")?.parse()?) };
+        // In hundredths of a second, on every Linux that there is.
+        Ok(std::time::Duration::from_millis(10 * (ticks(11)? + ticks(12)?)))
+    }
+
+    /// How many files and connections it has open.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub fn open_files(&self) -> Result<usize> {
+        Ok(std::fs::read_dir(format!("/proc/{}/fd", self.id()))?.count())
+    }
 }
 
 impl Drop for Server {

@@ -33,6 +33,7 @@ pub fn find(name: &str) -> Result<PathBuf> {
 fn advice(name: &str) -> String {
     match name {
         "knotd" => "install it with `hack/packages.sh knot` (Debian package knot)".to_owned(),
+        "ip" => "install it with `hack/packages.sh iproute2`".to_owned(),
         "setpriv" => "install it with `hack/packages.sh util-linux`".to_owned(),
         _ => format!("build it with `hack/tools.sh {name}`, or all with `make tools`"),
     }

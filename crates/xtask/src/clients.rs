@@ -37,7 +37,12 @@ const WAYS: &[Way] = &[
     },
     Way {
         code: &["TcpStream::connect(", "UdpSocket::bind("],
-        files: &["crates/cloud-local/src/dns/server.rs"],
+        files: &[
+            "crates/cloud-local/src/dns/server.rs",
+            // The tunnel's agent: it is in the shoot, and what it connects to is what the API server asks for.
+            "crates/tunnel/src/agent/reach.rs",
+            "crates/tunnel/src/agent/way.rs",
+        ],
         instead: "take cloud_local::dns, whose every question asks a permit",
     },
 ];
@@ -56,6 +61,10 @@ const SOLE: &[(&str, &str)] = &[
     (
         "crates/etcd-backup-restore/src/main.rs",
         "the process beside an etcd, and those that prepare its data",
+    ),
+    (
+        "crates/network-local/src/main.rs",
+        "an agent on each machine, which only reads",
     ),
 ];
 

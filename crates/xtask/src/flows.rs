@@ -7,12 +7,14 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use api::gardencore::{CloudProfile, Project, Seed as SeedObject, Shoot};
+use api::gardencore::{CloudProfile, ControllerRegistration, Project, Seed as SeedObject, Shoot};
 use flow::Flow;
-use gardenlet::shoot::{delete_flow, force_delete_flow, leave_flow, migrate_flow, reconcile_flow};
+use gardenlet::shoot::{
+    delete_flow, force_delete_flow, leave_flow, migrate_flow, reconcile_flow, sleep_flow,
+};
 use kube::Config;
 use parts::{Facts, Settings, Stay, tenant};
-use placement::{Names, Operation};
+use placement::{Extensions, Names, Operation};
 use runtime::{Connection, Error, Garden, Permit, Seed};
 use serde_json::json;
 
@@ -45,6 +47,13 @@ pub fn page() -> Result<String> {
         restoring: true,
         has_backup: true,
         copy_is_required: true,
+        sleeps: false,
+    };
+    let asleep = sleep_flow::Given {
+        restoring: true,
+        has_backup: true,
+        copy_is_required: true,
+        etcd_is_awake: true,
     };
     let create = reconcile_flow::Given {
         restoring: false,
@@ -54,6 +63,7 @@ pub fn page() -> Result<String> {
     let delete = delete_flow::Given {
         namespace_is_active: true,
         control_plane_is_up: true,
+        control_plane_may_sleep: true,
     };
     let mut page = HEAD.to_owned();
     let mut add = |title: &str, file: &str, flow: &Flow<'_, Error>| {
@@ -81,6 +91,11 @@ pub fn page() -> Result<String> {
         &reconcile_flow::build(&facts, create),
     )?;
     add(
+        "Asleep: kept, or restored by a move",
+        "sleep_flow",
+        &sleep_flow::build(&facts, asleep),
+    )?;
+    add(
         "After a move, in the source seed",
         "leave_flow",
         &leave_flow::build(
@@ -99,7 +114,7 @@ pub fn page() -> Result<String> {
     Ok(page)
 }
 
-/// A shoot whose clusters do not exist. Making a client opens no connection.
+/// A shoot with nodes, and with an extension of each time, whose clusters do not exist. Making a client opens no connection.
 fn facts() -> Result<Facts> {
     // Which provider a client takes by itself depends on what else is compiled into this program. It may be chosen already.
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -109,7 +124,9 @@ fn facts() -> Result<Facts> {
         "metadata": {"name": "shoot", "namespace": "garden-project", "uid": "uid"},
         "spec": {
             "cloudProfile": {"name": "profile"}, "region": "region", "seedName": "seed",
-            "provider": {"type": "type"}, "kubernetes": {"version": "1.0.0"},
+            "provider": {"type": "type", "workers": [
+                {"name": "pool", "machine": {"type": "type"}, "minimum": 1, "maximum": 1,
+                    "cri": {"name": "containerd", "containerRuntimes": [{"type": "type"}]}}]}, "kubernetes": {"version": "1.0.0"},
         },
     }))
     .context("the Shoot of the drawings")?;
@@ -118,6 +135,7 @@ fn facts() -> Result<Facts> {
         ..SeedObject::default()
     };
     let names = Names::of(&shoot, "project", &seed_object)?;
+    let extensions = Extensions::of(&shoot, &[registration()?]);
     Ok(Facts {
         garden: Garden::new(nowhere.clone(), &permit),
         stay: Stay {
@@ -137,12 +155,24 @@ fn facts() -> Result<Facts> {
         }))
         .map(|profile: CloudProfile| profile)
         .context("the CloudProfile of the drawings")?,
+        extensions,
         seed_object,
         operation: Operation::Reconcile,
         names,
         kubernetes_version: "1.0.0".to_owned(),
         stage: parts::controller_leaders::Stage::AtHome,
+        last_opened: parts::shoot_state::LastOpened::default(),
     })
+}
+
+/// Three extensions that each shoot has.
+fn registration() -> Result<ControllerRegistration> {
+    let times = ["BeforeKubeAPIServer", "AfterKubeAPIServer", "AfterWorker"];
+    let resources = times.map(|time| {
+        json!({"kind": "Extension", "type": time, "autoEnable": ["shoot"], "lifecycle": {"reconcile": time}})
+    });
+    let object = json!({"metadata": {"name": "provider"}, "spec": {"resources": resources}});
+    serde_json::from_value(object).context("the ControllerRegistration of the drawings")
 }
 
 fn named(name: &str) -> kube::core::ObjectMeta {
@@ -151,3 +181,7 @@ fn named(name: &str) -> kube::core::ObjectMeta {
         ..kube::core::ObjectMeta::default()
     }
 }
+
+#[cfg(test)]
+#[path = "flows_tests.rs"]
+mod tests;

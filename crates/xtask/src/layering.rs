@@ -70,9 +70,18 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "resource-manager",
         &["runtime", "leader-migration", "permit", "ownership", "api"],
     ),
+    // The controllers of machines, for the manager of each cloud.
+    ("machine-controllers", &["runtime", "permit", "ownership", "api"]),
     (
-        "machine-controller-manager",
-        &["runtime", "leader-migration", "permit", "ownership", "api"],
+        "machine-controller-manager-local",
+        &[
+            "machine-controllers",
+            "cloud-local",
+            "runtime",
+            "leader-migration",
+            "permit",
+            "api",
+        ],
     ),
     // The local cloud, for those who make things in it and for those who look at it.
     ("cloud-local", &["runtime", "permit", "api"]),
@@ -80,6 +89,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "cloud-controller-manager-local",
         &["cloud-local", "runtime", "leader-migration", "permit", "api"],
     ),
+    // On a machine of a shoot: it only reads Nodes, so it needs no lock.
+    ("network-local", &["runtime", "permit"]),
+    // One side is in the seed, the other in the shoot; neither asks an API.
+    ("tunnel", &["runtime"]),
     ("etcd-backup-restore", &["ownership", "permit"]),
     ("kubectl-repot", &["runtime", "permit", "api"]),
     // Development only: nobody uses these outside of tests.

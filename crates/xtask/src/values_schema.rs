@@ -18,6 +18,8 @@ const IMAGE: &str = r"^[^\s/:]+(:[0-9]+)?(/[^\s/:]+)*$";
 /// As jiff and Go read it.
 const DURATION: &str = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$";
 const QUANTITY: &str = r"^[0-9]+(\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$";
+/// A range of IPv4 addresses. What is out of bounds the process says.
+const CIDR: &str = r"^([0-9]{1,3}\.){3}[0-9]{1,3}/[0-9]{1,2}$";
 const NAME: &str = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$";
 /// A key of a Secret.
 const KEY: &str = r"^[-._a-zA-Z0-9]+$";
@@ -110,7 +112,9 @@ fn rule(key: &str) -> Result<Option<Value>> {
     let empty = json!("");
     Ok(Some(match key {
         "imageRegistry" => or_nothing(text(IMAGE), &[empty]),
-        "repository" | "kubeApiserver" | "kubeControllerManager" | "kubeScheduler" => text(IMAGE),
+        "repository" | "kubeApiserver" | "kubeControllerManager" | "kubeScheduler" | "kubeProxy" => {
+            text(IMAGE)
+        }
         "tag" => text("^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$"),
         "pullPolicy" => json!({"enum": ["Always", "IfNotPresent", "Never"]}),
         "replicas" => number(0, 10),
@@ -128,6 +132,7 @@ fn rule(key: &str) -> Result<Option<Value>> {
         "etcdStorage" => quantity(),
         "namespace" | "service" | "secretName" | "gardenIdentity" | "clusterDomain" => text(NAME),
         "namespaceOverride" | "kubeconfigSecret" | "seedName" => or_nothing(text(NAME), &[empty]),
+        "loadBalancerRange" => or_nothing(text(CIDR), &[empty]),
         "key" => text(KEY),
         "systemComponents" => json!({"type": "array", "items": text("^[-a-z0-9]+/[-a-z0-9.]+$")}),
         "resources" => resources(),
