@@ -1,7 +1,7 @@
 # Thin: what a target does is in hack/ and in the crates. Every target says when it is done and how long it took.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help tools generate check unit test e2e e2e-all demo demo-down images clean-caches
+.PHONY: help tools generate check unit test bench e2e e2e-all demo demo-down images clean-caches
 
 # $(call run,NAME,COMMANDS): the commands in the project's environment; the first that fails ends the target.
 define run
@@ -26,6 +26,9 @@ unit: ## Tests that start no server
 
 test: ## Unit tests, and integration tests on real etcd, kube-apiserver and kube-controller-manager
 	$(call run,test,hack/test.sh)
+
+bench: ## Memory and time of idle processes, large states and many moves at once, on real API servers (docs/bench.md)
+	$(call run,bench,hack/bench.sh)
 
 e2e: ## A shoot moves between kind clusters and back, under load, with gardenlets killed; each capability once
 	$(call run,e2e,hack/e2e.sh once)

@@ -8,9 +8,13 @@ cd "$(dirname "$0")/.."
 . hack/env.sh
 . hack/progress.sh
 # Tests that only the set `all` has: what they show, another test shows too, or they show it longer.
-ONLY_IN_ALL=()
+ONLY_IN_ALL=(
+  nodes_survive_the_way_there_and_back_whoever_is_killed
+  a_rolling_update_that_is_moved_in_the_middle_goes_on_where_it_was
+  a_shoot_sleeps_moves_in_its_sleep_and_wakes
+)
 # The flows that are drilled task by task, each on a shoot of its own. `make test` drills a flow on one shoot.
-DRILLED=Create,Migrate,CallOff,Restore,Leave,Delete,ForceDelete
+DRILLED=Create,Migrate,CallOff,Restore,Leave,Hibernate,RestoreAsleep,Delete,ForceDelete
 
 set_of_tests=${1:-} skipped=()
 case $set_of_tests in
@@ -65,7 +69,7 @@ cat "$log"
 # The suite is made to survive its own end, so that no test notices one. Events outlive the pods that tests delete.
 say "looking for processes of the suite that ended by themselves"
 failed=""
-for cluster in garden seed-a seed-b; do
+for cluster in garden seed-a seed-b infra; do
   while read -r namespace pod starts; do
     case $namespace in garden | garden-exposure | extension-*) ;; *) continue ;; esac
     say "$cluster: $namespace/$pod was started $starts times"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the images that Repot and its shoots' control planes run from, and loads them into kind clusters: only what changed.
-#   hack/images.sh [--seed CLUSTER]… [--garden CLUSTER]… [CRATE…]
+#   hack/images.sh [--seed CLUSTER]… [--garden CLUSTER]… [--cloud CLUSTER]… [CRATE…]
 # CLUSTER is a kind cluster's name. With CRATE names only those of Repot's own images are built and loaded.
 # IMAGE_ALSO=CRATE compiles this crate in the same command: by itself its dependencies could need other features, and would be
 # compiled a second time.
@@ -13,22 +13,25 @@ cd "$(dirname "$0")/.."
 . hack/images/store.sh
 
 GARDEN_CRATES="garden-controller-manager"
-# The last one is for the control planes of shoots in the seed: provider-local deploys it.
-SEED_CRATES="gardenlet etcd-druid etcd-backup-restore provider-local cloud-controller-manager-local"
+# The last ones are for the control planes of shoots in the seed: provider-local deploys them.
+SEED_CRATES="gardenlet etcd-druid etcd-backup-restore resource-manager provider-local cloud-controller-manager-local machine-controller-manager-local tunnel"
 profile=${IMAGE_PROFILE:-dev} tag=${IMAGE_TAG:-dev}
-seeds=() gardens=() crates=()
+# What runs on the machines of shoots: instances of the local cloud cannot pull. The tunnel has a side in each.
+MACHINE_CRATES="network-local tunnel"
+seeds=() gardens=() clouds=() crates=()
 while [ $# -gt 0 ]; do
   case $1 in
     --seed) seeds+=("$2"); shift ;;
     --garden) gardens+=("$2"); shift ;;
-    -*) fail "usage: hack/images.sh [--seed CLUSTER]… [--garden CLUSTER]… [CRATE…]" ;;
-    *) case " $GARDEN_CRATES $SEED_CRATES " in *" $1 "*) crates+=("$1") ;; *) fail "no image is made of $1; there are: $GARDEN_CRATES $SEED_CRATES" ;; esac ;;
+    --cloud) clouds+=("$2"); shift ;;
+    -*) fail "usage: hack/images.sh [--seed CLUSTER]… [--garden CLUSTER]… [--cloud CLUSTER]… [CRATE…]" ;;
+    *) case " $GARDEN_CRATES $SEED_CRATES $MACHINE_CRATES " in *" $1 "*) crates+=("$1") ;; *) fail "no image is made of $1; there are: $GARDEN_CRATES $SEED_CRATES $MACHINE_CRATES" ;; esac ;;
   esac
   shift
 done
 only_ours=${crates[*]:+yes}
-# shellcheck disable=SC2206
-[ -n "$only_ours" ] || crates=($GARDEN_CRATES $SEED_CRATES)
+# shellcheck disable=SC2086 # The names of crates are words.
+[ -n "$only_ours" ] || mapfile -t crates < <(printf '%s\n' $GARDEN_CRATES $SEED_CRATES $MACHINE_CRATES | awk '!seen[$0]++')
 
 # compile_own: leaves the binaries in the folder $binaries.
 compile_own() {
@@ -54,6 +57,11 @@ build_own() {
     if [ "$crate" = etcd-backup-restore ]; then
       mkdir -p "$dir/root/usr/local/bin"
       cp -L "$REPOT_BIN/etcd" "$REPOT_BIN/etcdutl" "$dir/root/usr/local/bin/"
+    fi
+    # The template engine for charts of extensions.
+    if [ "$crate" = gardenlet ]; then
+      mkdir -p "$dir/root/usr/local/bin"
+      cp -L "$REPOT_BIN/helm" "$dir/root/usr/local/bin/"
     fi
     { cat hack/images/own/Dockerfile; printf 'ENTRYPOINT ["/%s"]\n' "$crate"; } >"$dir/Dockerfile"
     build_image "repot/$crate:$tag" "$dir"
@@ -100,12 +108,43 @@ load_all() {
   done
   for job in "${jobs[@]}"; do wait "$job" || fail "an image could not be loaded"; done
 }
+foreign_image() {
+  docker image inspect "$1" >/dev/null 2>&1 || timeout 300 docker pull -q "$1" >/dev/null || fail "there is no image $1"
+}
+# What instances start with, and an archive of what runs on them, for which they look at their node.
+load_cloud() {
+  local cluster=$1 node=$1-control-plane kept="" ids=() image version short full
+  load "$cluster" repot/machine:dev
+  version=$("$REPOT_BIN/kubeadm" version -o short)
+  set -- repot/edge:dev
+  for crate in $MACHINE_CRATES; do set -- "$@" "repot/$crate:$tag"; done
+  for full in $("$REPOT_BIN/kubeadm" config images list --kubernetes-version "$version" 2>/dev/null); do
+    case $full in */kube-proxy:* | */coredns:*) ;; *) continue ;; esac
+    foreign_image "$full"
+    short=${full##*/}
+    docker tag "$full" "$short"
+    set -- "$@" "$short"
+  done
+  # The one that containerd is told to use.
+  full=$(docker run --rm --entrypoint grep repot/machine:dev -ohE '[a-z0-9./-]+/pause:[0-9.]+' /etc/containerd/config.toml | head -n 1)
+  foreign_image "$full"
+  set -- "$@" "$full"
+  for image in "$@"; do ids+=("$image $(docker image inspect -f '{{.Id}}' "$image")"); done
+  # There is none before the first time.
+  kept=$(docker exec "$node" cat /var/lib/machine-images/content 2>/dev/null || true)
+  [ "$kept" != "$(printf '%s\n' "${ids[@]}")" ] || return 0
+  say "archive of images for machines in $node"
+  docker exec "$node" mkdir -p /var/lib/machine-images
+  docker save "$@" | timeout 300 docker exec -i "$node" sh -c 'cat >/var/lib/machine-images/all.tar.new && mv /var/lib/machine-images/all.tar.new /var/lib/machine-images/all.tar' ||
+    fail "could not put the images for machines into $node"
+  printf '%s\n' "${ids[@]}" | docker exec -i "$node" sh -c 'cat >/var/lib/machine-images/content'
+}
 own_images() { local crate; for crate in "${crates[@]}"; do case " $1 " in *" $crate "*) echo "repot/$crate:$tag" ;; esac; done; }
 foreign_images() { [ "$2" = garden ] || printf '%s\n' "${control_plane[@]}"; }
 
 hack/docker.sh up
 lock_images
-hack/tools.sh etcd etcdutl etcdctl kube-apiserver kube-controller-manager kube-scheduler kubeadm
+hack/tools.sh etcd etcdutl etcdctl helm kube-apiserver kube-controller-manager kube-scheduler kubeadm
 # What takes no compiling comes first: a seed that waits for our own images can already be looked at.
 control_plane=()
 if [ -z "$only_ours" ]; then
@@ -115,4 +154,5 @@ fi
 compile_own
 build_own
 load_all own_images
+for cluster in "${clouds[@]}"; do load_cloud "$cluster"; done
 say "images ready: ${crates[*]/#/repot/} ${control_plane[*]}"

@@ -14,6 +14,8 @@ set -a && . "$STATE/landscape.env" && set +a
 hack/packages.sh openssl
 helm() { local cluster=$1; shift; timeout 300 "$REPOT_BIN/helm" --kubeconfig "$STATE/$cluster.kubeconfig" "$@"; }
 PARTS=$STATE/install
+# Of the local cloud, as the tests' CloudProfile names them.
+ZONES="a b"
 mkdir -p "$PARTS" && chmod 700 "$PARTS"
 
 # Credentials of the landscape, which Seeds refer to.
@@ -47,12 +49,17 @@ contexts:
 current-context: garden
 END
 }
-garden_server() { echo "https://$GARDEN_NODE_IP:6443"; }
-garden_ca() { at garden config view --raw -o jsonpath='{.clusters[0].cluster.certificate-authority-data}'; }
+server_of() { echo "https://$(node_ip "$1"):6443"; }
+ca_of() { at "$1" config view --raw -o jsonpath='{.clusters[0].cluster.certificate-authority-data}'; }
 
-# The cloud of provider-local: a namespace in the garden cluster, and an account that can do nothing else.
+# The cloud of provider-local: a namespace in the cluster infra, and an account that can do nothing outside of it. Its instances
+# are privileged pods there. The one node plays all zones.
 cloud() {
-  at garden apply -f - >/dev/null <<END
+  local zone
+  for zone in $ZONES; do
+    at infra label nodes --all --overwrite "zone.local.provider.extensions.gardener.cloud/$zone=true" >/dev/null
+  done
+  at infra apply -f - >/dev/null <<END
 apiVersion: v1
 kind: Namespace
 metadata: {name: cloud}
@@ -73,6 +80,18 @@ rules:
 - apiGroups: [""]
   resources: [configmaps]
   verbs: [get, list, watch, create, update, patch, delete]
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get, list, watch, create, delete]
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [create]
+- apiGroups: [""]
+  resources: [services]
+  verbs: [create, patch, delete]
+- apiGroups: [""]
+  resources: [services/status]
+  verbs: [patch]
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
@@ -80,9 +99,9 @@ metadata: {name: cloud, namespace: cloud}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: cloud}
 subjects: [{kind: ServiceAccount, name: cloud, namespace: cloud}]
 END
-  at garden -n cloud wait secret/cloud-token --for=jsonpath='{.data.token}' --timeout=120s >/dev/null
-  (umask 077 && kubeconfig_for "$(garden_server)" "$(garden_ca)" \
-    "token: $(at garden -n cloud get secret cloud-token -o jsonpath='{.data.token}' | base64 -d)" >"$STATE/cloud.kubeconfig")
+  at infra -n cloud wait secret/cloud-token --for=jsonpath='{.data.token}' --timeout=120s >/dev/null
+  (umask 077 && kubeconfig_for "$(server_of infra)" "$(ca_of infra)" \
+    "token: $(at infra -n cloud get secret cloud-token -o jsonpath='{.data.token}' | base64 -d)" >"$STATE/cloud.kubeconfig")
 }
 
 # gardenlet_answers BASE: the identity that was made before is still good.
@@ -109,7 +128,7 @@ END
     at garden certificate approve "$csr" >/dev/null
     at garden wait "csr/$csr" --for=jsonpath='{.status.certificate}' --timeout=120s >/dev/null
     certificate=$(at garden get csr "$csr" -o jsonpath='{.status.certificate}')
-    (umask 077 && kubeconfig_for "$(garden_server)" "$(garden_ca)" \
+    (umask 077 && kubeconfig_for "$(server_of garden)" "$(ca_of garden)" \
       "client-certificate-data: $certificate, client-key-data: $(base64 -w0 <"$base.key")" >"$base.kubeconfig")
   fi
   at "$seed" create namespace garden --dry-run=client -o yaml | at "$seed" apply -f - >/dev/null
@@ -120,10 +139,14 @@ END
 seed_values() {
   local seed=$1
   cat <<END
+provider-local:
+  loadBalancerRange: $LOAD_BALANCERS
 gardenlet:
   # Short, so that the demonstration shows the move and not the memory of resolvers.
   dnsTTLSeconds: 5
   etcdStorage: 1Gi
+  # The landscape has roads from each seed to the nodes; REPOT_TUNNEL=true does without them.
+  tunnel: {enabled: ${REPOT_TUNNEL:-false}}
   seedConfig:
     apiVersion: core.gardener.cloud/v1beta1
     kind: Seed
@@ -216,7 +239,7 @@ END
 
 again="" jobs=()
 if at garden get namespace garden >/dev/null 2>&1; then again=yes; fi
-hack/images.sh --garden "$GARDEN_CLUSTER" --seed "$SEED_A_CLUSTER" --seed "$SEED_B_CLUSTER"
+hack/images.sh --garden "$GARDEN_CLUSTER" --seed "$SEED_A_CLUSTER" --seed "$SEED_B_CLUSTER" --cloud "$INFRA_CLUSTER"
 say "installing into garden"
 logged "$LOG/helm-garden.log" helm garden upgrade --install garden charts/garden -n garden --create-namespace ||
   fail "charts/garden could not be installed; log: $LOG/helm-garden.log"

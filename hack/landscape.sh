@@ -6,6 +6,8 @@
 #   hack/landscape.sh expose NAME       gives each seed's front Service (garden-exposure/ingress) its node's address
 #   hack/landscape.sh cut NAME A B      nothing that B's node or pods send reaches A any more, established connections included;
 #   hack/landscape.sh heal NAME A B     A and B are of garden, seed-a, seed-b. A's API stays reachable from this machine
+#   hack/landscape.sh strand NAME       takes away the seeds' roads to machines of shoots: API servers need the tunnel then
+#   hack/landscape.sh reconnect NAME    lays them again
 #   hack/landscape.sh with NAME COMMAND…   up, COMMAND with the landscape's variables, and down whatever happens
 # What others need to know is in $REPOT_CACHE/landscape/NAME/landscape.env.
 set -euo pipefail
@@ -13,7 +15,7 @@ cd "$(dirname "$0")/.."
 . hack/env.sh
 . hack/progress.sh
 ACTION=${1:-} NAME=${2:-}
-[ -n "$NAME" ] || fail "usage: hack/landscape.sh up|down|status|expose|cut|heal|with demo|e2e"
+[ -n "$NAME" ] || fail "usage: hack/landscape.sh up|down|status|expose|cut|heal|strand|reconnect|with demo|e2e"
 . hack/landscape/settings.sh
 . hack/images/store.sh
 . hack/landscape/clusters.sh
@@ -113,6 +115,22 @@ block() {
 cut_off() { block -I "$1" "$2"; say "$1 hears nothing from $2"; }
 heal() { block -D "$1" "$2"; say "$1 hears $2 again"; }
 
+# Machines are pods of the cluster infra. They still reach the seeds: what they send there has their node's address.
+strand() {
+  local seed
+  for seed in seed-a seed-b; do
+    on_node "$seed" ip route replace unreachable "$(node_pod_cidr infra)"
+    say "$seed has no road to machines"
+  done
+}
+reconnect() {
+  local seed
+  for seed in seed-a seed-b; do
+    on_node "$seed" ip route replace "$(node_pod_cidr infra)" via "$(node_ip infra)"
+    say "$seed has a road to machines"
+  done
+}
+
 # The work of `up` that goes on beside it must not make anything any more while `down` removes it.
 stop_jobs() { local job; for job in $(jobs -p); do kill "$job" 2>/dev/null || true; wait "$job" 2>/dev/null || true; done; }
 
@@ -121,7 +139,7 @@ case $ACTION in
     [ $# -eq 4 ] || fail "usage: hack/landscape.sh $ACTION NAME A B"
     case $ACTION in cut) cut_off "$3" "$4" ;; heal) heal "$3" "$4" ;; esac
     ;;
-  up | down | status | expose) "$ACTION" ;;
+  up | down | status | expose | strand | reconnect) "$ACTION" ;;
   with)
     shift 2
     [ $# -gt 0 ] || fail "usage: hack/landscape.sh with NAME COMMAND…"
@@ -131,5 +149,5 @@ case $ACTION in
     set -a && . "$STATE/landscape.env" && set +a
     "$@"
     ;;
-  *) fail "usage: hack/landscape.sh up|down|status|expose|cut|heal|with demo|e2e" ;;
+  *) fail "usage: hack/landscape.sh up|down|status|expose|cut|heal|strand|reconnect|with demo|e2e" ;;
 esac

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes sure that there is a node image for kind and prints its name on standard output, and nothing else there.
 # Where an image registry answers that is the image that this kind was released with; else one is built from parts.
+# The same system, as machines of the local cloud start with it, is repot/machine:dev then.
 # REPOT_NODE_IMAGE names another one to use; REPOT_NO_REGISTRY=1 builds from parts without asking.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -8,7 +9,15 @@ cd "$(dirname "$0")/.."
 . hack/progress.sh
 . hack/images/store.sh
 
-if [ -n "${REPOT_NODE_IMAGE:-}" ]; then echo "$REPOT_NODE_IMAGE"; exit 0; fi
+MACHINE=repot/machine:dev
+# foreign IMAGE: an image from a registry is also what machines start with.
+foreign() {
+  docker image inspect "$1" >/dev/null 2>&1 || timeout 600 docker pull -q "$1" >&2 || fail "image $1 could not be pulled"
+  docker tag "$1" "$MACHINE"
+  echo "$1"
+}
+
+if [ -n "${REPOT_NODE_IMAGE:-}" ]; then foreign "$REPOT_NODE_IMAGE"; exit 0; fi
 
 kind_module=$(cd hack/tools && go mod download -json sigs.k8s.io/kind | jq -r .Dir)
 [ -d "$kind_module" ] || fail "kind's module could not be had; does the Go module proxy answer?"
@@ -16,8 +25,8 @@ bounding=$(sed -n 's/^CapBnd:[[:space:]]*//p' /proc/self/status)
 # The released image's runc cannot start pods where CAP_SYS_RESOURCE is missing; the one from parts can.
 if registry_answers && (((0x$bounding >> 24) & 1)); then
   image=$(sed -n 's/^const Image = "\(.*\)"$/\1/p' "$kind_module/pkg/apis/config/defaults/image.go")
-  say "node image: $image, pulled by kind"
-  echo "$image"
+  say "node image: $image"
+  foreign "$image"
   exit 0
 fi
 
@@ -30,7 +39,7 @@ lock_images
 parts=$(content_hash hack/images/node-parts "$kind_module" "$(cd "$REPOT_BIN/.stamps" && grep -H . "${binaries[@]}")" "$(sha256sum <hack/node-image.sh)")
 image=repot/node:$parts
 archive=$REPOT_CACHE/images/node-$parts.tar
-if docker image inspect "$image" >/dev/null 2>&1; then echo "$image"; exit 0; fi
+if docker image inspect "$image" "$MACHINE" >/dev/null 2>&1; then echo "$image"; exit 0; fi
 if [ -f "$archive" ]; then
   say "loading node image $image"
   timeout 300 docker load -q -i "$archive" >&2
@@ -46,6 +55,7 @@ cp -r "$kind_module/images/base/files" "$dir/kind-files"
 chmod -R u+w "$dir/kind-files"
 rm -rf "$dir/kind-files/LICENSES"
 build_image repot/node:bare "$dir" --build-arg "BASE=$DEBIAN_BASE" --build-arg "KUBERNETES_VERSION=$version"
+docker tag repot/node:bare "$MACHINE"
 
 # part TAG DOCKERFILE BINARY…: one image of the cluster's own.
 part() {
@@ -99,7 +109,7 @@ docker commit -c 'ENTRYPOINT ["/usr/local/bin/entrypoint", "/sbin/init"]' "$buil
 docker rm -f "$builder" >/dev/null
 mkdir -p "$(dirname "$archive")"
 rm -f "$REPOT_CACHE"/images/node-*.tar
-docker save -o "$archive.new" "$image" && mv "$archive.new" "$archive"
+docker save -o "$archive.new" "$image" "$MACHINE" "${names[@]}" && mv "$archive.new" "$archive"
 # Node images of older contents, where nothing runs from them any more.
 docker images -q repot/node --filter "before=$image" | sort -u | xargs -r docker rmi -f >/dev/null 2>&1 || true
 say "node image built: $image ($(du -h "$archive" | cut -f1))"

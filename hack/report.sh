@@ -38,7 +38,7 @@ trap 'rm -rf "$scratch"' EXIT
     echo "--- $seed"
     look "$seed" get pods -A | grep -v -E ' kube-system | local-path-storage ' | grep -v -E ' (Running|Completed) +0 ' || true
     look "$seed" get etcds,infrastructures,controlplanes,dnsrecords,backupentries.extensions.gardener.cloud -A
-    for deployment in garden/gardenlet garden/etcd-druid extension-provider-local/provider-local garden-exposure/edge; do
+    for deployment in garden/gardenlet garden/etcd-druid garden/resource-manager extension-provider-local/provider-local garden-exposure/edge; do
       echo "--- $seed $deployment"
       look "$seed" -n "${deployment%/*}" logs "deployment/${deployment#*/}" --tail=25
     done

@@ -10,13 +10,13 @@ cd "$(dirname "$0")/.."
 # How long all tests may take once they are built. Thrice what they take on two busy cores.
 LIMIT=3000
 
-hack/packages.sh protobuf-compiler knot util-linux
+hack/packages.sh protobuf-compiler knot knot-dnsutils haproxy util-linux
 hack/tools.sh etcd etcdctl etcdutl kube-apiserver kube-controller-manager kube-scheduler kubectl helm s3s-fs
 # Servers that a whole test binary shares end with it, but nobody removes their folders: they are made below this one.
 TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/repot-test-XXXXXX")
 export TMPDIR
 # Programs of a lane each, but for the last lane, which has all others.
-BESIDE=(drill "election process stopped operations")
+BESIDE=("drill real idle" "election process stopped operations")
 if [ $# -gt 0 ] || [ -z "${REPOT_TEST_BESIDE-unset}" ]; then BESIDE=(); fi
 lanes=()
 clean_up() {

@@ -25,6 +25,32 @@ nodes:
     containerPath: /etc/cni/net.d/10-repot.conflist
     readOnly: true
 E
+  if [ "$cluster" = garden ]; then write_encryption >>"$STATE/kind/$cluster.yaml"; fi
+}
+
+# The garden holds the keys of all shoots, encrypted (R7-25). The key stays in the landscape's folder, and goes with it.
+write_encryption() {
+  local folder=$STATE/kind/encryption inside=/etc/kubernetes/encryption
+  (umask 077 && mkdir -p "$folder")
+  [ -s "$folder/configuration.yaml" ] ||
+    (umask 077 && sed "s#KEY\$#$(random_key)#" hack/landscape/encryption.yaml >"$folder/configuration.yaml")
+  cat <<E
+  - hostPath: $folder
+    containerPath: $inside
+    readOnly: true
+  kubeadmConfigPatches:
+  - |
+    kind: ClusterConfiguration
+    apiServer:
+      extraArgs:
+        encryption-provider-config: $inside/configuration.yaml
+      extraVolumes:
+      - name: encryption
+        hostPath: $inside
+        mountPath: $inside
+        pathType: Directory
+        readOnly: true
+E
 }
 
 create_network() {
@@ -55,6 +81,8 @@ connect() {
   local cluster=$1 other rule
   rule=(POSTROUTING -s "$(node_pod_cidr "$cluster")" ! -d 10.0.0.0/8 -j MASQUERADE)
   on_node "$cluster" iptables -t nat -C "${rule[@]}" 2>/dev/null || on_node "$cluster" iptables -t nat -A "${rule[@]}"
+  # Its kube-proxy leads them to the machines of shoots; the node only has to take them for its own.
+  [ "$cluster" != infra ] || on_node infra ip route replace local "$LOAD_BALANCERS" dev lo
   for other in $CLUSTERS; do
     [ "$other" = "$cluster" ] || on_node "$cluster" ip route replace "$(node_pod_cidr "$other")" via "$(node_ip "$other")"
   done

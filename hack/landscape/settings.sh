@@ -12,13 +12,15 @@ NETWORK=repot-$NAME
 SUBNET=${REPOT_SUBNET_PREFIX:-172.$octet}
 DNS_IP=$SUBNET.0.53
 S3_IP=$SUBNET.0.90
-CLUSTERS="garden seed-a seed-b"
+# Addresses of shoots' load balancers, which the cloud answers for: some thousand, as one test makes hundreds.
+LOAD_BALANCERS=$SUBNET.16.0/20
+CLUSTERS="garden seed-a seed-b infra"
 DNS_ZONE=repot.test
 
 cluster_of() { echo "$NAME-$1"; }
 node_of() { echo "$NAME-$1-control-plane"; }
 # Pods 10.<tens><n>.0.0/16, Services 10.1<tens><n>.0.0/16: no two clusters of any landscape share an address.
-number_of() { case $1 in garden) echo "${tens}0" ;; seed-a) echo "${tens}1" ;; seed-b) echo "${tens}2" ;; esac; }
+number_of() { case $1 in garden) echo "${tens}0" ;; seed-a) echo "${tens}1" ;; seed-b) echo "${tens}2" ;; infra) echo "${tens}3" ;; esac; }
 pod_cidr() { echo "10.$(number_of "$1").0.0/16"; }
 # A cluster has one node, and a node's part is a /24: the first of the cluster's range.
 node_pod_cidr() { echo "10.$(number_of "$1").0.0/24"; }
