@@ -12,6 +12,7 @@ use repot_tests::{
     lifecycle::{COLLECTED_WITHIN, MOVE_WITHIN, PROJECT, created, deleted, kill_gardenlets, nothing_left},
     proof,
     shoot::UserShoot,
+    stored,
     timeline::Timeline,
     writer::Writer,
 };
@@ -38,6 +39,11 @@ async fn a_shoot_moves_there_and_back_twice_and_keeps_everything() {
         .await
         .unwrap();
     let id = proof::technical_id(&shoot).await.unwrap();
+    // The garden has what a dead seed would take along, and nobody reads it off a disk (R7-25).
+    for kept in ["core.gardener.cloud/shootstates/", "secrets/"] {
+        let found = stored::encrypted_below(&landscape, &format!("/registry/{kept}")).await;
+        assert!(found.unwrap() > 0, "etcd has no {kept}");
+    }
     let mut next = 0;
     let mut last_version = 0;
     for (from, to) in [

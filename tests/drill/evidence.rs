@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use api::constants::DRUID_REQUIRE_SNAPSHOT;
 use api::druid::Etcd;
+use api::extensions::Extension;
 use api::gardencore::ShootState;
 use api::meta::{LastOperationState as State, LastOperationType as Type};
-use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::{Secret, Service};
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Secret, Service};
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 use parts::{Deploy, Etcds, Kinds, Writers};
@@ -17,6 +18,8 @@ use runtime::{Error, Result};
 use testkit::eventually;
 
 use crate::garden::PROJECT;
+use crate::guest;
+use crate::machines;
 use crate::refusal::is_backed_up;
 use crate::scenario::{Drilled, ShootScenario};
 use crate::seed::RunningSeed;
@@ -29,10 +32,21 @@ pub struct Evidence {
     secrets: BTreeMap<String, BTreeMap<String, Vec<u8>>>,
     /// The node network in the cloud, and the list of its instances.
     network: InCloud,
+    /// What its extensions have outside.
+    extended: BTreeMap<String, u32>,
+    /// Its machines in the cloud.
+    machines: BTreeMap<u32, String>,
 }
 
 /// Longer than etcd-druid takes to see an annotation on a busy machine.
 const TOLD_WITHIN: Duration = Duration::from_secs(30);
+/// What runs of each.
+const CONTROL_PLANE: [&str; 4] = [
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "cloud-controller-manager",
+];
 /// The flag by which an etcd refuses to start empty.
 const REQUIRE_SNAPSHOT: &str = "--require-snapshot";
 
@@ -54,6 +68,8 @@ impl Evidence {
         Ok(Self {
             secrets: carried.into_iter().map(data).collect(),
             network: of.network().await?,
+            extended: of.extended(),
+            machines: of.machines(),
         })
     }
 }
@@ -71,7 +87,7 @@ impl ShootScenario<'_> {
     pub async fn check_always(&self) -> Result<()> {
         let moving = matches!(
             self.drilled,
-            Drilled::Migrate | Drilled::CallOff | Drilled::Restore | Drilled::Leave
+            Drilled::Migrate | Drilled::CallOff | Drilled::Restore | Drilled::RestoreAsleep | Drilled::Leave
         );
         let (true, Some(evidence)) = (moving, &self.evidence) else {
             return Ok(());
@@ -86,6 +102,18 @@ impl ShootScenario<'_> {
             self.network().await? == evidence.network,
             "I9: the network in the cloud changed",
         )?;
+        let machines = self.machines();
+        require(
+            machines == evidence.machines,
+            format!(
+                "I4: the machines were {:?} and are {machines:?}",
+                evidence.machines
+            ),
+        )?;
+        require(
+            self.extended() == evidence.extended,
+            "I9: what extensions have outside changed",
+        )?;
         let states: Api<ShootState> = Api::namespaced(self.world.garden(), PROJECT);
         let source = self.is_in(&self.world.seeds[0]).await?;
         let carried = states.get_opt(&self.name).await?.is_some();
@@ -98,6 +126,22 @@ impl ShootScenario<'_> {
     /// What must hold after the drilled flow has ended.
     pub async fn check_end(&self) -> Result<()> {
         self.check_always().await?;
+        let extended = self.extended();
+        let wanted = if self.drilled.deletes() {
+            0
+        } else {
+            guest::PER_SHOOT
+        };
+        require(
+            extended.len() == wanted,
+            format!("extensions have outside: {extended:?}"),
+        )?;
+        let has_machines = self.has_nodes && !self.drilled.deletes() && self.drilled != Drilled::Hibernate;
+        let (wanted, machines) = (usize::from(has_machines) * machines::PER_SHOOT, self.machines());
+        require(
+            machines.len() == wanted,
+            format!("there are to be {wanted} machines: {machines:?}"),
+        )?;
         match self.drilled {
             Drilled::Create => {
                 self.check_here(self.place()).await?;
@@ -111,13 +155,22 @@ impl ShootScenario<'_> {
             }
             Drilled::Migrate => self.check_ready_to_be_handed_over().await,
             Drilled::Leave => self.check_left().await,
+            Drilled::Hibernate => {
+                self.check_asleep().await?;
+                self.check_same().await
+            }
+            Drilled::RestoreAsleep => {
+                self.check_asleep().await?;
+                self.check_same().await?;
+                Box::pin(self.wake()).await?;
+                self.check_here(self.place()).await?;
+                self.check_same().await?;
+                self.check_etcd_has_a_past().await
+            }
             Drilled::CallOff | Drilled::Restore => {
                 self.check_here(self.place()).await?;
-                let restored = Evidence::collect(self, self.place()).await?;
-                require(
-                    Some(&restored) == self.evidence.as_ref(),
-                    "I7: what was carried is not what was restored",
-                )?;
+                self.check_same().await?;
+                self.check_states().await?;
                 self.check_etcd_has_a_past().await
             }
             Drilled::ForceDelete => {
@@ -151,6 +204,61 @@ impl ShootScenario<'_> {
                 )
             }
         }
+    }
+
+    /// I7.
+    async fn check_same(&self) -> Result<()> {
+        let mut now = Evidence::collect(self, self.place()).await?;
+        if let (Drilled::Hibernate, Some(before)) = (self.drilled, &self.evidence) {
+            // It sleeps, and is to have none.
+            now.machines.clone_from(&before.machines);
+        }
+        require(
+            Some(&now) == self.evidence.as_ref(),
+            "I7: what is here is not what was there",
+        )
+    }
+
+    /// RX-11: each extension was restored from what it wrote when it let go.
+    async fn check_states(&self) -> Result<()> {
+        let objects: Api<Extension> = Api::namespaced(self.place().client(), &self.namespace());
+        let all = objects.list(&ListParams::default()).await?;
+        let left: Vec<_> = all.iter().map(guest::left).collect();
+        require(
+            left == [Some(1); guest::PER_SHOOT],
+            format!("extensions were let go of so often: {left:?}"),
+        )
+    }
+
+    /// Nothing of it runs and all of it is there: what stops, its data, and its names.
+    async fn check_asleep(&self) -> Result<()> {
+        let (client, namespace) = (self.place().client(), self.namespace());
+        let pods: Api<Pod> = Api::namespaced(client.clone(), &namespace);
+        let running: Vec<_> = pods
+            .list(&ListParams::default().fields("status.phase!=Succeeded"))
+            .await?
+            .items
+            .iter()
+            .map(ResourceExt::name_any)
+            .collect();
+        require(running.is_empty(), format!("these run in its sleep: {running:?}"))?;
+        let deployments: Api<Deployment> = Api::namespaced(client.clone(), &namespace);
+        for name in CONTROL_PLANE {
+            let wanted = deployments.get(name).await?.spec.and_then(|spec| spec.replicas);
+            require(wanted == Some(0), format!("{name} wants {wanted:?} pods"))?;
+        }
+        let etcds: Api<Etcd> = Api::namespaced(client.clone(), &namespace);
+        let etcds = etcds.list(&ListParams::default()).await?;
+        require(
+            etcds.items.len() == 2 && etcds.iter().all(|etcd| etcd.spec.replicas == 0),
+            "etcd is to run, or is gone",
+        )?;
+        let volumes: Api<PersistentVolumeClaim> = Api::namespaced(client, &namespace);
+        require(
+            volumes.list(&ListParams::default()).await?.items.len() == 2,
+            "etcd lost its data when it fell asleep",
+        )?;
+        self.check_reachable(self.place()).await
     }
 
     /// I9: the BackupEntry and the backups follow the Shoot after their grace period, whatever the deletion was.
@@ -251,18 +359,17 @@ impl ShootScenario<'_> {
 impl Subject<'_> {
     /// The control plane is on this seed, complete, and found by its names.
     pub async fn check_here(&self, seed: &RunningSeed) -> Result<()> {
-        let deployments: Api<k8s_openapi::api::apps::v1::Deployment> =
-            Api::namespaced(seed.client(), &self.namespace());
-        for name in [
-            "kube-apiserver",
-            "kube-controller-manager",
-            "kube-scheduler",
-            "cloud-controller-manager",
-        ] {
+        let deployments: Api<Deployment> = Api::namespaced(seed.client(), &self.namespace());
+        for name in CONTROL_PLANE {
             let deployment = deployments.get(name).await?;
             let ready = deployment.status.and_then(|status| status.ready_replicas);
             require(ready == Some(1), format!("{name} has {ready:?} ready pods"))?;
         }
+        self.check_reachable(seed).await
+    }
+
+    /// It is found by its names, and its users can log on.
+    async fn check_reachable(&self, seed: &RunningSeed) -> Result<()> {
         for name in self.names() {
             let found = self.addresses(&name).await?;
             require(

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use cloud_controller_manager_local::{flags::Config, names::AS_MANAGER};
-use provider_local::control_plane::cloud_controller_manager::{deployment, migration_file};
+use provider_local::control_plane::cloud_controller_manager::{Settings, deployment, migration_file};
 use serde_json::json;
 
 /// What provider-local writes into a Deployment, as long as controllers are at home, move, and have moved.
@@ -13,6 +13,10 @@ fn the_flags_of_a_control_plane_are_understood() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let migration = json!({"leaderName": "node-ipam-migration",
         "controllerLeaders": [{"name": "node-ipam-controller", "component": "*"}]});
+    let settings = Settings {
+        image: "i".into(),
+        load_balancer_range: "192.0.2.0/24".parse().ok(),
+    };
     let ranges = json!({"clusterCIDR": "100.96.0.0/11", "serviceClusterIPRange": "100.64.0.0/13"});
     for (told, lock) in [
         (json!({}), "node-ipam-controller disabled"),
@@ -23,7 +27,7 @@ fn the_flags_of_a_control_plane_are_understood() {
         (json!({"nodeIPAM": ranges}), "node-ipam-controller main"),
     ] {
         let told = serde_json::from_value(told).unwrap();
-        let made = deployment("i", "shoot--dev--one", Some(&told), &BTreeMap::new()).unwrap();
+        let made = deployment(&settings, "shoot--dev--one", Some(&told), &BTreeMap::new()).unwrap();
         let pod = made.spec.unwrap().template.spec.unwrap();
         let mut args = pod.containers[0].args.clone().unwrap();
         if let Some(map) = migration_file(Some(&told)) {

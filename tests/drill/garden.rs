@@ -8,6 +8,7 @@ use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use testkit::{ControlPlane, NameServer, ObjectStore};
 
+use crate::guest;
 use crate::world::DOMAIN;
 
 pub const VERSION: &str = "1.34.4";
@@ -62,6 +63,7 @@ pub async fn fill(garden: &ControlPlane, dns: &NameServer, store: &ObjectStore) 
     }
     let kubeconfig = serde_yaml_ng::to_string(&garden.kubeconfig("cloud", &["system:masters"])?)?;
     let objects = [
+        guest::registration(),
         secret(
             PROJECT,
             "cloud",
@@ -89,6 +91,7 @@ pub async fn fill(garden: &ControlPlane, dns: &NameServer, store: &ObjectStore) 
                 "type": "local", "regions": [{"name": "local"}],
                 "kubernetes": {"versions": [{"version": VERSION}, {"version": NEWER_VERSION}]},
                 "machineImages": [{"name": "local", "versions": [{"version": "1.0.0", "cri": [{"name": "containerd"}]}]}],
+                "providerConfig": {"machineImages": [{"name": "local", "versions": [{"version": "1.0.0", "image": "not-run"}]}]},
                 "machineTypes": [{"name": "local", "cpu": "1", "gpu": "0", "memory": "1Gi"}],
             },
         }),
@@ -142,6 +145,7 @@ pub fn shoot(name: &str) -> Value {
                 },
             },
             "kubernetes": {"version": VERSION},
+            "extensions": guest::wanted(),
         },
     })
 }

@@ -40,7 +40,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// There and back with interruptions, turned round half-way, and a Shoot that is made with it.
 pub async fn check(world: &World) -> Result<()> {
-    let mut scenario = ShootScenario::new(world, Drilled::Create);
+    let mut scenario = ShootScenario::without_nodes(world, Drilled::Create);
     scenario.reset().await?;
     scenario.run(&Undisturbed).await?;
     let managers = Managers::play(&scenario);
@@ -71,7 +71,7 @@ pub async fn check(world: &World) -> Result<()> {
     managers.twice()?;
     Box::pin(turned_round(&mut scenario, managers)).await?.twice()?;
 
-    let mut born = ShootScenario::new(world, Drilled::Create);
+    let mut born = ShootScenario::without_nodes(world, Drilled::Create);
     born.reset().await?;
     wanted(&born, GUEST).await?;
     born.run(&Undisturbed).await?;

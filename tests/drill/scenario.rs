@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use crate::evidence::Evidence;
 use crate::garden;
+use crate::machines;
 use crate::refusal;
 use crate::seed::RunningSeed;
 use crate::subject::{Subject, transient};
@@ -30,6 +31,9 @@ pub enum Drilled {
     Restore,
     /// The source cleans up after the hand-over.
     Leave,
+    Hibernate,
+    /// The destination takes over a shoot that sleeps. At its end the shoot wakes there.
+    RestoreAsleep,
     Delete,
     /// While the cloud and the DNS server refuse.
     ForceDelete,
@@ -43,14 +47,25 @@ impl Drilled {
 
     /// Whether the Shoot is handed over before.
     pub fn follows_hand_over(self) -> bool {
-        matches!(self, Self::Restore | Self::Leave)
+        matches!(self, Self::Restore | Self::RestoreAsleep | Self::Leave)
+    }
+
+    /// Whether the Shoot has nodes. One that is deleted by force and one that sleeps when it moves have none, so that those without
+    /// are drilled, too.
+    fn has_nodes(self) -> bool {
+        !matches!(self, Self::ForceDelete | Self::RestoreAsleep)
+    }
+
+    fn is_on_destination(self) -> bool {
+        matches!(self, Self::Restore | Self::RestoreAsleep)
     }
 
     fn operation(self) -> Operation {
         match self {
             Self::Create => Operation::Create,
             Self::Migrate => Operation::Migrate,
-            Self::CallOff | Self::Restore | Self::Leave => Operation::Restore,
+            Self::CallOff | Self::Restore | Self::RestoreAsleep | Self::Leave => Operation::Restore,
+            Self::Hibernate => Operation::Reconcile,
             Self::Delete => Operation::Delete,
             Self::ForceDelete => Operation::ForceDelete,
         }
@@ -61,6 +76,8 @@ impl Drilled {
 pub struct ShootScenario<'w> {
     subject: Subject<'w>,
     pub drilled: Drilled,
+    /// Whether the Shoot has nodes.
+    pub has_nodes: bool,
     /// What must survive; known once the Shoot was created.
     pub evidence: Option<Evidence>,
 }
@@ -70,13 +87,22 @@ impl<'w> ShootScenario<'w> {
         Self {
             subject: Subject::new(world),
             drilled,
+            has_nodes: drilled.has_nodes(),
             evidence: None,
+        }
+    }
+
+    /// The same, for what nodes have no part in.
+    pub fn without_nodes(world: &'w World, drilled: Drilled) -> Self {
+        Self {
+            has_nodes: false,
+            ..Self::new(world, drilled)
         }
     }
 
     /// The seed on which the drilled flow runs.
     pub fn place(&self) -> &'w RunningSeed {
-        &self.world.seeds[usize::from(self.drilled == Drilled::Restore)]
+        &self.world.seeds[usize::from(self.drilled.is_on_destination())]
     }
 
     /// As its user does, who asks for force where nothing else helps.
@@ -102,25 +128,56 @@ impl<'w> ShootScenario<'w> {
         Ok(())
     }
 
+    /// As its user does.
+    async fn wants_sleep(&self, enabled: bool) -> Result<()> {
+        let patch = Patch::Merge(json!({"spec": {"hibernation": {"enabled": enabled}}}));
+        self.shoots()
+            .patch(&self.name, &PatchParams::default(), &patch)
+            .await?;
+        Ok(())
+    }
+
+    /// Wakes it where it is.
+    pub async fn wake(&self) -> Result<()> {
+        self.wants_sleep(false).await?;
+        self.status(json!({"hibernated": false})).await?;
+        self.flow_on(self.place(), Operation::Reconcile, &Undisturbed)
+            .await
+            .map(|_| ())
+            .map_err(|error| Error::transient(error.to_string()))
+    }
+
     /// Runs a flow as the gardenlet does.
     async fn flow(
         &self,
         which: Drilled,
         interceptor: &dyn Interceptor<Error>,
     ) -> Result<Report, FlowError<Error>> {
-        let seed = &self.world.seeds[usize::from(which == Drilled::Restore)];
+        let seed = &self.world.seeds[usize::from(which.is_on_destination())];
         let operation = which.operation();
+        if which != Drilled::Leave {
+            return self.flow_on(seed, operation, interceptor).await;
+        }
         let facts = Box::pin(self.facts(seed, operation))
             .await
             .map_err(|error| around("Collecting facts", error))?;
-        if which == Drilled::Leave {
-            let given = leave_flow::Given {
-                namespace_is_active: true,
-            };
-            return leave_flow::build(&facts.stay, given)
-                .run_with(|_| (), interceptor)
-                .await;
-        }
+        let given = leave_flow::Given {
+            namespace_is_active: true,
+        };
+        leave_flow::build(&facts.stay, given)
+            .run_with(|_| (), interceptor)
+            .await
+    }
+
+    async fn flow_on(
+        &self,
+        seed: &RunningSeed,
+        operation: Operation,
+        interceptor: &dyn Interceptor<Error>,
+    ) -> Result<Report, FlowError<Error>> {
+        let facts = Box::pin(self.facts(seed, operation))
+            .await
+            .map_err(|error| around("Collecting facts", error))?;
         Cluster::sync(&facts)
             .await
             .map_err(|error| around("Syncing Cluster resource", error))?;
@@ -128,7 +185,7 @@ impl<'w> ShootScenario<'w> {
             .await
             .map_err(|error| around("facts", error))?;
         let report = flow.run_with(|_| (), interceptor).await?;
-        if which.deletes() {
+        if operation.deletes() {
             Cluster::destroy(&facts)
                 .await
                 .map_err(|error| around("Deleting Cluster resource", error))?;
@@ -181,7 +238,11 @@ impl Scenario for ShootScenario<'_> {
     }
 
     async fn reset(&mut self) -> Result<()> {
-        garden::apply(&self.world.garden(), garden::shoot(&self.name))
+        let mut shoot = garden::shoot(&self.name);
+        if self.has_nodes {
+            shoot["spec"]["provider"]["workers"] = machines::pools();
+        }
+        garden::apply(&self.world.garden(), shoot)
             .await
             .map_err(transient)?;
         let uid = self.shoots().get(&self.name).await?.uid();
@@ -195,6 +256,16 @@ impl Scenario for ShootScenario<'_> {
         self.evidence = Some(Evidence::collect(self, &self.world.seeds[0]).await?);
         if self.drilled.deletes() {
             return self.delete().await;
+        }
+        if matches!(self.drilled, Drilled::Hibernate | Drilled::RestoreAsleep) {
+            self.wants_sleep(true).await?;
+        }
+        if self.drilled == Drilled::Hibernate {
+            return Ok(());
+        }
+        if self.drilled == Drilled::RestoreAsleep {
+            self.settled(Drilled::Hibernate).await?;
+            self.status(json!({"hibernated": true})).await?;
         }
         let destination = Patch::Merge(json!({"spec": {"seedName": "seed-b"}}));
         self.shoots()

@@ -17,8 +17,10 @@ use serde_json::{Value, json};
 use testkit::{ControlPlane, PlayedKubelet};
 use tokio::task::JoinSet;
 
+use crate::guest::{self, Outside};
+use crate::machines::{self, Instances};
 use crate::sidecar::Sidecars;
-use crate::{garden, pods};
+use crate::{garden, objects, pods};
 
 /// What a gardenlet looks at to call its seed well: a Deployment in namespace `garden`.
 const COMPONENT: &str = "etcd-druid";
@@ -33,7 +35,7 @@ pub struct RunningSeed {
     config: Arc<Config>,
     garden: Client,
     _manifest: tempfile::NamedTempFile,
-    _controllers: JoinSet<()>,
+    controllers: JoinSet<()>,
     _rollout: PlayedKubelet,
     plane: ControlPlane,
 }
@@ -46,6 +48,7 @@ impl RunningSeed {
         address: Ipv4Addr,
         garden: Client,
         shoot_api: Client,
+        outside: &Outside,
     ) -> Result<Self> {
         let client = plane.admin();
         front(&client, address).await?;
@@ -60,7 +63,8 @@ impl RunningSeed {
             etcd_backup_url: UrlOf::template(format!("{pods}/backup/{{namespace}}")),
             ..config.settings()
         });
-        let process = others(&client)?;
+        let mut process = others(&client)?;
+        guest::join(&mut process, &client, outside);
         controllers.spawn(async move {
             if let Err(ended) = process.run().await {
                 eprintln!("{name}: controllers ended: {ended}");
@@ -75,10 +79,17 @@ impl RunningSeed {
             config: Arc::new(config),
             garden,
             _manifest: manifest,
-            _controllers: controllers,
+            controllers,
             _rollout: rollout,
             plane,
         })
+    }
+
+    /// Somebody makes machines, in the cloud that all seeds share, and somebody applies objects in shoots.
+    pub fn play_what_runs_in_pods(&mut self, instances: &Instances) {
+        let client = self.client();
+        machines::play(&mut self.controllers, client.clone(), instances.clone());
+        objects::play(&mut self.controllers, client);
     }
 
     pub fn client(&self) -> Client {
@@ -184,7 +195,13 @@ fn others(seed: &Client) -> Result<Process> {
             metrics: process.metrics.clone(),
             events: Events::new(seed.clone(), "provider-local"),
         },
-        cloud_controller_manager_image: "cloud-controller-manager-local".into(),
+        cloud_controller_manager: provider_local::control_plane::cloud_controller_manager::Settings {
+            image: "cloud-controller-manager-local".into(),
+            load_balancer_range: None,
+        },
+        // Its work is played (`machines`).
+        machine_controller_manager_image: "not-run".to_owned(),
+        network_image: "not-run".to_owned(),
         guests: None,
     };
     // Without locks: what is drilled is the flow, and there is one process of each kind.

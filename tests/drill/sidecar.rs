@@ -57,6 +57,9 @@ impl Served {
     async fn of(&self, namespace: String) -> Result<One, Response> {
         let etcds: Api<Etcd> = Api::namespaced(self.seed.clone(), &namespace);
         match etcds.get_opt("etcd-main").await {
+            Ok(Some(etcd)) if etcd.spec.replicas == 0 => {
+                Err((StatusCode::SERVICE_UNAVAILABLE, "etcd is stopped").into_response())
+            }
             Ok(Some(etcd)) => Ok((namespace, epoch_of(&etcd))),
             Ok(None) => Err((StatusCode::SERVICE_UNAVAILABLE, "there is no etcd").into_response()),
             Err(error) => Err((StatusCode::BAD_GATEWAY, error.to_string()).into_response()),

@@ -90,6 +90,16 @@ impl<'w> Subject<'w> {
         Ok(found)
     }
 
+    /// Its machines, by what they are in the cloud.
+    pub fn machines(&self) -> BTreeMap<u32, String> {
+        self.world.instances.of(&self.namespace())
+    }
+
+    /// What its extensions have outside, by type.
+    pub fn extended(&self) -> BTreeMap<String, u32> {
+        self.world.outside.of(&self.namespace())
+    }
+
     /// The entry of its backups in the garden.
     pub async fn backup_entry(&self) -> Result<Option<BackupEntry>> {
         let entries: Api<BackupEntry> = Api::namespaced(self.world.garden(), PROJECT);

@@ -8,6 +8,8 @@ use kube::Client;
 use testkit::{ControlPlane, NameServer, ObjectStore, apply_crds};
 use tokio::task::JoinSet;
 
+use crate::guest::Outside;
+use crate::machines::Instances;
 use crate::seed::RunningSeed;
 use crate::{garden, manager, rights};
 
@@ -22,6 +24,10 @@ pub struct World {
     pub garden: ControlPlane,
     pub dns: NameServer,
     pub store: ObjectStore,
+    /// What extensions have outside.
+    pub outside: Outside,
+    /// The machines of all shoots.
+    pub instances: Instances,
     /// The API that all shoots of this world share.
     shoots: ControlPlane,
     next: AtomicUsize,
@@ -70,16 +76,29 @@ impl World {
             identity(&garden, "seed-a").await?,
             identity(&garden, "seed-b").await?,
         );
-        let shoot_api = shoots.admin();
-        let seeds = [
-            RunningSeed::start("seed-a", a, Ipv4Addr::new(10, 1, 0, 1), of_a, shoot_api.clone()).await?,
-            RunningSeed::start("seed-b", b, Ipv4Addr::new(10, 2, 0, 1), of_b, shoot_api).await?,
+        let (shoot_api, outside, instances) = (shoots.admin(), Outside::default(), Instances::default());
+        let mut seeds = [
+            RunningSeed::start(
+                "seed-a",
+                a,
+                Ipv4Addr::new(10, 1, 0, 1),
+                of_a,
+                shoot_api.clone(),
+                &outside,
+            )
+            .await?,
+            RunningSeed::start("seed-b", b, Ipv4Addr::new(10, 2, 0, 1), of_b, shoot_api, &outside).await?,
         ];
+        for seed in &mut seeds {
+            seed.play_what_runs_in_pods(&instances);
+        }
         Ok(Self {
             seeds,
             garden,
             dns,
             store,
+            outside,
+            instances,
             shoots,
             next: AtomicUsize::new(0),
             controllers: Vec::new(),

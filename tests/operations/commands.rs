@@ -21,6 +21,14 @@ const NOT_RUN: &[(&str, &str)] = &[
         "kubectl -n extension-provider-local logs deploy/provider-local",
         "logs are read from a kubelet",
     ),
+    (
+        "kubectl -n kube-system get pods -l k8s-app=tunnel-agent -o wide",
+        "they are pods of a shoot with nodes",
+    ),
+    (
+        "kubectl -n kube-system get pods -l k8s-app=tunnel-agent",
+        "they are pods of a shoot with nodes",
+    ),
 ];
 
 /// What somebody who looks must find in the answer: which seed, what was done last, how far.
@@ -155,12 +163,21 @@ async fn a_control_plane_in_the_seed(desk: &Desk) -> Result<()> {
     let name = |name: &str| json!({"name": name, "namespace": "shoot--dev--demo"});
     let extensions = "extensions.gardener.cloud/v1alpha1";
     let secret = json!({"name": "cloud", "namespace": "shoot--dev--demo"});
+    let process = |name: &str| {
+        json!({"apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": name, "namespace": "shoot--dev--demo", "labels": {"role": name}},
+            "spec": {"replicas": 0, "selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}},
+            "spec": {"containers": [{"name": name, "image": name}]}}}})
+    };
     bring(desk, &[
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shoot--dev--demo"}}),
         json!({"apiVersion": "druid.gardener.cloud/v1alpha1", "kind": "Etcd", "metadata": name("etcd-main"), "spec": {
             "replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "labels": {"a": "b"}, "etcd": {}, "backup": {}}}),
         json!({"apiVersion": extensions, "kind": "Infrastructure", "metadata": name("demo"),
             "spec": {"type": "local", "region": "local", "secretRef": secret}}),
+        json!({"apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "Machine", "metadata": name("demo-pool-z1-abcde-12345"), "spec": {}}),
+        process("kube-apiserver"),
+        process("tunnel-server"),
         json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
             "metadata": {"name": "node-ipam-migration", "namespace": "kube-system"},
             "spec": {"holderIdentity": "a", "leaseTransitions": 3}}),
@@ -177,6 +194,32 @@ const FORMER_SHOOT_GOES: &str = r#"
     shoot annotate --overwrite confirmation.gardener.cloud/deletion=true
     shoot patch --type=merge -p '{"metadata":{"finalizers":null}}'
     shoot delete --ignore-not-found"#;
+
+/// Objects that a few commands ask for.
+fn asked_for() -> [(&'static str, Cluster, Value); 3] {
+    [
+        (
+            "-n garden-dev get events",
+            Cluster::Garden,
+            json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "namespace": "garden-dev"},
+                "involvedObject": {"kind": "Shoot", "name": "demo", "namespace": "garden-dev"},
+                "reason": "HibernationScheduleInvalid", "message": "m", "type": "Warning"}),
+        ),
+        (
+            "controllerinstallations",
+            Cluster::Garden,
+            json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "ControllerInstallation", "metadata": {"name": "mesh"},
+                "spec": {"registrationRef": {"name": "mesh"}, "seedRef": {"name": "seed-a"}}}),
+        ),
+        (
+            "-n garden-exposure get services",
+            Cluster::Seed,
+            json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "tunnel-x", "namespace": "garden-exposure",
+                "labels": {"gardener.cloud/technical-id": "shoot--dev--demo"}},
+                "spec": {"type": "ExternalName", "externalName": "tunnel.shoot--dev--demo.svc.cluster.local"}}),
+        ),
+    ]
+}
 
 /// What has to be so before a command makes sense.
 async fn prepare(clusters: &Clusters, command: &Documented) -> Result<()> {
@@ -207,6 +250,11 @@ async fn prepare(clusters: &Clusters, command: &Documented) -> Result<()> {
     }
     if text.contains("shoot--dev--demo get") {
         a_control_plane_in_the_seed(&clusters.at_seed).await?;
+    }
+    for (asked, desk, object) in asked_for() {
+        if text.contains(asked) {
+            bring(clusters.desk(desk), &[object]).await?;
+        }
     }
     if text.contains("force-deletion=true") {
         // Admission takes it only after a deletion has failed.

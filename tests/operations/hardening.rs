@@ -10,6 +10,7 @@ const WITH_TOKEN: &[&str] = &[
     "garden-controller-manager",
     "gardenlet",
     "provider-local",
+    "resource-manager",
 ];
 
 /// Containers that take a port of their node.
@@ -31,6 +32,7 @@ const WAYS: &[(&str, &[&str])] = &[
         &[
             "gardenlet.replicas=3",
             "gardenlet.leaderMigration.enabled=true",
+            "resource-manager.replicas=2",
             "provider-local.replicas=2",
             "provider-local.leaderMigration.enabled=true",
             "provider-local.garden.kubeconfigSecret=garden-kubeconfig",

@@ -5,7 +5,9 @@
 
 mod commands;
 mod documents;
+mod encryption;
 mod hardening;
+mod lessons;
 mod manifests;
 mod programs;
 mod rights;

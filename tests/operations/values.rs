@@ -92,8 +92,7 @@ async fn values_of_the_installation_pass() {
     let script = std::fs::read_to_string(root().join("hack/install.sh")).unwrap();
     let begin = script.find("seed_values() {").unwrap();
     let function = &script[begin..begin + script[begin..].find("\n}\n").unwrap() + 3];
-    let around =
-        "DNS_ZONE=repot.test; pod_cidr() { echo 10.1.0.0/16; }; service_cidr() { echo 10.2.0.0/16; };";
+    let around = "DNS_ZONE=repot.test; LOAD_BALANCERS=192.0.2.0/24; pod_cidr() { echo 10.1.0.0/16; }; service_cidr() { echo 10.2.0.0/16; };";
     let text = desk
         .run(
             "bash",
@@ -123,6 +122,7 @@ async fn values_of_the_documentation_pass() {
     let desk = Desk::new().unwrap();
     let files: Map<String, Value> = documents::files()
         .into_iter()
+        .filter(|(name, _)| name.ends_with(".values.yaml"))
         .map(|(name, content)| (name, Value::from(content)))
         .collect();
     let mut args = Vec::new();

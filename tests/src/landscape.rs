@@ -69,6 +69,11 @@ impl Landscape {
             .with_context(|| format!("the landscape does not say {key}"))
     }
 
+    /// The cluster that plays the cloud, as its administrator.
+    pub async fn cloud(&self) -> Result<Client> {
+        client(self.variable("INFRA_KUBECONFIG")?).await
+    }
+
     /// The client of a seed.
     pub fn seed(&self, name: &str) -> Result<&Client> {
         self.seeds

@@ -32,6 +32,15 @@ pub async fn created(landscape: &Landscape, name: &str) -> Result<UserShoot> {
     Ok(shoot)
 }
 
+/// A Shoot with machines that was made on seed-a.
+pub async fn created_with_workers(landscape: &Landscape, name: &str) -> Result<UserShoot> {
+    manifests::apply_project(landscape).await?;
+    manifests::apply_shoot_with_workers(landscape, name).await?;
+    let shoot = UserShoot::new(landscape, PROJECT, name);
+    shoot.wait_until_on("seed-a", MOVE_WITHIN).await?;
+    Ok(shoot)
+}
+
 /// Deletes the Shoot and fails with what is left of it in seeds, DNS and object store.
 pub async fn deleted(landscape: &Landscape, shoot: &UserShoot) -> Result<()> {
     let (id, backups) = (proof::technical_id(shoot).await?, backup_name(shoot).await?);
@@ -108,6 +117,20 @@ pub async fn kill_gardenlets(landscape: &Landscape) -> Result<()> {
     }
     for client in landscape.seeds.values() {
         elected(client).await?;
+    }
+    Ok(())
+}
+
+/// Kills the pods of one process without a word, where there are any, and waits for nothing.
+pub async fn kill(seed: &Client, namespace: &str, labels: &str) -> Result<()> {
+    let pods: Api<Pod> = Api::namespaced(seed.clone(), namespace);
+    for pod in pods.list(&ListParams::default().labels(labels)).await? {
+        let without_a_word = DeleteParams::default().grace_period(0);
+        match pods.delete(&pod.name_any(), &without_a_word).await {
+            // It ended by itself.
+            Err(kube::Error::Api(status)) if status.is_not_found() => {}
+            other => drop(other?),
+        }
     }
     Ok(())
 }

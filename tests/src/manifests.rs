@@ -92,6 +92,11 @@ pub async fn apply_project(landscape: &Landscape) -> Result<()> {
     Ok(())
 }
 
+/// A Shoot with machines in two zones, on seed-a at first.
+pub async fn apply_shoot_with_workers(landscape: &Landscape, name: &str) -> Result<String> {
+    apply(landscape, "40-shoot-with-workers.yaml", &[("SHOOT", name)]).await
+}
+
 /// A Shoot, on seed-a at first.
 pub async fn apply_shoot(landscape: &Landscape, name: &str) -> Result<String> {
     apply(landscape, "30-shoot.yaml", &[("SHOOT", name)]).await

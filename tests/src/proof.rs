@@ -3,10 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use anyhow::{Context, Result, ensure};
-use api::{
-    extensions,
-    gardencore::{BackupEntry, ShootState, ShootStateSpec},
-};
+use api::{extensions, gardencore::BackupEntry};
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::{
     api::{
@@ -306,16 +303,9 @@ pub async fn left_behind(seed: &Client, technical_id: &str) -> Result<Vec<String
     Ok(found)
 }
 
-/// What the garden still has of a move that is over: what its ShootState carried, and its source BackupEntry.
+/// What the garden still has of a move that is over: its source BackupEntry. What the ShootState carried stays there (R7-42).
 pub async fn left_in_garden(shoot: &UserShoot, garden: &Client) -> Result<Vec<String>> {
     let mut found = Vec::new();
-    if Api::<ShootState>::namespaced(garden.clone(), &shoot.namespace)
-        .get_opt(&shoot.name)
-        .await?
-        .is_some_and(|state| state.spec != ShootStateSpec::default())
-    {
-        found.push("content of the ShootState".to_owned());
-    }
     for entry in Api::<BackupEntry>::namespaced(garden.clone(), &shoot.namespace)
         .list(&ListParams::default())
         .await?

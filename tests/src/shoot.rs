@@ -1,6 +1,6 @@
 //! A Shoot as its user sees it: the object in the garden, its kubeconfig, its API under its own name.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, path::Path, time::Duration};
 
 use anyhow::{Context, Result, anyhow, bail};
 use api::{
@@ -89,6 +89,15 @@ impl UserShoot {
         Ok(())
     }
 
+    /// What a user does to put it to sleep, or to wake it.
+    pub async fn set_hibernation(&self, enabled: bool) -> Result<()> {
+        let patch = Patch::Merge(json!({"spec": {"hibernation": {"enabled": enabled}}}));
+        self.api()
+            .patch(&self.name, &PatchParams::default(), &patch)
+            .await?;
+        Ok(())
+    }
+
     /// What a user does to delete it: confirm, then delete.
     pub async fn delete(&self) -> Result<()> {
         let confirm = json!({"metadata": {"annotations": {"confirmation.gardener.cloud/deletion": "true"}}});
@@ -125,6 +134,25 @@ impl UserShoot {
             .host()
             .ok_or_else(|| anyhow!("{server} has no host"))?
             .to_owned())
+    }
+
+    /// Writes a kubeconfig for programs that ask another DNS server: it leads to where the name leads *now*.
+    pub async fn write_kubeconfig(&self, file: &Path) -> Result<()> {
+        let (mut kubeconfig, host) = (self.kubeconfig().await?, self.host().await?);
+        let addresses = dns::addresses(self.dns, &host).await?;
+        let address = addresses
+            .first()
+            .with_context(|| format!("{host} has no address"))?;
+        for cluster in kubeconfig
+            .clusters
+            .iter_mut()
+            .filter_map(|named| named.cluster.as_mut())
+        {
+            cluster.server = Some(format!("https://{address}:443"));
+            cluster.tls_server_name = Some(host.clone());
+        }
+        tokio::fs::write(file, serde_yaml_ng::to_string(&kubeconfig)?).await?;
+        Ok(())
     }
 
     /// A client that goes to where the name leads *now*, through the seed's front, with TLS verified for the name.

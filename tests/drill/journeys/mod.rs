@@ -11,6 +11,7 @@
 //! | `traces` | what of a Shoot in a seed could act for it |
 //! | `rules` | what must hold from one version of a Shoot to the next |
 //! | `outcome` | what must hold in the end |
+//! | `together` | how long moves take that begin at once |
 //!
 //! `REPOT_SEED` repeats the random moments of a former run.
 
@@ -19,6 +20,7 @@ mod mortals;
 mod outcome;
 mod plots;
 mod rules;
+pub mod together;
 mod traces;
 mod witness;
 

@@ -36,18 +36,19 @@ impl Journey<'_> {
             !here.sidecars.has_finished(&self.namespace(), served),
             "its backup process takes no snapshots any more",
         )?;
-        eventually("its keys leave the garden", FOLLOWS_WITHIN, || {
-            self.keys_are_gone()
+        eventually("the garden holds its keys", FOLLOWS_WITHIN, || {
+            self.keys_are_kept()
         })
         .await
     }
 
-    async fn keys_are_gone(&self) -> Result<()> {
+    /// R7-42: a seed that dies takes nothing with it.
+    async fn keys_are_kept(&self) -> Result<()> {
         let states: Api<ShootState> = Api::namespaced(self.world.garden(), PROJECT);
         let state = states.get_opt(&self.name).await?;
         require(
-            state.is_none_or(|state| state.spec.gardener.is_empty()),
-            "its ShootState holds something",
+            state.is_some_and(|state| !state.spec.gardener.is_empty()),
+            "its ShootState holds nothing",
         )
     }
 
@@ -66,13 +67,19 @@ impl Journey<'_> {
             self.network().await?.is_empty(),
             "I6: the network in the cloud is left",
         )?;
+        require(
+            self.extended().is_empty(),
+            "I6: what extensions had outside is left",
+        )?;
         for name in self.names() {
             let found = self.addresses(&name).await?;
             require(found.is_empty(), format!("I6: the name {name} is left"))?;
         }
         let entry = self.backup_entry().await?;
         require(entry.is_none(), "its BackupEntry is left after its grace")?;
-        self.keys_are_gone().await?;
+        let states: Api<ShootState> = Api::namespaced(self.world.garden(), PROJECT);
+        let state = states.get_opt(&self.name).await?;
+        require(state.is_none(), "its ShootState is left")?;
         let secrets: Api<Secret> = Api::namespaced(self.world.garden(), PROJECT);
         let kubeconfig = secrets.get_opt(&format!("{}.kubeconfig", self.name)).await?;
         require(kubeconfig.is_none(), "its kubeconfig is left")?;

@@ -172,8 +172,7 @@ async fn service(place: &Place, book: &watch::Sender<Book>, number: u32) -> kube
     book.send_modify(|book| book.service_comes(&name, Instant::now()));
     let body = json!({
         "metadata": {"name": name, "labels": labels()},
-        // Ports of nodes are not what is looked at, and there are few of them.
-        "spec": {"type": "LoadBalancer", "ports": [{"port": 443}], "allocateLoadBalancerNodePorts": false},
+        "spec": {"type": "LoadBalancer", "ports": [{"port": 443}]},
     });
     create(&Api::<Service>::default_namespaced(place.shoot.clone()), body).await
 }

@@ -1,13 +1,19 @@
-//! `make demo`: a Shoot is made, filled, moved to another seed while a writer keeps writing, and looked at again.
+//! `make demo`: a Shoot with two nodes and a web page on them is made, filled, moved to another seed while a writer keeps writing
+//! and the page is asked for, and looked at again.
 
-use std::{process::Stdio, time::Duration};
+use std::{
+    process::Stdio,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client, ResourceExt, api::ListParams};
 use repot_tests::{
     landscape::Landscape,
-    manifests, proof,
+    manifests,
+    nodes::{Counts, Fleet, Web},
+    proof,
     shoot::UserShoot,
     timeline::Timeline,
     writer::{Book, Writer},
@@ -32,6 +38,10 @@ struct Before {
     token: String,
     user: String,
     kept: proof::Kept,
+    fleet: Fleet,
+    web: Web,
+    counts: Counts,
+    at: Instant,
 }
 
 #[tokio::main]
@@ -57,7 +67,7 @@ async fn make_and_fill(landscape: &Landscape, shoot: &UserShoot) -> Result<Befor
     manifests::apply_project(landscape).await?;
     let exists = shoot.api().get_opt(NAME).await?.is_some();
     if !exists {
-        print!("{}", manifests::apply_shoot(landscape, NAME).await?);
+        print!("{}", manifests::apply_shoot_with_workers(landscape, NAME).await?);
     }
     let placed = |shoot: &api::gardencore::Shoot| {
         shoot
@@ -78,10 +88,24 @@ async fn make_and_fill(landscape: &Landscape, shoot: &UserShoot) -> Result<Befor
     let client = shoot.client().await?;
     proof::write_data(&client, OBJECTS).await?;
     let token = proof::service_account_token(&client).await?;
+    let technical_id = proof::technical_id(shoot).await?;
+    say(
+        "A web page on both nodes, and a pod that asks for it five times a second by the name of its Service",
+    );
+    let web = Web::deploy(&client).await?;
+    web.answers(&client).await?;
+    let fleet = Fleet::read(landscape.seed(&seed)?, &technical_id, &client).await?;
+    for (machine, [id, _]) in &fleet.machines {
+        println!("machine {machine} is {}", id.as_deref().unwrap_or("nothing yet"));
+    }
     Ok(Before {
         user: proof::whoami(shoot, &token).await?,
         kept: proof::read(shoot, landscape.seed(&seed)?).await?,
-        technical_id: proof::technical_id(shoot).await?,
+        counts: web.counts(&client).await?,
+        at: Instant::now(),
+        fleet,
+        web,
+        technical_id,
         token,
         seed,
     })
@@ -155,6 +179,7 @@ async fn prove(
             left.join(", ")
         }
     );
+    let changes = prove_nodes(landscape, shoot, before, to).await?;
     println!("unwritable  {:.1} s", book.longest_gap().as_secs_f64());
     if let Some((from, to)) = book.longest_gap_between() {
         print!("{}", timeline.between(from, to));
@@ -165,12 +190,40 @@ async fn prove(
         "lost {lost:?}, went back {back:?}"
     );
     ensure!(left.is_empty(), "left behind: {left:?}");
+    ensure!(changes.is_empty(), "nodes or pods changed: {changes:#?}");
     ensure!(
         still == before.user,
         "the token was {} and is now {still}",
         before.user
     );
     Ok(())
+}
+
+/// What of machines, nodes and pods is not as it was. Fails where the page was not to be had.
+async fn prove_nodes(
+    landscape: &Landscape,
+    shoot: &UserShoot,
+    before: &Before,
+    to: &str,
+) -> Result<Vec<String>> {
+    let client = shoot.client().await?;
+    let after = Fleet::read(landscape.seed(to)?, &before.technical_id, &client).await?;
+    let changes = before.fleet.differences(&after);
+    println!(
+        "nodes       {} machines, {} nodes and {} pods, {} changes; no pod was started again",
+        after.machines.len(),
+        after.nodes.len(),
+        before.fleet.pods.len(),
+        changes.len()
+    );
+    let counts = before.web.counts(&client).await?;
+    println!(
+        "web page    {} requests answered inside the shoot meanwhile, {} lost",
+        counts.served - before.counts.served,
+        counts.failed - before.counts.failed
+    );
+    counts.nothing_lost_since(before.counts, before.at.elapsed())?;
+    Ok(changes)
 }
 
 /// The number after the last write of an earlier run, so that the demo can be run again.

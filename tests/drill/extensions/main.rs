@@ -1,0 +1,207 @@
+//! A seed gets the extensions that its shoots need, and loses them when nothing needs them: garden-controller-manager, gardenlet
+//! and resource-manager with the rights of their charts, helm, and one real API server that plays garden and seed.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod chart;
+mod world;
+
+use anyhow::{Context as _, Result, ensure};
+use api::{
+    extensions::Network,
+    gardencore::{ControllerInstallation, ControllerRegistration, Shoot},
+    meta::find_condition,
+};
+use k8s_openapi::api::{
+    core::v1::{ConfigMap, Namespace},
+    rbac::v1::ClusterRole,
+};
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, Patch, PatchParams},
+};
+use serde_json::json;
+use testkit::eventually;
+use world::{NAMESPACE, SOON, World, refused};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_seed_has_the_extensions_that_its_shoots_need() -> Result<()> {
+    let world = World::start().await?;
+    world
+        .register("mesh", "OnDemand", "Network", Some(&chart::good()?))
+        .await?;
+    world
+        .register("by-hand", "OnDemand", "Infrastructure", None)
+        .await?;
+    world.shoot("seed-a").await?;
+
+    let here = world.installed("mesh", "seed-a").await?;
+    is_installed(&world).await?;
+    world.installed("by-hand", "seed-a").await?;
+    other_seeds_keep_off(&world, &here).await?;
+
+    // A move that has only been asked for: both seeds have it.
+    let status = json!({"status": {"seedName": "seed-a"}});
+    let shoots: Api<Shoot> = Api::namespaced(world.admin(), "garden-dev");
+    shoots
+        .patch_status("web", &PatchParams::default(), &Patch::Merge(status))
+        .await?;
+    change(&shoots, "web", json!({"spec": {"seedName": "seed-b"}})).await?;
+    world
+        .until::<ControllerInstallation>("an installation for seed-b", |all| {
+            all.iter().any(|found| world::is_of(found, "mesh", "seed-b"))
+        })
+        .await?;
+    change(&shoots, "web", json!({"spec": {"seedName": "seed-a"}})).await?;
+    // Nobody carries that one out, so nobody says that it can go.
+    let there = world.all::<ControllerInstallation>().await?;
+    for one in there.iter().filter(|found| world::seed_of(found) == "seed-b") {
+        world.delete::<ControllerInstallation>(&one.name_any()).await?;
+    }
+
+    // What is in use stays without its shoot, and goes afterwards.
+    world.network().await?;
+    world
+        .tells(&here, "Required", "True", &format!("{NAMESPACE}/web"))
+        .await?;
+    shoots.delete("web", &DeleteParams::default()).await?;
+    world
+        .until::<ControllerInstallation>("no installation of by-hand", |all| {
+            !all.iter().any(|found| world::is_of(found, "by-hand", "seed-a"))
+        })
+        .await?;
+    let stays = world
+        .get::<ControllerInstallation>(&here)
+        .await?
+        .context("mesh")?;
+    ensure!(stays.metadata.deletion_timestamp.is_none(), "{stays:?}");
+    a_registration_in_use_stays(&world, &here).await?;
+    let networks: Api<Network> = Api::namespaced(world.admin(), NAMESPACE);
+    networks.delete("web", &DeleteParams::default()).await?;
+    world.gone::<ControllerInstallation>(&here).await?;
+    world.gone::<Namespace>("extension-mesh").await?;
+    world.gone::<ClusterRole>("mesh").await?;
+    world.gone::<ControllerRegistration>("mesh").await?;
+    charts_that_cannot_be_rendered(&world).await
+}
+
+async fn is_installed(world: &World) -> Result<()> {
+    let maps: Api<ConfigMap> = Api::namespaced(world.admin(), "extension-mesh");
+    let map = maps.get("mesh").await?;
+    let data = map.data.context("data")?;
+    ensure!(data["seed"] == "seed-a" && data["garden"] == "garden", "{data:?}");
+    ensure!(data["color"] == "green", "values of the deployment: {data:?}");
+    let namespace = world
+        .get::<Namespace>("extension-mesh")
+        .await?
+        .context("a namespace")?;
+    ensure!(namespace.labels()["controllerregistration.core.gardener.cloud/name"] == "mesh");
+    ensure!(
+        maps.get_opt("hook").await?.is_none(),
+        "only an installation by helm runs hooks"
+    );
+    world
+        .get::<ClusterRole>("mesh")
+        .await?
+        .context("rights that the resource-manager has not itself")
+        .map(drop)
+}
+
+/// Each with its own credentials, and the policy of the garden's chart.
+async fn other_seeds_keep_off(world: &World, name: &str) -> Result<()> {
+    let mine: Api<ControllerInstallation> = Api::all(world.gardenlet("seed-a").await?);
+    let other: Api<ControllerInstallation> = Api::all(world.gardenlet("seed-b").await?);
+    let params = PatchParams::default();
+    let status = Patch::Merge(json!({"status": {"conditions": []}}));
+    // A policy is in force some time after it was made.
+    let probe = PatchParams {
+        dry_run: true,
+        ..PatchParams::default()
+    };
+    eventually("the policy is in force", SOON, || async {
+        match other.patch_status(name, &probe, &status).await {
+            Err(_) => Ok(()),
+            Ok(_) => Err("it was allowed"),
+        }
+    })
+    .await?;
+    let finalizers = Patch::Merge(json!({"metadata": {"finalizers": []}}));
+    let deployment = Patch::Merge(json!({"spec": {"deploymentRef": {"name": "mine"}}}));
+    let label = Patch::Merge(json!({"metadata": {"labels": {"a": "b"}}}));
+    refused(
+        other.patch_status(name, &params, &status).await,
+        "of seed \"seed-a\"",
+    );
+    refused(
+        other.patch(name, &params, &finalizers).await,
+        "of seed \"seed-a\"",
+    );
+    refused(mine.patch(name, &params, &deployment).await, "and nothing else");
+    refused(mine.patch(name, &params, &label).await, "and nothing else");
+    refused(mine.delete(name, &DeleteParams::default()).await, "cannot delete");
+    Ok(())
+}
+
+async fn a_registration_in_use_stays(world: &World, installation: &str) -> Result<()> {
+    world.delete::<ControllerRegistration>("mesh").await?;
+    // The same for an installation that somebody deletes by hand: what it serves is still there.
+    world.delete::<ControllerInstallation>(installation).await?;
+    world.told(installation, "ControllerInstallationRequired").await?;
+    let registration = world
+        .get::<ControllerRegistration>("mesh")
+        .await?
+        .context("it stays")?;
+    ensure!(registration.metadata.deletion_timestamp.is_some());
+    world
+        .get::<ClusterRole>("mesh")
+        .await?
+        .context("nothing was taken away")
+        .map(drop)
+}
+
+/// Each is told, none stops the others, and a good one afterwards is installed.
+async fn charts_that_cannot_be_rendered(world: &World) -> Result<()> {
+    world
+        .register("bad", "Always", "Bastion", Some(b"no archive"))
+        .await?;
+    let name = world.made("bad", "seed-a").await?;
+    world
+        .tells(&name, "Valid", "False", "no archive that gzip")
+        .await?;
+    for (archive, words) in [
+        (chart::empty_archive(), "helm cannot render the chart"),
+        (
+            chart::with("{{ fail \"the words of the chart\" }}")?,
+            "the words of the chart",
+        ),
+        (
+            chart::with("{{- define \"l\" }}{{ include \"l\" . }}{{ end }}{{ include \"l\" . }}")?,
+            "helm cannot render the chart",
+        ),
+        (chart::with("{{ range until 2000000000 }}{{ end }}")?, "of memory"),
+        (
+            chart::with("{{ .Files.Get \"/etc/passwd\" }}{{ .Files.Get \"../../etc/passwd\" }}")?,
+            "renders nothing",
+        ),
+        (chart::with_dependency("file:///etc")?, "missing in charts"),
+        (chart::with("just words")?, "YAML parse error"),
+    ] {
+        world.deployment("bad", &archive).await?;
+        world.tells(&name, "Valid", "False", words).await?;
+    }
+    world.deployment("bad", &chart::with(chart::CONFIG_MAP)?).await?;
+    world.tells(&name, "Installed", "True", "applied").await?;
+    let installation = world.get::<ControllerInstallation>(&name).await?.context("bad")?;
+    let conditions = installation.status.context("status")?.conditions;
+    ensure!(find_condition(&conditions, "Healthy").is_some());
+    Ok(())
+}
+
+async fn change<K>(api: &Api<K>, name: &str, body: serde_json::Value) -> Result<()>
+where
+    K: Clone + serde::de::DeserializeOwned + std::fmt::Debug,
+{
+    api.patch(name, &PatchParams::default(), &Patch::Merge(body))
+        .await?;
+    Ok(())
+}

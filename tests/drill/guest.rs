@@ -1,0 +1,227 @@
+//! A provider of further extensions that somebody installed by hand in both seeds: one type for each time at which an extension
+//! can be handled. What it has outside is in the memory of the test, which both seeds share.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use api::extensions::{Extension, ExtensionClass};
+use api::meta::RawExtension;
+use async_trait::async_trait;
+use extension::reconciler::{Provider, namespaced};
+use extension::{Actuator, Context, Outcome, Released, controller};
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::Client;
+use runtime::apply::FieldManager;
+use runtime::{Cluster, Error, Events, Permit, Process, Result, Seed, runner};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// Types, each with when it is reconciled, migrated and deleted.
+const TYPES: [(&str, [&str; 3]); 3] = [
+    ("early", ["BeforeKubeAPIServer"; 3]),
+    ("late", ["AfterKubeAPIServer"; 3]),
+    (
+        "last",
+        ["AfterWorker", "BeforeKubeAPIServer", "BeforeKubeAPIServer"],
+    ),
+];
+
+/// What is there for shoots: by namespace and type, a number that no other thing ever had.
+#[derive(Clone, Default)]
+pub struct Outside(Arc<Mutex<Things>>);
+
+/// The last number that was given, and the number of each thing that is there.
+type Things = (u32, BTreeMap<(String, String), u32>);
+
+impl Outside {
+    /// What this shoot has.
+    pub fn of(&self, namespace: &str) -> BTreeMap<String, u32> {
+        let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = inner.1.iter().filter(|((of, _), _)| of == namespace);
+        own.map(|((_, type_), number)| (type_.clone(), *number)).collect()
+    }
+
+    fn make(&self, key: (String, String)) -> u32 {
+        let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = inner.0 + 1;
+        let number = *inner.1.entry(key).or_insert(fresh);
+        inner.0 = fresh.max(number);
+        number
+    }
+
+    fn get(&self, key: &(String, String)) -> Option<u32> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .1
+            .get(key)
+            .copied()
+    }
+
+    fn remove(&self, key: &(String, String)) {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .1
+            .remove(key);
+    }
+}
+
+/// `status.state`.
+#[derive(Serialize, Deserialize)]
+struct State {
+    number: u32,
+    /// How often it was let go of: written by no other operation.
+    left: u32,
+}
+
+/// What provider-local serves in these seeds, besides.
+const OF_PROVIDER: [&str; 8] = [
+    "BackupBucket",
+    "BackupEntry",
+    "ControlPlane",
+    "DNSRecord",
+    "Infrastructure",
+    "Network",
+    "OperatingSystemConfig",
+    "Worker",
+];
+
+/// What tells the garden of it. No deployment: it was installed by hand. Where one provider is registered all must be, or no seed
+/// is known to serve what a shoot needs.
+pub fn registration() -> Value {
+    let extensions = TYPES.map(|(type_, [reconcile, migrate, delete])| {
+        json!({"kind": "Extension", "type": type_, "workerlessSupported": true,
+            "lifecycle": {"reconcile": reconcile, "migrate": migrate, "delete": delete}})
+    });
+    let others = OF_PROVIDER.map(|kind| json!({"kind": kind, "type": "local"}));
+    let resources = [&extensions[..], &others[..]].concat();
+    json!({
+        "apiVersion": "core.gardener.cloud/v1beta1", "kind": "ControllerRegistration", "metadata": {"name": "guest"},
+        "spec": {"resources": resources},
+    })
+}
+
+/// What a Shoot names.
+pub fn wanted() -> Value {
+    json!(TYPES.map(|(type_, _)| json!({"type": type_})))
+}
+
+/// How many each Shoot has.
+pub const PER_SHOOT: usize = TYPES.len();
+
+/// How often an object was let go of, as its state tells.
+pub fn left(object: &Extension) -> Option<u32> {
+    let state = object.status.as_ref()?.state.as_ref()?;
+    serde_json::from_value(state.0.clone())
+        .ok()
+        .map(|state: State| state.left)
+}
+
+/// Runs it in a seed.
+pub fn join(process: &mut Process, seed: &Client, outside: &Outside) {
+    for (type_, _) in TYPES {
+        let permit = Permit::sole("the drill has no other process");
+        let provider = Provider {
+            seed: Seed::new(seed.clone(), &permit),
+            manager: FieldManager("guest"),
+            type_,
+            classes: &[ExtensionClass::Shoot],
+        };
+        let settings = runner::Settings {
+            concurrency: 20,
+            shutdown: process.shutdown.clone(),
+            permit,
+            metrics: process.metrics.clone(),
+            events: Events::new(seed.clone(), "guest"),
+        };
+        let guest = Guest(outside.clone());
+        process.part(type_, controller::run(provider, namespaced, guest, settings));
+    }
+}
+
+struct Guest(Outside);
+
+#[async_trait]
+impl Actuator<Extension> for Guest {
+    const NAME: &'static str = "guest";
+
+    async fn reconcile(&self, context: &Context<Extension>) -> Result<Outcome> {
+        let Some(state) = context.state::<State>()? else {
+            let number = self.0.make(key(context)?);
+            return outcome(number, 0);
+        };
+        self.keep(context, &state)?;
+        outcome(state.number, state.left)
+    }
+
+    async fn restore(&self, context: &Context<Extension>) -> Result<Outcome> {
+        let Some(state) = context.state::<State>()? else {
+            // One that never came to an end where it was has none, and may have something outside.
+            return self.reconcile(context).await;
+        };
+        self.keep(context, &state)?;
+        outcome(state.number, state.left)
+    }
+
+    async fn migrate(&self, context: &Context<Extension>) -> Result<Outcome> {
+        check_order(context).await?;
+        let Some(state) = context.state::<State>()? else {
+            return Ok(Outcome::none());
+        };
+        outcome(state.number, state.left + 1)
+    }
+
+    async fn delete(&self, context: &Context<Extension>) -> Result<()> {
+        check_order(context).await?;
+        self.0.remove(&key(context)?);
+        Ok(())
+    }
+
+    async fn force_delete(&self, context: &Context<Extension>) -> Result<Released> {
+        self.0.remove(&key(context)?);
+        Ok(Released::default())
+    }
+}
+
+impl Guest {
+    fn keep(&self, context: &Context<Extension>, state: &State) -> Result<()> {
+        let found = self.0.get(&key(context)?);
+        if found == Some(state.number) {
+            return Ok(());
+        }
+        Err(Error::bug(format!(
+            "number {} of {} is to be kept, and outside is {found:?}",
+            state.number,
+            context.name()
+        )))
+    }
+}
+
+fn key(context: &Context<Extension>) -> Result<(String, String)> {
+    Ok((context.namespace()?, context.name()))
+}
+
+fn outcome(number: u32, left: u32) -> Result<Outcome> {
+    let state =
+        RawExtension::encode(&State { number, left }).map_err(|error| Error::bug(error.to_string()))?;
+    Ok(Outcome {
+        state: Some(state),
+        ..Outcome::none()
+    })
+}
+
+/// The late one is let go of, and goes, when the shoot's API has stopped.
+async fn check_order(context: &Context<Extension>) -> Result<()> {
+    let deployments = context.seed.namespaced::<Deployment>(&context.namespace()?);
+    let api = deployments.get_opt("kube-apiserver").await?;
+    let serves = api
+        .and_then(|api| api.spec?.replicas)
+        .is_some_and(|replicas| replicas > 0);
+    if serves && context.name() == "late" {
+        return Err(Error::bug(
+            "the late extension is handled while the API is still there",
+        ));
+    }
+    Ok(())
+}

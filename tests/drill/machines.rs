@@ -1,0 +1,216 @@
+//! Plays the machine-controller-manager of each shoot of a seed, where no pod runs: it makes the machines that are wanted and
+//! missing, and takes away those that go and those that it does not know, as a real one does. A Machine that is restored too late
+//! or not at all shows in the cloud, which is in the memory of the test and which both seeds share.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anyhow::{Context as _, Result};
+use api::machine::{Machine, MachineDeployment, MachineSet, labels};
+use futures::StreamExt;
+use futures::future::ready;
+use futures::stream::{BoxStream, select_all};
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::api::{DeleteParams, ListParams, PostParams};
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, Client, Resource, ResourceExt};
+use runtime::apply::{FieldManager, Object};
+use runtime::finalizer;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+const MANAGER: &str = "machine-controller-manager";
+/// Machines of a shoot with nodes: one in each zone.
+pub const PER_SHOOT: usize = 2;
+const BY: FieldManager = FieldManager("played-machine-controller-manager");
+
+/// The worker pools of such a shoot.
+pub fn pools() -> Value {
+    json!([{
+        "name": "pool", "machine": {"type": "local", "image": {"name": "local", "version": "1.0.0"}},
+        "minimum": PER_SHOOT, "maximum": PER_SHOOT, "maxSurge": 1, "maxUnavailable": 0, "zones": ["a", "b"],
+    }])
+}
+
+/// What runs for shoots, by namespace: each instance with the name of its machine, under an id that no other ever had.
+#[derive(Clone, Default)]
+pub struct Instances(Arc<Mutex<(u32, Cloud)>>);
+
+type Cloud = BTreeMap<String, BTreeMap<u32, String>>;
+
+impl Instances {
+    /// Those of a shoot.
+    pub fn of(&self, namespace: &str) -> BTreeMap<u32, String> {
+        self.lock().1.get(namespace).cloned().unwrap_or_default()
+    }
+
+    fn make(&self, namespace: &str, machine: &str) -> u32 {
+        let mut inner = self.lock();
+        inner.0 += 1;
+        let (id, cloud) = (inner.0, &mut inner.1);
+        let own = cloud.entry(namespace.to_owned()).or_default();
+        // One whose id was not written down is found again.
+        if let Some((id, _)) = own.iter().find(|(_, of)| *of == machine) {
+            return *id;
+        }
+        own.insert(id, machine.to_owned());
+        id
+    }
+
+    fn keep(&self, namespace: &str, known: impl Fn(&str) -> bool) {
+        if let Some(own) = self.lock().1.get_mut(namespace) {
+            own.retain(|_, machine| known(machine));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, (u32, Cloud)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Acts on each change, until `tasks` is dropped.
+pub fn play(tasks: &mut JoinSet<()>, seed: Client, instances: Instances) {
+    let managers = watcher::Config::default().fields(&format!("metadata.name={MANAGER}"));
+    let mut woken = select_all([
+        changes::<Deployment>(&seed, managers),
+        changes::<MachineDeployment>(&seed, watcher::Config::default()),
+        changes::<Machine>(&seed, watcher::Config::default()),
+    ]);
+    tasks.spawn(async move {
+        while let Some(namespace) = woken.next().await {
+            let of = Of {
+                seed: &seed,
+                namespace: &namespace,
+                instances: &instances,
+            };
+            // What collides is done at the next change.
+            let _ = of.act().await;
+        }
+    });
+}
+
+/// Namespaces in which something has changed.
+fn changes<K>(seed: &Client, config: watcher::Config) -> BoxStream<'static, String>
+where
+    K: Object + Resource<Scope = NamespaceResourceScope>,
+{
+    watcher(Api::<K>::all(seed.clone()), config)
+        .default_backoff()
+        .touched_objects()
+        .filter_map(|object| ready(object.ok().and_then(|object| object.namespace())))
+        .boxed()
+}
+
+/// That of one shoot.
+struct Of<'a> {
+    seed: &'a Client,
+    namespace: &'a str,
+    instances: &'a Instances,
+}
+
+impl Of<'_> {
+    async fn act(&self) -> Result<()> {
+        let manager = self.api::<Deployment>().get_opt(MANAGER).await?;
+        if manager.and_then(|found| found.spec?.replicas).unwrap_or_default() == 0 {
+            return Ok(());
+        }
+        for deployment in self.all::<MachineDeployment>().await? {
+            if deployment.metadata.deletion_timestamp.is_none() {
+                self.scale(&deployment).await?;
+            }
+        }
+        let machines = self.all::<Machine>().await?;
+        for machine in &machines {
+            let name = machine.name_any();
+            if machine.metadata.deletion_timestamp.is_some() {
+                self.instances.keep(self.namespace, |known| known != name);
+                finalizer::remove_all(&self.api(), machine).await?;
+            } else if machine.spec.provider_id.is_none() {
+                let id = format!("played:///{}", self.instances.make(self.namespace, &name));
+                let body = json!({"spec": {"providerID": id}});
+                BY.merge(&self.api::<Machine>(), &name, &body).await?;
+            }
+        }
+        let known: Vec<_> = machines.iter().map(ResourceExt::name_any).collect();
+        self.instances
+            .keep(self.namespace, |machine| known.iter().any(|name| name == machine));
+        Ok(())
+    }
+
+    /// Makes what is missing, and says how many there are.
+    async fn scale(&self, deployment: &MachineDeployment) -> Result<()> {
+        let (set, name) = (self.set_of(deployment).await?, deployment.name_any());
+        let machines = self.all::<Machine>().await?;
+        let own = |machine: &&Machine| {
+            let mut owners = machine.owner_references().iter();
+            owners.any(|by| Some(&by.uid) == set.metadata.uid.as_ref())
+        };
+        let own: Vec<_> = machines.iter().filter(own).collect();
+        let wanted = usize::try_from(deployment.spec.replicas.unwrap_or_default())?;
+        for number in own.len()..wanted {
+            let mut machine: Machine = serde_json::from_value(json!({
+                "metadata": {
+                    "name": format!("{}-{number}", set.name_any()), "finalizers": [labels::FINALIZER],
+                    "labels": set.spec.selector.clone().unwrap_or_default().match_labels,
+                },
+                "spec": set.spec.template.clone().unwrap_or_default().spec,
+            }))?;
+            machine
+                .owner_references_mut()
+                .extend(set.controller_owner_ref(&()));
+            self.api::<Machine>()
+                .create(&PostParams::default(), &machine)
+                .await?;
+        }
+        for surplus in own.iter().skip(wanted) {
+            self.api::<Machine>()
+                .delete(&surplus.name_any(), &DeleteParams::default())
+                .await?;
+        }
+        let there = own.len();
+        let status = json!({
+            "observedGeneration": deployment.metadata.generation, "replicas": there, "updatedReplicas": there,
+            "readyReplicas": there, "availableReplicas": there,
+        });
+        if json!(deployment.status) != status {
+            BY.merge_status(&self.api::<MachineDeployment>(), &name, &status)
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// The set that makes machines of the deployment's class, which has the name of the class.
+    async fn set_of(&self, deployment: &MachineDeployment) -> Result<MachineSet> {
+        let template = deployment.spec.template.clone();
+        let class = template.spec.as_ref().and_then(|spec| spec.class.clone()?.name);
+        let class = class.context("a MachineDeployment without a class")?;
+        if let Some(found) = self.api::<MachineSet>().get_opt(&class).await? {
+            return Ok(found);
+        }
+        let of_it = json!({(labels::NAME): deployment.name_any(), (labels::TEMPLATE_HASH): class});
+        let mut of_machines = json!(template.metadata.clone().unwrap_or_default().labels);
+        of_machines[labels::TEMPLATE_HASH] = json!(class);
+        let mut set: MachineSet = serde_json::from_value(json!({
+            "metadata": {"name": class, "labels": of_machines},
+            "spec": {
+                "replicas": deployment.spec.replicas, "selector": {"matchLabels": of_it},
+                "template": {"metadata": {"labels": of_machines}, "spec": template.spec},
+            },
+        }))?;
+        set.owner_references_mut()
+            .extend(deployment.controller_owner_ref(&()));
+        Ok(self
+            .api::<MachineSet>()
+            .create(&PostParams::default(), &set)
+            .await?)
+    }
+
+    fn api<K: Resource<DynamicType = (), Scope = NamespaceResourceScope>>(&self) -> Api<K> {
+        Api::namespaced(self.seed.clone(), self.namespace)
+    }
+
+    async fn all<K: Object + Resource<Scope = NamespaceResourceScope>>(&self) -> Result<Vec<K>> {
+        Ok(self.api::<K>().list(&ListParams::default()).await?.items)
+    }
+}

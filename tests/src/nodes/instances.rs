@@ -1,0 +1,73 @@
+//! Which instances the cloud has ever run for a cluster: one that is made twice shows here, also when it is gone again.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use anyhow::Result;
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::Pod;
+use kube::{
+    Api, ResourceExt,
+    api::ListParams,
+    runtime::{WatchStreamExt, watcher},
+};
+use tokio::task::JoinSet;
+
+use crate::landscape::Landscape;
+
+/// Where the cloud runs them.
+const CLOUD: &str = "cloud";
+
+/// Remembers the instances of one cluster since it began to watch.
+pub struct Instances {
+    pods: Api<Pod>,
+    labelled: String,
+    seen: Arc<Mutex<BTreeSet<String>>>,
+    _watching: JoinSet<()>,
+}
+
+impl Instances {
+    /// Begins.
+    pub async fn watch(landscape: &Landscape, technical_id: &str) -> Result<Self> {
+        let pods: Api<Pod> = Api::namespaced(landscape.cloud().await?, CLOUD);
+        let labelled = selector(technical_id);
+        let seen = Arc::new(Mutex::new(BTreeSet::new()));
+        let mut watching = JoinSet::new();
+        let (watched, told) = (pods.clone(), Arc::clone(&seen));
+        let config = watcher::Config::default().labels(&labelled);
+        watching.spawn(async move {
+            watcher(watched, config)
+                .default_backoff()
+                .applied_objects()
+                .for_each(|pod| {
+                    let mut all = told.lock().unwrap_or_else(PoisonError::into_inner);
+                    // Not the name: it may be made again under the same one.
+                    all.extend(pod.iter().filter_map(ResourceExt::uid));
+                    futures::future::ready(())
+                })
+                .await;
+        });
+        Ok(Self {
+            pods,
+            labelled,
+            seen,
+            _watching: watching,
+        })
+    }
+
+    /// How many there were since it began, and how many there are now.
+    pub async fn ever_and_now(&self) -> Result<[usize; 2]> {
+        let labelled = ListParams::default().labels(&self.labelled);
+        let now = self.pods.list(&labelled).await?.items;
+        let mut all = self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        all.extend(now.iter().filter_map(ResourceExt::uid));
+        Ok([all.len(), now.len()])
+    }
+}
+
+/// Finds what the cloud runs for a cluster.
+pub(super) fn selector(technical_id: &str) -> String {
+    format!("local.provider.extensions.gardener.cloud/cluster={technical_id}")
+}

@@ -1,0 +1,13 @@
+//! Machines, their Nodes and what runs on them, as a move must leave them.
+
+mod fleet;
+mod instances;
+mod public;
+mod taints;
+mod web;
+
+pub use fleet::Fleet;
+pub use instances::Instances;
+pub use public::Public;
+pub use taints::Taints;
+pub use web::{Counts, Web};

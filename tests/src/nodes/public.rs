@@ -1,0 +1,106 @@
+//! The page from outside: a Service of type LoadBalancer, and who asks for it all the time from this machine.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::core::v1::Service;
+use kube::{Api, Client, Config, runtime::wait::await_condition};
+use serde_json::json;
+use tokio::{task::JoinSet, time};
+
+use super::web::apply;
+
+/// Longer than a cloud takes to give an address on a busy machine.
+const SHOWN_WITHIN: Duration = Duration::from_secs(60);
+/// Between two requests.
+const EVERY: Duration = Duration::from_millis(200);
+/// An answer that comes later is none.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(5);
+const NAME: &str = "public";
+
+/// The page under the address of a load balancer.
+pub struct Public {
+    /// The address.
+    pub address: String,
+    answered: Arc<AtomicU64>,
+    failed: Arc<Mutex<Vec<String>>>,
+    asking: JoinSet<()>,
+}
+
+impl Public {
+    /// Makes the load balancer, waits until the page is there, and asks for it from then on.
+    pub async fn ask(shoot: &Client) -> Result<Self> {
+        let services: Api<Service> = Api::default_namespaced(shoot.clone());
+        let service = json!({"metadata": {"name": NAME},
+            "spec": {"type": "LoadBalancer", "selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": 8080}]}});
+        apply::<Service>(shoot, service).await?;
+        let shown = Box::pin(await_condition(services, NAME, |service: Option<&Service>| {
+            service.and_then(address_of).is_some()
+        }));
+        let shown = time::timeout(SHOWN_WITHIN, shown)
+            .await
+            .context("the load balancer gets no address")??;
+        let address = shown.as_ref().and_then(address_of).context("an address")?;
+        let page = Client::try_from(Config::new(format!("http://{address}").parse()?))?;
+        let end = time::Instant::now() + SHOWN_WITHIN;
+        while let Err(why) = look(&page).await {
+            ensure!(time::Instant::now() < end, "nothing answers at {address}: {why}");
+            time::sleep(EVERY).await;
+        }
+        let (answered, failed) = (Arc::default(), Arc::default());
+        let mut asking = JoinSet::new();
+        asking.spawn(ask(page, Arc::clone(&answered), Arc::clone(&failed)));
+        Ok(Self {
+            address,
+            answered,
+            failed,
+            asking,
+        })
+    }
+
+    /// Stops asking; gives how many answers came, and fails where one did not.
+    pub async fn nothing_lost(mut self) -> Result<u64> {
+        self.asking.shutdown().await;
+        let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        ensure!(failed.is_empty(), "not answered from outside: {failed:?}");
+        Ok(self.answered.load(Ordering::Relaxed))
+    }
+}
+
+async fn ask(page: Client, answered: Arc<AtomicU64>, failed: Arc<Mutex<Vec<String>>>) {
+    let mut every = time::interval(EVERY);
+    loop {
+        every.tick().await;
+        match look(&page).await {
+            Ok(()) => {
+                answered.fetch_add(1, Ordering::Relaxed);
+            }
+            Err(why) => failed
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(format!("{why:#}")),
+        }
+    }
+}
+
+async fn look(page: &Client) -> Result<()> {
+    // Each by a connection of its own: one that is kept would say nothing of new ones.
+    let request = http::Request::get("/page")
+        .header("connection", "close")
+        .body(Vec::new())?;
+    let text = time::timeout(ANSWERED_WITHIN, page.request_text(request)).await;
+    let text = text.context("no answer in time")??;
+    ensure!(text.contains("this page stays"), "another page: {text}");
+    Ok(())
+}
+
+fn address_of(service: &Service) -> Option<String> {
+    let balancer = service.status.as_ref()?.load_balancer.as_ref()?;
+    balancer.ingress.as_ref()?.first()?.ip.clone()
+}

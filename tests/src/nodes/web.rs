@@ -1,0 +1,269 @@
+//! A web page on the workers, and who asks for it all the time from inside the shoot.
+//!
+//! Both are HAProxy: one answers with a page and writes a line for each request, the other asks for it by its Service's name five
+//! times a second and writes a line when the answer is another than before. So what is counted is counted inside, also while the
+//! shoot's API is away, and read from the logs when it is back.
+
+use std::{path::Path, time::Duration};
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{ConfigMap, Pod, Service},
+};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{ListParams, LogParams, Patch, PatchParams},
+    runtime::wait::{await_condition, conditions},
+};
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+use super::Fleet;
+use crate::proof;
+
+/// Longer than pods take to be placed and started on two machines.
+const READY_WITHIN: Duration = Duration::from_secs(120);
+
+const WRITER: &str = "repot-test";
+
+/// Requests a second, by the probe.
+const RATE: u64 = 5;
+
+const SERVER: &str = "global\n  log stdout format raw local0\ndefaults\n  mode http\n  log global\n  option httplog\n  timeout client 10s\n\
+  timeout server 10s\n  timeout connect 2s\nfrontend page\n  bind :8080\n\
+  http-request return status 200 content-type text/html string \"<h1>this page stays</h1>\"\n";
+
+const PROBE: &str = "global\n  log stdout format raw local0\ndefaults\n  mode http\n  log global\n  timeout client 10s\n\
+  timeout server 10s\n  timeout connect 2s\n  timeout check 2s\nresolvers cluster\n  parse-resolv-conf\n  hold valid 5s\n\
+backend page\n  option httpchk GET /page\n  option log-health-checks\n\
+  server web web.default.svc.cluster.local:80 check inter 200ms fall 1 rise 1 resolvers cluster init-addr libc,none\n\
+frontend ready\n  bind :8080\n  http-request return status 200 content-type text/plain string ok\n";
+
+/// The page and its probe.
+pub struct Web;
+
+/// What was asked for and not had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counts {
+    /// Changes from an answer to none.
+    pub failed: u64,
+    /// Requests that the page has seen.
+    pub served: u64,
+}
+
+impl Counts {
+    /// Fails where something was lost since `before`, or where it was not asked for all that time.
+    pub fn nothing_lost_since(self, before: Self, time: Duration) -> Result<()> {
+        let (failed, served) = (self.failed - before.failed, self.served - before.served);
+        ensure!(failed == 0, "{failed} requests inside the shoot were lost");
+        // Half of them: the machine that all this runs on may be busy.
+        let least = time.as_secs() * RATE / 2;
+        ensure!(
+            served >= least,
+            "only {served} requests in {time:?}: that proves nothing"
+        );
+        Ok(())
+    }
+}
+
+impl Web {
+    /// Deploys both, with a server on each node, and waits until they are ready.
+    pub async fn deploy(shoot: &Client) -> Result<Self> {
+        for (name, config, replicas) in [("web", SERVER, 2), ("probe", PROBE, 1)] {
+            apply::<ConfigMap>(
+                shoot,
+                json!({"metadata": {"name": name}, "data": {"haproxy.cfg": config}}),
+            )
+            .await?;
+            apply::<Deployment>(shoot, deployment(name, config, replicas)).await?;
+            apply::<Service>(
+                shoot,
+                json!({"metadata": {"name": name}, "spec": {"selector": {"app": name}, "ports": [{"port": 80, "targetPort": 8080}]}}),
+            )
+            .await?;
+        }
+        for name in ["web", "probe"] {
+            let deployments: Api<Deployment> = Api::default_namespaced(shoot.clone());
+            let done = Box::pin(await_condition(
+                deployments,
+                name,
+                conditions::is_deployment_completed(),
+            ));
+            tokio::time::timeout(READY_WITHIN, done)
+                .await
+                .with_context(|| format!("Deployment {name} does not become ready"))??;
+        }
+        Ok(Self)
+    }
+
+    /// The probe reaches the page by the name of its Service.
+    pub async fn answers(&self, shoot: &Client) -> Result<()> {
+        let wrong = proof::until_nothing(READY_WITHIN, || async {
+            let last = looks(shoot).await?.pop().unwrap_or_default();
+            Ok(if last.contains(" succeeded") {
+                vec![]
+            } else {
+                vec![last]
+            })
+        })
+        .await?;
+        ensure!(
+            wrong.is_empty(),
+            "the page is not to be had from inside the shoot: {wrong:?}"
+        );
+        Ok(())
+    }
+
+    /// How many answers of the page so far were none, and how many requests it has seen.
+    pub async fn counts(&self, shoot: &Client) -> Result<Counts> {
+        let failed = looks(shoot)
+            .await?
+            .iter()
+            .filter(|look| look.contains(" failed"))
+            .count();
+        let mut served = 0;
+        for pod in pods_of(shoot, "web").await? {
+            served += lines(shoot, &pod)
+                .await?
+                .iter()
+                .filter(|line| line.contains("GET /page"))
+                .count();
+        }
+        Ok(Counts {
+            failed: u64::try_from(failed)?,
+            served: u64::try_from(served)?,
+        })
+    }
+
+    /// The API server reaches the kubelets. `kubeconfig` is for kubectl, which does the exec.
+    pub async fn logs_and_exec_work(&self, shoot: &Client, kubeconfig: &Path) -> Result<()> {
+        let pods: Api<Pod> = Api::default_namespaced(shoot.clone());
+        let pod = pod_of(shoot, "web").await?;
+        pods.logs(&pod.name_any(), &LogParams::default())
+            .await
+            .context("logs")?;
+        let ran = Command::new("kubectl")
+            .arg("--kubeconfig")
+            .arg(kubeconfig)
+            .args(["exec", &pod.name_any(), "--", "/usr/sbin/haproxy", "-v"])
+            .kill_on_drop(true)
+            .output();
+        let ran = tokio::time::timeout(READY_WITHIN, ran)
+            .await
+            .context("exec hangs")??;
+        let said = String::from_utf8_lossy(&ran.stdout);
+        let why = String::from_utf8_lossy(&ran.stderr);
+        ensure!(said.contains("HAProxy"), "exec gave {said:?} {why:?}");
+        Ok(())
+    }
+
+    /// A pod that is made now runs on one of these nodes.
+    pub async fn a_new_pod_runs_on(&self, shoot: &Client, fleet: &Fleet) -> Result<()> {
+        apply::<ConfigMap>(
+            shoot,
+            json!({"metadata": {"name": "new"}, "data": {"haproxy.cfg": SERVER}}),
+        )
+        .await?;
+        apply::<Deployment>(shoot, deployment("new", SERVER, 1)).await?;
+        let deployments: Api<Deployment> = Api::default_namespaced(shoot.clone());
+        let done = Box::pin(await_condition(
+            deployments,
+            "new",
+            conditions::is_deployment_completed(),
+        ));
+        tokio::time::timeout(READY_WITHIN, done)
+            .await
+            .context("a new pod does not become ready")??;
+        let node = pod_of(shoot, "new")
+            .await?
+            .spec
+            .and_then(|spec| spec.node_name)
+            .unwrap_or_default();
+        ensure!(fleet.nodes.contains_key(&node), "the new pod runs on {node:?}");
+        Ok(())
+    }
+}
+
+/// Spread over the nodes, and as careful as a pod in the shoot should be.
+fn deployment(name: &str, config: &str, replicas: i32) -> Value {
+    json!({
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                // Pods with another configuration are others.
+                "metadata": {"labels": {"app": name}, "annotations": {"repot.test/config": config}},
+                "spec": {
+                    "terminationGracePeriodSeconds": 5,
+                    "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname",
+                        "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": {"matchLabels": {"app": name}}}],
+                    "containers": [{
+                        "name": "haproxy", "image": "repot/edge:dev", "imagePullPolicy": "IfNotPresent",
+                        "command": ["/usr/sbin/haproxy", "-f", "/config/haproxy.cfg"],
+                        "readinessProbe": {"httpGet": {"path": "/ready", "port": 8080}, "periodSeconds": 1},
+                        "securityContext": {"runAsNonRoot": true, "runAsUser": 65532, "allowPrivilegeEscalation": false,
+                            "readOnlyRootFilesystem": true, "capabilities": {"drop": ["ALL"]}},
+                        "volumeMounts": [{"name": "config", "mountPath": "/config"}],
+                    }],
+                    "volumes": [{"name": "config", "configMap": {"name": name}}],
+                },
+            },
+        },
+    })
+}
+
+/// What the probe wrote of the page.
+async fn looks(shoot: &Client) -> Result<Vec<String>> {
+    let pod = pod_of(shoot, "probe").await?;
+    let all = lines(shoot, &pod).await?.into_iter();
+    Ok(all
+        .filter(|line| line.starts_with("Health check for server page/web"))
+        .collect())
+}
+
+async fn lines(shoot: &Client, pod: &Pod) -> Result<Vec<String>> {
+    let pods: Api<Pod> = Api::default_namespaced(shoot.clone());
+    let text = pods.logs(&pod.name_any(), &LogParams::default()).await;
+    let text = text.with_context(|| format!("no logs of {}", pod.name_any()))?;
+    Ok(text.lines().map(str::to_owned).collect())
+}
+
+async fn pod_of(shoot: &Client, app: &str) -> Result<Pod> {
+    let pods = pods_of(shoot, app).await?;
+    pods.into_iter()
+        .next()
+        .with_context(|| format!("no pod of {app} runs"))
+}
+
+/// Those that run.
+async fn pods_of(shoot: &Client, app: &str) -> Result<Vec<Pod>> {
+    let pods: Api<Pod> = Api::default_namespaced(shoot.clone());
+    let found = pods
+        .list(&ListParams::default().labels(&format!("app={app}")))
+        .await?;
+    let running = |pod: &Pod| {
+        let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+        phase == Some("Running") && pod.metadata.deletion_timestamp.is_none()
+    };
+    Ok(found.items.into_iter().filter(running).collect())
+}
+
+pub(super) async fn apply<K>(shoot: &Client, object: Value) -> Result<()>
+where
+    K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>
+        + Clone
+        + serde::de::DeserializeOwned
+        + std::fmt::Debug,
+{
+    let mut object = object;
+    object["apiVersion"] = json!(K::api_version(&()));
+    object["kind"] = json!(K::kind(&()));
+    let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    Api::<K>::default_namespaced(shoot.clone())
+        .patch(&name, &PatchParams::apply(WRITER).force(), &Patch::Apply(&object))
+        .await
+        .with_context(|| format!("{} {name} cannot be applied", K::kind(&())))?;
+    Ok(())
+}
