@@ -21,6 +21,7 @@ use garden_controller_manager::{
 use k8s_openapi::api::{
     coordination::v1::Lease,
     core::v1::{Namespace, Secret},
+    rbac::v1::Role,
 };
 use kube::{Api, ResourceExt, api::DeleteParams};
 use runtime::clock;
@@ -56,6 +57,7 @@ async fn the_controllers_of_the_garden() {
         a_shoot_without_seed_says_so(&garden),
         a_namespace_that_was_there_is_not_taken(&garden),
         the_keys_of_a_shoot_are_for_the_seed_that_has_it(&garden),
+        the_keys_of_a_shoot_that_is_deleted_change_hands_too(&garden),
         backups_follow_their_shoot(&garden),
         a_version_is_completed_once(&garden),
         schedules::are_kept_and_nobody_else_is_put_to_sleep(&garden),
@@ -182,6 +184,49 @@ async fn the_keys_of_a_shoot_are_for_the_seed_that_has_it(garden: &Garden) {
     states.delete("keeper", &DeleteParams::default()).await.unwrap();
     let old = state.uid();
     until(&states, "keeper", |state| state.uid() != old).await;
+}
+
+/// After its hand-over it is restored before it is taken down. A deletion in the foreground takes what belongs to the Shoot at
+/// once: its ShootState stays, and who may read it is said again.
+async fn the_keys_of_a_shoot_that_is_deleted_change_hands_too(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    garden
+        .shoot("leaver", "seed-b", Some("seed-a"), ("Migrate", "Processing"))
+        .await;
+    garden.finalizer(&shoots, "leaver").await;
+    let [of_a, of_b]: [Api<ShootState>; 2] =
+        [&garden.seed_a, &garden.seed_b].map(|seed| Api::namespaced(seed.clone(), NAMESPACE));
+    eventually("the seed that has it may read it", SOON, || of_a.get("leaver"))
+        .await
+        .unwrap();
+    let roles: Api<Role> = garden.admin(NAMESPACE);
+    let role = "gardener.cloud:seed:shoot-state:leaver";
+    let first = roles.get(role).await.unwrap().uid();
+    let confirmed = json!({"metadata": {"annotations": {"confirmation.gardener.cloud/deletion": "true"}}});
+    allowed(garden.patch(&shoots, "leaver", confirmed).await);
+    shoots
+        .delete("leaver", &DeleteParams::foreground())
+        .await
+        .unwrap();
+    until(&roles, role, |role| role.uid() != first).await;
+    let handed_over = json!({"seedName": "seed-b", "lastOperation": operation("Migrate", "Succeeded")});
+    garden.status(&shoots, "leaver", handed_over).await;
+    eventually("its new seed may read it", SOON, || of_b.get("leaver"))
+        .await
+        .unwrap();
+    // With the state goes what keeps the Shoot beside the seed, and nothing of it is left.
+    garden
+        .status(
+            &shoots,
+            "leaver",
+            json!({"lastOperation": operation("Delete", "Succeeded")}),
+        )
+        .await;
+    until(&shoots, "leaver", |shoot| shoot.finalizers() == ["gardener"]).await;
+    let done = json!({"metadata": {"finalizers": null}});
+    allowed(garden.patch(&shoots, "leaver", done).await);
+    gone(&shoots, "leaver").await;
+    gone(&roles, role).await;
 }
 
 /// R7-47: after the shoot, and not before.

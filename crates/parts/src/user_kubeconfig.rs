@@ -29,8 +29,12 @@ pub struct Kubeconfig;
 
 impl Kubeconfig {
     /// "Deploying kubeconfig of the Shoot": fills the Secret, which garden-controller-manager makes: no seed makes a Secret in
-    /// the garden. It stays as it is while it is good: also when the shoot moves.
+    /// the garden. It stays as it is while it is good: also when the shoot moves. A Shoot that is being deleted, and is only
+    /// restored for that, needs none: a deletion in the foreground takes the Secret first, and nobody makes another.
     pub async fn deploy(f: &Facts) -> Result<()> {
+        if f.shoot.metadata.deletion_timestamp.is_some() {
+            return Ok(());
+        }
         let api: Api<Secret> = f.garden.namespaced(&f.shoot_namespace());
         let (trusted, signer) = (f.secret_data(CA).await?, f.secret_data(CA_CLIENT).await?);
         let trusted = trusted.get("ca.crt").cloned().unwrap_or_default();

@@ -117,6 +117,11 @@ impl<'w> Journey<'w> {
 
     /// Its user deletes it, and says that it is meant; one who does not say so is refused.
     pub async fn delete(&self) -> Result<()> {
+        self.delete_with(&DeleteParams::default()).await
+    }
+
+    /// The same with a policy about what belongs to it.
+    pub async fn delete_with(&self, how: &DeleteParams) -> Result<()> {
         let dry = DeleteParams {
             dry_run: true,
             ..DeleteParams::default()
@@ -127,7 +132,7 @@ impl<'w> Journey<'w> {
         self.shoots()
             .patch(&self.name, &PatchParams::default(), &confirmed)
             .await?;
-        self.shoots().delete(&self.name, &DeleteParams::default()).await?;
+        self.shoots().delete(&self.name, how).await?;
         Ok(())
     }
 
@@ -148,7 +153,7 @@ impl<'w> Journey<'w> {
             Ok(Ok(Some(shoot))) => Ok(shoot),
             Ok(Ok(None)) => bail!("{what}: the Shoot is gone"),
             Ok(Err(error)) => Err(error).context(what.to_owned()),
-            Err(_) => bail!("{what}: not so within {STEP_WITHIN:?}"),
+            Err(_) => bail!("{what}: not so within {STEP_WITHIN:?}: {}", self.told().await),
         }
     }
 
@@ -160,12 +165,26 @@ impl<'w> Journey<'w> {
         .await
     }
 
+    /// What its user is told just now.
+    async fn told(&self) -> String {
+        let found = self.shoots().get(&self.name).await;
+        let status = found.ok().and_then(|found| found.status).unwrap_or_default();
+        let last = status.last_operation.map(|last| last.description);
+        let errors = status.last_errors.into_iter().map(|error| error.description);
+        last.into_iter().chain(errors).collect::<Vec<_>>().join("; ")
+    }
+
     /// Waits until it is gone.
     pub async fn ends(&self) -> Result<()> {
         let is_gone = |found: Option<&Shoot>| found.is_none();
         let waiting = Box::pin(await_condition(self.shoots(), &self.name, is_gone));
-        let waiting = tokio::time::timeout(STEP_WITHIN, waiting).await;
-        waiting.with_context(|| format!("the Shoot is not gone within {STEP_WITHIN:?}"))??;
+        let Ok(ended) = tokio::time::timeout(STEP_WITHIN, waiting).await else {
+            bail!(
+                "the Shoot is not gone within {STEP_WITHIN:?}: {}",
+                self.told().await
+            )
+        };
+        ended?;
         Ok(())
     }
 }

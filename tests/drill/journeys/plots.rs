@@ -3,6 +3,7 @@
 use anyhow::{Result, ensure};
 use api::gardencore::Shoot;
 use fastrand::Rng;
+use kube::api::DeleteParams;
 use serde_json::json;
 use testkit::eventually;
 
@@ -164,11 +165,11 @@ impl Journey<'_> {
         self.begin().await?;
         self.send_to(NAME_OF_B).await?;
         if matches!(moment, Moment::HandedOver) {
-            // Dead, the destination has begun nothing.
+            // Dead, the destination has begun nothing. And what belongs to the Shoot goes at once, as some tools delete.
             self.reaches(Moment::Migrate(60), 1).await?;
             let dead = self.stage.mortals.kill_gardenlet(B).await;
             self.reaches(moment, 1).await?;
-            self.delete().await?;
+            self.delete_with(&DeleteParams::foreground()).await?;
             drop(dead);
         } else {
             self.reaches(moment, 1).await?;

@@ -23,8 +23,10 @@ use serde_json::{Value, json};
 
 use crate::{Context, MANAGER};
 
-/// When a Role is put back that somebody has deleted or changed: they are not watched.
+/// When a Role is put right that somebody has changed: its content is not watched.
 const LOOK_AGAIN: Duration = Duration::from_secs(300);
+/// Role and RoleBinding have this label.
+const LABEL: (&str, &str) = ("gardener.cloud/role", "shoot-state");
 /// In front of the names of Roles and RoleBindings, which policy `garden-controller-manager-role` holds them to.
 const PREFIX: &str = "gardener.cloud:seed:shoot-state:";
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -48,13 +50,17 @@ pub(super) async fn run(context: Context) {
         .reflect(writer)
         .touched_objects();
     let shoots = context.garden.all::<Shoot>();
-    let controller = runner::controller(shoots, watcher::Config::default(), wakes).watches_stream(
-        changes,
-        |chunk: ChunkMeta| {
+    // A Shoot that is deleted in the foreground loses what belongs to it at once, and may have to be restored first.
+    let roles: Api<PartialObjectMeta<Role>> = context.garden.all();
+    let bindings: Api<PartialObjectMeta<RoleBinding>> = context.garden.all();
+    let made = || watcher::Config::default().labels(&format!("{}={}", LABEL.0, LABEL.1));
+    let controller = runner::controller(shoots, watcher::Config::default(), wakes)
+        .watches_stream(changes, |chunk: ChunkMeta| {
             let namespace = chunk.namespace()?;
             Some(ObjectRef::new(state_of(&chunk)?).within(&namespace))
-        },
-    );
+        })
+        .watches(roles, made(), |role| shoot_of(&role))
+        .watches(bindings, made(), |binding| shoot_of(&binding));
     context
         .run(controller, |context| {
             let store = chunks.clone();
@@ -74,6 +80,12 @@ fn wakes(shoot: &Shoot) -> Option<u64> {
 
 fn host(shoot: &Shoot) -> Option<&str> {
     shoot.status.as_ref()?.seed_name.as_deref()
+}
+
+/// The Shoot whose Role or RoleBinding it is.
+fn shoot_of(made: &impl ResourceExt) -> Option<ObjectRef<Shoot>> {
+    let shoot = made.name_any().strip_prefix(PREFIX)?.to_owned();
+    Some(ObjectRef::new(&shoot).within(&made.namespace()?))
 }
 
 /// The ShootState that an InternalSecret belongs to. Policies let only the seed that has the shoot say so.
@@ -107,9 +119,10 @@ impl Reconciler<Shoot> for Rights {
         Ok(Next::After(LOOK_AGAIN))
     }
 
-    /// They follow the Shoot by their owner reference.
-    async fn cleanup(&self, _: Arc<Shoot>) -> Result<Next> {
-        Ok(Next::Change)
+    /// They are needed to the end: a Shoot that is deleted after its hand-over is restored before it is taken down. They
+    /// follow the Shoot by their owner reference.
+    async fn cleanup(&self, shoot: Arc<Shoot>) -> Result<Next> {
+        self.apply(shoot).await
     }
 }
 
@@ -138,8 +151,9 @@ fn name(shoot: &Shoot) -> String {
     format!("{PREFIX}{}", shoot.name_any())
 }
 
+/// Nothing that is here holds up the Shoot's deletion, also not one in the foreground.
 fn metadata(shoot: &Shoot) -> Value {
-    json!({"name": name(shoot), "ownerReferences": [shoot.controller_owner_ref(&())]})
+    json!({"name": name(shoot), "labels": {(LABEL.0): LABEL.1}, "ownerReferences": [shoot.owner_ref(&())]})
 }
 
 fn decode<K: serde::de::DeserializeOwned>(object: Value) -> Result<K> {
