@@ -5,7 +5,8 @@
 //! status that a kubelet would report, and two answers that pods would give are given by [`pods`].
 //!
 //! Each flow has a Shoot of its own, so flows run side by side. A flow fails after each of its tasks in turn, is run again each
-//! time, and at last does each task twice. `REPOT_DRILL_FAULTS=each` gives each task a Shoot of its own, as `make e2e-all` does;
+//! time, and at last does each task twice. `REPOT_DRILL_FAULTS=each` gives each task a Shoot of its own, and plays all journeys
+//! instead of one of each kind, as `make e2e-all` does;
 //! `REPOT_DRILL_FAULTS=all` makes a case of each fault by itself, also fails before each task and drops each flow while a task
 //! runs; `REPOT_DRILL_FLOWS=Migrate,Restore` runs only these flows (and `HandOver`, and `Journeys`); `REPOT_DRILL_WIDTH` says how
 //! many cases run at a time.
@@ -68,11 +69,16 @@ async fn every_task_of_every_flow_may_fail_and_may_run_twice() {
     if only == "Journeys" {
         return;
     }
-    // What sleeps is drilled by `make e2e-all`, which names its flows: most of its tasks are those of other flows.
-    let sleeps = |flow: &Drilled| matches!(flow, Drilled::Hibernate | Drilled::RestoreAsleep);
+    // These are drilled by `make e2e-all`, which names its flows: most of their tasks are those of other flows.
+    let is_like_others = |flow: &Drilled| {
+        matches!(
+            flow,
+            Drilled::CallOff | Drilled::Hibernate | Drilled::RestoreAsleep
+        )
+    };
     flows.retain(|flow| {
         let name = format!("{flow:?}");
-        only.split(',').any(|wanted| wanted == name) || only.is_empty() && !sleeps(flow)
+        only.split(',').any(|wanted| wanted == name) || only.is_empty() && !is_like_others(flow)
     });
     let world = World::for_flows().await.unwrap();
     let world = &world;
@@ -131,7 +137,8 @@ fn shoots_are_edited_called_off_and_deleted_on_their_way_while_processes_die() {
     with_large_stacks(async move {
         let begin = tokio::time::Instant::now();
         let world = Arc::new(World::for_journeys().await.unwrap());
-        if let Err(why) = journeys::check(&world, seed).await {
+        let all = std::env::var("REPOT_DRILL_FAULTS").is_ok_and(|faults| !faults.is_empty());
+        if let Err(why) = journeys::check(&world, seed, all).await {
             panic!("Journeys with REPOT_SEED={seed}: {why:#}");
         }
         println!("Journeys: passed in {} s", begin.elapsed().as_secs());

@@ -39,17 +39,33 @@ pub enum Plot {
 }
 
 impl Plot {
-    /// All that is played, with random moments.
+    /// One of each kind, with random moments.
+    pub fn one_of_each(random: &mut Rng) -> Vec<Self> {
+        let edited = [
+            Moment::Migrate(random.i32(0..100)),
+            Moment::Restore(random.i32(0..100)),
+        ];
+        vec![
+            Self::ThereAndBack,
+            Self::Edited(edited[random.usize(..2)]),
+            Self::CalledOff(Moment::Migrate(random.i32(0..100))),
+            Self::CalledOffTooLate,
+            Self::Deleted(Moment::Migrate(random.i32(0..100))),
+            Self::Deleted(Moment::HandedOver),
+            Self::Deleted(Moment::Restore(random.i32(0..100))),
+            Self::Misled(Moment::Migrate(random.i32(0..80))),
+        ]
+    }
+
+    /// All that is played: early and late in each flow.
     pub fn all(random: &mut Rng) -> Vec<Self> {
-        let early = Moment::Migrate(random.i32(0..45));
-        let late = Moment::Migrate(random.i32(45..100));
         vec![
             Self::ThereAndBack,
             Self::ThereAndBack,
             Self::Edited(Moment::Migrate(random.i32(0..100))),
             Self::Edited(Moment::Restore(random.i32(0..100))),
-            Self::CalledOff(early),
-            Self::CalledOff(late),
+            Self::CalledOff(Moment::Migrate(random.i32(0..45))),
+            Self::CalledOff(Moment::Migrate(random.i32(45..100))),
             Self::CalledOffTooLate,
             Self::Deleted(Moment::Migrate(random.i32(0..45))),
             Self::Deleted(Moment::Migrate(random.i32(45..100))),
