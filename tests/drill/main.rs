@@ -149,9 +149,10 @@ fn shoots_are_edited_called_off_and_deleted_on_their_way_while_processes_die() {
 #[test]
 fn many_moves_at_once() {
     let count = testkit::size("REPOT_MOVES", 10).unwrap();
+    let begin = testkit::size("REPOT_MOVES_AT_A_TIME", 2).unwrap();
     with_large_stacks(async move {
         let world = Arc::new(World::for_journeys().await.unwrap());
-        journeys::together::measure(&world, count).await.unwrap();
+        journeys::together::measure(&world, count, begin).await.unwrap();
     });
 }
 

@@ -14,10 +14,16 @@ pub const FOR_FLOWS: &[&str] = &["shoot-kubeconfig", "shoot-state", "backup-entr
 
 /// Runs these until the set is dropped.
 pub fn start(garden: &Client, names: &[&'static str]) -> Result<JoinSet<()>> {
+    start_with(garden, names, &[])
+}
+
+/// The same with further flags.
+pub fn start_with(garden: &Client, names: &[&'static str], flags: &[String]) -> Result<JoinSet<()>> {
+    let flags = std::iter::once("garden-controller-manager").chain(flags.iter().map(String::as_str));
     let process = Process::new("drill");
     let context = Context {
         garden: Garden::new(garden.clone(), &Permit::sole("the drill")),
-        config: Arc::new(Config::try_parse_from(["garden-controller-manager"])?),
+        config: Arc::new(Config::try_parse_from(flags)?),
         events: Events::new(garden.clone(), "garden-controller-manager"),
         metrics: process.metrics.clone(),
         shutdown: process.shutdown.clone(),

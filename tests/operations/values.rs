@@ -65,6 +65,7 @@ async fn a_value_of_the_wrong_kind_or_out_of_range_is_refused() {
         ("seed", "edge.hostPort=99999"),
         ("seed", "gardenlet.replicas=many"),
         ("garden", "garden-controller-manager.concurrentSyncs=0"),
+        ("garden", "garden-controller-manager.concurrentMigrations=0"),
     ] {
         let said = desk.template(chart, &["--set", value]).await.unwrap();
         let key = value.split(['=', '.']).next().unwrap();

@@ -20,6 +20,10 @@ pub struct Config {
     #[arg(long, default_value_t = 5)]
     pub concurrent_syncs: u16,
 
+    /// At most so many shoots on their way to a seed at the same time; further ones wait where they are.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
+    pub concurrent_migrations: u16,
+
     /// A seed whose Lease was not renewed for so long is unknown. Longer than three renewals of a gardenlet (10 s each),
     /// so that one lost request says nothing.
     #[arg(long, default_value_t = 40)]

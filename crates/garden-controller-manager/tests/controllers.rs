@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 mod garden;
+#[path = "controllers/keys.rs"]
+mod keys;
 #[path = "controllers/schedules.rs"]
 mod schedules;
 
@@ -18,11 +20,7 @@ use garden_controller_manager::{
     Context, backup_entry_placement, project, seed, shoot_hibernation, shoot_kubeconfig, shoot_migration,
     shoot_placement, shoot_state, shoot_version,
 };
-use k8s_openapi::api::{
-    coordination::v1::Lease,
-    core::v1::{Namespace, Secret},
-    rbac::v1::Role,
-};
+use k8s_openapi::api::{coordination::v1::Lease, core::v1::Namespace};
 use kube::{Api, ResourceExt, api::DeleteParams};
 use runtime::clock;
 use serde_json::{Value, json};
@@ -56,8 +54,8 @@ async fn the_controllers_of_the_garden() {
         a_move_waits_for_its_destination(&garden),
         a_shoot_without_seed_says_so(&garden),
         a_namespace_that_was_there_is_not_taken(&garden),
-        the_keys_of_a_shoot_are_for_the_seed_that_has_it(&garden),
-        the_keys_of_a_shoot_that_is_deleted_change_hands_too(&garden),
+        keys::are_for_the_seed_that_has_the_shoot(&garden),
+        keys::of_a_shoot_that_is_deleted_change_hands_too(&garden),
         backups_follow_their_shoot(&garden),
         a_version_is_completed_once(&garden),
         schedules::are_kept_and_nobody_else_is_put_to_sleep(&garden),
@@ -131,102 +129,6 @@ async fn a_namespace_that_was_there_is_not_taken(garden: &Garden) {
     gone(&projects, "greedy").await;
     let left = namespaces.get("precious").await.unwrap();
     assert!(left.metadata.deletion_timestamp.is_none());
-}
-
-/// No seed makes either object. The keys stay in the garden, so that a seed that dies takes none with it (R7-42), and only the
-/// seed that has the shoot can read them.
-async fn the_keys_of_a_shoot_are_for_the_seed_that_has_it(garden: &Garden) {
-    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
-    let states: Api<ShootState> = garden.admin(NAMESPACE);
-    let secrets: Api<Secret> = garden.admin(NAMESPACE);
-    garden
-        .shoot("keeper", "seed-a", Some("seed-a"), ("Migrate", "Processing"))
-        .await;
-    let uid = shoots.get("keeper").await.unwrap().uid();
-    let secret = until(&secrets, "keeper.kubeconfig", |_| true).await;
-    assert_eq!(secret.type_.as_deref(), Some("Opaque"));
-    assert!(secret.data.is_none());
-    assert_eq!(secret.labels()["shoot.gardener.cloud/name"], "keeper");
-    let state = until(&states, "keeper", |_| true).await;
-    assert_eq!(state.finalizers(), [SHOOT_STATE]);
-    for owners in [secret.owner_references(), state.owner_references()] {
-        assert_eq!(owners.first().map(|owner| &owner.uid), uid.as_ref());
-    }
-    let of_a: Api<ShootState> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
-    let of_b: Api<ShootState> = Api::namespaced(garden.seed_b.clone(), NAMESPACE);
-    let key = json!({"spec": {"gardener": [{"name": "ca", "type": "secret", "data": {}}]}});
-    eventually("the seed may fill it", SOON, || {
-        garden.patch(&of_a, "keeper", key.clone())
-    })
-    .await
-    .unwrap();
-    let forbidden = |outcome: Result<ShootState, kube::Error>| match outcome {
-        Err(kube::Error::Api(answer)) if answer.is_forbidden() => Ok(()),
-        other => Err(format!("it can be read: {}", other.is_ok())),
-    };
-    forbidden(of_b.get("keeper").await).unwrap();
-    let restored = json!({"seedName": "seed-b", "lastOperation": operation("Restore", "Succeeded")});
-    garden.status(&shoots, "keeper", restored).await;
-    let carried = eventually("the seed that has it may read it", SOON, || of_b.get("keeper"))
-        .await
-        .unwrap();
-    assert_eq!(
-        carried.spec.gardener.len(),
-        1,
-        "a restore takes nothing out of it"
-    );
-    eventually("the former seed may not any more", SOON, || async {
-        forbidden(of_a.get("keeper").await)
-    })
-    .await
-    .unwrap();
-    // A new one for a Shoot whose ShootState somebody deleted.
-    states.delete("keeper", &DeleteParams::default()).await.unwrap();
-    let old = state.uid();
-    until(&states, "keeper", |state| state.uid() != old).await;
-}
-
-/// After its hand-over it is restored before it is taken down. A deletion in the foreground takes what belongs to the Shoot at
-/// once: its ShootState stays, and who may read it is said again.
-async fn the_keys_of_a_shoot_that_is_deleted_change_hands_too(garden: &Garden) {
-    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
-    garden
-        .shoot("leaver", "seed-b", Some("seed-a"), ("Migrate", "Processing"))
-        .await;
-    garden.finalizer(&shoots, "leaver").await;
-    let [of_a, of_b]: [Api<ShootState>; 2] =
-        [&garden.seed_a, &garden.seed_b].map(|seed| Api::namespaced(seed.clone(), NAMESPACE));
-    eventually("the seed that has it may read it", SOON, || of_a.get("leaver"))
-        .await
-        .unwrap();
-    let roles: Api<Role> = garden.admin(NAMESPACE);
-    let role = "gardener.cloud:seed:shoot-state:leaver";
-    let first = roles.get(role).await.unwrap().uid();
-    let confirmed = json!({"metadata": {"annotations": {"confirmation.gardener.cloud/deletion": "true"}}});
-    allowed(garden.patch(&shoots, "leaver", confirmed).await);
-    shoots
-        .delete("leaver", &DeleteParams::foreground())
-        .await
-        .unwrap();
-    until(&roles, role, |role| role.uid() != first).await;
-    let handed_over = json!({"seedName": "seed-b", "lastOperation": operation("Migrate", "Succeeded")});
-    garden.status(&shoots, "leaver", handed_over).await;
-    eventually("its new seed may read it", SOON, || of_b.get("leaver"))
-        .await
-        .unwrap();
-    // With the state goes what keeps the Shoot beside the seed, and nothing of it is left.
-    garden
-        .status(
-            &shoots,
-            "leaver",
-            json!({"lastOperation": operation("Delete", "Succeeded")}),
-        )
-        .await;
-    until(&shoots, "leaver", |shoot| shoot.finalizers() == ["gardener"]).await;
-    let done = json!({"metadata": {"finalizers": null}});
-    allowed(garden.patch(&shoots, "leaver", done).await);
-    gone(&shoots, "leaver").await;
-    gone(&roles, role).await;
 }
 
 /// R7-47: after the shoot, and not before.

@@ -14,6 +14,8 @@ use garden::Garden;
 #[tokio::test(flavor = "multi_thread")]
 async fn moves_are_approved_and_followed() {
     let garden = Garden::start().await.unwrap();
+    // Before any other is on its way.
+    Box::pin(journey::one_after_the_other(&garden)).await;
     policies::seed_name_of_a_shoot(&garden).await;
     policies::a_seed_approves_nothing(&garden).await;
     Box::pin(journey::a_verdict_never_lands_on_a_newer_specification(&garden)).await;

@@ -118,7 +118,7 @@ fn rule(key: &str) -> Result<Option<Value>> {
         "tag" => text("^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$"),
         "pullPolicy" => json!({"enum": ["Always", "IfNotPresent", "Never"]}),
         "replicas" => number(0, 10),
-        "concurrentSyncs" => number(1, 1000),
+        "concurrentSyncs" | "concurrentMigrations" => number(1, 1000),
         "maxConnections" => number(1, 1_000_000),
         // Longer than two beats of a gardenlet, ten seconds each.
         "seedMonitorPeriodSeconds" => number(20, 3600),

@@ -47,7 +47,7 @@ pub async fn check(world: &Arc<World>, lot: u64, all: bool) -> Result<()> {
     let mut random = Rng::with_seed(lot);
     let stage = Stage {
         world,
-        mortals: Mortals::start(world, rights::manager(&world.garden).await?)?,
+        mortals: Mortals::start(world, rights::manager(&world.garden).await?, &[])?,
         witness: Witness::watch(world),
     };
     stage.is_set().await?;

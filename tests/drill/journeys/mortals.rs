@@ -27,15 +27,17 @@ const LONGER_AFTER: u32 = 9;
 /// What runs one process of a kind.
 enum Kind<'w> {
     Gardenlet(&'w RunningSeed),
-    /// As it reaches the garden.
-    Manager(Client),
+    /// As it reaches the garden, with further flags.
+    Manager(Client, Vec<String>),
 }
 
 impl Kind<'_> {
     fn start(&self) -> Result<JoinSet<()>> {
         match self {
             Self::Gardenlet(seed) => Ok(seed.gardenlet(GARDENLET.controllers)),
-            Self::Manager(garden) => manager::start(garden, GARDEN_CONTROLLER_MANAGER.controllers),
+            Self::Manager(garden, flags) => {
+                manager::start_with(garden, GARDEN_CONTROLLER_MANAGER.controllers, flags)
+            }
         }
     }
 }
@@ -84,14 +86,14 @@ pub struct Mortals<'w> {
 }
 
 impl<'w> Mortals<'w> {
-    /// Starts all. `garden`: as garden-controller-manager reaches it.
-    pub fn start(world: &'w World, garden: Client) -> Result<Self> {
+    /// Starts all. `garden`: as garden-controller-manager reaches it, which has these further flags.
+    pub fn start(world: &'w World, garden: Client, flags: &[String]) -> Result<Self> {
         let [a, b] = &world.seeds;
         Ok(Self {
             all: [
                 Mortal::start(Kind::Gardenlet(a))?,
                 Mortal::start(Kind::Gardenlet(b))?,
-                Mortal::start(Kind::Manager(garden))?,
+                Mortal::start(Kind::Manager(garden, flags.to_vec()))?,
             ],
             killed: AtomicU32::new(0),
         })

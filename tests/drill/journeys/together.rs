@@ -1,5 +1,5 @@
-//! How long a move takes alone, and how long each of many takes that one gardenlet begins at once; counted from its own start,
-//! since a setting bounds how many a gardenlet works on (`--concurrent-syncs`).
+//! How long a move takes alone, and how long each of many takes that are wanted at once; counted from its own start, since a
+//! setting bounds how many are on their way to a seed (`--concurrent-migrations`).
 //!
 //! `make bench` runs it. Kubelets are played, so no pod is started: what is measured is the suite, the API servers, the object
 //! store and the name server, all on one machine.
@@ -23,11 +23,13 @@ use crate::world::World;
 const A: &str = "seed-a";
 const B: &str = "seed-b";
 
-/// One alone, `count` at once, and one alone again: both that are alone say how much else the machine had to do.
-pub async fn measure(world: &Arc<World>, count: usize) -> Result<()> {
+/// One alone, `count` at once, of which `at_a_time` are on their way together, and one alone again: both that are alone say how much else the
+/// machine had to do.
+pub async fn measure(world: &Arc<World>, count: usize, at_a_time: usize) -> Result<()> {
+    let bound = [format!("--concurrent-migrations={at_a_time}")];
     let stage = Stage {
         world,
-        mortals: Mortals::start(world, rights::manager(&world.garden).await?)?,
+        mortals: Mortals::start(world, rights::manager(&world.garden).await?, &bound)?,
         witness: Witness::watch(world),
     };
     stage.is_set().await?;
@@ -47,7 +49,7 @@ pub async fn measure(world: &Arc<World>, count: usize) -> Result<()> {
     let seconds = |time: Duration| format!("{:.1} s", time.as_secs_f64());
     let ratio = |time: Duration| format!("{:.1}", time.as_secs_f64() / alone.as_secs_f64());
     println!(
-        "bench: | {count} moves at once | {}, {} | {} | {} | {} | {} | {} |",
+        "bench: | {count} moves wanted at once, {at_a_time} on their way at a time | {}, {} | {} | {} | {} | {} | {} |",
         seconds(before),
         seconds(after),
         seconds(median),

@@ -1,10 +1,14 @@
 //! Reads what the preflight needs, and writes its verdict.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use api::{
     constants::condition::READY_FOR_MIGRATION,
     gardencore::{BackupBucket, BackupEntry, ControllerInstallation, ControllerRegistration, Seed, Shoot},
+};
+use futures::{
+    StreamExt as _,
+    channel::mpsc::{self, UnboundedSender},
 };
 use kube::{
     Api, ResourceExt,
@@ -17,13 +21,15 @@ use kube::{
 };
 use runtime::{Error, Next, Reconciler, Result, clock, clusters::Cluster, error::Explain as _};
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::{
     approval::{Decision, decide},
     change::change,
+    crowd::{self, Crowd},
     extensions::Extensions,
     former_seeds,
-    preflight::{Move, Verdict, judge, wanted_move},
+    preflight::{BUSY, Move, Verdict, judge, wanted_move},
 };
 use crate::{Context, MANAGER, controller_registration::seed_of};
 
@@ -31,8 +37,16 @@ use crate::{Context, MANAGER, controller_registration::seed_of};
 /// beside one read and one write.
 const ATTEMPTS: usize = 5;
 
+/// When a move that waits for a place is looked at again, if nothing that was awaited told of its end.
+const LOOK_AGAIN: Duration = Duration::from_secs(60);
+
 struct ShootMigration {
     context: Context,
+    crowd: Crowd,
+    /// All Shoots.
+    known: Store<Shoot>,
+    /// Told of Shoots for which somebody may have waited.
+    places: UnboundedSender<Shoot>,
 }
 
 /// Runs the controller until shutdown.
@@ -64,8 +78,16 @@ pub async fn run(context: Context) {
         })
     });
     let controller = with_extensions(&context, controller);
+    let (known, (places, freed)) = (controller.store(), mpsc::unbounded());
+    // Whoever is mapped to is looked at: a Shoot that is sent here stands for itself.
+    let controller = controller.watches_stream(freed.map(Ok), |waiting| [ObjectRef::from_obj(&waiting)]);
     context
-        .run(controller, |context| ShootMigration { context })
+        .run(controller, |context| ShootMigration {
+            crowd: Crowd::new(context.config.concurrent_migrations.into()),
+            context,
+            known,
+            places,
+        })
         .await;
 }
 
@@ -136,17 +158,24 @@ impl Reconciler<Shoot> for ShootMigration {
                 continue;
             }
             let verdict = Box::pin(self.judged(&shoot)).await?;
+            let verdict = verdict.map(|verdict| self.with_place(&shoot, verdict));
             let ready = verdict.as_ref().is_some_and(|verdict| verdict.ready);
             let decision = decide(&shoot, ready)?;
             if let Some(change) = change(&shoot, verdict.as_ref(), &decision, clock::now_k8s()) {
                 if !write(&shoots, &name, change.patch).await? {
                     continue;
                 }
+                self.let_in(&shoot, &decision);
                 if change.tells || decision.hand_on.is_some() {
                     self.tell(&shoot, verdict.as_ref(), &decision).await;
                 }
             }
-            return Ok(Next::Change);
+            let waits = verdict.is_some_and(|verdict| verdict.reason == BUSY);
+            return Ok(if waits {
+                Next::After(LOOK_AGAIN)
+            } else {
+                Next::Change
+            });
         }
         Err(Error::transient(format!(
             "Shoot {name} was changed {ATTEMPTS} times while its move was judged"
@@ -159,6 +188,38 @@ impl Reconciler<Shoot> for ShootMigration {
 }
 
 impl ShootMigration {
+    /// The verdict on a move that would begin now, where it is one too many.
+    fn with_place(&self, shoot: &Shoot, verdict: Verdict) -> Verdict {
+        match wanted_move(shoot) {
+            Some((source, destination)) if crowd::needs_place(shoot, &verdict) => {
+                let known = self.known.state();
+                match self.crowd.enter(shoot, destination, &known, Instant::now()) {
+                    Ok(()) => verdict,
+                    Err(others) => crowd::busy(source, destination, others),
+                }
+            }
+            _ => verdict,
+        }
+    }
+
+    /// Where a shoot is not on its way to a seed any more, another one may be.
+    fn let_in(&self, shoot: &Shoot, decision: &Decision) {
+        let old = shoot.status.as_ref().and_then(|status| status.migration.as_ref());
+        let Some(old) = old else { return };
+        if decision
+            .approval
+            .as_ref()
+            .is_some_and(|new| new.destination == old.destination)
+        {
+            return;
+        }
+        self.crowd.leave(shoot);
+        for next in self.crowd.next(&old.destination, &self.known.state()) {
+            // Nobody listens any more when the process ends.
+            let _ = self.places.unbounded_send(next.as_ref().clone());
+        }
+    }
+
     /// The seeds that the shoot has left and that are not registered any more.
     async fn gone(&self, shoot: &Shoot) -> Result<Vec<String>> {
         let seeds: Api<Seed> = self.context.garden.cluster_wide();

@@ -12,6 +12,7 @@
 //! | `preflight` | the obstacles, in the order in which people mend them |
 //! | `extensions` | what the shoot needs of providers, and what the destination has |
 //! | `seed_defaults` | what a seed puts into a shoot and another one must put there too |
+//! | `crowd` | how many may be on their way to a seed at a time |
 //! | `approval` | what becomes of `status.migration`, and when a shoot is handed on |
 //! | `change` | all of it as one conditional write |
 //! | `former_seeds` | entries of seeds that are gone |
@@ -19,6 +20,7 @@
 mod approval;
 mod change;
 mod controller;
+mod crowd;
 mod extensions;
 mod former_seeds;
 mod preflight;

@@ -15,6 +15,9 @@ use super::{
 /// Annotation of a Shoot whose value says why it may move between seeds of different provider types.
 pub const ALLOW_DIFFERENT_PROVIDER: &str = "migration.gardener.cloud/allow-different-provider";
 
+/// The reason of a move that waits for a place on the way (`crowd`).
+pub(super) const BUSY: &str = "DestinationSeedBusy";
+
 /// A move that somebody wants, and what is known of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Move<'a> {
@@ -53,7 +56,8 @@ impl Verdict {
             | "DestinationSeedNotHealthy"
             | "DestinationBackupBucketNotReady"
             | "DestinationExtensionsNotReady"
-            | "DestinationSeedNotCleanedUp" => vec![ErrorCode::ErrRetryableInfraDependencies],
+            | "DestinationSeedNotCleanedUp"
+            | BUSY => vec![ErrorCode::ErrRetryableInfraDependencies],
             _ => vec![ErrorCode::ErrConfigurationProblem],
         }
     }

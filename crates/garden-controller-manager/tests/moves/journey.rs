@@ -19,13 +19,15 @@ use kube::{
 use runtime::{Events, clock, metrics::Metrics};
 use serde_json::{Value, json};
 use testkit::eventually;
-use tokio::task::JoinSet;
+use tokio::{task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use crate::garden::{self, Garden, NAMESPACE, allowed, operation};
 
 /// Many times what the controller needs, also on a slow machine.
 const SOON: Duration = Duration::from_secs(120);
+/// Shorter than the pause after which a move that waits is looked at again in any case.
+const AT_ONCE: Duration = Duration::from_secs(45);
 
 /// An edit that comes between the judgement and its record is not covered by it.
 pub async fn a_verdict_never_lands_on_a_newer_specification(garden: &Garden) {
@@ -74,17 +76,30 @@ pub async fn with_the_controller(garden: &Garden) {
     for seed in ["seed-b", "seed-c"] {
         make_ready(garden, seed).await;
     }
+    let work = async {
+        Box::pin(the_specification_travels(garden)).await;
+        a_call_off_takes_the_approval_back(garden).await;
+    };
+    beside_the_controller(garden, &[], work).await;
+}
+
+async fn beside_the_controller(garden: &Garden, flags: &[&str], work: impl Future<Output = ()>) {
+    let flags = ["garden-controller-manager"]
+        .into_iter()
+        .chain(flags.iter().copied());
     let context = Context {
         garden: runtime::Garden::new(garden.administrator(), &runtime::Permit::sole("a test")),
-        config: Arc::new(Config::parse_from(["garden-controller-manager"])),
+        config: Arc::new(Config::parse_from([
+            "garden-controller-manager",
+            "--concurrent-migrations=1",
+        ])),
         events: Events::new(garden.administrator(), "garden-controller-manager"),
         metrics: Metrics::default(),
         shutdown: CancellationToken::new(),
     };
     let mut controllers = JoinSet::new();
     controllers.spawn(shoot_migration::run(context.clone()));
-    Box::pin(the_specification_travels(garden)).await;
-    a_call_off_takes_the_approval_back(garden).await;
+    work.await;
     context.shutdown.cancel();
     controllers.shutdown().await;
 }
@@ -229,6 +244,31 @@ async fn a_call_off_takes_the_approval_back(garden: &Garden) {
     allowed(edit(garden, "stayer", json!({"seedName": "seed-a"})).await);
     let shoot = until(&shoots, "stayer", |shoot| approval(shoot).is_none()).await;
     assert_eq!((host(&shoot), reason(&shoot)), ("seed-a", None));
+}
+
+/// A seed takes one at a time here. Who waits runs on where it is, and begins when there is a place, not some time later.
+pub async fn one_after_the_other(garden: &Garden) {
+    make_ready(garden, "seed-b").await;
+    beside_the_controller(garden, &["--concurrent-migrations=1"], early_and_late(garden)).await;
+}
+
+async fn early_and_late(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    for name in ["early", "late"] {
+        create(garden, name).await;
+    }
+    allowed(edit(garden, "early", json!({"seedName": "seed-b"})).await);
+    until(&shoots, "early", |shoot| is_for(shoot, "seed-b")).await;
+    let leaves = json!({"lastOperation": operation("Migrate", "Processing")});
+    as_seed(garden, "early", leaves).await;
+    allowed(edit(garden, "late", json!({"seedName": "seed-b"})).await);
+    let busy = Some("DestinationSeedBusy".to_owned());
+    let late = until(&shoots, "late", |shoot| reason(shoot) == busy).await;
+    assert_eq!((approval(&late), host(&late)), (None, "seed-a"));
+    allowed(edit(garden, "early", json!({"seedName": "seed-a"})).await);
+    let freed = Instant::now();
+    until(&shoots, "late", |shoot| is_for(shoot, "seed-b")).await;
+    assert!(freed.elapsed() < AT_ONCE, "{:?}", freed.elapsed());
 }
 
 /// Nobody touches the shoot nor the seed meanwhile.

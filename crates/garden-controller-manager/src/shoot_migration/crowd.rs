@@ -1,0 +1,143 @@
+//! How many shoots may be on their way to one seed at the same time.
+//!
+//! A seed that takes over many control planes at once starts all of them at once, and each is down for longer. So a move begins
+//! only when there is a place for it: it waits while it still runs where it is, never between two seeds. The bound is of the
+//! destination alone: from a seed that is evacuated shoots go to several others side by side, and a seed on which nothing comes
+//! up is sent no more. One whose restore was given up takes no place.
+//!
+//! Promises: a move that was approved goes on. Who has waited longest is looked at first.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use api::{
+    constants::condition::READY_FOR_MIGRATION,
+    gardencore::Shoot,
+    meta::{ConditionStatus, LastOperationState as State},
+};
+use kube::ResourceExt;
+use placement::{Journey, journey};
+use tokio::time::Instant;
+
+use super::preflight::{BUSY, Verdict, wanted_move};
+
+/// A place is kept for so long for a shoot that may begin. Its source begins at once, or is dead, and then it takes none.
+const KEPT_FOR: Duration = Duration::from_secs(60);
+
+/// Gives places on the way to each seed.
+#[derive(Debug)]
+pub struct Crowd {
+    at_most: usize,
+    /// Places that were given lately, which caches may not show yet, by the uid of the Shoot.
+    given: Mutex<HashMap<String, (String, Instant)>>,
+}
+
+impl Crowd {
+    /// At most so many on their way to a seed.
+    #[must_use]
+    pub fn new(at_most: usize) -> Self {
+        Self {
+            at_most,
+            given: Mutex::default(),
+        }
+    }
+
+    /// Gives the shoot a place on the way to `destination`, unless as many as may be are on it: their number then. `known`: all
+    /// Shoots.
+    ///
+    /// # Errors
+    /// There is no place.
+    pub fn enter(
+        &self,
+        shoot: &Shoot,
+        destination: &str,
+        known: &[Arc<Shoot>],
+        now: Instant,
+    ) -> Result<(), usize> {
+        let own = shoot.uid().unwrap_or_default();
+        let mut given = self.given();
+        given.retain(|_, (_, since)| now.duration_since(*since) < KEPT_FOR);
+        let shown = known.iter().filter(|other| is_on_its_way_to(other, destination));
+        let mut others: HashSet<String> = shown.filter_map(|other| other.uid()).collect();
+        let lately = given.iter().filter(|(_, (to, _))| to == destination);
+        others.extend(lately.map(|(uid, _)| uid.clone()));
+        others.remove(&own);
+        if others.len() >= self.at_most {
+            return Err(others.len());
+        }
+        given.insert(own, (destination.to_owned(), now));
+        Ok(())
+    }
+
+    /// Takes the place back: the shoot has arrived, or does not begin after all.
+    pub fn leave(&self, shoot: &Shoot) {
+        self.given().remove(&shoot.uid().unwrap_or_default());
+    }
+
+    /// Who waits for a place on the way to `destination`: as many as may be on it, those first who have waited longest.
+    #[must_use]
+    pub fn next(&self, destination: &str, known: &[Arc<Shoot>]) -> Vec<Arc<Shoot>> {
+        let waits = |shoot: &&Arc<Shoot>| wanted_move(shoot).is_some_and(|(_, to)| to == destination);
+        let waiting = known.iter().filter(waits);
+        let mut waiting: Vec<_> = waiting
+            .filter_map(|shoot| Some((waits_since(shoot)?, shoot)))
+            .collect();
+        waiting.sort_by_key(|(since, shoot)| (*since, shoot.name_any()));
+        let first = waiting.into_iter().take(self.at_most);
+        first.map(|(_, shoot)| Arc::clone(shoot)).collect()
+    }
+
+    fn given(&self) -> MutexGuard<'_, HashMap<String, (String, Instant)>> {
+        self.given.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether one with this verdict needs a place: it would begin now.
+#[must_use]
+pub fn needs_place(shoot: &Shoot, verdict: &Verdict) -> bool {
+    let approved = shoot
+        .status
+        .as_ref()
+        .is_some_and(|status| status.migration.is_some());
+    verdict.ready && !approved && journey(shoot) == Journey::Settled
+}
+
+/// What is told while there is no place.
+#[must_use]
+pub fn busy(source: &str, destination: &str, others: usize) -> Verdict {
+    Verdict {
+        ready: false,
+        reason: BUSY,
+        message: format!(
+            "{others} shoots are on their way to seed {destination}, and no more may be at a time: the move begins when one of them \
+             has arrived; name another seed, or set spec.seedName back to {source}."
+        ),
+    }
+}
+
+fn is_on_its_way_to(shoot: &Shoot, destination: &str) -> bool {
+    let Some(status) = &shoot.status else {
+        return false;
+    };
+    let approved = status.migration.as_ref();
+    let given_up = status
+        .last_operation
+        .as_ref()
+        .is_some_and(|last| last.state == State::Failed);
+    approved.is_some_and(|approval| approval.destination == destination)
+        && journey(shoot) != Journey::Settled
+        && !given_up
+}
+
+fn waits_since(shoot: &Shoot) -> Option<jiff::Timestamp> {
+    let constraint = shoot.status.as_ref()?.constraint(READY_FOR_MIGRATION)?;
+    let waits = constraint.status == ConditionStatus::False && constraint.reason == BUSY;
+    waits.then_some(constraint.last_transition_time.0)
+}
+
+#[cfg(test)]
+#[path = "crowd_tests.rs"]
+mod tests;

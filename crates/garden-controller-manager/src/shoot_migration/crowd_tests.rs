@@ -1,0 +1,149 @@
+use api::{
+    gardencore::{ShootSpec, ShootStatus, shoot::MigrationApproval},
+    meta::{Condition, LastOperation, LastOperationType as Type},
+};
+use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
+
+use super::*;
+
+const B: &str = "seed-b";
+
+/// Wants to move from seed-a.
+fn shoot(name: &str, to: &str) -> Shoot {
+    let spec = ShootSpec {
+        seed_name: Some(to.to_owned()),
+        ..ShootSpec::default()
+    };
+    let mut shoot = Shoot::new(name, spec);
+    shoot.metadata.uid = Some(format!("uid-of-{name}"));
+    shoot.status = Some(ShootStatus {
+        seed_name: Some("seed-a".into()),
+        ..ShootStatus::default()
+    });
+    shoot
+}
+
+fn at(name: &str, to: &str, type_: Type, state: State) -> Arc<Shoot> {
+    let mut shoot = shoot(name, to);
+    let status = shoot.status.get_or_insert_default();
+    status.migration = Some(MigrationApproval {
+        source: "seed-a".into(),
+        destination: to.into(),
+        ..MigrationApproval::default()
+    });
+    status.last_operation = Some(LastOperation {
+        description: String::new(),
+        last_update_time: Time(Timestamp::UNIX_EPOCH),
+        progress: 0,
+        state,
+        type_,
+    });
+    Arc::new(shoot)
+}
+
+fn waiting(name: &str, since: i64) -> Arc<Shoot> {
+    let mut shoot = shoot(name, B);
+    let since = Time(Timestamp::UNIX_EPOCH + jiff::SignedDuration::from_secs(since));
+    let constraint = Condition::new(READY_FOR_MIGRATION, ConditionStatus::False, BUSY, "", since);
+    shoot.status.get_or_insert_default().constraints.push(constraint);
+    Arc::new(shoot)
+}
+
+#[test]
+fn as_many_as_may_be_begin_and_the_next_one_when_one_has_arrived() {
+    let (crowd, now, nobody) = (Crowd::new(2), Instant::now(), Vec::<Arc<Shoot>>::new());
+    let enter = |name: &str| crowd.enter(&shoot(name, B), B, &nobody, now);
+    assert_eq!((enter("one"), enter("two")), (Ok(()), Ok(())));
+    assert_eq!(enter("three"), Err(2));
+    assert_eq!(enter("one"), Ok(()), "it has a place");
+    assert_eq!(
+        crowd.enter(&shoot("other", "seed-c"), "seed-c", &nobody, now),
+        Ok(())
+    );
+    crowd.leave(&shoot("two", B));
+    assert_eq!(enter("three"), Ok(()));
+}
+
+/// What another process has approved counts, each once.
+#[test]
+fn who_is_on_its_way_is_counted_once() {
+    let known = [
+        at("leaving", B, Type::Migrate, State::Error),
+        at("arriving", B, Type::Migrate, State::Succeeded),
+        at("restoring", B, Type::Restore, State::Processing),
+        at("elsewhere", "seed-c", Type::Migrate, State::Processing),
+        at("arrived", B, Type::Restore, State::Succeeded),
+        at("given-up", B, Type::Restore, State::Failed),
+        // Its source is dead: who begins nothing is in nobody's way.
+        at("approved", B, Type::Reconcile, State::Succeeded),
+        Arc::new(shoot("new", B)),
+    ];
+    let crowd = Crowd::new(3);
+    assert_eq!(crowd.enter(&shoot("new", B), B, &known, Instant::now()), Err(3));
+    assert_eq!(
+        crowd.enter(&known[0], B, &known, Instant::now()),
+        Ok(()),
+        "it is one of them"
+    );
+    let crowd = Crowd::new(4);
+    assert_eq!(crowd.enter(&known[0], B, &known, Instant::now()), Ok(()));
+    assert_eq!(crowd.enter(&shoot("new", B), B, &known, Instant::now()), Ok(()));
+    assert_eq!(crowd.enter(&shoot("more", B), B, &known, Instant::now()), Err(4));
+}
+
+#[test]
+fn a_place_that_nobody_takes_is_given_to_another() {
+    let (crowd, now, nobody) = (Crowd::new(1), Instant::now(), Vec::<Arc<Shoot>>::new());
+    assert_eq!(crowd.enter(&shoot("dead", B), B, &nobody, now), Ok(()));
+    assert_eq!(
+        crowd.enter(&shoot("new", B), B, &nobody, now + KEPT_FOR / 2),
+        Err(1)
+    );
+    assert_eq!(crowd.enter(&shoot("new", B), B, &nobody, now + KEPT_FOR), Ok(()));
+}
+
+#[test]
+fn who_has_waited_longest_is_next() {
+    let known = [
+        waiting("third", 3),
+        Arc::new(shoot("ready", B)),
+        waiting("first", 1),
+        waiting("second", 2),
+    ];
+    let next = |at_most| -> Vec<_> {
+        let next = Crowd::new(at_most).next(B, &known);
+        next.iter().map(|shoot| shoot.name_any()).collect()
+    };
+    assert_eq!(next(2), ["first", "second"]);
+    assert_eq!(next(5), ["first", "second", "third"]);
+    assert!(Crowd::new(5).next("seed-c", &known).is_empty());
+}
+
+#[test]
+fn only_a_move_that_would_begin_now_needs_a_place() {
+    let verdict = |ready| Verdict {
+        ready,
+        ..busy("seed-a", B, 2)
+    };
+    assert!(needs_place(&shoot("new", B), &verdict(true)));
+    assert!(!needs_place(&shoot("new", B), &verdict(false)));
+    let going = [
+        (Type::Migrate, State::Processing),
+        (Type::Restore, State::Error),
+        (Type::Reconcile, State::Succeeded),
+    ];
+    for (type_, state) in going {
+        assert!(!needs_place(&at("approved", B, type_, state), &verdict(true)));
+    }
+    let told = busy("seed-a", B, 2);
+    assert!(
+        !told.ready
+            && told
+                .message
+                .starts_with("2 shoots are on their way to seed seed-b")
+    );
+    assert_eq!(
+        told.codes(),
+        [api::meta::ErrorCode::ErrRetryableInfraDependencies]
+    );
+}
