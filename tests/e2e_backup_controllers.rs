@@ -82,7 +82,10 @@ impl Part {
     /// Which flags of the provider begin so, and whether it has them.
     fn flags(self) -> [(&'static str, bool); 2] {
         [
-            ("--enable-leader-migration", matches!(self, Self::Any | Self::GivenAway)),
+            (
+                "--enable-leader-migration",
+                matches!(self, Self::Any | Self::GivenAway),
+            ),
             ("--garden-kubeconfig=", self != Self::Out),
         ]
     }
