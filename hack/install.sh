@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the suite by Helm on a landscape that is up: once into the garden, then into each seed. Safe to run again: it
-# upgrades.
+# Installs the suite by Helm on a landscape that is up: once into the garden, then into each seed. The provider is registered in
+# the garden, and the seeds' gardenlets install it. Safe to run again: it upgrades.
 #   hack/install.sh NAME        NAME is demo or e2e
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -136,11 +136,68 @@ END
     --from-file=kubeconfig="$base.kubeconfig" | at "$seed" apply -f - >/dev/null
 }
 
+# Values of charts/provider-local, the same for all seeds: what differs (the cloud's credentials, the seed's buckets and names) is
+# read from the Secrets of shoots and seeds. The locks are where the gardenlet has its own: controllers move between the two.
+provider_values() {
+  cat <<END
+loadBalancerRange: $LOAD_BALANCERS
+lockNamespace: garden
+END
+}
+
+# registration ARCHIVE: the provider, as an operator of the garden registers it (docs/extensions.md). A seed needs it for its
+# names and backups, before it has any shoot.
+registration() {
+  cat <<END
+apiVersion: core.gardener.cloud/v1
+kind: ControllerDeployment
+metadata: {name: provider-local}
+helm:
+  rawChart: $(base64 -w0 <"$1")
+  values:
+$(provider_values | sed 's/^/    /')
+---
+apiVersion: core.gardener.cloud/v1beta1
+kind: ControllerRegistration
+metadata: {name: provider-local}
+spec:
+  resources:
+  - {kind: Infrastructure, type: local}
+  - {kind: ControlPlane, type: local}
+  - {kind: Network, type: local}
+  - {kind: OperatingSystemConfig, type: local}
+  - {kind: Worker, type: local}
+  - {kind: DNSRecord, type: local}
+  - {kind: BackupBucket, type: local}
+  - {kind: BackupEntry, type: local}
+  deployment:
+    policy: OnDemand
+    deploymentRefs: [{name: provider-local}]
+END
+}
+
+register_provider() {
+  local kind folder=$PARTS/provider-local
+  say "registering provider-local in the garden"
+  rm -rf "$folder"
+  logged "$LOG/helm-package.log" timeout 60 "$REPOT_BIN/helm" package charts/provider-local --destination "$folder" ||
+    fail "charts/provider-local could not be packed; log: $LOG/helm-package.log"
+  for kind in controllerdeployments controllerregistrations; do
+    at garden wait "crd/$kind.core.gardener.cloud" --for=condition=Established --timeout=60s >/dev/null ||
+      fail "the garden does not serve $kind"
+  done
+  registration "$folder"/provider-local-*.tgz >"$PARTS/registration.yaml"
+  at garden apply --server-side --force-conflicts --field-manager landscape -f "$PARTS/registration.yaml" >/dev/null ||
+    fail "provider-local could not be registered; the objects: $PARTS/registration.yaml"
+}
+
 seed_values() {
   local seed=$1
   cat <<END
-provider-local:
-  loadBalancerRange: $LOAD_BALANCERS
+# The gardenlet installs it, from its registration in the garden. Its chart holds roles, which the resource-manager has to write.
+provider-local: {enabled: false}
+resource-manager:
+  seedObjects: {roles: true}
 gardenlet:
   # Short, so that the demonstration shows the move and not the memory of resolvers.
   dnsTTLSeconds: 5
@@ -205,6 +262,30 @@ rolled_out() {
   done < <(deployments "$1")
 }
 
+# installation_of SEED: the name of the ControllerInstallation of provider-local for this seed; nothing while there is none.
+installation_of() {
+  at garden get controllerinstallations.core.gardener.cloud \
+    -o jsonpath='{range .items[*]}{.metadata.name} {.spec.seedRef.name} {.spec.registrationRef.name}{"\n"}{end}' |
+    awk -v seed="$1" '$2 == seed && $3 == "provider-local" { print $1 }'
+}
+has_installation() { [ -n "$(installation_of "$1")" ]; }
+
+# The conditions say how far it is, and what stands in the way.
+wait_for_provider() {
+  local seed=$1 name condition
+  wait_for 240 "garden-controller-manager has made a ControllerInstallation of provider-local for $seed" has_installation "$seed"
+  name=$(installation_of "$seed")
+  say "$seed gets provider-local: ControllerInstallation $name"
+  for condition in Valid Installed Healthy Progressing=False; do
+    at garden wait "controllerinstallations.core.gardener.cloud/$name" --for="condition=$condition" --timeout=300s >/dev/null || {
+      at garden get controllerinstallations.core.gardener.cloud "$name" \
+        -o jsonpath='{range .status.conditions[*]}{.type}={.status} {.message}{"\n"}{end}' >&2
+      fail "provider-local is not installed in $seed ($condition): kubectl --kubeconfig $STATE/$seed.kubeconfig -n garden describe managedresource extension-provider-local"
+    }
+  done
+  say "$seed has provider-local"
+}
+
 wait_for_seed() {
   local seed=$1 condition
   # Its gardenlet makes it, once it leads: a process that finds no lock waits as long as a holder would need to make it again.
@@ -244,6 +325,7 @@ say "installing into garden"
 logged "$LOG/helm-garden.log" helm garden upgrade --install garden charts/garden -n garden --create-namespace ||
   fail "charts/garden could not be installed; log: $LOG/helm-garden.log"
 garden_secrets | at garden apply -f - >/dev/null
+register_provider
 cloud
 for seed in seed-a seed-b; do install_seed "$seed" & jobs+=($!); done
 for job in "${jobs[@]}"; do wait "$job" || fail "a seed could not be installed"; done
@@ -252,6 +334,7 @@ for cluster in $CLUSTERS; do
   [ -z "$again" ] || restart "$cluster"
   rolled_out "$cluster"
 done
+for seed in seed-a seed-b; do wait_for_provider "$seed"; done
 for seed in seed-a seed-b; do wait_for_seed "$seed"; done
 wait_for_policies
 say "the suite is installed on landscape $NAME"

@@ -33,11 +33,13 @@ trap 'rm -rf "$scratch"' EXIT
   echo "--- garden"
   look garden get seeds,shoots,shootstates,backupbuckets.core.gardener.cloud,backupentries.core.gardener.cloud -A
   look garden get shoots -A -o jsonpath='{range .items[*]}{.metadata.name} {.status.lastOperation}{"\n"}{range .status.lastErrors[*]}  {.taskID}: {.description}{"\n"}{end}{end}'
+  look garden get controllerinstallations -o jsonpath='{range .items[*]}{.metadata.name} in {.spec.seedRef.name}{"\n"}{range .status.conditions[*]}  {.type}={.status} {.message}{"\n"}{end}{end}'
   look garden -n garden logs deployment/garden-controller-manager --tail=20
   for seed in seed-a seed-b; do
     echo "--- $seed"
     look "$seed" get pods -A | grep -v -E ' kube-system | local-path-storage ' | grep -v -E ' (Running|Completed) +0 ' || true
     look "$seed" get etcds,infrastructures,controlplanes,dnsrecords,backupentries.extensions.gardener.cloud -A
+    look "$seed" -n garden get managedresources
     for deployment in garden/gardenlet garden/etcd-druid garden/resource-manager extension-provider-local/provider-local garden-exposure/edge; do
       echo "--- $seed $deployment"
       look "$seed" -n "${deployment%/*}" logs "deployment/${deployment#*/}" --tail=25

@@ -2,8 +2,9 @@
 //! provider-local during rolling upgrades, back, there again, and out of the migration (RK-20 to RK-25). All the time
 //! BackupEntries and BackupBuckets are made and deleted in the garden; each must become ready and go, whoever holds the lock.
 //!
-//! Needs the landscape `e2e` with the suite installed: `make e2e`. Upgrades are done by Helm, as an operator does them. The seed is
-//! given back as it was found, also after a failure.
+//! Needs the landscape `e2e` with the suite installed: `make e2e`. Upgrades are done as an operator does them: of the gardenlet by
+//! Helm, of provider-local by the seed's values in its ControllerDeployment. The seed is given back as it was found, also after a
+//! failure.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -31,12 +32,15 @@ use repot_tests::{landscape::Landscape, lifecycle::PROJECT, manifests};
 use serde_json::{Value, json};
 
 use backup_controllers::{
-    managers::{GUEST, HOME, Manager, held_by, holder, is_of, processes, rolled_out, sum, upgrade},
+    managers::{
+        GUEST, HOME, Manager, guest_is_told, held_by, holder, is_of, processes, rolled_out, sum, upgrade,
+        upgrade_guest,
+    },
     writer::{Writer, all_gone},
 };
 
 const SEED: &str = "seed-b";
-/// The migration lock, in the namespace of the Helm release, as both main locks.
+/// The migration lock, in the namespace of the gardenlet, as both main locks.
 const LOCK: &str = "backup-migration";
 /// Namespace in the seed in which the entries of this test have their Secrets, and the first part of their names.
 const CONTROL_PLANE: &str = "shoot--dev--guests";
@@ -73,6 +77,17 @@ impl Part {
             Self::Ended => json!({"enabled": false, "config": config}),
             Self::Any | Self::GivenAway => json!({"enabled": true, "config": config}),
         }
+    }
+
+    /// Which flags of the provider begin so, and whether it has them.
+    fn flags(self) -> [(&'static str, bool); 2] {
+        [
+            (
+                "--enable-leader-migration",
+                matches!(self, Self::Any | Self::GivenAway),
+            ),
+            ("--garden-kubeconfig=", self != Self::Out),
+        ]
     }
 }
 
@@ -210,17 +225,17 @@ async fn walk_one(landscape: &Landscape, seed: &Client, step: &Step, writer: &mu
 }
 
 async fn upgrade_to(landscape: &Landscape, seed: &Client, home: Part, guest: Part) -> Result<()> {
-    let mut values = json!({
-        HOME.name: {"replicas": HOME.replicas, "leaderMigration": home.values()},
-        GUEST.name: {"replicas": GUEST.replicas, "leaderMigration": guest.values()},
-    });
+    let of_home = json!({HOME.name: {"replicas": HOME.replicas, "leaderMigration": home.values()}});
+    let mut of_guest = json!({"replicas": GUEST.replicas, "leaderMigration": guest.values()});
     if guest != Part::Out {
-        values[GUEST.name]["garden"] = json!({
+        of_guest["garden"] = json!({
             "kubeconfigSecret": CREDENTIAL, "seedName": SEED, "backupEntryDeletionGracePeriodHours": 0,
         });
     }
-    upgrade(landscape, &values).await?;
+    upgrade(landscape, &of_home).await?;
+    upgrade_guest(landscape, &of_guest).await?;
     rolled_out(seed, &HOME, HOME.replicas).await?;
+    guest_is_told(seed, GUEST.replicas, guest.flags()).await?;
     rolled_out(seed, &GUEST, GUEST.replicas).await
 }
 
@@ -278,7 +293,9 @@ async fn give_back(landscape: &Landscape, midway: bool) -> Result<()> {
         upgrade_to(landscape, seed, Part::Any, Part::Ended).await?;
     }
     upgrade(landscape, &json!({})).await?;
+    upgrade_guest(landscape, &json!({})).await?;
     rolled_out(seed, &HOME, 1).await?;
+    guest_is_told(seed, 1, Part::Out.flags()).await?;
     rolled_out(seed, &GUEST, 1).await?;
     held_by(seed, HOME.name, &HOME).await?;
     let made = ListParams::default().labels(LABEL);

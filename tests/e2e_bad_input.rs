@@ -9,7 +9,7 @@
 use std::{fs, path::Path, time::Duration};
 
 use api::{
-    gardencore::{BackupEntry, Seed, Shoot, ShootState},
+    gardencore::{BackupEntry, ControllerInstallation, Seed, Shoot, ShootState},
     meta::{ErrorCode, LastError, LastOperationState, LastOperationType},
 };
 use k8s_openapi::api::core::v1::{Namespace, Secret};
@@ -164,6 +164,16 @@ async fn moves_that_cannot_begin(landscape: &Landscape, shoot: &UserShoot, id: &
         back.await.unwrap();
     }
     seeds.delete("bare", &DeleteParams::default()).await.unwrap();
+    // It was given its extensions, and has no gardenlet that would say that they can go.
+    let installations: Api<ControllerInstallation> = Api::all(landscape.garden.clone());
+    let given = ListParams::default().fields("spec.seedRef.name=bare");
+    for installation in installations.list(&given).await.unwrap() {
+        let name = installation.name_any();
+        installations
+            .delete(&name, &DeleteParams::default())
+            .await
+            .unwrap();
+    }
 }
 
 /// Everything that a restore needs is broken at once. The flow tells of one after the other, as each is mended.

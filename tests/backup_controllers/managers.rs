@@ -1,12 +1,17 @@
-//! The seed whose controllers move: its two managers, their processes and locks, and upgrades of both by Helm.
+//! The seed whose controllers move: its two managers, their processes and locks, and upgrades of both: of the home by Helm, of the
+//! guest by its ControllerDeployment.
 
 use std::{collections::BTreeMap, path::Path, process::Stdio, time::Duration};
 
 use anyhow::{Context, Result, ensure};
+use api::gardencore::ControllerDeployment;
 use k8s_openapi::api::{apps::v1::Deployment, coordination::v1::Lease, core::v1::Pod};
-use kube::{Api, Client, ResourceExt, api::ListParams};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{ListParams, Patch, PatchParams},
+};
 use repot_tests::{landscape::Landscape, proof};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::{io::AsyncWriteExt, process::Command};
 
 use crate::SEED;
@@ -128,6 +133,40 @@ where
         left.join(", ")
     );
     Ok(())
+}
+
+/// Gives the guest these values in this seed, over those that it has in all: a part of its ControllerDeployment in the garden.
+pub async fn upgrade_guest(landscape: &Landscape, values: &Value) -> Result<()> {
+    let deployments: Api<ControllerDeployment> = Api::all(landscape.garden.clone());
+    let deployment = json!({
+        "apiVersion": "core.gardener.cloud/v1", "kind": "ControllerDeployment", "metadata": {"name": GUEST.name},
+        "helm": {"values": {"seeds": {SEED: values}}},
+    });
+    let by_test = PatchParams::apply("repot-test").force();
+    deployments
+        .patch(GUEST.name, &by_test, &Patch::Apply(deployment))
+        .await
+        .context("the ControllerDeployment cannot be changed")?;
+    Ok(())
+}
+
+/// Waits until the guest's Deployment has so many replicas, and these flags or not: from its values a chart is rendered in the
+/// gardenlet, and the resource-manager applies it.
+pub async fn guest_is_told(seed: &Client, replicas: i32, flags: [(&str, bool); 2]) -> Result<()> {
+    let deployments: Api<Deployment> = Api::namespaced(seed.clone(), GUEST.namespace);
+    let deployments = &deployments;
+    until("provider-local is told what its values say", || async move {
+        let spec = deployments.get(GUEST.name).await?.spec.unwrap_or_default();
+        let containers = spec.template.spec.map(|pod| pod.containers).unwrap_or_default();
+        let args: Vec<String> = containers
+            .into_iter()
+            .flat_map(|container| container.args.unwrap_or_default())
+            .collect();
+        let has = |flag: &str| args.iter().any(|arg| arg.starts_with(flag));
+        let told = spec.replicas == Some(replicas) && flags.iter().all(|&(flag, wanted)| has(flag) == wanted);
+        Ok((!told).then(|| format!("it has {:?} replicas and {args:?}", spec.replicas)))
+    })
+    .await
 }
 
 /// `helm upgrade` of the seed with the values of its installation and these on top.

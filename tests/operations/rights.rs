@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::hardening::everything;
+use crate::programs::Desk;
 
 /// Roles that may list or watch Secrets, and why.
 const LISTS_SECRETS: &[(&str, &str)] = &[
@@ -132,7 +133,35 @@ async fn no_role_is_wider_than_it_says_and_secrets_are_listed_only_for_a_reason(
     assert!(seen >= 40, "{seen}");
 }
 
-/// The test above must be able to fail.
+/// What charts of extensions need is one role, over roles only, and nobody has it who did not ask for it.
+#[tokio::test]
+async fn power_over_all_roles_is_only_where_it_is_asked_for() {
+    let desk = Desk::new().unwrap();
+    let without = rules(&desk.rendered("seed", &[]).await.unwrap());
+    let asked = ["--set", "resource-manager.seedObjects.roles=true"];
+    let with = rules(&desk.rendered("seed", &asked).await.unwrap());
+    let added: Vec<&(String, String)> = with.difference(&without).collect();
+    assert_eq!(added.len(), 2, "{added:?}");
+    for (role, rule) in added {
+        let rule: Value = serde_json::from_str(rule).unwrap();
+        assert_eq!(role, "resource-manager-roles");
+        assert_eq!(words(&rule["apiGroups"]), ["rbac.authorization.k8s.io"]);
+    }
+}
+
+/// Each rule as text, with the name of its role.
+fn rules(objects: &[Value]) -> BTreeSet<(String, String)> {
+    let mut found = BTreeSet::new();
+    for object in objects {
+        for rule in object["rules"].as_array().into_iter().flatten() {
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            found.insert((name.to_owned(), rule.to_string()));
+        }
+    }
+    found
+}
+
+/// The first test must be able to fail.
 #[test]
 fn a_rule_that_is_too_wide_is_found() {
     let rule = |group: &str, resource: &str, verb: &str| {

@@ -1,6 +1,6 @@
 //! Values of charts: a slip of the pen is refused before anything is installed, and what the project itself gives passes.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::documents;
 use crate::programs::{Desk, charts, root};
@@ -86,23 +86,27 @@ async fn defaults_of_every_chart_pass() {
     }
 }
 
+/// What a function of `hack/install.sh` writes.
+async fn written_by(desk: &Desk, function: &str, argument: &str) -> String {
+    let script = std::fs::read_to_string(root().join("hack/install.sh")).unwrap();
+    let begin = script.find(&format!("\n{function}() {{")).unwrap() + 1;
+    let text = &script[begin..begin + script[begin..].find("\n}\n").unwrap() + 3];
+    let around = "DNS_ZONE=repot.test; LOAD_BALANCERS=192.0.2.0/24; pod_cidr() { echo 10.1.0.0/16; }; service_cidr() { echo 10.2.0.0/16; };";
+    desk.run(
+        "bash",
+        &["-euc", &format!("{around}\n{text}\n{function} {argument}")],
+    )
+    .await
+    .unwrap()
+    .or_fail(function)
+    .unwrap()
+}
+
 /// What `hack/install.sh` writes for a seed, by that script's own function.
 #[tokio::test]
 async fn values_of_the_installation_pass() {
     let desk = Desk::new().unwrap();
-    let script = std::fs::read_to_string(root().join("hack/install.sh")).unwrap();
-    let begin = script.find("seed_values() {").unwrap();
-    let function = &script[begin..begin + script[begin..].find("\n}\n").unwrap() + 3];
-    let around = "DNS_ZONE=repot.test; LOAD_BALANCERS=192.0.2.0/24; pod_cidr() { echo 10.1.0.0/16; }; service_cidr() { echo 10.2.0.0/16; };";
-    let text = desk
-        .run(
-            "bash",
-            &["-euc", &format!("{around}\n{function}\nseed_values seed-a")],
-        )
-        .await
-        .unwrap()
-        .or_fail("seed_values")
-        .unwrap();
+    let text = written_by(&desk, "seed_values", "seed-a").await;
     desk.write("seed-a.yaml", &text).unwrap();
     let rendered = desk.rendered("seed", &["-f", "seed-a.yaml"]).await.unwrap();
     let config = rendered
@@ -115,6 +119,35 @@ async fn values_of_the_installation_pass() {
             .unwrap()
             .contains("name: seed-a")
     );
+}
+
+/// The same for the provider, which a gardenlet installs from its registration: with what the gardenlet says of the seed, and with
+/// values for one seed.
+#[tokio::test]
+async fn values_of_the_registration_pass() {
+    let desk = Desk::new().unwrap();
+    let text = written_by(&desk, "provider_values", "").await;
+    let mut values: Value = serde_yaml_ng::from_str(&text).unwrap();
+    values["seeds"] = json!({"seed-b": {"replicas": 2, "leaderMigration": {"enabled": false}}});
+    // What is false or 0 for one seed counts too.
+    values["leaderMigration"] = json!({"enabled": true});
+    for (seed, replicas, flag) in [("seed-a", 1, true), ("seed-b", 2, false)] {
+        values["gardener"] = json!({"seed": {"name": seed, "spec": {}}, "version": "0.1.0"});
+        desk.write("provider.yaml", &values.to_string()).unwrap();
+        let rendered = desk
+            .rendered("provider-local", &["-f", "provider.yaml"])
+            .await
+            .unwrap();
+        let mut found = rendered.iter().filter(|object| object["kind"] == "Deployment");
+        let spec = &found.next().unwrap()["spec"];
+        assert_eq!(spec["replicas"], replicas, "{seed}");
+        let args = spec["template"]["spec"]["containers"][0]["args"].to_string();
+        assert_eq!(args.contains("--enable-leader-migration"), flag, "{seed}: {args}");
+        assert!(
+            args.contains("--leader-elect-resource-namespace=garden"),
+            "{args}"
+        );
+    }
 }
 
 /// The examples of the documentation, together, as they are to be used.

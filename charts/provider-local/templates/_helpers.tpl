@@ -14,3 +14,27 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- else }}cloud-provider-extraction-migration
 {{- end }}
 {{- end -}}
+
+{{/* Values of one seed over those for all. Which seed it is the gardenlet tells, where it installs the chart from a registration;
+     standing alone there is none. Every template begins with it: they share their values. */}}
+{{- define "provider-local.ofSeed" -}}
+{{- $seed := dig "seed" "name" "" (.Values.gardener | default dict) -}}
+{{- include "provider-local.merge" (dict "into" .Values "from" (get (.Values.seeds | default dict) $seed | default dict)) -}}
+{{- end -}}
+
+{{/* Map by map, as Helm does it with files of values. mergeOverwrite leaves out what is 0, false or empty. */}}
+{{- define "provider-local.merge" -}}
+{{- range $key, $value := .from -}}
+{{- $below := get $.into $key -}}
+{{- if and (kindIs "map" $value) (kindIs "map" $below) -}}
+{{- include "provider-local.merge" (dict "into" $below "from" $value) -}}
+{{- else -}}
+{{- $_ := set $.into $key $value -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Where the locks are: the main lock, and the one of leader migration. */}}
+{{- define "provider-local.lockNamespace" -}}
+{{- .Values.lockNamespace | default .Release.Namespace -}}
+{{- end -}}

@@ -23,6 +23,8 @@ const CIDR: &str = r"^([0-9]{1,3}\.){3}[0-9]{1,3}/[0-9]{1,2}$";
 const NAME: &str = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$";
 /// A key of a Secret.
 const KEY: &str = r"^[-._a-zA-Z0-9]+$";
+/// Under which a chart has values for single seeds.
+const SEEDS: &str = "seeds";
 
 /// The schema of every chart below `root`.
 pub fn files(root: &Path) -> Result<BTreeMap<PathBuf, String>> {
@@ -65,6 +67,10 @@ fn chart_schema(values: &Value, dependencies: &[&str]) -> Result<Value> {
     // What Helm gives a chart that is part of another one: values for all charts, and the condition by which it is chosen.
     schema["properties"]["global"] = json!({"type": "object"});
     schema["properties"]["enabled"] = json!({"type": "boolean"});
+    // Values for single seeds make it a chart of an extension, and the gardenlet tells such a chart which seed it is in.
+    if values.get(SEEDS).is_some() {
+        schema["properties"]["gardener"] = json!({"type": "object"});
+    }
     Ok(schema)
 }
 
@@ -131,13 +137,17 @@ fn rule(key: &str) -> Result<Option<Value>> {
         | "finalSnapshotWait" => text(DURATION),
         "etcdStorage" => quantity(),
         "namespace" | "service" | "secretName" | "gardenIdentity" | "clusterDomain" => text(NAME),
-        "namespaceOverride" | "kubeconfigSecret" | "seedName" => or_nothing(text(NAME), &[empty]),
+        "namespaceOverride" | "lockNamespace" | "kubeconfigSecret" | "seedName" => {
+            or_nothing(text(NAME), &[empty])
+        }
         "loadBalancerRange" => or_nothing(text(CIDR), &[empty]),
         "key" => text(KEY),
         "systemComponents" => json!({"type": "array", "items": text("^[-a-z0-9]+/[-a-z0-9.]+$")}),
         "resources" => resources(),
         "config" => leader_migration(),
         "seedConfig" => seed()?,
+        // Each is values of the same chart.
+        SEEDS => json!({"type": "object", "additionalProperties": {"$ref": "#"}}),
         _ => return Ok(None),
     }))
 }
@@ -289,6 +299,16 @@ mod tests {
         assert_eq!(schema["properties"]["a"]["additionalProperties"], false);
         assert_eq!(schema["properties"]["replicas"]["maximum"], 10);
         assert_eq!(schema["properties"]["other"], json!({"type": "object"}));
+    }
+
+    #[test]
+    fn values_for_single_seeds_are_values_of_the_chart() {
+        let schema = chart_schema(&json!({"replicas": 1, "seeds": {}}), &[]).unwrap();
+        let properties = &schema["properties"];
+        assert_eq!(properties["seeds"]["additionalProperties"]["$ref"], "#");
+        assert_eq!(properties["gardener"], json!({"type": "object"}));
+        let other = chart_schema(&json!({"replicas": 1}), &[]).unwrap();
+        assert_eq!(other["properties"].get("gardener"), None);
     }
 
     #[test]
