@@ -80,7 +80,7 @@ pub async fn with_the_controller(garden: &Garden) {
         Box::pin(the_specification_travels(garden)).await;
         a_call_off_takes_the_approval_back(garden).await;
     };
-    beside_the_controller(garden, &[], work).await;
+    Box::pin(beside_the_controller(garden, &[], work)).await;
 }
 
 async fn beside_the_controller(garden: &Garden, flags: &[&str], work: impl Future<Output = ()>) {
@@ -89,10 +89,7 @@ async fn beside_the_controller(garden: &Garden, flags: &[&str], work: impl Futur
         .chain(flags.iter().copied());
     let context = Context {
         garden: runtime::Garden::new(garden.administrator(), &runtime::Permit::sole("a test")),
-        config: Arc::new(Config::parse_from([
-            "garden-controller-manager",
-            "--concurrent-migrations=1",
-        ])),
+        config: Arc::new(Config::parse_from(flags)),
         events: Events::new(garden.administrator(), "garden-controller-manager"),
         metrics: Metrics::default(),
         shutdown: CancellationToken::new(),
@@ -249,7 +246,13 @@ async fn a_call_off_takes_the_approval_back(garden: &Garden) {
 /// A seed takes one at a time here. Who waits runs on where it is, and begins when there is a place, not some time later.
 pub async fn one_after_the_other(garden: &Garden) {
     make_ready(garden, "seed-b").await;
-    beside_the_controller(garden, &["--concurrent-migrations=1"], early_and_late(garden)).await;
+    let work = early_and_late(garden);
+    Box::pin(beside_the_controller(
+        garden,
+        &["--concurrent-migrations=1"],
+        work,
+    ))
+    .await;
 }
 
 async fn early_and_late(garden: &Garden) {
