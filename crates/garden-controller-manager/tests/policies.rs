@@ -223,9 +223,21 @@ async fn deletion(garden: &Garden) {
         "holds the backups of shoot young, which lives",
     );
     allowed(forget("shoot--dev--young--u0").await);
+    garden
+        .entry("source-shoot--dev--young--u1", "seed-a", "bucket-a")
+        .await;
     allowed(delete().await);
-    garden::until_allowed(|| garden::try_delete(&entries, "shoot--dev--young--u1")).await;
-    allowed(forget("shoot--dev--young--u1").await);
+    // And until nothing writes them any more: also before the garbage collector, which a deletion in the foreground sends.
+    let source = "source-shoot--dev--young--u1";
+    garden::until_refused(|| garden::try_delete(&entries, source)).await;
+    refused(forget(source).await, "may have to be restored from");
+    refused(
+        forget("shoot--dev--young--u1").await,
+        "is being deleted: its backups follow",
+    );
+    let of_seed: Api<BackupEntry> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
+    let without = DeleteParams::default();
+    allowed(of_seed.delete(source, &without).await.map(|_| ()));
     refused(
         garden
             .patch(&shoots, "young", json!({"spec": {"seedName": "seed-b"}}))

@@ -188,7 +188,7 @@ impl Facts {
         FIELD_MANAGER.apply(&self.entries(), &entry).await.map(|_| ())
     }
 
-    /// Makes the garden collect an object once the Shoot is gone.
+    /// Makes the garden collect an object once the Shoot is gone. The Shoot waits for none: backups are kept for a while after it.
     pub(crate) fn owner_reference(
         &self,
     ) -> Result<k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference> {
@@ -198,7 +198,7 @@ impl Facts {
             "name": self.shoot.name_any(),
             "uid": self.shoot.uid(),
             "controller": true,
-            "blockOwnerDeletion": true,
+            "blockOwnerDeletion": false,
         }))
     }
 
