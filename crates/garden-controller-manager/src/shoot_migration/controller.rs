@@ -21,7 +21,6 @@ use kube::{
 };
 use runtime::{Error, Next, Reconciler, Result, clock, clusters::Cluster, error::Explain as _};
 use serde_json::Value;
-use tokio::time::Instant;
 
 use super::{
     approval::{Decision, decide},
@@ -193,7 +192,7 @@ impl ShootMigration {
         match wanted_move(shoot) {
             Some((source, destination)) if crowd::needs_place(shoot, &verdict) => {
                 let known = self.known.state();
-                match self.crowd.enter(shoot, destination, &known, Instant::now()) {
+                match self.crowd.enter(shoot, destination, &known, clock::now()) {
                     Ok(()) => verdict,
                     Err(others) => crowd::busy(source, destination, others),
                 }

@@ -3,14 +3,14 @@
 //! A seed that takes over many control planes at once starts all of them at once, and each is down for longer. So a move begins
 //! only when there is a place for it: it waits while it still runs where it is, never between two seeds. The bound is of the
 //! destination alone: from a seed that is evacuated shoots go to several others side by side, and a seed on which nothing comes
-//! up is sent no more. One whose restore was given up takes no place.
+//! up is sent few. A shoot that does not get on takes its place for a quarter of an hour, and one whose restore was given up none:
+//! whoever breaks his own shoots on purpose does not hold up those of others.
 //!
 //! Promises: a move that was approved goes on. Who has waited longest is looked at first.
 
 use std::{
     collections::{HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
 };
 
 use api::{
@@ -18,21 +18,23 @@ use api::{
     gardencore::Shoot,
     meta::{ConditionStatus, LastOperationState as State},
 };
+use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use placement::{Journey, journey};
-use tokio::time::Instant;
 
 use super::preflight::{BUSY, Verdict, wanted_move};
 
 /// A place is kept for so long for a shoot that may begin. Its source begins at once, or is dead, and then it takes none.
-const KEPT_FOR: Duration = Duration::from_secs(60);
+const KEPT_FOR: SignedDuration = SignedDuration::from_secs(60);
+/// One that has not arrived after so long waits for something, and is no load.
+const LONGEST: SignedDuration = SignedDuration::from_mins(15);
 
 /// Gives places on the way to each seed.
 #[derive(Debug)]
 pub struct Crowd {
     at_most: usize,
     /// Places that were given lately, which caches may not show yet, by the uid of the Shoot.
-    given: Mutex<HashMap<String, (String, Instant)>>,
+    given: Mutex<HashMap<String, (String, Timestamp)>>,
 }
 
 impl Crowd {
@@ -55,12 +57,14 @@ impl Crowd {
         shoot: &Shoot,
         destination: &str,
         known: &[Arc<Shoot>],
-        now: Instant,
+        now: Timestamp,
     ) -> Result<(), usize> {
         let own = shoot.uid().unwrap_or_default();
         let mut given = self.given();
         given.retain(|_, (_, since)| now.duration_since(*since) < KEPT_FOR);
-        let shown = known.iter().filter(|other| is_on_its_way_to(other, destination));
+        let shown = known
+            .iter()
+            .filter(|other| is_on_its_way_to(other, destination, now));
         let mut others: HashSet<String> = shown.filter_map(|other| other.uid()).collect();
         let lately = given.iter().filter(|(_, (to, _))| to == destination);
         others.extend(lately.map(|(uid, _)| uid.clone()));
@@ -90,7 +94,7 @@ impl Crowd {
         first.map(|(_, shoot)| Arc::clone(shoot)).collect()
     }
 
-    fn given(&self) -> MutexGuard<'_, HashMap<String, (String, Instant)>> {
+    fn given(&self) -> MutexGuard<'_, HashMap<String, (String, Timestamp)>> {
         self.given.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -118,21 +122,22 @@ pub fn busy(source: &str, destination: &str, others: usize) -> Verdict {
     }
 }
 
-fn is_on_its_way_to(shoot: &Shoot, destination: &str) -> bool {
+fn is_on_its_way_to(shoot: &Shoot, destination: &str, now: Timestamp) -> bool {
     let Some(status) = &shoot.status else {
         return false;
     };
     let approved = status.migration.as_ref();
-    let given_up = status
-        .last_operation
-        .as_ref()
-        .is_some_and(|last| last.state == State::Failed);
+    let last = status.last_operation.as_ref();
+    let given_up = last.is_some_and(|last| last.state == State::Failed);
+    let begun = status.retry_cycle_start_time.as_ref();
+    let is_stuck = begun.is_some_and(|begun| now.duration_since(begun.0) > LONGEST);
     approved.is_some_and(|approval| approval.destination == destination)
         && journey(shoot) != Journey::Settled
         && !given_up
+        && !is_stuck
 }
 
-fn waits_since(shoot: &Shoot) -> Option<jiff::Timestamp> {
+fn waits_since(shoot: &Shoot) -> Option<Timestamp> {
     let constraint = shoot.status.as_ref()?.constraint(READY_FOR_MIGRATION)?;
     let waits = constraint.status == ConditionStatus::False && constraint.reason == BUSY;
     waits.then_some(constraint.last_transition_time.0)

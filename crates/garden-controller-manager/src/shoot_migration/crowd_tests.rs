@@ -2,7 +2,7 @@ use api::{
     gardencore::{ShootSpec, ShootStatus, shoot::MigrationApproval},
     meta::{Condition, LastOperation, LastOperationType as Type},
 };
-use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::*;
 
@@ -43,7 +43,7 @@ fn at(name: &str, to: &str, type_: Type, state: State) -> Arc<Shoot> {
 
 fn waiting(name: &str, since: i64) -> Arc<Shoot> {
     let mut shoot = shoot(name, B);
-    let since = Time(Timestamp::UNIX_EPOCH + jiff::SignedDuration::from_secs(since));
+    let since = Time(Timestamp::UNIX_EPOCH + SignedDuration::from_secs(since));
     let constraint = Condition::new(READY_FOR_MIGRATION, ConditionStatus::False, BUSY, "", since);
     shoot.status.get_or_insert_default().constraints.push(constraint);
     Arc::new(shoot)
@@ -51,7 +51,7 @@ fn waiting(name: &str, since: i64) -> Arc<Shoot> {
 
 #[test]
 fn as_many_as_may_be_begin_and_the_next_one_when_one_has_arrived() {
-    let (crowd, now, nobody) = (Crowd::new(2), Instant::now(), Vec::<Arc<Shoot>>::new());
+    let (crowd, now, nobody) = (Crowd::new(2), Timestamp::UNIX_EPOCH, Vec::<Arc<Shoot>>::new());
     let enter = |name: &str| crowd.enter(&shoot(name, B), B, &nobody, now);
     assert_eq!((enter("one"), enter("two")), (Ok(()), Ok(())));
     assert_eq!(enter("three"), Err(2));
@@ -79,21 +79,41 @@ fn who_is_on_its_way_is_counted_once() {
         Arc::new(shoot("new", B)),
     ];
     let crowd = Crowd::new(3);
-    assert_eq!(crowd.enter(&shoot("new", B), B, &known, Instant::now()), Err(3));
     assert_eq!(
-        crowd.enter(&known[0], B, &known, Instant::now()),
+        crowd.enter(&shoot("new", B), B, &known, Timestamp::UNIX_EPOCH),
+        Err(3)
+    );
+    assert_eq!(
+        crowd.enter(&known[0], B, &known, Timestamp::UNIX_EPOCH),
         Ok(()),
         "it is one of them"
     );
     let crowd = Crowd::new(4);
-    assert_eq!(crowd.enter(&known[0], B, &known, Instant::now()), Ok(()));
-    assert_eq!(crowd.enter(&shoot("new", B), B, &known, Instant::now()), Ok(()));
-    assert_eq!(crowd.enter(&shoot("more", B), B, &known, Instant::now()), Err(4));
+    assert_eq!(crowd.enter(&known[0], B, &known, Timestamp::UNIX_EPOCH), Ok(()));
+    assert_eq!(
+        crowd.enter(&shoot("new", B), B, &known, Timestamp::UNIX_EPOCH),
+        Ok(())
+    );
+    assert_eq!(
+        crowd.enter(&shoot("more", B), B, &known, Timestamp::UNIX_EPOCH),
+        Err(4)
+    );
+}
+
+/// A tenant whose shoots never come up does not keep those of others from moving.
+#[test]
+fn who_does_not_get_on_is_in_nobodys_way() {
+    let mut stuck = Shoot::clone(&at("stuck", B, Type::Restore, State::Error));
+    stuck.status.get_or_insert_default().retry_cycle_start_time = Some(Time(Timestamp::UNIX_EPOCH));
+    let known = [Arc::new(stuck)];
+    let after = |time| Crowd::new(1).enter(&shoot("new", B), B, &known, Timestamp::UNIX_EPOCH + time);
+    assert_eq!(after(LONGEST), Err(1));
+    assert_eq!(after(LONGEST * 2), Ok(()));
 }
 
 #[test]
 fn a_place_that_nobody_takes_is_given_to_another() {
-    let (crowd, now, nobody) = (Crowd::new(1), Instant::now(), Vec::<Arc<Shoot>>::new());
+    let (crowd, now, nobody) = (Crowd::new(1), Timestamp::UNIX_EPOCH, Vec::<Arc<Shoot>>::new());
     assert_eq!(crowd.enter(&shoot("dead", B), B, &nobody, now), Ok(()));
     assert_eq!(
         crowd.enter(&shoot("new", B), B, &nobody, now + KEPT_FOR / 2),
