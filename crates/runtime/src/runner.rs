@@ -222,9 +222,27 @@ impl<K: Object + Sync, R: Reconciler<K>> Running<K, R> {
         }
         let next = self.reconciler.cleanup(Arc::clone(&object)).await?;
         if next == Next::Change {
-            finalizer::remove(&api, object.as_ref(), name).await?;
+            Self::let_go(&api, &object, name).await?;
         }
         Ok(next)
+    }
+
+    /// What the clean-up itself has written of the object, its status, is no reason for another one; what a user changes is.
+    async fn let_go(api: &Api<K>, object: &K, name: &str) -> Result<()> {
+        if finalizer::try_remove(api, object, name).await? {
+            return Ok(());
+        }
+        let fresh = api.get_opt(&object.name_any()).await?;
+        let Some(fresh) = fresh.filter(|fresh| fresh.uid() == object.uid()) else {
+            return Ok(());
+        };
+        if fresh.meta().generation != object.meta().generation {
+            return Err(Error::not_ready(
+                BACKOFF_FIRST,
+                "the object was changed while it was cleaned up",
+            ));
+        }
+        finalizer::remove(api, &fresh, name).await
     }
 
     #[allow(clippy::needless_pass_by_value)] // kube calls it so

@@ -123,3 +123,92 @@ async fn a_refused_request_says_that_another_one_acts() {
         "{error:?}"
     );
 }
+
+/// Cleans up at once.
+struct Cleaner(Arc<AtomicU32>);
+
+impl Reconciler<ConfigMap> for Cleaner {
+    const NAME: &'static str = "cleaner";
+    const FINALIZER: Option<&'static str> = Some("repot.test/cleaner");
+
+    async fn apply(&self, _: Arc<ConfigMap>) -> Result<Next> {
+        Ok(Next::Change)
+    }
+
+    async fn cleanup(&self, _: Arc<ConfigMap>) -> Result<Next> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Ok(Next::Change)
+    }
+}
+
+fn going(version: &str, generation: i64) -> serde_json::Value {
+    serde_json::json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "one", "namespace": "ns", "uid": "u", "resourceVersion": version, "generation": generation,
+            "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["repot.test/cleaner", "x/y"]},
+    })
+}
+
+/// An API server that has the object in this version and generation, and notes what is written.
+fn serving(version: &'static str, generation: i64, written: &Arc<Mutex<Vec<serde_json::Value>>>) -> Client {
+    let written = Arc::clone(written);
+    let answer = move |request: Request<Body>| {
+        let written = Arc::clone(&written);
+        async move {
+            let is_read = request.method() == http::Method::GET;
+            let body = request.into_body().collect_bytes().await.unwrap_or_default();
+            let found = going(version, generation);
+            let patch: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
+            let conflicts = !is_read && patch["metadata"]["resourceVersion"] != version;
+            if !is_read && !conflicts {
+                written
+                    .lock()
+                    .unwrap()
+                    .push(patch["metadata"]["finalizers"].clone());
+            }
+            let conflict = r#"{"kind": "Status", "status": "Failure", "reason": "Conflict", "message": "newer", "code": 409}"#;
+            let (status, text) = if conflicts {
+                (409, conflict.to_owned())
+            } else {
+                (200, found.to_string())
+            };
+            Ok::<_, std::io::Error>(
+                Response::builder()
+                    .status(status)
+                    .body(Body::from(text.into_bytes()))
+                    .unwrap(),
+            )
+        }
+    };
+    Client::new(service_fn(answer), "ns")
+}
+
+/// A clean-up writes the status of its object, which makes a newer version: it is not done again for that. A user's change is
+/// looked at.
+#[tokio::test]
+async fn what_a_clean_up_writes_does_not_make_it_begin_again() {
+    for (generation, expected) in [(7, vec![serde_json::json!(["x/y"])]), (8, vec![])] {
+        let (count, written, issuer) = (Arc::default(), Arc::default(), issued_for(60));
+        let client = serving("2", generation, &written);
+        let running = Running {
+            api_of: Box::new({
+                let client = client.clone();
+                move |_| Api::namespaced(client.clone(), "ns")
+            }),
+            reconciler: Arc::new(Cleaner(Arc::clone(&count))),
+            settings: Settings {
+                concurrency: 1,
+                shutdown: CancellationToken::new(),
+                permit: issuer.permit(),
+                metrics: Metrics::default(),
+                events: Events::new(client, "test"),
+            },
+            failures: Mutex::default(),
+        };
+        let object: ConfigMap = serde_json::from_value(going("1", 7)).unwrap();
+        let ended = running.call(Arc::new(object)).await;
+        assert_eq!(ended.is_ok(), !expected.is_empty(), "{ended:?}");
+        assert_eq!(count.load(Ordering::SeqCst), 1);
+        assert_eq!(*written.lock().unwrap(), expected);
+    }
+}
