@@ -206,6 +206,9 @@ impl Actuator<Infrastructure> for Toy {
             self.cloud.make(&namespace).await?;
             return self.reconcile(context).await;
         }
+        if self.wrong == Wrong::BeginsEmpty {
+            return self.reconcile(context).await;
+        }
         let state: Value = context.state()?.unwrap_or_default();
         let secrets: Api<Secret> = context.seed.namespaced(&namespace);
         let key = secrets.get_opt(KEY).await.map_err(Error::from)?;
@@ -309,7 +312,8 @@ pub async fn prove(
     };
     let wanted = infrastructure(namespace).map_err(crate::world::text)?;
     let notes: Api<ConfigMap> = Api::namespaced(seeds.a.clone(), namespace);
-    Contract::new(|| make(&seeds.a), || make(&seeds.b), [wanted.clone(), wanted])
+    let source: Api<Infrastructure> = Api::namespaced(seeds.a.clone(), namespace);
+    let contract = Contract::new(|| make(&seeds.a), || make(&seeds.b), [wanted.clone(), wanted])
         .outside(Box::new(|| {
             let things = json!(*cloud.things.lock().unwrap());
             async move { Ok(things) }.boxed()
@@ -325,9 +329,21 @@ pub async fn prove(
         .refuse(Box::new(|| {
             cloud.refuses.store(true, Ordering::SeqCst);
             async { Ok(()) }.boxed()
-        }))
-        .prove()
-        .await
+        }));
+    if wrong != Wrong::BeginsEmpty {
+        return contract.prove().await;
+    }
+    // Only where state is carried apart may an object be met without it.
+    let apart = Box::new(|| {
+        let source = source.clone();
+        async move {
+            let object = source.get("one").await.map_err(|e| e.to_string())?;
+            let state = object.status.and_then(|status| status.default.state);
+            Ok(state.map_or(Value::Null, |state| state.0))
+        }
+        .boxed()
+    });
+    contract.carried_apart(apart).prove().await
 }
 
 pub async fn keeps_it(seeds: &Seeds) -> Result<()> {
