@@ -12,6 +12,7 @@ ONLY_IN_ALL=(
   nodes_survive_the_way_there_and_back_whoever_is_killed
   a_rolling_update_that_is_moved_in_the_middle_goes_on_where_it_was
   a_shoot_sleeps_moves_in_its_sleep_and_wakes
+  nodes_that_no_seed_reaches_survive_a_move
 )
 # The flows that are drilled task by task, each on a shoot of its own. `make test` drills a flow on one shoot.
 DRILLED=Create,Migrate,CallOff,Restore,Leave,Hibernate,RestoreAsleep,Delete,ForceDelete
@@ -49,11 +50,12 @@ hack/packages.sh protobuf-compiler
 compile "$REPOT_CACHE/log/e2e-compile.log" cargo build --bins "${suite[@]}" --test 'e2e_*' ||
   fail "cargo build failed (log: $REPOT_CACHE/log/e2e-compile.log)"
 hack/landscape.sh up e2e
-IMAGE_BINARIES=$CARGO_TARGET_DIR/$CARGO_BUILD_TARGET/debug hack/install.sh e2e
+export IMAGE_BINARIES=$CARGO_TARGET_DIR/$CARGO_BUILD_TARGET/debug
+hack/install.sh e2e
 say "running the tests; each prints how long something was not to be had"
 alone=()
 for file in tests/e2e_*.rs; do
-  case $file in *_leader_migration.rs | *_backup_controllers.rs) ;; *) alone+=(--test "$(basename "$file" .rs)") ;; esac
+  case $file in *_leader_migration.rs | *_backup_controllers.rs | *_tunnel.rs) ;; *) alone+=(--test "$(basename "$file" .rs)") ;; esac
 done
 cargo test "${suite[@]}" "${alone[@]}" -- --test-threads=1 --nocapture "${skipped[@]}" "$@"
 # Side by side, as one has to do with seed-a and the other with seed-b only, and both mostly wait.
@@ -66,6 +68,12 @@ wait "$beside" || failed=yes
 beside=""
 cat "$log"
 [ -z "$failed" ] || fail "a test of leader migration failed"
+if [ "$set_of_tests" = all ]; then
+  say "without roads from seeds to machines: kubelets are reached by the tunnel"
+  REPOT_TUNNEL=true hack/install.sh e2e
+  hack/landscape.sh strand e2e
+  cargo test "${suite[@]}" --test e2e_tunnel -- --nocapture "$@"
+fi
 # The suite is made to survive its own end, so that no test notices one. Events outlive the pods that tests delete.
 say "looking for processes of the suite that ended by themselves"
 failed=""
