@@ -15,7 +15,7 @@ use crate::claim::{Claim, absolute};
 const LOOKED_FOR_EVERY: Duration = Duration::from_secs(30);
 
 /// Found servers count for so long where they cannot be found again: an outage of resolvers is no outage of the zone. Whoever
-/// takes a server out of a zone must stop it, or wait for this time.
+/// takes a server out of a zone must stop it first: here, and in resolvers, it counts for a while.
 const KEPT: Duration = Duration::from_secs(10 * 60);
 
 /// More servers than any zone has.

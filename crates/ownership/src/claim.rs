@@ -22,7 +22,9 @@ pub struct Claim {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClaimError {
     /// The owner record's name.
-    #[error("the owner record's name {name:?} is no DNS name with room for \"{EPOCH_LABEL}.\" in front: {why}")]
+    #[error(
+        "the owner record's name {name:?} is no DNS name with room for \"{EPOCH_LABEL}.\" in front: {why}"
+    )]
     Name {
         /// As it was given.
         name: String,

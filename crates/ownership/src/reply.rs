@@ -49,10 +49,7 @@ fn text<'a>(record: &'a Record, name: &Name) -> Result<Option<&'a TXT>, String> 
     match &record.data {
         _ if record.record_type() == RecordType::RRSIG => Ok(None),
         RData::CNAME(_) => Err(format!("{} is an alias", record.name)),
-        _ if record.name != *name => Err(format!(
-            "it answers for {} when asked for {name}",
-            record.name
-        )),
+        _ if record.name != *name => Err(format!("it answers for {} when asked for {name}", record.name)),
         RData::TXT(text) if record.dns_class == DNSClass::IN => Ok(Some(text)),
         _ => Err(format!("{name} has a record of type {}", record.record_type())),
     }
@@ -73,7 +70,11 @@ fn nothing(answer: &Message, zone: &Name) -> Reply {
 }
 
 fn one(text: &TXT) -> Reply {
-    let bytes: Vec<u8> = text.txt_data.iter().flat_map(|part| part.iter().copied()).collect();
+    let bytes: Vec<u8> = text
+        .txt_data
+        .iter()
+        .flat_map(|part| part.iter().copied())
+        .collect();
     match String::from_utf8(bytes) {
         Ok(text) => Reply::Text(text),
         Err(_) => Reply::Unusable("its text is not UTF-8".to_owned()),

@@ -56,7 +56,9 @@ pub(crate) fn of_epoch(claim: &Claim, epoch: &Reply) -> Option<Saying> {
             None => Some(Saying::Nothing(format!("{:?} is no epoch", short(text)))),
             Some(epoch) if epoch > claim.epoch => Some(Saying::NotMine(Loss::LaterEpoch(epoch))),
             // Never a loss, whatever identity stands beside it: the record is not up to date.
-            Some(epoch) if epoch < claim.epoch => Some(Saying::Nothing(format!("it is still at epoch {epoch}"))),
+            Some(epoch) if epoch < claim.epoch => {
+                Some(Saying::Nothing(format!("it is still at epoch {epoch}")))
+            }
             Some(_) => None,
         },
     }

@@ -145,7 +145,9 @@ impl History {
         for server in 0..SERVERS {
             self.one_silent[server] = windows(2, 60_000);
         }
-        self.kills = (0..random.usize(..3)).map(|_| ms(random.u64(..250_000))).collect();
+        self.kills = (0..random.usize(..3))
+            .map(|_| ms(random.u64(..250_000)))
+            .collect();
         self.kills.sort_unstable();
     }
 
@@ -165,9 +167,18 @@ impl History {
     }
 
     /// What an authority shows: the epoch, and the identity beside it.
-    pub(super) fn shown(&self, server: usize, at: Duration, replica_is_behind: bool) -> (i64, Option<&'static str>) {
+    pub(super) fn shown(
+        &self,
+        server: usize,
+        at: Duration,
+        replica_is_behind: bool,
+    ) -> (i64, Option<&'static str>) {
         let shows = |take: &&TakeOver| {
-            let since = if replica_is_behind { take.everywhere } else { take.shown };
+            let since = if replica_is_behind {
+                take.everywhere
+            } else {
+                take.shown
+            };
             since[server] <= at
         };
         match self.take_overs.iter().rev().find(shows) {
@@ -192,7 +203,11 @@ impl History {
     /// For how long the process has been stopped until then.
     pub(super) fn stopped(&self, at: Duration) -> Duration {
         // Windows may overlap: count steps of time.
-        let mut edges: Vec<Duration> = self.stops.iter().flat_map(|(from, until)| [*from, *until]).collect();
+        let mut edges: Vec<Duration> = self
+            .stops
+            .iter()
+            .flat_map(|(from, until)| [*from, *until])
+            .collect();
         edges.push(at);
         edges.retain(|edge| *edge <= at);
         edges.sort_unstable();
@@ -203,7 +218,11 @@ impl History {
     /// What the first owner's clock shows less than the true time: it is slow.
     pub(super) fn clock_is_behind(&self, at: Duration, counts_stops: bool) -> Duration {
         let drift = at.mul_f64(DRIFTS_BY);
-        if counts_stops { drift } else { drift + self.stopped(at) }
+        if counts_stops {
+            drift
+        } else {
+            drift + self.stopped(at)
+        }
     }
 }
 
@@ -231,9 +250,23 @@ fn take_over(
         Fence::FromTheFirstAuthority => (shown.iter().min().copied().unwrap_or(at), right),
         Fence::WithoutPropagation => {
             let propagation = Duration::ZERO;
-            (second, Settings { propagation, ..*settings }.least_fence())
+            (
+                second,
+                Settings {
+                    propagation,
+                    ..*settings
+                }
+                .least_fence(),
+            )
         }
-        Fence::WithoutDrift => (second, Settings { drift: 0, ..*settings }.least_fence()),
+        Fence::WithoutDrift => (
+            second,
+            Settings {
+                drift: 0,
+                ..*settings
+            }
+            .least_fence(),
+        ),
     };
     TakeOver {
         epoch,

@@ -68,7 +68,10 @@ fn one_silent_witness_takes_nothing_down() {
         weather: Weather::OneAtATime,
         ..Rules::default()
     });
-    assert!(all.expired == 0 && all.losses > 200 && all.checks > 10_000, "{all:?}");
+    assert!(
+        all.expired == 0 && all.losses > 200 && all.checks > 10_000,
+        "{all:?}"
+    );
 }
 
 /// The first run that notices.

@@ -164,7 +164,9 @@ async fn look(world: &World, seen: &Seen) {
         }
         let is_quiet = now < world.history.quiet_until();
         if world.rules.weather == Weather::OneAtATime && is_quiet && was_owner && !is_owner {
-            seen.break_with(format!("at {now:?} the permit has ended while a witness answered"));
+            seen.break_with(format!(
+                "at {now:?} the permit has ended while a witness answered"
+            ));
             return;
         }
         was_owner |= is_owner;

@@ -18,7 +18,10 @@ const LEFT: Option<Duration> = Some(Duration::from_secs(3));
 #[test]
 fn a_record_that_decides_is_enough() {
     assert_eq!(by_record(Dns::Owned), Ok(Answer::Owned { at_most: None }));
-    assert_eq!(by_record(Dns::Lost(Loss::Deleted)), Ok(Answer::Lost(Loss::Deleted)));
+    assert_eq!(
+        by_record(Dns::Lost(Loss::Deleted)),
+        Ok(Answer::Lost(Loss::Deleted))
+    );
     assert_eq!(by_record(Dns::Silent("why".to_owned())), Err("why".to_owned()));
 }
 

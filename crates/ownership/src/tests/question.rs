@@ -33,7 +33,8 @@ fn only_what_repeats_the_question_answers_it() {
     assert!(!answers(&question, |message| {
         message.queries = vec![ask("owner.other.dev.internal.example", RecordType::TXT)];
     }));
-    assert!(!answers(&question, |message| message.queries = vec![ask(OWNER, RecordType::A)]));
+    assert!(!answers(&question, |message| message.queries =
+        vec![ask(OWNER, RecordType::A)]));
     assert!(!answers(&question, |message| {
         message.queries.push(ask(OWNER, RecordType::TXT));
     }));

@@ -24,7 +24,8 @@ fn the_defaults_are_those_of_the_page() {
     assert_eq!(settings.least_fence(), ms(19_032));
     assert_eq!(terms.fence(), Some(s(20)));
     // The page shows each of them.
-    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/ownership.md")).unwrap();
+    let page =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/ownership.md")).unwrap();
     for row in [
         "| I | `interval` | 4 s |",
         "| | `attempt` | 1 s |",
@@ -45,7 +46,11 @@ fn the_defaults_are_those_of_the_page() {
 #[test]
 fn who_tolerates_silence_gives_no_fence() {
     let silence = Silence::Tolerate;
-    let terms = Terms::new(Settings { silence, ..Settings::default() }).unwrap();
+    let terms = Terms::new(Settings {
+        silence,
+        ..Settings::default()
+    })
+    .unwrap();
     assert_eq!(terms.fence(), None);
 }
 
@@ -83,7 +88,10 @@ fn the_least_fence_is_enough_and_nothing_less() {
 
 #[test]
 fn an_error_says_what_to_change() {
-    let settings = Settings { fence: s(10), ..Settings::default() };
+    let settings = Settings {
+        fence: s(10),
+        ..Settings::default()
+    };
     let told = Terms::new(settings).unwrap_err().to_string();
     assert_eq!(
         told,

@@ -35,7 +35,11 @@ impl Scene {
     }
 
     fn by(clock: Clock, silence: Silence) -> Self {
-        let terms = Terms::new(Settings { silence, ..Settings::default() }).unwrap();
+        let terms = Terms::new(Settings {
+            silence,
+            ..Settings::default()
+        })
+        .unwrap();
         Self {
             tenure: Tenure::new("ownership of demo".to_owned(), clock.clone(), terms),
             clock,
@@ -112,7 +116,10 @@ async fn what_has_run_out_is_not_revived_and_owned_brings_a_new_one() {
     assert!(scene.hear(OWNED, s(1)).await);
     assert!(scene.permit().is_valid());
     assert!(!former.is_valid());
-    assert_eq!(former.check().unwrap_err().why, "ownership was not confirmed in time");
+    assert_eq!(
+        former.check().unwrap_err().why,
+        "ownership was not confirmed in time"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -147,7 +154,10 @@ async fn lost_ends_it_at_once_and_for_ever() {
     assert_eq!(permit.check().unwrap_err().why, "epoch 4 has begun");
     for answer in [OWNED, unknown(), lost()] {
         assert!(!scene.hear(answer, s(0)).await);
-        assert!(matches!(scene.tenure.standing(), Standing::Lost(Loss::LaterEpoch(4))));
+        assert!(matches!(
+            scene.tenure.standing(),
+            Standing::Lost(Loss::LaterEpoch(4))
+        ));
     }
 }
 
@@ -161,7 +171,9 @@ async fn lost_after_the_time_was_over_is_lost() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_passed_on_is_good_for_as_long_as_it_is_there_and_takes_nothing_back() {
-    let relayed = |seconds| Answer::Owned { at_most: Some(s(seconds)) };
+    let relayed = |seconds| Answer::Owned {
+        at_most: Some(s(seconds)),
+    };
     let mut scene = Scene::new(Silence::Deactivate);
     scene.hear(relayed(5), s(1)).await;
     let permit = scene.permit();

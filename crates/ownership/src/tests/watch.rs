@@ -145,10 +145,15 @@ async fn silence_of_both_ends_it_in_time_and_each_word_counts_afterwards() {
         // Told as soon as it is so, not with the next check.
         assert!(matches!(reports.borrow().standing, Standing::Unconfirmed));
         told.set(Testimony::Owned { epoch: 3, left: None });
-        reports.wait_for(|report| matches!(report.standing, Standing::Owner(_))).await.unwrap();
+        reports
+            .wait_for(|report| matches!(report.standing, Standing::Owner(_)))
+            .await
+            .unwrap();
         assert!(is_owner(&reports));
         told.set(Testimony::Sealed { epoch: 3 });
-        let lost = reports.wait_for(|report| matches!(report.standing, Standing::Lost(_))).await;
+        let lost = reports
+            .wait_for(|report| matches!(report.standing, Standing::Lost(_)))
+            .await;
         let last = lost.unwrap().last.clone().unwrap();
         assert_eq!(last.answer, Answer::Lost(Loss::Sealed));
         std::future::pending::<()>().await;
@@ -203,7 +208,9 @@ async fn effects_without_a_caller_are_finished() {
     let mut reports = watch.reports();
     let done = Arc::new(Mutex::new(false));
     let story = async {
-        let found = reports.wait_for(|report| matches!(report.standing, Standing::Owner(_))).await;
+        let found = reports
+            .wait_for(|report| matches!(report.standing, Standing::Owner(_)))
+            .await;
         let Standing::Owner(permit) = found.unwrap().standing.clone() else {
             panic!("no owner");
         };

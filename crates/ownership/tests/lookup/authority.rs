@@ -66,7 +66,9 @@ async fn what_the_records_say_is_what_is_answered() -> Result<()> {
 #[tokio::test]
 async fn a_heap_of_records_is_read_over_tcp_and_decides_nothing() -> Result<()> {
     let server = NameServer::start(&[ZONE]).await?;
-    let texts: Vec<String> = (0..60).map(|number| format!("seed-{number}-{}", "x".repeat(190))).collect();
+    let texts: Vec<String> = (0..60)
+        .map(|number| format!("seed-{number}-{}", "x".repeat(190)))
+        .collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     write(&server, &[(EPOCH, &["3"]), (OWNER, &texts)]).await?;
     let many = check_at([address(&server)]).await;
@@ -81,7 +83,10 @@ async fn a_heap_of_records_is_read_over_tcp_and_decides_nothing() -> Result<()> 
 
 #[tokio::test]
 async fn a_server_of_another_zone_says_nothing() -> Result<()> {
-    let (right, wrong) = (NameServer::start(&[ZONE]).await?, NameServer::start(&["example"]).await?);
+    let (right, wrong) = (
+        NameServer::start(&[ZONE]).await?,
+        NameServer::start(&["example"]).await?,
+    );
     write(&right, &[(EPOCH, &["3"]), (OWNER, &["seed-a"])]).await?;
     // It is the authority of the parent zone, and denies the names in its name.
     let denied = check_at([address(&wrong)]).await;
@@ -92,7 +97,10 @@ async fn a_server_of_another_zone_says_nothing() -> Result<()> {
 
 #[tokio::test]
 async fn authorities_that_disagree_decide_nothing() -> Result<()> {
-    let (new, old) = (NameServer::start(&[ZONE]).await?, NameServer::start(&[ZONE]).await?);
+    let (new, old) = (
+        NameServer::start(&[ZONE]).await?,
+        NameServer::start(&[ZONE]).await?,
+    );
     write(&old, &[(EPOCH, &["3"]), (OWNER, &["seed-a"])]).await?;
     write(&new, &[(EPOCH, &["4"]), (OWNER, &["seed-b"])]).await?;
     let apart = check_at([address(&new), address(&old)]).await;
@@ -116,7 +124,10 @@ async fn the_servers_of_a_zone_are_found_by_a_resolver() -> Result<()> {
     let upstream = NameServerConfig::new(at.ip(), true, connections.into());
     let config = ResolverConfig::from_name_servers(vec![upstream]);
     let resolver = TokioResolver::builder_with_config(config, TokioRuntimeProvider::default()).build()?;
-    assert_eq!(check(Authorities::found_by(ZONE, resolver.clone(), at.port())?).await?, OWNED);
+    assert_eq!(
+        check(Authorities::found_by(ZONE, resolver.clone(), at.port())?).await?,
+        OWNED
+    );
 
     let nowhere = Authorities::found_by("example", resolver, at.port())?;
     let unknown = check(nowhere).await?;
@@ -133,8 +144,12 @@ async fn a_server_that_is_gone_takes_nothing_while_the_second_witness_answers() 
     let watch = watch(Authorities::named(ZONE, [address(&server)])?, &second)?;
     let mut reports = watch.reports();
     let story = async {
-        let first = reports.wait_for(|report| matches!(report.standing, Standing::Owner(_))).await?;
-        let Standing::Owner(permit) = first.standing.clone() else { bail!("no owner") };
+        let first = reports
+            .wait_for(|report| matches!(report.standing, Standing::Owner(_)))
+            .await?;
+        let Standing::Owner(permit) = first.standing.clone() else {
+            bail!("no owner")
+        };
         *second.0.lock().unwrap() = Testimony::Owned { epoch: 3, left: None };
         server.stop();
         // Longer than the validity.
@@ -144,16 +159,24 @@ async fn a_server_that_is_gone_takes_nothing_while_the_second_witness_answers() 
         }
         // Both silent: it ends.
         *second.0.lock().unwrap() = Testimony::Silent("cut off".to_owned());
-        reports.wait_for(|report| matches!(report.standing, Standing::Unconfirmed)).await?;
+        reports
+            .wait_for(|report| matches!(report.standing, Standing::Unconfirmed))
+            .await?;
         assert!(permit.check().is_err());
         // Back, and still the owner: another permit.
         server.resume().await?;
-        let again = reports.wait_for(|report| matches!(report.standing, Standing::Owner(_))).await?;
-        let Standing::Owner(again) = again.standing.clone() else { bail!("no owner") };
+        let again = reports
+            .wait_for(|report| matches!(report.standing, Standing::Owner(_)))
+            .await?;
+        let Standing::Owner(again) = again.standing.clone() else {
+            bail!("no owner")
+        };
         assert!(again.is_valid() && permit.check().is_err());
         // Taken over.
         write(&server, &[(EPOCH, &["4"]), (OWNER, &["seed-b"])]).await?;
-        reports.wait_for(|report| matches!(report.standing, Standing::Lost(_))).await?;
+        reports
+            .wait_for(|report| matches!(report.standing, Standing::Lost(_)))
+            .await?;
         assert!(again.check().is_err());
         Ok(())
     };

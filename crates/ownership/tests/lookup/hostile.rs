@@ -91,7 +91,8 @@ async fn an_answer_that_is_cut_off_everywhere_is_none() {
 
 #[tokio::test]
 async fn a_cache_is_no_authority() {
-    let cached = alone(|question, _| vec![answer(question, |message| message.metadata.authoritative = false)]).await;
+    let cached =
+        alone(|question, _| vec![answer(question, |message| message.metadata.authoritative = false)]).await;
     assert!(is_unknown(&cached, "no authority"), "{cached:?}");
 }
 

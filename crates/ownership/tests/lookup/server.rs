@@ -39,7 +39,10 @@ impl Server {
         let mut tasks = JoinSet::new();
         tasks.spawn(over_udp(udp, Arc::clone(&behaviour)));
         tasks.spawn(over_tcp(tcp, behaviour));
-        Self { address, _tasks: tasks }
+        Self {
+            address,
+            _tasks: tasks,
+        }
     }
 }
 
@@ -55,7 +58,9 @@ async fn over_udp(socket: UdpSocket, behaviour: Arc<Behaviour>) {
 
 async fn over_tcp(listener: TcpListener, behaviour: Arc<Behaviour>) {
     while let Ok((mut stream, _)) = listener.accept().await {
-        let Ok(length) = stream.read_u16().await else { continue };
+        let Ok(length) = stream.read_u16().await else {
+            continue;
+        };
         let mut question = vec![0; usize::from(length)];
         if stream.read_exact(&mut question).await.is_err() {
             continue;
@@ -71,7 +76,11 @@ async fn over_tcp(listener: TcpListener, behaviour: Arc<Behaviour>) {
 /// The right answer to a question about seed-a in epoch 3, changed by `change`.
 pub fn answer(question: &Message, change: impl FnOnce(&mut Message)) -> Vec<u8> {
     let query = question.queries.first().unwrap().clone();
-    let text = if query.name().to_ascii().starts_with("epoch.") { "3" } else { "seed-a" };
+    let text = if query.name().to_ascii().starts_with("epoch.") {
+        "3"
+    } else {
+        "seed-a"
+    };
     let mut message = Message::response(question.metadata.id, OpCode::Query);
     message.metadata.authoritative = true;
     let text = RData::TXT(TXT::new(vec![text.to_owned()]));

@@ -10,9 +10,7 @@ use futures::future::BoxFuture;
 use hickory_proto::op::{Message, OpCode, Query, ResponseCode, UpdateMessage};
 use hickory_proto::rr::rdata::{TXT, tsig::TsigAlgorithm};
 use hickory_proto::rr::{DNSClass, Name, RData, Record, RecordType, TSigner};
-use ownership::{
-    Answer, Authorities, Claim, Network, SecondWitness, Terms, Testimony, Watch, Witnesses,
-};
+use ownership::{Answer, Authorities, Claim, Network, SecondWitness, Terms, Testimony, Watch, Witnesses};
 use permit::Clock;
 use testkit::NameServer;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -52,7 +50,12 @@ pub fn watch(authorities: Authorities, second: &Second) -> Result<Watch> {
         wire: Arc::new(Network),
         second: Arc::new(second.clone()),
     };
-    Ok(Watch::new(claim(), Terms::default(), witnesses, Clock::default())?)
+    Ok(Watch::new(
+        claim(),
+        Terms::default(),
+        witnesses,
+        Clock::default(),
+    )?)
 }
 
 /// The answer to one check.
