@@ -38,6 +38,14 @@ pub(crate) fn of(said: &[(SocketAddr, Saying)]) -> Dns {
     }
 }
 
+/// Whether every authority, and not one less, shows my identity and my epoch; if not, who does not.
+pub(crate) fn is_shown_everywhere(said: &[(SocketAddr, Saying)]) -> Result<(), String> {
+    if !said.is_empty() && said.iter().all(|(_, saying)| *saying == Saying::Mine) {
+        return Ok(());
+    }
+    Err(listed("not every authority shows it", said))
+}
+
 fn listed(what: &str, said: &[(SocketAddr, Saying)]) -> String {
     let mut text = what.to_owned();
     for (number, (server, saying)) in said.iter().enumerate() {

@@ -52,3 +52,11 @@ pub(crate) fn by_second_witness(claim: &Claim, silent: &str, testimony: Testimon
         Testimony::Silent(why) => unknown(why),
     }
 }
+
+/// Whether the second witness shows my epoch to everyone who asks it.
+pub(crate) fn is_shown_by_second_witness(claim: &Claim, testimony: &Testimony) -> Result<(), String> {
+    match testimony {
+        Testimony::Owned { epoch, .. } | Testimony::Claimed { epoch } if *epoch == claim.epoch => Ok(()),
+        other => Err(format!("the second witness does not show it: {other:?}")),
+    }
+}

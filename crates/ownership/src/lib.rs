@@ -35,6 +35,7 @@
 //! | `wire`, `authorities`, `lookup` | sockets, which servers, and both questions to all of them |
 //! | `witness` | the second witness |
 //! | `tenure`, `watch` | the permit that follows, and the loop around it |
+//! | `shown` | for a destination: when its fence may begin |
 
 mod agreement;
 mod authorities;
@@ -46,6 +47,7 @@ mod question;
 mod reply;
 mod saying;
 mod settings;
+mod shown;
 mod tenure;
 mod watch;
 mod wire;
@@ -62,6 +64,7 @@ pub use judgement::Answer;
 pub use question::{Heard, Question};
 pub use saying::Loss;
 pub use settings::{Settings, SettingsError, Silence, Terms};
+pub use shown::shown_by_all;
 pub use tenure::{Checked, Standing};
 pub use watch::{Report, Watch, Witnesses};
 pub use wire::{Network, Transport, Wire};

@@ -28,28 +28,34 @@ pub(crate) struct Lookup<'a> {
 }
 
 impl Lookup<'_> {
-    /// Asks all authorities. It takes two attempts at most.
+    /// What the authorities say together.
     pub(crate) async fn ask(&self) -> Dns {
+        match self.said().await {
+            Ok(said) => agreement::of(&said),
+            Err(why) => Dns::Silent(why),
+        }
+    }
+
+    /// Asks all authorities. It takes two attempts at most.
+    pub(crate) async fn said(&self) -> Result<Vec<(SocketAddr, Saying)>, String> {
         let end = Instant::now() + self.attempt * TRIES;
         // Only where they are not known yet does this take any time; then there is that much less for questions.
-        let servers = match timeout(self.attempt, self.authorities.servers()).await {
-            Ok(Ok(servers)) => servers,
-            Ok(Err(why)) => return Dns::Silent(why),
-            Err(_) => {
+        let servers = timeout(self.attempt, self.authorities.servers())
+            .await
+            .unwrap_or_else(|_| {
                 let zone = &self.authorities.zone;
-                return Dns::Silent(format!(
+                Err(format!(
                     "the servers of {zone} were not found within {:?}",
                     self.attempt
-                ));
-            }
-        };
+                ))
+            })?;
         let said = join_all(
             servers
                 .into_iter()
                 .map(|server| async move { (server, self.ask_one(server, end).await) }),
         );
         let (said, ()) = join(said, self.authorities.refresh(self.attempt)).await;
-        agreement::of(&said)
+        Ok(said)
     }
 
     /// First over UDP. Then both ways at once: a datagram may be lost, and a firewall may stop either of them.

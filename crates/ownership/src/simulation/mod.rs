@@ -133,7 +133,7 @@ fn a_clock_that_does_not_count_stops_breaks_it() {
 }
 
 #[test]
-fn a_fence_that_begins_before_the_second_witness_is_changed_breaks_it() {
+fn a_fence_before_the_second_witness_is_changed_breaks_it() {
     must_break(fence(Fence::FromTheRecordAlone), LATE);
 }
 

@@ -128,6 +128,9 @@ impl Seen {
                     state.run.permits += 1;
                 }
                 state.permits.push(permit.clone());
+                // Mostly the same one again and again.
+                let old = state.permits.len().saturating_sub(4);
+                state.permits.drain(..old);
                 state.is_owner = true;
             }
             Standing::Unconfirmed => {

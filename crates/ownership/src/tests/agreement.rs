@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use rstest::rstest;
 
 use crate::Loss;
-use crate::agreement::{Dns, of};
+use crate::agreement::{Dns, is_shown_everywhere, of};
 use crate::saying::Saying;
 use Saying::Mine;
 
@@ -30,13 +30,15 @@ fn silent() -> Saying {
 }
 
 fn together(said: &[Saying]) -> Dns {
+    of(&numbered(said))
+}
+
+fn numbered(said: &[Saying]) -> Vec<(SocketAddr, Saying)> {
     let server = |number: usize| SocketAddr::from(([192, 0, 2, u8::try_from(number).unwrap()], 53));
-    let said: Vec<_> = said
-        .iter()
+    said.iter()
         .enumerate()
         .map(|(number, saying)| (server(number), saying.clone()))
-        .collect();
-    of(&said)
+        .collect()
 }
 
 #[rstest]
@@ -77,4 +79,15 @@ fn a_disagreement_says_who_said_what() {
                 .to_owned()
         )
     );
+}
+
+/// One that is silent may still show the former owner to others.
+#[rstest]
+#[case::all(&[Mine, Mine], true)]
+#[case::nobody(&[], false)]
+#[case::one_is_silent(&[Mine, silent()], false)]
+#[case::one_is_behind(&[Mine, behind()], false)]
+#[case::taken_over_again(&[Mine, later()], false)]
+fn a_fence_begins_when_all_show_it(#[case] said: &[Saying], #[case] expected: bool) {
+    assert_eq!(is_shown_everywhere(&numbered(said)).is_ok(), expected);
 }

@@ -6,7 +6,7 @@ use rstest::rstest;
 
 use super::claim;
 use crate::agreement::Dns;
-use crate::judgement::{by_record, by_second_witness};
+use crate::judgement::{by_record, by_second_witness, is_shown_by_second_witness};
 use crate::{Answer, Loss, Testimony};
 
 fn owned(epoch: i64) -> Testimony {
@@ -52,4 +52,16 @@ fn where_both_are_silent_nobody_knows(#[case] testimony: Testimony) {
         panic!("it was decided");
     };
     assert!(why.starts_with("SERVFAIL; and the second witness: "), "{why}");
+}
+
+#[rstest]
+#[case(Testimony::Claimed { epoch: 3 }, true)]
+#[case(owned(3), true)]
+#[case(owned(2), false)]
+#[case(Testimony::Sealed { epoch: 2 }, false)]
+#[case(Testimony::Claimed { epoch: 4 }, false)]
+#[case(Testimony::Missing, false)]
+#[case(Testimony::Silent("no answer".to_owned()), false)]
+fn a_fence_begins_when_the_second_witness_shows_it_too(#[case] testimony: Testimony, #[case] expected: bool) {
+    assert_eq!(is_shown_by_second_witness(&claim(), &testimony).is_ok(), expected);
 }

@@ -7,10 +7,10 @@ use anyhow::{Result, bail};
 use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolverConfig};
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
-use ownership::{Answer, Authorities, Loss, Standing, Testimony};
+use ownership::{Answer, Authorities, Loss, Standing, Terms, Testimony, shown_by_all};
 use testkit::NameServer;
 
-use crate::world::{EPOCH, OWNER, Second, ZONE, check, check_at, watch, write};
+use crate::world::{EPOCH, OWNER, Second, ZONE, check, check_at, claim, watch, witnesses, write};
 
 const OWNED: Answer = Answer::Owned { at_most: None };
 
@@ -108,6 +108,32 @@ async fn authorities_that_disagree_decide_nothing() -> Result<()> {
     write(&old, &[(EPOCH, &["4"]), (OWNER, &["seed-b"])]).await?;
     let lost = check_at([address(&new), address(&old)]).await;
     assert_eq!(lost, Answer::Lost(Loss::LaterEpoch(4)));
+    Ok(())
+}
+
+/// What a destination waits for before its fence begins.
+#[tokio::test]
+async fn a_claim_is_shown_by_all_when_the_last_server_shows_it() -> Result<()> {
+    let (first, mut last) = (
+        NameServer::start(&[ZONE]).await?,
+        NameServer::start(&[ZONE]).await?,
+    );
+    let second = Second::new();
+    let authorities = Authorities::named(ZONE, [address(&first), address(&last)])?;
+    let witnesses = witnesses(authorities, &second);
+    let (claim, terms) = (claim(), Terms::default());
+    let both = [(EPOCH, ["3"].as_slice()), (OWNER, ["seed-a"].as_slice())];
+    write(&first, &both).await?;
+    let why = shown_by_all(&claim, &terms, &witnesses).await.unwrap_err();
+    assert!(why.contains("there is no epoch"), "{why}");
+    write(&last, &both).await?;
+    let why = shown_by_all(&claim, &terms, &witnesses).await.unwrap_err();
+    assert!(why.contains("second witness"), "{why}");
+    *second.0.lock().unwrap() = Testimony::Claimed { epoch: 3 };
+    assert_eq!(shown_by_all(&claim, &terms, &witnesses).await, Ok(()));
+    last.stop();
+    let why = shown_by_all(&claim, &terms, &witnesses).await.unwrap_err();
+    assert!(why.contains("not every authority"), "{why}");
     Ok(())
 }
 

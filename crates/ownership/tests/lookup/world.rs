@@ -44,12 +44,16 @@ impl SecondWitness for Second {
     }
 }
 
-pub fn watch(authorities: Authorities, second: &Second) -> Result<Watch> {
-    let witnesses = Witnesses {
+pub fn witnesses(authorities: Authorities, second: &Second) -> Witnesses {
+    Witnesses {
         authorities: Arc::new(authorities),
         wire: Arc::new(Network),
         second: Arc::new(second.clone()),
-    };
+    }
+}
+
+pub fn watch(authorities: Authorities, second: &Second) -> Result<Watch> {
+    let witnesses = witnesses(authorities, second);
     Ok(Watch::new(
         claim(),
         Terms::default(),
