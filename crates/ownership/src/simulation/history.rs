@@ -242,7 +242,8 @@ fn take_over(
     let everywhere = shown.map(|shown| shown + ms(random.u64(..hidden)));
     // D, then K.
     let last = shown.iter().max().copied().unwrap_or(at);
-    let second = last + ms(random.u64(..if random.u8(..3) == 0 { 40_000 } else { 500 }));
+    let slow = if random.u8(..3) == 0 { 40_000 } else { 500 };
+    let second = last + ms(random.u64(..slow));
     let right = settings.fence;
     let (from, wait) = match rules.fence {
         Fence::Right => (second, right),

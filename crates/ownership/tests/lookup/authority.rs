@@ -7,8 +7,10 @@ use anyhow::{Result, bail};
 use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolverConfig};
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
-use ownership::{Answer, Authorities, Loss, Standing, Terms, Testimony, shown_by_all};
+use ownership::{Answer, Authorities, Loss, Report, Standing, Terms, Testimony, shown_by_all};
+use permit::Permit;
 use testkit::NameServer;
+use tokio::sync::watch::Receiver;
 
 use crate::world::{EPOCH, OWNER, Second, ZONE, check, check_at, claim, watch, witnesses, write};
 
@@ -16,6 +18,17 @@ const OWNED: Answer = Answer::Owned { at_most: None };
 
 fn address(server: &NameServer) -> SocketAddr {
     server.address.parse().unwrap()
+}
+
+/// The permit, when there is one.
+async fn owner(reports: &mut Receiver<Report>) -> Result<Permit> {
+    let report = reports
+        .wait_for(|report| matches!(report.standing, Standing::Owner(_)))
+        .await?;
+    match &report.standing {
+        Standing::Owner(permit) => Ok(permit.clone()),
+        other => bail!("{other:?}"),
+    }
 }
 
 fn is_unknown(answer: &Answer, word: &str) -> bool {
@@ -170,12 +183,7 @@ async fn a_server_that_is_gone_takes_nothing_while_the_second_witness_answers() 
     let watch = watch(Authorities::named(ZONE, [address(&server)])?, &second)?;
     let mut reports = watch.reports();
     let story = async {
-        let first = reports
-            .wait_for(|report| matches!(report.standing, Standing::Owner(_)))
-            .await?;
-        let Standing::Owner(permit) = first.standing.clone() else {
-            bail!("no owner")
-        };
+        let permit = owner(&mut reports).await?;
         *second.0.lock().unwrap() = Testimony::Owned { epoch: 3, left: None };
         server.stop();
         // Longer than the validity.
@@ -191,12 +199,7 @@ async fn a_server_that_is_gone_takes_nothing_while_the_second_witness_answers() 
         assert!(permit.check().is_err());
         // Back, and still the owner: another permit.
         server.resume().await?;
-        let again = reports
-            .wait_for(|report| matches!(report.standing, Standing::Owner(_)))
-            .await?;
-        let Standing::Owner(again) = again.standing.clone() else {
-            bail!("no owner")
-        };
+        let again = owner(&mut reports).await?;
         assert!(again.is_valid() && permit.check().is_err());
         // Taken over.
         write(&server, &[(EPOCH, &["4"]), (OWNER, &["seed-b"])]).await?;
@@ -206,8 +209,8 @@ async fn a_server_that_is_gone_takes_nothing_while_the_second_witness_answers() 
         assert!(again.check().is_err());
         Ok(())
     };
-    let (lost, told) = tokio::join!(watch.run(), story);
-    told?;
+    let lost = async { Ok::<_, anyhow::Error>(watch.run().await) };
+    let (lost, ()) = tokio::try_join!(lost, story)?;
     assert_eq!(lost, Loss::LaterEpoch(4));
     Ok(())
 }
