@@ -52,19 +52,14 @@ pub fn witnesses(authorities: Authorities, second: &Second) -> Witnesses {
     }
 }
 
-pub fn watch(authorities: Authorities, second: &Second) -> Result<Watch> {
+pub fn watch(authorities: Authorities, second: &Second, terms: Terms) -> Result<Watch> {
     let witnesses = witnesses(authorities, second);
-    Ok(Watch::new(
-        claim(),
-        Terms::default(),
-        witnesses,
-        Clock::default(),
-    )?)
+    Ok(Watch::new(claim(), terms, witnesses, Clock::default())?)
 }
 
 /// The answer to one check.
 pub async fn check(authorities: Authorities) -> Result<Answer> {
-    let watch = watch(authorities, &Second::new())?;
+    let watch = watch(authorities, &Second::new(), Terms::default())?;
     let mut reports = watch.reports();
     let first = async {
         let report = reports.wait_for(|report| report.last.is_some()).await?;
