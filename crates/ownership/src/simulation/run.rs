@@ -44,18 +44,18 @@ struct State {
 pub(super) fn run(seed: u64, rules: Rules) -> Run {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_time().start_paused(true).build().unwrap();
-    let seen = Seen::default();
+    let outside = Seen::default();
     runtime.block_on(async {
         let history = History::draw(&mut Rng::with_seed(seed), rules);
         let world = World::new(history, rules, seed ^ 0x5eed);
-        let owner = pin!(first_owner(&world, &seen));
-        let looker = pin!(look(&world, &seen));
+        let owner = pin!(first_owner(&world, &outside));
+        let looker = pin!(look(&world, &outside));
         match select(owner, looker).await {
             Either::Left(((), looker)) => looker.await,
             Either::Right(((), _)) => {}
         }
     });
-    let mut state = seen.0.lock().unwrap();
+    let mut state = outside.0.lock().unwrap();
     std::mem::take(&mut state.run)
 }
 

@@ -92,23 +92,21 @@ impl World {
     fn answer(&self, server: usize, at: Duration, behind: bool, question: &Question) -> Message {
         let (epoch, identity) = self.history.shown(server, at, behind);
         let name = question.name().clone();
-        let text = match name.to_ascii().starts_with("epoch.") {
-            true => Some(epoch.to_string()),
-            false => identity.map(ToOwned::to_owned),
+        let text = if name.to_ascii().starts_with("epoch.") {
+            Some(epoch.to_string())
+        } else {
+            identity.map(ToOwned::to_owned)
         };
         let mut message = Message::response(question.id(), OpCode::Query);
         message.add_query(Query::query(name.clone(), RecordType::TXT));
         message.metadata.authoritative = true;
-        match text {
-            Some(text) => {
-                message.add_answer(Record::from_rdata(name, 10, RData::TXT(TXT::new(vec![text]))));
-            }
-            None => {
-                message.metadata.response_code = ResponseCode::NXDomain;
-                let zone = Name::from_ascii(ZONE).unwrap();
-                let soa = SOA::new(zone.clone(), zone.clone(), 1, 60, 60, 600, 5);
-                message.add_authority(Record::from_rdata(zone, 5, RData::SOA(soa)));
-            }
+        if let Some(text) = text {
+            message.add_answer(Record::from_rdata(name, 10, RData::TXT(TXT::new(vec![text]))));
+        } else {
+            message.metadata.response_code = ResponseCode::NXDomain;
+            let zone = Name::from_ascii(ZONE).unwrap();
+            let soa = SOA::new(zone.clone(), zone.clone(), 1, 60, 60, 600, 5);
+            message.add_authority(Record::from_rdata(zone, 5, RData::SOA(soa)));
         }
         message
     }

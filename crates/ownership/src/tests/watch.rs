@@ -151,11 +151,11 @@ async fn silence_of_both_ends_it_in_time_and_each_word_counts_afterwards() {
             .unwrap();
         assert!(is_owner(&reports));
         told.set(Testimony::Sealed { epoch: 3 });
-        let lost = reports
+        let end = reports
             .wait_for(|report| matches!(report.standing, Standing::Lost(_)))
             .await;
-        let last = lost.unwrap().last.clone().unwrap();
-        assert_eq!(last.answer, Answer::Lost(Loss::Sealed));
+        let checked = end.unwrap().last.clone().unwrap();
+        assert_eq!(checked.answer, Answer::Lost(Loss::Sealed));
         std::future::pending::<()>().await;
     };
     tokio::select! {
