@@ -39,6 +39,8 @@ const WAYS: &[Way] = &[
         code: &["TcpStream::connect(", "UdpSocket::bind("],
         files: &[
             "crates/cloud-local/src/dns/server.rs",
+            // The owner check: it only reads, and permits come from it.
+            "crates/ownership/src/wire.rs",
             // The tunnel's agent: it is in the shoot, and what it connects to is what the API server asks for.
             "crates/tunnel/src/agent/reach.rs",
             "crates/tunnel/src/agent/way.rs",

@@ -1,0 +1,191 @@
+//! The authorities of the zone in which the owner records are: which servers are asked.
+
+use std::net::SocketAddr;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use hickory_proto::rr::{Name, RData, RecordType};
+use hickory_resolver::TokioResolver;
+use hickory_resolver::config::ResolveHosts;
+use tokio::time::{Instant, timeout};
+
+use crate::claim::{Claim, absolute};
+
+/// Found servers are looked for again after this time. Much shorter than anyone changes a zone's servers.
+const LOOKED_FOR_EVERY: Duration = Duration::from_secs(30);
+
+/// Found servers count for so long where they cannot be found again: an outage of resolvers is no outage of the zone. Whoever
+/// takes a server out of a zone must stop it first: here, and in resolvers, it counts for a while.
+const KEPT: Duration = Duration::from_secs(10 * 60);
+
+/// More servers than any zone has.
+const MOST: usize = 32;
+
+/// Where the answers come from.
+pub struct Authorities {
+    pub(crate) zone: Name,
+    source: Source,
+}
+
+enum Source {
+    Named(Vec<SocketAddr>),
+    Found(Box<Finder>),
+}
+
+struct Finder {
+    resolver: TokioResolver,
+    port: u16,
+    known: Mutex<Option<Known>>,
+}
+
+#[derive(Clone)]
+struct Known {
+    since: Instant,
+    servers: Vec<SocketAddr>,
+}
+
+/// Authorities that cannot be asked for a claim.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AuthoritiesError {
+    /// The zone's name.
+    #[error("the zone {name:?} is no DNS name: {why}")]
+    Zone {
+        /// As it was given.
+        name: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Nobody to ask, or too many.
+    #[error("{0} authorities are named for the zone; name 1 to {MOST}")]
+    Number(usize),
+    /// The system's resolver, which is asked for the zone's servers.
+    #[error("the resolver of this machine cannot be used to find the zone's servers: {0}; name the servers")]
+    Resolver(String),
+    /// The record is somewhere else.
+    #[error("the owner record {name} is not in the zone {zone}: correct the zone")]
+    OutsideZone {
+        /// The owner record's name.
+        name: String,
+        /// The zone.
+        zone: String,
+    },
+}
+
+impl Authorities {
+    /// These servers of this zone. That is the safest way: no cache has a say in who is asked. Source and destination must
+    /// name the same ones; a server that only the source asks could extend its permits behind the destination's back.
+    pub fn named(
+        zone: &str,
+        servers: impl IntoIterator<Item = SocketAddr>,
+    ) -> Result<Self, AuthoritiesError> {
+        let mut servers: Vec<SocketAddr> = servers.into_iter().collect();
+        servers.sort_unstable();
+        servers.dedup();
+        if servers.is_empty() || servers.len() > MOST {
+            return Err(AuthoritiesError::Number(servers.len()));
+        }
+        Ok(Self {
+            zone: zone_name(zone)?,
+            source: Source::Named(servers),
+        })
+    }
+
+    /// The servers that the zone's NS records name, found by this machine's resolver and asked at port 53. Resolvers may keep
+    /// the NS records for as long as their TTL says.
+    pub fn found(zone: &str) -> Result<Self, AuthoritiesError> {
+        let wrong = |error: hickory_resolver::net::NetError| AuthoritiesError::Resolver(error.to_string());
+        let mut builder = TokioResolver::builder_tokio().map_err(wrong)?;
+        let options = builder.options_mut();
+        options.cache_size = 0;
+        options.attempts = 1;
+        options.use_hosts_file = ResolveHosts::Never;
+        Self::found_by(zone, builder.build().map_err(wrong)?, 53)
+    }
+
+    /// As [`Authorities::found`], by another resolver and at another port.
+    pub fn found_by(zone: &str, resolver: TokioResolver, port: u16) -> Result<Self, AuthoritiesError> {
+        let finder = Finder {
+            resolver,
+            port,
+            known: Mutex::default(),
+        };
+        Ok(Self {
+            zone: zone_name(zone)?,
+            source: Source::Found(Box::new(finder)),
+        })
+    }
+
+    /// Whether the claim's records belong into this zone.
+    pub fn check(&self, claim: &Claim) -> Result<(), AuthoritiesError> {
+        if self.zone.zone_of(&claim.owner_name) {
+            return Ok(());
+        }
+        Err(AuthoritiesError::OutsideZone {
+            name: claim.owner_name.to_ascii(),
+            zone: self.zone.to_ascii(),
+        })
+    }
+
+    /// The servers as far as they are known. Waits only where none are.
+    pub(crate) async fn servers(&self) -> Result<Vec<SocketAddr>, String> {
+        match &self.source {
+            Source::Named(servers) => Ok(servers.clone()),
+            Source::Found(finder) => match finder.known() {
+                Some(known) => Ok(known.servers),
+                None => finder.find(&self.zone).await,
+            },
+        }
+    }
+
+    /// Looks for the servers again, if it is time. To be done beside the questions, so that it delays none.
+    pub(crate) async fn refresh(&self, within: Duration) {
+        let Source::Found(finder) = &self.source else {
+            return;
+        };
+        let is_due = finder
+            .known()
+            .is_none_or(|known| known.since.elapsed() >= LOOKED_FOR_EVERY);
+        if is_due && let Ok(Err(why)) = timeout(within, finder.find(&self.zone)).await {
+            tracing::warn!(zone = %self.zone, why, "the zone's servers cannot be found again");
+        }
+    }
+}
+
+impl Finder {
+    fn known(&self) -> Option<Known> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.clone().filter(|known| known.since.elapsed() < KEPT)
+    }
+
+    async fn find(&self, zone: &Name) -> Result<Vec<SocketAddr>, String> {
+        let found = self.resolver.lookup(zone.clone(), RecordType::NS).await;
+        let found = found.map_err(|error| format!("the servers of {zone} cannot be found: {error}"))?;
+        let mut servers = Vec::new();
+        for record in found.answers().iter().take(MOST) {
+            let RData::NS(server) = &record.data else { continue };
+            // A server without an address is one that does not answer.
+            if let Ok(addresses) = self.resolver.lookup_ip(server.0.clone()).await {
+                servers.extend(addresses.iter().map(|ip| SocketAddr::new(ip, self.port)));
+            }
+        }
+        servers.sort_unstable();
+        servers.dedup();
+        servers.truncate(MOST);
+        if servers.is_empty() {
+            return Err(format!("no server of {zone} has an address"));
+        }
+        let known = Known {
+            since: Instant::now(),
+            servers: servers.clone(),
+        };
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(known);
+        Ok(servers)
+    }
+}
+
+fn zone_name(zone: &str) -> Result<Name, AuthoritiesError> {
+    absolute(zone).map_err(|why| AuthoritiesError::Zone {
+        name: zone.to_owned(),
+        why,
+    })
+}

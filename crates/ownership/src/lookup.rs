@@ -1,0 +1,111 @@
+//! Asks the authorities: each of them both questions, twice if need be.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use futures::future::{Either, join, join_all, select};
+use hickory_proto::rr::Name;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use crate::agreement::{self, Dns};
+use crate::authorities::Authorities;
+use crate::claim::Claim;
+use crate::question::{Heard, Question};
+use crate::reply::{self, Reply};
+use crate::saying::{self, Saying};
+use crate::settings::TRIES;
+use crate::wire::{Transport, Wire};
+
+/// The first witness: the owner record, at its authorities.
+pub(crate) struct Lookup<'a> {
+    pub(crate) wire: &'a dyn Wire,
+    pub(crate) authorities: &'a Authorities,
+    pub(crate) claim: &'a Claim,
+    /// For one try.
+    pub(crate) attempt: Duration,
+    /// Off in broken variants only.
+    pub(crate) compares_epochs: bool,
+}
+
+impl Lookup<'_> {
+    /// What the authorities say together.
+    pub(crate) async fn ask(&self) -> Dns {
+        match self.said().await {
+            Ok(said) => agreement::of(&said),
+            Err(why) => Dns::Silent(why),
+        }
+    }
+
+    /// Asks all authorities. It takes two attempts at most.
+    pub(crate) async fn said(&self) -> Result<Vec<(SocketAddr, Saying)>, String> {
+        let end = Instant::now() + self.attempt * TRIES;
+        // Only where they are not known yet does this take any time; then there is that much less for questions.
+        let servers = timeout(self.attempt, self.authorities.servers())
+            .await
+            .unwrap_or_else(|_| {
+                let zone = &self.authorities.zone;
+                Err(format!(
+                    "the servers of {zone} were not found within {:?}",
+                    self.attempt
+                ))
+            })?;
+        let said = join_all(
+            servers
+                .into_iter()
+                .map(|server| async move { (server, self.ask_one(server, end).await) }),
+        );
+        let (said, ()) = join(said, self.authorities.refresh(self.attempt)).await;
+        Ok(said)
+    }
+
+    /// First over UDP. Then both ways at once: a datagram may be lost, and a firewall may stop either of them.
+    async fn ask_one(&self, server: SocketAddr, end: Instant) -> Saying {
+        let first = self.attempt_one(server, Transport::Udp, end).await;
+        if !matches!(first, Saying::Silent(_)) {
+            return first;
+        }
+        let udp = Box::pin(self.attempt_one(server, Transport::Udp, end));
+        let tcp = Box::pin(self.attempt_one(server, Transport::Tcp, end));
+        match select(udp, tcp).await {
+            Either::Left((Saying::Silent(_), tcp)) => tcp.await,
+            Either::Right((Saying::Silent(_), udp)) => udp.await,
+            Either::Left((said, _)) | Either::Right((said, _)) => said,
+        }
+    }
+
+    async fn attempt_one(&self, server: SocketAddr, transport: Transport, end: Instant) -> Saying {
+        let until = end.min(Instant::now() + self.attempt);
+        match timeout_at(until, self.questions(server, transport)).await {
+            Ok(saying) => saying,
+            Err(_) => Saying::Silent(format!("no answer over {transport:?} within {:?}", self.attempt)),
+        }
+    }
+
+    /// The epoch first: `saying::of_epoch` says why.
+    async fn questions(&self, server: SocketAddr, transport: Transport) -> Saying {
+        let epoch = self.texts(server, transport, &self.claim.epoch_name).await;
+        match saying::of_epoch(self.claim, &epoch) {
+            Some(said) if self.compares_epochs => said,
+            _ => {
+                let owner = self.texts(server, transport, &self.claim.owner_name).await;
+                saying::of_owner(self.claim, &owner)
+            }
+        }
+    }
+
+    async fn texts(&self, server: SocketAddr, transport: Transport, name: &Name) -> Reply {
+        let question = match Question::new(name) {
+            Ok(question) => question,
+            Err(why) => return Reply::Silent(why),
+        };
+        let mut heard = self.wire.ask(server, transport, &question).await;
+        if transport == Transport::Udp && matches!(heard, Ok(Heard::Truncated)) {
+            heard = self.wire.ask(server, Transport::Tcp, &question).await;
+        }
+        match heard {
+            Ok(Heard::Answer(answer)) => reply::read(&answer, name, &self.authorities.zone),
+            Ok(Heard::Truncated) => Reply::Silent("it cuts its answer off over TCP".to_owned()),
+            Err(error) => Reply::Silent(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! The authorities and the second witness of a run, and the way to them.
+
+use std::future::pending;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use fastrand::Rng;
+use futures::future::BoxFuture;
+use hickory_proto::op::{Message, OpCode, Query, ResponseCode};
+use hickory_proto::rr::rdata::{SOA, TXT};
+use hickory_proto::rr::{Name, RData, Record, RecordType};
+use tokio::time::{Instant, sleep_until};
+
+use super::history::{History, Rules, SERVERS, Weather, is_in};
+use crate::question::{Heard, Question};
+use crate::wire::{Transport, Wire};
+use crate::witness::{SecondWitness, Testimony};
+
+pub(super) const ZONE: &str = "internal.example.";
+
+#[derive(Clone)]
+pub(super) struct World {
+    pub(super) history: Arc<History>,
+    pub(super) rules: Rules,
+    pub(super) start: Instant,
+    random: Arc<Mutex<Rng>>,
+}
+
+pub(super) fn servers() -> impl Iterator<Item = SocketAddr> {
+    (0..SERVERS).map(|number| SocketAddr::from(([192, 0, 2, 1], 5300 + u16::try_from(number).unwrap())))
+}
+
+/// What becomes of one question.
+enum Fate {
+    Lost,
+    Refused,
+    Answered {
+        there: Duration,
+        back: Duration,
+        /// A cache answers, with what was true so long ago.
+        stale: Option<Duration>,
+        replica_is_behind: bool,
+    },
+}
+
+impl World {
+    pub(super) fn new(history: History, rules: Rules, seed: u64) -> Self {
+        Self {
+            history: Arc::new(history),
+            rules,
+            start: Instant::now(),
+            random: Arc::new(Mutex::new(Rng::with_seed(seed))),
+        }
+    }
+
+    pub(super) fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    fn fate(&self, longest: u64) -> Fate {
+        let mut random = self.random.lock().unwrap();
+        let replica_is_behind = random.bool();
+        let quick = |random: &mut Rng| Duration::from_millis(random.u64(1..100));
+        if self.rules.weather == Weather::OneAtATime {
+            let (there, back) = (quick(&mut random), quick(&mut random));
+            return Fate::Answered {
+                there,
+                back,
+                stale: None,
+                replica_is_behind,
+            };
+        }
+        let mut delay = || match random.u8(..10) {
+            0..7 => quick(&mut random),
+            _ => Duration::from_millis(random.u64(..longest)),
+        };
+        let (there, back) = (delay(), delay());
+        match random.u8(..100) {
+            0..5 => Fate::Lost,
+            5..10 => Fate::Refused,
+            roll => Fate::Answered {
+                there,
+                back,
+                stale: (roll < 25).then(|| Duration::from_millis(random.u64(..120_000))),
+                replica_is_behind,
+            },
+        }
+    }
+
+    fn answer(&self, server: usize, at: Duration, behind: bool, question: &Question) -> Message {
+        let (epoch, identity) = self.history.shown(server, at, behind);
+        let name = question.name().clone();
+        let text = if name.to_ascii().starts_with("epoch.") {
+            Some(epoch.to_string())
+        } else {
+            identity.map(ToOwned::to_owned)
+        };
+        let mut message = Message::response(question.id(), OpCode::Query);
+        message.add_query(Query::query(name.clone(), RecordType::TXT));
+        message.metadata.authoritative = true;
+        if let Some(text) = text {
+            message.add_answer(Record::from_rdata(name, 10, RData::TXT(TXT::new(vec![text]))));
+        } else {
+            message.metadata.response_code = ResponseCode::NXDomain;
+            let zone = Name::from_ascii(ZONE).unwrap();
+            let soa = SOA::new(zone.clone(), zone.clone(), 1, 60, 60, 600, 5);
+            message.add_authority(Record::from_rdata(zone, 5, RData::SOA(soa)));
+        }
+        message
+    }
+}
+
+impl Wire for World {
+    fn ask<'a>(
+        &'a self,
+        server: SocketAddr,
+        _transport: Transport,
+        question: &'a Question,
+    ) -> BoxFuture<'a, io::Result<Heard>> {
+        Box::pin(async move {
+            let number = usize::from(server.port() - 5300);
+            let Fate::Answered {
+                there,
+                back,
+                stale,
+                replica_is_behind,
+            } = self.fate(1500)
+            else {
+                return pending().await;
+            };
+            let arrives = self.now() + there;
+            if is_in(&self.history.authorities_silent, arrives)
+                || is_in(&self.history.one_silent[number], arrives)
+            {
+                return pending().await;
+            }
+            let age = stale.unwrap_or_default();
+            let mut message = self.answer(number, arrives.saturating_sub(age), replica_is_behind, question);
+            message.metadata.authoritative = stale.is_none() || self.rules.caches_pose_as_authorities;
+            sleep_until(self.start + arrives + back).await;
+            Ok(Heard::Answer(Box::new(message)))
+        })
+    }
+}
+
+impl SecondWitness for World {
+    fn ask(&self) -> BoxFuture<'_, Testimony> {
+        Box::pin(async move {
+            let (there, back) = match self.fate(1200) {
+                Fate::Lost => return pending().await,
+                Fate::Refused => return Testimony::Silent("it refuses".to_owned()),
+                Fate::Answered { there, back, .. } => (there, back),
+            };
+            let arrives = self.now() + there;
+            if is_in(&self.history.second_silent, arrives) {
+                return pending().await;
+            }
+            let latest = self.history.take_overs.iter().rev();
+            let mut shown = latest.filter(|take| take.second <= arrives);
+            let testimony = match shown.next() {
+                None => Testimony::Owned { epoch: 1, left: None },
+                Some(take) if take.begins <= arrives => Testimony::Owned {
+                    epoch: take.epoch,
+                    left: None,
+                },
+                Some(take) => Testimony::Claimed { epoch: take.epoch },
+            };
+            sleep_until(self.start + arrives + back).await;
+            testimony
+        })
+    }
+}

@@ -1,0 +1,32 @@
+//! Tables of the pure middle, and permits on paused time.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::unchecked_time_subtraction,
+    clippy::indexing_slicing
+)]
+
+mod agreement;
+mod judgement;
+mod question;
+mod reply;
+mod saying;
+mod settings;
+mod tenure;
+mod watch;
+
+use hickory_proto::rr::Name;
+
+use crate::Claim;
+
+/// The claim of these tests: seed-a, epoch 3.
+fn claim() -> Claim {
+    Claim::new("owner.demo.dev.internal.example", "seed-a", 3).unwrap()
+}
+
+fn name(text: &str) -> Name {
+    let mut name = Name::from_ascii(text).unwrap();
+    name.set_fqdn(true);
+    name
+}

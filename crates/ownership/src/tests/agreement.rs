@@ -1,0 +1,93 @@
+//! What authorities say together.
+
+use std::net::SocketAddr;
+
+use rstest::rstest;
+
+use crate::Loss;
+use crate::agreement::{Dns, is_shown_everywhere, of};
+use crate::saying::Saying;
+use Saying::Mine;
+
+fn another() -> Saying {
+    Saying::NotMine(Loss::AnotherIdentity("seed-b".to_owned()))
+}
+
+fn later() -> Saying {
+    Saying::NotMine(Loss::LaterEpoch(4))
+}
+
+fn deleted() -> Saying {
+    Saying::NotMine(Loss::Deleted)
+}
+
+fn behind() -> Saying {
+    Saying::Nothing("it is still at epoch 2".to_owned())
+}
+
+fn silent() -> Saying {
+    Saying::Silent("SERVFAIL".to_owned())
+}
+
+fn together(said: &[Saying]) -> Dns {
+    of(&numbered(said))
+}
+
+fn numbered(said: &[Saying]) -> Vec<(SocketAddr, Saying)> {
+    let server = |number: usize| SocketAddr::from(([192, 0, 2, u8::try_from(number).unwrap()], 53));
+    said.iter()
+        .enumerate()
+        .map(|(number, saying)| (server(number), saying.clone()))
+        .collect()
+}
+
+#[rstest]
+#[case::one(&[Mine])]
+#[case::all(&[Mine, Mine, Mine])]
+#[case::one_answers(&[silent(), Mine, silent()])]
+fn owned_if_all_that_answer_say_so(#[case] said: &[Saying]) {
+    assert_eq!(together(said), Dns::Owned);
+}
+
+#[rstest]
+#[case::one(&[another()], Loss::AnotherIdentity("seed-b".to_owned()))]
+#[case::one_answers(&[silent(), later()], Loss::LaterEpoch(4))]
+#[case::they_are_not_equally_far(&[deleted(), later(), another()], Loss::Deleted)]
+fn lost_if_all_that_answer_say_so(#[case] said: &[Saying], #[case] loss: Loss) {
+    assert_eq!(together(said), Dns::Lost(loss));
+}
+
+#[rstest]
+#[case::nobody(&[])]
+#[case::nobody_answers(&[silent(), silent()])]
+#[case::an_update_is_under_way(&[Mine, later()])]
+#[case::a_deletion_is_under_way(&[Mine, deleted()])]
+#[case::one_is_behind(&[Mine, behind()])]
+#[case::one_is_behind_and_one_ahead(&[behind(), later()])]
+#[case::all_are_behind(&[behind(), behind(), silent()])]
+fn silent_in_all_other_cases(#[case] said: &[Saying]) {
+    let dns = together(said);
+    assert!(matches!(dns, Dns::Silent(_)), "{dns:?}");
+}
+
+#[test]
+fn a_disagreement_says_who_said_what() {
+    assert_eq!(
+        together(&[Mine, later(), silent()]),
+        Dns::Silent(
+            "the authorities disagree: 192.0.2.0:53: mine; 192.0.2.1:53: epoch 4 has begun; 192.0.2.2:53: SERVFAIL"
+                .to_owned()
+        )
+    );
+}
+
+/// One that is silent may still show the former owner to others.
+#[rstest]
+#[case::all(&[Mine, Mine], true)]
+#[case::nobody(&[], false)]
+#[case::one_is_silent(&[Mine, silent()], false)]
+#[case::one_is_behind(&[Mine, behind()], false)]
+#[case::taken_over_again(&[Mine, later()], false)]
+fn a_fence_begins_when_all_show_it(#[case] said: &[Saying], #[case] expected: bool) {
+    assert_eq!(is_shown_everywhere(&numbered(said)).is_ok(), expected);
+}

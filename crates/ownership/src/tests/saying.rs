@@ -1,0 +1,98 @@
+//! What a claim may be, and what one authority's words mean (R17-10, R17-14).
+
+use rstest::rstest;
+
+use super::claim;
+use crate::claim::epoch_of;
+use crate::reply::Reply;
+use crate::saying::{Saying, of_epoch, of_owner};
+use crate::{Claim, ClaimError, Loss};
+
+fn text(text: &str) -> Reply {
+    Reply::Text(text.to_owned())
+}
+
+#[rstest]
+#[case::mine("3", None)]
+#[case::later("4", Some(Saying::NotMine(Loss::LaterEpoch(4))))]
+#[case::much_later("12", Some(Saying::NotMine(Loss::LaterEpoch(12))))]
+#[case::earlier("2", Some(Saying::Nothing("it is still at epoch 2".to_owned())))]
+#[case::first("1", Some(Saying::Nothing("it is still at epoch 1".to_owned())))]
+fn the_epoch_decides_unless_it_is_mine(#[case] epoch: &str, #[case] expected: Option<Saying>) {
+    assert_eq!(of_epoch(&claim(), &text(epoch)), expected);
+}
+
+#[rstest]
+#[case("")]
+#[case("0")]
+#[case("03")]
+#[case("+4")]
+#[case("-4")]
+#[case(" 4")]
+#[case("\"4\"")]
+#[case("4.0")]
+#[case("four")]
+#[case("\u{0664}")]
+#[case("9223372036854775808")]
+fn what_is_no_epoch_takes_nothing_from_anybody(#[case] epoch: &str) {
+    assert_eq!(epoch_of(epoch), None);
+    let said = of_epoch(&claim(), &text(epoch));
+    assert!(matches!(said, Some(Saying::Nothing(_))), "{said:?}");
+}
+
+#[test]
+fn a_missing_epoch_is_no_loss_whatever_identity_is_there() {
+    let said = of_epoch(&claim(), &Reply::Nothing);
+    assert_eq!(said, Some(Saying::Nothing("there is no epoch".to_owned())));
+}
+
+#[rstest]
+#[case::mine(text("seed-a"), Saying::Mine)]
+#[case::another(text("seed-b"), Saying::NotMine(Loss::AnotherIdentity("seed-b".to_owned())))]
+#[case::mine_in_capitals(text("SEED-A"), Saying::NotMine(Loss::AnotherIdentity("SEED-A".to_owned())))]
+#[case::deleted(Reply::Nothing, Saying::NotMine(Loss::Deleted))]
+#[case::silent(Reply::Silent("SERVFAIL".to_owned()), Saying::Silent("SERVFAIL".to_owned()))]
+#[case::several(Reply::Unusable("two".to_owned()), Saying::Nothing("two".to_owned()))]
+fn beside_my_epoch_the_identity_decides(#[case] owner: Reply, #[case] expected: Saying) {
+    assert_eq!(of_owner(&claim(), &owner), expected);
+}
+
+#[rstest]
+#[case("")]
+#[case("\"seed-a\"")]
+#[case("\"seed-b\"")]
+#[case("seed-b ")]
+#[case("seed b")]
+#[case("seed-b\n")]
+#[case("seed\\-b")]
+#[case("s\u{00e9}ed-b")]
+fn a_damaged_identity_takes_nothing_from_anybody(#[case] owner: &str) {
+    let said = of_owner(&claim(), &text(owner));
+    assert!(matches!(said, Saying::Nothing(_)), "{said:?}");
+}
+
+#[test]
+fn a_huge_value_takes_nothing_from_anybody_and_does_not_fill_a_message() {
+    let Saying::Nothing(why) = of_owner(&claim(), &text(&"x".repeat(60_000))) else {
+        panic!("it decided something");
+    };
+    assert!(why.len() < 200, "{why}");
+}
+
+#[test]
+fn a_claim_has_a_name_an_identity_and_an_epoch() {
+    let new = Claim::new;
+    let claim = new("owner.demo.dev.internal.example.", "seed-a", 3).unwrap();
+    assert_eq!(claim, self::claim());
+    assert_eq!(claim.epoch_name(), "epoch.owner.demo.dev.internal.example.");
+    assert_eq!(claim.epoch(), 3);
+    assert!(matches!(new("", "a", 1), Err(ClaimError::Name { .. })));
+    assert!(matches!(new(".", "a", 1), Err(ClaimError::Name { .. })));
+    assert!(matches!(new("a..b", "a", 1), Err(ClaimError::Name { .. })));
+    // 250 bytes: a name, but without room for the epoch's label.
+    let long = ["x".repeat(49).as_str(); 5].join(".");
+    assert!(matches!(new(&long, "a", 1), Err(ClaimError::Name { .. })));
+    assert_eq!(new("a.b", "", 1), Err(ClaimError::Identity(String::new())));
+    assert_eq!(new("a.b", "a b", 1), Err(ClaimError::Identity("a b".to_owned())));
+    assert_eq!(new("a.b", "a", 0), Err(ClaimError::Epoch(0)));
+}

@@ -1,0 +1,101 @@
+//! Intervals and bounds, against each other.
+
+use std::time::Duration;
+
+use rstest::rstest;
+
+use crate::{Settings, SettingsError, Silence, Terms};
+
+const fn s(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+const fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+#[test]
+fn the_defaults_are_those_of_the_page() {
+    let settings = Settings::default();
+    let terms = Terms::new(settings).unwrap();
+    assert_eq!(terms, Terms::default());
+    assert_eq!(settings.check_takes(), s(3));
+    // 1.001 * (2 + 12 / 0.999 + 5) = 19.031...
+    assert_eq!(settings.least_fence(), ms(19_032));
+    assert_eq!(terms.fence(), Some(s(20)));
+    // The page shows each of them.
+    let page =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/ownership.md")).unwrap();
+    for row in [
+        "| I | `interval` | 4 s |",
+        "| | `attempt` | 1 s |",
+        "| | `secondWitness` | 1 s |",
+        "| Q | | 3 s |",
+        "| V | `validity` | 12 s |",
+        "| H | `requests` | 5 s |",
+        "| P | `propagation` | 2 s |",
+        "| | `caches` | 0 s |",
+        "| ρ | `drift` | 1000 |",
+        "| F | `fence` | 20 s |",
+        "19.032 s",
+    ] {
+        assert!(page.contains(row), "docs/ownership.md does not say {row:?}");
+    }
+}
+
+#[test]
+fn who_tolerates_silence_gives_no_fence() {
+    let silence = Silence::Tolerate;
+    let terms = Terms::new(Settings {
+        silence,
+        ..Settings::default()
+    })
+    .unwrap();
+    assert_eq!(terms.fence(), None);
+}
+
+#[rstest]
+#[case(|s: &mut Settings| s.interval = Duration::ZERO, SettingsError::Nothing("interval"))]
+#[case(|s: &mut Settings| s.attempt = Duration::ZERO, SettingsError::Nothing("attempt"))]
+#[case(|s: &mut Settings| s.second_witness = Duration::ZERO, SettingsError::Nothing("secondWitness"))]
+#[case(|s: &mut Settings| s.validity = Duration::ZERO, SettingsError::Nothing("validity"))]
+#[case(|s: &mut Settings| s.requests = Duration::ZERO, SettingsError::Nothing("requests"))]
+#[case(|s: &mut Settings| s.fence = Duration::MAX, SettingsError::TooLong { name: "fence", given: Duration::MAX })]
+#[case(|s: &mut Settings| s.validity = Duration::MAX, SettingsError::TooLong { name: "validity", given: Duration::MAX })]
+#[case(|s: &mut Settings| s.drift = 100_001, SettingsError::Drift(100_001))]
+#[case(|x: &mut Settings| x.interval = ms(2999), SettingsError::IntervalTooShort { interval: ms(2999), check: s(3) })]
+#[case(|x: &mut Settings| x.attempt = s(2), SettingsError::IntervalTooShort { interval: s(4), check: s(5) })]
+#[case(|x: &mut Settings| x.validity = ms(10_999), SettingsError::ValidityTooShort { validity: ms(10_999), least: s(11) })]
+#[case(|x: &mut Settings| x.interval = s(5), SettingsError::ValidityTooShort { validity: s(12), least: s(13) })]
+#[case(|x: &mut Settings| x.fence = s(19), SettingsError::FenceTooShort { fence: s(19), least: ms(19_032) })]
+#[case(|x: &mut Settings| x.validity = s(13), SettingsError::FenceTooShort { fence: s(20), least: ms(20_034) })]
+#[case(|x: &mut Settings| x.caches = s(10), SettingsError::FenceTooShort { fence: s(20), least: ms(29_042) })]
+#[case(|x: &mut Settings| x.propagation = s(60), SettingsError::FenceTooShort { fence: s(20), least: ms(77_090) })]
+fn what_does_not_fit_is_refused(#[case] change: fn(&mut Settings), #[case] expected: SettingsError) {
+    let mut settings = Settings::default();
+    change(&mut settings);
+    assert_eq!(Terms::new(settings), Err(expected));
+}
+
+#[test]
+fn the_least_fence_is_enough_and_nothing_less() {
+    let mut settings = Settings::default();
+    settings.fence = settings.least_fence();
+    assert!(Terms::new(settings).is_ok());
+    settings.fence -= ms(1);
+    assert!(Terms::new(settings).is_err());
+}
+
+#[test]
+fn an_error_says_what_to_change() {
+    let settings = Settings {
+        fence: s(10),
+        ..Settings::default()
+    };
+    let told = Terms::new(settings).unwrap_err().to_string();
+    assert_eq!(
+        told,
+        "fence (10s) must be at least 19.032s = (1 + drift) x (propagation + caches + validity / (1 - drift) + requests), \
+         or the destination begins while the source may still act"
+    );
+}

@@ -1,0 +1,201 @@
+//! Checks the ownership of one shoot again and again, and gives and takes the right to act.
+
+use std::sync::Arc;
+
+use futures::future::{Either, select};
+use permit::Clock;
+use tokio::sync::watch::{self, Receiver, Sender};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::authorities::{Authorities, AuthoritiesError};
+use crate::claim::Claim;
+use crate::judgement::{self, Answer};
+use crate::lookup::Lookup;
+use crate::mutation::Mutation;
+use crate::saying::Loss;
+use crate::settings::Terms;
+use crate::tenure::{Checked, Standing, Tenure};
+use crate::wire::Wire;
+use crate::witness::{SecondWitness, Testimony};
+
+/// What a watch tells: for a condition, a probe, or whoever starts work.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// How the seed stands to the shoot. The permit in it is judged by the clock whenever it is looked at; this may be told a
+    /// moment later.
+    pub standing: Standing,
+    /// The last check; none before the first one has ended.
+    pub last: Option<Checked>,
+}
+
+/// Whom to ask.
+#[derive(Clone)]
+pub struct Witnesses {
+    /// The authorities of the owner record's zone.
+    pub authorities: Arc<Authorities>,
+    /// The way to them.
+    pub wire: Arc<dyn Wire>,
+    /// Who is asked where they say nothing.
+    pub second: Arc<dyn SecondWitness>,
+}
+
+/// Watches the ownership of one shoot in one epoch.
+///
+/// One for each shoot and epoch in a process, shared by all that act for the shoot. It starts nothing by itself: it does what it
+/// does while [`Watch::run`] is polled, and its permit ends when that is dropped.
+pub struct Watch {
+    claim: Claim,
+    terms: Terms,
+    witnesses: Witnesses,
+    clock: Clock,
+    tenure: Tenure,
+    reports: Sender<Report>,
+    pub(crate) mutation: Option<Mutation>,
+}
+
+impl Watch {
+    /// A watch of this claim. It gives no right before the first check has said Owned. `clock` is what validity is judged by; it
+    /// counts suspension.
+    pub fn new(
+        claim: Claim,
+        terms: Terms,
+        witnesses: Witnesses,
+        clock: Clock,
+    ) -> Result<Self, AuthoritiesError> {
+        witnesses.authorities.check(&claim)?;
+        let by = format!(
+            "ownership of {} in epoch {}",
+            claim.owner_name.to_ascii().trim_end_matches('.'),
+            claim.epoch
+        );
+        let (reports, _) = watch::channel(Report {
+            standing: Standing::Unconfirmed,
+            last: None,
+        });
+        Ok(Self {
+            tenure: Tenure::new(by, clock.clone(), terms),
+            claim,
+            terms,
+            witnesses,
+            clock,
+            reports,
+            mutation: None,
+        })
+    }
+
+    /// Reports of this watch, the latest one and each change: of the standing, and after each check.
+    #[must_use]
+    pub fn reports(&self) -> Receiver<Report> {
+        self.reports.subscribe()
+    }
+
+    /// Checks until the shoot is lost, which it then is for ever in this epoch.
+    pub async fn run(mut self) -> Loss {
+        let mut next = Instant::now();
+        loop {
+            let (checked, started) = self.check_from(next).await;
+            let changed = self.tenure.hear(&checked);
+            if changed {
+                tracing::info!(
+                    owner = %self.claim.owner_name,
+                    epoch = self.claim.epoch,
+                    answer = ?checked.answer,
+                    "the seed stands otherwise to the shoot"
+                );
+            }
+            self.tell(Some(checked));
+            if let Standing::Lost(loss) = self.tenure.standing() {
+                return loss;
+            }
+            next = started + self.terms.settings().interval;
+        }
+    }
+
+    /// Waits for the moment, and checks. What ends meanwhile is told meanwhile.
+    async fn check_from(&mut self, moment: Instant) -> (Checked, Instant) {
+        let checker = Checker {
+            claim: self.claim.clone(),
+            terms: self.terms,
+            witnesses: self.witnesses.clone(),
+            clock: self.clock.clone(),
+            mutation: self.mutation,
+        };
+        let mut work = Box::pin(async move {
+            sleep_until(moment).await;
+            let started = Instant::now();
+            (checker.check().await, started)
+        });
+        loop {
+            // The end first: an answer that is there at the same moment comes too late for this permit.
+            match select(Box::pin(self.tenure.runs_out()), work).await {
+                Either::Left(((), unfinished)) => work = unfinished,
+                Either::Right((done, _)) => return done,
+            }
+            if self.tenure.expire() {
+                tracing::warn!(
+                    owner = %self.claim.owner_name,
+                    epoch = self.claim.epoch,
+                    "ownership was not confirmed in time: nothing is done for the shoot until it is"
+                );
+                self.tell(None);
+            }
+        }
+    }
+
+    fn tell(&self, checked: Option<Checked>) {
+        let standing = self.tenure.standing();
+        self.reports.send_modify(|report| {
+            report.standing = standing;
+            if checked.is_some() {
+                report.last = checked;
+            }
+        });
+    }
+}
+
+/// One check.
+struct Checker {
+    claim: Claim,
+    terms: Terms,
+    witnesses: Witnesses,
+    clock: Clock,
+    mutation: Option<Mutation>,
+}
+
+impl Checker {
+    async fn check(&self) -> Checked {
+        let mut asked = self.clock.now();
+        let settings = self.terms.settings();
+        let lookup = Lookup {
+            wire: &*self.witnesses.wire,
+            authorities: &self.witnesses.authorities,
+            claim: &self.claim,
+            attempt: settings.attempt,
+            compares_epochs: !self.breaks(Mutation::EpochIgnored),
+        };
+        let mut answer = match judgement::by_record(lookup.ask().await) {
+            Ok(answer) => answer,
+            Err(silent) if self.breaks(Mutation::OneWitness) => Answer::Unknown(silent),
+            Err(silent) => {
+                asked = self.clock.now();
+                let testimony = timeout(settings.second_witness, self.witnesses.second.ask())
+                    .await
+                    .unwrap_or_else(|_| {
+                        Testimony::Silent(format!("no answer within {:?}", settings.second_witness))
+                    });
+                judgement::by_second_witness(&self.claim, &silent, testimony)
+            }
+        };
+        if self.breaks(Mutation::UnknownExtends) && matches!(answer, Answer::Unknown(_)) {
+            answer = Answer::Owned { at_most: None };
+        }
+        if self.breaks(Mutation::TimeFromAnswer) {
+            asked = self.clock.now();
+        }
+        Checked { asked, answer }
+    }
+
+    fn breaks(&self, rule: Mutation) -> bool {
+        self.mutation == Some(rule)
+    }
+}

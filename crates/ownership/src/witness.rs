@@ -1,0 +1,50 @@
+//! The second witness: whom to ask where the record says nothing.
+
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+
+/// What a second witness says of a shoot. Whoever asks it has compared the shoot's uid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Testimony {
+    /// This epoch has its owner.
+    Owned {
+        /// Which one.
+        epoch: i64,
+        /// For how long at most, where the witness passes on what it was told itself (a sidecar's own permit).
+        left: Option<Duration>,
+    },
+    /// The owner of this epoch has stopped for good.
+    Sealed {
+        /// Which one.
+        epoch: i64,
+    },
+    /// A new owner has announced this epoch and not begun it.
+    Claimed {
+        /// Which one.
+        epoch: i64,
+    },
+    /// It can be asked, but has nothing on the shoot. That is no loss: what was cleaned away names no other owner.
+    Missing,
+    /// It cannot be asked, or what it says cannot be read.
+    Silent(String),
+}
+
+/// Someone who knows of ownership besides DNS, and whom a destination changes before its fence begins: the object
+/// `ownership.json` in the bucket for a backup process, the Shoot in the garden for a gardenlet, the backup process for
+/// actuators and machine controllers.
+pub trait SecondWitness: Send + Sync {
+    /// Asks. It must read what is there at this moment: a cache would extend a right that has ended. It may take as long as it
+    /// likes; whoever asks stops waiting.
+    fn ask(&self) -> BoxFuture<'_, Testimony>;
+}
+
+/// Nobody: where there is no second witness, or until there is one.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoWitness;
+
+impl SecondWitness for NoWitness {
+    fn ask(&self) -> BoxFuture<'_, Testimony> {
+        Box::pin(async { Testimony::Silent("there is none".to_owned()) })
+    }
+}

@@ -1,0 +1,122 @@
+//! A zone with the two records of one shoot, and watches of them.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use futures::future::BoxFuture;
+use hickory_proto::op::{Message, OpCode, Query, ResponseCode, UpdateMessage};
+use hickory_proto::rr::rdata::{TXT, tsig::TsigAlgorithm};
+use hickory_proto::rr::{DNSClass, Name, RData, Record, RecordType, TSigner};
+use ownership::{Answer, Authorities, Claim, Network, SecondWitness, Terms, Testimony, Watch, Witnesses};
+use permit::Clock;
+use testkit::NameServer;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+pub const ZONE: &str = "internal.example";
+pub const OWNER: &str = "owner.demo.dev.internal.example";
+pub const EPOCH: &str = "epoch.owner.demo.dev.internal.example";
+
+/// Longer than a check takes on a busy machine.
+const WITHIN: Duration = Duration::from_secs(60);
+
+pub fn claim() -> Claim {
+    Claim::new(OWNER, "seed-a", 3).unwrap()
+}
+
+/// A second witness that was told what to say; at first that it does not know.
+#[derive(Clone)]
+pub struct Second(pub Arc<Mutex<Testimony>>);
+
+impl Second {
+    pub fn new() -> Self {
+        Self(Arc::new(Mutex::new(Testimony::Missing)))
+    }
+}
+
+impl SecondWitness for Second {
+    fn ask(&self) -> BoxFuture<'_, Testimony> {
+        let testimony = self.0.lock().unwrap().clone();
+        Box::pin(async move { testimony })
+    }
+}
+
+pub fn witnesses(authorities: Authorities, second: &Second) -> Witnesses {
+    Witnesses {
+        authorities: Arc::new(authorities),
+        wire: Arc::new(Network),
+        second: Arc::new(second.clone()),
+    }
+}
+
+pub fn watch(authorities: Authorities, second: &Second, terms: Terms) -> Result<Watch> {
+    let witnesses = witnesses(authorities, second);
+    Ok(Watch::new(claim(), terms, witnesses, Clock::default())?)
+}
+
+/// The answer to one check.
+pub async fn check(authorities: Authorities) -> Result<Answer> {
+    let watch = watch(authorities, &Second::new(), Terms::default())?;
+    let mut reports = watch.reports();
+    let first = async {
+        let report = reports.wait_for(|report| report.last.is_some()).await?;
+        let last = report.last.as_ref().context("no check")?;
+        Ok::<_, anyhow::Error>(last.answer.clone())
+    };
+    let run = async {
+        watch.run().await;
+        // Lost: it was told before.
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        answer = tokio::time::timeout(WITHIN, first) => answer?,
+        () = run => unreachable!(),
+    }
+}
+
+/// As [`check`], by servers that stand in a list.
+pub async fn check_at(servers: impl IntoIterator<Item = SocketAddr>) -> Answer {
+    check(Authorities::named(ZONE, servers).unwrap()).await.unwrap()
+}
+
+/// Makes the names have exactly these texts, in one update (as a claimant does).
+pub async fn write(server: &NameServer, records: &[(&str, &[&str])]) -> Result<()> {
+    let mut message = Message::query();
+    message.metadata.op_code = OpCode::Update;
+    message.metadata.recursion_desired = false;
+    message.add_zone(Query::query(name(ZONE)?, RecordType::SOA));
+    for (owner, texts) in records {
+        let mut whole = Record::update0(name(owner)?, 0, RecordType::TXT);
+        whole.dns_class = DNSClass::ANY;
+        message.add_update(whole);
+        for text in *texts {
+            let parts = text.as_bytes().chunks(255).collect();
+            let text = RData::TXT(TXT::from_bytes(parts));
+            message.add_update(Record::from_rdata(name(owner)?, 10, text));
+        }
+    }
+    let algorithm = TsigAlgorithm::from_name(Name::from_ascii(server.tsig_algorithm)?);
+    let key = STANDARD.decode(&server.tsig_secret)?;
+    let signer = TSigner::new(key, algorithm, name(server.tsig_key_name)?, 300)?;
+    #[allow(clippy::disallowed_methods)] // the server compares it with its own clock
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?;
+    message.finalize(&signer, now.as_secs())?;
+    let bytes = message.to_vec()?;
+    let mut stream = TcpStream::connect(&server.address).await?;
+    stream.write_u16(u16::try_from(bytes.len())?).await?;
+    stream.write_all(&bytes).await?;
+    let mut answer = vec![0; usize::from(stream.read_u16().await?)];
+    stream.read_exact(&mut answer).await?;
+    let code = Message::from_vec(&answer)?.metadata.response_code;
+    ensure!(code == ResponseCode::NoError, "the update was refused: {code}");
+    Ok(())
+}
+
+pub fn name(text: &str) -> Result<Name> {
+    let mut name = Name::from_ascii(text)?;
+    name.set_fqdn(true);
+    Ok(name)
+}
