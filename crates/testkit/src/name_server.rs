@@ -81,7 +81,7 @@ impl NameServer {
         Ok(text)
     }
 
-    /// Stops the server; its records stay.
+    /// Kills the server. Its records stay in the journal of its zones, also those that an update has written.
     pub fn stop(&mut self) {
         self.server = None;
     }

@@ -1,6 +1,5 @@
 //! What helm wrote becomes objects. Pure.
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// As many as the resource-manager takes, less what a list may hold.
@@ -12,15 +11,21 @@ const MOST: usize = 2000;
 /// # Errors
 /// A sentence for the condition `Valid`. It quotes nothing of what was rendered.
 pub(super) fn of(text: &str, namespace: &str) -> Result<Vec<Value>, String> {
+    let options = serde_saphyr::options! {
+        // As Helm and Kubernetes read it: `defaultMode: 0440`.
+        legacy_octal_numbers: true,
+        with_snippet: false,
+    };
+    let documents: Vec<Value> = serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
+        // Its words may hold what is written there.
+        let place = error.location().filter(|place| place.line() > 0);
+        let place = place.map(|place| format!(" (line {})", place.line()));
+        format!("the rendered chart is no YAML{}", place.unwrap_or_default())
+    })?;
     let mut objects = Vec::new();
-    for (number, document) in serde_yaml_ng::Deserializer::from_str(text).enumerate() {
-        let wrong = |why: &str| format!("document {} of the rendered chart {why}", number + 1);
-        let value = Value::deserialize(document).map_err(|error| {
-            // Its words may hold what is written there.
-            let place = error.location().map(|place| format!(" (line {})", place.line()));
-            wrong(&format!("is no YAML{}", place.unwrap_or_default()))
-        })?;
-        add(value, namespace, &mut objects).map_err(|why| wrong(&why))?;
+    for (number, document) in documents.into_iter().enumerate() {
+        add(document, namespace, &mut objects)
+            .map_err(|why| format!("document {} of the rendered chart {why}", number + 1))?;
         if objects.len() > MOST {
             return Err(format!("the rendered chart has more than {MOST} objects"));
         }
@@ -82,6 +87,22 @@ mod tests {
         assert_eq!(places, [("a", "extension-c"), ("b", "other")]);
     }
 
+    /// What Helm would have sent to the API server, the API server gets here.
+    #[test]
+    fn numbers_and_truths_are_those_of_helm() {
+        let text = "apiVersion: v1\nkind: Pod\nmetadata: {name: a, annotations: {said: '0440'}}\n\
+                    spec: {mode: 0440, port: 8, dry: yes, wet: off, name: \"yes\", at: 12:30, none: ~, size: 1e3}\n";
+        let pod = of(text, "n").unwrap().remove(0);
+        assert_eq!(pod["metadata"]["annotations"]["said"], "0440");
+        assert_eq!(
+            pod["spec"],
+            json!({
+                "mode": 288, "port": 8, "dry": true, "wet": false, "name": "yes", "at": "12:30", "none": null,
+                "size": 1000.0,
+            })
+        );
+    }
+
     #[test]
     fn what_is_no_object_is_told_without_its_content() {
         for (text, words) in [
@@ -94,6 +115,10 @@ mod tests {
             ("a: [s3cret\nb: }", "is no YAML"),
             (
                 "kind: A\napiVersion: v1\nmetadata: {name: s3cret}\n---\nx: y: s3cret\n",
+                "line 5",
+            ),
+            (
+                "kind: A\napiVersion: v1\nmetadata: {name: s3cret}\n---\nx: s3cret\n",
                 "document 2",
             ),
         ] {
