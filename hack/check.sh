@@ -7,6 +7,7 @@ cd "$(dirname "$0")/.."
 
 hack/packages.sh protobuf-compiler shellcheck
 failed=()
+of_this_checkout
 
 # step NAME COMMAND…
 step() {

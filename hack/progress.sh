@@ -28,12 +28,23 @@ logged() {
   fi
 }
 
+# of_this_checkout: what another checkout of the same packages left in the shared target folder does not pass for this one's. Cargo
+# compares times, and names what it compiles by paths within the workspace.
+of_this_checkout() {
+  local last=${CARGO_TARGET_DIR:?}/.checkout
+  if [ -f "$last" ] && [ "$(cat "$last")" = "$PWD" ]; then return; fi
+  find Cargo.toml crates tests charts crds docs -type f -exec touch -c {} +
+  mkdir -p "$CARGO_TARGET_DIR"
+  printf '%s' "$PWD" >"$last"
+}
+
 # compile LOG CARGO-COMMAND…: compiles with the output in LOG. Tells before it begins how much there is, and every half minute how
 # far it is; shows the end of LOG where the command fails.
 compile() {
   local file=$1 total ticker status=0; shift
   mkdir -p "$(dirname "$file")"
   : >"$file"
+  of_this_checkout
   # Cargo does not say how many packages it will compile; the lock file has the most that there can be.
   total=$(grep -c '^name = ' Cargo.lock)
   say "compiling: $* (at most $total packages; log: $file)"
