@@ -100,11 +100,11 @@ impl Web {
     /// The probe reaches the page by the name of its Service.
     pub async fn answers(&self, shoot: &Client) -> Result<()> {
         let wrong = proof::until_nothing(READY_WITHIN, || async {
-            let last = looks(shoot).await?.pop().unwrap_or_default();
-            Ok(if last.contains(" succeeded") {
-                vec![]
-            } else {
-                vec![last]
+            Ok(match looks(shoot).await.map(|mut looks| looks.pop()) {
+                Ok(Some(last)) if last.contains(" succeeded") => vec![],
+                Ok(last) => vec![last.unwrap_or_default()],
+                // On new machines it is started anew.
+                Err(error) => vec![format!("{error:#}")],
             })
         })
         .await?;
