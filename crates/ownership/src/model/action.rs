@@ -71,11 +71,7 @@ impl State {
                 (Who::Gardenlet, site.gardenlet, scenario.gardenlets),
             ] {
                 // What has stopped for good has nothing to ask.
-                let is_over = match who {
-                    Who::Sidecar => site.marker,
-                    Who::Actuator => false,
-                    Who::Gardenlet => false,
-                };
+                let is_over = who == Who::Sidecar && site.marker;
                 let acts = if who == Who::Sidecar { site.opened.is_some() } else { site.acts };
                 if !is_in(mask, epoch) || !acts {
                     continue;
@@ -117,6 +113,12 @@ impl State {
                     actions.push(Action::Seal { epoch, step: SealStep::FinalSnapshot });
                 }
             }
+            // A sidecar that is not in detail seals at any time after it may.
+            let ends = epoch < self.garden.now.epoch || self.garden.phase == Phase::Sealing;
+            let is_rough = !is_in(scenario.sidecars, epoch) && scenario.others_seal;
+            if is_rough && ends && site.opened.is_some() && !site.final_snapshot {
+                actions.push(Action::Seal { epoch, step: SealStep::FinalSnapshot });
+            }
             let may_stop = epoch == self.garden.now.epoch && matches!(self.garden.phase, Phase::Leaving | Phase::Sealing);
             if may_stop && is_in(scenario.actuators, epoch) && site.actuator.awake && !site.stopped {
                 actions.push(Action::ActuatorsStop { epoch });
@@ -139,13 +141,13 @@ impl State {
             let acts = self.may_act(scenario, now.epoch);
             let still = is_in(scenario.actuators, now.epoch) && (!site.stopped || site.flight > 0 || acts);
             let drained = !still || !scenario.is_on(Off::DrainedIsJudged);
-            for to in scenario.seats.iter().filter(|to| may_grant && **to != now.seed) {
+            for to in self.seats(scenario).filter(|to| may_grant && **to != now.seed) {
                 let step = Step::HandOver { to: *to, final_seen: site.final_snapshot, drained };
                 steps.push((owner.clone(), step));
             }
         }
         if scenario.forced && may_grant {
-            for to in scenario.seats {
+            for to in self.seats(scenario) {
                 let approval = Approval { from: now.clone(), to: *to };
                 steps.push((Writer::Garden, Step::Grant(approval)));
             }
@@ -174,6 +176,12 @@ impl State {
             }
             actions.push(Action::Garden { by, step });
         }
+    }
+
+    /// B and C are alike until one of them has been given the shoot.
+    fn seats<'a>(&self, scenario: &'a Scenario) -> impl Iterator<Item = &'a Seed> {
+        let knows_b = scenario.late_writes || self.sites.len() > 1;
+        scenario.seats.iter().filter(move |seat| **seat != Seed::C || knows_b)
     }
 
     /// What seeds try that are not the owner. Without the rule they pass for whoever may.

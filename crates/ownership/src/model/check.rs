@@ -8,9 +8,21 @@ use stateright::{Checker, HasDiscoveries, Model, Property};
 use super::action::Action;
 use super::scenario::{Off, Scenario};
 use super::state::{Right, State, is_in};
-use crate::phase::Phase;
+use crate::phase::{Chain, Phase};
 
 struct World(Scenario);
+
+/// What must be seen on the way: what does not happen is not tested.
+pub(super) const EVENTS: [(&str, fn(&State) -> bool); 6] = [
+    ("fence", |state| state.has_opened(Chain::Last)),
+    ("final", |state| state.has_opened(Chain::Final)),
+    ("acts", |state| state.sites.iter().skip(1).any(|site| site.acts)),
+    ("drained", |state| state.sites.iter().any(|site| site.acts && site.read.drained)),
+    ("third", |state| state.sites.get(2).is_some_and(|site| site.opened.is_some())),
+    ("deleted", |state| {
+        state.deleted && state.zone[0].epoch.is_none() && state.buckets.iter().all(Option::is_none)
+    }),
+];
 
 impl Model for World {
     type State = State;
@@ -21,7 +33,10 @@ impl Model for World {
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
-        actions.extend(state.possible(&self.0));
+        // What is broken is not explored further.
+        if state.broken.is_none() {
+            actions.extend(state.possible(&self.0));
+        }
     }
 
     fn next_state(&self, state: &State, action: Action) -> Option<State> {
@@ -29,18 +44,24 @@ impl Model for World {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        vec![
+        let mut properties: Vec<Property<Self>> = vec![
             Property::always(I1, |world: &World, state: &State| state.i1(&world.0)),
             Property::always(I2, |_, state: &State| state.broken.is_none()),
             Property::always(I3, |world: &World, state: &State| state.i3(&world.0)),
             Property::always(AFTER_FINAL, |world: &World, state: &State| state.after_final(&world.0)),
-            Property::always(FALSE_LOSS, |_, state: &State| state.no_false_loss()),
-        ]
-    }
-
-    fn within_boundary(&self, state: &State) -> bool {
-        // What is broken is not explored further.
-        state.broken.is_none()
+        ];
+        if self.0.off.is_none() {
+            properties.push(Property::always(FALSE_LOSS, |_, state: &State| state.no_false_loss()));
+            properties.extend([
+                Property::sometimes(EVENTS[0].0, |_, state: &State| EVENTS[0].1(state)),
+                Property::sometimes(EVENTS[1].0, |_, state: &State| EVENTS[1].1(state)),
+                Property::sometimes(EVENTS[2].0, |_, state: &State| EVENTS[2].1(state)),
+                Property::sometimes(EVENTS[3].0, |_, state: &State| EVENTS[3].1(state)),
+                Property::sometimes(EVENTS[4].0, |_, state: &State| EVENTS[4].1(state)),
+                Property::sometimes(EVENTS[5].0, |_, state: &State| EVENTS[5].1(state)),
+            ]);
+        }
+        properties
     }
 }
 
@@ -51,6 +72,13 @@ const AFTER_FINAL: &str = "data: a write is acknowledged after the final snapsho
 const FALSE_LOSS: &str = "false loss: a shoot is lost that nobody has taken";
 
 impl State {
+    fn has_opened(&self, chain: Chain) -> bool {
+        self.sites
+            .iter()
+            .skip(1)
+            .any(|site| site.opened.is_some() && site.read.chain == Some(chain))
+    }
+
     fn i1(&self, scenario: &Scenario) -> bool {
         let mut opened = false;
         self.epochs().rev().all(|epoch| {
@@ -112,11 +140,18 @@ pub(super) fn explore(scenario: &Scenario) {
         checker.max_depth(),
         started.elapsed()
     );
-    if let Some((what, path)) = checker.discoveries().into_iter().next() {
+    let (seen, broken): (Vec<_>, Vec<_>) = checker
+        .discoveries()
+        .into_iter()
+        .partition(|(what, _)| EVENTS.iter().any(|(event, _)| event == what));
+    if let Some((what, path)) = broken.into_iter().next() {
         let why = path.last_state().broken.unwrap_or(what);
         panic!("{}: {why}\n{}", scenario.name, told(&path.into_actions()));
     }
     assert!(started.elapsed() < LONGEST, "{}: not explored to its end", scenario.name);
+    for event in scenario.sees {
+        assert!(seen.iter().any(|(what, _)| what == event), "{}: never {event}", scenario.name);
+    }
 }
 
 /// Switches a rule off, finds what breaks, and prints the shortest way there.

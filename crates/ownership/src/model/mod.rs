@@ -27,8 +27,18 @@ fn etcd() -> Scenario {
     Scenario {
         sidecars: FIRST,
         planned: true,
-        last: 3,
+        sees: &["fence", "final", "drained"],
         ..Scenario::new("etcd")
+    }
+}
+
+/// A move is called off: in the same epoch, and by a grant of a later one, also after the point of no return.
+fn call_off() -> Scenario {
+    Scenario {
+        last: 3,
+        sees: &["fence", "final", "drained", "third"],
+        settings: settings(0, 1, 1, 0),
+        ..etcd()
     }
 }
 
@@ -37,6 +47,7 @@ fn relay() -> Scenario {
     Scenario {
         sidecars: FIRST,
         actuators: FIRST,
+        settings: settings(0, 2, 1, 0),
         ..Scenario::new("relay")
     }
 }
@@ -46,6 +57,8 @@ fn drained() -> Scenario {
     Scenario {
         actuators: FIRST,
         planned: true,
+        others_seal: true,
+        sees: &["fence", "final", "drained"],
         ..Scenario::new("drained")
     }
 }
@@ -62,8 +75,11 @@ fn gardenlet() -> Scenario {
 fn several() -> Scenario {
     Scenario {
         sidecars: SECOND,
+        others_seal: true,
         seats: &[Seed::A, Seed::B, Seed::C],
         last: 3,
+        sees: &["fence", "final", "third"],
+        settings: settings(1, 1, 1, 0),
         ..Scenario::new("several claimants")
     }
 }
@@ -73,7 +89,8 @@ fn back() -> Scenario {
     Scenario {
         actuators: FIRST,
         last: 3,
-        caches: false,
+        sees: &["fence", "acts", "third"],
+        settings: settings(0, 2, 1, 0),
         ..Scenario::new("there and back")
     }
 }
@@ -108,6 +125,7 @@ fn deletion() -> Scenario {
     Scenario {
         sidecars: FIRST,
         deletion: true,
+        sees: &["fence", "deleted"],
         ..Scenario::new("deletion")
     }
 }
@@ -143,9 +161,10 @@ fn strangers() -> Scenario {
 
 fn data() -> Scenario {
     Scenario {
-        sidecars: FIRST,
         last: 3,
         data_loss: true,
+        others_seal: true,
+        sees: &["fence", "final", "third"],
         settings: settings(0, 1, 1, 0),
         ..Scenario::new("data")
     }
@@ -163,11 +182,12 @@ macro_rules! breaks {
 
 mod holds {
     use super::{
-        back, data, deletion, drained, drift, etcd, explore, gardenlet, late, late_updates, relay, servers, several, strangers,
+        back, call_off, data, deletion, drained, drift, etcd, explore, gardenlet, late, late_updates, relay, servers, several, strangers,
     };
 
     holds! {
         etcd_moves: etcd();
+        moves_are_called_off: call_off();
         actuators_ask_the_sidecar: relay();
         a_source_is_drained: drained();
         a_gardenlet_asks_the_garden: gardenlet();
@@ -185,7 +205,7 @@ mod holds {
 
 mod breaks {
     use super::{
-        Off, Scenario, back, data, deletion, drained, drift, etcd, gardenlet, late, late_updates, relay, servers, settings,
+        Off, Scenario, back, data, deletion, drained, drift, call_off, etcd, gardenlet, late, late_updates, relay, servers,
         strangers, without,
     };
 
@@ -193,7 +213,7 @@ mod breaks {
         a_grant_that_tests_nothing: TestedGrant, late(), ["I1"];
         a_grant_that_tests_the_epoch_alone: WholeTest, late(), ["I1", "I2"];
         seeds_that_take_each_others_steps: Writers, strangers(), ["I1", "I2"];
-        a_fence_before_the_bucket: FenceAfterBucket, Scenario { settings: settings(0, 2, 1, 0), ..etcd() }, ["I1", "I2"];
+        a_fence_before_the_bucket: FenceAfterBucket, call_off(), ["I1", "I2"];
         a_fence_at_the_first_server: FenceAfterAllServers, servers(), ["I1", "I2"];
         validity_from_the_answer: ValidityFromSending, gardenlet(), ["I3"];
         answers_of_caches: Authoritative, gardenlet(), ["I3"];

@@ -1,5 +1,6 @@
 //! What of the protocol one run of the model explores, and with which rule switched off.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use crate::settings::{Settings, Terms};
@@ -66,6 +67,8 @@ pub(super) enum Off {
 pub(super) struct Scenario {
     pub(super) name: &'static str,
     pub(super) off: Option<Off>,
+    /// What must happen in it (`check::EVENTS`).
+    pub(super) sees: &'static [&'static str],
     /// Who may be given the shoot, in its first epoch and the following ones.
     pub(super) seats: &'static [Seed],
     /// Backup processes, actuators and gardenlets that are modelled in detail; other stays do what they may at any time.
@@ -93,6 +96,9 @@ pub(super) struct Scenario {
     pub(super) settings: Settings,
     /// F, where it is not the least one.
     pub(super) fence_less: u64,
+    /// Sidecars that are not in detail seal, at any time after they may.
+    pub(super) others_seal: bool,
+    pub(super) waits_by: OnceLock<Terms>,
 }
 
 impl Scenario {
@@ -100,6 +106,7 @@ impl Scenario {
         Self {
             name,
             off: None,
+            sees: &["fence", "acts"],
             seats: &[Seed::A, Seed::B],
             sidecars: 0,
             actuators: 0,
@@ -117,6 +124,8 @@ impl Scenario {
             drift: false,
             settings: settings(1, 2, 1, 0),
             fence_less: 0,
+            others_seal: false,
+            waits_by: OnceLock::new(),
         }
     }
 
@@ -134,7 +143,11 @@ impl Scenario {
     }
 
     /// What a destination waits by: the least fence of these settings, in whole seconds.
-    pub(super) fn fence_terms(&self) -> Terms {
+    pub(super) fn fence_terms(&self) -> &Terms {
+        self.waits_by.get_or_init(|| self.least())
+    }
+
+    fn least(&self) -> Terms {
         let mut settings = self.settings;
         // Less than a thousandth of a tick.
         let nothing = Duration::from_nanos(1);

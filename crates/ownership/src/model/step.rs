@@ -79,12 +79,17 @@ impl State {
 
     fn tick(&mut self, scenario: &Scenario, source_loses_one: bool, destination_gains_one: bool) {
         let (most, validity) = (scenario.fence(), scenario.validity());
+        let settings = scenario.settings;
+        let needed = (settings.propagation + settings.validity + settings.requests).as_secs();
+        let needed = u8::try_from(needed).unwrap();
         self.drift.0 &= !source_loses_one;
         self.drift.1 &= !destination_gains_one;
         for epoch in self.epochs() {
             let truth = self.all_show(scenario, epoch);
             let site = self.site_mut(epoch);
-            site.truth = if truth { (site.truth + 1).min(20) } else { 0 };
+            // What waits for nothing any more has no use for it.
+            let waits = site.opened.is_none() && epoch > 1;
+            site.truth = if truth && waits { (site.truth + 1).min(needed) } else { 0 };
             if let Some(passed) = &mut site.fence {
                 *passed = (*passed + 1 + u8::from(destination_gains_one)).min(most);
             }
@@ -95,7 +100,7 @@ impl State {
                 process.tick(scenario, validity);
             }
         }
-        if self.sites.last().is_some_and(|site| site.fence.is_some()) {
+        if self.sites.last().is_some_and(|site| site.fence.is_some() || site.acts && site.read.now.epoch > 1) {
             for (_, left) in &mut self.hidden {
                 *left -= 1;
             }
@@ -138,6 +143,7 @@ impl State {
         if becomes.phase == Phase::Held {
             site.acts = true;
             site.stopped = false;
+            site.fence = None;
         }
         self.garden = becomes;
     }
@@ -169,6 +175,7 @@ impl State {
         let site = self.site_mut(epoch);
         site.opened = Some(site.seed);
         site.data = Some(epoch);
+        site.truth = 0;
     }
 
     /// I2, judged by what is true instead of by what the destination has seen.
