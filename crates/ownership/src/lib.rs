@@ -34,25 +34,36 @@
 //! | `question`, `reply`, `saying`, `agreement`, `judgement` | the pure middle, in this order: a name asked for, one answer, one authority, all authorities, both witnesses |
 //! | `wire`, `authorities`, `lookup` | sockets, which servers, and both questions to all of them |
 //! | `witness` | the second witness |
-//! | `tenure`, `watch` | the permit that follows, and the loop around it |
+//! | `stance`, `tenure`, `watch` | what follows, the permit that goes with it, and the loop around both |
 //! | `shown` | for a destination: when its fence may begin |
+//! | `phase`, `marks`, `conditional` | what stands in the garden, in DNS and in buckets, and who may write what next |
+//! | `gates` | the end of an epoch, and when the next one may open etcd and touch clouds |
+//!
+//! `model` explores all of it exhaustively, `simulation` runs the watch under faults.
 
 mod agreement;
 mod authorities;
 mod claim;
+mod conditional;
+mod gates;
 mod judgement;
 mod lookup;
+mod marks;
 mod mutation;
+mod phase;
 mod question;
 mod reply;
 mod saying;
 mod settings;
 mod shown;
+mod stance;
 mod tenure;
 mod watch;
 mod wire;
 mod witness;
 
+#[cfg(test)]
+mod model;
 #[cfg(test)]
 mod simulation;
 #[cfg(test)]
@@ -60,7 +71,11 @@ mod tests;
 
 pub use authorities::{Authorities, AuthoritiesError};
 pub use claim::{Claim, ClaimError};
+pub use conditional::Conditional;
+pub use gates::{Evidence, SealStep, Sealed, Wait, forwards, keeps_data, may_act, may_open};
 pub use judgement::Answer;
+pub use marks::{Mark, Object, Record};
+pub use phase::{Approval, Chain, Ownership, Phase, Refused, Stay, Step, Writer};
 pub use question::{Heard, Question};
 pub use saying::Loss;
 pub use settings::{Settings, SettingsError, Silence, Terms};

@@ -19,7 +19,7 @@ pub(crate) enum Saying {
 }
 
 /// Why a shoot is not this seed's any more in this epoch. It never comes back: who gets the shoot again has a later epoch.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Loss {
     /// The record names another seed beside my epoch.
     AnotherIdentity(String),

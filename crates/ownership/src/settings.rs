@@ -3,6 +3,7 @@
 //! docs/ownership.md explains the numbers. A change of one of them in one seed only is safe for as long as each seed's fence
 //! covers the validity of every other seed's permits.
 
+use std::ops::Add;
 use std::time::Duration;
 
 /// So often each server is asked in one check.
@@ -16,6 +17,9 @@ const WORST_DRIFT: u32 = MILLION / 10;
 
 /// No duration here makes sense beyond this, and sums of them must not overflow.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
+
+/// Ten years: for how long an answer is good where only a loss ends it ([`Silence::Tolerate`]).
+const UNTIL_LOST: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
 /// What a permit does when neither witness says anything for its validity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -199,6 +203,25 @@ impl Terms {
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.0
+    }
+
+    /// For how long an answer is good, from when its question was sent. `at_most` is what a witness has left that only passes
+    /// on what it was told.
+    #[must_use]
+    pub fn good_for(&self, at_most: Option<Duration>) -> Duration {
+        match self.0.silence {
+            Silence::Deactivate => at_most.unwrap_or(self.0.validity).min(self.0.validity),
+            Silence::Tolerate => UNTIL_LOST,
+        }
+    }
+
+    /// Whether the fence is behind a destination that has seen at `shown` that every witness shows it. Never before it has seen
+    /// that; a destination that was started anew has not.
+    pub fn fence_has_passed<M: Ord + Add<Duration, Output = M>>(&self, shown: Option<M>, now: M) -> bool {
+        match (shown, self.fence()) {
+            (Some(shown), Some(fence)) => shown + fence <= now,
+            _ => false,
+        }
     }
 
     /// F: how long a destination waits after every witness shows it as the owner, by a clock that counts suspension. None where

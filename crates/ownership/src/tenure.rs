@@ -1,7 +1,6 @@
 //! What follows from answers: one permit a tenure. Owned extends it, Unknown does not, Lost ends it for ever.
 
 use std::future::pending;
-use std::time::Duration;
 
 use futures::future::{Either, select};
 use permit::{Clock, Issuer, Moment, Permit, Settling};
@@ -9,10 +8,8 @@ use tokio::time::sleep_until;
 
 use crate::judgement::Answer;
 use crate::saying::Loss;
-use crate::settings::{Silence, Terms};
-
-/// Ten years: the validity of a permit that only a loss ends ([`Silence::Tolerate`]).
-const UNTIL_LOST: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
+use crate::settings::Terms;
+use crate::stance::Stance;
 
 /// An answer, and when it was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,23 +32,18 @@ pub enum Standing {
     Lost(Loss),
 }
 
-/// The state of one seed's claim.
+/// The state of one seed's claim. What follows from what is in `stance`; here is the permit that goes with it.
 pub(crate) struct Tenure {
     by: String,
     clock: Clock,
     terms: Terms,
-    state: State,
-}
-
-enum State {
-    Unconfirmed,
-    Owner(Box<Held>),
-    Lost(Loss),
+    stance: Stance<Moment>,
+    /// There is one in every stance of an owner.
+    held: Option<Box<Held>>,
 }
 
 struct Held {
     issuer: Issuer,
-    until: Moment,
     settling: Settling,
 }
 
@@ -61,51 +53,57 @@ impl Tenure {
             by,
             clock,
             terms,
-            state: State::Unconfirmed,
+            stance: Stance::Unconfirmed,
+            held: None,
         }
     }
 
     pub(crate) fn standing(&self) -> Standing {
-        match &self.state {
-            State::Unconfirmed => Standing::Unconfirmed,
-            State::Owner(held) => Standing::Owner(held.issuer.permit()),
-            State::Lost(loss) => Standing::Lost(loss.clone()),
+        match (&self.stance, &self.held) {
+            (Stance::Lost(loss), _) => Standing::Lost(loss.clone()),
+            (Stance::Owner { .. }, Some(held)) => Standing::Owner(held.issuer.permit()),
+            (Stance::Owner { .. }, None) | (Stance::Unconfirmed, _) => Standing::Unconfirmed,
         }
     }
 
     /// Draws the consequence of an answer. True if the standing is another one now.
     pub(crate) fn hear(&mut self, checked: &Checked) -> bool {
         let expired = self.expire();
-        match &checked.answer {
-            _ if matches!(self.state, State::Lost(_)) => false,
-            Answer::Unknown(_) => expired,
-            Answer::Lost(loss) => {
-                if let State::Owner(held) = &self.state {
+        let before = self.stance.clone();
+        let now = self.clock.now();
+        self.stance = before
+            .clone()
+            .hear(now, checked.asked, &checked.answer, &self.terms);
+        match &self.stance {
+            Stance::Owner { until } => self.own(*until) || expired,
+            Stance::Lost(loss) => {
+                if let Some(held) = self.held.take() {
                     held.issuer.end(&loss.to_string());
                 }
-                self.state = State::Lost(loss.clone());
-                true
+                before != self.stance
             }
-            Answer::Owned { at_most } => self.own(self.until(checked.asked, *at_most)) || expired,
+            Stance::Unconfirmed => {
+                // Its time was over between two looks at the clock.
+                let was_owner = self.held.take().is_some();
+                was_owner || expired
+            }
         }
     }
 
     /// Takes notice of a permit whose time is over. True if there was one. What has ended by the clock is over also where nobody
     /// has called this.
     pub(crate) fn expire(&mut self) -> bool {
-        let over = matches!(&self.state, State::Owner(held) if !held.issuer.in_time());
-        if over {
-            if let State::Owner(held) = &self.state {
-                held.issuer.end("ownership was not confirmed in time");
-            }
-            self.state = State::Unconfirmed;
+        let over = self.held.take_if(|held| !held.issuer.in_time());
+        if let Some(held) = &over {
+            held.issuer.end("ownership was not confirmed in time");
+            self.stance = Stance::Unconfirmed;
         }
-        over
+        over.is_some()
     }
 
     /// Waits until the permit's time is over, or for ever, and does meanwhile what its work has left to do.
     pub(crate) async fn runs_out(&mut self) {
-        let State::Owner(held) = &mut self.state else {
+        let Some(held) = &mut self.held else {
             return pending().await;
         };
         while held.issuer.in_time() {
@@ -117,38 +115,17 @@ impl Tenure {
         }
     }
 
-    fn until(&self, asked: Moment, at_most: Option<Duration>) -> Moment {
-        let settings = self.terms.settings();
-        match settings.silence {
-            Silence::Tolerate => asked + UNTIL_LOST,
-            Silence::Deactivate => asked + at_most.unwrap_or(settings.validity).min(settings.validity),
-        }
-    }
-
-    /// True if the standing is another one now.
+    /// Gives the right that is good until then. True if the standing is another one now.
     fn own(&mut self, until: Moment) -> bool {
-        if let State::Owner(held) = &mut self.state {
-            // An answer never takes back what an earlier one gave.
-            let until = held.until.max(until);
-            if held.issuer.extend(until) {
-                held.until = until;
-                return false;
-            }
+        if let Some(held) = &self.held
+            && held.issuer.extend(until)
+        {
+            return false;
         }
-        // Either there was none, or its time was over at this moment: what has ended stays so, and there is a new one if the
-        // answer is still good for anything.
-        let was_owner = matches!(self.state, State::Owner(_));
-        if self.clock.now() >= until {
-            self.state = State::Unconfirmed;
-            return was_owner;
-        }
+        // Either there was none, or its time was over at this moment: what has ended stays so, and there is a new one.
         let issuer = Issuer::new(self.by.clone(), self.clock.clone(), until);
         let settling = issuer.settling();
-        self.state = State::Owner(Box::new(Held {
-            issuer,
-            until,
-            settling,
-        }));
+        self.held = Some(Box::new(Held { issuer, settling }));
         true
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 
 /// What a second witness says of a shoot. Whoever asks it has compared the shoot's uid.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Testimony {
     /// This epoch has its owner.
     Owned {

@@ -1,0 +1,218 @@
+//! Questions and answers: what a process can hear of both witnesses, judged by the crate's own functions on messages as they are
+//! on the wire.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use hickory_proto::op::{Message, OpCode, ResponseCode};
+use hickory_proto::rr::rdata::{SOA, TXT};
+use hickory_proto::rr::{Name, RData, Record as DnsRecord};
+
+use super::scenario::{Off, Scenario, Seed};
+use super::state::{Right, Said, State, Who, ticks};
+use crate::agreement;
+use crate::claim::Claim;
+use crate::judgement::{self, Answer};
+use crate::marks::{Object, Record};
+use crate::reply::{self, Reply};
+use crate::saying::{self, Saying};
+use crate::witness::Testimony;
+
+/// Who answers for the zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Via {
+    Nobody,
+    AllServers,
+    FirstServer,
+    SecondServer,
+    HiddenReplica,
+    Cache,
+}
+
+/// What one server says, if anything; a cache has no AA bit.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Word {
+    record: Record<Seed>,
+    authoritative: bool,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Question {
+    seed: Seed,
+    epoch: i64,
+    words: Vec<Word>,
+    second: Testimony,
+    compares_epochs: bool,
+}
+
+thread_local! {
+    /// The same question has the same answer.
+    static KNOWN: RefCell<HashMap<Question, Option<Said>>> = RefCell::default();
+}
+
+/// All answers that this process can get now, each once, and on which way.
+pub(super) fn answers(state: &State, scenario: &Scenario, epoch: i64, who: Who) -> Vec<(Via, Said)> {
+    let mut answers: Vec<(Via, Said)> = Vec::new();
+    for (via, words) in ways(state, scenario) {
+        let question = Question {
+            seed: state.site(epoch).seed,
+            epoch,
+            words,
+            second: second(state, scenario, epoch, who),
+            compares_epochs: scenario.is_on(Off::EpochCompared),
+        };
+        let said = KNOWN.with_borrow_mut(|known| *known.entry(question.clone()).or_insert_with(|| judged(&question)));
+        if let Some(said) = said
+            && !answers.iter().any(|(_, other)| *other == said)
+        {
+            answers.push((via, said));
+        }
+    }
+    answers
+}
+
+fn ways(state: &State, scenario: &Scenario) -> Vec<(Via, Vec<Word>)> {
+    let word = |record: &Record<Seed>| Word {
+        record: record.clone(),
+        authoritative: true,
+    };
+    let [first, second] = &state.zone;
+    let mut ways = vec![(Via::Nobody, Vec::new())];
+    if scenario.servers == 1 {
+        ways.push((Via::AllServers, vec![word(first)]));
+    } else {
+        ways.push((Via::AllServers, vec![word(first), word(second)]));
+        ways.push((Via::FirstServer, vec![word(first)]));
+        ways.push((Via::SecondServer, vec![word(second)]));
+    }
+    for (hidden, _) in &state.hidden {
+        ways.push((Via::HiddenReplica, vec![word(hidden)]));
+    }
+    if scenario.caches {
+        ways.push((
+            Via::Cache,
+            vec![Word {
+                record: Record {
+                    identity: Some(Seed::A),
+                    epoch: Some(1),
+                },
+                authoritative: !scenario.is_on(Off::Authoritative),
+            }],
+        ));
+    }
+    ways
+}
+
+/// The second witness, where it can be reached; where not, the answer is Unknown at best.
+fn second(state: &State, scenario: &Scenario, epoch: i64, who: Who) -> Testimony {
+    let silent = || Testimony::Silent(String::new());
+    let site = state.site(epoch);
+    let said = match who {
+        Who::Sidecar => Object::testimony(state.bucket(site.seed)),
+        Who::Gardenlet if state.deleted => Testimony::Missing,
+        Who::Gardenlet => state.garden.testimony(),
+        Who::Actuator if !site.sidecar.awake => silent(),
+        Who::Actuator if site.marker => Testimony::Sealed { epoch },
+        Who::Actuator => match site.sidecar.right {
+            Right::None => silent(),
+            Right::Lost => Testimony::Sealed { epoch },
+            Right::Left(left) => Testimony::Owned {
+                epoch,
+                left: scenario.is_on(Off::RelayTellsWhatIsLeft).then(|| ticks(left)),
+            },
+        },
+    };
+    match said {
+        Testimony::Missing if !scenario.is_on(Off::MissingIsUnknown) => Testimony::Owned { epoch, left: None },
+        said => said,
+    }
+}
+
+/// The crate's own judgement. None: Unknown.
+fn judged(question: &Question) -> Option<Said> {
+    let claim = claim(question.seed, question.epoch);
+    let said: Vec<(SocketAddr, Saying)> = question
+        .words
+        .iter()
+        .map(|word| (server(), saying(&claim, word, question.compares_epochs)))
+        .collect();
+    let answer = judgement::by_record(agreement::of(&said))
+        .unwrap_or_else(|silent| judgement::by_second_witness(&claim, &silent, question.second.clone()));
+    match answer {
+        Answer::Owned { at_most } => Some(Said::Owned {
+            at_most: at_most.map(|left| u8::try_from(left.as_secs()).unwrap()),
+        }),
+        Answer::Lost(_) => Some(Said::Lost),
+        Answer::Unknown(_) => None,
+    }
+}
+
+/// Whether the destination of this epoch sees that every witness shows it, by the crate's own functions.
+pub(super) fn is_shown(state: &State, scenario: &Scenario, epoch: i64) -> bool {
+    let claim = claim(state.site(epoch).seed, epoch);
+    let servers = if scenario.is_on(Off::FenceAfterAllServers) { scenario.servers } else { 1 };
+    let said: Vec<(SocketAddr, Saying)> = state.zone[..servers]
+        .iter()
+        .map(|record| {
+            let word = Word {
+                record: record.clone(),
+                authoritative: true,
+            };
+            (server(), saying(&claim, &word, true))
+        })
+        .collect();
+    let Some(source) = &state.site(epoch).read.source else {
+        return false;
+    };
+    let testimony = Object::testimony(state.bucket(source.seed));
+    agreement::is_shown_everywhere(&said).is_ok()
+        && (judgement::is_shown_by_second_witness(&claim, &testimony).is_ok() || !scenario.is_on(Off::FenceAfterBucket))
+}
+
+/// The answer as the process hears it.
+pub(super) fn answer(said: Said) -> Answer {
+    match said {
+        Said::Owned { at_most } => Answer::Owned {
+            at_most: at_most.map(|left| Duration::from_secs(left.into())),
+        },
+        Said::Lost => Answer::Lost(saying::Loss::Sealed),
+    }
+}
+
+const ZONE: &str = "internal.example.";
+const OWNER: &str = "owner.demo.dev.internal.example.";
+
+fn claim(seed: Seed, epoch: i64) -> Claim {
+    Claim::new(OWNER, &format!("{seed:?}"), epoch).unwrap()
+}
+
+fn server() -> SocketAddr {
+    SocketAddr::from(([192, 0, 2, 1], 53))
+}
+
+fn saying(claim: &Claim, word: &Word, compares_epochs: bool) -> Saying {
+    let epoch = word.record.epoch.map(|epoch| epoch.to_string());
+    let owner = word.record.identity.map(|seed| format!("{seed:?}"));
+    let epoch = reply(&claim.epoch_name, epoch, word.authoritative);
+    match saying::of_epoch(claim, &epoch) {
+        Some(said) if compares_epochs => said,
+        _ => saying::of_owner(claim, &reply(&claim.owner_name, owner, word.authoritative)),
+    }
+}
+
+/// A message, read by the crate's own reader.
+fn reply(name: &Name, text: Option<String>, authoritative: bool) -> Reply {
+    let zone = Name::from_ascii(ZONE).unwrap();
+    let mut message = Message::response(1, OpCode::Query);
+    message.metadata.authoritative = authoritative;
+    if let Some(text) = text {
+        message.add_answer(DnsRecord::from_rdata(name.clone(), 10, RData::TXT(TXT::new(vec![text]))));
+    } else {
+        message.metadata.response_code = ResponseCode::NXDomain;
+        let soa = SOA::new(zone.clone(), zone.clone(), 1, 60, 60, 600, 5);
+        message.add_authority(DnsRecord::from_rdata(zone.clone(), 5, RData::SOA(soa)));
+    }
+    reply::read(&message, name, &zone)
+}

@@ -1,0 +1,175 @@
+//! The invariants, and the search.
+
+use std::fmt::Write;
+use std::time::{Duration, Instant};
+
+use stateright::{Checker, HasDiscoveries, Model, Property};
+
+use super::action::Action;
+use super::scenario::{Off, Scenario};
+use super::state::{Right, State, is_in};
+use crate::phase::{Chain, Phase};
+
+struct World(Scenario);
+
+/// What must be seen on the way: what does not happen is not tested.
+pub(super) const EVENTS: [(&str, fn(&State) -> bool); 6] = [
+    ("fence", |state| state.has_opened(Chain::Last)),
+    ("final", |state| state.has_opened(Chain::Final)),
+    ("acts", |state| state.sites.iter().skip(1).any(|site| site.acts)),
+    ("drained", |state| state.sites.iter().any(|site| site.acts && site.read.drained)),
+    ("third", |state| state.sites.get(2).is_some_and(|site| site.opened.is_some())),
+    ("deleted", |state| {
+        state.deleted && state.zone[0].epoch.is_none() && state.buckets.iter().all(Option::is_none)
+    }),
+];
+
+impl Model for World {
+    type State = State;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State> {
+        vec![State::first(&self.0)]
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        // What is broken is not explored further.
+        if state.broken.is_none() {
+            actions.extend(state.possible(&self.0));
+        }
+    }
+
+    fn next_state(&self, state: &State, action: Action) -> Option<State> {
+        Some(state.after(&self.0, action))
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        let mut properties: Vec<Property<Self>> = vec![
+            Property::always(I1, |world: &World, state: &State| state.i1(&world.0)),
+            Property::always(I2, |_, state: &State| state.broken.is_none()),
+            Property::always(I3, |world: &World, state: &State| state.i3(&world.0)),
+            Property::always(AFTER_FINAL, |world: &World, state: &State| state.after_final(&world.0)),
+        ];
+        if self.0.off.is_none() {
+            properties.push(Property::always(FALSE_LOSS, |_, state: &State| state.no_false_loss()));
+            properties.extend([
+                Property::sometimes(EVENTS[0].0, |_, state: &State| EVENTS[0].1(state)),
+                Property::sometimes(EVENTS[1].0, |_, state: &State| EVENTS[1].1(state)),
+                Property::sometimes(EVENTS[2].0, |_, state: &State| EVENTS[2].1(state)),
+                Property::sometimes(EVENTS[3].0, |_, state: &State| EVENTS[3].1(state)),
+                Property::sometimes(EVENTS[4].0, |_, state: &State| EVENTS[4].1(state)),
+                Property::sometimes(EVENTS[5].0, |_, state: &State| EVENTS[5].1(state)),
+            ]);
+        }
+        properties
+    }
+}
+
+const I1: &str = "I1: a write is acknowledged in an epoch after a later one was opened";
+const I2: &str = "I2, data: etcd is opened with the right data, and not before its time";
+const I3: &str = "I3: a request to a cloud leaves or lands beside those of a later epoch";
+const AFTER_FINAL: &str = "data: a write is acknowledged after the final snapshot of its epoch";
+const FALSE_LOSS: &str = "false loss: a shoot is lost that nobody has taken";
+
+impl State {
+    fn has_opened(&self, chain: Chain) -> bool {
+        self.sites
+            .iter()
+            .skip(1)
+            .any(|site| site.opened.is_some() && site.read.chain == Some(chain))
+    }
+
+    fn i1(&self, scenario: &Scenario) -> bool {
+        let mut opened = false;
+        self.epochs().rev().all(|epoch| {
+            let holds = !(opened && self.may_acknowledge(scenario, epoch));
+            opened |= self.site(epoch).opened.is_some();
+            holds
+        })
+    }
+
+    fn i3(&self, scenario: &Scenario) -> bool {
+        let mut acts = false;
+        self.epochs().rev().all(|epoch| {
+            let site = self.site(epoch);
+            let mine = self.may_act(scenario, epoch);
+            let holds = !(acts && (mine || site.flight > 0));
+            let is_detailed = is_in(scenario.actuators | scenario.gardenlets, epoch);
+            acts |= mine || !is_detailed && site.acts;
+            holds
+        })
+    }
+
+    fn after_final(&self, scenario: &Scenario) -> bool {
+        self.epochs()
+            .all(|epoch| !(self.site(epoch).final_snapshot && self.may_acknowledge(scenario, epoch)))
+    }
+
+    fn no_false_loss(&self) -> bool {
+        let now = &self.garden;
+        self.epochs().all(|epoch| {
+            let site = self.site(epoch);
+            let processes = [&site.sidecar, &site.actuator, &site.gardenlet];
+            let lost = site.marker || processes.iter().any(|process| process.right == Right::Lost);
+            !lost || now.now.epoch > epoch || now.phase == Phase::Sealing || self.deleted
+        })
+    }
+}
+
+/// Longer than any of these takes. What is not explored to its end proves nothing.
+const LONGEST: Duration = Duration::from_secs(110);
+
+fn check(scenario: &Scenario) -> impl Checker<World> {
+    World(scenario.clone())
+        .checker()
+        .finish_when(HasDiscoveries::AnyFailures)
+        .timeout(LONGEST)
+        .spawn_bfs()
+        .join()
+}
+
+/// Explores everything, and finds nothing broken. `events` must be seen on the way: what does not happen is not tested.
+pub(super) fn explore(scenario: &Scenario) {
+    let started = Instant::now();
+    let checker = check(scenario);
+    println!(
+        "{}: {} states, {} steps, at most {} from the first; {:?}",
+        scenario.name,
+        checker.unique_state_count(),
+        checker.state_count(),
+        checker.max_depth(),
+        started.elapsed()
+    );
+    let (seen, broken): (Vec<_>, Vec<_>) = checker
+        .discoveries()
+        .into_iter()
+        .partition(|(what, _)| EVENTS.iter().any(|(event, _)| event == what));
+    if let Some((what, path)) = broken.into_iter().next() {
+        let why = path.last_state().broken.unwrap_or(what);
+        panic!("{}: {why}\n{}", scenario.name, told(&path.into_actions()));
+    }
+    assert!(started.elapsed() < LONGEST, "{}: not explored to its end", scenario.name);
+    for event in scenario.sees {
+        assert!(seen.iter().any(|(what, _)| what == event), "{}: never {event}", scenario.name);
+    }
+}
+
+/// Switches a rule off, finds what breaks, and prints the shortest way there.
+pub(super) fn without(off: Off, scenario: Scenario, breaks: &[&str]) {
+    let scenario = Scenario { off: Some(off), ..scenario };
+    let checker = check(&scenario);
+    let states = checker.unique_state_count();
+    let found = checker.discoveries().into_iter().next();
+    let (what, path) = found.unwrap_or_else(|| panic!("{off:?}: nothing breaks in {states} states of {}", scenario.name));
+    let why = path.last_state().broken.unwrap_or(what);
+    println!("without {off:?} ({}, {states} states): {why}\n{}", scenario.name, told(&path.into_actions()));
+    assert!(breaks.iter().any(|breaks| why.starts_with(breaks)), "{why}");
+}
+
+fn told(actions: &[Action]) -> String {
+    let mut text = String::new();
+    for (number, action) in actions.iter().enumerate() {
+        writeln!(text, "{:3}. {action:?}", number + 1).unwrap();
+    }
+    text
+}

@@ -1,0 +1,196 @@
+//! What of the protocol one run of the model explores, and with which rule switched off.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use crate::settings::{Settings, Terms};
+
+/// The seeds. An identity is that of a seed, not of a stay there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Seed {
+    A,
+    B,
+    C,
+}
+
+/// A rule of section "What breaks without a rule", switched off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Off {
+    /// None of them.
+    Nothing,
+    /// A write in the garden does not test what was read.
+    TestedGrant,
+    /// It tests the epoch, and not the rest.
+    WholeTest,
+    /// Seeds may take each other's steps.
+    Writers,
+    /// The fence begins when DNS shows the new owner.
+    FenceAfterBucket,
+    /// The fence begins when the first server shows the new owner.
+    FenceAfterAllServers,
+    /// Validity counts from the answer.
+    ValidityFromSending,
+    /// Answers of caches count.
+    Authoritative,
+    /// An update of DNS does not test what was read.
+    ConditionalUpdate,
+    /// Identities are compared, epochs are not.
+    EpochCompared,
+    /// A stopped sidecar does not stop etcd.
+    GateInPath,
+    /// The final snapshot is taken before the mark is on the disk.
+    DurableSeal,
+    /// Clouds may be touched as soon as etcd may be opened.
+    TwoGates,
+    /// The fence does not count requests that are under way.
+    RequestsInFence,
+    /// The fence does not count hidden replicas.
+    PropagationInFence,
+    /// The fence does not count drift.
+    DriftInFence,
+    /// A process that is stopped wakes with the time that it had.
+    ClockCountsAll,
+    /// A missing object says "yours".
+    MissingIsUnknown,
+    /// What was chosen is chosen again.
+    ChainOnce,
+    /// Whatever is in a data directory is used.
+    ForeignData,
+    /// A relay passes its own answer on with full validity.
+    RelayTellsWhatIsLeft,
+    /// A source that was told to stop counts as drained.
+    DrainedIsJudged,
+}
+
+/// One run of the model. Bits of the masks are epochs.
+#[derive(Clone, Debug)]
+pub(super) struct Scenario {
+    pub(super) name: &'static str,
+    pub(super) off: Option<Off>,
+    /// What must happen in it (`check::EVENTS`).
+    pub(super) sees: &'static [&'static str],
+    /// Who may be given the shoot, in its first epoch and the following ones.
+    pub(super) seats: &'static [Seed],
+    /// Backup processes, actuators and gardenlets that are modelled in detail; other stays do what they may at any time.
+    pub(super) sidecars: u8,
+    pub(super) actuators: u8,
+    pub(super) gardenlets: u8,
+    /// The last epoch that is granted.
+    pub(super) last: i64,
+    pub(super) servers: usize,
+    /// A move with the source's help is possible, and its call-off.
+    pub(super) planned: bool,
+    /// A move without it.
+    pub(super) forced: bool,
+    pub(super) deletion: bool,
+    /// One write to the garden, and one to DNS, may be under way for any time.
+    pub(super) late_writes: bool,
+    pub(super) late_updates: bool,
+    /// Seeds try steps that are not theirs.
+    pub(super) strangers: bool,
+    /// Data directories are lost.
+    pub(super) data_loss: bool,
+    pub(super) caches: bool,
+    /// One clock of the source loses a second, and one of the destination gains one.
+    pub(super) drift: bool,
+    pub(super) settings: Settings,
+    /// F, where it is not the least one.
+    pub(super) fence_less: u64,
+    /// Sidecars that are not in detail seal, at any time after they may.
+    pub(super) others_seal: bool,
+    pub(super) waits_by: OnceLock<Terms>,
+}
+
+impl Scenario {
+    pub(super) fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            off: None,
+            sees: &["fence", "acts"],
+            seats: &[Seed::A, Seed::B],
+            sidecars: 0,
+            actuators: 0,
+            gardenlets: 0,
+            last: 2,
+            servers: 1,
+            planned: false,
+            forced: true,
+            deletion: false,
+            late_writes: false,
+            late_updates: false,
+            strangers: false,
+            data_loss: false,
+            caches: true,
+            drift: false,
+            settings: settings(1, 2, 1, 0),
+            fence_less: 0,
+            others_seal: false,
+            waits_by: OnceLock::new(),
+        }
+    }
+
+    pub(super) fn is_on(&self, rule: Off) -> bool {
+        self.off != Some(rule)
+    }
+
+    /// What permits are judged by.
+    pub(super) fn terms(&self) -> Terms {
+        Terms::new(Settings {
+            fence: Duration::from_secs(60),
+            ..self.settings
+        })
+        .unwrap()
+    }
+
+    /// What a destination waits by: the least fence of these settings, in whole seconds.
+    pub(super) fn fence_terms(&self) -> &Terms {
+        self.waits_by.get_or_init(|| self.least())
+    }
+
+    fn least(&self) -> Terms {
+        let mut settings = self.settings;
+        // Less than a thousandth of a tick.
+        let nothing = Duration::from_nanos(1);
+        match self.off {
+            Some(Off::RequestsInFence) => settings.requests = nothing,
+            Some(Off::PropagationInFence) => settings.propagation = Duration::ZERO,
+            Some(Off::DriftInFence) => settings.drift = 0,
+            _ => {}
+        }
+        let whole = settings.least_fence().as_millis().saturating_sub(1).div_ceil(1000);
+        let fence = u64::try_from(whole).unwrap() - self.fence_less;
+        // A fence that is refused is used here all the same: what is checked is what it would do.
+        settings.fence = Duration::from_secs(fence);
+        settings.propagation = Duration::ZERO;
+        settings.requests = nothing;
+        settings.validity = settings.interval * 2 + settings.check_takes();
+        settings.drift = 0;
+        Terms::new(settings).unwrap()
+    }
+
+    pub(super) fn validity(&self) -> u8 {
+        u8::try_from(self.settings.validity.as_secs()).unwrap()
+    }
+
+    pub(super) fn requests(&self) -> u8 {
+        u8::try_from(self.settings.requests.as_secs()).unwrap()
+    }
+
+    pub(super) fn fence(&self) -> u8 {
+        u8::try_from(self.fence_terms().fence().unwrap().as_secs()).unwrap()
+    }
+}
+
+/// Seconds are ticks.
+pub(super) fn settings(propagation: u64, validity: u64, requests: u64, drift: u32) -> Settings {
+    Settings {
+        interval: Duration::from_millis(30),
+        attempt: Duration::from_millis(10),
+        second_witness: Duration::from_millis(10),
+        validity: Duration::from_secs(validity),
+        requests: Duration::from_secs(requests),
+        propagation: Duration::from_secs(propagation),
+        drift,
+        ..Settings::default()
+    }
+}

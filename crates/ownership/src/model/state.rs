@@ -1,0 +1,268 @@
+//! A state of the world.
+
+use std::time::Duration;
+
+use super::scenario::{Off, Scenario, Seed};
+use crate::conditional::Conditional;
+use crate::gates::{Sealed, forwards};
+use crate::marks::{Mark, Object, Record};
+use crate::phase::Ownership;
+use crate::saying::Loss;
+use crate::stance::Stance;
+
+/// The present, by every clock. States keep what is left and what has passed, so that there are finitely many.
+pub(super) const NOW: Duration = Duration::from_secs(1000);
+
+pub(super) fn ticks(number: u8) -> Duration {
+    Duration::from_secs(number.into())
+}
+
+/// A process that asks and acts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Who {
+    Sidecar,
+    Actuator,
+    Gardenlet,
+}
+
+/// What an answer says, as far as it matters. Unknown changes nothing: it is as good as lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Said {
+    Owned { at_most: Option<u8> },
+    Lost,
+}
+
+/// `Stance`, with what is left instead of a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) enum Right {
+    #[default]
+    None,
+    Left(u8),
+    Lost,
+}
+
+impl Right {
+    pub(super) fn stance(self) -> Stance<Duration> {
+        match self {
+            Self::None => Stance::Unconfirmed,
+            Self::Left(left) => Stance::Owner {
+                until: NOW + ticks(left),
+            },
+            Self::Lost => Stance::Lost(Loss::Sealed),
+        }
+    }
+
+    pub(super) fn of(stance: &Stance<Duration>) -> Self {
+        match stance {
+            Stance::Unconfirmed => Self::None,
+            Stance::Owner { until } => Self::Left(u8::try_from(until.saturating_sub(NOW).as_secs()).unwrap()),
+            Stance::Lost(_) => Self::Lost,
+        }
+    }
+
+    pub(super) fn is_valid(self) -> bool {
+        matches!(self, Self::Left(left) if left > 0)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Process {
+    pub(super) awake: bool,
+    pub(super) right: Right,
+    /// An answer under way, and when its question was sent.
+    pub(super) answer: Option<(Said, u8)>,
+}
+
+impl Default for Process {
+    fn default() -> Self {
+        Self {
+            awake: true,
+            right: Right::None,
+            answer: None,
+        }
+    }
+}
+
+/// One epoch at one seed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Site {
+    pub(super) seed: Seed,
+    pub(super) sidecar: Process,
+    pub(super) actuator: Process,
+    pub(super) gardenlet: Process,
+    /// On the disk.
+    pub(super) marker: bool,
+    pub(super) final_snapshot: bool,
+    /// The actuators have said that they are done, and their objects say so.
+    pub(super) stopped: bool,
+    /// For how long a request may still be under way.
+    pub(super) flight: u8,
+    /// By whom o(e) has been.
+    pub(super) opened: Option<Seed>,
+    /// Gate C was passed.
+    pub(super) acts: bool,
+    /// Ticks since all witnesses were seen, by the destination's own clock.
+    pub(super) fence: Option<u8>,
+    /// What it last read of its own epoch in the garden. It may be asleep while others write.
+    pub(super) read: Ownership<Seed>,
+    /// Its pods are gone.
+    pub(super) gone: bool,
+    /// The epoch of what is in the data directory.
+    pub(super) data: Option<i64>,
+    /// Ticks for which all witnesses have truly shown this epoch.
+    pub(super) truth: u8,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct State {
+    pub(super) garden: Ownership<Seed>,
+    pub(super) deleted: bool,
+    pub(super) late: Option<Conditional<Ownership<Seed>>>,
+    /// The zone's servers, the first of which is written to.
+    pub(super) zone: [Record<Seed>; 2],
+    /// What replicas behind the first server's address still say, and for how long after a destination has looked.
+    pub(super) hidden: Vec<(Record<Seed>, u8)>,
+    pub(super) update: Option<Conditional<Record<Seed>>>,
+    /// `ownership.json` of each seed.
+    pub(super) buckets: [Option<Object>; 3],
+    pub(super) sites: Vec<Site>,
+    /// Seconds that the source's clocks may lose, and the destination's gain.
+    pub(super) drift: (bool, bool),
+    /// What has been broken by a step, rather than by a state.
+    pub(super) broken: Option<&'static str>,
+}
+
+impl State {
+    pub(super) fn first(scenario: &Scenario) -> Self {
+        let first = Record {
+            identity: Some(Seed::A),
+            epoch: Some(1),
+        };
+        let nothing = Record {
+            identity: None,
+            epoch: None,
+        };
+        let mut buckets = [None; 3];
+        buckets[Seed::A as usize] = Some(Object {
+            epoch: 1,
+            mark: Mark::Owned,
+        });
+        Self {
+            garden: Ownership::first(Seed::A),
+            deleted: false,
+            late: None,
+            zone: [first.clone(), first.clone()],
+            hidden: Vec::new(),
+            // The first owner's own update, sent twice, once by a process that fell asleep in it.
+            update: scenario.late_updates.then_some(Conditional {
+                tests: nothing,
+                becomes: first,
+            }),
+            buckets,
+            sites: vec![Site {
+                opened: Some(Seed::A),
+                acts: true,
+                data: Some(1),
+                ..Site::new(Ownership::first(Seed::A))
+            }],
+            drift: (scenario.drift, scenario.drift),
+            broken: None,
+        }
+    }
+
+    pub(super) fn bucket(&self, seed: Seed) -> Option<&Object> {
+        self.buckets[seed as usize].as_ref()
+    }
+
+    pub(super) fn site(&self, epoch: i64) -> &Site {
+        &self.sites[index(epoch)]
+    }
+
+    pub(super) fn site_mut(&mut self, epoch: i64) -> &mut Site {
+        &mut self.sites[index(epoch)]
+    }
+
+    pub(super) fn process_mut(&mut self, epoch: i64, who: Who) -> &mut Process {
+        let site = self.site_mut(epoch);
+        match who {
+            Who::Sidecar => &mut site.sidecar,
+            Who::Actuator => &mut site.actuator,
+            Who::Gardenlet => &mut site.gardenlet,
+        }
+    }
+
+    pub(super) fn epochs(&self) -> std::ops::RangeInclusive<i64> {
+        1..=i64::try_from(self.sites.len()).unwrap()
+    }
+
+    /// Whether a write could be acknowledged now in this epoch, by a stay in detail.
+    pub(super) fn may_acknowledge(&self, scenario: &Scenario, epoch: i64) -> bool {
+        let site = self.site(epoch);
+        if !is_in(scenario.sidecars, epoch) || site.opened.is_none() || site.gone {
+            return false;
+        }
+        let sealed = Sealed {
+            marker: site.marker,
+            ..Sealed::default()
+        };
+        if site.sidecar.awake {
+            forwards(sealed, site.sidecar.right.is_valid())
+        } else {
+            // Nobody has told etcd to stop.
+            !scenario.is_on(Off::GateInPath) && !site.marker
+        }
+    }
+
+    /// Whether a request to a cloud could leave now.
+    pub(super) fn may_act(&self, scenario: &Scenario, epoch: i64) -> bool {
+        let site = self.site(epoch);
+        let may = |mask: u8, process: &Process| is_in(mask, epoch) && process.awake && process.right.is_valid();
+        site.acts
+            && !site.gone
+            && (may(scenario.actuators, &site.actuator) && !site.stopped || may(scenario.gardenlets, &site.gardenlet))
+    }
+
+    /// Whether every witness shows this epoch, in truth.
+    pub(super) fn all_show(&self, scenario: &Scenario, epoch: i64) -> bool {
+        let site = self.site(epoch);
+        let record = Record {
+            identity: Some(site.seed),
+            epoch: Some(epoch),
+        };
+        let source = site.read.source.as_ref().map(|source| source.seed);
+        self.zone[..scenario.servers].iter().all(|zone| *zone == record)
+            && source
+                .and_then(|source| self.bucket(source))
+                .is_some_and(|object| object.epoch == epoch)
+    }
+}
+
+impl Site {
+    pub(super) fn new(read: Ownership<Seed>) -> Self {
+        Self {
+            seed: read.now.seed,
+            sidecar: Process::default(),
+            actuator: Process::default(),
+            gardenlet: Process::default(),
+            marker: false,
+            final_snapshot: false,
+            stopped: false,
+            flight: 0,
+            opened: None,
+            acts: false,
+            fence: None,
+            read,
+            gone: false,
+            data: None,
+            truth: 0,
+        }
+    }
+}
+
+pub(super) fn is_in(mask: u8, epoch: i64) -> bool {
+    mask >> epoch & 1 == 1
+}
+
+fn index(epoch: i64) -> usize {
+    usize::try_from(epoch - 1).unwrap()
+}
