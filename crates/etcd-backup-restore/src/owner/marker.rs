@@ -24,7 +24,8 @@ impl Marker {
     /// The one of a data directory.
     #[must_use]
     pub fn beside(data_dir: &Path) -> Self {
-        let mut path = data_dir.as_os_str().to_owned();
+        // Without a slash at its end: it would lie inside, and go with the data.
+        let mut path = data_dir.components().collect::<PathBuf>().into_os_string();
         path.push(".sealed");
         Self { path: path.into() }
     }
@@ -92,6 +93,10 @@ mod tests {
     fn a_seal_counts_for_its_epoch_and_all_before_and_is_never_taken_back() {
         let folder = tempfile::tempdir().unwrap();
         let marker = Marker::beside(&folder.path().join("new.etcd"));
+        assert_eq!(
+            Marker::beside(&folder.path().join("new.etcd/")).path(),
+            marker.path()
+        );
         assert_eq!(marker.seals(1).unwrap(), None);
         marker.write(3, "epoch 4 has begun").unwrap();
         assert_eq!(marker.seals(2).unwrap().as_deref(), Some("epoch 4 has begun"));

@@ -10,6 +10,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
+/// The last answer, where it is a good one.
+const OWNS: &str = "the seed owns the shoot";
+
+/// Why a good answer was not good for long enough.
+const TOO_LATE: &str = "its last confirmation is too old: this process, or its machine, was stopped";
+
 #[derive(Default)]
 struct Inner {
     state: State,
@@ -93,7 +99,7 @@ impl Told {
         let why = match &last.answer {
             Answer::Owned { .. } => {
                 self.metrics.owned(clock::now().as_second());
-                "the seed owns the shoot".to_owned()
+                OWNS.to_owned()
             }
             Answer::Lost(loss) => loss.to_string(),
             Answer::Unknown(why) => why.clone(),
@@ -105,6 +111,9 @@ impl Told {
     pub(super) fn becomes(&self, state: State, permit: Option<Permit>) {
         let (before, why) = self.with(|inner| {
             let before = std::mem::replace(&mut inner.state, state);
+            if state == State::Suspended && inner.why == OWNS {
+                TOO_LATE.clone_into(&mut inner.why);
+            }
             inner.permit = permit;
             (before, inner.why.clone())
         });

@@ -18,6 +18,7 @@ mod history;
 mod local;
 mod replaced;
 mod room;
+mod sealed;
 mod settle;
 mod tools;
 
@@ -126,31 +127,6 @@ impl Initialize {
             snapshots: newest.objects().map(ToString::to_string).collect(),
             revision,
         })
-    }
-
-    /// What was sealed starts for its final snapshot at most, and only as it is: what the bucket holds is there already.
-    fn keep_sealed(&self, condition: &Condition) -> Result<Initialized> {
-        match condition {
-            Condition::Sound(revision) if self.behind_gate => {
-                tracing::warn!(
-                    epoch = self.store.epoch(),
-                    "this epoch is sealed: etcd starts for the final snapshot alone"
-                );
-                Ok(Initialized::Kept { revision: *revision })
-            }
-            _ => Err(self.sealed()),
-        }
-    }
-
-    fn sealed(&self) -> Error {
-        Error::new(
-            Class::OtherEpoch,
-            format!(
-                "ownership epoch {} was sealed ({}, or ownership.json in the store): it was lost to another seed, and this etcd                  must not serve in it again. Give the shoot a new epoch",
-                self.store.epoch(),
-                Marker::beside(&self.data_dir).path().display()
-            ),
-        )
     }
 
     async fn start_empty(&self, condition: &Condition) -> Result<Initialized> {
