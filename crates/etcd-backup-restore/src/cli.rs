@@ -5,6 +5,7 @@ use crate::compression::Compression;
 use crate::error::Result;
 use crate::etcd::EtcdConfig;
 use crate::garbage::Policy;
+use crate::owner::OwnerArgs;
 use crate::schedule::Schedule;
 use crate::store::{Provider, Store, StoreConfig};
 use clap::{Args, Parser, Subcommand};
@@ -189,6 +190,9 @@ pub struct ServerArgs {
     /// etcd's data directory: what a restore has replaced is removed beside it once etcd serves.
     #[arg(long)]
     pub data_dir: Option<PathBuf>,
+    /// Who owns the shoot.
+    #[command(flatten)]
+    pub owner: OwnerArgs,
 }
 
 /// `initialize`.
@@ -224,6 +228,9 @@ pub struct InitializeArgs {
     /// Epoch of the ownership of the shoot: snapshots and data of another one are not used.
     #[arg(long, value_parser = clap::value_parser!(i64).range(1..), default_value = "1")]
     pub ownership_epoch: i64,
+    /// Clients reach the etcd that follows through a gate alone. Without it etcd does not start where the epoch was sealed.
+    #[arg(long)]
+    pub behind_gate: bool,
     /// Largest database that the etcd that follows may have, in bytes.
     #[arg(long, default_value_t = 8 << 30)]
     pub embedded_etcd_quota_bytes: u64,

@@ -1,7 +1,8 @@
 //! The process beside an etcd that keeps its data when the etcd, its volume or its whole seed is gone.
 //!
 //! - `server` ([`server`], [`snapshotter`]): full snapshots on a schedule and on demand, deltas in between, garbage
-//!   collection, and exactly one final snapshot when the shoot leaves the seed.
+//!   collection, and exactly one final snapshot when the shoot leaves the seed. With [`owner`]: only while the seed owns the
+//!   shoot, and clients reach etcd only then.
 //! - `initialize` ([`restore`]): before etcd starts, puts back the newest consistent chain if the volume has no usable
 //!   data; refuses, with the volume untouched, when the chain cannot be trusted.
 //! - `copy` ([`copy`]): brings the chain from one store to another, verified, and may be repeated at will.
@@ -23,6 +24,7 @@ pub mod full;
 pub mod garbage;
 pub mod integrity;
 pub mod metrics;
+pub mod owner;
 pub mod restore;
 pub mod schedule;
 pub mod server;

@@ -5,15 +5,16 @@ use etcd_backup_restore::cli::{Cli, Command, CopyArgs, InitializeArgs, ServerArg
 use etcd_backup_restore::copy::Copy;
 use etcd_backup_restore::error::{Class, Error, Result};
 use etcd_backup_restore::etcd::EtcdConfig;
+use etcd_backup_restore::owner::Guardian;
 use etcd_backup_restore::restore::{self, Initialize, Member, Tools};
-use etcd_backup_restore::server::{self, Tls};
+use etcd_backup_restore::server::{self, Behind, Tls};
 use etcd_backup_restore::snapshotter::{Settings, Snapshotter};
 use futures::future::BoxFuture;
 use permit::Permit;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -99,37 +100,74 @@ async fn or_stopped(done: impl Future<Output = Result<()>>) -> Result<()> {
     }
 }
 
-async fn serve(args: ServerArgs, permit: &Permit) -> Result<()> {
-    let (etcd, data_dir) = (args.etcd.config(permit), args.data_dir.clone());
-    let settings = Settings {
+/// How snapshots are taken under a permit.
+fn settings(args: &ServerArgs, permit: &Permit) -> Result<Settings> {
+    Ok(Settings {
         etcd: args.etcd.config(permit),
         store: Arc::new(args.store.open(permit)?.of_epoch(args.ownership_epoch)),
         compression: args.compression_policy,
-        schedule: args.schedule,
+        schedule: args.schedule.clone(),
         full_window: args.full_snapshot_window,
         delta_period: args.delta_snapshot_period,
         delta_limit: args.delta_snapshot_memory_limit,
         policy: args.garbage_collection_policy,
         max_backups: args.max_backups,
         gc_period: args.garbage_collection_period,
+    })
+}
+
+/// What takes snapshots until told to stop, and what the HTTP interface asks.
+fn snapshots(
+    args: ServerArgs,
+    permit: &Permit,
+    stop: CancellationToken,
+) -> Result<(BoxFuture<'static, Result<()>>, Behind)> {
+    let check = args.owner.check(
+        args.ownership_epoch,
+        args.data_dir.as_deref(),
+        &args.etcd.endpoints,
+    )?;
+    let Some(check) = check else {
+        let (snapshotter, handle) = Snapshotter::new(settings(&args, permit)?);
+        let behind = Behind {
+            desk: Arc::new(Mutex::new(handle)),
+            owner: None,
+        };
+        let work = async move {
+            snapshotter.run(stop).await;
+            Ok(())
+        };
+        return Ok((Box::pin(work), behind));
     };
+    let store = args.store.open(permit)?.of_epoch(args.ownership_epoch);
+    let under = Box::new(move |permit: &Permit| settings(&args, permit));
+    let guardian = Guardian::new(check, store, permit.clone(), under);
+    let (desk, told) = guardian.view();
+    let behind = Behind {
+        desk,
+        owner: Some(told),
+    };
+    Ok((Box::pin(guardian.run(stop)), behind))
+}
+
+async fn serve(args: ServerArgs, permit: &Permit) -> Result<()> {
+    let (etcd, data_dir, address) = (
+        args.etcd.config(permit),
+        args.data_dir.clone(),
+        args.listen_address,
+    );
     let tls = args
         .server_cert
-        .zip(args.server_key)
+        .clone()
+        .zip(args.server_key.clone())
         .map(|(cert, key)| Tls { cert, key });
-    let (snapshotter, handle) = Snapshotter::new(settings);
     let (stop, connections) = (CancellationToken::new(), axum_server::Handle::new());
-    let served = server::serve(
-        args.listen_address,
-        tls,
-        server::routes(handle),
-        connections.clone(),
-    );
-    let snapshots = snapshotter.run(stop.clone());
+    let (snapshots, behind) = snapshots(args, permit, stop.clone())?;
+    let served = server::serve(address, tls, server::routes(behind), connections.clone());
     tokio::pin!(served, snapshots);
     tokio::select! {
         served = &mut served => return served,
-        () = &mut snapshots => return Ok(()),
+        ended = &mut snapshots => return ended,
         () = tidy(data_dir, etcd) => return Ok(()),
         told = told_to_stop() => told?,
     }
@@ -137,8 +175,9 @@ async fn serve(args: ServerArgs, permit: &Permit) -> Result<()> {
     stop.cancel();
     tokio::select! {
         served = &mut served => return served,
-        ended = tokio::time::timeout(GRACE, &mut snapshots) => if ended.is_err() {
-            tracing::warn!("the store did not take what was collected in time");
+        ended = tokio::time::timeout(GRACE, &mut snapshots) => match ended {
+            Ok(ended) => ended?,
+            Err(_) => tracing::warn!("the store did not take what was collected in time"),
         },
     }
     connections.graceful_shutdown(Some(LAST_ANSWERS));
@@ -169,6 +208,7 @@ async fn initialize(args: InitializeArgs, permit: &Permit) -> Result<()> {
             peer_urls: args.initial_advertise_peer_urls,
         },
         require_snapshot: args.require_snapshot,
+        behind_gate: args.behind_gate,
         quota: args.embedded_etcd_quota_bytes,
     };
     print(&initialize.run().await?)

@@ -22,6 +22,31 @@ struct OutcomeLabel {
     succeeded: &'static str,
 }
 
+/// `state`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StateLabel {
+    state: &'static str,
+}
+
+/// `result`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PassageLabel {
+    result: &'static str,
+}
+
+/// How a connection through the gate ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passage {
+    /// Both sides had said all.
+    Ended,
+    /// One side broke off, or etcd did not answer.
+    Broken,
+    /// The right to it ended.
+    Cut,
+    /// There were too many.
+    Refused,
+}
+
 /// Everything that is measured.
 pub struct Metrics {
     registry: Registry,
@@ -32,6 +57,10 @@ pub struct Metrics {
     collected: Family<KindLabel, Counter>,
     deltas: Gauge,
     delta_revisions: Gauge,
+    ownership: Family<StateLabel, Gauge>,
+    owned: Gauge,
+    passages: Family<PassageLabel, Counter>,
+    open: Gauge,
 }
 
 impl Default for Metrics {
@@ -46,6 +75,10 @@ impl Default for Metrics {
             collected: Family::default(),
             deltas: Gauge::default(),
             delta_revisions: Gauge::default(),
+            ownership: Family::default(),
+            owned: Gauge::default(),
+            passages: Family::default(),
+            open: Gauge::default(),
             registry: Registry::default(),
         };
         registry.register(
@@ -79,11 +112,63 @@ impl Default for Metrics {
             "Revisions in the deltas after the newest full",
             metrics.delta_revisions.clone(),
         );
+        metrics.register_owner(&mut registry);
         Self { registry, ..metrics }
     }
 }
 
 impl Metrics {
+    fn register_owner(&self, registry: &mut Registry) {
+        registry.register(
+            "ownership_state",
+            "1 for the state of the owner check",
+            self.ownership.clone(),
+        );
+        registry.register(
+            "ownership_latest_confirmation_timestamp",
+            "When the seed was last confirmed as the owner",
+            self.owned.clone(),
+        );
+        registry.register(
+            "gate_connections",
+            "Connections through the gate that have ended, and how",
+            self.passages.clone(),
+        );
+        registry.register(
+            "gate_open_connections",
+            "Connections through the gate now",
+            self.open.clone(),
+        );
+    }
+
+    /// Whether the owner check is in a state.
+    pub fn ownership(&self, state: &'static str, is_it: bool) {
+        self.ownership
+            .get_or_create(&StateLabel { state })
+            .set(i64::from(is_it));
+    }
+
+    /// The seed was confirmed as the owner.
+    pub fn owned(&self, at: i64) {
+        self.owned.set(at);
+    }
+
+    /// Connections through the gate came or went.
+    pub fn gate_connections(&self, more: i64) {
+        self.open.inc_by(more);
+    }
+
+    /// A connection to the gate has ended.
+    pub fn passed(&self, how: Passage) {
+        let result = match how {
+            Passage::Ended => "ended",
+            Passage::Broken => "broken",
+            Passage::Cut => "cut",
+            Passage::Refused => "refused",
+        };
+        self.passages.get_or_create(&PassageLabel { result }).inc();
+    }
+
     /// A snapshot was tried.
     pub fn observe(&self, kind: Kind, succeeded: bool, took: Duration) {
         let succeeded = if succeeded { "true" } else { "false" };

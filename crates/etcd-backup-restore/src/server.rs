@@ -1,18 +1,19 @@
 //! The HTTP interface of `server`.
 //!
 //! `GET /healthz`, `/snapshot/latest`, `/metrics`; `POST` or `GET` `/snapshot/full[?final=true]` and `/snapshot/delta`;
-//! `POST /snapshot/resume`. Errors are JSON: `{"code": "<class>", "error": "<sentence>"}`. `/healthz`, `/snapshot/latest`
+//! `POST /snapshot/resume`; `GET /readyz` and, with the owner check, `/ownership`. Errors are JSON: `{"code": "<class>", "error": "<sentence>"}`. `/healthz`, `/snapshot/latest`
 //! and `/metrics` answer from memory whatever is under way. `/healthz` tells about this process only: a bucket that
 //! refuses must not take etcd out of service.
 
 use crate::error::{Class, Error, Result};
+use crate::owner::{Desk, State as Ownership, Told};
 use crate::snapshot_name::Snapshot;
 use crate::snapshotter::{Handle, Proof};
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
 use axum::{
     Json, Router,
-    http::header,
+    http::{StatusCode, header},
     routing::{get, post},
 };
 use axum_server::tls_rustls::RustlsConfig;
@@ -20,6 +21,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, SystemTime};
 
 /// How often the certificate's file is looked at. Far shorter than the time between renewal and expiry.
@@ -41,26 +43,77 @@ struct Full {
     r#final: bool,
 }
 
+/// Whom the routes ask.
+#[derive(Clone)]
+pub struct Behind {
+    /// Who takes snapshots.
+    pub desk: Desk,
+    /// What is known of the ownership, where that is asked for.
+    pub owner: Option<Arc<Told>>,
+}
+
+impl Behind {
+    /// Whoever takes snapshots now.
+    fn handle(&self) -> Handle {
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// For what needs somebody who takes them. Without the right to it there is nobody.
+    fn taker(&self) -> Result<Handle> {
+        match &self.owner {
+            Some(told) if told.state() != Ownership::Sealed => told.ready().map_err(|why| {
+                let what = format!("this seed is not confirmed as the owner of the shoot ({why})");
+                Error::new(Class::NotPermitted, what)
+            })?,
+            _ => {}
+        }
+        Ok(self.handle())
+    }
+}
+
 /// The routes.
-pub fn routes(handle: Handle) -> Router {
+pub fn routes(behind: Behind) -> Router {
     Router::new()
+        .route("/readyz", get(readyz))
+        .route("/ownership", get(ownership))
         .route("/healthz", get(healthz))
         .route("/snapshot/full", get(full).post(full))
         .route("/snapshot/delta", get(delta).post(delta))
         .route("/snapshot/resume", post(resume))
         .route("/snapshot/latest", get(latest))
         .route("/metrics", get(metrics))
-        .with_state(handle)
+        .with_state(behind)
 }
 
-async fn healthz(State(handle): State<Handle>) -> Response {
+/// Whether clients may be sent to this etcd (R17-40): always, where nobody asks who owns the shoot.
+async fn readyz(State(behind): State<Behind>) -> Response {
+    match behind.owner.as_ref().map_or(Ok(()), |told| told.ready()) {
+        Ok(()) => Json(json!({ "ready": true })).into_response(),
+        Err(why) => {
+            let answer = Json(json!({ "ready": false, "why": why }));
+            (StatusCode::SERVICE_UNAVAILABLE, answer).into_response()
+        }
+    }
+}
+
+/// For those whose second witness is this process.
+async fn ownership(State(behind): State<Behind>) -> Response {
+    match &behind.owner {
+        Some(told) => Json(told.ownership()).into_response(),
+        None => StatusCode::NOT_FOUND.into_response(),
+    }
+}
+
+async fn healthz(State(behind): State<Behind>) -> Response {
+    let handle = behind.handle();
     let (phase, error) = handle.state.health();
     let finished = handle.state.is_finished();
     Json(json!({ "health": true, "snapshotter": phase, "finished": finished, "error": error }))
         .into_response()
 }
 
-async fn full(State(handle): State<Handle>, Query(full): Query<Full>) -> Result<Response> {
+async fn full(State(behind): State<Behind>, Query(full): Query<Full>) -> Result<Response> {
+    let handle = behind.taker()?;
     if !full.r#final {
         let snapshot = handle.full().await?;
         return Ok(Json(snapshot.view(&handle.prefix)).into_response());
@@ -73,17 +126,20 @@ async fn full(State(handle): State<Handle>, Query(full): Query<Full>) -> Result<
     Ok(Json(view(&snapshot, &handle, Some(&proof))).into_response())
 }
 
-async fn delta(State(handle): State<Handle>) -> Result<Response> {
+async fn delta(State(behind): State<Behind>) -> Result<Response> {
+    let handle = behind.taker()?;
     let snapshot = handle.delta().await?;
     Ok(Json(snapshot.map(|s| s.view(&handle.prefix))).into_response())
 }
 
-async fn resume(State(handle): State<Handle>) -> Result<Response> {
+async fn resume(State(behind): State<Behind>) -> Result<Response> {
+    let handle = behind.taker()?;
     let resumed = handle.resume().await?;
     Ok(Json(json!({ "resumed": resumed, "finished": false })).into_response())
 }
 
-async fn latest(State(handle): State<Handle>) -> Response {
+async fn latest(State(behind): State<Behind>) -> Response {
+    let handle = behind.handle();
     let (latest, proof) = (handle.state.latest(), handle.state.proof());
     let deltas: Vec<_> = latest.deltas.iter().map(|d| d.view(&handle.prefix)).collect();
     let full = latest.full.map(|full| view(&full, &handle, proof.as_ref()));
@@ -109,7 +165,8 @@ fn view(snapshot: &Snapshot, handle: &Handle, proof: Option<&Proof>) -> Value {
     view
 }
 
-async fn metrics(State(handle): State<Handle>) -> Response {
+async fn metrics(State(behind): State<Behind>) -> Response {
+    let handle = behind.handle();
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([(header::CONTENT_TYPE, kind)], handle.metrics.text()).into_response()
 }

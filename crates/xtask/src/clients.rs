@@ -41,6 +41,8 @@ const WAYS: &[Way] = &[
             "crates/cloud-local/src/dns/server.rs",
             // The owner check: it only reads, and permits come from it.
             "crates/ownership/src/wire.rs",
+            // The gate before etcd: it looks at the permit before each write, and answers nothing without it.
+            "crates/etcd-backup-restore/src/owner/gate.rs",
             // The tunnel's agent: it is in the shoot, and what it connects to is what the API server asks for.
             "crates/tunnel/src/agent/reach.rs",
             "crates/tunnel/src/agent/way.rs",

@@ -5,6 +5,7 @@
 //! - It is missing, broken, of an earlier ownership epoch, or behind the store: the newest chain of the epoch is restored
 //!   beside it and takes its place by renames; what it replaces is kept until etcd serves.
 //! - It, or the store, is of a later epoch: nothing is done, the shoot went on elsewhere.
+//! - The epoch was sealed: sound data are kept behind a gate, for the final snapshot; nothing is restored.
 //!   Every object is fetched and checked before etcd's tools see the first; an object that cannot be trusted, or a
 //!   hole, is an error, the volume stays as it was, and the next run tries again.
 //! - The store holds nothing and there is no data: etcd starts empty, unless `--require-snapshot` says that this
@@ -17,6 +18,7 @@ mod history;
 mod local;
 mod replaced;
 mod room;
+mod sealed;
 mod settle;
 mod tools;
 
@@ -25,6 +27,7 @@ pub use tools::{Member, Tools};
 
 use crate::chain::{self, Chain};
 use crate::error::{Class, Error, Result};
+use crate::owner::Marker;
 use crate::snapshot_name::Snapshot;
 use crate::store::Store;
 use data_dir::Condition;
@@ -46,6 +49,8 @@ pub struct Initialize {
     pub member: Member,
     /// Starting empty is an error.
     pub require_snapshot: bool,
+    /// Clients reach the etcd that follows through a gate alone.
+    pub behind_gate: bool,
     /// Largest database that the etcd that follows may have, in bytes.
     pub quota: u64,
 }
@@ -75,13 +80,21 @@ impl Initialize {
     pub async fn run(&self) -> Result<Initialized> {
         let epoch = self.store.epoch();
         let work = data_dir::WorkDir::new(&self.data_dir)?;
+        let sealed = Marker::beside(&self.data_dir).seals(epoch)?;
+        if sealed.is_some() && !self.behind_gate {
+            return Err(self.sealed());
+        }
         let condition = data_dir::inspect(&self.data_dir, &self.tools, epoch).await?;
+        if sealed.is_some() {
+            return self.keep_sealed(&condition);
+        }
         let listing = async {
-            self.store.is_not_later().await?;
-            self.store.list().await
+            let sealed = self.store.is_not_later().await?;
+            Ok::<_, Error>((sealed, self.store.list().await?))
         };
         let listing = match (listing.await, &condition) {
-            (Ok(listing), _) => listing,
+            (Ok((true, _)), condition) => return self.keep_sealed(condition),
+            (Ok((false, listing)), _) => listing,
             (Err(e), Condition::Sound(revision)) if e.class != Class::OtherEpoch => {
                 tracing::warn!(error = %e, "the data directory is sound, so etcd may start without the store");
                 return Ok(Initialized::Kept { revision: *revision });

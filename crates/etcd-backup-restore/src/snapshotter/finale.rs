@@ -17,7 +17,7 @@ impl Worker {
     pub(super) async fn serve_urgent(&mut self, request: Urgent) {
         match request {
             Urgent::Final(answer) => {
-                let taken = self.finish().await;
+                let taken = self.finish(false).await;
                 if let Err(e) = &taken {
                     tracing::warn!(class = e.class.word(), error = %e, "the final snapshot was not taken");
                 }
@@ -30,7 +30,7 @@ impl Worker {
     }
 
     /// Takes the final snapshot, or gives the one that exists of exactly what etcd holds (R17-40).
-    async fn finish(&mut self) -> Result<Proof> {
+    pub(super) async fn finish(&mut self, sealed: bool) -> Result<Proof> {
         let store = &self.settings.store;
         let etcd = self.settings.etcd.connect().await?;
         let revision = etcd.revision().await?;
@@ -59,6 +59,7 @@ impl Worker {
             last_revision: snapshot.last_revision,
             etcd_revision: self.still_at(&etcd, &snapshot).await?,
             sha256,
+            sealed,
         };
         proof.record(&self.settings.store).await?;
         tracing::info!(%snapshot, epoch = proof.epoch, "the final snapshot is proven");

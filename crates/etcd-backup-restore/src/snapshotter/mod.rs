@@ -5,7 +5,7 @@
 //! everything else, which is dropped for them and begins anew. That is safe because what the store holds is read from
 //! the store at each (re)start of a session, never remembered; an object appears as a whole or not at all. An error ends
 //! the session too, the next one begins after a pause. After a final snapshot nothing is written any more until somebody
-//! resumes.
+//! resumes. After a seal there is the final snapshot alone (`sealed`).
 
 mod changes;
 mod collector;
@@ -14,6 +14,7 @@ mod finale;
 mod plan;
 mod proof;
 mod requests;
+mod sealed;
 mod session;
 mod state;
 mod worker;
@@ -24,9 +25,11 @@ pub use requests::Handle;
 pub use state::{Latest, Phase, State};
 pub use worker::Settings;
 
+use crate::metrics::Metrics;
 use collector::Collector;
 use requests::Urgent;
 use session::End;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
@@ -48,7 +51,13 @@ impl Snapshotter {
     /// The task, not yet running, and the way to it.
     #[must_use]
     pub fn new(settings: Settings) -> (Self, Handle) {
-        let (handle, inbox) = Handle::new(&settings.store.prefix(), settings.store.epoch());
+        Self::measured(settings, Arc::default())
+    }
+
+    /// The same, measured with others in the process.
+    #[must_use]
+    pub fn measured(settings: Settings, metrics: Arc<Metrics>) -> (Self, Handle) {
+        let (handle, inbox) = Handle::new(&settings.store.prefix(), settings.store.epoch(), metrics);
         let collector = Collector::new(&settings, handle.state.clone(), handle.metrics.clone());
         let worker = Worker {
             settings,

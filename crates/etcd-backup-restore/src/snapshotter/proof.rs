@@ -29,6 +29,9 @@ pub struct Proof {
     pub etcd_revision: i64,
     /// Hash of the object as it is stored, in hex.
     pub sha256: String,
+    /// It was taken after the epoch was sealed: nobody could write to etcd any more, and there is no other one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sealed: bool,
 }
 
 impl Proof {
@@ -96,6 +99,7 @@ mod tests {
             last_revision: 9,
             etcd_revision: 9,
             sha256: String::new(),
+            sealed: false,
         };
         assert!(proof.holds(&[full(5, 1), last(9, 2), full(9, 3)], 9, 3));
         assert!(!proof.holds(&[full(5, 1), last(9, 2)], 9, 4), "of another epoch");

@@ -52,14 +52,14 @@ pub struct Handle {
 }
 
 impl Handle {
-    pub(super) fn new(prefix: &str, epoch: i64) -> (Self, Inbox) {
+    pub(super) fn new(prefix: &str, epoch: i64, metrics: Arc<Metrics>) -> (Self, Inbox) {
         let (requests, of_requests) = mpsc::channel(WAITING);
         let (urgent, of_urgent) = mpsc::channel(WAITING);
         let handle = Self {
             requests,
             urgent,
             state: Arc::default(),
-            metrics: Arc::default(),
+            metrics,
             prefix: prefix.into(),
             epoch,
         };
@@ -68,6 +68,12 @@ impl Handle {
             urgent: of_urgent,
         };
         (handle, inbox)
+    }
+
+    /// One behind which nobody takes snapshots yet.
+    #[must_use]
+    pub fn idle(prefix: &str, epoch: i64, metrics: Arc<Metrics>) -> Self {
+        Self::new(prefix, epoch, metrics).0
     }
 
     /// Takes a full snapshot.

@@ -17,6 +17,8 @@ const OWNERSHIP: &str = "ownership.json";
 #[derive(Deserialize)]
 struct Ownership {
     epoch: i64,
+    #[serde(default)]
+    state: String,
 }
 
 impl Store {
@@ -57,10 +59,11 @@ impl Store {
         }
     }
 
-    /// Refuses where the store belongs to a later epoch: another stay of the shoot goes on there.
-    pub async fn is_not_later(&self) -> Result<()> {
-        match self.owned_in().await? {
-            Some(own) if own > self.epoch => Err(Error::new(
+    /// Refuses where the store belongs to a later epoch: another stay of the shoot goes on there. Tells whether the store's own
+    /// epoch was sealed.
+    pub async fn is_not_later(&self) -> Result<bool> {
+        match self.held().await? {
+            Some(Ownership { epoch: own, .. }) if own > self.epoch => Err(Error::new(
                 Class::OtherEpoch,
                 format!(
                     "{}/{OWNERSHIP} says ownership epoch {own}, and this etcd is of epoch {}: the shoot went on elsewhere, so \
@@ -68,7 +71,8 @@ impl Store {
                     self.root, self.epoch
                 ),
             )),
-            _ => Ok(()),
+            Some(found) => Ok(found.epoch == self.epoch && found.state == "Sealed"),
+            None => Ok(false),
         }
     }
 
@@ -107,11 +111,11 @@ impl Store {
     }
 
     async fn owned_in(&self) -> Result<Option<i64>> {
-        let path = self.root.clone().join(OWNERSHIP);
-        Ok(self
-            .json(&path)
-            .await?
-            .map(|ownership: Ownership| ownership.epoch))
+        Ok(self.held().await?.map(|ownership| ownership.epoch))
+    }
+
+    async fn held(&self) -> Result<Option<Ownership>> {
+        self.json(&self.root.clone().join(OWNERSHIP)).await
     }
 
     async fn json<T: serde::de::DeserializeOwned>(&self, path: &Path) -> Result<Option<T>> {

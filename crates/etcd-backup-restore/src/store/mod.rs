@@ -11,10 +11,12 @@ mod credentials;
 mod epoch;
 mod histories;
 mod note;
+mod ownership;
 mod upload;
 
 pub use credentials::{Credentials, Provider, StoreConfig};
 pub use epoch::{FIRST, Recorded};
+pub use ownership::{Holding, Ownership, Sealing};
 pub use upload::Upload;
 
 use crate::error::{Class, Error, Result};

@@ -39,7 +39,7 @@ impl EtcdServer {
         }
     }
 
-    async fn wait(config: &EtcdConfig) -> Etcd {
+    pub async fn wait(config: &EtcdConfig) -> Etcd {
         eventually("etcd answers", async || {
             let client = config.connect().await.ok()?;
             client.revision().await.ok()?;

@@ -4,11 +4,17 @@ mod etcd_server;
 mod gate;
 mod s3_server;
 mod server;
+mod stay;
+mod writer;
+mod zone;
 
 pub use etcd_server::{EtcdServer, Key, delete, put};
 pub use gate::Gate;
 pub use s3_server::S3Server;
 pub use server::{Server, set_tls_provider};
+pub use stay::{EPOCH, Stay, VALIDITY};
+pub use writer::Writer;
+pub use zone::Zone;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

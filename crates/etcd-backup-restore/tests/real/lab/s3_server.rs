@@ -6,41 +6,32 @@ use std::time::{Duration, Instant};
 /// An S3 protocol server that keeps objects as files.
 pub struct S3Server {
     process: Child,
+    port: u16,
     pub folder: PathBuf,
     pub endpoint: String,
 }
 
 impl S3Server {
-    #[allow(clippy::disallowed_methods)] // nothing else runs yet
     pub fn start(folder: &Path) -> Self {
         std::fs::create_dir_all(folder).unwrap();
         let port = free_port();
-        let process = Command::new(program("s3s-fs"))
-            .args([
-                "--host",
-                "127.0.0.1",
-                "--access-key",
-                "writer",
-                "--secret-key",
-                "open-sesame",
-            ])
-            .args(["--port", &port.to_string()])
-            .arg(folder)
-            .env("RUST_LOG", "error")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        let begun = Instant::now();
-        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(begun.elapsed() < super::PATIENCE, "s3s-fs does not listen");
-            std::thread::sleep(Duration::from_millis(20));
-        }
         Self {
-            process,
+            process: spawn(folder, port),
+            port,
             folder: folder.to_owned(),
             endpoint: format!("http://127.0.0.1:{port}"),
         }
+    }
+
+    /// It is gone; what it holds stays.
+    pub fn stop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+
+    /// It is back at the same address.
+    pub fn resume(&mut self) {
+        self.process = spawn(&self.folder, self.port);
     }
 
     pub fn create_bucket(&self, name: &str) {
@@ -64,7 +55,32 @@ impl S3Server {
 
 impl Drop for S3Server {
     fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        self.stop();
     }
+}
+
+#[allow(clippy::disallowed_methods)] // it takes no time, and nobody else needs the thread
+fn spawn(folder: &Path, port: u16) -> Child {
+    let process = Command::new(program("s3s-fs"))
+        .args([
+            "--host",
+            "127.0.0.1",
+            "--access-key",
+            "writer",
+            "--secret-key",
+            "open-sesame",
+        ])
+        .args(["--port", &port.to_string()])
+        .arg(folder)
+        .env("RUST_LOG", "error")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let begun = Instant::now();
+    while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+        assert!(begun.elapsed() < super::PATIENCE, "s3s-fs does not listen");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    process
 }

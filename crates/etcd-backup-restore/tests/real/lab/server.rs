@@ -107,6 +107,13 @@ impl Server {
             .to_owned()
     }
 
+    /// Sends a signal.
+    pub fn signal(&self, name: &str) {
+        let pid = self.process.id().to_string();
+        let sent = Command::new("kill").args([name, &pid]).status().unwrap();
+        assert!(sent.success());
+    }
+
     pub fn peak(&self) -> u64 {
         peak_memory(self.process.id())
     }

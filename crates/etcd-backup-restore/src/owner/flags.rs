@@ -1,0 +1,191 @@
+//! The flags of the owner check. Those that Gardener's etcd-backup-restore had carry its names.
+
+use super::etcd_process::EtcdProcess;
+use super::marker::Marker;
+use crate::bounds::{number, period, period_or_zero};
+use crate::error::{Class, Error, Result};
+use clap::Args;
+use ownership::{Authorities, Claim, Settings, Silence, Terms};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// `--owner-check-silence`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[value(rename_all = "PascalCase")]
+pub enum OnSilence {
+    /// The gate is shut when neither witness has said anything for the validity.
+    #[default]
+    Deactivate,
+    /// It stays open until the record says that the shoot is lost.
+    Tolerate,
+}
+
+/// Who owns the shoot is asked where `--owner-name` is given.
+#[derive(Debug, Args)]
+pub struct OwnerArgs {
+    /// Name of the owner record; with it the owner check is on.
+    #[arg(long, requires_all = ["owner_id", "owner_zone", "shoot_uid", "gate_listen_address", "gate_target", "data_dir"])]
+    pub owner_name: Option<String>,
+    /// Identity of this seed, which the record must have.
+    #[arg(long, requires = "owner_name")]
+    pub owner_id: Option<String>,
+    /// Zone of the record.
+    #[arg(long, requires = "owner_name")]
+    pub owner_zone: Option<String>,
+    /// Addresses of the zone's servers, ip:port; found by the zone's NS records where none are named.
+    #[arg(long, requires = "owner_name", value_delimiter = ',')]
+    pub owner_authorities: Vec<SocketAddr>,
+    /// The shoot's uid, which ownership.json in the store must have.
+    #[arg(long, requires = "owner_name")]
+    pub shoot_uid: Option<String>,
+    /// Time from one check to the next.
+    #[arg(long, requires = "owner_name", value_parser = period("100ms", "1h"), default_value = "4s")]
+    pub owner_check_interval: Duration,
+    /// Bound of one try at the zone's servers; there are two in a check.
+    #[arg(long, requires = "owner_name", value_parser = period("50ms", "1h"), default_value = "1s")]
+    pub owner_check_timeout: Duration,
+    /// Bound of the question to the store, where the zone's servers say nothing.
+    #[arg(long, requires = "owner_name", value_parser = period("50ms", "1h"), default_value = "1s")]
+    pub owner_check_store_timeout: Duration,
+    /// For how long an answer is good.
+    #[arg(long, requires = "owner_name", value_parser = period("100ms", "1h"), default_value = "12s")]
+    pub owner_check_validity: Duration,
+    /// How long a request may be under way after its permit has ended.
+    #[arg(long, requires = "owner_name", value_parser = period("100ms", "1h"), default_value = "5s")]
+    pub owner_check_requests: Duration,
+    /// For how long a server may show the former record to others after it has shown the new one.
+    #[arg(long, requires = "owner_name", value_parser = period_or_zero("for none", "1ms", "1h"), default_value = "2s")]
+    pub owner_check_propagation: Duration,
+    /// For how long something on the way may answer in a server's place.
+    #[arg(long, requires = "owner_name", value_parser = period_or_zero("for none", "1ms", "1h"), default_value = "0")]
+    pub owner_check_caches: Duration,
+    /// By how many parts of a million a clock may be wrong.
+    #[arg(long, requires = "owner_name", value_parser = number::<u32>(0, 100_000), default_value = "1000")]
+    pub owner_check_drift: u32,
+    /// How long a destination waits: the others are checked against it.
+    #[arg(long, requires = "owner_name", value_parser = period("100ms", "1h"), default_value = "20s")]
+    pub owner_check_fence: Duration,
+    /// What silence of both witnesses does.
+    #[arg(long, requires = "owner_name", value_enum, default_value = "Deactivate")]
+    pub owner_check_silence: OnSilence,
+    /// Where clients of etcd connect to.
+    #[arg(long, requires = "owner_name")]
+    pub gate_listen_address: Option<SocketAddr>,
+    /// Where etcd listens, on loopback.
+    #[arg(long, requires = "owner_name")]
+    pub gate_target: Option<SocketAddr>,
+    /// Connections of clients at a time.
+    #[arg(long, requires = "owner_name", value_parser = number::<usize>(16, 60_000), default_value = "2000")]
+    pub gate_max_connections: usize,
+}
+
+/// An owner check whose settings fit together.
+pub struct OwnerCheck {
+    pub(super) claim: Claim,
+    pub(super) terms: Terms,
+    pub(super) authorities: Arc<Authorities>,
+    pub(super) uid: String,
+    pub(super) marker: Marker,
+    pub(super) etcd: EtcdProcess,
+    pub(super) listen: SocketAddr,
+    pub(super) most: usize,
+}
+
+fn wrong(flag: &str, what: impl std::fmt::Display) -> Error {
+    Error::new(Class::Configuration, format!("{flag}: {what}"))
+}
+
+impl OwnerArgs {
+    /// The check, if it is on. `endpoints` are those of the process's own etcd client.
+    pub fn check(
+        &self,
+        epoch: i64,
+        data_dir: Option<&Path>,
+        endpoints: &[String],
+    ) -> Result<Option<OwnerCheck>> {
+        let Some(name) = &self.owner_name else {
+            return Ok(None);
+        };
+        // clap asks for them too; this is for whoever builds the flags otherwise.
+        let missing = |flag: &str| wrong(flag, "it is needed for the owner check");
+        let id = self.owner_id.as_ref().ok_or_else(|| missing("--owner-id"))?;
+        let zone = self.owner_zone.as_ref().ok_or_else(|| missing("--owner-zone"))?;
+        let uid = self.shoot_uid.clone().filter(|uid| !uid.is_empty());
+        let listen = self
+            .gate_listen_address
+            .ok_or_else(|| missing("--gate-listen-address"))?;
+        let target = self.gate_target.ok_or_else(|| missing("--gate-target"))?;
+        let data_dir = data_dir.ok_or_else(|| missing("--data-dir"))?;
+        let claim = Claim::new(name, id, epoch).map_err(|e| wrong("--owner-name, --owner-id", e))?;
+        let terms = Terms::new(self.settings()).map_err(|e| wrong("--owner-check-*", e))?;
+        let authorities = match self.owner_authorities.as_slice() {
+            [] => Authorities::found(zone),
+            named => Authorities::named(zone, named.iter().copied()),
+        };
+        let authorities = authorities.map_err(|e| wrong("--owner-zone, --owner-authorities", e))?;
+        authorities.check(&claim).map_err(|e| wrong("--owner-zone", e))?;
+        ways(listen, target, endpoints)?;
+        Ok(Some(OwnerCheck {
+            claim,
+            terms,
+            authorities: Arc::new(authorities),
+            uid: uid.ok_or_else(|| missing("--shoot-uid"))?,
+            marker: Marker::beside(data_dir),
+            etcd: EtcdProcess {
+                data_dir: data_dir.to_owned(),
+                target,
+            },
+            listen,
+            most: self.gate_max_connections,
+        }))
+    }
+
+    fn settings(&self) -> Settings {
+        Settings {
+            interval: self.owner_check_interval,
+            attempt: self.owner_check_timeout,
+            second_witness: self.owner_check_store_timeout,
+            validity: self.owner_check_validity,
+            requests: self.owner_check_requests,
+            propagation: self.owner_check_propagation,
+            caches: self.owner_check_caches,
+            drift: self.owner_check_drift,
+            fence: self.owner_check_fence,
+            silence: match self.owner_check_silence {
+                OnSilence::Deactivate => Silence::Deactivate,
+                OnSilence::Tolerate => Silence::Tolerate,
+            },
+        }
+    }
+}
+
+/// Clients have no way but the gate, and this process has another one: it needs etcd when the gate is shut.
+fn ways(listen: SocketAddr, target: SocketAddr, endpoints: &[String]) -> Result<()> {
+    if !target.ip().is_loopback() || target.port() == 0 {
+        let what = format!("{target} is no loopback address: clients would go past the gate");
+        return Err(wrong("--gate-target", what));
+    }
+    let covers = |ip: std::net::IpAddr| ip.is_unspecified() || ip == target.ip();
+    if listen.port() == 0 || (listen.port() == target.port() && covers(listen.ip())) {
+        let what = format!("{listen} must be another address than etcd's, {target}");
+        return Err(wrong("--gate-listen-address", what));
+    }
+    for endpoint in endpoints {
+        let port = endpoint.parse::<http::Uri>().ok().and_then(|uri| uri.port_u16());
+        if port != Some(target.port()) {
+            let what = format!(
+                "{endpoint} must lead to etcd itself, at the port of --gate-target ({}): through the gate no final snapshot \
+                 could be taken",
+                target.port()
+            );
+            return Err(wrong("--endpoints", what));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "flags_tests.rs"]
+mod tests;

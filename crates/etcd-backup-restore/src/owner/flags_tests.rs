@@ -1,0 +1,129 @@
+#![allow(clippy::unwrap_used, clippy::panic)]
+use crate::cli::{Cli, Command};
+use clap::Parser;
+
+const COMPLETE: [&str; 9] = [
+    "--store-container=b",
+    "--endpoints=https://etcd-main-local:2382",
+    "--data-dir=/var/etcd/data/new.etcd",
+    "--owner-name=owner.demo.dev.internal.example",
+    "--owner-id=seed-a",
+    "--owner-zone=internal.example",
+    "--owner-authorities=192.0.2.1:53,[2001:db8::1]:53",
+    "--shoot-uid=0841c87f",
+    "--gate-listen-address=0.0.0.0:2379",
+];
+const TARGET: &str = "--gate-target=127.0.0.1:2382";
+
+/// Why it is refused, or whether the check is on.
+fn judged(flags: &[&str]) -> Result<bool, String> {
+    let all = ["etcd-backup-restore", "server"].iter().chain(flags);
+    let cli = Cli::try_parse_from(all).map_err(|e| e.to_string())?;
+    let Command::Server(args) = cli.command else {
+        panic!("another command");
+    };
+    let checked = args.owner.check(
+        args.ownership_epoch,
+        args.data_dir.as_deref(),
+        &args.etcd.endpoints,
+    );
+    checked.map(|check| check.is_some()).map_err(|e| e.to_string())
+}
+
+fn with(more: &[&str]) -> Result<bool, String> {
+    let flags: Vec<_> = COMPLETE.iter().chain([&TARGET]).chain(more).copied().collect();
+    judged(&flags)
+}
+
+#[test]
+fn the_check_is_off_unless_it_is_asked_for_and_complete() {
+    assert_eq!(judged(&["--store-container=b"]), Ok(false));
+    assert_eq!(with(&[]), Ok(true));
+    for left_out in COMPLETE.iter().skip(2).chain([&TARGET]) {
+        if left_out.starts_with("--owner-authorities") {
+            continue;
+        }
+        let kept = COMPLETE.iter().chain([&TARGET]);
+        let flags: Vec<_> = kept.filter(|flag| *flag != left_out).copied().collect();
+        let refused = judged(&flags).unwrap_err();
+        let name = left_out.split('=').next().unwrap_or_default();
+        assert!(refused.contains(name), "{left_out}: {refused}");
+    }
+    let alone = judged(&["--store-container=b", "--owner-check-validity=30s"]).unwrap_err();
+    assert!(alone.contains("--owner-name"), "{alone}");
+}
+
+#[test]
+fn settings_that_do_not_fit_together_are_refused_with_a_sentence() {
+    for (flags, word) in [
+        (&["--owner-check-interval=0"][..], "write a duration"),
+        (&["--owner-check-validity=0s"], "write a duration"),
+        (&["--owner-check-validity=-1s"], "negative"),
+        (&["--owner-check-validity=2h"], "write a duration"),
+        (&["--owner-check-interval=1s"], "interval (1s) must be at least"),
+        (
+            &["--owner-check-validity=10s"],
+            "validity (10s) must be at least 11s",
+        ),
+        (&["--owner-check-validity=13s"], "fence (20s) must be at least"),
+        (&["--owner-check-fence=19s"], "fence (19s) must be at least"),
+        (&["--owner-check-caches=10s"], "fence (20s) must be at least"),
+        (&["--owner-check-drift=100001"], "write a number"),
+        (&["--owner-check-silence=Ignore"], "possible values"),
+        (&["--ownership-epoch=0"], "write a number"),
+        (&["--gate-max-connections=0"], "write a number"),
+    ] {
+        let refused = with(flags).unwrap_err();
+        assert!(refused.contains(word), "{flags:?}: {refused}");
+    }
+    assert_eq!(
+        with(&["--owner-check-validity=13s", "--owner-check-fence=21s"]),
+        Ok(true)
+    );
+    assert_eq!(with(&["--owner-check-silence=Tolerate"]), Ok(true));
+}
+
+/// One flag of the complete set with another value.
+fn instead(flag: &str) -> Result<bool, String> {
+    let name = flag.split('=').next().unwrap_or_default();
+    let kept = COMPLETE.iter().chain([&TARGET]);
+    let mut flags: Vec<_> = kept
+        .filter(|kept| kept.split('=').next() != Some(name))
+        .copied()
+        .collect();
+    flags.push(flag);
+    judged(&flags)
+}
+
+#[test]
+fn clients_have_no_way_past_the_gate_and_this_process_needs_none_through_it() {
+    for (flag, word) in [
+        ("--gate-target=10.0.0.1:2382", "no loopback address"),
+        ("--gate-target=0.0.0.0:2382", "no loopback address"),
+        ("--gate-target=127.0.0.1:0", "no loopback address"),
+        ("--gate-target=localhost", "invalid"),
+        (
+            "--gate-listen-address=0.0.0.0:2382",
+            "another address than etcd's",
+        ),
+        (
+            "--gate-listen-address=127.0.0.1:2382",
+            "another address than etcd's",
+        ),
+        ("--gate-listen-address=0.0.0.0:0", "another address than etcd's"),
+        (
+            "--endpoints=https://etcd-main-local:2379",
+            "must lead to etcd itself",
+        ),
+        ("--endpoints=https://etcd-main-local", "must lead to etcd itself"),
+        ("--owner-name=owner.demo.dev.elsewhere.example", "not in the zone"),
+        ("--owner-name=", "no DNS name"),
+        ("--owner-id=seed a", "seed identity"),
+        ("--owner-authorities=ns.internal.example:53", "invalid"),
+        ("--shoot-uid=", "--shoot-uid"),
+    ] {
+        let refused = instead(flag).unwrap_err();
+        assert!(refused.contains(word), "{flag}: {refused}");
+    }
+    assert_eq!(instead("--gate-target=[::1]:2382"), Ok(true));
+}

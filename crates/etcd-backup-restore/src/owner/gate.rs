@@ -1,0 +1,138 @@
+//! The gate: etcd listens on loopback, and clients come here. What comes passes while the seed owns the shoot.
+//!
+//! TLS goes through untouched. Each connection is guarded by the permit by itself, and each write looks at the clock; when the
+//! permit ends, the listener and all connections are gone, and a client is refused by the kernel.
+
+use super::pipe::{Abrupt, join};
+use crate::error::{Class, Error, Result};
+use crate::metrics::{Metrics, Passage};
+use nix::sys::socket::{setsockopt, sockopt};
+use permit::Permit;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+/// etcd is on loopback: it answers at once or not at all.
+const CONNECT: Duration = Duration::from_secs(2);
+
+/// Pause where the kernel gives no more connections (file descriptors): without it this would run in a circle.
+const NO_MORE: Duration = Duration::from_millis(100);
+
+/// A client that went without a word holds its place this long: much longer than a network hiccup.
+const SILENT: u32 = 60;
+
+/// Seconds between questions to a client that is silent for that long.
+const QUESTIONS: u32 = 10;
+
+/// Milliseconds for which what was sent may be without an answer.
+const UNANSWERED: u32 = 90_000;
+
+/// Where clients come, and where they are led.
+pub struct Gate {
+    /// Where clients connect to.
+    pub listen: SocketAddr,
+    /// Where etcd listens.
+    pub target: SocketAddr,
+    /// Connections at a time; more are refused.
+    pub most: usize,
+    /// Measurements.
+    pub metrics: Arc<Metrics>,
+}
+
+impl Gate {
+    /// Takes the address. Nothing passes yet.
+    pub async fn bind(&self) -> Result<TcpListener> {
+        TcpListener::bind(self.listen).await.map_err(|e| {
+            let what = format!(
+                "the gate cannot listen on {} ({e}); etcd must listen on {} alone",
+                self.listen, self.target
+            );
+            Error::new(Class::Configuration, what)
+        })
+    }
+
+    /// Lets clients pass until the permit ends.
+    pub async fn forward(&self, listener: TcpListener, permit: &Permit) {
+        let mut connections = JoinSet::new();
+        let accepting = self.accept(listener, &mut connections, permit);
+        if let Err(refused) = permit.guard(accepting).await {
+            tracing::info!(%refused, connections = connections.len(), "the gate is shut");
+        }
+        connections.shutdown().await;
+    }
+
+    async fn accept(&self, listener: TcpListener, connections: &mut JoinSet<()>, permit: &Permit) {
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                Some(_) = connections.join_next() => continue,
+            };
+            match accepted {
+                Ok((client, _)) if connections.len() < self.most => {
+                    let (target, permit, metrics) = (self.target, permit.clone(), self.metrics.clone());
+                    connections.spawn(carry(Abrupt::new(client), target, permit, metrics));
+                }
+                Ok((client, _)) => {
+                    drop(Abrupt::new(client));
+                    self.metrics.passed(Passage::Refused);
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "no connection could be taken");
+                    sleep(NO_MORE).await;
+                }
+            }
+        }
+    }
+}
+
+/// One connection, counted while it is there.
+async fn carry(mut client: Abrupt, target: SocketAddr, permit: Permit, metrics: Arc<Metrics>) {
+    let open = Open::new(metrics.clone());
+    let carried = permit.guard(async {
+        let server = timeout(CONNECT, TcpStream::connect(target)).await??;
+        server.set_nodelay(true)?;
+        prepare(client.stream())?;
+        join(&mut client, &mut Abrupt::new(server), &permit).await
+    });
+    let carried = carried.await;
+    drop(open);
+    metrics.passed(match carried {
+        Ok(Ok(())) => Passage::Ended,
+        Ok(Err(_)) => Passage::Broken,
+        Err(_) => Passage::Cut,
+    });
+}
+
+/// No byte waits for others, and a client that is gone is noticed.
+fn prepare(client: &TcpStream) -> io::Result<()> {
+    client.set_nodelay(true)?;
+    setsockopt(client, sockopt::KeepAlive, &true)?;
+    setsockopt(client, sockopt::TcpKeepIdle, &SILENT)?;
+    setsockopt(client, sockopt::TcpKeepInterval, &QUESTIONS)?;
+    setsockopt(client, sockopt::TcpUserTimeout, &UNANSWERED)?;
+    Ok(())
+}
+
+/// Counts a connection while it is there.
+struct Open(Arc<Metrics>);
+
+impl Open {
+    fn new(metrics: Arc<Metrics>) -> Self {
+        metrics.gate_connections(1);
+        Self(metrics)
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.gate_connections(-1);
+    }
+}
+
+#[cfg(test)]
+#[path = "gate_tests.rs"]
+mod tests;

@@ -1,0 +1,168 @@
+#![allow(clippy::unwrap_used)]
+//! The gate over real sockets.
+
+use super::*;
+use permit::{Clock, Issuer};
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+const HOUR: Duration = Duration::from_secs(3600);
+/// Longer than anything here takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A gate before a server of the test.
+struct World {
+    issuer: Issuer,
+    /// Seconds for which the machine was suspended.
+    suspended: Arc<AtomicU64>,
+    server: TcpListener,
+    address: SocketAddr,
+    metrics: Arc<Metrics>,
+    gate: JoinSet<()>,
+}
+
+impl World {
+    async fn begin(most: usize) -> Self {
+        let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let metrics = Arc::<Metrics>::default();
+        let gate = Gate {
+            listen: "127.0.0.1:0".parse().unwrap(),
+            target: server.local_addr().unwrap(),
+            most,
+            metrics: metrics.clone(),
+        };
+        let suspended = Arc::<AtomicU64>::default();
+        let seconds = suspended.clone();
+        let clock = Clock::with_suspension(move || Duration::from_secs(seconds.load(Ordering::SeqCst)));
+        let until = clock.now() + HOUR;
+        let issuer = Issuer::new("a test", clock, until);
+        let listener = gate.bind().await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let permit = issuer.permit();
+        let mut running = JoinSet::new();
+        running.spawn(async move { gate.forward(listener, &permit).await });
+        Self {
+            issuer,
+            suspended,
+            server,
+            address,
+            metrics,
+            gate: running,
+        }
+    }
+
+    /// A client and its other end at the server.
+    async fn pair(&self) -> (TcpStream, TcpStream) {
+        let (client, server) = tokio::join!(TcpStream::connect(self.address), self.server.accept());
+        (client.unwrap(), server.unwrap().0)
+    }
+
+    async fn shows(&self, line: &str) {
+        let seen = async {
+            while !self.metrics.text().contains(line) {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let seen = timeout(PATIENCE, seen).await;
+        assert!(seen.is_ok(), "{line} is not in\n{}", self.metrics.text());
+    }
+}
+
+async fn is_cut(stream: &mut TcpStream) {
+    let read = timeout(PATIENCE, stream.read(&mut [0])).await.unwrap();
+    assert_eq!(read.unwrap_err().kind(), io::ErrorKind::ConnectionReset);
+}
+
+#[tokio::test]
+async fn bytes_pass_both_ways_and_one_direction_may_end_before_the_other() {
+    let world = World::begin(16).await;
+    let (mut client, mut server) = world.pair().await;
+    // More than sockets hold, so that writing has to wait.
+    let question = vec![7; 9 << 20];
+    let ask = async {
+        client.write_all(&question).await.unwrap();
+        client.shutdown().await.unwrap();
+    };
+    let mut heard = Vec::new();
+    let ((), read) = tokio::join!(ask, server.read_to_end(&mut heard));
+    read.unwrap();
+    assert!(heard == question);
+    world.shows("etcdbr_gate_open_connections 1").await;
+    server.write_all(b"answer").await.unwrap();
+    drop(server);
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).await.unwrap();
+    assert_eq!(answer, "answer");
+    world
+        .shows("etcdbr_gate_connections_total{result=\"ended\"} 1")
+        .await;
+    world.shows("etcdbr_gate_open_connections 0").await;
+}
+
+#[tokio::test]
+async fn when_the_right_ends_all_is_cut_and_nobody_listens() {
+    let mut world = World::begin(16).await;
+    let (mut idle, _idle) = world.pair().await;
+    let (mut busy, mut server) = world.pair().await;
+    busy.write_all(b"x").await.unwrap();
+    assert_eq!(server.read_u8().await.unwrap(), b'x');
+    world.issuer.end("epoch 2 has begun");
+    timeout(PATIENCE, world.gate.join_next()).await.unwrap();
+    for stream in [&mut idle, &mut busy, &mut server] {
+        is_cut(stream).await;
+    }
+    let refused = TcpStream::connect(world.address).await.unwrap_err();
+    assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+    world.shows("etcdbr_gate_open_connections 0").await;
+}
+
+/// The timers know nothing of a suspension: the look at the clock before each write does.
+#[tokio::test]
+async fn after_a_suspension_no_byte_passes() {
+    let world = World::begin(16).await;
+    let (mut client, mut server) = world.pair().await;
+    client.write_all(b"x").await.unwrap();
+    assert_eq!(server.read_u8().await.unwrap(), b'x');
+    world.suspended.store(3600, Ordering::SeqCst);
+    client.write_all(b"late").await.unwrap();
+    is_cut(&mut server).await;
+    is_cut(&mut client).await;
+}
+
+#[tokio::test]
+async fn too_many_are_refused_and_a_place_that_is_free_is_given_again() {
+    let world = World::begin(2).await;
+    let (first, _first) = world.pair().await;
+    let (mut second, mut other) = world.pair().await;
+    for _ in 0..20 {
+        let mut more = TcpStream::connect(world.address).await.unwrap();
+        // It may be cut before the first byte is written.
+        let _ = more.write_all(b"x").await;
+        is_cut(&mut more).await;
+    }
+    world
+        .shows("etcdbr_gate_connections_total{result=\"refused\"} 20")
+        .await;
+    second.write_all(b"y").await.unwrap();
+    assert_eq!(other.read_u8().await.unwrap(), b'y');
+    drop(first);
+    drop(_first);
+    world.shows("etcdbr_gate_open_connections 1").await;
+    let (mut third, mut other) = world.pair().await;
+    third.write_all(b"z").await.unwrap();
+    assert_eq!(other.read_u8().await.unwrap(), b'z');
+}
+
+#[tokio::test]
+async fn a_client_is_cut_where_etcd_does_not_listen() {
+    let World {
+        address,
+        server,
+        gate: _gate,
+        issuer: _issuer,
+        ..
+    } = World::begin(16).await;
+    drop(server);
+    let mut client = TcpStream::connect(address).await.unwrap();
+    is_cut(&mut client).await;
+}

@@ -1,0 +1,248 @@
+//! Asks who owns the shoot, and does what follows.
+
+use super::flags::OwnerCheck;
+use super::gate::Gate;
+use super::states::{Duty, Heard, State, hear};
+use super::told::Told;
+use super::witness::Bucket;
+use crate::error::{Class, Error, Result};
+use crate::metrics::Metrics;
+use crate::snapshotter::{Handle, Settings, Snapshotter};
+use crate::store::Store;
+use futures::FutureExt;
+use futures::future::{BoxFuture, Fuse, pending};
+use ownership::{Loss, Network, Report, SecondWitness, Standing, Testimony, Watch, Witnesses};
+use permit::{Clock, Permit};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::watch::Receiver;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+/// How snapshots are taken under a permit.
+pub type SettingsUnder = Box<dyn Fn(&Permit) -> Result<Settings> + Send + Sync>;
+
+/// The way to whoever takes snapshots now: another one in each tenure.
+pub type Desk = Arc<Mutex<Handle>>;
+
+/// What asks, and does what follows.
+pub struct Guardian {
+    pub(super) check: OwnerCheck,
+    gate: Gate,
+    pub(super) bucket: Arc<Bucket>,
+    pub(super) settings: SettingsUnder,
+    desk: Desk,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) told: Arc<Told>,
+    /// For what is right whoever owns the shoot: asking, sealing, and the final snapshot of what was sealed.
+    pub(super) sole: Permit,
+}
+
+/// What is done under one permit.
+struct Tenure {
+    permit: Permit,
+    forwarding: Fuse<BoxFuture<'static, ()>>,
+    snapshots: Fuse<BoxFuture<'static, ()>>,
+}
+
+impl Tenure {
+    /// Until something of it has ended.
+    async fn go_on(tenure: &mut Option<Self>) {
+        let Some(tenure) = tenure else {
+            return pending().await;
+        };
+        tokio::select! {
+            () = &mut tenure.forwarding => {}
+            () = &mut tenure.snapshots => {}
+        }
+    }
+}
+
+/// What a report means beside what is done already.
+fn heard(standing: &Standing, tenure: Option<&Tenure>) -> Heard {
+    match standing {
+        Standing::Lost(_) => Heard::Lost,
+        Standing::Unconfirmed => Heard::Unconfirmed,
+        // Its time is over, and the watch has not said so yet.
+        Standing::Owner(permit) if !permit.is_valid() => Heard::Unconfirmed,
+        // What has ended stays so: one that is valid is the one that was told.
+        Standing::Owner(_) if tenure.is_some_and(|tenure| tenure.permit.is_valid()) => Heard::Owner,
+        Standing::Owner(_) => Heard::OwnerAnew,
+    }
+}
+
+impl Guardian {
+    /// Nothing is asked yet, and the gate is shut. `store` is the process's own, which needs no permit of ownership.
+    #[must_use]
+    pub fn new(check: OwnerCheck, store: Store, sole: Permit, settings: SettingsUnder) -> Self {
+        let metrics = Arc::<Metrics>::default();
+        let epoch = store.epoch();
+        let handle = Handle::idle(&store.prefix(), epoch, metrics.clone());
+        Self {
+            gate: Gate {
+                listen: check.listen,
+                target: check.etcd.target,
+                most: check.most,
+                metrics: metrics.clone(),
+            },
+            bucket: Arc::new(Bucket {
+                store: Arc::new(store),
+                uid: check.uid.clone(),
+            }),
+            told: Arc::new(Told::new(epoch, metrics.clone())),
+            desk: Arc::new(Mutex::new(handle)),
+            check,
+            settings,
+            metrics,
+            sole,
+        }
+    }
+
+    /// For the HTTP interface.
+    #[must_use]
+    pub fn view(&self) -> (Desk, Arc<Told>) {
+        (self.desk.clone(), self.told.clone())
+    }
+
+    /// Until told to stop. An error is one of the settings or of the machine; the gate is shut then.
+    pub async fn run(self, stop: CancellationToken) -> Result<()> {
+        let why = match self.sealed_before().await? {
+            Some(why) => why,
+            None => match self.watched(&stop).await? {
+                Some(loss) => loss.to_string(),
+                None => return Ok(()),
+            },
+        };
+        self.told.sealed_because(&why);
+        self.seal(&why, stop).await
+    }
+
+    /// Whether the epoch was sealed before this process began: on the volume, or in the bucket, where that answers (a volume may
+    /// be a new one).
+    async fn sealed_before(&self) -> Result<Option<String>> {
+        if let Some(why) = self.check.marker.seals(self.check.claim.epoch())? {
+            return Ok(Some(why));
+        }
+        let bound = self.check.terms.settings().second_witness;
+        let epoch = self.check.claim.epoch();
+        Ok(match timeout(bound, self.bucket.ask()).await {
+            Ok(Testimony::Sealed { epoch: sealed }) if sealed == epoch => Some(Loss::Sealed.to_string()),
+            Ok(
+                Testimony::Sealed { epoch: later }
+                | Testimony::Owned { epoch: later, .. }
+                | Testimony::Claimed { epoch: later },
+            ) if later > epoch => Some(Loss::LaterEpoch(later).to_string()),
+            _ => None,
+        })
+    }
+
+    /// Follows the watch until it is lost, or until told to stop.
+    async fn watched(&self, stop: &CancellationToken) -> Result<Option<Loss>> {
+        let witnesses = Witnesses {
+            authorities: self.check.authorities.clone(),
+            wire: Arc::new(Network),
+            second: self.bucket.clone(),
+        };
+        let (claim, terms) = (self.check.claim.clone(), self.check.terms);
+        let watch = Watch::new(claim, terms, witnesses, Clock::default())
+            .map_err(|e| Error::new(Class::Configuration, e.to_string()))?;
+        let reports = watch.reports();
+        let watching = async {
+            watch.run().await;
+            // The loss is in the reports.
+            pending::<()>().await;
+        };
+        tokio::select! {
+            done = self.follow(reports, stop) => done,
+            () = watching => Ok(None),
+        }
+    }
+
+    async fn follow(&self, mut reports: Receiver<Report>, stop: &CancellationToken) -> Result<Option<Loss>> {
+        let mut tenure: Option<Tenure> = None;
+        loop {
+            let report = reports.borrow_and_update().clone();
+            self.told.heard(&report);
+            let heard = heard(&report.standing, tenure.as_ref());
+            let (to, duties) = hear(self.told.state(), heard);
+            if to != State::Serving {
+                // Probes first: nobody is to be sent here any more.
+                self.told.becomes(to, None);
+            }
+            for duty in duties {
+                match (duty, &report.standing) {
+                    (Duty::Stop, _) => self.end(&mut tenure),
+                    (Duty::Serve, Standing::Owner(permit)) => {
+                        tenure = Some(self.begin(permit, stop).await?);
+                    }
+                    (Duty::TerminateEtcd, _) => self.told.etcd_was_told(&self.check.etcd.terminate()),
+                    // `seal` does them, in this order.
+                    (Duty::Serve | Duty::Mark | Duty::SealBucket | Duty::FinalSnapshot, _) => {}
+                }
+            }
+            if let Some(tenure) = &tenure {
+                self.told.becomes(State::Serving, Some(tenure.permit.clone()));
+            }
+            if let Standing::Lost(loss) = &report.standing {
+                return Ok(Some(loss.clone()));
+            }
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => {
+                    self.leave(tenure).await;
+                    return Ok(None);
+                }
+                changed = reports.changed() => if changed.is_err() {
+                    return Err(Error::new(Class::Stopping, "the owner check has ended"));
+                },
+                () = Tenure::go_on(&mut tenure) => {}
+            }
+        }
+    }
+
+    /// Takes the gate's address and begins to take snapshots.
+    async fn begin(&self, permit: &Permit, stop: &CancellationToken) -> Result<Tenure> {
+        let listener = self.gate.bind().await?;
+        let gate = Gate {
+            metrics: self.metrics.clone(),
+            ..self.gate
+        };
+        let (snapshotter, handle) = Snapshotter::measured((self.settings)(permit)?, self.metrics.clone());
+        self.put(handle);
+        let (forward, take, stop) = (permit.clone(), permit.clone(), stop.clone());
+        let forwarding: BoxFuture<()> = Box::pin(async move { gate.forward(listener, &forward).await });
+        let snapshots: BoxFuture<()> = Box::pin(async move {
+            if let Err(refused) = take.guard(snapshotter.run(stop)).await {
+                tracing::info!(%refused, "no snapshots are taken under this right any more");
+            }
+        });
+        Ok(Tenure {
+            permit: permit.clone(),
+            forwarding: forwarding.fuse(),
+            snapshots: snapshots.fuse(),
+        })
+    }
+
+    /// The process is to end: clients first, so that what is stored last is all that they were promised.
+    async fn leave(&self, tenure: Option<Tenure>) {
+        self.told.becomes(State::Waiting, None);
+        if let Some(Tenure {
+            forwarding,
+            snapshots,
+            ..
+        }) = tenure
+        {
+            drop(forwarding);
+            snapshots.await;
+        }
+    }
+
+    pub(super) fn put(&self, handle: Handle) {
+        *self.desk.lock().unwrap_or_else(PoisonError::into_inner) = handle;
+    }
+
+    fn end(&self, tenure: &mut Option<Tenure>) {
+        *tenure = None;
+        let store = &self.bucket.store;
+        self.put(Handle::idle(&store.prefix(), store.epoch(), self.metrics.clone()));
+    }
+}

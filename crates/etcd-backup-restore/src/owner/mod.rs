@@ -1,0 +1,39 @@
+//! Who owns the shoot, asked while etcd serves (R17-13, R17-14, R17-40..49; docs/ownership.md is the protocol).
+//!
+//! Off unless its flags are given. etcd then listens on loopback and clients pass the gate in this process.
+//!
+//! What this promises
+//! - No byte passes the gate, in either direction, without a valid permit of ownership at that moment: also in a process that
+//!   was stopped and woken.
+//! - What was lost stays shut: the seal is on the disk before the final snapshot begins, and no restart opens the gate again in
+//!   that epoch.
+//! - Shutting the gate, 503 and SIGTERM to etcd wait for neither bucket nor disk (R17-44).
+//!
+//! | file | what |
+//! |---|---|
+//! | `flags` | the command line, checked |
+//! | `states` | what follows from what was heard: pure |
+//! | `guardian`, `sealing` | asks, and does what follows; what follows a loss |
+//! | `gate`, `pipe` | the way of clients to etcd |
+//! | `marker` | the seal on the volume |
+//! | `witness` | the bucket as second witness |
+//! | `etcd_process` | SIGTERM to etcd |
+//! | `told` | what probes and the relay are told |
+
+mod etcd_process;
+mod flags;
+mod gate;
+mod guardian;
+mod marker;
+mod pipe;
+mod sealing;
+mod states;
+mod told;
+mod witness;
+
+pub use flags::{OwnerArgs, OwnerCheck};
+pub use gate::Gate;
+pub use guardian::{Desk, Guardian, SettingsUnder};
+pub use marker::Marker;
+pub use states::State;
+pub use told::Told;

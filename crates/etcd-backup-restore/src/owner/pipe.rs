@@ -1,0 +1,76 @@
+//! Bytes of one connection through the gate, in both directions. (`tunnel` has a pipe of its own, for any two streams and with
+//! a bound on silence; here each write needs the right to it, and a watch may be silent for as long as it likes.)
+
+use permit::Permit;
+use std::io::{self, ErrorKind};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio::net::tcp::{ReadHalf, WriteHalf};
+
+/// Held only while bytes are under way: an idle connection costs none.
+const CHUNK: usize = 32 * 1024;
+
+/// A stream that breaks off when it is dropped, so that what the kernel still holds of it is not sent any more, unless both
+/// sides have said all.
+pub(super) struct Abrupt {
+    stream: TcpStream,
+    done: bool,
+}
+
+impl Abrupt {
+    pub(super) fn new(stream: TcpStream) -> Self {
+        Self { stream, done: false }
+    }
+
+    pub(super) fn stream(&self) -> &TcpStream {
+        &self.stream
+    }
+}
+
+impl Drop for Abrupt {
+    fn drop(&mut self) {
+        if !self.done {
+            // Where that fails the stream is broken already.
+            let _ = self.stream.set_zero_linger();
+        }
+    }
+}
+
+/// Moves bytes until both sides have said all, or one breaks off. The end of one direction is passed on, and the other goes on.
+pub(super) async fn join(left: &mut Abrupt, right: &mut Abrupt, permit: &Permit) -> io::Result<()> {
+    {
+        let (mut left_reader, mut left_writer) = left.stream.split();
+        let (mut right_reader, mut right_writer) = right.stream.split();
+        tokio::try_join!(
+            one_way(&mut left_reader, &mut right_writer, permit),
+            one_way(&mut right_reader, &mut left_writer, permit),
+        )?;
+    }
+    (left.done, right.done) = (true, true);
+    Ok(())
+}
+
+async fn one_way(from: &mut ReadHalf<'_>, to: &mut WriteHalf<'_>, permit: &Permit) -> io::Result<()> {
+    loop {
+        from.readable().await?;
+        let mut chunk = vec![0; CHUNK];
+        let read = match from.try_read(&mut chunk) {
+            Ok(0) => break,
+            Ok(read) => read,
+            Err(e) if e.kind() == ErrorKind::WouldBlock => continue,
+            Err(e) => return Err(e),
+        };
+        let mut left = &chunk[..read];
+        while !left.is_empty() {
+            to.writable().await?;
+            // Right before the write: whoever waited, or was stopped, looks at the clock again.
+            permit.check().map_err(io::Error::other)?;
+            match to.try_write(left) {
+                Ok(written) => left = left.get(written..).unwrap_or_default(),
+                Err(e) if e.kind() == ErrorKind::WouldBlock => {}
+                Err(e) => return Err(e),
+            }
+        }
+    }
+    to.shutdown().await
+}

@@ -1,0 +1,89 @@
+//! What follows a loss: the seal on the volume, the seal in the bucket, the final snapshot. Each is tried until it is done.
+
+use super::guardian::Guardian;
+use crate::error::{Class, Result};
+use crate::snapshotter::Snapshotter;
+use crate::store::Sealing;
+use std::time::Duration;
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+/// Pause after a seal that could not be written: the first, doubled up to the last.
+const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+
+/// Waits longer each time.
+struct Patience(Duration);
+
+impl Patience {
+    fn new() -> Self {
+        Self(PAUSES.0)
+    }
+
+    async fn pass(&mut self) {
+        sleep(self.0).await;
+        self.0 = (self.0 * 2).min(PAUSES.1);
+    }
+}
+
+impl Guardian {
+    /// The gate is shut. Nothing here is hurried, and nothing is left out: the final snapshot begins when the seal is on the
+    /// disk, since a restart in between could open the gate again if the record were still read as before.
+    pub(super) async fn seal(&self, why: &str, stop: CancellationToken) -> Result<()> {
+        let settings = (self.settings)(&self.sole)?;
+        let (finale, handle) = Snapshotter::measured(settings, self.metrics.clone());
+        self.put(handle);
+        let sealed = async {
+            self.mark(why).await;
+            self.seal_bucket().await;
+        };
+        if stop.run_until_cancelled(sealed).await.is_some() {
+            finale.run_sealed(stop).await;
+        }
+        Ok(())
+    }
+
+    /// Until it is on the disk.
+    async fn mark(&self, why: &str) {
+        let mut patience = Patience::new();
+        loop {
+            let (marker, epoch, why) = (
+                self.check.marker.clone(),
+                self.check.claim.epoch(),
+                why.to_owned(),
+            );
+            let path = marker.path().display().to_string();
+            match spawn_blocking(move || marker.write(epoch, &why)).await {
+                Ok(Ok(())) => {
+                    tracing::info!(path, epoch, "sealed on the volume");
+                    return;
+                }
+                Ok(Err(error)) => {
+                    tracing::error!(%error, "the seal is not on the volume yet; it is tried again before the final snapshot");
+                }
+                Err(error) => tracing::error!(%error, "the seal was not written; it is tried again"),
+            }
+            patience.pass().await;
+        }
+    }
+
+    /// Until the bucket has said what becomes of it. What can never be sealed does not hold up the final snapshot.
+    async fn seal_bucket(&self) {
+        let (mut patience, mut told) = (Patience::new(), None);
+        loop {
+            match self.bucket.store.seal(&self.bucket.uid).await {
+                Ok(Sealing::Sealed) => return tracing::info!("sealed in the bucket"),
+                Ok(Sealing::Left(why)) => return tracing::warn!(why, "ownership.json is left as it is"),
+                Err(error) if !matches!(error.class, Class::Store | Class::Credentials) => {
+                    return tracing::warn!(%error, "ownership.json cannot be sealed");
+                }
+                Err(error) => {
+                    if told.replace(error.class) != Some(error.class) {
+                        tracing::warn!(%error, "the bucket does not answer; it is asked again");
+                    }
+                }
+            }
+            patience.pass().await;
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! What follows from what was heard of the ownership: a pure function.
+
+use serde::Serialize;
+
+/// How this process stands to its etcd.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+pub enum State {
+    /// Nobody has confirmed the seed since the process began: the gate is shut.
+    #[default]
+    Waiting,
+    /// The seed owns the shoot: the gate is open and snapshots are taken.
+    Serving,
+    /// It was not confirmed for too long (R17-47): as before the first confirmation, and back with the next one (R17-48).
+    Suspended,
+    /// Lost (R17-49): the gate is shut for ever in this epoch.
+    Sealed,
+}
+
+impl State {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Waiting, Self::Serving, Self::Suspended, Self::Sealed];
+
+    /// As it is written in answers and metrics.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Waiting => "Waiting",
+            Self::Serving => "Serving",
+            Self::Suspended => "Suspended",
+            Self::Sealed => "Sealed",
+        }
+    }
+}
+
+/// What the watch tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Heard {
+    /// It owns the shoot, under the permit that is in use.
+    Owner,
+    /// It owns the shoot, under another permit than the one in use, or none is in use.
+    OwnerAnew,
+    /// Not confirmed, or not any more.
+    Unconfirmed,
+    /// Lost.
+    Lost,
+}
+
+/// What has to be done, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Duty {
+    /// Open the gate and take snapshots, under the new permit.
+    Serve,
+    /// Shut the gate, drop its connections and whatever snapshots are under way.
+    Stop,
+    /// SIGTERM to etcd: it cuts what did not come through the gate (R17-41). Once for each end of service, since a container
+    /// that ends often is started late, and the final snapshot needs it.
+    TerminateEtcd,
+    /// Write the seal to the disk.
+    Mark,
+    /// Write the seal to the bucket.
+    SealBucket,
+    /// Take the final snapshot.
+    FinalSnapshot,
+}
+
+/// The next state, and the way there.
+pub(super) fn hear(state: State, heard: Heard) -> (State, &'static [Duty]) {
+    use Duty::{FinalSnapshot, Mark, SealBucket, Serve, Stop, TerminateEtcd};
+    match (state, heard) {
+        (State::Sealed, _) => (State::Sealed, &[]),
+        (State::Serving, Heard::Lost) => (
+            State::Sealed,
+            &[Stop, TerminateEtcd, Mark, SealBucket, FinalSnapshot],
+        ),
+        // Nobody has passed since etcd began, or was told to end.
+        (State::Suspended, Heard::Lost) => (State::Sealed, &[Mark, SealBucket, FinalSnapshot]),
+        // An earlier process may have ended between the loss and its SIGTERM.
+        (State::Waiting, Heard::Lost) => (State::Sealed, &[TerminateEtcd, Mark, SealBucket, FinalSnapshot]),
+        (State::Serving, Heard::Owner) => (State::Serving, &[]),
+        (State::Serving, Heard::OwnerAnew) => (State::Serving, &[Stop, Serve]),
+        (State::Serving, Heard::Unconfirmed) => (State::Suspended, &[Stop, TerminateEtcd]),
+        (State::Waiting | State::Suspended, Heard::Owner | Heard::OwnerAnew) => (State::Serving, &[Serve]),
+        (State::Waiting | State::Suspended, Heard::Unconfirmed) => (state, &[]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Duty::{FinalSnapshot, Mark, SealBucket, Serve, Stop, TerminateEtcd};
+
+    const HEARD: [Heard; 4] = [Heard::Owner, Heard::OwnerAnew, Heard::Unconfirmed, Heard::Lost];
+
+    /// R17-40, R17-41, R17-47..49, row by row.
+    #[test]
+    fn what_follows_from_what_was_heard() {
+        let seal: &[Duty] = &[Mark, SealBucket, FinalSnapshot];
+        let rows: [(State, Heard, State, &[Duty]); 9] = [
+            (State::Waiting, Heard::OwnerAnew, State::Serving, &[Serve]),
+            (State::Waiting, Heard::Unconfirmed, State::Waiting, &[]),
+            (State::Serving, Heard::Owner, State::Serving, &[]),
+            (State::Serving, Heard::OwnerAnew, State::Serving, &[Stop, Serve]),
+            (
+                State::Serving,
+                Heard::Unconfirmed,
+                State::Suspended,
+                &[Stop, TerminateEtcd],
+            ),
+            (State::Suspended, Heard::OwnerAnew, State::Serving, &[Serve]),
+            (State::Suspended, Heard::Unconfirmed, State::Suspended, &[]),
+            (State::Suspended, Heard::Lost, State::Sealed, seal),
+            (
+                State::Serving,
+                Heard::Lost,
+                State::Sealed,
+                &[Stop, TerminateEtcd, Mark, SealBucket, FinalSnapshot],
+            ),
+        ];
+        for (state, heard, to, duties) in rows {
+            assert_eq!(hear(state, heard), (to, duties), "{state:?} hears {heard:?}");
+        }
+    }
+
+    /// Whatever is heard in whatever order: what was sealed never serves, a final snapshot follows a seal on the disk, nothing is
+    /// sealed without a loss, and the gate is never opened twice or left open.
+    #[test]
+    fn no_order_of_answers_opens_what_was_sealed() {
+        for sequence in 0..HEARD.len().pow(6) {
+            let (mut state, mut left) = (State::Waiting, sequence);
+            let (mut open, mut marked, mut terminated, mut lost) = (false, false, false, false);
+            for _ in 0..6 {
+                let heard = HEARD[left % HEARD.len()];
+                left /= HEARD.len();
+                lost |= heard == Heard::Lost;
+                let (to, duties) = hear(state, heard);
+                let served = open;
+                for duty in duties {
+                    match duty {
+                        Serve => {
+                            assert!(!open && !lost, "{sequence}");
+                            (open, terminated) = (true, false);
+                        }
+                        Stop => open = false,
+                        TerminateEtcd => {
+                            assert!(!open && !terminated, "{sequence}");
+                            terminated = true;
+                        }
+                        Mark => {
+                            assert!(!open && lost && !marked, "{sequence}");
+                            marked = true;
+                        }
+                        SealBucket | FinalSnapshot => assert!(marked && !open, "{sequence}"),
+                    }
+                }
+                assert_eq!(open, to == State::Serving, "{sequence}");
+                assert!(!served || open || terminated, "{sequence}: etcd was not told");
+                assert_eq!(lost, to == State::Sealed, "{sequence}");
+                state = to;
+            }
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! What probes, people and the relay are told: from memory, at any time.
+
+use super::states::State;
+use crate::clock;
+use crate::metrics::Metrics;
+use ownership::{Answer, Report};
+use permit::Permit;
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// The last answer, where it is a good one.
+const OWNS: &str = "the seed owns the shoot";
+
+/// Why a good answer was not good for long enough.
+const TOO_LATE: &str = "its last confirmation is too old: this process, or its machine, was stopped";
+
+#[derive(Default)]
+struct Inner {
+    state: State,
+    /// The one that is in use while the state is `Serving`.
+    permit: Option<Permit>,
+    /// The last answer, or why it is sealed.
+    why: String,
+    /// What became of the last SIGTERM.
+    etcd: Option<String>,
+}
+
+/// Shared between the guardian, which writes, and the HTTP interface, which reads.
+pub struct Told {
+    inner: Mutex<Inner>,
+    metrics: Arc<Metrics>,
+    epoch: i64,
+}
+
+impl Told {
+    /// At first nobody has confirmed anything.
+    #[must_use]
+    pub fn new(epoch: i64, metrics: Arc<Metrics>) -> Self {
+        let told = Self {
+            inner: Mutex::default(),
+            metrics,
+            epoch,
+        };
+        told.shown(State::Waiting);
+        told
+    }
+
+    fn with<T>(&self, look: impl FnOnce(&mut Inner) -> T) -> T {
+        look(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The state.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.with(|inner| inner.state)
+    }
+
+    /// Ready means: clients may be sent here at this moment (R17-40). If not, why.
+    pub fn ready(&self) -> Result<(), String> {
+        self.with(|inner| match (&inner.permit, inner.state) {
+            // Sooner than the guardian, in a process that was stopped.
+            (Some(permit), State::Serving) => permit.check().map_err(|refused| refused.to_string()),
+            (_, state) => Err(format!("{}: {}", state.word(), inner.why)),
+        })
+    }
+
+    /// For those who ask this process as their second witness: what is said, and for how long it is still good. That counts
+    /// from when they asked.
+    #[must_use]
+    pub fn ownership(&self) -> Value {
+        self.with(|inner| {
+            let left = match (&inner.permit, inner.state) {
+                (Some(permit), State::Serving) if permit.is_valid() => {
+                    permit.valid_until().saturating_duration_since(Instant::now())
+                }
+                _ => Duration::ZERO,
+            };
+            let answer = match inner.state {
+                State::Sealed => "Sealed",
+                State::Serving if !left.is_zero() => "Owned",
+                _ => "Unknown",
+            };
+            json!({
+                "epoch": self.epoch,
+                "answer": answer,
+                "validForMilliseconds": u64::try_from(left.as_millis()).unwrap_or(u64::MAX),
+                "state": inner.state,
+                "why": inner.why,
+                "etcd": inner.etcd,
+            })
+        })
+    }
+
+    /// What was heard last.
+    pub(super) fn heard(&self, report: &Report) {
+        let Some(last) = &report.last else { return };
+        let why = match &last.answer {
+            Answer::Owned { .. } => {
+                self.metrics.owned(clock::now().as_second());
+                OWNS.to_owned()
+            }
+            Answer::Lost(loss) => loss.to_string(),
+            Answer::Unknown(why) => why.clone(),
+        };
+        self.with(|inner| inner.why = why);
+    }
+
+    /// Another state; none but `Serving` has a permit.
+    pub(super) fn becomes(&self, state: State, permit: Option<Permit>) {
+        let (before, why) = self.with(|inner| {
+            let before = std::mem::replace(&mut inner.state, state);
+            if state == State::Suspended && inner.why == OWNS {
+                TOO_LATE.clone_into(&mut inner.why);
+            }
+            inner.permit = permit;
+            (before, inner.why.clone())
+        });
+        if before == state {
+            return;
+        }
+        self.shown(state);
+        let (before, state, epoch) = (before.word(), state.word(), self.epoch);
+        if state == State::Serving.word() {
+            tracing::info!(before, state, epoch, why, "clients are served");
+        } else {
+            tracing::warn!(before, state, epoch, why, "clients are not served");
+        }
+    }
+
+    /// Why it is sealed, where nobody was asked.
+    pub(super) fn sealed_because(&self, why: &str) {
+        self.with(|inner| why.clone_into(&mut inner.why));
+        self.becomes(State::Sealed, None);
+    }
+
+    /// What became of SIGTERM to etcd.
+    pub(super) fn etcd_was_told(&self, done: &Result<i32, String>) {
+        let what = match done {
+            Ok(pid) => {
+                tracing::info!(pid, "etcd was told to end");
+                format!("process {pid} was told to end")
+            }
+            Err(why) => {
+                tracing::warn!(why, "etcd was not told to end; the gate is shut");
+                why.clone()
+            }
+        };
+        self.with(|inner| inner.etcd = Some(what));
+    }
+
+    fn shown(&self, state: State) {
+        for other in State::ALL {
+            self.metrics.ownership(other.word(), other == state);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use permit::{Clock, Issuer};
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    #[tokio::test]
+    async fn what_is_told_follows_the_clock_not_the_last_event() {
+        let told = Told::new(3, Arc::default());
+        assert!(told.ready().unwrap_err().starts_with("Waiting: "));
+        assert_eq!(told.ownership()["answer"], "Unknown");
+        // A machine that is suspended: an hour is longer than this test takes.
+        let suspended = Arc::<AtomicU64>::default();
+        let hours = suspended.clone();
+        let clock =
+            Clock::with_suspension(move || HOUR * u32::try_from(hours.load(Ordering::SeqCst)).unwrap());
+        let issuer = Issuer::new("a test", clock.clone(), clock.now() + 12 * HOUR);
+        told.becomes(State::Serving, Some(issuer.permit()));
+        assert_eq!(told.ready(), Ok(()));
+        suspended.store(5, Ordering::SeqCst);
+        let said = told.ownership();
+        assert_eq!((&said["answer"], &said["epoch"]), (&"Owned".into(), &3.into()));
+        let left = said["validForMilliseconds"].as_u64().unwrap();
+        assert!((21_600_000..=25_200_000).contains(&left), "{said}");
+        // Nobody has noticed yet that its time is over.
+        suspended.store(12, Ordering::SeqCst);
+        assert!(told.ready().unwrap_err().contains("its time is over"));
+        let said = told.ownership();
+        assert_eq!(
+            (&said["answer"], &said["validForMilliseconds"]),
+            (&"Unknown".into(), &0.into())
+        );
+        told.sealed_because("epoch 4 has begun");
+        assert_eq!(told.ownership()["answer"], "Sealed");
+        assert_eq!(told.ready(), Err("Sealed: epoch 4 has begun".to_owned()));
+    }
+}

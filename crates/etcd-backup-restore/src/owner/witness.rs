@@ -1,0 +1,70 @@
+//! The bucket as second witness: `ownership.json`, read as it is at this moment.
+
+use crate::store::{Holding, Ownership, Store};
+use futures::future::BoxFuture;
+use ownership::{SecondWitness, Testimony};
+use std::sync::Arc;
+
+/// Asks a store of one shoot.
+pub(super) struct Bucket {
+    pub(super) store: Arc<Store>,
+    /// The shoot's.
+    pub(super) uid: String,
+}
+
+impl SecondWitness for Bucket {
+    fn ask(&self) -> BoxFuture<'_, Testimony> {
+        Box::pin(async {
+            match self.store.ownership().await {
+                Ok(found) => testimony(found.as_ref(), &self.uid),
+                Err(e) => Testimony::Silent(e.to_string()),
+            }
+        })
+    }
+}
+
+/// What the object means.
+fn testimony(found: Option<&Ownership>, uid: &str) -> Testimony {
+    let Some(found) = found else {
+        return Testimony::Missing;
+    };
+    if found.uid != uid {
+        return Testimony::Silent(format!("it belongs to the shoot {}, not to {uid}", found.uid));
+    }
+    let epoch = found.epoch;
+    match found.holding {
+        Holding::Owned => Testimony::Owned { epoch, left: None },
+        Holding::Sealed => Testimony::Sealed { epoch },
+        Holding::Claimed => Testimony::Claimed { epoch },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn what_stands_there_is_what_is_said() {
+        let found = |state: &str| -> Ownership {
+            let text = format!(r#"{{"uid":"u","epoch":3,"seed":"a","state":"{state}","written":"then"}}"#);
+            serde_json::from_str(&text).unwrap()
+        };
+        let owned = Testimony::Owned { epoch: 3, left: None };
+        assert_eq!(testimony(Some(&found("Owned")), "u"), owned);
+        assert_eq!(
+            testimony(Some(&found("Sealed")), "u"),
+            Testimony::Sealed { epoch: 3 }
+        );
+        assert_eq!(
+            testimony(Some(&found("Claimed")), "u"),
+            Testimony::Claimed { epoch: 3 }
+        );
+        assert_eq!(testimony(None, "u"), Testimony::Missing);
+        // Another shoot's says nothing of this one.
+        assert!(matches!(
+            testimony(Some(&found("Sealed")), "v"),
+            Testimony::Silent(_)
+        ));
+    }
+}

@@ -1,0 +1,33 @@
+//! An epoch that was lost: what `initialize` still does in it.
+
+use super::data_dir::Condition;
+use super::{Initialize, Initialized};
+use crate::error::{Class, Error, Result};
+use crate::owner::Marker;
+
+impl Initialize {
+    /// What was sealed starts for its final snapshot at most, and only as it is: what the bucket holds is there already.
+    pub(super) fn keep_sealed(&self, condition: &Condition) -> Result<Initialized> {
+        match condition {
+            Condition::Sound(revision) if self.behind_gate => {
+                tracing::warn!(
+                    epoch = self.store.epoch(),
+                    "this epoch is sealed: etcd starts for the final snapshot alone"
+                );
+                Ok(Initialized::Kept { revision: *revision })
+            }
+            _ => Err(self.sealed()),
+        }
+    }
+
+    pub(super) fn sealed(&self) -> Error {
+        Error::new(
+            Class::OtherEpoch,
+            format!(
+                "ownership epoch {} was sealed ({}, or ownership.json in the store): it was lost to another seed, and this etcd                  must not serve in it again. Give the shoot a new epoch",
+                self.store.epoch(),
+                Marker::beside(&self.data_dir).path().display()
+            ),
+        )
+    }
+}

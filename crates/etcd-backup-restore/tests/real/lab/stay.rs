@@ -1,0 +1,237 @@
+use super::zone::{OWNER, ZONE};
+use super::{EtcdServer, Lab, Server, Zone, eventually, free_port, program};
+use etcd_backup_restore::etcd::{Etcd, EtcdConfig};
+use etcd_backup_restore::store::{Provider, Store, StoreConfig};
+use permit::Permit;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::task::JoinSet;
+
+const UID: &str = "0841c87f";
+pub const EPOCH: i64 = 3;
+/// Of the quick settings below.
+pub const VALIDITY: Duration = Duration::from_secs(6);
+
+const QUICK: [&str; 7] = [
+    "--owner-check-interval=2s",
+    "--owner-check-timeout=700ms",
+    "--owner-check-store-timeout=600ms",
+    "--owner-check-validity=6s",
+    "--owner-check-requests=1s",
+    "--owner-check-propagation=0",
+    "--owner-check-fence=8s",
+];
+
+/// An etcd on loopback that a kubelet starts again whenever it ends.
+struct KeptEtcd {
+    starts: Arc<AtomicUsize>,
+    task: JoinSet<()>,
+}
+
+impl KeptEtcd {
+    fn start(data_dir: &Path, endpoint: &str) -> Self {
+        let starts = Arc::<AtomicUsize>::default();
+        let counted = starts.clone();
+        let peer = format!("http://127.0.0.1:{}", free_port());
+        let mut command = tokio::process::Command::new(program("etcd"));
+        command
+            .args(["--log-level", "error", "--unsafe-no-fsync", "--data-dir"])
+            .arg(data_dir)
+            .args([
+                "--listen-client-urls",
+                endpoint,
+                "--advertise-client-urls",
+                endpoint,
+            ])
+            .args(["--listen-peer-urls", &peer])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .kill_on_drop(true);
+        let mut task = JoinSet::new();
+        task.spawn(async move {
+            loop {
+                let mut child = command.spawn().unwrap();
+                counted.fetch_add(1, Ordering::SeqCst);
+                let _ = child.wait().await;
+            }
+        });
+        Self { starts, task }
+    }
+}
+
+/// A shoot's etcd on seed-a in epoch 3: etcd behind the gate of the process, the zone, the bucket.
+pub struct Stay {
+    pub lab: Lab,
+    pub zone: Zone,
+    pub volume: PathBuf,
+    /// etcd past the gate.
+    pub etcd: Etcd,
+    /// For clients.
+    pub gate: String,
+    endpoint: String,
+    kept: KeptEtcd,
+    flags: Vec<String>,
+    server: Option<Server>,
+}
+
+impl Stay {
+    pub async fn begin() -> Self {
+        Self::with(&QUICK).await
+    }
+
+    pub async fn with(settings: &[&str]) -> Self {
+        let (lab, zone) = (Lab::new(), Zone::start().await);
+        let volume = lab.path("volume/new.etcd");
+        std::fs::create_dir_all(volume.parent().unwrap()).unwrap();
+        let (port, gate) = (free_port(), free_port());
+        let endpoint = format!("http://127.0.0.1:{port}");
+        let mut flags: Vec<String> = settings.iter().map(ToString::to_string).collect();
+        flags.extend([
+            format!("--ownership-epoch={EPOCH}"),
+            format!("--data-dir={}", volume.display()),
+            format!("--owner-name={OWNER}"),
+            "--owner-id=seed-a".to_owned(),
+            format!("--owner-zone={ZONE}"),
+            format!("--owner-authorities={}", zone.server.address),
+            format!("--shoot-uid={UID}"),
+            format!("--gate-listen-address=127.0.0.1:{gate}"),
+            format!("--gate-target=127.0.0.1:{port}"),
+        ]);
+        let epoch = format!("--ownership-epoch={EPOCH}");
+        let fresh = lab.initialize("p", &volume, &[&epoch]).await;
+        assert!(fresh.success, "{}", fresh.errors);
+        let kept = KeptEtcd::start(&volume, &endpoint);
+        let config = EtcdConfig::plain(endpoint.clone(), Duration::from_secs(30), Permit::sole("a test"));
+        let etcd = EtcdServer::wait(&config).await;
+        let mut stay = Self {
+            lab,
+            zone,
+            volume,
+            etcd,
+            gate: format!("http://127.0.0.1:{gate}"),
+            endpoint,
+            kept,
+            flags,
+            server: None,
+        };
+        stay.held("Owned", EPOCH).await;
+        stay.zone.owned_by("seed-a", EPOCH).await;
+        stay.start().await;
+        stay.serves().await;
+        stay
+    }
+
+    /// Starts the process, or another one in its place.
+    pub async fn start(&mut self) {
+        self.server = None;
+        let flags: Vec<&str> = self.flags.iter().map(String::as_str).collect();
+        self.server = Some(Server::spawn(&self.lab, "p", &self.endpoint, &flags).await);
+    }
+
+    pub fn server(&self) -> &Server {
+        self.server.as_ref().unwrap()
+    }
+
+    pub fn take_server(&mut self) -> Server {
+        self.server.take().unwrap()
+    }
+
+    pub async fn serves(&self) {
+        eventually("clients are served", async || self.is_ready().await.then_some(())).await;
+    }
+
+    pub async fn is_fenced(&self, state: &str) {
+        eventually("clients are not served", async || {
+            (self.ownership().await["state"] == state).then_some(())
+        })
+        .await;
+        assert!(!self.is_ready().await);
+        let address = self.gate.trim_start_matches("http://");
+        let refused = tokio::net::TcpStream::connect(address).await.unwrap_err();
+        assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
+    }
+
+    pub async fn is_ready(&self) -> bool {
+        self.server().text("/readyz").await.0 == 200
+    }
+
+    pub async fn ownership(&self) -> Value {
+        self.server().get("/ownership").await.1
+    }
+
+    /// How often etcd was started.
+    pub fn starts(&self) -> usize {
+        self.kept.starts.load(Ordering::SeqCst)
+    }
+
+    pub async fn end_of_etcd(&mut self) {
+        self.kept.task.shutdown().await;
+    }
+
+    pub fn store(&self) -> Store {
+        super::set_tls_provider();
+        let config = StoreConfig {
+            provider: Provider::S3,
+            container: super::BUCKET.to_owned(),
+            prefix: "p".to_owned(),
+            credentials_dir: Some(self.lab.credentials()),
+            endpoint: None,
+            permit: Permit::sole("a test"),
+        };
+        Store::new(config).unwrap().of_epoch(EPOCH)
+    }
+
+    /// Writes `ownership.json`, as the BackupEntry's actuator does.
+    pub async fn held(&self, state: &str, epoch: i64) {
+        let content = serde_json::json!({
+            "uid": UID, "epoch": epoch, "seed": "seed-a", "state": state, "written": format!("{state} {epoch}"),
+        });
+        let content = serde_json::to_vec(&content).unwrap();
+        self.store().put_note("ownership.json", content).await.unwrap();
+    }
+
+    pub async fn holding(&self) -> Value {
+        let content = self.store().note("ownership.json").await.unwrap().unwrap();
+        serde_json::from_slice(&content).unwrap()
+    }
+
+    pub fn finals(&self) -> Vec<String> {
+        let mut names = self.lab.objects("p");
+        names.retain(|name| name.contains(".final"));
+        names
+    }
+
+    /// Waits for the one final snapshot; a seed that takes the shoot over finds in it all that was acknowledged.
+    pub async fn hands_over(&self, acknowledged: &[(String, std::time::Instant)]) {
+        eventually("the final snapshot is proven", async || {
+            let (_, latest) = self.server().get("/snapshot/latest").await;
+            (latest["finished"] == true).then_some(())
+        })
+        .await;
+        assert_eq!(self.finals().len(), 1, "{:?}", self.finals());
+        assert_eq!(self.holding().await["state"], "Sealed");
+        let next = format!("--ownership-epoch={}", EPOCH + 1);
+        let copied = self
+            .lab
+            .copy("p", "q", &["--wait-for-final-snapshot=true", &next])
+            .await;
+        assert!(copied.success, "{}", copied.errors);
+        let volume = self.lab.path("volume-b/new.etcd");
+        let ran = self.lab.initialize("q", &volume, &[&next]).await;
+        assert_eq!(ran.json["result"], "Restored", "{}", ran.errors);
+        let (keys, _) = EtcdServer::start(&volume).await.dump().await;
+        let keys: std::collections::BTreeSet<_> = keys.into_iter().map(|key| key.0).collect();
+        assert!(!acknowledged.is_empty());
+        for (key, _) in acknowledged {
+            assert!(
+                keys.contains(key.as_bytes()),
+                "{key} was acknowledged and is lost"
+            );
+        }
+    }
+}

@@ -1,0 +1,57 @@
+use etcd_backup_restore::etcd::EtcdConfig;
+use permit::Permit;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::task::JoinSet;
+
+use super::{eventually, put};
+
+/// Writes one key after the other, through whatever it was given, and remembers what was acknowledged.
+pub struct Writer {
+    acknowledged: Arc<Mutex<Vec<(String, Instant)>>>,
+    _task: JoinSet<()>,
+}
+
+impl Writer {
+    pub fn start(endpoint: String) -> Self {
+        let acknowledged = Arc::<Mutex<Vec<_>>>::default();
+        let kept = acknowledged.clone();
+        let mut task = JoinSet::new();
+        task.spawn(async move {
+            let config = EtcdConfig::plain(endpoint, Duration::from_secs(2), Permit::sole("a test"));
+            for number in 0_u64.. {
+                let Ok(client) = config.connect().await else {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                    continue;
+                };
+                for more in 0_u64.. {
+                    let key = format!("/written/{number}/{more}");
+                    if client.txn(vec![put(&key, "x", 0)]).await.is_err() {
+                        break;
+                    }
+                    kept.lock().unwrap().push((key, Instant::now()));
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            }
+        });
+        Self {
+            acknowledged,
+            _task: task,
+        }
+    }
+
+    /// What was acknowledged until now, and when.
+    pub fn acknowledged(&self) -> Vec<(String, Instant)> {
+        let kept = self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.clone()
+    }
+
+    /// Waits for so many more.
+    pub async fn goes_on(&self) {
+        let before = self.acknowledged().len();
+        eventually("writes are acknowledged", async || {
+            (self.acknowledged().len() > before + 10).then_some(())
+        })
+        .await;
+    }
+}

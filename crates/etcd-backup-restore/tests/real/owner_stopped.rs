@@ -1,0 +1,57 @@
+//! A process that is stopped in the middle, and woken when the shoot is another's.
+
+use crate::lab::{EPOCH, Stay, VALIDITY, eventually, put};
+use etcd_backup_restore::etcd::EtcdConfig;
+use permit::Permit;
+use std::time::Duration;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_was_stopped_and_woken_lets_no_byte_through() {
+    let stay = Stay::begin().await;
+    let config = EtcdConfig::plain(
+        stay.gate.clone(),
+        Duration::from_secs(120),
+        Permit::sole("a test"),
+    );
+    let client = config.connect().await.unwrap();
+    client.txn(vec![put("/before", "x", 0)]).await.unwrap();
+    // One more connection, whose answer is on its way when the process is stopped.
+    let watcher = config.connect().await.unwrap();
+    let mut watch = watcher.watch(1).await.unwrap();
+    assert!(watch.message().await.unwrap().is_some());
+
+    stay.server().signal("-STOP");
+    let mut writing = tokio::task::JoinSet::new();
+    writing.spawn(async move { client.txn(vec![put("/late", "x", 0)]).await });
+    stay.zone.owned_by("seed-b", EPOCH + 1).await;
+    stay.held("Owned", EPOCH - 1).await;
+    // What etcd sends to the watcher waits in the gate too.
+    let revision = stay.etcd.txn(vec![put("/inside", "x", 0)]).await.unwrap();
+    tokio::time::sleep(VALIDITY + Duration::from_secs(1)).await;
+    stay.server().signal("-CONT");
+
+    let written = writing.join_next().await.unwrap().unwrap();
+    assert!(
+        written.is_err(),
+        "it was acknowledged after the validity: {written:?}"
+    );
+    loop {
+        match watch.message().await {
+            // What was sent before the stop.
+            Ok(Some(answer)) => {
+                let newest = answer.events.iter().filter_map(|event| event.kv.as_ref());
+                assert!(newest.map(|kv| kv.mod_revision).all(|seen| seen < revision));
+            }
+            Ok(None) | Err(_) => break,
+        }
+    }
+    stay.is_fenced("Sealed").await;
+    let keys = eventually("etcd is back", async || stay.etcd.page(b"", 1000).await.ok())
+        .await
+        .0;
+    assert!(keys.iter().any(|kv| kv.key == "/inside"));
+    assert!(
+        keys.iter().all(|kv| kv.key != "/late"),
+        "it reached etcd after the validity"
+    );
+}
