@@ -1,7 +1,9 @@
 //! Names in a DNS server that takes updates signed with TSIG (RFC 2136, RFC 8945).
 
 mod server;
+mod text;
 mod update;
 
 pub use server::Server;
+pub use text::{Change, Held, change};
 pub use update::{Records, absolute, remove, replace};

@@ -4,12 +4,13 @@
 use std::net::IpAddr;
 
 use api::{
+    constants::OWNERSHIP_EPOCH,
     extensions::{DNSRecord, DNSRecordSpec, DefaultSpec, RecordType},
     gardencore::shoot::DNSProvider,
     meta::SecretReference,
 };
 use futures::future::try_join_all;
-use kube::ResourceExt;
+use kube::{ResourceExt, api::DynamicObject};
 use placement::names;
 use runtime::Result;
 
@@ -22,7 +23,7 @@ use crate::{
 
 /// Where a name is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Provider {
+pub(crate) struct Provider {
     type_: String,
     zone: Option<String>,
     secret_namespace: String,
@@ -66,6 +67,12 @@ impl DnsRecords {
 
 impl OfKinds for DnsRecords {
     const KINDS: Kinds = Kinds::Only(&["DNSRecord"]);
+
+    /// All but the owner record, which has its own time ([`crate::OwnerRecord`]).
+    fn is_meant(object: &DynamicObject) -> bool {
+        !object.annotations().contains_key(OWNERSHIP_EPOCH)
+    }
+
     const MIGRATION: Tasks = [
         "Migrating DNS records",
         "Waiting until DNS records have been migrated",
@@ -106,13 +113,28 @@ async fn deploy(f: &Facts, which: Which) -> Result<()> {
         Which::External => external(f)?,
     };
     let secret = format!("dnsrecord-{}", name(f, which));
-    f.copy_garden_secret(&provider.secret_namespace, &provider.secret_name, &secret)
-        .await?;
-    let record = record(f, &domain, provider, &secret, &front_address(f).await?);
-    object(f, which).deploy(f, record).await
+    copy_credentials(f, &provider, &secret).await?;
+    let address = front_address(f).await?;
+    let value = (record_type(&address), address);
+    object(f, which)
+        .deploy(f, record(f, &domain, provider, &secret, value))
+        .await
 }
 
-fn record(f: &Facts, domain: &str, provider: Provider, secret: &str, address: &str) -> DNSRecord {
+/// Puts the credentials for a name beside the objects of the shoot.
+pub(crate) async fn copy_credentials(f: &Facts, provider: &Provider, to: &str) -> Result<()> {
+    f.copy_garden_secret(&provider.secret_namespace, &provider.secret_name, to)
+        .await
+}
+
+/// A record of one value, under a name that is given later.
+pub(crate) fn record(
+    f: &Facts,
+    domain: &str,
+    provider: Provider,
+    secret: &str,
+    (record_type, value): (RecordType, String),
+) -> DNSRecord {
     DNSRecord::new(
         "",
         DNSRecordSpec {
@@ -124,8 +146,8 @@ fn record(f: &Facts, domain: &str, provider: Provider, secret: &str, address: &s
             region: None,
             zone: provider.zone,
             name: domain.to_owned(),
-            record_type: record_type(address),
-            values: vec![address.to_owned()],
+            record_type,
+            values: vec![value],
             ttl: Some(f.settings.dns_ttl),
         },
     )
@@ -182,7 +204,8 @@ fn external(f: &Facts) -> Result<(String, Provider)> {
     })
 }
 
-fn of_seed(dns: &api::gardencore::seed::SeedDNSProviderConfig) -> Provider {
+/// As a Seed says it.
+pub(crate) fn of_seed(dns: &api::gardencore::seed::SeedDNSProviderConfig) -> Provider {
     Provider {
         type_: dns.type_.clone(),
         zone: dns.zone.clone(),

@@ -84,17 +84,38 @@ pub trait OfKinds: 'static {
     const MIGRATION: Tasks;
     /// Tasks of its removal.
     const REMOVAL: Tasks;
+
+    /// Whether an object of these kinds is meant.
+    fn is_meant(_: &DynamicObject) -> bool {
+        true
+    }
+}
+
+/// Which objects: of these kinds, and meant.
+#[derive(Clone, Copy)]
+struct Which {
+    kinds: Kinds,
+    is_meant: fn(&DynamicObject) -> bool,
+}
+
+impl Which {
+    fn of<P: OfKinds>() -> Self {
+        Self {
+            kinds: P::KINDS,
+            is_meant: P::is_meant,
+        }
+    }
 }
 
 impl<P: OfKinds> Migrate for P {
     const TASKS: Tasks = P::MIGRATION;
 
     async fn migrate(stay: &Stay) -> Result<()> {
-        stay.migrate_kinds(P::KINDS).await
+        stay.migrate_kinds(Which::of::<P>()).await
     }
 
     async fn migrated(stay: &Stay) -> Result<()> {
-        stay.wait_until_kinds_migrated(P::KINDS).await
+        stay.wait_until_kinds_migrated(Which::of::<P>()).await
     }
 }
 
@@ -103,11 +124,11 @@ impl<P: OfKinds> Destroy for P {
 
     async fn destroy(stay: &Stay) -> Result<()> {
         let annotations = json!({(constants::CONFIRMATION_DELETION): "true"});
-        stay.delete_annotated(P::KINDS, &annotations).await
+        stay.delete_annotated(Which::of::<P>(), &annotations).await
     }
 
     async fn gone(stay: &Stay) -> Result<()> {
-        stay.wait_until_kinds_deleted(P::KINDS).await
+        stay.wait_until_kinds_deleted(Which::of::<P>()).await
     }
 }
 
@@ -157,7 +178,7 @@ impl AllExtensions {
         let annotations = json!({
             (constants::CONFIRMATION_DELETION): "true", (constants::CONFIRMATION_FORCE_DELETION): "true",
         });
-        stay.delete_annotated(Kinds::All, &annotations).await
+        stay.delete_annotated(Which::of::<Self>(), &annotations).await
     }
 }
 
@@ -203,9 +224,16 @@ impl Stay {
         Ok(all)
     }
 
+    /// Those of them that are meant.
+    async fn meant(&self, which: Which) -> Result<Vec<AnyExtension>> {
+        let mut all = self.list_extension_resources(which.kinds).await?;
+        all.retain(|any| (which.is_meant)(&any.object));
+        Ok(all)
+    }
+
     /// Tells the providers of all these objects to let go of them.
-    async fn migrate_kinds(&self, kinds: Kinds) -> Result<()> {
-        for any in self.list_extension_resources(kinds).await? {
+    async fn migrate_kinds(&self, which: Which) -> Result<()> {
+        for any in self.meant(which).await? {
             let told = operation_of(&any.object) == Some(operation::MIGRATE);
             let done = matches!(look_migrated(any.status().as_ref()), Seen::Done);
             if told || done || any.object.metadata.deletion_timestamp.is_some() {
@@ -223,17 +251,17 @@ impl Stay {
     }
 
     /// Waits until the providers have let go of all these objects.
-    async fn wait_until_kinds_migrated(&self, kinds: Kinds) -> Result<()> {
-        self.wait_for_all(kinds, |object| {
+    async fn wait_until_kinds_migrated(&self, which: Which) -> Result<()> {
+        self.wait_for_all(which, |object| {
             object.map_or(Seen::Done, |object| look_migrated(of_any(object).as_ref()))
         })
         .await
     }
 
     /// Deletes all these objects. The annotations come first: an object that nobody holds is gone as soon as it is deleted.
-    async fn delete_annotated(&self, kinds: Kinds, annotations: &serde_json::Value) -> Result<()> {
+    async fn delete_annotated(&self, which: Which, annotations: &serde_json::Value) -> Result<()> {
         let body = json!({"metadata": {"annotations": annotations}});
-        for any in self.list_extension_resources(kinds).await? {
+        for any in self.meant(which).await? {
             let (api, name) = (self.any_api(&any.kind), any.object.name_any());
             dynamic::merge(&api, &any.kind, &name, &body).await?;
             dynamic::delete(&api, &any.kind, &name, None).await?;
@@ -242,8 +270,8 @@ impl Stay {
     }
 
     /// Waits until all these objects are gone.
-    async fn wait_until_kinds_deleted(&self, kinds: Kinds) -> Result<()> {
-        self.wait_for_all(kinds, |object| {
+    async fn wait_until_kinds_deleted(&self, which: Which) -> Result<()> {
+        self.wait_for_all(which, |object| {
             object.map_or(Seen::Done, |object| {
                 look_deleting(&object.metadata, of_any(object).as_ref())
             })
@@ -253,10 +281,10 @@ impl Stay {
 
     async fn wait_for_all(
         &self,
-        kinds: Kinds,
+        which: Which,
         look: impl Fn(Option<&DynamicObject>) -> Seen + Copy + Send + Sync,
     ) -> Result<()> {
-        let all = self.list_extension_resources(kinds).await?;
+        let all = self.meant(which).await?;
         try_join_all(all.iter().map(|any| self.wait_for(any, look)))
             .await
             .map(|_| ())

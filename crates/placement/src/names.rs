@@ -68,6 +68,13 @@ impl Names {
         self.external_api.as_deref().or(self.internal_api.as_deref())
     }
 
+    /// The name under which it stands in DNS which seed has the shoot (R17-10).
+    #[must_use]
+    pub fn owner(&self) -> Option<String> {
+        let domain = self.internal_api.as_deref()?.strip_prefix("api.")?;
+        Some(format!("owner.{domain}"))
+    }
+
     /// The names under which the shoot's API is asked for from outside.
     pub fn apis(&self) -> impl Iterator<Item = &str> {
         self.internal_api

@@ -3,8 +3,14 @@
 //! A record is replaced by one message, so that there is never a moment without it. It is deleted only while its values are
 //! still those that this object wrote: a late deletion from one seed must not take away what another seed has written since
 //! (I9). Migrate leaves it.
+//!
+//! The owner record of a shoot (an annotation says so) is another thing: it changes only towards a later epoch, see `owner`.
+
+mod claim;
+mod owner;
 
 use api::{
+    constants::OWNERSHIP_EPOCH,
     extensions::DNSRecord,
     meta::{ErrorCode, RawExtension},
 };
@@ -16,6 +22,7 @@ use runtime::{Error, Result};
 use serde::{Deserialize, Serialize};
 use tracing::info;
 
+use self::claim::Claim;
 use crate::API_VERSION;
 
 /// Looks after DNSRecords.
@@ -28,6 +35,9 @@ struct Written {
     api_version: String,
     kind: String,
     values: Vec<String>,
+    /// Of an owner record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    epoch: Option<i64>,
 }
 
 #[async_trait]
@@ -36,17 +46,23 @@ impl Actuator<DNSRecord> for DNSRecordActuator {
 
     async fn reconcile(&self, context: &Context<DNSRecord>) -> Result<Outcome> {
         let spec = &context.object.spec;
+        let claim = claim(context)?;
         let records = Records::new(&spec.name, spec.record_type, &spec.values, spec.ttl)?;
         let server = Server::new(&context.credentials().await?, context.permit())?;
         let zone = zone(context, &server, &records.name).await?;
-        match server.update(dns::replace(&zone, &records)?).await? {
-            ResponseCode::NoError => {}
-            code => return Err(server.refused(&zone, code)),
+        if let Some(claim) = &claim {
+            owner::write(&server, &zone, claim, spec.ttl).await?;
+        } else {
+            match server.update(dns::replace(&zone, &records)?).await? {
+                ResponseCode::NoError => {}
+                code => return Err(server.refused(&zone, code)),
+            }
         }
         let written = Written {
             api_version: API_VERSION.into(),
             kind: "DNSRecordStatus".into(),
             values: spec.values.clone(),
+            epoch: claim.as_ref().map(Claim::epoch),
         };
         let provider_status = RawExtension::encode(&written)
             .map_err(|e| Error::bug(format!("the status of a DNSRecord does not serialise: {e}")))?;
@@ -66,43 +82,84 @@ impl Actuator<DNSRecord> for DNSRecordActuator {
     }
 
     async fn delete(&self, context: &Context<DNSRecord>) -> Result<()> {
-        let spec = &context.object.spec;
-        let server = Server::new(&context.credentials().await?, context.permit())?;
-        let name = absolute(&spec.name)?;
-        let zone = zone(context, &server, &name).await?;
-        // What is wanted now may not have been written yet.
-        let written: Written = context
-            .object
-            .status
-            .as_ref()
-            .and_then(|status| status.default.provider_status.as_ref()?.decode().ok())
-            .unwrap_or_default();
-        let mut ours = vec![spec.values.clone()];
-        if !written.values.is_empty() && written.values != spec.values {
-            ours.push(written.values);
+        match claim(context)? {
+            Some(claim) => remove_owner(context, claim).await,
+            None => remove(context).await,
         }
-        for values in ours {
-            let records = Records::new(&spec.name, spec.record_type, &values, spec.ttl)?;
-            match server.update(dns::remove(&zone, &records)?).await? {
-                ResponseCode::NoError => {}
-                // Not there with these values.
-                ResponseCode::NXRRSet | ResponseCode::NXDomain => {
-                    info!(
-                        name = spec.name,
-                        "the record does not have our values and is left alone"
-                    );
-                }
-                code => return Err(server.refused(&zone, code)),
-            }
-        }
-        Ok(())
     }
 
     async fn force_delete(&self, context: &Context<DNSRecord>) -> Result<Released> {
         let spec = &context.object.spec;
         let what = format!("the {:?} record of {}", spec.record_type, spec.name);
-        forced::attempt(&what, || self.delete(context)).await
+        forced::attempt(&what, || async {
+            match claim(context)? {
+                // The shoot goes with it.
+                Some(claim) => remove_owner(context, claim.forgotten()).await,
+                None => remove(context).await,
+            }
+        })
+        .await
     }
+}
+
+/// What the object claims. One that was an owner record stays one: without its annotation it would be written whatever stands
+/// there.
+fn claim(context: &Context<DNSRecord>) -> Result<Option<Claim>> {
+    let claim = Claim::of(&context.object)?;
+    if claim.is_none()
+        && let Some(epoch) = written(context).epoch
+    {
+        return Err(Error::config(
+            ErrorCode::ErrConfigurationProblem,
+            format!(
+                "{} was written as an owner record of epoch {epoch}, and does not say so any more: put annotation \
+                 {OWNERSHIP_EPOCH} and spec.recordType back",
+                context.object.spec.name
+            ),
+        ));
+    }
+    Ok(claim)
+}
+
+fn written(context: &Context<DNSRecord>) -> Written {
+    let status = context.object.status.as_ref();
+    status
+        .and_then(|status| status.default.provider_status.as_ref()?.decode().ok())
+        .unwrap_or_default()
+}
+
+async fn remove_owner(context: &Context<DNSRecord>, claim: Claim) -> Result<()> {
+    let server = Server::new(&context.credentials().await?, context.permit())?;
+    let zone = zone(context, &server, &claim.name).await?;
+    owner::remove(&server, &zone, &claim).await
+}
+
+async fn remove(context: &Context<DNSRecord>) -> Result<()> {
+    let spec = &context.object.spec;
+    let server = Server::new(&context.credentials().await?, context.permit())?;
+    let name = absolute(&spec.name)?;
+    let zone = zone(context, &server, &name).await?;
+    // What is wanted now may not have been written yet.
+    let written = written(context);
+    let mut ours = vec![spec.values.clone()];
+    if !written.values.is_empty() && written.values != spec.values {
+        ours.push(written.values);
+    }
+    for values in ours {
+        let records = Records::new(&spec.name, spec.record_type, &values, spec.ttl)?;
+        match server.update(dns::remove(&zone, &records)?).await? {
+            ResponseCode::NoError => {}
+            // Not there with these values.
+            ResponseCode::NXRRSet | ResponseCode::NXDomain => {
+                info!(
+                    name = spec.name,
+                    "the record does not have our values and is left alone"
+                );
+            }
+            code => return Err(server.refused(&zone, code)),
+        }
+    }
+    Ok(())
 }
 
 /// The zone that was asked for, found before, or is found now.

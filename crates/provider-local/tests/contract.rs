@@ -4,6 +4,7 @@
 mod world;
 
 use anyhow::Result;
+use api::constants::{OWNERSHIP_EPOCH, OWNERSHIP_FORGOTTEN};
 use api::extensions::{BackupBucket, BackupEntry, DNSRecord, Infrastructure, Network, OperatingSystemConfig};
 use extension::contract::Contract;
 use futures::FutureExt;
@@ -25,14 +26,16 @@ async fn every_actuator_keeps_the_contract_over_two_seeds() -> Result<()> {
     let dns = NameServer::start(&[ZONE]).await?;
     let store = ObjectStore::start().await?;
 
+    // Boxed: the futures of operations are large, and there are many.
     let outcomes = [
-        infrastructure(&a, &b, &destination, &cloud).await,
-        control_plane(&a, &b).await,
-        network(&a, &b).await,
-        operating_system_config(&a, &b).await,
-        dns_record(&a, &b, &dns).await,
-        backup_bucket(&a, &b, &store).await,
-        backup_entry(&a, &b, &store).await,
+        Box::pin(infrastructure(&a, &b, &destination, &cloud)).await,
+        Box::pin(control_plane(&a, &b)).await,
+        Box::pin(network(&a, &b)).await,
+        Box::pin(operating_system_config(&a, &b)).await,
+        Box::pin(dns_record(&a, &b, &dns)).await,
+        Box::pin(owner_record(&a, &b, &dns)).await,
+        Box::pin(backup_bucket(&a, &b, &store)).await,
+        Box::pin(backup_entry(&a, &b, &store)).await,
     ];
     let failures: Vec<String> = outcomes
         .into_iter()
@@ -198,6 +201,44 @@ async fn dns_record(a: &Client, b: &Client, dns: &NameServer) -> Result<()> {
         &world::with(&world::dns_credentials(dns), "tsigSecret", WRONG_TSIG_SECRET),
     ));
     proven("DNSRecord", contract.prove().await)
+}
+
+/// Both names of the owner record, as the two seeds write them in their epochs; in the end the shoot goes for good.
+async fn owner_record(a: &Client, b: &Client, dns: &NameServer) -> Result<()> {
+    let namespace = "shoot--dev--owner";
+    for seed in [a, b] {
+        world::namespace(seed, namespace, &world::dns_credentials(dns)).await?;
+    }
+    let name = format!("owner.one.dev.{ZONE}");
+    let record = |identity: &str, epoch: &str| {
+        let spec = json!({"name": name, "recordType": "TXT", "values": [identity]});
+        let mut record = object::<DNSRecord>("one-owner", namespace, spec)?;
+        let annotations = [(OWNERSHIP_EPOCH, epoch), (OWNERSHIP_FORGOTTEN, "true")];
+        record.metadata.annotations = Some(annotations.map(|(key, value)| (key.into(), value.into())).into());
+        anyhow::Ok(record)
+    };
+    let names = &[name.clone(), format!("epoch.{name}")];
+    let contract = Contract::new(
+        || world::dns_record(a),
+        || world::dns_record(b),
+        [record("seed-a", "1")?, record("seed-b", "2")?],
+    )
+    .outside(Box::new(move || {
+        async move {
+            let mut found = Vec::new();
+            for name in names {
+                found.push(dns.texts(name).await.map_err(text)?.len());
+            }
+            Ok(json!(found))
+        }
+        .boxed()
+    }))
+    .refuse(world::refuse(
+        a,
+        namespace,
+        &world::with(&world::dns_credentials(dns), "tsigSecret", WRONG_TSIG_SECRET),
+    ));
+    proven("DNSRecord of an owner", contract.prove().await)
 }
 
 async fn backup_bucket(a: &Client, b: &Client, store: &ObjectStore) -> Result<()> {

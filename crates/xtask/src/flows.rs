@@ -13,7 +13,7 @@ use gardenlet::shoot::{
     delete_flow, force_delete_flow, leave_flow, migrate_flow, reconcile_flow, sleep_flow,
 };
 use kube::Config;
-use parts::{Facts, Settings, Stay, tenant};
+use parts::{Facts, OwnerRecordPlan, Settings, Stay, tenant};
 use placement::{Extensions, Names, Operation};
 use runtime::{Connection, Error, Garden, Permit, Seed};
 use serde_json::json;
@@ -42,18 +42,21 @@ pub fn page() -> Result<String> {
     let facts = facts()?;
     let all = migrate_flow::Given {
         control_plane_is_up: true,
+        owner_record: true,
     };
     let restore = reconcile_flow::Given {
         restoring: true,
         has_backup: true,
         copy_is_required: true,
         sleeps: false,
+        owner_record: OwnerRecordPlan::Keep,
     };
     let asleep = sleep_flow::Given {
         restoring: true,
         has_backup: true,
         copy_is_required: true,
         etcd_is_awake: true,
+        owner_record: OwnerRecordPlan::Keep,
     };
     let create = reconcile_flow::Given {
         restoring: false,
@@ -64,6 +67,7 @@ pub fn page() -> Result<String> {
         namespace_is_active: true,
         control_plane_is_up: true,
         control_plane_may_sleep: true,
+        owner_record: true,
     };
     let mut page = HEAD.to_owned();
     let mut add = |title: &str, file: &str, flow: &Flow<'_, Error>| {

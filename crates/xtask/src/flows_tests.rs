@@ -109,6 +109,65 @@ const ORDERS: &[(&str, [&str; 2])] = &[
             "Creating ETCD Snapshot",
         ],
     ),
+    // R17-21: everybody is told who has the shoot before anything is touched that a former owner might touch, too.
+    (
+        DESTINATION,
+        [
+            "Waiting until owner domain DNS record is ready",
+            "Deploying source backup entry",
+        ],
+    ),
+    (
+        DESTINATION,
+        [
+            "Waiting until owner domain DNS record is ready",
+            "Deploying internal domain DNS record",
+        ],
+    ),
+    (
+        DESTINATION,
+        [
+            "Waiting until owner domain DNS record is ready",
+            "Deploying Shoot infrastructure",
+        ],
+    ),
+    (
+        ASLEEP,
+        [
+            "Waiting until owner domain DNS record is ready",
+            "Deploying Shoot infrastructure",
+        ],
+    ),
+    // R17-50: who has had the shoot knows that it has it no more when the final snapshot is taken.
+    (
+        SOURCE,
+        [
+            "Waiting until kube-apiserver has been deleted",
+            "Migrating owner domain DNS record",
+        ],
+    ),
+    (
+        SOURCE,
+        [
+            "Waiting until owner domain DNS record has been migrated",
+            "Creating ETCD Snapshot",
+        ],
+    ),
+    // It is owned for as long as anything of it can act.
+    (
+        DELETION,
+        [
+            "Waiting until main and event etcd have been destroyed",
+            "Destroying owner domain DNS record",
+        ],
+    ),
+    (
+        DELETION,
+        [
+            "Waiting until shoot infrastructure has been destroyed",
+            "Destroying owner domain DNS record",
+        ],
+    ),
     // The backups are complete for as long as a shoot sleeps.
     (
         ASLEEP,

@@ -15,7 +15,10 @@ use tokio::{
     time::timeout,
 };
 
-use super::update::absolute;
+use super::{
+    text::{Held, held},
+    update::absolute,
+};
 
 /// Time for one message and its answer. Much shorter than the 2 minutes that a gardenlet waits for a DNSRecord, so that
 /// several attempts fit.
@@ -114,6 +117,24 @@ impl Server {
                 ),
             )),
         }
+    }
+
+    /// What a name has to say as a text.
+    pub async fn text_of(&self, name: &Name) -> Result<Held> {
+        let mut message = Message::query();
+        message.metadata.recursion_desired = false;
+        message.add_query(Query::query(name.clone(), RecordType::TXT));
+        let answer = decode(&self.address, &self.exchange(&message).await?)?;
+        held(&answer, name).ok_or_else(|| {
+            let how = match answer.metadata.response_code {
+                ResponseCode::NoError | ResponseCode::NXDomain => "not as an authority".to_owned(),
+                code => code.to_string(),
+            };
+            Error::transient(format!(
+                "DNS server {} answered the question for {name}: {how}",
+                self.address
+            ))
+        })
     }
 
     /// What a refusal means and what to do.

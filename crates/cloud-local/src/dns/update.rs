@@ -15,7 +15,7 @@ use runtime::{Error, Result};
 /// For how many seconds resolvers may keep a record that says nothing else.
 const DEFAULT_TTL: u32 = 120;
 /// A TXT record consists of strings of at most so many bytes.
-const LONGEST_TEXT: usize = 255;
+pub(super) const LONGEST_TEXT: usize = 255;
 
 /// A name with all its values of one type.
 #[derive(Debug, Clone)]
@@ -74,7 +74,7 @@ impl Records {
 
 /// Makes the name have exactly these values, in one step.
 pub fn replace(zone: &Name, records: &Records) -> Result<Message> {
-    let mut message = message(zone, records)?;
+    let mut message = message(zone, &records.name)?;
     for kind in records.replaced() {
         message.add_update(whole_set(&records.name, *kind));
     }
@@ -84,7 +84,7 @@ pub fn replace(zone: &Name, records: &Records) -> Result<Message> {
 
 /// Removes the name's values, if they are exactly these. Else the server answers `NXRRSet` or `NXDomain` and changes nothing.
 pub fn remove(zone: &Name, records: &Records) -> Result<Message> {
-    let mut message = message(zone, records)?;
+    let mut message = message(zone, &records.name)?;
     message.add_pre_requisites(records.records(0));
     message.add_update(whole_set(&records.name, records.kind));
     Ok(message)
@@ -97,11 +97,11 @@ pub fn absolute(name: &str) -> Result<Name> {
     Ok(parsed)
 }
 
-fn message(zone: &Name, records: &Records) -> Result<Message> {
-    if !zone.zone_of(&records.name) {
+/// An update of a zone that says nothing yet.
+pub(super) fn message(zone: &Name, name: &Name) -> Result<Message> {
+    if !zone.zone_of(name) {
         return Err(Error::bug(format!(
-            "an update of {} was to go to zone {zone}",
-            records.name
+            "an update of {name} was to go to zone {zone}"
         )));
     }
     let mut message = Message::query();
@@ -112,7 +112,7 @@ fn message(zone: &Name, records: &Records) -> Result<Message> {
 }
 
 /// RFC 2136, 2.5.2: all values of a type go.
-fn whole_set(name: &Name, kind: RecordType) -> Record {
+pub(super) fn whole_set(name: &Name, kind: RecordType) -> Record {
     let mut record = Record::update0(name.clone(), 0, kind);
     record.dns_class = DNSClass::ANY;
     record

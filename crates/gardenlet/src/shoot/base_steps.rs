@@ -1,14 +1,19 @@
 //! Steps with which a control plane begins on a seed, awake or asleep.
 
 use flow::{Graph, TaskId};
-use parts::{CloudProviderSecret, ClusterIdentity, Facts, Namespace, Secrets};
+use parts::{CloudProviderSecret, ClusterIdentity, Facts, Namespace, OwnerRecord, OwnerRecordPlan, Secrets};
 use runtime::Error;
+
+use super::graph::{Steps, when};
 
 /// What the other steps stand on.
 #[derive(Clone, Copy)]
 pub(super) struct Base {
     /// The shoot's namespace.
     pub namespace: TaskId,
+    /// The namespace, and where the seed does so everybody is told whose the shoot is. It comes before whatever a former owner
+    /// might touch, too (R17-21).
+    pub owned: TaskId,
     /// By which its controllers tell what is theirs.
     pub identity: TaskId,
     /// The account at the provider.
@@ -18,10 +23,13 @@ pub(super) struct Base {
 }
 
 /// Adds them.
-pub(super) fn lay<'a>(g: &mut Graph<'a, Error>, f: &'a Facts) -> Base {
+pub(super) fn lay<'a>(g: &mut Graph<'a, Error>, f: &'a Facts, owner_record: OwnerRecordPlan) -> Base {
     let namespace = g.step("Deploying Shoot namespace in Seed", [], || Namespace::deploy(f));
+    let owned = when(g, owner_record == OwnerRecordPlan::Keep).deploy::<OwnerRecord>(f, namespace);
+    when(g, owner_record == OwnerRecordPlan::Drop).destroy::<OwnerRecord>(f, namespace);
     Base {
         namespace,
+        owned,
         identity: g.step("Ensuring Shoot cluster identity", namespace, || {
             ClusterIdentity::ensure(f)
         }),

@@ -26,6 +26,8 @@ pub struct Given {
     pub control_plane_is_up: bool,
     /// Parts of it may sleep: its provider's part has to be woken, too, or nobody releases what it has outside.
     pub control_plane_may_sleep: bool,
+    /// The seed says, or has said, whose the shoot is.
+    pub owner_record: bool,
 }
 
 /// Builds the flow.
@@ -43,7 +45,12 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
     // What lies outside the seed.
     let records_gone = g.destroy::<DnsRecords>(f, stopped);
     let infrastructure_gone = g.destroy::<Infrastructure>(f, stopped);
-    delete_the_rest(&mut g, f, [late_gone, records_gone, infrastructure_gone]);
+    delete_the_rest(
+        &mut g,
+        f,
+        [late_gone, records_gone, infrastructure_gone],
+        given.owner_record,
+    );
     g.compile()
 }
 

@@ -30,6 +30,7 @@ pub fn build(f: &Facts) -> Flow<'_, Error> {
     );
     let machines_gone = g.destroy::<MachineResources>(f, []);
     let stopped = g.destroy::<Writers>(f, [resources_gone, extensions_gone, machines_gone]);
-    delete_the_rest(&mut g, f, stopped);
+    // The owner record went with the other extension resources.
+    delete_the_rest(&mut g, f, stopped, false);
     g.compile()
 }

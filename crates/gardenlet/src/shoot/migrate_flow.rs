@@ -9,7 +9,7 @@
 use flow::{Flow, Graph, TaskId};
 use parts::{
     AllExtensions, Backups, ControlPlane, DnsRecords, Etcds, Facts, GenericExtensions, Infrastructure,
-    ManagedResources, Migrate, Namespace, Secrets, ShootState, Writers,
+    ManagedResources, Migrate, Namespace, OwnerRecord, Secrets, ShootState, Writers,
 };
 use runtime::Error;
 use std::time::Duration;
@@ -27,6 +27,8 @@ const LIMIT: Duration = Duration::from_secs(10 * 60);
 pub struct Given {
     /// kube-apiserver exists: the shoot can still be written.
     pub control_plane_is_up: bool,
+    /// The seed says, or has said, whose the shoot is.
+    pub owner_record: bool,
 }
 
 /// Builds the flow.
@@ -52,8 +54,10 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
 
     // From here on the shoot's API cannot be written.
     let stopped = g.destroy::<Writers>(f, [etcd_ready, early]);
+    // From here on it has no owner. Whoever asks for one stops, and takes the final snapshot if that is its duty (R17-50).
+    let disowned = when(&mut g, given.owner_record).migrate::<OwnerRecord>(f, stopped);
     let late = migrate_late_extensions(&mut g, f, stopped);
-    let snapshot = g.step("Creating ETCD Snapshot", [stopped, etcd_ready], || {
+    let snapshot = g.step("Creating ETCD Snapshot", [disowned, etcd_ready], || {
         Backups::take_final_snapshot(f)
     });
     g.step(

@@ -7,7 +7,7 @@ use api::{
     meta::{LastError, LastOperationType as Type},
 };
 use flow::{Cause, Flow, FlowError, Progress};
-use parts::{Cluster, Etcds, Facts, KubeApiserver, NamespaceState};
+use parts::{Cluster, Etcds, Facts, KubeApiserver, NamespaceState, OwnerRecord};
 use placement::Operation;
 use runtime::{Error, Result, clock};
 use tokio::sync::watch;
@@ -66,11 +66,13 @@ pub async fn build(f: &Facts, operation: Operation) -> Result<Flow<'_, Error>> {
     let is_active = f.namespace_state().await? == NamespaceState::Active;
     // Of a shoot that sleeps it is there and does not run.
     let is_up = is_active && KubeApiserver::exists(f).await?;
+    let owner_record = OwnerRecord::plan(f).await?;
     Ok(match operation {
         Operation::Migrate => migrate_flow::build(
             f,
             migrate_flow::Given {
                 control_plane_is_up: is_up,
+                owner_record: owner_record.may_be_there(),
             },
         ),
         Operation::Delete => delete_flow::build(
@@ -79,6 +81,7 @@ pub async fn build(f: &Facts, operation: Operation) -> Result<Flow<'_, Error>> {
                 namespace_is_active: is_active,
                 control_plane_is_up: is_up,
                 control_plane_may_sleep: f.may_sleep(),
+                owner_record: is_active && owner_record.may_be_there(),
             },
         ),
         Operation::ForceDelete => force_delete_flow::build(f),
@@ -92,6 +95,7 @@ pub async fn build(f: &Facts, operation: Operation) -> Result<Flow<'_, Error>> {
                     has_backup,
                     copy_is_required,
                     etcd_is_awake: is_active && Etcds::are_awake(f).await?,
+                    owner_record,
                 };
                 return Ok(sleep_flow::build(f, given));
             }
@@ -102,6 +106,7 @@ pub async fn build(f: &Facts, operation: Operation) -> Result<Flow<'_, Error>> {
                     has_backup,
                     copy_is_required,
                     sleeps: f.is_to_sleep(),
+                    owner_record,
                 },
             )
         }

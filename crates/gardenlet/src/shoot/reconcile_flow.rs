@@ -8,7 +8,7 @@ use flow::{Flow, Graph, TaskId};
 use parts::{
     Backups, ContainerRuntimes, ControlPlane, ControllerLeaders, CoreDns, Etcds, Facts, Infrastructure,
     KubeApiserver, KubeControllerManager, KubeProxy, KubeScheduler, Kubeconfig, Network, NodeExtensions,
-    NodeRights, OperatingSystemConfigs, ShootApi, TunnelAgents, TunnelServer, Workers,
+    NodeRights, OperatingSystemConfigs, OwnerRecordPlan, ShootApi, TunnelAgents, TunnelServer, Workers,
 };
 use runtime::Error;
 
@@ -33,6 +33,8 @@ pub struct Given {
     pub copy_is_required: bool,
     /// The shoot is to sleep when all of it is as it should be: its providers are told so and leave it no machine.
     pub sleeps: bool,
+    /// What becomes of the owner record.
+    pub owner_record: OwnerRecordPlan,
 }
 
 /// Builds the flow.
@@ -47,16 +49,17 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
 
     let Base {
         namespace,
+        owned,
         identity,
         credentials,
         secrets,
-    } = base_steps::lay(&mut g, f);
+    } = base_steps::lay(&mut g, f, given.owner_record);
 
     let backups = Wanted {
         kept: given.has_backup,
         copy: given.has_backup && given.copy_is_required,
     };
-    let prepared = backup_steps::prepare(&mut g, f, backups, namespace, [secrets, credentials]);
+    let prepared = backup_steps::prepare(&mut g, f, backups, owned, [secrets, credentials]);
     let early = "Deploying events etcd while backups are copied";
     when(&mut g, backups.copy).step(early, secrets, || Etcds::deploy_events(f));
     let etcd_ready = g.deploy::<Etcds>(f, [secrets, credentials, prepared]);
@@ -65,7 +68,7 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
     when(&mut g, restored).step("Resuming backups", etcd_ready, || Backups::resume(f));
     backup_steps::drop_source(&mut g, f, restored, etcd_ready);
 
-    let address = expose(&mut g, f, [namespace, identity, secrets]);
+    let address = expose(&mut g, f, [owned, identity, secrets]);
 
     // The cloud is touched only after the source's backups are here: by then the source has stopped (R17-31, I3).
     let infrastructure = g.deploy::<Infrastructure>(f, [secrets, credentials, prepared]);

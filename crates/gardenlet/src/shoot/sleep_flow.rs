@@ -8,7 +8,7 @@
 use flow::{Flow, Graph, TaskId};
 use parts::{
     Backups, ContainerRuntimes, Etcds, Facts, Infrastructure, Kubeconfig, Network, OperatingSystemConfigs,
-    Workers,
+    OwnerRecordPlan, Workers,
 };
 use runtime::Error;
 
@@ -33,6 +33,8 @@ pub struct Given {
     pub copy_is_required: bool,
     /// etcd still runs.
     pub etcd_is_awake: bool,
+    /// What becomes of the owner record.
+    pub owner_record: OwnerRecordPlan,
 }
 
 /// Builds the flow.
@@ -44,13 +46,13 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
         "Shoot cluster reconciliation in its sleep"
     };
     let mut g = graph(name, RETRY_LIMIT);
-    let base = base_steps::lay(&mut g, f);
+    let base = base_steps::lay(&mut g, f, given.owner_record);
     let secrets = [base.secrets, base.credentials];
     let backups = Wanted {
         kept: given.has_backup,
         copy: given.has_backup && given.copy_is_required,
     };
-    let prepared = backup_steps::prepare(&mut g, f, backups, base.namespace, secrets);
+    let prepared = backup_steps::prepare(&mut g, f, backups, base.owned, secrets);
 
     let restored = given.restoring && given.has_backup;
     let is_woken = restored || given.etcd_is_awake;
@@ -58,7 +60,7 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
     let resumed = when(&mut g, restored).step("Resuming backups", etcd_ready, || Backups::resume(f));
     backup_steps::drop_source(&mut g, f, restored, etcd_ready);
 
-    let address = expose(&mut g, f, [base.namespace, base.identity, base.secrets]);
+    let address = expose(&mut g, f, [base.owned, base.identity, base.secrets]);
     g.step(
         "Deploying kubeconfig of the Shoot",
         [base.secrets, address],

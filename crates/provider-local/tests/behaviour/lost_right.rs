@@ -202,7 +202,18 @@ pub async fn nothing_reaches_a_name_server(world: &World) -> Result<()> {
     ensure!(world.dns.addresses(&name).await?.is_empty(), "it is there");
     // The zone is asked for first.
     ensure!(written > 1 && removed > 1, "lost {written} and {removed} times");
-    println!("name server: lost {} times", written + removed);
+    let owner = format!("owner.lost.dev.{ZONE}");
+    let record = super::owner::record("owner", "shoot--lost--dns", &owner, "seed-a", 1)?;
+    let claimed = act(world, &line, &DNSRecordActuator, &record, Asked::Reconcile).await?;
+    ensure!(
+        world.dns.texts(&owner).await?.len() == 1,
+        "no owner record was written"
+    );
+    let left = act(world, &line, &DNSRecordActuator, &record, Asked::Delete).await?;
+    ensure!(world.dns.texts(&owner).await?.is_empty(), "it is there");
+    // Both names are read before they are changed.
+    ensure!(claimed > 3 && left > 3, "lost {claimed} and {left} times");
+    println!("name server: lost {} times", written + removed + claimed + left);
     Ok(())
 }
 

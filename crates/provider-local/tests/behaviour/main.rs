@@ -7,6 +7,7 @@ mod dns;
 mod infrastructure;
 mod late;
 mod lost_right;
+mod owner;
 mod roles;
 mod tap;
 #[path = "../world/mod.rs"]
@@ -85,6 +86,7 @@ async fn actuators_behave_when_something_is_in_the_way() -> Result<()> {
         )
         .await,
         told("refused DNS key", dns::a_refused_dns_key_is_told(world)).await,
+        Box::pin(owner::all(world)).await,
         told(
             "backup entry waits",
             backups::a_backup_entry_waits_for_its_namespace(world),

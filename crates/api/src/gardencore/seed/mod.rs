@@ -87,6 +87,15 @@ pub struct SeedSpec {
     pub resources: Vec<NamedResourceReference>,
 }
 
+impl SeedSpec {
+    /// Whether the seed says in DNS which shoots are its own.
+    #[must_use]
+    pub fn checks_owners(&self) -> bool {
+        let checks = self.settings.as_ref().and_then(|settings| settings.owner_checks);
+        checks.is_some_and(|checks| checks.enabled)
+    }
+}
+
 /// Where backups go.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

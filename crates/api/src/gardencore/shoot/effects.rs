@@ -99,10 +99,23 @@ pub const SEED: &[Field] = &[
         "spec.resources",
         "gives extensions access to objects in the garden",
     ),
+    field("spec.settings.dependencyWatchdog", "restarts what waits in vain"),
     field(
-        "spec.settings",
-        "configures scheduling, load balancers and what else runs in the seed",
+        "spec.settings.excessCapacityReservation",
+        "keeps room free for control planes",
     ),
+    field("spec.settings.loadBalancerServices", "configures load balancers"),
+    field(
+        "spec.settings.persistentVolumeClaimAutoscaler",
+        "lets volumes grow",
+    ),
+    field("spec.settings.scheduling", "keeps new shoots away"),
+    field("spec.settings.topologyAwareRouting", "keeps traffic in a zone"),
+    field(
+        "spec.settings.verticalPodAutoscaler",
+        "scales control planes vertically",
+    ),
+    field("spec.settings.zoneSelection", "chooses zones of control planes"),
     field("spec.taints", "keeps shoots away that do not tolerate it"),
     field("spec.volume", "sets the smallest size of volumes"),
 ];

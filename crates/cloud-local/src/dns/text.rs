@@ -1,0 +1,121 @@
+//! The one text of a name: what a server says of it, and changes that happen only while it is what was read. Pure.
+//!
+//! Several names change in one message: all of them, or none (RFC 2136, 3.7).
+
+use api::meta::ErrorCode;
+use hickory_proto::{
+    op::{Message, ResponseCode, UpdateMessage},
+    rr::{DNSClass, Name, RData, Record, RecordType, rdata::TXT},
+};
+use runtime::{Error, Result};
+
+use super::update::{LONGEST_TEXT, message, whole_set};
+
+/// What a name has to say as a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// Nothing.
+    Nothing,
+    /// Exactly this, as one string.
+    Text(String),
+    /// Something that nobody here writes; said so that it follows the name in a sentence.
+    Other(String),
+}
+
+/// What becomes of the text of one name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The name.
+    pub name: Name,
+    /// What it has to be now. None: there must be none.
+    pub was: Option<String>,
+    /// What it is to be. None: it goes.
+    pub becomes: Option<String>,
+}
+
+/// Reads the answer of an authority to the question for the texts of a name. None: it is no such answer.
+pub(super) fn held(answer: &Message, name: &Name) -> Option<Held> {
+    let code = answer.metadata.response_code;
+    if !matches!(code, ResponseCode::NoError | ResponseCode::NXDomain) || !answer.metadata.authoritative {
+        return None;
+    }
+    let mut texts = Vec::new();
+    for record in &answer.answers {
+        match &record.data {
+            // Also where what it leads to has a text.
+            RData::CNAME(_) => return Some(Held::Other("is an alias".into())),
+            RData::TXT(text) if record.name == *name && record.dns_class == DNSClass::IN => texts.push(text),
+            _ => {}
+        }
+    }
+    Some(match texts.as_slice() {
+        [] => Held::Nothing,
+        [text] => one(text),
+        several => Held::Other(format!("has {} texts instead of one", several.len())),
+    })
+}
+
+fn one(text: &TXT) -> Held {
+    match text.txt_data.as_ref() {
+        [only] => String::from_utf8(only.to_vec())
+            .map_or_else(|_| Held::Other("has a text that is not UTF-8".into()), Held::Text),
+        several => Held::Other(format!("has a text of {} strings instead of one", several.len())),
+    }
+}
+
+/// Makes all the changes, if every name has exactly the text that it has to have. Else the server answers `NXRRSet`, `YXRRSet` or
+/// `NXDomain`, and changes nothing.
+pub fn change(zone: &Name, changes: &[Change], ttl: u32) -> Result<Message> {
+    let Some(first) = changes.first() else {
+        return Err(Error::bug("an update of no name"));
+    };
+    let mut message = message(zone, &first.name)?;
+    for Change { name, was, becomes } in changes {
+        if !zone.zone_of(name) {
+            return Err(Error::bug(format!(
+                "an update of {name} was to go to zone {zone}"
+            )));
+        }
+        match was {
+            Some(was) => message.add_pre_requisite(record(name, was, 0)?),
+            None => message.add_pre_requisite(no_set(name, RecordType::TXT)),
+        };
+        // A server ignores a text that is added beside an alias, and calls that success (RFC 2136, 3.4.2.2).
+        message.add_pre_requisite(no_set(name, RecordType::CNAME));
+        if was == becomes {
+            continue;
+        }
+        if was.is_some() {
+            message.add_update(whole_set(name, RecordType::TXT));
+        }
+        if let Some(becomes) = becomes {
+            message.add_update(record(name, becomes, ttl)?);
+        }
+    }
+    Ok(message)
+}
+
+fn record(name: &Name, text: &str, ttl: u32) -> Result<Record> {
+    if text.len() > LONGEST_TEXT {
+        return Err(Error::config(
+            ErrorCode::ErrConfigurationProblem,
+            format!(
+                "the text of {name} has {} bytes; at most {LONGEST_TEXT} are possible",
+                text.len()
+            ),
+        ));
+    }
+    let text = RData::TXT(TXT::from_bytes(vec![text.as_bytes()]));
+    Ok(Record::from_rdata(name.clone(), ttl, text))
+}
+
+/// RFC 2136, 2.4.3: there must be no such record.
+fn no_set(name: &Name, kind: RecordType) -> Record {
+    let mut record = whole_set(name, kind);
+    record.dns_class = DNSClass::NONE;
+    record
+}
+
+#[cfg(test)]
+#[path = "text_tests.rs"]
+mod tests;

@@ -1,0 +1,266 @@
+//! The owner record: which seed has the shoot, told in DNS, where also those can read it who reach no API server (R17-10..13;
+//! docs/ownership.md).
+//!
+//! It is written once an epoch and left alone otherwise (R17-12): a reconciliation of a seed that does not know yet that it has lost
+//! the shoot must not even try. The provider refuses what comes late; this part does not ask for it.
+
+use api::{
+    constants::{OPERATION, OWNERSHIP_EPOCH, OWNERSHIP_FORGOTTEN, OWNERSHIP_RESUMED, operation},
+    extensions::{DNSRecord, RecordType},
+};
+use kube::ResourceExt;
+use runtime::{Cluster, Error, Result};
+
+use crate::{
+    ExtensionResource, FIELD_MANAGER, Facts, Operation, Stay, configuration_problem,
+    dns_records::{self, Provider},
+    verbs::{Deploy, Destroy, Migrate, Tasks},
+};
+
+/// For how many seconds resolvers may keep it. Owner checks ask past them (docs/ownership.md).
+const TTL: i64 = 10;
+/// A gardenlet records its seed's identity when it starts.
+const WAIT_FOR_IDENTITY: std::time::Duration = std::time::Duration::from_secs(10);
+
+/// The DNSRecord of the owner record.
+#[derive(Debug)]
+pub struct OwnerRecord;
+
+/// What becomes of the owner record in a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OwnerRecordPlan {
+    /// There is none, and none is wanted.
+    Nothing,
+    /// The seed says whose its shoots are.
+    Keep,
+    /// It did, and does not any more.
+    Drop,
+}
+
+impl OwnerRecordPlan {
+    /// Whether there is, or may be, something to take away.
+    #[must_use]
+    pub fn may_be_there(self) -> bool {
+        self != Self::Nothing
+    }
+}
+
+impl OwnerRecord {
+    /// Finds out what becomes of it, before a flow is built.
+    pub async fn plan(f: &Facts) -> Result<OwnerRecordPlan> {
+        if f.seed_object.spec.checks_owners() {
+            return Ok(OwnerRecordPlan::Keep);
+        }
+        Ok(match object(f).get().await? {
+            Some(_) => OwnerRecordPlan::Drop,
+            None => OwnerRecordPlan::Nothing,
+        })
+    }
+}
+
+impl Deploy for OwnerRecord {
+    const TASKS: Tasks = [
+        "Deploying owner domain DNS record",
+        "Waiting until owner domain DNS record is ready",
+    ];
+
+    async fn deploy(f: &Facts) -> Result<()> {
+        let (name, provider) = owner_name(f)?;
+        let identity = identity(f)?;
+        let secret = format!("dnsrecord-{}", object_name(f));
+        dns_records::copy_credentials(f, &provider, &secret).await?;
+        let mut found = object(f).get().await?;
+        if found
+            .as_ref()
+            .is_some_and(|found| found.metadata.deletion_timestamp.is_some())
+        {
+            // Of a move that was called off.
+            object(f).wait_until_deleted().await?;
+            found = None;
+        }
+        let wanted = dns_records::record(f, &name, provider, &secret, (RecordType::TXT, identity));
+        let wanted = in_epoch(wanted, epoch(f), f.operation);
+        if found.is_some_and(|found| is_written(&found, &wanted)) {
+            return Ok(());
+        }
+        object(f).deploy(f, wanted).await
+    }
+
+    async fn ready(f: &Facts) -> Result<()> {
+        object(f).wait_until_ready().await
+    }
+}
+
+/// Differs from what else is migrated: it is deleted, and with it the owner's name outside; the epoch's name stays. So whoever
+/// acts by it knows that this epoch is over (R17-50).
+impl Migrate for OwnerRecord {
+    const TASKS: Tasks = [
+        "Migrating owner domain DNS record",
+        "Waiting until owner domain DNS record has been migrated",
+    ];
+
+    async fn migrate(stay: &Stay) -> Result<()> {
+        object(stay).delete().await
+    }
+
+    async fn migrated(stay: &Stay) -> Result<()> {
+        object(stay).wait_until_deleted().await
+    }
+}
+
+/// Both names go: the shoot does, or nobody is to check it any more.
+impl Destroy for OwnerRecord {
+    const TASKS: Tasks = [
+        "Destroying owner domain DNS record",
+        "Waiting until owner domain DNS record has been deleted",
+    ];
+
+    async fn destroy(stay: &Stay) -> Result<()> {
+        if object(stay).get().await?.is_none() {
+            return Ok(());
+        }
+        let api = stay.seed.namespaced::<DNSRecord>(&stay.namespace);
+        FIELD_MANAGER
+            .annotate(&api, &object_name(stay), OWNERSHIP_FORGOTTEN, Some("true"))
+            .await?;
+        object(stay).delete().await
+    }
+
+    async fn gone(stay: &Stay) -> Result<()> {
+        object(stay).wait_until_deleted().await
+    }
+}
+
+fn object_name(stay: &Stay) -> String {
+    format!("{}-owner", stay.tenant.name)
+}
+
+fn object(stay: &Stay) -> ExtensionResource<'_, DNSRecord> {
+    ExtensionResource::new(stay, object_name(stay), stay.settings.timeouts.dns_record)
+}
+
+fn epoch(f: &Facts) -> i64 {
+    f.shoot
+        .status
+        .as_ref()
+        .map_or(1, api::gardencore::ShootStatus::epoch)
+}
+
+fn owner_name(f: &Facts) -> Result<(String, Provider)> {
+    let (Some(name), Some(dns)) = (f.names.owner(), &f.seed_object.spec.dns.internal) else {
+        return Err(configuration_problem(format!(
+            "Seed {} has spec.settings.ownerChecks on and no spec.dns.internal: add it, or switch them off",
+            f.seed_object.name_any()
+        )));
+    };
+    Ok((name, dns_records::of_seed(dns)))
+}
+
+/// The seed's cluster identity.
+fn identity(f: &Facts) -> Result<String> {
+    let status = f.seed_object.status.as_ref();
+    let identity = status.and_then(|status| status.cluster_identity.clone());
+    identity.filter(|identity| !identity.is_empty()).ok_or_else(|| {
+        Error::not_ready(
+            WAIT_FOR_IDENTITY,
+            format!(
+                "the gardenlet of Seed {} has not recorded status.clusterIdentity yet",
+                f.seed_object.name_any()
+            ),
+        )
+    })
+}
+
+/// What makes a DNSRecord an owner record. What was removed in this epoch is put back in a restoration only: a move that was
+/// called off goes on in its epoch.
+fn in_epoch(mut record: DNSRecord, epoch: i64, operation: Operation) -> DNSRecord {
+    record.spec.ttl = Some(TTL);
+    let annotations = record.annotations_mut();
+    annotations.insert(OWNERSHIP_EPOCH.to_owned(), epoch.to_string());
+    if operation == Operation::Restore {
+        annotations.insert(OWNERSHIP_RESUMED.to_owned(), "true".to_owned());
+    }
+    record
+}
+
+/// Whether the provider was told already (R17-12). One that waits for its state was not.
+fn is_written(found: &DNSRecord, wanted: &DNSRecord) -> bool {
+    let asked = found.annotations().get(OPERATION).map(String::as_str);
+    asked != Some(operation::WAIT_FOR_STATE)
+        && found.annotations().get(OWNERSHIP_EPOCH) == wanted.annotations().get(OWNERSHIP_EPOCH)
+        && found.spec.values == wanted.spec.values
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
+    use super::*;
+
+    fn record(identity: &str) -> DNSRecord {
+        crate::from_json(json!({
+            "apiVersion": "extensions.gardener.cloud/v1alpha1", "kind": "DNSRecord",
+            "metadata": {"name": "web-owner", "namespace": "shoot--dev--web"},
+            "spec": {"type": "local", "secretRef": {"name": "s"}, "name": "owner.web.dev.internal.example.test",
+                     "recordType": "TXT", "values": [identity]},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn an_ordinary_reconciliation_writes_nothing() {
+        let wanted = in_epoch(record("seed-a"), 3, Operation::Reconcile);
+        for made_by in [Operation::Create, Operation::Restore, Operation::Reconcile] {
+            let found = in_epoch(record("seed-a"), 3, made_by);
+            assert!(is_written(&found, &wanted), "{made_by:?}");
+        }
+        // The provider was asked and has not answered yet; it tries again by itself.
+        let mut asked = in_epoch(record("seed-a"), 3, Operation::Create);
+        asked
+            .annotations_mut()
+            .insert(OPERATION.into(), operation::RECONCILE.into());
+        assert!(is_written(&asked, &wanted));
+    }
+
+    #[test]
+    fn a_new_epoch_is_written_and_so_is_what_waits_for_its_state() {
+        let wanted = in_epoch(record("seed-a"), 3, Operation::Restore);
+        let earlier = in_epoch(record("seed-a"), 2, Operation::Create);
+        assert!(!is_written(&earlier, &wanted));
+        let mut waits = in_epoch(record("seed-a"), 3, Operation::Restore);
+        waits
+            .annotations_mut()
+            .insert(OPERATION.into(), operation::WAIT_FOR_STATE.into());
+        assert!(!is_written(&waits, &wanted));
+        // A seed with another identity; the provider refuses it unless the epoch has changed.
+        assert!(!is_written(
+            &in_epoch(record("seed-b"), 3, Operation::Create),
+            &wanted
+        ));
+        assert!(!is_written(&record("seed-a"), &wanted));
+    }
+
+    #[test]
+    fn only_a_restoration_resumes_an_epoch() {
+        for (operation, resumes) in [
+            (Operation::Create, false),
+            (Operation::Reconcile, false),
+            (Operation::Restore, true),
+        ] {
+            let record = in_epoch(record("seed-a"), 1, operation);
+            assert_eq!(record.annotations().contains_key(OWNERSHIP_RESUMED), resumes);
+            assert_eq!(record.annotations()[OWNERSHIP_EPOCH], "1");
+            assert_eq!(record.spec.ttl, Some(TTL));
+        }
+    }
+
+    #[test]
+    fn the_name_is_beside_that_of_the_api() {
+        let names = crate::names_in_tests("100.96.0.0/11");
+        assert_eq!(
+            names.owner().as_deref(),
+            Some("owner.web.dev.internal.example.test")
+        );
+    }
+}

@@ -1,0 +1,218 @@
+//! Every state that can be read, and what follows (R17-10, R17-12, R17-50).
+#![allow(clippy::unwrap_used)]
+
+use api::meta::ErrorCode;
+use serde_json::json;
+
+use super::*;
+
+const NAME: &str = "owner.one.dev.internal.example";
+
+fn record(epoch: &str, values: &[&str]) -> DNSRecord {
+    serde_json::from_value(json!({
+        "apiVersion": "extensions.gardener.cloud/v1alpha1", "kind": "DNSRecord",
+        "metadata": {"name": "one-owner", "annotations": {OWNERSHIP_EPOCH: epoch}},
+        "spec": {"type": "local", "secretRef": {"name": "s"}, "name": NAME, "recordType": "TXT", "values": values},
+    }))
+    .unwrap()
+}
+
+/// Seed a in epoch 3.
+fn claim() -> Claim {
+    Claim::of(&record("3", &["seed-a"])).unwrap().unwrap()
+}
+
+fn text(text: &str) -> Held {
+    Held::Text(text.into())
+}
+
+/// What the two names have afterwards: epoch and owner.
+fn after(changes: Option<Changes>) -> Option<[Option<String>; 2]> {
+    changes.map(|changes| changes.map(|change| change.becomes))
+}
+
+fn some(epoch: &str, owner: &str) -> Option<[Option<String>; 2]> {
+    let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+    Some([some(epoch), some(owner)])
+}
+
+#[test]
+fn an_earlier_epoch_is_followed_and_both_names_change_from_what_was_read() {
+    let read = [
+        (Held::Nothing, Held::Nothing),
+        (text("2"), text("seed-b")),
+        (text("2"), text("seed-a")),
+        // Deleted by a planned move.
+        (text("2"), Held::Nothing),
+    ];
+    for (epoch, owner) in read {
+        let changes = claim().write(&epoch, &owner).unwrap().unwrap();
+        assert_eq!(
+            changes.clone().map(|it| it.was),
+            [&epoch, &owner].map(|held| super::text(held).map(str::to_owned))
+        );
+        assert_eq!(after(Some(changes)), some("3", "seed-a"), "{epoch:?} {owner:?}");
+    }
+}
+
+#[test]
+fn what_is_written_already_is_not_written_again() {
+    assert_eq!(claim().write(&text("3"), &text("seed-a")).unwrap(), None);
+}
+
+/// A process that wakes late cannot undo a hand-over.
+#[test]
+fn an_epoch_that_is_over_does_not_come_back() {
+    let refused = [
+        (text("4"), text("seed-b"), "went on elsewhere"),
+        (text("4"), text("seed-a"), "went on elsewhere"),
+        (text("4"), Held::Nothing, "nobody's"),
+        (text("3"), text("seed-b"), "an epoch has one owner"),
+        (text("3"), Held::Nothing, "ended for ever"),
+        (text("9223372036854775807"), text("seed-b"), "went on elsewhere"),
+    ];
+    for (epoch, owner, part) in refused {
+        let error = claim().write(&epoch, &owner).unwrap_err();
+        assert_eq!(error.codes(), [ErrorCode::ErrConfigurationProblem]);
+        assert!(!error.is_retryable(), "{error}");
+        let told = error.to_string();
+        assert!(told.contains(part) && told.contains(NAME), "{told}");
+    }
+}
+
+#[test]
+fn what_is_not_ours_is_named_and_left_alone() {
+    let other = |what: &str| Held::Other(what.into());
+    let strange = [
+        (Held::Nothing, text("seed-b"), "has no epoch"),
+        (Held::Nothing, text("seed-a"), "has no epoch"),
+        (Held::Nothing, text("v=spf1 -all"), "is no seed identity"),
+        (text("2"), text("\"seed-b\""), "is no seed identity"),
+        (text("2"), other("has 2 texts instead of one"), "2 texts"),
+        (
+            other("is an alias"),
+            Held::Nothing,
+            "epoch.owner.one.dev.internal.example. is an alias",
+        ),
+        (text("two"), text("seed-b"), "is no epoch"),
+        (text("02"), text("seed-b"), "is no epoch"),
+        (text("-1"), text("seed-b"), "is no epoch"),
+        (text("0"), text("seed-b"), "is no epoch"),
+        (text(""), text("seed-b"), "is no epoch"),
+        (text("9223372036854775808"), text("seed-b"), "is no epoch"),
+    ];
+    for (epoch, owner, part) in strange {
+        let error = claim().write(&epoch, &owner).unwrap_err();
+        assert_eq!(error.codes(), [ErrorCode::ErrConfigurationProblem]);
+        assert!(error.to_string().contains(part), "{error}");
+        if !matches!((&epoch, &owner), (Held::Nothing, Held::Text(_))) {
+            assert_eq!(
+                claim().forgotten().remove(&epoch, &owner),
+                None,
+                "{epoch:?} {owner:?}"
+            );
+        }
+        assert_eq!(claim().remove(&epoch, &owner), None, "{epoch:?} {owner:?}");
+    }
+}
+
+#[test]
+fn a_removal_leaves_the_epoch_and_whatever_is_not_ours() {
+    assert_eq!(after(claim().remove(&text("3"), &text("seed-a"))), some("3", ""));
+    for (epoch, owner) in [
+        (text("3"), Held::Nothing),
+        (text("3"), text("seed-b")),
+        (text("4"), text("seed-a")),
+        (text("4"), text("seed-b")),
+        (text("2"), text("seed-a")),
+        (Held::Nothing, text("seed-a")),
+        (Held::Nothing, Held::Nothing),
+    ] {
+        assert_eq!(claim().remove(&epoch, &owner), None, "{epoch:?} {owner:?}");
+    }
+}
+
+#[test]
+fn a_shoot_that_goes_takes_its_epoch_along() {
+    let gone = Some([None, None]);
+    let forgotten = claim().forgotten();
+    for (epoch, owner) in [
+        (text("3"), text("seed-a")),
+        (text("3"), Held::Nothing),
+        (text("2"), text("seed-a")),
+        (text("2"), Held::Nothing),
+    ] {
+        assert_eq!(
+            after(forgotten.remove(&epoch, &owner)),
+            gone,
+            "{epoch:?} {owner:?}"
+        );
+    }
+    for (epoch, owner) in [
+        (text("3"), text("seed-b")),
+        (text("2"), text("seed-b")),
+        (text("4"), text("seed-a")),
+        (text("4"), Held::Nothing),
+        (Held::Nothing, Held::Nothing),
+    ] {
+        assert_eq!(forgotten.remove(&epoch, &owner), None, "{epoch:?} {owner:?}");
+    }
+    let mut annotated = record("3", &["seed-a"]);
+    annotated
+        .annotations_mut()
+        .insert(OWNERSHIP_FORGOTTEN.into(), "true".into());
+    assert_eq!(Claim::of(&annotated).unwrap(), Some(claim().forgotten()));
+}
+
+#[test]
+fn a_claim_that_no_record_could_hold_is_refused() {
+    let mut ordinary = record("3", &["seed-a"]);
+    ordinary.metadata.annotations = None;
+    assert_eq!(Claim::of(&ordinary).unwrap(), None);
+    for epoch in ["", "0", "-1", "03", "+3", "3 ", "three", "9223372036854775808"] {
+        let told = Claim::of(&record(epoch, &["seed-a"])).unwrap_err().to_string();
+        assert!(told.contains(OWNERSHIP_EPOCH), "{told}");
+    }
+    let long = "x".repeat(256);
+    for values in [
+        vec![],
+        vec!["seed-a", "seed-b"],
+        vec![""],
+        vec!["seed a"],
+        vec!["\"a\""],
+        vec![long.as_str()],
+    ] {
+        assert!(Claim::of(&record("3", &values)).is_err(), "{values:?}");
+    }
+    // 255 bytes are a name, and none is left for the epoch.
+    let mut long = record("3", &["seed-a"]);
+    long.spec.name = [
+        ["x"; 63].concat(),
+        ["y"; 63].concat(),
+        ["z"; 63].concat(),
+        ["w"; 58].concat(),
+    ]
+    .join(".");
+    let told = Claim::of(&long).unwrap_err().to_string();
+    assert!(told.contains("no room"), "{told}");
+}
+
+/// The gardenlet whose move was called off, and nobody else, puts back what it has removed; nothing more.
+#[test]
+fn a_move_that_was_called_off_resumes_its_own_epoch_only() {
+    let mut record = record("3", &["seed-a"]);
+    record
+        .annotations_mut()
+        .insert(OWNERSHIP_RESUMED.into(), "true".into());
+    let resumed = Claim::of(&record).unwrap().unwrap();
+    let back = resumed.write(&text("3"), &Held::Nothing).unwrap();
+    assert_eq!(after(back), some("3", "seed-a"));
+    assert_eq!(resumed.write(&text("3"), &text("seed-a")).unwrap(), None);
+    for (epoch, owner) in [
+        (text("3"), text("seed-b")),
+        (text("4"), Held::Nothing),
+        (text("4"), text("seed-b")),
+    ] {
+        assert!(resumed.write(&epoch, &owner).is_err(), "{epoch:?} {owner:?}");
+    }
+}

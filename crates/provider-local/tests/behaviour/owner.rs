@@ -1,0 +1,436 @@
+//! The owner record (R17-10, R17-50): two names that change together and only towards a later epoch, whoever comes late, twice
+//! or at the same moment. The server is real, and so is the crate that asks it for owners.
+
+use std::{pin::pin, sync::Arc};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use api::{
+    constants::{OPERATION, OWNERSHIP_EPOCH, OWNERSHIP_FORGOTTEN, OWNERSHIP_RESUMED, operation},
+    extensions::DNSRecord,
+};
+use cloud_local::dns::{self, Change, Server, absolute};
+use extension::{Actuator, Context};
+use hickory_proto::{op::ResponseCode, rr::RecordType};
+use kube::{Api, ResourceExt};
+use ownership::{Answer, Authorities, Claim, Loss, Network, NoWitness, Terms, Watch, Witnesses};
+use provider_local::{MANAGER, dns_record::DNSRecordActuator};
+use runtime::{Credentials, Permit, Seed};
+use serde_json::json;
+use tokio::time::timeout;
+
+use super::{
+    World, codes, delete, run, run_created,
+    tap::Tap,
+    told,
+    world::{self, MANAGER_OF_TEST, SOON, ZONE, object},
+};
+
+/// Here the test's actuators have their credentials.
+const NAMESPACE: &str = "shoot--dev--owner";
+
+/// An owner's DNSRecord, as a gardenlet writes it.
+pub fn record(name: &str, namespace: &str, owner: &str, identity: &str, epoch: i64) -> Result<DNSRecord> {
+    let spec = json!({"name": owner, "recordType": "TXT", "values": [identity], "ttl": 5});
+    let mut record: DNSRecord = object(name, namespace, spec)?;
+    record
+        .annotations_mut()
+        .insert(OWNERSHIP_EPOCH.into(), epoch.to_string());
+    Ok(record)
+}
+
+pub async fn all(world: &World) -> Result<()> {
+    world::namespace(&world.seed, NAMESPACE, &world::dns_credentials(&world.dns)).await?;
+    told("hand-over of a record", a_record_is_handed_over(world)).await?;
+    told("forgotten record", a_shoot_that_goes_leaves_nothing(world)).await?;
+    told("foreign records", what_is_not_ours_is_left_alone(world)).await?;
+    told("two writers", of_two_writers_one_has_the_epoch(world)).await?;
+    told("a writer that slept", a_writer_that_slept_changes_nothing(world)).await?;
+    told("a late update", an_update_that_lands_late_changes_nothing(world)).await?;
+    told("a writer that ended", a_writer_may_end_anywhere(world)).await
+}
+
+/// What an actuator does with a record, without an object in a seed.
+async fn act(world: &World, record: &DNSRecord, forget: Option<bool>) -> runtime::Result<()> {
+    let mut record = record.clone();
+    if forget == Some(true) {
+        record
+            .annotations_mut()
+            .insert(OWNERSHIP_FORGOTTEN.into(), "true".into());
+    }
+    let context = Context {
+        seed: Seed::new(world.seed.clone(), &Permit::sole("a test")),
+        manager: MANAGER,
+        object: Arc::new(record),
+        cluster: None,
+    };
+    match forget {
+        None => DNSRecordActuator.reconcile(&context).await.map(drop),
+        Some(_) => DNSRecordActuator.delete(&context).await,
+    }
+}
+
+/// Writes the record of a shoot by the way that the credentials of a namespace name.
+async fn write_by(world: &World, by: &str, shoot: &str, identity: &str, epoch: i64) -> runtime::Result<()> {
+    let wanted = record("owner", by, &owner(shoot), identity, epoch);
+    let wanted = wanted.map_err(|error| runtime::Error::bug(error.to_string()))?;
+    act(world, &wanted, None).await
+}
+
+async fn write(world: &World, shoot: &str, identity: &str, epoch: i64) -> runtime::Result<()> {
+    write_by(world, NAMESPACE, shoot, identity, epoch).await
+}
+
+fn owner(shoot: &str) -> String {
+    format!("owner.{shoot}.dev.{ZONE}")
+}
+
+/// The two names have these texts.
+async fn holds(world: &World, shoot: &str, identity: &[&str], epoch: &[&str]) -> Result<()> {
+    let owner = owner(shoot);
+    for (name, wanted) in [(owner.clone(), identity), (format!("epoch.{owner}"), epoch)] {
+        let found = world.dns.texts(&name).await?;
+        ensure!(found == wanted, "{name} has {found:?}, not {wanted:?}");
+    }
+    Ok(())
+}
+
+/// Changes with each update that changes anything.
+async fn version(world: &World) -> Result<Vec<String>> {
+    world.dns.records(ZONE, RecordType::SOA).await
+}
+
+/// It is refused for ever, for this reason, and nothing was changed.
+async fn refused(world: &World, done: runtime::Result<()>, part: &str, before: &[String]) -> Result<()> {
+    match done {
+        Err(error) if error.class() == "Config" && error.to_string().contains(part) => {}
+        other => bail!("it was not refused as it should be ({part}): {other:?}"),
+    }
+    ensure!(version(world).await? == before, "the zone was changed");
+    Ok(())
+}
+
+/// What a seed that checks its ownership is answered.
+async fn answer(world: &World, shoot: &str, identity: &str, epoch: i64) -> Result<Answer> {
+    let witnesses = Witnesses {
+        authorities: Arc::new(Authorities::named(ZONE, [world.dns.address.parse()?])?),
+        wire: Arc::new(Network),
+        second: Arc::new(NoWitness),
+    };
+    let claim = Claim::new(&owner(shoot), identity, epoch)?;
+    let watch = Watch::new(claim, Terms::default(), witnesses, permit::Clock::default())?;
+    let mut reports = watch.reports();
+    let first = async {
+        let report = reports.wait_for(|report| report.last.is_some()).await?;
+        anyhow::Ok(report.last.as_ref().context("no check")?.answer.clone())
+    };
+    let run = async {
+        watch.run().await;
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        answer = timeout(SOON, first) => answer?,
+        () = run => unreachable!(),
+    }
+}
+
+/// Seed a has the shoot, gives it away in a planned move, and seed b takes it; a's process wakes again and again.
+async fn a_record_is_handed_over(world: &World) -> Result<()> {
+    let reconciler = world::dns_record(&world.seed);
+    let (of_a, of_b) = ("shoot--owner--a", "shoot--owner--b");
+    for namespace in [of_a, of_b] {
+        world::namespace(&world.seed, namespace, &world::dns_credentials(&world.dns)).await?;
+    }
+    let a = record("web-owner", of_a, &owner("web"), "seed-a", 1)?;
+    run_created(&reconciler, &a).await?;
+    holds(world, "web", &["seed-a"], &["1"]).await?;
+    let owned = answer(world, "web", "seed-a", 1).await?;
+    ensure!(matches!(owned, Answer::Owned { .. }), "{owned:?}");
+
+    // Repeated: nothing is written (R17-12).
+    let before = version(world).await?;
+    let api: Api<DNSRecord> = Api::namespaced(world.seed.clone(), of_a);
+    let ask = || MANAGER_OF_TEST.annotate(&api, "web-owner", OPERATION, Some(operation::RECONCILE));
+    ask().await?;
+    run(&reconciler, &a).await?;
+    ensure!(version(world).await? == before, "it was written again");
+
+    // R17-50: the owner goes, its epoch stays, and does not come back in it.
+    act(world, &a, Some(false)).await?;
+    holds(world, "web", &[], &["1"]).await?;
+    ensure!(answer(world, "web", "seed-a", 1).await? == Answer::Lost(Loss::Deleted));
+    let before = version(world).await?;
+    act(world, &a, Some(false)).await?;
+    refused(world, act(world, &a, None).await, "ended for ever", &before).await?;
+    // Unless its own gardenlet says that the move was called off. Then it is begun anew.
+    let mut resumed = a.clone();
+    resumed
+        .annotations_mut()
+        .insert(OWNERSHIP_RESUMED.into(), "true".into());
+    act(world, &resumed, None).await?;
+    holds(world, "web", &["seed-a"], &["1"]).await?;
+    act(world, &a, Some(false)).await?;
+
+    let b = record("web-owner", of_b, &owner("web"), "seed-b", 2)?;
+    run_created(&reconciler, &b).await?;
+    holds(world, "web", &["seed-b"], &["2"]).await?;
+    let owned = answer(world, "web", "seed-b", 2).await?;
+    ensure!(matches!(owned, Answer::Owned { .. }), "{owned:?}");
+    ensure!(answer(world, "web", "seed-a", 1).await? == Answer::Lost(Loss::LaterEpoch(2)));
+
+    // Whatever a's processes do now, the object tells why it is refused.
+    let before = version(world).await?;
+    ask().await?;
+    ensure!(run(&reconciler, &a).await.is_err(), "the hand-over was undone");
+    let why = codes(&api, "web-owner", "ERR_CONFIGURATION_PROBLEM").await?;
+    ensure!(why.contains("went on elsewhere"), "{why}");
+    delete(&reconciler, &a).await?;
+    act(world, &a, Some(true)).await?;
+    ensure!(version(world).await? == before, "the zone was changed");
+
+    // Back to the first seed: its identity is that of before, and its epoch is not.
+    write(world, "web", "seed-a", 3).await?;
+    let before = version(world).await?;
+    refused(
+        world,
+        write(world, "web", "seed-a", 1).await,
+        "went on elsewhere",
+        &before,
+    )
+    .await?;
+    refused(
+        world,
+        write(world, "web", "seed-b", 2).await,
+        "went on elsewhere",
+        &before,
+    )
+    .await?;
+    refused(
+        world,
+        write(world, "web", "seed-b", 3).await,
+        "has one owner",
+        &before,
+    )
+    .await?;
+    holds(world, "web", &["seed-a"], &["3"]).await
+}
+
+async fn a_shoot_that_goes_leaves_nothing(world: &World) -> Result<()> {
+    let gone = record("owner", NAMESPACE, &owner("gone"), "seed-a", 2)?;
+    write(world, "gone", "seed-b", 1).await?;
+    // Not ours: the claim of epoch 2 was never written.
+    act(world, &gone, Some(true)).await?;
+    holds(world, "gone", &["seed-b"], &["1"]).await?;
+    act(world, &gone, None).await?;
+    act(world, &gone, Some(false)).await?;
+    holds(world, "gone", &[], &["2"]).await?;
+    act(world, &gone, Some(true)).await?;
+    holds(world, "gone", &[], &[]).await?;
+    act(world, &gone, Some(true)).await?;
+    // The next one of this name begins anew, and goes at once.
+    write(world, "gone", "seed-b", 1).await?;
+    act(
+        world,
+        &record("owner", NAMESPACE, &owner("gone"), "seed-b", 1)?,
+        Some(true),
+    )
+    .await?;
+    holds(world, "gone", &[], &[]).await
+}
+
+async fn what_is_not_ours_is_left_alone(world: &World) -> Result<()> {
+    let reconciler = world::dns_record(&world.seed);
+    let foreign = |name: String, kind: &str, values: &[&str]| {
+        let of = name.replace('.', "-");
+        let spec = json!({"name": name, "recordType": kind, "values": values});
+        object::<DNSRecord>(&of, NAMESPACE, spec)
+    };
+    let (spf, two): (&[&str], &[&str]) = (&["v=spf1 -all"], &["seed-a", "seed-b"]);
+    let cases = [
+        ("spf", owner("spf"), "TXT", spf, "no seed identity"),
+        ("two", owner("two"), "TXT", two, "has 2 texts instead of one"),
+        ("half", owner("half"), "TXT", &two[..1], "has no epoch"),
+        (
+            "alias",
+            owner("alias"),
+            "CNAME",
+            &["elsewhere.example"],
+            "is an alias",
+        ),
+        (
+            "number",
+            format!("epoch.{}", owner("number")),
+            "TXT",
+            spf,
+            "is no epoch",
+        ),
+        (
+            "none",
+            format!("epoch.{}", owner("none")),
+            "CNAME",
+            &["elsewhere.example"],
+            "is an alias",
+        ),
+    ];
+    for (shoot, name, kind, values, part) in cases {
+        run_created(&reconciler, &foreign(name.clone(), kind, values)?).await?;
+        let before = version(world).await?;
+        let mut ours = record("owner", NAMESPACE, &owner(shoot), "seed-a", 1)?;
+        // An alias hides the zone that its name is in.
+        ours.spec.zone = Some(ZONE.into());
+        let done = act(world, &ours, None).await;
+        let says = done.as_ref().err().map(ToString::to_string).unwrap_or_default();
+        ensure!(says.contains(&name), "{name} is not named: {says}");
+        refused(world, done, part, &before).await?;
+        for forget in [false, true] {
+            act(world, &ours, Some(forget)).await?;
+        }
+        ensure!(version(world).await? == before, "{name} was removed");
+    }
+    // One that was an owner record does not become an ordinary one, which would be written whatever is there.
+    let api: Api<DNSRecord> = Api::namespaced(world.seed.clone(), NAMESPACE);
+    let was = record("was", NAMESPACE, &owner("was"), "seed-a", 1)?;
+    run_created(&reconciler, &was).await?;
+    write(world, "was", "seed-b", 2).await?;
+    MANAGER_OF_TEST
+        .annotate(&api, "was", OWNERSHIP_EPOCH, None)
+        .await?;
+    MANAGER_OF_TEST
+        .annotate(&api, "was", OPERATION, Some(operation::RECONCILE))
+        .await?;
+    ensure!(run(&reconciler, &was).await.is_err(), "it lost its epoch");
+    codes(&api, "was", "ERR_CONFIGURATION_PROBLEM").await?;
+    holds(world, "was", &["seed-b"], &["2"]).await
+}
+
+async fn of_two_writers_one_has_the_epoch(world: &World) -> Result<()> {
+    let mut won = [0, 0];
+    for epoch in 1..=20 {
+        let (a, b) = tokio::join!(
+            write(world, "race", "seed-a", epoch),
+            write(world, "race", "seed-b", epoch)
+        );
+        let (winner, loser) = match (a, b) {
+            (Ok(()), Err(lost)) => (0, lost),
+            (Err(lost), Ok(())) => (1, lost),
+            both => bail!("epoch {epoch}: {both:?}"),
+        };
+        won[winner] += 1;
+        ensure!(loser.to_string().contains("has one owner"), "{loser}");
+        holds(
+            world,
+            "race",
+            &[["seed-a", "seed-b"][winner]],
+            &[&epoch.to_string()],
+        )
+        .await?;
+    }
+    println!("two writers of one epoch: {won:?}");
+    for epoch in (21..=40).step_by(2) {
+        let (earlier, later) = tokio::join!(
+            write(world, "race", "seed-a", epoch),
+            write(world, "race", "seed-b", epoch + 1)
+        );
+        later?;
+        ensure!(
+            earlier
+                .as_ref()
+                .err()
+                .is_none_or(|lost| lost.to_string().contains("went on elsewhere")),
+            "{earlier:?}"
+        );
+        holds(world, "race", &["seed-b"], &[&(epoch + 1).to_string()]).await?;
+    }
+    Ok(())
+}
+
+/// A namespace whose credentials lead over a line to the name server.
+async fn line(world: &World, namespace: &str) -> Result<Tap> {
+    let line = Tap::new(&world.dns.address).await?;
+    let credentials = world::with(&world::dns_credentials(&world.dns), "server", &line.address);
+    world::namespace(&world.seed, namespace, &credentials).await?;
+    Ok(line)
+}
+
+/// It has read that epoch 1 stands, is stopped, and wakes when the shoot is elsewhere.
+async fn a_writer_that_slept_changes_nothing(world: &World) -> Result<()> {
+    let line = line(world, "shoot--owner--slept").await?;
+    write(world, "slept", "seed-b", 1).await?;
+    // Zone and epoch are answered; the answer on the owner stays on its way.
+    line.hold_after(2);
+    let mut sleeper = pin!(write_by(world, "shoot--owner--slept", "slept", "seed-a", 2));
+    tokio::select! {
+        done = &mut sleeper => bail!("it did not wait: {done:?}"),
+        held = line.until_held(SOON) => held?,
+    }
+    write(world, "slept", "seed-b", 3).await?;
+    let before = version(world).await?;
+    let said = line.said();
+    line.release();
+    refused(world, timeout(SOON, sleeper).await?, "went on elsewhere", &before).await?;
+    // It did try, and the server compared: this is not the judgement of what was read anew alone.
+    ensure!(line.said() > said + 2, "nothing was tried");
+    holds(world, "slept", &["seed-b"], &["3"]).await
+}
+
+/// Its sender is long gone, and it is still delivered.
+async fn an_update_that_lands_late_changes_nothing(world: &World) -> Result<()> {
+    let credentials = Credentials::new("test/dns", world::dns_credentials(&world.dns));
+    let server = Server::new(&credentials, &Permit::sole("a test"))?;
+    let zone = absolute(ZONE)?;
+    let name = absolute(&owner("late"))?;
+    let text = |text: &str| Some(text.to_owned());
+    let changes = |was: [Option<String>; 2]| {
+        let [epoch, owner] = was;
+        let of_epoch = Change {
+            name: name.prepend_label("epoch")?,
+            was: epoch,
+            becomes: text("2"),
+        };
+        let of_owner = Change {
+            name: name.clone(),
+            was: owner,
+            becomes: text("seed-a"),
+        };
+        anyhow::Ok([of_epoch, of_owner])
+    };
+    let from_nothing = dns::change(&zone, &changes([None, None])?, 5)?;
+    write(world, "late", "seed-b", 1).await?;
+    let from_first = dns::change(&zone, &changes([text("1"), text("seed-b")])?, 5)?;
+    let from_deleted = dns::change(&zone, &changes([text("1"), None])?, 5)?;
+    write(world, "late", "seed-b", 3).await?;
+    let before = version(world).await?;
+    for late in [from_nothing, from_first, from_deleted] {
+        let code = server.update(late).await?;
+        ensure!(
+            matches!(
+                code,
+                ResponseCode::NXRRSet | ResponseCode::YXRRSet | ResponseCode::NXDomain
+            ),
+            "{code}"
+        );
+    }
+    ensure!(version(world).await? == before, "the zone was changed");
+    holds(world, "late", &["seed-b"], &["3"]).await
+}
+
+/// Killed between any two messages, and begun anew.
+async fn a_writer_may_end_anywhere(world: &World) -> Result<()> {
+    let line = line(world, "shoot--owner--ended").await?;
+    // Zone, epoch, owner, update: each of their answers in turn never comes.
+    for answered in 0..4 {
+        line.hold_after(answered);
+        let mut writer = Box::pin(write_by(world, "shoot--owner--ended", "ended", "seed-a", 1));
+        tokio::select! {
+            done = &mut writer => bail!("it did not wait when {answered} were answered: {done:?}"),
+            held = line.until_held(SOON) => held?,
+        }
+        drop(writer);
+        line.release();
+    }
+    // The last one's update was made; its answer alone was lost.
+    holds(world, "ended", &["seed-a"], &["1"]).await?;
+    let before = version(world).await?;
+    write_by(world, "shoot--owner--ended", "ended", "seed-a", 1).await?;
+    ensure!(version(world).await? == before, "it was written again");
+    Ok(())
+}
