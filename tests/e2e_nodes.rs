@@ -1,5 +1,6 @@
 //! Nodes survive a move (GEP-7 R7-03, I4): machines, Nodes and what runs on them are the same before and after, a service inside
-//! the shoot answers all the time, and the machines are looked after from the new seed.
+//! the shoot answers all the time, a controller inside the shoot that watches its API goes on watching, and the machines are looked
+//! after from the new seed.
 //!
 //! Needs the landscape `e2e` with the suite installed: `make e2e`.
 
@@ -11,7 +12,7 @@ use kube::api::{Patch, PatchParams};
 use repot_tests::{
     landscape::Landscape,
     lifecycle::{self, MOVE_WITHIN, deleted, nothing_left},
-    nodes::{Fleet, Public, Taints, Web},
+    nodes::{Controller, Fleet, Public, Taints, Web},
     proof,
 };
 use serde_json::json;
@@ -29,6 +30,8 @@ async fn nodes_and_what_runs_on_them_do_not_notice_a_move() {
     let id = proof::technical_id(&shoot).await.unwrap();
     let web = Web::deploy(&client).await.unwrap();
     web.answers(&client).await.unwrap();
+    let controller = Controller::deploy(&client).await.unwrap();
+    controller.hears_of(&client, "before").await.unwrap();
     let before = Fleet::read(landscape.seed("seed-a").unwrap(), &id, &client)
         .await
         .unwrap();
@@ -44,6 +47,12 @@ async fn nodes_and_what_runs_on_them_do_not_notice_a_move() {
     let after = Fleet::read(landscape.seed("seed-b").unwrap(), &id, &client)
         .await
         .unwrap();
+    let begin_again = Instant::now();
+    controller.hears_of(&client, "after").await.unwrap();
+    println!(
+        "a controller in the shoot watches again after {:?}",
+        begin_again.elapsed()
+    );
     assert_eq!(before.differences(&after), Vec::<String>::new());
     let now = web.counts(&client).await.unwrap();
     println!(

@@ -26,6 +26,14 @@ const NOT_RUN: &[(&str, &str)] = &[
         "they are pods of a shoot with nodes",
     ),
     (
+        "kubectl -n kube-system get pods -l k8s-app=api-proxy -o wide",
+        "they are pods of a shoot with nodes",
+    ),
+    (
+        "kubectl -n default get endpointslice kubernetes",
+        "it is an object of a shoot with nodes",
+    ),
+    (
         "kubectl -n kube-system get pods -l k8s-app=tunnel-agent",
         "they are pods of a shoot with nodes",
     ),

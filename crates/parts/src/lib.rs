@@ -75,7 +75,7 @@ pub use shoot_api::ShootApi;
 pub use shoot_cleanup::ShootObjects;
 pub use shoot_state::ShootState;
 pub use stay::{NamespaceState, Stay, Tenant, left_in};
-pub use system_components::{CoreDns, KubeProxy};
+pub use system_components::{ApiProxy, CoreDns, KubeProxy};
 pub use tunnel::{TunnelAgents, TunnelServer};
 pub use user_kubeconfig::Kubeconfig;
 pub use verbs::{Deploy, Destroy, Migrate, Sleep, Tasks};

@@ -51,3 +51,23 @@ pub const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 pub const LOOK_UP_EVERY: Duration = Duration::from_secs(5);
 /// After so many looks that say otherwise it goes to where the name leads. More than one: an answer may be a mistake.
 pub const LOOK_UPS: u32 = 3;
+
+/// Connections through the proxy of a node. A node has some hundred pods, and a client of Go or Rust one or two connections; each
+/// takes two [`BUFFER`]s and what the kernel holds.
+pub const CONNECTIONS: usize = 1024;
+/// Connections of one address, so that one pod does not take them all.
+pub const CONNECTIONS_OF_ONE: usize = 256;
+/// Ways to the front that are tried at the same time.
+pub const DIALS: usize = 64;
+/// How long one of the front's addresses is tried: one that does not answer must leave time for the next, within [`DIAL`].
+pub const DIAL_ONE: Duration = Duration::from_secs(2);
+/// A peer that has said nothing for so long is asked whether it is there.
+pub const PROBE_AFTER: Duration = Duration::from_secs(10);
+/// How often it is asked, and it is missed after [`PROBES`] without an answer.
+pub const PROBE_EVERY: Duration = Duration::from_secs(5);
+/// See [`PROBE_EVERY`].
+pub const PROBES: u32 = 3;
+/// What was sent and is not acknowledged for so long breaks a connection off, as above: a watch must not hang on a seed that died.
+pub const UNHEARD: Duration = Duration::from_secs(25);
+/// Pause before an address that somebody takes away is put back again.
+pub const HOLD_AGAIN: Duration = Duration::from_millis(250);

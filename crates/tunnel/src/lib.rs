@@ -18,6 +18,7 @@
 //! | how an agent keeps its connection | [`agent`] |
 //! | where an agent goes and where not | [`agent::reach`] |
 //! | bytes in both directions | [`pipe`] |
+//! | the other way round: from pods to the API server | [`api_proxy`] |
 //!
 //! Promises
 //! - Only the shoot's own kube-apiserver opens connections, only the shoot's own agents carry them: each by a certificate of the
@@ -27,6 +28,7 @@
 //! - Nothing here depends on the seed: after a move agents find the new one by the API's name, with the keys they have.
 
 pub mod agent;
+pub mod api_proxy;
 pub mod bounds;
 pub mod door;
 pub mod pipe;

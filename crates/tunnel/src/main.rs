@@ -1,7 +1,7 @@
-//! The process: a server in the seed, or an agent in the shoot.
+//! The process: a server in the seed, or an agent in the shoot, or what pods of the shoot reach the API through.
 
 use std::{
-    net::{IpAddr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     process::ExitCode,
 };
 
@@ -11,11 +11,12 @@ use runtime::{Process, process};
 use tokio::net::TcpListener;
 use tunnel::{
     agent::{self, Agent, Reach, Way},
+    api_proxy::{self, Proxy, address},
     server::{Peers, Server, metrics::Numbers},
     tls::Files,
 };
 
-/// The way from a shoot's API server to its nodes, pods and Services where the seed has no road to them.
+/// The ways between a shoot's nodes and its API server.
 #[derive(Parser)]
 #[command(version)]
 struct Flags {
@@ -29,6 +30,10 @@ enum Side {
     Server(ServerFlags),
     /// In the shoot: makes the connections that are asked for.
     Agent(AgentFlags),
+    /// On each machine of the shoot: takes pods to the API.
+    ApiProxy(ApiProxyFlags),
+    /// On each machine of the shoot: gives it the address at which pods find the proxy.
+    ApiProxyAddress(ApiProxyAddressFlags),
 }
 
 #[derive(Args)]
@@ -72,12 +77,37 @@ struct AgentFlags {
     health_address: SocketAddr,
 }
 
+#[derive(Args)]
+struct ApiProxyFlags {
+    /// Where pods come. The machine may get the address later.
+    #[arg(long)]
+    address: SocketAddr,
+    /// Name of the shoot's API, which leads to the front of the shoot's seed.
+    #[arg(long)]
+    front: String,
+    /// Port of the front for proxies.
+    #[arg(long, default_value_t = 8443)]
+    front_port: u16,
+    /// Where /healthz, /readyz and /metrics are served. The machine's network is that of the process: nobody else is to ask.
+    #[arg(long, default_value = "127.0.0.1:10291")]
+    health_address: SocketAddr,
+}
+
+#[derive(Args)]
+struct ApiProxyAddressFlags {
+    /// The address.
+    #[arg(long)]
+    address: Ipv4Addr,
+}
+
 fn main() -> ExitCode {
     let flags = Flags::parse();
     process::run(async {
         let process = match flags.side {
             Side::Server(flags) => serve(Process::new("tunnel-server"), flags).await?,
             Side::Agent(flags) => assist(Process::new("tunnel-agent"), flags)?,
+            Side::ApiProxy(flags) => pass_on(Process::new("api-proxy"), &flags)?,
+            Side::ApiProxyAddress(flags) => hold(Process::new("api-proxy-address"), &flags),
         };
         process.run().await.map_err(|error| error.to_string())
     })
@@ -121,6 +151,35 @@ fn assist(mut process: Process, flags: AgentFlags) -> Result<Process, String> {
     let shutdown = process.shutdown.clone();
     process.part("agent", agent.run(shutdown));
     Ok(process)
+}
+
+fn pass_on(mut process: Process, flags: &ApiProxyFlags) -> Result<Process, String> {
+    let numbers = api_proxy::Numbers::default();
+    process.metrics.register(|registry| numbers.register(registry));
+    let (addresses, here) = (numbers.addresses.clone(), flags.address);
+    process.readiness.add(move || {
+        if addresses.get() == 0 {
+            return Some("the API's name has not led anywhere yet".to_owned());
+        }
+        let away = !address::is_here(here.ip());
+        away.then(|| format!("this machine does not have the address {}", here.ip()))
+    });
+    let listener = api_proxy::listen(flags.address);
+    let proxy = Proxy {
+        listener: listener.map_err(|error| format!("cannot listen on {}: {error}", flags.address))?,
+        way: Way::by_dns(&flags.front, flags.front_port),
+        numbers,
+    };
+    process.serve_health(flags.health_address);
+    let shutdown = process.shutdown.clone();
+    process.part("proxy", proxy.run(shutdown));
+    Ok(process)
+}
+
+fn hold(mut process: Process, flags: &ApiProxyAddressFlags) -> Process {
+    let shutdown = process.shutdown.clone();
+    process.fallible_part("address", address::hold(flags.address, shutdown));
+    process
 }
 
 async fn listen(address: SocketAddr) -> Result<TcpListener, String> {

@@ -1,11 +1,13 @@
 //! Machines, their Nodes and what runs on them, as a move must leave them.
 
+mod controller;
 mod fleet;
 mod instances;
 mod public;
 mod taints;
 mod web;
 
+pub use controller::Controller;
 pub use fleet::Fleet;
 pub use instances::Instances;
 pub use public::Public;

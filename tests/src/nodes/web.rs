@@ -23,9 +23,9 @@ use super::Fleet;
 use crate::proof;
 
 /// Longer than pods take to be placed and started on two machines.
-const READY_WITHIN: Duration = Duration::from_secs(120);
+pub(super) const READY_WITHIN: Duration = Duration::from_secs(120);
 
-const WRITER: &str = "repot-test";
+pub(super) const WRITER: &str = "repot-test";
 
 /// Requests a second, by the probe.
 const RATE: u64 = 5;
@@ -186,7 +186,7 @@ impl Web {
 }
 
 /// Spread over the nodes, and as careful as a pod in the shoot should be.
-fn deployment(name: &str, config: &str, replicas: i32) -> Value {
+pub(super) fn deployment(name: &str, config: &str, replicas: i32) -> Value {
     json!({
         "metadata": {"name": name},
         "spec": {
@@ -223,14 +223,14 @@ async fn looks(shoot: &Client) -> Result<Vec<String>> {
         .collect())
 }
 
-async fn lines(shoot: &Client, pod: &Pod) -> Result<Vec<String>> {
+pub(super) async fn lines(shoot: &Client, pod: &Pod) -> Result<Vec<String>> {
     let pods: Api<Pod> = Api::default_namespaced(shoot.clone());
     let text = pods.logs(&pod.name_any(), &LogParams::default()).await;
     let text = text.with_context(|| format!("no logs of {}", pod.name_any()))?;
     Ok(text.lines().map(str::to_owned).collect())
 }
 
-async fn pod_of(shoot: &Client, app: &str) -> Result<Pod> {
+pub(super) async fn pod_of(shoot: &Client, app: &str) -> Result<Pod> {
     let pods = pods_of(shoot, app).await?;
     pods.into_iter()
         .next()

@@ -6,9 +6,10 @@
 
 use flow::{Flow, Graph, TaskId};
 use parts::{
-    Backups, ContainerRuntimes, ControlPlane, ControllerLeaders, CoreDns, Etcds, Facts, Infrastructure,
-    KubeApiserver, KubeControllerManager, KubeProxy, KubeScheduler, Kubeconfig, Network, NodeExtensions,
-    NodeRights, OperatingSystemConfigs, OwnerRecordPlan, ShootApi, TunnelAgents, TunnelServer, Workers,
+    ApiProxy, Backups, ContainerRuntimes, ControlPlane, ControllerLeaders, CoreDns, Etcds, Facts,
+    Infrastructure, KubeApiserver, KubeControllerManager, KubeProxy, KubeScheduler, Kubeconfig, Network,
+    NodeExtensions, NodeRights, OperatingSystemConfigs, OwnerRecordPlan, ShootApi, TunnelAgents,
+    TunnelServer, Workers,
 };
 use runtime::Error;
 
@@ -158,6 +159,7 @@ fn make_nodes<'a>(
     let after = [after[0], after[1], machines_gone];
     g.deploy::<KubeProxy>(f, after);
     g.deploy::<CoreDns>(f, after);
+    g.deploy::<ApiProxy>(f, after);
     g.deploy::<TunnelAgents>(f, after);
     machines
 }

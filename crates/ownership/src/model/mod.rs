@@ -182,7 +182,8 @@ macro_rules! breaks {
 
 mod holds {
     use super::{
-        back, call_off, data, deletion, drained, drift, etcd, explore, gardenlet, late, late_updates, relay, servers, several, strangers,
+        back, call_off, data, deletion, drained, drift, etcd, explore, gardenlet, late, late_updates, relay,
+        servers, several, strangers,
     };
 
     holds! {
@@ -205,8 +206,8 @@ mod holds {
 
 mod breaks {
     use super::{
-        Off, Scenario, back, data, deletion, drained, drift, call_off, etcd, gardenlet, late, late_updates, relay, servers,
-        strangers, without,
+        Off, Scenario, back, call_off, data, deletion, drained, drift, etcd, gardenlet, late, late_updates,
+        relay, servers, strangers, without,
     };
 
     breaks! {
@@ -236,6 +237,13 @@ mod breaks {
     /// The bound is tight: one second less, and it breaks.
     #[test]
     fn a_fence_that_is_one_second_shorter() {
-        without(Off::Nothing, Scenario { fence_less: 1, ..gardenlet() }, &["I2", "I3"]);
+        without(
+            Off::Nothing,
+            Scenario {
+                fence_less: 1,
+                ..gardenlet()
+            },
+            &["I2", "I3"],
+        );
     }
 }

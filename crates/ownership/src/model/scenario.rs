@@ -157,7 +157,11 @@ impl Scenario {
             Some(Off::DriftInFence) => settings.drift = 0,
             _ => {}
         }
-        let whole = settings.least_fence().as_millis().saturating_sub(1).div_ceil(1000);
+        let whole = settings
+            .least_fence()
+            .as_millis()
+            .saturating_sub(1)
+            .div_ceil(1000);
         let fence = u64::try_from(whole).unwrap() - self.fence_less;
         // A fence that is refused is used here all the same: what is checked is what it would do.
         settings.fence = Duration::from_secs(fence);

@@ -216,10 +216,12 @@ impl State {
     /// Whether a request to a cloud could leave now.
     pub(super) fn may_act(&self, scenario: &Scenario, epoch: i64) -> bool {
         let site = self.site(epoch);
-        let may = |mask: u8, process: &Process| is_in(mask, epoch) && process.awake && process.right.is_valid();
+        let may =
+            |mask: u8, process: &Process| is_in(mask, epoch) && process.awake && process.right.is_valid();
         site.acts
             && !site.gone
-            && (may(scenario.actuators, &site.actuator) && !site.stopped || may(scenario.gardenlets, &site.gardenlet))
+            && (may(scenario.actuators, &site.actuator) && !site.stopped
+                || may(scenario.gardenlets, &site.gardenlet))
     }
 
     /// Whether every witness shows this epoch, in truth.

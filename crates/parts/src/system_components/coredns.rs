@@ -172,7 +172,7 @@ fn container(image: &str, api: &str) -> Value {
         "imagePullPolicy": "IfNotPresent",
         "args": ["-conf", "/etc/coredns/Corefile"],
         "env": [
-            // Behind the address of the Service `kubernetes` there is nothing: the API is outside of the shoot.
+            // The address of the Service `kubernetes` takes kube-proxy and api-proxy: one thing less that this waits for.
             {"name": "KUBERNETES_SERVICE_HOST", "value": api},
             {"name": "KUBERNETES_SERVICE_PORT", "value": "443"},
         ],

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, net::IpAddr};
 use api::gardencore::shoot::{KubeProxyConfig, ProxyMode};
 use serde_json::{Value, json};
 
-use super::{coredns, kube_proxy};
+use super::{api_proxy, coredns, kube_proxy};
 
 const API: &str = "api.web.dev.internal.example.test";
 
@@ -136,7 +136,8 @@ fn the_dns_is_where_kubelets_tell_pods_to_ask() {
 /// An object without these is refused by the resource-manager.
 #[test]
 fn every_object_says_what_it_is_and_where() {
-    for object in proxy(None).iter().chain(&dns()) {
+    let api = api_proxy::objects("repot/tunnel:dev", API);
+    for object in proxy(None).iter().chain(&dns()).chain(&api) {
         assert!(
             object["apiVersion"].is_string() && object["metadata"]["name"].is_string(),
             "{object}"

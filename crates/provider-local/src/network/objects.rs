@@ -119,7 +119,7 @@ fn container(image: &str, pods: Ipv4Net, api: &Api) -> Value {
         ],
         "env": [
             {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
-            // Behind the address of the Service `kubernetes` there is nothing: the API is outside of the shoot.
+            // The address of the Service `kubernetes` takes kube-proxy and api-proxy, and both take this.
             {"name": "KUBERNETES_SERVICE_HOST", "value": api.host},
             {"name": "KUBERNETES_SERVICE_PORT", "value": api.port.to_string()},
         ],

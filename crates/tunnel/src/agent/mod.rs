@@ -21,6 +21,7 @@ use crate::bounds::{FIRST_PAUSE, HANDSHAKE, LONGEST_PAUSE};
 use service::Carrier;
 
 pub use reach::Reach;
+pub(crate) use way::Doubt;
 pub use way::{Lookup, Way};
 
 /// One agent.

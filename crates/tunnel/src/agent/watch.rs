@@ -9,11 +9,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     service::{self, Carried, Carrier},
-    way::{Connected, Way},
+    way::{Connected, Doubt, Way},
 };
 use crate::bounds::{
-    ALIVE_EVERY, ALIVE_WITHIN, HANDSHAKE, HEADERS, LOOK_UP_EVERY, LOOK_UPS, SEND_BUFFER, SHARED_WINDOW,
-    STREAMS, WINDOW,
+    ALIVE_EVERY, ALIVE_WITHIN, HANDSHAKE, HEADERS, LOOK_UP_EVERY, SEND_BUFFER, SHARED_WINDOW, STREAMS, WINDOW,
 };
 
 /// Serves what is asked on a connection, to its end, and says why it ended. It is the agent that ends it when it is told to stop
@@ -59,14 +58,11 @@ pub(super) async fn serve(
 async fn led_elsewhere(way: &Way, address: SocketAddr) {
     let mut looks = interval(LOOK_UP_EVERY);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut elsewhere = 0;
-    while elsewhere < LOOK_UPS {
+    let mut doubt = Doubt::default();
+    loop {
         looks.tick().await;
-        match way.addresses().await {
-            Ok(addresses) if addresses.is_empty() => {}
-            Ok(addresses) if addresses.contains(&address) => elsewhere = 0,
-            Ok(_) => elsewhere += 1,
-            Err(_) => {}
+        if doubt.is_sure(way.addresses().await.as_deref(), address) {
+            return;
         }
     }
 }

@@ -10,7 +10,7 @@ use tokio::{
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-use crate::bounds::{HANDSHAKE, PROTOCOL};
+use crate::bounds::{HANDSHAKE, LOOK_UPS, PROTOCOL};
 
 /// Finds the addresses of the front. Asked again and again: they change when the shoot moves.
 pub type Lookup = Arc<dyn Fn() -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> + Send + Sync>;
@@ -45,7 +45,7 @@ impl Way {
     }
 
     /// The addresses as they are now.
-    pub(super) async fn addresses(&self) -> Result<Vec<SocketAddr>, String> {
+    pub(crate) async fn addresses(&self) -> Result<Vec<SocketAddr>, String> {
         match timeout(HANDSHAKE, (self.lookup)()).await {
             Ok(Ok(addresses)) => Ok(addresses),
             Ok(Err(error)) => Err(format!("{} is not found: {error}", self.host)),
@@ -66,5 +66,23 @@ impl Way {
             return Err("it does not speak the tunnel's protocol".into());
         }
         Ok(Connected { stream, address })
+    }
+}
+
+/// How often in a row a name has led elsewhere.
+#[derive(Debug, Default)]
+pub(crate) struct Doubt(u32);
+
+impl Doubt {
+    /// Takes what a look has found, and says whether the name has left this address for good. A name that is not found, or leads
+    /// nowhere, says nothing.
+    pub(crate) fn is_sure(&mut self, found: Result<&[SocketAddr], &String>, here: SocketAddr) -> bool {
+        match found {
+            Ok(addresses) if addresses.is_empty() => {}
+            Ok(addresses) if addresses.contains(&here) => self.0 = 0,
+            Ok(_) => self.0 += 1,
+            Err(_) => {}
+        }
+        self.0 >= LOOK_UPS
     }
 }

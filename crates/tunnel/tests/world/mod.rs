@@ -2,6 +2,8 @@
 
 #![allow(dead_code)] // each test file uses its own part of it
 
+pub mod front;
+
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, ensure};

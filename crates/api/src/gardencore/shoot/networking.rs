@@ -22,15 +22,18 @@ pub struct Networking {
     #[schemars(length(max = 128))]
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     #[x_kube(validation = ("isCIDR(self)", "must be a range of addresses such as 100.96.0.0/11"))]
+    #[x_kube(validation = ("!isCIDR(self) || !cidr(self).containsIP('240.0.0.1')", "must not contain 240.0.0.1, by which pods reach the API"))]
     pub pods: Option<String>,
     /// Of the nodes. May grow later, unlike the others.
     #[schemars(length(max = 128))]
     #[x_kube(validation = ("isCIDR(self)", "must be a range of addresses such as 100.96.0.0/11"))]
+    #[x_kube(validation = ("!isCIDR(self) || !cidr(self).containsIP('240.0.0.1')", "must not contain 240.0.0.1, by which pods reach the API"))]
     pub nodes: Option<String>,
     /// Of the services.
     #[schemars(length(max = 128))]
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     #[x_kube(validation = ("isCIDR(self)", "must be a range of addresses such as 100.96.0.0/11"))]
+    #[x_kube(validation = ("!isCIDR(self) || !cidr(self).containsIP('240.0.0.1')", "must not contain 240.0.0.1, by which pods reach the API"))]
     pub services: Option<String>,
     /// Versions of IP in use.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -1,0 +1,163 @@
+//! Where the API's name leads. It is looked up once for all connections, however many there are and come.
+
+use std::net::SocketAddr;
+
+use prometheus_client::metrics::gauge::Gauge;
+use tokio::{
+    sync::watch,
+    time::{MissedTickBehavior, interval},
+};
+use tracing::{info, warn};
+
+use crate::{
+    agent::{Doubt, Way},
+    bounds::LOOK_UP_EVERY,
+};
+
+/// What is known of it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Known {
+    /// Where it led when it last led anywhere: it is gone to also while DNS is away.
+    addresses: Vec<SocketAddr>,
+    /// What the last look has found.
+    last: Option<Result<Vec<SocketAddr>, String>>,
+}
+
+/// Looks again and again, and never ends.
+pub(super) async fn follow(way: &Way, known: &watch::Sender<Known>, count: &Gauge) {
+    let mut looks = interval(LOOK_UP_EVERY);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut told = None;
+    loop {
+        looks.tick().await;
+        let mut last = way.addresses().await;
+        if let Ok(addresses) = &mut last {
+            addresses.sort_unstable();
+        }
+        if let Err(why) = &last
+            && told.as_ref() != Some(why)
+        {
+            warn!(why, "the API's name is not found");
+        }
+        told = last.as_ref().err().cloned();
+        known.send_modify(|known| {
+            if let Ok(addresses) = &last
+                && !addresses.is_empty()
+                && *addresses != known.addresses
+            {
+                info!(?addresses, "the API's name leads here");
+                known.addresses.clone_from(addresses);
+                count.set(i64::try_from(addresses.len()).unwrap_or(i64::MAX));
+            }
+            known.last = Some(last);
+        });
+    }
+}
+
+/// The addresses as they are known; waits for the first ones.
+pub(super) async fn addresses(known: &mut watch::Receiver<Known>) -> Result<Vec<SocketAddr>, String> {
+    let found = known.wait_for(|known| !known.addresses.is_empty()).await;
+    found
+        .map(|known| known.addresses.clone())
+        .map_err(|error| error.to_string())
+}
+
+/// Ends when the name has not led to this address for several looks.
+pub(super) async fn led_elsewhere(mut known: watch::Receiver<Known>, address: SocketAddr) {
+    let mut doubt = Doubt::default();
+    // Nobody looks any more when the process ends, and then the connection ends as well.
+    while known.changed().await.is_ok() {
+        let last = known.borrow_and_update().last.clone();
+        if let Some(last) = last
+            && doubt.is_sure(last.as_deref(), address)
+        {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::{
+        io,
+        sync::{
+            Arc,
+            atomic::{AtomicUsize, Ordering},
+        },
+    };
+
+    use futures::FutureExt;
+    use tokio::time::{Duration, Instant, timeout};
+
+    use super::*;
+
+    const HERE: &str = "192.0.2.1:8443";
+    const THERE: &str = "192.0.2.2:8443";
+    const AWAY: &str = "";
+
+    /// A name with these answers, one after the other; the last one stays. Gives how often it was asked for, too.
+    fn name(answers: &'static [&'static str]) -> (Way, Arc<AtomicUsize>) {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&asked);
+        let lookup = move || {
+            let n = count.fetch_add(1, Ordering::Relaxed).min(answers.len() - 1);
+            let answer = answers[n]
+                .parse()
+                .map(|address| vec![address])
+                .map_err(io::Error::other);
+            async move { answer }.boxed()
+        };
+        let way = Way {
+            host: "api.example.test".into(),
+            lookup: Arc::new(lookup),
+        };
+        (way, asked)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn connections_leave_when_the_name_has_surely_left_and_ask_nobody() {
+        let (way, asked) = name(&[HERE, THERE, HERE, AWAY, THERE, AWAY, THERE, THERE]);
+        let (sender, known) = watch::channel(Known::default());
+        let count = Gauge::default();
+        let here = HERE.parse().unwrap();
+        let begun = Instant::now();
+        let all = (0..500).map(|_| led_elsewhere(known.clone(), here));
+        tokio::select! {
+            () = follow(&way, &sender, &count) => {}
+            _ = futures::future::join_all(all) => {}
+        }
+        assert_eq!(begun.elapsed(), LOOK_UP_EVERY * 7);
+        assert_eq!(asked.load(Ordering::Relaxed), 8, "one look for all of them");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn while_dns_is_away_all_stays_as_it_was() {
+        let (way, _) = name(&[HERE, AWAY]);
+        let (sender, known) = watch::channel(Known::default());
+        let count = Gauge::default();
+        let here: SocketAddr = HERE.parse().unwrap();
+        let mut asking = known.clone();
+        let looked = async {
+            tokio::select! {
+                () = follow(&way, &sender, &count) => {}
+                () = led_elsewhere(known, here) => {}
+            }
+        };
+        assert!(timeout(Duration::from_secs(3600), looked).await.is_err());
+        assert_eq!(addresses(&mut asking).await.unwrap(), [here]);
+        assert_eq!(count.get(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_connection_waits_for_the_first_answer() {
+        let (way, _) = name(&[AWAY, AWAY, HERE]);
+        let (sender, mut known) = watch::channel(Known::default());
+        let count = Gauge::default();
+        let found = tokio::select! {
+            () = follow(&way, &sender, &count) => unreachable!(),
+            found = addresses(&mut known) => found.unwrap(),
+        };
+        assert_eq!(found, [HERE.parse().unwrap()]);
+    }
+}

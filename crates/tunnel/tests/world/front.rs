@@ -1,0 +1,99 @@
+//! A seed's front: a real HAProxy with the chart's own configuration.
+
+use std::{path::Path, process::Stdio};
+
+use anyhow::{Context, Result, ensure};
+use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
+use testkit::{NameServer, Server, eventually, find_program, free_port};
+use tokio::{io::AsyncWriteExt, process::Command, time::timeout};
+
+use super::{LONG, get};
+
+/// Name of an API.
+pub const HOST: &str = "api.web.dev.internal.example.test";
+/// Where the front looks names up.
+pub const ZONE: &str = "garden-exposure.svc.cluster.local";
+
+/// It ends with its value.
+pub struct Front {
+    /// Port for those who say a name in TLS.
+    pub users: u16,
+    /// Port for proxies.
+    pub proxies: u16,
+    pub haproxy: Server,
+}
+
+impl Front {
+    /// Starts one that leads to these ports: of the API, and of the tunnel.
+    pub async fn start(folder: &Path, names: &NameServer, [api, agents]: [u16; 2]) -> Result<Self> {
+        let (users, proxies, health) = (free_port()?, free_port()?, free_port()?);
+        let chart = concat!(env!("CARGO_MANIFEST_DIR"), "/../../charts/seed/files/haproxy.cfg");
+        let mut config = std::fs::read_to_string(chart)?;
+        for (from, to) in [
+            ("MAX_CONNECTIONS", "100".to_owned()),
+            ("EXPOSURE_NAMESPACE", "garden-exposure".to_owned()),
+            ("CLUSTER_DOMAIN", "cluster.local".to_owned()),
+            ("parse-resolv-conf", format!("nameserver test {}", names.address)),
+            ("bind :8443", format!("bind 127.0.0.1:{users}")),
+            ("bind :8444", format!("bind 127.0.0.1:{proxies}")),
+            ("bind :8080", format!("bind 127.0.0.1:{health}")),
+            ("0.0.0.0:443", format!("0.0.0.0:{api}")),
+            ("0.0.0.0:8133", format!("0.0.0.0:{agents}")),
+        ] {
+            ensure!(
+                config.contains(from),
+                "{from} is not in the chart's configuration any more"
+            );
+            config = config.replace(from, &to);
+        }
+        let name = format!("haproxy-{users}");
+        let file = folder.join(format!("{name}.cfg"));
+        std::fs::write(&file, config)?;
+        let args = ["-db".to_owned(), "-f".to_owned(), file.display().to_string()];
+        let mut haproxy = Server::start(&name, "haproxy", folder, args, &[])?;
+        eventually("the front is ready", LONG, || {
+            let alive = haproxy.check_alive();
+            async move {
+                alive?;
+                let answer = get(health, "/healthz").await?;
+                ensure!(answer.contains(" 200 "), "{answer}");
+                Ok::<_, anyhow::Error>(())
+            }
+        })
+        .await?;
+        Ok(Self {
+            users,
+            proxies,
+            haproxy,
+        })
+    }
+}
+
+/// Makes a host known to fronts, which find this machine by it.
+pub async fn add(names: &NameServer, what: &str, of: &str) -> Result<()> {
+    let name = format!("{what}-{}.{ZONE}", sha1(of));
+    let (host, port) = names.address.split_once(':').context("no port")?;
+    let key = format!(
+        "{}:{}:{}",
+        names.tsig_algorithm, names.tsig_key_name, names.tsig_secret
+    );
+    let mut update = Command::new(find_program("knsupdate")?)
+        .args(["-y", &key])
+        .stdin(Stdio::piped())
+        .spawn()?;
+    let words = format!("server {host} {port}\nzone {ZONE}.\nadd {name}. 1 A 127.0.0.1\nsend\n");
+    let mut input = update.stdin.take().context("no input")?;
+    input.write_all(words.as_bytes()).await?;
+    drop(input);
+    ensure!(
+        timeout(LONG, update.wait()).await??.success(),
+        "{name} was not added"
+    );
+    Ok(())
+}
+
+fn sha1(text: &str) -> String {
+    let digest = digest(&SHA1_FOR_LEGACY_USE_ONLY, text.as_bytes());
+    let bytes = digest.as_ref().iter();
+    bytes.fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"))
+}
