@@ -175,9 +175,10 @@ async fn serve(args: ServerArgs, permit: &Permit) -> Result<()> {
     stop.cancel();
     tokio::select! {
         served = &mut served => return served,
-        ended = tokio::time::timeout(GRACE, &mut snapshots) => match ended {
-            Ok(ended) => ended?,
-            Err(_) => tracing::warn!("the store did not take what was collected in time"),
+        ended = tokio::time::timeout(GRACE, &mut snapshots) => if let Ok(ended) = ended {
+            ended?;
+        } else {
+            tracing::warn!("the store did not take what was collected in time");
         },
     }
     connections.graceful_shutdown(Some(LAST_ANSWERS));
