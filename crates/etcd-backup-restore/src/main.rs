@@ -32,7 +32,9 @@ const LAST_ANSWERS: Duration = Duration::from_secs(1);
 #[tokio::main(worker_threads = 2)]
 async fn main() -> ExitCode {
     let cli = Cli::parse();
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    // The library tells each repeat; what came of it is told here, once.
+    let filter =
+        EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,object_store=warn"));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
@@ -175,9 +177,10 @@ async fn serve(args: ServerArgs, permit: &Permit) -> Result<()> {
     stop.cancel();
     tokio::select! {
         served = &mut served => return served,
-        ended = tokio::time::timeout(GRACE, &mut snapshots) => match ended {
-            Ok(ended) => ended?,
-            Err(_) => tracing::warn!("the store did not take what was collected in time"),
+        ended = tokio::time::timeout(GRACE, &mut snapshots) => if let Ok(ended) = ended {
+            ended?;
+        } else {
+            tracing::warn!("the store did not take what was collected in time");
         },
     }
     connections.graceful_shutdown(Some(LAST_ANSWERS));

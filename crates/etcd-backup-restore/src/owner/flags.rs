@@ -11,6 +11,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// What the process opens besides clients' connections: a flood of those must not stand in the way of the owner check.
+const OWN_FILES: usize = 256;
+
 /// `--owner-check-silence`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 #[value(rename_all = "PascalCase")]
@@ -138,7 +141,7 @@ impl OwnerArgs {
                 target,
             },
             listen,
-            most: self.gate_max_connections,
+            most: room(self.gate_max_connections, open_files()),
         }))
     }
 
@@ -159,6 +162,24 @@ impl OwnerArgs {
             },
         }
     }
+}
+
+/// How many connections fit: each takes two files.
+fn room(wanted: usize, limit: Option<usize>) -> usize {
+    let fit = limit.map_or(wanted, |limit| limit.saturating_sub(OWN_FILES) / 2);
+    if fit < wanted {
+        tracing::warn!(wanted, fit, "the limit of open files allows fewer connections");
+    }
+    wanted.min(fit)
+}
+
+/// How many files the process may open; none where there is no limit, or the kernel does not tell.
+fn open_files() -> Option<usize> {
+    let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
+    let line = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max open files"))?;
+    line.split_whitespace().next()?.parse().ok()
 }
 
 /// Clients have no way but the gate, and this process has another one: it needs etcd when the gate is shut.

@@ -127,3 +127,12 @@ fn clients_have_no_way_past_the_gate_and_this_process_needs_none_through_it() {
     }
     assert_eq!(instead("--gate-target=[::1]:2382"), Ok(true));
 }
+
+#[test]
+fn a_flood_leaves_files_for_the_owner_check() {
+    assert_eq!(super::room(2000, None), 2000);
+    assert_eq!(super::room(2000, Some(1_048_576)), 2000);
+    assert_eq!(super::room(2000, Some(1024)), 384);
+    assert_eq!(super::room(2000, Some(100)), 0);
+    assert!(super::open_files().is_some_and(|limit| limit > 100));
+}

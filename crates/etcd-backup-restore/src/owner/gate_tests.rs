@@ -132,7 +132,7 @@ async fn after_a_suspension_no_byte_passes() {
 #[tokio::test]
 async fn too_many_are_refused_and_a_place_that_is_free_is_given_again() {
     let world = World::begin(2).await;
-    let (first, _first) = world.pair().await;
+    let first = world.pair().await;
     let (mut second, mut other) = world.pair().await;
     for _ in 0..20 {
         let mut more = TcpStream::connect(world.address).await.unwrap();
@@ -146,7 +146,6 @@ async fn too_many_are_refused_and_a_place_that_is_free_is_given_again() {
     second.write_all(b"y").await.unwrap();
     assert_eq!(other.read_u8().await.unwrap(), b'y');
     drop(first);
-    drop(_first);
     world.shows("etcdbr_gate_open_connections 1").await;
     let (mut third, mut other) = world.pair().await;
     third.write_all(b"z").await.unwrap();

@@ -211,7 +211,8 @@ impl Guardian {
         let (forward, take, stop) = (permit.clone(), permit.clone(), stop.clone());
         let forwarding: BoxFuture<()> = Box::pin(async move { gate.forward(listener, &forward).await });
         let snapshots: BoxFuture<()> = Box::pin(async move {
-            if let Err(refused) = take.guard(snapshotter.run(stop)).await {
+            let taking = Box::pin(snapshotter.run(stop));
+            if let Err(refused) = take.guard(taking).await {
                 tracing::info!(%refused, "no snapshots are taken under this right any more");
             }
         });

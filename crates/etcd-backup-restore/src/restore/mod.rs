@@ -27,7 +27,6 @@ pub use tools::{Member, Tools};
 
 use crate::chain::{self, Chain};
 use crate::error::{Class, Error, Result};
-use crate::owner::Marker;
 use crate::snapshot_name::Snapshot;
 use crate::store::Store;
 use data_dir::Condition;
@@ -80,12 +79,9 @@ impl Initialize {
     pub async fn run(&self) -> Result<Initialized> {
         let epoch = self.store.epoch();
         let work = data_dir::WorkDir::new(&self.data_dir)?;
-        let sealed = Marker::beside(&self.data_dir).seals(epoch)?;
-        if sealed.is_some() && !self.behind_gate {
-            return Err(self.sealed());
-        }
+        let sealed = self.is_sealed()?;
         let condition = data_dir::inspect(&self.data_dir, &self.tools, epoch).await?;
-        if sealed.is_some() {
+        if sealed {
             return self.keep_sealed(&condition);
         }
         let listing = async {

@@ -6,6 +6,15 @@ use crate::error::{Class, Error, Result};
 use crate::owner::Marker;
 
 impl Initialize {
+    /// Whether the epoch was sealed on this volume. Without a gate that is the end.
+    pub(super) fn is_sealed(&self) -> Result<bool> {
+        let sealed = Marker::beside(&self.data_dir).seals(self.store.epoch())?;
+        if sealed.is_some() && !self.behind_gate {
+            return Err(self.sealed());
+        }
+        Ok(sealed.is_some())
+    }
+
     /// What was sealed starts for its final snapshot at most, and only as it is: what the bucket holds is there already.
     pub(super) fn keep_sealed(&self, condition: &Condition) -> Result<Initialized> {
         match condition {
@@ -20,11 +29,12 @@ impl Initialize {
         }
     }
 
-    pub(super) fn sealed(&self) -> Error {
+    fn sealed(&self) -> Error {
         Error::new(
             Class::OtherEpoch,
             format!(
-                "ownership epoch {} was sealed ({}, or ownership.json in the store): it was lost to another seed, and this etcd                  must not serve in it again. Give the shoot a new epoch",
+                "ownership epoch {} was sealed ({}, or ownership.json in the store): it was lost to another seed, and this etcd \
+                 must not serve in it again. Give the shoot a new epoch",
                 self.store.epoch(),
                 Marker::beside(&self.data_dir).path().display()
             ),

@@ -136,7 +136,7 @@ async fn a_deleted_record_brings_the_final_snapshot_and_a_later_claim_in_the_buc
     );
 }
 
-/// The figure of docs/etcd-backup-restore.md: `cargo test -p etcd-backup-restore --test real -- --ignored record --nocapture`.
+/// The figure of docs/etcd-backup-restore.md: `cargo test -p etcd-backup-restore --test real -- --ignored --nocapture records_change`.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "a measurement of some minutes"]
 async fn from_the_records_change_to_the_last_acknowledged_write() {
