@@ -38,6 +38,7 @@ fn call_off() -> Scenario {
         last: 3,
         sees: &["fence", "final", "drained", "third"],
         settings: settings(0, 1, 1, 0),
+        name: "call-off",
         ..etcd()
     }
 }
@@ -95,20 +96,32 @@ fn back() -> Scenario {
     }
 }
 
-/// Writes to the garden and to DNS that are under way for any time.
+/// One write to the garden is under way for any time, beside others.
 fn late() -> Scenario {
     Scenario {
-        sidecars: FIRST,
         seats: &[Seed::A, Seed::B, Seed::C],
-        last: 3,
         planned: true,
+        others_seal: true,
         late_writes: true,
-        caches: false,
+        sees: &["fence", "final", "drained"],
         settings: settings(0, 1, 1, 0),
         ..Scenario::new("late writes")
     }
 }
 
+/// The same, where a destination may open before it arrives.
+fn late_grant() -> Scenario {
+    Scenario {
+        last: 3,
+        planned: false,
+        sees: &["fence", "final", "third"],
+        seats: &[Seed::A, Seed::B],
+        name: "a late grant",
+        ..late()
+    }
+}
+
+/// One update of DNS is under way for any time; at first that of the first owner, whose process fell asleep in it.
 fn late_updates() -> Scenario {
     Scenario {
         sidecars: FIRST,
@@ -182,7 +195,7 @@ macro_rules! breaks {
 
 mod holds {
     use super::{
-        back, call_off, data, deletion, drained, drift, etcd, explore, gardenlet, late, late_updates, relay, servers, several, strangers,
+        back, call_off, data, deletion, drained, drift, etcd, explore, gardenlet, late, late_grant, late_updates, relay, servers, several, strangers,
     };
 
     holds! {
@@ -194,6 +207,7 @@ mod holds {
         several_seeds_claim: several();
         there_and_back: back();
         writes_to_the_garden_come_late: late();
+        a_grant_comes_late: late_grant();
         updates_of_dns_come_late: late_updates();
         a_shoot_is_deleted: deletion();
         a_server_is_behind: servers();
@@ -205,19 +219,19 @@ mod holds {
 
 mod breaks {
     use super::{
-        Off, Scenario, back, data, deletion, drained, drift, call_off, etcd, gardenlet, late, late_updates, relay, servers,
+        Off, Scenario, back, data, deletion, drained, drift, call_off, etcd, gardenlet, late, late_grant, late_updates, relay, servers,
         strangers, without,
     };
 
     breaks! {
-        a_grant_that_tests_nothing: TestedGrant, late(), ["I1"];
-        a_grant_that_tests_the_epoch_alone: WholeTest, late(), ["I1", "I2"];
+        a_grant_that_tests_nothing: TestedGrant, late(), ["I1", "I2"];
+        a_grant_that_tests_the_epoch_alone: WholeTest, late_grant(), ["I1", "I2"];
         seeds_that_take_each_others_steps: Writers, strangers(), ["I1", "I2"];
         a_fence_before_the_bucket: FenceAfterBucket, call_off(), ["I1", "I2"];
         a_fence_at_the_first_server: FenceAfterAllServers, servers(), ["I1", "I2"];
         validity_from_the_answer: ValidityFromSending, gardenlet(), ["I3"];
         answers_of_caches: Authoritative, gardenlet(), ["I3"];
-        an_unconditional_update: ConditionalUpdate, late_updates(), ["I1"];
+        an_unconditional_update: ConditionalUpdate, late_updates(), ["I1", "I2"];
         epochs_that_are_not_compared: EpochCompared, back(), ["I3"];
         etcd_without_a_gate: GateInPath, etcd(), ["I1", "data"];
         a_final_snapshot_before_the_mark: DurableSeal, etcd(), ["I1", "data"];
