@@ -33,7 +33,8 @@ impl Sealed {
             Self { marker: false, .. } => Some(SealStep::Marker),
             Self { object: false, .. } => Some(SealStep::Object),
             Self {
-                final_snapshot: false, ..
+                final_snapshot: false,
+                ..
             } => Some(SealStep::FinalSnapshot),
             _ => None,
         }

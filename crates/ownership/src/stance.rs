@@ -44,7 +44,9 @@ impl<M: Copy + Ord + Add<Duration, Output = M>> Stance<M> {
     fn owned(self, now: M, until: M) -> Self {
         match self {
             // An answer never takes back what an earlier one gave.
-            Self::Owner { until: held } => Self::Owner { until: held.max(until) },
+            Self::Owner { until: held } => Self::Owner {
+                until: held.max(until),
+            },
             // It came too late to be good for anything.
             other if until <= now => other,
             _ => Self::Owner { until },

@@ -11,33 +11,85 @@ use crate::phase::{Approval, Chain, Ownership, Phase, Stay, Step, Writer};
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Action {
     /// A second passes. Clocks may go wrong by one.
-    Tick { source_loses_one: bool, destination_gains_one: bool },
+    Tick {
+        source_loses_one: bool,
+        destination_gains_one: bool,
+    },
     /// A question is sent and judged; its answer is under way.
-    Ask { epoch: i64, who: Who, via: Via, said: Said },
-    Hear { epoch: i64, who: Who },
-    Pause { epoch: i64, who: Who },
-    Wake { epoch: i64, who: Who },
-    Crash { epoch: i64, who: Who },
-    Seal { epoch: i64, step: SealStep },
+    Ask {
+        epoch: i64,
+        who: Who,
+        via: Via,
+        said: Said,
+    },
+    Hear {
+        epoch: i64,
+        who: Who,
+    },
+    Pause {
+        epoch: i64,
+        who: Who,
+    },
+    Wake {
+        epoch: i64,
+        who: Who,
+    },
+    Crash {
+        epoch: i64,
+        who: Who,
+    },
+    Seal {
+        epoch: i64,
+        step: SealStep,
+    },
     /// The actuators are done with an owner that leaves.
-    ActuatorsStop { epoch: i64 },
-    Garden { by: Writer<Seed>, step: Step<Seed> },
+    ActuatorsStop {
+        epoch: i64,
+    },
+    Garden {
+        by: Writer<Seed>,
+        step: Step<Seed>,
+    },
     /// The same, but it is under way for a while.
-    GardenLate { by: Writer<Seed>, step: Step<Seed> },
+    GardenLate {
+        by: Writer<Seed>,
+        step: Step<Seed>,
+    },
     GardenArrives,
-    Dns { epoch: i64, write: Conditional<Record<Seed>> },
-    DnsLate { epoch: i64, write: Conditional<Record<Seed>> },
+    Dns {
+        epoch: i64,
+        write: Conditional<Record<Seed>>,
+    },
+    DnsLate {
+        epoch: i64,
+        write: Conditional<Record<Seed>>,
+    },
     DnsArrives,
     ZoneTransfer,
-    Put { bucket: Seed, write: Conditional<Option<Object>> },
+    Put {
+        bucket: Seed,
+        write: Conditional<Option<Object>>,
+    },
     /// The destination looks whether all witnesses show it.
-    Look { epoch: i64 },
-    DestinationCrashes { epoch: i64 },
-    EarlierPodsGo { epoch: i64 },
+    Look {
+        epoch: i64,
+    },
+    DestinationCrashes {
+        epoch: i64,
+    },
+    EarlierPodsGo {
+        epoch: i64,
+    },
     /// o(e).
-    Serve { epoch: i64 },
-    DataAreLost { epoch: i64 },
-    CleanUp { bucket: Seed },
+    Serve {
+        epoch: i64,
+    },
+    DataAreLost {
+        epoch: i64,
+    },
+    CleanUp {
+        bucket: Seed,
+    },
     Delete,
 }
 
@@ -53,9 +105,16 @@ impl State {
         self.others(scenario, &mut actions);
         for source_loses_one in [false, true] {
             for destination_gains_one in [false, true] {
-                let gains = self.drift.1 && self.site(*self.epochs().end()).fence.is_some_and(|fence| fence >= 10);
+                let gains = self.drift.1
+                    && self
+                        .site(*self.epochs().end())
+                        .fence
+                        .is_some_and(|fence| fence >= 10);
                 if source_loses_one <= self.drift.0 && destination_gains_one <= gains {
-                    actions.push(Action::Tick { source_loses_one, destination_gains_one });
+                    actions.push(Action::Tick {
+                        source_loses_one,
+                        destination_gains_one,
+                    });
                 }
             }
         }
@@ -72,7 +131,11 @@ impl State {
             ] {
                 // What has stopped for good has nothing to ask.
                 let is_over = who == Who::Sidecar && site.marker;
-                let acts = if who == Who::Sidecar { site.opened.is_some() } else { site.acts };
+                let acts = if who == Who::Sidecar {
+                    site.opened.is_some()
+                } else {
+                    site.acts
+                };
                 if !is_in(mask, epoch) || !acts {
                     continue;
                 }
@@ -92,7 +155,12 @@ impl State {
                 }
                 if process.right != Right::Lost {
                     let answers = ask::answers(self, scenario, epoch, who).into_iter();
-                    actions.extend(answers.map(|(via, said)| Action::Ask { epoch, who, via, said }));
+                    actions.extend(answers.map(|(via, said)| Action::Ask {
+                        epoch,
+                        who,
+                        via,
+                        said,
+                    }));
                 }
             }
         }
@@ -102,7 +170,12 @@ impl State {
         for epoch in self.epochs() {
             let site = self.site(epoch);
             let knows = site.marker || site.sidecar.right == Right::Lost;
-            if is_in(scenario.sidecars, epoch) && site.sidecar.awake && knows && site.opened.is_some() && !site.gone {
+            if is_in(scenario.sidecars, epoch)
+                && site.sidecar.awake
+                && knows
+                && site.opened.is_some()
+                && !site.gone
+            {
                 let sealed = Sealed {
                     marker: site.marker,
                     object: Object::seal(self.bucket(site.seed), epoch).is_none(),
@@ -110,16 +183,23 @@ impl State {
                 };
                 actions.extend(sealed.next().map(|step| Action::Seal { epoch, step }));
                 if !scenario.is_on(Off::DurableSeal) && !site.final_snapshot && !site.marker {
-                    actions.push(Action::Seal { epoch, step: SealStep::FinalSnapshot });
+                    actions.push(Action::Seal {
+                        epoch,
+                        step: SealStep::FinalSnapshot,
+                    });
                 }
             }
             // A sidecar that is not in detail seals at any time after it may.
             let ends = epoch < self.garden.now.epoch || self.garden.phase == Phase::Sealing;
             let is_rough = !is_in(scenario.sidecars, epoch) && scenario.others_seal;
             if is_rough && ends && site.opened.is_some() && !site.final_snapshot {
-                actions.push(Action::Seal { epoch, step: SealStep::FinalSnapshot });
+                actions.push(Action::Seal {
+                    epoch,
+                    step: SealStep::FinalSnapshot,
+                });
             }
-            let may_stop = epoch == self.garden.now.epoch && matches!(self.garden.phase, Phase::Leaving | Phase::Sealing);
+            let may_stop = epoch == self.garden.now.epoch
+                && matches!(self.garden.phase, Phase::Leaving | Phase::Sealing);
             if may_stop && is_in(scenario.actuators, epoch) && site.actuator.awake && !site.stopped {
                 actions.push(Action::ActuatorsStop { epoch });
             }
@@ -142,20 +222,34 @@ impl State {
             let still = is_in(scenario.actuators, now.epoch) && (!site.stopped || site.flight > 0 || acts);
             let drained = !still || !scenario.is_on(Off::DrainedIsJudged);
             for to in self.seats(scenario).filter(|to| may_grant && **to != now.seed) {
-                let step = Step::HandOver { to: *to, final_seen: site.final_snapshot, drained };
+                let step = Step::HandOver {
+                    to: *to,
+                    final_seen: site.final_snapshot,
+                    drained,
+                };
                 steps.push((owner.clone(), step));
             }
         }
         if scenario.forced && may_grant {
             for to in self.seats(scenario) {
-                let approval = Approval { from: now.clone(), to: *to };
+                let approval = Approval {
+                    from: now.clone(),
+                    to: *to,
+                };
                 steps.push((Writer::Garden, Step::Grant(approval)));
             }
         }
         let evidence = self.evidence(scenario, now.epoch);
         for copied in [Chain::Final, Chain::Last] {
-            let is_there = if copied == Chain::Final { evidence.final_seen } else { evidence.fence_passed };
-            let seen = Evidence { copied: is_there.then_some(copied), ..evidence };
+            let is_there = if copied == Chain::Final {
+                evidence.final_seen
+            } else {
+                evidence.fence_passed
+            };
+            let seen = Evidence {
+                copied: is_there.then_some(copied),
+                ..evidence
+            };
             if self.garden.chain.is_none() && may_open(&self.garden, now, seen) == Ok(copied) {
                 steps.push((owner.clone(), Step::Open(copied)));
             }
@@ -172,7 +266,10 @@ impl State {
                 continue;
             }
             if scenario.late_writes && self.late.is_none() {
-                actions.push(Action::GardenLate { by: by.clone(), step: step.clone() });
+                actions.push(Action::GardenLate {
+                    by: by.clone(),
+                    step: step.clone(),
+                });
             }
             actions.push(Action::Garden { by, step });
         }
@@ -181,17 +278,33 @@ impl State {
     /// B and C are alike until one of them has been given the shoot.
     fn seats<'a>(&self, scenario: &'a Scenario) -> impl Iterator<Item = &'a Seed> {
         let knows_b = scenario.late_writes || self.sites.len() > 1;
-        scenario.seats.iter().filter(move |seat| **seat != Seed::C || knows_b)
+        scenario
+            .seats
+            .iter()
+            .filter(move |seat| **seat != Seed::C || knows_b)
     }
 
     /// What seeds try that are not the owner. Without the rule they pass for whoever may.
     fn strangers(&self, scenario: &Scenario, steps: &mut Vec<(Writer<Seed>, Step<Seed>)>) {
         let now = &self.garden.now;
         for seed in scenario.seats.iter().filter(|seed| **seed != now.seed) {
-            let mut tried = vec![Step::Leave, Step::Stay, Step::Seal, Step::Open(Chain::Last), Step::Hold];
+            let mut tried = vec![
+                Step::Leave,
+                Step::Stay,
+                Step::Seal,
+                Step::Open(Chain::Last),
+                Step::Hold,
+            ];
             if now.epoch < scenario.last {
-                tried.push(Step::HandOver { to: *seed, final_seen: true, drained: true });
-                let approval = Approval { from: now.clone(), to: *seed };
+                tried.push(Step::HandOver {
+                    to: *seed,
+                    final_seen: true,
+                    drained: true,
+                });
+                let approval = Approval {
+                    from: now.clone(),
+                    to: *seed,
+                };
                 tried.push(Step::Grant(approval));
             }
             for step in tried {
@@ -209,7 +322,8 @@ impl State {
         let site = self.site(epoch);
         let source = site.read.source.as_ref();
         Evidence {
-            earlier_pods_gone: (1..epoch).all(|earlier| self.site(earlier).seed != site.seed || self.site(earlier).gone),
+            earlier_pods_gone: (1..epoch)
+                .all(|earlier| self.site(earlier).seed != site.seed || self.site(earlier).gone),
             final_seen: source.is_some_and(|source| self.site(source.epoch).final_snapshot),
             fence_passed: scenario
                 .fence_terms()
@@ -221,7 +335,10 @@ impl State {
     /// A claimant of an earlier epoch may be behind: it goes on by what it has read in the garden.
     fn destination(&self, scenario: &Scenario, epoch: i64, actions: &mut Vec<Action>) {
         let site = self.site(epoch);
-        let me = Stay { seed: site.seed, epoch };
+        let me = Stay {
+            seed: site.seed,
+            epoch,
+        };
         let Some(source) = &site.read.source else { return };
         if site.gone {
             return;
@@ -230,14 +347,20 @@ impl State {
         if claims && !self.deleted {
             if let Some(write) = self.zone[0].claim(site.seed, epoch) {
                 if scenario.late_updates && self.update.is_none() {
-                    actions.push(Action::DnsLate { epoch, write: write.clone() });
+                    actions.push(Action::DnsLate {
+                        epoch,
+                        write: write.clone(),
+                    });
                 }
                 actions.push(Action::Dns { epoch, write });
             }
             // DNS before the bucket.
             let is_first = self.zone[0].epoch >= Some(epoch);
             let put = Object::claim(self.bucket(source.seed), epoch).filter(|_| is_first);
-            actions.extend(put.map(|write| Action::Put { bucket: source.seed, write }));
+            actions.extend(put.map(|write| Action::Put {
+                bucket: source.seed,
+                write,
+            }));
         }
         if claims && site.fence.is_none() && ask::is_shown(self, scenario, epoch) {
             actions.push(Action::Look { epoch });
@@ -248,14 +371,21 @@ impl State {
         if !self.evidence(scenario, epoch).earlier_pods_gone {
             actions.push(Action::EarlierPodsGo { epoch });
         }
-        let may = may_open(&site.read, &me, self.evidence(scenario, epoch)).is_ok() && site.read.chain.is_some();
+        let may =
+            may_open(&site.read, &me, self.evidence(scenario, epoch)).is_ok() && site.read.chain.is_some();
         if may && site.opened != Some(site.seed) {
-            let mark = Object { epoch, mark: Mark::Owned };
+            let mark = Object {
+                epoch,
+                mark: Mark::Owned,
+            };
             if self.bucket(site.seed) == Some(&mark) {
                 actions.push(Action::Serve { epoch });
             }
             let put = Object::own(self.bucket(site.seed), epoch);
-            actions.extend(put.map(|write| Action::Put { bucket: site.seed, write }));
+            actions.extend(put.map(|write| Action::Put {
+                bucket: site.seed,
+                write,
+            }));
         } else if may && scenario.data_loss {
             actions.push(Action::DataAreLost { epoch });
         }
@@ -298,7 +428,11 @@ impl State {
 }
 
 /// What is in the garden after a write, with the rules that are on.
-pub(super) fn written(scenario: &Scenario, write: Conditional<Ownership<Seed>>, now: &Ownership<Seed>) -> Option<Ownership<Seed>> {
+pub(super) fn written(
+    scenario: &Scenario,
+    write: Conditional<Ownership<Seed>>,
+    now: &Ownership<Seed>,
+) -> Option<Ownership<Seed>> {
     match scenario.off {
         Some(Off::TestedGrant) => Some(write.becomes),
         Some(Off::WholeTest) => (write.tests.now == now.now).then_some(write.becomes),

@@ -63,7 +63,8 @@ pub(super) fn answers(state: &State, scenario: &Scenario, epoch: i64, who: Who) 
             second: second(state, scenario, epoch, who),
             compares_epochs: scenario.is_on(Off::EpochCompared),
         };
-        let said = KNOWN.with_borrow_mut(|known| *known.entry(question.clone()).or_insert_with(|| judged(&question)));
+        let said = KNOWN
+            .with_borrow_mut(|known| *known.entry(question.clone()).or_insert_with(|| judged(&question)));
         if let Some(said) = said
             && !answers.iter().any(|(_, other)| *other == said)
         {
@@ -125,7 +126,9 @@ fn second(state: &State, scenario: &Scenario, epoch: i64, who: Who) -> Testimony
         },
     };
     match said {
-        Testimony::Missing if !scenario.is_on(Off::MissingIsUnknown) => Testimony::Owned { epoch, left: None },
+        Testimony::Missing if !scenario.is_on(Off::MissingIsUnknown) => {
+            Testimony::Owned { epoch, left: None }
+        }
         said => said,
     }
 }
@@ -152,7 +155,11 @@ fn judged(question: &Question) -> Option<Said> {
 /// Whether the destination of this epoch sees that every witness shows it, by the crate's own functions.
 pub(super) fn is_shown(state: &State, scenario: &Scenario, epoch: i64) -> bool {
     let claim = claim(state.site(epoch).seed, epoch);
-    let servers = if scenario.is_on(Off::FenceAfterAllServers) { scenario.servers } else { 1 };
+    let servers = if scenario.is_on(Off::FenceAfterAllServers) {
+        scenario.servers
+    } else {
+        1
+    };
     let said: Vec<(SocketAddr, Saying)> = state.zone[..servers]
         .iter()
         .map(|record| {
@@ -168,7 +175,8 @@ pub(super) fn is_shown(state: &State, scenario: &Scenario, epoch: i64) -> bool {
     };
     let testimony = Object::testimony(state.bucket(source.seed));
     agreement::is_shown_everywhere(&said).is_ok()
-        && (judgement::is_shown_by_second_witness(&claim, &testimony).is_ok() || !scenario.is_on(Off::FenceAfterBucket))
+        && (judgement::is_shown_by_second_witness(&claim, &testimony).is_ok()
+            || !scenario.is_on(Off::FenceAfterBucket))
 }
 
 /// The answer as the process hears it.
@@ -208,7 +216,11 @@ fn reply(name: &Name, text: Option<String>, authoritative: bool) -> Reply {
     let mut message = Message::response(1, OpCode::Query);
     message.metadata.authoritative = authoritative;
     if let Some(text) = text {
-        message.add_answer(DnsRecord::from_rdata(name.clone(), 10, RData::TXT(TXT::new(vec![text]))));
+        message.add_answer(DnsRecord::from_rdata(
+            name.clone(),
+            10,
+            RData::TXT(TXT::new(vec![text])),
+        ));
     } else {
         message.metadata.response_code = ResponseCode::NXDomain;
         let soa = SOA::new(zone.clone(), zone.clone(), 1, 60, 60, 600, 5);

@@ -67,7 +67,7 @@ pub(super) enum Off {
 pub(super) struct Scenario {
     pub(super) name: &'static str,
     pub(super) off: Option<Off>,
-    /// What must happen in it (`check::EVENTS`).
+    /// What must happen in it (`check`).
     pub(super) sees: &'static [&'static str],
     /// Who may be given the shoot, in its first epoch and the following ones.
     pub(super) seats: &'static [Seed],
@@ -157,7 +157,11 @@ impl Scenario {
             Some(Off::DriftInFence) => settings.drift = 0,
             _ => {}
         }
-        let whole = settings.least_fence().as_millis().saturating_sub(1).div_ceil(1000);
+        let whole = settings
+            .least_fence()
+            .as_millis()
+            .saturating_sub(1)
+            .div_ceil(1000);
         let fence = u64::try_from(whole).unwrap() - self.fence_less;
         // A fence that is refused is used here all the same: what is checked is what it would do.
         settings.fence = Duration::from_secs(fence);

@@ -216,16 +216,20 @@ impl State {
     /// Whether a request to a cloud could leave now.
     pub(super) fn may_act(&self, scenario: &Scenario, epoch: i64) -> bool {
         let site = self.site(epoch);
-        let may = |mask: u8, process: &Process| is_in(mask, epoch) && process.awake && process.right.is_valid();
+        let may =
+            |mask: u8, process: &Process| is_in(mask, epoch) && process.awake && process.right.is_valid();
         site.acts
             && !site.gone
-            && (may(scenario.actuators, &site.actuator) && !site.stopped || may(scenario.gardenlets, &site.gardenlet))
+            && (may(scenario.actuators, &site.actuator) && !site.stopped
+                || may(scenario.gardenlets, &site.gardenlet))
     }
 
     /// Whether no witness can say any more that an earlier epoch is the owner's, in truth.
     pub(super) fn all_show(&self, scenario: &Scenario, epoch: i64) -> bool {
         let source = self.site(epoch).read.source.as_ref().map(|source| source.seed);
-        self.zone[..scenario.servers].iter().all(|zone| zone.epoch >= Some(epoch))
+        self.zone[..scenario.servers]
+            .iter()
+            .all(|zone| zone.epoch >= Some(epoch))
             && source
                 .and_then(|source| self.bucket(source))
                 .is_some_and(|object| object.epoch >= epoch)

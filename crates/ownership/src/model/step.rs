@@ -14,7 +14,10 @@ impl State {
         let mut next = self.clone();
         let is_tick = matches!(action, Action::Tick { .. });
         next.take(scenario, action);
-        for epoch in self.epochs().filter(|epoch| is_in(scenario.actuators | scenario.gardenlets, *epoch)) {
+        for epoch in self
+            .epochs()
+            .filter(|epoch| is_in(scenario.actuators | scenario.gardenlets, *epoch))
+        {
             let (before, after) = (self.may_act(scenario, epoch), next.may_act(scenario, epoch));
             let flight = &mut next.site_mut(epoch).flight;
             if before && !after {
@@ -29,7 +32,10 @@ impl State {
 
     fn take(&mut self, scenario: &Scenario, action: Action) {
         match action {
-            Action::Tick { source_loses_one, destination_gains_one } => {
+            Action::Tick {
+                source_loses_one,
+                destination_gains_one,
+            } => {
                 self.tick(scenario, source_loses_one, destination_gains_one);
             }
             Action::Ask { epoch, who, said, .. } => self.process_mut(epoch, who).answer = Some((said, 0)),
@@ -64,7 +70,10 @@ impl State {
             Action::DestinationCrashes { epoch } => self.site_mut(epoch).fence = None,
             Action::EarlierPodsGo { epoch } => {
                 let seed = self.site(epoch).seed;
-                for earlier in (1..epoch).filter(|earlier| self.site(*earlier).seed == seed).collect::<Vec<_>>() {
+                for earlier in (1..epoch)
+                    .filter(|earlier| self.site(*earlier).seed == seed)
+                    .collect::<Vec<_>>()
+                {
                     let site = self.site_mut(earlier);
                     (site.sidecar, site.actuator, site.gardenlet) = Default::default();
                     site.gone = true;
@@ -89,7 +98,11 @@ impl State {
             let site = self.site_mut(epoch);
             // What waits for nothing any more has no use for it.
             let waits = site.opened.is_none() && epoch > 1;
-            site.truth = if truth && waits { (site.truth + 1).min(needed) } else { 0 };
+            site.truth = if truth && waits {
+                (site.truth + 1).min(needed)
+            } else {
+                0
+            };
             if let Some(passed) = &mut site.fence {
                 *passed = (*passed + 1 + u8::from(destination_gains_one)).min(most);
             }
@@ -100,7 +113,11 @@ impl State {
                 process.tick(scenario, validity);
             }
         }
-        if self.sites.last().is_some_and(|site| site.fence.is_some() || site.acts && site.read.now.epoch > 1) {
+        if self
+            .sites
+            .last()
+            .is_some_and(|site| site.fence.is_some() || site.acts && site.read.now.epoch > 1)
+        {
             for (_, left) in &mut self.hidden {
                 *left -= 1;
             }
@@ -114,7 +131,11 @@ impl State {
                 let site = self.site_mut(epoch);
                 site.marker = true;
                 // What it has heard does not matter any more.
-                site.sidecar = Process { awake: site.sidecar.awake, right: Right::Lost, answer: None };
+                site.sidecar = Process {
+                    awake: site.sidecar.awake,
+                    right: Right::Lost,
+                    answer: None,
+                };
             }
             SealStep::Object => {
                 let seed = self.site(epoch).seed;
@@ -132,12 +153,19 @@ impl State {
         if epoch > *self.epochs().end() {
             let found = self.sites.iter().rev().find(|site| site.seed == seed);
             let data = found.and_then(|site| site.data);
-            self.sites.push(Site { data, ..Site::new(becomes.clone()) });
+            self.sites.push(Site {
+                data,
+                ..Site::new(becomes.clone())
+            });
         }
         let site = self.site_mut(epoch);
         if site.seed != seed {
             // Only without the test: another seed has claimed the same epoch.
-            *site = Site { opened: site.opened, acts: site.acts, ..Site::new(becomes.clone()) };
+            *site = Site {
+                opened: site.opened,
+                acts: site.acts,
+                ..Site::new(becomes.clone())
+            };
         }
         site.read = becomes.clone();
         if becomes.phase == Phase::Held {
@@ -182,7 +210,9 @@ impl State {
     fn wrong_with(&self, scenario: &Scenario, epoch: i64) -> Option<&'static str> {
         let site = self.site(epoch);
         let source = site.read.source.as_ref()?.epoch;
-        let last_opened = (1..epoch).rev().find(|earlier| self.site(*earlier).opened.is_some());
+        let last_opened = (1..epoch)
+            .rev()
+            .find(|earlier| self.site(*earlier).opened.is_some());
         let settings = scenario.settings;
         let has_passed = ticks(site.truth) >= settings.propagation + settings.validity + settings.requests;
         if site.opened.is_some_and(|opened| opened != site.seed) {
@@ -201,13 +231,20 @@ impl State {
 
     fn restore_again(&mut self, scenario: &Scenario, epoch: i64) {
         let site = self.site(epoch);
-        let me = Stay { seed: site.seed, epoch };
+        let me = Stay {
+            seed: site.seed,
+            epoch,
+        };
         let mut read = site.read.clone();
         let chosen = read.chain;
         let mut seen = self.evidence(scenario, epoch);
         if !scenario.is_on(Off::ChainOnce) {
             read.chain = None;
-            seen.copied = Some(if seen.final_seen { crate::phase::Chain::Final } else { crate::phase::Chain::Last });
+            seen.copied = Some(if seen.final_seen {
+                crate::phase::Chain::Final
+            } else {
+                crate::phase::Chain::Last
+            });
         }
         if may_open(&read, &me, seen).ok() != chosen {
             self.broken = Some("data: a later choice replaces what was written in this epoch");
@@ -217,9 +254,14 @@ impl State {
 
 impl Process {
     fn hear(&mut self, scenario: &Scenario) {
-        let Some((said, age)) = self.answer.take() else { return };
+        let Some((said, age)) = self.answer.take() else {
+            return;
+        };
         let asked = NOW.saturating_sub(ticks(age));
-        let stance = self.right.stance().hear(NOW, asked, &ask::answer(said), &scenario.terms());
+        let stance = self
+            .right
+            .stance()
+            .hear(NOW, asked, &ask::answer(said), &scenario.terms());
         self.right = Right::of(&stance);
     }
 
@@ -230,7 +272,9 @@ impl Process {
         }
         let after = NOW + ticks(1);
         self.right = match self.right.stance().at(after) {
-            crate::stance::Stance::Owner { until } => Right::Left(u8::try_from((until.saturating_sub(after)).as_secs()).unwrap()),
+            crate::stance::Stance::Owner { until } => {
+                Right::Left(u8::try_from((until.saturating_sub(after)).as_secs()).unwrap())
+            }
             other => Right::of(&other),
         };
         if !scenario.is_on(Off::ValidityFromSending) {
@@ -252,4 +296,3 @@ impl Process {
         }
     }
 }
-

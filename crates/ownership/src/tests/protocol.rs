@@ -6,8 +6,9 @@ use rstest::rstest;
 
 use crate::stance::Stance;
 use crate::{
-    Answer, Approval, Chain, Evidence, Loss, Mark, Object, Ownership, Phase, Record, Refused, SealStep, Sealed, Settings, Silence,
-    Stay, Step, Terms, Testimony, Wait, Writer, forwards, keeps_data, may_act, may_open,
+    Answer, Approval, Chain, Evidence, Loss, Mark, Object, Ownership, Phase, Record, Refused, SealStep,
+    Sealed, Settings, Silence, Stay, Step, Terms, Testimony, Wait, Writer, forwards, keeps_data, may_act,
+    may_open,
 };
 
 const A: Writer<&str> = Writer::Seed("a");
@@ -48,7 +49,10 @@ fn claiming() -> Ownership<&'static str> {
 #[test]
 fn a_planned_move_has_its_order() {
     let garden = after(&[Step::Leave, Step::Seal, hand_over(true)]);
-    assert_eq!((garden.now.clone(), garden.phase), (stay("b", 2), Phase::Claiming));
+    assert_eq!(
+        (garden.now.clone(), garden.phase),
+        (stay("b", 2), Phase::Claiming)
+    );
     assert_eq!(garden.source, Some(stay("a", 1)));
     assert!(garden.drained);
     let opened = garden.step(&B, Step::Open(Chain::Final)).unwrap().becomes;
@@ -83,14 +87,22 @@ fn a_write_that_comes_late_is_refused_also_in_the_same_epoch() {
     let garden = claiming();
     let third = garden.step(&Writer::Garden, grant(stay("b", 2), "c")).unwrap();
     let opened = garden.step(&B, Step::Open(Chain::Last)).unwrap().becomes;
-    assert_eq!(third.applied_to(&opened), None, "it takes the data of a, b has opened");
+    assert_eq!(
+        third.applied_to(&opened),
+        None,
+        "it takes the data of a, b has opened"
+    );
 }
 
 #[test]
 fn a_third_seed_takes_the_data_of_whoever_opened_last() {
     let died_before = after(&[grant(stay("a", 1), "b"), grant(stay("b", 2), "c")]);
     assert_eq!(died_before.source, Some(stay("a", 1)));
-    let died_after = after(&[grant(stay("a", 1), "b"), Step::Open(Chain::Last), grant(stay("b", 2), "c")]);
+    let died_after = after(&[
+        grant(stay("a", 1), "b"),
+        Step::Open(Chain::Last),
+        grant(stay("b", 2), "c"),
+    ]);
     assert_eq!(died_after.source, Some(stay("b", 2)));
     assert_eq!((died_after.chain, died_after.drained), (None, false));
 }
@@ -101,7 +113,11 @@ fn a_third_seed_takes_the_data_of_whoever_opened_last() {
 #[case::sealing(after(&[Step::Leave, Step::Seal]), false, Testimony::Sealed { epoch: 1 })]
 #[case::called_off(after(&[Step::Leave, Step::Stay]), true, Testimony::Owned { epoch: 1, left: None })]
 #[case::claiming(claiming(), false, Testimony::Claimed { epoch: 2 })]
-fn what_the_garden_says(#[case] garden: Ownership<&'static str>, #[case] deletes: bool, #[case] says: Testimony) {
+fn what_the_garden_says(
+    #[case] garden: Ownership<&'static str>,
+    #[case] deletes: bool,
+    #[case] says: Testimony,
+) {
     assert_eq!(garden.may_be_deleted_by(&garden.now.seed), deletes);
     assert!(!garden.may_be_deleted_by(&"z"));
     assert_eq!(garden.testimony(), says);
@@ -136,7 +152,10 @@ fn the_object_goes_up_only_and_is_not_created_by_who_seals() {
     let claimed = Object::claim(Some(&owned), 2).unwrap().becomes;
     assert_eq!(sealed.applied_to(&claimed), None);
     assert_eq!(Object::claim(claimed.as_ref(), 2), None);
-    assert_eq!(Object::own(claimed.as_ref(), 2).unwrap().becomes, Some(object(2, Mark::Owned)));
+    assert_eq!(
+        Object::own(claimed.as_ref(), 2).unwrap().becomes,
+        Some(object(2, Mark::Owned))
+    );
     // Its successor was faster.
     assert_eq!(Object::own(Some(&object(3, Mark::Claimed)), 2), None);
     assert_eq!(Object::testimony(None), Testimony::Missing);
@@ -200,7 +219,10 @@ fn what_was_chosen_stands() {
 
 #[test]
 fn clouds_wait_for_the_source_s_actuators_also_after_the_final_snapshot() {
-    let (forced, planned) = (grant(stay("a", 1), "b"), [Step::Leave, Step::Seal, hand_over(true)]);
+    let (forced, planned) = (
+        grant(stay("a", 1), "b"),
+        [Step::Leave, Step::Seal, hand_over(true)],
+    );
     let forced = after(&[forced, Step::Open(Chain::Final)]);
     assert!(!may_act(&forced, &stay("b", 2), false) && may_act(&forced, &stay("b", 2), true));
     assert!(!may_act(&forced, &stay("a", 1), true));
@@ -216,19 +238,30 @@ const fn s(seconds: u64) -> Duration {
 #[test]
 fn what_follows_from_answers() {
     let terms = Terms::default();
-    let owned = Answer::Owned { at_most: None };
+    let yes = Answer::Owned { at_most: None };
     let relayed = Answer::Owned { at_most: Some(s(3)) };
     let unconfirmed = Stance::<Duration>::Unconfirmed;
     let owner = Stance::Owner { until: s(112) };
-    assert_eq!(unconfirmed.clone().hear(s(105), s(100), &owned, &terms), owner);
-    assert_eq!(unconfirmed.clone().hear(s(112), s(100), &owned, &terms), unconfirmed);
-    assert_eq!(unconfirmed.clone().hear(s(103), s(100), &relayed, &terms), unconfirmed);
+    assert_eq!(unconfirmed.clone().hear(s(105), s(100), &yes, &terms), owner);
+    assert_eq!(
+        unconfirmed.clone().hear(s(112), s(100), &yes, &terms),
+        unconfirmed
+    );
+    assert_eq!(
+        unconfirmed.clone().hear(s(103), s(100), &relayed, &terms),
+        unconfirmed
+    );
     assert_eq!(owner.clone().hear(s(105), s(104), &relayed, &terms), owner);
-    assert_eq!(owner.clone().hear(s(105), s(104), &Answer::Unknown(String::new()), &terms), owner);
+    assert_eq!(
+        owner
+            .clone()
+            .hear(s(105), s(104), &Answer::Unknown(String::new()), &terms),
+        owner
+    );
     assert_eq!(owner.clone().at(s(112)), Stance::Unconfirmed);
     let lost = owner.hear(s(105), s(104), &Answer::Lost(Loss::Deleted), &terms);
     assert_eq!(lost, Stance::Lost(Loss::Deleted));
-    assert_eq!(lost.clone().hear(s(105), s(104), &owned, &terms), lost);
+    assert_eq!(lost.clone().hear(s(105), s(104), &yes, &terms), lost);
 }
 
 #[test]
