@@ -217,7 +217,11 @@ impl Terms {
 
     /// Whether the fence is behind a destination that has seen at `shown` that every witness shows it. Never before it has seen
     /// that; a destination that was started anew has not.
-    pub fn fence_has_passed<M: Ord + Add<Duration, Output = M>>(&self, shown: Option<M>, now: M) -> bool {
+    pub fn fence_has_passed<M: Copy + Ord + Add<Duration, Output = M>>(
+        &self,
+        shown: Option<M>,
+        now: M,
+    ) -> bool {
         match (shown, self.fence()) {
             (Some(shown), Some(fence)) => shown + fence <= now,
             _ => false,

@@ -9,6 +9,7 @@
 
 mod agreement;
 mod judgement;
+mod protocol;
 mod question;
 mod reply;
 mod saying;

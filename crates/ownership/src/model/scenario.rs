@@ -67,7 +67,7 @@ pub(super) enum Off {
 pub(super) struct Scenario {
     pub(super) name: &'static str,
     pub(super) off: Option<Off>,
-    /// What must happen in it (`check::EVENTS`).
+    /// What must happen in it (`check`).
     pub(super) sees: &'static [&'static str],
     /// Who may be given the shoot, in its first epoch and the following ones.
     pub(super) seats: &'static [Seed],

@@ -1,0 +1,120 @@
+//! One rule is switched off, and something breaks: a model that cannot fail proves nothing. Each test prints the shortest way.
+
+use super::check::without;
+use super::scenario::{Off, Scenario};
+use super::scenarios;
+
+#[test]
+fn a_grant_that_tests_nothing() {
+    without(Off::TestedGrant, scenarios::late(), &["I1", "I2"]);
+}
+
+#[test]
+fn a_grant_that_tests_the_epoch_alone() {
+    without(Off::WholeTest, scenarios::late_grant(), &["I1", "I2"]);
+}
+
+#[test]
+fn seeds_that_take_each_others_steps() {
+    without(Off::Writers, scenarios::strangers(), &["I1", "I2"]);
+}
+
+#[test]
+fn a_fence_before_the_bucket() {
+    without(Off::FenceAfterBucket, scenarios::call_off(), &["I1", "I2"]);
+}
+
+#[test]
+fn a_fence_at_the_first_server() {
+    without(Off::FenceAfterAllServers, scenarios::servers(), &["I1", "I2"]);
+}
+
+#[test]
+fn validity_from_the_answer() {
+    without(Off::ValidityFromSending, scenarios::gardenlet(), &["I3"]);
+}
+
+#[test]
+fn answers_of_caches() {
+    without(Off::Authoritative, scenarios::gardenlet(), &["I3"]);
+}
+
+#[test]
+fn an_unconditional_update() {
+    without(Off::ConditionalUpdate, scenarios::late_updates(), &["I1", "I2"]);
+}
+
+#[test]
+fn epochs_that_are_not_compared() {
+    without(Off::EpochCompared, scenarios::back(), &["I3"]);
+}
+
+#[test]
+fn etcd_without_a_gate() {
+    without(Off::GateInPath, scenarios::etcd(), &["I1", "data"]);
+}
+
+#[test]
+fn a_final_snapshot_before_the_mark() {
+    without(Off::DurableSeal, scenarios::etcd(), &["I1", "data"]);
+}
+
+#[test]
+fn one_gate() {
+    without(Off::TwoGates, scenarios::relay(), &["I3"]);
+}
+
+#[test]
+fn a_fence_without_requests() {
+    without(Off::RequestsInFence, scenarios::gardenlet(), &["I2", "I3"]);
+}
+
+#[test]
+fn a_fence_without_propagation() {
+    without(Off::PropagationInFence, scenarios::gardenlet(), &["I2", "I3"]);
+}
+
+#[test]
+fn a_fence_without_drift() {
+    without(Off::DriftInFence, scenarios::drift(), &["I2", "I3"]);
+}
+
+#[test]
+fn a_clock_that_does_not_count_stops() {
+    without(Off::ClockCountsAll, scenarios::gardenlet(), &["I3"]);
+}
+
+#[test]
+fn a_missing_object_that_says_yours() {
+    without(Off::MissingIsUnknown, scenarios::deletion(), &["I1"]);
+}
+
+#[test]
+fn a_chain_that_is_chosen_again() {
+    without(Off::ChainOnce, scenarios::data(), &["data: a later choice"]);
+}
+
+#[test]
+fn foreign_data_that_are_kept() {
+    without(Off::ForeignData, scenarios::data(), &["data: it opens with data"]);
+}
+
+#[test]
+fn a_relay_that_gives_full_validity() {
+    without(Off::RelayTellsWhatIsLeft, scenarios::relay(), &["I3"]);
+}
+
+#[test]
+fn a_source_that_counts_as_drained() {
+    without(Off::DrainedIsJudged, scenarios::drained(), &["I3"]);
+}
+
+/// The bound is tight: one second less, and it breaks.
+#[test]
+fn a_fence_that_is_one_second_shorter() {
+    let scenario = Scenario {
+        fence_less: 1,
+        ..scenarios::gardenlet()
+    };
+    without(Off::Nothing, scenario, &["I2", "I3"]);
+}

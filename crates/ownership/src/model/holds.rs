@@ -1,0 +1,79 @@
+//! I1 to I3 hold in every state that can be reached.
+
+use super::check::explore;
+use super::scenarios;
+
+#[test]
+fn etcd_moves_with_and_without_its_source() {
+    explore(&scenarios::etcd());
+}
+
+#[test]
+fn moves_are_called_off() {
+    explore(&scenarios::call_off());
+}
+
+#[test]
+fn actuators_ask_the_sidecar() {
+    explore(&scenarios::relay());
+}
+
+#[test]
+fn a_source_is_drained() {
+    explore(&scenarios::drained());
+}
+
+#[test]
+fn a_gardenlet_asks_the_garden() {
+    explore(&scenarios::gardenlet());
+}
+
+#[test]
+fn several_seeds_claim() {
+    explore(&scenarios::several());
+}
+
+#[test]
+fn there_and_back() {
+    explore(&scenarios::back());
+}
+
+#[test]
+fn writes_to_the_garden_come_late() {
+    explore(&scenarios::late());
+}
+
+#[test]
+fn a_grant_comes_late() {
+    explore(&scenarios::late_grant());
+}
+
+#[test]
+fn updates_of_dns_come_late() {
+    explore(&scenarios::late_updates());
+}
+
+#[test]
+fn a_shoot_is_deleted() {
+    explore(&scenarios::deletion());
+}
+
+#[test]
+fn a_server_is_behind() {
+    explore(&scenarios::servers());
+}
+
+#[test]
+fn clocks_drift() {
+    explore(&scenarios::drift());
+}
+
+#[test]
+fn seeds_try_what_is_not_theirs() {
+    explore(&scenarios::strangers());
+}
+
+#[test]
+fn data_directories_are_lost() {
+    explore(&scenarios::data());
+}

@@ -1,0 +1,170 @@
+//! What is explored: each scenario has what its question needs in detail, so that all of them together are small.
+
+use super::scenario::{Scenario, Seed, settings};
+
+/// Epochs, for masks.
+const FIRST: u8 = 0b10;
+const SECOND: u8 = 0b100;
+
+/// The source's etcd, and a destination that takes over with or without its help; all call-offs.
+pub(super) fn etcd() -> Scenario {
+    Scenario {
+        sidecars: FIRST,
+        planned: true,
+        sees: &["fence", "final", "drained"],
+        ..Scenario::new("etcd")
+    }
+}
+
+/// A move is called off: in the same epoch, and by a grant of a later one, also after the point of no return.
+pub(super) fn call_off() -> Scenario {
+    Scenario {
+        last: 3,
+        sees: &["fence", "final", "drained", "third"],
+        settings: settings(0, 1, 1, 0),
+        name: "call-off",
+        ..etcd()
+    }
+}
+
+/// The source's etcd and actuators, which ask its sidecar.
+pub(super) fn relay() -> Scenario {
+    Scenario {
+        sidecars: FIRST,
+        actuators: FIRST,
+        settings: settings(0, 2, 1, 0),
+        ..Scenario::new("relay")
+    }
+}
+
+/// The source's actuators without a second witness, and a move with its help.
+pub(super) fn drained() -> Scenario {
+    Scenario {
+        actuators: FIRST,
+        planned: true,
+        others_seal: true,
+        sees: &["fence", "final", "drained"],
+        ..Scenario::new("drained")
+    }
+}
+
+/// A gardenlet asks the garden.
+pub(super) fn gardenlet() -> Scenario {
+    Scenario {
+        gardenlets: FIRST,
+        ..Scenario::new("gardenlet")
+    }
+}
+
+/// The destination dies, and a third seed takes over.
+pub(super) fn several() -> Scenario {
+    Scenario {
+        sidecars: SECOND,
+        others_seal: true,
+        seats: &[Seed::A, Seed::B, Seed::C],
+        last: 3,
+        sees: &["fence", "final", "third"],
+        settings: settings(1, 1, 1, 0),
+        ..Scenario::new("several claimants")
+    }
+}
+
+/// There, and back in a later epoch.
+pub(super) fn back() -> Scenario {
+    Scenario {
+        actuators: FIRST,
+        last: 3,
+        sees: &["fence", "acts", "third"],
+        settings: settings(0, 2, 1, 0),
+        ..Scenario::new("there and back")
+    }
+}
+
+/// One write to the garden is under way for any time, beside others.
+pub(super) fn late() -> Scenario {
+    Scenario {
+        seats: &[Seed::A, Seed::B, Seed::C],
+        planned: true,
+        others_seal: true,
+        late_writes: true,
+        sees: &["fence", "final", "drained"],
+        settings: settings(0, 1, 1, 0),
+        ..Scenario::new("late writes")
+    }
+}
+
+/// The same, where a destination may open before it arrives.
+pub(super) fn late_grant() -> Scenario {
+    Scenario {
+        last: 3,
+        planned: false,
+        sees: &["fence", "final", "third"],
+        seats: &[Seed::A, Seed::B],
+        name: "a late grant",
+        ..late()
+    }
+}
+
+/// One update of DNS is under way for any time; at first that of the first owner, whose process fell asleep in it.
+pub(super) fn late_updates() -> Scenario {
+    Scenario {
+        sidecars: FIRST,
+        last: 3,
+        late_updates: true,
+        caches: false,
+        settings: settings(0, 1, 1, 0),
+        ..Scenario::new("late updates")
+    }
+}
+
+/// After a move the shoot is deleted, and so is all that could tell.
+pub(super) fn deletion() -> Scenario {
+    Scenario {
+        sidecars: FIRST,
+        deletion: true,
+        sees: &["fence", "deleted"],
+        ..Scenario::new("deletion")
+    }
+}
+
+/// A secondary server that is behind.
+pub(super) fn servers() -> Scenario {
+    Scenario {
+        sidecars: FIRST,
+        servers: 2,
+        settings: settings(0, 2, 1, 0),
+        ..Scenario::new("two servers")
+    }
+}
+
+/// One part of ten: the source's clock loses a second in ten, the destination's gains one.
+pub(super) fn drift() -> Scenario {
+    Scenario {
+        actuators: FIRST,
+        drift: true,
+        settings: settings(0, 9, 1, 100_000),
+        ..Scenario::new("drift")
+    }
+}
+
+/// Seeds try every step that is not theirs.
+pub(super) fn strangers() -> Scenario {
+    Scenario {
+        sidecars: FIRST,
+        strangers: true,
+        settings: settings(0, 1, 1, 0),
+        ..Scenario::new("rights")
+    }
+}
+
+/// There and back, where data directories are lost, and final snapshots come late.
+pub(super) fn data() -> Scenario {
+    Scenario {
+        last: 3,
+        data_loss: true,
+        others_seal: true,
+        sees: &["fence", "final", "third"],
+        settings: settings(0, 1, 1, 0),
+        ..Scenario::new("data")
+    }
+}

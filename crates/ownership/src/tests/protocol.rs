@@ -1,0 +1,278 @@
+//! The protocol's pure functions: who may write what, what is left at the witnesses, and the gates.
+
+use std::time::Duration;
+
+use rstest::rstest;
+
+use crate::stance::Stance;
+use crate::{
+    Answer, Approval, Chain, Evidence, Loss, Mark, Object, Ownership, Phase, Record, Refused, SealStep,
+    Sealed, Settings, Silence, Stay, Step, Terms, Testimony, Wait, Writer, forwards, keeps_data, may_act,
+    may_open,
+};
+
+const A: Writer<&str> = Writer::Seed("a");
+const B: Writer<&str> = Writer::Seed("b");
+
+fn stay(seed: &'static str, epoch: i64) -> Stay<&'static str> {
+    Stay { seed, epoch }
+}
+
+fn hand_over(final_seen: bool) -> Step<&'static str> {
+    Step::HandOver {
+        to: "b",
+        final_seen,
+        drained: true,
+    }
+}
+
+fn grant(from: Stay<&'static str>, to: &'static str) -> Step<&'static str> {
+    Step::Grant(Approval { from, to })
+}
+
+/// What is in the garden after these steps, each by who may take it.
+fn after(steps: &[Step<&'static str>]) -> Ownership<&'static str> {
+    steps.iter().fold(Ownership::first("a"), |now, step| {
+        let by = match step {
+            Step::Grant(_) => Writer::Garden,
+            _ => Writer::Seed(now.now.seed),
+        };
+        let write = now.step(&by, step.clone()).unwrap();
+        write.applied_to(&now).unwrap()
+    })
+}
+
+fn claiming() -> Ownership<&'static str> {
+    after(&[grant(stay("a", 1), "b")])
+}
+
+#[test]
+fn a_planned_move_has_its_order() {
+    let garden = after(&[Step::Leave, Step::Seal, hand_over(true)]);
+    assert_eq!(
+        (garden.now.clone(), garden.phase),
+        (stay("b", 2), Phase::Claiming)
+    );
+    assert_eq!(garden.source, Some(stay("a", 1)));
+    assert!(garden.drained);
+    let opened = garden.step(&B, Step::Open(Chain::Final)).unwrap().becomes;
+    assert_eq!((opened.phase, opened.chain), (Phase::Opening, Some(Chain::Final)));
+    assert_eq!(opened.step(&B, Step::Hold).unwrap().becomes.phase, Phase::Held);
+}
+
+#[rstest]
+#[case::the_source_grants_itself(claiming(), A, grant(stay("b", 2), "a"), Refused::Writer)]
+#[case::the_source_goes_on(claiming(), A, Step::Leave, Refused::Writer)]
+#[case::the_source_holds_for_another(claiming(), A, Step::Hold, Refused::Writer)]
+#[case::the_garden_opens(claiming(), Writer::Garden, Step::Open(Chain::Last), Refused::Writer)]
+#[case::the_destination_before_its_time(after(&[Step::Leave, Step::Seal]), B, hand_over(true), Refused::Writer)]
+#[case::no_final_snapshot(after(&[Step::Leave, Step::Seal]), A, hand_over(false), Refused::NoFinalSnapshot)]
+#[case::not_sealed(after(&[Step::Leave]), A, hand_over(true), Refused::Phase)]
+#[case::sealed_is_for_ever(after(&[Step::Leave, Step::Seal]), A, Step::Stay, Refused::Phase)]
+#[case::held_before_opened(claiming(), B, Step::Hold, Refused::Phase)]
+#[case::opened_twice(after(&[grant(stay("a", 1), "b"), Step::Open(Chain::Last)]), B, Step::Open(Chain::Final), Refused::Phase)]
+#[case::an_approval_is_used_twice(claiming(), Writer::Garden, grant(stay("a", 1), "b"), Refused::Approval)]
+#[case::an_approval_of_a_later_time(claiming(), Writer::Garden, grant(stay("b", 3), "a"), Refused::Approval)]
+fn what_is_no_step(
+    #[case] garden: Ownership<&'static str>,
+    #[case] by: Writer<&'static str>,
+    #[case] step: Step<&'static str>,
+    #[case] refused: Refused,
+) {
+    assert_eq!(garden.step(&by, step), Err(refused));
+}
+
+#[test]
+fn a_write_that_comes_late_is_refused_also_in_the_same_epoch() {
+    let garden = claiming();
+    let third = garden.step(&Writer::Garden, grant(stay("b", 2), "c")).unwrap();
+    let opened = garden.step(&B, Step::Open(Chain::Last)).unwrap().becomes;
+    assert_eq!(
+        third.applied_to(&opened),
+        None,
+        "it takes the data of a, b has opened"
+    );
+}
+
+#[test]
+fn a_third_seed_takes_the_data_of_whoever_opened_last() {
+    let died_before = after(&[grant(stay("a", 1), "b"), grant(stay("b", 2), "c")]);
+    assert_eq!(died_before.source, Some(stay("a", 1)));
+    let died_after = after(&[
+        grant(stay("a", 1), "b"),
+        Step::Open(Chain::Last),
+        grant(stay("b", 2), "c"),
+    ]);
+    assert_eq!(died_after.source, Some(stay("b", 2)));
+    assert_eq!((died_after.chain, died_after.drained), (None, false));
+}
+
+#[rstest]
+#[case::held(after(&[]), true, Testimony::Owned { epoch: 1, left: None })]
+#[case::leaving(after(&[Step::Leave]), false, Testimony::Owned { epoch: 1, left: None })]
+#[case::sealing(after(&[Step::Leave, Step::Seal]), false, Testimony::Sealed { epoch: 1 })]
+#[case::called_off(after(&[Step::Leave, Step::Stay]), true, Testimony::Owned { epoch: 1, left: None })]
+#[case::claiming(claiming(), false, Testimony::Claimed { epoch: 2 })]
+fn what_the_garden_says(
+    #[case] garden: Ownership<&'static str>,
+    #[case] deletes: bool,
+    #[case] says: Testimony,
+) {
+    assert_eq!(garden.may_be_deleted_by(&garden.now.seed), deletes);
+    assert!(!garden.may_be_deleted_by(&"z"));
+    assert_eq!(garden.testimony(), says);
+}
+
+#[test]
+fn the_record_goes_up_only() {
+    let first = Record {
+        identity: Some("a"),
+        epoch: Some(1),
+    };
+    let second = first.claim("b", 2).unwrap();
+    assert_eq!(first.claim("b", 1), None);
+    assert_eq!(first.leave(&"b", 1), None);
+    let left = first.leave(&"a", 1).unwrap();
+    assert_eq!((left.becomes.identity, left.becomes.epoch), (None, Some(1)));
+    let now = second.applied_to(&first).unwrap();
+    // The source wakes in its update.
+    assert_eq!(left.applied_to(&now), None);
+    assert_eq!(now.delete(&"a", 1), None);
+    assert_eq!(now.delete(&"b", 2).unwrap().becomes.epoch, None);
+}
+
+#[test]
+fn the_object_goes_up_only_and_is_not_created_by_who_seals() {
+    let object = |epoch, mark| Object { epoch, mark };
+    let owned = object(1, Mark::Owned);
+    assert_eq!(Object::seal(None, 1), None);
+    assert_eq!(Object::seal(Some(&object(2, Mark::Claimed)), 1), None);
+    let sealed = Object::seal(Some(&owned), 1).unwrap();
+    assert_eq!(sealed.becomes, Some(object(1, Mark::Sealed)));
+    let claimed = Object::claim(Some(&owned), 2).unwrap().becomes;
+    assert_eq!(sealed.applied_to(&claimed), None);
+    assert_eq!(Object::claim(claimed.as_ref(), 2), None);
+    assert_eq!(
+        Object::own(claimed.as_ref(), 2).unwrap().becomes,
+        Some(object(2, Mark::Owned))
+    );
+    // Its successor was faster.
+    assert_eq!(Object::own(Some(&object(3, Mark::Claimed)), 2), None);
+    assert_eq!(Object::testimony(None), Testimony::Missing);
+}
+
+#[test]
+fn a_seal_has_its_order() {
+    let mut sealed = Sealed::default();
+    assert_eq!(sealed.next(), Some(SealStep::Marker));
+    assert!(forwards(sealed, true) && !forwards(sealed, false));
+    sealed.marker = true;
+    assert!(!forwards(sealed, true));
+    assert_eq!(sealed.next(), Some(SealStep::Object));
+    sealed.object = true;
+    assert_eq!(sealed.next(), Some(SealStep::FinalSnapshot));
+    sealed.final_snapshot = true;
+    assert_eq!(sealed.next(), None);
+}
+
+#[rstest]
+#[case::nothing(false, false, None, Err(Wait::Source))]
+#[case::before_the_fence(false, false, Some(Chain::Last), Err(Wait::Source))]
+#[case::not_copied(false, true, None, Err(Wait::Copy(Chain::Last)))]
+#[case::the_fence(false, true, Some(Chain::Last), Ok(Chain::Last))]
+#[case::the_final_snapshot(true, false, Some(Chain::Final), Ok(Chain::Final))]
+#[case::the_final_snapshot_is_better(true, true, Some(Chain::Last), Err(Wait::Copy(Chain::Final)))]
+fn when_etcd_is_opened(
+    #[case] final_seen: bool,
+    #[case] fence_passed: bool,
+    #[case] copied: Option<Chain>,
+    #[case] expected: Result<Chain, Wait>,
+) {
+    let seen = Evidence {
+        earlier_pods_gone: true,
+        final_seen,
+        fence_passed,
+        copied,
+    };
+    let me = stay("b", 2);
+    assert_eq!(may_open(&claiming(), &me, seen), expected);
+    assert_eq!(may_open(&claiming(), &stay("a", 1), seen), Err(Wait::NotGranted));
+    let with_pods = Evidence {
+        earlier_pods_gone: false,
+        ..seen
+    };
+    assert_eq!(may_open(&claiming(), &me, with_pods), Err(Wait::EarlierPods));
+}
+
+#[test]
+fn what_was_chosen_stands() {
+    let garden = after(&[grant(stay("a", 1), "b"), Step::Open(Chain::Last)]);
+    let late = Evidence {
+        earlier_pods_gone: true,
+        final_seen: true,
+        fence_passed: false,
+        copied: Some(Chain::Last),
+    };
+    assert_eq!(may_open(&garden, &stay("b", 2), late), Ok(Chain::Last));
+    assert!(keeps_data(&garden, 1) && keeps_data(&garden, 2) && !keeps_data(&garden, 3));
+}
+
+#[test]
+fn clouds_wait_for_the_source_s_actuators_also_after_the_final_snapshot() {
+    let (forced, planned) = (
+        grant(stay("a", 1), "b"),
+        [Step::Leave, Step::Seal, hand_over(true)],
+    );
+    let forced = after(&[forced, Step::Open(Chain::Final)]);
+    assert!(!may_act(&forced, &stay("b", 2), false) && may_act(&forced, &stay("b", 2), true));
+    assert!(!may_act(&forced, &stay("a", 1), true));
+    let [leave, seal, over] = planned;
+    let drained = after(&[leave, seal, over, Step::Open(Chain::Final)]);
+    assert!(may_act(&drained, &stay("b", 2), false));
+}
+
+const fn s(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+#[test]
+fn what_follows_from_answers() {
+    let terms = Terms::default();
+    let yes = Answer::Owned { at_most: None };
+    let relayed = Answer::Owned { at_most: Some(s(3)) };
+    let unconfirmed = Stance::<Duration>::Unconfirmed;
+    let owner = Stance::Owner { until: s(112) };
+    assert_eq!(unconfirmed.clone().hear(s(105), s(100), &yes, &terms), owner);
+    assert_eq!(
+        unconfirmed.clone().hear(s(112), s(100), &yes, &terms),
+        unconfirmed
+    );
+    assert_eq!(
+        unconfirmed.clone().hear(s(103), s(100), &relayed, &terms),
+        unconfirmed
+    );
+    assert_eq!(owner.clone().hear(s(105), s(104), &relayed, &terms), owner);
+    assert_eq!(
+        owner
+            .clone()
+            .hear(s(105), s(104), &Answer::Unknown(String::new()), &terms),
+        owner
+    );
+    assert_eq!(owner.clone().at(s(112)), Stance::Unconfirmed);
+    let lost = owner.hear(s(105), s(104), &Answer::Lost(Loss::Deleted), &terms);
+    assert_eq!(lost, Stance::Lost(Loss::Deleted));
+    assert_eq!(lost.clone().hear(s(105), s(104), &yes, &terms), lost);
+}
+
+#[test]
+fn a_fence_needs_to_have_been_seen_and_to_have_passed() {
+    let terms = Terms::default();
+    assert!(!terms.fence_has_passed(None, s(1000)));
+    assert!(!terms.fence_has_passed(Some(s(100)), s(119)));
+    assert!(terms.fence_has_passed(Some(s(100)), s(120)));
+    let tolerant = Terms::new(Settings {
+        silence: Silence::Tolerate,
+        ..Settings::default()
+    });
+    assert!(!tolerant.unwrap().fence_has_passed(Some(s(100)), s(1_000_000)));
+}
