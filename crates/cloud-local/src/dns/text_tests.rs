@@ -28,7 +28,7 @@ fn answer(records: Vec<Record>) -> Message {
 
 fn shown(records: &[Record]) -> Vec<String> {
     let value = |record: &Record| {
-        if record.data.is_update() {
+        if record.dns_class != DNSClass::IN {
             String::new()
         } else {
             format!(" {}", record.data)
