@@ -68,7 +68,7 @@ impl DnsRecords {
 impl OfKinds for DnsRecords {
     const KINDS: Kinds = Kinds::Only(&["DNSRecord"]);
 
-    /// All but the owner record, which has its own time ([`crate::OwnerRecord`]).
+    /// All but the owner record, which has a time of its own.
     fn is_meant(object: &DynamicObject) -> bool {
         !object.annotations().contains_key(OWNERSHIP_EPOCH)
     }

@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, ensure};
+use gardenlet::shoot::{delete_flow, migrate_flow, reconcile_flow, sleep_flow};
+use parts::OwnerRecordPlan;
 
-use super::page;
+use super::{facts, page};
 
 /// A drawing, read again.
 struct Drawn {
@@ -341,5 +343,52 @@ fn an_order_that_does_not_hold_is_told() -> Result<()> {
         told.is_some_and(|told| told.contains("does not wait for \"Creating ETCD Snapshot\"")),
         "the reverse holds too"
     );
+    Ok(())
+}
+
+/// A seed that does not say whose its shoots are does as it did before there was such a setting.
+#[test]
+fn without_owner_checks_no_owner_record_is_touched() -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    let _context = runtime.enter();
+    let (facts, owner_record) = (facts()?, OwnerRecordPlan::Nothing);
+    let reconcile = reconcile_flow::Given {
+        restoring: true,
+        has_backup: true,
+        copy_is_required: true,
+        sleeps: false,
+        owner_record,
+    };
+    let sleep = sleep_flow::Given {
+        restoring: true,
+        has_backup: true,
+        copy_is_required: true,
+        etcd_is_awake: true,
+        owner_record,
+    };
+    let migrate = migrate_flow::Given {
+        control_plane_is_up: true,
+        owner_record: owner_record.may_be_there(),
+    };
+    let delete = delete_flow::Given {
+        namespace_is_active: true,
+        control_plane_is_up: true,
+        control_plane_may_sleep: true,
+        owner_record: owner_record.may_be_there(),
+    };
+    let drawings = [
+        reconcile_flow::build(&facts, reconcile).to_mermaid(),
+        sleep_flow::build(&facts, sleep).to_mermaid(),
+        migrate_flow::build(&facts, migrate).to_mermaid(),
+        delete_flow::build(&facts, delete).to_mermaid(),
+    ];
+    for drawing in drawings {
+        let tasks: Vec<_> = drawing
+            .lines()
+            .filter(|line| line.contains("owner domain"))
+            .collect();
+        ensure!(tasks.len() >= 2, "{drawing}");
+        ensure!(tasks.iter().all(|task| task.ends_with(":::skipped")), "{tasks:?}");
+    }
     Ok(())
 }

@@ -79,7 +79,7 @@ pub fn change(zone: &Name, changes: &[Change], ttl: u32) -> Result<Message> {
         match was {
             Some(was) => message.add_pre_requisite(record(name, was, 0)?),
             None => message.add_pre_requisite(no_set(name, RecordType::TXT)),
-        };
+        }
         // A server ignores a text that is added beside an alias, and calls that success (RFC 2136, 3.4.2.2).
         message.add_pre_requisite(no_set(name, RecordType::CNAME));
         if was == becomes {

@@ -28,10 +28,10 @@ fn answer(records: Vec<Record>) -> Message {
 
 fn shown(records: &[Record]) -> Vec<String> {
     let value = |record: &Record| {
-        if record.data.is_update() {
-            String::new()
-        } else {
+        if record.dns_class == DNSClass::IN {
             format!(" {}", record.data)
+        } else {
+            String::new()
         }
     };
     let line = |r: &Record| {

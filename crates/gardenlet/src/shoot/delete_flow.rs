@@ -19,6 +19,7 @@ use super::{
 
 /// What of the control plane is still there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools)] // Each is a question of its own.
 pub struct Given {
     /// The namespace exists and is not being deleted.
     pub namespace_is_active: bool,

@@ -31,9 +31,8 @@ fn after(changes: Option<Changes>) -> Option<[Option<String>; 2]> {
     changes.map(|changes| changes.map(|change| change.becomes))
 }
 
-fn some(epoch: &str, owner: &str) -> Option<[Option<String>; 2]> {
-    let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-    Some([some(epoch), some(owner)])
+fn both(epoch: &str, owner: &str) -> [Option<String>; 2] {
+    [epoch, owner].map(|text| Some(text.to_owned()).filter(|text| !text.is_empty()))
 }
 
 #[test]
@@ -51,7 +50,11 @@ fn an_earlier_epoch_is_followed_and_both_names_change_from_what_was_read() {
             changes.clone().map(|it| it.was),
             [&epoch, &owner].map(|held| super::text(held).map(str::to_owned))
         );
-        assert_eq!(after(Some(changes)), some("3", "seed-a"), "{epoch:?} {owner:?}");
+        assert_eq!(
+            after(Some(changes)),
+            Some(both("3", "seed-a")),
+            "{epoch:?} {owner:?}"
+        );
     }
 }
 
@@ -118,7 +121,10 @@ fn what_is_not_ours_is_named_and_left_alone() {
 
 #[test]
 fn a_removal_leaves_the_epoch_and_whatever_is_not_ours() {
-    assert_eq!(after(claim().remove(&text("3"), &text("seed-a"))), some("3", ""));
+    assert_eq!(
+        after(claim().remove(&text("3"), &text("seed-a"))),
+        Some(both("3", ""))
+    );
     for (epoch, owner) in [
         (text("3"), Held::Nothing),
         (text("3"), text("seed-b")),
@@ -206,7 +212,7 @@ fn a_move_that_was_called_off_resumes_its_own_epoch_only() {
         .insert(OWNERSHIP_RESUMED.into(), "true".into());
     let resumed = Claim::of(&record).unwrap().unwrap();
     let back = resumed.write(&text("3"), &Held::Nothing).unwrap();
-    assert_eq!(after(back), some("3", "seed-a"));
+    assert_eq!(after(back), Some(both("3", "seed-a")));
     assert_eq!(resumed.write(&text("3"), &text("seed-a")).unwrap(), None);
     for (epoch, owner) in [
         (text("3"), text("seed-b")),
