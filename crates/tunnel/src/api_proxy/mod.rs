@@ -156,7 +156,7 @@ async fn serve(listener: &TcpListener, shared: &Arc<Shared>) {
 
 /// One connection, to its end.
 async fn carry(shared: &Shared, stream: TcpStream, from: SocketAddr) -> Result<(), String> {
-    front::prepare(SockRef::from(&stream)).map_err(|error| error.to_string())?;
+    front::prepare(&SockRef::from(&stream)).map_err(|error| error.to_string())?;
     let here = stream.local_addr().map_err(|error| error.to_string())?;
     let mut known = shared.known.clone();
     let dialled = timeout(DIAL, async {
