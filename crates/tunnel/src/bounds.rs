@@ -69,5 +69,8 @@ pub const PROBE_EVERY: Duration = Duration::from_secs(5);
 pub const PROBES: u32 = 3;
 /// What was sent and is not acknowledged for so long breaks a connection off, as above: a watch must not hang on a seed that died.
 pub const UNHEARD: Duration = Duration::from_secs(25);
+/// A connection of which one side has said all, and the other one says nothing. As the seed's front has it: without it a pod that
+/// never closes its side would keep its seat.
+pub const HALF_OPEN: Duration = Duration::from_secs(30);
 /// Pause before an address that somebody takes away is put back again.
 pub const HOLD_AGAIN: Duration = Duration::from_millis(250);

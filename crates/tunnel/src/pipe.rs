@@ -8,6 +8,7 @@ use std::{
 
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    sync::Notify,
     time::sleep,
 };
 
@@ -23,36 +24,66 @@ pub async fn join(
     right: impl AsyncRead + AsyncWrite,
     idle: Duration,
 ) -> io::Result<()> {
+    join_bounded(left, right, idle, idle).await
+}
+
+/// The same, with another bound for a connection of which one end has said all: the other one may never say anything again.
+///
+/// # Errors
+/// An end broke off, or nothing moved for `idle`, or for `half_open` after one end has said all (to twice that).
+pub async fn join_bounded(
+    left: impl AsyncRead + AsyncWrite,
+    right: impl AsyncRead + AsyncWrite,
+    idle: Duration,
+    half_open: Duration,
+) -> io::Result<()> {
     let (left_reader, left_writer) = tokio::io::split(left);
     let (right_reader, right_writer) = tokio::io::split(right);
-    let moved = AtomicBool::new(false);
+    let seen = Seen::default();
     let both = async {
         tokio::try_join!(
-            one_way(left_reader, right_writer, &moved),
-            one_way(right_reader, left_writer, &moved),
+            one_way(left_reader, right_writer, &seen),
+            one_way(right_reader, left_writer, &seen),
         )
+    };
+    let still = async {
+        tokio::select! {
+            () = stillness(&seen.moved, idle) => return,
+            () = seen.ended.notified() => {}
+        }
+        stillness(&seen.moved, half_open).await;
     };
     tokio::select! {
         done = both => done.map(drop),
-        () = stillness(&moved, idle) => Err(io::Error::new(io::ErrorKind::TimedOut, "nothing moved for too long")),
+        () = still => Err(io::Error::new(io::ErrorKind::TimedOut, "nothing moved for too long")),
     }
+}
+
+/// What both directions have seen.
+#[derive(Default)]
+struct Seen {
+    /// Bytes, since somebody looked.
+    moved: AtomicBool,
+    /// The end of one.
+    ended: Notify,
 }
 
 async fn one_way(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
-    moved: &AtomicBool,
+    seen: &Seen,
 ) -> io::Result<()> {
     let mut buffer = vec![0; BUFFER];
     loop {
         let read = from.read(&mut buffer).await?;
-        moved.store(true, Ordering::Relaxed);
+        seen.moved.store(true, Ordering::Relaxed);
         if read == 0 {
+            seen.ended.notify_one();
             return to.shutdown().await;
         }
         to.write_all(&buffer[..read]).await?;
         to.flush().await?;
-        moved.store(true, Ordering::Relaxed);
+        seen.moved.store(true, Ordering::Relaxed);
     }
 }
 
@@ -96,6 +127,28 @@ mod tests {
         read.unwrap();
         assert_eq!(heard, answer);
         joined.join_next().await.unwrap().unwrap().unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_keeps_a_connection_whose_other_end_is_gone() {
+        const SHORT: Duration = Duration::from_secs(30);
+        let (mut client, left) = duplex(64);
+        let (right, server) = duplex(64);
+        let mut joined = JoinSet::new();
+        joined.spawn(join_bounded(left, right, LONG, SHORT));
+        sleep(LONG * 3 / 4).await;
+        let (mut reader, mut writer) = tokio::io::split(server);
+        writer.shutdown().await.unwrap();
+        // What the client still has to say is heard, and counts.
+        for _ in 0..4 {
+            sleep(SHORT * 3 / 4).await;
+            client.write_all(b"x").await.unwrap();
+            reader.read_u8().await.unwrap();
+        }
+        let begun = tokio::time::Instant::now();
+        let error = joined.join_next().await.unwrap().unwrap().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert!(begun.elapsed() <= SHORT * 2);
     }
 
     #[tokio::test(start_paused = true)]

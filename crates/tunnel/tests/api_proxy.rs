@@ -194,6 +194,7 @@ async fn a_pod_that_says_no_name_reaches_the_api_of_its_shoot_and_no_other() -> 
     // With or without a last word of TLS.
     let ended = timeout(LONG, stream.read_to_end(&mut rest)).await;
     ended.context("it is still open")?.ok();
+    drop((plain, silent));
     let open = proxy.numbers.open.clone();
     eventually("no connection is left", LONG, || async {
         ensure!(open.get() == 0, "{} are open", open.get());

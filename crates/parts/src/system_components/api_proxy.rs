@@ -123,7 +123,7 @@ fn proxy(image: &str, api: &str) -> Value {
         format!("--front-port={FRONT_PORT}"),
         format!("--health-address=127.0.0.1:{HEALTH}"),
     ];
-    let mut container = container("proxy", image, &args, hardened());
+    let mut container = container("proxy", image, &args, &hardened());
     container["resources"] =
         json!({"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"memory": "192Mi"}});
     container["readinessProbe"] = json!({"httpGet": look("/readyz"), "periodSeconds": 5});
@@ -140,13 +140,13 @@ fn address(image: &str) -> Value {
     may["runAsUser"] = json!(0);
     may["capabilities"]["add"] = json!(["NET_ADMIN"]);
     let args = ["api-proxy-address".to_owned(), format!("--address={ADDRESS}")];
-    let mut container = container("address", image, &args, may);
+    let mut container = container("address", image, &args, &may);
     container["resources"] =
         json!({"requests": {"cpu": "1m", "memory": "8Mi"}, "limits": {"memory": "64Mi"}});
     container
 }
 
-fn container(name: &str, image: &str, args: &[String], may: Value) -> Value {
+fn container(name: &str, image: &str, args: &[String], may: &Value) -> Value {
     json!({
         "name": name,
         "image": image,

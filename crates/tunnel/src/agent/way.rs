@@ -78,10 +78,9 @@ impl Doubt {
     /// nowhere, says nothing.
     pub(crate) fn is_sure(&mut self, found: Result<&[SocketAddr], &String>, here: SocketAddr) -> bool {
         match found {
-            Ok(addresses) if addresses.is_empty() => {}
+            Ok([]) | Err(_) => {}
             Ok(addresses) if addresses.contains(&here) => self.0 = 0,
             Ok(_) => self.0 += 1,
-            Err(_) => {}
         }
         self.0 >= LOOK_UPS
     }

@@ -41,13 +41,13 @@ pub(super) async fn dial(
 
 async fn connect(address: SocketAddr, head: &[u8]) -> io::Result<TcpStream> {
     let mut stream = TcpStream::connect(address).await?;
-    prepare(SockRef::from(&stream))?;
+    prepare(&SockRef::from(&stream))?;
     stream.write_all(head).await?;
     Ok(stream)
 }
 
 /// What is written is sent at once, and a peer that is gone is missed soon, whether or not something is on its way to it.
-pub(super) fn prepare(socket: SockRef<'_>) -> io::Result<()> {
+pub(super) fn prepare(socket: &SockRef<'_>) -> io::Result<()> {
     socket.set_tcp_nodelay(true)?;
     let probes = TcpKeepalive::new()
         .with_time(PROBE_AFTER)

@@ -33,7 +33,7 @@ use tracing::{debug, warn};
 
 use crate::{
     agent::Way,
-    bounds::{CONNECTIONS, DIAL, DIALS, FIRST_PAUSE, IDLE},
+    bounds::{CONNECTIONS, DIAL, DIALS, FIRST_PAUSE, HALF_OPEN, IDLE},
     pipe,
 };
 
@@ -156,7 +156,7 @@ async fn serve(listener: &TcpListener, shared: &Arc<Shared>) {
 
 /// One connection, to its end.
 async fn carry(shared: &Shared, stream: TcpStream, from: SocketAddr) -> Result<(), String> {
-    front::prepare(SockRef::from(&stream)).map_err(|error| error.to_string())?;
+    front::prepare(&SockRef::from(&stream)).map_err(|error| error.to_string())?;
     let here = stream.local_addr().map_err(|error| error.to_string())?;
     let mut known = shared.known.clone();
     let dialled = timeout(DIAL, async {
@@ -175,7 +175,7 @@ async fn carry(shared: &Shared, stream: TcpStream, from: SocketAddr) -> Result<(
         warn!(why, "a pod does not reach the API");
     })?;
     tokio::select! {
-        done = pipe::join(stream, front, IDLE) => done.map_err(|error| error.to_string()),
+        done = pipe::join_bounded(stream, front, IDLE, HALF_OPEN) => done.map_err(|error| error.to_string()),
         () = name::led_elsewhere(known, address) => Err(format!("{} does not lead to {address} any more", shared.host)),
     }
 }
