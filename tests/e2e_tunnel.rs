@@ -5,10 +5,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use std::{
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::{
@@ -21,6 +18,7 @@ use repot_tests::{
     lifecycle::{self, MOVE_WITHIN, deleted, nothing_left},
     nodes::{Fleet, Taints, Web},
     proof,
+    shoot::UserShoot,
 };
 
 /// Longer than agents take to find a front that has moved: the name's lifetime, and their longest pause between two tries.
@@ -36,10 +34,8 @@ async fn nodes_that_no_seed_reaches_survive_a_move() {
         .unwrap();
     let client = shoot.client().await.unwrap();
     let id = proof::technical_id(&shoot).await.unwrap();
-    let kubeconfig = tempfile::NamedTempFile::new().unwrap();
-    shoot.write_kubeconfig(kubeconfig.path()).await.unwrap();
     let web = Web::deploy(&client).await.unwrap();
-    reached(&client, &web, kubeconfig.path()).await.unwrap();
+    reached(&shoot, &client, &web).await.unwrap();
     web.answers(&client).await.unwrap();
     let keys = keys(&client).await.unwrap();
     let before = Fleet::read(landscape.seed("seed-a").unwrap(), &id, &client)
@@ -52,7 +48,7 @@ async fn nodes_that_no_seed_reaches_survive_a_move() {
     shoot.wait_until_on("seed-b", MOVE_WITHIN).await.unwrap();
 
     let client = shoot.client().await.unwrap();
-    reached(&client, &web, kubeconfig.path()).await.unwrap();
+    reached(&shoot, &client, &web).await.unwrap();
     let now = web.counts(&client).await.unwrap();
     println!(
         "seed-a -> seed-b by the tunnel: {counted:?} before, {now:?} after {:?}",
@@ -72,13 +68,15 @@ async fn nodes_that_no_seed_reaches_survive_a_move() {
 }
 
 /// Both agents are connected, and the API server gets at kubelets and pods: logs, exec, and its own way to a node.
-async fn reached(shoot: &Client, web: &Web, kubeconfig: &Path) -> Result<()> {
+async fn reached(user: &UserShoot, shoot: &Client, web: &Web) -> Result<()> {
     let begin = Instant::now();
+    let kubeconfig = tempfile::NamedTempFile::new()?;
+    user.write_kubeconfig(kubeconfig.path()).await?;
     let missing = proof::until_nothing(CONNECTED_WITHIN, || async {
         let agents: Api<Deployment> = Api::namespaced(shoot.clone(), NAMESPACE);
         let ready = agents.get_opt(AGENT).await?.and_then(|agents| agents.status);
         let ready = ready.and_then(|status| status.ready_replicas).unwrap_or_default();
-        let works = web.logs_and_exec_work(shoot, kubeconfig).await;
+        let works = web.logs_and_exec_work(shoot, kubeconfig.path()).await;
         let works = works.err().map(|error| format!("{error:#}"));
         let agents = (ready < 2).then(|| format!("{ready} agents are ready"));
         Ok(agents.into_iter().chain(works).collect())
