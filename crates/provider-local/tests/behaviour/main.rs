@@ -75,18 +75,7 @@ async fn actuators_behave_when_something_is_in_the_way() -> Result<()> {
         )
         .await,
         told("rights", rights(world)).await,
-        told(
-            "late deletion of a record",
-            dns::a_late_deletion_leaves_the_record_of_another_seed(world),
-        )
-        .await,
-        told(
-            "alias and addresses",
-            dns::an_alias_and_addresses_replace_each_other(world),
-        )
-        .await,
-        told("refused DNS key", dns::a_refused_dns_key_is_told(world)).await,
-        Box::pin(owner::all(world)).await,
+        Box::pin(names(world)).await,
         told(
             "backup entry waits",
             backups::a_backup_entry_waits_for_its_namespace(world),
@@ -115,6 +104,22 @@ async fn actuators_behave_when_something_is_in_the_way() -> Result<()> {
         .collect();
     assert!(failures.is_empty(), "{}", failures.join("\n"));
     Ok(())
+}
+
+/// What becomes of names in DNS.
+async fn names(world: &World) -> Result<()> {
+    told(
+        "late deletion of a record",
+        dns::a_late_deletion_leaves_the_record_of_another_seed(world),
+    )
+    .await?;
+    told(
+        "alias and addresses",
+        dns::an_alias_and_addresses_replace_each_other(world),
+    )
+    .await?;
+    told("refused DNS key", dns::a_refused_dns_key_is_told(world)).await?;
+    owner::all(world).await
 }
 
 /// Who may act, and until when.
