@@ -37,20 +37,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "runtime",
             "leader-migration",
             "permit",
-            "ownership",
             "api",
         ],
     ),
     (
         "provider-*",
-        &[
-            "extension",
-            "runtime",
-            "leader-migration",
-            "permit",
-            "ownership",
-            "api",
-        ],
+        &["extension", "runtime", "leader-migration", "permit", "api"],
     ),
     (
         "gardenlet",
