@@ -37,12 +37,20 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "runtime",
             "leader-migration",
             "permit",
+            "ownership",
             "api",
         ],
     ),
     (
         "provider-*",
-        &["extension", "runtime", "leader-migration", "permit", "api"],
+        &[
+            "extension",
+            "runtime",
+            "leader-migration",
+            "permit",
+            "ownership",
+            "api",
+        ],
     ),
     (
         "gardenlet",
