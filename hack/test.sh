@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Unit tests and tests on real server processes. Tests on clusters need the feature e2e and are hack/e2e.sh's.
 #   hack/test.sh [CARGO TEST ARGUMENTS…]
-# Without arguments they run in three lanes side by side, as most of them wait most of the time; REPOT_TEST_BESIDE= makes it one.
+# Without arguments they run in four lanes side by side, as most of them wait most of the time; REPOT_TEST_BESIDE= makes it one.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . hack/env.sh
@@ -16,7 +16,7 @@ hack/tools.sh etcd etcdctl etcdutl kube-apiserver kube-controller-manager kube-s
 TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/repot-test-XXXXXX")
 export TMPDIR
 # Programs of a lane each, but for the last lane, which has all others.
-BESIDE=("drill real idle" "election process stopped operations")
+BESIDE=("drill" "operations real process" "election stopped idle leader_migration shoot_state")
 if [ $# -gt 0 ] || [ -z "${REPOT_TEST_BESIDE-unset}" ]; then BESIDE=(); fi
 lanes=()
 clean_up() {

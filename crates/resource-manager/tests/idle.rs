@@ -45,6 +45,7 @@ async fn a_resource_manager_idles_in_little_memory() -> Result<()> {
         .try_collect::<Vec<()>>()
         .await?;
 
+    testkit::free_lock(&client, "garden", "resource-manager").await?;
     let folder = tempfile::tempdir()?;
     let kubeconfig = plane.admin_kubeconfig_file().display().to_string();
     let arguments = [

@@ -50,7 +50,7 @@ pub use control_plane::ControlPlane;
 pub use crds::apply_crds;
 pub use idle::{Idle, Peak, size};
 pub use name_server::NameServer;
-pub use object::apply;
+pub use object::{apply, free_lock};
 pub use object_store::ObjectStore;
 pub use pki::{Authority, Identity};
 pub use played_kubelet::{Fate, PlayedKubelet};

@@ -6,7 +6,7 @@ use kube::{
     api::{DynamicObject, Patch, PatchParams},
     core::{ApiResource, GroupVersionKind},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Applies an object that says what it is and where, and gives it as it is then.
 ///
@@ -24,4 +24,14 @@ pub async fn apply(client: &Client, object: Value) -> Result<DynamicObject> {
     Ok(api
         .patch(&name, &PatchParams::apply("test").force(), &Patch::Apply(&object))
         .await?)
+}
+
+/// A lock that nobody has. A candidate that finds none at all waits for as long as somebody might still hold it.
+///
+/// # Errors
+/// The server refuses it.
+pub async fn free_lock(client: &Client, namespace: &str, name: &str) -> Result<()> {
+    let meta = json!({"name": name, "namespace": namespace});
+    let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": meta});
+    apply(client, lease).await.map(drop)
 }

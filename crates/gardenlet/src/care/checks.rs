@@ -1,42 +1,22 @@
-//! What the five conditions of a shoot say: pure decisions.
+//! What the conditions of a shoot say: pure decisions.
 
 use api::{
     gardencore::Shoot,
-    meta::{ConditionStatus, ErrorCode, LastOperationState},
+    meta::{ConditionStatus, LastOperationState},
 };
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Node};
 use kube::ResourceExt;
 
-use super::seen::{Extension, Observed};
+use super::{
+    components,
+    observation::Observation,
+    seen::{Extension, Observed},
+};
 
 /// Deployments that every control plane has.
 const REQUIRED: [&str; 3] = ["kube-apiserver", "kube-controller-manager", "kube-scheduler"];
 /// Etcds that every control plane has.
 const REQUIRED_ETCDS: [&str; 2] = ["etcd-main", "etcd-events"];
-
-/// What a look at one aspect showed.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Observation {
-    /// Whether it holds now.
-    pub status: ConditionStatus,
-    /// CamelCase.
-    pub reason: &'static str,
-    /// A sentence.
-    pub message: String,
-    /// Well-known causes.
-    pub codes: Vec<ErrorCode>,
-}
-
-impl Observation {
-    fn new(status: ConditionStatus, reason: &'static str, message: impl Into<String>) -> Self {
-        Self {
-            status,
-            reason,
-            message: message.into(),
-            codes: Vec::new(),
-        }
-    }
-}
 
 /// What is said of every aspect of a shoot that sleeps, or is on its way there: nothing is looked at, as what stops on purpose is not
 /// ill. One that wakes up is looked at as any other.
@@ -110,6 +90,7 @@ pub(super) fn control_plane(seen: &Observed) -> Observation {
             broken.push(why);
         }
     }
+    broken.extend(components::of_the_seed(seen));
     let Some(first) = broken.first() else {
         return Observation::new(
             ConditionStatus::True,
@@ -224,15 +205,6 @@ pub(super) fn observability() -> Observation {
         ConditionStatus::True,
         "NoObservabilityComponents",
         "This version deploys no monitoring and no logging for shoots.",
-    )
-}
-
-/// `SystemComponentsHealthy`, likewise.
-pub(super) fn system_components() -> Observation {
-    Observation::new(
-        ConditionStatus::True,
-        "NoSystemComponents",
-        "This version deploys nothing into the shoot itself.",
     )
 }
 

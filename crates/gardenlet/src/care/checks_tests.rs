@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use api::{
     druid::Etcd,
     gardencore::{ShootSpec, shoot::Worker},
-    meta::{LastError, LastOperation, LastOperationType},
+    meta::{ErrorCode, LastError, LastOperation, LastOperationType},
 };
 use serde_json::json;
 
@@ -47,6 +47,7 @@ fn healthy() -> Observed {
         said: BTreeMap::new(),
         etcds: REQUIRED_ETCDS.map(|name| etcd(name, true)).to_vec(),
         extensions: vec![extension(LastOperationState::Succeeded, None)],
+        resources: Vec::new(),
     }
 }
 
@@ -195,7 +196,6 @@ fn nodes_are_counted_and_asked() {
 #[test]
 fn what_is_not_deployed_is_said_to_be_not_deployed() {
     assert_eq!(observability().reason, "NoObservabilityComponents");
-    assert_eq!(system_components().reason, "NoSystemComponents");
 }
 
 /// What stops on purpose is not ill; what wakes up is looked at.

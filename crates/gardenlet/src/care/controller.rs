@@ -15,14 +15,14 @@ use api::{
         },
     },
     gardencore::{Shoot, ShootStatus},
-    meta::LastOperationType,
+    meta::{Condition, LastOperationType},
 };
 use kube::{Api, ResourceExt, runtime::watcher};
 use runtime::{Next, Reconciler, Result, clock, clusters::Cluster, conditions, runner};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{checks, label::status_label, observed, settle::settle};
+use super::{checks, components, label::status_label, observation::Observation, observed, settle::settle};
 use crate::{Context, MANAGER};
 
 /// What is told of each shoot.
@@ -72,6 +72,15 @@ fn is_cared_for(shoot: &Shoot, seed: &str) -> bool {
     here && !taken_down && !status.technical_id.is_empty() && shoot.metadata.deletion_timestamp.is_none()
 }
 
+/// Whether a shoot says already what is to be told.
+fn is_told(shoot: &Shoot, change: impl Fn(&mut Vec<Condition>)) -> bool {
+    let Some(status) = &shoot.status else { return false };
+    let mut conditions = status.conditions.clone();
+    change(&mut conditions);
+    let label = shoot.labels().get(SHOOT_STATUS);
+    conditions == status.conditions && label.is_some_and(|label| label == status_label(status))
+}
+
 impl Reconciler<Shoot> for Care {
     const NAME: &'static str = "care";
 
@@ -80,15 +89,9 @@ impl Reconciler<Shoot> for Care {
         if let Some(rest) = self.rest(&shoot, period) {
             return Ok(Next::After(rest));
         }
-        let api: Api<Shoot> = self
-            .context
-            .garden
-            .namespaced(&shoot.namespace().unwrap_or_default());
-        let Some(shoot) = api.get_opt(&shoot.name_any()).await? else {
-            return Ok(Next::Change);
-        };
+        // As the watch has told it: a look that changes nothing asks the garden for nothing, however many shoots there are.
         if is_cared_for(&shoot, &self.context.seed_name) {
-            self.look_after(&shoot, &api).await?;
+            self.look_after(&shoot).await?;
         }
         Ok(Next::After(period))
     }
@@ -100,34 +103,49 @@ impl Reconciler<Shoot> for Care {
 }
 
 impl Care {
-    async fn look_after(&self, shoot: &Shoot, api: &Api<Shoot>) -> Result<()> {
-        let namespace = shoot
-            .status
-            .as_ref()
-            .map(|s| s.technical_id.clone())
-            .unwrap_or_default();
-        let observations = if let Some(sleep) = checks::of_sleep(shoot) {
-            CONDITIONS.map(|type_| (type_, sleep.clone()))
-        } else {
-            let seen = observed::look(&self.context, shoot, &namespace).await?;
-            [
-                (API_SERVER_AVAILABLE, checks::api_server(&seen)),
-                (CONTROL_PLANE_HEALTHY, checks::control_plane(&seen)),
-                (OBSERVABILITY_COMPONENTS_HEALTHY, checks::observability()),
-                (EVERY_NODE_READY, checks::nodes(shoot, &seen)),
-                (SYSTEM_COMPONENTS_HEALTHY, checks::system_components()),
-            ]
-        };
+    async fn look_after(&self, seen: &Shoot) -> Result<()> {
+        let observations = self.observe(seen).await?;
         let now = clock::now_k8s();
         let threshold = self.context.config.condition_threshold;
-        conditions::change(MANAGER, api, &shoot.name_any(), "conditions", |list| {
+        let change = |list: &mut Vec<Condition>| {
             for (type_, seen) in &observations {
                 let old = api::meta::find_condition(list, type_).cloned();
                 settle(old.as_ref(), type_, seen.clone(), threshold, &now).merge_into(list);
             }
-        })
-        .await?;
-        self.write_label(&shoot.name_any(), api).await
+        };
+        if is_told(seen, &change) {
+            return Ok(());
+        }
+        let api: Api<Shoot> = self
+            .context
+            .garden
+            .namespaced(&seen.namespace().unwrap_or_default());
+        let name = seen.name_any();
+        // A watch may be late: nothing is written of a shoot that is not this seed's any more.
+        let Some(shoot) = api.get_opt(&name).await? else {
+            return Ok(());
+        };
+        if shoot.uid() != seen.uid() || !is_cared_for(&shoot, &self.context.seed_name) {
+            return Ok(());
+        }
+        conditions::change(MANAGER, &api, &name, "conditions", change).await?;
+        self.write_label(&name, &api).await
+    }
+
+    /// What is to be told of a shoot.
+    async fn observe(&self, shoot: &Shoot) -> Result<[(&'static str, Observation); 5]> {
+        if let Some(sleep) = checks::of_sleep(shoot) {
+            return Ok(CONDITIONS.map(|type_| (type_, sleep.clone())));
+        }
+        let namespace = shoot.status.as_ref().map(|s| s.technical_id.as_str());
+        let seen = observed::look(&self.context, shoot, namespace.unwrap_or_default()).await?;
+        Ok([
+            (API_SERVER_AVAILABLE, checks::api_server(&seen)),
+            (CONTROL_PLANE_HEALTHY, checks::control_plane(&seen)),
+            (OBSERVABILITY_COMPONENTS_HEALTHY, checks::observability()),
+            (EVERY_NODE_READY, checks::nodes(shoot, &seen)),
+            (SYSTEM_COMPONENTS_HEALTHY, components::system_components(&seen)),
+        ])
     }
 
     async fn write_label(&self, name: &str, api: &Api<Shoot>) -> Result<()> {

@@ -5,14 +5,16 @@
 //! this version is said to be not deployed, not to be healthy.
 
 mod checks;
+mod components;
 mod controller;
 mod label;
+mod observation;
 mod observed;
 mod probe;
 mod seen;
 mod settle;
 
-pub use checks::Observation;
 pub use controller::run;
 pub use label::status_label;
+pub use observation::Observation;
 pub use settle::settle;

@@ -6,6 +6,7 @@ use api::{
     druid::Etcd,
     extensions::{BackupEntry, ControlPlane, DNSRecord, ExtensionObject, Infrastructure},
     gardencore::Shoot,
+    resources::ManagedResource,
 };
 use k8s_openapi::{
     NamespaceResourceScope,
@@ -24,13 +25,14 @@ use crate::Context;
 /// Looks at everything.
 pub(super) async fn look(context: &Context, shoot: &Shoot, namespace: &str) -> Result<Observed> {
     let seed = &context.seed;
-    let (answer, deployments, etcds, infrastructures, control_planes, dns_records) = futures::join!(
+    let (answer, deployments, etcds, infrastructures, control_planes, dns_records, resources) = futures::join!(
         probe::api_server(seed, &context.settings, namespace),
         list::<Deployment>(context, namespace),
         list::<Etcd>(context, namespace),
         list::<Infrastructure>(context, namespace),
         list::<ControlPlane>(context, namespace),
         list::<DNSRecord>(context, namespace),
+        list::<ManagedResource>(context, namespace),
     );
     let mut extensions = described(&infrastructures?);
     extensions.extend(described(&control_planes?));
@@ -66,6 +68,7 @@ pub(super) async fn look(context: &Context, shoot: &Shoot, namespace: &str) -> R
         said,
         etcds: etcds?,
         extensions,
+        resources: resources?,
     })
 }
 

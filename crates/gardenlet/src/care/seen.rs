@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use api::{
     druid::Etcd,
     meta::{LastError, LastOperation},
+    resources::ManagedResource,
 };
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Node};
 
@@ -36,4 +37,6 @@ pub(super) struct Observed {
     pub etcds: Vec<Etcd>,
     /// Extension objects of the shoot.
     pub extensions: Vec<Extension>,
+    /// What is applied to the seed and to the shoot.
+    pub resources: Vec<ManagedResource>,
 }

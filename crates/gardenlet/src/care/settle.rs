@@ -6,7 +6,7 @@ use api::meta::{Condition, ConditionStatus};
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::checks::Observation;
+use super::observation::Observation;
 
 /// The condition after an observation. What held before is given `threshold` to hold again before it is `False`.
 #[must_use]

@@ -1,0 +1,27 @@
+//! What a look at one aspect of a shoot showed.
+
+use api::meta::{ConditionStatus, ErrorCode};
+
+/// What a look at one aspect showed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Observation {
+    /// Whether it holds now.
+    pub status: ConditionStatus,
+    /// CamelCase.
+    pub reason: &'static str,
+    /// A sentence.
+    pub message: String,
+    /// Well-known causes.
+    pub codes: Vec<ErrorCode>,
+}
+
+impl Observation {
+    pub(super) fn new(status: ConditionStatus, reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            status,
+            reason,
+            message: message.into(),
+            codes: Vec::new(),
+        }
+    }
+}
