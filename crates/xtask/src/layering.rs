@@ -20,7 +20,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // Its one `main` for managers starts a process of `runtime`.
     ("leader-migration", &["runtime", "lease", "permit"]),
     ("runtime", &["permit", "api"]),
-    ("placement", &["api"]),
+    ("placement", &["ownership", "api"]),
     ("parts", &["runtime", "permit", "placement", "api"]),
     (
         "extension",
@@ -68,7 +68,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     (
         "garden-controller-manager",
-        &["runtime", "placement", "leader-migration", "permit", "api"],
+        &[
+            "runtime",
+            "placement",
+            "leader-migration",
+            "permit",
+            "ownership",
+            "api",
+        ],
     ),
     (
         "etcd-druid",

@@ -1,0 +1,181 @@
+//! A shoot whose seed is silent is taken over on somebody's word, and one whose seed lives is not (R17-05, R17-20).
+
+use std::time::Duration;
+
+use api::{
+    constants::SHOOT_FORCE_RESTORE,
+    gardencore::{BackupEntry, Seed, Shoot, shoot::OwnershipPhase},
+    meta::{LastOperationState as State, LastOperationType as Type},
+};
+use garden_controller_manager::{backup_entry_placement, shoot_takeover};
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::{Api, ResourceExt};
+use runtime::clock;
+use serde_json::json;
+use testkit::eventually;
+use tokio::task::JoinSet;
+
+use crate::{
+    garden::{Garden, NAMESPACE, allowed},
+    journey::{create, edit, make_ready, until},
+};
+
+/// Many times what the controller needs, also on a slow machine.
+const SOON: Duration = Duration::from_secs(120);
+/// Much shorter than the silence that is borne here, so that a machine that rests for seconds is not taken for a silent gardenlet.
+const RENEWED_EVERY: Duration = Duration::from_millis(250);
+
+/// With the rights that the chart gives, and the policies in force.
+pub async fn with_the_controller(garden: &Garden) {
+    make_ready(garden, "seed-b").await;
+    check_owners(garden, "seed-b", true).await;
+    let context = garden.context(&["--seed-monitor-period-seconds=8", "--takeover-after-seconds=0"]);
+    let mut controllers = JoinSet::new();
+    controllers.spawn(shoot_takeover::run(context.clone()));
+    controllers.spawn(backup_entry_placement::run(context.clone()));
+    a_seed_that_lives_keeps_its_shoot(garden).await;
+    without_a_fence_nothing_is_taken(garden).await;
+    a_silent_seed_loses_its_shoot(garden).await;
+    assert!(
+        context
+            .metrics
+            .encode()
+            .contains("forced_hand_overs_total{by=\"operator\"} 1")
+    );
+    context.shutdown.cancel();
+    controllers.shutdown().await;
+}
+
+async fn a_seed_that_lives_keeps_its_shoot(garden: &Garden) {
+    create(garden, "alive").await;
+    check_owners(garden, "seed-a", true).await;
+    allowed(edit(garden, "alive", json!({"seedName": "seed-b"})).await);
+    let refusal = async {
+        // Until this process has heard it once it says nothing.
+        ask(garden, "alive").await;
+        unasked(garden, "alive").await
+    };
+    let shoot = beside_a_gardenlet(garden, refusal).await;
+    let status = shoot.status.unwrap();
+    assert_eq!(
+        (status.seed_name.as_deref(), status.ownership),
+        (Some("seed-a"), None)
+    );
+}
+
+/// Silent by now, and asked for by somebody who may.
+async fn without_a_fence_nothing_is_taken(garden: &Garden) {
+    check_owners(garden, "seed-a", false).await;
+    ask(garden, "alive").await;
+    let shoot = unasked(garden, "alive").await;
+    assert_eq!(shoot.status.unwrap().ownership, None);
+    check_owners(garden, "seed-a", true).await;
+}
+
+async fn a_silent_seed_loses_its_shoot(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    let spec = shoots.get("alive").await.unwrap().spec;
+    // Refused as long as its last sign of life is young.
+    let shoot = eventually("it is taken over", SOON, || async {
+        let shoot = shoots.get("alive").await.map_err(|error| error.to_string())?;
+        let host = shoot.status.as_ref().and_then(|status| status.seed_name.clone());
+        match host.as_deref() {
+            Some("seed-b") => return Ok(shoot),
+            _ if !shoot.annotations().contains_key(SHOOT_FORCE_RESTORE) => ask_again(garden).await,
+            _ => {}
+        }
+        Err(format!("it is {:?}", shoot.status))
+    })
+    .await
+    .unwrap();
+    assert!(!shoot.annotations().contains_key(SHOOT_FORCE_RESTORE));
+    let status = shoot.status.unwrap();
+    let record = status.ownership.clone().unwrap();
+    assert_eq!((record.epoch, record.phase), (2, Some(OwnershipPhase::Claiming)));
+    let source = record.source.unwrap();
+    assert_eq!((source.name.as_str(), source.epoch), ("seed-a", 1));
+    assert_eq!(
+        (record.approval, record.chain, record.drained),
+        (None, None, false)
+    );
+    let last = status.last_operation.unwrap();
+    assert_eq!((last.type_, last.state), (Type::Migrate, State::Aborted));
+    assert!(
+        last.description.starts_with("An operator asked"),
+        "{}",
+        last.description
+    );
+    let former: Vec<_> = status
+        .former_seeds
+        .iter()
+        .map(|f| (f.name.as_str(), f.epoch))
+        .collect();
+    assert_eq!(former, [("seed-a", 1)]);
+    let travels = status.migration.unwrap();
+    assert_eq!(
+        (travels.source.as_str(), travels.destination.as_str()),
+        ("seed-a", "seed-b")
+    );
+    assert_eq!(travels.spec.decode::<api::gardencore::ShootSpec>().unwrap(), spec);
+    let entries: Api<BackupEntry> = garden.admin(NAMESPACE);
+    let name = format!("{}--{}", status.technical_id, status.uid);
+    eventually("the backups follow", SOON, || async {
+        let entry = entries.get(&name).await.map_err(|error| error.to_string())?;
+        match entry.spec.seed_name.as_deref() {
+            Some("seed-b") => Ok(()),
+            other => Err(format!("they are on {other:?}")),
+        }
+    })
+    .await
+    .unwrap();
+}
+
+async fn check_owners(garden: &Garden, seed: &str, enabled: bool) {
+    let seeds: Api<Seed> = Api::all(garden.administrator());
+    let settings = json!({"spec": {"settings": {"ownerChecks": {"enabled": enabled}}}});
+    allowed(garden.patch(&seeds, seed, settings).await);
+}
+
+async fn ask(garden: &Garden, name: &str) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    let asked = json!({"metadata": {"annotations": {(SHOOT_FORCE_RESTORE): "true"}}});
+    allowed(garden.patch(&shoots, name, asked).await);
+}
+
+/// It may have been handed over meanwhile, and then there is nothing to ask for.
+async fn ask_again(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    let asked = json!({"metadata": {"annotations": {(SHOOT_FORCE_RESTORE): "true"}}});
+    drop(garden.patch(&shoots, "alive", asked).await);
+}
+
+async fn unasked(garden: &Garden, name: &str) -> Shoot {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    until(&shoots, name, |shoot| {
+        !shoot.annotations().contains_key(SHOOT_FORCE_RESTORE)
+    })
+    .await
+}
+
+/// The gardenlet of seed-a lives while this goes on.
+async fn beside_a_gardenlet<T>(garden: &Garden, work: impl Future<Output = T>) -> T {
+    let renewals = async {
+        loop {
+            allowed(renew(garden, "seed-a").await);
+            tokio::time::sleep(RENEWED_EVERY).await;
+        }
+    };
+    tokio::select! {
+        done = work => done,
+        () = renewals => unreachable!("it never ends"),
+    }
+}
+
+async fn renew(garden: &Garden, seed: &str) -> Result<(), kube::Error> {
+    let leases: Api<Lease> = garden.admin("gardener-system-seed-lease");
+    let lease = json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": seed},
+        "spec": {"renewTime": format!("{:.6}", clock::now())},
+    });
+    garden.apply(&leases, seed, lease).await
+}
