@@ -160,7 +160,7 @@ impl Reconciler<Shoot> for ShootTakeover {
 
 impl ShootTakeover {
     async fn step(&self, shown: &Shoot) -> Result<Next> {
-        let known = self.facts(shown, None);
+        let known = self.facts(shown, self.shown_renewal(shown));
         if !is_open(&known) {
             return Ok(match decide(&known) {
                 Decision::Wait(time) => Next::After(time),
@@ -185,23 +185,25 @@ impl ShootTakeover {
             source: judged.source.as_ref(),
             destination: judged.destination.as_ref(),
             verdict: judged.verdict.as_ref(),
-            ..self.facts(&shoot, Some(renewed))
+            ..self.facts(&shoot, renewed)
         };
         self.act(&shoots, &shoot, decide(&facts)).await
     }
 
-    /// What this process knows without asking. `renewed`: the Lease as it was read just now, which may be newer than what the watch
-    /// has shown.
-    fn facts<'a>(&self, shoot: &'a Shoot, renewed: Option<Option<Timestamp>>) -> Facts<'a> {
+    /// When the Lease of the source was renewed, as the watch has shown it last.
+    fn shown_renewal(&self, shoot: &Shoot) -> Option<Timestamp> {
+        let (from, _) = wanted_move(shoot)?;
+        lock(&self.seen).leases.get(from).copied().flatten()
+    }
+
+    /// What this process knows of a Shoot and of the Lease of its source, whose renewal is given.
+    fn facts<'a>(&self, shoot: &'a Shoot, renewed: Option<Timestamp>) -> Facts<'a> {
         let (mut seen, now) = (lock(&self.seen), Instant::now());
         let uid = shoot.uid().unwrap_or_default();
         let unchanged = seen.operations.note(&uid, state_of(shoot), now);
         let period = self.context.config.seed_monitor_period();
         let silence = match wanted_move(shoot) {
-            Some((from, _)) => {
-                let renewed = renewed.unwrap_or_else(|| seen.leases.get(from).copied().flatten());
-                seen.leases.silence(from, renewed, period, now)
-            }
+            Some((from, _)) => seen.leases.silence(from, renewed, period, now),
             None => Silence::Unknown(period),
         };
         Facts {

@@ -29,7 +29,7 @@ use crate::shoot_migration::wanted_move;
 /// Consent is used at once. So much later whatever it was given for may look different.
 pub const GOOD_FOR: SignedDuration = SignedDuration::from_hours(1);
 /// Nothing is looked at again later than this, whatever was calculated, nor sooner than [`AT_LEAST`].
-const AT_MOST: Duration = Duration::from_mins(10);
+const AT_MOST: Duration = Duration::from_secs(600);
 const AT_LEAST: Duration = Duration::from_secs(1);
 
 /// What is next.
@@ -143,7 +143,7 @@ fn approve(
     reason: String,
     (from, to, epoch): (&str, &str, i64),
 ) -> Decision {
-    let Some(expiry) = facts.now.checked_add(GOOD_FOR).ok() else {
+    let Ok(expiry) = facts.now.checked_add(GOOD_FOR) else {
         return Decision::Nothing;
     };
     Decision::Approve(OwnershipApproval {

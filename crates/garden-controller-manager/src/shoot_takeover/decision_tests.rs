@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 use api::gardencore::{Seed, Shoot};
 use ownership::{Phase, Stay};
@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::shoot_migration::Verdict;
 
-const MINUTE: Duration = Duration::from_mins(1);
-const HOURS: Duration = Duration::from_hours(3);
+const MINUTE: Duration = Duration::from_secs(60);
+const HOURS: Duration = Duration::from_secs(10800);
 const PROCESSING: &str = "Migrate Processing";
 
 /// What is known; each test changes what it is about.
@@ -36,7 +36,7 @@ fn known() -> Known {
         ready: true,
         silence: Silence::Silent(MINUTE),
         unchanged: HOURS,
-        grace: Some(Duration::from_hours(2)),
+        grace: Some(Duration::from_secs(7200)),
     }
 }
 
@@ -220,7 +220,7 @@ fn nothing_is_decided_before_it_can_be_known() {
     known.silence = Silence::Unknown(Duration::ZERO);
     assert_eq!(known.decide(), Decision::Wait(Duration::from_secs(1)));
     known.asked = false;
-    assert_eq!(known.decide(), Decision::Wait(Duration::from_mins(10)));
+    assert_eq!(known.decide(), Decision::Wait(Duration::from_secs(600)));
 }
 
 #[test]
@@ -272,7 +272,7 @@ fn after_the_grace_nobodys_word_is_needed() {
         };
         known.decide()
     };
-    let two = Some(Duration::from_hours(2));
+    let two = Some(Duration::from_secs(7200));
     let begun = "Reconcile Succeeded";
     assert_eq!(
         approved_by(&silent(HOURS, begun, Duration::ZERO, two)),
@@ -284,8 +284,8 @@ fn after_the_grace_nobodys_word_is_needed() {
     );
     // It was heard of otherwise: it writes to the Shoot.
     assert_eq!(
-        silent(HOURS, PROCESSING, Duration::from_mins(3), two),
-        Decision::Wait(Duration::from_mins(7))
+        silent(HOURS, PROCESSING, Duration::from_secs(180), two),
+        Decision::Wait(Duration::from_secs(420))
     );
     // Looked at again in time, and never later than after ten minutes.
     let almost = Duration::from_secs(2 * 3600 - 5);
@@ -295,7 +295,7 @@ fn after_the_grace_nobodys_word_is_needed() {
     );
     assert_eq!(
         silent(MINUTE, begun, HOURS, two),
-        Decision::Wait(Duration::from_mins(10))
+        Decision::Wait(Duration::from_secs(600))
     );
     // 0: never.
     assert_eq!(silent(HOURS, begun, HOURS, None), Decision::Nothing);

@@ -11,7 +11,7 @@ use super::sightings::Silence;
 use crate::shoot_migration::{Verdict, wanted_move};
 
 /// An operation without any progress for so long is stuck: much longer than any task between two writes of its progress.
-pub const STALLED_AFTER: Duration = Duration::from_mins(10);
+pub const STALLED_AFTER: Duration = Duration::from_secs(600);
 
 /// A shoot, and what is known.
 #[derive(Clone, Copy, Debug)]

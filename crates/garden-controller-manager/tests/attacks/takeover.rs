@@ -28,10 +28,8 @@ pub async fn it_takes_a_verb_of_its_own(garden: &Garden) {
     let word = "that takes the verb force-restore on shoots";
     refused(garden.patch(&theirs, "goes", yes.clone()).await, word);
     let a: Api<Shoot> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
-    refused(
-        garden.patch(&a, "goes", yes.clone()).await,
-        "the gardenlet of seed \"seed-a\" may not",
-    );
+    // By two policies, in no order.
+    refused(garden.patch(&a, "goes", yes.clone()).await, "Shoot goes");
     let manager: Api<Shoot> = Api::namespaced(garden.manager.clone(), NAMESPACE);
     refused(garden.patch(&manager, "goes", yes.clone()).await, "may not");
     refused(
@@ -113,6 +111,7 @@ pub async fn a_record_goes_on_step_by_step(garden: &Garden) {
     let source = json!({"name": "seed-a", "epoch": 1});
     let claiming = json!({"ownership": {"epoch": 2, "phase": "Claiming", "source": source}});
     garden.status(&admin, "stepped", claiming).await;
+    third_seeds_are_named_by_those_who_may(garden, &admin).await;
     let write = |record: Value| garden.patch_status(&b, "stepped", json!({"ownership": record}));
     let (phase, rest) = (
         "may not change status.ownership.phase",
@@ -136,6 +135,19 @@ pub async fn a_record_goes_on_step_by_step(garden: &Garden) {
     refused(write(json!({"chain": "Final"})).await, rest);
     refused(write(json!({"phase": "Claiming"})).await, phase);
     hands_over_only_what_it_has(garden, &admin, &b).await;
+}
+
+async fn third_seeds_are_named_by_those_who_may(garden: &Garden, admin: &Api<Shoot>) {
+    let editor = garden.editor_of_shoots(NAMESPACE).await.unwrap();
+    let theirs: Api<Shoot> = Api::namespaced(editor, NAMESPACE);
+    let to = |seed: &str| json!({"spec": {"seedName": seed}});
+    refused(
+        garden.patch(&theirs, "stepped", to("seed-c")).await,
+        "spec.seedName cannot be changed while seed seed-b restores the shoot",
+    );
+    for seed in ["seed-c", "seed-b"] {
+        allowed(garden.patch(admin, "stepped", to(seed)).await);
+    }
 }
 
 async fn hands_over_only_what_it_has(garden: &Garden, admin: &Api<Shoot>, b: &Api<Shoot>) {

@@ -408,7 +408,8 @@ pub fn project_of(name: &str, namespace: Option<&str>) -> Value {
     })
 }
 
-fn seed(name: &str) -> Value {
+/// A Seed that reports nothing yet.
+pub fn seed(name: &str) -> Value {
     json!({
         "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Seed", "metadata": {"name": name},
         "spec": {

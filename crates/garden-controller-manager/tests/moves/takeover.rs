@@ -16,7 +16,7 @@ use testkit::eventually;
 use tokio::task::JoinSet;
 
 use crate::{
-    garden::{Garden, NAMESPACE, allowed},
+    garden::{self, Garden, NAMESPACE, allowed},
     journey::{create, edit, make_ready, until},
 };
 
@@ -36,11 +36,11 @@ pub async fn with_the_controller(garden: &Garden) {
     a_seed_that_lives_keeps_its_shoot(garden).await;
     without_a_fence_nothing_is_taken(garden).await;
     a_silent_seed_loses_its_shoot(garden).await;
+    a_third_seed_takes_what_the_second_has_not_opened(garden).await;
+    let metrics = context.metrics.encode();
     assert!(
-        context
-            .metrics
-            .encode()
-            .contains("forced_hand_overs_total{by=\"operator\"} 1")
+        metrics.contains("forced_hand_overs_total{by=\"operator\"} 2"),
+        "{metrics}"
     );
     context.shutdown.cancel();
     controllers.shutdown().await;
@@ -75,19 +75,7 @@ async fn without_a_fence_nothing_is_taken(garden: &Garden) {
 async fn a_silent_seed_loses_its_shoot(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     let spec = shoots.get("alive").await.unwrap().spec;
-    // Refused as long as its last sign of life is young.
-    let shoot = eventually("it is taken over", SOON, || async {
-        let shoot = shoots.get("alive").await.map_err(|error| error.to_string())?;
-        let host = shoot.status.as_ref().and_then(|status| status.seed_name.clone());
-        match host.as_deref() {
-            Some("seed-b") => return Ok(shoot),
-            _ if !shoot.annotations().contains_key(SHOOT_FORCE_RESTORE) => ask_again(garden).await,
-            _ => {}
-        }
-        Err(format!("it is {:?}", shoot.status))
-    })
-    .await
-    .unwrap();
+    let shoot = taken_over(garden, "seed-b").await;
     assert!(!shoot.annotations().contains_key(SHOOT_FORCE_RESTORE));
     let status = shoot.status.unwrap();
     let record = status.ownership.clone().unwrap();
@@ -128,6 +116,42 @@ async fn a_silent_seed_loses_its_shoot(garden: &Garden) {
     })
     .await
     .unwrap();
+}
+
+/// The destination dies before it has opened anything: the data are where they were.
+async fn a_third_seed_takes_what_the_second_has_not_opened(garden: &Garden) {
+    garden.bring(&garden::seed("seed-c")).await.unwrap();
+    make_ready(garden, "seed-c").await;
+    check_owners(garden, "seed-c", true).await;
+    allowed(edit(garden, "alive", json!({"seedName": "seed-c"})).await);
+    let status = taken_over(garden, "seed-c").await.status.unwrap();
+    let record = status.ownership.unwrap();
+    assert_eq!((record.epoch, record.phase), (3, Some(OwnershipPhase::Claiming)));
+    let source = record.source.unwrap();
+    assert_eq!((source.name.as_str(), source.epoch), ("seed-a", 1));
+    let former = status.former_seeds.iter();
+    let former: Vec<_> = former
+        .map(|former| (former.name.as_str(), former.epoch))
+        .collect();
+    assert_eq!(former, [("seed-a", 1), ("seed-b", 2)]);
+}
+
+/// Asks for it until it is so: it is refused as long as the last sign of life is young.
+async fn taken_over(garden: &Garden, to: &str) -> Shoot {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    eventually("it is taken over", SOON, || async {
+        let shoot = shoots.get("alive").await.map_err(|error| error.to_string())?;
+        let host = shoot.status.as_ref().and_then(|status| status.seed_name.clone());
+        if host.as_deref() == Some(to) {
+            return Ok(shoot);
+        }
+        if !shoot.annotations().contains_key(SHOOT_FORCE_RESTORE) {
+            ask_again(garden).await;
+        }
+        Err(format!("it is {:?}", shoot.status))
+    })
+    .await
+    .unwrap()
 }
 
 async fn check_owners(garden: &Garden, seed: &str, enabled: bool) {
