@@ -98,7 +98,7 @@ fn on_request(facts: &Facts<'_>) -> Decision {
         Err(Obstacle::Passing(_, left)) => wait(left),
         Ok(()) => {
             let state = match facts.silence {
-                Silence::Silent(silent) => format!("its gardenlet was silent for {} s", silent.as_secs()),
+                Silence::Silent(silent) => format!("its Lease was not renewed for {} s", silent.as_secs()),
                 Silence::Fresh | Silence::Unknown(_) => {
                     format!("its operation had not moved for {} s", facts.unchanged.as_secs())
                 }
@@ -130,7 +130,7 @@ fn on_silence(facts: &Facts<'_>) -> Decision {
         return Decision::Nothing;
     };
     let reason = format!(
-        "Seed {from} was silent for {} s, and the landscape lets shoots that are to leave such a seed be taken over after {} s.",
+        "The Lease of seed {from} was not renewed for {} s; shoots that are to leave such a seed are taken over after {} s.",
         silent.as_secs(),
         grace.as_secs()
     );

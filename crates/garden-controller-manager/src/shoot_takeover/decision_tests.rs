@@ -177,7 +177,7 @@ fn an_operator_may_take_a_shoot_over_from_a_seed_that_is_silent() {
             );
             assert_eq!(approval.expiry.0, at(1000 + 3600));
             assert!(
-                approval.reason.contains("was silent for 60 s"),
+                approval.reason.contains("was not renewed for 60 s"),
                 "{}",
                 approval.reason
             );

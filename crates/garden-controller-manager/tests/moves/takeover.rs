@@ -145,7 +145,9 @@ async fn taken_over(garden: &Garden, to: &str) -> Shoot {
         if host.as_deref() == Some(to) {
             return Ok(shoot);
         }
-        if !shoot.annotations().contains_key(SHOOT_FORCE_RESTORE) {
+        let ownership = shoot.status.as_ref().and_then(|status| status.ownership.as_ref());
+        let consented = ownership.is_some_and(|ownership| ownership.approval.is_some());
+        if !consented && !shoot.annotations().contains_key(SHOOT_FORCE_RESTORE) {
             ask_again(garden).await;
         }
         Err(format!("it is {:?}", shoot.status))
