@@ -106,7 +106,7 @@ fn recorded_chain(chain: Chain) -> OwnershipChain {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::needless_pass_by_value)]
     use rstest::rstest;
     use serde_json::{Value, json};
 
