@@ -28,6 +28,13 @@ pub fn consent(shoot: &Shoot, approval: Option<&OwnershipApproval>) -> Value {
     on_what_was_judged(shoot, operations)
 }
 
+/// The seed keeps the shoot in a new epoch. Nothing else of the Shoot changes: its gardenlet restores it.
+#[must_use]
+pub fn renew(shoot: &Shoot, becomes: &Ownership<String>) -> Value {
+    let operations = vec![json!({"op": "add", "path": "/status/ownership", "value": recorded(becomes)})];
+    on_what_was_judged(shoot, operations)
+}
+
 /// The forced hand-over, all of it in one write. It tests the seed and the whole record, and the version of the Shoot besides: a
 /// test of the epoch alone would skip the data of an owner that has begun to open (docs/ownership.md, `a_grant_that_tests_the_epoch_alone`).
 #[must_use]

@@ -1,43 +1,39 @@
 //! Watches Shoots, Seeds and their Leases; reads what a decision needs, and does what follows.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use api::{
-    constants::{SEED_LEASE_NAMESPACE, SHOOT_FORCE_RESTORE},
-    gardencore::{Seed, Shoot, shoot::ApprovedBy},
+    constants::SHOOT_FORCE_RESTORE,
+    gardencore::{
+        Seed, Shoot,
+        shoot::{ApprovedBy, OwnershipApproval},
+    },
 };
-use futures::{StreamExt as _, future};
+use futures::future;
 use jiff::Timestamp;
-use k8s_openapi::api::coordination::v1::Lease;
 use kube::{
     Api, ResourceExt,
-    runtime::{Controller, WatchStreamExt as _, reflector::ObjectRef, watcher, watcher::Event},
+    runtime::{Controller, reflector::ObjectRef, watcher},
 };
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family},
 };
-use runtime::{Cluster, Next, Reconciler, Result, clock, error::Explain as _};
+use runtime::{Cluster, Next, Reconciler, Result, clock, error::Explain as _, metrics::Metrics};
 use serde_json::json;
 use tokio::time::Instant;
 
 use super::{
     change,
-    decision::{Decision, decide, is_open},
+    decision::{self, Decision, decide, is_open},
     obstacle::Facts,
-    sightings::{Sightings, Silence},
+    seen::{Seen, lock, read_renewal, state_of, watch_leases},
+    sightings::Silence,
 };
 use crate::{
     Context, MANAGER,
     shoot_migration::{self, wanted_move},
 };
-
-/// What this process has seen. It is lost with the process, and then all of it begins anew.
-#[derive(Debug, Default)]
-struct Seen {
-    leases: Sightings<Option<Timestamp>>,
-    operations: Sightings<u64>,
-}
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct Labels {
@@ -50,17 +46,28 @@ struct ShootTakeover {
     forced: Family<Labels, Counter>,
 }
 
+/// That of the process. A controller that is started again goes on with it.
+fn counter_of_process(metrics: &Metrics) -> Family<Labels, Counter> {
+    static FORCED: OnceLock<Family<Labels, Counter>> = OnceLock::new();
+    FORCED
+        .get_or_init(|| {
+            let forced = Family::<Labels, Counter>::default();
+            metrics.register(|registry| {
+                registry.register(
+                    "forced_hand_overs",
+                    "Shoots that were taken over without their seed, by who approved",
+                    forced.clone(),
+                );
+            });
+            forced
+        })
+        .clone()
+}
+
 /// Runs the controller until shutdown.
 pub async fn run(context: Context) {
     let seen = Arc::<Mutex<Seen>>::default();
-    let forced = Family::<Labels, Counter>::default();
-    context.metrics.register(|registry| {
-        registry.register(
-            "forced_hand_overs",
-            "Shoots that were taken over without their seed, by who approved",
-            forced.clone(),
-        );
-    });
+    let forced = counter_of_process(&context.metrics);
     let controller = Controller::new(context.garden.all::<Shoot>(), watcher::Config::default());
     let known = controller.store();
     let seeds: Api<Seed> = context.garden.cluster_wide();
@@ -84,54 +91,6 @@ pub async fn run(context: Context) {
     future::join(leases, shoots).await;
 }
 
-/// Takes note of each renewal. It wakes nobody: silence is what is acted on, and that is a time.
-async fn watch_leases(context: Context, seen: Arc<Mutex<Seen>>) {
-    let leases: Api<Lease> = context.garden.namespaced(SEED_LEASE_NAMESPACE);
-    let events = watcher(leases, watcher::Config::default())
-        .default_backoff()
-        .take_until(context.shutdown.cancelled());
-    let mut events = std::pin::pin!(events);
-    while let Some(event) = events.next().await {
-        let (mut seen, now) = (lock(&seen), Instant::now());
-        match event {
-            Ok(Event::Apply(lease) | Event::InitApply(lease)) => {
-                seen.leases.note(&lease.name_any(), renewed(&lease), now);
-            }
-            Ok(Event::Delete(lease)) => {
-                seen.leases.note(&lease.name_any(), None, now);
-            }
-            Ok(Event::Init | Event::InitDone) => {}
-            Err(error) => {
-                tracing::debug!(%error, "the Leases of seeds cannot be watched: silence is counted anew");
-                seen.leases.begin_anew(now);
-                seen.operations.begin_anew(now);
-            }
-        }
-    }
-}
-
-fn renewed(lease: &Lease) -> Option<Timestamp> {
-    let renewed = lease.spec.as_ref()?.renew_time.as_ref()?;
-    Some(renewed.0)
-}
-
-fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
-    seen.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The wish to move, and how far what is being done has come.
-fn state_of(shoot: &Shoot) -> u64 {
-    let last = shoot
-        .status
-        .as_ref()
-        .and_then(|status| status.last_operation.as_ref());
-    let last = last.map(|last| {
-        let state = format!("{}/{}/{}", last.type_, last.state, last.progress);
-        (state, last.description.clone(), last.last_update_time.0)
-    });
-    runtime::runner::fingerprint((wanted_move(shoot), last)).unwrap_or_default()
-}
-
 impl Reconciler<Shoot> for ShootTakeover {
     const NAME: &'static str = "shoot-takeover";
 
@@ -140,6 +99,7 @@ impl Reconciler<Shoot> for ShootTakeover {
         let ownership = shoot.status.as_ref().and_then(|status| status.ownership.as_ref());
         let concerned = wanted_move(shoot).is_some()
             || shoot.annotations().contains_key(SHOOT_FORCE_RESTORE)
+            || decision::renewed(shoot).is_some()
             || ownership.is_some_and(|ownership| ownership.approval.is_some());
         if !concerned {
             lock(&self.seen)
@@ -178,7 +138,7 @@ impl ShootTakeover {
         };
         let judged = Box::pin(shoot_migration::read(&self.context, &shoot)).await?;
         let renewed = match wanted_move(&shoot) {
-            Some((from, _)) => self.renewed(from).await?,
+            Some((from, _)) => read_renewal(&self.context, from).await?,
             None => None,
         };
         let facts = Facts {
@@ -218,16 +178,9 @@ impl ShootTakeover {
         }
     }
 
-    async fn renewed(&self, seed: &str) -> Result<Option<Timestamp>> {
-        let leases: Api<Lease> = self.context.garden.namespaced(SEED_LEASE_NAMESPACE);
-        let lease = leases.get_opt(seed).await;
-        let lease = lease.context(format_args!("could not read the Lease of seed {seed}"))?;
-        Ok(lease.as_ref().and_then(renewed))
-    }
-
-    async fn act(&self, shoots: &Api<Shoot>, shoot: &Shoot, decision: Decision) -> Result<Next> {
+    async fn act(&self, shoots: &Api<Shoot>, shoot: &Shoot, next: Decision) -> Result<Next> {
         let (name, events) = (shoot.name_any(), &self.context.events);
-        match decision {
+        match next {
             Decision::Nothing => return Ok(Next::Change),
             Decision::Wait(time) => return Ok(Next::After(time)),
             Decision::Refuse(why) => {
@@ -255,6 +208,15 @@ impl ShootTakeover {
                     events.warning(shoot, "TakeoverWithdrawn", &note).await;
                 }
             }
+            Decision::Renew(becomes) => {
+                if shoot_migration::write(shoots, &name, change::renew(shoot, &becomes)).await? {
+                    let epoch = becomes.now.epoch;
+                    let note = format!(
+                        "the move was called off after its source had begun to seal: it goes on in epoch {epoch}"
+                    );
+                    events.normal(shoot, "EpochRenewed", &note).await;
+                }
+            }
             Decision::HandOver { becomes, approval } => {
                 let travels = shoot_migration::travels(shoot)?;
                 let patch = change::hand_over(shoot, &becomes, &approval, &travels, clock::now_k8s());
@@ -274,7 +236,7 @@ impl ShootTakeover {
         Ok(written.is_some())
     }
 
-    async fn tell(&self, shoot: &Shoot, approval: &api::gardencore::shoot::OwnershipApproval) {
+    async fn tell(&self, shoot: &Shoot, approval: &OwnershipApproval) {
         let by = match approval.by {
             ApprovedBy::Operator => "operator",
             ApprovedBy::Silence => "silence",

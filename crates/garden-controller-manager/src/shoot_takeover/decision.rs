@@ -8,17 +8,24 @@
 //! | given | by annotation still | | the annotation goes |
 //! | given | | still dead or stuck, no obstacle | the shoot is handed over |
 //! | given | | lives again, or it is for something else, or too old | it is taken back |
+//!
+//! A move that was called off after its source had begun to seal (`Sealing`) needs nobody's consent: the source keeps the shoot, in
+//! a new epoch, since a sealed one never serves again.
 
 use std::time::Duration;
 
 use api::{
     constants::SHOOT_FORCE_RESTORE,
-    gardencore::shoot::{AcceptedLoss, ApprovedBy, OwnershipApproval},
+    gardencore::{
+        Shoot,
+        shoot::{AcceptedLoss, ApprovedBy, OwnershipApproval},
+    },
 };
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
-use ownership::{Approval, Ownership, Step, Writer};
+use ownership::{Approval, Ownership, Phase, Step, Writer};
+use placement::{Operation, Wanted};
 
 use super::{
     obstacle::{Facts, Obstacle, STALLED_AFTER, route, source_is_dead},
@@ -54,11 +61,16 @@ pub enum Decision {
         /// The consent that is used.
         approval: OwnershipApproval,
     },
+    /// The seed keeps the shoot in a new epoch: what the ownership becomes.
+    Renew(Ownership<String>),
 }
 
 /// What is next.
 #[must_use]
 pub fn decide(facts: &Facts<'_>) -> Decision {
+    if let Some(becomes) = renewed(facts.shoot) {
+        return Decision::Renew(becomes);
+    }
     let asked = facts.shoot.annotations().contains_key(SHOOT_FORCE_RESTORE);
     let status = facts.shoot.status.as_ref();
     let approval = status
@@ -80,7 +92,24 @@ pub fn decide(facts: &Facts<'_>) -> Decision {
 pub fn is_open(facts: &Facts<'_>) -> bool {
     facts.shoot.annotations().contains_key(SHOOT_FORCE_RESTORE)
         || has_consent(facts)
+        || renewed(facts.shoot).is_some()
         || source_is_dead(facts, ApprovedBy::Silence).is_ok()
+}
+
+/// What the ownership becomes of a shoot that its own seed is to take back, or has begun to, although its epoch is being sealed.
+#[must_use]
+pub fn renewed(shoot: &Shoot) -> Option<Ownership<String>> {
+    let is_taken_back = placement::wanted(shoot) == Wanted::Operation(Operation::Restore);
+    let now = placement::record::ownership(shoot).ok()?;
+    if !is_taken_back || now.phase != Phase::Sealing {
+        return None;
+    }
+    let same = Approval {
+        from: now.now.clone(),
+        to: now.now.seed.clone(),
+    };
+    let write = now.step(&Writer::Garden, Step::Grant(same)).ok()?;
+    Some(write.becomes)
 }
 
 fn has_consent(facts: &Facts<'_>) -> bool {

@@ -47,11 +47,10 @@ fn at(second: i64) -> jiff::Timestamp {
 impl Known {
     fn shoot(&self) -> Shoot {
         let (type_, state) = self.last.split_once(' ').unwrap();
-        let annotations = if self.asked {
-            json!({"shoot.gardener.cloud/force-restore": "true"})
-        } else {
-            json!({})
-        };
+        let mut annotations = json!({"confirmation.gardener.cloud/deletion": "true"});
+        if self.asked {
+            annotations["shoot.gardener.cloud/force-restore"] = json!("true");
+        }
         let mut metadata = json!({"name": "web", "uid": "u-1", "annotations": annotations});
         if self.deleting {
             metadata["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
@@ -361,6 +360,45 @@ fn a_seed_that_has_opened_nothing_is_no_source() {
         assert_eq!(found, Some(source));
         assert_eq!(becomes.now.epoch, 6);
     }
+}
+
+/// A sealed epoch never serves again: called off, the shoot stays in a new one.
+#[test]
+fn a_call_off_after_the_seal_begins_a_new_epoch() {
+    let in_phase = |phase: &str, to, last, deleting| {
+        let known = Known {
+            to,
+            last,
+            deleting,
+            ownership: json!({"epoch": 7, "phase": phase, "source": {"name": "c", "epoch": 6}, "drained": true}),
+            ..known()
+        };
+        known.decide()
+    };
+    for (to, deleting) in [("a", false), ("a", true), ("b", true)] {
+        let Decision::Renew(becomes) = in_phase("Sealing", to, PROCESSING, deleting) else {
+            panic!("{to}: {:?}", in_phase("Sealing", to, PROCESSING, deleting));
+        };
+        assert_eq!((becomes.now.seed.as_str(), becomes.now.epoch), ("a", 8));
+        assert_eq!((becomes.phase, becomes.drained), (Phase::Claiming, false));
+        let source = becomes.source.unwrap();
+        assert_eq!((source.seed.as_str(), source.epoch), ("a", 7));
+        // The owner goes back by itself, or is not on its way.
+        for phase in ["Held", "Leaving", "Claiming", "Opening"] {
+            let decision = in_phase(phase, to, PROCESSING, deleting);
+            assert!(!matches!(decision, Decision::Renew(_)), "{phase}: {decision:?}");
+        }
+    }
+    // It goes on leaving.
+    assert!(!matches!(
+        in_phase("Sealing", "b", PROCESSING, false),
+        Decision::Renew(_)
+    ));
+    // Its gardenlet was faster, and works in an epoch in which etcd does not open.
+    assert!(matches!(
+        in_phase("Sealing", "a", "Restore Processing", false),
+        Decision::Renew(_)
+    ));
 }
 
 #[test]

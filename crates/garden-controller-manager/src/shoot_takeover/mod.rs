@@ -14,6 +14,7 @@
 //! | file | what |
 //! |---|---|
 //! | `sightings` | since when Leases and operations have not changed, as seen from here |
+//! | `seen` | the same of this process: the watch of Leases |
 //! | `obstacle` | why a shoot may not be taken over |
 //! | `decision` | what is next |
 //! | `change` | the writes, each conditional |
@@ -23,6 +24,7 @@ mod change;
 mod controller;
 mod decision;
 mod obstacle;
+mod seen;
 mod sightings;
 
 pub use controller::run;

@@ -16,7 +16,7 @@ use testkit::eventually;
 use tokio::task::JoinSet;
 
 use crate::{
-    garden::{self, Garden, NAMESPACE, allowed},
+    garden::{self, Garden, NAMESPACE, allowed, operation},
     journey::{create, edit, make_ready, until},
 };
 
@@ -35,6 +35,7 @@ pub async fn with_the_controller(garden: &Garden) {
     controllers.spawn(backup_entry_placement::run(context.clone()));
     a_seed_that_lives_keeps_its_shoot(garden).await;
     without_a_fence_nothing_is_taken(garden).await;
+    a_call_off_after_the_seal_begins_a_new_epoch(garden).await;
     a_silent_seed_loses_its_shoot(garden).await;
     a_third_seed_takes_what_the_second_has_not_opened(garden).await;
     let metrics = context.metrics.encode();
@@ -134,6 +135,25 @@ async fn a_third_seed_takes_what_the_second_has_not_opened(garden: &Garden) {
         .map(|former| (former.name.as_str(), former.epoch))
         .collect();
     assert_eq!(former, [("seed-a", 1), ("seed-b", 2)]);
+}
+
+async fn a_call_off_after_the_seal_begins_a_new_epoch(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    create(garden, "sealed").await;
+    let sealing = json!({"ownership": {"epoch": 4, "phase": "Sealing"}, "lastOperation": operation("Migrate", "Processing")});
+    garden.status(&shoots, "sealed", sealing).await;
+    let shoot = until(&shoots, "sealed", |shoot| {
+        shoot.status.as_ref().is_some_and(|status| status.epoch() > 4)
+    })
+    .await;
+    let status = shoot.status.unwrap();
+    let record = status.ownership.unwrap();
+    assert_eq!((record.epoch, record.phase), (5, Some(OwnershipPhase::Claiming)));
+    let source = record.source.unwrap();
+    assert_eq!((source.name.as_str(), source.epoch), ("seed-a", 4));
+    assert_eq!(status.seed_name.as_deref(), Some("seed-a"));
+    assert!(status.former_seeds.is_empty());
+    assert_eq!(status.last_operation.unwrap().type_, Type::Migrate);
 }
 
 /// Asks for it until it is so: it is refused as long as the last sign of life is young.
