@@ -102,3 +102,90 @@ fn on_what_was_judged(shoot: &Shoot, operations: Vec<Value>) -> Value {
     all.push(json!({"op": "add", "path": "/metadata/resourceVersion", "value": version}));
     Value::Array(all)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use k8s_openapi::jiff::Timestamp;
+    use ownership::{Approval, Step, Writer};
+
+    use super::*;
+
+    /// On its way to seed-b, which has not opened anything, and wanted on seed-d.
+    fn judged() -> Shoot {
+        let approval = json!({"uid": "u", "from": "b", "to": "d", "epoch": 5, "acceptedLoss": "SinceLastSnapshot",
+            "expiry": "2026-01-01T00:00:00Z", "by": "Operator", "reason": "Because."});
+        serde_json::from_value(json!({
+            "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot",
+            "metadata": {"name": "web", "uid": "u", "resourceVersion": "7"},
+            "spec": {"provider": {"type": "local"}, "region": "local", "seedName": "d", "kubernetes": {"version": "1.34.4"}},
+            "status": {
+                "seedName": "b", "formerSeeds": [{"name": "c", "epoch": 4}], "lastErrors": [{"description": "d"}],
+                "ownership": {"epoch": 5, "phase": "Claiming", "source": {"name": "c", "epoch": 4}, "approval": approval},
+            },
+        }))
+        .unwrap()
+    }
+
+    fn forced(shoot: &Shoot) -> json_patch::Patch {
+        let now = placement::record::ownership(shoot).unwrap();
+        let consent = Approval {
+            from: now.now.clone(),
+            to: "d".to_owned(),
+        };
+        let becomes = now.step(&Writer::Garden, Step::Grant(consent)).unwrap().becomes;
+        let status = shoot.status.clone().unwrap();
+        let approval = status.ownership.unwrap().approval.unwrap();
+        let travels = MigrationApproval::default();
+        let patch = hand_over(shoot, &becomes, &approval, &travels, Time(Timestamp::UNIX_EPOCH));
+        serde_json::from_value(patch).unwrap()
+    }
+
+    /// R17-05, R17-20.
+    #[test]
+    fn a_forced_hand_over_is_one_write_of_all_of_it() {
+        let shoot = judged();
+        let mut written = serde_json::to_value(&shoot).unwrap();
+        json_patch::patch(&mut written, &forced(&shoot).0).unwrap();
+        let status = &written["status"];
+        assert_eq!(status["seedName"], "d");
+        assert_eq!(
+            status["ownership"],
+            json!({"epoch": 6, "phase": "Claiming", "source": {"name": "c", "epoch": 4}})
+        );
+        assert_eq!(
+            status["formerSeeds"],
+            json!([{"name": "c", "epoch": 4}, {"name": "b", "epoch": 5}])
+        );
+        let last = &status["lastOperation"];
+        assert_eq!(
+            (&last["type"], &last["state"]),
+            (&json!("Migrate"), &json!("Aborted"))
+        );
+        assert_eq!(status.get("lastErrors"), None);
+        assert_eq!(written["metadata"]["resourceVersion"], "7");
+    }
+
+    /// What `a_grant_that_tests_the_epoch_alone` of the model breaks: the owner has begun to open in between.
+    #[test]
+    fn a_forced_hand_over_meets_nothing_but_what_was_judged() {
+        let shoot = judged();
+        for (place, value) in [
+            ("/status/seedName", json!("c")),
+            ("/status/ownership/epoch", json!(6)),
+            ("/status/ownership/phase", json!("Opening")),
+            ("/status/ownership/source/epoch", json!(3)),
+            ("/status/ownership/approval/to", json!("e")),
+            ("/status/ownership", json!({"epoch": 5})),
+        ] {
+            let mut meanwhile = serde_json::to_value(&shoot).unwrap();
+            *meanwhile.pointer_mut(place).unwrap() = value;
+            let before = meanwhile.clone();
+            json_patch::patch(&mut meanwhile, &forced(&shoot).0).unwrap_err();
+            assert_eq!(meanwhile, before, "{place}");
+        }
+        let mut chosen = serde_json::to_value(&shoot).unwrap();
+        chosen["status"]["ownership"]["chain"] = json!("Last");
+        json_patch::patch(&mut chosen, &forced(&shoot).0).unwrap_err();
+    }
+}
