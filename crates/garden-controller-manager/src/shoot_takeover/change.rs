@@ -61,10 +61,15 @@ pub fn hand_over(
         state: LastOperationState::Aborted,
         type_: LastOperationType::Migrate,
     };
+    // Used up by its epoch, it tells why this one began.
+    let ownership = Recorded {
+        approval: Some(approval.clone()),
+        ..recorded(becomes)
+    };
     let mut operations = Vec::new();
     for (field, value) in [
         ("seedName", json!(becomes.now.seed)),
-        ("ownership", json!(recorded(becomes))),
+        ("ownership", json!(ownership)),
         ("formerSeeds", json!(former_seeds)),
         ("constraints", json!(constraints)),
         ("lastOperation", json!(last_operation)),
@@ -146,12 +151,13 @@ mod tests {
     fn a_forced_hand_over_is_one_write_of_all_of_it() {
         let shoot = judged();
         let mut written = serde_json::to_value(&shoot).unwrap();
+        let approval = written["status"]["ownership"]["approval"].clone();
         json_patch::patch(&mut written, &forced(&shoot).0).unwrap();
         let status = &written["status"];
         assert_eq!(status["seedName"], "d");
         assert_eq!(
             status["ownership"],
-            json!({"epoch": 6, "phase": "Claiming", "source": {"name": "c", "epoch": 4}})
+            json!({"epoch": 6, "phase": "Claiming", "source": {"name": "c", "epoch": 4}, "approval": approval})
         );
         assert_eq!(
             status["formerSeeds"],

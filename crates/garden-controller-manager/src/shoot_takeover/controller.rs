@@ -96,11 +96,10 @@ impl Reconciler<Shoot> for ShootTakeover {
 
     /// Shoots that are to move, and such as carry something of a move that is not to be any more.
     fn is_responsible(&self, shoot: &Shoot) -> bool {
-        let ownership = shoot.status.as_ref().and_then(|status| status.ownership.as_ref());
         let concerned = wanted_move(shoot).is_some()
             || shoot.annotations().contains_key(SHOOT_FORCE_RESTORE)
             || decision::renewed(shoot).is_some()
-            || ownership.is_some_and(|ownership| ownership.approval.is_some());
+            || decision::consent(shoot).is_some();
         if !concerned {
             lock(&self.seen)
                 .operations

@@ -72,11 +72,7 @@ pub fn decide(facts: &Facts<'_>) -> Decision {
         return Decision::Renew(becomes);
     }
     let asked = facts.shoot.annotations().contains_key(SHOOT_FORCE_RESTORE);
-    let status = facts.shoot.status.as_ref();
-    let approval = status
-        .and_then(|status| status.ownership.as_ref())
-        .and_then(|ownership| ownership.approval.as_ref());
-    match approval {
+    match consent(facts.shoot) {
         Some(approval) => match still_good(facts, approval) {
             Err(why) => Decision::Withdraw(why),
             Ok(()) if asked => Decision::Consume,
@@ -91,7 +87,7 @@ pub fn decide(facts: &Facts<'_>) -> Decision {
 #[must_use]
 pub fn is_open(facts: &Facts<'_>) -> bool {
     facts.shoot.annotations().contains_key(SHOOT_FORCE_RESTORE)
-        || has_consent(facts)
+        || consent(facts.shoot).is_some()
         || renewed(facts.shoot).is_some()
         || source_is_dead(facts, ApprovedBy::Silence).is_ok()
 }
@@ -112,9 +108,12 @@ pub fn renewed(shoot: &Shoot) -> Option<Ownership<String>> {
     Some(write.becomes)
 }
 
-fn has_consent(facts: &Facts<'_>) -> bool {
-    let ownership = facts.shoot.status.as_ref().and_then(|s| s.ownership.as_ref());
-    ownership.is_some_and(|ownership| ownership.approval.is_some())
+/// Consent that is to be used. One of an earlier epoch was used, and tells how this epoch began.
+#[must_use]
+pub fn consent(shoot: &Shoot) -> Option<&OwnershipApproval> {
+    let ownership = shoot.status.as_ref()?.ownership.as_ref()?;
+    let approval = ownership.approval.as_ref()?;
+    (approval.epoch >= ownership.epoch).then_some(approval)
 }
 
 fn on_request(facts: &Facts<'_>) -> Decision {

@@ -408,10 +408,12 @@ fn consent_is_for_one_move_and_not_for_long() {
         json!({"from": "c"}),
         json!({"to": "c"}),
         json!({"epoch": 2}),
-        json!({"epoch": 0}),
     ] {
         withdrawn(&known().consented(&other), "it is for seed");
     }
+    // Used up: it is history.
+    let used = known().consented(&json!({"epoch": 0}));
+    assert_eq!(used.decide(), Decision::Wait(AT_MOST));
     withdrawn(
         &known().consented(&json!({"expiry": "1970-01-01T00:16:40Z"})),
         "too old",

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use api::{
     constants::SHOOT_FORCE_RESTORE,
-    gardencore::{BackupEntry, Seed, Shoot, shoot::OwnershipPhase},
+    gardencore::{
+        BackupEntry, Seed, Shoot,
+        shoot::{ApprovedBy, OwnershipPhase},
+    },
     meta::{LastOperationState as State, LastOperationType as Type},
 };
 use garden_controller_manager::{backup_entry_placement, shoot_takeover};
@@ -83,10 +86,9 @@ async fn a_silent_seed_loses_its_shoot(garden: &Garden) {
     assert_eq!((record.epoch, record.phase), (2, Some(OwnershipPhase::Claiming)));
     let source = record.source.unwrap();
     assert_eq!((source.name.as_str(), source.epoch), ("seed-a", 1));
-    assert_eq!(
-        (record.approval, record.chain, record.drained),
-        (None, None, false)
-    );
+    assert_eq!((record.chain, record.drained), (None, false));
+    let approval = record.approval.unwrap();
+    assert_eq!((approval.epoch, approval.by), (1, ApprovedBy::Operator));
     let last = status.last_operation.unwrap();
     assert_eq!((last.type_, last.state), (Type::Migrate, State::Aborted));
     assert!(
@@ -166,7 +168,10 @@ async fn taken_over(garden: &Garden, to: &str) -> Shoot {
             return Ok(shoot);
         }
         let ownership = shoot.status.as_ref().and_then(|status| status.ownership.as_ref());
-        let consented = ownership.is_some_and(|ownership| ownership.approval.is_some());
+        let consented = ownership.is_some_and(|ownership| {
+            let approval = ownership.approval.as_ref();
+            approval.is_some_and(|approval| approval.epoch == ownership.epoch)
+        });
         if !consented && !shoot.annotations().contains_key(SHOOT_FORCE_RESTORE) {
             ask_again(garden).await;
         }
