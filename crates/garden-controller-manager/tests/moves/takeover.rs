@@ -39,7 +39,7 @@ pub async fn with_the_controller(garden: &Garden) {
     a_seed_that_lives_keeps_its_shoot(garden).await;
     without_a_fence_nothing_is_taken(garden).await;
     a_call_off_after_the_seal_begins_a_new_epoch(garden).await;
-    a_silent_seed_loses_its_shoot(garden).await;
+    Box::pin(a_silent_seed_loses_its_shoot(garden)).await;
     a_third_seed_takes_what_the_second_has_not_opened(garden).await;
     let metrics = context.metrics.encode();
     assert!(
