@@ -21,7 +21,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("leader-migration", &["runtime", "lease", "permit"]),
     ("runtime", &["permit", "api"]),
     ("placement", &["ownership", "api"]),
-    ("parts", &["runtime", "permit", "placement", "api"]),
+    ("parts", &["runtime", "permit", "ownership", "placement", "api"]),
     (
         "extension",
         &["runtime", "permit", "ownership", "placement", "api"],

@@ -129,10 +129,11 @@ pub fn handed_over(shoot: &Shoot, now: Time) -> Option<Value> {
     patch["seedName"] = json!(approval.destination);
     patch["ownership"] = json!({"epoch": epoch + 1});
     if recorded.is_some() {
-        // All of the record is of the new epoch: what is left out would stay as it is in this one.
+        // All of the record is of the new epoch: what is left out would stay as it is in this one. Everything has let go, and been
+        // answered, before the migration succeeded.
         let source = json!({"name": approval.source, "epoch": epoch});
         patch["ownership"] = json!({
-            "epoch": epoch + 1, "phase": OwnershipPhase::Claiming, "source": source, "chain": null, "drained": null,
+            "epoch": epoch + 1, "phase": OwnershipPhase::Claiming, "source": source, "chain": null, "drained": true,
         });
     }
     patch["formerSeeds"] = json!(former);

@@ -274,7 +274,7 @@ fn a_hand_over_begins_a_new_record_where_phases_are_recorded() {
     for phase in ["Held", "Leaving", "Sealing"] {
         assert_eq!(
             in_phase(phase).unwrap()["ownership"],
-            json!({"epoch": 8, "phase": "Claiming", "source": {"name": "a", "epoch": 7}, "chain": null, "drained": null})
+            json!({"epoch": 8, "phase": "Claiming", "source": {"name": "a", "epoch": 7}, "chain": null, "drained": true})
         );
     }
     // The data are not in its own bucket.
