@@ -35,7 +35,7 @@ pub struct Config {
 
     /// A shoot that is to move away from a seed whose Lease was not renewed for so long is taken over without that seed's help;
     /// 0: never, an operator decides. Much longer than an outage that ends by itself, since what was not uploaded is lost.
-    #[arg(long, default_value_t = 7200, value_parser = clap::value_parser!(u64).range(..=2_592_000))]
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=2_592_000))]
     pub takeover_after_seconds: u64,
 
     /// Under which locks the controllers run.

@@ -79,6 +79,7 @@ async fn without_a_fence_nothing_is_taken(garden: &Garden) {
 async fn a_silent_seed_loses_its_shoot(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     let spec = shoots.get("alive").await.unwrap().spec;
+    backups_are_on_seed_a(garden).await;
     let shoot = taken_over(garden, "seed-b").await;
     assert!(!shoot.annotations().contains_key(SHOOT_FORCE_RESTORE));
     let status = shoot.status.unwrap();
@@ -112,13 +113,34 @@ async fn a_silent_seed_loses_its_shoot(garden: &Garden) {
     let name = format!("{}--{}", status.technical_id, status.uid);
     eventually("the backups follow", SOON, || async {
         let entry = entries.get(&name).await.map_err(|error| error.to_string())?;
-        match entry.spec.seed_name.as_deref() {
-            Some("seed-b") => Ok(()),
+        let on = entry
+            .status
+            .as_ref()
+            .and_then(|status| status.seed_name.as_deref());
+        match (entry.spec.seed_name.as_deref(), on) {
+            (Some("seed-b"), Some("seed-b")) => Ok(()),
             other => Err(format!("they are on {other:?}")),
         }
     })
     .await
     .unwrap();
+    let entry = entries.get(&name).await.unwrap();
+    assert!(
+        !entry.annotations().contains_key(api::constants::OPERATION),
+        "nobody is asked to let go: {:?}",
+        entry.annotations()
+    );
+}
+
+/// As its gardenlet has left it. R7-02: it will not let go.
+async fn backups_are_on_seed_a(garden: &Garden) {
+    let (shoots, entries): (Api<Shoot>, Api<BackupEntry>) =
+        (garden.admin(NAMESPACE), garden.admin(NAMESPACE));
+    let status = shoots.get("alive").await.unwrap().status.unwrap();
+    let name = format!("{}--{}", status.technical_id, status.uid);
+    garden
+        .status(&entries, &name, json!({"seedName": "seed-a"}))
+        .await;
 }
 
 /// The destination dies before it has opened anything: the data are where they were.
