@@ -94,7 +94,8 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
         Kubeconfig::deploy(f)
     });
 
-    let connected = complete_control_plane(&mut g, f, [secrets, credentials, infrastructure, api_ready]);
+    let after = [secrets, credentials, infrastructure, api_ready];
+    let connected = complete_control_plane(&mut g, f, after, held);
     let extended = extension_steps::deploy(&mut g, f, AfterKubeAPIServer, [connected]);
     let machines = make_nodes(&mut g, f, [infrastructure, connected], extended);
     extension_steps::deploy(&mut g, f, AfterWorker, [connected, machines]);
@@ -108,10 +109,16 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
 
 /// What needs the API: the provider's part, the controllers, the scheduler. Last, controllers move from one manager to another
 /// if the Shoot wants it (RK-05). That waits for the managers by itself: one that does not start because of a step must not
-/// stand in the way of its being taken back.
-fn complete_control_plane<'a>(g: &mut Graph<'a, Error>, f: &'a Facts, after: [TaskId; 4]) -> TaskId {
+/// stand in the way of its being taken back. Extensions follow the connection, so that it waits for `held` also where nothing else
+/// before it does.
+fn complete_control_plane<'a>(
+    g: &mut Graph<'a, Error>,
+    f: &'a Facts,
+    after: [TaskId; 4],
+    held: TaskId,
+) -> TaskId {
     let api_ready = after[3];
-    let connected = g.step("Initializing connection to Shoot", api_ready, || {
+    let connected = g.step("Initializing connection to Shoot", [api_ready, held], || {
         ShootApi::ready(f)
     });
     let rights = g.step(
