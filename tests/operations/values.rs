@@ -62,6 +62,7 @@ async fn a_value_of_the_wrong_kind_or_out_of_range_is_refused() {
         ("etcd-druid", "finalSnapshotWait=later"),
         ("etcd-druid", "concurrentSyncs=0"),
         ("garden-controller-manager", "seedMonitorPeriodSeconds=1"),
+        ("garden-controller-manager", "takeoverAfterSeconds=-1"),
         ("seed", "edge.hostPort=99999"),
         ("seed", "gardenlet.replicas=many"),
         ("garden", "garden-controller-manager.concurrentSyncs=0"),

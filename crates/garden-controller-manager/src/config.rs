@@ -33,6 +33,11 @@ pub struct Config {
     #[arg(long, default_value_t = 10)]
     pub seed_sync_period_seconds: u64,
 
+    /// A shoot that is to move away from a seed whose Lease was not renewed for so long is taken over without that seed's help;
+    /// 0: never, an operator decides. Much longer than an outage that ends by itself, since what was not uploaded is lost.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=2_592_000))]
+    pub takeover_after_seconds: u64,
+
     /// Under which locks the controllers run.
     #[command(flatten)]
     pub lease: leader_migration::Flags,
@@ -43,6 +48,13 @@ impl Config {
     #[must_use]
     pub fn seed_monitor_period(&self) -> Duration {
         Duration::from_secs(self.seed_monitor_period_seconds)
+    }
+
+    /// The silence after which shoots are taken over without anybody's word; `None`: never.
+    #[must_use]
+    pub fn takeover_after(&self) -> Option<Duration> {
+        let grace = self.takeover_after_seconds;
+        (grace > 0).then(|| Duration::from_secs(grace))
     }
 
     /// How often Leases are looked at.

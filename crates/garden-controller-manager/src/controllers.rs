@@ -4,7 +4,7 @@ use futures::future::{BoxFuture, FutureExt, join_all};
 
 use crate::{
     Context, backup_entry_placement, controller_registration, project, seed, shoot_hibernation,
-    shoot_kubeconfig, shoot_migration, shoot_placement, shoot_state, shoot_version,
+    shoot_kubeconfig, shoot_migration, shoot_placement, shoot_state, shoot_takeover, shoot_version,
 };
 
 type Start = fn(Context) -> BoxFuture<'static, ()>;
@@ -28,6 +28,7 @@ const CONTROLLERS: &[(&str, Start)] = &[
     ("shoot-migration", |context| shoot_migration::run(context).boxed()),
     ("shoot-placement", |context| shoot_placement::run(context).boxed()),
     ("shoot-state", |context| shoot_state::run(context).boxed()),
+    ("shoot-takeover", |context| shoot_takeover::run(context).boxed()),
     ("shoot-version", |context| shoot_version::run(context).boxed()),
 ];
 

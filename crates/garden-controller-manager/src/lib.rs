@@ -10,6 +10,7 @@
 //! | [`shoot_kubeconfig`] | Shoot | the Secret for its kubeconfig, which no seed may make |
 //! | [`shoot_migration`] | Shoot | whether a move may begin, what to do if not (I8), whereto, and with which specification |
 //! | [`shoot_placement`] | Shoot | a Shoot that no seed will ever take says so |
+//! | [`shoot_takeover`] | Shoot | a shoot whose seed is dead is given to the one that is wanted, on consent and never beside a live one |
 //! | [`shoot_state`] | Shoot, ShootState | what a move carries is not lost before the move is over, and gone after it |
 
 pub mod backup_entry_placement;
@@ -24,6 +25,7 @@ pub mod shoot_kubeconfig;
 pub mod shoot_migration;
 pub mod shoot_placement;
 pub mod shoot_state;
+pub mod shoot_takeover;
 pub mod shoot_version;
 
 pub use config::Config;

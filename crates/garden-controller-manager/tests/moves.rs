@@ -8,6 +8,8 @@ mod garden;
 mod journey;
 #[path = "moves/policies.rs"]
 mod policies;
+#[path = "moves/takeover.rs"]
+mod takeover;
 
 use garden::Garden;
 
@@ -20,5 +22,6 @@ async fn moves_are_approved_and_followed() {
     policies::a_seed_approves_nothing(&garden).await;
     Box::pin(journey::a_verdict_never_lands_on_a_newer_specification(&garden)).await;
     Box::pin(journey::with_the_controller(&garden)).await;
+    Box::pin(takeover::with_the_controller(&garden)).await;
     garden::no_gaps();
 }

@@ -71,6 +71,7 @@ pub const GARDEN_CONTROLLER_MANAGER: Manager = Manager {
         "shoot-migration",
         "shoot-placement",
         "shoot-state",
+        "shoot-takeover",
         "shoot-version",
     ],
     guests: &[],

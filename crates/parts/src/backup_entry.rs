@@ -17,11 +17,12 @@ use crate::{
     etcd::epoch_annotation,
     extension_resource::{Awaited, Seen, annotations},
     from_json,
+    source_bucket::source_bucket,
     verbs::{Deploy, Tasks},
 };
 
 /// In front of the name of a source BackupEntry.
-const SOURCE: &str = "source-";
+pub(crate) const SOURCE: &str = "source-";
 
 /// The shoot's own BackupEntry, of this seed's bucket.
 #[derive(Debug)]
@@ -65,7 +66,7 @@ impl Deploy for SourceBackupEntry {
         let name = f.source_name();
         f.wait_until_given_to_this_seed().await?;
         let (original, source) = (f.core_backup_entry().await?, f.read_entry(&name).await?);
-        let bucket = source_bucket(original.as_ref(), source.as_ref(), &f.bucket()?)?;
+        let bucket = source_bucket(original.as_ref(), source.as_ref(), &f.bucket()?, f.opened_in())?;
         f.write_entry(&name, bucket).await
     }
 
@@ -136,7 +137,13 @@ impl Facts {
             self.core_backup_entry().await?,
             self.read_entry(&self.source_name()).await?,
         );
-        source_bucket(original.as_ref(), source.as_ref(), &self.bucket()?).map(|_| true)
+        source_bucket(
+            original.as_ref(),
+            source.as_ref(),
+            &self.bucket()?,
+            self.opened_in(),
+        )
+        .map(|_| true)
     }
 
     /// The bucket of this seed.
@@ -162,6 +169,12 @@ impl Facts {
         wait::until(&self.entries(), &self.backup_entry_name(), limit, look)
             .await
             .map(|_| ())
+    }
+
+    /// The epoch in which the shoot's data were opened last, where that is recorded.
+    fn opened_in(&self) -> Option<i64> {
+        let recorded = placement::record::ownership(&self.shoot).ok()?;
+        recorded.source.map(|source| source.epoch)
     }
 
     fn source_name(&self) -> String {
@@ -242,37 +255,6 @@ impl Facts {
     }
 }
 
-/// The bucket to copy from. Fails where nothing names one any more: without the backups the shoot would start empty.
-fn source_bucket(
-    original: Option<&gardencore::BackupEntry>,
-    source: Option<&gardencore::BackupEntry>,
-    own: &str,
-) -> Result<String> {
-    let known =
-        |entry: &gardencore::BackupEntry| Some(entry.spec.bucket_name.clone()).filter(|bucket| bucket != own);
-    // A source entry may be left from an earlier move: what the shoot's own entry names is newer, until it is switched.
-    if let Some(bucket) = original.and_then(known).or_else(|| source.and_then(known)) {
-        return Ok(bucket);
-    }
-    Err(configuration_problem(match (original, source) {
-        (None, _) => "the shoot has no BackupEntry, so that nothing says where its backups are: restore the BackupEntry \
-                      with the bucket of the former seed (spec.bucketName: uid of that Seed)"
-            .to_owned(),
-        (Some(original), None) => format!(
-            "backups have not been copied, and the source BackupEntry, which names the former bucket, is gone: create \
-             BackupEntry {SOURCE}{} with spec.bucketName set to the uid of the former Seed and the spec.seedName of \
-             BackupEntry {}",
-            original.name_any(),
-            original.name_any()
-        ),
-        (Some(_), Some(source)) => format!(
-            "backups have not been copied and source and target backupentry point to the same bucket: set \
-             spec.bucketName of BackupEntry {} to the uid of the former Seed",
-            source.name_any()
-        ),
-    }))
-}
-
 fn look_reconciled(entry: &gardencore::BackupEntry, own_seed: &str) -> Seen {
     let Some(status) = &entry.status else {
         return Seen::Pending("no gardenlet has answered yet".into());
@@ -319,43 +301,6 @@ mod tests {
                 ..BackupEntrySpec::default()
             },
         )
-    }
-
-    #[test]
-    fn the_former_bucket_is_known_until_the_entry_was_switched_and_afterwards_by_the_source_entry() {
-        let (before, after) = (entry("a", "former"), entry("a", "own"));
-        let source = entry("source-a", "former");
-        assert_eq!(source_bucket(Some(&before), None, "own").unwrap(), "former");
-        assert_eq!(
-            source_bucket(Some(&before), Some(&source), "own").unwrap(),
-            "former"
-        );
-        assert_eq!(
-            source_bucket(Some(&after), Some(&source), "own").unwrap(),
-            "former"
-        );
-    }
-
-    #[test]
-    fn a_source_entry_of_an_earlier_move_is_not_preferred() {
-        let (before, stale) = (entry("a", "former"), entry("source-a", "long-ago"));
-        assert_eq!(
-            source_bucket(Some(&before), Some(&stale), "own").unwrap(),
-            "former"
-        );
-    }
-
-    #[test]
-    fn nothing_is_guessed_where_no_entry_names_the_former_bucket() {
-        let after = entry("a", "own");
-        let refused = |original: Option<&gardencore::BackupEntry>,
-                       source: Option<&gardencore::BackupEntry>| {
-            source_bucket(original, source, "own").unwrap_err().to_string()
-        };
-        assert!(refused(Some(&after), None).contains("create BackupEntry source-a"));
-        let same = entry("source-a", "own");
-        assert!(refused(Some(&after), Some(&same)).contains("point to the same bucket"));
-        assert!(refused(None, None).contains("no BackupEntry"));
     }
 
     #[test]

@@ -5,13 +5,17 @@ use kube::ResourceExt;
 use runtime::{Result, error::Explain, wait};
 
 use crate::{
-    FIELD_MANAGER, Facts, Stay,
+    Claim, FIELD_MANAGER, Facts, Stay,
     etcd::{BACKUP_SECRET, MAIN},
     verbs::{Deploy, Tasks},
 };
 
 /// Credentials of the former seed's bucket, put into the shoot's namespace by the source BackupEntry.
-const SOURCE_SECRET: &str = "source-etcd-backup";
+pub(crate) const SOURCE_SECRET: &str = "source-etcd-backup";
+
+/// How long the copy of a source that is fenced waits for its final snapshot. Much shorter than for a source that has promised one: it
+/// may be dead, and if not it has had the time of the fence for it. Longer than the copy's pause between two looks.
+const WAIT_FOR_THE_FENCED: &str = "10s";
 
 /// The copy.
 #[derive(Debug)]
@@ -34,6 +38,9 @@ impl Deploy for EtcdCopy {
         }
         let mut etcd = f.etcd(MAIN, Some(f.store(BACKUP_SECRET).await?));
         etcd.spec.backup.source_store = Some(f.store(SOURCE_SECRET).await?);
+        if Claim::fences(f) {
+            etcd.spec.backup.etcd_snapshot_timeout = Some(WAIT_FOR_THE_FENCED.to_owned());
+        }
         FIELD_MANAGER.apply(&api, &etcd).await.map(|_| ())
     }
 

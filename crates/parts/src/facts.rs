@@ -18,6 +18,7 @@ use runtime::{Cluster, Error, Garden, Result, Seed, error::Explain};
 use crate::{
     Settings, configuration_problem,
     controller_leaders::{self, Stage, current_stage},
+    fence::FenceClock,
     nodes::check_room,
     shoot_state::LastOpened,
     stay::{Stay, Tenant},
@@ -51,6 +52,8 @@ pub struct Facts {
     pub kubernetes_version: String,
     /// Which managers run node IPAM, as it was when the flow started: all steps of a flow must mean the same.
     pub stage: Stage,
+    /// When the fence began, if there is one: a run that is begun anew counts anew.
+    pub fence: FenceClock,
     /// The ShootState as it was verified last: it may be large.
     pub last_opened: LastOpened,
 }
@@ -87,6 +90,7 @@ impl Facts {
         let stage = current_stage(&stay.seed, &names.technical_id, &shoot.name_any(), wanted).await?;
         let facts = Self {
             stage,
+            fence: FenceClock::default(),
             last_opened: LastOpened::default(),
             kubernetes_version: kubernetes_version(&shoot, &cloud_profile)?,
             garden,

@@ -12,6 +12,7 @@
 //! | `role` | owner, incoming, former, nobody |
 //! | `journey` | where a Shoot is between two seeds, and the approval of its move |
 //! | `traveller` | the Shoot with which an operation works |
+//! | `record` | what its status says of its ownership |
 //! | `operation` | what is done with a Shoot, and what is wanted of its owner |
 //! | `extensions` | which further extensions a shoot has, and when each is handled |
 //! | `names` | technical id, uid, domains, networks, BackupEntry |
@@ -20,6 +21,7 @@ pub mod extensions;
 pub mod journey;
 pub mod names;
 pub mod operation;
+pub mod record;
 pub mod role;
 pub mod traveller;
 

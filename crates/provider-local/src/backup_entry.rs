@@ -6,7 +6,8 @@
 //! copied and are in use elsewhere (I9).
 //!
 //! The shoot's own place gets an `ownership.json` before it gets the Secret, without which no etcd starts: the backup process
-//! reads there whose the place is, and never writes the first one itself.
+//! reads there whose the place is, and never writes the first one itself. Where the shoot is taken over without its source, the
+//! source's place is claimed before the Secret comes that says so, by its annotation with the epoch (docs/ownership.md).
 
 use std::collections::BTreeMap;
 
@@ -28,7 +29,8 @@ use runtime::{Cluster, Error, Result, apply};
 use crate::{
     MANAGER,
     object_store::{Store, objects},
-    ownership::{self, Claim},
+    ownership::{self, Claim, State},
+    source_claim,
 };
 
 /// Prefix of the name of an entry to copy from.
@@ -59,12 +61,18 @@ impl Actuator<BackupEntry> for BackupEntryActuator {
             ));
         }
         let credentials = context.credentials().await?;
-        if !place.source {
-            let spec = &context.object.spec;
+        let spec = &context.object.spec;
+        let epoch = epoch_of(&context.object)?;
+        let claims = place.source && source_claim::is_needed(&context.seed, &place.namespace, epoch).await?;
+        if claims || !place.source {
             let bucket = objects(&credentials, &spec.bucket_name, &spec.region, context.permit())?;
             ownership::claim(&bucket, &place.ownership(context)?).await?;
         }
-        let secret = secret(&place, credentials.data(), &context.object.spec.bucket_name);
+        let mut secret = secret(&place, credentials.data(), &spec.bucket_name);
+        if claims {
+            let annotations = secret.annotations_mut();
+            annotations.insert(OWNERSHIP_EPOCH.into(), epoch.to_string());
+        }
         context
             .manager
             .apply(&context.seed.namespaced(&place.namespace), &secret)
@@ -124,6 +132,19 @@ fn is_copied(entry: &BackupEntry) -> bool {
         .is_some_and(|value| value == "true")
 }
 
+/// The ownership epoch of an entry; one that names none is of the first.
+fn epoch_of(object: &BackupEntry) -> Result<i64> {
+    let Some(text) = object.annotations().get(OWNERSHIP_EPOCH) else {
+        return Ok(1);
+    };
+    text.parse().ok().filter(|epoch| *epoch >= 1).ok_or_else(|| {
+        Error::config(
+            ErrorCode::ErrConfigurationProblem,
+            format!("annotation {OWNERSHIP_EPOCH} is {text:?}: write a whole number from 1 on"),
+        )
+    })
+}
+
 async fn is_active(context: &Context<BackupEntry>, name: &str) -> Result<bool> {
     let namespace = context.seed.cluster_wide::<Namespace>().get_opt(name).await?;
     Ok(namespace.is_some_and(|namespace| namespace.metadata.deletion_timestamp.is_none()))
@@ -170,15 +191,6 @@ impl Place {
     /// What is to stand in the place.
     fn ownership(&self, context: &Context<BackupEntry>) -> Result<Claim> {
         let object = &context.object;
-        let epoch = match object.annotations().get(OWNERSHIP_EPOCH) {
-            None => 1,
-            Some(text) => text.parse().ok().filter(|epoch| *epoch >= 1).ok_or_else(|| {
-                Error::config(
-                    ErrorCode::ErrConfigurationProblem,
-                    format!("annotation {OWNERSHIP_EPOCH} is {text:?}: write a whole number from 1 on"),
-                )
-            })?,
-        };
         let seed = context
             .cluster
             .as_ref()
@@ -193,8 +205,9 @@ impl Place {
             bucket: object.spec.bucket_name.clone(),
             folder: format!("{}{ETCD_MAIN}", self.prefix),
             uid: uid.to_owned(),
-            epoch,
+            epoch: epoch_of(object)?,
             seed: seed.unwrap_or_default().to_owned(),
+            state: if self.source { State::Claimed } else { State::Owned },
         })
     }
 

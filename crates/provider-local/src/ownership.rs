@@ -1,10 +1,15 @@
 //! `ownership.json`: whose the backups of a shoot are, beside the folder of its snapshots.
 //!
-//! `{"uid", "epoch", "seed", "state", "written"}`. It changes by writes only that name what was read before (`If-Match`), or
-//! that nothing was there (`If-None-Match`), so that of two seeds that take the place one succeeds. `written` makes each
-//! content another one, since a store's tags may be hashes of it. A store that takes such a write whatever it holds is refused:
-//! it would let both succeed.
+//! `{"uid", "epoch", "seed", "state", "written", "origin"}`. It changes by writes only that name what was read before
+//! (`If-Match`), or that nothing was there (`If-None-Match`), so that of two seeds that take the place one succeeds. `written`
+//! makes each content another one, since a store's tags may be hashes of it. A store that takes such a write whatever it holds is
+//! refused: it would let both succeed.
+//!
+//! A seed takes its own place (`Owned`), and announces itself in the place of the seed from which it takes the shoot without that
+//! one's help (`Claimed`): no process of an earlier epoch is told there any more that it owns the shoot. `origin` is the epoch
+//! whose snapshots are in a place that is claimed. What may follow what is decided in the crate `ownership`.
 
+use ::ownership::{Mark, Object};
 use api::meta::ErrorCode;
 use object_store::{
     Error as StoreError, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, PutResult,
@@ -25,6 +30,8 @@ pub struct Claim {
     pub epoch: i64,
     /// The seed that has it; empty where that is not known.
     pub seed: String,
+    /// `Owned` in the seed's own place, `Claimed` in that of the seed from which it takes the shoot.
+    pub state: State,
 }
 
 /// Who may do what with the place.
@@ -45,30 +52,60 @@ struct Ownership {
     seed: String,
     state: State,
     written: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    origin: Option<i64>,
 }
 
-/// Makes the place that of the claim's epoch. Nothing is changed where it is already, or is that of a later one.
+impl Ownership {
+    fn object(&self) -> Object {
+        Object {
+            epoch: self.epoch,
+            mark: match self.state {
+                State::Owned => Mark::Owned,
+                State::Sealed => Mark::Sealed,
+                State::Claimed => Mark::Claimed,
+            },
+        }
+    }
+
+    /// The epoch whose snapshots are here.
+    fn origin(&self) -> Option<i64> {
+        match self.state {
+            State::Owned | State::Sealed => Some(self.epoch),
+            State::Claimed => self.origin,
+        }
+    }
+}
+
+/// Makes the place that of the claim's epoch. Nothing is changed where it is already.
 pub async fn claim(store: &dyn ObjectStore, claim: &Claim) -> Result<()> {
     let path = Path::from(format!("{}/ownership.json", claim.folder));
-    let mode = match store.get(&path).await {
-        Err(StoreError::NotFound { .. }) => PutMode::Create,
+    let (mode, found) = match store.get(&path).await {
+        Err(StoreError::NotFound { .. }) => (PutMode::Create, None),
         Err(e) => return Err(failed(claim, &e)),
         Ok(found) => {
             let version = version(&found.meta);
             let content = found.bytes().await.map_err(|e| failed(claim, &e))?;
-            match judge(&content, claim)? {
-                Found::Ours => return Ok(()),
-                Found::Earlier => PutMode::Update(version),
-            }
+            (PutMode::Update(version), Some(understand(&content, claim)?))
         }
     };
+    let now = found.as_ref().map(Ownership::object);
+    let written = match claim.state {
+        State::Claimed => Object::claim(now.as_ref(), claim.epoch),
+        State::Owned | State::Sealed => Object::own(now.as_ref(), claim.epoch),
+    };
+    if written.is_none() {
+        return Ok(());
+    }
     probe(store, claim).await?;
+    let origin = found.as_ref().and_then(Ownership::origin);
     let ownership = Ownership {
         uid: claim.uid.clone(),
         epoch: claim.epoch,
         seed: claim.seed.clone(),
-        state: State::Owned,
+        state: claim.state,
         written: clock::now_rfc3339_nano(),
+        origin: origin.filter(|_| claim.state == State::Claimed),
     };
     let content = serde_json::to_vec(&ownership)
         .map_err(|e| Error::bug(format!("an ownership does not serialise: {e}")))?;
@@ -84,12 +121,8 @@ pub async fn claim(store: &dyn ObjectStore, claim: &Claim) -> Result<()> {
     }
 }
 
-enum Found {
-    Ours,
-    Earlier,
-}
-
-fn judge(content: &[u8], claim: &Claim) -> Result<Found> {
+/// What stands there, unless it is another shoot's or of a later epoch.
+fn understand(content: &[u8], claim: &Claim) -> Result<Ownership> {
     let place = format!("{}/ownership.json in bucket {}", claim.folder, claim.bucket);
     let wrong = |what: String| Error::config(ErrorCode::ErrConfigurationProblem, what);
     let found: Ownership = serde_json::from_slice(content).map_err(|e| {
@@ -103,15 +136,14 @@ fn judge(content: &[u8], claim: &Claim) -> Result<Found> {
             found.uid, claim.uid
         )));
     }
-    match found.epoch.cmp(&claim.epoch) {
-        std::cmp::Ordering::Less => Ok(Found::Earlier),
-        std::cmp::Ordering::Equal => Ok(Found::Ours),
-        std::cmp::Ordering::Greater => Err(wrong(format!(
+    if found.epoch > claim.epoch {
+        return Err(wrong(format!(
             "{place} is of ownership epoch {}, and this BackupEntry of {}: the shoot went on elsewhere, and this entry must \
              not serve it any more",
             found.epoch, claim.epoch
-        ))),
+        )));
     }
+    Ok(found)
 }
 
 fn version(meta: &object_store::ObjectMeta) -> UpdateVersion {

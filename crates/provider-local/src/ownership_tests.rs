@@ -17,6 +17,15 @@ fn claim_of(epoch: i64, seed: &str) -> Claim {
         uid: "uid".to_owned(),
         epoch,
         seed: seed.to_owned(),
+        state: State::Owned,
+    }
+}
+
+/// The same, announced in the place of the seed that has it now.
+fn announced(epoch: i64, seed: &str) -> Claim {
+    Claim {
+        state: State::Claimed,
+        ..claim_of(epoch, seed)
     }
 }
 
@@ -129,4 +138,48 @@ async fn a_store_that_ignores_conditions_is_refused_and_nothing_is_left_in_it() 
         .await
         .unwrap();
     assert!(left.objects.is_empty(), "{left:?}");
+}
+
+/// R7-60: whatever a process of the former owner is told there from now on, it is not that it owns the shoot.
+#[tokio::test]
+async fn a_claim_ends_the_former_owner_and_says_whose_snapshots_are_there() {
+    let store = InMemory::new();
+    claim(&store, &claim_of(1, "a")).await.unwrap();
+    claim(&store, &announced(2, "b")).await.unwrap();
+    let claimed = content(&store).await;
+    assert_eq!(
+        (&claimed["state"], &claimed["epoch"], &claimed["origin"]),
+        (&"Claimed".into(), &2.into(), &1.into())
+    );
+    // A repeated step writes nothing, and so does the one before it that comes late.
+    claim(&store, &announced(2, "b")).await.unwrap();
+    claim(&store, &announced(1, "a")).await.unwrap_err();
+    claim(&store, &claim_of(1, "a")).await.unwrap_err();
+    assert_eq!(content(&store).await, claimed);
+    // A third seed, as the second has opened nothing: the snapshots are still of the first epoch. The second one is refused.
+    claim(&store, &announced(3, "c")).await.unwrap();
+    let third = content(&store).await;
+    assert_eq!((&third["epoch"], &third["origin"]), (&3.into(), &1.into()));
+    claim(&store, &announced(2, "b")).await.unwrap_err();
+    assert_eq!(content(&store).await, third);
+    // Back where it was, the place is taken.
+    claim(&store, &claim_of(4, "a")).await.unwrap();
+    let owned = content(&store).await;
+    assert_eq!((&owned["state"], owned.get("origin")), (&"Owned".into(), None));
+    // Announced and taken are two steps of one epoch.
+    claim(&store, &announced(5, "a")).await.unwrap();
+    claim(&store, &claim_of(5, "a")).await.unwrap();
+    assert_eq!(content(&store).await["state"], "Owned");
+}
+
+/// The owner before it may have died before it wrote one.
+#[tokio::test]
+async fn a_place_that_says_nothing_is_claimed_too() {
+    let store = InMemory::new();
+    claim(&store, &announced(2, "b")).await.unwrap();
+    let claimed = content(&store).await;
+    assert_eq!(
+        (&claimed["state"], claimed.get("origin")),
+        (&"Claimed".into(), None)
+    );
 }

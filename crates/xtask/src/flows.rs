@@ -13,7 +13,7 @@ use gardenlet::shoot::{
     delete_flow, force_delete_flow, leave_flow, migrate_flow, reconcile_flow, sleep_flow,
 };
 use kube::Config;
-use parts::{Facts, OwnerRecordPlan, Settings, Stay, tenant};
+use parts::{ClaimPlan, Facts, OwnerRecordPlan, Settings, Stay, tenant};
 use placement::{Extensions, Names, Operation};
 use runtime::{Connection, Error, Garden, Permit, Seed};
 use serde_json::json;
@@ -44,23 +44,19 @@ pub fn page() -> Result<String> {
         control_plane_is_up: true,
         owner_record: true,
     };
-    let restore = reconcile_flow::Given {
-        restoring: true,
-        has_backup: true,
-        copy_is_required: true,
-        sleeps: false,
-        owner_record: OwnerRecordPlan::Keep,
-    };
+    let restore = restoration();
     let asleep = sleep_flow::Given {
         restoring: true,
         has_backup: true,
         copy_is_required: true,
         etcd_is_awake: true,
         owner_record: OwnerRecordPlan::Keep,
+        claim: ClaimPlan::Taken,
     };
     let create = reconcile_flow::Given {
         restoring: false,
         copy_is_required: false,
+        claim: ClaimPlan::Nothing,
         ..restore
     };
     let delete = delete_flow::Given {
@@ -118,6 +114,18 @@ pub fn page() -> Result<String> {
     Ok(page)
 }
 
+/// Of a shoot that is taken over without the help of its source.
+fn restoration() -> reconcile_flow::Given {
+    reconcile_flow::Given {
+        restoring: true,
+        has_backup: true,
+        copy_is_required: true,
+        sleeps: false,
+        owner_record: OwnerRecordPlan::Keep,
+        claim: ClaimPlan::Taken,
+    }
+}
+
 /// A shoot with nodes, and with an extension of each time, whose clusters do not exist. Making a client opens no connection.
 fn facts() -> Result<Facts> {
     // Which provider a client takes by itself depends on what else is compiled into this program. It may be chosen already.
@@ -165,6 +173,7 @@ fn facts() -> Result<Facts> {
         names,
         kubernetes_version: "1.0.0".to_owned(),
         stage: parts::controller_leaders::Stage::AtHome,
+        fence: parts::FenceClock::default(),
         last_opened: parts::shoot_state::LastOpened::default(),
     })
 }

@@ -4,9 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, ensure};
 use gardenlet::shoot::{delete_flow, migrate_flow, reconcile_flow, sleep_flow};
-use parts::OwnerRecordPlan;
+use parts::{ClaimPlan, OwnerRecordPlan};
 
 use super::{facts, page};
+
+#[path = "flows_gates_tests.rs"]
+mod gates;
 
 /// A drawing, read again.
 struct Drawn {
@@ -295,6 +298,64 @@ const ORDERS: &[(&str, [&str; 2])] = &[
             "Persisting late state in ShootState",
         ],
     ),
+    // R17-20, R17-21: the fence begins when both witnesses show the new owner, and what is copied after it is all there will ever be.
+    (
+        DESTINATION,
+        [
+            "Waiting until owner domain DNS record is ready",
+            "Waiting until every witness shows that the seed has the shoot",
+        ],
+    ),
+    (
+        DESTINATION,
+        [
+            "Waiting until the source backup entry has been reconciled",
+            "Waiting until every witness shows that the seed has the shoot",
+        ],
+    ),
+    (
+        DESTINATION,
+        [
+            "Waiting until every witness shows that the seed has the shoot",
+            "Waiting until the former seed cannot act any more",
+        ],
+    ),
+    (
+        DESTINATION,
+        [
+            "Waiting until the former seed cannot act any more",
+            "Copying etcd backups to new seed's backup bucket",
+        ],
+    ),
+    // I2, gate E: what the shoot begins with is recorded before etcd is opened with it.
+    (
+        DESTINATION,
+        [
+            "Destroying copy of etcd backups",
+            "Recording with which backups the shoot begins",
+        ],
+    ),
+    (
+        DESTINATION,
+        [
+            "Recording with which backups the shoot begins",
+            "Deploying main and events etcd",
+        ],
+    ),
+    (
+        ASLEEP,
+        [
+            "Recording with which backups the shoot begins",
+            "Deploying main and events etcd",
+        ],
+    ),
+    (
+        DESTINATION,
+        [
+            "Recording with which backups the shoot begins",
+            "Recording that the seed holds the shoot",
+        ],
+    ),
     // A runtime is installed on nodes that are there.
     (
         DESTINATION,
@@ -358,6 +419,7 @@ fn without_owner_checks_no_owner_record_is_touched() -> Result<()> {
         copy_is_required: true,
         sleeps: false,
         owner_record,
+        claim: ClaimPlan::Nothing,
     };
     let sleep = sleep_flow::Given {
         restoring: true,
@@ -365,6 +427,7 @@ fn without_owner_checks_no_owner_record_is_touched() -> Result<()> {
         copy_is_required: true,
         etcd_is_awake: true,
         owner_record,
+        claim: ClaimPlan::Nothing,
     };
     let migrate = migrate_flow::Given {
         control_plane_is_up: true,

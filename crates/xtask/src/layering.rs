@@ -20,8 +20,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // Its one `main` for managers starts a process of `runtime`.
     ("leader-migration", &["runtime", "lease", "permit"]),
     ("runtime", &["permit", "api"]),
-    ("placement", &["api"]),
-    ("parts", &["runtime", "permit", "placement", "api"]),
+    ("placement", &["ownership", "api"]),
+    ("parts", &["runtime", "permit", "ownership", "placement", "api"]),
     (
         "extension",
         &["runtime", "permit", "ownership", "placement", "api"],
@@ -68,7 +68,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     (
         "garden-controller-manager",
-        &["runtime", "placement", "leader-migration", "permit", "api"],
+        &[
+            "runtime",
+            "placement",
+            "leader-migration",
+            "permit",
+            "ownership",
+            "api",
+        ],
     ),
     (
         "etcd-druid",

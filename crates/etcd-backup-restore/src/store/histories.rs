@@ -19,6 +19,8 @@ struct Ownership {
     epoch: i64,
     #[serde(default)]
     state: String,
+    /// Of a place that is claimed: the epoch whose snapshots are there.
+    origin: Option<i64>,
 }
 
 impl Store {
@@ -45,8 +47,14 @@ impl Store {
         if epoch <= FIRST {
             return Ok(FIRST);
         }
-        let own = self.owned_in().await?;
-        match own {
+        let held = self.held().await?;
+        let known = match &held {
+            // Whoever takes the shoot over without the source's help announces itself in the source's place.
+            Some(held) if held.state == "Claimed" && held.epoch <= epoch => held.origin,
+            Some(held) => Some(held.epoch),
+            None => None,
+        };
+        match known {
             Some(own) if own >= epoch => Err(Error::new(
                 Class::OtherEpoch,
                 format!(
@@ -108,10 +116,6 @@ impl Store {
 
     fn chain_path(&self, epoch: i64) -> Path {
         self.root.clone().join(CHAINS).join(format!("{epoch}.json"))
-    }
-
-    async fn owned_in(&self) -> Result<Option<i64>> {
-        Ok(self.held().await?.map(|ownership| ownership.epoch))
     }
 
     async fn held(&self) -> Result<Option<Ownership>> {

@@ -145,6 +145,31 @@ async fn a_store_that_a_later_epoch_owns_lets_no_etcd_of_an_earlier_one_start() 
     );
 }
 
+/// A seed that takes a shoot over announces itself in the place from which it copies. A claimant of before does not copy any more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claimed_source_still_holds_what_its_claimant_begins_with() {
+    let CutOff { lab, at_b } = CutOff::begin().await;
+    let claimed = |epoch: i64| {
+        let content = format!(
+            r#"{{"uid":"u","epoch":{epoch},"seed":"a","state":"Claimed","written":"now","origin":2}}"#
+        );
+        std::fs::write(lab.s3.folder.join(BUCKET).join("b/ownership.json"), content).unwrap();
+    };
+    claimed(3);
+    let copied = lab.copy("b", "a", &["--ownership-epoch=3"]).await;
+    assert!(copied.success, "{}", copied.errors);
+    let volume = lab.path("volume-new/new.etcd");
+    let ran = lab.initialize("a", &volume, &["--ownership-epoch=3"]).await;
+    assert_eq!(ran.json["revision"], at_b.1, "{}", ran.errors);
+    claimed(4);
+    let late = lab.copy("b", "c", &["--ownership-epoch=3"]).await;
+    assert!(
+        !late.success && late.errors.contains("OtherEpoch"),
+        "{}",
+        late.errors
+    );
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fresh_etcd_of_a_later_epoch_is_not_taken_for_one_of_the_first() {
     let lab = Lab::new();

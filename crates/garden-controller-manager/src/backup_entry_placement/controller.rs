@@ -10,12 +10,15 @@ use kube::{Api, ResourceExt, runtime::watcher};
 use runtime::{Next, Reconciler, Result, clock, clusters::Cluster, error::Explain as _, runner};
 use serde_json::json;
 
-use super::decision::destination;
+use super::decision::{destination, heir, is_taken};
 use crate::{Context, MANAGER};
 
 /// How often the entry of a Shoot that was handed over is looked at. Shoots are watched; this is for an entry that was put
 /// back as it was before.
 const LOOK_AGAIN: Duration = Duration::from_secs(300);
+
+/// Pause after somebody else has written an entry at the same moment.
+const AGAIN: Duration = Duration::from_secs(1);
 
 struct BackupEntryPlacement {
     context: Context,
@@ -62,26 +65,52 @@ impl BackupEntryPlacement {
             return Ok(Next::Change);
         };
         let name = format!("{}--{}", status.technical_id, status.uid);
+        let mut next = LOOK_AGAIN;
+        if is_taken(shoot) {
+            // Of a destination that died, too. Before the other one, for which the next destination waits.
+            next = self.give(shoot, &format!("source-{name}")).await?;
+        }
+        Ok(Next::After(self.give(shoot, &name).await?.min(next)))
+    }
+
+    /// Gives one entry to the Shoot's seed, and tells when to look at it again.
+    async fn give(&self, shoot: &Shoot, name: &str) -> Result<Duration> {
         let namespace = shoot.namespace().unwrap_or_default();
         let entries: Api<BackupEntry> = self.context.garden.namespaced(&namespace);
         let found = entries
-            .get_opt(&name)
+            .get_opt(name)
             .await
             .context(format_args!("could not read BackupEntry {name}"))?;
-        let Some(entry) = found else {
-            return Ok(Next::After(LOOK_AGAIN));
+        let Some(mut entry) = found else {
+            return Ok(LOOK_AGAIN);
         };
         if let Some(seed) = destination(shoot, &entry) {
-            let body = json!({
-                "metadata": {
-                    "resourceVersion": entry.resource_version(),
-                    "annotations": {(OPERATION): MIGRATE, (TIMESTAMP): clock::now_rfc3339_nano()},
-                },
+            let mut body = json!({
+                "metadata": {"resourceVersion": entry.resource_version()},
                 "spec": {"seedName": seed},
             });
-            MANAGER.merge(&entries, &name, &body).await?;
+            if !is_taken(shoot) {
+                body["metadata"]["annotations"] =
+                    json!({(OPERATION): MIGRATE, (TIMESTAMP): clock::now_rfc3339_nano()});
+            }
+            entry = MANAGER.merge(&entries, name, &body).await?;
             tracing::info!(entry = name, seed, "the backup entry follows its shoot");
         }
-        Ok(Next::After(LOOK_AGAIN))
+        if let Some(seed) = heir(shoot, &entry) {
+            let body = json!({"seedName": seed});
+            if MANAGER
+                .try_merge_status_of(&entries, &entry, &body)
+                .await?
+                .is_none()
+            {
+                return Ok(AGAIN);
+            }
+            tracing::info!(
+                entry = name,
+                seed,
+                "the backup entry was taken from a seed that cannot let go of it"
+            );
+        }
+        Ok(LOOK_AGAIN)
     }
 }

@@ -12,6 +12,29 @@ pub fn destination(shoot: &Shoot, entry: &BackupEntry) -> Option<String> {
     (!is_going && entry.spec.seed_name.as_ref() != Some(&host)).then_some(host)
 }
 
+/// Whether the Shoot was taken over, in its present epoch, from a seed that cannot let go of anything.
+#[must_use]
+pub fn is_taken(shoot: &Shoot) -> bool {
+    let status = shoot.status.as_ref();
+    status
+        .and_then(|status| status.ownership.as_ref())
+        .is_some_and(|record| {
+            let used = record.approval.as_ref().map(|approval| approval.epoch + 1);
+            used == Some(record.epoch) && record.phase.is_some() && !record.drained
+        })
+}
+
+/// The seed that has an entry from now on, where the one that it is on cannot let go of it. Only once the entry names that seed, or
+/// it would give the entry back.
+#[must_use]
+pub fn heir(shoot: &Shoot, entry: &BackupEntry) -> Option<String> {
+    let host = shoot.status.as_ref()?.seed_name.clone()?;
+    let on = entry.status.as_ref()?.seed_name.as_deref()?;
+    let is_given =
+        entry.spec.seed_name.as_ref() == Some(&host) && entry.metadata.deletion_timestamp.is_none();
+    (is_taken(shoot) && is_given && !on.is_empty() && on != host).then_some(host)
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -44,8 +67,45 @@ mod tests {
         assert_eq!(destination(&shoot("a", None), &entry("b")), None);
         assert_eq!(destination(&shoot("a", Some(1)), &entry("b")), None);
         assert_eq!(destination(&shoot("", Some(2)), &entry("b")), None);
+        // One that is going stays where it is.
         let mut going = entry("a");
         going.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
         assert_eq!(destination(&shoot("b", Some(2)), &going), None);
+    }
+    fn on(entry: &BackupEntry, seed: &str) -> BackupEntry {
+        let mut entry = entry.clone();
+        entry.status = serde_json::from_value(json!({"seedName": seed})).unwrap();
+        entry
+    }
+
+    /// R7-02, R17-20: a destination does not wait for what only a dead seed could write.
+    #[test]
+    fn a_seed_that_lost_its_shoot_without_its_help_need_not_let_go() {
+        let taken = |epoch: i64, record: serde_json::Value| {
+            let mut shoot = shoot("b", None);
+            let approval = json!({"uid": "u", "from": "a", "to": "b", "epoch": epoch, "acceptedLoss": "SinceLastSnapshot",
+                "expiry": "2026-01-01T00:00:00Z", "by": "Operator", "reason": "r"});
+            let mut ownership = json!({"epoch": 2, "phase": "Claiming", "approval": approval});
+            for (key, value) in record.as_object().into_iter().flatten() {
+                ownership[key] = value.clone();
+            }
+            shoot.status = serde_json::from_value(json!({"seedName": "b", "ownership": ownership})).unwrap();
+            shoot
+        };
+        let heir_of = |shoot: &Shoot| heir(shoot, &on(&entry("b"), "a"));
+        for phase in ["Claiming", "Opening", "Held"] {
+            assert_eq!(heir_of(&taken(1, json!({"phase": phase}))), Some("b".to_owned()));
+        }
+        // The source handed it over by itself since then, or nobody consented to this epoch.
+        assert_eq!(heir_of(&taken(1, json!({"drained": true}))), None);
+        assert_eq!(heir_of(&taken(1, json!({"epoch": 3}))), None);
+        assert_eq!(heir_of(&taken(2, json!({}))), None);
+        assert_eq!(heir_of(&shoot("b", Some(2))), None);
+        let taken = taken(1, json!({}));
+        // First it is given to that seed, which would give it back otherwise; and it is written once.
+        assert_eq!(heir(&taken, &on(&entry("a"), "a")), None);
+        assert_eq!(heir(&taken, &on(&entry("b"), "b")), None);
+        assert_eq!(heir(&taken, &on(&entry("b"), "")), None);
+        assert_eq!(heir(&taken, &entry("b")), None);
     }
 }

@@ -74,6 +74,16 @@ pub fn decide(shoot: &Shoot, ready: bool) -> Result<Decision> {
     })
 }
 
+/// With what the shoot travels that is taken over without its source: with what was approved when the move began, otherwise with
+/// what is specified now.
+pub(crate) fn travels(shoot: &Shoot) -> Result<MigrationApproval> {
+    let old = shoot.status.as_ref().and_then(|status| status.migration.as_ref());
+    let begun = old.filter(|_| journey(shoot) != Journey::Settled);
+    let route = wanted_move(shoot)
+        .ok_or_else(|| runtime::Error::bug("a shoot that is to move nowhere is taken over"))?;
+    approve(shoot, route, begun)
+}
+
 /// A source that hands over says so; nobody knows what a seed did before a restore that is asked for by force (`Aborted`).
 fn nothing_was_begun(shoot: &Shoot) -> bool {
     let last = shoot.status.as_ref().and_then(|s| s.last_operation.as_ref());
@@ -110,7 +120,14 @@ fn hand_on(shoot: &Shoot, (source, destination): (&str, &str)) -> HandOn {
     });
     HandOn {
         to: destination.to_owned(),
-        ownership: Ownership { epoch: epoch + 1 },
+        // The seed that lets go has opened nothing: whose data they are stays, where it is recorded.
+        ownership: Ownership {
+            epoch: epoch + 1,
+            drained: false,
+            chain: None,
+            approval: None,
+            ..status.ownership.unwrap_or_default()
+        },
         former_seeds,
     }
 }

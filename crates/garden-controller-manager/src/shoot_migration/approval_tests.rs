@@ -170,7 +170,7 @@ fn a_call_off_in_the_middle_takes_the_approval_back() {
 fn a_shoot_that_nobody_has_begun_to_restore_is_handed_on() {
     let mut elsewhere = with(shoot("c", "b", 4, "1.34.0", ARRIVED), Some(approved()));
     let status = elsewhere.status.as_mut().unwrap();
-    status.ownership = Some(Ownership { epoch: 5 });
+    status.ownership = Some(Ownership::of_epoch(5));
     let source = FormerSeed {
         name: "a".into(),
         epoch: 4,
@@ -193,7 +193,7 @@ fn a_shoot_that_nobody_has_begun_to_restore_is_handed_on() {
     };
     let expected = HandOn {
         to: "c".into(),
-        ownership: Ownership { epoch: 6 },
+        ownership: Ownership::of_epoch(6),
         former_seeds: vec![source, left],
     };
     assert_eq!(hand_on, Some(expected));

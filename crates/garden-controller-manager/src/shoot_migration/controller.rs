@@ -12,7 +12,6 @@ use futures::{
 };
 use kube::{
     Api, ResourceExt,
-    api::{ListParams, Patch, PatchParams},
     runtime::{
         Controller,
         reflector::{ObjectRef, Store},
@@ -20,17 +19,16 @@ use kube::{
     },
 };
 use runtime::{Error, Next, Reconciler, Result, clock, clusters::Cluster, error::Explain as _};
-use serde_json::Value;
 
 use super::{
     approval::{Decision, decide},
     change::change,
     crowd::{self, Crowd},
-    extensions::Extensions,
     former_seeds,
-    preflight::{BUSY, Move, Verdict, judge, wanted_move},
+    preflight::{BUSY, Verdict, wanted_move},
+    reading::{backup_entry_name, read, write},
 };
-use crate::{Context, MANAGER, controller_registration::seed_of};
+use crate::{Context, controller_registration::seed_of};
 
 /// Collisions in a row that are borne. A gardenlet that works on the shoot writes its progress once a second, which is long
 /// beside one read and one write.
@@ -119,12 +117,6 @@ fn moves(shoot: &Shoot, between: impl Fn(&str, &str) -> bool) -> bool {
     wanted_move(shoot).is_some_and(|(from, to)| between(from, to))
 }
 
-/// The entry with the shoot's name in the seed and its uid, as the gardenlet names it.
-fn backup_entry_name(shoot: &Shoot) -> Option<String> {
-    let status = shoot.status.as_ref()?;
-    Some(placement::names::backup_entry(&status.technical_id, &status.uid))
-}
-
 impl Reconciler<Shoot> for ShootMigration {
     const NAME: &'static str = "shoot-migration";
 
@@ -145,18 +137,18 @@ impl Reconciler<Shoot> for ShootMigration {
             .garden
             .namespaced(&shoot.namespace().unwrap_or_default());
         for _ in 0..ATTEMPTS {
-            let read = shoots
+            let found = shoots
                 .get_opt(&name)
                 .await
                 .context(format_args!("could not read Shoot {name}"))?;
-            let Some(shoot) = read else {
+            let Some(shoot) = found else {
                 return Ok(Next::Change);
             };
             if let Some(patch) = former_seeds::without(&shoot, &self.gone(&shoot).await?) {
                 write(&shoots, &name, patch).await?;
                 continue;
             }
-            let verdict = Box::pin(self.judged(&shoot)).await?;
+            let verdict = Box::pin(read(&self.context, &shoot)).await?.verdict;
             let verdict = verdict.map(|verdict| self.with_place(&shoot, verdict));
             let ready = verdict.as_ref().is_some_and(|verdict| verdict.ready);
             let decision = decide(&shoot, ready)?;
@@ -235,75 +227,6 @@ impl ShootMigration {
         Ok(gone)
     }
 
-    async fn judged(&self, shoot: &Shoot) -> Result<Option<Verdict>> {
-        let Some((source, destination)) = wanted_move(shoot) else {
-            return Ok(None);
-        };
-        let seeds: Api<Seed> = self.context.garden.cluster_wide();
-        let read = |name: String| {
-            let seeds = seeds.clone();
-            async move {
-                seeds
-                    .get_opt(&name)
-                    .await
-                    .context(format_args!("could not read seed {name}"))
-            }
-        };
-        let (source, destination) =
-            futures::try_join!(read(source.to_owned()), read(destination.to_owned()))?;
-        let backup_entry = self.backup_entry(shoot).await?;
-        let bucket = match destination.as_ref().and_then(ResourceExt::uid) {
-            Some(uid) => {
-                let buckets: Api<BackupBucket> = self.context.garden.cluster_wide();
-                buckets
-                    .get_opt(&uid)
-                    .await
-                    .context("could not read the destination's BackupBucket")?
-            }
-            None => None,
-        };
-        let extensions = self.extensions(shoot).await?;
-        Ok(judge(&Move {
-            shoot,
-            destination: destination.as_ref(),
-            source: source.as_ref(),
-            backup_entry: backup_entry.as_ref(),
-            bucket: bucket.as_ref(),
-            extensions: &extensions,
-        }))
-    }
-
-    /// What the garden knows of extensions, and what of it is in the seed that the shoot is to move to.
-    async fn extensions(&self, shoot: &Shoot) -> Result<Extensions> {
-        let garden = &self.context.garden;
-        let all = garden.cluster_wide::<ControllerRegistration>();
-        let all = all.list(&ListParams::default()).await;
-        let all = all.context("could not list ControllerRegistrations")?.items;
-        let seed = shoot.spec.seed_name.as_deref().unwrap_or_default();
-        let some = ListParams::default().fields(&format!("spec.seedRef.name={seed}"));
-        let installations = garden.cluster_wide::<ControllerInstallation>().list(&some).await;
-        Ok(Extensions {
-            registrations: all.into_iter().map(Arc::new).collect(),
-            installations: installations
-                .context("could not list ControllerInstallations")?
-                .items,
-        })
-    }
-
-    async fn backup_entry(&self, shoot: &Shoot) -> Result<Option<BackupEntry>> {
-        let Some(name) = backup_entry_name(shoot) else {
-            return Ok(None);
-        };
-        let entries: Api<BackupEntry> = self
-            .context
-            .garden
-            .namespaced(&shoot.namespace().unwrap_or_default());
-        entries
-            .get_opt(&name)
-            .await
-            .context(format_args!("could not read BackupEntry {name}"))
-    }
-
     async fn tell(&self, shoot: &Shoot, verdict: Option<&Verdict>, decision: &Decision) {
         let events = &self.context.events;
         if let Some(hand_on) = &decision.hand_on {
@@ -318,23 +241,5 @@ impl ShootMigration {
                 .warning(shoot, "NotReadyForMigration", &verdict.message)
                 .await;
         }
-    }
-}
-
-/// Whether it was written; not where somebody else has written since the Shoot was read.
-async fn write(shoots: &Api<Shoot>, name: &str, patch: Value) -> Result<bool> {
-    let patch = serde_json::from_value(patch)
-        .map_err(|error| Error::bug(format!("the change of a Shoot is no JSON patch: {error}")))?;
-    let params = PatchParams {
-        field_manager: Some(MANAGER.0.to_owned()),
-        ..PatchParams::default()
-    };
-    match shoots
-        .patch_status(name, &params, &Patch::<()>::Json(patch))
-        .await
-    {
-        Ok(_) => Ok(true),
-        Err(kube::Error::Api(answer)) if answer.is_conflict() || answer.is_not_found() => Ok(false),
-        Err(error) => Err(error).context("could not write the status of the Shoot"),
     }
 }

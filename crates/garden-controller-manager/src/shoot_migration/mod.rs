@@ -14,6 +14,7 @@
 //! | `seed_defaults` | what a seed puts into a shoot and another one must put there too |
 //! | `crowd` | how many may be on their way to a seed at a time |
 //! | `approval` | what becomes of `status.migration`, and when a shoot is handed on |
+//! | `reading` | what a verdict needs is read, and what follows is written on exactly that |
 //! | `change` | all of it as one conditional write |
 //! | `former_seeds` | entries of seeds that are gone |
 
@@ -24,10 +25,13 @@ mod crowd;
 mod extensions;
 mod former_seeds;
 mod preflight;
+mod reading;
 mod seed_defaults;
 
+pub(crate) use approval::travels;
 pub use approval::{Decision, HandOn, decide};
 pub use change::{Change, change};
 pub use controller::run;
 pub use extensions::Extensions;
 pub use preflight::{ALLOW_DIFFERENT_PROVIDER, Move, Verdict, judge, wanted_move};
+pub(crate) use reading::{read, write};

@@ -12,6 +12,7 @@ mod members;
 mod ownership;
 mod shoot_states;
 mod stolen_namespace;
+mod takeover;
 
 use std::collections::BTreeMap;
 
@@ -40,6 +41,9 @@ async fn what_a_hostile_seed_or_tenant_tries_is_refused() {
     ownership::a_former_seed_takes_only_its_own_entry_away(&garden).await;
     ownership::the_source_writes_no_metadata_but_that_of_its_work(&garden).await;
     ownership::garden_controller_manager_hands_over_by_one_epoch(&garden).await;
+    takeover::it_takes_a_verb_of_its_own(&garden).await;
+    takeover::no_seed_consents_to_a_takeover(&garden).await;
+    takeover::a_record_goes_on_step_by_step(&garden).await;
     its_rights::it_changes_no_specification(&garden).await;
     members::a_member_of_a_project_gets_at_no_key(&garden).await;
     garden::no_gaps();

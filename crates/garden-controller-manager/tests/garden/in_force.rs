@@ -56,6 +56,8 @@ impl Garden {
         let hour = json!({"spec": {"hibernation": {"schedules": [{"start": "20:00"}]}}});
         in_force("shoot-hibernation", || try_patch(&shoots, "probe", &hour)).await?;
         in_force("shoot-operation", || try_patch(&shoots, "probe", &operation)).await?;
+        let takeover = json!({"metadata": {"annotations": {"shoot.gardener.cloud/force-restore": "x"}}});
+        in_force("shoot-force-restore", || try_patch(&shoots, "probe", &takeover)).await?;
         in_force("shoot-force-deletion", || try_patch(&shoots, "probe", &force)).await?;
         in_force("shoot-deletion", || try_delete(&shoots, "probe")).await?;
         in_force("backupentry-deletion", || try_delete(&entries, "t--u")).await?;

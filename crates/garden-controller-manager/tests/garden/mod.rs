@@ -205,6 +205,24 @@ impl Garden {
         self.plane.client("member", &[]).await
     }
 
+    /// A user who may read and write the Shoots of this namespace, and has no right besides.
+    pub async fn editor_of_shoots(&self, namespace: &str) -> Result<Client> {
+        let rbac = "rbac.authorization.k8s.io";
+        let metadata = json!({"name": "editor-of-shoots", "namespace": namespace});
+        let version = format!("{rbac}/v1");
+        let verbs = ["get", "list", "watch", "create", "update", "patch", "delete"];
+        let rules = json!([{"apiGroups": ["core.gardener.cloud"], "resources": ["shoots"], "verbs": verbs}]);
+        self.bring(&json!({"apiVersion": version, "kind": "Role", "metadata": metadata, "rules": rules}))
+            .await?;
+        self.bring(&json!({
+            "apiVersion": version, "kind": "RoleBinding", "metadata": metadata,
+            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": "editor-of-shoots"},
+            "subjects": [{"apiGroup": rbac, "kind": "User", "name": "editor-of-shoots"}],
+        }))
+        .await?;
+        self.plane.client("editor-of-shoots", &[]).await
+    }
+
     /// Applies as the administrator, whatever it is.
     pub async fn bring(&self, document: &Value) -> Result<()> {
         let (group, version) = document["apiVersion"]
@@ -390,7 +408,8 @@ pub fn project_of(name: &str, namespace: Option<&str>) -> Value {
     })
 }
 
-fn seed(name: &str) -> Value {
+/// A Seed that reports nothing yet.
+pub fn seed(name: &str) -> Value {
     json!({
         "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Seed", "metadata": {"name": name},
         "spec": {

@@ -293,7 +293,7 @@ async fn a_bucket_that_falls_ill_takes_the_verdict_back(garden: &Garden, shoots:
 }
 
 /// A Shoot on seed-a that has backups.
-async fn create(garden: &Garden, name: &str) {
+pub async fn create(garden: &Garden, name: &str) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     garden
         .shoot(name, "seed-a", Some("seed-a"), ("Reconcile", "Succeeded"))
@@ -307,7 +307,7 @@ async fn create(garden: &Garden, name: &str) {
 }
 
 /// The seed reports itself well, and has a bucket.
-async fn make_ready(garden: &Garden, seed: &str) {
+pub async fn make_ready(garden: &Garden, seed: &str) {
     let seeds: Api<Seed> = Api::all(garden.administrator());
     let backup = json!({"spec": {"backup": {"provider": "local"}}});
     allowed(garden.patch(&seeds, seed, backup).await);
@@ -352,7 +352,7 @@ async fn as_seed(garden: &Garden, name: &str, status: Value) {
     allowed(garden.patch_status(&shoots, name, status).await);
 }
 
-async fn edit(garden: &Garden, name: &str, spec: Value) -> Result<(), kube::Error> {
+pub async fn edit(garden: &Garden, name: &str, spec: Value) -> Result<(), kube::Error> {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     garden.patch(&shoots, name, json!({"spec": spec})).await
 }
@@ -395,7 +395,7 @@ fn host(shoot: &Shoot) -> &str {
         .unwrap_or_default()
 }
 
-async fn until(api: &Api<Shoot>, name: &str, holds: impl Fn(&Shoot) -> bool) -> Shoot {
+pub async fn until(api: &Api<Shoot>, name: &str, holds: impl Fn(&Shoot) -> bool) -> Shoot {
     eventually(&format!("{name} is as awaited"), SOON, || async {
         let shoot = api.get(name).await.map_err(|e| e.to_string())?;
         if holds(&shoot) {

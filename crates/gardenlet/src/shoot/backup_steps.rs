@@ -1,7 +1,7 @@
 //! Steps that give etcd the backups to start from, and take away what was only needed for that.
 
 use flow::{Graph, TaskId};
-use parts::{BackupEntry, EtcdCopy, Facts, SourceBackupEntry};
+use parts::{BackupEntry, Claim, ClaimPlan, EtcdCopy, Facts, Fence, SourceBackupEntry};
 use runtime::Error;
 
 use super::graph::{Steps, when};
@@ -13,21 +13,42 @@ pub(super) struct Wanted {
     pub kept: bool,
     /// They are in the bucket of the former seed, and are copied first.
     pub copy: bool,
+    /// What of the protocol of ownership is to be kept.
+    pub claim: ClaimPlan,
 }
 
-/// Own BackupEntry; for a restore the source's one first, then a copy of its backups (R17-22..29).
+/// What comes after them.
+pub(super) struct Prepared {
+    /// etcd may be opened: gate E, where phases are recorded.
+    pub opened: TaskId,
+    /// Whatever is outside of the seed may be touched: gate C, where phases are recorded.
+    pub held: TaskId,
+}
+
+/// Own BackupEntry; for a restore the source's one first, then a copy of its backups (R17-22..29). A source that did not hand the
+/// shoot over by itself is fenced before the copy begins: it may add to its backups until then.
 pub(super) fn prepare<'a>(
     g: &mut Graph<'a, Error>,
     f: &'a Facts,
-    Wanted { kept, copy }: Wanted,
+    Wanted { kept, copy, claim }: Wanted,
     namespace: TaskId,
     secrets: [TaskId; 2],
-) -> TaskId {
+) -> Prepared {
     let [secrets, credentials] = secrets;
     let [source, source_ready] = when(g, copy).deploy_in_two::<SourceBackupEntry>(f, namespace);
     let own_ready = when(g, kept).deploy::<BackupEntry>(f, [namespace, source]);
-    let copied = when(g, copy).deploy::<EtcdCopy>(f, [secrets, credentials, source_ready, own_ready]);
-    when(g, copy).step("Destroying copy of etcd backups", copied, || EtcdCopy::destroy(f))
+    let fenced = when(g, claim.fences()).deploy::<Fence>(f, [namespace, source_ready]);
+    let before_copy = [secrets, credentials, source_ready, own_ready, fenced];
+    let copied = when(g, copy).deploy::<EtcdCopy>(f, before_copy);
+    let prepared = when(g, copy).step("Destroying copy of etcd backups", copied, || EtcdCopy::destroy(f));
+    let mut recorded = when(g, claim.is_recorded());
+    let opened = recorded.step("Recording with which backups the shoot begins", prepared, || {
+        Claim::open(f)
+    });
+    let held = recorded.step("Recording that the seed holds the shoot", opened, || {
+        Claim::hold(f)
+    });
+    Prepared { opened, held }
 }
 
 /// The source's BackupEntry is needed until etcd runs here.

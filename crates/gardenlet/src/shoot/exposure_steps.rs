@@ -6,16 +6,23 @@ use runtime::Error;
 
 use super::graph::Steps;
 
-/// The address under which the API is reached: the seed's front, the SNI rule, and the DNS records.
-pub(super) fn expose<'a>(g: &mut Graph<'a, Error>, f: &'a Facts, after: [TaskId; 3]) -> TaskId {
+/// The address under which the API is reached: the seed's front, the SNI rule, and the DNS records. `names_after`: what the records
+/// wait for besides.
+pub(super) fn expose<'a>(
+    g: &mut Graph<'a, Error>,
+    f: &'a Facts,
+    after: [TaskId; 3],
+    names_after: Option<TaskId>,
+) -> TaskId {
     let [service, front] = g.deploy_in_two::<KubeApiserverService>(f, after);
     let exposure = g.step("Exposing Kubernetes API server by its names", service, || {
         Exposure::deploy(f)
     });
-    let internal = g.step("Deploying internal domain DNS record", [exposure, front], || {
+    let exposed = || [exposure, front].into_iter().chain(names_after);
+    let internal = g.step("Deploying internal domain DNS record", exposed(), || {
         DnsRecords::deploy_internal(f)
     });
-    let external = g.step("Deploying external domain DNS record", [exposure, front], || {
+    let external = g.step("Deploying external domain DNS record", exposed(), || {
         DnsRecords::deploy_external(f)
     });
     g.step(

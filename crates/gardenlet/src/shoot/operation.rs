@@ -7,7 +7,7 @@ use api::{
     meta::{LastError, LastOperationType as Type},
 };
 use flow::{Cause, Flow, FlowError, Progress};
-use parts::{Cluster, Etcds, Facts, KubeApiserver, NamespaceState, OwnerRecord};
+use parts::{Claim, Cluster, Etcds, Facts, KubeApiserver, NamespaceState, OwnerRecord};
 use placement::Operation;
 use runtime::{Error, Result, clock};
 use tokio::sync::watch;
@@ -89,6 +89,7 @@ pub async fn build(f: &Facts, operation: Operation) -> Result<Flow<'_, Error>> {
             let restoring = operation == Operation::Restore;
             let has_backup = f.has_backup();
             let copy_is_required = restoring && f.is_copy_of_backups_required().await?;
+            let claim = Claim::plan(f, copy_is_required)?;
             if f.is_to_sleep() && sleeps(f, is_active).await? {
                 let given = sleep_flow::Given {
                     restoring,
@@ -96,6 +97,7 @@ pub async fn build(f: &Facts, operation: Operation) -> Result<Flow<'_, Error>> {
                     copy_is_required,
                     etcd_is_awake: is_active && Etcds::are_awake(f).await?,
                     owner_record,
+                    claim,
                 };
                 return Ok(sleep_flow::build(f, given));
             }
@@ -107,6 +109,7 @@ pub async fn build(f: &Facts, operation: Operation) -> Result<Flow<'_, Error>> {
                     copy_is_required,
                     sleeps: f.is_to_sleep(),
                     owner_record,
+                    claim,
                 },
             )
         }

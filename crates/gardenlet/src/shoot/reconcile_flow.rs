@@ -6,7 +6,7 @@
 
 use flow::{Flow, Graph, TaskId};
 use parts::{
-    ApiProxy, Backups, ContainerRuntimes, ControlPlane, ControllerLeaders, CoreDns, Etcds, Facts,
+    ApiProxy, Backups, ClaimPlan, ContainerRuntimes, ControlPlane, ControllerLeaders, CoreDns, Etcds, Facts,
     Infrastructure, KubeApiserver, KubeControllerManager, KubeProxy, KubeScheduler, Kubeconfig, Network,
     NodeExtensions, NodeRights, OperatingSystemConfigs, OwnerRecordPlan, ShootApi, TunnelAgents,
     TunnelServer, Workers,
@@ -14,7 +14,7 @@ use parts::{
 use runtime::Error;
 
 use super::{
-    backup_steps::{self, Wanted},
+    backup_steps::{self, Prepared, Wanted},
     base_steps::{self, Base},
     exposure_steps::expose,
     extension_steps::{self, AfterKubeAPIServer, AfterWorker, BeforeKubeAPIServer},
@@ -36,6 +36,8 @@ pub struct Given {
     pub sleeps: bool,
     /// What becomes of the owner record.
     pub owner_record: OwnerRecordPlan,
+    /// What of the protocol of ownership is to be kept.
+    pub claim: ClaimPlan,
 }
 
 /// Builds the flow.
@@ -59,20 +61,24 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
     let backups = Wanted {
         kept: given.has_backup,
         copy: given.has_backup && given.copy_is_required,
+        claim: given.claim,
     };
-    let prepared = backup_steps::prepare(&mut g, f, backups, owned, [secrets, credentials]);
+    let Prepared { opened, held } = backup_steps::prepare(&mut g, f, backups, owned, [secrets, credentials]);
     let early = "Deploying events etcd while backups are copied";
     when(&mut g, backups.copy).step(early, secrets, || Etcds::deploy_events(f));
-    let etcd_ready = g.deploy::<Etcds>(f, [secrets, credentials, prepared]);
+    let etcd_ready = g.deploy::<Etcds>(f, [secrets, credentials, opened]);
     // A shoot that was brought back to life where it was may have had its final snapshot.
     let restored = given.restoring && given.has_backup;
     when(&mut g, restored).step("Resuming backups", etcd_ready, || Backups::resume(f));
     backup_steps::drop_source(&mut g, f, restored, etcd_ready);
 
-    let address = expose(&mut g, f, [owned, identity, secrets]);
+    // Names that the source has let go of need not wait for the copy: a planned move is not to be slower for its record.
+    let names_after = given.claim.fences().then_some(held);
+    let address = expose(&mut g, f, [owned, identity, secrets], names_after);
 
-    // The cloud is touched only after the source's backups are here: by then the source has stopped (R17-31, I3).
-    let infrastructure = g.deploy::<Infrastructure>(f, [secrets, credentials, prepared]);
+    // The cloud is touched only after the source's backups are here, and where phases are recorded after gate C: by then the source
+    // has stopped (R17-31, I3).
+    let infrastructure = g.deploy::<Infrastructure>(f, [secrets, credentials, held]);
 
     let early = extension_steps::deploy(
         &mut g,
@@ -88,7 +94,8 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
         Kubeconfig::deploy(f)
     });
 
-    let connected = complete_control_plane(&mut g, f, [secrets, credentials, infrastructure, api_ready]);
+    let after = [secrets, credentials, infrastructure, api_ready];
+    let connected = complete_control_plane(&mut g, f, after, held);
     let extended = extension_steps::deploy(&mut g, f, AfterKubeAPIServer, [connected]);
     let machines = make_nodes(&mut g, f, [infrastructure, connected], extended);
     extension_steps::deploy(&mut g, f, AfterWorker, [connected, machines]);
@@ -102,10 +109,16 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
 
 /// What needs the API: the provider's part, the controllers, the scheduler. Last, controllers move from one manager to another
 /// if the Shoot wants it (RK-05). That waits for the managers by itself: one that does not start because of a step must not
-/// stand in the way of its being taken back.
-fn complete_control_plane<'a>(g: &mut Graph<'a, Error>, f: &'a Facts, after: [TaskId; 4]) -> TaskId {
+/// stand in the way of its being taken back. Extensions follow the connection, so that it waits for `held` also where nothing else
+/// before it does.
+fn complete_control_plane<'a>(
+    g: &mut Graph<'a, Error>,
+    f: &'a Facts,
+    after: [TaskId; 4],
+    held: TaskId,
+) -> TaskId {
     let api_ready = after[3];
-    let connected = g.step("Initializing connection to Shoot", api_ready, || {
+    let connected = g.step("Initializing connection to Shoot", [api_ready, held], || {
         ShootApi::ready(f)
     });
     let rights = g.step(

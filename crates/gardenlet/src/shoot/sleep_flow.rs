@@ -7,13 +7,13 @@
 
 use flow::{Flow, Graph, TaskId};
 use parts::{
-    Backups, ContainerRuntimes, Etcds, Facts, Infrastructure, Kubeconfig, Network, OperatingSystemConfigs,
-    OwnerRecordPlan, Workers,
+    Backups, ClaimPlan, ContainerRuntimes, Etcds, Facts, Infrastructure, Kubeconfig, Network,
+    OperatingSystemConfigs, OwnerRecordPlan, Workers,
 };
 use runtime::Error;
 
 use super::{
-    backup_steps::{self, Wanted},
+    backup_steps::{self, Prepared, Wanted},
     base_steps,
     exposure_steps::expose,
     extension_steps::{self, AfterKubeAPIServer, AfterWorker, BeforeKubeAPIServer},
@@ -35,6 +35,8 @@ pub struct Given {
     pub etcd_is_awake: bool,
     /// What becomes of the owner record.
     pub owner_record: OwnerRecordPlan,
+    /// What of the protocol of ownership is to be kept.
+    pub claim: ClaimPlan,
 }
 
 /// Builds the flow.
@@ -51,23 +53,25 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
     let backups = Wanted {
         kept: given.has_backup,
         copy: given.has_backup && given.copy_is_required,
+        claim: given.claim,
     };
-    let prepared = backup_steps::prepare(&mut g, f, backups, base.owned, secrets);
+    let Prepared { opened, held } = backup_steps::prepare(&mut g, f, backups, base.owned, secrets);
 
     let restored = given.restoring && given.has_backup;
     let is_woken = restored || given.etcd_is_awake;
-    let etcd_ready = when(&mut g, is_woken).deploy::<Etcds>(f, [base.secrets, base.credentials, prepared]);
+    let etcd_ready = when(&mut g, is_woken).deploy::<Etcds>(f, [base.secrets, base.credentials, opened]);
     let resumed = when(&mut g, restored).step("Resuming backups", etcd_ready, || Backups::resume(f));
     backup_steps::drop_source(&mut g, f, restored, etcd_ready);
 
-    let address = expose(&mut g, f, [base.owned, base.identity, base.secrets]);
+    let names_after = given.claim.fences().then_some(held);
+    let address = expose(&mut g, f, [base.owned, base.identity, base.secrets], names_after);
     g.step(
         "Deploying kubeconfig of the Shoot",
         [base.secrets, address],
         || Kubeconfig::deploy(f),
     );
     // As for a shoot that is awake: not before the source has stopped (R17-31, I3).
-    let infrastructure = g.deploy::<Infrastructure>(f, [base.secrets, base.credentials, prepared]);
+    let infrastructure = g.deploy::<Infrastructure>(f, [base.secrets, base.credentials, held]);
     let nodes = keep_nodes(&mut g, f, infrastructure);
     if given.restoring {
         // They come with their state, or it would be lost. What they need of the API waits until the shoot wakes.

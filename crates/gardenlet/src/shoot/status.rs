@@ -4,7 +4,10 @@
 use std::time::Duration;
 
 use api::{
-    gardencore::{Shoot, shoot::FormerSeed},
+    gardencore::{
+        Shoot,
+        shoot::{FormerSeed, OwnershipPhase},
+    },
     meta::{
         Condition, ConditionStatus, LastError, LastOperation, LastOperationState as State,
         LastOperationType as Type,
@@ -105,12 +108,17 @@ pub fn settled(traveller: &Shoot, operation: Operation, now: Time) -> Value {
 }
 
 /// The hand-over: the one write that names the new seed (I1), and the point of no return. A new history begins, and the
-/// source is noted as one that has something to clean up. `None`: the move is not approved as it is wanted now.
+/// source is noted as one that has something to clean up. `None`: the move is not approved as it is wanted now, or this seed itself
+/// has not opened the data that it was given.
 #[must_use]
 pub fn handed_over(shoot: &Shoot, now: Time) -> Option<Value> {
     let status = shoot.status.as_ref()?;
     let approval = placement::approval(shoot)?;
     let epoch = status.epoch();
+    let recorded = status.ownership.as_ref().and_then(|recorded| recorded.phase);
+    if matches!(recorded, Some(OwnershipPhase::Claiming | OwnershipPhase::Opening)) {
+        return None;
+    }
     let mut former = status.former_seeds.clone();
     former.retain(|former| former.name != approval.source);
     former.push(FormerSeed {
@@ -120,6 +128,14 @@ pub fn handed_over(shoot: &Shoot, now: Time) -> Option<Value> {
     let mut patch = succeeded(Type::Migrate, now);
     patch["seedName"] = json!(approval.destination);
     patch["ownership"] = json!({"epoch": epoch + 1});
+    if recorded.is_some() {
+        // All of the record is of the new epoch: what is left out would stay as it is in this one. Everything has let go, and been
+        // answered, before the migration succeeded.
+        let source = json!({"name": approval.source, "epoch": epoch});
+        patch["ownership"] = json!({
+            "epoch": epoch + 1, "phase": OwnershipPhase::Claiming, "source": source, "chain": null, "drained": true,
+        });
+    }
     patch["formerSeeds"] = json!(former);
     Some(patch)
 }

@@ -247,7 +247,7 @@ fn the_hand_over_names_the_new_seed_and_begins_a_new_history() {
     // The next one, while the first source has not cleaned up yet.
     let mut again = moving.clone();
     let status = again.status.as_mut().unwrap();
-    status.ownership = Some(api::gardencore::shoot::Ownership { epoch: 7 });
+    status.ownership = Some(api::gardencore::shoot::Ownership::of_epoch(7));
     status.former_seeds = vec![api::gardencore::shoot::FormerSeed {
         name: "c".into(),
         epoch: 6,
@@ -258,6 +258,29 @@ fn the_hand_over_names_the_new_seed_and_begins_a_new_history() {
         written["formerSeeds"],
         json!([{"name": "c", "epoch": 6}, {"name": "a", "epoch": 7}])
     );
+}
+
+/// A merge leaves standing what it does not name: what an earlier epoch has recorded is not the next one's.
+#[test]
+fn a_hand_over_begins_a_new_record_where_phases_are_recorded() {
+    let mut moving = shoot(&approved(
+        recorded("a", "Migrate", "Processing")["status"].clone(),
+    ));
+    let mut in_phase = |phase: &str| {
+        let record = json!({"epoch": 7, "phase": phase, "drained": true, "chain": "Final", "source": {"name": "c", "epoch": 6}});
+        moving.status.as_mut().unwrap().ownership = serde_json::from_value(record).unwrap();
+        status::handed_over(&moving, Time(now()))
+    };
+    for phase in ["Held", "Leaving", "Sealing"] {
+        assert_eq!(
+            in_phase(phase).unwrap()["ownership"],
+            json!({"epoch": 8, "phase": "Claiming", "source": {"name": "a", "epoch": 7}, "chain": null, "drained": true})
+        );
+    }
+    // The data are not in its own bucket.
+    for phase in ["Claiming", "Opening"] {
+        assert_eq!(in_phase(phase), None);
+    }
 }
 
 /// Another destination, or none, was named in the last moment.

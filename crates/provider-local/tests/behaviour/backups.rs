@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use api::{
     constants::{CONFIRMATION_FORCE_DELETION, OPERATION, OWNERSHIP_EPOCH},
-    extensions::{BackupBucket, BackupEntry},
+    extensions::{BackupBucket, BackupEntry, Cluster},
     meta::LastOperationState,
 };
 use k8s_openapi::api::{
@@ -110,6 +110,66 @@ pub async fn an_entry_takes_its_place(world: &World) -> Result<()> {
     }
     let left = std::fs::read_dir(&place)?.count();
     ensure!(left == 1, "the probe left {left} objects");
+    Ok(())
+}
+
+/// R7-60: the source's place is claimed before the Secret says so, and only where the source did not hand the shoot over itself.
+pub async fn a_source_that_cannot_help_is_claimed(world: &World) -> Result<()> {
+    let namespace = "shoot--dev--claimed";
+    world::namespace(&world.seed, namespace, &world::store_credentials(&world.store)).await?;
+    world.store.create_bucket("claimed")?;
+    let name = format!("{namespace}--uid-1");
+    let place = world.store.folder().join("claimed").join(&name).join("etcd-main");
+    let reconciler = world::backup_entry(&world.seed);
+    let secrets = Api::<Secret>::namespaced(world.seed.clone(), namespace);
+    let mut own: BackupEntry = object(&name, namespace, json!({"bucketName": "claimed"}))?;
+    own.annotations_mut().insert(OWNERSHIP_EPOCH.into(), "3".into());
+    run_created(&reconciler, &own).await?;
+    let mut cluster: Cluster = world::named(json!({"metadata": {"name": namespace}, "spec": {
+        "cloudProfile": {}, "shoot": {"status": {"ownership": {"epoch": 4, "phase": "Claiming", "drained": true}}}}}))?;
+    let clusters = Api::<Cluster>::all(world.seed.clone());
+    create(&clusters, &cluster).await?;
+    let mut source: BackupEntry = object(
+        &format!("source-{name}"),
+        namespace,
+        json!({"bucketName": "claimed"}),
+    )?;
+    source
+        .annotations_mut()
+        .insert(OWNERSHIP_EPOCH.into(), "4".into());
+    run_created(&reconciler, &source).await?;
+    let stands = || -> Result<serde_json::Value> {
+        Ok(serde_json::from_slice(&std::fs::read(
+            place.join("ownership.json"),
+        )?)?)
+    };
+    ensure!(stands()?["epoch"] == 3, "a planned move claimed its source");
+    let secret = secrets.get("source-etcd-backup").await?;
+    ensure!(
+        !secret.annotations().contains_key(OWNERSHIP_EPOCH),
+        "{:?}",
+        secret.annotations()
+    );
+    cluster.spec.shoot =
+        serde_json::from_value(json!({"status": {"ownership": {"epoch": 4, "phase": "Claiming"}}}))?;
+    MANAGER_OF_TEST.apply(&clusters, &cluster).await?;
+    let entries = Api::<BackupEntry>::all(world.seed.clone());
+    let name = source.name_any();
+    MANAGER_OF_TEST
+        .annotate(&entries, &name, OPERATION, Some("restore"))
+        .await?;
+    run(&reconciler, &entries.get(&name).await?).await?;
+    let found = stands()?;
+    ensure!(
+        found["epoch"] == 4 && found["state"] == "Claimed" && found["origin"] == 3,
+        "{found}"
+    );
+    let secret = secrets.get("source-etcd-backup").await?;
+    ensure!(
+        secret.annotations()[OWNERSHIP_EPOCH] == "4",
+        "{:?}",
+        secret.annotations()
+    );
     Ok(())
 }
 

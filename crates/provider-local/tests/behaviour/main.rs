@@ -83,6 +83,11 @@ async fn actuators_behave_when_something_is_in_the_way() -> Result<()> {
         .await,
         told("entry's place", backups::an_entry_takes_its_place(world)).await,
         told(
+            "source's claim",
+            backups::a_source_that_cannot_help_is_claimed(world),
+        )
+        .await,
+        told(
             "backup objects",
             backups::only_the_own_entry_removes_objects(world),
         )

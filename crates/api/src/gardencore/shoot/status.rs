@@ -5,7 +5,7 @@ use crate::{
     meta::{Condition, GardenerInfo, LastError, LastOperation, LastOperationState},
 };
 
-use super::{PendingWorkersRollout, ShootCredentials};
+use super::{FormerSeed, Ownership, PendingWorkersRollout, ShootCredentials};
 
 /// How the cluster is.
 #[skip_serializing_none]
@@ -71,26 +71,6 @@ pub struct ShootStatus {
     pub former_seeds: Vec<FormerSeed>,
     /// The move that garden-controller-manager has approved. Absent while none may begin.
     pub migration: Option<MigrationApproval>,
-}
-
-/// Identity of the shoot's present history. Each hand-over to a seed, also one back to the same seed, begins a new one.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Ownership {
-    /// Rises by one with each hand-over, in the write that changes `status.seedName`.
-    #[schemars(range(min = 1))]
-    pub epoch: i64,
-}
-
-/// A seed that hosted the shoot and has not cleaned up yet.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct FormerSeed {
-    /// Name of the Seed.
-    pub name: String,
-    /// The epoch in which it hosted the shoot.
-    #[schemars(range(min = 1))]
-    pub epoch: i64,
 }
 
 /// What garden-controller-manager judged and found well (constraint `ReadyForMigration`). No seed writes it.

@@ -1,0 +1,113 @@
+//! Whose turn it is with a shoot: what the garden keeps of the protocol of `docs/ownership.md`.
+
+use crate::derive::{Deserialize, JsonSchema, Serialize, Time, skip_serializing_none};
+
+/// Identity of the shoot's present history. Each hand-over to a seed, also one back to the same seed, begins a new one. It is read,
+/// tested and written as a whole.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Ownership {
+    /// Rises by one with each hand-over, in the write that changes `status.seedName`.
+    #[schemars(range(min = 1))]
+    pub epoch: i64,
+    /// How far this epoch is. Absent where nobody records it: `status.lastOperation` tells then.
+    pub phase: Option<OwnershipPhase>,
+    /// No request of the source to a cloud is unanswered, and none will leave.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub drained: bool,
+    /// The last epoch before this one in which etcd was opened: its bucket has the data. Absent in the first.
+    pub source: Option<FormerSeed>,
+    /// Which of the source's data were chosen: once in an epoch.
+    pub chain: Option<OwnershipChain>,
+    /// Consent to one hand-over without the source's help. No seed writes it.
+    pub approval: Option<OwnershipApproval>,
+}
+
+/// How far an epoch is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum OwnershipPhase {
+    /// The owner acts.
+    Held,
+    /// The owner stops what acts outside. It can still be called off in the same epoch.
+    Leaving,
+    /// The owner's etcd never serves again in this epoch.
+    Sealing,
+    /// A new owner was named; it fences the earlier one.
+    Claiming,
+    /// The new owner may open etcd, with the chain that is recorded.
+    Opening,
+}
+
+/// Which data of the source an owner begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum OwnershipChain {
+    /// Up to the final snapshot: nothing is lost.
+    Final,
+    /// Up to the last that was uploaded when the fence had passed.
+    Last,
+}
+
+/// A seed that hosted the shoot, in one epoch.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FormerSeed {
+    /// Name of the Seed.
+    pub name: String,
+    /// The epoch in which it hosted the shoot.
+    #[schemars(range(min = 1))]
+    pub epoch: i64,
+}
+
+/// Consent to one hand-over without the source's help. Its epoch makes it good for one use.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OwnershipApproval {
+    /// `metadata.uid` of the Shoot.
+    #[schemars(length(min = 1))]
+    pub uid: String,
+    /// The seed that is given up.
+    #[schemars(length(min = 1))]
+    pub from: String,
+    /// The seed that may take the shoot over.
+    #[schemars(length(min = 1))]
+    pub to: String,
+    /// The epoch that is given up.
+    #[schemars(range(min = 1))]
+    pub epoch: i64,
+    /// What may be lost.
+    pub accepted_loss: AcceptedLoss,
+    /// It counts for nothing after this time.
+    pub expiry: Time,
+    /// Who decided.
+    pub by: ApprovedBy,
+    /// What was decided, and why: a sentence for people.
+    pub reason: String,
+}
+
+/// What whoever approves a hand-over accepts to lose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum AcceptedLoss {
+    /// What was written after the last snapshot, full or delta, that the source has uploaded.
+    SinceLastSnapshot,
+}
+
+/// Who decided that a shoot is taken over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum ApprovedBy {
+    /// Somebody with the right to, by annotation `shoot.gardener.cloud/force-restore=true`.
+    Operator,
+    /// garden-controller-manager, after the configured silence of the source's Lease.
+    Silence,
+}
+
+impl Ownership {
+    /// That of a shoot whose phases nobody records.
+    #[must_use]
+    pub fn of_epoch(epoch: i64) -> Self {
+        Self {
+            epoch,
+            ..Self::default()
+        }
+    }
+}

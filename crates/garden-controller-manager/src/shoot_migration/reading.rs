@@ -1,0 +1,125 @@
+//! Reads what the preflight needs, and writes on exactly what was read. What is judged is never taken from a cache.
+
+use std::sync::Arc;
+
+use api::gardencore::{
+    BackupBucket, BackupEntry, ControllerInstallation, ControllerRegistration, Seed, Shoot,
+};
+use kube::{
+    Api, ResourceExt,
+    api::{ListParams, Patch, PatchParams},
+};
+use runtime::{Error, Result, clusters::Cluster, error::Explain as _};
+use serde_json::Value;
+
+use super::{
+    extensions::Extensions,
+    preflight::{Move, Verdict, judge, wanted_move},
+};
+use crate::{Context, MANAGER};
+
+/// A move that somebody wants, and the verdict on it.
+#[derive(Debug, Default)]
+pub struct Judged {
+    /// The seed that the shoot is on, if it is registered.
+    pub source: Option<Seed>,
+    /// The seed that it is to move to, if it is registered.
+    pub destination: Option<Seed>,
+    /// Whether the destination could take it. The source is asked for nothing but what is specified there.
+    pub verdict: Option<Verdict>,
+}
+
+/// Judges the move that the Shoot wants, if it wants one.
+pub(crate) async fn read(context: &Context, shoot: &Shoot) -> Result<Judged> {
+    let Some((source, destination)) = wanted_move(shoot) else {
+        return Ok(Judged::default());
+    };
+    let seeds: Api<Seed> = context.garden.cluster_wide();
+    let read = |name: String| {
+        let seeds = seeds.clone();
+        async move {
+            seeds
+                .get_opt(&name)
+                .await
+                .context(format_args!("could not read seed {name}"))
+        }
+    };
+    let (source, destination) = futures::try_join!(read(source.to_owned()), read(destination.to_owned()))?;
+    let backup_entry = backup_entry(context, shoot).await?;
+    let bucket = match destination.as_ref().and_then(ResourceExt::uid) {
+        Some(uid) => {
+            let buckets: Api<BackupBucket> = context.garden.cluster_wide();
+            buckets
+                .get_opt(&uid)
+                .await
+                .context("could not read the destination's BackupBucket")?
+        }
+        None => None,
+    };
+    let extensions = extensions(context, shoot).await?;
+    let verdict = judge(&Move {
+        shoot,
+        destination: destination.as_ref(),
+        source: source.as_ref(),
+        backup_entry: backup_entry.as_ref(),
+        bucket: bucket.as_ref(),
+        extensions: &extensions,
+    });
+    Ok(Judged {
+        source,
+        destination,
+        verdict,
+    })
+}
+
+/// The entry with the shoot's name in the seed and its uid, as the gardenlet names it.
+pub(super) fn backup_entry_name(shoot: &Shoot) -> Option<String> {
+    let status = shoot.status.as_ref()?;
+    Some(placement::names::backup_entry(&status.technical_id, &status.uid))
+}
+
+/// What the garden knows of extensions, and what of it is in the seed that the shoot is to move to.
+async fn extensions(context: &Context, shoot: &Shoot) -> Result<Extensions> {
+    let garden = &context.garden;
+    let all = garden.cluster_wide::<ControllerRegistration>();
+    let all = all.list(&ListParams::default()).await;
+    let all = all.context("could not list ControllerRegistrations")?.items;
+    let seed = shoot.spec.seed_name.as_deref().unwrap_or_default();
+    let some = ListParams::default().fields(&format!("spec.seedRef.name={seed}"));
+    let installations = garden.cluster_wide::<ControllerInstallation>().list(&some).await;
+    Ok(Extensions {
+        registrations: all.into_iter().map(Arc::new).collect(),
+        installations: installations
+            .context("could not list ControllerInstallations")?
+            .items,
+    })
+}
+
+async fn backup_entry(context: &Context, shoot: &Shoot) -> Result<Option<BackupEntry>> {
+    let Some(name) = backup_entry_name(shoot) else {
+        return Ok(None);
+    };
+    let entries: Api<BackupEntry> = context.garden.namespaced(&shoot.namespace().unwrap_or_default());
+    entries
+        .get_opt(&name)
+        .await
+        .context(format_args!("could not read BackupEntry {name}"))
+}
+
+/// Whether it was written; not where somebody else has written since the Shoot was read.
+pub(crate) async fn write(shoots: &Api<Shoot>, name: &str, patch: Value) -> Result<bool> {
+    let patch = serde_json::from_value(patch)
+        .map_err(|error| Error::bug(format!("the change of a Shoot is no JSON patch: {error}")))?;
+    let params = PatchParams {
+        field_manager: Some(MANAGER.0.to_owned()),
+        ..PatchParams::default()
+    };
+    match shoots
+        .patch_status(name, &params, &Patch::<()>::Json(patch))
+        .await
+    {
+        Ok(_) => Ok(true),
+        Err(kube::Error::Api(answer)) if answer.is_conflict() || answer.is_not_found() => Ok(false),
+        Err(error) => Err(error).context("could not write the status of the Shoot"),
+    }
+}

@@ -1,0 +1,197 @@
+//! The writes, each on exactly the version of the Shoot that was judged.
+
+use api::{
+    constants::condition::READY_FOR_MIGRATION,
+    gardencore::{
+        Shoot,
+        shoot::{FormerSeed, MigrationApproval, Ownership as Recorded, OwnershipApproval},
+    },
+    meta::{LastOperation, LastOperationState, LastOperationType},
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::ResourceExt;
+use ownership::Ownership;
+use placement::record::recorded;
+use serde_json::{Value, json};
+
+/// Records consent, or takes it back.
+#[must_use]
+pub fn consent(shoot: &Shoot, approval: Option<&OwnershipApproval>) -> Value {
+    let status = shoot.status.as_ref();
+    let before = status.and_then(|status| status.ownership.clone());
+    // A shoot whose epoch nobody has recorded is in its first.
+    let after = Recorded {
+        approval: approval.cloned(),
+        ..before.unwrap_or_else(|| Recorded::of_epoch(1))
+    };
+    let operations = vec![json!({"op": "add", "path": "/status/ownership", "value": after})];
+    on_what_was_judged(shoot, operations)
+}
+
+/// The seed keeps the shoot in a new epoch. Nothing else of the Shoot changes: its gardenlet restores it.
+#[must_use]
+pub fn renew(shoot: &Shoot, becomes: &Ownership<String>) -> Value {
+    let operations = vec![json!({"op": "add", "path": "/status/ownership", "value": recorded(becomes)})];
+    on_what_was_judged(shoot, operations)
+}
+
+/// The forced hand-over, all of it in one write. It tests the seed and the whole record, and the version of the Shoot besides: a
+/// test of the epoch alone would skip the data of an owner that has begun to open (docs/ownership.md, `a_grant_that_tests_the_epoch_alone`).
+#[must_use]
+pub fn hand_over(
+    shoot: &Shoot,
+    becomes: &Ownership<String>,
+    approval: &OwnershipApproval,
+    travels: &MigrationApproval,
+    now: Time,
+) -> Value {
+    let status = shoot.status.clone().unwrap_or_default();
+    let mut former_seeds = status.former_seeds;
+    former_seeds.retain(|former| former.name != approval.from);
+    former_seeds.push(FormerSeed {
+        name: approval.from.clone(),
+        epoch: approval.epoch,
+    });
+    let mut constraints = status.constraints;
+    constraints.retain(|constraint| constraint.type_ != READY_FOR_MIGRATION);
+    let last_operation = LastOperation {
+        description: approval.reason.clone(),
+        last_update_time: now,
+        progress: 0,
+        state: LastOperationState::Aborted,
+        type_: LastOperationType::Migrate,
+    };
+    // Used up by its epoch, it tells why this one began.
+    let ownership = Recorded {
+        approval: Some(approval.clone()),
+        ..recorded(becomes)
+    };
+    let mut operations = Vec::new();
+    for (field, value) in [
+        ("seedName", json!(becomes.now.seed)),
+        ("ownership", json!(ownership)),
+        ("formerSeeds", json!(former_seeds)),
+        ("constraints", json!(constraints)),
+        ("lastOperation", json!(last_operation)),
+        // The destination restores what was approved when the move began, or what is specified now.
+        ("migration", json!(travels)),
+    ] {
+        operations.push(json!({"op": "add", "path": format!("/status/{field}"), "value": value}));
+    }
+    if !status.last_errors.is_empty() {
+        operations.push(json!({"op": "remove", "path": "/status/lastErrors"}));
+    }
+    on_what_was_judged(shoot, operations)
+}
+
+fn on_what_was_judged(shoot: &Shoot, operations: Vec<Value>) -> Value {
+    let status = shoot.status.as_ref();
+    let mut all = Vec::new();
+    for (field, value) in [
+        (
+            "seedName",
+            json!(status.and_then(|status| status.seed_name.as_ref())),
+        ),
+        (
+            "ownership",
+            json!(status.and_then(|status| status.ownership.as_ref())),
+        ),
+    ] {
+        // What is absent cannot be tested; the version says that it still is.
+        if !value.is_null() {
+            all.push(json!({"op": "test", "path": format!("/status/{field}"), "value": value}));
+        }
+    }
+    all.extend(operations);
+    let version = shoot.resource_version();
+    all.push(json!({"op": "add", "path": "/metadata/resourceVersion", "value": version}));
+    Value::Array(all)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use k8s_openapi::jiff::Timestamp;
+    use ownership::{Approval, Step, Writer};
+
+    use super::*;
+
+    /// On its way to seed-b, which has not opened anything, and wanted on seed-d.
+    fn judged() -> Shoot {
+        let approval = json!({"uid": "u", "from": "b", "to": "d", "epoch": 5, "acceptedLoss": "SinceLastSnapshot",
+            "expiry": "2026-01-01T00:00:00Z", "by": "Operator", "reason": "Because."});
+        serde_json::from_value(json!({
+            "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot",
+            "metadata": {"name": "web", "uid": "u", "resourceVersion": "7"},
+            "spec": {"provider": {"type": "local"}, "region": "local", "seedName": "d", "kubernetes": {"version": "1.34.4"}},
+            "status": {
+                "seedName": "b", "formerSeeds": [{"name": "c", "epoch": 4}], "lastErrors": [{"description": "d"}],
+                "ownership": {"epoch": 5, "phase": "Claiming", "source": {"name": "c", "epoch": 4}, "approval": approval},
+            },
+        }))
+        .unwrap()
+    }
+
+    fn forced(shoot: &Shoot) -> json_patch::Patch {
+        let now = placement::record::ownership(shoot).unwrap();
+        let consent = Approval {
+            from: now.now.clone(),
+            to: "d".to_owned(),
+        };
+        let becomes = now.step(&Writer::Garden, Step::Grant(consent)).unwrap().becomes;
+        let status = shoot.status.clone().unwrap();
+        let approval = status.ownership.unwrap().approval.unwrap();
+        let travels = MigrationApproval::default();
+        let patch = hand_over(shoot, &becomes, &approval, &travels, Time(Timestamp::UNIX_EPOCH));
+        serde_json::from_value(patch).unwrap()
+    }
+
+    /// R17-05, R17-20.
+    #[test]
+    fn a_forced_hand_over_is_one_write_of_all_of_it() {
+        let shoot = judged();
+        let mut written = serde_json::to_value(&shoot).unwrap();
+        let approval = written["status"]["ownership"]["approval"].clone();
+        json_patch::patch(&mut written, &forced(&shoot).0).unwrap();
+        let status = &written["status"];
+        assert_eq!(status["seedName"], "d");
+        assert_eq!(
+            status["ownership"],
+            json!({"epoch": 6, "phase": "Claiming", "source": {"name": "c", "epoch": 4}, "approval": approval})
+        );
+        assert_eq!(
+            status["formerSeeds"],
+            json!([{"name": "c", "epoch": 4}, {"name": "b", "epoch": 5}])
+        );
+        let last = &status["lastOperation"];
+        assert_eq!(
+            (&last["type"], &last["state"]),
+            (&json!("Migrate"), &json!("Aborted"))
+        );
+        assert_eq!(status.get("lastErrors"), None);
+        assert_eq!(written["metadata"]["resourceVersion"], "7");
+    }
+
+    /// What `a_grant_that_tests_the_epoch_alone` of the model breaks: the owner has begun to open in between.
+    #[test]
+    fn a_forced_hand_over_meets_nothing_but_what_was_judged() {
+        let shoot = judged();
+        for (place, value) in [
+            ("/status/seedName", json!("c")),
+            ("/status/ownership/epoch", json!(6)),
+            ("/status/ownership/phase", json!("Opening")),
+            ("/status/ownership/source/epoch", json!(3)),
+            ("/status/ownership/approval/to", json!("e")),
+            ("/status/ownership", json!({"epoch": 5})),
+        ] {
+            let mut meanwhile = serde_json::to_value(&shoot).unwrap();
+            *meanwhile.pointer_mut(place).unwrap() = value;
+            let before = meanwhile.clone();
+            json_patch::patch(&mut meanwhile, &forced(&shoot).0).unwrap_err();
+            assert_eq!(meanwhile, before, "{place}");
+        }
+        let mut chosen = serde_json::to_value(&shoot).unwrap();
+        chosen["status"]["ownership"]["chain"] = json!("Last");
+        json_patch::patch(&mut chosen, &forced(&shoot).0).unwrap_err();
+    }
+}

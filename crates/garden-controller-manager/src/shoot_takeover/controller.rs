@@ -1,0 +1,256 @@
+//! Watches Shoots, Seeds and their Leases; reads what a decision needs, and does what follows.
+
+use std::sync::{Arc, Mutex, OnceLock};
+
+use api::{
+    constants::SHOOT_FORCE_RESTORE,
+    gardencore::{
+        Seed, Shoot,
+        shoot::{ApprovedBy, OwnershipApproval},
+    },
+};
+use futures::future;
+use jiff::Timestamp;
+use kube::{
+    Api, ResourceExt,
+    runtime::{Controller, reflector::ObjectRef, watcher},
+};
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{counter::Counter, family::Family},
+};
+use runtime::{Cluster, Next, Reconciler, Result, clock, error::Explain as _, metrics::Metrics};
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::{
+    change,
+    decision::{self, Decision, decide, is_open},
+    obstacle::Facts,
+    seen::{Seen, lock, read_renewal, state_of, watch_leases},
+    sightings::Silence,
+};
+use crate::{
+    Context, MANAGER,
+    shoot_migration::{self, wanted_move},
+};
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Labels {
+    by: String,
+}
+
+struct ShootTakeover {
+    context: Context,
+    seen: Arc<Mutex<Seen>>,
+    forced: Family<Labels, Counter>,
+}
+
+/// That of the process. A controller that is started again goes on with it.
+fn counter_of_process(metrics: &Metrics) -> Family<Labels, Counter> {
+    static FORCED: OnceLock<Family<Labels, Counter>> = OnceLock::new();
+    FORCED
+        .get_or_init(|| {
+            let forced = Family::<Labels, Counter>::default();
+            metrics.register(|registry| {
+                registry.register(
+                    "forced_hand_overs",
+                    "Shoots that were taken over without their seed, by who approved",
+                    forced.clone(),
+                );
+            });
+            forced
+        })
+        .clone()
+}
+
+/// Runs the controller until shutdown.
+pub async fn run(context: Context) {
+    let seen = Arc::<Mutex<Seen>>::default();
+    let forced = counter_of_process(&context.metrics);
+    let controller = Controller::new(context.garden.all::<Shoot>(), watcher::Config::default());
+    let known = controller.store();
+    let seeds: Api<Seed> = context.garden.cluster_wide();
+    // Owner checks are switched on, the destination is well: what an approval may wait for.
+    let controller = controller.watches(seeds, watcher::Config::default(), move |seed| {
+        let name = seed.name_any();
+        let all = known.state();
+        let concerned = all
+            .iter()
+            .filter(|shoot| wanted_move(shoot).is_some_and(|(from, to)| from == name || to == name));
+        concerned
+            .map(|shoot| ObjectRef::from_obj(shoot.as_ref()))
+            .collect::<Vec<_>>()
+    });
+    let leases = watch_leases(context.clone(), Arc::clone(&seen));
+    let shoots = context.run(controller, |context| ShootTakeover {
+        context,
+        seen,
+        forced,
+    });
+    future::join(leases, shoots).await;
+}
+
+impl Reconciler<Shoot> for ShootTakeover {
+    const NAME: &'static str = "shoot-takeover";
+
+    /// Shoots that are to move, and such as carry something of a move that is not to be any more.
+    fn is_responsible(&self, shoot: &Shoot) -> bool {
+        let concerned = wanted_move(shoot).is_some()
+            || shoot.annotations().contains_key(SHOOT_FORCE_RESTORE)
+            || decision::renewed(shoot).is_some()
+            || decision::consent(shoot).is_some();
+        if !concerned {
+            lock(&self.seen)
+                .operations
+                .forget(&shoot.uid().unwrap_or_default());
+        }
+        concerned
+    }
+
+    async fn apply(&self, shoot: Arc<Shoot>) -> Result<Next> {
+        self.step(&shoot).await
+    }
+
+    async fn cleanup(&self, shoot: Arc<Shoot>) -> Result<Next> {
+        self.step(&shoot).await
+    }
+}
+
+impl ShootTakeover {
+    async fn step(&self, shown: &Shoot) -> Result<Next> {
+        let known = self.facts(shown, self.shown_renewal(shown));
+        if !is_open(&known) {
+            return Ok(match decide(&known) {
+                Decision::Wait(time) => Next::After(time),
+                _ => Next::Change,
+            });
+        }
+        let name = shown.name_any();
+        let shoots: Api<Shoot> = self
+            .context
+            .garden
+            .namespaced(&shown.namespace().unwrap_or_default());
+        let read = shoots.get_opt(&name).await;
+        let Some(shoot) = read.context(format_args!("could not read Shoot {name}"))? else {
+            return Ok(Next::Change);
+        };
+        let judged = Box::pin(shoot_migration::read(&self.context, &shoot)).await?;
+        let renewed = match wanted_move(&shoot) {
+            Some((from, _)) => read_renewal(&self.context, from).await?,
+            None => None,
+        };
+        let facts = Facts {
+            source: judged.source.as_ref(),
+            destination: judged.destination.as_ref(),
+            verdict: judged.verdict.as_ref(),
+            ..self.facts(&shoot, renewed)
+        };
+        self.act(&shoots, &shoot, decide(&facts)).await
+    }
+
+    /// When the Lease of the source was renewed, as the watch has shown it last.
+    fn shown_renewal(&self, shoot: &Shoot) -> Option<Timestamp> {
+        let (from, _) = wanted_move(shoot)?;
+        lock(&self.seen).leases.get(from).copied().flatten()
+    }
+
+    /// What this process knows of a Shoot and of the Lease of its source, whose renewal is given.
+    fn facts<'a>(&self, shoot: &'a Shoot, renewed: Option<Timestamp>) -> Facts<'a> {
+        let (mut seen, now) = (lock(&self.seen), Instant::now());
+        let uid = shoot.uid().unwrap_or_default();
+        let unchanged = seen.operations.note(&uid, state_of(shoot), now);
+        let period = self.context.config.seed_monitor_period();
+        let silence = match wanted_move(shoot) {
+            Some((from, _)) => seen.leases.silence(from, renewed, period, now),
+            None => Silence::Unknown(period),
+        };
+        Facts {
+            shoot,
+            source: None,
+            destination: None,
+            verdict: None,
+            silence,
+            unchanged,
+            grace: self.context.config.takeover_after(),
+            now: clock::now(),
+        }
+    }
+
+    async fn act(&self, shoots: &Api<Shoot>, shoot: &Shoot, next: Decision) -> Result<Next> {
+        let (name, events) = (shoot.name_any(), &self.context.events);
+        match next {
+            Decision::Nothing => return Ok(Next::Change),
+            Decision::Wait(time) => return Ok(Next::After(time)),
+            Decision::Refuse(why) => {
+                if self.consume(shoots, shoot).await? {
+                    let note = format!("the shoot is not taken over: {why}; the annotation was taken away");
+                    tracing::warn!(shoot = name, why, "a forced restore was refused");
+                    events.warning(shoot, "ForceRestoreRefused", &note).await;
+                }
+            }
+            Decision::Consume => {
+                self.consume(shoots, shoot).await?;
+            }
+            Decision::Approve(approval) => {
+                let patch = change::consent(shoot, Some(&approval));
+                if shoot_migration::write(shoots, &name, patch).await? {
+                    tracing::warn!(shoot = name, why = approval.reason, "a takeover was approved");
+                    events.warning(shoot, "TakeoverApproved", &approval.reason).await;
+                }
+            }
+            Decision::Withdraw(why) => {
+                let patch = change::consent(shoot, None);
+                if shoot_migration::write(shoots, &name, patch).await? {
+                    let note =
+                        format!("the consent to take the shoot over counts for nothing any more: {why}");
+                    events.warning(shoot, "TakeoverWithdrawn", &note).await;
+                }
+            }
+            Decision::Renew(becomes) => {
+                if shoot_migration::write(shoots, &name, change::renew(shoot, &becomes)).await? {
+                    let epoch = becomes.now.epoch;
+                    let note = format!(
+                        "the move was called off after its source had begun to seal: it goes on in epoch {epoch}"
+                    );
+                    events.normal(shoot, "EpochRenewed", &note).await;
+                }
+            }
+            Decision::HandOver { becomes, approval } => {
+                let travels = shoot_migration::travels(shoot)?;
+                let patch = change::hand_over(shoot, &becomes, &approval, &travels, clock::now_k8s());
+                if shoot_migration::write(shoots, &name, patch).await? {
+                    self.tell(shoot, &approval).await;
+                }
+            }
+        }
+        // The write, or whoever was faster, wakes this controller.
+        Ok(Next::Change)
+    }
+
+    /// Takes the annotation away, once.
+    async fn consume(&self, shoots: &Api<Shoot>, shoot: &Shoot) -> Result<bool> {
+        let body = json!({"metadata": {"annotations": {(SHOOT_FORCE_RESTORE): null}}});
+        let written = MANAGER.try_merge_of(shoots, shoot, &body).await?;
+        Ok(written.is_some())
+    }
+
+    async fn tell(&self, shoot: &Shoot, approval: &OwnershipApproval) {
+        let by = match approval.by {
+            ApprovedBy::Operator => "operator",
+            ApprovedBy::Silence => "silence",
+        };
+        self.forced.get_or_create(&Labels { by: by.to_owned() }).inc();
+        let note = format!(
+            "the shoot was given from seed {} to seed {} in epoch {}; what was written after the last snapshot that seed {} has \
+             uploaded is lost. {}",
+            approval.from,
+            approval.to,
+            approval.epoch + 1,
+            approval.from,
+            approval.reason
+        );
+        tracing::warn!(shoot = shoot.name_any(), note, "a shoot was taken over");
+        self.context.events.warning(shoot, "TakenOver", &note).await;
+    }
+}

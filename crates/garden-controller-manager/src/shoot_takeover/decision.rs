@@ -1,0 +1,236 @@
+//! What is next with a shoot whose seed may be dead: a pure decision.
+//!
+//! | consent | asked for | the source | what is next |
+//! |---|---|---|---|
+//! | none | by annotation | dead or stuck | it is given |
+//! | none | by annotation | lives, or there is another obstacle | it is refused, and the annotation goes |
+//! | none | by nobody | silent for the grace, and not in the middle of progress | it is given |
+//! | given | by annotation still | | the annotation goes |
+//! | given | | still dead or stuck, no obstacle | the shoot is handed over |
+//! | given | | lives again, or it is for something else, or too old | it is taken back |
+//!
+//! A move that was called off after its source had begun to seal (`Sealing`) needs nobody's consent: the source keeps the shoot, in
+//! a new epoch, since a sealed one never serves again.
+
+use std::time::Duration;
+
+use api::{
+    constants::SHOOT_FORCE_RESTORE,
+    gardencore::{
+        Shoot,
+        shoot::{AcceptedLoss, ApprovedBy, OwnershipApproval},
+    },
+};
+use jiff::SignedDuration;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::ResourceExt;
+use ownership::{Approval, Ownership, Phase, Step, Writer};
+use placement::{Operation, Wanted};
+
+use super::{
+    obstacle::{Facts, Obstacle, STALLED_AFTER, route, source_is_dead},
+    sightings::Silence,
+};
+use crate::shoot_migration::wanted_move;
+
+/// Consent is used at once. So much later whatever it was given for may look different.
+pub const GOOD_FOR: SignedDuration = SignedDuration::from_hours(1);
+/// Nothing is looked at again later than this, whatever was calculated, nor sooner than [`AT_LEAST`].
+const AT_MOST: Duration = Duration::from_secs(600);
+const AT_LEAST: Duration = Duration::from_secs(1);
+
+/// What is next.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Decision {
+    /// Nothing, until something changes.
+    Nothing,
+    /// Time passes.
+    Wait(Duration),
+    /// It was asked for, and may not be. The annotation goes.
+    Refuse(String),
+    /// It was asked for, and the consent stands. The annotation goes.
+    Consume,
+    /// Consent is recorded.
+    Approve(OwnershipApproval),
+    /// Consent counts for nothing any more.
+    Withdraw(String),
+    /// The point of no return: what the ownership becomes.
+    HandOver {
+        /// With what it is now.
+        becomes: Ownership<String>,
+        /// The consent that is used.
+        approval: OwnershipApproval,
+    },
+    /// The seed keeps the shoot in a new epoch: what the ownership becomes.
+    Renew(Ownership<String>),
+}
+
+/// What is next.
+#[must_use]
+pub fn decide(facts: &Facts<'_>) -> Decision {
+    if let Some(becomes) = renewed(facts.shoot) {
+        return Decision::Renew(becomes);
+    }
+    let asked = facts.shoot.annotations().contains_key(SHOOT_FORCE_RESTORE);
+    match consent(facts.shoot) {
+        Some(approval) => match still_good(facts, approval) {
+            Err(why) => Decision::Withdraw(why),
+            Ok(()) if asked => Decision::Consume,
+            Ok(()) => hand_over(facts, approval),
+        },
+        None if asked => on_request(facts),
+        None => on_silence(facts),
+    }
+}
+
+/// Whether there can be anything to decide: reading what [`Facts`] needs costs requests.
+#[must_use]
+pub fn is_open(facts: &Facts<'_>) -> bool {
+    facts.shoot.annotations().contains_key(SHOOT_FORCE_RESTORE)
+        || consent(facts.shoot).is_some()
+        || renewed(facts.shoot).is_some()
+        || source_is_dead(facts, ApprovedBy::Silence).is_ok()
+}
+
+/// What the ownership becomes of a shoot that its own seed is to take back, or has begun to, although its epoch is being sealed.
+#[must_use]
+pub fn renewed(shoot: &Shoot) -> Option<Ownership<String>> {
+    let is_taken_back = placement::wanted(shoot) == Wanted::Operation(Operation::Restore);
+    let now = placement::record::ownership(shoot).ok()?;
+    if !is_taken_back || now.phase != Phase::Sealing {
+        return None;
+    }
+    let same = Approval {
+        from: now.now.clone(),
+        to: now.now.seed.clone(),
+    };
+    let write = now.step(&Writer::Garden, Step::Grant(same)).ok()?;
+    Some(write.becomes)
+}
+
+/// Consent that is to be used. One of an earlier epoch was used, and tells how this epoch began.
+#[must_use]
+pub fn consent(shoot: &Shoot) -> Option<&OwnershipApproval> {
+    let ownership = shoot.status.as_ref()?.ownership.as_ref()?;
+    let approval = ownership.approval.as_ref()?;
+    (approval.epoch >= ownership.epoch).then_some(approval)
+}
+
+fn on_request(facts: &Facts<'_>) -> Decision {
+    let (from, to, now) = match route(facts) {
+        Ok(route) => route,
+        Err(why) => return Decision::Refuse(why),
+    };
+    match source_is_dead(facts, ApprovedBy::Operator) {
+        Err(Obstacle::Final(why)) => Decision::Refuse(why),
+        Err(Obstacle::Passing(_, left)) => wait(left),
+        Ok(()) => {
+            let state = match facts.silence {
+                Silence::Silent(silent) => format!("its Lease was not renewed for {} s", silent.as_secs()),
+                Silence::Fresh | Silence::Unknown(_) => {
+                    format!("its operation had not moved for {} s", facts.unchanged.as_secs())
+                }
+            };
+            let reason = format!(
+                "An operator asked to take the shoot over from seed {from} to seed {to} without its help; {state}."
+            );
+            approve(facts, ApprovedBy::Operator, reason, (from, to, now.now.epoch))
+        }
+    }
+}
+
+fn on_silence(facts: &Facts<'_>) -> Decision {
+    let Some(grace) = facts.grace.filter(|_| wanted_move(facts.shoot).is_some()) else {
+        return Decision::Nothing;
+    };
+    let silent = match facts.silence {
+        Silence::Fresh => Duration::ZERO,
+        Silence::Unknown(left) => return wait(grace.max(left)),
+        Silence::Silent(silent) => silent,
+    };
+    if source_is_dead(facts, ApprovedBy::Silence).is_err() {
+        let stalls_in = STALLED_AFTER.saturating_sub(facts.unchanged);
+        let over_in = grace.saturating_sub(silent);
+        return wait(if over_in.is_zero() { stalls_in } else { over_in });
+    }
+    let Ok((from, to, now)) = route(facts) else {
+        // Told by the constraint ReadyForMigration, or a setting that no time changes; both are watched.
+        return Decision::Nothing;
+    };
+    let reason = format!(
+        "The Lease of seed {from} was not renewed for {} s; shoots that are to leave such a seed are taken over after {} s.",
+        silent.as_secs(),
+        grace.as_secs()
+    );
+    approve(facts, ApprovedBy::Silence, reason, (from, to, now.now.epoch))
+}
+
+fn approve(
+    facts: &Facts<'_>,
+    by: ApprovedBy,
+    reason: String,
+    (from, to, epoch): (&str, &str, i64),
+) -> Decision {
+    let Ok(expiry) = facts.now.checked_add(GOOD_FOR) else {
+        return Decision::Nothing;
+    };
+    Decision::Approve(OwnershipApproval {
+        uid: facts.shoot.uid().unwrap_or_default(),
+        from: from.to_owned(),
+        to: to.to_owned(),
+        epoch,
+        accepted_loss: AcceptedLoss::SinceLastSnapshot,
+        expiry: Time(expiry),
+        by,
+        reason,
+    })
+}
+
+/// Whatever let it be given must hold when it is used.
+fn still_good(facts: &Facts<'_>, approval: &OwnershipApproval) -> Result<(), String> {
+    let (from, to, now) = route(facts)?;
+    let is_of = facts.shoot.uid().as_deref() == Some(approval.uid.as_str())
+        && (from, to, now.now.epoch) == (approval.from.as_str(), approval.to.as_str(), approval.epoch);
+    if !is_of {
+        return Err(format!(
+            "it is for seed {} in epoch {} and for seed {}",
+            approval.from, approval.epoch, approval.to
+        ));
+    }
+    if facts.now >= approval.expiry.0 {
+        return Err("it is too old".to_owned());
+    }
+    match source_is_dead(facts, approval.by) {
+        // A process that was just started. Consent was given by one that had looked for long enough.
+        Ok(()) | Err(Obstacle::Passing(..)) => Ok(()),
+        Err(Obstacle::Final(why)) => Err(why),
+    }
+}
+
+fn hand_over(facts: &Facts<'_>, approval: &OwnershipApproval) -> Decision {
+    if let Err(Obstacle::Passing(_, left)) = source_is_dead(facts, approval.by) {
+        return wait(left);
+    }
+    let Ok((_, to, now)) = route(facts) else {
+        return Decision::Nothing;
+    };
+    let consent = Approval {
+        from: now.now.clone(),
+        to: to.to_owned(),
+    };
+    match now.step(&Writer::Garden, Step::Grant(consent)) {
+        Ok(write) => Decision::HandOver {
+            becomes: write.becomes,
+            approval: approval.clone(),
+        },
+        Err(refused) => Decision::Withdraw(refused.to_string()),
+    }
+}
+
+fn wait(time: Duration) -> Decision {
+    Decision::Wait(time.clamp(AT_LEAST, AT_MOST))
+}
+
+#[cfg(test)]
+#[path = "decision_tests.rs"]
+mod tests;

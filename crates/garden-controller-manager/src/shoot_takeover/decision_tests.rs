@@ -1,0 +1,467 @@
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use api::gardencore::{Seed, Shoot};
+use ownership::{Phase, Stay};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::shoot_migration::Verdict;
+
+const MINUTE: Duration = Duration::from_secs(60);
+const HOURS: Duration = Duration::from_secs(10800);
+const PROCESSING: &str = "Migrate Processing";
+
+/// What is known; each test changes what it is about.
+struct Known {
+    to: &'static str,
+    last: &'static str,
+    ownership: Value,
+    asked: bool,
+    deleting: bool,
+    checks: (bool, bool),
+    ready: bool,
+    silence: Silence,
+    unchanged: Duration,
+    grace: Option<Duration>,
+}
+
+fn known() -> Known {
+    Known {
+        to: "b",
+        last: "Reconcile Succeeded",
+        ownership: Value::Null,
+        asked: false,
+        deleting: false,
+        checks: (true, true),
+        ready: true,
+        silence: Silence::Silent(MINUTE),
+        unchanged: HOURS,
+        grace: Some(Duration::from_secs(7200)),
+    }
+}
+
+fn at(second: i64) -> jiff::Timestamp {
+    jiff::Timestamp::from_second(second).unwrap()
+}
+
+impl Known {
+    fn shoot(&self) -> Shoot {
+        let (type_, state) = self.last.split_once(' ').unwrap();
+        let mut annotations = json!({"confirmation.gardener.cloud/deletion": "true"});
+        if self.asked {
+            annotations["shoot.gardener.cloud/force-restore"] = json!("true");
+        }
+        let mut metadata = json!({"name": "web", "uid": "u-1", "annotations": annotations});
+        if self.deleting {
+            metadata["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        }
+        serde_json::from_value(json!({
+            "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": metadata,
+            "spec": {"provider": {"type": "local"}, "region": "local", "seedName": self.to, "kubernetes": {"version": "1.34.4"}},
+            "status": {"seedName": "a", "technicalID": "t", "uid": "u", "ownership": self.ownership,
+                "lastOperation": {"type": type_, "state": state, "progress": 5, "description": "d",
+                    "lastUpdateTime": "2026-01-01T00:00:00Z"}},
+        }))
+        .unwrap()
+    }
+
+    fn decide(&self) -> Decision {
+        let (shoot, verdict) = (self.shoot(), self.verdict());
+        let (source, destination) = (seed("a", self.checks.0), seed("b", self.checks.1));
+        let facts = Facts {
+            shoot: &shoot,
+            source: Some(&source),
+            destination: Some(&destination),
+            verdict: verdict.as_ref(),
+            silence: self.silence,
+            unchanged: self.unchanged,
+            grace: self.grace,
+            now: at(1000),
+        };
+        let decision = decide(&facts);
+        // What would be missed if it were not read.
+        if !matches!(decision, Decision::Nothing | Decision::Wait(_)) {
+            assert!(is_open(&facts), "{decision:?}");
+        }
+        decision
+    }
+
+    fn verdict(&self) -> Option<Verdict> {
+        (self.to != "a").then(|| Verdict {
+            ready: self.ready,
+            reason: "R",
+            message: "Seed b has no spec.backup.".to_owned(),
+        })
+    }
+
+    fn consented(mut self, approval: &Value) -> Self {
+        let mut whole = json!({"uid": "u-1", "from": "a", "to": "b", "epoch": 1, "acceptedLoss": "SinceLastSnapshot",
+            "expiry": "1970-01-01T01:00:00Z", "by": "Operator", "reason": "r"});
+        for (key, value) in approval.as_object().unwrap() {
+            whole[key] = value.clone();
+        }
+        if self.ownership.is_null() {
+            self.ownership = json!({"epoch": 1});
+        }
+        self.ownership["approval"] = whole;
+        self
+    }
+}
+
+fn seed(name: &str, checks: bool) -> Seed {
+    serde_json::from_value(json!({
+        "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Seed", "metadata": {"name": name},
+        "spec": {"dns": {}, "networks": {"pods": "10.1.0.0/16", "services": "10.2.0.0/16"},
+            "provider": {"type": "local", "region": "local"}, "settings": {"ownerChecks": {"enabled": checks}}},
+    }))
+    .unwrap()
+}
+
+fn approved_by(decision: &Decision) -> Option<ApprovedBy> {
+    match decision {
+        Decision::Approve(approval) => Some(approval.by),
+        _ => None,
+    }
+}
+
+#[track_caller]
+fn refused(known: &Known, words: &str) {
+    match known.decide() {
+        Decision::Refuse(why) => assert!(why.contains(words), "{why}"),
+        other => panic!("{other:?} instead of a refusal: {words}"),
+    }
+}
+
+#[track_caller]
+fn withdrawn(known: &Known, words: &str) {
+    match known.decide() {
+        Decision::Withdraw(why) => assert!(why.contains(words), "{why}"),
+        other => panic!("{other:?} instead of a withdrawal: {words}"),
+    }
+}
+
+fn asked() -> Known {
+    Known {
+        asked: true,
+        ..known()
+    }
+}
+
+/// R17-05: whatever the source has begun or not begun.
+#[test]
+fn an_operator_may_take_a_shoot_over_from_a_seed_that_is_silent() {
+    for last in [
+        "Reconcile Succeeded",
+        "Reconcile Error",
+        "Migrate Pending",
+        PROCESSING,
+        "Migrate Failed",
+    ] {
+        for unchanged in [Duration::ZERO, HOURS] {
+            let known = Known {
+                last,
+                unchanged,
+                ..asked()
+            };
+            let Decision::Approve(approval) = known.decide() else {
+                panic!("{last}: {:?}", known.decide());
+            };
+            assert_eq!(
+                (approval.from.as_str(), approval.to.as_str(), approval.epoch),
+                ("a", "b", 1)
+            );
+            assert_eq!(
+                (approval.uid.as_str(), approval.by),
+                ("u-1", ApprovedBy::Operator)
+            );
+            assert_eq!(approval.expiry.0, at(1000 + 3600));
+            assert!(
+                approval.reason.contains("was not renewed for 60 s"),
+                "{}",
+                approval.reason
+            );
+        }
+    }
+}
+
+/// A force-restore of a shoot whose source is well.
+#[test]
+fn a_source_that_lives_and_gets_on_is_not_taken_from() {
+    for last in ["Reconcile Succeeded", "Reconcile Processing", "Migrate Pending"] {
+        let known = Known {
+            last,
+            silence: Silence::Fresh,
+            ..asked()
+        };
+        refused(&known, "renews its Lease and has not begun");
+    }
+    let mut known = Known {
+        last: PROCESSING,
+        silence: Silence::Fresh,
+        unchanged: STALLED_AFTER.saturating_sub(Duration::from_secs(1)),
+        ..asked()
+    };
+    refused(&known, "has been as it is for 599 s only, not for 600 s");
+    // R17-04: it began and is stuck.
+    known.unchanged = STALLED_AFTER;
+    assert_eq!(approved_by(&known.decide()), Some(ApprovedBy::Operator));
+}
+
+/// Neither refused nor heeded: this process has just started.
+#[test]
+fn nothing_is_decided_before_it_can_be_known() {
+    let left = Duration::from_secs(17);
+    let mut known = Known {
+        silence: Silence::Unknown(left),
+        ..asked()
+    };
+    assert_eq!(known.decide(), Decision::Wait(left));
+    known.silence = Silence::Unknown(Duration::ZERO);
+    assert_eq!(known.decide(), Decision::Wait(Duration::from_secs(1)));
+    known.asked = false;
+    assert_eq!(known.decide(), Decision::Wait(Duration::from_secs(600)));
+}
+
+#[test]
+fn each_refusal_says_what_is_in_the_way() {
+    refused(&Known { to: "a", ..asked() }, "is to move nowhere");
+    refused(
+        &Known {
+            deleting: true,
+            ..asked()
+        },
+        "is being deleted",
+    );
+    refused(
+        &Known {
+            ready: false,
+            ..asked()
+        },
+        "Seed b has no spec.backup",
+    );
+    refused(
+        &Known {
+            checks: (false, true),
+            ..asked()
+        },
+        "without a fence two control planes could write: seed a does not say",
+    );
+    refused(
+        &Known {
+            checks: (true, false),
+            ..asked()
+        },
+        "without a fence two control planes could write: seed b does not say",
+    );
+    // The data may be in either bucket.
+    for last in ["Migrate Succeeded", "Migrate Aborted", "Restore Processing"] {
+        refused(&Known { last, ..asked() }, "its phases are not recorded");
+    }
+}
+
+#[test]
+fn after_the_grace_nobodys_word_is_needed() {
+    let silent = |silence, last, unchanged, grace| {
+        let known = Known {
+            silence: Silence::Silent(silence),
+            last,
+            unchanged,
+            grace,
+            ..known()
+        };
+        known.decide()
+    };
+    let two = Some(Duration::from_secs(7200));
+    let begun = "Reconcile Succeeded";
+    assert_eq!(
+        approved_by(&silent(HOURS, begun, Duration::ZERO, two)),
+        Some(ApprovedBy::Silence)
+    );
+    assert_eq!(
+        approved_by(&silent(HOURS, PROCESSING, HOURS, two)),
+        Some(ApprovedBy::Silence)
+    );
+    // It was heard of otherwise: it writes to the Shoot.
+    assert_eq!(
+        silent(HOURS, PROCESSING, Duration::from_secs(180), two),
+        Decision::Wait(Duration::from_secs(420))
+    );
+    // Looked at again in time, and never later than after ten minutes.
+    let almost = Duration::from_secs(2 * 3600 - 5);
+    assert_eq!(
+        silent(almost, begun, HOURS, two),
+        Decision::Wait(Duration::from_secs(5))
+    );
+    assert_eq!(
+        silent(MINUTE, begun, HOURS, two),
+        Decision::Wait(Duration::from_secs(600))
+    );
+    // 0: never.
+    assert_eq!(silent(HOURS, begun, HOURS, None), Decision::Nothing);
+    for known in [
+        Known { to: "a", ..known() },
+        Known {
+            deleting: true,
+            silence: Silence::Silent(HOURS),
+            ..known()
+        },
+        Known {
+            checks: (false, false),
+            silence: Silence::Silent(HOURS),
+            ..known()
+        },
+        Known {
+            ready: false,
+            silence: Silence::Silent(HOURS),
+            ..known()
+        },
+    ] {
+        assert_eq!(known.decide(), Decision::Nothing);
+    }
+}
+
+#[test]
+fn consent_is_used_when_the_annotation_is_gone() {
+    let mut known = known().consented(&json!({}));
+    known.asked = true;
+    assert_eq!(known.decide(), Decision::Consume);
+    known.asked = false;
+    let Decision::HandOver { becomes, approval } = known.decide() else {
+        panic!("{:?}", known.decide());
+    };
+    assert_eq!(approval.by, ApprovedBy::Operator);
+    let stay = |seed: &str, epoch| Stay {
+        seed: seed.to_owned(),
+        epoch,
+    };
+    assert_eq!(becomes.now, stay("b", 2));
+    assert_eq!(becomes.phase, Phase::Claiming);
+    assert_eq!(becomes.source, Some(stay("a", 1)));
+    assert!(!becomes.drained);
+    known.silence = Silence::Unknown(MINUTE);
+    assert_eq!(known.decide(), Decision::Wait(MINUTE));
+}
+
+/// A destination that died before it had opened anything: the data are where they were.
+#[test]
+fn a_seed_that_has_opened_nothing_is_no_source() {
+    for (phase, source) in [("Claiming", ("c", 4)), ("Opening", ("a", 5))] {
+        let mut known = known();
+        known.last = "Restore Processing";
+        known.ownership = json!({"epoch": 5, "phase": phase, "source": {"name": "c", "epoch": 4}});
+        let known = known.consented(&json!({"epoch": 5}));
+        let Decision::HandOver { becomes, .. } = known.decide() else {
+            panic!("{:?}", known.decide());
+        };
+        let found = becomes
+            .source
+            .as_ref()
+            .map(|stay| (stay.seed.as_str(), stay.epoch));
+        assert_eq!(found, Some(source));
+        assert_eq!(becomes.now.epoch, 6);
+    }
+}
+
+/// A sealed epoch never serves again: called off, the shoot stays in a new one.
+#[test]
+fn a_call_off_after_the_seal_begins_a_new_epoch() {
+    let in_phase = |phase: &str, to, last, deleting| {
+        let known = Known {
+            to,
+            last,
+            deleting,
+            ownership: json!({"epoch": 7, "phase": phase, "source": {"name": "c", "epoch": 6}, "drained": true}),
+            ..known()
+        };
+        known.decide()
+    };
+    for (to, deleting) in [("a", false), ("a", true), ("b", true)] {
+        let Decision::Renew(becomes) = in_phase("Sealing", to, PROCESSING, deleting) else {
+            panic!("{to}: {:?}", in_phase("Sealing", to, PROCESSING, deleting));
+        };
+        assert_eq!((becomes.now.seed.as_str(), becomes.now.epoch), ("a", 8));
+        assert_eq!((becomes.phase, becomes.drained), (Phase::Claiming, false));
+        let source = becomes.source.unwrap();
+        assert_eq!((source.seed.as_str(), source.epoch), ("a", 7));
+        // The owner goes back by itself, or is not on its way.
+        for phase in ["Held", "Leaving", "Claiming", "Opening"] {
+            let decision = in_phase(phase, to, PROCESSING, deleting);
+            assert!(!matches!(decision, Decision::Renew(_)), "{phase}: {decision:?}");
+        }
+    }
+    // It goes on leaving.
+    assert!(!matches!(
+        in_phase("Sealing", "b", PROCESSING, false),
+        Decision::Renew(_)
+    ));
+    // Its gardenlet was faster, and works in an epoch in which etcd does not open.
+    assert!(matches!(
+        in_phase("Sealing", "a", "Restore Processing", false),
+        Decision::Renew(_)
+    ));
+}
+
+#[test]
+fn consent_is_for_one_move_and_not_for_long() {
+    for other in [
+        json!({"uid": "u-2"}),
+        json!({"from": "c"}),
+        json!({"to": "c"}),
+        json!({"epoch": 2}),
+    ] {
+        withdrawn(&known().consented(&other), "it is for seed");
+    }
+    // Used up: it is history.
+    let used = known().consented(&json!({"epoch": 0}));
+    assert_eq!(used.decide(), Decision::Wait(AT_MOST));
+    withdrawn(
+        &known().consented(&json!({"expiry": "1970-01-01T00:16:40Z"})),
+        "too old",
+    );
+    let given = || known().consented(&json!({}));
+    withdrawn(&Known { to: "a", ..given() }, "is to move nowhere");
+    withdrawn(
+        &Known {
+            deleting: true,
+            ..given()
+        },
+        "being deleted",
+    );
+    withdrawn(
+        &Known {
+            checks: (false, true),
+            ..given()
+        },
+        "without a fence",
+    );
+    withdrawn(
+        &Known {
+            ready: false,
+            ..given()
+        },
+        "no spec.backup",
+    );
+    withdrawn(
+        &Known {
+            silence: Silence::Fresh,
+            ..given()
+        },
+        "renews its Lease",
+    );
+    let by_silence = || known().consented(&json!({"by": "Silence"}));
+    withdrawn(
+        &Known {
+            silence: Silence::Fresh,
+            ..by_silence()
+        },
+        "was heard again",
+    );
+    withdrawn(
+        &Known {
+            silence: Silence::Silent(HOURS),
+            grace: None,
+            ..by_silence()
+        },
+        "not long enough",
+    );
+}

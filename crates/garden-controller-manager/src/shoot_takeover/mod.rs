@@ -1,0 +1,30 @@
+//! A shoot whose seed is dead, cut off or stuck is given to the seed that is wanted, without the help of the one that has it
+//! (R17-05, R17-20). Both seeds must say in DNS whose their shoots are (`spec.settings.ownerChecks`), or nothing here happens:
+//! without a fence two control planes could write.
+//!
+//! Consent comes first, as `status.ownership.approval`: from somebody with the verb `force-restore`, who annotates the Shoot with
+//! `shoot.gardener.cloud/force-restore=true`, or from this controller after a configured silence of the source's Lease. The
+//! hand-over is one write of its own on exactly the Shoot that was judged.
+//!
+//! Promises: the annotation works once, and is taken away whether it was heeded or not. An approval is for one source, one
+//! destination and one epoch, and for an hour. All that let it be given is looked at again before it is used. Silence is what this
+//! process has seen by its own clock while the garden answered: neither its own start nor an outage of the garden makes a seed
+//! look dead.
+//!
+//! | file | what |
+//! |---|---|
+//! | `sightings` | since when Leases and operations have not changed, as seen from here |
+//! | `seen` | the same of this process: the watch of Leases |
+//! | `obstacle` | why a shoot may not be taken over |
+//! | `decision` | what is next |
+//! | `change` | the writes, each conditional |
+//! | `controller` | reads, and does it |
+
+mod change;
+mod controller;
+mod decision;
+mod obstacle;
+mod seen;
+mod sightings;
+
+pub use controller::run;

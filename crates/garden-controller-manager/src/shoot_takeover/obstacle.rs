@@ -1,0 +1,115 @@
+//! Why a shoot may not be taken over: pure decisions, told in the order in which people mend them.
+
+use std::time::Duration;
+
+use api::gardencore::{Seed, Shoot, shoot::ApprovedBy};
+use jiff::Timestamp;
+use ownership::Ownership;
+use placement::{Journey, journey};
+
+use super::sightings::Silence;
+use crate::shoot_migration::{Verdict, wanted_move};
+
+/// An operation without any progress for so long is stuck: much longer than any task between two writes of its progress.
+pub const STALLED_AFTER: Duration = Duration::from_secs(600);
+
+/// A shoot, and what is known.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts<'a> {
+    /// The shoot, as it was read just now.
+    pub shoot: &'a Shoot,
+    /// The seed that has it, if it is registered still.
+    pub source: Option<&'a Seed>,
+    /// The seed that is to have it.
+    pub destination: Option<&'a Seed>,
+    /// The preflight. It asks nothing of the source's health.
+    pub verdict: Option<&'a Verdict>,
+    /// Of the source's gardenlet.
+    pub silence: Silence,
+    /// For how long the wish to move and the operation have been as they are.
+    pub unchanged: Duration,
+    /// The silence after which nobody's word is needed; `None`: never.
+    pub grace: Option<Duration>,
+    /// For expiries.
+    pub now: Timestamp,
+}
+
+/// Why not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Obstacle {
+    /// Somebody has to ask anew when it is gone.
+    Final(String),
+    /// It may go by itself within this time.
+    Passing(String, Duration),
+}
+
+/// What keeps anybody from taking it over, whoever asks; otherwise its route and its ownership.
+///
+/// # Errors
+/// A sentence that says what is in the way.
+pub fn route<'a>(facts: &Facts<'a>) -> Result<(&'a str, &'a str, Ownership<String>), String> {
+    let shoot = facts.shoot;
+    if shoot.metadata.deletion_timestamp.is_some() {
+        return Err("the shoot is being deleted".to_owned());
+    }
+    let Some((from, to)) = wanted_move(shoot) else {
+        return Err(
+            "the shoot is to move nowhere: set spec.seedName to the seed that is to take it over".to_owned(),
+        );
+    };
+    let now = placement::record::ownership(shoot).map_err(|error| error.to_string())?;
+    for (name, seed) in [(from, facts.source), (to, facts.destination)] {
+        if !seed.is_some_and(|seed| seed.spec.checks_owners()) {
+            return Err(format!(
+                "without a fence two control planes could write: seed {name} does not say in DNS which shoots are its own \
+                 (spec.settings.ownerChecks.enabled, on both seeds, before the source fails)"
+            ));
+        }
+    }
+    match facts.verdict {
+        Some(verdict) if verdict.ready => Ok((from, to, now)),
+        Some(verdict) => Err(verdict.message.trim_end_matches('.').to_owned()),
+        None => Err("it was not judged whether the destination can take it".to_owned()),
+    }
+}
+
+/// What keeps this one from deciding it: the source may be alive and do it itself.
+///
+/// # Errors
+/// The obstacle.
+pub fn source_is_dead(facts: &Facts<'_>, by: ApprovedBy) -> Result<(), Obstacle> {
+    let begun = journey(facts.shoot) != Journey::Settled;
+    let stalled = begun && facts.unchanged >= STALLED_AFTER;
+    match (by, facts.silence) {
+        (ApprovedBy::Silence, Silence::Silent(silent)) => {
+            let grace = facts.grace.filter(|grace| silent >= *grace);
+            if grace.is_some() && (!begun || stalled) {
+                return Ok(());
+            }
+            Err(Obstacle::Final(
+                "the source's silence is not long enough".to_owned(),
+            ))
+        }
+        (ApprovedBy::Silence, Silence::Fresh) => Err(Obstacle::Final(
+            "the source's gardenlet was heard again".to_owned(),
+        )),
+        (ApprovedBy::Operator, Silence::Silent(_)) => Ok(()),
+        (ApprovedBy::Operator, _) if stalled => Ok(()),
+        (_, Silence::Unknown(left)) => Err(Obstacle::Passing(
+            "the source's Lease is not watched for long enough to say whether its gardenlet lives".to_owned(),
+            left,
+        )),
+        (ApprovedBy::Operator, Silence::Fresh) => Err(Obstacle::Final(format!(
+            "the source's gardenlet lives: it renews its Lease{}; let it hand the shoot over, or stop it",
+            if begun {
+                format!(
+                    ", and its operation has been as it is for {} s only, not for {} s",
+                    facts.unchanged.as_secs(),
+                    STALLED_AFTER.as_secs()
+                )
+            } else {
+                " and has not begun".to_owned()
+            }
+        ))),
+    }
+}

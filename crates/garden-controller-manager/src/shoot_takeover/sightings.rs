@@ -1,0 +1,163 @@
+//! Since when something has not changed, as this process saw it with its own clock. Times of other machines are compared with
+//! themselves only.
+
+use std::{collections::HashMap, time::Duration};
+
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+/// What is known of a seed's Lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Silence {
+    /// It was renewed within the monitor period.
+    Fresh,
+    /// It has not been watched for a whole monitor period: so much of it is left.
+    Unknown(Duration),
+    /// It was not renewed for so long, which is longer than the monitor period.
+    Silent(Duration),
+}
+
+/// Values by name, and since when they are what they are.
+#[derive(Debug)]
+pub struct Sightings<V> {
+    seen: HashMap<String, Seen<V>>,
+}
+
+#[derive(Debug)]
+struct Seen<V> {
+    value: V,
+    since: Instant,
+    /// A change was seen, so that `since` is when something was done and not when this process began to look.
+    changed: bool,
+}
+
+impl<V> Default for Sightings<V> {
+    fn default() -> Self {
+        Self { seen: HashMap::new() }
+    }
+}
+
+impl<V: PartialEq> Sightings<V> {
+    /// Takes note of what is there, and tells for how long it has been.
+    pub fn note(&mut self, name: &str, value: V, now: Instant) -> Duration {
+        match self.seen.get_mut(name) {
+            Some(seen) if seen.value == value => return now.saturating_duration_since(seen.since),
+            Some(seen) => {
+                *seen = Seen {
+                    value,
+                    since: now,
+                    changed: true,
+                };
+            }
+            None => {
+                let seen = Seen {
+                    value,
+                    since: now,
+                    changed: false,
+                };
+                self.seen.insert(name.to_owned(), seen);
+            }
+        }
+        Duration::ZERO
+    }
+
+    /// What was seen last.
+    pub fn get(&self, name: &str) -> Option<&V> {
+        self.seen.get(name).map(|seen| &seen.value)
+    }
+
+    /// Forgets one that is gone.
+    pub fn forget(&mut self, name: &str) {
+        self.seen.remove(name);
+    }
+
+    /// The garden could not be read: what was not seen may have happened meanwhile, and others may not have been able to write.
+    pub fn begin_anew(&mut self, now: Instant) {
+        for seen in self.seen.values_mut() {
+            seen.since = now;
+            seen.changed = false;
+        }
+    }
+}
+
+impl Sightings<Option<Timestamp>> {
+    /// Judges a seed's Lease by its renewal time (`None`: there is no Lease).
+    pub fn silence(
+        &mut self,
+        seed: &str,
+        renewed: Option<Timestamp>,
+        period: Duration,
+        now: Instant,
+    ) -> Silence {
+        let unchanged = self.note(seed, renewed, now);
+        if unchanged > period {
+            return Silence::Silent(unchanged);
+        }
+        let changed = self.seen.get(seed).is_some_and(|seen| seen.changed);
+        if changed && renewed.is_some() {
+            Silence::Fresh
+        } else {
+            Silence::Unknown(period.saturating_sub(unchanged))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PERIOD: Duration = Duration::from_secs(40);
+
+    fn at(second: i64) -> Option<Timestamp> {
+        Timestamp::from_second(second).ok()
+    }
+
+    #[test]
+    fn silence_is_what_was_seen_from_here() {
+        let mut leases = Sightings::default();
+        let start = Instant::now();
+        let later = |seconds| start + Duration::from_secs(seconds);
+        let mut judge = |second, time| leases.silence("a", at(second), PERIOD, later(time));
+        // However old the Lease says it is: nothing is known of the time before.
+        assert_eq!(judge(1, 0), Silence::Unknown(PERIOD));
+        assert_eq!(judge(1, 30), Silence::Unknown(Duration::from_secs(10)));
+        assert_eq!(judge(1, 41), Silence::Silent(Duration::from_secs(41)));
+        assert_eq!(judge(2, 50), Silence::Fresh);
+        assert_eq!(judge(2, 90), Silence::Fresh);
+        assert_eq!(judge(2, 91), Silence::Silent(Duration::from_secs(41)));
+        // A clock that was set back is a change, too.
+        assert_eq!(judge(1, 92), Silence::Fresh);
+    }
+
+    #[test]
+    fn an_outage_of_the_garden_is_nobodys_silence() {
+        let mut leases = Sightings::default();
+        let start = Instant::now();
+        let later = |seconds| start + Duration::from_secs(seconds);
+        leases.silence("a", at(1), PERIOD, start);
+        leases.silence("a", at(2), PERIOD, later(10));
+        leases.begin_anew(later(7000));
+        let judged = leases.silence("a", at(2), PERIOD, later(7001));
+        assert_eq!(judged, Silence::Unknown(Duration::from_secs(39)));
+        let judged = leases.silence("a", at(2), PERIOD, later(7041));
+        assert_eq!(judged, Silence::Silent(Duration::from_secs(41)));
+    }
+
+    #[test]
+    fn a_lease_that_is_taken_away_is_no_sign_of_life() {
+        let mut leases = Sightings::default();
+        let start = Instant::now();
+        let later = |seconds| start + Duration::from_secs(seconds);
+        assert_eq!(leases.silence("a", None, PERIOD, start), Silence::Unknown(PERIOD));
+        leases.silence("a", at(1), PERIOD, later(10));
+        assert_eq!(
+            leases.silence("a", None, PERIOD, later(20)),
+            Silence::Unknown(PERIOD)
+        );
+        leases.forget("a");
+        assert_eq!(
+            leases.silence("a", None, PERIOD, later(99)),
+            Silence::Unknown(PERIOD)
+        );
+    }
+}

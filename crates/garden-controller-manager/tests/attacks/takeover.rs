@@ -1,0 +1,202 @@
+//! Who may have a shoot taken over, and what a seed could gain by writing into the record of its ownership.
+
+use api::gardencore::Shoot;
+use kube::Api;
+use serde_json::{Value, json};
+
+use crate::garden::{Garden, NAMESPACE, allowed, operation, refused, try_patch, until_allowed};
+
+const ASK: &str = "shoot.gardener.cloud/force-restore";
+
+fn asks(value: &Value) -> Value {
+    json!({"metadata": {"annotations": {(ASK): value}}})
+}
+
+/// Somebody who may edit every Shoot still has no right to lose its data.
+pub async fn it_takes_a_verb_of_its_own(garden: &Garden) {
+    let admin: Api<Shoot> = garden.admin(NAMESPACE);
+    for (name, seed) in [("stays", "seed-a"), ("goes", "seed-b")] {
+        garden
+            .shoot(name, seed, Some("seed-a"), ("Reconcile", "Succeeded"))
+            .await;
+    }
+    let editor = garden.editor_of_shoots(NAMESPACE).await.unwrap();
+    let theirs: Api<Shoot> = Api::namespaced(editor, NAMESPACE);
+    let label = json!({"metadata": {"labels": {"x": "y"}}});
+    until_allowed(|| try_patch(&theirs, "goes", &label)).await;
+    let yes = asks(&json!("true"));
+    let word = "that takes the verb force-restore on shoots";
+    refused(garden.patch(&theirs, "goes", yes.clone()).await, word);
+    let a: Api<Shoot> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
+    // By two policies, in no order.
+    refused(garden.patch(&a, "goes", yes.clone()).await, "Shoot goes");
+    let manager: Api<Shoot> = Api::namespaced(garden.manager.clone(), NAMESPACE);
+    refused(garden.patch(&manager, "goes", yes.clone()).await, "may not");
+    refused(
+        garden.patch(&admin, "goes", asks(&json!("yes"))).await,
+        "force-restore=yes is unknown; supported is true",
+    );
+    refused(
+        garden.patch(&admin, "stays", yes.clone()).await,
+        "shoot stays is to move nowhere",
+    );
+    // Destination and word in one edit.
+    let mut both = yes.clone();
+    both["spec"] = json!({"seedName": "seed-b"});
+    allowed(garden.patch(&admin, "stays", both).await);
+    allowed(garden.patch(&admin, "goes", yes).await);
+    // What was asked for one destination is not redirected to another by somebody who might not have asked.
+    let elsewhere = json!({"spec": {"seedName": "seed-c"}});
+    refused(garden.patch(&theirs, "goes", elsewhere).await, word);
+    allowed(garden.patch(&theirs, "goes", label).await);
+    // Of the metadata garden-controller-manager takes this away and nothing else.
+    let more = json!({"metadata": {"annotations": {(ASK): null, "x": "y"}}});
+    refused(
+        garden.patch(&manager, "goes", more).await,
+        "may not change Shoot goes",
+    );
+    allowed(garden.patch(&manager, "goes", asks(&Value::Null)).await);
+    // Anybody may think better of it.
+    allowed(garden.patch(&theirs, "stays", asks(&Value::Null)).await);
+}
+
+fn consent(to: &str) -> Value {
+    json!({"uid": "u", "from": "seed-a", "to": to, "epoch": 1, "acceptedLoss": "SinceLastSnapshot",
+        "expiry": "2099-01-01T00:00:00Z", "by": "Operator", "reason": "r"})
+}
+
+pub async fn no_seed_consents_to_a_takeover(garden: &Garden) {
+    let a: Api<Shoot> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
+    let b: Api<Shoot> = Api::namespaced(garden.seed_b.clone(), NAMESPACE);
+    let manager: Api<Shoot> = Api::namespaced(garden.manager.clone(), NAMESPACE);
+    garden
+        .shoot("coveted", "seed-b", Some("seed-a"), ("Reconcile", "Succeeded"))
+        .await;
+    let given = json!({"ownership": {"epoch": 1, "approval": consent("seed-b")}});
+    refused(
+        garden.patch_status(&a, "coveted", given.clone()).await,
+        "may not change status.ownership.approval",
+    );
+    refused(
+        garden.patch_status(&b, "coveted", given.clone()).await,
+        "the gardenlet of seed \"seed-b\" may not",
+    );
+    allowed(garden.patch_status(&manager, "coveted", given).await);
+    for change in [
+        json!({"ownership": {"approval": null}}),
+        json!({"ownership": {"approval": {"to": "seed-c"}}}),
+        json!({"ownership": {"approval": {"expiry": "2100-01-01T00:00:00Z"}}}),
+        json!({"ownership": null}),
+    ] {
+        refused(
+            garden.patch_status(&a, "coveted", change).await,
+            "may not change status.ownership.approval",
+        );
+    }
+    // It takes nothing by it either: that is a write of the garden.
+    let taken = json!({"seedName": "seed-b", "ownership": {"epoch": 2}, "formerSeeds": [{"name": "seed-a", "epoch": 1}]});
+    refused(
+        garden.patch_status(&b, "coveted", taken).await,
+        "the gardenlet of seed \"seed-b\" may not",
+    );
+}
+
+/// Steps that are not the owner's, steps back, and data that were chosen twice.
+pub async fn a_record_goes_on_step_by_step(garden: &Garden) {
+    let admin: Api<Shoot> = garden.admin(NAMESPACE);
+    let b: Api<Shoot> = Api::namespaced(garden.seed_b.clone(), NAMESPACE);
+    garden
+        .shoot("stepped", "seed-b", Some("seed-b"), ("Restore", "Processing"))
+        .await;
+    let source = json!({"name": "seed-a", "epoch": 1});
+    let claiming = json!({"ownership": {"epoch": 2, "phase": "Claiming", "source": source}});
+    garden.status(&admin, "stepped", claiming).await;
+    third_seeds_are_named_by_those_who_may(garden, &admin).await;
+    let write = |record: Value| garden.patch_status(&b, "stepped", json!({"ownership": record}));
+    let (phase, rest) = (
+        "may not change status.ownership.phase",
+        "may not change source, drained or chain",
+    );
+    for other in ["Held", "Leaving", "Sealing"] {
+        refused(write(json!({"phase": other})).await, phase);
+    }
+    refused(write(json!({"phase": null})).await, phase);
+    for change in [
+        json!({"phase": "Opening"}),
+        json!({"chain": "Last"}),
+        json!({"drained": true}),
+        json!({"source": {"name": "seed-c"}}),
+        json!({"source": null}),
+        json!({"phase": "Opening", "chain": "Last", "drained": true}),
+    ] {
+        refused(write(change).await, rest);
+    }
+    allowed(write(json!({"phase": "Opening", "chain": "Last"})).await);
+    refused(write(json!({"chain": "Final"})).await, rest);
+    refused(write(json!({"phase": "Claiming"})).await, phase);
+    hands_over_only_what_it_has(garden, &admin, &b).await;
+}
+
+async fn third_seeds_are_named_by_those_who_may(garden: &Garden, admin: &Api<Shoot>) {
+    let editor = garden.editor_of_shoots(NAMESPACE).await.unwrap();
+    let theirs: Api<Shoot> = Api::namespaced(editor, NAMESPACE);
+    let to = |seed: &str| json!({"spec": {"seedName": seed}});
+    refused(
+        garden.patch(&theirs, "stepped", to("seed-c")).await,
+        "spec.seedName cannot be changed while seed seed-b restores the shoot",
+    );
+    for seed in ["seed-c", "seed-b"] {
+        allowed(garden.patch(admin, "stepped", to(seed)).await);
+    }
+}
+
+async fn hands_over_only_what_it_has(garden: &Garden, admin: &Api<Shoot>, b: &Api<Shoot>) {
+    garden
+        .patch(admin, "stepped", json!({"spec": {"seedName": "seed-b"}}))
+        .await
+        .unwrap();
+    garden
+        .status(
+            admin,
+            "stepped",
+            json!({"lastOperation": operation("Restore", "Succeeded")}),
+        )
+        .await;
+    allowed(
+        garden
+            .patch(admin, "stepped", json!({"spec": {"seedName": "seed-c"}}))
+            .await,
+    );
+    let approved = json!({"source": "seed-b", "destination": "seed-c", "generation": 2, "spec": {}});
+    garden
+        .status(
+            admin,
+            "stepped",
+            json!({"migration": approved, "technicalID": "t", "uid": "u"}),
+        )
+        .await;
+    let hand_over = |record: Value| {
+        let former = json!([{"name": "seed-b", "epoch": 2}]);
+        let status = json!({"seedName": "seed-c", "ownership": record, "formerSeeds": former});
+        garden.patch_status(b, "stepped", status)
+    };
+    let good =
+        json!({"epoch": 3, "phase": "Claiming", "source": {"name": "seed-b", "epoch": 2}, "chain": null});
+    let word = "with this status.ownership";
+    // Opened, and not yet its own.
+    refused(hand_over(good.clone()).await, word);
+    allowed(
+        garden
+            .patch_status(b, "stepped", json!({"ownership": {"phase": "Held"}}))
+            .await,
+    );
+    for bad in [
+        json!({"epoch": 3}),
+        json!({"epoch": 3, "phase": "Claiming", "chain": null}),
+        json!({"epoch": 3, "phase": "Claiming", "source": {"name": "seed-b", "epoch": 2}}),
+        json!({"epoch": 3, "phase": "Held", "source": {"name": "seed-b", "epoch": 2}, "chain": null}),
+    ] {
+        refused(hand_over(bad).await, word);
+    }
+    allowed(hand_over(good).await);
+}

@@ -1,0 +1,254 @@
+//! A shoot whose seed is silent is taken over on somebody's word, and one whose seed lives is not (R17-05, R17-20).
+
+use std::time::Duration;
+
+use api::{
+    constants::SHOOT_FORCE_RESTORE,
+    gardencore::{
+        BackupEntry, Seed, Shoot,
+        shoot::{ApprovedBy, OwnershipPhase},
+    },
+    meta::{LastOperationState as State, LastOperationType as Type},
+};
+use garden_controller_manager::{backup_entry_placement, shoot_takeover};
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::{Api, ResourceExt};
+use runtime::clock;
+use serde_json::json;
+use testkit::eventually;
+use tokio::task::JoinSet;
+
+use crate::{
+    garden::{self, Garden, NAMESPACE, allowed, operation},
+    journey::{create, edit, make_ready, until},
+};
+
+/// Many times what the controller needs, also on a slow machine.
+const SOON: Duration = Duration::from_secs(120);
+/// Much shorter than the silence that is borne here, so that a machine that rests for seconds is not taken for a silent gardenlet.
+const RENEWED_EVERY: Duration = Duration::from_millis(250);
+
+/// With the rights that the chart gives, and the policies in force.
+pub async fn with_the_controller(garden: &Garden) {
+    make_ready(garden, "seed-b").await;
+    check_owners(garden, "seed-b", true).await;
+    let context = garden.context(&["--seed-monitor-period-seconds=8", "--takeover-after-seconds=0"]);
+    let mut controllers = JoinSet::new();
+    controllers.spawn(shoot_takeover::run(context.clone()));
+    controllers.spawn(backup_entry_placement::run(context.clone()));
+    a_seed_that_lives_keeps_its_shoot(garden).await;
+    without_a_fence_nothing_is_taken(garden).await;
+    a_call_off_after_the_seal_begins_a_new_epoch(garden).await;
+    Box::pin(a_silent_seed_loses_its_shoot(garden)).await;
+    a_third_seed_takes_what_the_second_has_not_opened(garden).await;
+    let metrics = context.metrics.encode();
+    assert!(
+        metrics.contains("forced_hand_overs_total{by=\"operator\"} 2"),
+        "{metrics}"
+    );
+    context.shutdown.cancel();
+    controllers.shutdown().await;
+}
+
+async fn a_seed_that_lives_keeps_its_shoot(garden: &Garden) {
+    create(garden, "alive").await;
+    check_owners(garden, "seed-a", true).await;
+    allowed(edit(garden, "alive", json!({"seedName": "seed-b"})).await);
+    let refusal = async {
+        // Until this process has heard it once it says nothing.
+        ask(garden, "alive").await;
+        unasked(garden, "alive").await
+    };
+    let shoot = beside_a_gardenlet(garden, refusal).await;
+    let status = shoot.status.unwrap();
+    assert_eq!(
+        (status.seed_name.as_deref(), status.ownership),
+        (Some("seed-a"), None)
+    );
+}
+
+/// Silent by now, and asked for by somebody who may.
+async fn without_a_fence_nothing_is_taken(garden: &Garden) {
+    check_owners(garden, "seed-a", false).await;
+    ask(garden, "alive").await;
+    let shoot = unasked(garden, "alive").await;
+    assert_eq!(shoot.status.unwrap().ownership, None);
+    check_owners(garden, "seed-a", true).await;
+}
+
+async fn a_silent_seed_loses_its_shoot(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    let spec = shoots.get("alive").await.unwrap().spec;
+    backups_are_on_seed_a(garden).await;
+    let shoot = taken_over(garden, "seed-b").await;
+    assert!(!shoot.annotations().contains_key(SHOOT_FORCE_RESTORE));
+    let status = shoot.status.unwrap();
+    let record = status.ownership.clone().unwrap();
+    assert_eq!((record.epoch, record.phase), (2, Some(OwnershipPhase::Claiming)));
+    let source = record.source.unwrap();
+    assert_eq!((source.name.as_str(), source.epoch), ("seed-a", 1));
+    assert_eq!((record.chain, record.drained), (None, false));
+    let approval = record.approval.unwrap();
+    assert_eq!((approval.epoch, approval.by), (1, ApprovedBy::Operator));
+    let last = status.last_operation.unwrap();
+    assert_eq!((last.type_, last.state), (Type::Migrate, State::Aborted));
+    assert!(
+        last.description.starts_with("An operator asked"),
+        "{}",
+        last.description
+    );
+    let former: Vec<_> = status
+        .former_seeds
+        .iter()
+        .map(|f| (f.name.as_str(), f.epoch))
+        .collect();
+    assert_eq!(former, [("seed-a", 1)]);
+    let travels = status.migration.unwrap();
+    assert_eq!(
+        (travels.source.as_str(), travels.destination.as_str()),
+        ("seed-a", "seed-b")
+    );
+    assert_eq!(travels.spec.decode::<api::gardencore::ShootSpec>().unwrap(), spec);
+    let entries: Api<BackupEntry> = garden.admin(NAMESPACE);
+    let name = format!("{}--{}", status.technical_id, status.uid);
+    eventually("the backups follow", SOON, || async {
+        let entry = entries.get(&name).await.map_err(|error| error.to_string())?;
+        let on = entry
+            .status
+            .as_ref()
+            .and_then(|status| status.seed_name.as_deref());
+        match (entry.spec.seed_name.as_deref(), on) {
+            (Some("seed-b"), Some("seed-b")) => Ok(()),
+            other => Err(format!("they are on {other:?}")),
+        }
+    })
+    .await
+    .unwrap();
+    let entry = entries.get(&name).await.unwrap();
+    assert!(
+        !entry.annotations().contains_key(api::constants::OPERATION),
+        "nobody is asked to let go: {:?}",
+        entry.annotations()
+    );
+}
+
+/// As its gardenlet has left it. R7-02: it will not let go.
+async fn backups_are_on_seed_a(garden: &Garden) {
+    let (shoots, entries): (Api<Shoot>, Api<BackupEntry>) =
+        (garden.admin(NAMESPACE), garden.admin(NAMESPACE));
+    let status = shoots.get("alive").await.unwrap().status.unwrap();
+    let name = format!("{}--{}", status.technical_id, status.uid);
+    garden
+        .status(&entries, &name, json!({"seedName": "seed-a"}))
+        .await;
+}
+
+/// The destination dies before it has opened anything: the data are where they were.
+async fn a_third_seed_takes_what_the_second_has_not_opened(garden: &Garden) {
+    garden.bring(&garden::seed("seed-c")).await.unwrap();
+    make_ready(garden, "seed-c").await;
+    check_owners(garden, "seed-c", true).await;
+    allowed(edit(garden, "alive", json!({"seedName": "seed-c"})).await);
+    let status = taken_over(garden, "seed-c").await.status.unwrap();
+    let record = status.ownership.unwrap();
+    assert_eq!((record.epoch, record.phase), (3, Some(OwnershipPhase::Claiming)));
+    let source = record.source.unwrap();
+    assert_eq!((source.name.as_str(), source.epoch), ("seed-a", 1));
+    let former = status.former_seeds.iter();
+    let former: Vec<_> = former
+        .map(|former| (former.name.as_str(), former.epoch))
+        .collect();
+    assert_eq!(former, [("seed-a", 1), ("seed-b", 2)]);
+}
+
+async fn a_call_off_after_the_seal_begins_a_new_epoch(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    create(garden, "sealed").await;
+    let sealing = json!({"ownership": {"epoch": 4, "phase": "Sealing"}, "lastOperation": operation("Migrate", "Processing")});
+    garden.status(&shoots, "sealed", sealing).await;
+    let shoot = until(&shoots, "sealed", |shoot| {
+        shoot.status.as_ref().is_some_and(|status| status.epoch() > 4)
+    })
+    .await;
+    let status = shoot.status.unwrap();
+    let record = status.ownership.unwrap();
+    assert_eq!((record.epoch, record.phase), (5, Some(OwnershipPhase::Claiming)));
+    let source = record.source.unwrap();
+    assert_eq!((source.name.as_str(), source.epoch), ("seed-a", 4));
+    assert_eq!(status.seed_name.as_deref(), Some("seed-a"));
+    assert!(status.former_seeds.is_empty());
+    assert_eq!(status.last_operation.unwrap().type_, Type::Migrate);
+}
+
+/// Asks for it until it is so: it is refused as long as the last sign of life is young.
+async fn taken_over(garden: &Garden, to: &str) -> Shoot {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    eventually("it is taken over", SOON, || async {
+        let shoot = shoots.get("alive").await.map_err(|error| error.to_string())?;
+        let host = shoot.status.as_ref().and_then(|status| status.seed_name.clone());
+        if host.as_deref() == Some(to) {
+            return Ok(shoot);
+        }
+        let ownership = shoot.status.as_ref().and_then(|status| status.ownership.as_ref());
+        let consented = ownership.is_some_and(|ownership| {
+            let approval = ownership.approval.as_ref();
+            approval.is_some_and(|approval| approval.epoch == ownership.epoch)
+        });
+        if !consented && !shoot.annotations().contains_key(SHOOT_FORCE_RESTORE) {
+            ask_again(garden).await;
+        }
+        Err(format!("it is {:?}", shoot.status))
+    })
+    .await
+    .unwrap()
+}
+
+async fn check_owners(garden: &Garden, seed: &str, enabled: bool) {
+    let seeds: Api<Seed> = Api::all(garden.administrator());
+    let settings = json!({"spec": {"settings": {"ownerChecks": {"enabled": enabled}}}});
+    allowed(garden.patch(&seeds, seed, settings).await);
+}
+
+async fn ask(garden: &Garden, name: &str) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    let asked = json!({"metadata": {"annotations": {(SHOOT_FORCE_RESTORE): "true"}}});
+    allowed(garden.patch(&shoots, name, asked).await);
+}
+
+/// It may have been handed over meanwhile, and then there is nothing to ask for.
+async fn ask_again(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    let asked = json!({"metadata": {"annotations": {(SHOOT_FORCE_RESTORE): "true"}}});
+    drop(garden.patch(&shoots, "alive", asked).await);
+}
+
+async fn unasked(garden: &Garden, name: &str) -> Shoot {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    until(&shoots, name, |shoot| {
+        !shoot.annotations().contains_key(SHOOT_FORCE_RESTORE)
+    })
+    .await
+}
+
+/// The gardenlet of seed-a lives while this goes on.
+async fn beside_a_gardenlet<T>(garden: &Garden, work: impl Future<Output = T>) -> T {
+    let renewals = async {
+        loop {
+            allowed(renew(garden, "seed-a").await);
+            tokio::time::sleep(RENEWED_EVERY).await;
+        }
+    };
+    tokio::select! {
+        done = work => done,
+        () = renewals => unreachable!("it never ends"),
+    }
+}
+
+async fn renew(garden: &Garden, seed: &str) -> Result<(), kube::Error> {
+    let leases: Api<Lease> = garden.admin("gardener-system-seed-lease");
+    let lease = json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": seed},
+        "spec": {"renewTime": format!("{:.6}", clock::now())},
+    });
+    garden.apply(&leases, seed, lease).await
+}

@@ -1,0 +1,229 @@
+//! What a seed does that was given a shoot, from the hand-over until it acts as any other: it fences whoever had the shoot before,
+//! chooses the data that it begins with, and says so in the Shoot's `status.ownership` (docs/ownership.md, "The destination").
+//! What may follow what is decided in the crate `ownership`.
+//!
+//! Only where phases are recorded. A move whose source hands the shoot over by itself needs no fence: it has stopped, and proved its
+//! final snapshot, before it could.
+
+use api::gardencore::Shoot;
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+use ownership::{
+    Chain, Conditional, Evidence, Ownership, Phase, Refused, Stay, Step, Wait, Writer, may_act, may_open,
+};
+use placement::record;
+use runtime::{Cluster, Error, Result, error::Explain};
+use serde_json::json;
+
+use crate::{FIELD_MANAGER, Facts, configuration_problem, etcd::MAIN};
+
+/// The steps of a claimant that the garden knows of.
+#[derive(Debug)]
+pub struct Claim;
+
+/// What of the protocol a flow has to keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClaimPlan {
+    /// Nothing: the seed holds the shoot, or nobody records phases.
+    Nothing,
+    /// The source has handed the shoot over by itself: both gates are open.
+    Given,
+    /// It has not: it is fenced.
+    Taken,
+}
+
+impl ClaimPlan {
+    /// Whether there are steps to record.
+    #[must_use]
+    pub fn is_recorded(self) -> bool {
+        self != Self::Nothing
+    }
+
+    /// Whether the source may still act, for all that anybody knows.
+    #[must_use]
+    pub fn fences(self) -> bool {
+        self == Self::Taken
+    }
+}
+
+impl Claim {
+    /// Finds out what there is to keep, before a flow is built that deploys. `copies`: whether it copies the source's backups.
+    pub fn plan(f: &Facts, copies: bool) -> Result<ClaimPlan> {
+        let Ok(recorded) = record::ownership(&f.shoot) else {
+            return Ok(ClaimPlan::Nothing);
+        };
+        let plan = plan_of(&recorded);
+        if plan.is_recorded() {
+            let checks = f.seed_object.spec.checks_owners();
+            check(&recorded, checks, copies).map_err(configuration_problem)?;
+        }
+        Ok(plan)
+    }
+
+    /// Whether the source may still act, for all that anybody knows.
+    pub(crate) fn fences(f: &Facts) -> bool {
+        record::ownership(&f.shoot).is_ok_and(|recorded| plan_of(&recorded).fences())
+    }
+
+    /// "Recording with which backups the shoot begins": gate E, and phase `Opening`. It must come after the copy, which must come
+    /// after the fence: what is copied then is all there will ever be. Chosen once in an epoch: what is recorded stands.
+    pub async fn open(f: &Facts) -> Result<()> {
+        let earlier_pods_gone = earlier_pods_are_gone(f).await?;
+        let fence_passed = f.fence.has_passed(&f.settings.owner_check);
+        advance(f, |now| {
+            let final_seen = is_proved(now);
+            let evidence = Evidence {
+                earlier_pods_gone: earlier_pods_gone || now.phase != Phase::Claiming,
+                final_seen,
+                fence_passed,
+                copied: now
+                    .chain
+                    .or(Some(if final_seen { Chain::Final } else { Chain::Last })),
+            };
+            let chain =
+                may_open(now, &stay(f), evidence).map_err(|wait| waits("etcd is not opened", wait))?;
+            match now.phase {
+                Phase::Claiming => now.step(&writer(f), Step::Open(chain)).map(Some).map_err(refused),
+                _ => Ok(None),
+            }
+        })
+        .await
+    }
+
+    /// "Recording that the seed holds the shoot": gate C, and phase `Held`. Whatever touches a cloud or the shoot's names comes after
+    /// it (R17-31).
+    pub async fn hold(f: &Facts) -> Result<()> {
+        let fence_passed = f.fence.has_passed(&f.settings.owner_check);
+        advance(f, |now| {
+            if now.phase == Phase::Held {
+                return Ok(None);
+            }
+            if !may_act(now, &stay(f), fence_passed) {
+                return Err(waits("nothing outside of the seed is touched", Wait::Source));
+            }
+            now.step(&writer(f), Step::Hold).map(Some).map_err(refused)
+        })
+        .await
+    }
+}
+
+fn plan_of(recorded: &Ownership<String>) -> ClaimPlan {
+    match recorded.phase {
+        Phase::Claiming | Phase::Opening if recorded.drained => ClaimPlan::Given,
+        Phase::Claiming | Phase::Opening => ClaimPlan::Taken,
+        Phase::Held | Phase::Leaving | Phase::Sealing => ClaimPlan::Nothing,
+    }
+}
+
+/// What stands in the way of a claim from its begin.
+fn check(recorded: &Ownership<String>, checks: bool, copies: bool) -> std::result::Result<(), String> {
+    let own = &recorded.now.seed;
+    if plan_of(recorded).fences() && !checks {
+        return Err(format!(
+            "the shoot was taken over without the help of its source, and Seed {own} does not say whose its shoots are, so that \
+             nothing keeps the source from acting: set spec.settings.ownerChecks.enabled to true there"
+        ));
+    }
+    if recorded.source.as_ref().is_some_and(|source| source.seed == *own) {
+        return Err(format!(
+            "the shoot came back to seed {own} before another one had opened its data, which are in this seed's own bucket, and \
+             cannot be restored from there yet: name another seed"
+        ));
+    }
+    if recorded.phase == Phase::Claiming && !copies {
+        return Err(format!(
+            "seed {own} would not begin with the data of the shoot's source: it keeps no backups, or has an Etcd etcd-main of the \
+             shoot from before: make sure that this one is of no use, and delete it"
+        ));
+    }
+    Ok(())
+}
+
+/// Whether the final snapshot of the source was seen. Only the source's own hand-over says that nothing of it is unanswered, and that is
+/// refused without the snapshot.
+fn is_proved(recorded: &Ownership<String>) -> bool {
+    recorded.drained
+}
+
+fn stay(f: &Facts) -> Stay<String> {
+    Stay {
+        seed: f.seed_object.name_any(),
+        epoch: f.epoch(),
+    }
+}
+
+fn writer(f: &Facts) -> Writer<String> {
+    Writer::Seed(f.seed_object.name_any())
+}
+
+/// Takes a step from what the garden has now, or finds that it was taken. A write that was overtaken is decided on anew.
+async fn advance(
+    f: &Facts,
+    mut decide: impl FnMut(&Ownership<String>) -> Result<Option<Conditional<Ownership<String>>>> + Send,
+) -> Result<()> {
+    let api = f.garden.namespaced::<Shoot>(&f.shoot_namespace());
+    let name = f.shoot.name_any();
+    loop {
+        let newest = api.get_opt(&name).await.context("could not read the Shoot")?;
+        let newest = newest.filter(|newest| newest.uid() == f.shoot.uid());
+        let newest = newest.ok_or_else(|| Error::NotOwner(format!("Shoot {name} is gone")))?;
+        let now = owned(&newest, &stay(f), f.operation)?;
+        let Some(write) = decide(&now)? else {
+            return Ok(());
+        };
+        // All of the record but the approval, which stays as it is. The version of the Shoot tests all of what was read.
+        let patch = json!({"ownership": record::recorded(&write.becomes)});
+        let written = FIELD_MANAGER.try_merge_status_of(&api, &newest, &patch).await?;
+        if written.is_some() {
+            tracing::info!(shoot = name, phase = ?write.becomes.phase, epoch = write.becomes.now.epoch, "ownership goes on");
+            return Ok(());
+        }
+    }
+}
+
+/// The record, if the shoot is still this seed's, in this epoch and in the operation that the flow is about.
+fn owned(newest: &Shoot, me: &Stay<String>, operation: crate::Operation) -> Result<Ownership<String>> {
+    let status = newest.status.as_ref();
+    let last = status.and_then(|status| status.last_operation.as_ref());
+    let now = record::ownership(newest).ok().filter(|now| now.now == *me);
+    now.filter(|_| last.is_none_or(|last| last.type_ == operation.type_()))
+        .ok_or_else(|| {
+            Error::NotOwner(format!(
+                "{} of Shoot {} is over for seed {} in epoch {}",
+                operation.type_(),
+                newest.name_any(),
+                me.seed,
+                me.epoch
+            ))
+        })
+}
+
+/// Whether no etcd of an earlier stay of the shoot in this seed can come in between.
+async fn earlier_pods_are_gone(f: &Facts) -> Result<bool> {
+    let etcd = f
+        .etcds()
+        .get_opt(MAIN)
+        .await
+        .context("could not read Etcd etcd-main")?;
+    let pods = f.seed.namespaced::<Pod>(&f.namespace);
+    let pod = pods
+        .get_opt(&format!("{MAIN}-0"))
+        .await
+        .context("could not read the pod of etcd-main")?;
+    Ok(etcd.is_none() && pod.is_none())
+}
+
+fn waits(what: &str, wait: Wait) -> Error {
+    match wait {
+        Wait::NotGranted => Error::NotOwner(wait.to_string()),
+        _ => Error::transient(format!("{what} yet: {wait}")),
+    }
+}
+
+fn refused(refused: Refused) -> Error {
+    Error::bug(format!("a step that its gate lets pass is none: {refused}"))
+}
+
+#[cfg(test)]
+#[path = "claim_tests.rs"]
+mod tests;

@@ -1,0 +1,108 @@
+//! What a destination has to keep, and which record is its own.
+
+#![allow(clippy::unwrap_used)]
+use serde_json::{Value, json};
+
+use super::*;
+use crate::Operation;
+
+fn shoot(status: &Value) -> Shoot {
+    serde_json::from_value(json!({
+        "metadata": {"name": "web", "namespace": "garden-dev", "uid": "u"},
+        "spec": {"kubernetes": {}, "provider": {"type": "local"}, "region": "local", "seedName": "b"},
+        "status": status,
+    }))
+    .unwrap()
+}
+
+fn last(type_: &str) -> Value {
+    json!({"type": type_, "state": "Processing", "progress": 1, "description": "", "lastUpdateTime": "2026-01-01T00:00:00Z"})
+}
+
+fn recorded(phase: &str, drained: bool) -> Ownership<String> {
+    let status = json!({"seedName": "b", "ownership": {"epoch": 2, "phase": phase, "drained": drained}});
+    record::ownership(&shoot(&status)).unwrap()
+}
+
+#[test]
+fn who_was_given_the_shoot_fences_nobody() {
+    for (phase, drained, expected) in [
+        ("Claiming", true, ClaimPlan::Given),
+        ("Opening", true, ClaimPlan::Given),
+        ("Claiming", false, ClaimPlan::Taken),
+        ("Opening", false, ClaimPlan::Taken),
+        ("Held", false, ClaimPlan::Nothing),
+        ("Leaving", false, ClaimPlan::Nothing),
+        ("Sealing", false, ClaimPlan::Nothing),
+    ] {
+        assert_eq!(plan_of(&recorded(phase, drained)), expected, "{phase} {drained}");
+    }
+    assert!(!ClaimPlan::Given.fences() && ClaimPlan::Given.is_recorded());
+}
+
+/// R17-60: who wakes up late finds that another seed, another epoch or another operation goes on.
+#[test]
+fn a_record_of_another_seed_epoch_or_operation_is_not_its_own() {
+    let me = Stay {
+        seed: "b".to_owned(),
+        epoch: 2,
+    };
+    let of = |seed: &str, epoch: i64, operation: &str| {
+        let status = json!({
+            "seedName": seed, "ownership": {"epoch": epoch, "phase": "Claiming"}, "lastOperation": last(operation),
+        });
+        owned(&shoot(&status), &me, Operation::Restore)
+    };
+    assert_eq!(of("b", 2, "Restore").unwrap().phase, Phase::Claiming);
+    for (seed, epoch, operation) in [
+        ("c", 2, "Restore"),
+        ("b", 3, "Restore"),
+        ("b", 1, "Restore"),
+        ("b", 2, "Migrate"),
+    ] {
+        let error = of(seed, epoch, operation).unwrap_err();
+        assert!(
+            matches!(error, Error::NotOwner(_)),
+            "{seed} {epoch} {operation}: {error}"
+        );
+    }
+    assert!(owned(&shoot(&json!({})), &me, Operation::Restore).is_err());
+}
+
+/// A setting that was switched off in between, a shoot that came back, an etcd of an earlier stay.
+#[test]
+fn a_claim_that_could_lose_data_or_meet_its_source_does_not_begin() {
+    let from = |source: &str, phase: &str, drained: bool| {
+        let mut recorded = recorded(phase, drained);
+        recorded.source = Some(Stay {
+            seed: source.to_owned(),
+            epoch: 1,
+        });
+        recorded
+    };
+    for (recorded, checks, copies, expected) in [
+        (from("a", "Claiming", false), true, true, None),
+        (from("a", "Claiming", false), false, true, Some("ownerChecks")),
+        (from("a", "Claiming", true), false, true, None),
+        (
+            from("b", "Claiming", false),
+            true,
+            true,
+            Some("name another seed"),
+        ),
+        (from("b", "Opening", true), true, true, Some("name another seed")),
+        (from("a", "Claiming", false), true, false, Some("from before")),
+        (from("a", "Claiming", true), true, false, Some("from before")),
+        // etcd runs already with what was chosen.
+        (from("a", "Opening", false), true, false, None),
+    ] {
+        let checked = check(&recorded, checks, copies);
+        assert_eq!(
+            checked.is_err(),
+            expected.is_some(),
+            "{recorded:?} {checks} {copies}"
+        );
+        let why = checked.err().unwrap_or_default();
+        assert!(why.contains(expected.unwrap_or_default()), "{why}");
+    }
+}

@@ -1,0 +1,169 @@
+//! The fence of a shoot that is taken over without its source: the destination waits until nothing that anybody has told the source is
+//! good any more. It begins when every witness shows the destination (docs/ownership.md, "Time").
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use api::constants::OWNERSHIP_EPOCH;
+use futures::future::{BoxFuture, FutureExt};
+use k8s_openapi::api::core::v1::Secret;
+use kube::ResourceExt;
+use ownership::{Authorities, Claim, Network, SecondWitness, Terms, Testimony, Witnesses, shown_by_all};
+use permit::{Clock, Moment};
+use placement::record;
+use runtime::{Cluster, Error, Result, error::Explain};
+
+use crate::{
+    Facts, configuration_problem,
+    etcd_copy::SOURCE_SECRET,
+    verbs::{Deploy, Tasks},
+};
+
+/// A timer may ring a little early by the clock that counts.
+const A_LITTLE: Duration = Duration::from_millis(5);
+
+/// The fence, as steps of a flow.
+#[derive(Debug)]
+pub struct Fence;
+
+impl Deploy for Fence {
+    const TASKS: Tasks = [
+        "Waiting until every witness shows that the seed has the shoot",
+        "Waiting until the former seed cannot act any more",
+    ];
+
+    /// One look. It must come after the owner record and after the claim in the source's bucket.
+    async fn deploy(f: &Facts) -> Result<()> {
+        let claim = claim(f)?;
+        let authorities = authorities(f)?;
+        authorities
+            .check(&claim)
+            .map_err(|error| configuration_problem(error.to_string()))?;
+        let witnesses = Witnesses {
+            authorities: Arc::new(authorities),
+            wire: Arc::new(Network),
+            second: Arc::new(Said(bucket(f).await?)),
+        };
+        shown_by_all(&claim, &f.settings.owner_check, &witnesses)
+            .await
+            .map_err(|why| Error::transient(format!("the former seed is not fenced yet: {why}")))?;
+        f.fence.begin();
+        Ok(())
+    }
+
+    async fn ready(f: &Facts) -> Result<()> {
+        f.fence.pass(&f.settings.owner_check).await
+    }
+}
+
+/// When the fence of one run of one flow began. A run that is begun anew has not seen any witness, and counts from zero.
+#[derive(Clone, Debug, Default)]
+pub struct FenceClock {
+    clock: Clock,
+    shown: Arc<Mutex<Option<Moment>>>,
+}
+
+impl FenceClock {
+    /// Every witness shows the destination at this moment. The first time counts: what they show once they show for good.
+    pub fn begin(&self) {
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        shown.get_or_insert_with(|| self.clock.now());
+    }
+
+    /// Whether it is behind.
+    #[must_use]
+    pub fn has_passed(&self, terms: &Terms) -> bool {
+        terms.fence_has_passed(self.shown(), self.clock.now())
+    }
+
+    async fn pass(&self, terms: &Terms) -> Result<()> {
+        let Some(fence) = terms.fence() else {
+            return Err(configuration_problem(
+                "no time fences a seed that may go on for as long as nobody tells it otherwise",
+            ));
+        };
+        let shown = self
+            .shown()
+            .ok_or_else(|| Error::bug("a fence is awaited that has not begun"))?;
+        while !self.has_passed(terms) {
+            let left = fence.saturating_sub(self.clock.now().since(shown));
+            tokio::time::sleep(left + A_LITTLE).await;
+        }
+        Ok(())
+    }
+
+    fn shown(&self) -> Option<Moment> {
+        *self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What was read of the second witness. What it says in favour of the destination it says for good.
+struct Said(Testimony);
+
+impl SecondWitness for Said {
+    fn ask(&self) -> BoxFuture<'_, Testimony> {
+        let said = self.0.clone();
+        async { said }.boxed()
+    }
+}
+
+/// What the processes of the source are told in their bucket: it is the provider who claims it, before the Secret says so.
+async fn bucket(f: &Facts) -> Result<Testimony> {
+    let secrets = f.seed.namespaced::<Secret>(&f.namespace);
+    let secret = secrets
+        .get_opt(SOURCE_SECRET)
+        .await
+        .context(format_args!("could not read Secret {SOURCE_SECRET}"))?;
+    let chosen = record::ownership(&f.shoot).is_ok_and(|recorded| recorded.chain.is_some());
+    Ok(testimony(secret.as_ref(), chosen, f.epoch()))
+}
+
+/// `chosen`: the data of this epoch were chosen, and so this fence has passed once.
+fn testimony(secret: Option<&Secret>, chosen: bool, epoch: i64) -> Testimony {
+    let claimed = secret.and_then(|secret| secret.annotations().get(OWNERSHIP_EPOCH)?.parse().ok());
+    if chosen || claimed == Some(epoch) {
+        return Testimony::Claimed { epoch };
+    }
+    Testimony::Silent(format!(
+        "the provider has not claimed the place of the backups in the source's bucket (Secret {SOURCE_SECRET}) for epoch {epoch}"
+    ))
+}
+
+fn claim(f: &Facts) -> Result<Claim> {
+    let status = f.seed_object.status.as_ref();
+    let identity = status.and_then(|status| status.cluster_identity.as_deref());
+    let name = f.names.owner().unwrap_or_default();
+    Claim::new(&name, identity.unwrap_or_default(), f.epoch())
+        .map_err(|error| configuration_problem(error.to_string()))
+}
+
+fn authorities(f: &Facts) -> Result<Authorities> {
+    let Some(dns) = &f.seed_object.spec.dns.internal else {
+        return Err(configuration_problem(format!(
+            "Seed {} has no spec.dns.internal, where owners are recorded",
+            f.seed_object.name_any()
+        )));
+    };
+    let zone = zone(&dns.domain, dns.zone.as_deref());
+    let named = &f.settings.authorities;
+    let authorities = if named.is_empty() {
+        Authorities::found(zone)
+    } else {
+        Authorities::named(zone, named.iter().copied())
+    };
+    authorities.map_err(|error| configuration_problem(error.to_string()))
+}
+
+/// The zone in which a domain is: the one that its DNS provider is told, where that is a name around it and not an id.
+fn zone<'a>(domain: &'a str, zone: Option<&'a str>) -> &'a str {
+    let is_around = |zone: &&str| {
+        let (domain, zone) = (domain.trim_end_matches('.'), zone.trim_end_matches('.'));
+        let rest = domain.strip_suffix(zone).filter(|_| !zone.is_empty());
+        rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    };
+    zone.filter(is_around).unwrap_or(domain)
+}
+
+#[cfg(test)]
+#[path = "fence_tests.rs"]
+mod tests;

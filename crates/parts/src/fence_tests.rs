@@ -1,0 +1,95 @@
+//! What a fence counts from, and who must be asked first.
+
+#![allow(clippy::unwrap_used)]
+use ownership::{Settings, Silence};
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::*;
+
+fn terms(silence: Silence) -> Terms {
+    Terms::new(Settings {
+        silence,
+        ..Settings::default()
+    })
+    .unwrap()
+}
+
+/// R17-20: 20 seconds from when every witness was seen, and not from when the flow began or from a second look.
+#[tokio::test(start_paused = true)]
+async fn a_fence_counts_from_the_first_look_that_showed_it_everywhere() {
+    let (fence, terms) = (FenceClock::default(), terms(Silence::Deactivate));
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(!fence.has_passed(&terms), "nobody has seen the witnesses yet");
+    assert!(fence.pass(&terms).await.is_err());
+    fence.begin();
+    let began = Instant::now();
+    tokio::time::sleep(Duration::from_secs(12)).await;
+    fence.begin();
+    assert!(!fence.has_passed(&terms));
+    fence.pass(&terms).await.unwrap();
+    let took = began.elapsed();
+    assert!(
+        took >= terms.fence().unwrap() && took < Duration::from_secs(21),
+        "{took:?}"
+    );
+    assert!(fence.has_passed(&terms));
+    // A flow that is begun anew, in this process or another one.
+    assert!(!FenceClock::default().has_passed(&terms));
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_time_fences_a_seed_that_tolerates_silence() {
+    let (fence, terms) = (FenceClock::default(), terms(Silence::Tolerate));
+    fence.begin();
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    assert!(!fence.has_passed(&terms));
+    assert!(fence.pass(&terms).await.is_err());
+}
+
+/// R7-60. Without the claim the source's etcd would be told in its bucket that it owns the shoot, for ever.
+#[test]
+fn the_bucket_shows_what_the_provider_has_claimed_in_this_epoch() {
+    let secret = |annotations| -> Secret {
+        serde_json::from_value(json!({"metadata": {"name": SOURCE_SECRET, "annotations": annotations}}))
+            .unwrap()
+    };
+    let claimed = secret(json!({OWNERSHIP_EPOCH: "3"}));
+    let shown = Testimony::Claimed { epoch: 3 };
+    assert_eq!(testimony(Some(&claimed), false, 3), shown);
+    for (secret, epoch) in [
+        (None, 3),
+        (Some(&secret(json!({}))), 3),
+        (Some(&secret(json!({OWNERSHIP_EPOCH: "three"}))), 3),
+        (Some(&claimed), 4),
+        (Some(&claimed), 2),
+    ] {
+        let said = testimony(secret, false, epoch);
+        assert!(matches!(said, Testimony::Silent(_)), "{said:?}");
+    }
+    // Its data were chosen behind a fence, which had begun with the claim; the Secret goes when etcd runs.
+    assert_eq!(testimony(None, true, 3), shown);
+}
+
+#[test]
+fn the_zone_is_a_name_around_the_domain() {
+    for (domain, given, expected) in [
+        ("internal.example.test", None, "internal.example.test"),
+        ("internal.example.test", Some("example.test"), "example.test"),
+        (
+            "internal.example.test",
+            Some("internal.example.test"),
+            "internal.example.test",
+        ),
+        ("internal.example.test", Some("Z08ABC"), "internal.example.test"),
+        (
+            "internal.example.test",
+            Some("xample.test"),
+            "internal.example.test",
+        ),
+        ("internal.example.test", Some(""), "internal.example.test"),
+        ("internal.example.test", Some("."), "internal.example.test"),
+    ] {
+        assert_eq!(zone(domain, given), expected, "{given:?}");
+    }
+}

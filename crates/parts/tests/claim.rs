@@ -1,0 +1,306 @@
+//! How a destination comes from the hand-over to acting, on a real API server: each step once, in order, and by nobody else.
+
+#![allow(clippy::unwrap_used)]
+
+mod world;
+#[path = "world/zone.rs"]
+mod zone;
+
+use std::time::Duration;
+
+use anyhow::Result;
+use api::{
+    constants::OWNERSHIP_EPOCH,
+    druid::{Etcd, EtcdSpec},
+    gardencore::{
+        Shoot,
+        shoot::{Ownership, OwnershipChain, OwnershipPhase},
+    },
+};
+use k8s_openapi::api::core::v1::Secret;
+use kube::{
+    Api,
+    api::{Patch, PatchParams, PostParams},
+};
+use parts::{Claim, ClaimPlan, Deploy, Facts, Fence, Namespace, Operation, Settings};
+use serde_json::{Value, json};
+
+use world::{NAMESPACE, PROJECT, World};
+use zone::Zone;
+
+/// Bounds that fit together, and a fence that a test can wait for.
+fn settings() -> Settings {
+    let short = Duration::from_millis(20);
+    let checks = ownership::Settings {
+        interval: short * 3,
+        attempt: short,
+        second_witness: short,
+        validity: short * 9,
+        requests: short,
+        propagation: Duration::ZERO,
+        fence: Duration::from_millis(500),
+        ..ownership::Settings::default()
+    };
+    Settings {
+        owner_check: ownership::Terms::new(checks).unwrap(),
+        ..Settings::default()
+    }
+}
+
+struct Subject {
+    world: World,
+}
+
+impl Subject {
+    async fn start(name: &str) -> Result<Self> {
+        let world = World::start(name).await?;
+        let subject = Self { world };
+        let checks = json!({"spec": {"settings": {"ownerChecks": {"enabled": true}}}});
+        subject
+            .world
+            .any("core.gardener.cloud/v1beta1", "Seed", None)
+            .patch("seed-a", &PatchParams::default(), &Patch::Merge(&checks))
+            .await?;
+        Ok(subject)
+    }
+
+    /// As the hand-over, or somebody after it, leaves it.
+    async fn status(&self, status: Value) -> Result<()> {
+        let shoots: Api<Shoot> = Api::namespaced(self.world.client(), PROJECT);
+        let body = Patch::Merge(json!({"status": status}));
+        shoots.patch_status("web", &PatchParams::default(), &body).await?;
+        Ok(())
+    }
+
+    async fn given(&self, record: Value) -> Result<Facts> {
+        self.status(json!({"seedName": "seed-a", "ownership": null}))
+            .await?;
+        self.status(
+            json!({"seedName": "seed-a", "ownership": record, "lastOperation": operation("Restore")}),
+        )
+        .await?;
+        self.world.facts(Operation::Restore, settings()).await
+    }
+
+    async fn record(&self) -> Result<Ownership> {
+        let shoots: Api<Shoot> = Api::namespaced(self.world.client(), PROJECT);
+        Ok(shoots.get("web").await?.status.unwrap().ownership.unwrap())
+    }
+
+    async fn stands(&self) -> Result<(i64, Option<OwnershipPhase>, Option<OwnershipChain>)> {
+        let record = self.record().await?;
+        Ok((record.epoch, record.phase, record.chain))
+    }
+}
+
+fn operation(type_: &str) -> Value {
+    json!({"type": type_, "state": "Processing", "progress": 1, "description": "", "lastUpdateTime": "2026-01-01T00:00:00Z"})
+}
+
+fn taken(epoch: i64) -> Value {
+    let approval = json!({"uid": "u", "from": "seed-z", "to": "seed-a", "epoch": epoch - 1, "acceptedLoss": "SinceLastSnapshot",
+        "expiry": "2026-01-01T00:00:00Z", "by": "Operator", "reason": "Because."});
+    json!({"epoch": epoch, "phase": "Claiming", "source": {"name": "seed-z", "epoch": epoch - 1}, "approval": approval})
+}
+
+use OwnershipChain::{Final, Last};
+use OwnershipPhase::{Claiming, Held, Opening};
+
+#[tokio::test]
+async fn a_destination_takes_its_steps_in_order_and_nobody_takes_them_for_it() -> Result<()> {
+    let subject = Subject::start("claim").await?;
+    Box::pin(behind_the_fence(&subject)).await?;
+    Box::pin(given_by_its_source(&subject)).await?;
+    Box::pin(a_restart_counts_anew(&subject)).await?;
+    Box::pin(woken_late(&subject)).await?;
+    Box::pin(two_at_once(&subject)).await?;
+    Box::pin(pods_of_before(&subject)).await?;
+    Box::pin(seen_everywhere(&subject)).await
+}
+
+/// R17-20, R7-59, R7-60: the fence begins when the servers of the zone show the new owner, and the bucket does.
+async fn seen_everywhere(subject: &Subject) -> Result<()> {
+    let zone = Zone::start().await?;
+    let (seeds, identity) = (
+        subject.world.any("core.gardener.cloud/v1beta1", "Seed", None),
+        json!({"status": {"clusterIdentity": "identity-of-a"}}),
+    );
+    seeds
+        .patch_status("seed-a", &PatchParams::default(), &Patch::Merge(&identity))
+        .await?;
+    subject.given(taken(20)).await?;
+    // Long enough for a slow machine; nobody waits for this fence.
+    let settings = Settings {
+        authorities: vec![zone.address],
+        ..Settings::default()
+    };
+    let facts = subject.world.facts(Operation::Restore, settings).await?;
+    let look = async || Fence::deploy(&facts).await.map_err(|error| error.to_string());
+    let secrets: Api<Secret> = Api::namespaced(subject.world.client(), NAMESPACE);
+    for (identity, epoch, claimed, expected) in [
+        ("identity-of-z", 19, "", "not every authority shows it"),
+        ("identity-of-a", 19, "", "not every authority shows it"),
+        ("identity-of-a", 20, "", "has not claimed"),
+        ("identity-of-a", 20, "19", "has not claimed"),
+        ("identity-of-c", 21, "20", "not every authority shows it"),
+    ] {
+        zone.says(identity, epoch);
+        if !claimed.is_empty() {
+            let secret: Secret = serde_json::from_value(json!({"apiVersion": "v1", "kind": "Secret",
+                "metadata": {"name": "source-etcd-backup", "annotations": {OWNERSHIP_EPOCH: claimed}}}))?;
+            let params = PatchParams::apply("provider").force();
+            secrets
+                .patch("source-etcd-backup", &params, &Patch::Apply(&secret))
+                .await?;
+        }
+        let waits = look().await.unwrap_err();
+        assert!(
+            waits.contains(expected),
+            "{identity} {epoch} {claimed:?}: {waits}"
+        );
+        let unbegun = Fence::ready(&facts).await.unwrap_err();
+        assert_eq!(unbegun.class(), "Bug", "the fence counts although {expected}");
+    }
+    zone.says("identity-of-a", 20);
+    look().await.map_err(anyhow::Error::msg)?;
+    let passing = tokio::time::timeout(Duration::from_millis(200), Fence::ready(&facts)).await;
+    assert!(passing.is_err(), "it has begun, and takes its time: {passing:?}");
+    Ok(())
+}
+
+/// R17-20, R17-31, I2, I3.
+async fn behind_the_fence(subject: &Subject) -> Result<()> {
+    let facts = subject.given(taken(2)).await?;
+    assert_eq!(Claim::plan(&facts, true)?, ClaimPlan::Taken);
+    Namespace::deploy(&facts).await?;
+    for early in [Claim::open(&facts).await, Claim::hold(&facts).await] {
+        let early = early.unwrap_err();
+        assert!(early.is_retryable(), "{early}");
+    }
+    // Nobody has looked at the witnesses: time alone fences nobody.
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    Claim::open(&facts).await.unwrap_err();
+    facts.fence.begin();
+    Claim::open(&facts).await.unwrap_err();
+    assert_eq!(subject.stands().await?, (2, Some(Claiming), None));
+    Fence::ready(&facts).await?;
+    Claim::hold(&facts).await.unwrap_err();
+    Claim::open(&facts).await?;
+    assert_eq!(subject.stands().await?, (2, Some(Opening), Some(Last)));
+    // A repeated step, as after an answer that was lost.
+    Claim::open(&facts).await?;
+    assert_eq!(subject.stands().await?, (2, Some(Opening), Some(Last)));
+    Claim::hold(&facts).await?;
+    Claim::hold(&facts).await?;
+    Claim::open(&facts).await?;
+    assert_eq!(subject.stands().await?, (2, Some(Held), Some(Last)));
+    let record = subject.record().await?;
+    assert!(
+        record.approval.is_some() && record.source.is_some(),
+        "what tells how the epoch began stays: {record:?}"
+    );
+    let held = subject.world.facts(Operation::Restore, settings()).await?;
+    assert_eq!(Claim::plan(&held, false)?, ClaimPlan::Nothing);
+    Ok(())
+}
+
+/// R17-50..54: both gates are open at once.
+async fn given_by_its_source(subject: &Subject) -> Result<()> {
+    let mut record = taken(3);
+    record["drained"] = json!(true);
+    let facts = subject.given(record).await?;
+    assert_eq!(Claim::plan(&facts, true)?, ClaimPlan::Given);
+    Claim::open(&facts).await?;
+    Claim::hold(&facts).await?;
+    assert_eq!(subject.stands().await?, (3, Some(Held), Some(Final)));
+    Ok(())
+}
+
+/// The chain stands; whether the source acts has to be seen once more.
+async fn a_restart_counts_anew(subject: &Subject) -> Result<()> {
+    let facts = subject.given(taken(4)).await?;
+    facts.fence.begin();
+    Fence::ready(&facts).await?;
+    Claim::open(&facts).await?;
+    let restarted = subject.world.facts(Operation::Restore, settings()).await?;
+    assert_eq!(Claim::plan(&restarted, false)?, ClaimPlan::Taken);
+    Claim::open(&restarted).await?;
+    Claim::hold(&restarted).await.unwrap_err();
+    assert_eq!(subject.stands().await?, (4, Some(Opening), Some(Last)));
+    restarted.fence.begin();
+    Fence::ready(&restarted).await?;
+    Claim::hold(&restarted).await?;
+    assert_eq!(subject.stands().await?, (4, Some(Held), Some(Last)));
+    Ok(())
+}
+
+/// R17-60: it slept while its shoot went on to another seed, or to itself in another epoch, or into another operation.
+async fn woken_late(subject: &Subject) -> Result<()> {
+    let gone_on = [
+        json!({"seedName": "seed-c", "ownership": taken(6), "lastOperation": operation("Restore")}),
+        json!({"seedName": "seed-a", "ownership": taken(6), "lastOperation": operation("Restore")}),
+        json!({"seedName": "seed-a", "ownership": taken(5), "lastOperation": operation("Migrate")}),
+    ];
+    for meanwhile in gone_on {
+        let facts = subject.given(taken(5)).await?;
+        facts.fence.begin();
+        Fence::ready(&facts).await?;
+        subject.status(meanwhile).await?;
+        let before = subject.record().await?;
+        for step in [Claim::open(&facts).await, Claim::hold(&facts).await] {
+            let refused = step.unwrap_err();
+            assert_eq!(refused.class(), "NotOwner", "{refused}");
+        }
+        assert_eq!(subject.record().await?, before);
+    }
+    Ok(())
+}
+
+/// Two processes that both think that they hold the lock, beside somebody who writes progress all the time.
+async fn two_at_once(subject: &Subject) -> Result<()> {
+    let facts = subject.given(taken(7)).await?;
+    let other = subject.world.facts(Operation::Restore, settings()).await?;
+    for facts in [&facts, &other] {
+        facts.fence.begin();
+        Fence::ready(facts).await?;
+    }
+    let progress = async {
+        for percent in 2..12 {
+            let mut last = operation("Restore");
+            last["progress"] = json!(percent);
+            subject.status(json!({"lastOperation": last})).await?;
+        }
+        Ok::<_, anyhow::Error>(())
+    };
+    let both = |facts: Facts| async move {
+        Claim::open(&facts).await?;
+        Claim::hold(&facts).await
+    };
+    let (one, two, progress) = tokio::join!(both(facts), both(other), progress);
+    one?;
+    two?;
+    progress?;
+    assert_eq!(subject.stands().await?, (7, Some(Held), Some(Last)));
+    Ok(())
+}
+
+/// What an earlier stay has left is not opened again.
+async fn pods_of_before(subject: &Subject) -> Result<()> {
+    let facts = subject.given(taken(8)).await?;
+    facts.fence.begin();
+    Fence::ready(&facts).await?;
+    let spec: EtcdSpec =
+        serde_json::from_value(json!({"labels": {}, "etcd": {}, "backup": {}, "replicas": 1}))?;
+    let etcds: Api<Etcd> = Api::namespaced(subject.world.client(), NAMESPACE);
+    etcds
+        .create(&PostParams::default(), &Etcd::new("etcd-main", spec))
+        .await?;
+    let waits = Claim::open(&facts).await.unwrap_err().to_string();
+    assert!(waits.contains("pods of an earlier epoch"), "{waits}");
+    assert_eq!(subject.stands().await?, (8, Some(Claiming), None));
+    etcds
+        .delete("etcd-main", &kube::api::DeleteParams::default())
+        .await?;
+    Claim::open(&facts).await?;
+    Ok(())
+}
