@@ -4,7 +4,7 @@
 //! do, `force_delete`. Everything else is here and the same for all kinds and all providers: which object is acted on and
 //! when ([`operation`]), in which order annotations, finalizers and status are written ([`reconciler`], [`status`]), the
 //! shoot's context ([`Context`]), how a forced deletion lets go ([`forced`]), what a seed may do for
-//! a shoot at all ([`role`]), what `migrate` must not take away ([`cleanup`]), and the sign of life ([`heartbeat`]). For a
+//! a shoot at all ([`role`], [`owner`]), what `migrate` must not take away ([`cleanup`]), and the sign of life ([`heartbeat`]). For a
 //! Worker a provider says only what its machines are ([`worker`]). That an actuator keeps the contract is shown by
 //! [`contract`].
 //!
@@ -36,7 +36,9 @@ pub mod heartbeat;
 pub mod interrupt;
 pub mod kind;
 pub mod operation;
+pub mod owner;
 pub mod reconciler;
+mod refusal;
 pub mod role;
 pub mod status;
 mod work;
@@ -46,6 +48,7 @@ pub use actuator::{Actuator, Outcome};
 pub use context::Context;
 pub use forced::Released;
 pub use operation::Decision;
+pub use owner::OwnerChecks;
 pub use placement::Operation;
 pub use reconciler::ExtensionReconciler;
 pub use role::Role;
