@@ -19,8 +19,7 @@ use api::{
 use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
 use kube::{Api, Client, Resource, ResourceExt};
 use runtime::{
-    Cluster, Events, Next, Result, Seed, apply::FieldManager, clock, error::Explain as _, finalizer,
-    runner,
+    Cluster, Events, Next, Result, Seed, apply::FieldManager, clock, error::Explain as _, finalizer, runner,
 };
 use serde_json::json;
 use tracing::debug;

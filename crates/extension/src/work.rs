@@ -170,7 +170,10 @@ where
                     if let Ok(Some(wanted)) = wanted
                         && epoch != Some(wanted.epoch)
                     {
-                        issuer.end(&format!("its owner has to be confirmed in epoch {}", wanted.epoch));
+                        issuer.end(&format!(
+                            "its owner has to be confirmed in epoch {}",
+                            wanted.epoch
+                        ));
                     }
                 }
                 Err(error) => debug!(%error, "it is not known who acts"),

@@ -1,23 +1,23 @@
 //! Ownership is lost while an actuator works (R17-60..62, RX-41): its call ends, and nothing is done any more; a second one does
 //! not begin (R17-03).
 //!
-//! It is lost after one step of the work, after two, four and so on, each time in a new reconciler. What had left at that moment
+//! It is lost early and late in the work, between two steps of it and while it waits, each time in a new reconciler. What had left at that moment
 //! may still land; after that the world outside has to stand still. A call that was handed to a task of its own goes on, and is
 //! seen so.
 
 use std::{
     fmt::Debug,
-    future::Future,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
+    future::{Future, poll_fn},
+    pin::{Pin, pin},
+    task::Poll,
     time::Duration,
 };
 
 use api::{constants::operation::RECONCILE, extensions::ExtensionObject};
+use futures::future::{Either, select};
 use kube::ResourceExt;
 use runtime::{Error, Next};
-use tokio::time::{Sleep, sleep};
+use tokio::time::{sleep, timeout};
 
 use super::{
     Contract,
@@ -29,56 +29,40 @@ use crate::{Actuator, Operation, owner::concerns};
 /// An actuator has no time to end in: it is dropped. Long enough for a machine on which nobody gets a turn for a while.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
 /// For how long a request may land that had left.
-const LANDS_WITHIN: Duration = Duration::from_millis(300);
+const LANDS_WITHIN: Duration = Duration::from_millis(200);
 /// For how long it is looked whether something goes on.
-const STANDS_STILL: Duration = Duration::from_millis(700);
-/// Many more steps than any operation has.
-const MOST_STEPS: usize = 4096;
+const STANDS_STILL: Duration = Duration::from_millis(800);
+/// From the first step to far beyond the last one of any operation.
+const FROM: [When; 8] = [
+    When::Steps(1),
+    When::Time(Duration::from_millis(20)),
+    When::Steps(8),
+    When::Time(Duration::from_millis(80)),
+    When::Steps(64),
+    When::Time(Duration::from_millis(320)),
+    When::Steps(512),
+    When::Steps(4096),
+];
 /// How often an operation may have to be called again by itself.
 const MOST_CALLS: usize = 20;
 
-/// Work whose owner's right is lost after some steps, counted from when it was given.
-struct LosesAfter<F> {
-    work: Pin<Box<F>>,
-    steps: usize,
-    played: Arc<Played>,
-    /// Since it was lost: when the work has to have ended.
-    end: Option<Pin<Box<Sleep>>>,
+/// When it is lost, counted from when the right was given.
+#[derive(Clone, Copy, Debug)]
+enum When {
+    /// Before the work takes one more step.
+    Steps(usize),
+    /// Whatever it does or waits for then.
+    Time(Duration),
 }
 
-/// How it ended.
-struct Outcome<T> {
-    /// None: not at all.
-    output: Option<T>,
-    lost: bool,
-}
-
-impl<F: Future> Future for LosesAfter<F> {
-    type Output = Outcome<F::Output>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        if self.end.is_none() && self.played.has_told() {
-            if self.steps == 0 {
-                self.played.lose();
-                self.end = Some(Box::pin(sleep(ENDS_WITHIN)));
-            }
-            self.steps = self.steps.saturating_sub(1);
-        }
-        let done = self.work.as_mut().poll(context);
-        let late = |end: &mut Pin<Box<Sleep>>| end.as_mut().poll(context).is_ready();
-        let is_late = self.end.as_mut().is_some_and(late);
-        let lost = self.end.is_some();
-        match done {
-            Poll::Pending if !is_late => Poll::Pending,
-            done => Poll::Ready(Outcome {
-                output: match done {
-                    Poll::Ready(output) => Some(output),
-                    Poll::Pending => None,
-                },
-                lost,
-            }),
-        }
-    }
+/// How a call ended.
+enum Ended {
+    /// All was done.
+    Through,
+    /// It was lost on the way.
+    Lost,
+    /// It has to be called again.
+    Again,
 }
 
 impl<K, A> Contract<'_, K, A>
@@ -94,40 +78,41 @@ where
         if !concerns(&self.source_object, Operation::Reconcile) {
             return Ok(());
         }
-        let (mut steps, mut calls) = (1, 0);
-        while steps < MOST_STEPS {
-            match self.lose_after(steps, step).await? {
-                Ended::Through => return self.begin_without_right(step).await,
-                Ended::Lost => steps *= 2,
-                Ended::Again if calls < MOST_CALLS => calls += 1,
-                Ended::Again => return Err(format!("{step}: it was called {MOST_CALLS} times, and has to be again")),
+        let mut calls = 0;
+        for when in FROM {
+            loop {
+                match self.lose(when, step).await? {
+                    Ended::Through => return self.begin_without_right(step).await,
+                    Ended::Lost => break,
+                    Ended::Again if calls < MOST_CALLS => calls += 1,
+                    Ended::Again => {
+                        return Err(format!(
+                            "{step}: it was called {MOST_CALLS} times, and has to be again"
+                        ));
+                    }
+                }
             }
         }
-        Err(format!("{step}: it did not get through in {MOST_STEPS} steps"))
+        // It takes longer than that: then it gets through by itself.
+        self.once(&(self.source)(), &self.source_object, step).await?;
+        self.begin_without_right(step).await
     }
 
-    async fn lose_after(&self, steps: usize, step: &str) -> Result<Ended, String> {
+    async fn lose(&self, when: When, step: &str) -> Result<Ended, String> {
         let played = Played::owner();
         let reconciler = (self.source)().owned_by(played.checks());
-        let work = LosesAfter {
-            work: Box::pin(reconciler.run(&self.source_object)),
-            steps,
-            played: Arc::clone(&played),
-            end: None,
-        };
-        let outcome = work.await;
-        let lost = format!("{step}: {steps} steps in it was lost, and");
-        let Some(ended) = outcome.output else {
-            return Err(format!("{lost} the call goes on (R17-60): its permit must stop it"));
-        };
-        if !outcome.lost {
+        let mut work = pin!(reconciler.run(&self.source_object));
+        if let Some(ended) = until(when, &played, work.as_mut()).await {
             return match ended {
                 Ok(Next::Change) => Ok(Ended::Through),
                 Ok(Next::After(_)) | Err(Error::Transient(_) | Error::NotReady { .. }) => Ok(Ended::Again),
                 Err(error) => Err(format!("{step}: {error}")),
             };
         }
-        match ended {
+        played.lose();
+        let lost = format!("{step}: at {when:?} it was lost, and");
+        let ended = timeout(ENDS_WITHIN, work).await;
+        match ended.map_err(|_| format!("{lost} the call goes on (R17-60): its permit must stop it"))? {
             // It had all been done.
             Ok(Next::Change) => return Ok(Ended::Through),
             // Also a write of the protocol that came too late for another one.
@@ -153,7 +138,11 @@ where
         );
         match reconciler.run(&self.source_object).await {
             Err(Error::NotOwner(_)) => {}
-            other => return Err(format!("{step}: a second call began, and ended with {other:?} (R17-03)")),
+            other => {
+                return Err(format!(
+                    "{step}: a second call began, and ended with {other:?} (R17-03)"
+                ));
+            }
         }
         let after = self.there(&api, &self.source_object, step).await?;
         if after.resource_version() != before.resource_version() {
@@ -164,8 +153,30 @@ where
     }
 }
 
-enum Ended {
-    Through,
-    Lost,
-    Again,
+/// Works until it is to be lost; something if the work ends before.
+async fn until<F: Future>(when: When, played: &Played, mut work: Pin<&mut F>) -> Option<F::Output> {
+    match when {
+        When::Steps(mut left) => {
+            poll_fn(|context| {
+                if played.has_told() {
+                    if left == 0 {
+                        return Poll::Ready(None);
+                    }
+                    left -= 1;
+                }
+                work.as_mut().poll(context).map(Some)
+            })
+            .await
+        }
+        When::Time(time) => {
+            let late = pin!(async {
+                played.told().await;
+                sleep(time).await;
+            });
+            match select(work, late).await {
+                Either::Left((ended, _)) => Some(ended),
+                Either::Right(((), _)) => None,
+            }
+        }
+    }
 }

@@ -1,14 +1,18 @@
 //! An owner check whose answers the test gives.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use api::extensions::Cluster as ClusterObject;
 use ownership::{Loss, Report, Standing};
 use permit::{Clock, Issuer};
 use runtime::{Result, Seed};
-use tokio::sync::watch::{self, Sender};
-
-use std::time::Duration;
+use tokio::sync::{
+    Notify,
+    watch::{self, Sender},
+};
 
 use crate::{
     OwnerChecks,
@@ -20,7 +24,11 @@ const LONG: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Every shoot is this seed's until the test says otherwise; then it is another one's for ever.
 #[derive(Default)]
-pub(crate) struct Played(Mutex<State>);
+pub(crate) struct Played {
+    state: Mutex<State>,
+    /// When somebody was told for the first time.
+    first: Notify,
+}
 
 #[derive(Default)]
 struct State {
@@ -47,7 +55,12 @@ impl Played {
         OwnerChecks::asking(Arc::<Self>::clone(self))
     }
 
-    /// Whether somebody was told that a shoot is this seed's.
+    /// Until somebody was told that a shoot is this seed's.
+    pub async fn told(&self) {
+        self.first.notified().await;
+    }
+
+    /// Whether somebody was.
     pub fn has_told(&self) -> bool {
         !self.state().told.is_empty()
     }
@@ -63,7 +76,7 @@ impl Played {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -95,6 +108,7 @@ impl Ask for Played {
         let (sender, reports) = watch::channel(Report { standing, last: None });
         if !state.lost {
             state.told.push((issuer, sender));
+            self.first.notify_one();
         }
         let mut heard = reports.clone();
         let run = Box::pin(async move {

@@ -123,7 +123,9 @@ fn refused(confirmed: Result<Tenure, Refusal>) -> Refusal {
 async fn all_that_work_for_a_shoot_share_one_check_and_nobody_else_asks() {
     let (script, checks) = checks();
     let mut issued = None;
-    let first = confirmed(&checks, 3, || issued = Some(script.owned())).await.unwrap();
+    let first = confirmed(&checks, 3, || issued = Some(script.owned()))
+        .await
+        .unwrap();
     let second = confirmed(&checks, 3, || {}).await.unwrap();
     assert_eq!((script.begun.load(Ordering::SeqCst), checks.kept()), (1, 1));
     assert!(first.permit.is_valid() && second.permit.is_valid());
@@ -148,21 +150,28 @@ async fn all_that_work_for_a_shoot_share_one_check_and_nobody_else_asks() {
 async fn what_was_lost_stays_lost_until_a_later_epoch() {
     let (script, checks) = checks();
     let mut issued = None;
-    let work = confirmed(&checks, 3, || issued = Some(script.owned())).await.unwrap();
+    let work = confirmed(&checks, 3, || issued = Some(script.owned()))
+        .await
+        .unwrap();
     issued.take().unwrap().end("lost");
     script.lost();
     assert!(matches!(work.ended(), Some(Refusal::Lost(why)) if why.contains("epoch 9 has begun")));
     drop(work);
     for epoch in [3, 2, 3] {
         let refusal = refused(confirmed(&checks, epoch, || {}).await);
-        assert!(matches!(&refusal, Refusal::Lost(why) if why.contains("epoch 3")), "{refusal:?}");
+        assert!(
+            matches!(&refusal, Refusal::Lost(why) if why.contains("epoch 3")),
+            "{refusal:?}"
+        );
     }
     assert_eq!(script.begun.load(Ordering::SeqCst), 1);
     assert!(checks.is_news(NAMESPACE, "Infrastructure one".into()));
     assert!(!checks.is_news(NAMESPACE, "Infrastructure one".into()));
     assert!(checks.is_news(NAMESPACE, "Worker one".into()));
 
-    let again = confirmed(&checks, 4, || issued = Some(script.owned())).await.unwrap();
+    let again = confirmed(&checks, 4, || issued = Some(script.owned()))
+        .await
+        .unwrap();
     assert_eq!((again.epoch(), script.begun.load(Ordering::SeqCst)), (4, 2));
 }
 
@@ -171,10 +180,15 @@ async fn what_was_lost_stays_lost_until_a_later_epoch() {
 async fn a_loss_that_nobody_looked_at_is_remembered() {
     let (script, checks) = checks();
     let mut issued = None;
-    let work = confirmed(&checks, 3, || issued = Some(script.owned())).await.unwrap();
+    let work = confirmed(&checks, 3, || issued = Some(script.owned()))
+        .await
+        .unwrap();
     script.lost();
     drop(work);
-    assert!(matches!(refused(confirmed(&checks, 3, || {}).await), Refusal::Lost(_)));
+    assert!(matches!(
+        refused(confirmed(&checks, 3, || {}).await),
+        Refusal::Lost(_)
+    ));
     assert_eq!(script.begun.load(Ordering::SeqCst), 1);
 }
 
@@ -190,7 +204,9 @@ async fn what_is_not_confirmed_may_be_later() {
     assert_eq!(checks.kept(), 0);
 
     let mut issued = None;
-    let work = confirmed(&checks, 3, || issued = Some(script.owned())).await.unwrap();
+    let work = confirmed(&checks, 3, || issued = Some(script.owned()))
+        .await
+        .unwrap();
     // Nothing extends it: it ends by the clock.
     work.beside(sleep(Duration::from_secs(13))).await;
     assert!(matches!(work.ended(), Some(Refusal::Unconfirmed(why)) if why.contains("too old")));
@@ -201,7 +217,14 @@ async fn what_is_not_confirmed_may_be_later() {
 async fn who_has_patience_waits_for_a_decision() {
     let (script, checks) = checks();
     let (seed, begin) = (seed(), Instant::now());
-    let patient = || checks.confirm(&seed, NAMESPACE, wanted(3), Patience::Decision(Duration::from_secs(20)));
+    let patient = || {
+        checks.confirm(
+            &seed,
+            NAMESPACE,
+            wanted(3),
+            Patience::Decision(Duration::from_secs(20)),
+        )
+    };
     let hiccup = async {
         sleep(Duration::from_secs(1)).await;
         script.unknown();

@@ -83,7 +83,8 @@ impl Sidecar {
         let Some(text) = data.get("ca.crt") else {
             return Err(format!("the Secret {KNOWN_BY} has no ca.crt"));
         };
-        let roots = pem::parse_many(&text.0).map_err(|_| format!("ca.crt of the Secret {KNOWN_BY} is no PEM"))?;
+        let roots =
+            pem::parse_many(&text.0).map_err(|_| format!("ca.crt of the Secret {KNOWN_BY} is no PEM"))?;
         Ok(roots.into_iter().map(pem::Pem::into_contents).collect())
     }
 }

@@ -113,9 +113,11 @@ fn authorities(checks: &OwnerChecks) -> Result<Vec<SocketAddr>> {
 fn epoch(shoot: &Value) -> Result<i64> {
     match shoot.pointer("/status/ownership/epoch") {
         None | Some(Value::Null) => Ok(1),
-        Some(epoch) => epoch
-            .as_i64()
-            .ok_or_else(|| wrong(format!("status.ownership.epoch of the Shoot is {epoch}, which is no number"))),
+        Some(epoch) => epoch.as_i64().ok_or_else(|| {
+            wrong(format!(
+                "status.ownership.epoch of the Shoot is {epoch}, which is no number"
+            ))
+        }),
     }
 }
 

@@ -48,7 +48,9 @@ fn all_that_is_needed_comes_with_the_cluster() {
             epoch: 3,
         }
     );
-    let first = Wanted::of(&cluster(|spec| spec["shoot"]["status"]["ownership"] = Value::Null));
+    let first = Wanted::of(&cluster(|spec| {
+        spec["shoot"]["status"]["ownership"] = Value::Null
+    }));
     assert_eq!(first.unwrap().unwrap().epoch, 1);
 }
 
@@ -69,7 +71,11 @@ fn nothing_is_asked_where_the_seed_does_not_say_so() {
 fn what_is_missing_or_wrong_is_said() {
     type Change = fn(&mut Value);
     let cases: [(Change, &str, &str); 7] = [
-        (|spec| spec["seed"]["spec"]["dns"] = Value::Null, "Config", "spec.dns.internal"),
+        (
+            |spec| spec["seed"]["spec"]["dns"] = Value::Null,
+            "Config",
+            "spec.dns.internal",
+        ),
         (
             |spec| spec["shoot"]["status"]["advertisedAddresses"] = json!([]),
             "Config",
