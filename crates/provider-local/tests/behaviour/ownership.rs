@@ -128,7 +128,7 @@ async fn ask(api: &Api<Infrastructure>, operation: &str) -> Result<Infrastructur
 }
 
 async fn a_lost_record_ends_the_work(world: &World) -> Result<()> {
-    let namespace = &shoot(world, "lost", &world.dns.address).await?;
+    let namespace = &shoot(world, "taken", &world.dns.address).await?;
     let metrics = Metrics::default();
     let owners = &OwnerChecks::new(&metrics);
     let api: Api<Infrastructure> = Api::namespaced(world.seed.clone(), namespace);
@@ -151,7 +151,7 @@ async fn a_lost_record_ends_the_work(world: &World) -> Result<()> {
     let infra = ask(&api, "reconcile").await?;
     let losing = async {
         begun.notified().await;
-        another_seed_takes_it(world, "lost").await
+        another_seed_takes_it(world, "taken").await
     };
     let (ended, lost) = tokio::join!(timeout(SOON, run(&endless, &infra)), losing);
     lost?;
@@ -186,10 +186,10 @@ async fn a_lost_record_ends_the_work(world: &World) -> Result<()> {
 
 /// The owner record itself waits for nobody: its writes are conditional.
 async fn write_the_record(world: &World, owners: &OwnerChecks, namespace: &str) -> Result<()> {
-    let name = format!("owner.lost.dev.{ZONE}");
+    let name = format!("owner.taken.dev.{ZONE}");
     let dns = "shoot--owned--dns";
     world::namespace(&world.seed, dns, &world::dns_credentials(&world.dns)).await?;
-    let mut record = owner::record("lost-owner", dns, &name, IDENTITY, 1)?;
+    let mut record = owner::record("taken-owner", dns, &name, IDENTITY, 1)?;
     record.metadata.namespace = Some(namespace.to_owned());
     let records: ExtensionReconciler<DNSRecord, _> = reconciler(world, owners, DNSRecordActuator);
     super::run_created(&records, &record).await
