@@ -60,7 +60,7 @@ impl Sidecar {
         let body = answer.into_body().collect_bytes().await;
         let body = body.map_err(|error| format!("it broke off its answer: {error}"))?;
         let said = serde_json::from_slice(&body);
-        testimony(said.map_err(|error| format!("its answer cannot be understood: {error}"))?)
+        testimony(&said.map_err(|error| format!("its answer cannot be understood: {error}"))?)
     }
 
     /// For one question: its certificate, and the authority of that, may have been renewed since the last one.
@@ -90,7 +90,7 @@ impl Sidecar {
 }
 
 /// What is said, as a testimony. What it does not know itself it passes on as nothing.
-fn testimony(said: Said) -> Result<Testimony, String> {
+fn testimony(said: &Said) -> Result<Testimony, String> {
     match said.answer.as_str() {
         "Owned" => Ok(Testimony::Owned {
             epoch: said.epoch,
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     fn heard(text: &str) -> Result<Testimony, String> {
-        testimony(serde_json::from_str(text).unwrap())
+        testimony(&serde_json::from_str(text).unwrap())
     }
 
     #[test]
