@@ -21,6 +21,9 @@
 //! | none of these, last operation not `Succeeded` | that operation again | | |
 //! | a last operation `Migrate` that succeeded | nothing but `migrate` and `restore`; a deletion touches nothing outside | | |
 //!
+//! Where the seed checks owners ([`owner`]), all but `migrate` wait until it is confirmed that the shoot is this seed's, and stop
+//! when it is not any more: nothing of the table happens then (R17-03, R17-60).
+//!
 //! Each operation writes `status.lastOperation` as `Processing` before it acts and as `Succeeded` or `Error` after. State
 //! and referenced resources are written together with the success (RX-30, RX-33), and with that of `migrate` for the last
 //! time (RX-11). A crash between any two of these steps leads to the operation being run again, never to its loss: so

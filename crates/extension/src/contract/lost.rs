@@ -27,11 +27,11 @@ use super::{
 use crate::{Actuator, Operation, owner::concerns};
 
 /// An actuator has no time to end in: it is dropped. Long enough for a machine on which nobody gets a turn for a while.
-const ENDS_WITHIN: Duration = Duration::from_secs(2);
+const ENDS_WITHIN: Duration = Duration::from_secs(20);
 /// For how long a request may land that had left.
-const LANDS_WITHIN: Duration = Duration::from_millis(200);
+const LANDS_WITHIN: Duration = Duration::from_secs(1);
 /// For how long it is looked whether something goes on.
-const STANDS_STILL: Duration = Duration::from_millis(800);
+const STANDS_STILL: Duration = Duration::from_millis(1500);
 /// From the first step to far beyond the last one of any operation.
 const FROM: [When; 8] = [
     When::Steps(1),
@@ -78,12 +78,21 @@ where
         if !concerns(&self.source_object, Operation::Reconcile) {
             return Ok(());
         }
-        let mut calls = 0;
+        let (mut calls, mut lost) = (0, false);
         for when in FROM {
             loop {
                 match self.lose(when, step).await? {
+                    // After its first step nothing had been done.
+                    Ended::Through if !lost => {
+                        return Err(format!(
+                            "{step}: it was lost at once, and all was done nevertheless (R17-60)"
+                        ));
+                    }
                     Ended::Through => return self.begin_without_right(step).await,
-                    Ended::Lost => break,
+                    Ended::Lost => {
+                        lost = true;
+                        break;
+                    }
                     Ended::Again if calls < MOST_CALLS => calls += 1,
                     Ended::Again => {
                         return Err(format!(
@@ -118,6 +127,10 @@ where
             // Also a write of the protocol that came too late for another one.
             Ok(Next::After(_)) | Err(Error::NotOwner(_) | Error::Transient(_)) => {}
             Err(error) => return Err(format!("{lost} it ended with: {error}")),
+        }
+        // What a step has set off acts within the time of one of these.
+        if matches!(when, When::Steps(_)) {
+            return Ok(Ended::Lost);
         }
         sleep(LANDS_WITHIN).await;
         let then = self.look(step).await?;

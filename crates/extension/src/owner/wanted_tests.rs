@@ -49,9 +49,27 @@ fn all_that_is_needed_comes_with_the_cluster() {
         }
     );
     let first = Wanted::of(&cluster(|spec| {
-        spec["shoot"]["status"]["ownership"] = Value::Null
+        spec["shoot"]["status"]["ownership"] = Value::Null;
     }));
     assert_eq!(first.unwrap().unwrap().epoch, 1);
+}
+
+/// A provider may know its zone by an id: that is no name of one.
+#[test]
+fn the_zone_is_a_name_around_the_domain() {
+    for (zone, expected) in [
+        (json!("example.test"), "example.test"),
+        (json!("example.test."), "example.test."),
+        (json!("internal.example.test"), "internal.example.test"),
+        (json!("Z08ABC"), "internal.example.test"),
+        (json!("xample.test"), "internal.example.test"),
+        (json!(""), "internal.example.test"),
+        (Value::Null, "internal.example.test"),
+    ] {
+        let told = zone.clone();
+        let of = cluster(move |spec| spec["seed"]["spec"]["dns"]["internal"]["zone"] = told);
+        assert_eq!(Wanted::of(&of).unwrap().unwrap().zone, expected, "{zone}");
+    }
 }
 
 #[test]
@@ -114,7 +132,7 @@ fn what_is_missing_or_wrong_is_said() {
     }
 }
 
-fn object<K: ExtensionObject>(name: &str, namespace: Option<&str>, annotated: bool, spec: Value) -> K {
+fn object<K: ExtensionObject>(name: &str, namespace: Option<&str>, annotated: bool, spec: &Value) -> K {
     let mut object = json!({"metadata": {"name": name, "namespace": namespace}, "spec": spec});
     if annotated {
         object["metadata"]["annotations"] = json!({(OWNERSHIP_EPOCH): "1"});
@@ -130,7 +148,7 @@ fn who_needs_the_owners_right() {
         "i",
         Some("n"),
         true,
-        json!({"type": "local", "region": "r", "secretRef": {"name": "s"}}),
+        &json!({"type": "local", "region": "r", "secretRef": {"name": "s"}}),
     );
     for operation in [Create, Reconcile, Restore, Delete, ForceDelete] {
         assert!(concerns(&infrastructure, operation), "{operation:?}");
@@ -139,7 +157,7 @@ fn who_needs_the_owners_right() {
 
     let record = |annotated, type_: &str| -> DNSRecord {
         let spec = json!({"type": "local", "secretRef": {"name": "s"}, "name": "a.b", "recordType": type_, "values": ["x"]});
-        object("web-owner", Some("n"), annotated, spec)
+        object("web-owner", Some("n"), annotated, &spec)
     };
     assert!(!concerns(&record(true, "TXT"), Reconcile));
     assert!(!concerns(&record(true, "TXT"), Delete));
@@ -151,7 +169,7 @@ fn who_needs_the_owners_right() {
         "e",
         None,
         false,
-        json!({"type": "local", "bucketName": "b", "region": "r", "secretRef": {"name": "s"}}),
+        &json!({"type": "local", "bucketName": "b", "region": "r", "secretRef": {"name": "s"}}),
     );
     assert!(!concerns(&entry, Reconcile));
 }

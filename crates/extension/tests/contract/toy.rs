@@ -130,7 +130,7 @@ impl Toy {
         let cloud = Arc::clone(&self.cloud);
         #[allow(clippy::disallowed_methods)] // that is what is wrong
         let task = tokio::spawn(async move {
-            tokio::time::sleep(Duration::from_millis(700)).await;
+            tokio::time::sleep(Duration::from_millis(1700)).await;
             match cloud.of(&owner).await? {
                 Some(id) => Ok(id),
                 None => cloud.make(&owner).await,
