@@ -153,8 +153,8 @@ async fn a_lost_record_ends_the_work(world: &World) -> Result<()> {
         begun.notified().await;
         another_seed_takes_it(world, "taken").await
     };
-    let (ended, lost) = tokio::join!(timeout(SOON, run(&endless, &infra)), losing);
-    lost?;
+    let (ended, taken) = tokio::join!(timeout(SOON, run(&endless, &infra)), losing);
+    taken?;
     let error = ended.context("it worked on")?.unwrap_err();
     let is_told = matches!(&error, Error::NotOwner(why) if why.contains("epoch 2 has begun"));
     ensure!(is_told, "{error:?}");
