@@ -24,7 +24,7 @@ use api::{
 };
 use async_trait::async_trait;
 use extension::{
-    Actuator, Context, Outcome, controller,
+    Actuator, Context, Outcome, OwnerChecks, controller,
     reconciler::{Provider, namespaced},
 };
 use kube::{ResourceExt, api::ListParams};
@@ -102,6 +102,7 @@ fn serve(world: &World, running: &mut JoinSet<()>, type_: &'static str, guest: &
         manager: FieldManager("guest"),
         type_,
         classes: &[ExtensionClass::Shoot],
+        owners: OwnerChecks::default(),
     };
     let process = Process::new("guest");
     let settings = runner::Settings {

@@ -8,7 +8,7 @@ use api::extensions::{Extension, ExtensionClass};
 use api::meta::RawExtension;
 use async_trait::async_trait;
 use extension::reconciler::{Provider, namespaced};
-use extension::{Actuator, Context, Outcome, Released, controller};
+use extension::{Actuator, Context, Outcome, OwnerChecks, Released, controller};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Client;
 use runtime::apply::FieldManager;
@@ -127,6 +127,7 @@ pub fn join(process: &mut Process, seed: &Client, outside: &Outside) {
             manager: FieldManager("guest"),
             type_,
             classes: &[ExtensionClass::Shoot],
+            owners: OwnerChecks::default(),
         };
         let settings = runner::Settings {
             concurrency: 20,

@@ -9,7 +9,7 @@ use api::{
 };
 use async_trait::async_trait;
 use extension::{
-    Actuator, Context, Outcome, controller, heartbeat,
+    Actuator, Context, Outcome, OwnerChecks, controller, heartbeat,
     reconciler::{Provider, namespaced},
 };
 use runtime::{
@@ -24,12 +24,13 @@ pub const MANAGER: FieldManager = FieldManager("provider-example");
 
 /// What the provider's objects have in common.
 #[must_use]
-pub fn provider(seed: &Seed) -> Provider {
+pub fn provider(seed: &Seed, owners: &OwnerChecks) -> Provider {
     Provider {
         seed: seed.clone(),
         manager: MANAGER,
         type_: "example",
         classes: &[ExtensionClass::Shoot],
+        owners: owners.clone(),
     }
 }
 
@@ -169,7 +170,8 @@ fn main() -> ExitCode {
             metrics: process.metrics.clone(),
             permit,
         };
-        let infrastructure = controller::run(provider(&seed), namespaced, InfrastructureActuator, settings);
+        let ours = provider(&seed, &OwnerChecks::new(&process.metrics));
+        let infrastructure = controller::run(ours, namespaced, InfrastructureActuator, settings);
         process.part("infrastructure", infrastructure);
         process.run().await.map_err(|error| error.to_string())
     })

@@ -4,8 +4,8 @@
 //! it, and with one request after the other failing; each attempt is by a new reconciler, as after a restart. Then it is
 //! repeated, by one that lives on. After every step the world outside of the seeds is compared with what it must be:
 //! unchanged by a repetition, by `migrate`, by a deletion after it (I9) and by `restore` (which takes over what exists,
-//! RX-31), and empty again after `delete`, which is called again on the same object. Then the object is made again and deleted by
-//! force, at last while everything outside refuses. The protocol of annotations, finalizers and status is checked on the
+//! RX-31), and empty again after `delete`, which is called again on the same object. Then the object is made again, while the
+//! shoot is lost at one step after the other (R17-60..62), which must end the call; and deleted by force, at last while everything outside refuses. The protocol of annotations, finalizers and status is checked on the
 //! object after each step, and what `migrate` leaves in the status is all that the destination gets (RX-11, RX-33).
 //!
 //! A provider calls [`Contract::prove`] in an integration test with real parts on both sides. What is violated is said in a
@@ -15,6 +15,8 @@ mod carried;
 mod drive;
 mod fault;
 mod forced;
+mod lost;
+mod played;
 mod protocol;
 
 use std::{
@@ -36,6 +38,7 @@ use serde_json::{Value, json};
 use crate::{Actuator, ExtensionReconciler, kind};
 
 use carried::{Carried, resources_of, state_of};
+use played::Played;
 use protocol::{GARDENLET, annotate, create, ended, last, read};
 
 /// Looks at the world outside of the seeds, and gives a value that is the same while the same things exist there.
@@ -192,13 +195,15 @@ where
     }
 
     async fn migrate_in_source(&self, made: &Value) -> Result<Carried, String> {
-        let lasting = (self.source)();
+        // Exactly when the shoot is lost this must go on (RX-42).
+        let lost: Make<'_, K, A> = Box::new(|| (self.source)().owned_by(Played::lost().checks()));
+        let lasting = lost();
         let api = lasting.api_of(&self.source_object);
         let before = state_of(&self.there(&api, &self.source_object, "migrate").await?);
         let mut state: Option<Value> = None;
         for step in ["migrate", "the second migrate"] {
             annotate(&api, &self.source_object, MIGRATE).await?;
-            self.drive(&self.source, &self.source_object, step).await?;
+            self.drive(&lost, &self.source_object, step).await?;
             let object = read(&api, &self.source_object, step).await?.ok_or_else(|| {
                 format!("{step}: the object is gone, and with it the last state (RX-11): an actuator must not delete it")
             })?;

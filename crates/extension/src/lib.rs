@@ -4,7 +4,7 @@
 //! do, `force_delete`. Everything else is here and the same for all kinds and all providers: which object is acted on and
 //! when ([`operation`]), in which order annotations, finalizers and status are written ([`reconciler`], [`status`]), the
 //! shoot's context ([`Context`]), how a forced deletion lets go ([`forced`]), what a seed may do for
-//! a shoot at all ([`role`]), what `migrate` must not take away ([`cleanup`]), and the sign of life ([`heartbeat`]). For a
+//! a shoot at all ([`role`], [`owner`]), what `migrate` must not take away ([`cleanup`]), and the sign of life ([`heartbeat`]). For a
 //! Worker a provider says only what its machines are ([`worker`]). That an actuator keeps the contract is shown by
 //! [`contract`].
 //!
@@ -21,6 +21,9 @@
 //! | none of these, last operation not `Succeeded` | that operation again | | |
 //! | a last operation `Migrate` that succeeded | nothing but `migrate` and `restore`; a deletion touches nothing outside | | |
 //!
+//! Where the seed checks owners ([`owner`]), all but `migrate` wait until it is confirmed that the shoot is this seed's, and stop
+//! when it is not any more: nothing of the table happens then (R17-03, R17-60).
+//!
 //! Each operation writes `status.lastOperation` as `Processing` before it acts and as `Succeeded` or `Error` after. State
 //! and referenced resources are written together with the success (RX-30, RX-33), and with that of `migrate` for the last
 //! time (RX-11). A crash between any two of these steps leads to the operation being run again, never to its loss: so
@@ -36,7 +39,9 @@ pub mod heartbeat;
 pub mod interrupt;
 pub mod kind;
 pub mod operation;
+pub mod owner;
 pub mod reconciler;
+mod refusal;
 pub mod role;
 pub mod status;
 mod work;
@@ -46,6 +51,7 @@ pub use actuator::{Actuator, Outcome};
 pub use context::Context;
 pub use forced::Released;
 pub use operation::Decision;
+pub use owner::OwnerChecks;
 pub use placement::Operation;
 pub use reconciler::ExtensionReconciler;
 pub use role::Role;

@@ -19,15 +19,15 @@ use api::{
 use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
 use kube::{Api, Client, Resource, ResourceExt};
 use runtime::{
-    Cluster, Error, Events, Next, Result, Seed, apply::FieldManager, clock, error::Explain as _, finalizer,
-    runner,
+    Cluster, Events, Next, Result, Seed, apply::FieldManager, clock, error::Explain as _, finalizer, runner,
 };
 use serde_json::json;
 use tracing::debug;
 
 use crate::{
-    Actuator, Decision, Operation, Released, Role, kind,
+    Actuator, Decision, Operation, OwnerChecks, Role, kind,
     operation::{self, decide, requested},
+    owner::Tenure,
     status,
 };
 
@@ -53,6 +53,8 @@ pub struct Provider {
     pub type_: &'static str,
     /// Classes of clusters that the provider serves.
     pub classes: &'static [ExtensionClass],
+    /// Who may act for which shoot: the same for all controllers of a process.
+    pub owners: OwnerChecks,
 }
 
 /// Gives the Api for one object; a kind is either namespaced or not.
@@ -116,6 +118,12 @@ where
         self
     }
 
+    /// The same that asks others whose a shoot is.
+    pub(crate) fn owned_by(mut self, owners: OwnerChecks) -> Self {
+        self.provider.owners = owners;
+        self
+    }
+
     /// The seed with the objects.
     #[must_use]
     pub fn seed(&self) -> &Seed {
@@ -152,35 +160,30 @@ where
         if !role.allows(operation) {
             return self.refuse(&api, &object, operation, &role).await;
         }
-        match self.begin(&api, object, operation, cluster.as_ref()).await? {
-            Some(object) => self.work(&api, object, operation, cluster).await,
-            None => Ok(Next::After(LOOK_AGAIN)),
+        let right = match self.right_of(&object, operation, cluster.as_ref()).await {
+            Ok(right) => right,
+            Err(refusal) => return self.refuse_unowned(&api, &object, operation, refusal).await,
+        };
+        let acting = Box::pin(self.act_under(&api, object, operation, cluster, right.as_ref()));
+        match &right {
+            Some(right) => right.beside(acting).await,
+            None => acting.await,
         }
     }
 
-    /// What may not be done. The status says why, and that nothing failed. A forced deletion for which there is no Cluster any more
-    /// lets go, as nobody else would ever look after the object.
-    async fn refuse(&self, api: &Api<K>, object: &K, operation: Operation, role: &Role) -> Result<Next> {
-        if operation == Operation::ForceDelete && *role == Role::Unknown {
-            let what = format!(
-                "what {} {} stands for may be left behind: {role}",
-                kind::name::<K>(),
-                object.name_any()
-            );
-            let released = Released {
-                left_behind: vec![what],
-            };
-            self.tell(object, &released).await;
-            finalizer::remove(api, object, &kind::finalizer_of(object)).await?;
-            return Ok(Next::Change);
+    /// Steps 1 to 7.
+    async fn act_under(
+        &self,
+        api: &Api<K>,
+        object: K,
+        operation: Operation,
+        cluster: Option<ClusterObject>,
+        right: Option<&Tenure>,
+    ) -> Result<Next> {
+        match self.begin(api, object, operation, cluster.as_ref()).await? {
+            Some(object) => self.work(api, object, operation, cluster, right).await,
+            None => Ok(Next::After(LOOK_AGAIN)),
         }
-        let why = role.to_string();
-        let waiting = status::waiting(object, operation, &why, clock::now());
-        self.provider
-            .manager
-            .merge_status(api, &object.name_any(), &waiting)
-            .await?;
-        Err(Error::NotOwner(why))
     }
 
     /// Steps 1 to 3. `None`: the object asks for something else by now, or has been written since it was read. A beginning that

@@ -1,7 +1,7 @@
 //! One operation of the protocol, from the call of the actuator to what is left of it in the object: steps 4 to 7 of
 //! [`crate::reconciler`].
 //!
-//! The call is dropped when this seed does not act on the shoot any more (RX-41), and when it does not end ([`crate::reconciler::WITHIN`]). A success
+//! The call is dropped when this seed does not act on the shoot any more (RX-41, R17-60), and when it does not end ([`crate::reconciler::WITHIN`]). A success
 //! that cannot be written is none.
 
 use std::{convert::Infallible, pin::pin, sync::Arc, time::Duration};
@@ -18,7 +18,7 @@ use tokio::time::{sleep, timeout};
 use tracing::{debug, info, warn};
 
 use crate::{
-    Actuator, Context, ExtensionReconciler, Operation, Outcome, Released, Role, kind,
+    Actuator, Context, ExtensionReconciler, Operation, Outcome, Released, Role, kind, owner::Tenure,
     reconciler::LEFT_BEHIND, role, status,
 };
 
@@ -44,15 +44,17 @@ where
         object: K,
         operation: Operation,
         cluster: Option<ClusterObject>,
+        right: Option<&Tenure>,
     ) -> Result<Next> {
         let object = Arc::new(object);
-        // For as long as the role lasts, and no longer than the lock.
+        // For as long as the role lasts, and the shoot is this seed's, and no longer than the lock.
         let clock = Clock::default();
         let until = clock.now() + LASTS;
         let issuer = Issuer::new(role::name_of(object.as_ref()), clock, until);
+        let owner = right.map_or_else(|| issuer.permit(), |right| issuer.permit().and(&right.permit));
         let context = Context {
             seed: if operation.acts_outside() {
-                self.provider.seed.under(&issuer.permit())
+                self.provider.seed.under(&owner)
             } else {
                 self.provider.seed.clone()
             },
@@ -61,7 +63,8 @@ where
             cluster,
         };
         info!(?operation, "begins");
-        let done = match self.guarded(&context, operation, &issuer).await {
+        let epoch = right.map(Tenure::epoch);
+        let done = match self.guarded(&context, operation, (&issuer, epoch)).await {
             Ok(outcome) => self.succeed(api, object.as_ref(), operation, &outcome).await,
             Err(error) => Err(error),
         };
@@ -72,6 +75,9 @@ where
                 Ok(Next::Change)
             }
             Err(error) => {
+                if let Some(refusal) = right.and_then(Tenure::ended) {
+                    return self.refuse_unowned(api, &object, operation, refusal).await;
+                }
                 self.fail(api, object.as_ref(), operation, &error).await;
                 Err(error)
             }
@@ -109,7 +115,7 @@ where
     }
 
     /// The reason counts more than that it could not be written down.
-    async fn fail(&self, api: &Api<K>, object: &K, operation: Operation, error: &Error) {
+    pub(crate) async fn fail(&self, api: &Api<K>, object: &K, operation: Operation, error: &Error) {
         let now = clock::now();
         let patch = match error {
             Error::NotReady { why, .. } | Error::NotOwner(why) => {
@@ -129,9 +135,14 @@ where
 
     /// RX-41 and RX-42: drops the work when this seed is seen not to act on the shoot any more. Nothing of the work is spawned, so
     /// that this stops it; a request that waits in a client is refused there.
-    async fn guarded(&self, context: &Context<K>, operation: Operation, issuer: &Issuer) -> Result<Outcome> {
+    async fn guarded(
+        &self,
+        context: &Context<K>,
+        operation: Operation,
+        right: (&Issuer, Option<i64>),
+    ) -> Result<Outcome> {
         let work = context.permit().guard(self.bounded(context, operation));
-        let looking = self.look_after(context.object.as_ref(), operation, issuer);
+        let looking = self.look_after(context.object.as_ref(), operation, right);
         let (work, looking) = (pin!(work), pin!(looking));
         match select(work, looking).await {
             Either::Left((done, _)) => done?,
@@ -139,8 +150,14 @@ where
         }
     }
 
-    /// Asks again and again who acts, and ends the right of the work when it is another one. No answer changes nothing.
-    async fn look_after(&self, object: &K, operation: Operation, issuer: &Issuer) -> Infallible {
+    /// Asks again and again who acts, and ends the right of the work when it is another one, or has to be confirmed in another
+    /// epoch. No answer changes nothing.
+    async fn look_after(
+        &self,
+        object: &K,
+        operation: Operation,
+        (issuer, epoch): (&Issuer, Option<i64>),
+    ) -> Infallible {
         loop {
             sleep(ASK_EVERY).await;
             match self.cluster_of(object).await {
@@ -148,6 +165,15 @@ where
                     let role = Role::of(object, cluster.as_ref());
                     if !role.allows(operation) {
                         issuer.end(&role.to_string());
+                    }
+                    let wanted = self.provider.owners.wanted(object, operation, cluster.as_ref());
+                    if let Ok(Some(wanted)) = wanted
+                        && epoch != Some(wanted.epoch)
+                    {
+                        issuer.end(&format!(
+                            "its owner has to be confirmed in epoch {}",
+                            wanted.epoch
+                        ));
                     }
                 }
                 Err(error) => debug!(%error, "it is not known who acts"),

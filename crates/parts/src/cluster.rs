@@ -6,7 +6,7 @@ use std::time::Duration;
 use api::{
     extensions,
     extensions::ClusterSpec,
-    gardencore::{Shoot, shoot::ShootAdvertisedAddress},
+    gardencore::{Seed, Shoot, shoot::ShootAdvertisedAddress},
     meta::RawExtension,
 };
 use k8s_openapi::api::core::v1::Secret;
@@ -16,7 +16,7 @@ use runtime::{Cluster as _, Error, Result, apply, error::Explain, wait};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::{FIELD_MANAGER, Facts, Stay, configuration_problem};
+use crate::{FIELD_MANAGER, Facts, Stay, configuration_problem, owner_record};
 
 /// Nothing holds on to it.
 const GOES_WITHIN: Duration = Duration::from_secs(30);
@@ -30,11 +30,13 @@ pub struct Cluster;
 impl Cluster {
     /// "Syncing Cluster resource": writes it as the garden's objects are now.
     pub async fn sync(f: &Facts) -> Result<()> {
+        let may_be_asked =
+            !f.operation.deletes() || !f.seed_object.spec.checks_owners() || owner_record::exists(f).await?;
         let cluster = extensions::Cluster::new(
             &f.namespace,
             ClusterSpec {
                 cloud_profile: raw(&f.cloud_profile)?,
-                seed: Some(raw(&f.seed_object)?),
+                seed: Some(raw(&seed_as_told(&f.seed_object, may_be_asked))?),
                 shoot: raw(&as_told(&f.shoot, &f.names, f.operation))?,
             },
         );
@@ -122,6 +124,16 @@ impl Facts {
     }
 }
 
+/// The Seed as providers are told of it. A deletion writes no owner record: where none was ever written, nobody could confirm
+/// whose the shoot is, and it could not be deleted.
+fn seed_as_told(seed: &Seed, may_be_asked: bool) -> Seed {
+    let mut told = seed.clone();
+    if let Some(settings) = told.spec.settings.as_mut().filter(|_| !may_be_asked) {
+        settings.owner_checks = None;
+    }
+    told
+}
+
 /// The Shoot as providers are told of it. One that is deleted is awake: what it has outside is released by its own controllers.
 fn as_told(shoot: &Shoot, names: &Names, operation: Operation) -> Shoot {
     let mut told = with_addresses(shoot, names);
@@ -189,6 +201,21 @@ mod tests {
                 ("external", "https://api.web.example.test"),
             ]
         );
+    }
+
+    /// Owner checks that were switched on since the shoot was last reconciled must not hold its deletion for ever.
+    #[test]
+    fn nobody_asks_for_an_owner_record_that_nobody_writes() {
+        let mut seed = Seed::default();
+        seed.spec.settings = Some(api::gardencore::seed::SeedSettings {
+            owner_checks: Some(api::gardencore::seed::OwnerChecks {
+                enabled: true,
+                ..Default::default()
+            }),
+            ..Default::default()
+        });
+        assert_eq!(seed_as_told(&seed, true), seed);
+        assert!(!seed_as_told(&seed, false).spec.checks_owners());
     }
 
     #[test]

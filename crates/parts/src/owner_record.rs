@@ -139,6 +139,11 @@ fn object(stay: &Stay) -> ExtensionResource<'_, DNSRecord> {
     ExtensionResource::new(stay, object_name(stay), stay.settings.timeouts.dns_record)
 }
 
+/// Whether its object exists, written or not.
+pub(crate) async fn exists(stay: &Stay) -> Result<bool> {
+    Ok(object(stay).get().await?.is_some())
+}
+
 fn epoch(f: &Facts) -> i64 {
     f.shoot
         .status

@@ -71,8 +71,7 @@ impl Names {
     /// The name under which it stands in DNS which seed has the shoot (R17-10).
     #[must_use]
     pub fn owner(&self) -> Option<String> {
-        let domain = self.internal_api.as_deref()?.strip_prefix("api.")?;
-        Some(format!("owner.{domain}"))
+        owner_record(self.internal_api.as_deref()?)
     }
 
     /// The names under which the shoot's API is asked for from outside.
@@ -121,6 +120,13 @@ pub fn uid(shoot: &Shoot) -> String {
 #[must_use]
 pub fn backup_entry(technical_id: &str, uid: &str) -> String {
     format!("{technical_id}--{uid}")
+}
+
+/// The name of the owner record, by the internal name of the shoot's API.
+#[must_use]
+pub fn owner_record(internal_api: &str) -> Option<String> {
+    let domain = internal_api.strip_prefix("api.")?;
+    Some(format!("owner.{domain}"))
 }
 
 /// The domain below which the shoot's internal names are.

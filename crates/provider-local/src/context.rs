@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use extension::OwnerChecks;
 use runtime::{Connection, Seed, runner::Settings};
 
 use crate::control_plane::cloud_controller_manager;
@@ -11,6 +12,8 @@ use crate::control_plane::cloud_controller_manager;
 pub struct Context {
     /// The seed with the objects.
     pub seed: Seed,
+    /// Who may act for which shoot.
+    pub owners: OwnerChecks,
     /// How each of them runs.
     pub settings: Settings,
     /// Of the cloud-controller-manager.

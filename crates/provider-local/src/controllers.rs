@@ -5,7 +5,7 @@ use api::extensions::{
     Network, OperatingSystemConfig, Worker,
 };
 use extension::{
-    Actuator, controller,
+    Actuator, OwnerChecks, controller,
     reconciler::{Provider, Scope, cluster_wide, namespaced},
     worker::WorkerActuator,
 };
@@ -24,12 +24,13 @@ const CLASSES: &[ExtensionClass] = &[ExtensionClass::Shoot, ExtensionClass::Seed
 
 /// What the reconcilers of this provider share in a seed.
 #[must_use]
-pub fn provider(seed: &Seed) -> Provider {
+pub fn provider(seed: &Seed, owners: &OwnerChecks) -> Provider {
     Provider {
         seed: seed.clone(),
         manager: MANAGER,
         type_: TYPE,
         classes: CLASSES,
+        owners: owners.clone(),
     }
 }
 
@@ -90,7 +91,7 @@ impl Context {
         scope: Scope<K>,
         actuator: A,
     ) -> BoxFuture<'static, ()> {
-        let (provider, settings) = (provider(&self.seed), self.settings.clone());
+        let (provider, settings) = (provider(&self.seed, &self.owners), self.settings.clone());
         controller::run(provider, scope, actuator, settings).boxed()
     }
 }

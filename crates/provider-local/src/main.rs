@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
 
 use clap::Parser;
-use extension::heartbeat;
+use extension::{OwnerChecks, heartbeat};
 use ipnet::Ipv4Net;
 use leader_migration::{Locks, PROVIDER_LOCAL, answer_if_asked, manager};
 use provider_local::{
@@ -77,6 +77,7 @@ async fn start(mut process: Process, flags: Flags) -> Result<Process, String> {
             flags.identity,
         ),
     );
+    let owners = OwnerChecks::new(&process.metrics);
     let (metrics, shutdown) = (process.metrics.clone(), process.shutdown.clone());
     let context = move |permit: &Permit| {
         let seed = Seed::new(seed.clone(), permit);
@@ -89,6 +90,7 @@ async fn start(mut process: Process, flags: Flags) -> Result<Process, String> {
                 events: Events::new(seed.client().clone(), MANAGER.0),
             },
             seed,
+            owners: owners.clone(),
             cloud_controller_manager: cloud_controller_manager::Settings {
                 image: flags.cloud_controller_manager_image.clone(),
                 load_balancer_range: flags.load_balancer_range,

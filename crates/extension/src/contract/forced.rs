@@ -1,6 +1,7 @@
 //! The last part of the proof: a forced deletion takes away what it can, and is held up by nothing outside.
 //!
-//! It runs in the source, where the test can see what is inside. First the world outside serves, and a forced deletion is as
+//! It runs in the source, where the test can see what is inside. The object that it deletes is made while the shoot is lost
+//! again and again ([`super::lost`]). First the world outside serves, and a forced deletion is as
 //! good as an ordinary one. Then it refuses: an ordinary deletion is seen to fail, as it does before somebody asks for force,
 //! and the forced one gets through, tells what it left, and leaves nothing in the seed.
 
@@ -27,7 +28,8 @@ where
     A: Actuator<K>,
 {
     pub(super) async fn delete_by_force(&self, before: &Value) -> Result<(), String> {
-        self.make_again().await?;
+        self.make_and_lose().await?;
+        self.make().await?;
         self.force("forced delete", Some(before)).await?;
 
         let made = self.make_again().await?;
@@ -52,6 +54,10 @@ where
 
     async fn make_again(&self) -> Result<Value, String> {
         create(&self.api(), &self.source_object, RECONCILE).await?;
+        self.make().await
+    }
+
+    async fn make(&self) -> Result<Value, String> {
         self.once(
             &(self.source)(),
             &self.source_object,

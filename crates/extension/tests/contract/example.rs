@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use api::extensions::Infrastructure;
-use extension::{ExtensionReconciler, contract::Contract, reconciler::namespaced};
+use extension::{ExtensionReconciler, OwnerChecks, contract::Contract, reconciler::namespaced};
 use futures::FutureExt;
 use kube::Client;
 use provider_example::{InfrastructureActuator, provider};
@@ -36,7 +36,8 @@ pub async fn keeps_it(seeds: &Seeds) -> Result<()> {
         .await?;
     let make = |seed: &Client| {
         let seed = Seed::new(seed.clone(), &Permit::sole("a test"));
-        ExtensionReconciler::new(provider(&seed), namespaced, InfrastructureActuator)
+        let ours = provider(&seed, &OwnerChecks::default());
+        ExtensionReconciler::new(ours, namespaced, InfrastructureActuator)
     };
     let wanted: Infrastructure = object(json!({
         "metadata": {"name": "one", "namespace": NAMESPACE},

@@ -9,6 +9,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use anyhow::Result;
@@ -38,6 +39,7 @@ use crate::{
 pub struct Cloud {
     things: Mutex<BTreeMap<String, String>>,
     made: AtomicUsize,
+    removed: AtomicUsize,
     /// How often a state was made, by whichever process.
     states: AtomicUsize,
     refuses: AtomicBool,
@@ -75,6 +77,7 @@ impl Cloud {
 
     async fn remove(&self, id: &str) -> runtime::Result<bool> {
         self.call().await?;
+        self.removed.fetch_add(1, Ordering::SeqCst);
         Ok(self.things.lock().unwrap().remove(id).is_some())
     }
 }
@@ -122,6 +125,21 @@ impl Toy {
         }
     }
 
+    /// Longer than a request takes that has left, and not to be stopped.
+    async fn make_detached(&self, owner: String) -> runtime::Result<()> {
+        let cloud = Arc::clone(&self.cloud);
+        #[allow(clippy::disallowed_methods)] // that is what is wrong
+        let task = tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(1700)).await;
+            match cloud.of(&owner).await? {
+                Some(id) => Ok(id),
+                None => cloud.make(&owner).await,
+            }
+        });
+        let made = task.await.map_err(|error| Error::bug(error.to_string()))?;
+        made.map(drop)
+    }
+
     async fn key(&self, context: &Context<Infrastructure>) -> runtime::Result<()> {
         let secrets: Api<Secret> = context.seed.namespaced(&context.namespace()?);
         if secrets.get_opt(KEY).await.map_err(Error::from)?.is_some() {
@@ -162,6 +180,9 @@ impl Actuator<Infrastructure> for Toy {
             context.state::<BTreeMap<String, String>>()?;
         }
         let state: Value = context.state()?.unwrap_or_default();
+        if self.wrong == Wrong::Detaches && self.cloud.removed.load(Ordering::SeqCst) > 0 {
+            self.make_detached(context.namespace()?).await?;
+        }
         let id = self.thing(context).await?;
         let done = async {
             self.key(context).await?;
@@ -306,7 +327,7 @@ pub async fn prove(
     let make = |seed: &Client| -> ExtensionReconciler<Infrastructure, Toy> {
         let by = reconciler(seed, namespaced, Toy::new(&cloud, wrong));
         if wrong == Wrong::NeverAnswers {
-            return by.within(std::time::Duration::from_millis(100));
+            return by.within(Duration::from_millis(100));
         }
         by
     };

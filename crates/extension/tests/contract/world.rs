@@ -8,7 +8,7 @@ use api::{
     extensions::{Cluster, ExtensionClass, ExtensionObject},
 };
 use extension::{
-    Actuator, ExtensionReconciler,
+    Actuator, ExtensionReconciler, OwnerChecks,
     contract::Proof,
     reconciler::{Provider, Scope},
 };
@@ -94,6 +94,7 @@ pub fn reconciler<K: ExtensionObject, A: Actuator<K>>(
         manager: FieldManager("provider-toy"),
         type_: "toy",
         classes: &[ExtensionClass::Shoot],
+        owners: OwnerChecks::default(),
     };
     ExtensionReconciler::new(provider, scope, actuator)
 }

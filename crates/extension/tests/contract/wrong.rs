@@ -28,6 +28,7 @@ pub enum Wrong {
     BeginsEmpty,
     LeavesOutside,
     WantsToFindIt,
+    Detaches,
     CannotBeForced,
     LeavesSilently,
 }
@@ -94,6 +95,15 @@ const SENTENCES: &[(Wrong, &[&str])] = &[
     ),
     (Wrong::LeavesOutside, &["delete: the world outside was"]),
     (Wrong::WantsToFindIt, &["delete: there is nothing to delete"]),
+    // R17-60..62.
+    (
+        Wrong::Detaches,
+        &[
+            "reconcile while the shoot is lost: ",
+            "something goes on",
+            "the world outside was",
+        ],
+    ),
     (
         Wrong::CannotBeForced,
         &["refused forced delete: the cloud refuses"],

@@ -8,6 +8,7 @@ mod infrastructure;
 mod late;
 mod lost_right;
 mod owner;
+mod ownership;
 mod roles;
 mod tap;
 #[path = "../world/mod.rs"]
@@ -130,6 +131,7 @@ async fn names(world: &World) -> Result<()> {
 /// Who may act, and until when.
 async fn rights(world: &World) -> Result<()> {
     roles::only_the_acting_seed_acts(world).await?;
+    ownership::all(world).await?;
     lost_right::nothing_reaches_an_object_store(world).await?;
     lost_right::nothing_reaches_a_name_server(world).await?;
     lost_right::nothing_reaches_a_cloud(world).await?;

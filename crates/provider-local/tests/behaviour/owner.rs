@@ -50,7 +50,7 @@ pub async fn all(world: &World) -> Result<()> {
 }
 
 /// What an actuator does with a record, without an object in a seed.
-async fn act(world: &World, record: &DNSRecord, forget: Option<bool>) -> runtime::Result<()> {
+pub async fn act(world: &World, record: &DNSRecord, forget: Option<bool>) -> runtime::Result<()> {
     let mut record = record.clone();
     if forget == Some(true) {
         record

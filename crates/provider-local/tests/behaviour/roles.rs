@@ -57,7 +57,7 @@ async fn a_shoot_of_another_seed_is_left_alone(world: &World) -> Result<()> {
 }
 
 /// Works until it is stopped, and says when it has begun.
-struct Endless(Arc<Notify>);
+pub struct Endless(pub Arc<Notify>);
 
 #[async_trait]
 impl Actuator<Infrastructure> for Endless {

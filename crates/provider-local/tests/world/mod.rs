@@ -15,7 +15,7 @@ use api::{
     resources::ManagedResource,
 };
 use extension::{
-    ExtensionReconciler,
+    ExtensionReconciler, OwnerChecks,
     contract::{Proof, Refuse},
     reconciler::{Scope, cluster_wide, namespaced},
 };
@@ -114,7 +114,10 @@ where
     A: extension::Actuator<K>,
 {
     ExtensionReconciler::new(
-        controllers::provider(&Seed::new(seed.clone(), &Permit::sole("a test"))),
+        controllers::provider(
+            &Seed::new(seed.clone(), &Permit::sole("a test")),
+            &OwnerChecks::default(),
+        ),
         scope,
         actuator,
     )

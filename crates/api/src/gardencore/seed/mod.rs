@@ -91,8 +91,10 @@ impl SeedSpec {
     /// Whether the seed says in DNS which shoots are its own.
     #[must_use]
     pub fn checks_owners(&self) -> bool {
-        let checks = self.settings.as_ref().and_then(|settings| settings.owner_checks);
-        checks.is_some_and(|checks| checks.enabled)
+        let settings = self.settings.as_ref();
+        settings
+            .and_then(|settings| settings.owner_checks.as_ref())
+            .is_some_and(|checks| checks.enabled)
     }
 }
 
@@ -143,6 +145,21 @@ pub struct SeedDNSProviderConfig {
     pub zone: Option<String>,
     /// Credentials of the DNS account.
     pub credentials_ref: ObjectReference,
+}
+
+impl SeedDNSProviderConfig {
+    /// The zone by its name: the one that the DNS provider is told, where that is a name around the domain and not an id; else the
+    /// domain is one.
+    #[must_use]
+    pub fn zone_name(&self) -> &str {
+        let domain = self.domain.trim_end_matches('.');
+        let is_around = |zone: &&str| {
+            let zone = zone.trim_end_matches('.');
+            let rest = domain.strip_suffix(zone);
+            !zone.is_empty() && rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+        };
+        self.zone.as_deref().filter(is_around).unwrap_or(&self.domain)
+    }
 }
 
 /// Who keeps the seed's own domain.

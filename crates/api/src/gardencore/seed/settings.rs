@@ -28,7 +28,7 @@ pub struct SeedSettings {
     /// Growing of volumes.
     pub persistent_volume_claim_autoscaler: Option<Enabled>,
     /// Whether the seed says in DNS which shoots are its own, so that others can check it (R17-10). Off unless said otherwise.
-    pub owner_checks: Option<Enabled>,
+    pub owner_checks: Option<OwnerChecks>,
 }
 
 /// A switch that must be given.
@@ -36,6 +36,21 @@ pub struct SeedSettings {
 pub struct Enabled {
     /// Whether it is on.
     pub enabled: bool,
+}
+
+/// An address with a port, as `192.0.2.1:53` or `[2001:db8::1]:53`.
+const ADDRESS_AND_PORT: &str = r"^([0-9.]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}$";
+
+/// Whether the seed says in DNS which shoots are its own, and of whom that is asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OwnerChecks {
+    /// Whether it is on.
+    pub enabled: bool,
+    /// The servers of the zone in which the seed's internal names are, as `address:port`; found by its NS records where none are
+    /// named. All seeds must name the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32), inner(length(max = 64), regex(pattern = ADDRESS_AND_PORT)))]
+    pub authorities: Vec<String>,
 }
 
 /// A switch with a default.

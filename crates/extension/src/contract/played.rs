@@ -1,0 +1,123 @@
+//! An owner check whose answers the test gives.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use api::extensions::Cluster as ClusterObject;
+use ownership::{Loss, Report, Standing};
+use permit::{Clock, Issuer};
+use runtime::{Result, Seed};
+use tokio::sync::{
+    Notify,
+    watch::{self, Sender},
+};
+
+use crate::{
+    OwnerChecks,
+    owner::{Ask, Begun, Wanted},
+};
+
+/// Longer than a test lasts: nothing ends here by time.
+const LONG: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Every shoot is this seed's until the test says otherwise; then it is another one's for ever.
+#[derive(Default)]
+pub(crate) struct Played {
+    state: Mutex<State>,
+    /// When somebody was told for the first time.
+    first: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    lost: bool,
+    /// Those who were told that it is this seed's.
+    told: Vec<(Issuer, Sender<Report>)>,
+}
+
+impl Played {
+    /// The seed has every shoot.
+    pub fn owner() -> Arc<Self> {
+        Arc::default()
+    }
+
+    /// It has none.
+    pub fn lost() -> Arc<Self> {
+        let played = Self::owner();
+        played.lose();
+        played
+    }
+
+    /// Checks of a process that ask here.
+    pub fn checks(self: &Arc<Self>) -> OwnerChecks {
+        OwnerChecks::asking(Arc::<Self>::clone(self))
+    }
+
+    /// Until somebody was told that a shoot is this seed's.
+    pub async fn told(&self) {
+        self.first.notified().await;
+    }
+
+    /// Whether somebody was.
+    pub fn has_told(&self) -> bool {
+        !self.state().told.is_empty()
+    }
+
+    /// From now on all are another seed's.
+    pub fn lose(&self) {
+        let mut state = self.state();
+        state.lost = true;
+        for (issuer, reports) in &state.told {
+            issuer.end(&loss().to_string());
+            reports.send_modify(|report| report.standing = Standing::Lost(loss()));
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn loss() -> Loss {
+    Loss::AnotherIdentity("another-seed".to_owned())
+}
+
+impl Ask for Played {
+    fn wanted(&self, _: Option<&ClusterObject>) -> Result<Option<Wanted>> {
+        Ok(Some(Wanted {
+            name: "owner.test".to_owned(),
+            identity: "this-seed".to_owned(),
+            zone: "test".to_owned(),
+            authorities: Vec::new(),
+            epoch: 1,
+        }))
+    }
+
+    fn begin(&self, _: &Wanted, _: &Seed, _: &str) -> Result<Begun> {
+        let clock = Clock::default();
+        let until = clock.now() + LONG;
+        let issuer = Issuer::new("the owner of a test", clock, until);
+        let mut state = self.state();
+        let standing = if state.lost {
+            Standing::Lost(loss())
+        } else {
+            Standing::Owner(issuer.permit())
+        };
+        let (sender, reports) = watch::channel(Report { standing, last: None });
+        if !state.lost {
+            state.told.push((issuer, sender));
+            self.first.notify_one();
+        }
+        let mut heard = reports.clone();
+        let run = Box::pin(async move {
+            let is_lost = |report: &Report| matches!(report.standing, Standing::Lost(_));
+            if heard.wait_for(is_lost).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+            loss()
+        });
+        Ok(Begun { reports, run })
+    }
+}

@@ -1,0 +1,34 @@
+//! Whose the shoot is, asked for as long as work for it lasts (R17-13, R17-14, R17-60..62; docs/ownership.md is the protocol).
+//!
+//! Off unless the Seed in the Cluster says otherwise; then nothing of this is done or kept.
+//!
+//! What this promises
+//! - Whatever an actuator does for a shoot, but for `migrate`, is done under the right of its owner besides that of the lock: it
+//!   begins after an authority of the zone, or the process beside etcd, has said that this seed has the shoot in its present
+//!   epoch, and it is dropped, with its sleeps and its requests, when that is not so any more.
+//! - One check for a shoot and epoch in a process, whatever works for it at the same time. Nobody asks while nobody works.
+//! - What was lost stays lost in that epoch for as long as the process lives: nobody is asked again.
+//!
+//! | file | what |
+//! |---|---|
+//! | `wanted` | what the gardenlet hands over: name, identity, zone, authorities, epoch; and for which operations it counts |
+//! | `sidecar` | the second witness: the process beside etcd |
+//! | `asking` | who is asked |
+//! | `book` | which shoots are asked for, and which were lost |
+//! | `tenure` | the right of an owner, for who works under it |
+//! | `checks` | the checks of a process |
+
+mod asking;
+mod book;
+mod checks;
+mod sidecar;
+mod tenure;
+mod wanted;
+
+pub use checks::OwnerChecks;
+pub(crate) use {
+    asking::{Ask, Begun},
+    checks::Patience,
+    tenure::{Refusal, Tenure},
+    wanted::{Wanted, concerns},
+};

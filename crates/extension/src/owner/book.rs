@@ -1,0 +1,129 @@
+//! What is known of shoots at this moment: which are asked for, and which were lost.
+
+use std::{
+    collections::{HashMap, HashSet, hash_map},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use futures::future::{BoxFuture, Shared, WeakShared};
+use ownership::{Loss, Report};
+use tokio::sync::watch::Receiver;
+
+use super::wanted::Wanted;
+
+/// A check, for whoever polls it.
+pub(super) type Run = Shared<BoxFuture<'static, Loss>>;
+
+/// By namespace. It holds as many shoots as are worked for, and those that were lost since the process began.
+#[derive(Default)]
+pub(super) struct Book(Mutex<HashMap<String, Entry>>);
+
+enum Entry {
+    Asked {
+        wanted: Wanted,
+        reports: Receiver<Report>,
+        run: WeakShared<BoxFuture<'static, Loss>>,
+    },
+    Lost {
+        epoch: i64,
+        why: String,
+        /// Objects of which it was told.
+        told: HashSet<String>,
+    },
+}
+
+/// What is known of a shoot.
+pub(super) enum Known {
+    /// It is asked for.
+    Asked(Receiver<Report>, Run),
+    /// It was lost in this epoch, or a later one.
+    Lost(String),
+}
+
+impl Book {
+    /// What is known; where that is nothing of this epoch, `begin` begins to ask.
+    pub fn find<E>(
+        &self,
+        namespace: &str,
+        wanted: &Wanted,
+        begin: impl FnOnce() -> Result<(Receiver<Report>, Run), E>,
+    ) -> Result<Known, E> {
+        let mut shoots = self.shoots();
+        match shoots.get(namespace) {
+            Some(Entry::Lost { epoch, why, .. }) if *epoch >= wanted.epoch => {
+                return Ok(Known::Lost(why.clone()));
+            }
+            Some(Entry::Asked {
+                wanted: asked,
+                reports,
+                run,
+            }) if asked == wanted => {
+                if let Some(run) = run.upgrade() {
+                    return Ok(Known::Asked(reports.clone(), run));
+                }
+            }
+            _ => {}
+        }
+        let (reports, run) = begin()?;
+        if let Some(weak) = run.downgrade() {
+            let entry = Entry::Asked {
+                wanted: wanted.clone(),
+                reports: reports.clone(),
+                run: weak,
+            };
+            shoots.insert(namespace.to_owned(), entry);
+        }
+        Ok(Known::Asked(reports, run))
+    }
+
+    /// The shoot is lost, in this epoch for ever. What is asked for a later one goes on.
+    pub fn lost(&self, namespace: &str, epoch: i64, why: &str) {
+        let lost = || Entry::Lost {
+            epoch,
+            why: why.to_owned(),
+            told: HashSet::new(),
+        };
+        match self.shoots().entry(namespace.to_owned()) {
+            hash_map::Entry::Vacant(entry) => drop(entry.insert(lost())),
+            hash_map::Entry::Occupied(mut entry) => {
+                let is_over = match entry.get() {
+                    Entry::Asked { wanted, .. } => wanted.epoch <= epoch,
+                    Entry::Lost { epoch: known, .. } => *known < epoch,
+                };
+                if is_over {
+                    drop(entry.insert(lost()));
+                }
+            }
+        }
+    }
+
+    /// Whether this is the first time that the loss of a shoot is told of this object.
+    pub fn is_news(&self, namespace: &str, object: String) -> bool {
+        match self.shoots().get_mut(namespace) {
+            Some(Entry::Lost { told, .. }) => told.insert(object),
+            _ => true,
+        }
+    }
+
+    /// Nobody works for it any more, or another one does by now.
+    pub fn leave(&self, namespace: &str, left: &Wanted) {
+        let mut shoots = self.shoots();
+        let is_over = matches!(
+            shoots.get(namespace),
+            Some(Entry::Asked { wanted, run, .. }) if wanted == left && run.upgrade().is_none()
+        );
+        if is_over {
+            shoots.remove(namespace);
+        }
+    }
+
+    /// Of how many shoots something is known.
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.shoots().len()
+    }
+
+    fn shoots(&self) -> MutexGuard<'_, HashMap<String, Entry>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

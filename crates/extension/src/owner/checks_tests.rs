@@ -1,0 +1,276 @@
+#![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
+use std::sync::{
+    Mutex,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use futures::future::pending;
+use http::{Request, Response};
+use kube::{Client, client::Body};
+use ownership::{Answer, Checked, Loss};
+use permit::{Clock, Issuer, Permit};
+use tokio::{
+    sync::watch::{self, Sender},
+    time::{Instant, sleep},
+};
+use tower::service_fn;
+
+use super::*;
+use crate::owner::Begun;
+
+const NAMESPACE: &str = "shoot--dev--web";
+
+/// Says what the test says, and counts how often somebody begins to ask.
+#[derive(Default)]
+struct Scripted {
+    begun: AtomicUsize,
+    /// Steps that checks have taken.
+    polled: Arc<AtomicUsize>,
+    last: Mutex<Option<Sender<Report>>>,
+}
+
+impl Scripted {
+    fn say(&self, standing: Standing, answer: Answer) {
+        let asked = Clock::default().now();
+        let report = Report {
+            standing,
+            last: Some(Checked { asked, answer }),
+        };
+        let sender = self.last.lock().unwrap();
+        sender.as_ref().unwrap().send_replace(report);
+    }
+
+    fn unknown(&self) {
+        self.say(Standing::Unconfirmed, Answer::Unknown("nobody answers".into()));
+    }
+
+    fn owned(&self) -> Issuer {
+        let clock = Clock::default();
+        let until = clock.now() + Duration::from_secs(12);
+        let issuer = Issuer::new("a test", clock, until);
+        self.say(Standing::Owner(issuer.permit()), Answer::Owned { at_most: None });
+        issuer
+    }
+
+    fn lost(&self) {
+        let loss = Loss::LaterEpoch(9);
+        self.say(Standing::Lost(loss.clone()), Answer::Lost(loss));
+    }
+}
+
+impl Ask for Scripted {
+    fn wanted(&self, cluster: Option<&ClusterObject>) -> Result<Option<Wanted>> {
+        cluster.map_or(Ok(None), Wanted::of)
+    }
+
+    fn begin(&self, _: &Wanted, _: &Seed, _: &str) -> Result<Begun> {
+        self.begun.fetch_add(1, Ordering::SeqCst);
+        let (sender, reports) = watch::channel(Report {
+            standing: Standing::Unconfirmed,
+            last: None,
+        });
+        *self.last.lock().unwrap() = Some(sender);
+        let polled = Arc::clone(&self.polled);
+        let run = Box::pin(async move {
+            loop {
+                polled.fetch_add(1, Ordering::SeqCst);
+                sleep(Duration::from_secs(4)).await;
+            }
+        });
+        Ok(Begun { reports, run })
+    }
+}
+
+fn seed() -> Seed {
+    let nobody = |_: Request<Body>| pending::<std::io::Result<Response<Body>>>();
+    Seed::new(Client::new(service_fn(nobody), "n"), &Permit::sole("a test"))
+}
+
+fn wanted(epoch: i64) -> Wanted {
+    Wanted {
+        name: "owner.web.dev.internal.example".into(),
+        identity: "seed-a".into(),
+        zone: "internal.example".into(),
+        authorities: Vec::new(),
+        epoch,
+    }
+}
+
+fn checks() -> (Arc<Scripted>, OwnerChecks) {
+    let script = Arc::<Scripted>::default();
+    (Arc::clone(&script), OwnerChecks::asking(script))
+}
+
+async fn confirmed(checks: &OwnerChecks, epoch: i64, script: impl FnOnce()) -> Result<Tenure, Refusal> {
+    let seed = seed();
+    let confirming = checks.confirm(&seed, NAMESPACE, wanted(epoch), Patience::FirstAnswer);
+    let saying = async {
+        sleep(Duration::from_millis(1)).await;
+        script();
+    };
+    tokio::join!(confirming, saying).0
+}
+
+fn refused(confirmed: Result<Tenure, Refusal>) -> Refusal {
+    match confirmed {
+        Ok(_) => panic!("it was confirmed"),
+        Err(refusal) => refusal,
+    }
+}
+
+/// R17-60: one for a shoot and epoch, from the first that works for it to the last.
+#[tokio::test(start_paused = true)]
+async fn all_that_work_for_a_shoot_share_one_check_and_nobody_else_asks() {
+    let (script, checks) = checks();
+    let mut issued = None;
+    let first = confirmed(&checks, 3, || issued = Some(script.owned()))
+        .await
+        .unwrap();
+    let second = confirmed(&checks, 3, || {}).await.unwrap();
+    assert_eq!((script.begun.load(Ordering::SeqCst), checks.kept()), (1, 1));
+    assert!(first.permit.is_valid() && second.permit.is_valid());
+
+    // It goes on beside whoever works, also when the one who began it has ended.
+    drop(first);
+    let before = script.polled.load(Ordering::SeqCst);
+    second.beside(sleep(Duration::from_secs(9))).await;
+    assert!(script.polled.load(Ordering::SeqCst) >= before + 2);
+    assert!(second.ended().is_none());
+
+    drop(second);
+    assert_eq!(checks.kept(), 0);
+    let third = confirmed(&checks, 3, || issued = Some(script.owned())).await;
+    assert_eq!(script.begun.load(Ordering::SeqCst), 2);
+    drop(third);
+    assert_eq!(checks.kept(), 0);
+}
+
+/// R17-49, R17-61: nobody is asked again in that epoch.
+#[tokio::test(start_paused = true)]
+async fn what_was_lost_stays_lost_until_a_later_epoch() {
+    let (script, checks) = checks();
+    let mut issued = None;
+    let work = confirmed(&checks, 3, || issued = Some(script.owned()))
+        .await
+        .unwrap();
+    issued.take().unwrap().end("lost");
+    script.lost();
+    assert!(matches!(work.ended(), Some(Refusal::Lost(why)) if why.contains("epoch 9 has begun")));
+    drop(work);
+    for epoch in [3, 2, 3] {
+        let refusal = refused(confirmed(&checks, epoch, || {}).await);
+        assert!(
+            matches!(&refusal, Refusal::Lost(why) if why.contains("epoch 3")),
+            "{refusal:?}"
+        );
+    }
+    assert_eq!(script.begun.load(Ordering::SeqCst), 1);
+    assert!(checks.is_news(NAMESPACE, "Infrastructure one".into()));
+    assert!(!checks.is_news(NAMESPACE, "Infrastructure one".into()));
+    assert!(checks.is_news(NAMESPACE, "Worker one".into()));
+
+    let again = confirmed(&checks, 4, || issued = Some(script.owned()))
+        .await
+        .unwrap();
+    assert_eq!((again.epoch(), script.begun.load(Ordering::SeqCst)), (4, 2));
+}
+
+/// Also where its work ended before it could notice.
+#[tokio::test(start_paused = true)]
+async fn a_loss_that_nobody_looked_at_is_remembered() {
+    let (script, checks) = checks();
+    let mut issued = None;
+    let work = confirmed(&checks, 3, || issued = Some(script.owned()))
+        .await
+        .unwrap();
+    script.lost();
+    drop(work);
+    assert!(matches!(
+        refused(confirmed(&checks, 3, || {}).await),
+        Refusal::Lost(_)
+    ));
+    assert_eq!(script.begun.load(Ordering::SeqCst), 1);
+}
+
+/// R17-47, R17-48.
+#[tokio::test(start_paused = true)]
+async fn what_is_not_confirmed_may_be_later() {
+    let (script, checks) = checks();
+    let refusal = refused(confirmed(&checks, 3, || script.unknown()).await);
+    assert!(
+        matches!(&refusal, Refusal::Unconfirmed(why) if why.contains("nobody answers") && why.contains("epoch 3")),
+        "{refusal:?}"
+    );
+    assert_eq!(checks.kept(), 0);
+
+    let mut issued = None;
+    let work = confirmed(&checks, 3, || issued = Some(script.owned()))
+        .await
+        .unwrap();
+    // Nothing extends it: it ends by the clock.
+    work.beside(sleep(Duration::from_secs(13))).await;
+    assert!(matches!(work.ended(), Some(Refusal::Unconfirmed(why)) if why.contains("too old")));
+}
+
+/// A forced deletion gives a hiccup some time, and no more than it has.
+#[tokio::test(start_paused = true)]
+async fn who_has_patience_waits_for_a_decision() {
+    let (script, checks) = checks();
+    let (seed, begin) = (seed(), Instant::now());
+    let patient = || {
+        checks.confirm(
+            &seed,
+            NAMESPACE,
+            wanted(3),
+            Patience::Decision(Duration::from_secs(20)),
+        )
+    };
+    let hiccup = async {
+        sleep(Duration::from_secs(1)).await;
+        script.unknown();
+        sleep(Duration::from_secs(5)).await;
+        script.owned()
+    };
+    let (work, issued) = tokio::join!(patient(), hiccup);
+    assert!(work.is_ok());
+    assert_eq!(begin.elapsed(), Duration::from_secs(6));
+    drop((work, issued));
+
+    let (work, ()) = tokio::join!(patient(), async {
+        sleep(Duration::from_secs(1)).await;
+        script.unknown();
+    });
+    assert!(matches!(refused(work), Refusal::Unconfirmed(_)));
+    assert_eq!(begin.elapsed(), Duration::from_secs(26));
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_a_seed_does_not_check_owners_nothing_is_kept() {
+    let (script, checks) = checks();
+    let cluster: ClusterObject = serde_json::from_value(serde_json::json!({
+        "metadata": {"name": NAMESPACE},
+        "spec": {"cloudProfile": {}, "seed": {"metadata": {"name": "a"}}, "shoot": {}},
+    }))
+    .unwrap();
+    let object: api::extensions::Infrastructure = serde_json::from_value(serde_json::json!({
+        "metadata": {"name": "i", "namespace": NAMESPACE},
+        "spec": {"type": "local", "region": "r", "secretRef": {"name": "s"}},
+    }))
+    .unwrap();
+    for operation in [Operation::Create, Operation::Reconcile, Operation::Delete] {
+        assert_eq!(checks.wanted(&object, operation, Some(&cluster)), Ok(None));
+    }
+    assert_eq!((script.begun.load(Ordering::SeqCst), checks.kept()), (0, 0));
+}
+
+#[test]
+fn what_was_refused_is_counted() {
+    let metrics = Metrics::default();
+    let checks = OwnerChecks::new(&metrics);
+    checks.count::<api::extensions::Infrastructure>(&Refusal::Lost(String::new()));
+    let text = metrics.encode();
+    assert!(
+        text.contains(r#"extension_owner_refusals_total{kind="Infrastructure",why="Lost"} 1"#),
+        "{text}"
+    );
+}

@@ -1,0 +1,175 @@
+#![allow(clippy::unwrap_used)]
+use api::extensions::{BackupEntry, DNSRecord, Infrastructure};
+
+use super::*;
+
+fn cluster(change: impl FnOnce(&mut Value)) -> ClusterObject {
+    let mut cluster = json!({
+        "apiVersion": "extensions.gardener.cloud/v1alpha1", "kind": "Cluster", "metadata": {"name": "shoot--dev--web"},
+        "spec": {
+            "cloudProfile": {},
+            "seed": {
+                "metadata": {"name": "seed-a"},
+                "spec": {
+                    "settings": {"ownerChecks": {"enabled": true, "authorities": ["192.0.2.1:53", "[2001:db8::1]:5353"]}},
+                    "dns": {"internal": {
+                        "type": "local", "domain": "internal.example.test", "zone": "example.test", "credentialsRef": {},
+                    }},
+                },
+                "status": {"clusterIdentity": "landscape-seed-a"},
+            },
+            "shoot": {"status": {
+                "seedName": "seed-a", "ownership": {"epoch": 3},
+                "advertisedAddresses": [
+                    {"name": "external", "url": "https://api.web.example.test"},
+                    {"name": "internal", "url": "https://api.web.dev.internal.example.test"},
+                ],
+            }},
+        },
+    });
+    change(&mut cluster["spec"]);
+    serde_json::from_value(cluster).unwrap()
+}
+
+/// R17-13.
+#[test]
+fn all_that_is_needed_comes_with_the_cluster() {
+    let wanted = Wanted::of(&cluster(|_| {})).unwrap().unwrap();
+    assert_eq!(
+        wanted,
+        Wanted {
+            name: "owner.web.dev.internal.example.test".into(),
+            identity: "landscape-seed-a".into(),
+            zone: "example.test".into(),
+            authorities: vec![
+                "192.0.2.1:53".parse().unwrap(),
+                "[2001:db8::1]:5353".parse().unwrap()
+            ],
+            epoch: 3,
+        }
+    );
+    let first = Wanted::of(&cluster(|spec| {
+        spec["shoot"]["status"]["ownership"] = Value::Null;
+    }));
+    assert_eq!(first.unwrap().unwrap().epoch, 1);
+}
+
+/// A provider may know its zone by an id: that is no name of one.
+#[test]
+fn the_zone_is_a_name_around_the_domain() {
+    for (zone, expected) in [
+        (json!("example.test"), "example.test"),
+        (json!("example.test."), "example.test."),
+        (json!("internal.example.test"), "internal.example.test"),
+        (json!("Z08ABC"), "internal.example.test"),
+        (json!("xample.test"), "internal.example.test"),
+        (json!(""), "internal.example.test"),
+        (Value::Null, "internal.example.test"),
+    ] {
+        let told = zone.clone();
+        let of = cluster(move |spec| spec["seed"]["spec"]["dns"]["internal"]["zone"] = told);
+        assert_eq!(Wanted::of(&of).unwrap().unwrap().zone, expected, "{zone}");
+    }
+}
+
+#[test]
+fn nothing_is_asked_where_the_seed_does_not_say_so() {
+    for change in [
+        (|spec| spec["seed"]["spec"]["settings"] = Value::Null) as fn(&mut Value),
+        |spec| spec["seed"]["spec"]["settings"]["ownerChecks"] = Value::Null,
+        |spec| spec["seed"]["spec"]["settings"]["ownerChecks"]["enabled"] = json!(false),
+        |spec| spec["seed"] = Value::Null,
+    ] {
+        assert_eq!(Wanted::of(&cluster(change)), Ok(None));
+    }
+}
+
+/// Owner checks that cannot be made are not taken for owner checks that are off.
+#[test]
+fn what_is_missing_or_wrong_is_said() {
+    type Change = fn(&mut Value);
+    let cases: [(Change, &str, &str); 7] = [
+        (
+            |spec| spec["seed"]["spec"]["dns"] = Value::Null,
+            "Config",
+            "spec.dns.internal",
+        ),
+        (
+            |spec| spec["shoot"]["status"]["advertisedAddresses"] = json!([]),
+            "Config",
+            "spec.dns.internal",
+        ),
+        (
+            |spec| spec["seed"]["status"]["clusterIdentity"] = json!(""),
+            "NotReady",
+            "clusterIdentity",
+        ),
+        (
+            |spec| spec["seed"]["spec"]["settings"]["ownerChecks"]["authorities"] = json!(["ns.example:53"]),
+            "Config",
+            "ns.example:53",
+        ),
+        (
+            |spec| spec["seed"]["spec"]["settings"]["ownerChecks"] = json!({"enabled": "yes"}),
+            "Config",
+            "ownerChecks of the Seed cannot be understood",
+        ),
+        (
+            |spec| spec["shoot"]["status"]["ownership"]["epoch"] = json!("3"),
+            "Config",
+            "status.ownership.epoch",
+        ),
+        (
+            |spec| spec["shoot"]["status"]["ownership"]["epoch"] = json!(1.5),
+            "Config",
+            "status.ownership.epoch",
+        ),
+    ];
+    for (change, class, said) in cases {
+        let error = Wanted::of(&cluster(change)).unwrap_err();
+        assert_eq!(error.class(), class, "{error}");
+        assert!(error.to_string().contains(said), "{error}");
+    }
+}
+
+fn object<K: ExtensionObject>(name: &str, namespace: Option<&str>, annotated: bool, spec: &Value) -> K {
+    let mut object = json!({"metadata": {"name": name, "namespace": namespace}, "spec": spec});
+    if annotated {
+        object["metadata"]["annotations"] = json!({(OWNERSHIP_EPOCH): "1"});
+    }
+    serde_json::from_value(object).unwrap()
+}
+
+/// RX-42, and the owner record, whose writes are conditional.
+#[test]
+fn who_needs_the_owners_right() {
+    use Operation::{Create, Delete, ForceDelete, Migrate, Reconcile, Restore};
+    let infrastructure: Infrastructure = object(
+        "i",
+        Some("n"),
+        true,
+        &json!({"type": "local", "region": "r", "secretRef": {"name": "s"}}),
+    );
+    for operation in [Create, Reconcile, Restore, Delete, ForceDelete] {
+        assert!(concerns(&infrastructure, operation), "{operation:?}");
+    }
+    assert!(!concerns(&infrastructure, Migrate));
+
+    let record = |annotated, type_: &str| -> DNSRecord {
+        let spec = json!({"type": "local", "secretRef": {"name": "s"}, "name": "a.b", "recordType": type_, "values": ["x"]});
+        object("web-owner", Some("n"), annotated, &spec)
+    };
+    assert!(!concerns(&record(true, "TXT"), Reconcile));
+    assert!(!concerns(&record(true, "TXT"), Delete));
+    // The annotation gives no other record away.
+    assert!(concerns(&record(true, "A"), Reconcile));
+    assert!(concerns(&record(false, "TXT"), Reconcile));
+
+    let entry: BackupEntry = object(
+        "e",
+        None,
+        false,
+        &json!({"type": "local", "bucketName": "b", "region": "r", "secretRef": {"name": "s"}}),
+    );
+    assert!(!concerns(&entry, Reconcile));
+}
