@@ -20,7 +20,7 @@ use kube::{Api, ResourceExt};
 use runtime::{Cluster, Error, Result, apply, error::Explain, wait, wait::Look};
 
 use crate::{
-    FIELD_MANAGER, Facts, Operation, Stay, Wait, configuration_problem,
+    FIELD_MANAGER, Facts, Operation, Stay, Wait, configuration_problem, etcd_owner,
     secrets::config::{CA_ETCD, ETCD_CLIENT, ETCD_SERVER},
     verbs::{Deploy, Destroy, Sleep, Tasks},
 };
@@ -54,7 +54,13 @@ impl Deploy for Etcds {
 
     /// What druid says went wrong is the step's error.
     async fn ready(f: &Facts) -> Result<()> {
-        try_join_all([MAIN, EVENTS].map(|name| f.wait_for_etcd(name, f.settings.timeouts.etcd)))
+        let look = if f.operation == Operation::Migrate {
+            look_migrating
+        } else {
+            look_ready
+        };
+        let limits = f.settings.timeouts.etcd;
+        try_join_all([MAIN, EVENTS].map(|name| f.wait_until_etcd(name, limits, look)))
             .await
             .map(|_| ())
     }
@@ -92,10 +98,16 @@ async fn write(f: &Facts, replicas: i32) -> Result<()> {
             "the Etcd that copies backups is still there: etcd starts when it is gone",
         ));
     }
+    if f.operation.deploys() {
+        etcd_owner::check_not_sealed(f.epoch(), found.as_ref())?;
+    }
     let mut main = f.etcd(MAIN, store);
-    if main.spec.backup.store.is_some() && has_past(f.operation, &f.shoot, found.as_ref()) {
-        main.annotations_mut()
-            .insert(DRUID_REQUIRE_SNAPSHOT.into(), "true".into());
+    if main.spec.backup.store.is_some() {
+        main.spec.backup.owner_check = etcd_owner::check(f, found.as_ref())?;
+        if has_past(f.operation, &f.shoot, found.as_ref()) {
+            main.annotations_mut()
+                .insert(DRUID_REQUIRE_SNAPSHOT.into(), "true".into());
+        }
     }
     for mut etcd in [main, f.etcd(EVENTS, None)] {
         etcd.spec.replicas = replicas;
@@ -246,14 +258,23 @@ impl Facts {
 impl Stay {
     /// Waits until druid says that the Etcd is as specified (or that all was copied).
     pub(crate) async fn wait_for_etcd(&self, name: &str, limits: Wait) -> Result<()> {
+        self.wait_until_etcd(name, limits, look_ready).await
+    }
+
+    async fn wait_until_etcd(
+        &self,
+        name: &str,
+        limits: Wait,
+        is_there: fn(Option<&Etcd>) -> Look,
+    ) -> Result<()> {
         let api = self.etcds();
-        let first = wait::until(&api, name, limits.severe, look_ready).await;
+        let first = wait::until(&api, name, limits.severe, is_there).await;
         if first.is_ok() {
             return Ok(());
         }
         // Errors that are still there now are not going away by themselves.
         let rest = limits.timeout.saturating_sub(limits.severe);
-        let look = |etcd: Option<&Etcd>| match (look_ready(etcd), etcd.and_then(last_error)) {
+        let look = |etcd: Option<&Etcd>| match (is_there(etcd), etcd.and_then(last_error)) {
             (Look::Wait(_), Some(error)) => Look::Fail(error),
             (other, _) => other,
         };
@@ -319,6 +340,15 @@ fn has_past(operation: Operation, shoot: &Shoot, found: Option<&Etcd>) -> bool {
     }
 }
 
+/// The same, or kept away from clients for ever: then it has nothing left to do but its final snapshot, and that does not wait
+/// for it to be ready (R17-53).
+fn look_migrating(etcd: Option<&Etcd>) -> Look {
+    match look_ready(etcd) {
+        Look::Wait(_) if etcd.is_some_and(|etcd| etcd_owner::lost(etcd).is_some()) => Look::Done,
+        look => look,
+    }
+}
+
 /// Ready as druid saw it after the last change.
 fn look_ready(etcd: Option<&Etcd>) -> Look {
     let Some(etcd) = etcd else {
@@ -333,7 +363,11 @@ fn look_ready(etcd: Option<&Etcd>) -> Look {
     match (status.ready, last_error(etcd)) {
         (Some(true), _) => Look::Done,
         (_, Some(error)) => Look::Wait(error.to_string()),
-        _ => Look::Wait("its member is not ready".into()),
+        _ => Look::Wait(
+            etcd_owner::fenced(etcd)
+                .unwrap_or("its member is not ready")
+                .to_owned(),
+        ),
     }
 }
 

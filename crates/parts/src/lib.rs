@@ -17,6 +17,7 @@ mod dns_records;
 mod dynamic;
 mod etcd;
 mod etcd_copy;
+mod etcd_owner;
 mod exposure;
 mod extension_kinds;
 pub mod extension_resource;

@@ -7,13 +7,13 @@
 use api::{
     constants::{OPERATION, OWNERSHIP_EPOCH, OWNERSHIP_FORGOTTEN, OWNERSHIP_RESUMED, operation},
     extensions::{DNSRecord, RecordType},
+    gardencore::seed::SeedDNSProviderConfig,
 };
 use kube::ResourceExt;
 use runtime::{Cluster, Error, Result};
 
 use crate::{
-    ExtensionResource, FIELD_MANAGER, Facts, Operation, Stay, configuration_problem,
-    dns_records::{self, Provider},
+    ExtensionResource, FIELD_MANAGER, Facts, Operation, Stay, configuration_problem, dns_records,
     verbs::{Deploy, Destroy, Migrate, Tasks},
 };
 
@@ -65,7 +65,8 @@ impl Deploy for OwnerRecord {
     ];
 
     async fn deploy(f: &Facts) -> Result<()> {
-        let (name, provider) = owner_name(f)?;
+        let (name, dns) = name(f)?;
+        let provider = dns_records::of_seed(dns);
         let identity = identity(f)?;
         let secret = format!("dnsrecord-{}", object_name(f));
         dns_records::copy_credentials(f, &provider, &secret).await?;
@@ -146,18 +147,19 @@ fn epoch(f: &Facts) -> i64 {
         .map_or(1, api::gardencore::ShootStatus::epoch)
 }
 
-fn owner_name(f: &Facts) -> Result<(String, Provider)> {
+/// Its name, and where it is kept.
+pub(crate) fn name(f: &Facts) -> Result<(String, &SeedDNSProviderConfig)> {
     let (Some(name), Some(dns)) = (f.names.owner(), &f.seed_object.spec.dns.internal) else {
         return Err(configuration_problem(format!(
             "Seed {} has spec.settings.ownerChecks on and no spec.dns.internal: add it, or switch them off",
             f.seed_object.name_any()
         )));
     };
-    Ok((name, dns_records::of_seed(dns)))
+    Ok((name, dns))
 }
 
 /// The seed's cluster identity.
-fn identity(f: &Facts) -> Result<String> {
+pub(crate) fn identity(f: &Facts) -> Result<String> {
     let status = f.seed_object.status.as_ref();
     let identity = status.and_then(|status| status.cluster_identity.clone());
     identity.filter(|identity| !identity.is_empty()).ok_or_else(|| {

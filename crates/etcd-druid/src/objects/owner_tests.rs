@@ -165,76 +165,54 @@ fn what_is_given_is_passed_on_and_nothing_else() {
     );
 }
 
+fn text(text: &str) -> String {
+    text.to_owned()
+}
+
+/// A change, and what is said of the field after `spec.backup.ownerCheck`.
+type Wrong = (fn(&mut OwnerCheckSpec), &'static str);
+
+const WRONG: [Wrong; 17] = [
+    (|c| c.name = String::new(), " is wrong: "),
+    (|c| c.id = "a b".to_owned(), " is wrong: "),
+    (|c| c.zone = "other.test".to_owned(), ".zone is \"other.test\""),
+    (|c| c.zone = "xample.test".to_owned(), ".zone is \"xample.test\""),
+    (|c| c.zone = ".".to_owned(), ".zone is \".\""),
+    (|c| c.shoot_uid = String::new(), ".shootUID is empty"),
+    (
+        |c| c.authorities = vec!["ns.test:53".to_owned()],
+        ".authorities has \"ns.test:53\"",
+    ),
+    (
+        |c| c.authorities = vec!["192.0.2.1:0".to_owned()],
+        ".authorities has \"192.0.2.1:0\"",
+    ),
+    (|c| c.interval = Some(text("0s")), ".interval is \"0s\""),
+    (|c| c.timeout = Some(text("10ms")), ".timeout is \"10ms\""),
+    (|c| c.propagation = Some(text("1us")), ".propagation is \"1us\""),
+    (|c| c.fence = Some(text("61m")), ".fence is \"61m\""),
+    (|c| c.drift = Some(-1), ".drift is -1"),
+    (|c| c.drift = Some(200_000), " does not fit together: drift"),
+    (
+        |c| c.interval = Some(text("2s")),
+        " does not fit together: interval",
+    ),
+    (
+        |c| c.validity = Some(text("10s")),
+        " does not fit together: validity",
+    ),
+    (
+        |c| c.dns_cache_ttl = Some(text("1m")),
+        " does not fit together: fence",
+    ),
+];
+
 /// A flag that etcd-backup-restore refuses would end the etcd that runs.
 #[test]
 fn a_check_that_would_not_start_is_refused_before_anything_is_restarted() {
-    let text = |text: &str| Some(text.to_owned());
-    let of_check = "spec.backup.ownerCheck";
-    for (etcd, expected) in [
-        (with(|c| c.name = String::new()), format!("{of_check} is wrong: ")),
-        (
-            with(|c| c.id = "a b".to_owned()),
-            format!("{of_check} is wrong: "),
-        ),
-        (
-            with(|c| c.zone = "other.test".to_owned()),
-            format!("{of_check}.zone is \"other.test\""),
-        ),
-        (
-            with(|c| c.zone = "xample.test".to_owned()),
-            format!("{of_check}.zone is \"xample.test\""),
-        ),
-        (
-            with(|c| c.zone = ".".to_owned()),
-            format!("{of_check}.zone is \".\""),
-        ),
-        (
-            with(|c| c.shoot_uid = String::new()),
-            format!("{of_check}.shootUID is empty"),
-        ),
-        (
-            with(|c| c.authorities = vec!["ns.test:53".to_owned()]),
-            format!("{of_check}.authorities has \"ns.test:53\""),
-        ),
-        (
-            with(|c| c.authorities = vec!["192.0.2.1:0".to_owned()]),
-            format!("{of_check}.authorities has \"192.0.2.1:0\""),
-        ),
-        (
-            with(|c| c.interval = text("0s")),
-            format!("{of_check}.interval is \"0s\""),
-        ),
-        (
-            with(|c| c.timeout = text("10ms")),
-            format!("{of_check}.timeout is \"10ms\""),
-        ),
-        (
-            with(|c| c.propagation = text("1us")),
-            format!("{of_check}.propagation is \"1us\""),
-        ),
-        (
-            with(|c| c.fence = text("61m")),
-            format!("{of_check}.fence is \"61m\""),
-        ),
-        (with(|c| c.drift = Some(-1)), format!("{of_check}.drift is -1")),
-        (
-            with(|c| c.drift = Some(200_000)),
-            format!("{of_check} does not fit together: drift"),
-        ),
-        (
-            with(|c| c.interval = text("2s")),
-            format!("{of_check} does not fit together: interval"),
-        ),
-        (
-            with(|c| c.validity = text("10s")),
-            format!("{of_check} does not fit together: validity"),
-        ),
-        (
-            with(|c| c.dns_cache_ttl = text("1m")),
-            format!("{of_check} does not fit together: fence"),
-        ),
-    ] {
-        let error = wanted(&etcd).unwrap_err();
+    for (change, expected) in WRONG {
+        let error = wanted(&with(change)).unwrap_err();
+        let expected = format!("spec.backup.ownerCheck{expected}");
         assert!(error.to_string().starts_with(&expected), "{expected}: {error}");
         assert_eq!(
             error.codes(),

@@ -1,6 +1,6 @@
 //! Conditions of an Etcd.
 
-use api::druid::EtcdCondition;
+use api::druid::{BackupSpec, EtcdCondition};
 use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::Time};
 
 use super::{
@@ -27,14 +27,12 @@ pub const BACKUP_READY: &str = "BackupReady";
 pub struct Basis<'a> {
     /// Wanted members.
     pub replicas: i32,
-    /// Whether there are backups.
-    pub has_backup: bool,
+    /// How it is backed up, and who checks its owner.
+    pub backup: &'a BackupSpec,
     /// Whether the Etcd stands for a copy.
     pub copies: bool,
     /// Whether it is being handed over, so that a final snapshot ends its backups.
     pub migrating: bool,
-    /// Whether it is checked who owns the shoot.
-    pub checks_owner: bool,
     /// What is there.
     pub observed: &'a Observed,
 }
@@ -43,7 +41,7 @@ impl Basis<'_> {
     /// Why clients are kept away on purpose, if they are.
     pub(super) fn fence(&self) -> Option<&Ownership> {
         let said = self.observed.ownership.as_ref();
-        said.filter(|said| self.checks_owner && self.replicas > 0 && said.fences())
+        said.filter(|said| self.backup.owner_check.is_some() && self.replicas > 0 && said.fences())
     }
 }
 
@@ -103,11 +101,11 @@ impl Judged {
 
 fn of_member(basis: Basis<'_>, had_data: bool) -> Vec<Judged> {
     let mut judged = vec![ready(basis), all_members_ready(basis)];
-    if basis.checks_owner && basis.replicas > 0 {
+    if basis.backup.owner_check.is_some() && basis.replicas > 0 {
         let word = fence::verified(basis.observed.ownership.as_ref());
         judged.push(Judged::new(OWNERSHIP_VERIFIED, word));
     }
-    if basis.has_backup {
+    if basis.backup.store.is_some() {
         judged.push(backup_ready(basis));
         if had_data || basis.observed.members.iter().any(is_pod_ready) {
             judged.push(Judged {

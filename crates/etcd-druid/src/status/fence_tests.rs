@@ -29,12 +29,12 @@ fn fenced(state: &str, why: &str, said: Option<Said>) -> Observed {
     }
 }
 
-fn said(finished: bool, error: Option<&str>) -> Option<Said> {
-    Some(Said {
+fn said(finished: bool, error: Option<&str>) -> Said {
+    Said {
         phase: if finished { "Finished" } else { "Starting" }.to_owned(),
         error: error.map(str::to_owned),
         finished,
-    })
+    }
 }
 
 fn condition(status: &EtcdStatus, type_: &str) -> Option<(String, String, String)> {
@@ -72,7 +72,10 @@ fn a_fenced_etcd_is_not_ready_and_says_why() {
             "etcd is not served any more in this ownership epoch, as the shoot is not this seed's: no server answers.",
         ),
     ] {
-        let status = status_of(&checked(), &fenced(state, "no server answers", said(false, None)));
+        let status = status_of(
+            &checked(),
+            &fenced(state, "no server answers", Some(said(false, None))),
+        );
         assert_eq!(status.ready, Some(false), "{state}");
         assert!(status.last_errors.is_empty(), "{state} {:?}", status.last_errors);
         for type_ in ["Ready", "AllMembersReady"] {
@@ -93,15 +96,19 @@ fn a_fenced_etcd_is_not_ready_and_says_why() {
 #[test]
 fn a_fenced_etcd_tells_what_becomes_of_its_final_snapshot() {
     for (state, said, expected) in [
-        ("Suspended", said(true, None), ("Unknown", "NotConfirmed")),
-        ("Suspended", said(false, None), ("Unknown", "NotConfirmed")),
-        ("Sealed", said(true, None), ("True", "FinalSnapshotTaken")),
+        ("Suspended", Some(said(true, None)), ("Unknown", "NotConfirmed")),
+        ("Suspended", Some(said(false, None)), ("Unknown", "NotConfirmed")),
+        ("Sealed", Some(said(true, None)), ("True", "FinalSnapshotTaken")),
         (
             "Sealed",
-            said(false, Some("StoreUnavailable: no answer")),
+            Some(said(false, Some("StoreUnavailable: no answer"))),
             ("False", "FinalSnapshotMissing"),
         ),
-        ("Sealed", said(false, None), ("Unknown", "FinalSnapshotPending")),
+        (
+            "Sealed",
+            Some(said(false, None)),
+            ("Unknown", "FinalSnapshotPending"),
+        ),
         ("Sealed", None, ("Unknown", "FinalSnapshotPending")),
     ] {
         let status = status_of(&checked(), &fenced(state, "", said));

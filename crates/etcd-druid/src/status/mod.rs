@@ -50,13 +50,12 @@ pub fn compute(etcd: &Etcd, outcome: Result<(), &Error>, observed: &Observed, no
     let set_status = set.and_then(|set| set.status.as_ref());
     let basis = Basis {
         replicas,
-        has_backup: etcd.spec.backup.store.is_some(),
+        backup: &etcd.spec.backup,
         copies,
         migrating: etcd
             .annotations()
             .get(DRUID_MIGRATING)
             .is_some_and(|value| value == "true"),
-        checks_owner: etcd.spec.backup.owner_check.is_some(),
         observed,
     };
     EtcdStatus {

@@ -90,94 +90,13 @@ fn is_in(name: &str, zone: &str) -> bool {
     zone.len() > 2 && absolute(name).ends_with(&zone)
 }
 
+/// A flag with its value.
+type Given = (&'static str, String);
+
 /// What is given beside the claim, as flags; checked together with what is not given.
-fn options(check: &OwnerCheckSpec) -> Result<Vec<(&'static str, String)>> {
+fn options(check: &OwnerCheckSpec) -> Result<Vec<Given>> {
     let mut settings = Settings::default();
-    let none = Duration::ZERO;
-    let durations = [
-        (
-            "interval",
-            "owner-check-interval",
-            &check.interval,
-            &mut settings.interval,
-            SHORTEST,
-            false,
-        ),
-        (
-            "timeout",
-            "owner-check-timeout",
-            &check.timeout,
-            &mut settings.attempt,
-            SHORTEST_BOUND,
-            false,
-        ),
-        (
-            "storeTimeout",
-            "owner-check-store-timeout",
-            &check.store_timeout,
-            &mut settings.second_witness,
-            SHORTEST_BOUND,
-            false,
-        ),
-        (
-            "validity",
-            "owner-check-validity",
-            &check.validity,
-            &mut settings.validity,
-            SHORTEST,
-            false,
-        ),
-        (
-            "requests",
-            "owner-check-requests",
-            &check.requests,
-            &mut settings.requests,
-            SHORTEST,
-            false,
-        ),
-        (
-            "propagation",
-            "owner-check-propagation",
-            &check.propagation,
-            &mut settings.propagation,
-            SHORTEST_OR_NONE,
-            true,
-        ),
-        (
-            "dnsCacheTTL",
-            "owner-check-caches",
-            &check.dns_cache_ttl,
-            &mut settings.caches,
-            SHORTEST_OR_NONE,
-            true,
-        ),
-        (
-            "fence",
-            "owner-check-fence",
-            &check.fence,
-            &mut settings.fence,
-            SHORTEST,
-            false,
-        ),
-    ];
-    let mut options = Vec::new();
-    for (field, flag, given, setting, shortest, may_be_none) in durations {
-        let Some(text) = given else { continue };
-        let value = text
-            .parse::<SignedDuration>()
-            .ok()
-            .and_then(|value| Duration::try_from(value).ok());
-        let value =
-            value.filter(|value| (shortest..=LONGEST).contains(value) || (may_be_none && *value == none));
-        *setting = value.ok_or_else(|| {
-            let or = if may_be_none { ", or 0s" } else { "" };
-            wrong(
-                &format!("spec.backup.ownerCheck.{field}"),
-                format!("is {text:?}; write a duration from {shortest:?} to 1h, such as 5s{or}"),
-            )
-        })?;
-        options.push((flag, text.clone()));
-    }
+    let mut options = durations(check, &mut settings)?;
     if let Some(drift) = check.drift {
         settings.drift = u32::try_from(drift).map_err(|_| {
             wrong(
@@ -198,6 +117,85 @@ fn options(check: &OwnerCheckSpec) -> Result<Vec<(&'static str, String)>> {
     Terms::new(settings)
         .map_err(|e| wrong("spec.backup.ownerCheck", format!("does not fit together: {e}")))?;
     Ok(options)
+}
+
+fn durations(check: &OwnerCheckSpec, to: &mut Settings) -> Result<Vec<Given>> {
+    let c = check;
+    let all = [
+        (
+            "interval",
+            "owner-check-interval",
+            &c.interval,
+            &mut to.interval,
+            SHORTEST,
+        ),
+        (
+            "timeout",
+            "owner-check-timeout",
+            &c.timeout,
+            &mut to.attempt,
+            SHORTEST_BOUND,
+        ),
+        (
+            "storeTimeout",
+            "owner-check-store-timeout",
+            &c.store_timeout,
+            &mut to.second_witness,
+            SHORTEST_BOUND,
+        ),
+        (
+            "validity",
+            "owner-check-validity",
+            &c.validity,
+            &mut to.validity,
+            SHORTEST,
+        ),
+        (
+            "requests",
+            "owner-check-requests",
+            &c.requests,
+            &mut to.requests,
+            SHORTEST,
+        ),
+        (
+            "propagation",
+            "owner-check-propagation",
+            &c.propagation,
+            &mut to.propagation,
+            SHORTEST_OR_NONE,
+        ),
+        (
+            "dnsCacheTTL",
+            "owner-check-caches",
+            &c.dns_cache_ttl,
+            &mut to.caches,
+            SHORTEST_OR_NONE,
+        ),
+        ("fence", "owner-check-fence", &c.fence, &mut to.fence, SHORTEST),
+    ];
+    let mut options = Vec::new();
+    for (field, flag, given, setting, shortest) in all {
+        if let Some(text) = given {
+            *setting = duration(field, text, shortest)?;
+            options.push((flag, text.clone()));
+        }
+    }
+    Ok(options)
+}
+
+fn duration(field: &str, text: &str, shortest: Duration) -> Result<Duration> {
+    let may_be_none = shortest == SHORTEST_OR_NONE;
+    let value = text.parse::<SignedDuration>().ok();
+    value
+        .and_then(|value| Duration::try_from(value).ok())
+        .filter(|value| (shortest..=LONGEST).contains(value) || (may_be_none && value.is_zero()))
+        .ok_or_else(|| {
+            let or = if may_be_none { ", or 0s" } else { "" };
+            wrong(
+                &format!("spec.backup.ownerCheck.{field}"),
+                format!("is {text:?}; write a duration from {shortest:?} to 1h, such as 5s{or}"),
+            )
+        })
 }
 
 /// A port that nothing else in the pod has.
