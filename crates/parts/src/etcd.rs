@@ -258,7 +258,7 @@ impl Facts {
 impl Stay {
     /// Waits until druid says that the Etcd is as specified (or that all was copied).
     pub(crate) async fn wait_for_etcd(&self, name: &str, limits: Wait) -> Result<()> {
-        self.wait_until_etcd(name, limits, look_ready).await
+        Box::pin(self.wait_until_etcd(name, limits, look_ready)).await
     }
 
     async fn wait_until_etcd(

@@ -173,19 +173,20 @@ mod tests {
 
     #[test]
     fn a_sealed_epoch_is_not_brought_up_again() {
-        for (epoch, found, refused) in [
-            (1, Some(told(None, "False")), true),
-            (3, Some(told(Some("3"), "False")), true),
+        for (epoch, annotation, verified, refused) in [
+            (1, None, "False", true),
+            (3, Some("3"), "False", true),
             // The new epoch was granted.
-            (4, Some(told(Some("3"), "False")), false),
-            (2, Some(told(None, "False")), false),
-            (3, Some(told(Some("3"), "Unknown")), false),
-            (3, Some(told(Some("3"), "True")), false),
-            (3, None, false),
+            (4, Some("3"), "False", false),
+            (2, None, "False", false),
+            (3, Some("3"), "Unknown", false),
+            (3, Some("3"), "True", false),
+            (3, Some("none"), "False", false),
         ] {
-            let judged = check_not_sealed(epoch, found.as_ref());
+            let judged = check_not_sealed(epoch, Some(&told(annotation, verified)));
             assert_eq!(judged.is_err(), refused, "{epoch} {judged:?}");
         }
+        assert!(check_not_sealed(3, None).is_ok());
         // What a check said that is not made any more does not count.
         let mut without = told(None, "False");
         without.spec.backup.owner_check = None;
