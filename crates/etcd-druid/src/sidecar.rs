@@ -65,13 +65,13 @@ impl Ownership {
 }
 
 /// Asks the sidecar of the member that runs, of those that there are; `None` where none can be expected to answer, or none did.
-pub async fn ask(seed: &Seed, etcd: &Etcd, members: &[Pod]) -> Option<Said> {
-    let checks_owner = etcd.spec.backup.owner_check.is_some();
-    // One that keeps clients away is not ready, and says what becomes of the final snapshot.
+/// One that keeps clients away for ever is not ready, and says what becomes of the final snapshot.
+pub async fn ask(seed: &Seed, etcd: &Etcd, members: &[Pod], ownership: Option<&Ownership>) -> Option<Said> {
+    let is_lost = ownership.is_some_and(Ownership::is_lost);
     let pod = members
         .iter()
-        .find(|pod| runs(pod) || checks_owner && answers(pod));
-    get(seed, etcd, pod?, "healthz").await
+        .find(|pod| runs(pod) || (is_lost && answers(pod)))?;
+    get(seed, etcd, pod, "healthz").await
 }
 
 /// Asks the sidecar of a member who owns the shoot. It is not ready while it keeps clients away.

@@ -70,7 +70,7 @@ impl Backups {
         let found = f.etcds().get_opt(MAIN).await;
         let found = found.context("could not read Etcd etcd-main")?;
         let client = client(f).await?;
-        match etcd_owner::final_snapshot(found.as_ref()) {
+        match etcd_owner::final_snapshot(found.as_ref(), f.seed_object.spec.checks_owners()) {
             FinalSnapshot::AskedFor => {}
             FinalSnapshot::TakenByItself => return await_final_snapshot(&client, f.epoch()).await,
             other => return Err(etcd_owner::cannot_be_taken(other)),

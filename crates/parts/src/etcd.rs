@@ -17,10 +17,11 @@ use k8s_openapi::{
     apimachinery::pkg::{api::resource::Quantity, apis::meta::v1::LabelSelector},
 };
 use kube::{Api, ResourceExt};
-use runtime::{Cluster, Error, Result, apply, error::Explain, wait, wait::Look};
+use runtime::{Cluster, Error, Result, apply, error::Explain, wait};
 
 use crate::{
-    FIELD_MANAGER, Facts, Operation, Stay, Wait, configuration_problem, etcd_owner,
+    FIELD_MANAGER, Facts, Operation, Stay, configuration_problem, etcd_owner,
+    etcd_ready::{look_migrating, look_ready},
     secrets::config::{CA_ETCD, ETCD_CLIENT, ETCD_SERVER},
     verbs::{Deploy, Destroy, Sleep, Tasks},
 };
@@ -256,31 +257,6 @@ impl Facts {
 }
 
 impl Stay {
-    /// Waits until druid says that the Etcd is as specified (or that all was copied).
-    pub(crate) async fn wait_for_etcd(&self, name: &str, limits: Wait) -> Result<()> {
-        Box::pin(self.wait_until_etcd(name, limits, look_ready)).await
-    }
-
-    async fn wait_until_etcd(
-        &self,
-        name: &str,
-        limits: Wait,
-        is_there: fn(Option<&Etcd>) -> Look,
-    ) -> Result<()> {
-        let api = self.etcds();
-        let first = wait::until(&api, name, limits.severe, is_there).await;
-        if first.is_ok() {
-            return Ok(());
-        }
-        // Errors that are still there now are not going away by themselves.
-        let rest = limits.timeout.saturating_sub(limits.severe);
-        let look = |etcd: Option<&Etcd>| match (is_there(etcd), etcd.and_then(last_error)) {
-            (Look::Wait(_), Some(error)) => Look::Fail(error),
-            (other, _) => other,
-        };
-        wait::until(&api, name, rest, look).await.map(|_| ())
-    }
-
     /// Sets an annotation of etcd-main, where there is one.
     pub(crate) async fn mark_etcd(&self, key: &str, value: Option<&str>) -> Result<()> {
         let api = self.etcds();
@@ -340,59 +316,6 @@ fn has_past(operation: Operation, shoot: &Shoot, found: Option<&Etcd>) -> bool {
     }
 }
 
-/// The same, or kept away from clients for ever: then it has nothing left to do but its final snapshot, and that does not wait
-/// for it to be ready (R17-53).
-fn look_migrating(etcd: Option<&Etcd>) -> Look {
-    match look_ready(etcd) {
-        Look::Wait(_) if etcd.is_some_and(|etcd| etcd_owner::lost(etcd).is_some()) => Look::Done,
-        look => look,
-    }
-}
-
-/// Ready as druid saw it after the last change.
-fn look_ready(etcd: Option<&Etcd>) -> Look {
-    let Some(etcd) = etcd else {
-        return Look::Wait("it does not exist".into());
-    };
-    let Some(status) = &etcd.status else {
-        return Look::Wait("etcd-druid has not answered yet".into());
-    };
-    if status.observed_generation != etcd.metadata.generation {
-        return Look::Wait("etcd-druid has not seen the last change yet".into());
-    }
-    match (status.ready, last_error(etcd)) {
-        (Some(true), _) => Look::Done,
-        (_, Some(error)) => Look::Wait(error.to_string()),
-        _ => Look::Wait(
-            etcd_owner::fenced(etcd)
-                .unwrap_or("its member is not ready")
-                .to_owned(),
-        ),
-    }
-}
-
-/// What druid, or the sidecar through it, says that went wrong. A code that an operator knows becomes one.
-pub(crate) fn last_error(etcd: &Etcd) -> Option<Error> {
-    let errors = &etcd.status.as_ref()?.last_errors;
-    if errors.is_empty() {
-        return None;
-    }
-    let codes: Vec<_> = errors
-        .iter()
-        .filter_map(|error| serde_json::from_value(serde_json::json!(error.code)).ok())
-        .collect();
-    let sentences: Vec<_> = errors
-        .iter()
-        .map(|error| format!("{} ({})", error.description, error.code))
-        .collect();
-    let message = format!("Etcd {}: {}", etcd.name_any(), sentences.join("; "));
-    Some(if codes.is_empty() {
-        Error::Transient(message)
-    } else {
-        Error::Config { codes, message }
-    })
-}
-
 /// Daily, at a minute that follows from the name: not all etcds of a seed at once.
 fn full_snapshot_schedule(namespace: &str) -> String {
     let number = namespace
@@ -405,7 +328,6 @@ fn full_snapshot_schedule(namespace: &str) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use api::meta::ErrorCode;
     use serde_json::json;
 
     use super::*;
@@ -415,19 +337,6 @@ mod tests {
         etcd.metadata.generation = Some(2);
         etcd.status = Some(serde_json::from_value(status.clone()).unwrap());
         etcd
-    }
-
-    #[test]
-    fn ready_counts_only_for_the_last_change() {
-        assert!(matches!(
-            look_ready(Some(&etcd(&json!({"observedGeneration": 2, "ready": true})))),
-            Look::Done
-        ));
-        assert!(matches!(
-            look_ready(Some(&etcd(&json!({"observedGeneration": 1, "ready": true})))),
-            Look::Wait(_)
-        ));
-        assert!(matches!(look_ready(None), Look::Wait(_)));
     }
 
     #[test]
@@ -471,18 +380,6 @@ mod tests {
                 found.is_some()
             );
         }
-    }
-
-    #[test]
-    fn an_error_keeps_its_code_and_sentence() {
-        let failing = etcd(&json!({"lastErrors": [{"code": "ERR_INFRA_UNAUTHENTICATED",
-            "description": "the bucket refuses the credentials", "observedAt": "2026-01-01T00:00:00Z"}]}));
-        let error = last_error(&failing).unwrap();
-        assert_eq!(error.codes(), [ErrorCode::ErrInfraUnauthenticated]);
-        assert_eq!(
-            error.to_string(),
-            "Etcd etcd-main: the bucket refuses the credentials (ERR_INFRA_UNAUTHENTICATED)"
-        );
     }
 
     #[test]

@@ -8,12 +8,13 @@ use api::{
     constants::OWNERSHIP_EPOCH,
     druid::{Etcd, OwnerCheckSpec},
     gardencore::seed::SeedDNSProviderConfig,
+    meta::ErrorCode,
 };
 use kube::ResourceExt;
 use placement::names;
 use runtime::{Error, Result};
 
-use crate::{Facts, configuration_problem, owner_record};
+use crate::{Facts, owner_record};
 
 /// The condition in which etcd-druid passes on what the process beside etcd says of the owner.
 const OWNERSHIP_VERIFIED: &str = "OwnershipVerified";
@@ -67,23 +68,29 @@ pub(crate) fn fenced(etcd: &Etcd) -> Option<&str> {
     (ready.reason == "Fenced").then_some(ready.message.as_str())
 }
 
-/// Refuses to bring up an etcd whose epoch was sealed: nothing opens it again. A move that is called off after its seal goes on
-/// in a new epoch, which is granted by others.
+/// What an etcd that is not served any more says to who wants it to: nothing opens its epoch again. A move that is called off
+/// after that goes on in a new epoch, which is granted by others; the next try sees it.
+pub(crate) fn sealed(etcd: &Etcd) -> Option<Error> {
+    let why = lost(etcd)?;
+    let epoch = epoch_of(etcd).unwrap_or_default();
+    Some(Error::config(
+        ErrorCode::ErrRetryableConfigurationProblem,
+        format!(
+            "ownership epoch {epoch} of the shoot has ended in this seed ({why}) The move has to go on, or \
+             garden-controller-manager has to grant this seed a new epoch"
+        ),
+    ))
+}
+
+/// Refuses to bring up an etcd whose epoch has ended, in that epoch.
 pub(crate) fn check_not_sealed(epoch: i64, found: Option<&Etcd>) -> Result<()> {
-    let Some((etcd, why)) = found.and_then(|etcd| Some((etcd, lost(etcd)?))) else {
-        return Ok(());
-    };
-    let of = etcd
-        .annotations()
-        .get(OWNERSHIP_EPOCH)
-        .map_or(Ok(1), |text| text.parse::<i64>());
-    if of != Ok(epoch) {
-        return Ok(());
-    }
-    Err(configuration_problem(format!(
-        "ownership epoch {epoch} of the shoot has ended in this seed, and its etcd is not served again in it ({why}): the move has to \
-         go on, or garden-controller-manager has to grant this seed a new epoch"
-    )))
+    let found = found.filter(|etcd| epoch_of(etcd) == Some(epoch));
+    found.and_then(sealed).map_or(Ok(()), Err)
+}
+
+fn epoch_of(etcd: &Etcd) -> Option<i64> {
+    let said = etcd.annotations().get(OWNERSHIP_EPOCH);
+    said.map_or(Some(1), |text| text.parse().ok())
 }
 
 /// How the final snapshot of a move is come by.
@@ -101,11 +108,12 @@ pub(crate) enum FinalSnapshot {
 
 /// The decision table of R17-54. It departs in one row: there an Etcd that is gone was deleted by the flow, after its final
 /// snapshot. Here nothing deletes it before the hand-over, so that one that is gone proves nothing.
-pub(crate) fn final_snapshot(etcd: Option<&Etcd>) -> FinalSnapshot {
+/// `checks`: whether the seed keeps owner records. Where it has ceased to, etcd may still ask for one that nobody writes.
+pub(crate) fn final_snapshot(etcd: Option<&Etcd>, checks: bool) -> FinalSnapshot {
     match etcd {
         None => FinalSnapshot::Unknown,
         Some(etcd) if etcd.spec.replicas <= 0 => FinalSnapshot::NotTaken,
-        Some(etcd) if etcd.spec.backup.owner_check.is_some() => FinalSnapshot::TakenByItself,
+        Some(etcd) if checks && etcd.spec.backup.owner_check.is_some() => FinalSnapshot::TakenByItself,
         Some(_) => FinalSnapshot::AskedFor,
     }
 }
@@ -160,14 +168,15 @@ mod tests {
     /// R17-54.
     #[test]
     fn the_final_snapshot_is_judged_by_what_is_there() {
-        for (etcd, expected) in [
-            (Some(etcd(1, true)), FinalSnapshot::TakenByItself),
-            (Some(etcd(1, false)), FinalSnapshot::AskedFor),
-            (Some(etcd(0, true)), FinalSnapshot::NotTaken),
-            (Some(etcd(0, false)), FinalSnapshot::NotTaken),
-            (None, FinalSnapshot::Unknown),
+        for (etcd, checks, expected) in [
+            (Some(etcd(1, true)), true, FinalSnapshot::TakenByItself),
+            (Some(etcd(1, true)), false, FinalSnapshot::AskedFor),
+            (Some(etcd(1, false)), true, FinalSnapshot::AskedFor),
+            (Some(etcd(0, true)), true, FinalSnapshot::NotTaken),
+            (Some(etcd(0, false)), false, FinalSnapshot::NotTaken),
+            (None, true, FinalSnapshot::Unknown),
         ] {
-            assert_eq!(final_snapshot(etcd.as_ref()), expected, "{etcd:?}");
+            assert_eq!(final_snapshot(etcd.as_ref(), checks), expected, "{etcd:?}");
         }
     }
 

@@ -18,6 +18,7 @@ mod dynamic;
 mod etcd;
 mod etcd_copy;
 mod etcd_owner;
+mod etcd_ready;
 mod exposure;
 mod extension_kinds;
 pub mod extension_resource;

@@ -172,11 +172,15 @@ fn text(text: &str) -> String {
 /// A change, and what is said of the field after `spec.backup.ownerCheck`.
 type Wrong = (fn(&mut OwnerCheckSpec), &'static str);
 
-const WRONG: [Wrong; 17] = [
+const WRONG: [Wrong; 18] = [
     (|c| c.name = String::new(), " is wrong: "),
     (|c| c.id = "a b".to_owned(), " is wrong: "),
     (|c| c.zone = "other.test".to_owned(), ".zone is \"other.test\""),
     (|c| c.zone = "xample.test".to_owned(), ".zone is \"xample.test\""),
+    (
+        |c| c.zone = "example.test..".to_owned(),
+        ".zone is \"example.test..\"",
+    ),
     (|c| c.zone = ".".to_owned(), ".zone is \".\""),
     (|c| c.shoot_uid = String::new(), ".shootUID is empty"),
     (

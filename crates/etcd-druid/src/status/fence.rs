@@ -14,6 +14,9 @@ pub const OWNERSHIP_VERIFIED: &str = "OwnershipVerified";
 /// How a process ends that was told to by SIGTERM, as the kubelet writes it.
 const BY_SIGTERM: i32 = 128 + 15;
 
+/// Longest reason that is taken over: it names every server of the zone, and people read it.
+const LONGEST: usize = 1000;
+
 /// Status, reason and message of a condition.
 pub(super) type Word = (&'static str, &'static str, String);
 
@@ -39,9 +42,9 @@ pub(super) fn verified(said: Option<&Ownership>) -> Word {
 /// What becomes of etcd, and why.
 #[must_use]
 pub(super) fn describe(said: &Ownership) -> String {
-    let why = match said.why.trim_end_matches('.') {
-        "" => "nobody has been asked yet",
-        why => why,
+    let why: String = match said.why.trim_end_matches('.') {
+        "" => "nobody has been asked yet".to_owned(),
+        why => why.chars().take(LONGEST).collect(),
     };
     if said.is_lost() {
         format!(

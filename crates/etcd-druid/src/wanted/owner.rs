@@ -85,7 +85,12 @@ pub(crate) fn owner_check(spec: &EtcdSpec) -> Result<Option<OwnerCheck>> {
 }
 
 fn is_in(name: &str, zone: &str) -> bool {
-    let absolute = |name: &str| format!(".{}.", name.trim_end_matches('.').to_ascii_lowercase());
+    let absolute = |name: &str| {
+        format!(
+            ".{}.",
+            name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
+        )
+    };
     let zone = absolute(zone);
     zone.len() > 2 && absolute(name).ends_with(&zone)
 }
