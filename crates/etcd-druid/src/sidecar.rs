@@ -64,18 +64,25 @@ impl Ownership {
     }
 }
 
-/// Asks the sidecar of the member that runs, of those that there are; `None` where none can be expected to answer, or none did.
-/// One that keeps clients away for ever is not ready, and says what becomes of the final snapshot.
-pub async fn ask(seed: &Seed, etcd: &Etcd, members: &[Pod], ownership: Option<&Ownership>) -> Option<Said> {
-    let is_lost = ownership.is_some_and(Ownership::is_lost);
-    let pod = members
-        .iter()
-        .find(|pod| runs(pod) || (is_lost && answers(pod)))?;
-    get(seed, etcd, pod, "healthz").await
+/// What the sidecar of the member that runs says, of those that there are: of itself, and of who owns the shoot. `None` where
+/// none can be expected to answer, or none did.
+pub async fn ask(seed: &Seed, etcd: &Etcd, members: &[Pod]) -> (Option<Said>, Option<Ownership>) {
+    let of_itself = async {
+        let pod = members.iter().find(|pod| runs(pod))?;
+        get(seed, etcd, pod, "healthz").await
+    };
+    let (said, ownership) = tokio::join!(of_itself, ask_ownership(seed, etcd, members));
+    // One that keeps clients away for ever is not ready, and says what becomes of the final snapshot.
+    let fenced = members.iter().find(|pod| answers(pod));
+    let said = match (said, &ownership, fenced) {
+        (None, Some(ownership), Some(pod)) if ownership.is_lost() => get(seed, etcd, pod, "healthz").await,
+        (said, ..) => said,
+    };
+    (said, ownership)
 }
 
-/// Asks the sidecar of a member who owns the shoot. It is not ready while it keeps clients away.
-pub async fn ask_ownership(seed: &Seed, etcd: &Etcd, members: &[Pod]) -> Option<Ownership> {
+/// It is not ready while it keeps clients away.
+async fn ask_ownership(seed: &Seed, etcd: &Etcd, members: &[Pod]) -> Option<Ownership> {
     etcd.spec.backup.owner_check.as_ref()?;
     let pod = members.iter().find(|pod| answers(pod))?;
     get(seed, etcd, pod, "ownership").await
