@@ -22,6 +22,7 @@ use runtime::{Cluster, Error, Result, apply, error::Explain, wait};
 use crate::{
     FIELD_MANAGER, Facts, Operation, Stay, configuration_problem, etcd_owner,
     etcd_ready::{look_migrating, look_ready},
+    owner_record,
     secrets::config::{CA_ETCD, ETCD_CLIENT, ETCD_SERVER},
     verbs::{Deploy, Destroy, Sleep, Tasks},
 };
@@ -55,16 +56,29 @@ impl Deploy for Etcds {
 
     /// What druid says went wrong is the step's error.
     async fn ready(f: &Facts) -> Result<()> {
-        let look = if f.operation == Operation::Migrate {
-            look_migrating
-        } else {
-            look_ready
-        };
         let limits = f.settings.timeouts.etcd;
-        try_join_all([MAIN, EVENTS].map(|name| f.wait_until_etcd(name, limits, look)))
-            .await
-            .map(|_| ())
+        let moves = f.operation == Operation::Migrate;
+        let look = if moves { look_migrating } else { look_ready };
+        let mut awaited = vec![EVENTS];
+        if !(moves && is_shut_by_design(f).await?) {
+            awaited.push(MAIN);
+        }
+        let waits = awaited
+            .into_iter()
+            .map(|name| f.wait_until_etcd(name, limits, look));
+        try_join_all(waits).await.map(|_| ())
     }
+}
+
+/// Whether an earlier run of the move has taken the owner record away, so that etcd-main is kept from clients, or will be (R17-53).
+/// What it says of its final snapshot is awaited later, and of itself.
+async fn is_shut_by_design(f: &Facts) -> Result<bool> {
+    if !f.seed_object.spec.checks_owners() || owner_record::is_there(f).await? {
+        return Ok(false);
+    }
+    let found = f.etcds().get_opt(MAIN).await;
+    let found = found.context("could not read Etcd etcd-main")?;
+    Ok(found.is_some_and(|found| found.spec.backup.owner_check.is_some()))
 }
 
 /// Their volumes stay.

@@ -158,6 +158,11 @@ pub(crate) fn name(f: &Facts) -> Result<(String, &SeedDNSProviderConfig)> {
     Ok((name, dns))
 }
 
+/// Whether its object is there, which keeps it outside.
+pub(crate) async fn is_there(stay: &Stay) -> Result<bool> {
+    Ok(object(stay).get().await?.is_some())
+}
+
 /// The seed's cluster identity.
 pub(crate) fn identity(f: &Facts) -> Result<String> {
     let status = f.seed_object.status.as_ref();
