@@ -111,5 +111,5 @@ async fn restarted_once(world: &World) -> Result<()> {
 
 pub async fn owner(world: &World) -> Result<()> {
     refused(world).await?;
-    restarted_once(world).await
+    Box::pin(restarted_once(world)).await
 }
