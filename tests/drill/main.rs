@@ -21,7 +21,6 @@ mod journeys;
 mod machines;
 mod manager;
 mod objects;
-mod owner;
 mod pods;
 mod refusal;
 mod rights;

@@ -426,6 +426,7 @@ async fn a_writer_may_end_anywhere(world: &World) -> Result<()> {
         }
         drop(writer);
         line.release();
+        line.until_idle(SOON).await?;
     }
     // The last one's update was made; its answer alone was lost.
     holds(world, "ended", &["seed-a"], &["1"]).await?;

@@ -16,6 +16,8 @@ use tokio::{
 struct State {
     /// Pieces that clients have sent. A request is one or more.
     said: usize,
+    /// Clients that are connected.
+    clients: usize,
     /// Pieces of answers that are held.
     held: usize,
     /// What is answered when more was said than this is held.
@@ -37,6 +39,7 @@ impl Tap {
         let address = listener.local_addr()?.to_string();
         let state = watch::Sender::new(State {
             said: 0,
+            clients: 0,
             held: 0,
             hold_after: usize::MAX,
         });
@@ -79,6 +82,15 @@ impl Tap {
         Ok(())
     }
 
+    /// Waits until nobody is connected: nothing of a client that has gone is held or comes any more.
+    pub async fn until_idle(&self, limit: Duration) -> Result<()> {
+        let mut state = self.state.subscribe();
+        timeout(limit, state.wait_for(|state| state.clients == 0))
+            .await
+            .context("a client stays connected")??;
+        Ok(())
+    }
+
     /// Lets all answers go.
     pub fn release(&self) {
         self.state.send_modify(|state| state.hold_after = usize::MAX);
@@ -86,6 +98,7 @@ impl Tap {
 }
 
 async fn line(client: TcpStream, server: &str, state: &watch::Sender<State>) -> Result<()> {
+    let _client = Counted::new(state, |state| &mut state.clients);
     let server = TcpStream::connect(server).await?;
     let (mut from_client, mut to_client) = client.into_split();
     let (mut from_server, mut to_server) = server.into_split();
@@ -110,7 +123,7 @@ async fn line(client: TcpStream, server: &str, state: &watch::Sender<State>) -> 
             let mut seen = state.subscribe();
             let now = *seen.borrow_and_update();
             if now.said > now.hold_after {
-                let _held = Held::new(state);
+                let _held = Counted::new(state, |state| &mut state.held);
                 seen.wait_for(|state| state.said <= state.hold_after).await?;
             }
             to_client.write_all(&piece[..length]).await?;
@@ -122,18 +135,21 @@ async fn line(client: TcpStream, server: &str, state: &watch::Sender<State>) -> 
     }
 }
 
-/// Counts one piece while it is held, also where its client has gone.
-struct Held<'a>(&'a watch::Sender<State>);
+/// Counts one more of something, for as long as it lives.
+struct Counted<'a> {
+    state: &'a watch::Sender<State>,
+    what: fn(&mut State) -> &mut usize,
+}
 
-impl<'a> Held<'a> {
-    fn new(state: &'a watch::Sender<State>) -> Self {
-        state.send_modify(|state| state.held += 1);
-        Self(state)
+impl<'a> Counted<'a> {
+    fn new(state: &'a watch::Sender<State>, what: fn(&mut State) -> &mut usize) -> Self {
+        state.send_modify(|state| *what(state) += 1);
+        Self { state, what }
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for Counted<'_> {
     fn drop(&mut self) {
-        self.0.send_modify(|state| state.held -= 1);
+        self.state.send_modify(|state| *(self.what)(state) -= 1);
     }
 }
