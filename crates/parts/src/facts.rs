@@ -19,6 +19,7 @@ use crate::{
     Settings, configuration_problem,
     controller_leaders::{self, Stage, current_stage},
     nodes::check_room,
+    owner_record,
     shoot_state::LastOpened,
     stay::{Stay, Tenant},
 };
@@ -101,6 +102,7 @@ impl Facts {
         };
         if operation.deploys() {
             controller_leaders::check(wanted, &facts.names)?;
+            owner_record::check(&facts)?;
             facts.cloud_credentials().await?;
             if let Some(why) = facts.extensions.refusal() {
                 return Err(configuration_problem(why));

@@ -4,6 +4,8 @@
 //! It is written once an epoch and left alone otherwise (R17-12): a reconciliation of a seed that does not know yet that it has lost
 //! the shoot must not even try. The provider refuses what comes late; this part does not ask for it.
 
+use std::time::Duration;
+
 use api::{
     constants::{OPERATION, OWNERSHIP_EPOCH, OWNERSHIP_FORGOTTEN, OWNERSHIP_RESUMED, operation},
     extensions::{DNSRecord, RecordType},
@@ -19,8 +21,8 @@ use crate::{
 
 /// For how many seconds resolvers may keep it. Owner checks ask past them (docs/ownership.md).
 const TTL: i64 = 10;
-/// A gardenlet records its seed's identity when it starts.
-const WAIT_FOR_IDENTITY: std::time::Duration = std::time::Duration::from_secs(10);
+/// A gardenlet records its seed's identity when it starts: a few looks at an API server later it is there.
+const WAIT_FOR_IDENTITY: Duration = Duration::from_secs(5);
 
 /// The DNSRecord of the owner record.
 #[derive(Debug)]
@@ -145,6 +147,16 @@ fn epoch(f: &Facts) -> i64 {
         .status
         .as_ref()
         .map_or(1, api::gardencore::ShootStatus::epoch)
+}
+
+/// Says before anything is changed what the record would lack (I8). A flow cannot wait for it: it works with the Seed as it was
+/// when it began. The next one reads it anew.
+pub(crate) fn check(f: &Facts) -> Result<()> {
+    if !f.seed_object.spec.checks_owners() {
+        return Ok(());
+    }
+    name(f)?;
+    identity(f).map(|_| ())
 }
 
 /// Its name, and where it is kept.

@@ -68,6 +68,7 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
     let restored = given.restoring && given.has_backup;
     when(&mut g, restored).step("Resuming backups", etcd_ready, || Backups::resume(f));
     backup_steps::drop_source(&mut g, f, restored, etcd_ready);
+    base_steps::drop_owner_record(&mut g, f, given.owner_record, etcd_ready);
 
     let address = expose(&mut g, f, [owned, identity, secrets]);
 
