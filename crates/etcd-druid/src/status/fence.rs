@@ -94,7 +94,7 @@ pub(super) fn without_told_etcd(pods: &[Pod]) -> Vec<Pod> {
 }
 
 /// Also while the kubelet waits before it starts it again.
-fn was_told_to_end(status: &ContainerStatus) -> bool {
+pub(crate) fn was_told_to_end(status: &ContainerStatus) -> bool {
     let waits = status.state.as_ref().and_then(|state| state.waiting.as_ref());
     let state = match waits.and_then(|waits| waits.reason.as_deref()) {
         Some("CrashLoopBackOff") => status.last_state.as_ref(),
