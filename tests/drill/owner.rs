@@ -20,7 +20,9 @@ impl Subject<'_> {
     async fn check_etcd_asks(&self, seed: &RunningSeed, identity: Option<&str>) -> Result<()> {
         let etcds: Api<Etcd> = Api::namespaced(seed.client(), &self.namespace());
         let check = etcds.get("etcd-main").await?.spec.backup.owner_check;
-        let asked = check.as_ref().map(|check| (check.name.clone(), check.id.as_str()));
+        let asked = check
+            .as_ref()
+            .map(|check| (check.name.clone(), check.id.as_str()));
         require(
             asked == identity.map(|identity| (self.owner_name(), identity)),
             format!("etcd-main asks for {check:?}"),

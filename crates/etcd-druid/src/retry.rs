@@ -96,11 +96,14 @@ mod tests {
             ("initialize", 3, "CrashLoopBackOff", 143, false),
         ] {
             let pod = pod(container, restarts, waits_for, exit_code);
-            assert_eq!(is_told_etcd_held_back(&pod), expected, "{container} {restarts} {exit_code}");
+            assert_eq!(
+                is_told_etcd_held_back(&pod),
+                expected,
+                "{container} {restarts} {exit_code}"
+            );
         }
         let mut going = pod("etcd", 3, "CrashLoopBackOff", 143);
-        going.metadata.deletion_timestamp =
-            serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+        going.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
         assert!(!is_told_etcd_held_back(&going));
     }
 }

@@ -14,7 +14,7 @@ use kube::ResourceExt;
 use placement::names;
 use runtime::{Error, Result};
 
-use crate::{Facts, owner_record};
+use crate::{Facts, owner_claim};
 
 /// The condition in which etcd-druid passes on what the process beside etcd says of the owner.
 const OWNERSHIP_VERIFIED: &str = "OwnershipVerified";
@@ -28,10 +28,10 @@ pub(crate) fn check(f: &Facts, found: Option<&Etcd>) -> Result<Option<OwnerCheck
     if !f.seed_object.spec.checks_owners() {
         return Ok(None);
     }
-    let (name, dns) = owner_record::name(f)?;
+    let (name, dns) = owner_claim::name(&f.seed_object, &f.names)?;
     Ok(Some(OwnerCheckSpec {
         name,
-        id: owner_record::identity(f)?,
+        id: owner_claim::identity(&f.seed_object)?,
         zone: zone(dns),
         shoot_uid: names::uid(&f.shoot),
         ..OwnerCheckSpec::default()

@@ -19,7 +19,7 @@ use crate::{
     Settings, configuration_problem,
     controller_leaders::{self, Stage, current_stage},
     nodes::check_room,
-    owner_record,
+    owner_claim,
     shoot_state::LastOpened,
     stay::{Stay, Tenant},
 };
@@ -102,7 +102,7 @@ impl Facts {
         };
         if operation.deploys() {
             controller_leaders::check(wanted, &facts.names)?;
-            owner_record::check(&facts)?;
+            owner_claim::check(&facts.seed_object, &facts.names)?;
             facts.cloud_credentials().await?;
             if let Some(why) = facts.extensions.refusal() {
                 return Err(configuration_problem(why));

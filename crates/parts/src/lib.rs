@@ -33,6 +33,7 @@ mod machine;
 mod managed_resources;
 mod namespace;
 mod nodes;
+mod owner_claim;
 mod owner_record;
 mod rbac;
 pub mod secrets;

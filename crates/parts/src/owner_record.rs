@@ -4,25 +4,20 @@
 //! It is written once an epoch and left alone otherwise (R17-12): a reconciliation of a seed that does not know yet that it has lost
 //! the shoot must not even try. The provider refuses what comes late; this part does not ask for it.
 
-use std::time::Duration;
-
 use api::{
     constants::{OPERATION, OWNERSHIP_EPOCH, OWNERSHIP_FORGOTTEN, OWNERSHIP_RESUMED, operation},
     extensions::{DNSRecord, RecordType},
-    gardencore::seed::SeedDNSProviderConfig,
 };
 use kube::ResourceExt;
-use runtime::{Cluster, Error, Result};
+use runtime::{Cluster, Result};
 
 use crate::{
-    ExtensionResource, FIELD_MANAGER, Facts, Operation, Stay, configuration_problem, dns_records,
+    ExtensionResource, FIELD_MANAGER, Facts, Operation, Stay, dns_records, owner_claim,
     verbs::{Deploy, Destroy, Migrate, Tasks},
 };
 
 /// For how many seconds resolvers may keep it. Owner checks ask past them (docs/ownership.md).
 const TTL: i64 = 10;
-/// A gardenlet records its seed's identity when it starts: a few looks at an API server later it is there.
-const WAIT_FOR_IDENTITY: Duration = Duration::from_secs(5);
 
 /// The DNSRecord of the owner record.
 #[derive(Debug)]
@@ -67,9 +62,9 @@ impl Deploy for OwnerRecord {
     ];
 
     async fn deploy(f: &Facts) -> Result<()> {
-        let (name, dns) = name(f)?;
+        let (name, dns) = owner_claim::name(&f.seed_object, &f.names)?;
         let provider = dns_records::of_seed(dns);
-        let identity = identity(f)?;
+        let identity = owner_claim::identity(&f.seed_object)?;
         let secret = format!("dnsrecord-{}", object_name(f));
         dns_records::copy_credentials(f, &provider, &secret).await?;
         let mut found = object(f).get().await?;
@@ -149,45 +144,9 @@ fn epoch(f: &Facts) -> i64 {
         .map_or(1, api::gardencore::ShootStatus::epoch)
 }
 
-/// Says before anything is changed what the record would lack (I8). A flow cannot wait for it: it works with the Seed as it was
-/// when it began. The next one reads it anew.
-pub(crate) fn check(f: &Facts) -> Result<()> {
-    if !f.seed_object.spec.checks_owners() {
-        return Ok(());
-    }
-    name(f)?;
-    identity(f).map(|_| ())
-}
-
-/// Its name, and where it is kept.
-pub(crate) fn name(f: &Facts) -> Result<(String, &SeedDNSProviderConfig)> {
-    let (Some(name), Some(dns)) = (f.names.owner(), &f.seed_object.spec.dns.internal) else {
-        return Err(configuration_problem(format!(
-            "Seed {} has spec.settings.ownerChecks on and no spec.dns.internal: add it, or switch them off",
-            f.seed_object.name_any()
-        )));
-    };
-    Ok((name, dns))
-}
-
 /// Whether its object is there, which keeps it outside.
 pub(crate) async fn is_there(stay: &Stay) -> Result<bool> {
     Ok(object(stay).get().await?.is_some())
-}
-
-/// The seed's cluster identity.
-pub(crate) fn identity(f: &Facts) -> Result<String> {
-    let status = f.seed_object.status.as_ref();
-    let identity = status.and_then(|status| status.cluster_identity.clone());
-    identity.filter(|identity| !identity.is_empty()).ok_or_else(|| {
-        Error::not_ready(
-            WAIT_FOR_IDENTITY,
-            format!(
-                "the gardenlet of Seed {} has not recorded status.clusterIdentity yet",
-                f.seed_object.name_any()
-            ),
-        )
-    })
 }
 
 /// What makes a DNSRecord an owner record. What was removed in this epoch is put back in a restoration only: a move that was

@@ -28,7 +28,8 @@ const OTHERS: [Operation; 3] = [Operation::Migrate, Operation::Delete, Operation
 /// Writes the Seed as its operator does.
 async fn seed(world: &World, checks: bool, has_domain: bool) -> Result<()> {
     let secret = |name| json!({"apiVersion": "v1", "kind": "Secret", "namespace": "garden", "name": name});
-    let internal = json!({"type": "local", "domain": "internal.example.test", "credentialsRef": secret("dns")});
+    let internal =
+        json!({"type": "local", "domain": "internal.example.test", "credentialsRef": secret("dns")});
     let body = json!({"spec": {
         "provider": {"type": "local", "region": "local"},
         "dns": if has_domain { json!({"internal": internal}) } else { json!({}) },
@@ -111,11 +112,7 @@ async fn switched_on_and_off(world: &World) -> Result<()> {
     let check = checked.spec.backup.owner_check.clone().unwrap();
     assert_eq!(
         (check.name.as_str(), check.id.as_str(), check.zone.as_str()),
-        (
-            record.spec.name.as_str(),
-            "seed-a-uid",
-            "internal.example.test"
-        )
+        (record.spec.name.as_str(), "seed-a-uid", "internal.example.test")
     );
     let events: Etcd = world.read("etcd-events").await?;
     assert!(events.spec.backup.owner_check.is_none());
@@ -152,8 +149,6 @@ async fn main(world: &World) -> Result<Etcd> {
 async fn silence(world: &World, how: Value) -> Result<()> {
     let etcds: Api<Etcd> = Api::namespaced(world.client(), NAMESPACE);
     let patch = Patch::Merge(json!({"spec": {"backup": {"ownerCheck": {"silence": how}}}}));
-    etcds
-        .patch("etcd-main", &PatchParams::default(), &patch)
-        .await?;
+    etcds.patch("etcd-main", &PatchParams::default(), &patch).await?;
     Ok(())
 }
