@@ -32,7 +32,7 @@ async fn seed(world: &World, checks: bool, has_domain: bool) -> Result<()> {
         json!({"type": "local", "domain": "internal.example.test", "credentialsRef": secret("dns")});
     let body = json!({"spec": {
         "provider": {"type": "local", "region": "local"},
-        "dns": if has_domain { json!({"internal": internal}) } else { json!({}) },
+        "dns": if has_domain { json!({"internal": internal}) } else { json!({"defaults": [internal]}) },
         "backup": {"provider": "local", "region": "local", "credentialsRef": secret("backup")},
         "networks": {"pods": "10.1.0.0/16", "services": "10.2.0.0/16"},
         "settings": {"ownerChecks": {"enabled": checks}},
@@ -99,7 +99,7 @@ async fn switched_on_and_off(world: &World) -> Result<()> {
     seed(world, true, true).await?;
     let f = facts(world, Operation::Reconcile).await?;
     Namespace::deploy(&f).await?;
-    let secret = json!({"metadata": {"name": "etcd-backup"}, "stringData": {"bucketName": "b"}});
+    let secret = json!({"metadata": {"name": "etcd-backup"}, "stringData": {"bucketName": "backups"}});
     let secrets = world.any("v1", "Secret", Some(NAMESPACE));
     secrets
         .create(&PostParams::default(), &serde_json::from_value(secret)?)
