@@ -123,6 +123,17 @@ impl ShootScenario<'_> {
         )
     }
 
+    /// The record names who has the shoot now, and nobody where it is between two seeds or gone (R17-21, R17-50).
+    async fn check_owner_at_end(&self) -> Result<()> {
+        let (owner, epoch) = match self.drilled {
+            Drilled::Create | Drilled::CallOff | Drilled::Hibernate => (Some(self.place()), Some(1)),
+            Drilled::Restore | Drilled::RestoreAsleep => (Some(self.place()), Some(2)),
+            Drilled::Migrate | Drilled::Leave => (None, Some(1)),
+            Drilled::Delete | Drilled::ForceDelete => (None, None),
+        };
+        self.check_owner(owner, epoch).await
+    }
+
     /// What must hold after the drilled flow has ended.
     pub async fn check_end(&self) -> Result<()> {
         self.check_always().await?;
@@ -142,6 +153,7 @@ impl ShootScenario<'_> {
             machines.len() == wanted,
             format!("there are to be {wanted} machines: {machines:?}"),
         )?;
+        self.check_owner_at_end().await?;
         match self.drilled {
             Drilled::Create => {
                 self.check_here(self.place()).await?;

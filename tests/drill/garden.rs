@@ -122,6 +122,7 @@ pub fn seed(name: &str) -> Value {
             "provider": {"type": "local", "region": "local"},
             "networks": {"pods": "10.10.0.0/16", "services": "10.110.0.0/16"},
             "backup": {"provider": "local", "region": "local", "credentialsRef": secret("backup")},
+            "settings": {"ownerChecks": {"enabled": true}},
             "dns": {"internal": domain(format!("internal.{DOMAIN}")), "defaults": [domain(DOMAIN.to_owned())]},
         },
     })

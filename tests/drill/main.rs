@@ -21,6 +21,7 @@ mod journeys;
 mod machines;
 mod manager;
 mod objects;
+mod owner;
 mod pods;
 mod refusal;
 mod rights;

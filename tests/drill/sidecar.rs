@@ -1,11 +1,16 @@
 //! Plays etcd-backup-restore of each shoot of a seed as the gardenlet sees it, where no pod runs: once it has taken the final
-//! snapshot of an epoch it has finished, takes no other snapshot, and says so until it is told to go on.
+//! snapshot of an epoch it has finished, takes no other snapshot, and says so until it is told to go on. Where the owner is
+//! checked it takes that snapshot by itself, when the owner record has gone (R17-50), and at nobody's request.
+//!
+//! One thing it does that a real one never does: it takes an epoch up again whose record is put back after a call-off. A real
+//! one stays sealed until its seed has a new epoch, which nobody grants here.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use api::constants::OWNERSHIP_EPOCH;
 use api::druid::Etcd;
+use api::extensions::DNSRecord;
 use axum::Json;
 use axum::Router;
 use axum::extract::{Path, State};
@@ -13,7 +18,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use k8s_openapi::api::apps::v1::Deployment;
-use kube::{Api, Client, ResourceExt};
+use kube::{Api, Client, ResourceExt, api::ListParams};
 use serde_json::{Value, json};
 
 /// Those of one seed.
@@ -31,6 +36,8 @@ impl Sidecars {
         Router::new()
             .route("/backup/{namespace}/snapshot/full", get(usual).post(last))
             .route("/backup/{namespace}/snapshot/latest", get(latest))
+            .route("/backup/{namespace}/ownership", get(ownership))
+            .route("/backup/{namespace}/healthz", get(health))
             .route("/backup/{namespace}/snapshot/delta", get(usual))
             .route("/backup/{namespace}/snapshot/resume", post(resume))
             .with_state(Served {
@@ -67,6 +74,36 @@ impl Served {
     }
 }
 
+impl Served {
+    /// Whether it checks who owns the shoot, and the shoot has no owner any more.
+    async fn is_lost(&self, namespace: &str) -> Result<Option<bool>, Response> {
+        let failed = |error: kube::Error| (StatusCode::BAD_GATEWAY, error.to_string()).into_response();
+        let etcds: Api<Etcd> = Api::namespaced(self.seed.clone(), namespace);
+        let etcd = etcds.get_opt("etcd-main").await.map_err(failed)?;
+        if etcd.is_none_or(|etcd| etcd.spec.backup.owner_check.is_none()) {
+            return Ok(None);
+        }
+        let records: Api<DNSRecord> = Api::namespaced(self.seed.clone(), namespace);
+        let records = records.list(&ListParams::default()).await.map_err(failed)?;
+        let is_there = records.iter().any(|record| record.name_any().ends_with("-owner"));
+        Ok(Some(!is_there))
+    }
+
+    /// The final snapshot is refused while kube-apiserver is there, since what that writes later would be lost (I2).
+    async fn finish(&self, one: One) -> Response {
+        let api: Api<Deployment> = Api::namespaced(self.seed.clone(), &one.0);
+        match api.get_opt("kube-apiserver").await {
+            Ok(None) => {
+                let answer = proven(one.1);
+                self.sidecars.finished().insert(one);
+                Json(answer).into_response()
+            }
+            Ok(Some(_)) => (StatusCode::CONFLICT, "I2: kube-apiserver is still there").into_response(),
+            Err(error) => (StatusCode::BAD_GATEWAY, error.to_string()).into_response(),
+        }
+    }
+}
+
 /// The epoch of an Etcd.
 pub fn epoch_of(etcd: &Etcd) -> i64 {
     let said = etcd.annotations().get(OWNERSHIP_EPOCH);
@@ -90,7 +127,7 @@ async fn usual(State(served): State<Served>, Path(namespace): Path<String>) -> R
     }
 }
 
-/// It is refused while kube-apiserver is there, since what that writes later would be lost (I2).
+/// Where the owner is checked nobody needs to ask.
 async fn last(State(served): State<Served>, Path(namespace): Path<String>) -> Response {
     let one = match served.of(namespace).await {
         Ok(one) => one,
@@ -99,26 +136,50 @@ async fn last(State(served): State<Served>, Path(namespace): Path<String>) -> Re
     if served.sidecars.finished().contains(&one) {
         return refused();
     }
-    let api: Api<Deployment> = Api::namespaced(served.seed.clone(), &one.0);
-    match api.get_opt("kube-apiserver").await {
-        Ok(None) => {
-            let answer = proven(one.1);
-            served.sidecars.finished().insert(one);
-            Json(answer).into_response()
-        }
-        Ok(Some(_)) => (StatusCode::CONFLICT, "I2: kube-apiserver is still there").into_response(),
-        Err(error) => (StatusCode::BAD_GATEWAY, error.to_string()).into_response(),
+    match served.is_lost(&one.0).await {
+        Ok(None) => served.finish(one).await,
+        Ok(Some(_)) => (
+            StatusCode::CONFLICT,
+            "R17-50: it is taken when the owner record has gone",
+        )
+            .into_response(),
+        Err(response) => response,
     }
 }
 
 async fn latest(State(served): State<Served>, Path(namespace): Path<String>) -> Response {
-    match served.of(namespace).await {
-        Ok(one) if served.sidecars.finished().contains(&one) => {
-            Json(json!({"fullSnapshot": proven(one.1)})).into_response()
+    let one = match served.of(namespace).await {
+        Ok(one) => one,
+        Err(response) => return response,
+    };
+    if !served.sidecars.finished().contains(&one) {
+        match served.is_lost(&one.0).await {
+            Ok(Some(true)) => {
+                let taken = served.finish(one.clone()).await;
+                if !taken.status().is_success() {
+                    return taken;
+                }
+            }
+            Ok(_) => return Json(json!({"fullSnapshot": null, "finished": false})).into_response(),
+            Err(response) => return response,
         }
-        Ok(_) => Json(json!({"fullSnapshot": null})).into_response(),
+    }
+    Json(json!({"fullSnapshot": proven(one.1), "finished": true})).into_response()
+}
+
+async fn ownership(State(served): State<Served>, Path(namespace): Path<String>) -> Response {
+    match served.is_lost(&namespace).await {
+        Ok(None) => StatusCode::NOT_FOUND.into_response(),
+        Ok(Some(true)) => Json(json!({"state": "Sealed", "why": "the owner record is gone"})).into_response(),
+        Ok(Some(false)) => {
+            Json(json!({"state": "Serving", "why": "the seed owns the shoot"})).into_response()
+        }
         Err(response) => response,
     }
+}
+
+async fn health() -> Response {
+    Json(json!({"health": true, "error": null})).into_response()
 }
 
 async fn resume(State(served): State<Served>, Path(namespace): Path<String>) -> Response {

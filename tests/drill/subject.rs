@@ -19,7 +19,7 @@ use crate::seed::RunningSeed;
 use crate::world::{DOMAIN, World};
 
 /// Longer than the name server takes to answer on a busy machine.
-const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+pub const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
 /// What a Shoot has in the cloud, by name.
 pub type InCloud = BTreeMap<String, BTreeMap<String, String>>;

@@ -2,9 +2,12 @@
 
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use anyhow::Result;
-use kube::Client;
+use api::gardencore::Seed;
+use kube::{Api, Client};
+use runtime::{wait, wait::Look};
 use testkit::{ControlPlane, NameServer, ObjectStore, apply_crds};
 use tokio::task::JoinSet;
 
@@ -17,6 +20,9 @@ use crate::{garden, manager, rights};
 pub const DOMAIN: &str = "example.test";
 /// Those controllers of a gardenlet that flows need.
 const FOR_FLOWS: &[&str] = &["seed", "backup-bucket", "backup-entry"];
+
+/// Longer than a gardenlet that has just started takes to record what its seed is, on a busy machine.
+const IDENTIFIED_WITHIN: Duration = Duration::from_secs(60);
 
 /// A garden with two seeds.
 pub struct World {
@@ -41,6 +47,11 @@ impl World {
         let manager = manager::start(&world.garden(), manager::FOR_FLOWS)?;
         let gardenlets = world.seeds.iter().map(|seed| seed.gardenlet(FOR_FLOWS));
         world.controllers = gardenlets.chain([manager]).collect();
+        // A flow does not begin before, and nobody here begins it once more.
+        let seeds: Api<Seed> = Api::all(world.garden());
+        for seed in &world.seeds {
+            wait::until(&seeds, seed.name, IDENTIFIED_WITHIN, look_identified).await?;
+        }
         Ok(world)
     }
 
@@ -117,5 +128,12 @@ impl World {
     /// A Shoot name that nobody had.
     pub fn shoot_name(&self) -> String {
         format!("s{}", self.next.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+fn look_identified(seed: Option<&Seed>) -> Look {
+    match seed.and_then(|seed| seed.status.as_ref()?.cluster_identity.as_ref()) {
+        Some(_) => Look::Done,
+        None => Look::Wait("its gardenlet has not recorded its identity".to_owned()),
     }
 }

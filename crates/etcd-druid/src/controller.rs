@@ -136,7 +136,7 @@ impl Reconciler<Etcd> for EtcdController {
         let outcome = self.bring_about(&etcd, &observed).await;
         // What was applied just now is part of the picture: a new generation of the StatefulSet is not rolled out yet.
         let mut observed = Observed::read(&self.seed, &etcd).await?;
-        observed.sidecar = sidecar::ask(&self.seed, &etcd, &observed.members).await;
+        (observed.sidecar, observed.ownership) = sidecar::ask(&self.seed, &etcd, &observed.members).await;
         let status = status::compute(&etcd, outcome.as_ref().copied(), &observed, &now_k8s());
         self.write_status(&etcd, &status).await?;
         outcome?;

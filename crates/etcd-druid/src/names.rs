@@ -38,6 +38,8 @@ pub const CLIENT_PORT: i32 = 2379;
 pub const PEER_PORT: i32 = 2380;
 /// Port of etcd's probes and metrics: plain HTTP with numbers and no secrets, as a probe has no client certificate.
 pub const PROBE_PORT: i32 = 2381;
+/// Port on loopback on which etcd listens behind the gate; the next free one where it is taken.
+pub const LOOPBACK_PORT: i32 = 2382;
 /// Port of backup-restore (TLS).
 pub const BACKUP_PORT: i32 = 8080;
 

@@ -15,7 +15,7 @@ use crate::{
         OWNERSHIP_EPOCH, PART_OF_LABEL,
     },
     rollout,
-    sidecar::Said,
+    sidecar::{Ownership, Said},
 };
 
 /// What is there.
@@ -35,6 +35,8 @@ pub struct Observed {
     pub outdated: Option<Vec<String>>,
     /// What the member's etcd-backup-restore said when it was asked.
     pub sidecar: Option<Said>,
+    /// What it said of who owns the shoot, where it checks that.
+    pub ownership: Option<Ownership>,
 }
 
 impl Observed {
@@ -74,6 +76,7 @@ impl Observed {
             copies: of(COPY_COMPONENT),
             claims: list(&seed.namespaced(&namespace), &ours).await?,
             sidecar: None,
+            ownership: None,
         })
     }
 

@@ -2,35 +2,39 @@
 //!
 //! The kubelet waits up to five minutes between two starts of a failing container, and knows nothing of a credential that
 //! was mended meanwhile. A pod that is made anew starts at once. What the failed ones said stays in `status.lastErrors`.
+//!
+//! Nor does it know that an etcd was told to end because nobody confirmed its seed (R17-41). One to which that happened several
+//! times is as welcome as any other when its seed is confirmed (R17-48), and its final snapshot needs it.
 
 use api::druid::Etcd;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::ResourceExt;
 use runtime::{Cluster, Result, Seed, apply::delete_exactly};
 
 use crate::{
     containers::statuses,
-    names::{BACKUP_CONTAINER, INITIALIZE_CONTAINER},
+    names::{BACKUP_CONTAINER, ETCD_CONTAINER, INITIALIZE_CONTAINER},
     observed::Observed,
+    status::fence::was_told_to_end,
 };
 
 /// Starts of one container that may fail before its pod is replaced: after the third the kubelet has waited 10 s and
 /// 20 s and would wait 40 s, 80 s, … next. Fewer would replace pods for a short hiccup of the object store.
 const STARTS: i32 = 3;
 
-/// Replaces pods whose initialization, and Jobs whose copy, is held back by the kubelet. Says whether it did.
+/// Replaces pods whose initialization, or whose etcd that was only told to end, and Jobs whose copy, is held back by the kubelet. Says whether it did.
 pub async fn start_afresh(seed: &Seed, etcd: &Etcd, observed: &Observed) -> Result<bool> {
     let namespace = etcd.namespace().unwrap_or_default();
     let mut replaced = false;
-    for pod in observed
-        .members
-        .iter()
-        .filter(|pod| is_held_back(pod, INITIALIZE_CONTAINER))
-    {
-        tracing::info!(
-            pod = pod.name_any(),
-            "replaced, as its initialization failed several times"
-        );
+    for pod in &observed.members {
+        let why = if is_held_back(pod, INITIALIZE_CONTAINER) {
+            "its initialization failed several times"
+        } else if etcd.spec.backup.owner_check.is_some() && is_told_etcd_held_back(pod) {
+            "etcd was told to end several times, as its seed was not confirmed"
+        } else {
+            continue;
+        };
+        tracing::info!(pod = pod.name_any(), why, "replaced");
         delete_exactly(&seed.namespaced(&namespace), pod).await?;
         replaced = true;
     }
@@ -47,6 +51,12 @@ pub async fn start_afresh(seed: &Seed, etcd: &Etcd, observed: &Observed) -> Resu
     Ok(replaced)
 }
 
+/// The same of an etcd that ended last because it was told to: one that fails by itself is left to the kubelet.
+fn is_told_etcd_held_back(pod: &Pod) -> bool {
+    let told = |status: &ContainerStatus| status.name == ETCD_CONTAINER && was_told_to_end(status);
+    is_held_back(pod, ETCD_CONTAINER) && statuses(pod).any(told)
+}
+
 fn is_held_back(pod: &Pod, container: &str) -> bool {
     pod.metadata.deletion_timestamp.is_none()
         && statuses(pod).any(|status| {
@@ -55,4 +65,45 @@ fn is_held_back(pod: &Pod, container: &str) -> bool {
                 && status.restart_count >= STARTS
                 && waiting.and_then(|waiting| waiting.reason.as_deref()) == Some("CrashLoopBackOff")
         })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod(container: &str, restarts: i32, waits_for: &str, exit_code: i32) -> Pod {
+        serde_json::from_value(json!({"metadata": {"name": "etcd-main-0"}, "status": {"containerStatuses": [
+            {"name": "backup-restore", "image": "", "imageID": "", "ready": true, "restartCount": 9, "state": {"running": {}}},
+            {"name": container, "image": "", "imageID": "", "ready": false, "restartCount": restarts,
+             "state": {"waiting": {"reason": waits_for}}, "lastState": {"terminated": {"exitCode": exit_code}}},
+        ]}}))
+        .unwrap()
+    }
+
+    /// R17-48: the kubelet makes an etcd wait for up to five minutes that did nothing but what it was told.
+    #[test]
+    fn an_etcd_that_was_told_to_end_several_times_is_started_at_once() {
+        for (container, restarts, waits_for, exit_code, expected) in [
+            ("etcd", 3, "CrashLoopBackOff", 143, true),
+            ("etcd", 7, "CrashLoopBackOff", 143, true),
+            ("etcd", 2, "CrashLoopBackOff", 143, false),
+            ("etcd", 3, "ContainerCreating", 143, false),
+            // It failed by itself: a new pod would not help.
+            ("etcd", 3, "CrashLoopBackOff", 1, false),
+            ("initialize", 3, "CrashLoopBackOff", 143, false),
+        ] {
+            let pod = pod(container, restarts, waits_for, exit_code);
+            assert_eq!(
+                is_told_etcd_held_back(&pod),
+                expected,
+                "{container} {restarts} {exit_code}"
+            );
+        }
+        let mut going = pod("etcd", 3, "CrashLoopBackOff", 143);
+        going.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+        assert!(!is_told_etcd_held_back(&going));
+    }
 }

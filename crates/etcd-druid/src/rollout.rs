@@ -117,13 +117,43 @@ fn strip(name: &str, container: &mut Value) {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::objects::{
+        owner_tests::checked,
+        stateful_set::stateful_set,
+        tests::{MAIN, etcd, wanted},
+    };
 
     fn data(resources: &Value, args: &Value, image: &str) -> Value {
         json!({"spec": {"template": {"$patch": "replace", "spec": {
             "containers": [{"name": "etcd", "image": image, "resources": resources}],
             "initContainers": [{"name": "initialize", "args": args}],
         }}}})
+    }
+
+    fn revision(etcd: &api::druid::Etcd) -> Value {
+        let set = stateful_set(&wanted(etcd).unwrap());
+        essence(json!({"spec": {"template": set.spec.unwrap().template}}))
+    }
+
+    /// Decision 8, R17-13: the flags count now, and in both directions; what counts at the next start still does not.
+    #[test]
+    fn an_etcd_that_gets_or_loses_its_owner_check_is_restarted_once() {
+        assert_ne!(revision(&checked()), revision(&etcd(MAIN)));
+        let mut later = checked();
+        later.metadata.annotations = Some(
+            [(
+                api::constants::DRUID_REQUIRE_SNAPSHOT.to_owned(),
+                "true".to_owned(),
+            )]
+            .into(),
+        );
+        assert_eq!(revision(&later), revision(&checked()));
+        let mut epoch = checked();
+        epoch.metadata.annotations =
+            Some([(crate::names::OWNERSHIP_EPOCH.to_owned(), "2".to_owned())].into());
+        assert_ne!(revision(&epoch), revision(&checked()));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use api::druid::Etcd;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use runtime::{Cluster, Seed};
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 
 use crate::{
     containers::statuses,
@@ -40,19 +40,65 @@ impl Said {
     }
 }
 
-/// Asks the sidecar of the member that runs, of those that there are; `None` where none can be expected to answer, or none did.
-pub async fn ask(seed: &Seed, etcd: &Etcd, members: &[Pod]) -> Option<Said> {
+/// What it says of who owns the shoot, where it checks that.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Ownership {
+    /// `Waiting`, `Serving`, `Suspended` or `Sealed`.
+    pub state: String,
+    /// A sentence on what was heard last.
+    #[serde(default)]
+    pub why: String,
+}
+
+impl Ownership {
+    /// Whether clients are kept away from etcd on purpose (R17-40, R17-47).
+    #[must_use]
+    pub fn fences(&self) -> bool {
+        self.state != "Serving"
+    }
+
+    /// Whether that is for ever: the shoot is lost (R17-49).
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.state == "Sealed"
+    }
+}
+
+/// What the sidecar of the member that runs says, of those that there are: of itself, and of who owns the shoot. `None` where
+/// none can be expected to answer, or none did.
+pub async fn ask(seed: &Seed, etcd: &Etcd, members: &[Pod]) -> (Option<Said>, Option<Ownership>) {
+    let of_itself = async {
+        let pod = members.iter().find(|pod| runs(pod))?;
+        get(seed, etcd, pod, "healthz").await
+    };
+    let (said, ownership) = tokio::join!(of_itself, ask_ownership(seed, etcd, members));
+    // One that keeps clients away for ever is not ready, and says what becomes of the final snapshot.
+    let fenced = members.iter().find(|pod| answers(pod));
+    let said = match (said, &ownership, fenced) {
+        (None, Some(ownership), Some(pod)) if ownership.is_lost() => get(seed, etcd, pod, "healthz").await,
+        (said, ..) => said,
+    };
+    (said, ownership)
+}
+
+/// It is not ready while it keeps clients away.
+async fn ask_ownership(seed: &Seed, etcd: &Etcd, members: &[Pod]) -> Option<Ownership> {
+    etcd.spec.backup.owner_check.as_ref()?;
+    let pod = members.iter().find(|pod| answers(pod))?;
+    get(seed, etcd, pod, "ownership").await
+}
+
+async fn get<T: DeserializeOwned>(seed: &Seed, etcd: &Etcd, pod: &Pod, what: &str) -> Option<T> {
     let backup = &etcd.spec.backup;
     if backup.store.is_none() || backup.source_store.is_some() {
         return None;
     }
-    let pod = members.iter().find(|pod| runs(pod))?;
     let (namespace, name, port) = (
         pod.namespace()?,
         pod.name_any(),
         backup.port.unwrap_or(BACKUP_PORT),
     );
-    let path = format!("/api/v1/namespaces/{namespace}/pods/https:{name}:{port}/proxy/healthz");
+    let path = format!("/api/v1/namespaces/{namespace}/pods/https:{name}:{port}/proxy/{what}");
     let request = http::Request::get(path).body(Vec::new()).ok()?;
     let answer = tokio::time::timeout(ANSWER_WITHIN, seed.client().request(request))
         .await
@@ -60,6 +106,15 @@ pub async fn ask(seed: &Seed, etcd: &Etcd, members: &[Pod]) -> Option<Said> {
     answer
         .inspect_err(|error| tracing::debug!(%error, pod = name, "backup-restore did not answer"))
         .ok()
+}
+
+/// Whether its sidecar runs, ready or not.
+fn answers(pod: &Pod) -> bool {
+    pod.metadata.deletion_timestamp.is_none()
+        && statuses(pod).any(|status| {
+            let state = status.state.as_ref();
+            status.name == BACKUP_CONTAINER && state.is_some_and(|state| state.running.is_some())
+        })
 }
 
 /// Whether both containers are ready. Before etcd is, the sidecar can only complain about it.

@@ -30,7 +30,9 @@ use serde_json::{Value, json};
 use testkit::{ControlPlane, Fate, PlayedKubelet, apply_crds};
 use tokio::task::JoinSet;
 
-use world::{SOON, World, change, create, create_raw, manifest, ready, requires_snapshot, until};
+use world::{
+    SOON, World, change, create, create_raw, manifest, owner_check, ready, requires_snapshot, until,
+};
 
 /// The account of the controller.
 const ACCOUNT: &str = "system:serviceaccount:garden:etcd-druid";
@@ -84,7 +86,7 @@ async fn etcds_in_a_seed() -> Result<()> {
     let mut running = JoinSet::new();
     running.spawn(process.run());
 
-    for namespace in ["life", "wrong", "copy", "past", "once", "kept"] {
+    for namespace in ["life", "wrong", "copy", "past", "once", "kept", "owner"] {
         create(
             &Api::all(admin.clone()),
             &json!({"metadata": {"name": namespace}}),
@@ -98,7 +100,8 @@ async fn etcds_in_a_seed() -> Result<()> {
         copy(&world),
         past(&world),
         once(&world),
-        kept(&world)
+        kept(&world),
+        owner_check::owner(&world)
     )?;
 
     stop.cancel();

@@ -1,4 +1,7 @@
-//! The final snapshot, asked of etcd-backup-restore: what the next seed starts from (I2).
+//! The final snapshot, asked of etcd-backup-restore, or awaited where that takes it by itself: what the next seed starts from
+//! (I2).
+
+use std::time::Duration;
 
 use api::{constants::DRUID_MIGRATING, meta::ErrorCode};
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -10,11 +13,17 @@ use serde_json::Value;
 
 use crate::{
     Facts, Stay, configuration_problem,
+    etcd::MAIN,
+    etcd_owner::{self, FinalSnapshot},
     secrets::{config::ETCD_CLIENT, issue::Data},
 };
 
 /// Longest part of an answer that is quoted.
 const QUOTED: usize = 300;
+/// Pause between two looks whether the final snapshot is there: nothing tells of it. Much shorter than one takes.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// For so long one attempt of the step looks. Much shorter than the step's patience, so that what it says in the end says why.
+const LOOK_FOR: Duration = Duration::from_secs(60);
 
 /// The shoot's backups, by the process that takes them.
 #[derive(Debug)]
@@ -52,12 +61,20 @@ impl Backups {
     }
 
     /// "Creating ETCD Snapshot": a full snapshot that is marked as the last one. Must be called when nothing can write to
-    /// etcd any more. It counts only when etcd-backup-restore has proved that what lies in the bucket is etcd's last revision,
+    /// etcd any more. Where the owner is checked, the owner record must be gone, too: the snapshot is awaited then, not asked
+    /// for (R17-50). It counts only when etcd-backup-restore has proved that what lies in the bucket is etcd's last revision,
     /// of the present epoch (I2).
     pub async fn take_final_snapshot(f: &Facts) -> Result<()> {
         check_backup_entry(f).await?;
         f.mark_etcd(DRUID_MIGRATING, Some("true")).await?;
+        let found = f.etcds().get_opt(MAIN).await;
+        let found = found.context("could not read Etcd etcd-main")?;
         let client = client(f).await?;
+        match etcd_owner::final_snapshot(found.as_ref(), f.seed_object.spec.checks_owners()) {
+            FinalSnapshot::AskedFor => {}
+            FinalSnapshot::TakenByItself => return await_final_snapshot(&client, f.epoch()).await,
+            other => return Err(etcd_owner::cannot_be_taken(other)),
+        }
         let (status, answer) = ask(&client, Method::POST, "/snapshot/full?final=true").await?;
         if status.is_success() {
             return check_final(&answer, f.epoch());
@@ -105,6 +122,67 @@ async fn check_backup_entry(f: &Facts) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+/// Waits for the final snapshot that etcd-backup-restore takes by itself, as the shoot has no owner any more (R17-51).
+async fn await_final_snapshot(client: &Client, epoch: i64) -> Result<()> {
+    let mut last = Error::transient("etcd-backup-restore was not asked for the final snapshot yet");
+    let looks = async {
+        loop {
+            match look_for_final_snapshot(client, epoch).await {
+                Ok(()) => return,
+                Err(why) => last = why,
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    };
+    match tokio::time::timeout(LOOK_FOR, looks).await {
+        Ok(()) => Ok(()),
+        Err(_) => Err(last),
+    }
+}
+
+/// Whether it is there and proved (R17-52); else why not.
+async fn look_for_final_snapshot(client: &Client, epoch: i64) -> Result<()> {
+    let (status, latest) = ask(client, Method::GET, "/snapshot/latest").await?;
+    if !status.is_success() {
+        return Err(error_of("the final snapshot", status, &latest));
+    }
+    if latest["finished"] == true {
+        return check_final(&latest["fullSnapshot"], epoch);
+    }
+    let (_, ownership) = ask(client, Method::GET, "/ownership").await?;
+    let (_, health) = ask(client, Method::GET, "/healthz").await?;
+    Err(not_finished(&ownership, &health))
+}
+
+/// Why there is no final snapshot yet, by what etcd-backup-restore says of the owner and of itself.
+fn not_finished(ownership: &Value, health: &Value) -> Error {
+    let why = ownership["why"].as_str().unwrap_or("it says no more");
+    let message = match ownership["state"].as_str() {
+        Some("Sealed") => match health["error"].as_str() {
+            Some(error) => format!("the final snapshot is not taken: {error}"),
+            None => "the final snapshot is not taken yet".to_owned(),
+        },
+        Some("Serving") => {
+            format!(
+                "etcd-backup-restore has not noticed yet that the owner record is gone ({why}): no final snapshot yet"
+            )
+        }
+        Some(state) => format!(
+            "etcd-backup-restore is {state} ({why}): it takes the final snapshot when it can see that the owner record is gone"
+        ),
+        None => "etcd-backup-restore does not say who owns the shoot: is its pod older than the owner check?"
+            .to_owned(),
+    };
+    let error = health["error"]
+        .as_str()
+        .filter(|_| ownership["state"] == "Sealed");
+    match error.and_then(|error| error.split(':').next()) {
+        Some("StoreCredentials") => Error::config(ErrorCode::ErrInfraUnauthenticated, message),
+        Some("StoreUnavailable") => Error::config(ErrorCode::ErrRetryableInfraDependencies, message),
+        _ => Error::Transient(message),
+    }
 }
 
 /// It reads by its method, and has an effect: whoever gives its right back waits for the answer.
@@ -244,6 +322,51 @@ mod tests {
             )
             .is_retryable()
         );
+    }
+
+    /// R17-51: what stands in the way is said, with the code of who has to act.
+    #[test]
+    fn a_final_snapshot_that_does_not_come_says_why() {
+        let of = |state: Option<&str>, error: Option<&str>| {
+            not_finished(
+                &json!({"state": state, "why": "no server answers"}),
+                &json!({"error": error}),
+            )
+        };
+        for (state, error, code, said) in [
+            (Some("Serving"), None, None, "has not noticed yet"),
+            (Some("Suspended"), None, None, "is Suspended (no server answers)"),
+            (
+                Some("Waiting"),
+                Some("StoreCredentials: no"),
+                None,
+                "is Waiting (no server answers)",
+            ),
+            (Some("Sealed"), None, None, "not taken yet"),
+            (
+                Some("Sealed"),
+                Some("EtcdUnavailable: no"),
+                None,
+                "not taken: EtcdUnavailable",
+            ),
+            (
+                Some("Sealed"),
+                Some("StoreCredentials: put working ones into the Secret"),
+                Some(ErrorCode::ErrInfraUnauthenticated),
+                "put working ones",
+            ),
+            (
+                Some("Sealed"),
+                Some("StoreUnavailable: no answer"),
+                Some(ErrorCode::ErrRetryableInfraDependencies),
+                "no answer",
+            ),
+            (None, None, None, "does not say who owns"),
+        ] {
+            let told = of(state, error);
+            assert!(told.to_string().contains(said), "{state:?} {told}");
+            assert_eq!(told.codes().first().copied(), code, "{state:?} {error:?}");
+        }
     }
 
     /// I2: no volume goes before it is proved that the bucket holds etcd's last revision.

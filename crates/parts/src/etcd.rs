@@ -17,10 +17,12 @@ use k8s_openapi::{
     apimachinery::pkg::{api::resource::Quantity, apis::meta::v1::LabelSelector},
 };
 use kube::{Api, ResourceExt};
-use runtime::{Cluster, Error, Result, apply, error::Explain, wait, wait::Look};
+use runtime::{Cluster, Error, Result, apply, error::Explain, wait};
 
 use crate::{
-    FIELD_MANAGER, Facts, Operation, Stay, Wait, configuration_problem,
+    FIELD_MANAGER, Facts, Operation, Stay, configuration_problem, etcd_owner,
+    etcd_ready::{look_migrating, look_ready},
+    owner_record,
     secrets::config::{CA_ETCD, ETCD_CLIENT, ETCD_SERVER},
     verbs::{Deploy, Destroy, Sleep, Tasks},
 };
@@ -54,10 +56,29 @@ impl Deploy for Etcds {
 
     /// What druid says went wrong is the step's error.
     async fn ready(f: &Facts) -> Result<()> {
-        try_join_all([MAIN, EVENTS].map(|name| f.wait_for_etcd(name, f.settings.timeouts.etcd)))
-            .await
-            .map(|_| ())
+        let limits = f.settings.timeouts.etcd;
+        let moves = f.operation == Operation::Migrate;
+        let look = if moves { look_migrating } else { look_ready };
+        let mut awaited = vec![EVENTS];
+        if !(moves && is_shut_by_design(f).await?) {
+            awaited.push(MAIN);
+        }
+        let waits = awaited
+            .into_iter()
+            .map(|name| f.wait_until_etcd(name, limits, look));
+        try_join_all(waits).await.map(|_| ())
     }
+}
+
+/// Whether an earlier run of the move has taken the owner record away, so that etcd-main is kept from clients, or will be (R17-53).
+/// What it says of its final snapshot is awaited later, and of itself.
+async fn is_shut_by_design(f: &Facts) -> Result<bool> {
+    if !f.seed_object.spec.checks_owners() || owner_record::is_there(f).await? {
+        return Ok(false);
+    }
+    let found = f.etcds().get_opt(MAIN).await;
+    let found = found.context("could not read Etcd etcd-main")?;
+    Ok(found.is_some_and(|found| found.spec.backup.owner_check.is_some()))
 }
 
 /// Their volumes stay.
@@ -92,10 +113,16 @@ async fn write(f: &Facts, replicas: i32) -> Result<()> {
             "the Etcd that copies backups is still there: etcd starts when it is gone",
         ));
     }
+    if f.operation.deploys() {
+        etcd_owner::check_not_sealed(f.epoch(), found.as_ref())?;
+    }
     let mut main = f.etcd(MAIN, store);
-    if main.spec.backup.store.is_some() && has_past(f.operation, &f.shoot, found.as_ref()) {
-        main.annotations_mut()
-            .insert(DRUID_REQUIRE_SNAPSHOT.into(), "true".into());
+    if main.spec.backup.store.is_some() {
+        main.spec.backup.owner_check = etcd_owner::check(f, found.as_ref())?;
+        if has_past(f.operation, &f.shoot, found.as_ref()) {
+            main.annotations_mut()
+                .insert(DRUID_REQUIRE_SNAPSHOT.into(), "true".into());
+        }
     }
     for mut etcd in [main, f.etcd(EVENTS, None)] {
         etcd.spec.replicas = replicas;
@@ -244,22 +271,6 @@ impl Facts {
 }
 
 impl Stay {
-    /// Waits until druid says that the Etcd is as specified (or that all was copied).
-    pub(crate) async fn wait_for_etcd(&self, name: &str, limits: Wait) -> Result<()> {
-        let api = self.etcds();
-        let first = wait::until(&api, name, limits.severe, look_ready).await;
-        if first.is_ok() {
-            return Ok(());
-        }
-        // Errors that are still there now are not going away by themselves.
-        let rest = limits.timeout.saturating_sub(limits.severe);
-        let look = |etcd: Option<&Etcd>| match (look_ready(etcd), etcd.and_then(last_error)) {
-            (Look::Wait(_), Some(error)) => Look::Fail(error),
-            (other, _) => other,
-        };
-        wait::until(&api, name, rest, look).await.map(|_| ())
-    }
-
     /// Sets an annotation of etcd-main, where there is one.
     pub(crate) async fn mark_etcd(&self, key: &str, value: Option<&str>) -> Result<()> {
         let api = self.etcds();
@@ -319,46 +330,6 @@ fn has_past(operation: Operation, shoot: &Shoot, found: Option<&Etcd>) -> bool {
     }
 }
 
-/// Ready as druid saw it after the last change.
-fn look_ready(etcd: Option<&Etcd>) -> Look {
-    let Some(etcd) = etcd else {
-        return Look::Wait("it does not exist".into());
-    };
-    let Some(status) = &etcd.status else {
-        return Look::Wait("etcd-druid has not answered yet".into());
-    };
-    if status.observed_generation != etcd.metadata.generation {
-        return Look::Wait("etcd-druid has not seen the last change yet".into());
-    }
-    match (status.ready, last_error(etcd)) {
-        (Some(true), _) => Look::Done,
-        (_, Some(error)) => Look::Wait(error.to_string()),
-        _ => Look::Wait("its member is not ready".into()),
-    }
-}
-
-/// What druid, or the sidecar through it, says that went wrong. A code that an operator knows becomes one.
-pub(crate) fn last_error(etcd: &Etcd) -> Option<Error> {
-    let errors = &etcd.status.as_ref()?.last_errors;
-    if errors.is_empty() {
-        return None;
-    }
-    let codes: Vec<_> = errors
-        .iter()
-        .filter_map(|error| serde_json::from_value(serde_json::json!(error.code)).ok())
-        .collect();
-    let sentences: Vec<_> = errors
-        .iter()
-        .map(|error| format!("{} ({})", error.description, error.code))
-        .collect();
-    let message = format!("Etcd {}: {}", etcd.name_any(), sentences.join("; "));
-    Some(if codes.is_empty() {
-        Error::Transient(message)
-    } else {
-        Error::Config { codes, message }
-    })
-}
-
 /// Daily, at a minute that follows from the name: not all etcds of a seed at once.
 fn full_snapshot_schedule(namespace: &str) -> String {
     let number = namespace
@@ -371,7 +342,6 @@ fn full_snapshot_schedule(namespace: &str) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use api::meta::ErrorCode;
     use serde_json::json;
 
     use super::*;
@@ -381,19 +351,6 @@ mod tests {
         etcd.metadata.generation = Some(2);
         etcd.status = Some(serde_json::from_value(status.clone()).unwrap());
         etcd
-    }
-
-    #[test]
-    fn ready_counts_only_for_the_last_change() {
-        assert!(matches!(
-            look_ready(Some(&etcd(&json!({"observedGeneration": 2, "ready": true})))),
-            Look::Done
-        ));
-        assert!(matches!(
-            look_ready(Some(&etcd(&json!({"observedGeneration": 1, "ready": true})))),
-            Look::Wait(_)
-        ));
-        assert!(matches!(look_ready(None), Look::Wait(_)));
     }
 
     #[test]
@@ -437,18 +394,6 @@ mod tests {
                 found.is_some()
             );
         }
-    }
-
-    #[test]
-    fn an_error_keeps_its_code_and_sentence() {
-        let failing = etcd(&json!({"lastErrors": [{"code": "ERR_INFRA_UNAUTHENTICATED",
-            "description": "the bucket refuses the credentials", "observedAt": "2026-01-01T00:00:00Z"}]}));
-        let error = last_error(&failing).unwrap();
-        assert_eq!(error.codes(), [ErrorCode::ErrInfraUnauthenticated]);
-        assert_eq!(
-            error.to_string(),
-            "Etcd etcd-main: the bucket refuses the credentials (ERR_INFRA_UNAUTHENTICATED)"
-        );
     }
 
     #[test]

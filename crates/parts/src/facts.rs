@@ -20,6 +20,7 @@ use crate::{
     controller_leaders::{self, Stage, current_stage},
     fence::FenceClock,
     nodes::check_room,
+    owner_claim,
     shoot_state::LastOpened,
     stay::{Stay, Tenant},
 };
@@ -105,6 +106,7 @@ impl Facts {
         };
         if operation.deploys() {
             controller_leaders::check(wanted, &facts.names)?;
+            owner_claim::check(&facts.seed_object, &facts.names)?;
             facts.cloud_credentials().await?;
             if let Some(why) = facts.extensions.refusal() {
                 return Err(configuration_problem(why));

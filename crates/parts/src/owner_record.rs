@@ -9,18 +9,15 @@ use api::{
     extensions::{DNSRecord, RecordType},
 };
 use kube::ResourceExt;
-use runtime::{Cluster, Error, Result};
+use runtime::{Cluster, Result};
 
 use crate::{
-    ExtensionResource, FIELD_MANAGER, Facts, Operation, Stay, configuration_problem,
-    dns_records::{self, Provider},
+    ExtensionResource, FIELD_MANAGER, Facts, Operation, Stay, dns_records, owner_claim,
     verbs::{Deploy, Destroy, Migrate, Tasks},
 };
 
 /// For how many seconds resolvers may keep it. Owner checks ask past them (docs/ownership.md).
 const TTL: i64 = 10;
-/// A gardenlet records its seed's identity when it starts.
-const WAIT_FOR_IDENTITY: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// The DNSRecord of the owner record.
 #[derive(Debug)]
@@ -65,8 +62,9 @@ impl Deploy for OwnerRecord {
     ];
 
     async fn deploy(f: &Facts) -> Result<()> {
-        let (name, provider) = owner_name(f)?;
-        let identity = identity(f)?;
+        let (name, dns) = owner_claim::name(&f.seed_object, &f.names)?;
+        let provider = dns_records::of_seed(dns);
+        let identity = owner_claim::identity(&f.seed_object)?;
         let secret = format!("dnsrecord-{}", object_name(f));
         dns_records::copy_credentials(f, &provider, &secret).await?;
         let mut found = object(f).get().await?;
@@ -151,29 +149,9 @@ fn epoch(f: &Facts) -> i64 {
         .map_or(1, api::gardencore::ShootStatus::epoch)
 }
 
-fn owner_name(f: &Facts) -> Result<(String, Provider)> {
-    let (Some(name), Some(dns)) = (f.names.owner(), &f.seed_object.spec.dns.internal) else {
-        return Err(configuration_problem(format!(
-            "Seed {} has spec.settings.ownerChecks on and no spec.dns.internal: add it, or switch them off",
-            f.seed_object.name_any()
-        )));
-    };
-    Ok((name, dns_records::of_seed(dns)))
-}
-
-/// The seed's cluster identity.
-fn identity(f: &Facts) -> Result<String> {
-    let status = f.seed_object.status.as_ref();
-    let identity = status.and_then(|status| status.cluster_identity.clone());
-    identity.filter(|identity| !identity.is_empty()).ok_or_else(|| {
-        Error::not_ready(
-            WAIT_FOR_IDENTITY,
-            format!(
-                "the gardenlet of Seed {} has not recorded status.clusterIdentity yet",
-                f.seed_object.name_any()
-            ),
-        )
-    })
+/// Whether its object is there, which keeps it outside.
+pub(crate) async fn is_there(stay: &Stay) -> Result<bool> {
+    Ok(object(stay).get().await?.is_some())
 }
 
 /// What makes a DNSRecord an owner record. What was removed in this epoch is put back in a restoration only: a move that was

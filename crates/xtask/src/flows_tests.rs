@@ -455,3 +455,38 @@ fn without_owner_checks_no_owner_record_is_touched() -> Result<()> {
     }
     Ok(())
 }
+
+/// An etcd that asks while both names go may hear of its epoch without an owner: lost for ever, by a setting (R17-50).
+#[test]
+fn an_owner_record_that_nobody_wants_goes_after_the_check_of_etcd() -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    let _context = runtime.enter();
+    let (facts, owner_record) = (facts()?, OwnerRecordPlan::Drop);
+    let awake = reconcile_flow::Given {
+        restoring: false,
+        has_backup: true,
+        copy_is_required: false,
+        sleeps: false,
+        owner_record,
+    };
+    let asleep = sleep_flow::Given {
+        restoring: false,
+        has_backup: true,
+        copy_is_required: false,
+        etcd_is_awake: true,
+        owner_record,
+    };
+    for (title, drawing) in [
+        (DESTINATION, reconcile_flow::build(&facts, awake).to_mermaid()),
+        (ASLEEP, sleep_flow::build(&facts, asleep).to_mermaid()),
+    ] {
+        let flow = Drawn::read(&format!("\n## {title}\n{drawing}"), title)?;
+        flow.in_order([
+            "Waiting until main and event etcd report readiness",
+            "Destroying owner domain DNS record",
+        ])?;
+        let skipped = "Destroying owner domain DNS record\"]:::skipped";
+        ensure!(!drawing.contains(skipped), "{title}: it is not wanted, and stays");
+    }
+    Ok(())
+}

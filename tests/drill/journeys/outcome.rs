@@ -32,6 +32,7 @@ impl Journey<'_> {
             format!("its backups are with {entry:?}"),
         )?;
         let served = epoch(&self.shoots().get(&self.name).await?);
+        self.check_owner(Some(here), Some(served)).await?;
         require(
             !here.sidecars.has_finished(&self.namespace(), served),
             "its backup process takes no snapshots any more",
@@ -75,6 +76,7 @@ impl Journey<'_> {
             let found = self.addresses(&name).await?;
             require(found.is_empty(), format!("I6: the name {name} is left"))?;
         }
+        self.check_owner(None, None).await?;
         let entry = self.backup_entry().await?;
         require(entry.is_none(), "its BackupEntry is left after its grace")?;
         let states: Api<ShootState> = Api::namespaced(self.world.garden(), PROJECT);

@@ -8,6 +8,9 @@ use crate::{
     meta::SecretReference,
 };
 
+/// An address with a port, as `192.0.2.1:53` or `[2001:db8::1]:53`.
+const ADDRESS_AND_PORT: &str = r"^([0-9.]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}$";
+
 /// How it is backed up.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
@@ -27,7 +30,7 @@ pub struct BackupSpec {
     pub store: Option<StoreSpec>,
     /// Where backups are taken over from before etcd first starts, if not from `store` (R17-24).
     pub source_store: Option<StoreSpec>,
-    /// Who must own the name for backups to be written (R17-13).
+    /// Who must own the shoot for its etcd to be served and backed up (R17-13).
     pub owner_check: Option<OwnerCheckSpec>,
     /// Resources of the container.
     pub resources: Option<ResourceRequirements>,
@@ -86,27 +89,83 @@ pub struct StoreSpec {
     pub secret_ref: Option<SecretReference>,
 }
 
-/// Who must own the name for backups to be written.
+/// Who must own the shoot for its etcd to be served and backed up (docs/ownership.md). What is not given is as there.
 #[skip_serializing_none]
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
+#[x_kube(validation = (
+    "('.' + self.name.lowerAscii() + (self.name.endsWith('.') ? '' : '.')).endsWith('.' + self.zone.lowerAscii() + (self.zone.endsWith('.') ? '' : '.'))",
+    "name must be in zone"
+))]
+#[x_kube(validation = (
+    "duration(has(self.interval) ? self.interval : '4s') >= duration(has(self.timeout) ? self.timeout : '1s') + duration(has(self.timeout) ? self.timeout : '1s') + duration(has(self.storeTimeout) ? self.storeTimeout : '1s')",
+    "interval must be at least as long as a check may take (2 x timeout + storeTimeout)"
+))]
+#[x_kube(validation = (
+    "duration(has(self.validity) ? self.validity : '12s') >= duration(has(self.interval) ? self.interval : '4s') + duration(has(self.interval) ? self.interval : '4s') + duration(has(self.timeout) ? self.timeout : '1s') + duration(has(self.timeout) ? self.timeout : '1s') + duration(has(self.storeTimeout) ? self.storeTimeout : '1s')",
+    "validity must be at least 2 x interval + 2 x timeout + storeTimeout, so that one failed check ends no permit"
+))]
+#[x_kube(validation = (
+    "duration(has(self.fence) ? self.fence : '20s') >= duration(has(self.propagation) ? self.propagation : '2s') + duration(has(self.dnsCacheTTL) ? self.dnsCacheTTL : '0s') + duration(has(self.validity) ? self.validity : '12s') + duration(has(self.requests) ? self.requests : '5s')",
+    "fence must be longer than propagation + dnsCacheTTL + validity + requests, or a destination begins while this seed may still act"
+))]
 pub struct OwnerCheckSpec {
-    /// The name of the owner's DNS record.
-    #[schemars(length(min = 1, max = 253))]
+    /// The name of the owner's DNS record; there is room for `epoch.` in front.
+    #[schemars(length(min = 1, max = 247))]
     pub name: String,
-    /// The value it must have.
+    /// The value it must have: this seed's identity.
     #[schemars(length(min = 1, max = 255))]
     pub id: String,
+    /// The zone of the record. Its servers are asked, past every cache.
+    #[schemars(length(min = 1, max = 253))]
+    pub zone: String,
+    /// The zone's servers, as `address:port`; found by its NS records where none are named.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32), inner(length(max = 64), regex(pattern = ADDRESS_AND_PORT)))]
+    pub authorities: Vec<String>,
+    /// The shoot's uid, which `ownership.json` in the store must have: it is asked where the servers say nothing.
+    #[serde(rename = "shootUID")]
+    #[schemars(length(min = 1, max = 253))]
+    pub shoot_uid: String,
     /// How often it is looked up.
     #[schemars(length(max = 64), regex(pattern = DURATION))]
     pub interval: Option<String>,
-    /// Bound of a look-up.
+    /// Bound of a try at the servers, of two that a look-up has.
     #[schemars(length(max = 64), regex(pattern = DURATION))]
     pub timeout: Option<String>,
-    /// How long an answer is believed.
+    /// For how long something on the way may answer in a server's place. Nothing of ours keeps an answer.
     #[serde(rename = "dnsCacheTTL")]
     #[schemars(length(max = 64), regex(pattern = DURATION))]
     pub dns_cache_ttl: Option<String>,
+    /// Bound of the question to the store.
+    #[schemars(length(max = 64), regex(pattern = DURATION))]
+    pub store_timeout: Option<String>,
+    /// For how long an answer is good.
+    #[schemars(length(max = 64), regex(pattern = DURATION))]
+    pub validity: Option<String>,
+    /// How long a request may be under way after its permit has ended.
+    #[schemars(length(max = 64), regex(pattern = DURATION))]
+    pub requests: Option<String>,
+    /// For how long a server may show the former record to others after it has shown the new one.
+    #[schemars(length(max = 64), regex(pattern = DURATION))]
+    pub propagation: Option<String>,
+    /// How long a destination waits; the others are checked against it.
+    #[schemars(length(max = 64), regex(pattern = DURATION))]
+    pub fence: Option<String>,
+    /// By how many parts of a million a clock may be wrong.
+    #[schemars(range(min = 0, max = 100_000))]
+    pub drift: Option<i32>,
+    /// What happens when neither the servers nor the store say anything.
+    pub silence: Option<OwnerCheckSilence>,
+}
+
+/// What happens when nobody says anything about the owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum OwnerCheckSilence {
+    /// etcd is not served any more when the last answer is not good any more (R17-47).
+    Deactivate,
+    /// It is served until somebody says that the shoot is lost.
+    Tolerate,
 }
 
 /// Shortening of chains of snapshots.

@@ -136,3 +136,35 @@ fn a_flood_leaves_files_for_the_owner_check() {
     assert_eq!(super::room(2000, Some(100)), 0);
     assert!(super::open_files().is_some_and(|limit| limit > 100));
 }
+
+/// What etcd-druid starts the processes with: its golden object.
+const POD: &str =
+    include_str!("../../../etcd-druid/src/objects/snapshots/etcd-main-owner-check.stateful-set.yaml");
+
+/// The arguments of a command there.
+fn of_druid(command: &str) -> Vec<&'static str> {
+    let first = format!("- {command}");
+    let lines = POD.lines().map(str::trim).skip_while(|line| *line != first);
+    let args = lines
+        .skip(1)
+        .map_while(|line| line.strip_prefix("- ").filter(|arg| arg.starts_with("--")));
+    let args: Vec<_> = args.collect();
+    assert!(args.len() > 5, "{command}: {args:?}");
+    args
+}
+
+/// R17-13, R17-40: the two agree on names and places of flags, or the etcd of each shoot whose owner is checked stays down.
+#[test]
+fn what_etcd_druid_gives_is_taken() {
+    let server = of_druid("server");
+    assert!(server.iter().any(|flag| flag.starts_with("--gate-target=")));
+    // Found by themselves, they would need a resolver here.
+    let named = ["--owner-authorities=192.0.2.1:53"];
+    let flags: Vec<_> = server.iter().chain(&named).copied().collect();
+    assert_eq!(judged(&flags), Ok(true));
+    let initialize = of_druid("initialize");
+    assert!(initialize.contains(&"--behind-gate"));
+    let all = ["etcd-backup-restore", "initialize"].iter().chain(&initialize);
+    let cli = Cli::try_parse_from(all).map_err(|e| e.to_string());
+    assert!(matches!(cli.map(|cli| cli.command), Ok(Command::Initialize(_))));
+}

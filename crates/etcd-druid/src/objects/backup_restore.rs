@@ -1,17 +1,17 @@
 //! The three ways in which etcd-backup-restore runs: before etcd, beside it, and alone as a copy.
 
 use k8s_openapi::{
-    api::core::v1::{Container, ContainerPort, HTTPGetAction, Probe, ResourceRequirements},
+    api::core::v1::{Container, HTTPGetAction, Probe, ResourceRequirements},
     apimachinery::pkg::util::intstr::IntOrString,
 };
 
-use super::{requests, security, volumes};
+use super::{etcd::port, requests, security, volumes};
 use crate::{
     names::{
         BACKUP_CONTAINER, BACKUP_SERVER_MOUNT, CA_MOUNT, CLIENT_MOUNT, DATA_DIR, INITIALIZE_CONTAINER,
         SOURCE_STORE_MOUNT, STORE_MOUNT, local_host,
     },
-    wanted::{Backup, Store, Wanted},
+    wanted::{Backup, OwnerCheck, Store, Wanted},
 };
 
 /// The binary in its image.
@@ -23,6 +23,8 @@ pub const REQUIRE_SNAPSHOT: &str = "--require-snapshot";
 pub const QUOTA: &str = "--embedded-etcd-quota-bytes";
 /// The same: beside what the remains of a restore are removed.
 pub const REPLACED_BESIDE: &str = "--data-dir";
+/// Clients reach the etcd that follows through the gate alone: it may start where its epoch was sealed, for the final snapshot.
+const BEHIND_GATE: &str = "--behind-gate";
 /// Seconds between two looks at whether etcd may be used: together with [`READINESS_FAILURES`] the time for which clients
 /// are still sent to an etcd that is no longer theirs (R17-40). The smallest that there is.
 const READINESS_PERIOD: i32 = 1;
@@ -45,6 +47,9 @@ pub fn initialize(wanted: &Wanted, backup: &Backup) -> Container {
     args.push(format!("--initial-cluster-token={}", wanted.uid));
     args.extend(epoch(wanted));
     args.push(format!("{QUOTA}={}", wanted.etcd.quota_bytes));
+    if backup.owner_check.is_some() {
+        args.push(BEHIND_GATE.to_owned());
+    }
     if backup.require_snapshot {
         args.push(REQUIRE_SNAPSHOT.to_owned());
     }
@@ -63,7 +68,7 @@ pub fn server(wanted: &Wanted, backup: &Backup) -> Container {
     args.push(format!(
         "--endpoints=https://{}:{}",
         local_host(&wanted.name),
-        wanted.etcd.client_port
+        wanted.etcd_port()
     ));
     args.push(format!("--cacert={CA_MOUNT}/{}", wanted.etcd.tls.ca_key));
     args.push(format!("--cert={CLIENT_MOUNT}/tls.crt"));
@@ -73,6 +78,12 @@ pub fn server(wanted: &Wanted, backup: &Backup) -> Container {
     args.push(format!("--server-key={BACKUP_SERVER_MOUNT}/tls.key"));
     args.push(format!("{REPLACED_BESIDE}={DATA_DIR}"));
     args.extend(epoch(wanted));
+    args.extend(
+        wanted
+            .gate()
+            .map(|check| owner_args(wanted, check))
+            .unwrap_or_default(),
+    );
     let mut option =
         |flag: &str, value: Option<String>| args.extend(value.map(|value| format!("--{flag}={value}")));
     option("schedule", backup.full_snapshot_schedule.clone());
@@ -91,18 +102,44 @@ pub fn server(wanted: &Wanted, backup: &Backup) -> Container {
     );
     option("max-backups", backup.max_backups.map(|number| number.to_string()));
     option("compression-policy", backup.compression_policy.map(str::to_owned));
+    let mut ports = vec![port("backuprestore", backup.port)];
+    if wanted.gate().is_some() {
+        ports.push(port("client", wanted.etcd.client_port));
+    }
     Container {
         name: BACKUP_CONTAINER.to_owned(),
-        ports: Some(vec![ContainerPort {
-            name: Some("backuprestore".to_owned()),
-            container_port: backup.port,
-            protocol: Some("TCP".to_owned()),
-            ..ContainerPort::default()
-        }]),
+        ports: Some(ports),
         readiness_probe: Some(readiness(backup)),
         volume_mounts: Some(volumes::mounts_of_server(wanted)),
+        resources: Some(resources_of_server(backup)),
         ..container(backup, args)
     }
+}
+
+/// Who must own the shoot, and the gate that is open as long (R17-13, R17-40).
+fn owner_args(wanted: &Wanted, check: &OwnerCheck) -> Vec<String> {
+    let mut args = vec![
+        format!("--owner-name={}", check.name),
+        format!("--owner-id={}", check.id),
+        format!("--owner-zone={}", check.zone),
+    ];
+    if !check.authorities.is_empty() {
+        let servers: Vec<_> = check.authorities.iter().map(ToString::to_string).collect();
+        args.push(format!("--owner-authorities={}", servers.join(",")));
+    }
+    args.push(format!("--shoot-uid={}", check.shoot_uid));
+    args.push(format!(
+        "--gate-listen-address=0.0.0.0:{}",
+        wanted.etcd.client_port
+    ));
+    args.push(format!("--gate-target=127.0.0.1:{}", check.etcd_port));
+    args.extend(
+        check
+            .options
+            .iter()
+            .map(|(flag, value)| format!("--{flag}={value}")),
+    );
+    args
 }
 
 /// Copies the newest backup of one store into another (R17-25 to R17-27).
@@ -151,6 +188,15 @@ pub fn default_resources() -> ResourceRequirements {
     requests("10m", "48Mi")
 }
 
+/// Every byte of etcd's clients passes a gate: it must get its turn as soon as etcd does.
+fn resources_of_server(backup: &Backup) -> ResourceRequirements {
+    let default = || match backup.owner_check {
+        Some(_) => requests("50m", "64Mi"),
+        None => default_resources(),
+    };
+    backup.resources.clone().unwrap_or_else(default)
+}
+
 fn store_args(prefix: &str, store: &Store, credentials: &str) -> Vec<String> {
     let mut args = vec![
         format!("--{prefix}storage-provider={}", store.provider),
@@ -174,9 +220,15 @@ fn store_args(prefix: &str, store: &Store, credentials: &str) -> Vec<String> {
 
 /// Ready means: this etcd may be used. The pod, and with it etcd, leaves its Service when it is not.
 fn readiness(backup: &Backup) -> Probe {
+    // Without an owner check they say the same, and a change of the path would restart every etcd.
+    let path = if backup.owner_check.is_some() {
+        "/readyz"
+    } else {
+        "/healthz"
+    };
     Probe {
         http_get: Some(HTTPGetAction {
-            path: Some("/healthz".to_owned()),
+            path: Some(path.to_owned()),
             port: IntOrString::Int(backup.port),
             scheme: Some("HTTPS".to_owned()),
             ..HTTPGetAction::default()

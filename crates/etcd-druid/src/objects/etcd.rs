@@ -27,10 +27,7 @@ pub fn container(wanted: &Wanted) -> Container {
         image_pull_policy: Some("IfNotPresent".to_owned()),
         command: Some(vec![BINARY.to_owned()]),
         args: Some(args(wanted)),
-        ports: Some(vec![
-            port("client", wanted.etcd.client_port),
-            port("probes", PROBE_PORT),
-        ]),
+        ports: Some(ports(wanted)),
         readiness_probe: Some(readiness()),
         resources: Some(wanted.etcd.resources.clone().unwrap_or_else(default_resources)),
         security_context: Some(security::container()),
@@ -60,7 +57,11 @@ fn args(wanted: &Wanted) -> Vec<String> {
     let mut args = vec![
         format!("--name={member}"),
         format!("--data-dir={DATA_DIR}"),
-        format!("--listen-client-urls=https://0.0.0.0:{}", etcd.client_port),
+        format!(
+            "--listen-client-urls=https://{}:{}",
+            listens_on(wanted),
+            wanted.etcd_port()
+        ),
         format!(
             "--advertise-client-urls=https://{}.{namespace}.svc:{}",
             client_service(name),
@@ -93,6 +94,24 @@ fn args(wanted: &Wanted) -> Vec<String> {
     args
 }
 
+/// Clients of an etcd whose owner is checked come to the gate, and find no other way (R17-40).
+fn listens_on(wanted: &Wanted) -> &'static str {
+    if wanted.gate().is_some() {
+        "127.0.0.1"
+    } else {
+        "0.0.0.0"
+    }
+}
+
+fn ports(wanted: &Wanted) -> Vec<ContainerPort> {
+    let mut ports = Vec::new();
+    if wanted.gate().is_none() {
+        ports.push(port("client", wanted.etcd.client_port));
+    }
+    ports.push(port("probes", PROBE_PORT));
+    ports
+}
+
 /// No liveness probe: a restart helps neither a slow disk nor a full one, and costs the shoot its API.
 fn readiness() -> Probe {
     Probe {
@@ -111,7 +130,8 @@ fn readiness() -> Probe {
     }
 }
 
-fn port(name: &str, port: i32) -> ContainerPort {
+/// A port that a container serves.
+pub(super) fn port(name: &str, port: i32) -> ContainerPort {
     ContainerPort {
         name: Some(name.to_owned()),
         container_port: port,

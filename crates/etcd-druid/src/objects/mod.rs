@@ -10,6 +10,8 @@ pub mod stateful_set;
 pub mod volumes;
 
 #[cfg(test)]
+pub(crate) mod owner_tests;
+#[cfg(test)]
 pub(crate) mod tests;
 
 use k8s_openapi::{

@@ -51,7 +51,7 @@ pub(crate) fn main_with(path: &str, value: serde_json::Value) -> Etcd {
     serde_json::from_value(json).unwrap()
 }
 
-fn wanted(etcd: &Etcd) -> Result<Wanted, Error> {
+pub(crate) fn wanted(etcd: &Etcd) -> Result<Wanted, Error> {
     let defaults = Defaults {
         etcd_image: "etcd:v3".to_owned(),
         etcd_backup_restore_image: "repot/etcd-backup-restore:dev".to_owned(),
@@ -60,7 +60,7 @@ fn wanted(etcd: &Etcd) -> Result<Wanted, Error> {
     Wanted::new(etcd, &defaults)
 }
 
-fn check(objects: impl Serialize, expected: &ExpectFile) {
+pub(crate) fn check(objects: impl Serialize, expected: &ExpectFile) {
     expected.assert_eq(&serde_yaml_ng::to_string(&objects).unwrap());
 }
 

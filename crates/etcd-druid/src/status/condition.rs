@@ -1,13 +1,19 @@
 //! Conditions of an Etcd.
 
-use api::druid::EtcdCondition;
+use api::druid::{BackupSpec, EtcdCondition};
 use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::Time};
 
 use super::{
     copy::{BACKUPS_COPIED, is_complete},
+    fence::{self, OWNERSHIP_VERIFIED},
     past::{HAS_DATA, has_data},
 };
-use crate::{containers::statuses, names::ETCD_CONTAINER, observed::Observed, sidecar::Said};
+use crate::{
+    containers::statuses,
+    names::ETCD_CONTAINER,
+    observed::Observed,
+    sidecar::{Ownership, Said},
+};
 
 /// Condition: clients can read and write.
 pub const READY: &str = "Ready";
@@ -21,14 +27,22 @@ pub const BACKUP_READY: &str = "BackupReady";
 pub struct Basis<'a> {
     /// Wanted members.
     pub replicas: i32,
-    /// Whether there are backups.
-    pub has_backup: bool,
+    /// How it is backed up, and who checks its owner.
+    pub backup: &'a BackupSpec,
     /// Whether the Etcd stands for a copy.
     pub copies: bool,
     /// Whether it is being handed over, so that a final snapshot ends its backups.
     pub migrating: bool,
     /// What is there.
     pub observed: &'a Observed,
+}
+
+impl Basis<'_> {
+    /// Why clients are kept away on purpose, if they are.
+    pub(super) fn fence(&self) -> Option<&Ownership> {
+        let said = self.observed.ownership.as_ref();
+        said.filter(|said| self.backup.owner_check.is_some() && self.replicas > 0 && said.fences())
+    }
 }
 
 /// The conditions as of `now`; what has not changed keeps its times.
@@ -53,6 +67,15 @@ struct Judged {
 }
 
 impl Judged {
+    fn new(type_: &'static str, (status, reason, message): fence::Word) -> Self {
+        Self {
+            type_,
+            status,
+            reason,
+            message,
+        }
+    }
+
     /// The transition time stays while the status does; all times stay while nothing else differs either.
     fn since(self, before: &[EtcdCondition], now: &Time) -> EtcdCondition {
         let mut condition = EtcdCondition {
@@ -78,7 +101,11 @@ impl Judged {
 
 fn of_member(basis: Basis<'_>, had_data: bool) -> Vec<Judged> {
     let mut judged = vec![ready(basis), all_members_ready(basis)];
-    if basis.has_backup {
+    if basis.backup.owner_check.is_some() && basis.replicas > 0 {
+        let word = fence::verified(basis.observed.ownership.as_ref());
+        judged.push(Judged::new(OWNERSHIP_VERIFIED, word));
+    }
+    if basis.backup.store.is_some() {
         judged.push(backup_ready(basis));
         if had_data || basis.observed.members.iter().any(is_pod_ready) {
             judged.push(Judged {
@@ -97,6 +124,8 @@ fn ready(basis: Basis<'_>) -> Judged {
         ("Unknown", "NoMembers", "etcd is stopped, as spec.replicas is 0.")
     } else if basis.observed.members.iter().any(is_pod_ready) {
         ("True", "Quorate", "Clients can read and write.")
+    } else if let Some(fence) = basis.fence() {
+        return Judged::new(READY, ("False", "Fenced", fence::describe(fence)));
     } else {
         ("False", "QuorumLost", "No member is ready.")
     };
@@ -113,6 +142,8 @@ fn all_members_ready(basis: Basis<'_>) -> Judged {
         ("Unknown", "NoMembers", "etcd is stopped, as spec.replicas is 0.")
     } else if ready_members(basis.observed) >= basis.replicas {
         ("True", "AllMembersReady", "Every member is ready.")
+    } else if let Some(fence) = basis.fence() {
+        return Judged::new(ALL_MEMBERS_READY, ("False", "Fenced", fence::describe(fence)));
     } else {
         ("False", "NotAllMembersReady", "A member is missing or not ready.")
     };
@@ -124,9 +155,12 @@ fn all_members_ready(basis: Basis<'_>) -> Judged {
     }
 }
 
-/// What the sidecar says of itself, asked only while both containers are ready.
+/// What the sidecar says of itself, asked only while both containers are ready, or while it keeps clients away.
 fn backup_ready(basis: Basis<'_>) -> Judged {
     let said = basis.observed.sidecar.as_ref();
+    if let Some(fence) = basis.fence() {
+        return Judged::new(BACKUP_READY, fence::backups(fence, said));
+    }
     let etcd_ready = basis
         .observed
         .members

@@ -4,8 +4,11 @@
 pub mod condition;
 pub mod copy;
 pub mod failure;
+pub mod fence;
 pub mod past;
 
+#[cfg(test)]
+mod fence_tests;
 #[cfg(test)]
 mod tests;
 
@@ -26,6 +29,7 @@ use crate::{
     containers::statuses,
     names::{self, BACKUP_CONTAINER, DRUID_MIGRATING, INITIALIZE_CONTAINER, MEMBER_COMPONENT},
     observed::Observed,
+    sidecar::Ownership,
 };
 
 /// The status of an Etcd that is to exist. `outcome`: whether its objects are as specified.
@@ -46,7 +50,7 @@ pub fn compute(etcd: &Etcd, outcome: Result<(), &Error>, observed: &Observed, no
     let set_status = set.and_then(|set| set.status.as_ref());
     let basis = Basis {
         replicas,
-        has_backup: etcd.spec.backup.store.is_some(),
+        backup: &etcd.spec.backup,
         copies,
         migrating: etcd
             .annotations()
@@ -66,7 +70,7 @@ pub fn compute(etcd: &Etcd, outcome: Result<(), &Error>, observed: &Observed, no
             name: set.name_any(),
         }),
         conditions: conditions(basis, &before.conditions, now),
-        last_operation: Some(last_operation(etcd, ready, copies, &failures, now)),
+        last_operation: Some(last_operation(etcd, ready, copies, basis.fence(), &failures, now)),
         last_errors: last_errors(failures, &before.last_errors, now),
         current_replicas: Some(set_status.and_then(|s| s.current_replicas).unwrap_or(0)),
         replicas: Some(set_status.map_or(0, |s| s.replicas)),
@@ -137,7 +141,11 @@ fn failures(
     } else {
         (&observed.members, INITIALIZE_CONTAINER)
     };
-    let now = failure::of_pods(pods);
+    let now = if observed.ownership.as_ref().is_some_and(Ownership::fences) {
+        failure::of_pods(&fence::without_told_etcd(pods))
+    } else {
+        failure::of_pods(pods)
+    };
     if now.is_empty() && !has_succeeded(observed, container) {
         let said = before
             .iter()
@@ -184,6 +192,7 @@ fn last_operation(
     etcd: &Etcd,
     ready: bool,
     copies: bool,
+    fence: Option<&Ownership>,
     failures: &[Failure],
     now: &Time,
 ) -> EtcdLastOperation {
@@ -210,7 +219,12 @@ fn last_operation(
         (_, true) if etcd.spec.replicas == 0 => ("Succeeded", "etcd is stopped.".to_owned()),
         (_, true) => ("Succeeded", "etcd runs as specified.".to_owned()),
         (None, false) if copies => ("Processing", "Copying backups.".to_owned()),
-        (None, false) => ("Processing", "Waiting until etcd runs as specified.".to_owned()),
+        (None, false) => match fence {
+            // Nothing is left to do for it.
+            Some(fence) if fence.is_lost() => ("Succeeded", fence::describe(fence)),
+            Some(fence) => ("Processing", fence::describe(fence)),
+            None => ("Processing", "Waiting until etcd runs as specified.".to_owned()),
+        },
     };
     operation(etcd, type_, state, description, now)
 }

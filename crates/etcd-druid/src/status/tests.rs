@@ -18,11 +18,11 @@ fn time(text: &str) -> Time {
     Time(text.parse().unwrap())
 }
 
-fn now() -> Time {
+pub(super) fn now() -> Time {
     time("2026-01-01T00:00:10Z")
 }
 
-fn observed(set: &Value, pods: &[Value]) -> Observed {
+pub(super) fn observed(set: &Value, pods: &[Value]) -> Observed {
     Observed {
         stateful_set: serde_json::from_value(set.clone()).unwrap(),
         outdated: Some(Vec::new()),
@@ -34,7 +34,7 @@ fn observed(set: &Value, pods: &[Value]) -> Observed {
     }
 }
 
-fn set(replicas: i32) -> Value {
+pub(super) fn set(replicas: i32) -> Value {
     json!({
         "metadata": {"name": "etcd-main", "generation": 2},
         "spec": {"selector": {}, "template": {}},
@@ -42,7 +42,7 @@ fn set(replicas: i32) -> Value {
     })
 }
 
-fn pod(ready: bool, etcd_ready: bool, backup_ready: bool) -> Value {
+pub(super) fn pod(ready: bool, etcd_ready: bool, backup_ready: bool) -> Value {
     let container = |name: &str, ready: bool| json!({"name": name, "image": "", "imageID": "", "ready": ready, "restartCount": 0, "state": {"running": {}}});
     json!({"metadata": {"name": "etcd-main-0"}, "status": {
         "conditions": [{"type": "Ready", "status": if ready { "True" } else { "False" }}],

@@ -10,6 +10,7 @@ use runtime::Result;
 
 use super::{
     field::{image, wrong},
+    owner::{OwnerCheck, owner_check},
     tls::{Tls, backup_server, secret},
 };
 use crate::{bytes, flags::Defaults, names::BACKUP_PORT, status::past::has_data};
@@ -25,6 +26,8 @@ pub struct Backup {
     pub server_secret: String,
     /// Where backups go, and come from.
     pub store: Store,
+    /// Who must own the shoot for etcd to be served, if anybody asks (R17-13).
+    pub owner_check: Option<OwnerCheck>,
     /// Whether the etcd has a past, so that it must not start empty: somebody says so, or it has been ready before.
     pub require_snapshot: bool,
     /// Where backups are first copied from (R17-24).
@@ -68,11 +71,15 @@ pub struct Store {
 pub(crate) fn backup(etcd: &Etcd, namespace: &str, defaults: &Defaults, tls: &Tls) -> Result<Option<Backup>> {
     let spec = &etcd.spec.backup;
     let Some(store_spec) = &spec.store else {
-        return match &spec.source_store {
-            None => Ok(None),
-            Some(_) => Err(wrong(
+        return match (&spec.source_store, &spec.owner_check) {
+            (None, None) => Ok(None),
+            (Some(_), _) => Err(wrong(
                 "spec.backup.store",
                 "is missing; sourceStore is copied into it",
+            )),
+            (None, Some(_)) => Err(wrong(
+                "spec.backup.store",
+                "is missing; who checks its owner takes a final snapshot when it is lost, so leave ownerCheck out or name a store",
             )),
         };
     };
@@ -116,6 +123,7 @@ pub(crate) fn backup(etcd: &Etcd, namespace: &str, defaults: &Defaults, tls: &Tl
         port: spec.port.unwrap_or(BACKUP_PORT),
         server_secret: backup_server(spec.tls.as_ref(), tls, namespace)?,
         store: store_to,
+        owner_check: owner_check(&etcd.spec)?,
         require_snapshot: require_snapshot(etcd),
         source,
         final_snapshot_wait: spec

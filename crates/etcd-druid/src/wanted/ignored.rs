@@ -29,7 +29,6 @@ pub fn without_effect(etcd: &Etcd) -> Vec<&'static str> {
             "spec.etcd.bootstrapWithExistingCluster",
             config.bootstrap_with_existing_cluster.is_some(),
         ),
-        ("spec.backup.ownerCheck", backup.owner_check.is_some()),
         (
             "spec.backup.snapshotCompaction",
             backup.snapshot_compaction.is_some(),

@@ -3,6 +3,7 @@
 mod backup;
 mod field;
 mod ignored;
+mod owner;
 mod tls;
 
 use std::collections::BTreeMap;
@@ -28,6 +29,7 @@ pub(crate) use self::field::wrong;
 pub use self::{
     backup::{Backup, Store},
     ignored::without_effect,
+    owner::OwnerCheck,
     tls::Tls,
 };
 
@@ -187,10 +189,22 @@ impl Wanted {
         format!("{}-{}", self.volume.claim, self.member_name())
     }
 
+    /// The port on which etcd itself answers: the clients' one, or one on loopback where that is the gate's.
+    #[must_use]
+    pub fn etcd_port(&self) -> i32 {
+        self.gate().map_or(self.etcd.client_port, |check| check.etcd_port)
+    }
+
     /// Where the only member would meet peers.
     #[must_use]
     pub fn peer_url(&self) -> String {
         format!("http://127.0.0.1:{}", self.etcd.peer_port)
+    }
+
+    /// Whether clients reach etcd through the gate alone, which is open while this seed owns the shoot (R17-40), and by what.
+    #[must_use]
+    pub fn gate(&self) -> Option<&OwnerCheck> {
+        self.backup.as_ref()?.owner_check.as_ref()
     }
 
     /// The backup with a store to copy from, where the Etcd only stands for a copy of backups (R17-24).

@@ -1,5 +1,7 @@
 //! What the scenarios need: the clients, waiting, and a manifest.
 
+pub mod owner_check;
+
 use std::{
     sync::{Arc, atomic::AtomicBool},
     time::Duration,

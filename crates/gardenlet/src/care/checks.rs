@@ -1,6 +1,7 @@
 //! What the conditions of a shoot say: pure decisions.
 
 use api::{
+    druid::{EtcdCondition, EtcdStatus},
     gardencore::Shoot,
     meta::{ConditionStatus, LastOperationState},
 };
@@ -76,9 +77,7 @@ pub(super) fn control_plane(seen: &Observed) -> Observation {
             Some(etcd) => {
                 let status = etcd.status.as_ref();
                 if status.and_then(|s| s.ready) != Some(true) {
-                    let why = status
-                        .and_then(|s| s.last_errors.first())
-                        .map(|e| format!(": {}", e.description));
+                    let why = status.and_then(why_not_ready).map(|why| format!(": {why}"));
                     broken.push(format!("Etcd {name} is not ready{}", why.unwrap_or_default()));
                 }
             }
@@ -110,6 +109,13 @@ pub(super) fn control_plane(seen: &Observed) -> Observation {
         codes,
         ..Observation::new(ConditionStatus::False, "ControlPlaneUnhealthy", message)
     }
+}
+
+/// What went wrong, or why clients are kept away on purpose.
+fn why_not_ready(status: &EtcdStatus) -> Option<&str> {
+    let fenced = |c: &&EtcdCondition| c.type_ == "Ready" && c.reason == "Fenced";
+    let error = status.last_errors.first().map(|error| error.description.as_str());
+    error.or_else(|| status.conditions.iter().find(fenced).map(|c| c.message.as_str()))
 }
 
 /// What a Deployment lacks; `None`: as many pods as it wants can serve. Its condition `Available` does not tell that: of one

@@ -38,6 +38,18 @@ fn etcd(name: &str, ready: bool) -> Etcd {
     etcd
 }
 
+/// Clients are kept away from it on purpose (R17-40, R17-47).
+fn fenced(name: &str) -> Etcd {
+    let mut etcd = etcd(name, false);
+    etcd.status.as_mut().unwrap().conditions = serde_json::from_value(json!([{
+        "type": "Ready", "status": "False", "reason": "Fenced",
+        "message": "etcd is not served until it is confirmed that the shoot is this seed's: no server answers.",
+        "lastTransitionTime": "2026-01-01T00:00:00Z", "lastUpdateTime": "2026-01-01T00:00:00Z",
+    }]))
+    .unwrap();
+    etcd
+}
+
 fn healthy() -> Observed {
     Observed {
         api_error: None,
@@ -108,6 +120,10 @@ fn the_first_ill_part_is_named() {
     assert_eq!(
         told(|s| s.etcds[1] = etcd("etcd-events", false)),
         "Etcd etcd-events is not ready."
+    );
+    assert_eq!(
+        told(|s| s.etcds[0] = fenced("etcd-main")),
+        "Etcd etcd-main is not ready: etcd is not served until it is confirmed that the shoot is this seed's: no server answers."
     );
     assert!(told(|s| s.extensions[0].last_operation = None).contains("was not acted on"));
     assert!(told(|s| s.extensions[0] = extension(LastOperationState::Failed, None)).contains("failed: d"));

@@ -26,7 +26,6 @@ pub(super) struct Base {
 pub(super) fn lay<'a>(g: &mut Graph<'a, Error>, f: &'a Facts, owner_record: OwnerRecordPlan) -> Base {
     let namespace = g.step("Deploying Shoot namespace in Seed", [], || Namespace::deploy(f));
     let owned = when(g, owner_record == OwnerRecordPlan::Keep).deploy::<OwnerRecord>(f, namespace);
-    when(g, owner_record == OwnerRecordPlan::Drop).destroy::<OwnerRecord>(f, namespace);
     Base {
         namespace,
         owned,
@@ -40,4 +39,15 @@ pub(super) fn lay<'a>(g: &mut Graph<'a, Error>, f: &'a Facts, owner_record: Owne
             Secrets::deploy(f)
         }),
     }
+}
+
+/// Takes the owner record away where the seed does not say any more whose its shoots are. Not before etcd runs without its check:
+/// one that asks while the names go may hear of an epoch that has no owner, and that is a loss for ever (R17-50).
+pub(super) fn drop_owner_record<'a>(
+    g: &mut Graph<'a, Error>,
+    f: &'a Facts,
+    owner_record: OwnerRecordPlan,
+    etcd_ready: TaskId,
+) {
+    when(g, owner_record == OwnerRecordPlan::Drop).destroy::<OwnerRecord>(f, etcd_ready);
 }

@@ -71,6 +71,7 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
     let restored = given.restoring && given.has_backup;
     when(&mut g, restored).step("Resuming backups", etcd_ready, || Backups::resume(f));
     backup_steps::drop_source(&mut g, f, restored, etcd_ready);
+    base_steps::drop_owner_record(&mut g, f, given.owner_record, etcd_ready);
 
     // Names that the source has let go of need not wait for the copy: a planned move is not to be slower for its record.
     let names_after = given.claim.fences().then_some(held);

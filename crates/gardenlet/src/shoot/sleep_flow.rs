@@ -62,6 +62,7 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
     let etcd_ready = when(&mut g, is_woken).deploy::<Etcds>(f, [base.secrets, base.credentials, opened]);
     let resumed = when(&mut g, restored).step("Resuming backups", etcd_ready, || Backups::resume(f));
     backup_steps::drop_source(&mut g, f, restored, etcd_ready);
+    base_steps::drop_owner_record(&mut g, f, given.owner_record, etcd_ready);
 
     let names_after = given.claim.fences().then_some(held);
     let address = expose(&mut g, f, [base.owned, base.identity, base.secrets], names_after);

@@ -1,0 +1,105 @@
+//! An etcd that is kept away from clients on purpose, because nobody confirms that the shoot is this seed's, or because it is
+//! not (R17-40..49): not ready, and no failure.
+
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+
+use crate::{
+    names::ETCD_CONTAINER,
+    sidecar::{Ownership, Said},
+};
+
+/// Condition: it is confirmed that the shoot is this seed's.
+pub const OWNERSHIP_VERIFIED: &str = "OwnershipVerified";
+
+/// How a process ends that was told to by SIGTERM, as the kubelet writes it.
+const BY_SIGTERM: i32 = 128 + 15;
+
+/// Longest reason that is taken over: it names every server of the zone, and people read it.
+const LONGEST: usize = 1000;
+
+/// Status, reason and message of a condition.
+pub(super) type Word = (&'static str, &'static str, String);
+
+/// [`OWNERSHIP_VERIFIED`] of an etcd that is to run.
+#[must_use]
+pub(super) fn verified(said: Option<&Ownership>) -> Word {
+    match said {
+        None => (
+            "Unknown",
+            "NoAnswer",
+            "etcd-backup-restore does not answer whether the shoot is this seed's.".to_owned(),
+        ),
+        Some(said) if said.is_lost() => ("False", "Lost", describe(said)),
+        Some(said) if said.fences() => ("Unknown", "NotConfirmed", describe(said)),
+        Some(_) => (
+            "True",
+            "Owner",
+            "It is confirmed that the shoot is this seed's.".to_owned(),
+        ),
+    }
+}
+
+/// What becomes of etcd, and why.
+#[must_use]
+pub(super) fn describe(said: &Ownership) -> String {
+    let why: String = match said.why.trim_end_matches('.') {
+        "" => "nobody has been asked yet".to_owned(),
+        why => why.chars().take(LONGEST).collect(),
+    };
+    if said.is_lost() {
+        format!(
+            "etcd is not served any more in this ownership epoch, as the shoot is not this seed's: {why}."
+        )
+    } else {
+        format!("etcd is not served until it is confirmed that the shoot is this seed's: {why}.")
+    }
+}
+
+/// What becomes of its backups: one final snapshot where the shoot is lost (R17-40), none before that is known (R17-47).
+#[must_use]
+pub(super) fn backups(fence: &Ownership, said: Option<&Said>) -> Word {
+    if !fence.is_lost() {
+        let message = "No snapshot is taken until it is confirmed that the shoot is this seed's.";
+        return ("Unknown", "NotConfirmed", message.to_owned());
+    }
+    match (said, said.and_then(|said| said.error.as_deref())) {
+        (Some(said), _) if said.has_finished() => (
+            "True",
+            "FinalSnapshotTaken",
+            "The final snapshot is taken; none follows.".to_owned(),
+        ),
+        (_, Some(error)) => ("False", "FinalSnapshotMissing", error.to_owned()),
+        _ => (
+            "Unknown",
+            "FinalSnapshotPending",
+            "The final snapshot is not taken yet.".to_owned(),
+        ),
+    }
+}
+
+/// The pods, without what the kubelet says of an etcd that was told to end because clients are kept away (R17-41).
+#[must_use]
+pub(super) fn without_told_etcd(pods: &[Pod]) -> Vec<Pod> {
+    let mut pods = pods.to_vec();
+    for pod in &mut pods {
+        let statuses = pod
+            .status
+            .as_mut()
+            .and_then(|status| status.container_statuses.as_mut());
+        if let Some(statuses) = statuses {
+            statuses.retain(|status| status.name != ETCD_CONTAINER || !was_told_to_end(status));
+        }
+    }
+    pods
+}
+
+/// Also while the kubelet waits before it starts it again.
+pub(crate) fn was_told_to_end(status: &ContainerStatus) -> bool {
+    let waits = status.state.as_ref().and_then(|state| state.waiting.as_ref());
+    let state = match waits.and_then(|waits| waits.reason.as_deref()) {
+        Some("CrashLoopBackOff") => status.last_state.as_ref(),
+        _ => status.state.as_ref(),
+    };
+    let ended = state.and_then(|state| state.terminated.as_ref());
+    ended.is_some_and(|ended| ended.exit_code == BY_SIGTERM)
+}

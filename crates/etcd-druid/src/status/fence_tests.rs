@@ -1,0 +1,184 @@
+//! What the status says of an etcd that is kept away from clients on purpose (R17-40..49).
+#![allow(clippy::unwrap_used)]
+
+use api::druid::{Etcd, EtcdStatus};
+use serde_json::{Value, json};
+
+use super::{
+    compute,
+    tests::{now, observed, pod, set},
+};
+use crate::{
+    objects::{
+        owner_tests::checked,
+        tests::{MAIN, etcd},
+    },
+    observed::Observed,
+    sidecar::{Ownership, Said},
+};
+
+/// Its etcd runs, and its backup process runs and is not ready.
+fn fenced(state: &str, why: &str, said: Option<Said>) -> Observed {
+    Observed {
+        ownership: Some(Ownership {
+            state: state.to_owned(),
+            why: why.to_owned(),
+        }),
+        sidecar: said,
+        ..observed(&set(1), &[pod(false, true, false)])
+    }
+}
+
+fn said(finished: bool, error: Option<&str>) -> Said {
+    Said {
+        phase: if finished { "Finished" } else { "Starting" }.to_owned(),
+        error: error.map(str::to_owned),
+        finished,
+    }
+}
+
+fn condition(status: &EtcdStatus, type_: &str) -> Option<(String, String, String)> {
+    let found = status.conditions.iter().find(|c| c.type_ == type_)?;
+    Some((found.status.clone(), found.reason.clone(), found.message.clone()))
+}
+
+fn status_of(etcd: &Etcd, observed: &Observed) -> EtcdStatus {
+    compute(etcd, Ok(()), observed, &now())
+}
+
+/// An operator who looks at the Etcd sees that it is no failure, and why.
+#[test]
+fn a_fenced_etcd_is_not_ready_and_says_why() {
+    for (state, verified, reason, operation, sentence) in [
+        (
+            "Waiting",
+            "Unknown",
+            "NotConfirmed",
+            "Processing",
+            "etcd is not served until it is confirmed that the shoot is this seed's: no server answers.",
+        ),
+        (
+            "Suspended",
+            "Unknown",
+            "NotConfirmed",
+            "Processing",
+            "etcd is not served until it is confirmed that the shoot is this seed's: no server answers.",
+        ),
+        (
+            "Sealed",
+            "False",
+            "Lost",
+            "Succeeded",
+            "etcd is not served any more in this ownership epoch, as the shoot is not this seed's: no server answers.",
+        ),
+    ] {
+        let status = status_of(
+            &checked(),
+            &fenced(state, "no server answers", Some(said(false, None))),
+        );
+        assert_eq!(status.ready, Some(false), "{state}");
+        assert!(status.last_errors.is_empty(), "{state} {:?}", status.last_errors);
+        for type_ in ["Ready", "AllMembersReady"] {
+            let expected = ("False".to_owned(), "Fenced".to_owned(), sentence.to_owned());
+            assert_eq!(condition(&status, type_), Some(expected), "{state}");
+        }
+        let expected = (verified.to_owned(), reason.to_owned(), sentence.to_owned());
+        assert_eq!(condition(&status, "OwnershipVerified"), Some(expected), "{state}");
+        let last = status.last_operation.unwrap();
+        assert_eq!(
+            (last.state.as_str(), last.description.as_str()),
+            (operation, sentence),
+            "{state}"
+        );
+    }
+}
+
+#[test]
+fn a_fenced_etcd_tells_what_becomes_of_its_final_snapshot() {
+    for (state, said, expected) in [
+        ("Suspended", Some(said(true, None)), ("Unknown", "NotConfirmed")),
+        ("Suspended", Some(said(false, None)), ("Unknown", "NotConfirmed")),
+        ("Sealed", Some(said(true, None)), ("True", "FinalSnapshotTaken")),
+        (
+            "Sealed",
+            Some(said(false, Some("StoreUnavailable: no answer"))),
+            ("False", "FinalSnapshotMissing"),
+        ),
+        (
+            "Sealed",
+            Some(said(false, None)),
+            ("Unknown", "FinalSnapshotPending"),
+        ),
+        ("Sealed", None, ("Unknown", "FinalSnapshotPending")),
+    ] {
+        let status = status_of(&checked(), &fenced(state, "", said));
+        let (is, reason, _) = condition(&status, "BackupReady").unwrap();
+        assert_eq!((is.as_str(), reason.as_str()), expected, "{state}");
+    }
+}
+
+#[test]
+fn one_that_is_confirmed_is_as_any_other_and_says_so() {
+    let serving = Observed {
+        ownership: fenced("Serving", "the seed owns the shoot", None).ownership,
+        ..observed(&set(1), &[pod(true, true, true)])
+    };
+    let status = status_of(&checked(), &serving);
+    assert_eq!(status.ready, Some(true));
+    let (is, reason, _) = condition(&status, "OwnershipVerified").unwrap();
+    assert_eq!((is.as_str(), reason.as_str()), ("True", "Owner"));
+    // Its etcd fails for another reason.
+    let failing = Observed {
+        members: observed(&set(1), &[pod(false, false, true)]).members,
+        ..serving
+    };
+    let (is, reason, _) = condition(&status_of(&checked(), &failing), "Ready").unwrap();
+    assert_eq!((is.as_str(), reason.as_str()), ("False", "QuorumLost"));
+    // Nobody answers; one that is stopped; one that is not checked.
+    let silent = observed(&set(1), &[pod(false, true, false)]);
+    let (is, reason, _) = condition(&status_of(&checked(), &silent), "OwnershipVerified").unwrap();
+    assert_eq!((is.as_str(), reason.as_str()), ("Unknown", "NoAnswer"));
+    let mut stopped = checked();
+    stopped.spec.replicas = 0;
+    let status = status_of(&stopped, &fenced("Sealed", "", None));
+    assert_eq!(condition(&status, "OwnershipVerified"), None);
+    assert_eq!(condition(&status, "Ready").unwrap().1, "NoMembers");
+    assert_eq!(
+        condition(&status_of(&etcd(MAIN), &silent), "OwnershipVerified"),
+        None
+    );
+}
+
+fn ended(state: &Value, last: &Value) -> Value {
+    let mut pod = pod(false, false, false);
+    let etcd = &mut pod["status"]["containerStatuses"][0];
+    (etcd["state"], etcd["lastState"]) = (state.clone(), last.clone());
+    pod
+}
+
+/// R17-41: the backup process ends etcd. That is no error of etcd; another end is, also then.
+#[test]
+fn an_etcd_that_was_told_to_end_did_not_fail() {
+    let ended_with = |code: i32| json!({"terminated": {"exitCode": code}});
+    let waits = json!({"waiting": {"reason": "CrashLoopBackOff"}});
+    for (pod, state, errors) in [
+        (ended(&ended_with(143), &json!({})), "Sealed", 0),
+        (ended(&ended_with(143), &json!({})), "Suspended", 0),
+        (ended(&waits, &ended_with(143)), "Sealed", 0),
+        (ended(&ended_with(143), &json!({})), "Serving", 1),
+        (ended(&ended_with(1), &json!({})), "Sealed", 1),
+        (ended(&waits, &ended_with(2)), "Sealed", 1),
+    ] {
+        let observed = Observed {
+            ownership: fenced(state, "", None).ownership,
+            ..observed(&set(1), std::slice::from_ref(&pod))
+        };
+        let status = status_of(&checked(), &observed);
+        assert_eq!(
+            status.last_errors.len(),
+            errors,
+            "{state} {pod} {:?}",
+            status.last_errors
+        );
+    }
+}

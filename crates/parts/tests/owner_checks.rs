@@ -1,0 +1,154 @@
+//! The Seed's setting `ownerChecks`, on a real API server: what it does to a shoot that is there, and what it needs.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod world;
+
+use anyhow::Result;
+use api::{
+    druid::{Etcd, OwnerCheckSilence},
+    extensions::DNSRecord,
+    gardencore::Seed,
+    meta::ErrorCode,
+};
+use k8s_openapi::api::core::v1::Namespace as NamespaceObject;
+use kube::{
+    Api,
+    api::{Patch, PatchParams, PostParams},
+};
+use parts::{Deploy, Etcds, Facts, Namespace, Operation, OwnerRecord, Settings};
+use serde_json::{Value, json};
+
+use world::{NAMESPACE, World};
+
+const CORE: &str = "core.gardener.cloud/v1beta1";
+const DEPLOY: [Operation; 3] = [Operation::Create, Operation::Reconcile, Operation::Restore];
+const OTHERS: [Operation; 3] = [Operation::Migrate, Operation::Delete, Operation::ForceDelete];
+
+/// Writes the Seed as its operator does.
+async fn seed(world: &World, checks: bool, has_domain: bool) -> Result<()> {
+    let secret = |name| json!({"apiVersion": "v1", "kind": "Secret", "namespace": "garden", "name": name});
+    let internal =
+        json!({"type": "local", "domain": "internal.example.test", "credentialsRef": secret("dns")});
+    let body = json!({"spec": {
+        "provider": {"type": "local", "region": "local"},
+        "dns": if has_domain { json!({"internal": internal}) } else { json!({"defaults": [internal]}) },
+        "backup": {"provider": "local", "region": "local", "credentialsRef": secret("backup")},
+        "networks": {"pods": "10.1.0.0/16", "services": "10.2.0.0/16"},
+        "settings": {"ownerChecks": {"enabled": checks}},
+    }});
+    world.apply(CORE, "Seed", None, "seed-a", body).await
+}
+
+async fn facts(world: &World, operation: Operation) -> Result<Facts> {
+    Box::pin(world.facts(operation, Settings::default())).await
+}
+
+async fn refusal(world: &World, operation: Operation) -> runtime::Error {
+    facts(world, operation).await.unwrap_err().downcast().unwrap()
+}
+
+#[tokio::test]
+async fn a_seed_that_checks_owners() -> Result<()> {
+    let world = World::start("owner-checks").await?;
+    Box::pin(nothing_begins_without_an_identity(&world)).await?;
+    Box::pin(switched_on_and_off(&world)).await
+}
+
+/// I8: a flow works with the Seed as it was when it began. It does not begin without what it would wait for in vain, and what
+/// needs no identity is not held up.
+async fn nothing_begins_without_an_identity(world: &World) -> Result<()> {
+    seed(world, true, true).await?;
+    for operation in DEPLOY {
+        let error = refusal(world, operation).await;
+        assert_eq!(error.class(), "NotReady", "{operation:?} {error}");
+        assert!(error.to_string().contains("status.clusterIdentity"), "{error}");
+    }
+    for operation in OTHERS {
+        facts(world, operation).await?;
+    }
+    identify(world, "").await?;
+    assert_eq!(refusal(world, Operation::Restore).await.class(), "NotReady");
+    identify(world, "seed-a-uid").await?;
+    for operation in DEPLOY {
+        facts(world, operation).await?;
+    }
+    seed(world, true, false).await?;
+    for operation in DEPLOY {
+        let error = refusal(world, operation).await;
+        assert_eq!(error.codes(), [ErrorCode::ErrConfigurationProblem], "{error}");
+        assert!(error.to_string().contains("spec.dns.internal"), "{error}");
+    }
+    let namespaces: Api<NamespaceObject> = Api::all(world.client());
+    assert!(namespaces.get_opt(NAMESPACE).await?.is_none());
+    Ok(())
+}
+
+/// What a gardenlet of this seed does when it starts.
+async fn identify(world: &World, identity: &str) -> Result<()> {
+    let seeds: Api<Seed> = Api::all(world.client());
+    let status = Patch::Merge(json!({"status": {"clusterIdentity": identity}}));
+    seeds
+        .patch_status("seed-a", &PatchParams::default(), &status)
+        .await?;
+    Ok(())
+}
+
+/// R17-13: the check comes and goes with the setting, in flows that deploy only: for others the record may be gone.
+async fn switched_on_and_off(world: &World) -> Result<()> {
+    seed(world, true, true).await?;
+    let f = facts(world, Operation::Reconcile).await?;
+    Namespace::deploy(&f).await?;
+    let secret = json!({"metadata": {"name": "etcd-backup"}, "stringData": {"bucketName": "backups"}});
+    let secrets = world.any("v1", "Secret", Some(NAMESPACE));
+    secrets
+        .create(&PostParams::default(), &serde_json::from_value(secret)?)
+        .await?;
+    OwnerRecord::deploy(&f).await?;
+    let record: DNSRecord = world.read("web-owner").await?;
+    assert_eq!(record.spec.values, ["seed-a-uid"]);
+    Etcds::deploy(&f).await?;
+    let checked = main(world).await?;
+    let check = checked.spec.backup.owner_check.clone().unwrap();
+    assert_eq!(
+        (check.name.as_str(), check.id.as_str(), check.zone.as_str()),
+        (record.spec.name.as_str(), "seed-a-uid", "internal.example.test")
+    );
+    let events: Etcd = world.read("etcd-events").await?;
+    assert!(events.spec.backup.owner_check.is_none());
+
+    // An operator lets it serve while all witnesses are gone, and every flow leaves that alone.
+    silence(world, json!("Tolerate")).await?;
+    for operation in DEPLOY.into_iter().chain([Operation::Migrate, Operation::Delete]) {
+        Etcds::deploy(&facts(world, operation).await?).await?;
+        let kept = main(world).await?.spec.backup.owner_check.unwrap();
+        assert_eq!(kept.silence, Some(OwnerCheckSilence::Tolerate), "{operation:?}");
+        assert_eq!((kept.id, kept.name), (check.id.clone(), check.name.clone()));
+    }
+    silence(world, Value::Null).await?;
+
+    seed(world, false, true).await?;
+    for (operation, checks) in [
+        (Operation::Migrate, true),
+        (Operation::Delete, true),
+        (Operation::Reconcile, false),
+        (Operation::Migrate, false),
+    ] {
+        Etcds::deploy(&facts(world, operation).await?).await?;
+        let found = main(world).await?.spec.backup.owner_check;
+        assert_eq!(found.is_some(), checks, "{operation:?} {found:?}");
+    }
+    Ok(())
+}
+
+async fn main(world: &World) -> Result<Etcd> {
+    world.read("etcd-main").await
+}
+
+/// As an operator does.
+async fn silence(world: &World, how: Value) -> Result<()> {
+    let etcds: Api<Etcd> = Api::namespaced(world.client(), NAMESPACE);
+    let patch = Patch::Merge(json!({"spec": {"backup": {"ownerCheck": {"silence": how}}}}));
+    etcds.patch("etcd-main", &PatchParams::default(), &patch).await?;
+    Ok(())
+}
