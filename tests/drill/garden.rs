@@ -111,8 +111,8 @@ pub async fn fill(garden: &ControlPlane, dns: &NameServer, store: &ObjectStore) 
     Ok(())
 }
 
-/// A Seed with backups and a domain.
-pub fn seed(name: &str) -> Value {
+/// A Seed with backups and a domain, whose names that server has.
+pub fn seed(name: &str, authority: &str) -> Value {
     let secret =
         |name: &str| json!({"apiVersion": "v1", "kind": "Secret", "namespace": "garden", "name": name});
     let domain = |domain: String| json!({"type": "local", "domain": domain, "zone": DOMAIN, "credentialsRef": secret("dns")});
@@ -122,7 +122,7 @@ pub fn seed(name: &str) -> Value {
             "provider": {"type": "local", "region": "local"},
             "networks": {"pods": "10.10.0.0/16", "services": "10.110.0.0/16"},
             "backup": {"provider": "local", "region": "local", "credentialsRef": secret("backup")},
-            "settings": {"ownerChecks": {"enabled": true}},
+            "settings": {"ownerChecks": {"enabled": true, "authorities": [authority]}},
             "dns": {"internal": domain(format!("internal.{DOMAIN}")), "defaults": [domain(DOMAIN.to_owned())]},
         },
     })

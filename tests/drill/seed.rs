@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use clap::Parser;
+use extension::OwnerChecks;
 use gardenlet::context::Heartbeat;
 use gardenlet::{Config, Context, controllers};
 use k8s_openapi::api::core::v1::Service;
@@ -41,11 +42,12 @@ pub struct RunningSeed {
 }
 
 impl RunningSeed {
-    /// `garden`: the garden as the gardenlet of this seed reaches it.
+    /// `garden`: the garden as the gardenlet of this seed reaches it; `authority`: who answers for the names of shoots.
     pub async fn start(
         name: &'static str,
         plane: ControlPlane,
         address: Ipv4Addr,
+        authority: &str,
         garden: Client,
         shoot_api: Client,
         outside: &Outside,
@@ -56,14 +58,14 @@ impl RunningSeed {
         let (mut controllers, sidecars) = (JoinSet::new(), Sidecars::default());
         let pods = pods::serve(&mut controllers, client.clone(), &sidecars, shoot_api).await?;
         let manifest = tempfile::NamedTempFile::new()?;
-        serde_yaml_ng::to_writer(&manifest, &garden::seed(name))?;
+        serde_yaml_ng::to_writer(&manifest, &garden::seed(name, authority))?;
         let config = config_of(name, manifest.path())?;
         let settings = Arc::new(Settings {
             shoot_api_url: UrlOf::template(format!("{pods}/api/{{namespace}}")),
             etcd_backup_url: UrlOf::template(format!("{pods}/backup/{{namespace}}")),
             ..config.settings()
         });
-        let mut process = others(&client)?;
+        let mut process = others(&client, &pods)?;
         guest::join(&mut process, &client, outside);
         controllers.spawn(async move {
             if let Err(ended) = process.run().await {
@@ -166,8 +168,8 @@ async fn front(client: &Client, address: Ipv4Addr) -> Result<()> {
     Ok(())
 }
 
-/// The processes of the seed beside its gardenlet.
-fn others(seed: &Client) -> Result<Process> {
+/// The processes of the seed beside its gardenlet. `pods`: where pods are played.
+fn others(seed: &Client, pods: &str) -> Result<Process> {
     let mut process = Process::new("drill");
     let permit = Permit::sole("the drill has no other process");
     let own = Seed::new(seed.clone(), &permit);
@@ -188,6 +190,7 @@ fn others(seed: &Client) -> Result<Process> {
     process.part("etcd controller", druid);
     let of_provider = provider_local::context::Context {
         seed: own,
+        owners: OwnerChecks::with_sidecars_at(&format!("{pods}/backup/{{namespace}}"), &process.metrics),
         settings: runner::Settings {
             concurrency: 20,
             shutdown: process.shutdown.clone(),

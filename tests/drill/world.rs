@@ -93,12 +93,22 @@ impl World {
                 "seed-a",
                 a,
                 Ipv4Addr::new(10, 1, 0, 1),
+                &dns.address,
                 of_a,
                 shoot_api.clone(),
                 &outside,
             )
             .await?,
-            RunningSeed::start("seed-b", b, Ipv4Addr::new(10, 2, 0, 1), of_b, shoot_api, &outside).await?,
+            RunningSeed::start(
+                "seed-b",
+                b,
+                Ipv4Addr::new(10, 2, 0, 1),
+                &dns.address,
+                of_b,
+                shoot_api,
+                &outside,
+            )
+            .await?,
         ];
         for seed in &mut seeds {
             seed.play_what_runs_in_pods(&instances);

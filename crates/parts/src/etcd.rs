@@ -73,7 +73,7 @@ impl Deploy for Etcds {
 /// Whether an earlier run of the move has taken the owner record away, so that etcd-main is kept from clients, or will be (R17-53).
 /// What it says of its final snapshot is awaited later, and of itself.
 async fn is_shut_by_design(f: &Facts) -> Result<bool> {
-    if !f.seed_object.spec.checks_owners() || owner_record::is_there(f).await? {
+    if !f.seed_object.spec.checks_owners() || owner_record::exists(f).await? {
         return Ok(false);
     }
     let found = f.etcds().get_opt(MAIN).await;

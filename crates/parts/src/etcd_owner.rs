@@ -7,7 +7,6 @@
 use api::{
     constants::OWNERSHIP_EPOCH,
     druid::{Etcd, OwnerCheckSpec},
-    gardencore::seed::SeedDNSProviderConfig,
     meta::ErrorCode,
 };
 use kube::ResourceExt;
@@ -32,25 +31,14 @@ pub(crate) fn check(f: &Facts, found: Option<&Etcd>) -> Result<Option<OwnerCheck
     Ok(Some(OwnerCheckSpec {
         name,
         id: owner_claim::identity(&f.seed_object)?,
-        zone: zone(dns),
+        zone: dns.zone_name().to_owned(),
+        authorities: owner_claim::authorities(&f.seed_object)?
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
         shoot_uid: names::uid(&f.shoot),
         ..OwnerCheckSpec::default()
     }))
-}
-
-/// The zone in which the seed's internal names are: the one that its DNS provider is told, where that is a name and not an id;
-/// else the domain is one.
-fn zone(dns: &SeedDNSProviderConfig) -> String {
-    let domain = dns.domain.trim_end_matches('.');
-    let is_around = |zone: &str| {
-        let zone = zone.trim_end_matches('.');
-        let rest = domain.strip_suffix(zone);
-        !zone.is_empty() && rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
-    };
-    dns.zone
-        .clone()
-        .filter(|zone| is_around(zone))
-        .unwrap_or_else(|| dns.domain.clone())
 }
 
 /// Why the shoot is lost for this etcd: it is not served any more, on purpose, in its epoch.
@@ -169,14 +157,14 @@ mod tests {
     #[test]
     fn the_final_snapshot_is_judged_by_what_is_there() {
         for (etcd, checks, expected) in [
-            (Some(etcd(1, true)), true, FinalSnapshot::TakenByItself),
-            (Some(etcd(1, true)), false, FinalSnapshot::AskedFor),
-            (Some(etcd(1, false)), true, FinalSnapshot::AskedFor),
-            (Some(etcd(0, true)), true, FinalSnapshot::NotTaken),
-            (Some(etcd(0, false)), false, FinalSnapshot::NotTaken),
+            (Some(Box::new(etcd(1, true))), true, FinalSnapshot::TakenByItself),
+            (Some(Box::new(etcd(1, true))), false, FinalSnapshot::AskedFor),
+            (Some(Box::new(etcd(1, false))), true, FinalSnapshot::AskedFor),
+            (Some(Box::new(etcd(0, true))), true, FinalSnapshot::NotTaken),
+            (Some(Box::new(etcd(0, false))), false, FinalSnapshot::NotTaken),
             (None, true, FinalSnapshot::Unknown),
         ] {
-            assert_eq!(final_snapshot(etcd.as_ref(), checks), expected, "{etcd:?}");
+            assert_eq!(final_snapshot(etcd.as_deref(), checks), expected, "{etcd:?}");
         }
     }
 
@@ -207,35 +195,5 @@ mod tests {
             error.contains("another seed has it") && error.contains("grant"),
             "{error}"
         );
-    }
-
-    #[test]
-    fn the_zone_is_a_name_around_the_domain() {
-        let of = |domain: &str, zone: Option<&str>| {
-            zone_of(json!({"type": "local", "domain": domain, "zone": zone, "credentialsRef": {}}))
-        };
-        for (domain, zone, expected) in [
-            ("internal.example.test", None, "internal.example.test"),
-            ("internal.example.test", Some("example.test"), "example.test"),
-            ("internal.example.test", Some("example.test."), "example.test."),
-            (
-                "internal.example.test",
-                Some("internal.example.test"),
-                "internal.example.test",
-            ),
-            ("internal.example.test", Some("Z08ABC"), "internal.example.test"),
-            (
-                "internal.example.test",
-                Some("xample.test"),
-                "internal.example.test",
-            ),
-            ("internal.example.test", Some(""), "internal.example.test"),
-        ] {
-            assert_eq!(of(domain, zone), expected, "{domain} {zone:?}");
-        }
-    }
-
-    fn zone_of(dns: Value) -> String {
-        zone(&serde_json::from_value(dns).unwrap())
     }
 }

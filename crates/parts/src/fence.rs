@@ -16,6 +16,7 @@ use runtime::{Cluster, Error, Result, error::Explain};
 use crate::{
     Facts, configuration_problem,
     etcd_copy::SOURCE_SECRET,
+    owner_claim,
     verbs::{Deploy, Tasks},
 };
 
@@ -130,38 +131,20 @@ fn testimony(secret: Option<&Secret>, chosen: bool, epoch: i64) -> Testimony {
 }
 
 fn claim(f: &Facts) -> Result<Claim> {
-    let status = f.seed_object.status.as_ref();
-    let identity = status.and_then(|status| status.cluster_identity.as_deref());
-    let name = f.names.owner().unwrap_or_default();
-    Claim::new(&name, identity.unwrap_or_default(), f.epoch())
+    let (name, _) = owner_claim::name(&f.seed_object, &f.names)?;
+    Claim::new(&name, &owner_claim::identity(&f.seed_object)?, f.epoch())
         .map_err(|error| configuration_problem(error.to_string()))
 }
 
 fn authorities(f: &Facts) -> Result<Authorities> {
-    let Some(dns) = &f.seed_object.spec.dns.internal else {
-        return Err(configuration_problem(format!(
-            "Seed {} has no spec.dns.internal, where owners are recorded",
-            f.seed_object.name_any()
-        )));
-    };
-    let zone = zone(&dns.domain, dns.zone.as_deref());
-    let named = &f.settings.authorities;
+    let (_, dns) = owner_claim::name(&f.seed_object, &f.names)?;
+    let (zone, named) = (dns.zone_name(), owner_claim::authorities(&f.seed_object)?);
     let authorities = if named.is_empty() {
         Authorities::found(zone)
     } else {
-        Authorities::named(zone, named.iter().copied())
+        Authorities::named(zone, named)
     };
     authorities.map_err(|error| configuration_problem(error.to_string()))
-}
-
-/// The zone in which a domain is: the one that its DNS provider is told, where that is a name around it and not an id.
-fn zone<'a>(domain: &'a str, zone: Option<&'a str>) -> &'a str {
-    let is_around = |zone: &&str| {
-        let (domain, zone) = (domain.trim_end_matches('.'), zone.trim_end_matches('.'));
-        let rest = domain.strip_suffix(zone).filter(|_| !zone.is_empty());
-        rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
-    };
-    zone.filter(is_around).unwrap_or(domain)
 }
 
 #[cfg(test)]

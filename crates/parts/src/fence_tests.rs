@@ -70,26 +70,3 @@ fn the_bucket_shows_what_the_provider_has_claimed_in_this_epoch() {
     // Its data were chosen behind a fence, which had begun with the claim; the Secret goes when etcd runs.
     assert_eq!(testimony(None, true, 3), shown);
 }
-
-#[test]
-fn the_zone_is_a_name_around_the_domain() {
-    for (domain, given, expected) in [
-        ("internal.example.test", None, "internal.example.test"),
-        ("internal.example.test", Some("example.test"), "example.test"),
-        (
-            "internal.example.test",
-            Some("internal.example.test"),
-            "internal.example.test",
-        ),
-        ("internal.example.test", Some("Z08ABC"), "internal.example.test"),
-        (
-            "internal.example.test",
-            Some("xample.test"),
-            "internal.example.test",
-        ),
-        ("internal.example.test", Some(""), "internal.example.test"),
-        ("internal.example.test", Some("."), "internal.example.test"),
-    ] {
-        assert_eq!(zone(domain, given), expected, "{given:?}");
-    }
-}

@@ -1,6 +1,6 @@
 //! What the owner records of a seed's shoots say, and where: what the Seed has to have before a flow begins that writes one.
 
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
 use api::gardencore::{Seed as SeedObject, seed::SeedDNSProviderConfig};
 use kube::ResourceExt;
@@ -19,6 +19,7 @@ pub(crate) fn check(seed: &SeedObject, names: &Names) -> Result<()> {
         return Ok(());
     }
     name(seed, names)?;
+    authorities(seed)?;
     identity(seed).map(|_| ())
 }
 
@@ -31,6 +32,11 @@ pub(crate) fn name<'a>(seed: &'a SeedObject, names: &Names) -> Result<(String, &
         )));
     };
     Ok((name, dns))
+}
+
+/// The servers of the zone, where the Seed names them.
+pub(crate) fn authorities(seed: &SeedObject) -> Result<Vec<SocketAddr>> {
+    seed.spec.owner_authorities().map_err(configuration_problem)
 }
 
 /// The seed's cluster identity.

@@ -149,11 +149,6 @@ fn epoch(f: &Facts) -> i64 {
         .map_or(1, api::gardencore::ShootStatus::epoch)
 }
 
-/// Whether its object is there, which keeps it outside.
-pub(crate) async fn is_there(stay: &Stay) -> Result<bool> {
-    Ok(object(stay).get().await?.is_some())
-}
-
 /// What makes a DNSRecord an owner record. What was removed in this epoch is put back in a restoration only: a move that was
 /// called off goes on in its epoch.
 fn in_epoch(mut record: DNSRecord, epoch: i64, operation: Operation) -> DNSRecord {

@@ -1,6 +1,6 @@
 //! What an operator sets once for a gardenlet: images, where the seed is entered, and how long is waited for what.
 
-use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use ownership::Terms;
 
@@ -46,8 +46,6 @@ pub struct Settings {
     /// Where etcd-backup-restore of etcd-main answers inside the seed, by namespace. By default at the Service that leads
     /// to a pod that is not ready, too: it is not once its final snapshot was taken.
     pub etcd_backup_url: UrlOf,
-    /// The servers of the zone with the owner records, found by its NS records where none are named.
-    pub authorities: Vec<SocketAddr>,
     /// Intervals and bounds of owner checks. Its fence must cover those of every seed from which a shoot may be taken.
     pub owner_check: Terms,
     /// How long is waited for what.
@@ -74,7 +72,6 @@ impl Default for Settings {
             etcd_storage: "10Gi".into(),
             shoot_api_url: UrlOf::template("https://kube-apiserver.{namespace}.svc"),
             etcd_backup_url: UrlOf::template("https://etcd-main-peer.{namespace}.svc:8080"),
-            authorities: Vec::new(),
             owner_check: Terms::default(),
             timeouts: Timeouts::default(),
         }

@@ -61,7 +61,18 @@ impl Subject {
             .any("core.gardener.cloud/v1beta1", "Seed", None)
             .patch("seed-a", &PatchParams::default(), &Patch::Merge(&checks))
             .await?;
+        subject.identity("identity-of-a").await?;
         Ok(subject)
+    }
+
+    /// As the gardenlet of the seed records it.
+    async fn identity(&self, identity: &str) -> Result<()> {
+        let seeds = self.world.any("core.gardener.cloud/v1beta1", "Seed", None);
+        let status = json!({"status": {"clusterIdentity": identity}});
+        seeds
+            .patch_status("seed-a", &PatchParams::default(), &Patch::Merge(&status))
+            .await?;
+        Ok(())
     }
 
     /// As the hand-over, or somebody after it, leaves it.
@@ -121,20 +132,17 @@ async fn a_destination_takes_its_steps_in_order_and_nobody_takes_them_for_it() -
 /// R17-20, R7-59, R7-60: the fence begins when the servers of the zone show the new owner, and the bucket does.
 async fn seen_everywhere(subject: &Subject) -> Result<()> {
     let zone = Zone::start().await?;
-    let (seeds, identity) = (
-        subject.world.any("core.gardener.cloud/v1beta1", "Seed", None),
-        json!({"status": {"clusterIdentity": "identity-of-a"}}),
-    );
+    let named = json!({"spec": {"settings": {"ownerChecks": {"authorities": [zone.address.to_string()]}}}});
+    let seeds = subject.world.any("core.gardener.cloud/v1beta1", "Seed", None);
     seeds
-        .patch_status("seed-a", &PatchParams::default(), &Patch::Merge(&identity))
+        .patch("seed-a", &PatchParams::default(), &Patch::Merge(&named))
         .await?;
     subject.given(taken(20)).await?;
     // Long enough for a slow machine; nobody waits for this fence.
-    let settings = Settings {
-        authorities: vec![zone.address],
-        ..Settings::default()
-    };
-    let facts = subject.world.facts(Operation::Restore, settings).await?;
+    let facts = subject
+        .world
+        .facts(Operation::Restore, Settings::default())
+        .await?;
     let look = async || Fence::deploy(&facts).await.map_err(|error| error.to_string());
     let secrets: Api<Secret> = Api::namespaced(subject.world.client(), NAMESPACE);
     for (identity, epoch, claimed, expected) in [

@@ -468,6 +468,7 @@ fn an_owner_record_that_nobody_wants_goes_after_the_check_of_etcd() -> Result<()
         copy_is_required: false,
         sleeps: false,
         owner_record,
+        claim: ClaimPlan::Nothing,
     };
     let asleep = sleep_flow::Given {
         restoring: false,
@@ -475,6 +476,7 @@ fn an_owner_record_that_nobody_wants_goes_after_the_check_of_etcd() -> Result<()
         copy_is_required: false,
         etcd_is_awake: true,
         owner_record,
+        claim: ClaimPlan::Nothing,
     };
     for (title, drawing) in [
         (DESTINATION, reconcile_flow::build(&facts, awake).to_mermaid()),

@@ -196,7 +196,11 @@ impl Journey<'_> {
 
     async fn misled(&self, moment: Moment) -> Result<()> {
         let evidence = self.begin().await?;
-        garden::apply(&self.world.garden(), garden::seed(SILENT)).await?;
+        garden::apply(
+            &self.world.garden(),
+            garden::seed(SILENT, &self.world.dns.address),
+        )
+        .await?;
         let told = |shoot: &Shoot| {
             let errors = shoot.status.iter().flat_map(|status| &status.last_errors);
             let told = errors.filter(|error| error.description.contains(SILENT)).count() > 0;

@@ -71,7 +71,7 @@ impl Wanted {
             name,
             identity: identity(&seed.0)?,
             zone: dns.zone_name().to_owned(),
-            authorities: authorities(&checks)?,
+            authorities: checks.addresses().map_err(wrong)?,
             epoch: epoch(&cluster.spec.shoot.0)?,
         }))
     }
@@ -95,18 +95,6 @@ fn identity(seed: &Value) -> Result<String> {
                 "the gardenlet has not recorded status.clusterIdentity of the Seed yet",
             )
         })
-}
-
-fn authorities(checks: &OwnerChecks) -> Result<Vec<SocketAddr>> {
-    let named = checks.authorities.iter();
-    let read = named.map(|text| {
-        text.parse().map_err(|_| {
-            wrong(format!(
-                "{text:?} in spec.settings.ownerChecks.authorities of the Seed is no address with a port: correct it"
-            ))
-        })
-    });
-    read.collect()
 }
 
 /// A shoot that was never handed over is in its first. Anything else than a number is no first epoch.

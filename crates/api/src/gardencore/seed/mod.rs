@@ -4,6 +4,8 @@ mod settings;
 
 pub use settings::*;
 
+use std::net::SocketAddr;
+
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use crate::{
@@ -95,6 +97,18 @@ impl SeedSpec {
         settings
             .and_then(|settings| settings.owner_checks.as_ref())
             .is_some_and(|checks| checks.enabled)
+    }
+
+    /// The servers that say so: none are named where the zone's own records name them.
+    ///
+    /// # Errors
+    /// The field and the value that is no address with a port.
+    pub fn owner_authorities(&self) -> Result<Vec<SocketAddr>, String> {
+        let checks = self
+            .settings
+            .as_ref()
+            .and_then(|settings| settings.owner_checks.as_ref());
+        checks.map_or(Ok(Vec::new()), OwnerChecks::addresses)
     }
 }
 

@@ -1,5 +1,7 @@
 //! Settings of a Seed that say how it is used, not what it is.
 
+use std::net::SocketAddr;
+
 use k8s_openapi::{api::core::v1::Toleration, apimachinery::pkg::api::resource::Quantity};
 
 use crate::derive::{
@@ -51,6 +53,23 @@ pub struct OwnerChecks {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), inner(length(max = 64), regex(pattern = ADDRESS_AND_PORT)))]
     pub authorities: Vec<String>,
+}
+
+impl OwnerChecks {
+    /// The servers.
+    ///
+    /// # Errors
+    /// The field and the value that is no address with a port.
+    pub fn addresses(&self) -> Result<Vec<SocketAddr>, String> {
+        let read = self.authorities.iter().map(|text| {
+            text.parse().map_err(|_| {
+                format!(
+                    "{text:?} in spec.settings.ownerChecks.authorities of the Seed is no address with a port: correct it"
+                )
+            })
+        });
+        read.collect()
+    }
 }
 
 /// A switch with a default.
