@@ -91,7 +91,7 @@ impl Reconciler<Shoot> for Care {
         }
         // As the watch has told it: a look that changes nothing asks the garden for nothing, however many shoots there are.
         if is_cared_for(&shoot, &self.context.seed_name) {
-            self.look_after(&shoot).await?;
+            Box::pin(self.look_after(&shoot)).await?;
         }
         Ok(Next::After(period))
     }
@@ -113,7 +113,7 @@ impl Care {
                 settle(old.as_ref(), type_, seen.clone(), threshold, &now).merge_into(list);
             }
         };
-        if is_told(seen, &change) {
+        if is_told(seen, change) {
             return Ok(());
         }
         let api: Api<Shoot> = self
