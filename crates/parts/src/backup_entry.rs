@@ -17,12 +17,9 @@ use crate::{
     etcd::epoch_annotation,
     extension_resource::{Awaited, Seen, annotations},
     from_json,
-    source_bucket::source_bucket,
+    source_bucket::{SOURCE, source_bucket},
     verbs::{Deploy, Tasks},
 };
-
-/// In front of the name of a source BackupEntry.
-pub(crate) const SOURCE: &str = "source-";
 
 /// The shoot's own BackupEntry, of this seed's bucket.
 #[derive(Debug)]

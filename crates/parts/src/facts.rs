@@ -18,7 +18,7 @@ use runtime::{Cluster, Error, Garden, Result, Seed, error::Explain};
 use crate::{
     Settings, configuration_problem,
     controller_leaders::{self, Stage, current_stage},
-    fence::FenceClock,
+    fence_clock::FenceClock,
     nodes::check_room,
     owner_claim,
     shoot_state::LastOpened,

@@ -1,15 +1,13 @@
 //! The fence of a shoot that is taken over without its source: the destination waits until nothing that anybody has told the source is
 //! good any more. It begins when every witness shows the destination (docs/ownership.md, "Time").
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
 use api::constants::OWNERSHIP_EPOCH;
 use futures::future::{BoxFuture, FutureExt};
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
-use ownership::{Authorities, Claim, Network, SecondWitness, Terms, Testimony, Witnesses, shown_by_all};
-use permit::{Clock, Moment};
+use ownership::{Authorities, Claim, Network, SecondWitness, Testimony, Witnesses, shown_by_all};
 use placement::record;
 use runtime::{Cluster, Error, Result, error::Explain};
 
@@ -19,9 +17,6 @@ use crate::{
     owner_claim,
     verbs::{Deploy, Tasks},
 };
-
-/// A timer may ring a little early by the clock that counts.
-const A_LITTLE: Duration = Duration::from_millis(5);
 
 /// The fence, as steps of a flow.
 #[derive(Debug)]
@@ -54,47 +49,6 @@ impl Deploy for Fence {
 
     async fn ready(f: &Facts) -> Result<()> {
         f.fence.pass(&f.settings.owner_check).await
-    }
-}
-
-/// When the fence of one run of one flow began. A run that is begun anew has not seen any witness, and counts from zero.
-#[derive(Clone, Debug, Default)]
-pub struct FenceClock {
-    clock: Clock,
-    shown: Arc<Mutex<Option<Moment>>>,
-}
-
-impl FenceClock {
-    /// Every witness shows the destination at this moment. The first time counts: what they show once they show for good.
-    pub fn begin(&self) {
-        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-        shown.get_or_insert_with(|| self.clock.now());
-    }
-
-    /// Whether it is behind.
-    #[must_use]
-    pub fn has_passed(&self, terms: &Terms) -> bool {
-        terms.fence_has_passed(self.shown(), self.clock.now())
-    }
-
-    async fn pass(&self, terms: &Terms) -> Result<()> {
-        let Some(fence) = terms.fence() else {
-            return Err(configuration_problem(
-                "no time fences a seed that may go on for as long as nobody tells it otherwise",
-            ));
-        };
-        let shown = self
-            .shown()
-            .ok_or_else(|| Error::bug("a fence is awaited that has not begun"))?;
-        while !self.has_passed(terms) {
-            let left = fence.saturating_sub(self.clock.now().since(shown));
-            tokio::time::sleep(left + A_LITTLE).await;
-        }
-        Ok(())
-    }
-
-    fn shown(&self) -> Option<Moment> {
-        *self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

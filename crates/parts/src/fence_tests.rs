@@ -1,11 +1,14 @@
 //! What a fence counts from, and who must be asked first.
 
 #![allow(clippy::unwrap_used)]
-use ownership::{Settings, Silence};
+use std::time::Duration;
+
+use ownership::{Settings, Silence, Terms};
 use serde_json::json;
 use tokio::time::Instant;
 
 use super::*;
+use crate::FenceClock;
 
 fn terms(silence: Silence) -> Terms {
     Terms::new(Settings {

@@ -4,7 +4,10 @@ use api::{constants::OWNERSHIP_EPOCH, gardencore::BackupEntry};
 use kube::ResourceExt;
 use runtime::Result;
 
-use crate::{backup_entry::SOURCE, configuration_problem};
+use crate::configuration_problem;
+
+/// In front of the name of a source BackupEntry.
+pub(crate) const SOURCE: &str = "source-";
 
 /// The bucket to copy from. Fails where nothing names one any more: without the backups the shoot would start empty. `opened`: the
 /// epoch in which the data were opened last. Whoever was given the shoot since then has opened nothing, and if it made a source
