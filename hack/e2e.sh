@@ -91,6 +91,7 @@ done
 if [ "$set_of_tests" = all ]; then
   hack/landscape.sh down e2e
   say "each task of each flow on a shoot of its own"
+  export REPOT_TEST_LIMIT=6000
   REPOT_DRILL_FAULTS=each REPOT_DRILL_FLOWS=$DRILLED hack/test.sh --test drill -- --nocapture
   say "all journeys"
   REPOT_DRILL_FAULTS=each REPOT_DRILL_FLOWS=Journeys hack/test.sh --test drill -- --nocapture
