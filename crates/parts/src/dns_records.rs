@@ -4,7 +4,6 @@
 use std::net::IpAddr;
 
 use api::{
-    constants::OWNERSHIP_EPOCH,
     extensions::{DNSRecord, DNSRecordSpec, DefaultSpec, RecordType},
     gardencore::shoot::DNSProvider,
     meta::SecretReference,
@@ -17,7 +16,7 @@ use runtime::Result;
 use crate::{
     ExtensionResource, Facts, configuration_problem,
     exposure::front_address,
-    extension_kinds::{Kinds, OfKinds},
+    extension_kinds::{Kinds, OfKinds, is_owner_record},
     verbs::Tasks,
 };
 
@@ -70,7 +69,7 @@ impl OfKinds for DnsRecords {
 
     /// All but the owner record, which has a time of its own.
     fn is_meant(object: &DynamicObject) -> bool {
-        !object.annotations().contains_key(OWNERSHIP_EPOCH)
+        !is_owner_record(object)
     }
 
     const MIGRATION: Tasks = [

@@ -172,14 +172,47 @@ impl OfKinds for AllExtensions {
     ];
 }
 
-impl AllExtensions {
-    /// "Deleting extension resources by force": their providers let go of what they cannot take away.
-    pub async fn destroy_by_force(stay: &Stay) -> Result<()> {
+/// All extension objects in the shoot's namespace but the owner record: without it nobody acts for the shoot any more, so that it
+/// goes last. Providers let go of what they cannot take away.
+#[derive(Debug)]
+pub struct ForcedExtensions;
+
+impl Destroy for ForcedExtensions {
+    const TASKS: Tasks = [
+        "Deleting extension resources by force",
+        "Waiting until extension resources have been deleted",
+    ];
+
+    /// The owner record is only told.
+    async fn destroy(stay: &Stay) -> Result<()> {
         let annotations = json!({
             (constants::CONFIRMATION_DELETION): "true", (constants::CONFIRMATION_FORCE_DELETION): "true",
         });
-        stay.delete_annotated(Which::of::<Self>(), &annotations).await
+        stay.annotate(Self::those(is_owner_record), &annotations).await?;
+        stay.delete_annotated(Self::those(is_other), &annotations).await
     }
+
+    async fn gone(stay: &Stay) -> Result<()> {
+        stay.wait_until_kinds_deleted(Self::those(is_other)).await
+    }
+}
+
+impl ForcedExtensions {
+    fn those(is_meant: fn(&DynamicObject) -> bool) -> Which {
+        Which {
+            kinds: Kinds::All,
+            is_meant,
+        }
+    }
+}
+
+/// Whether it says whose the shoot is.
+pub(crate) fn is_owner_record(object: &DynamicObject) -> bool {
+    object.annotations().contains_key(constants::OWNERSHIP_EPOCH)
+}
+
+fn is_other(object: &DynamicObject) -> bool {
+    !is_owner_record(object)
 }
 
 impl Stay {
@@ -256,6 +289,15 @@ impl Stay {
             object.map_or(Seen::Done, |object| look_migrated(of_any(object).as_ref()))
         })
         .await
+    }
+
+    /// Annotates all these objects.
+    async fn annotate(&self, which: Which, annotations: &serde_json::Value) -> Result<()> {
+        let body = json!({"metadata": {"annotations": annotations}});
+        for any in self.meant(which).await? {
+            dynamic::merge(&self.any_api(&any.kind), &any.kind, &any.object.name_any(), &body).await?;
+        }
+        Ok(())
     }
 
     /// Deletes all these objects. The annotations come first: an object that nobody holds is gone as soon as it is deleted.

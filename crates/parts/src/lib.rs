@@ -63,7 +63,9 @@ pub use dns_records::DnsRecords;
 pub use etcd::Etcds;
 pub use etcd_copy::EtcdCopy;
 pub use exposure::Exposure;
-pub use extension_kinds::{AllExtensions, AnyExtension, GenericExtensions, Kinds, OtherExtensions};
+pub use extension_kinds::{
+    AllExtensions, AnyExtension, ForcedExtensions, GenericExtensions, Kinds, OtherExtensions,
+};
 pub use extension_resource::ExtensionResource;
 pub use facts::{Facts, tenant};
 pub use fence::Fence;

@@ -7,7 +7,7 @@
 //! holds up also this deletion, and the wait says which.
 
 use flow::Flow;
-use parts::{AllExtensions, Destroy, Facts, MachineResources, ManagedResources, Writers};
+use parts::{Facts, ForcedExtensions, MachineResources, ManagedResources, Writers};
 use runtime::Error;
 
 use super::{
@@ -20,17 +20,9 @@ use super::{
 pub fn build(f: &Facts) -> Flow<'_, Error> {
     let mut g = graph("Shoot cluster force deletion", RETRY_LIMIT);
     let resources_gone = g.destroy::<ManagedResources>(f, []);
-    let extensions = g.step("Deleting extension resources by force", [], || {
-        AllExtensions::destroy_by_force(f)
-    });
-    let extensions_gone = g.step(
-        "Waiting until extension resources have been deleted",
-        extensions,
-        || AllExtensions::gone(f),
-    );
+    let extensions_gone = g.destroy::<ForcedExtensions>(f, []);
     let machines_gone = g.destroy::<MachineResources>(f, []);
     let stopped = g.destroy::<Writers>(f, [resources_gone, extensions_gone, machines_gone]);
-    // The owner record went with the other extension resources.
-    delete_the_rest(&mut g, f, stopped, false);
+    delete_the_rest(&mut g, f, stopped, true);
     g.compile()
 }

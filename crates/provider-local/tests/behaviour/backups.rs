@@ -125,10 +125,7 @@ pub async fn a_source_that_cannot_help_is_claimed(world: &World) -> Result<()> {
     let mut own: BackupEntry = object(&name, namespace, json!({"bucketName": "claimed"}))?;
     own.annotations_mut().insert(OWNERSHIP_EPOCH.into(), "3".into());
     run_created(&reconciler, &own).await?;
-    let mut cluster: Cluster = world::named(json!({"metadata": {"name": namespace}, "spec": {
-        "cloudProfile": {}, "shoot": {"status": {"ownership": {"epoch": 4, "phase": "Claiming", "drained": true}}}}}))?;
-    let clusters = Api::<Cluster>::all(world.seed.clone());
-    create(&clusters, &cluster).await?;
+    world::given(&world.seed, namespace, json!({"epoch": 4, "phase": "Claiming", "drained": true})).await?;
     let mut source: BackupEntry = object(
         &format!("source-{name}"),
         namespace,
@@ -150,9 +147,7 @@ pub async fn a_source_that_cannot_help_is_claimed(world: &World) -> Result<()> {
         "{:?}",
         secret.annotations()
     );
-    cluster.spec.shoot =
-        serde_json::from_value(json!({"status": {"ownership": {"epoch": 4, "phase": "Claiming"}}}))?;
-    MANAGER_OF_TEST.apply(&clusters, &cluster).await?;
+    world::given(&world.seed, namespace, json!({"epoch": 4, "phase": "Claiming"})).await?;
     let entries = Api::<BackupEntry>::all(world.seed.clone());
     let name = source.name_any();
     MANAGER_OF_TEST

@@ -189,10 +189,20 @@ fn data<const N: usize>(entries: [(&str, Vec<u8>); N]) -> BTreeMap<String, Vec<u
 
 /// What the gardenlet of a seed says of a shoot, before and after anything else: who acts on it.
 pub async fn cluster(seed: &Client, name: &str, acting: &str) -> Result<()> {
+    cluster_of(seed, name, acting, Value::Null).await
+}
+
+/// The same, of a shoot that this seed was given: its `status.ownership`.
+pub async fn given(seed: &Client, name: &str, ownership: Value) -> Result<()> {
+    cluster_of(seed, name, THIS_SEED, ownership).await
+}
+
+async fn cluster_of(seed: &Client, name: &str, acting: &str, ownership: Value) -> Result<()> {
     let cluster: Cluster = named(json!({"metadata": {"name": name}, "spec": {
         "cloudProfile": {}, "seed": {"metadata": {"name": THIS_SEED}},
         "shoot": {"spec": {"seedName": acting}, "status": {
             "seedName": acting, "advertisedAddresses": [{"name": "internal", "url": "https://api.internal.example"}],
+            "ownership": ownership,
         }},
     }}))?;
     MANAGER_OF_TEST.apply(&Api::all(seed.clone()), &cluster).await?;
