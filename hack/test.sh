@@ -2,7 +2,8 @@
 # Unit tests and tests on real server processes. Tests on clusters need the feature e2e and are hack/e2e.sh's.
 #   hack/test.sh [CARGO TEST ARGUMENTS…]
 #   REPOT_TEST_LIMIT=SECONDS   how long they may take once they are built
-# Without arguments they run in four lanes side by side, as most of them wait most of the time; REPOT_TEST_BESIDE= makes it one.
+# Without arguments they run in four lanes side by side, as most of them wait most of the time. Every lane goes through all programs,
+# and runs those that no other lane has begun.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . hack/env.sh
@@ -16,14 +17,10 @@ hack/tools.sh etcd etcdctl etcdutl kube-apiserver kube-controller-manager kube-s
 # Servers that a whole test binary shares end with it, but nobody removes their folders: they are made below this one.
 TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/repot-test-XXXXXX")
 export TMPDIR
-# Programs of a lane each, but for the last lane, which has all others.
-BESIDE=("drill" "operations real process" "election stopped idle shoot_state")
-if [ $# -gt 0 ] || [ -z "${REPOT_TEST_BESIDE-unset}" ]; then BESIDE=(); fi
-# Cargo would say so too, but late, and only in this lane's log.
-read -ra names <<<"${BESIDE[*]}"
-for name in "${names[@]}"; do
-  compgen -G "crates/*/tests/$name.rs" >/dev/null || compgen -G "crates/*/tests/$name/main.rs" >/dev/null || [ -e "tests/$name/main.rs" ] ||
-    fail "BESIDE names $name, and no program of tests is called so"
+# What takes longest begins first. What measures how much a process needs that does nothing runs when all others have ended.
+FIRST=drill ALONE=idle
+for name in "$FIRST" "$ALONE"; do
+  compgen -G "crates/*/tests/$name.rs" >/dev/null || [ -e "tests/$name/main.rs" ] || fail "no program of tests is called $name"
 done
 lanes=()
 clean_up() {
@@ -47,26 +44,45 @@ export REPOT_TEST_SECONDS="$REPOT_CACHE/test-seconds"
 : >"$REPOT_TEST_SECONDS"
 runner=CARGO_TARGET_${CARGO_BUILD_TARGET//-/_}_RUNNER
 export "${runner^^}=$PWD/hack/test-runner.sh"
+export REPOT_TEST_BEGUN="$TMPDIR/begun"
+mkdir "$REPOT_TEST_BEGUN"
 logs=()
-for programs in "${BESIDE[@]}"; do
-  read -ra names <<<"$programs"
-  log=$REPOT_CACHE/test-${names[0]}.log
+# By which the runner tells how each program ended, as the output of lanes would be mixed.
+exec 3>&2
+# lane NAME CARGO-ARGUMENTS…: in the background, also where there is one: a shell that waits can be interrupted, and one that has a
+# program in the foreground cannot.
+lane() {
+  local log=$REPOT_CACHE/test-$1.log; shift
   logs+=("$log")
-  REPOT_TEST_BESIDE="" setsid timeout --kill-after=30 "$LIMIT" cargo test --quiet --workspace --no-fail-fast "${names[@]/#/--test=}" \
-    >"$log" 2>&1 &
+  setsid timeout --kill-after=30 "$LIMIT" cargo test --quiet --workspace --no-fail-fast "$@" >"$log" 2>&1 &
   lanes+=($!)
-done
-# In the background too: a shell that waits can be interrupted, and one that has a program in the foreground cannot.
-# shellcheck disable=SC2016  # The inner shell expands it.
-LOG=$REPOT_CACHE/test-others.log REPOT_TEST_BESIDE=${BESIDE[*]} setsid timeout --kill-after=30 "$LIMIT" bash -o pipefail -c \
-  'cargo test --quiet --workspace --no-fail-fast "$@" 2>&1 | tee "$LOG"' tests "$@" &
-lanes+=($!)
+}
 failed=()
-for lane in "${!lanes[@]}"; do wait "${lanes[$lane]}" || failed+=("${logs[$lane]:-$REPOT_CACHE/test-others.log}"); done
-lanes=()
-cp "$REPOT_CACHE/test-others.log" "$REPOT_CACHE/test.log"
-for log in "${logs[@]}"; do tee -a "$REPOT_CACHE/test.log" <"$log"; done
+# ended: waits for the lanes that were begun since the last time.
+ended() {
+  local index
+  for index in "${!lanes[@]}"; do wait "${lanes[$index]}" || failed+=("${logs[$index]}"); done
+  cat "${logs[@]}" >>"$REPOT_CACHE/test.log"
+  lanes=() logs=()
+}
+: >"$REPOT_CACHE/test.log"
+if [ $# -gt 0 ]; then
+  lane asked "$@"
+  tail -n +1 -F --pid="${lanes[0]}" "$REPOT_CACHE/test-asked.log" 2>/dev/null &
+  shown=$!
+else
+  REPOT_TEST_ALONE=$ALONE lane first --test "$FIRST"
+  for number in 1 2 3; do REPOT_TEST_ALONE=$ALONE lane "$number" --lib --bins --tests; done
+  ended
+  lane alone --test "$ALONE"
+  ended
+  lane doc --doc
+fi
+ended
+# To the end of what it shows.
+[ -z "${shown:-}" ] || wait "$shown"
 say "what took longest:"
 sort -rn "$REPOT_TEST_SECONDS" | head -n 12 >&2
 count_tests "$REPOT_CACHE/test.log"
+[ $# -gt 0 ] || [ ${#failed[@]} -eq 0 ] || cat "${failed[@]}" >&2
 [ ${#failed[@]} -eq 0 ] || fail "tests failed, or took longer than $LIMIT s; the output is in ${failed[*]}"

@@ -74,7 +74,7 @@ async fn every_task_of_every_flow_may_fail_and_may_run_twice() {
     let is_like_others = |flow: &Drilled| {
         matches!(
             flow,
-            Drilled::CallOff | Drilled::Hibernate | Drilled::RestoreAsleep
+            Drilled::Create | Drilled::CallOff | Drilled::Hibernate | Drilled::RestoreAsleep
         )
     };
     flows.retain(|flow| {

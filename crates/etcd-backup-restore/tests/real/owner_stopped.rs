@@ -20,7 +20,7 @@ async fn a_process_that_was_stopped_and_woken_lets_no_byte_through() {
     let mut watch = watcher.watch(1).await.unwrap();
     assert!(watch.message().await.unwrap().is_some());
 
-    stay.server().signal("-STOP");
+    stay.server().stop().await;
     let mut writing = tokio::task::JoinSet::new();
     writing.spawn(async move { client.txn(vec![put("/late", "x", 0)]).await });
     stay.zone.owned_by("seed-b", EPOCH + 1).await;

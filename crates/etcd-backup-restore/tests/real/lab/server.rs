@@ -114,6 +114,20 @@ impl Server {
         assert!(sent.success());
     }
 
+    /// Stops the process, all of it: one thread takes the signal and tells the others, and on a busy machine they go on until then.
+    pub async fn stop(&self) {
+        self.signal("-STOP");
+        let threads = format!("/proc/{}/task", self.process.id());
+        eventually("every thread has stopped", async || {
+            let mut states = std::fs::read_dir(&threads).unwrap().map(|thread| {
+                let stat = std::fs::read_to_string(thread.unwrap().path().join("stat")).unwrap();
+                stat.rsplit(") ").next().unwrap().starts_with('T')
+            });
+            states.all(|stopped| stopped).then_some(())
+        })
+        .await;
+    }
+
     pub fn peak(&self) -> u64 {
         peak_memory(self.process.id())
     }
