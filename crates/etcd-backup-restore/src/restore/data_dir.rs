@@ -25,6 +25,8 @@ pub(super) enum Condition {
 /// The file in a data directory that says to which ownership epoch it belongs; one without it belongs to the first. etcd
 /// leaves it alone.
 const MARK: &str = "ownership-epoch";
+/// The same while it is written.
+const MARK_BEGUN: &str = "ownership-epoch.new";
 
 /// The database inside a data directory.
 pub(super) fn database(data_dir: &Path) -> PathBuf {
@@ -35,8 +37,8 @@ pub(super) fn database(data_dir: &Path) -> PathBuf {
 /// head says and whose pages `etcdutl` finds consistent. etcd itself checks the rest of the log when it reads it.
 pub(super) async fn inspect(data_dir: &Path, tools: &Tools, epoch: i64) -> Result<Condition> {
     // A start that ended between its mark and etcd's first file has left the mark alone.
-    let mark = data_dir.join(MARK);
-    if entries(data_dir)?.iter().all(|entry| *entry == mark) {
+    let marks = [data_dir.join(MARK), data_dir.join(MARK_BEGUN)];
+    if entries(data_dir)?.iter().all(|entry| marks.contains(entry)) {
         return Ok(Condition::Missing);
     }
     match read_mark(data_dir)? {
@@ -97,14 +99,20 @@ pub(super) fn mark(data_dir: &Path, epoch: i64) -> Result<()> {
         return Ok(());
     }
     let mark = data_dir.join(MARK);
+    if read_mark(data_dir)? == epoch {
+        return Ok(());
+    }
+    // It appears as a whole or not at all: data may lie there already that are of the epoch before.
+    let begun = data_dir.join(MARK_BEGUN);
     let written = || {
         fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(data_dir)?;
-        let mut file = fs::File::create(&mark)?;
+        let mut file = fs::File::create(&begun)?;
         writeln!(file, "{epoch}")?;
         file.sync_all()?;
+        fs::rename(&begun, &mark)?;
         fs::File::open(data_dir)?.sync_all()?;
         data_dir
             .parent()

@@ -5,12 +5,14 @@
 //! - It is missing, broken, of an earlier ownership epoch, or behind the store: the newest chain of the epoch is restored
 //!   beside it and takes its place by renames; what it replaces is kept until etcd serves.
 //! - It, or the store, is of a later epoch: nothing is done, the shoot went on elsewhere.
+//! - It is of the epoch that this one goes on with, in the same place: it is kept, and is of this epoch from then on.
 //! - The epoch was sealed: sound data are kept behind a gate, for the final snapshot; nothing is restored.
 //!   Every object is fetched and checked before etcd's tools see the first; an object that cannot be trusted, or a
 //!   hole, is an error, the volume stays as it was, and the next run tries again.
 //! - The store holds nothing and there is no data: etcd starts empty, unless `--require-snapshot` says that this
 //!   etcd must have a past.
 
+mod adopted;
 mod apply;
 mod bolt;
 mod data_dir;
@@ -86,6 +88,7 @@ impl Initialize {
         }
         let listing = async {
             let sealed = self.store.is_not_later().await?;
+            self.record_what_it_goes_on_with().await?;
             Ok::<_, Error>((sealed, self.store.list().await?))
         };
         let listing = match (listing.await, &condition) {
@@ -97,9 +100,11 @@ impl Initialize {
             }
             (Err(e), _) => return Err(e),
         };
+        let condition = self.adopted(condition).await?;
         if let Condition::Sound(revision) = condition
             && self.holds_all_of(&listing, revision, &work).await?
         {
+            data_dir::mark(&self.data_dir, epoch)?;
             return Ok(Initialized::Kept { revision });
         }
         let Some(newest) = chain::newest(&listing)? else {

@@ -19,7 +19,8 @@ struct Ownership {
     epoch: i64,
     #[serde(default)]
     state: String,
-    /// Of a place that is claimed: the epoch whose snapshots are there.
+    /// Of a place that is claimed: the epoch whose snapshots are there. Of one that has its owner: the epoch with whose end this one
+    /// begins, where it was in this place too.
     origin: Option<i64>,
 }
 
@@ -65,6 +66,16 @@ impl Store {
             Some(own) => Ok(own),
             None => Ok(newest_below(&self.everything().await?, epoch)),
         }
+    }
+
+    /// The epoch of this very place that the store's epoch goes on with, where whoever took the place says so: the shoot came back
+    /// before another seed had opened its data.
+    pub async fn goes_on_with(&self) -> Result<Option<i64>> {
+        let held = self.held().await?;
+        let own = held.filter(|held| held.state == "Owned" && held.epoch == self.epoch);
+        Ok(own
+            .and_then(|held| held.origin)
+            .filter(|origin| *origin < self.epoch))
     }
 
     /// Refuses where the store belongs to a later epoch: another stay of the shoot goes on there. Tells whether the store's own

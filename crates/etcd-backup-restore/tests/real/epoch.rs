@@ -123,6 +123,53 @@ async fn an_epoch_without_a_recorded_chain_does_not_start_on_another_one() {
     assert!(EtcdServer::start(&volume).await.dump().await == before);
 }
 
+/// A move that was called off after its source had sealed its epoch, or a shoot that came back before another seed had opened its
+/// data: what etcd acknowledged last is in no snapshot, and is there.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_epoch_that_goes_on_in_its_own_place_keeps_what_was_written_last() {
+    let lab = Lab::new();
+    let volume = lab.path("volume/new.etcd");
+    let etcd = EtcdServer::start(&volume).await;
+    let server = Server::start(&lab, "p", &etcd.endpoint, &[]).await;
+    etcd.put("/a", "in a snapshot").await;
+    server.snapshot("/snapshot/delta").await;
+    let stored = etcd.dump().await;
+    etcd.put("/a", "in none").await;
+    let before = etcd.dump().await;
+    drop(server);
+    etcd.stop();
+    let goes_on = |epoch: i64, origin: i64| {
+        let content = format!(
+            r#"{{"uid":"u","epoch":{epoch},"seed":"a","state":"Owned","written":"now","origin":{origin}}}"#
+        );
+        std::fs::write(lab.s3.folder.join(BUCKET).join("p/ownership.json"), content).unwrap();
+    };
+    goes_on(2, 1);
+    for _ in 0..2 {
+        let ran = lab.initialize("p", &volume, &["--ownership-epoch=2"]).await;
+        assert_eq!(ran.json["result"], "Kept", "{}", ran.errors);
+    }
+    assert!(EtcdServer::start(&volume).await.dump().await == before);
+    let old = lab.initialize("p", &volume, &[]).await;
+    assert!(
+        !old.success && old.errors.contains("OtherEpoch"),
+        "{}",
+        old.errors
+    );
+
+    // With a new volume it begins with what the place holds.
+    let lost = lab.path("lost/new.etcd");
+    let ran = lab.initialize("p", &lost, &["--ownership-epoch=2"]).await;
+    assert_eq!(ran.json["result"], "Restored", "{}", ran.errors);
+    assert!(EtcdServer::start(&lost).await.dump().await == stored);
+
+    // Data of an epoch with which it does not go on are not taken for it.
+    goes_on(3, 1);
+    let ran = lab.initialize("p", &volume, &["--ownership-epoch=3"]).await;
+    assert_eq!(ran.json["result"], "Restored", "{}", ran.errors);
+    assert!(EtcdServer::start(&volume).await.dump().await == stored);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_a_later_epoch_owns_lets_no_etcd_of_an_earlier_one_start() {
     let lab = Lab::new();

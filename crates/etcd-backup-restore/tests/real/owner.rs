@@ -1,6 +1,6 @@
 //! A shoot that is lost: fenced in time, sealed for ever, and its final snapshot holds all that was acknowledged.
 
-use crate::lab::{EPOCH, Stay, VALIDITY, Writer, eventually, put};
+use crate::lab::{EPOCH, EtcdServer, Stay, VALIDITY, Writer, eventually, put};
 use etcd_backup_restore::owner::Marker;
 use std::time::{Duration, Instant};
 
@@ -134,6 +134,32 @@ async fn a_deleted_record_brings_the_final_snapshot_and_a_later_claim_in_the_buc
         (&holding["state"], &holding["epoch"]),
         (&"Claimed".into(), &(EPOCH + 1).into())
     );
+}
+
+/// A move is called off when its epoch was sealed and its final snapshot was not taken: the next epoch begins with all that was
+/// acknowledged, and is backed up.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shoot_that_stays_after_all_has_everything_in_its_next_epoch() {
+    let mut stay = Stay::begin().await;
+    let writer = Writer::start(stay.gate.clone());
+    writer.goes_on().await;
+    stay.lab.s3.stop();
+    stay.zone.write(&[], &[&EPOCH.to_string()]).await;
+    stay.is_fenced("Sealed").await;
+    let acknowledged = writer.acknowledged();
+    drop(writer);
+    drop(stay.take_server());
+    stay.lab.s3.resume();
+    assert!(stay.finals().is_empty());
+    stay.comes_back().await;
+    stay.serves().await;
+    let all = EtcdServer::keys(&stay.gate).await;
+    for (key, _) in &acknowledged {
+        assert!(all.contains(key.as_bytes()), "{key} is lost");
+    }
+    stay.server().snapshot("/snapshot/full").await;
+    assert_eq!(stay.ownership().await["answer"], "Owned");
+    assert_eq!(stay.holding().await["epoch"], EPOCH + 1);
 }
 
 /// The figure of docs/etcd-backup-restore.md: `cargo test -p etcd-backup-restore --test real -- --ignored --nocapture records_change`.

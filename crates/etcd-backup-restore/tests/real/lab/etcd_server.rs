@@ -1,6 +1,7 @@
 use super::{eventually, free_port, program};
 use etcd_backup_restore::etcd::{Etcd, EtcdConfig, messages as m};
 use permit::Permit;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -46,6 +47,15 @@ impl EtcdServer {
             Some(client)
         })
         .await
+    }
+
+    /// The keys that a client reads under this address.
+    pub async fn keys(endpoint: &str) -> BTreeSet<Vec<u8>> {
+        let sole = Permit::sole("a test");
+        let config = EtcdConfig::plain(endpoint.to_owned(), Duration::from_secs(30), sole);
+        let (found, more) = Self::wait(&config).await.page(&[], 100_000).await.unwrap();
+        assert!(!more);
+        found.into_iter().map(|kv| kv.key.into()).collect()
     }
 
     fn spawn(data_dir: &Path, endpoint: &str, flags: &[String]) -> Child {

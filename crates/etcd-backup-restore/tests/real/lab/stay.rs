@@ -133,6 +133,30 @@ impl Stay {
         self.server = Some(Server::spawn(&self.lab, "p", &self.endpoint, &flags).await);
     }
 
+    /// The seed is given the shoot anew, in the next epoch: etcd and the process beside it are started in that one.
+    pub async fn comes_back(&mut self) {
+        let next = EPOCH + 1;
+        self.server = None;
+        self.end_of_etcd().await;
+        let content = serde_json::json!({
+            "uid": UID, "epoch": next, "seed": "seed-a", "state": "Owned", "written": "anew", "origin": EPOCH,
+        });
+        let content = serde_json::to_vec(&content).unwrap();
+        self.store().put_note("ownership.json", content).await.unwrap();
+        self.zone.owned_by("seed-a", next).await;
+        let epoch = format!("--ownership-epoch={next}");
+        let kept = self.lab.initialize("p", &self.volume, &[&epoch]).await;
+        assert_eq!(kept.json["result"], "Kept", "{}", kept.errors);
+        self.kept = KeptEtcd::start(&self.volume, &self.endpoint);
+        let former = format!("--ownership-epoch={EPOCH}");
+        for flag in &mut self.flags {
+            if *flag == former {
+                flag.clone_from(&epoch);
+            }
+        }
+        self.start().await;
+    }
+
     pub fn server(&self) -> &Server {
         self.server.as_ref().unwrap()
     }

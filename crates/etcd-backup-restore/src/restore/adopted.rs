@@ -1,0 +1,58 @@
+//! An epoch that goes on where an earlier one of the same seed has ended: a move was called off after its source had sealed its epoch,
+//! or the shoot came back before another seed had opened its data. Nothing is copied, and nothing is lost.
+
+use super::Initialize;
+use super::data_dir::{Condition, inspect};
+use crate::chain;
+use crate::error::Result;
+use crate::store::Recorded;
+
+impl Initialize {
+    /// Chooses the chain that the epoch begins with, once, from what lies in its own place. A place without any snapshot has none.
+    pub(super) async fn record_what_it_goes_on_with(&self) -> Result<()> {
+        let epoch = self.store.epoch();
+        let Some(origin) = self.store.goes_on_with().await? else {
+            return Ok(());
+        };
+        if self.store.recorded(epoch).await?.is_some() {
+            return Ok(());
+        }
+        let Some(newest) = chain::newest(&self.store.history(origin).await?)? else {
+            return Ok(());
+        };
+        let recorded = self
+            .store
+            .record(Recorded {
+                epoch,
+                origin,
+                snapshots: newest.objects().map(ToString::to_string).collect(),
+                last_revision: newest.last_revision(),
+            })
+            .await?;
+        tracing::info!(
+            epoch,
+            origin,
+            revision = recorded.last_revision,
+            "the epoch goes on where an earlier one of this place has ended"
+        );
+        Ok(())
+    }
+
+    /// What data of that earlier epoch are worth. They hold all that its etcd ever acknowledged, also what no snapshot has.
+    pub(super) async fn adopted(&self, condition: Condition) -> Result<Condition> {
+        let Condition::OfEpoch(own) = condition else {
+            return Ok(condition);
+        };
+        if self.store.goes_on_with().await? != Some(own) {
+            return Ok(condition);
+        }
+        let found = inspect(&self.data_dir, &self.tools, own).await?;
+        tracing::info!(
+            own,
+            epoch = self.store.epoch(),
+            ?found,
+            "the data directory is of the epoch that this one goes on with"
+        );
+        Ok(found)
+    }
+}
