@@ -92,9 +92,6 @@ pub const OWNERSHIP_EPOCH: &str = "shoot.gardener.cloud/ownership-epoch";
 /// Annotation of the DNSRecord with the owner record (`true`): its deletion takes the epoch away, too, since the shoot goes, or
 /// nobody checks owners any more. Without it the epoch stays, so that the former owner knows that it is over (R17-50).
 pub const OWNERSHIP_FORGOTTEN: &str = "shoot.gardener.cloud/ownership-forgotten";
-/// Annotation of the DNSRecord with the owner record (`true`): what its own seed has removed in this epoch is put back, since the
-/// move was called off. The gardenlet writes it in a restoration only; anywhere else what was removed stays so.
-pub const OWNERSHIP_RESUMED: &str = "shoot.gardener.cloud/ownership-resumed";
 /// The label in front of the owner record's name under which the ownership epoch stands in DNS.
 pub const OWNERSHIP_EPOCH_LABEL: &str = "epoch";
 /// Annotation of a shoot's namespace in a seed that the shoot has left: the epoch of its stay there. What is marked so is cleaned

@@ -7,7 +7,8 @@
 //!
 //! The shoot's own place gets an `ownership.json` before it gets the Secret, without which no etcd starts: the backup process
 //! reads there whose the place is, and never writes the first one itself. Where the shoot is taken over without its source, the
-//! source's place is claimed before the Secret comes that says so, by its annotation with the epoch (docs/ownership.md).
+//! place that has its data is claimed before the Secret comes that says so, by its annotation with the epoch (docs/ownership.md): the
+//! source's, or the seed's own, if the shoot was there last.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +31,7 @@ use crate::{
     MANAGER,
     object_store::{Store, objects},
     ownership::{self, Claim, State},
-    source_claim,
+    takeover,
 };
 
 /// Prefix of the name of an entry to copy from.
@@ -63,10 +64,16 @@ impl Actuator<BackupEntry> for BackupEntryActuator {
         let credentials = context.credentials().await?;
         let spec = &context.object.spec;
         let epoch = epoch_of(&context.object)?;
-        let claims = place.source && source_claim::is_needed(&context.seed, &place.namespace, epoch).await?;
+        let takeover = takeover::of(&context.seed, &place.namespace, epoch).await?;
+        let has_data = takeover.filter(|takeover| takeover.returns != place.source);
+        let claims = has_data.is_some();
         if claims || !place.source {
             let bucket = objects(&credentials, &spec.bucket_name, &spec.region, context.permit())?;
-            ownership::claim(&bucket, &place.ownership(context)?).await?;
+            let claim = Claim {
+                origin: has_data.and_then(|takeover| takeover.origin),
+                ..place.ownership(context)?
+            };
+            ownership::claim(&bucket, &claim).await?;
         }
         let mut secret = secret(&place, credentials.data(), &spec.bucket_name);
         if claims {
@@ -208,6 +215,7 @@ impl Place {
             epoch: epoch_of(object)?,
             seed: seed.unwrap_or_default().to_owned(),
             state: if self.source { State::Claimed } else { State::Owned },
+            origin: None,
         })
     }
 

@@ -26,7 +26,7 @@ pub mod network;
 mod object_store;
 pub mod operating_system_config;
 mod ownership;
-mod source_claim;
+mod takeover;
 pub mod worker;
 
 use runtime::apply::FieldManager;

@@ -7,7 +7,8 @@
 //!
 //! A seed takes its own place (`Owned`), and announces itself in the place of the seed from which it takes the shoot without that
 //! one's help (`Claimed`): no process of an earlier epoch is told there any more that it owns the shoot. `origin` is the epoch
-//! whose snapshots are in a place that is claimed. What may follow what is decided in the crate `ownership`.
+//! with whose end the new one begins, where its snapshots are in this place: in one that is claimed, and in one that has its owner
+//! who had it in that epoch too. What may follow what is decided in the crate `ownership`.
 
 use ::ownership::{Mark, Object};
 use api::meta::ErrorCode;
@@ -32,6 +33,9 @@ pub struct Claim {
     pub seed: String,
     /// `Owned` in the seed's own place, `Claimed` in that of the seed from which it takes the shoot.
     pub state: State,
+    /// The epoch with whose end this one begins, if its snapshots are here. Of a place that is only claimed it is guessed where it is
+    /// not known.
+    pub origin: Option<i64>,
 }
 
 /// Who may do what with the place.
@@ -98,14 +102,14 @@ pub async fn claim(store: &dyn ObjectStore, claim: &Claim) -> Result<()> {
         return Ok(());
     }
     probe(store, claim).await?;
-    let origin = found.as_ref().and_then(Ownership::origin);
+    let guessed = found.as_ref().and_then(Ownership::origin);
     let ownership = Ownership {
         uid: claim.uid.clone(),
         epoch: claim.epoch,
         seed: claim.seed.clone(),
         state: claim.state,
         written: clock::now_rfc3339_nano(),
-        origin: origin.filter(|_| claim.state == State::Claimed),
+        origin: claim.origin.or(guessed.filter(|_| claim.state == State::Claimed)),
     };
     let content = serde_json::to_vec(&ownership)
         .map_err(|e| Error::bug(format!("an ownership does not serialise: {e}")))?;

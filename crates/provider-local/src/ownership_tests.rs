@@ -18,6 +18,7 @@ fn claim_of(epoch: i64, seed: &str) -> Claim {
         epoch,
         seed: seed.to_owned(),
         state: State::Owned,
+        origin: None,
     }
 }
 
@@ -69,6 +70,36 @@ async fn a_place_goes_to_later_epochs_only_and_its_content_never_repeats() {
         .await
         .unwrap();
     assert_eq!(left.objects.len(), 1);
+}
+
+/// Its etcd may begin with what lies here only where somebody says so: a place that was left, and is come back to, has old data.
+#[tokio::test]
+async fn a_place_goes_on_with_its_own_data_only_where_that_is_said() {
+    let store = InMemory::new();
+    claim(&store, &claim_of(1, "a")).await.unwrap();
+    claim(&store, &claim_of(3, "a")).await.unwrap();
+    assert_eq!(content(&store).await["origin"], serde_json::Value::Null);
+    let returns = Claim {
+        origin: Some(3),
+        ..claim_of(4, "a")
+    };
+    claim(&store, &returns).await.unwrap();
+    let found = content(&store).await;
+    assert_eq!(
+        (&found["epoch"], &found["state"], &found["origin"]),
+        (&4.into(), &"Owned".into(), &3.into())
+    );
+    // What was not opened in epoch 4 is still of epoch 3, for whoever takes the shoot next.
+    let next = Claim {
+        origin: Some(3),
+        ..announced(5, "b")
+    };
+    claim(&store, &next).await.unwrap();
+    let found = content(&store).await;
+    assert_eq!(
+        (&found["state"], &found["origin"]),
+        (&"Claimed".into(), &3.into())
+    );
 }
 
 /// A store that takes every write.

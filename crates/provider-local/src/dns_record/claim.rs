@@ -4,7 +4,7 @@
 //! An epoch only goes up, and its end is for ever. So whoever comes late, with whatever it has read or slept over, changes nothing.
 
 use api::{
-    constants::{OWNERSHIP_EPOCH, OWNERSHIP_EPOCH_LABEL, OWNERSHIP_FORGOTTEN, OWNERSHIP_RESUMED},
+    constants::{OWNERSHIP_EPOCH, OWNERSHIP_EPOCH_LABEL, OWNERSHIP_FORGOTTEN},
     extensions::{DNSRecord, RecordType},
     meta::ErrorCode,
 };
@@ -27,8 +27,6 @@ pub(super) struct Claim {
     epoch: i64,
     /// With its removal nobody's epoch is left either.
     forgotten: bool,
-    /// What was removed in this epoch comes back: its owner does not leave after all.
-    resumed: bool,
 }
 
 /// A change of both names at once.
@@ -69,19 +67,13 @@ impl Claim {
                 spec.name
             ))
         })?;
-        let says = |annotation: &str| {
-            record
-                .annotations()
-                .get(annotation)
-                .is_some_and(|value| value == "true")
-        };
+        let forgotten = record.annotations().get(OWNERSHIP_FORGOTTEN);
         Ok(Some(Self {
             name,
             epoch_name,
             identity: identity.clone(),
             epoch,
-            forgotten: says(OWNERSHIP_FORGOTTEN),
-            resumed: says(OWNERSHIP_RESUMED),
+            forgotten: forgotten.is_some_and(|value| value == "true"),
         }))
     }
 
@@ -128,7 +120,6 @@ impl Claim {
                     self.identity
                 )));
             }
-            (Some(_), None) if self.resumed => {}
             (Some(stood), None) => {
                 return Err(wrong(format!(
                     "{name} was removed in ownership epoch {stood}: this epoch has ended for ever, and a hand-over begins \

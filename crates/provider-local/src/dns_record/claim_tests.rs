@@ -202,23 +202,3 @@ fn a_claim_that_no_record_could_hold_is_refused() {
     let told = Claim::of(&long).unwrap_err().to_string();
     assert!(told.contains("no room"), "{told}");
 }
-
-/// The gardenlet whose move was called off, and nobody else, puts back what it has removed; nothing more.
-#[test]
-fn a_move_that_was_called_off_resumes_its_own_epoch_only() {
-    let mut record = record("3", &["seed-a"]);
-    record
-        .annotations_mut()
-        .insert(OWNERSHIP_RESUMED.into(), "true".into());
-    let resumed = Claim::of(&record).unwrap().unwrap();
-    let back = resumed.write(&text("3"), &Held::Nothing).unwrap();
-    assert_eq!(after(back), Some(both("3", "seed-a")));
-    assert_eq!(resumed.write(&text("3"), &text("seed-a")).unwrap(), None);
-    for (epoch, owner) in [
-        (text("3"), text("seed-b")),
-        (text("4"), Held::Nothing),
-        (text("4"), text("seed-b")),
-    ] {
-        assert!(resumed.write(&epoch, &owner).is_err(), "{epoch:?} {owner:?}");
-    }
-}

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use api::{
     constants::{CONFIRMATION_FORCE_DELETION, OPERATION, OWNERSHIP_EPOCH},
-    extensions::{BackupBucket, BackupEntry, Cluster},
+    extensions::{BackupBucket, BackupEntry},
     meta::LastOperationState,
 };
 use k8s_openapi::api::{
@@ -125,7 +125,12 @@ pub async fn a_source_that_cannot_help_is_claimed(world: &World) -> Result<()> {
     let mut own: BackupEntry = object(&name, namespace, json!({"bucketName": "claimed"}))?;
     own.annotations_mut().insert(OWNERSHIP_EPOCH.into(), "3".into());
     run_created(&reconciler, &own).await?;
-    world::given(&world.seed, namespace, json!({"epoch": 4, "phase": "Claiming", "drained": true})).await?;
+    world::given(
+        &world.seed,
+        namespace,
+        json!({"epoch": 4, "phase": "Claiming", "drained": true}),
+    )
+    .await?;
     let mut source: BackupEntry = object(
         &format!("source-{name}"),
         namespace,

@@ -5,7 +5,7 @@ use std::{pin::pin, sync::Arc};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use api::{
-    constants::{OPERATION, OWNERSHIP_EPOCH, OWNERSHIP_FORGOTTEN, OWNERSHIP_RESUMED, operation},
+    constants::{OPERATION, OWNERSHIP_EPOCH, OWNERSHIP_FORGOTTEN, operation},
     extensions::DNSRecord,
 };
 use cloud_local::dns::{self, Change, Server, absolute};
@@ -161,14 +161,6 @@ async fn a_record_is_handed_over(world: &World) -> Result<()> {
     let before = version(world).await?;
     act(world, &a, Some(false)).await?;
     refused(world, act(world, &a, None).await, "ended for ever", &before).await?;
-    // Unless its own gardenlet says that the move was called off. Then it is begun anew.
-    let mut resumed = a.clone();
-    resumed
-        .annotations_mut()
-        .insert(OWNERSHIP_RESUMED.into(), "true".into());
-    act(world, &resumed, None).await?;
-    holds(world, "web", &["seed-a"], &["1"]).await?;
-    act(world, &a, Some(false)).await?;
 
     let b = record("web-owner", of_b, &owner("web"), "seed-b", 2)?;
     run_created(&reconciler, &b).await?;
