@@ -126,8 +126,8 @@ impl ShootScenario<'_> {
     /// The record names who has the shoot now, and nobody where it is between two seeds or gone (R17-21, R17-50).
     async fn check_owner_at_end(&self) -> Result<()> {
         let (owner, epoch) = match self.drilled {
-            Drilled::Create | Drilled::CallOff | Drilled::Hibernate => (Some(self.place()), Some(1)),
-            Drilled::Restore | Drilled::RestoreAsleep => (Some(self.place()), Some(2)),
+            Drilled::Create | Drilled::Hibernate => (Some(self.place()), Some(1)),
+            Drilled::Restore | Drilled::RestoreAsleep | Drilled::CallOff => (Some(self.place()), Some(2)),
             Drilled::Migrate | Drilled::Leave => (None, Some(1)),
             Drilled::Delete | Drilled::ForceDelete => (None, None),
         };

@@ -26,7 +26,7 @@ use crate::world::World;
 pub enum Drilled {
     Create,
     Migrate,
-    /// The source brings the shoot back to life after a move that was all but handed over.
+    /// The source brings the shoot back to life after a move that was all but handed over: in a new epoch.
     CallOff,
     Restore,
     /// The source cleans up after the hand-over.
@@ -196,8 +196,15 @@ impl<'w> ShootScenario<'w> {
     /// What the source writes when it hands the Shoot over.
     async fn hand_over(&self) -> Result<()> {
         let former = json!([{"name": "seed-a", "epoch": 1}]);
-        self.status(json!({"seedName": "seed-b", "ownership": {"epoch": 2}, "formerSeeds": former}))
+        let mut ownership = granted();
+        ownership["drained"] = json!(true);
+        self.status(json!({"seedName": "seed-b", "ownership": ownership, "formerSeeds": former}))
             .await
+    }
+
+    /// What garden-controller-manager writes when the move is called off after etcd's epoch has ended.
+    async fn is_granted_anew(&self) -> Result<()> {
+        self.status(json!({"ownership": granted()})).await
     }
 
     async fn settled(&self, which: Drilled) -> Result<()> {
@@ -214,6 +221,11 @@ impl<'w> Deref for ShootScenario<'w> {
     fn deref(&self) -> &Subject<'w> {
         &self.subject
     }
+}
+
+/// What stands in `status.ownership` after a grant, whoever is given the shoot.
+fn granted() -> Value {
+    json!({"epoch": 2, "phase": "Claiming", "source": {"name": "seed-a", "epoch": 1}, "chain": null})
 }
 
 /// A failure outside of the flow.
@@ -276,6 +288,9 @@ impl Scenario for ShootScenario<'_> {
         }
         if self.drilled.follows_hand_over() {
             self.hand_over().await?;
+        }
+        if self.drilled == Drilled::CallOff {
+            self.is_granted_anew().await?;
         }
         Ok(())
     }

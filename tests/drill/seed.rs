@@ -2,6 +2,7 @@
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use clap::Parser;
@@ -63,6 +64,7 @@ impl RunningSeed {
         let settings = Arc::new(Settings {
             shoot_api_url: UrlOf::template(format!("{pods}/api/{{namespace}}")),
             etcd_backup_url: UrlOf::template(format!("{pods}/backup/{{namespace}}")),
+            owner_check: fence()?,
             ..config.settings()
         });
         let mut process = others(&client, &pods)?;
@@ -122,6 +124,22 @@ impl RunningSeed {
         });
         running
     }
+}
+
+/// Bounds that fit together, and a fence that a flow can wait for again and again.
+fn fence() -> Result<ownership::Terms> {
+    let short = Duration::from_millis(20);
+    let bounds = ownership::Settings {
+        interval: short * 3,
+        attempt: short,
+        second_witness: short,
+        validity: short * 9,
+        requests: short,
+        propagation: Duration::ZERO,
+        fence: Duration::from_millis(500),
+        ..ownership::Settings::default()
+    };
+    Ok(ownership::Terms::new(bounds)?)
 }
 
 fn config_of(name: &str, manifest: &std::path::Path) -> Result<Config> {

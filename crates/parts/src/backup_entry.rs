@@ -13,7 +13,7 @@ use runtime::{Cluster, Error, Result, apply, error::Explain, wait};
 use serde_json::json;
 
 use crate::{
-    FIELD_MANAGER, Facts, Operation, configuration_problem,
+    Claim, FIELD_MANAGER, Facts, Operation, configuration_problem,
     etcd::epoch_annotation,
     extension_resource::{Awaited, Seen, annotations},
     from_json,
@@ -118,7 +118,8 @@ impl Facts {
 
     /// Whether the backups are still in the former seed's bucket and must be copied before etcd starts (flows.md 3.2).
     pub async fn is_copy_of_backups_required(&self) -> Result<bool> {
-        if self.operation != Operation::Restore || !self.has_backup() {
+        // What came back lies in the seed's own bucket.
+        if self.operation != Operation::Restore || !self.has_backup() || Claim::returns(self) {
             return Ok(false);
         }
         let etcds: Api<Etcd> = self.seed.namespaced(&self.namespace);

@@ -5,8 +5,9 @@
 //! Only where phases are recorded. A move whose source hands the shoot over by itself needs no fence: it has stopped, and proved its
 //! final snapshot, before it could.
 
+use std::time::Duration;
+
 use api::gardencore::Shoot;
-use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use ownership::{
     Chain, Conditional, Evidence, Ownership, Phase, Refused, Stay, Step, Wait, Writer, may_act, may_open,
@@ -15,7 +16,10 @@ use placement::record;
 use runtime::{Cluster, Error, Result, error::Explain};
 use serde_json::json;
 
-use crate::{FIELD_MANAGER, Facts, configuration_problem, etcd::MAIN};
+use crate::{FIELD_MANAGER, Facts, configuration_problem, etcd_ended};
+
+/// garden-controller-manager watches Shoots: it has answered by then.
+const WAIT_FOR_GRANT: Duration = Duration::from_secs(5);
 
 /// The steps of a claimant that the garden knows of.
 #[derive(Debug)]
@@ -30,19 +34,30 @@ pub enum ClaimPlan {
     Given,
     /// It has not: it is fenced.
     Taken,
+    /// The same, and its data are this seed's own, which had the shoot in that epoch: a move was called off after its epoch had been
+    /// sealed, or the destination did not open them.
+    Returned,
+    /// The seed had begun to leave, and keeps the shoot in the epoch that it has.
+    Kept,
 }
 
 impl ClaimPlan {
-    /// Whether there are steps to record.
+    /// Whether there are the steps of a new epoch to record.
     #[must_use]
     pub fn is_recorded(self) -> bool {
-        self != Self::Nothing
+        matches!(self, Self::Given | Self::Taken | Self::Returned)
     }
 
     /// Whether the source may still act, for all that anybody knows.
     #[must_use]
     pub fn fences(self) -> bool {
-        self == Self::Taken
+        matches!(self, Self::Taken | Self::Returned)
+    }
+
+    /// Whether the data are where they are wanted.
+    #[must_use]
+    pub fn returns(self) -> bool {
+        self == Self::Returned
     }
 }
 
@@ -52,6 +67,15 @@ impl Claim {
         let Ok(recorded) = record::ownership(&f.shoot) else {
             return Ok(ClaimPlan::Nothing);
         };
+        if recorded.phase == Phase::Sealing {
+            return Err(Error::not_ready(
+                WAIT_FOR_GRANT,
+                format!(
+                    "epoch {} of the shoot has ended in seed {}, and garden-controller-manager has not given it a new one yet",
+                    recorded.now.epoch, recorded.now.seed
+                ),
+            ));
+        }
         let plan = plan_of(&recorded);
         if plan.is_recorded() {
             let checks = f.seed_object.spec.checks_owners();
@@ -65,10 +89,15 @@ impl Claim {
         record::ownership(&f.shoot).is_ok_and(|recorded| plan_of(&recorded).fences())
     }
 
+    /// Whether the data of the shoot are this seed's own, in an epoch that it was given after they were written.
+    pub(crate) fn returns(f: &Facts) -> bool {
+        record::ownership(&f.shoot).is_ok_and(|recorded| plan_of(&recorded).returns())
+    }
+
     /// "Recording with which backups the shoot begins": gate E, and phase `Opening`. It must come after the copy, which must come
     /// after the fence: what is copied then is all there will ever be. Chosen once in an epoch: what is recorded stands.
     pub async fn open(f: &Facts) -> Result<()> {
-        let earlier_pods_gone = earlier_pods_are_gone(f).await?;
+        let earlier_pods_gone = etcd_ended::has_ended(f).await?;
         let fence_passed = f.fence.has_passed(&f.settings.owner_check);
         advance(f, |now| {
             let final_seen = is_proved(now);
@@ -109,9 +138,13 @@ impl Claim {
 
 fn plan_of(recorded: &Ownership<String>) -> ClaimPlan {
     match recorded.phase {
-        Phase::Claiming | Phase::Opening if recorded.drained => ClaimPlan::Given,
-        Phase::Claiming | Phase::Opening => ClaimPlan::Taken,
-        Phase::Held | Phase::Leaving | Phase::Sealing => ClaimPlan::Nothing,
+        Phase::Claiming | Phase::Opening => match &recorded.source {
+            Some(source) if source.seed == recorded.now.seed => ClaimPlan::Returned,
+            _ if recorded.drained => ClaimPlan::Given,
+            _ => ClaimPlan::Taken,
+        },
+        Phase::Leaving => ClaimPlan::Kept,
+        Phase::Held | Phase::Sealing => ClaimPlan::Nothing,
     }
 }
 
@@ -124,13 +157,8 @@ fn check(recorded: &Ownership<String>, checks: bool, copies: bool) -> std::resul
              nothing keeps the source from acting: set spec.settings.ownerChecks.enabled to true there"
         ));
     }
-    if recorded.source.as_ref().is_some_and(|source| source.seed == *own) {
-        return Err(format!(
-            "the shoot came back to seed {own} before another one had opened its data, which are in this seed's own bucket, and \
-             cannot be restored from there yet: name another seed"
-        ));
-    }
-    if recorded.phase == Phase::Claiming && !copies {
+    let returns = plan_of(recorded).returns();
+    if recorded.phase == Phase::Claiming && !copies && !returns {
         return Err(format!(
             "seed {own} would not begin with the data of the shoot's source: it keeps no backups, or has an Etcd etcd-main of the \
              shoot from before: make sure that this one is of no use, and delete it"
@@ -152,12 +180,12 @@ fn stay(f: &Facts) -> Stay<String> {
     }
 }
 
-fn writer(f: &Facts) -> Writer<String> {
+pub(crate) fn writer(f: &Facts) -> Writer<String> {
     Writer::Seed(f.seed_object.name_any())
 }
 
 /// Takes a step from what the garden has now, or finds that it was taken. A write that was overtaken is decided on anew.
-async fn advance(
+pub(crate) async fn advance(
     f: &Facts,
     mut decide: impl FnMut(&Ownership<String>) -> Result<Option<Conditional<Ownership<String>>>> + Send,
 ) -> Result<()> {
@@ -198,21 +226,6 @@ fn owned(newest: &Shoot, me: &Stay<String>, operation: crate::Operation) -> Resu
         })
 }
 
-/// Whether no etcd of an earlier stay of the shoot in this seed can come in between.
-async fn earlier_pods_are_gone(f: &Facts) -> Result<bool> {
-    let etcd = f
-        .etcds()
-        .get_opt(MAIN)
-        .await
-        .context("could not read Etcd etcd-main")?;
-    let pods = f.seed.namespaced::<Pod>(&f.namespace);
-    let pod = pods
-        .get_opt(&format!("{MAIN}-0"))
-        .await
-        .context("could not read the pod of etcd-main")?;
-    Ok(etcd.is_none() && pod.is_none())
-}
-
 fn waits(what: &str, wait: Wait) -> Error {
     match wait {
         Wait::NotGranted => Error::NotOwner(wait.to_string()),
@@ -220,7 +233,7 @@ fn waits(what: &str, wait: Wait) -> Error {
     }
 }
 
-fn refused(refused: Refused) -> Error {
+pub(crate) fn refused(refused: Refused) -> Error {
     Error::bug(format!("a step that its gate lets pass is none: {refused}"))
 }
 

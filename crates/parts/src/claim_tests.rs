@@ -32,12 +32,29 @@ fn who_was_given_the_shoot_fences_nobody() {
         ("Claiming", false, ClaimPlan::Taken),
         ("Opening", false, ClaimPlan::Taken),
         ("Held", false, ClaimPlan::Nothing),
-        ("Leaving", false, ClaimPlan::Nothing),
+        ("Leaving", false, ClaimPlan::Kept),
         ("Sealing", false, ClaimPlan::Nothing),
     ] {
         assert_eq!(plan_of(&recorded(phase, drained)), expected, "{phase} {drained}");
     }
     assert!(!ClaimPlan::Given.fences() && ClaimPlan::Given.is_recorded());
+    assert!(!ClaimPlan::Kept.fences() && !ClaimPlan::Kept.is_recorded());
+}
+
+/// What acts in a seed was told in the epoch before that it may: it is fenced, too, where the seed itself comes back.
+#[test]
+fn a_shoot_that_comes_back_is_fenced_and_not_copied() {
+    for phase in ["Claiming", "Opening"] {
+        for drained in [true, false] {
+            let mut recorded = recorded(phase, drained);
+            recorded.source = Some(Stay {
+                seed: "b".to_owned(),
+                epoch: 1,
+            });
+            let plan = plan_of(&recorded);
+            assert!(plan.fences() && plan.returns() && plan.is_recorded(), "{plan:?}");
+        }
+    }
 }
 
 /// R17-60: who wakes up late finds that another seed, another epoch or another operation goes on.
@@ -69,7 +86,7 @@ fn a_record_of_another_seed_epoch_or_operation_is_not_its_own() {
     assert!(owned(&shoot(&json!({})), &me, Operation::Restore).is_err());
 }
 
-/// A setting that was switched off in between, a shoot that came back, an etcd of an earlier stay.
+/// A setting that was switched off in between, an etcd of an earlier stay.
 #[test]
 fn a_claim_that_could_lose_data_or_meet_its_source_does_not_begin() {
     let from = |source: &str, phase: &str, drained: bool| {
@@ -84,13 +101,9 @@ fn a_claim_that_could_lose_data_or_meet_its_source_does_not_begin() {
         (from("a", "Claiming", false), true, true, None),
         (from("a", "Claiming", false), false, true, Some("ownerChecks")),
         (from("a", "Claiming", true), false, true, None),
-        (
-            from("b", "Claiming", false),
-            true,
-            true,
-            Some("name another seed"),
-        ),
-        (from("b", "Opening", true), true, true, Some("name another seed")),
+        // What came back lies in its own bucket, and nothing is copied.
+        (from("b", "Claiming", false), true, false, None),
+        (from("b", "Claiming", false), false, false, Some("ownerChecks")),
         (from("a", "Claiming", false), true, false, Some("from before")),
         (from("a", "Claiming", true), true, false, Some("from before")),
         // etcd runs already with what was chosen.

@@ -76,7 +76,8 @@ pub(crate) fn check_not_sealed(epoch: i64, found: Option<&Etcd>) -> Result<()> {
     found.and_then(sealed).map_or(Ok(()), Err)
 }
 
-fn epoch_of(etcd: &Etcd) -> Option<i64> {
+/// In which epoch an Etcd was written; none where that cannot be read.
+pub(crate) fn epoch_of(etcd: &Etcd) -> Option<i64> {
     let said = etcd.annotations().get(OWNERSHIP_EPOCH);
     said.map_or(Some(1), |text| text.parse().ok())
 }

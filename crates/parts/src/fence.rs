@@ -13,6 +13,7 @@ use runtime::{Cluster, Error, Result, error::Explain};
 
 use crate::{
     Facts, configuration_problem,
+    etcd::BACKUP_SECRET,
     etcd_copy::SOURCE_SECRET,
     owner_claim,
     verbs::{Deploy, Tasks},
@@ -64,23 +65,28 @@ impl SecondWitness for Said {
 
 /// What the processes of the source are told in their bucket: it is the provider who claims it, before the Secret says so.
 async fn bucket(f: &Facts) -> Result<Testimony> {
+    let name = if crate::Claim::returns(f) {
+        BACKUP_SECRET
+    } else {
+        SOURCE_SECRET
+    };
     let secrets = f.seed.namespaced::<Secret>(&f.namespace);
     let secret = secrets
-        .get_opt(SOURCE_SECRET)
+        .get_opt(name)
         .await
-        .context(format_args!("could not read Secret {SOURCE_SECRET}"))?;
+        .context(format_args!("could not read Secret {name}"))?;
     let chosen = record::ownership(&f.shoot).is_ok_and(|recorded| recorded.chain.is_some());
-    Ok(testimony(secret.as_ref(), chosen, f.epoch()))
+    Ok(testimony(name, secret.as_ref(), chosen, f.epoch()))
 }
 
 /// `chosen`: the data of this epoch were chosen, and so this fence has passed once.
-fn testimony(secret: Option<&Secret>, chosen: bool, epoch: i64) -> Testimony {
+fn testimony(name: &str, secret: Option<&Secret>, chosen: bool, epoch: i64) -> Testimony {
     let claimed = secret.and_then(|secret| secret.annotations().get(OWNERSHIP_EPOCH)?.parse().ok());
     if chosen || claimed == Some(epoch) {
         return Testimony::Claimed { epoch };
     }
     Testimony::Silent(format!(
-        "the provider has not claimed the place of the backups in the source's bucket (Secret {SOURCE_SECRET}) for epoch {epoch}"
+        "the provider has not claimed the place of the shoot's backups (Secret {name}) for epoch {epoch}"
     ))
 }
 

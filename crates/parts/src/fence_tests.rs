@@ -59,7 +59,7 @@ fn the_bucket_shows_what_the_provider_has_claimed_in_this_epoch() {
     };
     let claimed = secret(json!({OWNERSHIP_EPOCH: "3"}));
     let shown = Testimony::Claimed { epoch: 3 };
-    assert_eq!(testimony(Some(&claimed), false, 3), shown);
+    assert_eq!(testimony(SOURCE_SECRET, Some(&claimed), false, 3), shown);
     for (secret, epoch) in [
         (None, 3),
         (Some(&secret(json!({}))), 3),
@@ -67,9 +67,9 @@ fn the_bucket_shows_what_the_provider_has_claimed_in_this_epoch() {
         (Some(&claimed), 4),
         (Some(&claimed), 2),
     ] {
-        let said = testimony(secret, false, epoch);
+        let said = testimony(SOURCE_SECRET, secret, false, epoch);
         assert!(matches!(said, Testimony::Silent(_)), "{said:?}");
     }
     // Its data were chosen behind a fence, which had begun with the claim; the Secret goes when etcd runs.
-    assert_eq!(testimony(None, true, 3), shown);
+    assert_eq!(testimony(SOURCE_SECRET, None, true, 3), shown);
 }

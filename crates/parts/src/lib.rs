@@ -14,10 +14,12 @@ mod cluster_identity;
 mod component;
 mod control_plane;
 pub mod controller_leaders;
+mod departure;
 mod dns_records;
 mod dynamic;
 mod etcd;
 mod etcd_copy;
+mod etcd_ended;
 mod etcd_owner;
 mod etcd_ready;
 mod exposure;
@@ -59,9 +61,11 @@ pub use cluster::{CloudProviderSecret, Cluster};
 pub use cluster_identity::ClusterIdentity;
 pub use control_plane::ControlPlane;
 pub use controller_leaders::ControllerLeaders;
+pub use departure::Departure;
 pub use dns_records::DnsRecords;
 pub use etcd::Etcds;
 pub use etcd_copy::EtcdCopy;
+pub use etcd_ended::EndedEtcd;
 pub use exposure::Exposure;
 pub use extension_kinds::{
     AllExtensions, AnyExtension, ForcedExtensions, GenericExtensions, Kinds, OtherExtensions,

@@ -5,14 +5,14 @@
 //! the shoot must not even try. The provider refuses what comes late; this part does not ask for it.
 
 use api::{
-    constants::{OPERATION, OWNERSHIP_EPOCH, OWNERSHIP_FORGOTTEN, OWNERSHIP_RESUMED, operation},
+    constants::{OPERATION, OWNERSHIP_EPOCH, OWNERSHIP_FORGOTTEN, operation},
     extensions::{DNSRecord, RecordType},
 };
 use kube::ResourceExt;
 use runtime::{Cluster, Result};
 
 use crate::{
-    ExtensionResource, FIELD_MANAGER, Facts, Operation, Stay, dns_records, owner_claim,
+    ExtensionResource, FIELD_MANAGER, Facts, Stay, dns_records, owner_claim,
     verbs::{Deploy, Destroy, Migrate, Tasks},
 };
 
@@ -77,7 +77,7 @@ impl Deploy for OwnerRecord {
             found = None;
         }
         let wanted = dns_records::record(f, &name, provider, &secret, (RecordType::TXT, identity));
-        let wanted = in_epoch(wanted, epoch(f), f.operation);
+        let wanted = in_epoch(wanted, epoch(f));
         if found.is_some_and(|found| is_written(&found, &wanted)) {
             return Ok(());
         }
@@ -149,15 +149,11 @@ fn epoch(f: &Facts) -> i64 {
         .map_or(1, api::gardencore::ShootStatus::epoch)
 }
 
-/// What makes a DNSRecord an owner record. What was removed in this epoch is put back in a restoration only: a move that was
-/// called off goes on in its epoch.
-fn in_epoch(mut record: DNSRecord, epoch: i64, operation: Operation) -> DNSRecord {
+/// What makes a DNSRecord an owner record.
+fn in_epoch(mut record: DNSRecord, epoch: i64) -> DNSRecord {
     record.spec.ttl = Some(TTL);
     let annotations = record.annotations_mut();
     annotations.insert(OWNERSHIP_EPOCH.to_owned(), epoch.to_string());
-    if operation == Operation::Restore {
-        annotations.insert(OWNERSHIP_RESUMED.to_owned(), "true".to_owned());
-    }
     record
 }
 
@@ -188,13 +184,11 @@ mod tests {
 
     #[test]
     fn an_ordinary_reconciliation_writes_nothing() {
-        let wanted = in_epoch(record("seed-a"), 3, Operation::Reconcile);
-        for made_by in [Operation::Create, Operation::Restore, Operation::Reconcile] {
-            let found = in_epoch(record("seed-a"), 3, made_by);
-            assert!(is_written(&found, &wanted), "{made_by:?}");
-        }
+        let wanted = in_epoch(record("seed-a"), 3);
+        let found = in_epoch(record("seed-a"), 3);
+        assert!(is_written(&found, &wanted));
         // The provider was asked and has not answered yet; it tries again by itself.
-        let mut asked = in_epoch(record("seed-a"), 3, Operation::Create);
+        let mut asked = in_epoch(record("seed-a"), 3);
         asked
             .annotations_mut()
             .insert(OPERATION.into(), operation::RECONCILE.into());
@@ -203,34 +197,24 @@ mod tests {
 
     #[test]
     fn a_new_epoch_is_written_and_so_is_what_waits_for_its_state() {
-        let wanted = in_epoch(record("seed-a"), 3, Operation::Restore);
-        let earlier = in_epoch(record("seed-a"), 2, Operation::Create);
+        let wanted = in_epoch(record("seed-a"), 3);
+        let earlier = in_epoch(record("seed-a"), 2);
         assert!(!is_written(&earlier, &wanted));
-        let mut waits = in_epoch(record("seed-a"), 3, Operation::Restore);
+        let mut waits = in_epoch(record("seed-a"), 3);
         waits
             .annotations_mut()
             .insert(OPERATION.into(), operation::WAIT_FOR_STATE.into());
         assert!(!is_written(&waits, &wanted));
         // A seed with another identity; the provider refuses it unless the epoch has changed.
-        assert!(!is_written(
-            &in_epoch(record("seed-b"), 3, Operation::Create),
-            &wanted
-        ));
+        assert!(!is_written(&in_epoch(record("seed-b"), 3), &wanted));
         assert!(!is_written(&record("seed-a"), &wanted));
     }
 
     #[test]
-    fn only_a_restoration_resumes_an_epoch() {
-        for (operation, resumes) in [
-            (Operation::Create, false),
-            (Operation::Reconcile, false),
-            (Operation::Restore, true),
-        ] {
-            let record = in_epoch(record("seed-a"), 1, operation);
-            assert_eq!(record.annotations().contains_key(OWNERSHIP_RESUMED), resumes);
-            assert_eq!(record.annotations()[OWNERSHIP_EPOCH], "1");
-            assert_eq!(record.spec.ttl, Some(TTL));
-        }
+    fn it_says_its_epoch_and_is_short_lived() {
+        let record = in_epoch(record("seed-a"), 1);
+        assert_eq!(record.annotations()[OWNERSHIP_EPOCH], "1");
+        assert_eq!(record.spec.ttl, Some(TTL));
     }
 
     #[test]

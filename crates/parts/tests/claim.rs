@@ -19,10 +19,12 @@ use api::{
 };
 use k8s_openapi::api::core::v1::Secret;
 use kube::{
-    Api,
+    Api, ResourceExt,
     api::{Patch, PatchParams, PostParams},
 };
-use parts::{Claim, ClaimPlan, Deploy, Facts, Fence, Namespace, Operation, Settings};
+use parts::{
+    Claim, ClaimPlan, Departure, Deploy, EndedEtcd, Facts, Fence, Namespace, Operation, Settings, Sleep,
+};
 use serde_json::{Value, json};
 
 use world::{NAMESPACE, PROJECT, World};
@@ -115,7 +117,7 @@ fn taken(epoch: i64) -> Value {
 }
 
 use OwnershipChain::{Final, Last};
-use OwnershipPhase::{Claiming, Held, Opening};
+use OwnershipPhase::{Claiming, Held, Leaving, Opening, Sealing};
 
 #[tokio::test]
 async fn a_destination_takes_its_steps_in_order_and_nobody_takes_them_for_it() -> Result<()> {
@@ -126,6 +128,8 @@ async fn a_destination_takes_its_steps_in_order_and_nobody_takes_them_for_it() -
     Box::pin(woken_late(&subject)).await?;
     Box::pin(two_at_once(&subject)).await?;
     Box::pin(pods_of_before(&subject)).await?;
+    Box::pin(leaves_and_stays(&subject)).await?;
+    Box::pin(comes_back(&subject)).await?;
     Box::pin(seen_everywhere(&subject)).await
 }
 
@@ -289,6 +293,86 @@ async fn two_at_once(subject: &Subject) -> Result<()> {
     two?;
     progress?;
     assert_eq!(subject.stands().await?, (7, Some(Held), Some(Last)));
+    Ok(())
+}
+
+/// R17-50: a source says how far it is, once, and what it has sealed is not its own to go on with.
+async fn leaves_and_stays(subject: &Subject) -> Result<()> {
+    let held = json!({"epoch": 10, "phase": "Held"});
+    subject.given(held).await?;
+    let leaves = |type_: &'static str| async move {
+        subject.status(json!({"lastOperation": operation(type_)})).await?;
+        let which = if type_ == "Migrate" {
+            Operation::Migrate
+        } else {
+            Operation::Restore
+        };
+        subject.world.facts(which, settings()).await
+    };
+    let source = leaves("Migrate").await?;
+    for _ in 0..2 {
+        Departure::begin(&source).await?;
+        assert_eq!(subject.stands().await?, (10, Some(Leaving), None));
+    }
+    // Called off in time: nothing of the epoch is over.
+    let kept = leaves("Restore").await?;
+    assert_eq!(Claim::plan(&kept, false)?, ClaimPlan::Kept);
+    Departure::call_off(&kept).await?;
+    Departure::call_off(&kept).await?;
+    assert_eq!(subject.stands().await?, (10, Some(Held), None));
+    // The flow of before wakes up.
+    assert_eq!(Departure::begin(&source).await.unwrap_err().class(), "NotOwner");
+
+    let source = leaves("Migrate").await?;
+    Departure::begin(&source).await?;
+    for _ in 0..2 {
+        Departure::seal(&source).await?;
+        Departure::begin(&source).await?;
+        assert_eq!(subject.stands().await?, (10, Some(Sealing), None));
+    }
+    let late = leaves("Restore").await?;
+    Departure::call_off(&late).await?;
+    assert_eq!(subject.stands().await?, (10, Some(Sealing), None));
+    let waits = Claim::plan(&late, false).unwrap_err();
+    assert_eq!(waits.class(), "NotReady", "{waits}");
+    Ok(())
+}
+
+/// The seed that had the shoot is given it anew: its own etcd stops, is kept, and nothing is copied.
+async fn comes_back(subject: &Subject) -> Result<()> {
+    let mut record = taken(11);
+    record["source"]["name"] = json!("seed-a");
+    let facts = subject.given(record).await?;
+    assert_eq!(Claim::plan(&facts, false)?, ClaimPlan::Returned);
+    assert!(!facts.is_copy_of_backups_required().await?);
+    let spec = json!({"labels": {}, "etcd": {}, "backup": {}, "replicas": 1});
+    let mut etcd = Etcd::new("etcd-main", serde_json::from_value(spec)?);
+    etcd.annotations_mut().insert(OWNERSHIP_EPOCH.into(), "10".into());
+    let etcds: Api<Etcd> = Api::namespaced(subject.world.client(), NAMESPACE);
+    etcds.create(&PostParams::default(), &etcd).await?;
+    facts.fence.begin();
+    Fence::ready(&facts).await?;
+    let waits = Claim::open(&facts).await.unwrap_err().to_string();
+    assert!(waits.contains("pods of an earlier epoch"), "{waits}");
+    for _ in 0..2 {
+        EndedEtcd::sleep(&facts).await?;
+        EndedEtcd::asleep(&facts).await?;
+    }
+    assert_eq!(etcds.get("etcd-main").await?.spec.replicas, 0);
+    Claim::open(&facts).await?;
+    assert_eq!(subject.stands().await?, (11, Some(Opening), Some(Last)));
+    // What was brought up again is of this epoch, and stays.
+    let up = json!({"metadata": {"annotations": {OWNERSHIP_EPOCH: "11"}}, "spec": {"replicas": 1}});
+    etcds
+        .patch("etcd-main", &PatchParams::default(), &Patch::Merge(&up))
+        .await?;
+    EndedEtcd::sleep(&facts).await?;
+    EndedEtcd::asleep(&facts).await?;
+    assert_eq!(etcds.get("etcd-main").await?.spec.replicas, 1);
+    Claim::hold(&facts).await?;
+    etcds
+        .delete("etcd-main", &kube::api::DeleteParams::default())
+        .await?;
     Ok(())
 }
 

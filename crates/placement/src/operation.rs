@@ -2,7 +2,7 @@
 
 use api::{
     constants::{CONFIRMATION_DELETION, CONFIRMATION_FORCE_DELETION},
-    gardencore::Shoot,
+    gardencore::{Shoot, shoot::OwnershipPhase},
     meta::{LastOperationState as State, LastOperationType as Type},
 };
 use kube::ResourceExt;
@@ -88,7 +88,7 @@ pub fn wanted(shoot: &Shoot) -> Wanted {
         // Another destination was named before anything began at this one.
         Journey::Arriving if is_move_wanted(shoot) && !deleting => return Wanted::PassedOn,
         Journey::Arriving | Journey::Restoring => Operation::Restore,
-        Journey::Leaving if deleting || !is_move_wanted(shoot) => Operation::Restore,
+        Journey::Leaving if deleting || !is_move_wanted(shoot) || is_claimed(shoot) => Operation::Restore,
         Journey::Leaving => Operation::Migrate,
         Journey::Settled if deleting => Operation::Delete,
         Journey::Settled if is_half_created(shoot) => Operation::Create,
@@ -118,6 +118,16 @@ fn is_true(shoot: &Shoot, annotation: &str) -> bool {
         .annotations()
         .get(annotation)
         .is_some_and(|value| value == "true")
+}
+
+/// Whether its seed was given it in a new epoch and has not opened its data yet: it does so before anything else, wherever the Shoot
+/// is wanted by then.
+fn is_claimed(shoot: &Shoot) -> bool {
+    let recorded = status(shoot).and_then(|status| status.ownership.as_ref());
+    matches!(
+        recorded.and_then(|recorded| recorded.phase),
+        Some(OwnershipPhase::Claiming | OwnershipPhase::Opening)
+    )
 }
 
 /// Whether its creation was begun and not ended.

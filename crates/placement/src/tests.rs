@@ -128,6 +128,18 @@ fn what_is_wanted_follows_from_the_object(#[case] over: Value, #[case] expected:
     assert_eq!(wanted(&shoot(&over)), expected);
 }
 
+/// A move was called off after its epoch had ended, the seed was given the next one, and then the move is wanted after all.
+#[rstest]
+#[case("Leaving", Operation::Migrate)]
+#[case("Sealing", Operation::Migrate)]
+#[case("Claiming", Operation::Restore)]
+#[case("Opening", Operation::Restore)]
+fn a_seed_that_was_given_a_shoot_anew_opens_its_data_first(#[case] phase: &str, #[case] expected: Operation) {
+    let mut over = moving(("Migrate", "Processing"));
+    over["status"]["ownership"] = json!({"epoch": 2, "phase": phase, "source": {"name": "a", "epoch": 1}});
+    assert_eq!(wanted(&shoot(&over)), Wanted::Operation(expected));
+}
+
 #[test]
 fn force_goes_before_everything() {
     let mut shoot = shoot(&unconfirmed(moving(("Migrate", "Processing"))));

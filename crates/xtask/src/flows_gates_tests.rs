@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use gardenlet::shoot::reconcile_flow;
 use parts::{ClaimPlan, OwnerRecordPlan};
 
-use super::{ASLEEP, DESTINATION, Drawn, facts, page};
+use super::{ASLEEP, DESTINATION, Drawn, SOURCE, facts, page};
 
 const HELD: &str = "Recording that the seed holds the shoot";
 
@@ -57,16 +57,63 @@ fn only_a_shoot_that_is_taken_is_fenced() -> Result<()> {
         line.map(|line| line.ends_with(":::skipped"))
             .context("no such task")
     };
-    for (claim, fences, records) in [
-        (ClaimPlan::Nothing, false, false),
-        (ClaimPlan::Given, false, true),
-        (ClaimPlan::Taken, true, true),
+    for (claim, fences, records, returns) in [
+        (ClaimPlan::Nothing, false, false, false),
+        (ClaimPlan::Kept, false, false, false),
+        (ClaimPlan::Given, false, true, false),
+        (ClaimPlan::Taken, true, true, false),
+        (ClaimPlan::Returned, true, true, true),
     ] {
         for task in ["every witness shows", "former seed cannot act"] {
             ensure!(skipped(claim, task)? != fences, "{claim:?}: {task}");
         }
         for task in ["Recording with which backups", HELD] {
             ensure!(skipped(claim, task)? != records, "{claim:?}: {task}");
+        }
+        let task = "Stopping etcd of the epoch that has ended";
+        ensure!(skipped(claim, task)? != returns, "{claim:?}: {task}");
+        let task = "Recording that the seed keeps the shoot";
+        ensure!(
+            skipped(claim, task)? != (claim == ClaimPlan::Kept),
+            "{claim:?}: {task}"
+        );
+    }
+    Ok(())
+}
+
+/// Whoever calls a move off finds out from what is recorded whether etcd may serve again in its epoch.
+#[test]
+fn what_ends_an_epoch_is_recorded_before_it_happens() -> Result<()> {
+    let page = page()?;
+    let source = Drawn::read(&page, SOURCE)?;
+    let (leaving, sealing) = (
+        "Recording that the seed begins to leave the shoot",
+        "Recording that etcd will not serve again in this epoch",
+    );
+    for order in [
+        ["Checking that backups can be taken", leaving],
+        [
+            leaving,
+            "Configuring Managed Resources objects to be kept in the Shoot",
+        ],
+        ["Waiting until kube-apiserver has been deleted", sealing],
+        [sealing, "Migrating owner domain DNS record"],
+    ] {
+        source.in_order(order)?;
+    }
+    for title in [DESTINATION, ASLEEP] {
+        let flow = Drawn::read(&page, title)?;
+        for order in [
+            [
+                "Recording that the seed keeps the shoot",
+                "Deploying owner domain DNS record",
+            ],
+            [
+                "Waiting until etcd of the epoch that has ended has stopped",
+                "Recording with which backups the shoot begins",
+            ],
+        ] {
+            flow.in_order(order)?;
         }
     }
     Ok(())

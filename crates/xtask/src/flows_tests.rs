@@ -65,6 +65,7 @@ const SOURCE: &str = "Move, in the source seed";
 const DESTINATION: &str = "Move, in the destination seed";
 const LEFT: &str = "After a move, in the source seed";
 const DELETION: &str = "Deletion";
+const FORCED: &str = "Forced deletion";
 const ASLEEP: &str = "Asleep: kept, or restored by a move";
 
 const ORDERS: &[(&str, [&str; 2])] = &[
@@ -147,13 +148,6 @@ const ORDERS: &[(&str, [&str; 2])] = &[
     (
         SOURCE,
         [
-            "Waiting until kube-apiserver has been deleted",
-            "Migrating owner domain DNS record",
-        ],
-    ),
-    (
-        SOURCE,
-        [
             "Waiting until owner domain DNS record has been migrated",
             "Creating ETCD Snapshot",
         ],
@@ -170,6 +164,13 @@ const ORDERS: &[(&str, [&str; 2])] = &[
         DELETION,
         [
             "Waiting until shoot infrastructure has been destroyed",
+            "Destroying owner domain DNS record",
+        ],
+    ),
+    (
+        FORCED,
+        [
+            "Waiting until extension resources have been deleted",
             "Destroying owner domain DNS record",
         ],
     ),

@@ -1,6 +1,6 @@
 //! What must hold from one version of a Shoot to the next, whoever wrote it.
 
-use api::gardencore::{Shoot, ShootStatus};
+use api::gardencore::{Shoot, ShootStatus, shoot::OwnershipPhase};
 use api::meta::{LastOperationState as State, LastOperationType as Type};
 
 /// The seed that has it; empty while none does.
@@ -29,6 +29,14 @@ pub fn succeeded(old: Option<&Shoot>, new: &Shoot) -> Option<Type> {
     };
     let now = success(new)?;
     (old.and_then(success) != Some(now) || old.map(epoch) != Some(epoch(new))).then_some(now)
+}
+
+/// Whether a seed that had sealed its epoch keeps the Shoot in the next one.
+fn is_renewed(old: &Shoot, new: &Shoot) -> bool {
+    let phase = |shoot: &Shoot| shoot.status.as_ref()?.ownership.as_ref()?.phase;
+    epoch(new) == epoch(old) + 1
+        && phase(old) == Some(OwnershipPhase::Sealing)
+        && phase(new) == Some(OwnershipPhase::Claiming)
 }
 
 /// Each rule that is broken, as a sentence.
@@ -64,7 +72,7 @@ pub fn broken(old: &Shoot, new: &Shoot) -> Vec<&'static str> {
             "a hand-over did not note the source as a former seed",
         ),
         (
-            handed_over || epoch(new) == epoch(old),
+            handed_over || epoch(new) == epoch(old) || is_renewed(old, new),
             "the epoch changed without a hand-over",
         ),
         (

@@ -1,7 +1,7 @@
 //! Steps that give etcd the backups to start from, and take away what was only needed for that.
 
 use flow::{Graph, TaskId};
-use parts::{BackupEntry, Claim, ClaimPlan, EtcdCopy, Facts, Fence, SourceBackupEntry};
+use parts::{BackupEntry, Claim, ClaimPlan, EndedEtcd, EtcdCopy, Facts, Fence, SourceBackupEntry};
 use runtime::Error;
 
 use super::graph::{Steps, when};
@@ -26,7 +26,8 @@ pub(super) struct Prepared {
 }
 
 /// Own BackupEntry; for a restore the source's one first, then a copy of its backups (R17-22..29). A source that did not hand the
-/// shoot over by itself is fenced before the copy begins: it may add to its backups until then.
+/// shoot over by itself is fenced before the copy begins: it may add to its backups until then. A shoot that comes back has nothing
+/// to copy; its etcd of before stops.
 pub(super) fn prepare<'a>(
     g: &mut Graph<'a, Error>,
     f: &'a Facts,
@@ -37,12 +38,15 @@ pub(super) fn prepare<'a>(
     let [secrets, credentials] = secrets;
     let [source, source_ready] = when(g, copy).deploy_in_two::<SourceBackupEntry>(f, namespace);
     let own_ready = when(g, kept).deploy::<BackupEntry>(f, [namespace, source]);
-    let fenced = when(g, claim.fences()).deploy::<Fence>(f, [namespace, source_ready]);
+    let claimed = if claim.returns() { own_ready } else { source_ready };
+    let fenced = when(g, claim.fences()).deploy::<Fence>(f, [namespace, claimed]);
+    let ended = when(g, claim.returns()).sleep::<EndedEtcd>(f, namespace);
     let before_copy = [secrets, credentials, source_ready, own_ready, fenced];
     let copied = when(g, copy).deploy::<EtcdCopy>(f, before_copy);
     let prepared = when(g, copy).step("Destroying copy of etcd backups", copied, || EtcdCopy::destroy(f));
     let mut recorded = when(g, claim.is_recorded());
-    let opened = recorded.step("Recording with which backups the shoot begins", prepared, || {
+    let chosen = [prepared, fenced, ended];
+    let opened = recorded.step("Recording with which backups the shoot begins", chosen, || {
         Claim::open(f)
     });
     let held = recorded.step("Recording that the seed holds the shoot", opened, || {

@@ -1,7 +1,10 @@
 //! Steps with which a control plane begins on a seed, awake or asleep.
 
 use flow::{Graph, TaskId};
-use parts::{CloudProviderSecret, ClusterIdentity, Facts, Namespace, OwnerRecord, OwnerRecordPlan, Secrets};
+use parts::{
+    ClaimPlan, CloudProviderSecret, ClusterIdentity, Departure, Facts, Namespace, OwnerRecord,
+    OwnerRecordPlan, Secrets,
+};
 use runtime::Error;
 
 use super::graph::{Steps, when};
@@ -23,9 +26,18 @@ pub(super) struct Base {
 }
 
 /// Adds them.
-pub(super) fn lay<'a>(g: &mut Graph<'a, Error>, f: &'a Facts, owner_record: OwnerRecordPlan) -> Base {
+pub(super) fn lay<'a>(
+    g: &mut Graph<'a, Error>,
+    f: &'a Facts,
+    owner_record: OwnerRecordPlan,
+    claim: ClaimPlan,
+) -> Base {
     let namespace = g.step("Deploying Shoot namespace in Seed", [], || Namespace::deploy(f));
-    let owned = when(g, owner_record == OwnerRecordPlan::Keep).deploy::<OwnerRecord>(f, namespace);
+    let kept =
+        when(g, claim == ClaimPlan::Kept).step("Recording that the seed keeps the shoot", namespace, || {
+            Departure::call_off(f)
+        });
+    let owned = when(g, owner_record == OwnerRecordPlan::Keep).deploy::<OwnerRecord>(f, kept);
     Base {
         namespace,
         owned,

@@ -44,7 +44,8 @@ fn wakes(shoot: &Shoot) -> Option<u64> {
         shoot.metadata.generation,
         shoot.metadata.deletion_timestamp.as_ref().map(|time| time.0),
         shoot.annotations(),
-        status.and_then(|status| status.seed_name.as_deref()),
+        // Its own seed may be given it anew.
+        status.map(|status| (status.seed_name.as_deref(), status.epoch())),
         ready_for_migration(shoot).map(|(ready, message)| (ready, message.to_owned())),
         status
             .and_then(|status| status.migration.as_ref())

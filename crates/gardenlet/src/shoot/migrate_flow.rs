@@ -8,8 +8,8 @@
 
 use flow::{Flow, Graph, TaskId};
 use parts::{
-    AllExtensions, Backups, ControlPlane, DnsRecords, Etcds, Facts, GenericExtensions, Infrastructure,
-    ManagedResources, Migrate, Namespace, OwnerRecord, Secrets, ShootState, Writers,
+    AllExtensions, Backups, ControlPlane, Departure, DnsRecords, Etcds, Facts, GenericExtensions,
+    Infrastructure, ManagedResources, Migrate, Namespace, OwnerRecord, Secrets, ShootState, Writers,
 };
 use runtime::Error;
 use std::time::Duration;
@@ -50,13 +50,25 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
         || Backups::check(f),
     );
 
-    let early = migrate_early_extensions(&mut g, f, backups);
+    // Until etcd's epoch ends, a call-off goes on in it.
+    let leaving = when(&mut g, given.owner_record).step(
+        "Recording that the seed begins to leave the shoot",
+        backups,
+        || Departure::begin(f),
+    );
+    let early = migrate_early_extensions(&mut g, f, leaving);
 
     // From here on the shoot's API cannot be written.
     let stopped = g.destroy::<Writers>(f, [etcd_ready, early]);
-    // From here on it has no owner. Whoever asks for one stops, and takes the final snapshot if that is its duty (R17-50).
-    let disowned = when(&mut g, given.owner_record).migrate::<OwnerRecord>(f, stopped);
-    let late = migrate_late_extensions(&mut g, f, stopped);
+    // From here on it has no owner. Whoever asks for one stops, and takes the final snapshot if that is its duty (R17-50). The garden
+    // knows before: nothing leads back into an epoch whose owner was denied.
+    let sealing = when(&mut g, given.owner_record).step(
+        "Recording that etcd will not serve again in this epoch",
+        stopped,
+        || Departure::seal(f),
+    );
+    let disowned = when(&mut g, given.owner_record).migrate::<OwnerRecord>(f, sealing);
+    let late = migrate_late_extensions(&mut g, f, stopped, disowned);
     let snapshot = g.step("Creating ETCD Snapshot", [disowned, etcd_ready], || {
         Backups::take_final_snapshot(f)
     });
@@ -88,14 +100,19 @@ fn migrate_early_extensions<'a>(g: &mut Graph<'a, Error>, f: &'a Facts, after: T
 
 /// Infrastructure, DNS records, and extensions that want to be late: let go of after the API has stopped. Their state is
 /// persisted once more, since it may have been written by the migrate operation itself (RX-11).
-fn migrate_late_extensions<'a>(g: &mut Graph<'a, Error>, f: &'a Facts, after: TaskId) -> TaskId {
+fn migrate_late_extensions<'a>(
+    g: &mut Graph<'a, Error>,
+    f: &'a Facts,
+    after: TaskId,
+    disowned: TaskId,
+) -> TaskId {
     let infrastructure = g.migrate::<Infrastructure>(f, after);
     let records = g.migrate::<DnsRecords>(f, after);
     let further = extension_steps::migrate(g, f, AfterKubeAPIServer, after);
-    // Whatever kind there is by now: nothing may be left that has not let go.
+    // Whatever kind there is by now: nothing may be left that has not let go. The owner record is one of them.
     let all = g.step(
         "Waiting until everything has been migrated",
-        [infrastructure, records, further],
+        [infrastructure, records, further, disowned],
         || AllExtensions::migrated(f),
     );
     g.step("Persisting late state in ShootState", all, || {

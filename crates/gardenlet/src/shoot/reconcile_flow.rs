@@ -56,7 +56,7 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
         identity,
         credentials,
         secrets,
-    } = base_steps::lay(&mut g, f, given.owner_record);
+    } = base_steps::lay(&mut g, f, given.owner_record, given.claim);
 
     let backups = Wanted {
         kept: given.has_backup,

@@ -48,7 +48,7 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
         "Shoot cluster reconciliation in its sleep"
     };
     let mut g = graph(name, RETRY_LIMIT);
-    let base = base_steps::lay(&mut g, f, given.owner_record);
+    let base = base_steps::lay(&mut g, f, given.owner_record, given.claim);
     let secrets = [base.secrets, base.credentials];
     let backups = Wanted {
         kept: given.has_backup,

@@ -1,0 +1,70 @@
+//! The etcd-main of an epoch that has ended in this very seed, which is given the shoot anew: a move was called off after its source had
+//! sealed its epoch. It stops, and keeps its volume: nobody has newer data. Etcds brings it up again, in the epoch that follows.
+
+use api::druid::Etcd;
+use k8s_openapi::api::core::v1::Pod;
+use runtime::{Cluster, Result, error::Explain, wait};
+use serde_json::json;
+
+use crate::{
+    FIELD_MANAGER, Facts,
+    etcd::MAIN,
+    etcd_owner,
+    verbs::{Sleep, Tasks},
+};
+
+/// See the module.
+#[derive(Debug)]
+pub struct EndedEtcd;
+
+impl Sleep for EndedEtcd {
+    const TASKS: Tasks = [
+        "Stopping etcd of the epoch that has ended",
+        "Waiting until etcd of the epoch that has ended has stopped",
+    ];
+
+    async fn sleep(f: &Facts) -> Result<()> {
+        let api = f.etcds();
+        let found = api.get_opt(MAIN).await.context("could not read Etcd etcd-main")?;
+        let Some(found) = found.filter(|found| is_of_before(found, f.epoch()) && found.spec.replicas > 0)
+        else {
+            return Ok(());
+        };
+        // Nobody else's change is overwritten; the next look decides anew.
+        FIELD_MANAGER
+            .try_merge_of(&api, &found, &json!({"spec": {"replicas": 0}}))
+            .await
+            .map(|_| ())
+    }
+
+    async fn asleep(f: &Facts) -> Result<()> {
+        let found = f.etcds().get_opt(MAIN).await;
+        let found = found.context("could not read Etcd etcd-main")?;
+        if !found.is_some_and(|found| is_of_before(&found, f.epoch())) {
+            return Ok(());
+        }
+        let pods = f.seed.namespaced::<Pod>(&f.namespace);
+        wait::until_gone(&pods, &member(), f.settings.timeouts.etcd.timeout).await
+    }
+}
+
+/// Whether no etcd of an earlier stay of the shoot in this seed can come in between.
+pub(crate) async fn has_ended(f: &Facts) -> Result<bool> {
+    let etcd = f.etcds().get_opt(MAIN).await;
+    let etcd = etcd.context("could not read Etcd etcd-main")?;
+    let pods = f.seed.namespaced::<Pod>(&f.namespace);
+    let pod = pods
+        .get_opt(&member())
+        .await
+        .context("could not read the pod of etcd-main")?;
+    let stopped = |etcd: &Etcd| etcd.spec.replicas <= 0 && is_of_before(etcd, f.epoch());
+    Ok(pod.is_none() && etcd.as_ref().is_none_or(stopped))
+}
+
+fn is_of_before(etcd: &Etcd, epoch: i64) -> bool {
+    etcd_owner::epoch_of(etcd).is_some_and(|own| own < epoch)
+}
+
+fn member() -> String {
+    format!("{MAIN}-0")
+}
