@@ -25,16 +25,18 @@ impl Sleep for EndedEtcd {
 
     async fn sleep(f: &Facts) -> Result<()> {
         let api = f.etcds();
-        let found = api.get_opt(MAIN).await.context("could not read Etcd etcd-main")?;
-        let Some(found) = found.filter(|found| is_of_before(found, f.epoch()) && found.spec.replicas > 0)
-        else {
-            return Ok(());
-        };
-        // Nobody else's change is overwritten; the next look decides anew.
-        FIELD_MANAGER
-            .try_merge_of(&api, &found, &json!({"spec": {"replicas": 0}}))
-            .await
-            .map(|_| ())
+        loop {
+            let found = api.get_opt(MAIN).await.context("could not read Etcd etcd-main")?;
+            let runs = |found: &Etcd| is_of_before(found, f.epoch()) && found.spec.replicas > 0;
+            let Some(found) = found.filter(runs) else {
+                return Ok(());
+            };
+            // Only as it was read: where somebody has written in between, it is looked at anew.
+            let stops = json!({"spec": {"replicas": 0}});
+            if FIELD_MANAGER.try_merge_of(&api, &found, &stops).await?.is_some() {
+                return Ok(());
+            }
+        }
     }
 
     async fn asleep(f: &Facts) -> Result<()> {
