@@ -17,10 +17,11 @@ hack/tools.sh etcd etcdctl etcdutl kube-apiserver kube-controller-manager kube-s
 # Servers that a whole test binary shares end with it, but nobody removes their folders: they are made below this one.
 TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/repot-test-XXXXXX")
 export TMPDIR
-# What takes longest begins first. What measures how much a process needs that does nothing runs when all others have ended.
-FIRST=drill ALONE=idle
-for name in "$FIRST" "$ALONE"; do
-  compgen -G "crates/*/tests/$name.rs" >/dev/null || [ -e "tests/$name/main.rs" ] || fail "no program of tests is called $name"
+# What takes longest begins first, each in a lane. What measures how much a process needs that does nothing runs when all others have
+# ended.
+FIRST=(drill real contract operations) ALONE=idle
+for name in "${FIRST[@]}" "$ALONE"; do
+  compgen -G "crates/*/tests/$name*" >/dev/null || [ -d "tests/$name" ] || fail "no program of tests is called $name"
 done
 lanes=()
 clean_up() {
@@ -49,12 +50,16 @@ mkdir "$REPOT_TEST_BEGUN"
 logs=()
 # By which the runner tells how each program ended, as the output of lanes would be mixed.
 exec 3>&2
-# lane NAME CARGO-ARGUMENTS…: in the background, also where there is one: a shell that waits can be interrupted, and one that has a
-# program in the foreground cannot.
+# lane NAME PROGRAM CARGO-ARGUMENTS…: in the background, also where there is one: a shell that waits can be interrupted, and one that
+# has a program in the foreground cannot. The program, if one is named, is the first of the lane.
 lane() {
-  local log=$REPOT_CACHE/test-$1.log; shift
+  local log=$REPOT_CACHE/test-$1.log first=$2; shift 2
   logs+=("$log")
-  setsid timeout --kill-after=30 "$LIMIT" cargo test --quiet --workspace --no-fail-fast "$@" >"$log" 2>&1 &
+  # shellcheck disable=SC2016  # The inner shell expands it.
+  FIRST=$first setsid timeout --kill-after=30 "$LIMIT" bash -c 'status=0 tests=(cargo test --quiet --workspace --no-fail-fast)
+    [ -z "$FIRST" ] || "${tests[@]}" --test "$FIRST" || status=$?
+    "${tests[@]}" "$@" || status=$?
+    exit "$status"' tests "$@" >"$log" 2>&1 &
   lanes+=($!)
 }
 failed=()
@@ -67,16 +72,15 @@ ended() {
 }
 : >"$REPOT_CACHE/test.log"
 if [ $# -gt 0 ]; then
-  lane asked "$@"
+  lane asked "" "$@"
   tail -n +1 -F --pid="${lanes[0]}" "$REPOT_CACHE/test-asked.log" 2>/dev/null &
   shown=$!
 else
-  REPOT_TEST_ALONE=$ALONE lane first --test "$FIRST"
-  for number in 1 2 3; do REPOT_TEST_ALONE=$ALONE lane "$number" --lib --bins --tests; done
+  for name in "${FIRST[@]}"; do REPOT_TEST_ALONE=$ALONE lane "$name" "$name" --lib --bins --tests; done
   ended
-  lane alone --test "$ALONE"
+  lane alone "" --test "$ALONE"
   ended
-  lane doc --doc
+  lane doc "" --doc
 fi
 ended
 # To the end of what it shows.
