@@ -44,7 +44,7 @@ const SENTENCES: &[(Wrong, &[&str])] = &[
         &["the second reconcile: the world outside was"],
     ),
     // Which request fails first after the thing is made is not told: Events go beside. On a busy machine it may be one of a restore.
-    (Wrong::UndoesOnError, &["the world outside was"]),
+    (Wrong::UndoesOnError, &["", "the world outside was"]),
     (Wrong::RestlessState, &["the second reconcile: status.state was"]),
     (
         Wrong::GarbageState,
