@@ -296,6 +296,8 @@ fn start_controllers(name: &str, folder: &Path) -> Result<Server> {
         // Tests create and delete many objects at once; the defaults would make them wait for the limit.
         "--kube-api-qps=300",
         "--kube-api-burst=600",
+        // Pods are played and have addresses that no Endpoints may have: these controllers would try again and again.
+        "--controllers=*,-endpoints-controller,-endpointslice-controller,-endpointslice-mirroring-controller",
     ];
     Server::start(
         &format!("{name}-kube-controller-manager"),
