@@ -220,6 +220,8 @@ pub mod condition {
     pub const SYSTEM_COMPONENTS_HEALTHY: &str = "SystemComponentsHealthy";
     /// Shoot: the garden holds what the shoot would need on another seed (R7-42).
     pub const SHOOT_STATE_UP_TO_DATE: &str = "ShootStateUpToDate";
+    /// Shoot and Etcd: it is confirmed that the shoot is this seed's.
+    pub const OWNERSHIP_VERIFIED: &str = "OwnershipVerified";
     /// Shoot constraint: the move that is wanted may begin.
     pub const READY_FOR_MIGRATION: &str = "ReadyForMigration";
     /// Shoot constraint: it could be put to sleep.

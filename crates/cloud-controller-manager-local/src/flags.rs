@@ -6,6 +6,7 @@ use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser};
 use cloud_local::{Source, range::around};
 use ipnet::Ipv4Net;
 use leader_migration::Locks;
+use owner_checks::OwnerFlags;
 
 use crate::{
     MANAGER,
@@ -72,6 +73,10 @@ pub struct Config {
     /// Locks.
     #[command(flatten)]
     pub lease: leader_migration::Flags,
+
+    /// Who must have the shoot.
+    #[command(flatten)]
+    pub owner: OwnerFlags,
 }
 
 /// The account in the cloud, in one of two forms.

@@ -1,6 +1,6 @@
 //! The process: reads flags, waits for its locks, runs the controllers.
 
-use std::{process::ExitCode, sync::Arc};
+use std::{collections::BTreeSet, process::ExitCode, sync::Arc};
 
 use cloud_controller_manager_local::{
     MANAGER,
@@ -9,6 +9,7 @@ use cloud_controller_manager_local::{
     names::Name,
 };
 use leader_migration::manager;
+use owner_checks::while_owned;
 use runtime::{Connection, Permit, Process};
 
 fn main() -> ExitCode {
@@ -44,9 +45,16 @@ async fn start(mut process: Process, flags: Config) -> Result<Process, String> {
         metrics: metrics.clone(),
         shutdown: shutdown.clone(),
     };
+    let context = Arc::new(context);
     locks.start(&mut process, &elections, move |names, permit| {
-        let names = names.into_iter().filter_map(Name::parse).collect();
-        controllers::run(names, context(permit))
+        let (context, owner) = (Arc::clone(&context), flags.owner.clone());
+        let names: BTreeSet<_> = names.into_iter().filter_map(Name::parse).collect();
+        async move {
+            let held = owner.held(&permit).map_err(|error| error.to_string())?;
+            // The right to touch the cloud is that of the lock and of who has the shoot (I3, R17-60).
+            let run = |right: Permit| controllers::run(names.clone(), context(right));
+            while_owned(held, permit, run).await
+        }
     });
     Ok(process)
 }

@@ -23,6 +23,14 @@ impl Chain {
         })
     }
 
+    /// Whether it is where an epoch before this one was saved last, and not where that ended: whoever was told of what came after it
+    /// remembers higher revisions than it has.
+    #[must_use]
+    pub fn breaks_off_before(&self, epoch: i64) -> bool {
+        let last = self.deltas.last().unwrap_or(&self.full);
+        last.epoch < epoch && !last.is_final
+    }
+
     /// All objects, the full one first.
     pub fn objects(&self) -> impl Iterator<Item = &Snapshot> {
         std::iter::once(&self.full).chain(&self.deltas)

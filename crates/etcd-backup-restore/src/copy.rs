@@ -4,6 +4,9 @@
 //! so that a run that was killed goes on where it was. Names stay as they are, `.final` included, and so does the ownership
 //! epoch of each object.
 //!
+//! A source that lets one wait for its final snapshot may be dead: what it has is copied meanwhile. What of it is not needed in the
+//! end is left to the garbage collection.
+//!
 //! A copy for a later epoch looks at the history of the epoch before only, and records at its end which chain the new epoch
 //! begins with. That is chosen once: whatever the source gets afterwards, a repeated copy brings exactly that chain.
 
@@ -13,15 +16,16 @@ use crate::error::{Class, Error, Result};
 use crate::snapshot_name::{Kind, Snapshot};
 use crate::store::{FIRST, Recorded, Store, check_stream, corrupt, reading};
 use futures::{StreamExt, TryStreamExt};
+use jiff::Timestamp;
 use serde::Serialize;
 use std::collections::HashSet;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::time::Instant;
+use tokio::time::{Instant, MissedTickBehavior};
 
 /// How often the source is asked for the final snapshot. Each wait adds to the seconds in which a shoot cannot be
 /// written; a listing costs little beside that.
-const POLL: Duration = Duration::from_secs(2);
+pub const POLL: Duration = Duration::from_secs(2);
 
 /// What to copy.
 pub struct Copy {
@@ -31,7 +35,8 @@ pub struct Copy {
     pub target: Store,
     /// Wait for the source's final snapshot first.
     pub wait_for_final: bool,
-    /// Go on without it after this time; zero waits for ever.
+    /// Go on without it after this time; zero waits for ever. The source is looked at once more when no more than [`POLL`] of it is
+    /// left, and what is there by then is all that is copied.
     pub wait_timeout: Duration,
     /// Newest chains to copy; `None` for all.
     pub max_chains: Option<usize>,
@@ -59,6 +64,47 @@ pub struct Report {
     pub bytes: u64,
     /// Revision that a restore of the copied chain reaches.
     pub last_revision: i64,
+    /// When the newest snapshot of that chain was taken.
+    pub saved: Option<Timestamp>,
+}
+
+/// What of a [`Report`] others rely on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Summary {
+    /// Whether the source's final snapshot was seen.
+    pub final_snapshot: bool,
+    /// Revision that a restore of the copied chain reaches.
+    pub last_revision: i64,
+    /// When the newest snapshot of that chain was taken.
+    pub saved: Option<Timestamp>,
+}
+
+impl Report {
+    /// What of these is not known to be in the target.
+    fn missing(&self, objects: impl IntoIterator<Item = Snapshot>) -> Vec<Snapshot> {
+        let there: HashSet<_> = self.copied.iter().chain(&self.skipped).collect();
+        let missing = objects
+            .into_iter()
+            .filter(|one| !there.contains(&one.to_string()));
+        missing.collect()
+    }
+
+    /// Short enough for what a container may say when it ends.
+    #[must_use]
+    pub fn summary(&self) -> Summary {
+        Summary {
+            final_snapshot: self.final_snapshot,
+            last_revision: self.last_revision,
+            saved: self.saved,
+        }
+    }
+}
+
+/// When the newest of them was taken.
+fn saved<'a>(snapshots: impl Iterator<Item = &'a Snapshot>) -> Option<Timestamp> {
+    let newest = snapshots.map(|snapshot| snapshot.created).max()?;
+    Timestamp::from_second(newest).ok()
 }
 
 impl Copy {
@@ -69,13 +115,10 @@ impl Copy {
             return self.again(&recorded).await;
         }
         let origin = self.source.origin_of(epoch).await?;
-        let (listing, wait_timed_out) = self.wait(origin).await?;
+        let mut report = Report::default();
+        let listing = self.wait(origin, &mut report).await?;
         let last = chain::final_snapshot(&listing);
-        let mut report = Report {
-            final_snapshot: last.is_some(),
-            wait_timed_out,
-            ..Report::default()
-        };
+        report.final_snapshot = last.is_some();
         // The final snapshot holds everything; older chains follow only where they are asked for.
         let chain = if let Some(last) = last {
             Chain {
@@ -89,23 +132,19 @@ impl Copy {
             newest
         };
         report.last_revision = chain.last_revision();
+        report.saved = saved(chain.objects());
         let mut seen = HashSet::new();
-        let objects = chain
+        let objects: Vec<_> = chain
             .objects()
             .cloned()
             .chain(self.older(&listing, &chain.full))
             .filter(|o| seen.insert(o.to_string()))
             .collect();
-        self.transfer(objects, &mut report).await?;
+        self.transfer(report.missing(objects), &mut report).await?;
         if epoch == FIRST {
             return Ok(report);
         }
-        let chosen = Recorded {
-            epoch,
-            origin,
-            snapshots: chain.objects().map(ToString::to_string).collect(),
-            last_revision: report.last_revision,
-        };
+        let chosen = Recorded::of(&chain, epoch, origin);
         let recorded = self.target.record(chosen.clone()).await?;
         if recorded != chosen {
             // Another copy was faster, and saw the source at another time.
@@ -122,12 +161,15 @@ impl Copy {
 
     /// Brings the chain that was chosen before, whatever the source holds by now.
     async fn again(&self, recorded: &Recorded) -> Result<Report> {
+        let named: Vec<_> = recorded
+            .snapshots
+            .iter()
+            .filter_map(|name| Snapshot::parse(name))
+            .collect();
         let mut report = Report {
             last_revision: recorded.last_revision,
-            final_snapshot: recorded
-                .snapshots
-                .iter()
-                .any(|name| Snapshot::parse(name).is_some_and(|snapshot| snapshot.is_final)),
+            final_snapshot: named.iter().any(|snapshot| snapshot.is_final),
+            saved: saved(named.iter()),
             ..Report::default()
         };
         let there = self.target.everything().await?;
@@ -172,21 +214,40 @@ impl Copy {
         ))
     }
 
-    /// Waits for the final snapshot; gives the last listing and whether the time ran out.
-    async fn wait(&self, origin: i64) -> Result<(Vec<Snapshot>, bool)> {
+    /// Waits for the final snapshot, and copies meanwhile what is there; gives the last listing.
+    async fn wait(&self, origin: i64, report: &mut Report) -> Result<Vec<Snapshot>> {
         let begun = Instant::now();
         let mut polls = tokio::time::interval(POLL);
+        polls.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut is_first = true;
         loop {
             polls.tick().await;
+            // Before it is looked: what comes after that is not missed.
+            let last = !self.wait_timeout.is_zero() && begun.elapsed() + POLL > self.wait_timeout;
             let listing = self.source.history(origin).await?;
             if !self.wait_for_final || chain::final_snapshot(&listing).is_some() {
-                return Ok((listing, false));
+                return Ok(listing);
             }
-            if !self.wait_timeout.is_zero() && begun.elapsed() + POLL > self.wait_timeout {
+            if last {
                 tracing::warn!("the source has no final snapshot in time; copying what there is");
-                return Ok((listing, true));
+                report.wait_timed_out = true;
+                return Ok(listing);
+            }
+            // One that has promised it has it within the first look or two, and then nothing else is needed.
+            if !std::mem::take(&mut is_first)
+                && let Err(error) = self.ahead(&listing, report).await
+            {
+                tracing::warn!(%error, "what the source has was not copied ahead; it is tried again at the end");
             }
         }
+    }
+
+    async fn ahead(&self, listing: &[Snapshot], report: &mut Report) -> Result<()> {
+        let Some(chain) = chain::newest(listing)? else {
+            return Ok(());
+        };
+        let missing = report.missing(chain.objects().cloned());
+        self.transfer(missing, report).await
     }
 
     /// Objects of older chains within the limits, newest first.

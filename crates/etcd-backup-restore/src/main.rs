@@ -20,7 +20,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
-/// Where the kubelet takes the reason of a failed container from; it exists in a pod only.
+/// Where the kubelet takes from what a container says at its end; it exists in a pod only.
 const TERMINATION_LOG: &str = "/dev/termination-log";
 
 /// How long what was collected may take to be stored when the process is told to stop. With the time for the last answers
@@ -51,20 +51,20 @@ async fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!(class = error.class.word(), "{error}");
-            report(&error);
+            report(&error.to_string());
             ExitCode::FAILURE
         }
     }
 }
 
-/// Leaves the sentence where `kubectl describe pod` shows it.
-fn report(error: &Error) {
+/// Leaves a line where `kubectl describe pod` shows it.
+fn report(line: &str) {
     if let Ok(mut log) = std::fs::OpenOptions::new()
         .write(true)
         .truncate(true)
         .open(TERMINATION_LOG)
     {
-        let _ = writeln!(log, "{error}");
+        let _ = writeln!(log, "{line}");
     }
 }
 
@@ -231,7 +231,12 @@ async fn copy(args: CopyArgs, permit: &Permit) -> Result<()> {
         parallel: args.max_parallel_copy_operations,
         allow_empty: args.allow_empty_source,
     };
-    print(&copy.run().await?)
+    let done = copy.run().await?;
+    // etcd-druid takes from it what the copy begins with.
+    if let Ok(summary) = serde_json::to_string(&done.summary()) {
+        report(&summary);
+    }
+    print(&done)
 }
 
 /// One line of JSON on standard output says what was done; everything else goes to standard error.

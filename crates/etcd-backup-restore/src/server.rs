@@ -140,6 +140,10 @@ async fn resume(State(behind): State<Behind>) -> Result<Response> {
 
 async fn latest(State(behind): State<Behind>) -> Response {
     let handle = behind.handle();
+    // Who moves the shoot asks again and again until it is the final one (R17-52).
+    if let Some(told) = behind.owner.as_ref().filter(|_| !handle.state.is_finished()) {
+        told.is_awaited();
+    }
     let (latest, proof) = (handle.state.latest(), handle.state.proof());
     let deltas: Vec<_> = latest.deltas.iter().map(|d| d.view(&handle.prefix)).collect();
     let full = latest.full.map(|full| view(&full, &handle, proof.as_ref()));

@@ -11,9 +11,8 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `wanted` | what the gardenlet hands over: name, identity, zone, authorities, epoch; and for which operations it counts |
-//! | `sidecar` | the second witness: the process beside etcd |
-//! | `asking` | who is asked |
+//! | `scope` | for which operations the right of an owner counts |
+//! | `asking` | who is asked, and about what (crate `owner-checks`) |
 //! | `book` | which shoots are asked for, and which were lost |
 //! | `tenure` | the right of an owner, for who works under it |
 //! | `checks` | the checks of a process |
@@ -21,14 +20,13 @@
 mod asking;
 mod book;
 mod checks;
-mod sidecar;
+mod scope;
 mod tenure;
-mod wanted;
 
 pub use checks::OwnerChecks;
 pub(crate) use {
     asking::{Ask, Begun},
     checks::Patience,
+    scope::concerns,
     tenure::{Refusal, Tenure},
-    wanted::{Wanted, concerns},
 };

@@ -7,8 +7,10 @@
 //!
 //! The tasks to disturb are found by name, so a flow may be built differently on its second run.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::StreamExt;
@@ -156,10 +158,11 @@ pub async fn spread<S: Scenario>(
     }
 }
 
-/// Disturbs the flow at every task in one world: it fails after the first task, is run again and fails after the second, and so on;
-/// at last it runs with every task done twice. What must hold at any time is checked after each run. One reset does for all tasks,
-/// where [`spread`] needs one for each, and no task is left out: one that is not reached any more, since a run before has left
-/// nothing for it to do, gets a case of its own.
+/// Disturbs the flow at every task in one world: each run fails after all tasks that it reaches and that no run before has failed
+/// after, so that the next one gets further by as much as depends on them; at last it runs with every task done twice. What must hold
+/// at any time is checked after each run. One reset does for all tasks, where [`spread`] needs one for each, and the longest chain of
+/// tasks says how many runs there are. No task is left out: one that is not reached, since a run before has left nothing for it to do,
+/// gets a case of its own.
 pub async fn in_one_world<S: Scenario>(mut scenario: impl FnMut() -> S) -> Result<Summary, DrillError> {
     let tasks = survey(&mut scenario()).await?;
     let missed = disturb_all(&mut scenario(), &tasks).await?;
@@ -177,21 +180,30 @@ async fn disturb_all<S: Scenario>(
     world: &mut S,
     tasks: &[&'static str],
 ) -> Result<Vec<&'static str>, DrillError> {
-    let mut missed = Vec::new();
+    let mut left = tasks.to_vec();
     world.reset().await.map_err(at(None, "reset"))?;
-    for case in cases(tasks, &[Fault::FailAfter]) {
-        match disturb(world, case).await {
-            Err(Mishap::Skipped) => missed.push(case.task),
-            other => other.map_err(at(Some(case), "disturbed run"))?,
-        }
+    while !left.is_empty() {
+        let front = Front::new(world, &left);
+        let result = world.run(&front).await;
+        let failed = front.failed();
+        let Some(first) = failed.first() else {
+            result.map_err(at(None, "run in which no task was left to fail after"))?;
+            break;
+        };
+        let case = Case {
+            fault: Fault::FailAfter,
+            task: first,
+        };
+        only_these_failed(&failed, result).map_err(at(Some(case), "disturbed run"))?;
         let checked = world.check(Moment::Disturbed(case)).await;
         checked.map_err(at(Some(case), "check after the fault"))?;
+        left.retain(|task| !failed.contains(task));
     }
     let end = world.run(&Twice(Which::All)).await;
     end.map_err(at(None, "run with each task done twice"))?;
     let checked = world.check(Moment::Finished(None)).await;
     checked.map_err(at(None, "check at the end"))?;
-    Ok(missed)
+    Ok(left)
 }
 
 /// Says where a case went wrong.
@@ -241,16 +253,8 @@ pub async fn one<S: Scenario>(scenario: &mut S, case: Case) -> Result<(), DrillE
     checked.map_err(at(Some(case), "check at the end"))
 }
 
-/// Why a disturbance did not go as it must.
-#[derive(Debug, thiserror::Error)]
-enum Mishap {
-    #[error("the task was not reached, though the first run did it")]
-    Skipped,
-    #[error("{0}")]
-    Other(String),
-}
-
-async fn disturb<S: Scenario>(scenario: &mut S, case: Case) -> Result<(), Mishap> {
+/// Fails with a sentence when the disturbance did not go as it must.
+async fn disturb<S: Scenario>(scenario: &mut S, case: Case) -> Result<(), String> {
     let injector = Injector {
         case,
         error: std::sync::Mutex::new(Some(scenario.injected(format!("drill: {case}")))),
@@ -267,22 +271,34 @@ async fn disturb<S: Scenario>(scenario: &mut S, case: Case) -> Result<(), Mishap
     };
     if !injector.fired.load(Ordering::SeqCst) {
         return Err(match result {
-            Some(Err(error)) => Mishap::Other(format!("ended before the task was reached: {error}")),
-            _ => Mishap::Skipped,
+            Some(Err(error)) => format!("ended before the task was reached: {error}"),
+            _ => "the task was not reached, though the first run did it".to_owned(),
         });
     }
     match (case.fault, result) {
-        (Fault::FailBefore | Fault::FailAfter | Fault::FailThenTwice, Some(Err(error))) => {
-            match error.failures.iter().find(|failure| failure.task != case.task) {
-                Some(other) => Err(Mishap::Other(format!("another task failed, too: {other}"))),
-                None => Ok(()),
-            }
+        (Fault::FailBefore | Fault::FailAfter | Fault::FailThenTwice, Some(result)) => {
+            only_these_failed(&[case.task], result)
         }
-        (Fault::FailBefore | Fault::FailAfter | Fault::FailThenTwice, _) => Err(Mishap::Other(
-            "the flow succeeded though a task failed".to_owned(),
-        )),
-        (_, Some(Err(error))) => Err(Mishap::Other(error.to_string())),
-        (Fault::RunTwice | Fault::Kill, _) => Ok(()),
+        (_, Some(Err(error))) => Err(error.to_string()),
+        _ => Ok(()),
+    }
+}
+
+/// A flow in which these tasks were made to fail must fail by them and by nothing else.
+fn only_these_failed<E: fmt::Display>(
+    tasks: &[&'static str],
+    result: Result<Report, FlowError<E>>,
+) -> Result<(), String> {
+    let Err(error) = result else {
+        return Err("the flow succeeded though a task failed".to_owned());
+    };
+    match error
+        .failures
+        .iter()
+        .find(|failure| !tasks.contains(&failure.task))
+    {
+        Some(other) => Err(format!("another task failed, too: {other}")),
+        None => Ok(()),
     }
 }
 
@@ -353,5 +369,43 @@ impl<E: Send> Interceptor<E> for Injector<E> {
         } else {
             Ok(())
         }
+    }
+}
+
+/// Fails after each of these tasks that is reached.
+struct Front<E> {
+    /// What they fail with. It is taken by the one that does.
+    errors: std::sync::Mutex<BTreeMap<&'static str, E>>,
+    failed: std::sync::Mutex<Vec<&'static str>>,
+}
+
+impl<E> Front<E> {
+    fn new(scenario: &impl Scenario<Error = E>, tasks: &[&'static str]) -> Self {
+        let error = |task: &&'static str| {
+            let fault = Fault::FailAfter;
+            let case = Case { fault, task };
+            (*task, scenario.injected(format!("drill: {case}")))
+        };
+        Self {
+            errors: std::sync::Mutex::new(tasks.iter().map(error).collect()),
+            failed: std::sync::Mutex::default(),
+        }
+    }
+
+    /// The tasks that were reached, in this order.
+    fn failed(self) -> Vec<&'static str> {
+        self.failed.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<E: Send> Interceptor<E> for Front<E> {
+    fn after(&self, task: TaskRef) -> Result<(), E> {
+        let mut errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(error) = errors.remove(task.name) else {
+            return Ok(());
+        };
+        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        failed.push(task.name);
+        Err(error)
     }
 }

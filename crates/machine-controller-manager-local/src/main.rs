@@ -6,6 +6,7 @@ use clap::Parser;
 use leader_migration::{Locks, MACHINE_CONTROLLER_MANAGER, answer_if_asked, manager};
 use machine_controller_manager_local::{MANAGER, driver::LocalDriver};
 use machine_controllers::{Context, Timing};
+use owner_checks::{OwnerFlags, while_owned};
 use runtime::{Connection, Events, Permit, Process, Seed, Shoot, runner::Settings};
 
 /// Looks after the machines of one shoot in the local cloud.
@@ -30,6 +31,9 @@ struct Flags {
     /// Under which lock the controllers run.
     #[command(flatten)]
     lease: leader_migration::Flags,
+    /// Who must have the shoot.
+    #[command(flatten)]
+    owner: OwnerFlags,
 }
 
 fn main() -> ExitCode {
@@ -66,8 +70,15 @@ async fn start(mut process: Process, flags: Flags) -> Result<Process, String> {
             timing: Timing::default(),
         }
     };
+    let context = Arc::new(context);
     locks.start(&mut process, &elections, move |names, permit| {
-        machine_controllers::run(names, context(&permit))
+        let (context, owner) = (Arc::clone(&context), flags.owner.clone());
+        async move {
+            let held = owner.held(&permit).map_err(|error| error.to_string())?;
+            // The right to touch machines is that of the lock and of who has the shoot (I3, R17-60).
+            let run = |right: Permit| machine_controllers::run(names.clone(), context(&right));
+            Box::pin(while_owned(held, permit, run)).await
+        }
     });
     Ok(process)
 }

@@ -4,6 +4,8 @@
 //! `make bench` runs it; `REPOT_IDLE_MACHINES` is how many. Making a thousand takes minutes, hence not with every test.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::large_futures)]
 
+#[path = "world/manager.rs"]
+mod managers;
 mod world;
 
 use std::time::Duration;
@@ -13,8 +15,6 @@ use api::{
     Target, crds_of,
     machine::{Machine, MachineDeployment},
 };
-use base64::{Engine, engine::general_purpose::STANDARD};
-use cloud_local::ProviderSpec;
 use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::{Node, ServiceAccount};
 use kube::{
@@ -22,8 +22,9 @@ use kube::{
     api::{Patch, PatchParams},
     runtime::{WatchStreamExt, watcher},
 };
-use serde_json::{Value, json};
-use testkit::{ControlPlane, Idle, PlayedKubelet, Server, apply, eventually, size};
+use managers::{manager, pool, shoot};
+use serde_json::json;
+use testkit::{ControlPlane, Idle, PlayedKubelet, apply, eventually, size};
 use tokio::task::JoinSet;
 use world::{ACCOUNT, CLUSTER, SOON, account};
 
@@ -45,53 +46,13 @@ async fn a_machine_controller_manager_idles_in_little_memory() -> Result<()> {
     eventually("instances can be made", SOON, || accounts.get("default")).await?;
     // A kubelet that is played says once that it is ready; after a minute they would not believe it any more.
     plane.stop_controllers();
-    let folder = tempfile::tempdir()?;
-    let kubeconfig = plane.admin_kubeconfig_file().display().to_string();
-    apply(
-        &client,
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": CLUSTER}}),
-    )
-    .await?;
-    let encoded = credentials
-        .iter()
-        .map(|(key, value)| (key.clone(), json!(STANDARD.encode(value))));
-    let data = Value::Object(encoded.collect());
-    apply(&client, object("v1", "Secret", "account", &json!({"data": data}))).await?;
-    let script = json!({"stringData": {"userData": "join as <<MACHINE_NAME>> with <<BOOTSTRAP_TOKEN>>"}});
-    apply(&client, object("v1", "Secret", "script", &script)).await?;
-    let spec = ProviderSpec::new(CLUSTER, ["local", "a"], "small", "repot/machine:dev");
-    let reference = |name: &str| json!({"name": name, "namespace": CLUSTER});
-    let class = json!({"provider": "local", "providerSpec": serde_json::to_value(&spec)?,
-        "secretRef": reference("script"), "credentialsSecretRef": reference("account")});
-    apply(&client, object(MACHINE_API, "MachineClass", "first", &class)).await?;
-
+    shoot(&plane, &credentials).await?;
     let _pods = PlayedKubelet::start(&client);
     let mut kubelets = JoinSet::new();
     kubelets.spawn(join(client.clone()));
-    let arguments = [
-        format!("--control-kubeconfig={kubeconfig}"),
-        format!("--target-kubeconfig={kubeconfig}"),
-        format!("--namespace={CLUSTER}"),
-        format!("--leader-elect-resource-namespace={CLUSTER}"),
-        "--health-address=127.0.0.1:0".to_owned(),
-    ];
-    let program = env!("CARGO_BIN_EXE_machine-controller-manager-local");
-    let mut manager = Server::start(
-        "machine-controller-manager-local",
-        program,
-        folder.path(),
-        arguments,
-        &[],
-    )?;
-    let labels = json!({"pool": "first"});
-    let deployment = json!({"spec": {"replicas": count, "selector": {"matchLabels": labels},
-        "template": {"metadata": {"labels": labels},
-            "spec": {"class": {"kind": "MachineClass", "name": "first"}}}}});
-    apply(
-        &client,
-        object(MACHINE_API, "MachineDeployment", "first", &deployment),
-    )
-    .await?;
+    let folder = tempfile::tempdir()?;
+    let mut manager = manager(&plane, folder.path(), Vec::new())?;
+    pool(&client, count).await?;
     let made = tokio::time::timeout(MADE_WITHIN, all_are_there(client, i32::try_from(count)?)).await;
     manager.check_alive()?;
     made.with_context(|| format!("not all machines are there within {MADE_WITHIN:?}"))
@@ -101,16 +62,6 @@ async fn a_machine_controller_manager_idles_in_little_memory() -> Result<()> {
     idle.tell("machine-controller-manager-local", &format!("{count} machines"));
     ensure!(idle.own < AT_MOST, "{} KiB are more than {AT_MOST} KiB", idle.own);
     Ok(())
-}
-
-const MACHINE_API: &str = "machine.sapcloud.io/v1alpha1";
-
-fn object(version: &str, kind: &str, name: &str, content: &Value) -> Value {
-    let mut object = content.clone();
-    object["apiVersion"] = json!(version);
-    object["kind"] = json!(kind);
-    object["metadata"] = json!({"name": name, "namespace": CLUSTER});
-    object
 }
 
 /// The kubelets of all instances: each registers its Node, and is ready.

@@ -1,10 +1,14 @@
 //! Checks the ownership of one shoot again and again, and gives and takes the right to act.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::{Either, select};
 use permit::Clock;
-use tokio::sync::watch::{self, Receiver, Sender};
+use tokio::sync::{
+    Notify,
+    watch::{self, Receiver, Sender},
+};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::authorities::{Authorities, AuthoritiesError};
@@ -17,6 +21,9 @@ use crate::settings::Terms;
 use crate::tenure::{Checked, Standing, Tenure};
 use crate::wire::Wire;
 use crate::witness::{SecondWitness, Testimony};
+
+/// Two checks begin at least so far apart, however often somebody asks for one.
+const AT_LEAST: Duration = Duration::from_secs(1);
 
 /// What a watch tells: for a condition, a probe, or whoever starts work.
 #[derive(Clone, Debug)]
@@ -50,6 +57,7 @@ pub struct Watch {
     clock: Clock,
     tenure: Tenure,
     reports: Sender<Report>,
+    prompt: Arc<Notify>,
     pub(crate) mutation: Option<Mutation>,
 }
 
@@ -79,8 +87,16 @@ impl Watch {
             witnesses,
             clock,
             reports,
+            prompt: Arc::default(),
             mutation: None,
         })
+    }
+
+    /// Whoever expects a change notifies this one, and the next check does not wait for the interval. To ask early is always safe: an
+    /// answer is good from when it was asked for.
+    #[must_use]
+    pub fn prompted_by(self, prompt: Arc<Notify>) -> Self {
+        Self { prompt, ..self }
     }
 
     /// Reports of this watch, the latest one and each change: of the standing, and after each check.
@@ -92,8 +108,9 @@ impl Watch {
     /// Checks until the shoot is lost, which it then is for ever in this epoch.
     pub async fn run(mut self) -> Loss {
         let mut next = Instant::now();
+        let mut soonest = next;
         loop {
-            let (checked, started) = self.check_from(next).await;
+            let (checked, started) = self.check_from(next, soonest).await;
             let changed = self.tenure.hear(&checked);
             if changed {
                 tracing::info!(
@@ -108,11 +125,13 @@ impl Watch {
                 return loss;
             }
             next = started + self.terms.settings().interval;
+            soonest = started + AT_LEAST;
         }
     }
 
-    /// Waits for the moment, and checks. What ends meanwhile is told meanwhile.
-    async fn check_from(&mut self, moment: Instant) -> (Checked, Instant) {
+    /// Waits for the moment, or for somebody who does not want to and then for the `soonest`, and checks. What ends meanwhile is told
+    /// meanwhile.
+    async fn check_from(&mut self, moment: Instant, soonest: Instant) -> (Checked, Instant) {
         let checker = Checker {
             claim: self.claim.clone(),
             terms: self.terms,
@@ -120,8 +139,13 @@ impl Watch {
             clock: self.clock.clone(),
             mutation: self.mutation,
         };
+        let prompt = Arc::clone(&self.prompt);
         let mut work = Box::pin(async move {
-            sleep_until(moment).await;
+            let prompted = async {
+                prompt.notified().await;
+                sleep_until(soonest).await;
+            };
+            select(Box::pin(sleep_until(moment)), Box::pin(prompted)).await;
             let started = Instant::now();
             (checker.check().await, started)
         });

@@ -13,7 +13,7 @@ use runtime::{Cluster, Error, Result, apply, error::Explain, wait};
 use serde_json::json;
 
 use crate::{
-    Claim, FIELD_MANAGER, Facts, Operation, configuration_problem,
+    ClaimPlan, FIELD_MANAGER, Facts, Operation, configuration_problem,
     etcd::epoch_annotation,
     extension_resource::{Awaited, Seen, annotations},
     from_json,
@@ -119,7 +119,8 @@ impl Facts {
     /// Whether the backups are still in the former seed's bucket and must be copied before etcd starts (flows.md 3.2).
     pub async fn is_copy_of_backups_required(&self) -> Result<bool> {
         // What came back lies in the seed's own bucket.
-        if self.operation != Operation::Restore || !self.has_backup() || Claim::returns(self) {
+        if self.operation != Operation::Restore || !self.has_backup() || ClaimPlan::of(&self.shoot).returns()
+        {
             return Ok(false);
         }
         let etcds: Api<Etcd> = self.seed.namespaced(&self.namespace);

@@ -72,21 +72,33 @@ impl Backups {
         let client = client(f).await?;
         match etcd_owner::final_snapshot(found.as_ref(), f.seed_object.spec.checks_owners()) {
             FinalSnapshot::AskedFor => {}
-            FinalSnapshot::TakenByItself => return await_final_snapshot(&client, f.epoch()).await,
+            FinalSnapshot::TakenByItself => return await_final_snapshot(&client, f.epoch()).await.map(drop),
             other => return Err(etcd_owner::cannot_be_taken(other)),
         }
-        let (status, answer) = ask(&client, Method::POST, "/snapshot/full?final=true").await?;
-        if status.is_success() {
-            return check_final(&answer, f.epoch());
+        ask_for_final_snapshot(&client, f.epoch()).await.map(drop)
+    }
+
+    /// "Waiting until the last changes are saved": on a seed that lost the shoot in this epoch to another one that goes on without
+    /// them (R17-46). Gives etcd's last revision; nothing where no etcd with backups runs here any more.
+    ///
+    /// Must be called when nothing can write to etcd any more.
+    ///
+    /// # Errors
+    /// There is no final snapshot yet, with the reason. It may come at any time.
+    pub async fn save_what_is_left(stay: &Stay, epoch: i64) -> Result<Option<i64>> {
+        let found = stay.etcds().get_opt(MAIN).await;
+        let found = found.context("could not read Etcd etcd-main")?;
+        let Some(etcd) = found.filter(|etcd| etcd.spec.backup.store.is_some()) else {
+            return Ok(None);
+        };
+        // Whether the seed keeps records is no matter: whose the shoot is now is known.
+        match etcd_owner::final_snapshot(Some(&etcd), true) {
+            FinalSnapshot::TakenByItself => await_final_snapshot(&client(stay).await?, epoch).await.map(Some),
+            FinalSnapshot::AskedFor => ask_for_final_snapshot(&client(stay).await?, epoch)
+                .await
+                .map(Some),
+            FinalSnapshot::NotTaken | FinalSnapshot::Unknown => Ok(None),
         }
-        if answer["code"] == "finished" {
-            let (status, latest) = ask(&client, Method::GET, "/snapshot/latest").await?;
-            if status.is_success() {
-                return check_final(&latest["fullSnapshot"], f.epoch());
-            }
-            return Err(error_of("the final snapshot", status, &latest));
-        }
-        Err(error_of("the final snapshot", status, &answer))
     }
 
     /// "Resuming backups": a shoot whose move was called off is backed up again. Changes nothing where backups go on.
@@ -124,26 +136,40 @@ async fn check_backup_entry(f: &Facts) -> Result<()> {
     Ok(())
 }
 
-/// Waits for the final snapshot that etcd-backup-restore takes by itself, as the shoot has no owner any more (R17-51).
-async fn await_final_snapshot(client: &Client, epoch: i64) -> Result<()> {
+/// Has it taken, or finds the one that was. Gives etcd's last revision.
+async fn ask_for_final_snapshot(client: &Client, epoch: i64) -> Result<i64> {
+    let (status, answer) = ask(client, Method::POST, "/snapshot/full?final=true").await?;
+    if status.is_success() {
+        return check_final(&answer, epoch);
+    }
+    if answer["code"] == "finished" {
+        let (status, latest) = ask(client, Method::GET, "/snapshot/latest").await?;
+        if status.is_success() {
+            return check_final(&latest["fullSnapshot"], epoch);
+        }
+        return Err(error_of("the final snapshot", status, &latest));
+    }
+    Err(error_of("the final snapshot", status, &answer))
+}
+
+/// Waits for the final snapshot that etcd-backup-restore takes by itself, as the shoot has no owner any more (R17-51), or another
+/// one. Gives etcd's last revision.
+async fn await_final_snapshot(client: &Client, epoch: i64) -> Result<i64> {
     let mut last = Error::transient("etcd-backup-restore was not asked for the final snapshot yet");
     let looks = async {
         loop {
             match look_for_final_snapshot(client, epoch).await {
-                Ok(()) => return,
+                Ok(revision) => return revision,
                 Err(why) => last = why,
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }
     };
-    match tokio::time::timeout(LOOK_FOR, looks).await {
-        Ok(()) => Ok(()),
-        Err(_) => Err(last),
-    }
+    tokio::time::timeout(LOOK_FOR, looks).await.map_err(|_| last)
 }
 
 /// Whether it is there and proved (R17-52); else why not.
-async fn look_for_final_snapshot(client: &Client, epoch: i64) -> Result<()> {
+async fn look_for_final_snapshot(client: &Client, epoch: i64) -> Result<i64> {
     let (status, latest) = ask(client, Method::GET, "/snapshot/latest").await?;
     if !status.is_success() {
         return Err(error_of("the final snapshot", status, &latest));
@@ -246,8 +272,8 @@ async fn ask(client: &Client, method: Method, path: &str) -> Result<(StatusCode,
     Ok((status, value))
 }
 
-/// Whether it is the final snapshot of this epoch, was read back from the bucket, and holds etcd's last revision.
-fn check_final(snapshot: &Value, epoch: i64) -> Result<()> {
+/// Whether it is the final snapshot of this epoch, was read back from the bucket, and holds etcd's last revision, which it gives.
+fn check_final(snapshot: &Value, epoch: i64) -> Result<i64> {
     let refused = |why: String| {
         Err(Error::transient(format!(
             "etcd-backup-restore took a snapshot that does not count as the final one: {why}"
@@ -263,17 +289,17 @@ fn check_final(snapshot: &Value, epoch: i64) -> Result<()> {
         snapshot["lastRevision"].as_i64(),
         snapshot["etcdRevision"].as_i64(),
     );
-    if stored.is_none() || stored != last {
+    let Some(revision) = stored.filter(|_| stored == last) else {
         return refused(format!(
             "it ends with revision {}, and etcd with {}",
             snapshot["lastRevision"], snapshot["etcdRevision"]
         ));
-    }
+    };
     let of = snapshot["epoch"].as_i64().unwrap_or(1);
     if of != epoch {
         return refused(format!("it is of epoch {of}, and the shoot is in epoch {epoch}"));
     }
-    Ok(())
+    Ok(revision)
 }
 
 /// What etcd-backup-restore says, with the code that says who has to act.

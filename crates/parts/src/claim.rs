@@ -7,14 +7,16 @@
 
 use std::time::Duration;
 
-use api::gardencore::Shoot;
+use api::gardencore::{Shoot, shoot::RestoredData};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use ownership::{
     Chain, Conditional, Evidence, Ownership, Phase, Refused, Stay, Step, Wait, Writer, may_act, may_open,
 };
 use placement::record;
-use runtime::{Cluster, Error, Result, error::Explain};
-use serde_json::json;
+use runtime::{Cluster, Error, Result, clock, error::Explain};
+use serde_json::{Value, json};
 
 use crate::{FIELD_MANAGER, Facts, configuration_problem, etcd_ended};
 
@@ -42,6 +44,11 @@ pub enum ClaimPlan {
 }
 
 impl ClaimPlan {
+    /// What follows from what the Shoot records, whatever stands in its way.
+    pub(crate) fn of(shoot: &Shoot) -> Self {
+        record::ownership(shoot).map_or(Self::Nothing, |recorded| plan_of(&recorded))
+    }
+
     /// Whether there are the steps of a new epoch to record.
     #[must_use]
     pub fn is_recorded(self) -> bool {
@@ -84,22 +91,12 @@ impl Claim {
         Ok(plan)
     }
 
-    /// Whether the source may still act, for all that anybody knows.
-    pub(crate) fn fences(f: &Facts) -> bool {
-        record::ownership(&f.shoot).is_ok_and(|recorded| plan_of(&recorded).fences())
-    }
-
-    /// Whether the data of the shoot are this seed's own, in an epoch that it was given after they were written.
-    pub(crate) fn returns(f: &Facts) -> bool {
-        record::ownership(&f.shoot).is_ok_and(|recorded| plan_of(&recorded).returns())
-    }
-
     /// "Recording with which backups the shoot begins": gate E, and phase `Opening`. It must come after the copy, which must come
     /// after the fence: what is copied then is all there will ever be. Chosen once in an epoch: what is recorded stands.
     pub async fn open(f: &Facts) -> Result<()> {
         let earlier_pods_gone = etcd_ended::has_ended(f).await?;
         let fence_passed = f.fence.has_passed(&f.settings.owner_check);
-        advance(f, |now| {
+        advance_telling(f, lost(f), |now| {
             let final_seen = is_proved(now);
             let evidence = Evidence {
                 earlier_pods_gone: earlier_pods_gone || now.phase != Phase::Claiming,
@@ -184,9 +181,34 @@ pub(crate) fn writer(f: &Facts) -> Writer<String> {
     Writer::Seed(f.seed_object.name_any())
 }
 
+/// What the shoot goes on with, where the source may have acknowledged more. Nothing where all of it is there, and where no copy was
+/// made: then the data are the seed's own.
+fn lost(f: &Facts) -> Option<RestoredData> {
+    let copied = f.copied.get().filter(|copied| !copied.final_snapshot)?;
+    let behind = f.fence.behind(&f.settings.owner_check)?;
+    let fenced = clock::now().checked_sub(behind).ok()?;
+    Some(RestoredData {
+        epoch: f.epoch(),
+        last_revision: copied.last_revision,
+        saved: copied.saved?,
+        fenced: Time(Timestamp::from_second(fenced.as_second()).ok()?),
+        source: None,
+        lost_revisions: None,
+    })
+}
+
 /// Takes a step from what the garden has now, or finds that it was taken. A write that was overtaken is decided on anew.
 pub(crate) async fn advance(
     f: &Facts,
+    decide: impl FnMut(&Ownership<String>) -> Result<Option<Conditional<Ownership<String>>>> + Send,
+) -> Result<()> {
+    advance_telling(f, None, decide).await
+}
+
+/// The same; the step says what is lost.
+async fn advance_telling(
+    f: &Facts,
+    restored: Option<RestoredData>,
     mut decide: impl FnMut(&Ownership<String>) -> Result<Option<Conditional<Ownership<String>>>> + Send,
 ) -> Result<()> {
     let api = f.garden.namespaced::<Shoot>(&f.shoot_namespace());
@@ -200,13 +222,29 @@ pub(crate) async fn advance(
             return Ok(());
         };
         // All of the record but the approval, which stays as it is. The version of the Shoot tests all of what was read.
-        let patch = json!({"ownership": record::recorded(&write.becomes)});
+        let patch = json!({"ownership": told(&write.becomes, restored.as_ref())});
         let written = FIELD_MANAGER.try_merge_status_of(&api, &newest, &patch).await?;
         if written.is_some() {
             tracing::info!(shoot = name, phase = ?write.becomes.phase, epoch = write.becomes.now.epoch, "ownership goes on");
             return Ok(());
         }
     }
+}
+
+/// The record as it is written, with what is lost by this epoch and not by one before it.
+fn told(becomes: &Ownership<String>, restored: Option<&RestoredData>) -> Value {
+    let ownership = record::recorded(becomes);
+    let source = ownership.source.clone();
+    let mut told = json!(ownership);
+    if let Some(restored) = restored {
+        told["restored"] = json!(RestoredData {
+            source,
+            ..restored.clone()
+        });
+        // How much that is, nobody knows yet.
+        told["restored"]["lostRevisions"] = Value::Null;
+    }
+    told
 }
 
 /// The record, if the shoot is still this seed's, in this epoch and in the operation that the flow is about.

@@ -1,11 +1,14 @@
 //! The copy of backups from the former seed's bucket: an Etcd with a source store, which etcd-druid answers with a Job
 //! (R17-24..R17-29). It has the name of etcd-main and is gone before that is deployed.
 
+use std::time::Duration;
+
+use api::constants::OWNERSHIP_EPOCH;
 use kube::ResourceExt;
 use runtime::{Result, error::Explain, wait};
 
 use crate::{
-    Claim, FIELD_MANAGER, Facts, Stay,
+    ClaimPlan, FIELD_MANAGER, Facts, Stay,
     etcd::{BACKUP_SECRET, MAIN},
     verbs::{Deploy, Tasks},
 };
@@ -13,9 +16,9 @@ use crate::{
 /// Credentials of the former seed's bucket, put into the shoot's namespace by the source BackupEntry.
 pub(crate) const SOURCE_SECRET: &str = "source-etcd-backup";
 
-/// How long the copy of a source that is fenced waits for its final snapshot. Much shorter than for a source that has promised one: it
-/// may be dead, and if not it has had the time of the fence for it. Longer than the copy's pause between two looks.
-const WAIT_FOR_THE_FENCED: &str = "10s";
+/// How long before the end of its patience a copy looks at the source for the last time, at most: its pause between two looks
+/// (`etcd_backup_restore::copy::POLL`), and what seconds cut off.
+const LAST_LOOK: Duration = Duration::from_secs(3);
 
 /// The copy.
 #[derive(Debug)]
@@ -32,22 +35,44 @@ impl Deploy for EtcdCopy {
     async fn deploy(f: &Facts) -> Result<()> {
         let api = f.etcds();
         let found = api.get_opt(MAIN).await.context("could not read Etcd etcd-main")?;
-        if found.is_some_and(|found| found.spec.backup.source_store.is_none()) {
+        if found
+            .as_ref()
+            .is_some_and(|found| found.spec.backup.source_store.is_none())
+        {
             // The real one runs already, with the copied backups.
             return Ok(());
         }
         let mut etcd = f.etcd(MAIN, Some(f.store(BACKUP_SECRET).await?));
         etcd.spec.backup.source_store = Some(f.store(SOURCE_SECRET).await?);
-        if Claim::fences(f) {
-            etcd.spec.backup.etcd_snapshot_timeout = Some(WAIT_FOR_THE_FENCED.to_owned());
+        if ClaimPlan::of(&f.shoot).fences() {
+            let begun = found.filter(|found| {
+                found.annotations().get(OWNERSHIP_EPOCH) == etcd.annotations().get(OWNERSHIP_EPOCH)
+            });
+            let left = f.fence.left(&f.settings.owner_check)?;
+            let patience = begun.and_then(|copy| copy.spec.backup.etcd_snapshot_timeout);
+            etcd.spec.backup.etcd_snapshot_timeout = Some(patience.unwrap_or_else(|| until_fenced(left)));
         }
         FIELD_MANAGER.apply(&api, &etcd).await.map(|_| ())
     }
 
     /// What the copying process says went wrong is the step's error.
     async fn ready(f: &Facts) -> Result<()> {
-        f.wait_for_etcd(MAIN, f.settings.timeouts.etcd_copy).await
+        f.wait_for_etcd(MAIN, f.settings.timeouts.etcd_copy).await?;
+        let found = f
+            .etcds()
+            .get_opt(MAIN)
+            .await
+            .context("could not read Etcd etcd-main")?;
+        f.copied.keep(found.and_then(|copy| copy.status?.copied));
+        Ok(())
     }
+}
+
+/// The patience of a copy that begins beside a fence of which this is left: it looks for the last time when the source can add nothing
+/// to its backups any more, and copies what is there until then. Much shorter than for a source that has promised its final
+/// snapshot: this one may be dead.
+fn until_fenced(left: Duration) -> String {
+    format!("{}s", (left + LAST_LOOK).as_secs())
 }
 
 impl EtcdCopy {
@@ -62,5 +87,28 @@ impl EtcdCopy {
         let name = copy.name_any();
         stay.destroy_etcd(&name).await?;
         wait::until_gone(&api, &name, stay.settings.timeouts.etcd.timeout).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// I2: the last look is never before the end of the fence. It is at most two seconds before the end of the patience.
+    #[test]
+    fn a_copy_looks_for_the_last_time_when_the_source_is_fenced() {
+        let pause = Duration::from_secs(2);
+        for left in [0, 1, 999, 1000, 1001, 19_032, 20_000] {
+            let left = Duration::from_millis(left);
+            let told: u64 = until_fenced(left)
+                .trim_end_matches('s')
+                .parse()
+                .unwrap_or_default();
+            let last_look = Duration::from_secs(told).saturating_sub(pause);
+            assert!(
+                last_look >= left && last_look < left + Duration::from_secs(2),
+                "{left:?}: {told}"
+            );
+        }
     }
 }

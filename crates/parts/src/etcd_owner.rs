@@ -5,7 +5,7 @@
 //! only client, does nothing without etcd-main.
 
 use api::{
-    constants::OWNERSHIP_EPOCH,
+    constants::{OWNERSHIP_EPOCH, condition::OWNERSHIP_VERIFIED},
     druid::{Etcd, OwnerCheckSpec},
     meta::ErrorCode,
 };
@@ -14,9 +14,6 @@ use placement::names;
 use runtime::{Error, Result};
 
 use crate::{Facts, owner_claim};
-
-/// The condition in which etcd-druid passes on what the process beside etcd says of the owner.
-const OWNERSHIP_VERIFIED: &str = "OwnershipVerified";
 
 /// The check of etcd-main. A flow that does not deploy leaves it as it is: etcd is restarted where it changes, and the record
 /// may be gone by then.

@@ -18,6 +18,7 @@ use runtime::{Cluster, Error, Garden, Result, Seed, error::Explain};
 use crate::{
     Settings, configuration_problem,
     controller_leaders::{self, Stage, current_stage},
+    copied::Copied,
     fence_clock::FenceClock,
     nodes::check_room,
     owner_claim,
@@ -53,8 +54,10 @@ pub struct Facts {
     pub kubernetes_version: String,
     /// Which managers run node IPAM, as it was when the flow started: all steps of a flow must mean the same.
     pub stage: Stage,
-    /// When the fence began, if there is one: a run that is begun anew counts anew.
+    /// When the fence began, if there is one.
     pub fence: FenceClock,
+    /// What the copy of backups has brought.
+    pub copied: Copied,
     /// The ShootState as it was verified last: it may be large.
     pub last_opened: LastOpened,
 }
@@ -92,6 +95,7 @@ impl Facts {
         let facts = Self {
             stage,
             fence: FenceClock::default(),
+            copied: Copied::default(),
             last_opened: LastOpened::default(),
             kubernetes_version: kubernetes_version(&shoot, &cloud_profile)?,
             garden,

@@ -12,7 +12,7 @@ use placement::record;
 use runtime::{Cluster, Error, Result, error::Explain};
 
 use crate::{
-    Facts, configuration_problem,
+    ClaimPlan, Facts, configuration_problem,
     etcd::BACKUP_SECRET,
     etcd_copy::SOURCE_SECRET,
     owner_claim,
@@ -65,7 +65,7 @@ impl SecondWitness for Said {
 
 /// What the processes of the source are told in their bucket: it is the provider who claims it, before the Secret says so.
 async fn bucket(f: &Facts) -> Result<Testimony> {
-    let name = if crate::Claim::returns(f) {
+    let name = if ClaimPlan::of(&f.shoot).returns() {
         BACKUP_SECRET
     } else {
         SOURCE_SECRET

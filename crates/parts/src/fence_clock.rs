@@ -1,6 +1,7 @@
 //! From when a fence counts.
 
 use std::{
+    collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -14,7 +15,7 @@ use crate::configuration_problem;
 /// A timer may ring a little early by the clock that counts.
 const A_LITTLE: Duration = Duration::from_millis(5);
 
-/// When the fence of one run of one flow began. A run that is begun anew has not seen any witness, and counts from zero.
+/// When the fence of one epoch began. A process that is started anew has not seen any witness, and counts from zero.
 #[derive(Clone, Debug, Default)]
 pub struct FenceClock {
     clock: Clock,
@@ -34,8 +35,8 @@ impl FenceClock {
         terms.fence_has_passed(self.shown(), self.clock.now())
     }
 
-    /// Waits until it is behind. Fails where it has not begun, and where no time makes one.
-    pub(crate) async fn pass(&self, terms: &Terms) -> Result<()> {
+    /// How long it takes yet. Fails as [`Self::pass`] does.
+    pub(crate) fn left(&self, terms: &Terms) -> Result<Duration> {
         let Some(fence) = terms.fence() else {
             return Err(configuration_problem(
                 "no time fences a seed that may go on for as long as nobody tells it otherwise",
@@ -44,14 +45,70 @@ impl FenceClock {
         let shown = self
             .shown()
             .ok_or_else(|| Error::bug("a fence is awaited that has not begun"))?;
-        while !self.has_passed(terms) {
-            let left = fence.saturating_sub(self.clock.now().since(shown));
+        Ok(fence.saturating_sub(self.clock.now().since(shown)))
+    }
+
+    /// For how long it has been behind; nothing if it is not.
+    pub(crate) fn behind(&self, terms: &Terms) -> Option<Duration> {
+        let (fence, shown) = (terms.fence()?, self.shown()?);
+        let passed = self.clock.now().since(shown);
+        passed.checked_sub(fence)
+    }
+
+    /// Waits until it is behind. Fails where it has not begun, and where no time makes one.
+    pub(crate) async fn pass(&self, terms: &Terms) -> Result<()> {
+        loop {
+            let left = self.left(terms)?;
+            if self.has_passed(terms) {
+                return Ok(());
+            }
             tokio::time::sleep(left + A_LITTLE).await;
         }
-        Ok(())
     }
 
     fn shown(&self) -> Option<Moment> {
         *self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The fences of one process. A flow that is tried again goes on with the one that it has begun.
+#[derive(Clone, Debug, Default)]
+pub struct Fences(Arc<Mutex<HashMap<String, (i64, FenceClock)>>>);
+
+impl Fences {
+    /// That of a shoot in this epoch. What was shown in another one says nothing of it.
+    #[must_use]
+    pub fn of(&self, uid: &str, epoch: i64) -> FenceClock {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = all.entry(uid.to_owned()).or_default();
+        if known.0 != epoch {
+            *known = (epoch, FenceClock::default());
+        }
+        known.1.clone()
+    }
+
+    /// The shoot is held, or gone.
+    pub fn forget(&self, uid: &str) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.remove(uid);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each try would wait for the whole fence otherwise, which is twenty seconds without an API.
+    #[test]
+    fn a_fence_is_of_one_shoot_in_one_epoch_until_it_is_forgotten() {
+        let fences = Fences::default();
+        let begun = |uid: &str, epoch| fences.of(uid, epoch).shown().is_some();
+        fences.of("a", 2).begin();
+        assert!(begun("a", 2) && !begun("b", 2));
+        assert!(!begun("a", 3), "another epoch is another fence");
+        assert!(!begun("a", 2), "and nobody goes back to the one before");
+        fences.of("a", 2).begin();
+        fences.forget("a");
+        assert!(!begun("a", 2));
     }
 }

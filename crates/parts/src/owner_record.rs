@@ -6,9 +6,11 @@
 
 use api::{
     constants::{OPERATION, OWNERSHIP_EPOCH, OWNERSHIP_FORGOTTEN, operation},
-    extensions::{DNSRecord, RecordType},
+    extensions::{DNSRecord, ExtensionObject, RecordType},
+    meta::LastOperationState,
 };
 use kube::ResourceExt;
+use owner_checks::OwnerClaim;
 use runtime::{Cluster, Result};
 
 use crate::{
@@ -53,6 +55,29 @@ impl OwnerRecord {
             None => OwnerRecordPlan::Nothing,
         })
     }
+
+    /// What is to be asked by who goes on with a shoot whose record this seed has written in this epoch. Nothing before it has, and
+    /// nothing where it does not say whose its shoots are.
+    ///
+    /// # Errors
+    /// The record's object cannot be read, or the Seed lacks what it takes.
+    pub async fn claim(f: &Facts) -> Result<Option<OwnerClaim>> {
+        if !f.seed_object.spec.checks_owners() {
+            return Ok(None);
+        }
+        let Some(found) = object(f).get().await? else {
+            return Ok(None);
+        };
+        let (name, dns) = owner_claim::name(&f.seed_object, &f.names)?;
+        let claim = OwnerClaim {
+            name,
+            identity: owner_claim::identity(&f.seed_object)?,
+            zone: dns.zone_name().to_owned(),
+            authorities: owner_claim::authorities(&f.seed_object)?,
+            epoch: f.epoch(),
+        };
+        Ok(is_told(&found, &claim).then_some(claim))
+    }
 }
 
 impl Deploy for OwnerRecord {
@@ -77,7 +102,7 @@ impl Deploy for OwnerRecord {
             found = None;
         }
         let wanted = dns_records::record(f, &name, provider, &secret, (RecordType::TXT, identity));
-        let wanted = in_epoch(wanted, epoch(f));
+        let wanted = in_epoch(wanted, f.epoch());
         if found.is_some_and(|found| is_written(&found, &wanted)) {
             return Ok(());
         }
@@ -142,13 +167,6 @@ pub(crate) async fn exists(stay: &Stay) -> Result<bool> {
     Ok(object(stay).get().await?.is_some())
 }
 
-fn epoch(f: &Facts) -> i64 {
-    f.shoot
-        .status
-        .as_ref()
-        .map_or(1, api::gardencore::ShootStatus::epoch)
-}
-
 /// What makes a DNSRecord an owner record.
 fn in_epoch(mut record: DNSRecord, epoch: i64) -> DNSRecord {
     record.spec.ttl = Some(TTL);
@@ -163,6 +181,19 @@ fn is_written(found: &DNSRecord, wanted: &DNSRecord) -> bool {
     asked != Some(operation::WAIT_FOR_STATE)
         && found.annotations().get(OWNERSHIP_EPOCH) == wanted.annotations().get(OWNERSHIP_EPOCH)
         && found.spec.values == wanted.spec.values
+}
+
+/// Whether the provider has written it.
+fn is_told(found: &DNSRecord, claim: &OwnerClaim) -> bool {
+    let epoch = claim.epoch.to_string();
+    let done = found
+        .default_status()
+        .and_then(|status| status.last_operation.as_ref());
+    found.metadata.deletion_timestamp.is_none()
+        && !found.annotations().contains_key(OPERATION)
+        && found.annotations().get(OWNERSHIP_EPOCH) == Some(&epoch)
+        && found.spec.values == [claim.identity.as_str()]
+        && done.is_some_and(|done| done.state == LastOperationState::Succeeded)
 }
 
 #[cfg(test)]
@@ -208,6 +239,39 @@ mod tests {
         // A seed with another identity; the provider refuses it unless the epoch has changed.
         assert!(!is_written(&in_epoch(record("seed-b"), 3), &wanted));
         assert!(!is_written(&record("seed-a"), &wanted));
+    }
+
+    #[test]
+    fn it_can_be_asked_for_when_it_is_written() {
+        let claim = OwnerClaim {
+            name: "owner.web.dev.internal.example.test".into(),
+            identity: "seed-a".into(),
+            zone: "example.test".into(),
+            authorities: Vec::new(),
+            epoch: 3,
+        };
+        let mut written = in_epoch(record("seed-a"), 3);
+        assert!(!is_told(&written, &claim), "nobody has written it");
+        let done = json!({"lastOperation": {"description": "", "lastUpdateTime": "2026-01-01T00:00:00Z", "progress": 100,
+            "state": "Succeeded", "type": "Reconcile"}});
+        written.status = Some(serde_json::from_value(done).unwrap());
+        assert!(is_told(&written, &claim));
+        assert!(!is_told(
+            &written,
+            &OwnerClaim {
+                epoch: 4,
+                ..claim.clone()
+            }
+        ));
+        let theirs = OwnerClaim {
+            identity: "seed-b".into(),
+            ..claim.clone()
+        };
+        assert!(!is_told(&written, &theirs));
+        written
+            .annotations_mut()
+            .insert(OPERATION.into(), operation::RECONCILE.into());
+        assert!(!is_told(&written, &claim), "it is being written");
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "world/terms.rs"]
+mod terms;
 mod world;
 #[path = "world/zone.rs"]
 mod zone;
@@ -11,13 +13,13 @@ use std::time::Duration;
 use anyhow::Result;
 use api::{
     constants::OWNERSHIP_EPOCH,
-    druid::{Etcd, EtcdSpec},
+    druid::{CopiedChain, Etcd, EtcdSpec},
     gardencore::{
         Shoot,
         shoot::{Ownership, OwnershipChain, OwnershipPhase},
     },
 };
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::{api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::Time};
 use kube::{
     Api, ResourceExt,
     api::{Patch, PatchParams, PostParams},
@@ -25,26 +27,15 @@ use kube::{
 use parts::{
     Claim, ClaimPlan, Departure, Deploy, EndedEtcd, Facts, Fence, Namespace, Operation, Settings, Sleep,
 };
+use runtime::clock;
 use serde_json::{Value, json};
 
 use world::{NAMESPACE, PROJECT, World};
 use zone::Zone;
 
-/// Bounds that fit together, and a fence that a test can wait for.
 fn settings() -> Settings {
-    let short = Duration::from_millis(20);
-    let checks = ownership::Settings {
-        interval: short * 3,
-        attempt: short,
-        second_witness: short,
-        validity: short * 9,
-        requests: short,
-        propagation: Duration::ZERO,
-        fence: Duration::from_millis(500),
-        ..ownership::Settings::default()
-    };
     Settings {
-        owner_check: ownership::Terms::new(checks).unwrap(),
+        owner_check: terms::short().unwrap(),
         ..Settings::default()
     }
 }
@@ -123,6 +114,7 @@ use OwnershipPhase::{Claiming, Held, Leaving, Opening, Sealing};
 async fn a_destination_takes_its_steps_in_order_and_nobody_takes_them_for_it() -> Result<()> {
     let subject = Subject::start("claim").await?;
     Box::pin(behind_the_fence(&subject)).await?;
+    Box::pin(tells_what_is_lost(&subject)).await?;
     Box::pin(given_by_its_source(&subject)).await?;
     Box::pin(a_restart_counts_anew(&subject)).await?;
     Box::pin(woken_late(&subject)).await?;
@@ -207,12 +199,48 @@ async fn behind_the_fence(subject: &Subject) -> Result<()> {
     Claim::open(&facts).await?;
     assert_eq!(subject.stands().await?, (2, Some(Held), Some(Last)));
     let record = subject.record().await?;
+    assert_eq!(record.restored, None, "nothing was copied here");
     assert!(
         record.approval.is_some() && record.source.is_some(),
         "what tells how the epoch began stays: {record:?}"
     );
     let held = subject.world.facts(Operation::Restore, settings()).await?;
     assert_eq!(Claim::plan(&held, false)?, ClaimPlan::Nothing);
+    Ok(())
+}
+
+/// R17-45: what a copy of the source's last snapshot leaves out is told, with the choice of the data and not later.
+async fn tells_what_is_lost(subject: &Subject) -> Result<()> {
+    let before = clock::now();
+    for (epoch, is_final) in [(30, false), (31, true)] {
+        let facts = subject.given(taken(epoch)).await?;
+        facts.copied.keep(Some(CopiedChain {
+            final_snapshot: is_final,
+            last_revision: 832,
+            saved: Some(Time("2026-01-01T00:00:00Z".parse()?)),
+        }));
+        facts.fence.begin();
+        Fence::ready(&facts).await?;
+        Claim::open(&facts).await?;
+        Claim::hold(&facts).await?;
+        let told = subject.record().await?.restored;
+        if is_final {
+            assert_eq!(told, None, "all of it is there");
+            continue;
+        }
+        let told = told.unwrap();
+        assert_eq!((told.epoch, told.last_revision), (epoch, 832));
+        assert_eq!(
+            (told.source.clone(), told.lost_revisions),
+            (subject.record().await?.source, None)
+        );
+        assert_eq!(told.saved.0, "2026-01-01T00:00:00Z".parse()?);
+        let fenced = told.fenced.0.as_second();
+        assert!(
+            (before.as_second()..=clock::now().as_second()).contains(&fenced),
+            "the fence passed while this ran: {told:?}"
+        );
+    }
     Ok(())
 }
 

@@ -28,7 +28,7 @@ pub mod traveller;
 pub use extensions::Extensions;
 pub use journey::{Journey, approval, is_move_wanted, journey};
 pub use names::Names;
-pub use operation::{Operation, Wanted, is_confirmed, wanted};
+pub use operation::{Operation, Wanted, is_claimed, is_confirmed, wanted};
 pub use role::{Role, role};
 pub use traveller::traveller;
 

@@ -121,8 +121,9 @@ fn is_true(shoot: &Shoot, annotation: &str) -> bool {
 }
 
 /// Whether its seed was given it in a new epoch and has not opened its data yet: it does so before anything else, wherever the Shoot
-/// is wanted by then.
-fn is_claimed(shoot: &Shoot) -> bool {
+/// is wanted by then, and hands over nothing before.
+#[must_use]
+pub fn is_claimed(shoot: &Shoot) -> bool {
     let recorded = status(shoot).and_then(|status| status.ownership.as_ref());
     matches!(
         recorded.and_then(|recorded| recorded.phase),

@@ -23,7 +23,7 @@ pub enum NotRecorded {
     Unfinished,
 }
 
-/// The ownership that the status records, all of it but the approval.
+/// The ownership that the status records, all of it but the approval and what was restored.
 ///
 /// # Errors
 /// The status says too little.
@@ -54,7 +54,7 @@ pub fn ownership(shoot: &Shoot) -> Result<Ownership<String>, NotRecorded> {
     })
 }
 
-/// `status.ownership` without an approval. `status.seedName` is the seed of its `now`.
+/// `status.ownership` without an approval, and without what was restored. `status.seedName` is the seed of its `now`.
 #[must_use]
 pub fn recorded(ownership: &Ownership<String>) -> Recorded {
     Recorded {
@@ -67,6 +67,7 @@ pub fn recorded(ownership: &Ownership<String>) -> Recorded {
         }),
         chain: ownership.chain.map(recorded_chain),
         approval: None,
+        restored: None,
     }
 }
 

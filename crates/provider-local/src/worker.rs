@@ -90,6 +90,7 @@ impl Machines for LocalMachines {
                 liveness: "/healthz",
             },
             secrets: vec![KUBECONFIG],
+            asks_whose_the_shoot_is: true,
         })
     }
 }

@@ -21,11 +21,16 @@ use chart::NAMESPACE;
 use k8s_openapi::{
     ByteString,
     api::{
+        admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding},
         coordination::v1::Lease,
         core::v1::{Namespace, Secret},
+        events::v1::Event,
     },
 };
-use kube::{Api, Client, ResourceExt};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{DeleteParams, ListParams, Patch, PatchParams},
+};
 use runtime::apply::Object;
 use serde_json::json;
 use testkit::{ControlPlane, ObjectStore, Server, apply_crds, eventually};
@@ -35,6 +40,8 @@ use world::{SOON, create, gone, named};
 const SEED: &str = "seed-a";
 const PROJECT: &str = "garden-dev";
 const ENTRY: &str = "shoot--dev--one--uid";
+/// What a policy of the test says.
+const HELD: &str = "held by the test";
 const MIGRATION: &str = r#"
 apiVersion: controllermanager.config.k8s.io/v1
 kind: LeaderMigrationConfiguration
@@ -50,7 +57,7 @@ async fn a_guest_does_what_it_does_at_home() -> Result<()> {
     let store = ObjectStore::start().await?;
     fill_garden(&garden, &store).await?;
     let client = world::seed(&seed).await?;
-    for name in [NAMESPACE, "garden", "shoot--dev--one"] {
+    for name in [NAMESPACE, "garden", "shoot--dev--one", "shoot--dev--two"] {
         namespace(&client, name).await?;
     }
     let values = [
@@ -142,13 +149,92 @@ async fn backups_come_and_go(garden: &Client, seed: &Client) -> Result<()> {
         copy.managed_fields()
     );
 
+    a_seed_without_its_entry_keeps_nothing_of_it(garden, &entries, seed).await?;
     gone(&entries, ENTRY).await?;
     gone(&buckets, "bucket-one").await?;
     let left = Api::<extensions::BackupBucket>::all(seed.clone())
-        .list(&kube::api::ListParams::default())
+        .list(&ListParams::default())
         .await?;
     ensure!(left.items.is_empty(), "left in the seed: {:?}", left.items);
     Ok(())
+}
+
+/// Given to another seed without the help of this one, which was cut off and is back. What is refused at first goes later.
+async fn a_seed_without_its_entry_keeps_nothing_of_it(
+    garden: &Client,
+    entries: &Api<BackupEntry>,
+    seed: &Client,
+) -> Result<()> {
+    let name = "shoot--dev--two--uid";
+    let entry =
+        named(json!({"metadata": {"name": name}, "spec": {"bucketName": "bucket-one", "seedName": SEED}}))?;
+    create(entries, &entry).await?;
+    succeeds(entries, name, |entry| {
+        entry.status.as_ref()?.last_operation.as_ref()
+    })
+    .await?;
+    let secrets: Api<Secret> = Api::namespaced(seed.clone(), "garden");
+    let kept = format!("entry-{name}");
+    deny_deletions(seed, &secrets, &kept).await?;
+
+    let given = Patch::Merge(json!({"spec": {"seedName": "seed-b"}, "status": {"seedName": "seed-b"}}));
+    entries
+        .patch_status(name, &PatchParams::default(), &given)
+        .await?;
+    entries.patch(name, &PatchParams::default(), &given).await?;
+    let events: Api<Event> = Api::namespaced(garden.clone(), PROJECT);
+    eventually("it is told what is in the way", SOON, || async {
+        let told = events.list(&ListParams::default()).await?;
+        let told = told.iter().any(|event| {
+            event.regarding.as_ref().and_then(|of| of.name.as_deref()) == Some(name)
+                && event.note.as_deref().is_some_and(|note| note.contains(HELD))
+        });
+        ensure!(told, "no Event of it");
+        Ok(())
+    })
+    .await?;
+    let policies: Api<ValidatingAdmissionPolicyBinding> = Api::all(seed.clone());
+    policies.delete("held", &DeleteParams::default()).await?;
+    let objects = Api::<extensions::BackupEntry>::all(seed.clone());
+    eventually("nothing of it is left", SOON, || async {
+        ensure!(
+            secrets.get_opt(&kept).await?.is_none(),
+            "its credentials are still there"
+        );
+        ensure!(
+            objects.get_opt(name).await?.is_none(),
+            "the object is still there"
+        );
+        Ok(())
+    })
+    .await?;
+    let release = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    entries.patch(name, &PatchParams::default(), &release).await?;
+    gone(entries, name).await
+}
+
+/// Until the binding `held` is deleted.
+async fn deny_deletions(seed: &Client, secrets: &Api<Secret>, name: &str) -> Result<()> {
+    let policy = named(json!({"metadata": {"name": "held"}, "spec": {
+        "matchConstraints": {"resourceRules": [
+            {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["secrets"], "operations": ["DELETE"]}]},
+        "validations": [{"expression": format!("request.name != '{name}'"), "message": HELD}],
+    }}))?;
+    create(&Api::<ValidatingAdmissionPolicy>::all(seed.clone()), &policy).await?;
+    let binding = named(
+        json!({"metadata": {"name": "held"}, "spec": {"policyName": "held", "validationActions": ["Deny"]}}),
+    )?;
+    create(
+        &Api::<ValidatingAdmissionPolicyBinding>::all(seed.clone()),
+        &binding,
+    )
+    .await?;
+    eventually("deletions are refused", SOON, || async {
+        let tried = secrets.delete(name, &DeleteParams::default().dry_run()).await;
+        ensure!(tried.is_err(), "not yet");
+        Ok(())
+    })
+    .await
 }
 
 /// Nothing is connected to before it is known that all is there, let alone a lock taken.

@@ -1,7 +1,7 @@
 //! Ways to API servers: the one place of the suite that makes clients. A client is made for a permit, and its requests leave
 //! only while that is good.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 use kube::{
     Client, Config,
@@ -10,7 +10,13 @@ use kube::{
 use permit::Permit;
 use tower::{Layer, service_fn};
 
-use crate::multiplexed::{self, Sender};
+use crate::{
+    kept_alive,
+    multiplexed::{self, Sender},
+};
+
+/// For opening a connection. A packet that is lost is sent again after 1, 3 and 7 s: what is reached again late is tried anew first.
+const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 
 /// A way to an API server. By itself it sends nothing: whoever may act gets a client of it.
 #[derive(Clone)]
@@ -19,11 +25,11 @@ pub struct Connection(Way);
 #[derive(Clone)]
 enum Way {
     Usual(Client),
-    Multiplexed(Sender, String),
+    Own(Sender, String),
 }
 
 impl Connection {
-    /// Opens nothing yet.
+    /// For what is asked once. Opens nothing yet. Nothing notices that the other side is gone: bound what is asked.
     ///
     /// # Errors
     /// An address, a certificate or a key that is of no use.
@@ -39,7 +45,7 @@ impl Connection {
     pub fn multiplexed(config: Config) -> kube::Result<Self> {
         if config.cluster_url.scheme_str() == Some("https") {
             let sender = multiplexed::sender(&config)?;
-            Ok(Self(Way::Multiplexed(sender, config.default_namespace)))
+            Ok(Self(Way::Own(sender, config.default_namespace)))
         } else {
             Self::new(config)
         }
@@ -64,7 +70,7 @@ impl Connection {
             None => Config::incluster()
                 .map_err(|e| format!("give {flag}, or run in a pod with a ServiceAccount: {e}"))?,
         };
-        Self::new(config).map_err(|e| format!("{flag} makes no client: {e}"))
+        Self::lasting(config).map_err(|e| format!("{flag} makes no client: {e}"))
     }
 
     /// From `KUBECONFIG`, or from the pod's own ServiceAccount.
@@ -72,7 +78,7 @@ impl Connection {
     /// # Errors
     /// A sentence that says what to do.
     pub async fn inferred() -> Result<Self, String> {
-        Self::new(infer().await?).map_err(of_no_use)
+        Self::lasting(infer().await?).map_err(of_no_use)
     }
 
     /// The same as [`Connection::multiplexed`].
@@ -81,6 +87,18 @@ impl Connection {
     /// A sentence that says what to do.
     pub async fn inferred_multiplexed() -> Result<Self, String> {
         Self::multiplexed(infer().await?).map_err(of_no_use)
+    }
+
+    /// To an API server that the process talks to as long as it lives: see `kept_alive`. One without TLS, or behind a proxy, gets
+    /// connections as kube makes them.
+    fn lasting(mut config: Config) -> kube::Result<Self> {
+        config.connect_timeout = Some(CONNECT_WITHIN);
+        if config.cluster_url.scheme_str() == Some("https") && config.proxy_url.is_none() {
+            let sender = kept_alive::sender(&config)?;
+            Ok(Self(Way::Own(sender, config.default_namespace)))
+        } else {
+            Self::new(config)
+        }
     }
 
     /// A client whose requests leave only while it is permitted: what waited in it (in a queue, or for a retry) when the right
@@ -98,7 +116,7 @@ impl Connection {
                 });
                 Client::new(permit.layer().layer(service), namespace)
             }
-            Way::Multiplexed(sender, namespace) => {
+            Way::Own(sender, namespace) => {
                 Client::new(permit.layer().layer(sender.clone()), namespace.clone())
             }
         }

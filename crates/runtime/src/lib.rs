@@ -13,6 +13,7 @@ mod credentials;
 pub mod error;
 pub mod events;
 pub mod finalizer;
+mod kept_alive;
 pub mod manifests;
 pub mod metrics;
 mod multiplexed;

@@ -8,7 +8,10 @@ use http_body_util::{BodyExt, combinators::MapFrame};
 use hyper::body::{Bytes, Frame, Incoming};
 use hyper_rustls::{DefaultServerNameResolver, FixedServerNameResolver, HttpsConnector, ResolveServerName};
 use hyper_util::{
-    client::legacy::{Builder, connect::HttpConnector},
+    client::legacy::{
+        Builder, Client,
+        connect::{Connect, HttpConnector},
+    },
     rt::{TokioExecutor, TokioTimer},
 };
 use kube::{
@@ -64,8 +67,20 @@ pub(crate) fn sender(config: &Config) -> kube::Result<Sender> {
         .http2_keep_alive_interval(PING_EVERY)
         .http2_keep_alive_timeout(PONG_WITHIN)
         .build::<_, Body>(connector);
+    layered(config, connections, loose)
+}
+
+/// With what each request to the cluster has. `frame`: what becomes of each piece of an answer.
+pub(crate) fn layered<C>(
+    config: &Config,
+    connections: Client<C, Body>,
+    frame: fn(Frame<Bytes>) -> Frame<Bytes>,
+) -> kube::Result<Sender>
+where
+    C: Connect + Clone + Send + Sync + 'static,
+{
     let service = ServiceBuilder::new()
-        .map_response(|answer: Response<Incoming>| answer.map(|body| body.map_frame(loose as fn(_) -> _)))
+        .map_response(move |answer: Response<Incoming>| answer.map(|body| body.map_frame(frame)))
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)

@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use base64::Engine;
-use hickory_proto::op::{Message, MessageType, OpCode, Query, ResponseCode};
-use hickory_proto::rr::{Name, RecordType};
+use hickory_proto::op::{Message, MessageType, OpCode, Query, ResponseCode, UpdateMessage};
+use hickory_proto::rr::rdata::{TXT, tsig::TsigAlgorithm};
+use hickory_proto::rr::{DNSClass, Name, RData, Record, RecordType, TSigner};
 use tempfile::TempDir;
-use tokio::net::UdpSocket;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpStream, UdpSocket};
 
 use crate::ports;
 use crate::process::Server;
@@ -118,18 +120,53 @@ impl NameServer {
         self.records(name, RecordType::A).await
     }
 
+    /// Makes each of these names have exactly these texts, all of them in one update. A long text is one record of several strings.
+    pub async fn write_texts(&self, zone: &str, names: &[(&str, &[&str])]) -> Result<()> {
+        let mut update = Message::query();
+        update.metadata.op_code = OpCode::Update;
+        update.metadata.recursion_desired = false;
+        update.add_zone(Query::query(absolute(zone)?, RecordType::SOA));
+        for (name, texts) in names {
+            let name = absolute(name)?;
+            let mut whole = Record::update0(name.clone(), 0, RecordType::TXT);
+            whole.dns_class = DNSClass::ANY;
+            update.add_update(whole);
+            for text in *texts {
+                let text = RData::TXT(TXT::from_bytes(text.as_bytes().chunks(255).collect()));
+                update.add_update(Record::from_rdata(name.clone(), 10, text));
+            }
+        }
+        let algorithm = TsigAlgorithm::from_name(Name::from_ascii(self.tsig_algorithm)?);
+        let key = base64::engine::general_purpose::STANDARD.decode(&self.tsig_secret)?;
+        let signer = TSigner::new(key, algorithm, absolute(self.tsig_key_name)?, 300)?;
+        #[allow(clippy::disallowed_methods)] // the server compares it with its own clock
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?;
+        update.finalize(&signer, now.as_secs())?;
+        let bytes = update.to_vec()?;
+        let mut stream = TcpStream::connect(&self.address).await?;
+        stream.write_u16(u16::try_from(bytes.len())?).await?;
+        stream.write_all(&bytes).await?;
+        let mut answer = vec![0; usize::from(stream.read_u16().await?)];
+        stream.read_exact(&mut answer).await?;
+        match Message::from_vec(&answer)?.metadata.response_code {
+            ResponseCode::NoError => Ok(()),
+            refused => bail!("the update was refused: {refused}"),
+        }
+    }
+
     /// Texts of a name.
     pub async fn texts(&self, name: &str) -> Result<Vec<String>> {
         self.records(name, RecordType::TXT).await
     }
 }
 
+fn absolute(name: &str) -> Result<Name> {
+    Ok(Name::from_ascii(format!("{}.", name.trim_end_matches('.')))?)
+}
+
 async fn ask(address: &str, name: &str, kind: RecordType) -> Result<Vec<String>> {
     let mut question = Message::new(1, MessageType::Query, OpCode::Query);
-    question.add_query(Query::query(
-        Name::from_ascii(format!("{}.", name.trim_end_matches('.')))?,
-        kind,
-    ));
+    question.add_query(Query::query(absolute(name)?, kind));
     let socket = UdpSocket::bind("127.0.0.1:0").await?;
     socket.connect(address).await?;
     socket.send(&question.to_vec()?).await?;

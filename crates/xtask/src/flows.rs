@@ -102,6 +102,7 @@ pub fn page() -> Result<String> {
             &facts.stay,
             leave_flow::Given {
                 namespace_is_active: true,
+                etcd_is_needed: false,
             },
         ),
     )?;
@@ -174,6 +175,7 @@ fn facts() -> Result<Facts> {
         kubernetes_version: "1.0.0".to_owned(),
         stage: parts::controller_leaders::Stage::AtHome,
         fence: parts::FenceClock::default(),
+        copied: parts::Copied::default(),
         last_opened: parts::shoot_state::LastOpened::default(),
     })
 }

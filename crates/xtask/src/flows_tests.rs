@@ -299,7 +299,7 @@ const ORDERS: &[(&str, [&str; 2])] = &[
             "Persisting late state in ShootState",
         ],
     ),
-    // R17-20, R17-21: the fence begins when both witnesses show the new owner, and what is copied after it is all there will ever be.
+    // R17-20, R17-21: the fence begins when both witnesses show the new owner, and the copy looks for the last time when it is behind.
     (
         DESTINATION,
         [
@@ -318,14 +318,14 @@ const ORDERS: &[(&str, [&str; 2])] = &[
         DESTINATION,
         [
             "Waiting until every witness shows that the seed has the shoot",
-            "Waiting until the former seed cannot act any more",
+            "Copying etcd backups to new seed's backup bucket",
         ],
     ),
     (
         DESTINATION,
         [
             "Waiting until the former seed cannot act any more",
-            "Copying etcd backups to new seed's backup bucket",
+            "Recording with which backups the shoot begins",
         ],
     ),
     // I2, gate E: what the shoot begins with is recorded before etcd is opened with it.

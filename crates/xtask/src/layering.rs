@@ -21,10 +21,32 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("leader-migration", &["runtime", "lease", "permit"]),
     ("runtime", &["permit", "api"]),
     ("placement", &["ownership", "api"]),
-    ("parts", &["runtime", "permit", "ownership", "placement", "api"]),
+    // For whoever acts for a shoot.
+    (
+        "owner-checks",
+        &["runtime", "permit", "ownership", "placement", "api"],
+    ),
+    (
+        "parts",
+        &[
+            "owner-checks",
+            "runtime",
+            "permit",
+            "ownership",
+            "placement",
+            "api",
+        ],
+    ),
     (
         "extension",
-        &["runtime", "permit", "ownership", "placement", "api"],
+        &[
+            "owner-checks",
+            "runtime",
+            "permit",
+            "ownership",
+            "placement",
+            "api",
+        ],
     ),
     ("backup-controllers", &["runtime", "permit", "placement", "api"]),
     // It can run the gardenlet's controllers of backups as guests.
@@ -33,6 +55,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "extension",
             "backup-controllers",
+            "owner-checks",
             "cloud-local",
             "runtime",
             "leader-migration",
@@ -57,6 +80,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "backup-controllers",
             "parts",
+            "owner-checks",
             "flow",
             "placement",
             "runtime",
@@ -91,6 +115,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "machine-controller-manager-local",
         &[
             "machine-controllers",
+            "owner-checks",
             "cloud-local",
             "runtime",
             "leader-migration",
@@ -102,7 +127,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cloud-local", &["runtime", "permit", "api"]),
     (
         "cloud-controller-manager-local",
-        &["cloud-local", "runtime", "leader-migration", "permit", "api"],
+        &[
+            "owner-checks",
+            "cloud-local",
+            "runtime",
+            "leader-migration",
+            "permit",
+            "api",
+        ],
     ),
     // On a machine of a shoot: it only reads Nodes, so it needs no lock.
     ("network-local", &["runtime", "permit"]),

@@ -44,6 +44,21 @@ pub struct EtcdStatus {
     pub peer_url_tls_enabled: Option<bool>,
     /// What of a cluster elsewhere was joined.
     pub bootstrap_with_existing_cluster: Option<JoinedCluster>,
+    /// What was copied, where `spec.backup.sourceStore` asks for a copy.
+    pub copied: Option<CopiedChain>,
+}
+
+/// The end of the backups that were copied.
+#[skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CopiedChain {
+    /// Whether it is the source's final snapshot: then it is all that the source ever acknowledged.
+    pub final_snapshot: bool,
+    /// Revision of etcd up to which it has every change.
+    pub last_revision: i64,
+    /// When its newest snapshot was taken, by the clock of the source.
+    pub saved: Option<Time>,
 }
 
 /// An aspect of the cluster's state.

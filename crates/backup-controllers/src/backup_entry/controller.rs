@@ -10,14 +10,19 @@ use api::{
 };
 use kube::{
     Api, ResourceExt,
-    runtime::{Controller, reflector::ObjectRef, watcher},
+    core::PartialObjectMeta,
+    runtime::{
+        Controller, WatchStreamExt as _,
+        reflector::{self, ObjectRef, Store},
+        watcher,
+    },
 };
 use placement::Operation;
 use runtime::{Error, Next, Reconciler, Result, clock, clusters::Cluster, error::Explain as _, runner};
 use serde_json::Value;
 
 use super::{
-    decision::{self, must_begin, operation, responsible_seed, why_deploy},
+    decision::{self, is_taken_from, must_begin, names_source, operation, responsible_seed, why_deploy},
     deletion::{Deletion, decide},
     object::{ask, wanted},
 };
@@ -31,8 +36,12 @@ const SYNC_PERIOD: Duration = Duration::from_secs(300);
 /// How often an entry in trouble is looked at. The provider's answer is watched; mended credentials are not.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(15);
 
+type TheirMeta = PartialObjectMeta<extensions::BackupEntry>;
+
 pub(super) struct BackupEntryController {
     pub(super) context: Arc<Context>,
+    /// What the seed has.
+    here: Store<TheirMeta>,
 }
 
 /// Runs the controller until shutdown. All entries are watched: a CRD can select by one field at a time, and an entry that
@@ -40,16 +49,22 @@ pub(super) struct BackupEntryController {
 pub async fn run(context: Arc<Context>) {
     let garden = context.garden.clone();
     let entries: Api<BackupEntry> = garden.all();
-    let theirs: Api<extensions::BackupEntry> = context.seed.cluster_wide();
+    let theirs: Api<TheirMeta> = context.seed.cluster_wide();
+    let (here, writer) = reflector::store();
+    let theirs = watcher(theirs, watcher::Config::default())
+        .default_backoff()
+        .modify(|theirs| theirs.managed_fields_mut().clear())
+        .reflect(writer)
+        .touched_objects();
     let controller = Controller::new(entries, watcher::Config::default());
     let store = controller.store();
-    let controller = controller.watches(theirs, watcher::Config::default(), move |theirs| {
+    let controller = controller.watches_stream(theirs, move |theirs| {
         let name = theirs.name_any();
         let entry = store.state().into_iter().find(|entry| entry.name_any() == name);
         entry.map(|entry| ObjectRef::from_obj(entry.as_ref()))
     });
     let settings = context.runner.clone();
-    let reconciler = Arc::new(BackupEntryController { context });
+    let reconciler = Arc::new(BackupEntryController { context, here });
     runner::run_namespaced(controller, &garden, reconciler, settings).await;
 }
 
@@ -58,7 +73,8 @@ impl Reconciler<BackupEntry> for BackupEntryController {
     const FINALIZER: Option<&'static str> = Some(GARDENER);
 
     fn is_responsible(&self, entry: &BackupEntry) -> bool {
-        responsible_seed(entry) == Some(&self.context.seed_name)
+        let here = || self.here.get(&ObjectRef::new(&entry.name_any())).is_some();
+        self.is_mine(entry) || is_taken_from(entry, &self.context.seed_name) && here()
     }
 
     async fn apply(&self, entry: Arc<BackupEntry>) -> Result<Next> {
@@ -71,6 +87,10 @@ impl Reconciler<BackupEntry> for BackupEntryController {
         let Some(entry) = latest.filter(|latest| self.is_responsible(latest)) else {
             return Ok(Next::Change);
         };
+        if !self.is_mine(&entry) {
+            // Given away without this seed's help, which was cut off or dead and is back.
+            return self.forget(&entry).await;
+        }
         let what = operation(&entry);
         let begin = must_begin(&entry, what.type_());
         let last = entry.status.as_ref().and_then(|s| s.last_operation.clone());
@@ -116,6 +136,10 @@ impl Reconciler<BackupEntry> for BackupEntryController {
 }
 
 impl BackupEntryController {
+    pub(super) fn is_mine(&self, entry: &BackupEntry) -> bool {
+        responsible_seed(entry) == Some(&self.context.seed_name)
+    }
+
     pub(super) fn entries(&self, entry: &BackupEntry) -> Api<BackupEntry> {
         self.context
             .garden
@@ -179,6 +203,19 @@ impl BackupEntryController {
     ) -> Result<Next> {
         let name = entry.name_any();
         let bucket = self.bucket(entry).await?;
+        let of_another = bucket
+            .spec
+            .seed_name
+            .as_ref()
+            .is_some_and(|seed| *seed != self.context.seed_name);
+        if of_another && !names_source(entry) {
+            tracing::info!(
+                entry = name,
+                bucket = entry.spec.bucket_name,
+                "the restoration has not named this seed's bucket yet"
+            );
+            return Ok(Next::Change);
+        }
         let credentials = self.credentials(entry);
         let changed = credentials.carry(bucket.spec.credentials_ref.as_ref()).await?;
         let spec = wanted(

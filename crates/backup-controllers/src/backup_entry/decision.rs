@@ -17,6 +17,12 @@ use crate::extension_object::{Progress, asked_at, progress};
 /// In front of the name of an entry that names the backups of a shoot that is being taken over.
 pub const SOURCE_PREFIX: &str = "source-";
 
+/// Whether the entry names the backups of a former seed.
+#[must_use]
+pub fn names_source(entry: &BackupEntry) -> bool {
+    entry.name_any().starts_with(SOURCE_PREFIX)
+}
+
 /// The seed that acts: that of the status until it has handed over (flows.md 3.0).
 #[must_use]
 pub fn responsible_seed(entry: &BackupEntry) -> Option<&str> {
@@ -27,6 +33,14 @@ pub fn responsible_seed(entry: &BackupEntry) -> Option<&str> {
         .and_then(|s| s.seed_name.as_deref())
         .filter(|n| !n.is_empty());
     Some(has.unwrap_or(wanted))
+}
+
+/// Whether another seed acts, and no hand-over is under way: what this one still has of the entry is a leftover. Of one that is being
+/// deleted nothing is touched: only who is responsible may say that its deletion is over.
+#[must_use]
+pub fn is_taken_from(entry: &BackupEntry, seed: &str) -> bool {
+    let is_deleted = entry.metadata.deletion_timestamp.is_some();
+    !is_deleted && responsible_seed(entry).is_some_and(|other| other != seed)
 }
 
 /// What the responsible seed does with an entry that is not being deleted.

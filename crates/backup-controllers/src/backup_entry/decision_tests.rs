@@ -187,3 +187,16 @@ fn handing_over_names_the_other_seed() {
     );
     assert_eq!(body["lastOperation"]["state"], "Succeeded");
 }
+
+/// A seed that returns from the dead has what a planned move would have taken away.
+#[test]
+fn what_another_seed_was_given_is_left_here_unless_it_is_handed_over_or_deleted() {
+    let mut given = entry("b", Some("b"), None);
+    assert!(is_taken_from(&given, "a"));
+    assert!(!is_taken_from(&given, "b"));
+    // The planned way: this seed acts until its status names the other one.
+    assert!(!is_taken_from(&entry("b", Some("a"), None), "a"));
+    assert!(is_taken_from(&entry("b", None, None), "a"));
+    given.metadata.deletion_timestamp = Some(at(5));
+    assert!(!is_taken_from(&given, "a"));
+}

@@ -9,7 +9,7 @@ use api::{
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 
-use super::decision::SOURCE_PREFIX;
+use super::decision::{SOURCE_PREFIX, names_source};
 
 /// What is done with an entry that is being deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub(super) fn decide(
     now: Timestamp,
 ) -> Deletion {
     let shoot = shoot.filter(|shoot| is_of(entry, shoot));
-    if entry.name_any().starts_with(SOURCE_PREFIX) {
+    if names_source(entry) {
         // Where both entries name the same bucket there are no copies, whatever is said.
         let elsewhere = original.is_some_and(|original| original.spec.bucket_name != entry.spec.bucket_name);
         if are_copied(entry) && elsewhere {

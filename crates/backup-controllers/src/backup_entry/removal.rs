@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::{
     controller::{BackupEntryController, LOOK_AGAIN},
-    decision::{self, SOURCE_PREFIX},
+    decision::{self, SOURCE_PREFIX, names_source},
     deletion::is_of,
 };
 use crate::{MANAGER, extension_object::is_migrated};
@@ -47,20 +47,13 @@ impl BackupEntryController {
         };
         let name = found.name_any();
         if is_migrated(&found) {
+            // The object goes last: it is what tells a seed that was taken over that there is something to take away.
+            self.credentials(entry).remove().await?;
             MANAGER
                 .annotate(&theirs, &name, CONFIRMATION_DELETION, Some("true"))
                 .await?;
             apply::delete(&theirs, &name).await?;
-            if theirs
-                .get_opt(&name)
-                .await
-                .context("could not read the BackupEntry of the seed")?
-                .is_some()
-            {
-                return Ok(false);
-            }
-            self.credentials(entry).remove().await?;
-            return Ok(true);
+            return Ok(self.found(entry).await?.is_none());
         }
         if found.annotations().get(OPERATION).is_none_or(|o| o != MIGRATE) {
             let annotations = json!({OPERATION: MIGRATE, TIMESTAMP: clock::now_rfc3339_nano()});
@@ -87,7 +80,7 @@ impl BackupEntryController {
             }
             let theirs = self.theirs();
             // The provider deletes what a source entry names only if it is told that nobody needs it there any more.
-            let copied = entry.name_any().starts_with(SOURCE_PREFIX).then_some("true");
+            let copied = names_source(entry).then_some("true");
             let annotations = json!({CONFIRMATION_DELETION: "true", BACKUP_ENTRY_BACKUPS_COPIED: copied});
             MANAGER
                 .merge(
@@ -103,7 +96,9 @@ impl BackupEntryController {
     }
 
     async fn tell_error(&self, entry: &BackupEntry, found: &extensions::BackupEntry) -> Result<()> {
-        if let Some(body) = decision::deletion_error(entry, found) {
+        if self.is_mine(entry)
+            && let Some(body) = decision::deletion_error(entry, found)
+        {
             self.write(entry, &body).await?;
         }
         Ok(())

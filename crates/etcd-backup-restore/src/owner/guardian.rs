@@ -144,7 +144,8 @@ impl Guardian {
         };
         let (claim, terms) = (self.check.claim.clone(), self.check.terms);
         let watch = Watch::new(claim, terms, witnesses, Clock::default())
-            .map_err(|e| Error::new(Class::Configuration, e.to_string()))?;
+            .map_err(|e| Error::new(Class::Configuration, e.to_string()))?
+            .prompted_by(self.told.expected());
         let reports = watch.reports();
         let watching = async {
             watch.run().await;

@@ -8,6 +8,7 @@ use permit::Permit;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// The last answer, where it is a good one.
@@ -30,6 +31,7 @@ struct Inner {
 /// Shared between the guardian, which writes, and the HTTP interface, which reads.
 pub struct Told {
     inner: Mutex<Inner>,
+    expected: Arc<Notify>,
     metrics: Arc<Metrics>,
     epoch: i64,
 }
@@ -40,6 +42,7 @@ impl Told {
     pub fn new(epoch: i64, metrics: Arc<Metrics>) -> Self {
         let told = Self {
             inner: Mutex::default(),
+            expected: Arc::default(),
             metrics,
             epoch,
         };
@@ -49,6 +52,16 @@ impl Told {
 
     fn with<T>(&self, look: impl FnOnce(&mut Inner) -> T) -> T {
         look(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Somebody waits for the end of the epoch: it is looked for now, and not at the next turn.
+    pub fn is_awaited(&self) {
+        self.expected.notify_one();
+    }
+
+    /// What that notifies.
+    pub(super) fn expected(&self) -> Arc<Notify> {
+        Arc::clone(&self.expected)
     }
 
     /// The state.

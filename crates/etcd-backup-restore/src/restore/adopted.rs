@@ -9,26 +9,16 @@ use crate::store::Recorded;
 
 impl Initialize {
     /// Chooses the chain that the epoch begins with, once, from what lies in its own place. A place without any snapshot has none.
-    pub(super) async fn record_what_it_goes_on_with(&self) -> Result<()> {
+    pub(super) async fn record_what_it_goes_on_with(&self, origin: i64) -> Result<()> {
         let epoch = self.store.epoch();
-        let Some(origin) = self.store.goes_on_with().await? else {
-            return Ok(());
-        };
         if self.store.recorded(epoch).await?.is_some() {
             return Ok(());
         }
         let Some(newest) = chain::newest(&self.store.history(origin).await?)? else {
             return Ok(());
         };
-        let recorded = self
-            .store
-            .record(Recorded {
-                epoch,
-                origin,
-                snapshots: newest.objects().map(ToString::to_string).collect(),
-                last_revision: newest.last_revision(),
-            })
-            .await?;
+        let chosen = Recorded::of(&newest, epoch, origin);
+        let recorded = self.store.record(chosen).await?;
         tracing::info!(
             epoch,
             origin,
@@ -39,16 +29,13 @@ impl Initialize {
     }
 
     /// What data of that earlier epoch are worth. They hold all that its etcd ever acknowledged, also what no snapshot has.
-    pub(super) async fn adopted(&self, condition: Condition) -> Result<Condition> {
-        let Condition::OfEpoch(own) = condition else {
-            return Ok(condition);
-        };
-        if self.store.goes_on_with().await? != Some(own) {
+    pub(super) async fn adopted(&self, condition: Condition, origin: i64) -> Result<Condition> {
+        if condition != Condition::OfEpoch(origin) {
             return Ok(condition);
         }
-        let found = inspect(&self.data_dir, &self.tools, own).await?;
+        let found = inspect(&self.data_dir, &self.tools, origin).await?;
         tracing::info!(
-            own,
+            origin,
             epoch = self.store.epoch(),
             ?found,
             "the data directory is of the epoch that this one goes on with"

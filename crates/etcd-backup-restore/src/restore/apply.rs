@@ -92,6 +92,23 @@ fn apply_all(
     Ok(Applied { revision, size })
 }
 
+/// Revisions that are left out where the end of the data is not known. Many more than an etcd counts between two snapshots; Kubernetes
+/// advises as many.
+pub(super) const LEFT_OUT: i64 = 1_000_000_000;
+
+/// Leaves out the revisions that the former owner may have given to others; gives the one that etcd begins with.
+pub(super) async fn leave_out(database: &Path) -> Result<i64> {
+    let database = database.to_owned();
+    let leaving = tokio::task::spawn_blocking(move || {
+        let history = History::open(&database);
+        let left = history.and_then(|history| history.leave_out(LEFT_OUT));
+        left.map_err(|e| Error::file("change", &database, &e))
+    });
+    leaving
+        .await
+        .map_err(|e| Error::new(Class::Tool, format!("leaving revisions out failed: {e}")))?
+}
+
 /// The newest revision of a database.
 pub(super) fn revision_of(database: &Path) -> Result<i64> {
     let opened = History::open(database).map_err(|e| Error::file("read", database, &e))?;

@@ -17,7 +17,8 @@ const LEASES: &str = "lease";
 const MEMORY: &str = "meta";
 /// Entries of it: up to where history was dropped, and up to where it is about to be. Where the newest change was dropped,
 /// a deletion, they are what is left of its revision.
-const DROPPED: [&[u8]; 2] = [b"finishedCompactRev", b"scheduledCompactRev"];
+const DROPPED: [&[u8]; 2] = [b"finishedCompactRev", TO_BE_DROPPED];
+const TO_BE_DROPPED: &[u8] = b"scheduledCompactRev";
 /// Stands between the revision and the number of the change in it.
 const BETWEEN: u8 = b'_';
 /// Ends the key of a deletion.
@@ -81,10 +82,7 @@ impl History {
     pub(super) fn add(&mut self, changes: impl IntoIterator<Item = Change>) -> Result<()> {
         let revision = self.revision + 1;
         for (change, number) in changes.into_iter().zip(0_i64..) {
-            let mut key = Vec::with_capacity(18);
-            key.extend(revision.to_be_bytes());
-            key.push(BETWEEN);
-            key.extend(number.to_be_bytes());
+            let mut key = key_of(revision, number);
             let value = match change {
                 Change::Put(value) => value,
                 Change::Delete(name) => {
@@ -101,20 +99,28 @@ impl History {
         Ok(())
     }
 
+    /// Goes on behind so many revisions that hold nothing, and has etcd drop the history before them when it starts: who watches from
+    /// one of them is told to list anew. Nothing may have been added.
+    pub(super) fn leave_out(mut self, revisions: i64) -> Result<i64> {
+        let revision = self
+            .revision
+            .checked_add(revisions)
+            .ok_or_else(|| broken("its revisions are at their end"))?;
+        let mark = (TO_BE_DROPPED.to_vec(), key_of(revision, 0));
+        put(&mut self.database, MEMORY, [mark])?;
+        self.database.seal()?;
+        Ok(revision)
+    }
+
     /// Writes what is not written yet; gives the bytes that the database has then.
     pub(super) fn close(mut self) -> Result<u64> {
         self.tail.finish(&mut self.database)?;
         if !self.granted.is_empty() {
-            let mut all = BTreeMap::new();
-            self.database.each(LEASES, |key, value| {
-                all.insert(key.to_vec(), value.to_vec());
-                Ok(())
-            })?;
-            all.extend(self.granted.into_iter().map(|(id, ttl)| {
+            let granted = self.granted.into_iter().map(|(id, ttl)| {
                 let lease = m::Lease { id, ttl };
                 (id.to_be_bytes().to_vec(), lease.encode_to_vec())
-            }));
-            Tail::refill(&mut self.database, LEASES, all)?;
+            });
+            put(&mut self.database, LEASES, granted)?;
         }
         self.database.seal()
     }
@@ -126,6 +132,30 @@ pub(super) enum Change {
     Put(m::KeyValue),
     /// It is gone.
     Delete(bytes::Bytes),
+}
+
+/// Puts entries among those of a small bucket, in the place of what has the same key.
+fn put(
+    database: &mut Database,
+    bucket: &str,
+    entries: impl IntoIterator<Item = (Vec<u8>, Vec<u8>)>,
+) -> Result<()> {
+    let mut all = BTreeMap::new();
+    database.each(bucket, |key, value| {
+        all.insert(key.to_vec(), value.to_vec());
+        Ok(())
+    })?;
+    all.extend(entries);
+    Tail::refill(database, bucket, all)
+}
+
+/// Of a change in a revision, with room for the mark of a deletion.
+fn key_of(revision: i64, number: i64) -> Vec<u8> {
+    let mut key = Vec::with_capacity(18);
+    key.extend(revision.to_be_bytes());
+    key.push(BETWEEN);
+    key.extend(number.to_be_bytes());
+    key
 }
 
 fn revision_of(key: &[u8]) -> Result<i64> {

@@ -4,6 +4,7 @@
 //!   etcd must not depend on the bucket.)
 //! - It is missing, broken, of an earlier ownership epoch, or behind the store: the newest chain of the epoch is restored
 //!   beside it and takes its place by renames; what it replaces is kept until etcd serves.
+//!   Where the chain is not the end of the epoch that it comes from, revisions are left out: nobody's may come again.
 //! - It, or the store, is of a later epoch: nothing is done, the shoot went on elsewhere.
 //! - It is of the epoch that this one goes on with, in the same place: it is kept, and is of this epoch from then on.
 //! - The epoch was sealed: sound data are kept behind a gate, for the final snapshot; nothing is restored.
@@ -87,20 +88,25 @@ impl Initialize {
             return self.keep_sealed(&condition);
         }
         let listing = async {
-            let sealed = self.store.is_not_later().await?;
-            self.record_what_it_goes_on_with().await?;
-            Ok::<_, Error>((sealed, self.store.list().await?))
+            let own = self.store.own_epoch().await?;
+            if let Some(origin) = own.origin {
+                self.record_what_it_goes_on_with(origin).await?;
+            }
+            Ok::<_, Error>((own, self.store.list().await?))
         };
-        let listing = match (listing.await, &condition) {
-            (Ok((true, _)), condition) => return self.keep_sealed(condition),
-            (Ok((false, listing)), _) => listing,
+        let (own, listing) = match (listing.await, &condition) {
+            (Ok((own, _)), condition) if own.is_sealed => return self.keep_sealed(condition),
+            (Ok(found), _) => found,
             (Err(e), Condition::Sound(revision)) if e.class != Class::OtherEpoch => {
                 tracing::warn!(error = %e, "the data directory is sound, so etcd may start without the store");
                 return Ok(Initialized::Kept { revision: *revision });
             }
             (Err(e), _) => return Err(e),
         };
-        let condition = self.adopted(condition).await?;
+        let condition = match own.origin {
+            Some(origin) => self.adopted(condition, origin).await?,
+            None => condition,
+        };
         if let Condition::Sound(revision) = condition
             && self.holds_all_of(&listing, revision, &work).await?
         {
@@ -236,16 +242,26 @@ impl Initialize {
         data_dir::remove(&full)?;
         let database = data_dir::database(work.result());
         let applied = apply::apply(&database, &chain.full, &deltas).await?;
-        if deltas.is_empty() {
-            data_dir::sync(work.result())?;
-            return Ok(applied.revision);
-        }
         if settle::is_full(applied.size, self.quota) {
             let place = (work.result(), &self.member);
             settle::settle(&self.tools, place, applied.revision, self.quota).await?;
         }
-        self.judge(&database, applied.revision, work).await?;
-        Ok(applied.revision)
+        let breaks_off = chain.breaks_off_before(self.store.epoch());
+        if deltas.is_empty() && !breaks_off {
+            data_dir::sync(work.result())?;
+            return Ok(applied.revision);
+        }
+        let mut revision = applied.revision;
+        if breaks_off {
+            revision = apply::leave_out(&database).await?;
+            tracing::warn!(
+                restored = applied.revision,
+                begins_with = revision,
+                "the former owner may have acknowledged changes after this revision: they are lost, and their revisions are left out"
+            );
+        }
+        self.judge(&database, revision, work).await?;
+        Ok(revision)
     }
 
     /// Brings the result to the disk, while etcd's own tool walks through all of it.

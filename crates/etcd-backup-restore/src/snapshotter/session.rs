@@ -86,7 +86,14 @@ impl Worker {
         }
         let rested = self.last_full.map(|(ended, _)| ended.elapsed());
         let now = clock::now().as_second();
-        let planned = plan(&listing, revision, now, self.settings.full_window, rested)?;
+        let epoch = self.settings.store.epoch();
+        let planned = plan(
+            &listing,
+            (revision, epoch),
+            now,
+            self.settings.full_window,
+            rested,
+        )?;
         match (self.begin_with.clone(), planned) {
             (Some(reason), _) | (None, Plan::Full(reason)) => self.begin_full(&etcd, &reason).await,
             (None, Plan::Continue { reached, urgent }) => {

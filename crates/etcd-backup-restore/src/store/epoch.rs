@@ -9,6 +9,7 @@
 //!   in which they were taken.
 //! - `ownership.json`: whose the store is, written by the BackupEntry's actuator, never made here.
 
+use crate::chain::Chain;
 use crate::snapshot_name::Snapshot;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -28,6 +29,19 @@ pub struct Recorded {
     pub snapshots: Vec<String>,
     /// Revision that a restore reaches.
     pub last_revision: i64,
+}
+
+impl Recorded {
+    /// This chain, for an epoch that begins with the end of `origin`.
+    #[must_use]
+    pub fn of(chain: &Chain, epoch: i64, origin: i64) -> Self {
+        Self {
+            epoch,
+            origin,
+            snapshots: chain.objects().map(ToString::to_string).collect(),
+            last_revision: chain.last_revision(),
+        }
+    }
 }
 
 /// The part of a listing that is one history.

@@ -24,6 +24,16 @@ struct Ownership {
     origin: Option<i64>,
 }
 
+/// What a place says of the epoch in which it is seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OwnEpoch {
+    /// Its etcd never serves again.
+    pub is_sealed: bool,
+    /// The epoch of this very place that it goes on with, where whoever took the place says so: the shoot came back before another
+    /// seed had opened its data.
+    pub origin: Option<i64>,
+}
+
 impl Store {
     /// The epoch that the store is seen in.
     #[must_use]
@@ -68,19 +78,8 @@ impl Store {
         }
     }
 
-    /// The epoch of this very place that the store's epoch goes on with, where whoever took the place says so: the shoot came back
-    /// before another seed had opened its data.
-    pub async fn goes_on_with(&self) -> Result<Option<i64>> {
-        let held = self.held().await?;
-        let own = held.filter(|held| held.state == "Owned" && held.epoch == self.epoch);
-        Ok(own
-            .and_then(|held| held.origin)
-            .filter(|origin| *origin < self.epoch))
-    }
-
-    /// Refuses where the store belongs to a later epoch: another stay of the shoot goes on there. Tells whether the store's own
-    /// epoch was sealed.
-    pub async fn is_not_later(&self) -> Result<bool> {
+    /// Refuses where the store belongs to a later epoch: another stay of the shoot goes on there. Tells what is said of its own one.
+    pub async fn own_epoch(&self) -> Result<OwnEpoch> {
         match self.held().await? {
             Some(Ownership { epoch: own, .. }) if own > self.epoch => Err(Error::new(
                 Class::OtherEpoch,
@@ -90,8 +89,13 @@ impl Store {
                     self.root, self.epoch
                 ),
             )),
-            Some(found) => Ok(found.epoch == self.epoch && found.state == "Sealed"),
-            None => Ok(false),
+            Some(found) if found.epoch == self.epoch => Ok(OwnEpoch {
+                is_sealed: found.state == "Sealed",
+                origin: found
+                    .origin
+                    .filter(|origin| found.state == "Owned" && *origin < self.epoch),
+            }),
+            _ => Ok(OwnEpoch::default()),
         }
     }
 

@@ -111,7 +111,8 @@ async fn the_final_snapshot_is_waited_for_and_is_enough() {
         "--wait-for-final-snapshot-timeout=60s",
     ];
     let (ran, name) = tokio::join!(lab.copy("from", "to", &flags), async {
-        tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+        // After the first look and before the second one.
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
         server.snapshot("/snapshot/full?final=true").await
     });
     assert!(ran.success, "{}", ran.errors);
@@ -120,15 +121,25 @@ async fn the_final_snapshot_is_waited_for_and_is_enough() {
         (&true.into(), &false.into())
     );
     assert_ne!(name.strip_suffix(".final"), None, "{name}");
-    assert_eq!(lab.objects("to"), std::slice::from_ref(&name));
-    // It keeps its name, so a second copy knows it.
+    let copied = ran.json["copied"].as_array().unwrap();
+    assert_eq!(copied.last().and_then(|last| last.as_str()), Some(name.as_str()));
+    assert!(lab.objects("to").contains(&name));
+    // It keeps its name, so a second copy knows it, and needs nothing else.
     let again = lab.copy("from", "to", &flags).await;
     assert_eq!(again.json["skipped"], serde_json::json!([name]), "{}", again.json);
     assert_eq!(again.json["copied"], serde_json::json!([]), "{}", again.json);
+    // Where it is there from the start, nothing else is copied at all.
+    let enough = lab.copy("from", "alone", &flags).await;
+    assert_eq!(
+        enough.json["copied"],
+        serde_json::json!([name]),
+        "{}",
+        enough.json
+    );
     let before = etcd.dump().await;
     etcd.stop();
     assert!(
-        lab.initialize("to", &lab.path("volume/new.etcd"), &[])
+        lab.initialize("alone", &lab.path("volume/new.etcd"), &[])
             .await
             .success
     );
@@ -150,6 +161,43 @@ async fn a_final_snapshot_that_never_comes_is_not_waited_for_longer_than_told() 
         (&false.into(), &true.into())
     );
     assert_eq!(lab.objects("to"), lab.objects("from"));
+}
+
+/// R17-26, R17-27: who waits has copied what is there by then, and what comes late is not missed.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_there_is_copied_while_the_final_snapshot_is_waited_for() {
+    let lab = Lab::new();
+    let (etcd, server) = source(&lab).await;
+    let early = lab.objects("from");
+    let flags = [
+        "--wait-for-final-snapshot",
+        "--wait-for-final-snapshot-timeout=8s",
+    ];
+    let (ran, late) = tokio::join!(lab.copy("from", "to", &flags), async {
+        let ahead = || async {
+            if lab.objects("to") == early {
+                Ok(())
+            } else {
+                Err("not yet")
+            }
+        };
+        let limit = std::time::Duration::from_secs(6);
+        testkit::eventually("a copy of what is there", limit, ahead)
+            .await
+            .unwrap();
+        etcd.put("late", "a change").await;
+        server.snapshot("/snapshot/delta").await
+    });
+    assert!(ran.success, "{}", ran.errors);
+    assert_eq!(ran.json["waitTimedOut"], true, "{}", ran.json);
+    assert!(!early.contains(&late), "{late}");
+    assert_eq!(lab.objects("to"), lab.objects("from"));
+    assert_eq!(
+        ran.json["skipped"],
+        serde_json::json!([]),
+        "nothing is read twice"
+    );
+    assert_eq!(ran.json["copied"].as_array().unwrap().len(), early.len() + 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

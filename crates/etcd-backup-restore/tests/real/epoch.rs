@@ -1,6 +1,16 @@
-//! Leftovers of another stay of the shoot are never chosen, neither on a volume nor in a bucket.
+//! Leftovers of another stay of the shoot are never chosen, neither on a volume nor in a bucket; and what came after the last snapshot
+//! of an earlier owner leaves no revision behind that is given twice.
 
-use crate::lab::{BUCKET, EtcdServer, Key, Lab, Server};
+use crate::lab::{EtcdServer, Key, Lab, Server};
+use serde_json::json;
+
+/// Revisions that a restore leaves out where the end of an epoch is not known.
+const LEFT_OUT: i64 = 1_000_000_000;
+
+/// What an etcd holds, and its revision, that begins where another one was saved last.
+fn gone_on((keys, revision): &(Vec<Key>, i64)) -> (Vec<Key>, i64) {
+    (keys.clone(), revision + LEFT_OUT)
+}
 
 /// A shoot that moved from A to B while A was cut off and went on by itself; its state at B.
 struct CutOff {
@@ -51,8 +61,8 @@ async fn back_at_its_first_seed_a_shoot_finds_what_it_left_at_the_second_and_not
         let volume = lab.path(volume);
         let ran = lab.initialize("a", &volume, &["--ownership-epoch=3"]).await;
         assert_eq!(ran.json["result"], "Restored", "{}", ran.errors);
-        assert_eq!(ran.json["revision"], at_b.1);
-        assert!(EtcdServer::start(&volume).await.dump().await == at_b);
+        assert_eq!(ran.json["revision"], at_b.1 + LEFT_OUT);
+        assert!(EtcdServer::start(&volume).await.dump().await == gone_on(&at_b));
         // A restart keeps it, although the bucket holds higher revisions.
         let again = lab.initialize("a", &volume, &["--ownership-epoch=3"]).await;
         assert_eq!(again.json["result"], "Kept", "{}", again.errors);
@@ -84,7 +94,7 @@ async fn a_late_final_snapshot_of_an_older_epoch_is_ignored() {
     let before = lab.objects("b");
     let again = lab.copy("a", "b", &["--ownership-epoch=2"]).await;
     assert!(again.success, "{}", again.errors);
-    assert_eq!(again.json["copied"], serde_json::json!([]));
+    assert_eq!(again.json["copied"], json!([]));
     assert_eq!(lab.objects("b"), before);
     // Also where it is put into the new bucket by hand.
     for name in lab.objects("a").iter().filter(|name| name.contains(".final")) {
@@ -139,10 +149,10 @@ async fn an_epoch_that_goes_on_in_its_own_place_keeps_what_was_written_last() {
     drop(server);
     etcd.stop();
     let goes_on = |epoch: i64, origin: i64| {
-        let content = format!(
-            r#"{{"uid":"u","epoch":{epoch},"seed":"a","state":"Owned","written":"now","origin":{origin}}}"#
+        lab.hold(
+            "p",
+            json!({"epoch": epoch, "seed": "a", "state": "Owned", "origin": origin}),
         );
-        std::fs::write(lab.s3.folder.join(BUCKET).join("p/ownership.json"), content).unwrap();
     };
     goes_on(2, 1);
     for _ in 0..2 {
@@ -161,13 +171,62 @@ async fn an_epoch_that_goes_on_in_its_own_place_keeps_what_was_written_last() {
     let lost = lab.path("lost/new.etcd");
     let ran = lab.initialize("p", &lost, &["--ownership-epoch=2"]).await;
     assert_eq!(ran.json["result"], "Restored", "{}", ran.errors);
-    assert!(EtcdServer::start(&lost).await.dump().await == stored);
+    assert!(EtcdServer::start(&lost).await.dump().await == gone_on(&stored));
 
     // Data of an epoch with which it does not go on are not taken for it.
     goes_on(3, 1);
     let ran = lab.initialize("p", &volume, &["--ownership-epoch=3"]).await;
     assert_eq!(ran.json["result"], "Restored", "{}", ran.errors);
-    assert!(EtcdServer::start(&volume).await.dump().await == stored);
+    assert!(EtcdServer::start(&volume).await.dump().await == gone_on(&stored));
+}
+
+/// Clients of A remember revisions that B never saw. What B gives must not look older to them, nor be taken for what A had given.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_revision_is_given_twice_and_who_watches_from_a_lost_one_is_told_to_list_anew() {
+    let lab = Lab::new();
+    let etcd_a = EtcdServer::start(&lab.path("volume-a/new.etcd")).await;
+    let server_a = Server::start(&lab, "a", &etcd_a.endpoint, &[]).await;
+    etcd_a.put("/kept", "in a snapshot").await;
+    server_a.snapshot("/snapshot/delta").await;
+    let saved = etcd_a.dump().await;
+    let lost = etcd_a.put("/lost", "in none").await;
+    assert!(lab.copy("a", "b", &["--ownership-epoch=2"]).await.success);
+
+    let volume = lab.path("volume-b/new.etcd");
+    let ran = lab.initialize("b", &volume, &["--ownership-epoch=2"]).await;
+    assert_eq!(ran.json["revision"], saved.1 + LEFT_OUT, "{}", ran.errors);
+    let etcd_b = EtcdServer::start(&volume).await;
+    assert!(etcd_b.dump().await == gone_on(&saved));
+    assert!(etcd_b.put("/kept", "at b").await > lost);
+    for remembered in [saved.1, lost, lost + 1] {
+        let mut watch = etcd_b.client.watch(remembered).await.unwrap();
+        let told = loop {
+            let told = watch.message().await.unwrap().unwrap();
+            if told.canceled || !told.events.is_empty() {
+                break told;
+            }
+        };
+        assert!(
+            told.canceled && told.compact_revision > remembered,
+            "from {remembered}: {told:?}"
+        );
+    }
+
+    // Its backups begin anew: no delta continues what is left out.
+    let server_b = Server::start(&lab, "b", &etcd_b.endpoint, &["--ownership-epoch=2"]).await;
+    etcd_b.put("/kept", "at b, later").await;
+    server_b.snapshot("/snapshot/delta").await;
+    let now = etcd_b.dump().await;
+    let other = lab.path("volume-other/new.etcd");
+    let ran = lab.initialize("b", &other, &["--ownership-epoch=2"]).await;
+    assert_eq!(ran.json["snapshots"].as_array().unwrap().len(), 2, "{}", ran.json);
+    assert!(EtcdServer::start(&other).await.dump().await == now);
+    // A planned move, with the end of the epoch, leaves nothing out.
+    server_b.snapshot("/snapshot/full?final=true").await;
+    assert!(lab.copy("b", "c", &["--ownership-epoch=3"]).await.success);
+    let third = lab.path("volume-c/new.etcd");
+    lab.initialize("c", &third, &["--ownership-epoch=3"]).await;
+    assert!(EtcdServer::start(&third).await.dump().await == now);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -175,12 +234,7 @@ async fn a_store_that_a_later_epoch_owns_lets_no_etcd_of_an_earlier_one_start() 
     let lab = Lab::new();
     let volume = lab.path("volume/new.etcd");
     EtcdServer::start(&volume).await.stop();
-    let owned = |epoch: i64| {
-        let place = lab.s3.folder.join(BUCKET).join("p");
-        std::fs::create_dir_all(&place).unwrap();
-        let content = format!(r#"{{"uid":"u","epoch":{epoch},"seed":"b","state":"Owned","written":"now"}}"#);
-        std::fs::write(place.join("ownership.json"), content).unwrap();
-    };
+    let owned = |epoch: i64| lab.hold("p", json!({"epoch": epoch, "seed": "b", "state": "Owned"}));
     owned(1);
     assert!(lab.initialize("p", &volume, &[]).await.success);
     owned(2);
@@ -197,17 +251,17 @@ async fn a_store_that_a_later_epoch_owns_lets_no_etcd_of_an_earlier_one_start() 
 async fn a_claimed_source_still_holds_what_its_claimant_begins_with() {
     let CutOff { lab, at_b } = CutOff::begin().await;
     let claimed = |epoch: i64| {
-        let content = format!(
-            r#"{{"uid":"u","epoch":{epoch},"seed":"a","state":"Claimed","written":"now","origin":2}}"#
+        lab.hold(
+            "b",
+            json!({"epoch": epoch, "seed": "a", "state": "Claimed", "origin": 2}),
         );
-        std::fs::write(lab.s3.folder.join(BUCKET).join("b/ownership.json"), content).unwrap();
     };
     claimed(3);
     let copied = lab.copy("b", "a", &["--ownership-epoch=3"]).await;
     assert!(copied.success, "{}", copied.errors);
     let volume = lab.path("volume-new/new.etcd");
     let ran = lab.initialize("a", &volume, &["--ownership-epoch=3"]).await;
-    assert_eq!(ran.json["revision"], at_b.1, "{}", ran.errors);
+    assert_eq!(ran.json["revision"], at_b.1 + LEFT_OUT, "{}", ran.errors);
     claimed(4);
     let late = lab.copy("b", "c", &["--ownership-epoch=3"]).await;
     assert!(

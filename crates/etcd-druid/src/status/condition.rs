@@ -1,11 +1,14 @@
 //! Conditions of an Etcd.
 
-use api::druid::{BackupSpec, EtcdCondition};
+use api::{
+    constants::condition::OWNERSHIP_VERIFIED,
+    druid::{BackupSpec, EtcdCondition},
+};
 use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::Time};
 
 use super::{
     copy::{BACKUPS_COPIED, is_complete},
-    fence::{self, OWNERSHIP_VERIFIED},
+    fence,
     past::{HAS_DATA, has_data},
 };
 use crate::{

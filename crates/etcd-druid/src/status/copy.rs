@@ -1,6 +1,9 @@
-//! How a copy of backups stands, as seen from its Job (R17-27).
+//! How a copy of backups stands, as seen from its Job (R17-27), and what it says that it has copied.
 
-use k8s_openapi::api::batch::v1::Job;
+use api::druid::CopiedChain;
+use k8s_openapi::api::{batch::v1::Job, core::v1::Pod};
+
+use crate::{containers::statuses, names::BACKUP_CONTAINER};
 
 /// Condition: the backups of the source are in the store. Only on an Etcd with `spec.backup.sourceStore`.
 pub const BACKUPS_COPIED: &str = "BackupsCopied";
@@ -9,6 +12,20 @@ pub const BACKUPS_COPIED: &str = "BackupsCopied";
 #[must_use]
 pub fn is_complete(job: &Job) -> bool {
     has(job, "Complete")
+}
+
+/// What the container that has copied left when it ended well.
+#[must_use]
+pub fn said(pods: &[Pod]) -> Option<CopiedChain> {
+    let copied = pods
+        .iter()
+        .flat_map(statuses)
+        .filter(|status| status.name == BACKUP_CONTAINER);
+    let mut ended = copied.filter_map(|status| status.state.as_ref()?.terminated.as_ref());
+    ended.find_map(|ended| {
+        let line = ended.message.as_deref().filter(|_| ended.exit_code == 0)?;
+        serde_json::from_str(line).ok()
+    })
 }
 
 fn has(job: &Job, type_: &str) -> bool {

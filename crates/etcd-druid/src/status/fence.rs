@@ -8,9 +8,6 @@ use crate::{
     sidecar::{Ownership, Said},
 };
 
-/// Condition: it is confirmed that the shoot is this seed's.
-pub const OWNERSHIP_VERIFIED: &str = "OwnershipVerified";
-
 /// How a process ends that was told to by SIGTERM, as the kubelet writes it.
 const BY_SIGTERM: i32 = 128 + 15;
 
@@ -20,7 +17,7 @@ const LONGEST: usize = 1000;
 /// Status, reason and message of a condition.
 pub(super) type Word = (&'static str, &'static str, String);
 
-/// [`OWNERSHIP_VERIFIED`] of an etcd that is to run.
+/// Condition `OwnershipVerified` of an etcd that is to run.
 #[must_use]
 pub(super) fn verified(said: Option<&Ownership>) -> Word {
     match said {

@@ -81,6 +81,8 @@ pub fn compute(etcd: &Etcd, outcome: Result<(), &Error>, observed: &Observed, no
         members: members(observed, &before.members, now),
         peer_url_tls_enabled: Some(false),
         bootstrap_with_existing_cluster: None,
+        // Its pods may be collected before its Job.
+        copied: copy::said(&observed.copies).or(before.copied).filter(|_| copies),
     }
 }
 

@@ -312,6 +312,43 @@ fn a_copy_is_ready_when_its_job_is_complete() {
     assert_eq!(status.last_operation.unwrap().state, "Error");
 }
 
+/// What is lost is told from it, also where the pod is gone by then.
+#[test]
+fn what_a_copy_says_is_kept() {
+    let mut etcd = etcd(MAIN);
+    etcd.spec.backup.source_store = etcd.spec.backup.store.clone();
+    let ended = |code: i32, message: &str| Observed {
+        copies: vec![
+            serde_json::from_value(
+                json!({"metadata": {"name": "etcd-copy-x"}, "status": {"containerStatuses": [{
+                    "name": "backup-restore", "image": "", "imageID": "", "ready": false, "restartCount": 0,
+                    "state": {"terminated": {"exitCode": code, "message": message}},
+                }]}}),
+            )
+            .unwrap(),
+        ],
+        ..Observed::default()
+    };
+    let line = r#"{"finalSnapshot":false,"lastRevision":832,"saved":"2026-01-01T00:00:00Z"}"#;
+    for other in [
+        ended(1, line),
+        ended(0, "copied"),
+        ended(0, "{}"),
+        Observed::default(),
+    ] {
+        assert_eq!(compute(&etcd, Ok(()), &other, &now()).copied, None);
+    }
+    let status = compute(&etcd, Ok(()), &ended(0, line), &now());
+    let copied = status.copied.clone().unwrap();
+    assert_eq!((copied.final_snapshot, copied.last_revision), (false, 832));
+    etcd.status = Some(status);
+    let later = compute(&etcd, Ok(()), &Observed::default(), &now());
+    assert_eq!(later.copied, Some(copied));
+    // The Etcd of the same name that runs afterwards has copied nothing.
+    etcd.spec.backup.source_store = None;
+    assert_eq!(compute(&etcd, Ok(()), &Observed::default(), &now()).copied, None);
+}
+
 #[test]
 fn a_second_look_at_the_same_changes_nothing() {
     let mut etcd = etcd(MAIN);

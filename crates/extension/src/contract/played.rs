@@ -6,6 +6,7 @@ use std::{
 };
 
 use api::extensions::Cluster as ClusterObject;
+use owner_checks::OwnerClaim;
 use ownership::{Loss, Report, Standing};
 use permit::{Clock, Issuer};
 use runtime::{Result, Seed};
@@ -16,7 +17,7 @@ use tokio::sync::{
 
 use crate::{
     OwnerChecks,
-    owner::{Ask, Begun, Wanted},
+    owner::{Ask, Begun},
 };
 
 /// Longer than a test lasts: nothing ends here by time.
@@ -85,8 +86,8 @@ fn loss() -> Loss {
 }
 
 impl Ask for Played {
-    fn wanted(&self, _: Option<&ClusterObject>) -> Result<Option<Wanted>> {
-        Ok(Some(Wanted {
+    fn wanted(&self, _: Option<&ClusterObject>) -> Result<Option<OwnerClaim>> {
+        Ok(Some(OwnerClaim {
             name: "owner.test".to_owned(),
             identity: "this-seed".to_owned(),
             zone: "test".to_owned(),
@@ -95,7 +96,7 @@ impl Ask for Played {
         }))
     }
 
-    fn begin(&self, _: &Wanted, _: &Seed, _: &str) -> Result<Begun> {
+    fn begin(&self, _: &OwnerClaim, _: &Seed, _: &str) -> Result<Begun> {
         let clock = Clock::default();
         let until = clock.now() + LONG;
         let issuer = Issuer::new("the owner of a test", clock, until);

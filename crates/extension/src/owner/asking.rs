@@ -1,18 +1,13 @@
 //! Who is asked whose a shoot is: the record at its authorities, and the process beside etcd.
 
-use std::{fmt::Display, sync::Arc};
+use std::sync::Arc;
 
-use api::{extensions::Cluster as ClusterObject, meta::ErrorCode};
+use api::extensions::Cluster as ClusterObject;
 use futures::future::BoxFuture;
-use ownership::{Authorities, Claim, Loss, Network, Report, Terms, Watch, Witnesses};
-use permit::Clock;
-use runtime::{Error, Result, Seed};
+use owner_checks::{KnownBy, OwnerClaim, Sidecar, URL};
+use ownership::{Loss, Report};
+use runtime::{Cluster, Result, Seed};
 use tokio::sync::watch::Receiver;
-
-use super::{
-    sidecar::{self, Sidecar},
-    wanted::Wanted,
-};
 
 /// A check that has begun: it goes on while `run` is polled, and its right ends when that is dropped.
 pub(crate) struct Begun {
@@ -23,10 +18,10 @@ pub(crate) struct Begun {
 /// Asks. Another one only where a test plays the world.
 pub(crate) trait Ask: Send + Sync {
     /// What is to be asked for the shoot of a Cluster; nothing where its seed does not check owners.
-    fn wanted(&self, cluster: Option<&ClusterObject>) -> Result<Option<Wanted>>;
+    fn wanted(&self, cluster: Option<&ClusterObject>) -> Result<Option<OwnerClaim>>;
 
     /// Begins to ask, for the shoot of that namespace.
-    fn begin(&self, wanted: &Wanted, seed: &Seed, namespace: &str) -> Result<Begun>;
+    fn begin(&self, wanted: &OwnerClaim, seed: &Seed, namespace: &str) -> Result<Begun>;
 }
 
 /// As it is done in a seed.
@@ -38,42 +33,28 @@ pub(super) struct Asking {
 impl Default for Asking {
     fn default() -> Self {
         Self {
-            sidecars: sidecar::URL.to_owned(),
+            sidecars: URL.to_owned(),
         }
     }
 }
 
 impl Ask for Asking {
-    fn wanted(&self, cluster: Option<&ClusterObject>) -> Result<Option<Wanted>> {
-        cluster.map_or(Ok(None), Wanted::of)
+    fn wanted(&self, cluster: Option<&ClusterObject>) -> Result<Option<OwnerClaim>> {
+        cluster.map_or(Ok(None), OwnerClaim::of)
     }
 
-    fn begin(&self, wanted: &Wanted, seed: &Seed, namespace: &str) -> Result<Begun> {
-        let claim = Claim::new(&wanted.name, &wanted.identity, wanted.epoch).map_err(wrong)?;
-        let authorities = match wanted.authorities.as_slice() {
-            [] => Authorities::found(&wanted.zone),
-            named => Authorities::named(&wanted.zone, named.iter().copied()),
-        };
-        let witnesses = Witnesses {
-            authorities: Arc::new(authorities.map_err(wrong)?),
-            wire: Arc::new(Network),
-            second: Arc::new(Sidecar {
-                seed: seed.clone(),
+    fn begin(&self, wanted: &OwnerClaim, seed: &Seed, namespace: &str) -> Result<Begun> {
+        let watch = wanted.watch(Arc::new(Sidecar {
+            url: self.sidecars.replace("{namespace}", namespace),
+            known_by: KnownBy::Secret {
+                seed: Box::new(seed.clone()),
                 namespace: namespace.to_owned(),
-                url: self.sidecars.clone(),
-            }),
-        };
-        let watch = Watch::new(claim, Terms::default(), witnesses, Clock::default()).map_err(wrong)?;
+            },
+            permit: seed.permit().clone(),
+        }))?;
         Ok(Begun {
             reports: watch.reports(),
             run: Box::pin(watch.run()),
         })
     }
-}
-
-fn wrong(error: impl Display) -> Error {
-    Error::config(
-        ErrorCode::ErrConfigurationProblem,
-        format!("it cannot be asked who owns the shoot: {error}"),
-    )
 }

@@ -6,10 +6,9 @@ use std::{
 };
 
 use futures::future::{BoxFuture, Shared, WeakShared};
+use owner_checks::OwnerClaim;
 use ownership::{Loss, Report};
 use tokio::sync::watch::Receiver;
-
-use super::wanted::Wanted;
 
 /// A check, for whoever polls it.
 pub(super) type Run = Shared<BoxFuture<'static, Loss>>;
@@ -20,7 +19,7 @@ pub(super) struct Book(Mutex<HashMap<String, Entry>>);
 
 enum Entry {
     Asked {
-        wanted: Wanted,
+        wanted: OwnerClaim,
         reports: Receiver<Report>,
         run: WeakShared<BoxFuture<'static, Loss>>,
     },
@@ -45,7 +44,7 @@ impl Book {
     pub fn find<E>(
         &self,
         namespace: &str,
-        wanted: &Wanted,
+        wanted: &OwnerClaim,
         begin: impl FnOnce() -> Result<(Receiver<Report>, Run), E>,
     ) -> Result<Known, E> {
         let mut shoots = self.shoots();
@@ -106,7 +105,7 @@ impl Book {
     }
 
     /// Nobody works for it any more, or another one does by now.
-    pub fn leave(&self, namespace: &str, left: &Wanted) {
+    pub fn leave(&self, namespace: &str, left: &OwnerClaim) {
         let mut shoots = self.shoots();
         let is_over = matches!(
             shoots.get(namespace),

@@ -7,6 +7,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use api::extensions::{Cluster as ClusterObject, ExtensionObject};
 use futures::FutureExt;
+use owner_checks::OwnerClaim;
 use ownership::{Report, Standing};
 use prometheus_client::{
     encoding::EncodeLabelSet,
@@ -18,8 +19,8 @@ use tokio::time::timeout;
 use super::{
     asking::{Ask, Asking},
     book::{Book, Known},
+    scope::concerns,
     tenure::{Hold, Refusal, Tenure},
-    wanted::{Wanted, concerns},
 };
 use crate::{Operation, kind};
 
@@ -90,7 +91,7 @@ impl OwnerChecks {
         object: &K,
         operation: Operation,
         cluster: Option<&ClusterObject>,
-    ) -> Result<Option<Wanted>> {
+    ) -> Result<Option<OwnerClaim>> {
         if concerns(object, operation) {
             self.asks.wanted(cluster)
         } else {
@@ -103,7 +104,7 @@ impl OwnerChecks {
         &self,
         seed: &Seed,
         namespace: &str,
-        wanted: Wanted,
+        wanted: OwnerClaim,
         patience: Patience,
     ) -> Result<Tenure, Refusal> {
         let hold = self.hold(seed, namespace, wanted)?;
@@ -127,7 +128,7 @@ impl OwnerChecks {
     }
 
     /// A part in the check of the shoot.
-    fn hold(&self, seed: &Seed, namespace: &str, wanted: Wanted) -> Result<Hold, Refusal> {
+    fn hold(&self, seed: &Seed, namespace: &str, wanted: OwnerClaim) -> Result<Hold, Refusal> {
         let begin = || {
             let begun = self.asks.begin(&wanted, seed, namespace);
             let begun = begun.map_err(Refusal::Impossible)?;

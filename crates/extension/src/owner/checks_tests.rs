@@ -7,6 +7,7 @@ use std::sync::{
 use futures::future::pending;
 use http::{Request, Response};
 use kube::{Client, client::Body};
+use owner_checks::OwnerClaim;
 use ownership::{Answer, Checked, Loss};
 use permit::{Clock, Issuer, Permit};
 use tokio::{
@@ -59,11 +60,11 @@ impl Scripted {
 }
 
 impl Ask for Scripted {
-    fn wanted(&self, cluster: Option<&ClusterObject>) -> Result<Option<Wanted>> {
-        cluster.map_or(Ok(None), Wanted::of)
+    fn wanted(&self, cluster: Option<&ClusterObject>) -> Result<Option<OwnerClaim>> {
+        cluster.map_or(Ok(None), OwnerClaim::of)
     }
 
-    fn begin(&self, _: &Wanted, _: &Seed, _: &str) -> Result<Begun> {
+    fn begin(&self, _: &OwnerClaim, _: &Seed, _: &str) -> Result<Begun> {
         self.begun.fetch_add(1, Ordering::SeqCst);
         let (sender, reports) = watch::channel(Report {
             standing: Standing::Unconfirmed,
@@ -86,8 +87,8 @@ fn seed() -> Seed {
     Seed::new(Client::new(service_fn(nobody), "n"), &Permit::sole("a test"))
 }
 
-fn wanted(epoch: i64) -> Wanted {
-    Wanted {
+fn wanted(epoch: i64) -> OwnerClaim {
+    OwnerClaim {
         name: "owner.web.dev.internal.example".into(),
         identity: "seed-a".into(),
         zone: "internal.example".into(),

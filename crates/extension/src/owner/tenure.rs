@@ -3,15 +3,13 @@
 use std::{future::poll_fn, pin::pin, sync::Arc};
 
 use futures::FutureExt;
+use owner_checks::OwnerClaim;
 use ownership::{Answer, Loss, Report, Standing};
 use permit::Permit;
 use runtime::Error;
 use tokio::sync::watch::Receiver;
 
-use super::{
-    book::{Book, Run},
-    wanted::Wanted,
-};
+use super::book::{Book, Run};
 
 /// Why something may not be done.
 #[derive(Debug)]
@@ -34,7 +32,7 @@ pub(crate) struct Tenure {
 pub(super) struct Hold {
     pub book: Arc<Book>,
     pub namespace: String,
-    pub wanted: Wanted,
+    pub wanted: OwnerClaim,
     pub reports: Receiver<Report>,
     /// There until this is dropped.
     pub run: Option<Run>,

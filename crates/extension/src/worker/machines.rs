@@ -49,4 +49,6 @@ pub struct Manager {
     pub health: Health,
     /// Secrets of the namespace that it reads. All must exist before it is started.
     pub secrets: Vec<&'static str>,
+    /// It knows the flags of [`owner_checks::OwnerFlags`], and is given them where the seed says whose its shoots are (R17-60).
+    pub asks_whose_the_shoot_is: bool,
 }

@@ -9,6 +9,7 @@ use k8s_openapi::api::{
     rbac::v1::{Role, RoleBinding},
 };
 use kube::{Api, ResourceExt};
+use owner_checks::{AUTHORITY, OwnerClaim};
 use runtime::{
     Cluster, Error, Result, Seed, apply,
     apply::{FieldManager, Object},
@@ -32,8 +33,16 @@ const ROLLED_OUT_WITHIN: Duration = Duration::from_secs(20);
 const GONE_WITHIN: Duration = Duration::from_secs(17);
 
 /// Makes it run as the provider says, `replicas` times (1, or 0 where there is nothing to do), and waits for it.
-pub async fn deploy(context: &Context<Worker>, manager: Manager, replicas: i32) -> Result<()> {
+pub async fn deploy(context: &Context<Worker>, mut manager: Manager, replicas: i32) -> Result<()> {
     let (seed, by, namespace) = (&context.seed, context.manager, context.namespace()?);
+    let cluster = context
+        .cluster
+        .as_ref()
+        .filter(|_| manager.asks_whose_the_shoot_is);
+    let asks = cluster.map_or(Ok(None), OwnerClaim::of)?;
+    manager
+        .args
+        .extend(asks.iter().flat_map(|claim| claim.flags(&namespace)));
     let checksums = checksums_of_secrets(seed, &namespace, NAME, &manager.secrets).await?;
     let checksums = checksums
         .into_iter()
@@ -43,7 +52,7 @@ pub async fn deploy(context: &Context<Worker>, manager: Manager, replicas: i32) 
     by.apply(&seed.namespaced(&namespace), &role()?).await?;
     by.apply(&seed.namespaced(&namespace), &binding(&namespace)?)
         .await?;
-    let deployment = deployment(manager, &checksums, replicas)?;
+    let deployment = deployment(manager, asks.is_some(), &checksums, replicas)?;
     let written = by.apply(&seed.namespaced(&namespace), &deployment).await?;
     if replicas == 0 {
         return wait_for_no_pod(seed, &namespace, written.metadata.generation).await;
@@ -110,14 +119,22 @@ fn has_no_pod(deployment: Option<&Deployment>, written: Option<i64>) -> Look {
     }
 }
 
-fn deployment(manager: Manager, checksums: &BTreeMap<String, String>, replicas: i32) -> Result<Deployment> {
+fn deployment(
+    manager: Manager,
+    asks: bool,
+    checksums: &BTreeMap<String, String>,
+    replicas: i32,
+) -> Result<Deployment> {
+    let secrets = manager.secrets.into_iter().map(Files::Secret);
     let workload = Workload {
         name: NAME,
         image: manager.image,
         program: manager.program,
         args: manager.args,
         health: manager.health,
-        files: manager.secrets.into_iter().map(Files::Secret).collect(),
+        files: secrets
+            .chain(asks.then_some(Files::Authority(AUTHORITY)))
+            .collect(),
         scratch: false,
         // A call to the cloud that is under way may end.
         grace_seconds: 15,

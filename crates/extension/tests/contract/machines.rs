@@ -63,6 +63,7 @@ impl Machines for ToyMachines {
                 liveness: "/healthz",
             },
             secrets: vec![MANAGER],
+            asks_whose_the_shoot_is: false,
         })
     }
 }

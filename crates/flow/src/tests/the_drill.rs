@@ -179,13 +179,13 @@ async fn one_world_finds_what_cannot_be_run_again() {
     }
 }
 
-/// Two tasks side by side; the second one is not built any more when its work is done.
+/// Two tasks, one after the other; the second one is not built any more when the first one has done its work.
 #[derive(Default)]
-struct SideBySide {
+struct OnlyAtFirst {
     done: Mutex<bool>,
 }
 
-impl Scenario for SideBySide {
+impl Scenario for OnlyAtFirst {
     type Error = String;
 
     fn injected(&self, message: String) -> String {
@@ -198,13 +198,12 @@ impl Scenario for SideBySide {
 
     async fn run(&mut self, interceptor: &dyn Interceptor<String>) -> Result<Report, FlowError<String>> {
         let (world, wanted) = (&*self, !*self.done.lock().unwrap());
-        let mut g = Graph::new("side by side");
-        g.add(Task::new("short", || async { Ok(()) }));
-        g.step_if(wanted, "long", [], || async {
-            tokio::time::sleep(seconds(1)).await;
+        let mut g = Graph::new("at first");
+        let first = g.add(Task::new("first", || async {
             *world.done.lock().unwrap() = true;
             Ok(())
-        });
+        }));
+        g.step_if(wanted, "second", [first], || async { Ok(()) });
         g.compile().run_with(|_| (), interceptor).await
     }
 
@@ -215,6 +214,60 @@ impl Scenario for SideBySide {
 
 #[tokio::test(start_paused = true)]
 async fn a_task_that_another_failure_leaves_out_gets_a_case_of_its_own() {
-    let summary = drill::in_one_world(SideBySide::default).await.unwrap();
+    let summary = drill::in_one_world(OnlyAtFirst::default).await.unwrap();
     assert_eq!((summary.tasks.len(), summary.cases), (2, 3));
+}
+
+/// Two tasks side by side, and one after both of them. Counts how often each does its work.
+#[derive(Default)]
+struct Fork<'a> {
+    done: Option<&'a Mutex<Vec<&'static str>>>,
+}
+
+impl Scenario for Fork<'_> {
+    type Error = String;
+
+    fn injected(&self, message: String) -> String {
+        message
+    }
+
+    async fn reset(&mut self) -> Result<(), String> {
+        self.done.unwrap().lock().unwrap().clear();
+        Ok(())
+    }
+
+    async fn run(&mut self, interceptor: &dyn Interceptor<String>) -> Result<Report, FlowError<String>> {
+        let done = self.done.unwrap();
+        let mut g = Graph::new("fork");
+        let task = |name: &'static str| {
+            Task::new(name, move || async move {
+                done.lock().unwrap().push(name);
+                Ok(())
+            })
+        };
+        let left = g.add(task("left"));
+        let right = g.add(task("right"));
+        g.add(task("end").after(left).after(right));
+        g.compile().run_with(|_| (), interceptor).await
+    }
+
+    async fn check(&mut self, _: Moment) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn tasks_side_by_side_fail_in_one_run() {
+    let done = Mutex::default();
+    let fork = || Fork { done: Some(&done) };
+    let summary = drill::in_one_world(fork).await.unwrap();
+    assert_eq!((summary.tasks.len(), summary.cases), (3, 3));
+    let done = done.lock().unwrap();
+    let times = |name| done.iter().filter(|task| **task == name).count();
+    // Both fail; then the end fails; then each is done twice.
+    assert_eq!(
+        (times("left"), times("right"), times("end")),
+        (4, 4, 3),
+        "{done:?}"
+    );
 }

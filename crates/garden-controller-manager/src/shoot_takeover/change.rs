@@ -4,7 +4,7 @@ use api::{
     constants::condition::READY_FOR_MIGRATION,
     gardencore::{
         Shoot,
-        shoot::{FormerSeed, MigrationApproval, Ownership as Recorded, OwnershipApproval},
+        shoot::{FormerSeed, MigrationApproval, Ownership as Recorded, OwnershipApproval, RestoredData},
     },
     meta::{LastOperation, LastOperationState, LastOperationType},
 };
@@ -31,7 +31,11 @@ pub fn consent(shoot: &Shoot, approval: Option<&OwnershipApproval>) -> Value {
 /// The seed keeps the shoot in a new epoch. Nothing else of the Shoot changes: its gardenlet restores it.
 #[must_use]
 pub fn renew(shoot: &Shoot, becomes: &Ownership<String>) -> Value {
-    let operations = vec![json!({"op": "add", "path": "/status/ownership", "value": recorded(becomes)})];
+    let ownership = Recorded {
+        restored: restored(shoot),
+        ..recorded(becomes)
+    };
+    let operations = vec![json!({"op": "add", "path": "/status/ownership", "value": ownership})];
     on_what_was_judged(shoot, operations)
 }
 
@@ -64,6 +68,7 @@ pub fn hand_over(
     // Used up by its epoch, it tells why this one began.
     let ownership = Recorded {
         approval: Some(approval.clone()),
+        restored: restored(shoot),
         ..recorded(becomes)
     };
     let mut operations = Vec::new();
@@ -82,6 +87,11 @@ pub fn hand_over(
         operations.push(json!({"op": "remove", "path": "/status/lastErrors"}));
     }
     on_what_was_judged(shoot, operations)
+}
+
+/// What is lost by an earlier takeover, until it is known how much that was, and after.
+fn restored(shoot: &Shoot) -> Option<RestoredData> {
+    shoot.status.as_ref()?.ownership.as_ref()?.restored.clone()
 }
 
 fn on_what_was_judged(shoot: &Shoot, operations: Vec<Value>) -> Value {
@@ -118,6 +128,8 @@ mod tests {
 
     /// On its way to seed-b, which has not opened anything, and wanted on seed-d.
     fn judged() -> Shoot {
+        let lost = json!({"epoch": 4, "lastRevision": 832, "saved": "2025-12-31T00:00:00Z", "fenced": "2025-12-31T00:01:00Z",
+            "source": {"name": "a", "epoch": 3}});
         let approval = json!({"uid": "u", "from": "b", "to": "d", "epoch": 5, "acceptedLoss": "SinceLastSnapshot",
             "expiry": "2026-01-01T00:00:00Z", "by": "Operator", "reason": "Because."});
         serde_json::from_value(json!({
@@ -126,7 +138,8 @@ mod tests {
             "spec": {"provider": {"type": "local"}, "region": "local", "seedName": "d", "kubernetes": {"version": "1.34.4"}},
             "status": {
                 "seedName": "b", "formerSeeds": [{"name": "c", "epoch": 4}], "lastErrors": [{"description": "d"}],
-                "ownership": {"epoch": 5, "phase": "Claiming", "source": {"name": "c", "epoch": 4}, "approval": approval},
+                "ownership": {"epoch": 5, "phase": "Claiming", "source": {"name": "c", "epoch": 4}, "approval": approval,
+                    "restored": lost},
             },
         }))
         .unwrap()
@@ -151,13 +164,14 @@ mod tests {
     fn a_forced_hand_over_is_one_write_of_all_of_it() {
         let shoot = judged();
         let mut written = serde_json::to_value(&shoot).unwrap();
-        let approval = written["status"]["ownership"]["approval"].clone();
+        let [approval, restored] =
+            ["approval", "restored"].map(|part| written["status"]["ownership"][part].clone());
         json_patch::patch(&mut written, &forced(&shoot).0).unwrap();
         let status = &written["status"];
         assert_eq!(status["seedName"], "d");
         assert_eq!(
             status["ownership"],
-            json!({"epoch": 6, "phase": "Claiming", "source": {"name": "c", "epoch": 4}, "approval": approval})
+            json!({"epoch": 6, "phase": "Claiming", "source": {"name": "c", "epoch": 4}, "approval": approval, "restored": restored})
         );
         assert_eq!(
             status["formerSeeds"],

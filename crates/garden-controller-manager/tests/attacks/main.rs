@@ -44,6 +44,7 @@ async fn what_a_hostile_seed_or_tenant_tries_is_refused() {
     takeover::it_takes_a_verb_of_its_own(&garden).await;
     takeover::no_seed_consents_to_a_takeover(&garden).await;
     takeover::a_record_goes_on_step_by_step(&garden).await;
+    takeover::a_former_seed_tells_its_own_loss_once(&garden).await;
     its_rights::it_changes_no_specification(&garden).await;
     members::a_member_of_a_project_gets_at_no_key(&garden).await;
     garden::no_gaps();
@@ -57,6 +58,18 @@ fn the_policy_for_former_seeds_knows_every_field_of_the_status() {
     for field in fields.keys().filter(|field| *field != "formerSeeds") {
         let compared = format!("object.?status.?{field} == oldObject.?status.?{field}");
         assert!(policy.contains(&compared), "status.{field} is not compared");
+    }
+    let ownership = fields["ownership"].properties.clone().unwrap();
+    for field in ownership.keys().filter(|field| *field != "restored") {
+        let compared = format!("object.?status.?ownership.?{field} == oldObject.?status.?ownership.?{field}");
+        assert!(policy.contains(&compared), "ownership.{field} is not compared");
+    }
+    let restored = ownership["restored"].properties.clone().unwrap();
+    for field in restored.keys().filter(|field| *field != "lostRevisions") {
+        let compared = format!(
+            "object.?status.?ownership.?restored.?{field} == oldObject.?status.?ownership.?restored.?{field}"
+        );
+        assert!(policy.contains(&compared), "restored.{field} is not compared");
     }
 }
 

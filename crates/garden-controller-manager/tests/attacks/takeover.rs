@@ -200,3 +200,45 @@ async fn hands_over_only_what_it_has(garden: &Garden, admin: &Api<Shoot>, b: &Ap
     }
     allowed(hand_over(good).await);
 }
+
+/// R17-46: what is known of a loss comes from a seed that nobody trusts any more. It says it once, of its own stay, and nothing else.
+pub async fn a_former_seed_tells_its_own_loss_once(garden: &Garden) {
+    let admin: Api<Shoot> = garden.admin(NAMESPACE);
+    let a: Api<Shoot> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
+    let b: Api<Shoot> = Api::namespaced(garden.seed_b.clone(), NAMESPACE);
+    garden
+        .shoot("bereft", "seed-c", Some("seed-c"), ("Reconcile", "Succeeded"))
+        .await;
+    let source = json!({"name": "seed-a", "epoch": 1});
+    let restored = json!({"epoch": 2, "lastRevision": 832, "saved": "2026-01-01T00:00:00Z", "fenced": "2026-01-01T00:01:30Z",
+        "source": source});
+    let taken = json!({"formerSeeds": [source, {"name": "seed-b", "epoch": 1}],
+        "ownership": {"epoch": 2, "phase": "Held", "source": source, "chain": "Last", "restored": restored}});
+    garden.status(&admin, "bereft", taken).await;
+    let told = |lost: i64| json!({"ownership": {"restored": {"lostRevisions": lost}}});
+    let word = "may only take its own entry out of status.formerSeeds, and add status.ownership.restored.lostRevisions once";
+    refused(garden.patch_status(&b, "bereft", told(7)).await, word);
+    for more in [
+        json!({"ownership": {"restored": {"lostRevisions": 7, "lastRevision": 1}}}),
+        json!({"ownership": {"restored": {"lostRevisions": 7, "source": null}}}),
+        json!({"ownership": {"restored": {"lostRevisions": 7, "fenced": "2026-01-01T00:00:00Z"}}}),
+        json!({"ownership": {"restored": {"lostRevisions": 7}, "approval": consent("seed-a")}}),
+        json!({"ownership": {"restored": {"lostRevisions": 7}, "phase": "Claiming"}}),
+        json!({"ownership": {"restored": {"lostRevisions": 7}}, "formerSeeds": []}),
+        json!({"ownership": {"restored": {"lostRevisions": 7}}, "observedGeneration": 9}),
+        json!({"ownership": {"restored": null}}),
+    ] {
+        let written = garden.patch_status(&a, "bereft", more.clone()).await;
+        refused(written, "the gardenlet of seed \"seed-a\"");
+    }
+    allowed(garden.patch_status(&a, "bereft", told(7)).await);
+    for again in [
+        told(8),
+        told(0),
+        json!({"ownership": {"restored": {"lostRevisions": null}}}),
+    ] {
+        refused(garden.patch_status(&a, "bereft", again).await, word);
+    }
+    let left = json!({"formerSeeds": [{"name": "seed-b", "epoch": 1}]});
+    allowed(garden.patch_status(&a, "bereft", left).await);
+}

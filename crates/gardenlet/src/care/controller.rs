@@ -22,7 +22,9 @@ use runtime::{Next, Reconciler, Result, clock, clusters::Cluster, conditions, ru
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{checks, components, label::status_label, observation::Observation, observed, settle::settle};
+use super::{
+    checks, components, label::status_label, observation::Observation, observed, ownership, settle::settle,
+};
 use crate::{Context, MANAGER};
 
 /// What is told of each shoot.
@@ -104,7 +106,7 @@ impl Reconciler<Shoot> for Care {
 
 impl Care {
     async fn look_after(&self, seen: &Shoot) -> Result<()> {
-        let observations = self.observe(seen).await?;
+        let (observations, owner) = self.observe(seen).await?;
         let now = clock::now_k8s();
         let threshold = self.context.config.condition_threshold;
         let change = |list: &mut Vec<Condition>| {
@@ -112,6 +114,7 @@ impl Care {
                 let old = api::meta::find_condition(list, type_).cloned();
                 settle(old.as_ref(), type_, seen.clone(), threshold, &now).merge_into(list);
             }
+            ownership::tell(owner.as_ref(), &now, list);
         };
         if is_told(seen, change) {
             return Ok(());
@@ -132,20 +135,25 @@ impl Care {
         self.write_label(&name, &api).await
     }
 
-    /// What is to be told of a shoot.
-    async fn observe(&self, shoot: &Shoot) -> Result<[(&'static str, Observation); 5]> {
+    /// What is to be told of a shoot, and of its owner.
+    async fn observe(
+        &self,
+        shoot: &Shoot,
+    ) -> Result<([(&'static str, Observation); 5], Option<Observation>)> {
         if let Some(sleep) = checks::of_sleep(shoot) {
-            return Ok(CONDITIONS.map(|type_| (type_, sleep.clone())));
+            // etcd sleeps too, and nobody asks.
+            return Ok((CONDITIONS.map(|type_| (type_, sleep.clone())), None));
         }
         let namespace = shoot.status.as_ref().map(|s| s.technical_id.as_str());
         let seen = observed::look(&self.context, shoot, namespace.unwrap_or_default()).await?;
-        Ok([
+        let conditions = [
             (API_SERVER_AVAILABLE, checks::api_server(&seen)),
             (CONTROL_PLANE_HEALTHY, checks::control_plane(&seen)),
             (OBSERVABILITY_COMPONENTS_HEALTHY, checks::observability()),
             (EVERY_NODE_READY, checks::nodes(shoot, &seen)),
             (SYSTEM_COMPONENTS_HEALTHY, components::system_components(&seen)),
-        ])
+        ];
+        Ok((conditions, ownership::verified(&seen.etcds)))
     }
 
     async fn write_label(&self, name: &str, api: &Api<Shoot>) -> Result<()> {

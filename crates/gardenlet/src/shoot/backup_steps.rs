@@ -26,8 +26,8 @@ pub(super) struct Prepared {
 }
 
 /// Own BackupEntry; for a restore the source's one first, then a copy of its backups (R17-22..29). A source that did not hand the
-/// shoot over by itself is fenced before the copy begins: it may add to its backups until then. A shoot that comes back has nothing
-/// to copy; its etcd of before stops.
+/// shoot over by itself is fenced meanwhile: it may add to its backups until then, and the copy looks for the last time when it cannot.
+/// A shoot that comes back has nothing to copy; its etcd of before stops.
 pub(super) fn prepare<'a>(
     g: &mut Graph<'a, Error>,
     f: &'a Facts,
@@ -39,9 +39,9 @@ pub(super) fn prepare<'a>(
     let [source, source_ready] = when(g, copy).deploy_in_two::<SourceBackupEntry>(f, namespace);
     let own_ready = when(g, kept).deploy::<BackupEntry>(f, [namespace, source]);
     let claimed = if claim.returns() { own_ready } else { source_ready };
-    let fenced = when(g, claim.fences()).deploy::<Fence>(f, [namespace, claimed]);
+    let [shown, fenced] = when(g, claim.fences()).deploy_in_two::<Fence>(f, [namespace, claimed]);
     let ended = when(g, claim.returns()).sleep::<EndedEtcd>(f, namespace);
-    let before_copy = [secrets, credentials, source_ready, own_ready, fenced];
+    let before_copy = [secrets, credentials, source_ready, own_ready, shown];
     let copied = when(g, copy).deploy::<EtcdCopy>(f, before_copy);
     let prepared = when(g, copy).step("Destroying copy of etcd backups", copied, || EtcdCopy::destroy(f));
     let mut recorded = when(g, claim.is_recorded());

@@ -4,11 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use api::{
     constants::{OPERATION, PROJECT_NAME, condition::READY_FOR_MIGRATION, finalizer::GARDENER},
-    gardencore::Shoot,
+    gardencore::{Shoot, shoot::ShootStatus},
     meta::{ConditionStatus, ErrorCode, LastOperationType as Type},
 };
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, ResourceExt, runtime::watcher};
+use parts::{FenceClock, Fences};
 use placement::{Operation, Role, Wanted, approval, is_move_wanted, names, role, traveller};
 use runtime::{Cluster, Error, Next, Reconciler, Result, clock, error::Explain as _, finalizer, runner};
 use tracing::info;
@@ -16,7 +17,7 @@ use tracing::info;
 use super::{
     confirmation,
     dispatch::{self, Duty, Periods},
-    leave,
+    leave, loss,
     operation::{self, Failure},
     record::Record,
     status::{self, Writer},
@@ -33,7 +34,12 @@ pub async fn run(context: Arc<Context>) {
     let garden = context.garden.clone();
     let controller = runner::controller(garden.all::<Shoot>(), watcher::Config::default(), wakes);
     let settings = context.runner();
-    let reconciler = Arc::new(ShootReconciler { context });
+    // There from the start, so that a first loss is seen as one.
+    loss::metric(&context.metrics);
+    let reconciler = Arc::new(ShootReconciler {
+        context,
+        fences: Fences::default(),
+    });
     runner::run_namespaced(controller, &garden, reconciler, settings).await;
 }
 
@@ -60,13 +66,19 @@ fn wakes(shoot: &Shoot) -> Option<u64> {
                     .map(|former| (&former.name, former.epoch));
                 let last = status.last_operation.as_ref();
                 let last = last.map(|last| (last.type_.to_string(), last.state.to_string()));
-                (former.collect::<Vec<_>>(), last)
+                let phase = status.ownership.as_ref().and_then(|recorded| recorded.phase);
+                (
+                    former.collect::<Vec<_>>(),
+                    last,
+                    phase.map(|phase| format!("{phase:?}")),
+                )
             }),
     ))
 }
 
 struct ShootReconciler {
     context: Arc<Context>,
+    fences: Fences,
 }
 
 impl Reconciler<Shoot> for ShootReconciler {
@@ -185,9 +197,26 @@ impl ShootReconciler {
             )
             .await;
         let record = Record::new(context, &begun, type_);
-        match operation::run(context, &traveller, operation, &record).await {
+        match operation::run(
+            context,
+            &traveller,
+            operation,
+            self.fence(&traveller, operation),
+            &record,
+        )
+        .await
+        {
             Ok(()) => self.succeeded(&traveller, operation, &record).await,
             Err(failure) => self.failed(&begun, type_, failure, &record).await,
+        }
+    }
+
+    /// It goes on while the restoration is tried again.
+    fn fence(&self, traveller: &Shoot, operation: Operation) -> FenceClock {
+        let epoch = traveller.status.as_ref().map_or(1, ShootStatus::epoch);
+        match (operation, traveller.uid()) {
+            (Operation::Restore, Some(uid)) => self.fences.of(&uid, epoch),
+            _ => FenceClock::default(),
         }
     }
 
@@ -209,6 +238,13 @@ impl ShootReconciler {
         let events = &context.garden_events;
         events.normal(&written, success_reason(type_), &note).await;
         info!(shoot = written.name_any(), operation = %type_, "operation succeeded");
+        self.fences.forget(&written.uid().unwrap_or_default());
+        if operation == Operation::Restore
+            && let Some(lost) = loss::of(&written)
+        {
+            loss::metric(&context.metrics).observe(f64::from(lost.seconds));
+            events.warning(&written, "DataLost", &lost.sentence).await;
+        }
         if operation.deletes() {
             if operation == Operation::ForceDelete
                 && placement::journey(traveller) != placement::Journey::Settled

@@ -3,6 +3,9 @@
 //! Two steps, with the destination between them. At once: everything goes but the data of etcd-main. When the destination has
 //! recorded that it runs from its copy: the data and the namespace go, and last the seed's entry in `status.formerSeeds`.
 //! Nothing here holds up anybody: neither the destination nor a deletion of the Shoot waits for it.
+//!
+//! A seed that was taken over without its help may have changes that nobody else has. Its etcd stays until they are saved, and the
+//! Shoot tells how many they are (R17-46).
 
 use std::sync::Arc;
 
@@ -16,6 +19,7 @@ use serde_json::json;
 
 use super::{
     leave_flow::{self, Given},
+    leftover::{self, Leftover},
     operation::class_of,
 };
 use crate::{context::Context, context::MANAGER};
@@ -26,7 +30,19 @@ pub(super) async fn leave(context: &Context, shoot: &Shoot, epoch: i64) -> Resul
     if stay.namespace_state().await? != NamespaceState::Missing {
         Namespace::mark_as_left(&stay, epoch).await?;
         Cluster::tell(&stay, shoot).await?;
-        clean_up(&stay).await?;
+        match leftover::of(shoot, &context.seed_name, epoch) {
+            Leftover::Nothing => {}
+            Leftover::Unknown => {
+                clean_up(&stay, KeepEtcd(true)).await?;
+                // The choice of the data wakes this again.
+                return Ok(Next::Change);
+            }
+            Leftover::Changes(restored) => {
+                clean_up(&stay, KeepEtcd(true)).await?;
+                leftover::save(context, &stay, shoot, restored, epoch).await?;
+            }
+        }
+        clean_up(&stay, KeepEtcd(false)).await?;
     }
     if journey(shoot) != Journey::Settled && journey(shoot) != Journey::Leaving {
         // The recorded restore wakes this again.
@@ -43,7 +59,7 @@ pub(super) async fn clean_up_without_shoot(context: &Context, namespace: &v1::Na
         return Ok(());
     };
     let stay = stay(context, namespace.name_any(), tenant);
-    clean_up(&stay).await?;
+    clean_up(&stay, KeepEtcd(false)).await?;
     remove(&stay).await
 }
 
@@ -56,9 +72,13 @@ pub(super) fn tenant_of(namespace: &v1::Namespace) -> Option<Tenant> {
     })
 }
 
-async fn clean_up(stay: &Stay) -> Result<()> {
+/// Whether etcd goes on for its final snapshot.
+struct KeepEtcd(bool);
+
+async fn clean_up(stay: &Stay, KeepEtcd(etcd_is_needed): KeepEtcd) -> Result<()> {
     let given = Given {
         namespace_is_active: stay.namespace_state().await? == NamespaceState::Active,
+        etcd_is_needed,
     };
     leave_flow::build(stay, given)
         .run(|_| ())

@@ -17,13 +17,15 @@ use super::graph::{RETRY_LIMIT, Steps, graph, when};
 pub struct Given {
     /// The namespace exists and is not being deleted.
     pub namespace_is_active: bool,
+    /// Its final snapshot is not there yet (R17-46).
+    pub etcd_is_needed: bool,
 }
 
 /// Builds the flow.
 #[must_use]
 pub fn build(stay: &Stay, given: Given) -> Flow<'_, Error> {
     let mut g = graph("Shoot cluster departure", RETRY_LIMIT);
-    stop(&mut g, stay, given.namespace_is_active);
+    stop(&mut g, stay, given);
     clean_up_extensions(&mut g, stay, given.namespace_is_active);
     // The seed's front lies outside the shoot's namespace and would be left behind (I6).
     g.step("Removing exposure of the Kubernetes API server", [], || {
@@ -33,9 +35,9 @@ pub fn build(stay: &Stay, given: Given) -> Flow<'_, Error> {
 }
 
 /// Nothing may come back to life here, whatever somebody did meanwhile.
-fn stop<'a>(g: &mut Graph<'a, Error>, stay: &'a Stay, there: bool) {
-    let mut g = when(g, there);
-    let stopped = g.destroy::<Writers>(stay, []);
+fn stop<'a>(g: &mut Graph<'a, Error>, stay: &'a Stay, given: Given) {
+    let stopped = when(g, given.namespace_is_active).destroy::<Writers>(stay, []);
+    let mut g = when(g, given.namespace_is_active && !given.etcd_is_needed);
     let etcd = g.step("Destroying etcd and keeping its data", stopped, || {
         Etcds::destroy_but_keep_volume(stay)
     });

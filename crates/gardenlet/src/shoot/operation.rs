@@ -7,13 +7,13 @@ use api::{
     meta::{LastError, LastOperationType as Type},
 };
 use flow::{Cause, Flow, FlowError, Progress};
-use parts::{Claim, Cluster, Etcds, Facts, KubeApiserver, NamespaceState, OwnerRecord};
+use parts::{Claim, Cluster, Etcds, Facts, FenceClock, KubeApiserver, NamespaceState, OwnerRecord};
 use placement::Operation;
 use runtime::{Error, Result, clock};
 use tokio::sync::watch;
 
 use super::{
-    delete_flow, force_delete_flow, migrate_flow, reconcile_flow, record::Record, sleep_flow, status,
+    delete_flow, force_delete_flow, migrate_flow, reconcile_flow, record::Record, right, sleep_flow, status,
 };
 use crate::context::Context;
 
@@ -27,14 +27,15 @@ pub(super) struct Failure {
     pub(super) error: Error,
 }
 
-/// Runs the flow of an operation. `traveller`: the Shoot with which it works.
+/// Runs the flow of an operation. `traveller`: the Shoot with which it works. `fence`: that of its epoch.
 pub(super) async fn run(
     context: &Context,
     traveller: &Arc<Shoot>,
     operation: Operation,
+    fence: FenceClock,
     record: &Record<'_>,
 ) -> Result<(), Failure> {
-    let facts = Facts::new(
+    let mut facts = Facts::new(
         context.garden.clone(),
         context.seed.clone(),
         Arc::clone(&context.settings),
@@ -44,17 +45,26 @@ pub(super) async fn run(
     )
     .await
     .map_err(|error| outside("Collecting facts", error))?;
-    if !operation.deletes() || exists(&facts).await? {
-        Cluster::sync(&facts)
+    facts.fence = fence;
+    let ended = Box::pin(right::under_it(facts, |facts| async move {
+        act(&facts, operation, record).await
+    }));
+    let refused = |error| Err(outside("Confirming that the seed has the shoot", error));
+    ended.await.unwrap_or_else(refused)
+}
+
+async fn act(facts: &Facts, operation: Operation, record: &Record<'_>) -> Result<(), Failure> {
+    if !operation.deletes() || exists(facts).await? {
+        Cluster::sync(facts)
             .await
             .map_err(|error| outside("Syncing Cluster resource", error))?;
     }
-    let flow = build(&facts, operation)
+    let flow = build(facts, operation)
         .await
         .map_err(|error| outside("Looking at what is there", error))?;
     observed(operation.type_(), flow, record).await?;
     if operation.deletes() {
-        Cluster::destroy(&facts)
+        Cluster::destroy(facts)
             .await
             .map_err(|error| outside("Deleting Cluster resource", error))?;
     }

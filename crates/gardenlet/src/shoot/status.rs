@@ -114,11 +114,11 @@ pub fn settled(traveller: &Shoot, operation: Operation, now: Time) -> Value {
 pub fn handed_over(shoot: &Shoot, now: Time) -> Option<Value> {
     let status = shoot.status.as_ref()?;
     let approval = placement::approval(shoot)?;
-    let epoch = status.epoch();
-    let recorded = status.ownership.as_ref().and_then(|recorded| recorded.phase);
-    if matches!(recorded, Some(OwnershipPhase::Claiming | OwnershipPhase::Opening)) {
+    if placement::is_claimed(shoot) {
         return None;
     }
+    let epoch = status.epoch();
+    let recorded = status.ownership.as_ref().and_then(|recorded| recorded.phase);
     let mut former = status.former_seeds.clone();
     former.retain(|former| former.name != approval.source);
     former.push(FormerSeed {

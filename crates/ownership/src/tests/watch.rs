@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use permit::Clock;
-use tokio::sync::watch::Receiver;
+use tokio::sync::{Notify, watch::Receiver};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::claim;
@@ -24,6 +24,15 @@ const fn s(seconds: u64) -> Duration {
 /// Authorities that never answer, and when they were asked.
 #[derive(Clone, Default)]
 struct Dead(Arc<Mutex<Vec<(Instant, Transport)>>>);
+
+impl Dead {
+    /// Checks that were begun: each asks once by UDP alone.
+    fn asked_from(&self) -> usize {
+        let asked = self.0.lock().unwrap();
+        let moments: std::collections::BTreeSet<_> = asked.iter().map(|(when, _)| *when).collect();
+        moments.len().div_ceil(2)
+    }
+}
 
 impl Wire for Dead {
     fn ask<'a>(
@@ -228,4 +237,38 @@ async fn effects_without_a_caller_are_finished() {
         () = story => {}
     }
     assert!(*done.lock().unwrap());
+}
+
+/// A planned move waits for the source's etcd to notice that the record is gone, while the shoot's API is down.
+#[tokio::test(start_paused = true)]
+async fn who_expects_a_change_need_not_wait_for_the_interval() {
+    let wire = Dead::default();
+    let prompt = Arc::new(Notify::new());
+    let watch = watch(&wire, Told::new()).prompted_by(Arc::clone(&prompt));
+    let begun = Instant::now();
+    // Each check of a silent authority takes two seconds.
+    let asks = async {
+        for _ in 0..300 {
+            prompt.notify_one();
+            sleep(Duration::from_millis(100)).await;
+        }
+    };
+    let prompted = async {
+        sleep(Duration::from_millis(2500)).await;
+        let before = wire.asked_from();
+        prompt.notify_one();
+        sleep(Duration::from_millis(1)).await;
+        assert_eq!(
+            wire.asked_from(),
+            before + 1,
+            "at once, as the last one began long ago"
+        );
+        asks.await;
+        let checks = wire.asked_from();
+        assert!(checks <= 20, "{checks} checks in {:?}", begun.elapsed());
+    };
+    tokio::select! {
+        lost = watch.run() => panic!("{lost:?}"),
+        () = prompted => {}
+    }
 }

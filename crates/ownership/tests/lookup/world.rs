@@ -4,17 +4,12 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
-use base64::{Engine, engine::general_purpose::STANDARD};
+use anyhow::{Context, Result};
 use futures::future::BoxFuture;
-use hickory_proto::op::{Message, OpCode, Query, ResponseCode, UpdateMessage};
-use hickory_proto::rr::rdata::{TXT, tsig::TsigAlgorithm};
-use hickory_proto::rr::{DNSClass, Name, RData, Record, RecordType, TSigner};
+use hickory_proto::rr::Name;
 use ownership::{Answer, Authorities, Claim, Network, SecondWitness, Terms, Testimony, Watch, Witnesses};
 use permit::Clock;
 use testkit::NameServer;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
 pub const ZONE: &str = "internal.example";
 pub const OWNER: &str = "owner.demo.dev.internal.example";
@@ -84,35 +79,7 @@ pub async fn check_at(servers: impl IntoIterator<Item = SocketAddr>) -> Answer {
 
 /// Makes the names have exactly these texts, in one update (as a claimant does).
 pub async fn write(server: &NameServer, records: &[(&str, &[&str])]) -> Result<()> {
-    let mut message = Message::query();
-    message.metadata.op_code = OpCode::Update;
-    message.metadata.recursion_desired = false;
-    message.add_zone(Query::query(name(ZONE)?, RecordType::SOA));
-    for (owner, texts) in records {
-        let mut whole = Record::update0(name(owner)?, 0, RecordType::TXT);
-        whole.dns_class = DNSClass::ANY;
-        message.add_update(whole);
-        for text in *texts {
-            let parts = text.as_bytes().chunks(255).collect();
-            let text = RData::TXT(TXT::from_bytes(parts));
-            message.add_update(Record::from_rdata(name(owner)?, 10, text));
-        }
-    }
-    let algorithm = TsigAlgorithm::from_name(Name::from_ascii(server.tsig_algorithm)?);
-    let key = STANDARD.decode(&server.tsig_secret)?;
-    let signer = TSigner::new(key, algorithm, name(server.tsig_key_name)?, 300)?;
-    #[allow(clippy::disallowed_methods)] // the server compares it with its own clock
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?;
-    message.finalize(&signer, now.as_secs())?;
-    let bytes = message.to_vec()?;
-    let mut stream = TcpStream::connect(&server.address).await?;
-    stream.write_u16(u16::try_from(bytes.len())?).await?;
-    stream.write_all(&bytes).await?;
-    let mut answer = vec![0; usize::from(stream.read_u16().await?)];
-    stream.read_exact(&mut answer).await?;
-    let code = Message::from_vec(&answer)?.metadata.response_code;
-    ensure!(code == ResponseCode::NoError, "the update was refused: {code}");
-    Ok(())
+    server.write_texts(ZONE, records).await
 }
 
 pub fn name(text: &str) -> Result<Name> {

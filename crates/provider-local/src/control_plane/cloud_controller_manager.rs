@@ -11,6 +11,7 @@ use k8s_openapi::{
     api::{apps::v1::Deployment, core::v1::ConfigMap},
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
+use owner_checks::{AUTHORITY, OwnerClaim};
 use runtime::{
     Result,
     workload::{Files, Health, MOUNTS, Workload},
@@ -45,22 +46,41 @@ pub fn migration_file(wanted: Option<&CloudControllerManager>) -> Option<ConfigM
     })
 }
 
-/// The Deployment. `cluster`: the shoot's technical id. `checksums`: of what is mounted, by the names of the objects.
+/// What a shoot's is to be.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wanted<'a> {
+    /// The shoot's technical id.
+    pub cluster: &'a str,
+    /// What the ControlPlane says of it.
+    pub spec: Option<&'a CloudControllerManager>,
+    /// Who must have the shoot (R17-60); nobody is asked where there is none.
+    pub owner: Option<&'a OwnerClaim>,
+}
+
+impl Wanted<'_> {
+    fn migrates(&self) -> bool {
+        self.spec.is_some_and(|spec| spec.leader_migration.is_some())
+    }
+}
+
+/// The Deployment. `checksums`: of what is mounted, by the names of the objects.
 pub fn deployment(
     settings: &Settings,
-    cluster: &str,
-    wanted: Option<&CloudControllerManager>,
+    wanted: Wanted<'_>,
     checksums: &BTreeMap<&str, String>,
 ) -> Result<Deployment> {
     let mut files: Vec<_> = SECRETS.map(Files::Secret).into();
-    if wanted.is_some_and(|wanted| wanted.leader_migration.is_some()) {
+    if wanted.migrates() {
         files.push(Files::ConfigMap(MIGRATION));
+    }
+    if wanted.owner.is_some() {
+        files.push(Files::Authority(AUTHORITY));
     }
     let process = Workload {
         name: NAME,
         image: settings.image.clone(),
         program: "/cloud-controller-manager-local".into(),
-        args: arguments(settings, cluster, wanted),
+        args: arguments(settings, wanted),
         health: Health {
             scheme: "HTTP",
             port: HEALTH_PORT,
@@ -89,7 +109,8 @@ pub struct Settings {
 }
 
 /// Its flags, in a fixed order.
-fn arguments(settings: &Settings, cluster: &str, wanted: Option<&CloudControllerManager>) -> Vec<String> {
+fn arguments(settings: &Settings, wanted: Wanted<'_>) -> Vec<String> {
+    let cluster = wanted.cluster;
     let mut arguments = vec![
         format!("--kubeconfig={MOUNTS}/{NAME}/kubeconfig"),
         format!("--cloud-credentials={MOUNTS}/{CLOUD_PROVIDER}"),
@@ -100,19 +121,20 @@ fn arguments(settings: &Settings, cluster: &str, wanted: Option<&CloudController
     if let Some(range) = settings.load_balancer_range {
         arguments.push(format!("--load-balancer-range={range}"));
     }
-    if let Some(ranges) = wanted.and_then(|wanted| wanted.node_ipam.as_ref()) {
+    if let Some(ranges) = wanted.spec.and_then(|spec| spec.node_ipam.as_ref()) {
         arguments.extend([
             "--allocate-node-cidrs".to_owned(),
             format!("--cluster-cidr={}", ranges.cluster_cidr),
             format!("--service-cluster-ip-range={}", ranges.service_cluster_ip_range),
         ]);
     }
-    if wanted.is_some_and(|wanted| wanted.leader_migration.is_some()) {
+    if wanted.migrates() {
         arguments.extend([
             "--enable-leader-migration".to_owned(),
             format!("--leader-migration-config={MOUNTS}/{MIGRATION}/{FILE}"),
         ]);
     }
+    arguments.extend(wanted.owner.iter().flat_map(|owner| owner.flags(cluster)));
     arguments
 }
 

@@ -50,7 +50,15 @@ fn settings() -> Settings {
 
 fn made(wanted: Option<&CloudControllerManager>) -> Deployment {
     let checksums = BTreeMap::from([(NAME, "1".to_owned()), (CLOUD_PROVIDER, "2".to_owned())]);
-    deployment(&settings(), CLUSTER, wanted, &checksums).unwrap()
+    deployment(&settings(), of(wanted), &checksums).unwrap()
+}
+
+fn of(spec: Option<&CloudControllerManager>) -> Wanted<'_> {
+    Wanted {
+        cluster: CLUSTER,
+        spec,
+        owner: None,
+    }
 }
 
 fn pod_of(deployment: &Deployment) -> PodSpec {
@@ -96,7 +104,7 @@ fn addresses_of_load_balancers_come_from_the_range_of_the_seeds_operator() {
         load_balancer_range: range,
         ..settings()
     };
-    let flags = arguments(&settings, CLUSTER, None);
+    let flags = arguments(&settings, of(None));
     assert_eq!(flags.last().unwrap(), "--load-balancer-range=192.0.2.0/24");
 }
 
@@ -136,12 +144,38 @@ fn all_that_the_flags_name_is_mounted() {
 
 #[test]
 fn a_pod_follows_what_it_mounts() {
-    let of = |sum: &str| {
-        let made = deployment(&settings(), CLUSTER, None, &[(NAME, sum.to_owned())].into()).unwrap();
+    let annotated = |sum: &str| {
+        let made = deployment(&settings(), of(None), &[(NAME, sum.to_owned())].into()).unwrap();
         made.spec.unwrap().template.metadata.unwrap().annotations.unwrap()
     };
-    assert_eq!(of("1")["checksum/cloud-controller-manager"], "1");
-    assert_ne!(of("1"), of("2"));
+    assert_eq!(annotated("1")["checksum/cloud-controller-manager"], "1");
+    assert_ne!(annotated("1"), annotated("2"));
+}
+
+/// R17-60: of the authority by which the process beside etcd is known it gets the certificate, and no key.
+#[test]
+fn where_the_seed_says_so_it_asks_whose_the_shoot_is() {
+    let owner = OwnerClaim {
+        name: "owner.web.dev.internal.example.test".into(),
+        identity: "seed-a".into(),
+        zone: "example.test".into(),
+        authorities: Vec::new(),
+        epoch: 4,
+    };
+    let wanted = Wanted {
+        owner: Some(&owner),
+        ..of(None)
+    };
+    let pod = pod_of(&deployment(&settings(), wanted, &BTreeMap::new()).unwrap());
+    let args = pod.containers[0].args.clone().unwrap();
+    assert!(args.contains(&"--ownership-epoch=4".to_owned()), "{args:?}");
+    let volumes = pod.volumes.unwrap();
+    let authority = volumes.iter().find(|volume| volume.name == AUTHORITY).unwrap();
+    let items = authority.secret.as_ref().unwrap().items.as_ref().unwrap();
+    assert_eq!(
+        items.iter().map(|item| item.key.as_str()).collect::<Vec<_>>(),
+        ["ca.crt"]
+    );
 }
 
 #[test]

@@ -7,6 +7,7 @@ use api::extensions::ControlPlane;
 use extension::Context;
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
 use kube::Api;
+use owner_checks::OwnerClaim;
 use runtime::{
     Cluster, Result, Seed, apply,
     error::Explain as _,
@@ -14,7 +15,9 @@ use runtime::{
     workload,
 };
 
-use super::cloud_controller_manager::{MIGRATION, NAME, SECRETS, Settings, deployment, migration_file};
+use super::cloud_controller_manager::{
+    MIGRATION, NAME, SECRETS, Settings, Wanted, deployment, migration_file,
+};
 
 /// The Deployment that serves the shoot's API, which a gardenlet makes.
 const KUBE_APISERVER: &str = "kube-apiserver";
@@ -36,7 +39,13 @@ pub async fn roll_out(context: &Context<ControlPlane>, settings: &Settings) -> R
         context.manager.apply(&config_maps, file).await?;
     }
     let deployments: Api<Deployment> = context.seed.namespaced(&namespace);
-    let mut made = deployment(settings, &namespace, wanted, &checksums)?;
+    let asks = context.cluster.as_ref().map_or(Ok(None), OwnerClaim::of)?;
+    let all = Wanted {
+        cluster: &namespace,
+        spec: wanted,
+        owner: asks.as_ref(),
+    };
+    let mut made = deployment(settings, all, &checksums)?;
     let sleeps = context.is_hibernated() && !is_api_wanted(&deployments).await?;
     if let Some(spec) = made.spec.as_mut().filter(|_| sleeps) {
         spec.replicas = Some(0);

@@ -22,6 +22,29 @@ pub struct Ownership {
     pub chain: Option<OwnershipChain>,
     /// Consent to one hand-over without the source's help. No seed writes it.
     pub approval: Option<OwnershipApproval>,
+    /// What the shoot went on with when it was last taken over.
+    pub restored: Option<RestoredData>,
+}
+
+/// What an epoch began with that was taken over: whatever the source acknowledged between the two times is lost.
+#[skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RestoredData {
+    /// The epoch that began with it.
+    #[schemars(range(min = 1))]
+    pub epoch: i64,
+    /// Revision of the source's etcd up to which nothing is lost.
+    pub last_revision: i64,
+    /// When the newest snapshot was taken, by the clock of the source.
+    pub saved: Time,
+    /// From when on the source could not acknowledge anything, by the clock of the destination.
+    pub fenced: Time,
+    /// Who had acknowledged it, and tells how much it was when it returns.
+    pub source: Option<FormerSeed>,
+    /// Changes of the source after `lastRevision`: all that is lost. Absent until the source has returned and saved what it had.
+    #[schemars(range(min = 0))]
+    pub lost_revisions: Option<i64>,
 }
 
 /// How far an epoch is.

@@ -116,6 +116,15 @@ impl Lab {
         self.s3.folder.join(BUCKET).join(prefix).join("v2").join(name)
     }
 
+    /// Makes a place say this of who holds it, as the BackupEntry's actuator does.
+    pub fn hold(&self, prefix: &str, mut holding: serde_json::Value) {
+        holding["uid"] = "u".into();
+        holding["written"] = "now".into();
+        let place = self.s3.folder.join(BUCKET).join(prefix);
+        std::fs::create_dir_all(&place).unwrap();
+        std::fs::write(place.join("ownership.json"), holding.to_string()).unwrap();
+    }
+
     pub async fn initialize(&self, prefix: &str, data_dir: &Path, more: &[&str]) -> Ran {
         run("initialize", &self.initialize_flags(prefix, data_dir, more)).await
     }

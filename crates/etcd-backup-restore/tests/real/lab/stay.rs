@@ -3,7 +3,7 @@ use super::{EtcdServer, Lab, Server, Zone, eventually, free_port, program};
 use etcd_backup_restore::etcd::{Etcd, EtcdConfig};
 use etcd_backup_restore::store::{Provider, Store, StoreConfig};
 use permit::Permit;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
@@ -138,11 +138,8 @@ impl Stay {
         let next = EPOCH + 1;
         self.server = None;
         self.end_of_etcd().await;
-        let content = serde_json::json!({
-            "uid": UID, "epoch": next, "seed": "seed-a", "state": "Owned", "written": "anew", "origin": EPOCH,
-        });
-        let content = serde_json::to_vec(&content).unwrap();
-        self.store().put_note("ownership.json", content).await.unwrap();
+        self.hold(json!({"epoch": next, "state": "Owned", "written": "anew", "origin": EPOCH}))
+            .await;
         self.zone.owned_by("seed-a", next).await;
         let epoch = format!("--ownership-epoch={next}");
         let kept = self.lab.initialize("p", &self.volume, &[&epoch]).await;
@@ -212,10 +209,14 @@ impl Stay {
 
     /// Writes `ownership.json`, as the BackupEntry's actuator does.
     pub async fn held(&self, state: &str, epoch: i64) {
-        let content = serde_json::json!({
-            "uid": UID, "epoch": epoch, "seed": "seed-a", "state": state, "written": format!("{state} {epoch}"),
-        });
-        let content = serde_json::to_vec(&content).unwrap();
+        self.hold(json!({"epoch": epoch, "state": state, "written": format!("{state} {epoch}")}))
+            .await;
+    }
+
+    async fn hold(&self, mut holding: Value) {
+        holding["uid"] = UID.into();
+        holding["seed"] = "seed-a".into();
+        let content = serde_json::to_vec(&holding).unwrap();
         self.store().put_note("ownership.json", content).await.unwrap();
     }
 

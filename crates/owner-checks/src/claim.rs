@@ -1,26 +1,24 @@
-//! What a gardenlet hands over with the Cluster: all that is needed to ask whose the shoot is. Pure.
+//! What a gardenlet hands over with the Cluster: all that is needed to ask whose the shoot is.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{fmt::Display, net::SocketAddr, sync::Arc, time::Duration};
 
 use api::{
-    constants::OWNERSHIP_EPOCH,
-    extensions::{Cluster as ClusterObject, ExtensionObject},
+    extensions::Cluster as ClusterObject,
     gardencore::seed::{OwnerChecks, SeedDNSProviderConfig},
     meta::{ErrorCode, RawExtension},
 };
-use kube::ResourceExt;
+use ownership::{Authorities, Claim, Network, SecondWitness, Terms, Watch, Witnesses};
+use permit::Clock;
 use runtime::{Error, Result};
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
-
-use crate::{Operation, Role, kind};
+use serde_json::Value;
 
 /// A gardenlet records its seed's identity when it starts.
 const WAIT_FOR_IDENTITY: Duration = Duration::from_secs(10);
 
 /// One shoot in one epoch, as this seed has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub struct OwnerClaim {
     /// Name of the owner record.
     pub name: String,
     /// This seed's, which the record must have.
@@ -33,22 +31,7 @@ pub(crate) struct Wanted {
     pub epoch: i64,
 }
 
-/// Whether the owner's right is needed: not to let go of what is here (RX-42), not for what belongs to no shoot, and not for the
-/// owner record itself, which is written before anybody can confirm it and whose writes are conditional instead.
-pub(crate) fn concerns<K: ExtensionObject>(object: &K, operation: Operation) -> bool {
-    operation.acts_outside() && Role::of(object, None) != Role::Shootless && !is_owner_record(object)
-}
-
-/// An annotation alone makes no owner record: a provider writes any other record whatever stands there.
-fn is_owner_record<K: ExtensionObject>(object: &K) -> bool {
-    let is_text = |object: &K| {
-        let object = serde_json::to_value(object).unwrap_or_default();
-        object.pointer("/spec/recordType") == Some(&json!("TXT"))
-    };
-    kind::name::<K>() == "DNSRecord" && object.annotations().contains_key(OWNERSHIP_EPOCH) && is_text(object)
-}
-
-impl Wanted {
+impl OwnerClaim {
     /// What the Cluster hands over; none where the seed does not check owners.
     ///
     /// # Errors
@@ -75,6 +58,28 @@ impl Wanted {
             epoch: epoch(&cluster.spec.shoot.0)?,
         }))
     }
+
+    /// Begins to ask; nothing is asked before it is run. `second`: the second witness.
+    ///
+    /// # Errors
+    /// It cannot be asked like that.
+    pub fn watch(&self, second: Arc<dyn SecondWitness>) -> Result<Watch> {
+        let claim = Claim::new(&self.name, &self.identity, self.epoch).map_err(cannot_be_asked)?;
+        let authorities = match self.authorities.as_slice() {
+            [] => Authorities::found(&self.zone),
+            named => Authorities::named(&self.zone, named.iter().copied()),
+        };
+        let witnesses = Witnesses {
+            authorities: Arc::new(authorities.map_err(cannot_be_asked)?),
+            wire: Arc::new(Network),
+            second,
+        };
+        Watch::new(claim, Terms::default(), witnesses, Clock::default()).map_err(cannot_be_asked)
+    }
+}
+
+fn cannot_be_asked(error: impl Display) -> Error {
+    wrong(format!("it cannot be asked who owns the shoot: {error}"))
 }
 
 /// Beside the internal name of the shoot's API, which the gardenlet tells.
@@ -122,5 +127,5 @@ fn wrong(message: impl Into<String>) -> Error {
 }
 
 #[cfg(test)]
-#[path = "wanted_tests.rs"]
+#[path = "claim_tests.rs"]
 mod tests;

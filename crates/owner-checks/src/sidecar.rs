@@ -1,25 +1,46 @@
 //! The second witness: the process beside etcd, which asks by itself and says for how long what it was told is still good.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use futures::future::BoxFuture;
 use http::{Request, StatusCode};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Client, Config, client::Body};
 use ownership::{SecondWitness, Testimony};
+use permit::Permit;
 use runtime::{Cluster, Connection, Seed};
 use serde::Deserialize;
 
-/// Where it answers inside the seed. The Service leads to a pod that is not ready, too: it is not while it keeps clients away.
-pub(super) const URL: &str = "https://etcd-main-peer.{namespace}.svc:8080";
-/// Secret of the shoot's namespace with the authority by which it is known.
-const KNOWN_BY: &str = "etcd-client";
+/// Where it answers inside the seed, by `{namespace}`. The Service leads to a pod that is not ready, too: it is not while it keeps
+/// clients away.
+pub const URL: &str = "https://etcd-main-peer.{namespace}.svc:8080";
+/// Secret of the shoot's namespace of which such a process mounts the authority alone ([`runtime::workload::Files::Authority`]).
+pub const AUTHORITY: &str = "etcd-client";
+
+/// The authority by which it is known. It is read for each question: it may have been renewed since the last one.
+#[derive(Clone)]
+pub enum KnownBy {
+    /// That of Secret `etcd-client` in a shoot's namespace.
+    Secret {
+        /// Where the shoot is.
+        seed: Box<Seed>,
+        /// Its namespace.
+        namespace: String,
+    },
+    /// A PEM file.
+    File(PathBuf),
+    /// It needs none: plain HTTP.
+    Nobody,
+}
 
 /// That of one shoot.
-pub(super) struct Sidecar {
-    pub seed: Seed,
-    pub namespace: String,
+pub struct Sidecar {
+    /// Where it answers.
     pub url: String,
+    /// Its authority.
+    pub known_by: KnownBy,
+    /// The right to ask.
+    pub permit: Permit,
 }
 
 impl SecondWitness for Sidecar {
@@ -63,28 +84,39 @@ impl Sidecar {
         testimony(&said.map_err(|error| format!("its answer cannot be understood: {error}"))?)
     }
 
-    /// For one question: its certificate, and the authority of that, may have been renewed since the last one.
+    /// For one question.
     async fn client(&self) -> Result<Client, String> {
-        let url = self.url.replace("{namespace}", &self.namespace);
+        let url = &self.url;
         let address: http::Uri = url.parse().map_err(|error| format!("{url} is no URL: {error}"))?;
         let mut config = Config::new(address);
         if url.starts_with("https://") {
             config.root_cert = Some(self.authority().await?);
         }
         let connection = Connection::new(config).map_err(|error| error.to_string())?;
-        Ok(connection.client(self.seed.permit()))
+        Ok(connection.client(&self.permit))
     }
 
     async fn authority(&self) -> Result<Vec<Vec<u8>>, String> {
-        let secrets = self.seed.namespaced::<Secret>(&self.namespace);
-        let found = secrets.get_opt(KNOWN_BY).await;
-        let found = found.map_err(|error| format!("the Secret {KNOWN_BY} cannot be read: {error}"))?;
-        let data = found.and_then(|secret| secret.data).unwrap_or_default();
-        let Some(text) = data.get("ca.crt") else {
-            return Err(format!("the Secret {KNOWN_BY} has no ca.crt"));
+        let (text, place) = match &self.known_by {
+            KnownBy::Secret { seed, namespace } => {
+                let secrets = seed.namespaced::<Secret>(namespace);
+                let found = secrets.get_opt(AUTHORITY).await;
+                let found =
+                    found.map_err(|error| format!("the Secret {AUTHORITY} cannot be read: {error}"))?;
+                let data = found.and_then(|secret| secret.data).unwrap_or_default();
+                let Some(text) = data.get("ca.crt") else {
+                    return Err(format!("the Secret {AUTHORITY} has no ca.crt"));
+                };
+                (text.0.clone(), format!("ca.crt of the Secret {AUTHORITY}"))
+            }
+            KnownBy::File(file) => {
+                let text = tokio::fs::read(file).await;
+                let text = text.map_err(|error| format!("{} cannot be read: {error}", file.display()))?;
+                (text, file.display().to_string())
+            }
+            KnownBy::Nobody => return Err("no authority is named for HTTPS".to_owned()),
         };
-        let roots =
-            pem::parse_many(&text.0).map_err(|_| format!("ca.crt of the Secret {KNOWN_BY} is no PEM"))?;
+        let roots = pem::parse_many(&text).map_err(|_| format!("{place} is no PEM"))?;
         Ok(roots.into_iter().map(pem::Pem::into_contents).collect())
     }
 }

@@ -1,5 +1,5 @@
 #![allow(clippy::unwrap_used)]
-use api::extensions::{BackupEntry, DNSRecord, Infrastructure};
+use serde_json::json;
 
 use super::*;
 
@@ -34,10 +34,10 @@ fn cluster(change: impl FnOnce(&mut Value)) -> ClusterObject {
 /// R17-13.
 #[test]
 fn all_that_is_needed_comes_with_the_cluster() {
-    let wanted = Wanted::of(&cluster(|_| {})).unwrap().unwrap();
+    let wanted = OwnerClaim::of(&cluster(|_| {})).unwrap().unwrap();
     assert_eq!(
         wanted,
-        Wanted {
+        OwnerClaim {
             name: "owner.web.dev.internal.example.test".into(),
             identity: "landscape-seed-a".into(),
             zone: "example.test".into(),
@@ -48,7 +48,7 @@ fn all_that_is_needed_comes_with_the_cluster() {
             epoch: 3,
         }
     );
-    let first = Wanted::of(&cluster(|spec| {
+    let first = OwnerClaim::of(&cluster(|spec| {
         spec["shoot"]["status"]["ownership"] = Value::Null;
     }));
     assert_eq!(first.unwrap().unwrap().epoch, 1);
@@ -68,7 +68,7 @@ fn the_zone_is_a_name_around_the_domain() {
     ] {
         let told = zone.clone();
         let of = cluster(move |spec| spec["seed"]["spec"]["dns"]["internal"]["zone"] = told);
-        assert_eq!(Wanted::of(&of).unwrap().unwrap().zone, expected, "{zone}");
+        assert_eq!(OwnerClaim::of(&of).unwrap().unwrap().zone, expected, "{zone}");
     }
 }
 
@@ -80,7 +80,7 @@ fn nothing_is_asked_where_the_seed_does_not_say_so() {
         |spec| spec["seed"]["spec"]["settings"]["ownerChecks"]["enabled"] = json!(false),
         |spec| spec["seed"] = Value::Null,
     ] {
-        assert_eq!(Wanted::of(&cluster(change)), Ok(None));
+        assert_eq!(OwnerClaim::of(&cluster(change)), Ok(None));
     }
 }
 
@@ -126,50 +126,8 @@ fn what_is_missing_or_wrong_is_said() {
         ),
     ];
     for (change, class, said) in cases {
-        let error = Wanted::of(&cluster(change)).unwrap_err();
+        let error = OwnerClaim::of(&cluster(change)).unwrap_err();
         assert_eq!(error.class(), class, "{error}");
         assert!(error.to_string().contains(said), "{error}");
     }
-}
-
-fn object<K: ExtensionObject>(name: &str, namespace: Option<&str>, annotated: bool, spec: &Value) -> K {
-    let mut object = json!({"metadata": {"name": name, "namespace": namespace}, "spec": spec});
-    if annotated {
-        object["metadata"]["annotations"] = json!({(OWNERSHIP_EPOCH): "1"});
-    }
-    serde_json::from_value(object).unwrap()
-}
-
-/// RX-42, and the owner record, whose writes are conditional.
-#[test]
-fn who_needs_the_owners_right() {
-    use Operation::{Create, Delete, ForceDelete, Migrate, Reconcile, Restore};
-    let infrastructure: Infrastructure = object(
-        "i",
-        Some("n"),
-        true,
-        &json!({"type": "local", "region": "r", "secretRef": {"name": "s"}}),
-    );
-    for operation in [Create, Reconcile, Restore, Delete, ForceDelete] {
-        assert!(concerns(&infrastructure, operation), "{operation:?}");
-    }
-    assert!(!concerns(&infrastructure, Migrate));
-
-    let record = |annotated, type_: &str| -> DNSRecord {
-        let spec = json!({"type": "local", "secretRef": {"name": "s"}, "name": "a.b", "recordType": type_, "values": ["x"]});
-        object("web-owner", Some("n"), annotated, &spec)
-    };
-    assert!(!concerns(&record(true, "TXT"), Reconcile));
-    assert!(!concerns(&record(true, "TXT"), Delete));
-    // The annotation gives no other record away.
-    assert!(concerns(&record(true, "A"), Reconcile));
-    assert!(concerns(&record(false, "TXT"), Reconcile));
-
-    let entry: BackupEntry = object(
-        "e",
-        None,
-        false,
-        &json!({"type": "local", "bucketName": "b", "region": "r", "secretRef": {"name": "s"}}),
-    );
-    assert!(!concerns(&entry, Reconcile));
 }

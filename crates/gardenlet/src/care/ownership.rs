@@ -1,0 +1,122 @@
+//! `OwnershipVerified`: what the process beside etcd finds out about the shoot's owner, as etcd-druid passes it on, and when it was
+//! looked at last (R17-13, R17-47).
+
+use api::{
+    constants::{ETCD_MAIN, condition::OWNERSHIP_VERIFIED},
+    druid::Etcd,
+    meta::{Condition, ConditionStatus, find_condition},
+};
+use jiff::SignedDuration;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::ResourceExt;
+
+use super::observation::Observation;
+
+/// How often the time is told anew where nothing else has changed: a write to the garden for each shoot.
+const TELL_EVERY: SignedDuration = SignedDuration::from_mins(5);
+
+/// What is said of a shoot; nothing where the seed does not check owners.
+pub(super) fn verified(etcds: &[Etcd]) -> Option<Observation> {
+    let main = etcds.iter().find(|etcd| etcd.name_any() == ETCD_MAIN)?;
+    main.spec.backup.owner_check.as_ref()?;
+    let conditions = main.status.iter().flat_map(|status| &status.conditions);
+    let said = conditions.into_iter().find(|one| one.type_ == OWNERSHIP_VERIFIED);
+    let (status, reason) = match said.map(|said| said.status.as_str()) {
+        Some("True") => (ConditionStatus::True, "Owner"),
+        Some("False") => (ConditionStatus::False, "Lost"),
+        Some(_) => (ConditionStatus::Unknown, "NotConfirmed"),
+        None => (ConditionStatus::Unknown, "NoAnswer"),
+    };
+    let message = said.map_or(
+        "etcd-druid has not told yet whether the shoot is this seed's.",
+        |said| &said.message,
+    );
+    Some(Observation::new(status, reason, message))
+}
+
+/// Puts it into the conditions of a shoot, at once: whoever has lost a shoot is not on the way to have it again.
+pub(super) fn tell(seen: Option<&Observation>, now: &Time, conditions: &mut Vec<Condition>) {
+    let Some(seen) = seen else {
+        conditions.retain(|one| one.type_ != OWNERSHIP_VERIFIED);
+        return;
+    };
+    let told = Condition::new(
+        OWNERSHIP_VERIFIED,
+        seen.status,
+        seen.reason,
+        &seen.message,
+        now.clone(),
+    );
+    let is_fresh = find_condition(conditions, OWNERSHIP_VERIFIED)
+        .is_some_and(|old| now.0.duration_since(old.last_update_time.0) < TELL_EVERY);
+    told.merge_into(conditions);
+    if !is_fresh && let Some(told) = conditions.iter_mut().find(|one| one.type_ == OWNERSHIP_VERIFIED) {
+        told.last_update_time = now.clone();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
+    use super::*;
+
+    fn etcd(checks: bool, said: &[(&str, &str)]) -> Etcd {
+        let mut etcd = Etcd::new(ETCD_MAIN, api::druid::EtcdSpec::default());
+        etcd.spec.backup.owner_check = checks.then(Default::default);
+        let conditions: Vec<_> = said
+            .iter()
+            .map(|(status, message)| {
+                json!({"type": OWNERSHIP_VERIFIED, "status": status, "reason": "Any", "message": message,
+                    "lastTransitionTime": "2026-01-01T00:00:00Z", "lastUpdateTime": "2026-01-01T00:00:00Z"})
+            })
+            .collect();
+        etcd.status = Some(serde_json::from_value(json!({"conditions": conditions})).unwrap());
+        etcd
+    }
+
+    #[test]
+    fn what_druid_says_is_passed_on() {
+        use ConditionStatus::{False, True, Unknown};
+        assert_eq!(verified(&[]), None);
+        assert_eq!(verified(&[etcd(false, &[("True", "yes.")])]), None);
+        let silent = verified(&[etcd(true, &[])]).unwrap();
+        assert_eq!((silent.status, silent.reason), (Unknown, "NoAnswer"));
+        for (said, status, reason) in [
+            ("True", True, "Owner"),
+            ("False", False, "Lost"),
+            ("Unknown", Unknown, "NotConfirmed"),
+            ("ConditionCheckError", Unknown, "NotConfirmed"),
+        ] {
+            let seen = verified(&[etcd(true, &[(said, "a sentence.")])]).unwrap();
+            assert_eq!(seen, Observation::new(status, reason, "a sentence."));
+        }
+    }
+
+    #[test]
+    fn a_loss_is_told_at_once_and_the_time_of_a_look_now_and_then() {
+        let at = |second| Time(jiff::Timestamp::from_second(second).unwrap());
+        let times = |conditions: &[Condition]| {
+            let told = find_condition(conditions, OWNERSHIP_VERIFIED).unwrap();
+            let seconds = |time: &Time| time.0.as_second();
+            (
+                told.status,
+                seconds(&told.last_transition_time),
+                seconds(&told.last_update_time),
+            )
+        };
+        let owner = Observation::new(ConditionStatus::True, "Owner", "yes.");
+        let lost = Observation::new(ConditionStatus::False, "Lost", "no.");
+        let mut conditions = Vec::new();
+        tell(Some(&owner), &at(0), &mut conditions);
+        tell(Some(&owner), &at(299), &mut conditions);
+        assert_eq!(times(&conditions), (ConditionStatus::True, 0, 0));
+        tell(Some(&owner), &at(300), &mut conditions);
+        assert_eq!(times(&conditions), (ConditionStatus::True, 0, 300));
+        tell(Some(&lost), &at(310), &mut conditions);
+        assert_eq!(times(&conditions), (ConditionStatus::False, 310, 310));
+        tell(None, &at(320), &mut conditions);
+        assert_eq!(conditions, []);
+    }
+}

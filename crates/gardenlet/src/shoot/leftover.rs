@@ -1,0 +1,145 @@
+//! What a seed has of a shoot that was taken over without its help, and nobody else has (R17-46): its last changes. They are saved
+//! before its etcd goes, and the Shoot tells how many they are.
+
+use api::gardencore::{
+    Shoot,
+    shoot::{FormerSeed, OwnershipPhase, RestoredData},
+};
+use kube::ResourceExt;
+use parts::{Backups, Stay};
+use runtime::{Cluster as _, Result, error::Explain};
+use serde_json::json;
+
+use super::loss;
+use crate::{context::Context, context::MANAGER};
+
+/// What a former seed has that nobody else has.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Leftover<'a> {
+    /// Nothing, or nobody asks for it any more.
+    Nothing,
+    /// That depends on what the new seed begins with: it has not chosen yet, and waits for the final snapshot of this one.
+    Unknown,
+    /// What was acknowledged after what the new seed began with.
+    Changes(&'a RestoredData),
+}
+
+/// What the stay of a shoot in this epoch has left in the seed.
+pub(super) fn of<'a>(shoot: &'a Shoot, seed: &str, epoch: i64) -> Leftover<'a> {
+    let Some(ownership) = shoot.status.as_ref().and_then(|status| status.ownership.as_ref()) else {
+        return Leftover::Nothing;
+    };
+    let is_own = |source: Option<&FormerSeed>| {
+        source.is_some_and(|source| source.name == seed && source.epoch == epoch)
+    };
+    if ownership.phase == Some(OwnershipPhase::Claiming)
+        && !ownership.drained
+        && is_own(ownership.source.as_ref())
+    {
+        return Leftover::Unknown;
+    }
+    match &ownership.restored {
+        Some(restored) if is_own(restored.source.as_ref()) && restored.lost_revisions.is_none() => {
+            Leftover::Changes(restored)
+        }
+        _ => Leftover::Nothing,
+    }
+}
+
+/// Waits until they are saved, and tells how many they are. An etcd that is gone has nothing to save, and nothing is told.
+pub(super) async fn save(
+    context: &Context,
+    stay: &Stay,
+    shoot: &Shoot,
+    restored: &RestoredData,
+    epoch: i64,
+) -> Result<()> {
+    let saved = Backups::save_what_is_left(stay, epoch).await;
+    let Some(end) = saved.context("what this seed acknowledged last is not saved, and stays until it is")?
+    else {
+        return Ok(());
+    };
+    let lost = (end - restored.last_revision).max(0);
+    // Large, and on the stack of every step otherwise.
+    Box::pin(tell(context, shoot, epoch, lost)).await
+}
+
+/// In one write that changes nothing else, and only while nobody has told it (docs/admission.md).
+async fn tell(context: &Context, shoot: &Shoot, epoch: i64, lost: i64) -> Result<()> {
+    let api = context
+        .garden
+        .namespaced::<Shoot>(&shoot.namespace().unwrap_or_default());
+    loop {
+        let fresh = api
+            .get_opt(&shoot.name_any())
+            .await
+            .context("could not read the Shoot")?;
+        let Some(fresh) = fresh.filter(|fresh| fresh.uid() == shoot.uid()) else {
+            return Ok(());
+        };
+        if !matches!(of(&fresh, &context.seed_name, epoch), Leftover::Changes(_)) {
+            return Ok(());
+        }
+        let patch = json!({"ownership": {"restored": {"lostRevisions": lost}}});
+        if let Some(written) = MANAGER.try_merge_status_of(&api, &fresh, &patch).await? {
+            let sentence = loss::exactly(&context.seed_name, lost);
+            context
+                .garden_events
+                .warning(&written, "DataLost", &sentence)
+                .await;
+            return Ok(());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::needless_pass_by_value)]
+    use serde_json::Value;
+
+    use super::*;
+
+    fn left(ownership: Value) -> String {
+        let shoot: Shoot = serde_json::from_value(json!({
+            "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": {"name": "web"},
+            "spec": {"provider": {"type": "local"}, "region": "local", "kubernetes": {"version": "1.34.4"}},
+            "status": {"seedName": "b", "formerSeeds": [{"name": "a", "epoch": 1}], "ownership": ownership},
+        }))
+        .unwrap();
+        match of(&shoot, "a", 1) {
+            Leftover::Nothing => "nothing".into(),
+            Leftover::Unknown => "unknown".into(),
+            Leftover::Changes(restored) => format!("after {}", restored.last_revision),
+        }
+    }
+
+    /// R17-45, R17-46, R17-52: who needs the final snapshot of a seed that was taken over.
+    #[test]
+    fn a_former_seed_knows_who_needs_what_it_has() {
+        let a = json!({"name": "a", "epoch": 1});
+        let begun = |phase: &str, drained: bool, source: &Value| json!({"epoch": 2, "phase": phase, "drained": drained, "source": source});
+        // Its own hand-over: the snapshot is proved.
+        assert_eq!(left(begun("Claiming", true, &a)), "nothing");
+        // The new seed waits for it, until it has chosen.
+        assert_eq!(left(begun("Claiming", false, &a)), "unknown");
+        assert_eq!(left(begun("Opening", false, &a)), "nothing");
+        // It came back in an epoch that is not the one whose data are wanted: it had not opened them, or had them before.
+        for other in [json!({"name": "c", "epoch": 1}), json!({"name": "a", "epoch": 2})] {
+            assert_eq!(left(begun("Claiming", false, &other)), "nothing");
+        }
+
+        let with = |restored: Value| {
+            // Two moves later.
+            json!({"epoch": 4, "phase": "Held", "source": {"name": "c", "epoch": 3}, "restored": restored})
+        };
+        let mut restored = json!({"epoch": 2, "lastRevision": 832, "saved": "2026-01-01T00:00:00Z",
+            "fenced": "2026-01-01T00:01:30Z", "source": a});
+        assert_eq!(left(with(restored.clone())), "after 832");
+        restored["lostRevisions"] = json!(0);
+        assert_eq!(left(with(restored.clone())), "nothing", "it was told");
+        restored["lostRevisions"] = Value::Null;
+        restored["source"]["epoch"] = json!(3);
+        assert_eq!(left(with(restored)), "nothing", "another stay of the same seed");
+        assert_eq!(left(Value::Null), "nothing");
+    }
+}

@@ -1,0 +1,97 @@
+//! What people are told of a shoot that went on without all that its former seed had acknowledged.
+
+use std::sync::OnceLock;
+
+use api::gardencore::Shoot;
+use prometheus_client::metrics::histogram::Histogram;
+use runtime::metrics::Metrics;
+
+/// What the last takeover of a shoot has cost.
+pub struct Loss {
+    /// Seconds from the last snapshot to the end of the source, at most those in which changes were lost.
+    pub seconds: u32,
+    /// For people.
+    pub sentence: String,
+}
+
+/// Metric `shoot_takeover_loss_seconds` of the process. A controller that is started again goes on with it.
+pub fn metric(metrics: &Metrics) -> &'static Histogram {
+    static LOSSES: OnceLock<Histogram> = OnceLock::new();
+    LOSSES.get_or_init(|| {
+        // From a shoot whose bucket was there to the end to one that had none for half a day.
+        let losses = Histogram::new([1.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 43200.0]);
+        metrics.register(|registry| {
+            registry.register(
+                "shoot_takeover_loss_seconds",
+                "Seconds whose changes may be lost, of shoots that were taken over without a final snapshot",
+                losses.clone(),
+            );
+        });
+        losses
+    })
+}
+
+/// The loss, if this epoch of the shoot began with one. Both times are told as they were taken, by two clocks.
+#[must_use]
+pub fn of(shoot: &Shoot) -> Option<Loss> {
+    let ownership = shoot.status.as_ref()?.ownership.as_ref()?;
+    let restored = ownership.restored.as_ref()?;
+    if restored.epoch != ownership.epoch {
+        return None;
+    }
+    let source = ownership
+        .source
+        .as_ref()
+        .map_or("", |source| source.name.as_str());
+    let (saved, fenced) = (restored.saved.0, restored.fenced.0);
+    let seconds = u32::try_from(fenced.duration_since(saved).as_secs().max(0)).unwrap_or(u32::MAX);
+    let sentence = format!(
+        "The shoot goes on with what seed {source} had saved at {saved}, up to revision {}. What was acknowledged after it is lost, at \
+         most that of {seconds} s: seed {source} could not acknowledge anything from {fenced} on.",
+        restored.last_revision
+    );
+    Some(Loss { seconds, sentence })
+}
+
+/// What the source tells when it has returned and saved what it had.
+#[must_use]
+pub fn exactly(source: &str, lost: i64) -> String {
+    format!(
+        "Seed {source} is back and has saved what it acknowledged last: the shoot lost {lost} changes when it was taken over. They are \
+         in the final snapshot in the bucket of seed {source}."
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn told(ownership: &Value) -> Option<String> {
+        let shoot = json!({
+            "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": {"name": "web"},
+            "spec": {"provider": {"type": "local"}, "region": "local", "kubernetes": {"version": "1.34.4"}},
+            "status": {"seedName": "b", "ownership": ownership},
+        });
+        of(&serde_json::from_value(shoot).unwrap()).map(|loss| loss.sentence)
+    }
+
+    #[test]
+    fn the_loss_of_this_epoch_is_told_as_a_number() {
+        let restored = json!({"epoch": 2, "lastRevision": 832, "saved": "2026-01-01T00:00:00Z", "fenced": "2026-01-01T00:01:30Z"});
+        let record = |epoch: i64, restored: &Value| json!({"epoch": epoch, "phase": "Held", "chain": "Last", "source": {"name": "a", "epoch": epoch - 1}, "restored": restored});
+        let sentence = told(&record(2, &restored)).unwrap();
+        for part in ["seed a had saved at 2026-01-01T00:00:00Z", "revision 832", "90 s"] {
+            assert!(sentence.contains(part), "{sentence}");
+        }
+        // It was another takeover.
+        assert_eq!(told(&record(3, &restored)), None);
+        assert_eq!(told(&record(2, &Value::Null)), None);
+        // Clocks that are apart promise nothing below zero.
+        let mut apart = restored;
+        apart["fenced"] = json!("2025-12-31T23:59:00Z");
+        assert!(told(&record(2, &apart)).unwrap().contains("of 0 s"));
+    }
+}

@@ -1,0 +1,211 @@
+//! What runs while the shoot is this seed's.
+
+use std::{future::Future, pin::pin};
+
+use futures::future::{Either, pending, select};
+use ownership::{Loss, Report, Standing, Watch};
+use permit::Permit;
+use tokio::sync::watch::Receiver;
+
+/// A check that is run beside the work which needs it.
+pub struct Held {
+    watch: Watch,
+}
+
+impl Held {
+    pub(crate) fn new(watch: Watch) -> Self {
+        Self { watch }
+    }
+}
+
+/// Does `work` while the right `lock` is there and, if something has to be confirmed, while the shoot is confirmed to be this seed's:
+/// anew under each new right, until it ends by itself. What is lost does not come back: then nothing is done any more, and this waits
+/// for its caller to end.
+pub async fn while_owned<W, F, T>(held: Option<Held>, lock: Permit, mut work: W) -> T
+where
+    W: FnMut(Permit) -> F,
+    F: Future<Output = T>,
+{
+    let Some(Held { watch }) = held else {
+        return work(lock).await;
+    };
+    let reports = watch.reports();
+    let asking = async {
+        let loss: Loss = watch.run().await;
+        tracing::error!(%loss, "the shoot is lost: nothing is done for it by this process any more");
+        pending::<T>().await
+    };
+    let working = in_each_tenure(reports, lock, work);
+    match select(pin!(asking), pin!(working)).await {
+        Either::Left((ended, _)) | Either::Right((ended, _)) => ended,
+    }
+}
+
+async fn in_each_tenure<W, F, T>(mut reports: Receiver<Report>, lock: Permit, mut work: W) -> T
+where
+    W: FnMut(Permit) -> F,
+    F: Future<Output = T>,
+{
+    loop {
+        let standing = reports.borrow_and_update().standing.clone();
+        if let Standing::Owner(owner) = standing
+            && owner.is_valid()
+        {
+            let right = lock.and(&owner);
+            match right.guard(work(right.clone())).await {
+                Ok(ended) => return ended,
+                Err(refused) => tracing::warn!(%refused, "what is done for the shoot has ended"),
+            }
+            if lock.is_valid() {
+                continue;
+            }
+            // Whoever gave the lock drops this.
+            return pending().await;
+        }
+        if reports.changed().await.is_err() {
+            return pending().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::{
+        sync::{
+            Arc,
+            atomic::{AtomicUsize, Ordering},
+        },
+        time::Duration,
+    };
+
+    use futures::FutureExt;
+    use permit::{Clock, Issuer};
+    use tokio::{sync::watch, time::sleep};
+
+    use super::*;
+
+    struct Played {
+        sender: watch::Sender<Report>,
+        begun: Arc<AtomicUsize>,
+        under_way: Arc<AtomicUsize>,
+    }
+
+    impl Played {
+        fn new() -> Self {
+            let (sender, _) = watch::channel(Report {
+                standing: Standing::Unconfirmed,
+                last: None,
+            });
+            Self {
+                sender,
+                begun: Arc::default(),
+                under_way: Arc::default(),
+            }
+        }
+
+        fn say(&self, standing: Standing) {
+            self.sender.send_modify(|report| report.standing = standing);
+        }
+
+        fn owned(&self) -> Issuer {
+            let clock = Clock::default();
+            let until = clock.now() + Duration::from_secs(12);
+            let issuer = Issuer::new("a test", clock, until);
+            self.say(Standing::Owner(issuer.permit()));
+            issuer
+        }
+
+        fn run(&self, lock: Permit) -> impl Future<Output = ()> + use<> {
+            let (begun, under_way) = (Arc::clone(&self.begun), Arc::clone(&self.under_way));
+            in_each_tenure(self.sender.subscribe(), lock, move |right| {
+                let (begun, under_way) = (Arc::clone(&begun), Arc::clone(&under_way));
+                async move {
+                    assert!(right.is_valid());
+                    begun.fetch_add(1, Ordering::SeqCst);
+                    let _one = One::new(under_way);
+                    pending::<()>().await;
+                }
+            })
+        }
+
+        fn counts(&self) -> (usize, usize) {
+            (
+                self.begun.load(Ordering::SeqCst),
+                self.under_way.load(Ordering::SeqCst),
+            )
+        }
+    }
+
+    struct One(Arc<AtomicUsize>);
+
+    impl One {
+        fn new(count: Arc<AtomicUsize>) -> Self {
+            count.fetch_add(1, Ordering::SeqCst);
+            Self(count)
+        }
+    }
+
+    impl Drop for One {
+        fn drop(&mut self) {
+            self.0.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    /// R17-47..49, R17-60: nothing before the first answer, nothing between two tenures, one at a time, and nothing after a loss.
+    #[tokio::test(start_paused = true)]
+    async fn work_begins_with_a_right_and_ends_with_it() {
+        let played = Played::new();
+        let mut running = Box::pin(played.run(Permit::sole("a test")));
+        let mut go_on = async || {
+            for _ in 0..3 {
+                assert!((&mut running).now_or_never().is_none());
+                sleep(Duration::from_millis(1)).await;
+            }
+        };
+        go_on().await;
+        assert_eq!(played.counts(), (0, 0));
+        let first = played.owned();
+        go_on().await;
+        assert_eq!(played.counts(), (1, 1));
+        // An answer more changes nothing.
+        played.say(Standing::Owner(first.permit()));
+        go_on().await;
+        assert_eq!(played.counts(), (1, 1));
+        first.end("not confirmed");
+        played.say(Standing::Unconfirmed);
+        go_on().await;
+        assert_eq!(played.counts(), (1, 0));
+        let second = played.owned();
+        go_on().await;
+        assert_eq!(played.counts(), (2, 1));
+        second.end("lost");
+        played.say(Standing::Lost(Loss::LaterEpoch(9)));
+        go_on().await;
+        assert_eq!(played.counts(), (2, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_the_lock_nothing_is_done_whoever_has_the_shoot() {
+        let played = Played::new();
+        let clock = Clock::default();
+        let until = clock.now() + Duration::from_secs(60);
+        let lock = Issuer::new("a lock", clock, until);
+        let mut running = Box::pin(played.run(lock.permit()));
+        let _owned = played.owned();
+        assert!((&mut running).now_or_never().is_none());
+        assert_eq!(played.counts(), (1, 1));
+        lock.end("given back");
+        sleep(Duration::from_millis(1)).await;
+        assert!((&mut running).now_or_never().is_none());
+        assert_eq!(played.counts(), (1, 0));
+    }
+
+    #[tokio::test]
+    async fn where_nobody_is_asked_the_lock_is_enough() {
+        assert_eq!(
+            while_owned(None, Permit::sole("a test"), |_| async { 7 }).await,
+            7
+        );
+    }
+}

@@ -1,0 +1,198 @@
+//! Work that is done once, and only while the shoot is this seed's.
+
+use std::{future::Future, pin::pin, time::Duration};
+
+use futures::future::{Either, pending, select};
+use ownership::{Answer, Loss, Report, Standing, Watch};
+use permit::Permit;
+use tokio::{sync::watch::Receiver, time::timeout};
+
+/// Why work was not begun, or has not ended by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotOwned {
+    /// Another one has the shoot, or nobody: in this epoch for ever.
+    Lost(Loss),
+    /// Nobody has said for too long that this seed has it. It may be said again.
+    Unconfirmed(String),
+}
+
+/// Does `work` under the right `lock` and the owner's, and drops it when one of them ends. A first answer is waited for no longer than
+/// `patience`.
+///
+/// # Errors
+/// The shoot is lost or not confirmed to be this seed's. What was under way was dropped.
+pub async fn once_owned<T, F>(
+    watch: Watch,
+    lock: &Permit,
+    patience: Duration,
+    work: impl FnOnce(Permit) -> F,
+) -> Result<T, NotOwned>
+where
+    F: Future<Output = T>,
+{
+    let reports = watch.reports();
+    in_one_tenure(reports, watch.run(), lock, patience, work).await
+}
+
+async fn in_one_tenure<T, F>(
+    reports: Receiver<Report>,
+    asking: impl Future<Output = Loss>,
+    lock: &Permit,
+    patience: Duration,
+    work: impl FnOnce(Permit) -> F,
+) -> Result<T, NotOwned>
+where
+    F: Future<Output = T>,
+{
+    let asking = pin!(asking);
+    let confirmed = pin!(timeout(patience, confirmed(reports.clone())));
+    let (owner, asking) = match select(asking, confirmed).await {
+        Either::Left((loss, _)) => return Err(NotOwned::Lost(loss)),
+        Either::Right((Ok(owner), asking)) => (owner, asking),
+        Either::Right((Err(_), _)) => return Err(unconfirmed(&reports)),
+    };
+    let right = lock.and(&owner);
+    // What is lost at this moment is lost before the next step of the work.
+    match select(asking, pin!(right.guard(work(right.clone())))).await {
+        Either::Left((loss, _)) => Err(NotOwned::Lost(loss)),
+        Either::Right((Ok(done), _)) => Ok(done),
+        Either::Right((Err(refused), _)) if owner.is_valid() => {
+            Err(NotOwned::Unconfirmed(refused.to_string()))
+        }
+        Either::Right((Err(_), _)) => Err(unconfirmed(&reports)),
+    }
+}
+
+/// Waits for a right.
+async fn confirmed(mut reports: Receiver<Report>) -> Permit {
+    loop {
+        if let Standing::Owner(owner) = &reports.borrow_and_update().standing
+            && owner.is_valid()
+        {
+            return owner.clone();
+        }
+        if reports.changed().await.is_err() {
+            return pending().await;
+        }
+    }
+}
+
+fn unconfirmed(reports: &Receiver<Report>) -> NotOwned {
+    let report = reports.borrow();
+    NotOwned::Unconfirmed(match report.last.as_ref().map(|last| &last.answer) {
+        Some(Answer::Unknown(why)) => why.clone(),
+        Some(_) => "the last confirmation is too old".to_owned(),
+        None => "nobody has answered yet".to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use permit::{Clock, Issuer};
+    use tokio::{
+        sync::{oneshot, watch},
+        time::Instant,
+    };
+
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(15);
+
+    struct Played {
+        reports: watch::Sender<Report>,
+        lose: Option<oneshot::Sender<Loss>>,
+        asking: Option<oneshot::Receiver<Loss>>,
+    }
+
+    impl Played {
+        fn new() -> Self {
+            let (reports, _) = watch::channel(Report {
+                standing: Standing::Unconfirmed,
+                last: None,
+            });
+            let (lose, asking) = oneshot::channel();
+            Self {
+                reports,
+                lose: Some(lose),
+                asking: Some(asking),
+            }
+        }
+
+        fn owned(&self) -> Issuer {
+            let clock = Clock::default();
+            let issuer = Issuer::new("a test", clock.clone(), clock.now() + Duration::from_secs(600));
+            let permit = issuer.permit();
+            self.reports
+                .send_modify(|report| report.standing = Standing::Owner(permit));
+            issuer
+        }
+
+        fn run<T, F: Future<Output = T>>(
+            &mut self,
+            work: impl FnOnce(Permit) -> F,
+        ) -> impl Future<Output = Result<T, NotOwned>> {
+            let asking = self.asking.take().unwrap();
+            let (reports, lock) = (self.reports.subscribe(), Permit::sole("a test"));
+            async move {
+                let asking = async move { asking.await.unwrap() };
+                in_one_tenure(reports, asking, &lock, PATIENCE, work).await
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn it_is_done_under_the_right_of_the_owner() {
+        let mut played = Played::new();
+        let owner = played.owned();
+        let done = played.run(|right| async move {
+            assert!(right.is_valid());
+            owner.end("a test");
+            assert!(!right.is_valid());
+            7
+        });
+        assert_eq!(done.await, Ok(7));
+    }
+
+    /// R17-49, R17-60: nothing is begun before the first answer.
+    #[tokio::test(start_paused = true)]
+    async fn without_an_answer_nothing_is_begun() {
+        let mut played = Played::new();
+        let begun = Instant::now();
+        let refused = played.run(|_| async { unreachable!() }).await;
+        assert_eq!(
+            refused,
+            Err::<(), _>(NotOwned::Unconfirmed("nobody has answered yet".into()))
+        );
+        assert_eq!(begun.elapsed(), PATIENCE);
+    }
+
+    /// R17-47, R17-60.
+    #[tokio::test]
+    async fn what_is_under_way_ends_with_the_right() {
+        let mut played = Played::new();
+        let owner = played.owned();
+        let run = played.run(|_| async move {
+            owner.end("not confirmed");
+            pending::<()>().await;
+        });
+        assert!(matches!(run.await, Err(NotOwned::Unconfirmed(_))));
+        for before in [true, false] {
+            let mut played = Played::new();
+            let owner = (!before).then(|| played.owned());
+            let lose = played.lose.take().unwrap();
+            if before {
+                lose.send(Loss::LaterEpoch(9)).unwrap();
+                let refused = played.run(|_| async { unreachable!() }).await;
+                assert_eq!(refused, Err::<(), _>(NotOwned::Lost(Loss::LaterEpoch(9))));
+            } else {
+                let run = played.run(|_| async move {
+                    lose.send(Loss::LaterEpoch(9)).unwrap();
+                    pending::<()>().await;
+                });
+                assert_eq!(run.await, Err(NotOwned::Lost(Loss::LaterEpoch(9))));
+            }
+            drop(owner);
+        }
+    }
+}
