@@ -39,7 +39,7 @@ e2e-all: ## The same with every scenario
 images: ## Build the suite's images
 	$(call run,images,hack/images.sh)
 
-demo: ## Bring up a garden and two seeds, create a shoot, move it, show what was proved
+demo: ## Bring up a garden and two seeds, create a shoot, move it, show what was proved (BAD_CASE=1: its seed is cut off)
 	$(call run,demo,hack/demo.sh)
 
 demo-down: ## Remove everything that the demo brought up

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Shows the main job on a landscape that stays: a shoot is made, filled, moved under load, and looked at again.
+# Shows the main job on a landscape that stays: a shoot is made, filled, moved under load, and looked at again. BAD_CASE=1: its seed
+# is cut off, another one takes the shoot over, and the seed comes back.
 # `make demo-down` takes the landscape away. Run again, it moves the shoot back.
 set -euo pipefail
 cd "$(dirname "$0")/.."

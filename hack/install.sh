@@ -228,6 +228,9 @@ gardenlet:
         pods: $(pod_cidr "$seed")
         services: $(service_cidr "$seed")
       provider: {type: local, region: local, zones: ["0"]}
+      settings:
+        # Who owns a shoot stands in DNS; all seeds ask the same servers.
+        ownerChecks: {enabled: true, authorities: ["$DNS_SERVER"]}
 END
 }
 

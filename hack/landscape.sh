@@ -5,7 +5,7 @@
 #   hack/landscape.sh status NAME
 #   hack/landscape.sh expose NAME       gives each seed's front Service (garden-exposure/ingress) its node's address
 #   hack/landscape.sh cut NAME A B      nothing that B's node or pods send reaches A any more, established connections included;
-#   hack/landscape.sh heal NAME A B     A and B are of garden, seed-a, seed-b. A's API stays reachable from this machine
+#   hack/landscape.sh heal NAME A B     A and B are clusters, and B may be dns or s3. A's API stays reachable from this machine
 #   hack/landscape.sh strand NAME       takes away the seeds' roads to machines of shoots: API servers need the tunnel then
 #   hack/landscape.sh reconnect NAME    lays them again
 #   hack/landscape.sh with NAME COMMAND…   up, COMMAND with the landscape's variables, and down whatever happens
@@ -105,12 +105,19 @@ expose() {
   say "seeds are reached at $(node_ip seed-a) and $(node_ip seed-b)"
 }
 
+addresses_of() {
+  case $1 in
+    dns) echo "$DNS_IP" ;;
+    s3) echo "$S3_IP" ;;
+    *) node_ip "$1" && node_pod_cidr "$1" ;;
+  esac
+}
+
 # In the node's raw table, so that also what is established is cut; the machine's own way to the API is another.
 block() {
-  local operation=$1 from=$2 against=$3 source
-  for source in "$(node_ip "$against")" "$(node_pod_cidr "$against")"; do
-    on_node "$from" iptables -t raw "$operation" PREROUTING -s "$source" -j DROP
-  done
+  local operation=$1 from=$2 sources source
+  sources=$(addresses_of "$3")
+  for source in $sources; do on_node "$from" iptables -t raw "$operation" PREROUTING -s "$source" -j DROP; done
 }
 cut_off() { block -I "$1" "$2"; say "$1 hears nothing from $2"; }
 heal() { block -D "$1" "$2"; say "$1 hears $2 again"; }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use api::meta::{LastOperationState, LastOperationType};
 use repot_tests::{
+    is_every_scenario,
     landscape::Landscape,
     lifecycle::{COLLECTED_WITHIN, MOVE_WITHIN, PROJECT, created, deleted, kill_gardenlets, nothing_left},
     proof,
@@ -27,7 +28,7 @@ const KILLS: usize = 5;
 const PAUSE_AT_MOST: u64 = 6000;
 
 #[tokio::test]
-async fn a_shoot_moves_there_and_back_twice_and_keeps_everything() {
+async fn a_shoot_moves_there_and_back_and_keeps_everything() {
     let landscape = Landscape::open("e2e").await.unwrap();
     let shoot = created(&landscape, "keeps").await.unwrap();
     let client = shoot.client().await.unwrap();
@@ -46,12 +47,10 @@ async fn a_shoot_moves_there_and_back_twice_and_keeps_everything() {
     }
     let mut next = 0;
     let mut last_version = 0;
-    for (from, to) in [
-        ("seed-a", "seed-b"),
-        ("seed-b", "seed-a"),
-        ("seed-a", "seed-b"),
-        ("seed-b", "seed-a"),
-    ] {
+    let there_and_back = [("seed-a", "seed-b"), ("seed-b", "seed-a")];
+    // The second way back finds what the first one has left.
+    let rounds = if is_every_scenario() { 2 } else { 1 };
+    for (from, to) in there_and_back.repeat(rounds) {
         let writer = Writer::start(UserShoot::new(&landscape, PROJECT, "keeps"), next);
         let timeline = Timeline::start(&shoot);
         shoot.set_seed(to).await.unwrap();

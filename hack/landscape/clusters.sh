@@ -25,7 +25,38 @@ nodes:
     containerPath: /etc/cni/net.d/10-repot.conflist
     readOnly: true
 E
-  if [ "$cluster" = garden ]; then write_encryption >>"$STATE/kind/$cluster.yaml"; fi
+  case $cluster in
+    garden) write_encryption >>"$STATE/kind/$cluster.yaml" ;;
+    infra) write_audit >>"$STATE/kind/$cluster.yaml" ;;
+  esac
+}
+
+# Tests ask who has changed anything in the cloud: tests/src/record.rs.
+write_audit() {
+  local policy=/etc/kubernetes/audit.yaml logs=/var/log/kubernetes
+  cp hack/landscape/audit.yaml "$STATE/kind/audit.yaml"
+  cat <<E
+  - hostPath: $STATE/kind/audit.yaml
+    containerPath: $policy
+    readOnly: true
+  kubeadmConfigPatches:
+  - |
+    kind: ClusterConfiguration
+    apiServer:
+      extraArgs:
+        audit-policy-file: $policy
+        audit-log-path: $logs/audit.log
+      extraVolumes:
+      - name: audit-policy
+        hostPath: $policy
+        mountPath: $policy
+        pathType: File
+        readOnly: true
+      - name: audit-log
+        hostPath: $logs
+        mountPath: $logs
+        pathType: DirectoryOrCreate
+E
 }
 
 # The garden holds the keys of all shoots, encrypted (R7-25). The key stays in the landscape's folder, and goes with it.
@@ -91,7 +122,10 @@ connect() {
 # The clusters' own DNS asks the landscape's server for names of its zone, and does not keep the answers.
 forward_zone() {
   local cluster=$1 corefile
+  # An API server that has just started may refuse what its administrator asks for.
+  wait_for 60 "the DNS configuration of $cluster can be read" at "$cluster" -n kube-system get configmap coredns
   corefile=$(at "$cluster" -n kube-system get configmap coredns -o jsonpath='{.data.Corefile}')
+  [ -n "$corefile" ] || fail "the DNS configuration of $cluster cannot be read"
   case $corefile in *"$DNS_ZONE:53"*) return ;; esac
   corefile=$(printf '%s\n%s:53 {\n    errors\n    forward . %s\n}\n' "$corefile" "$DNS_ZONE" "$DNS_IP")
   at "$cluster" -n kube-system create configmap coredns --from-literal="Corefile=$corefile" --dry-run=client -o yaml |

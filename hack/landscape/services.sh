@@ -35,6 +35,7 @@ zone:
     file: $DNS_ZONE.zone
     acl: changes
     journal-content: all
+    journal-max-depth: 65536
     zonefile-sync: -1
     zonefile-load: difference-no-serial
 E

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use cloud_controller_manager_local::{flags::Config, names::AS_MANAGER};
-use provider_local::control_plane::cloud_controller_manager::{Settings, deployment, migration_file};
+use owner_checks::OwnerClaim;
+use provider_local::control_plane::cloud_controller_manager::{Settings, Wanted, deployment, migration_file};
 use serde_json::json;
 
 /// What provider-local writes into a Deployment, as long as controllers are at home, move, and have moved.
@@ -17,6 +18,13 @@ fn the_flags_of_a_control_plane_are_understood() {
         image: "i".into(),
         load_balancer_range: "192.0.2.0/24".parse().ok(),
     };
+    let owner = OwnerClaim {
+        name: "owner.one.dev.internal.example.test".into(),
+        identity: "seed-a".into(),
+        zone: "example.test".into(),
+        authorities: vec!["192.0.2.53:53".parse().unwrap()],
+        epoch: 3,
+    };
     let ranges = json!({"clusterCIDR": "100.96.0.0/11", "serviceClusterIPRange": "100.64.0.0/13"});
     for (told, lock) in [
         (json!({}), "node-ipam-controller disabled"),
@@ -27,7 +35,12 @@ fn the_flags_of_a_control_plane_are_understood() {
         (json!({"nodeIPAM": ranges}), "node-ipam-controller main"),
     ] {
         let told = serde_json::from_value(told).unwrap();
-        let made = deployment(&settings, "shoot--dev--one", Some(&told), &BTreeMap::new()).unwrap();
+        let wanted = Wanted {
+            cluster: "shoot--dev--one",
+            spec: Some(&told),
+            owner: Some(&owner),
+        };
+        let made = deployment(&settings, wanted, &BTreeMap::new()).unwrap();
         let pod = made.spec.unwrap().template.spec.unwrap();
         let mut args = pod.containers[0].args.clone().unwrap();
         if let Some(map) = migration_file(Some(&told)) {

@@ -8,7 +8,7 @@ use flow::{Cause, FlowError, Interceptor, Report, TaskFailure, Undisturbed};
 use gardenlet::shoot::leave_flow;
 use kube::ResourceExt;
 use kube::api::{DeleteParams, Patch, PatchParams};
-use parts::Cluster;
+use parts::{Cluster, ShootState};
 use placement::Operation;
 use runtime::{Error, Result};
 use serde_json::{Value, json};
@@ -29,6 +29,8 @@ pub enum Drilled {
     /// The source brings the shoot back to life after a move that was all but handed over: in a new epoch.
     CallOff,
     Restore,
+    /// The destination takes over a shoot whose source is silent, with all that it has there (R17-20..31).
+    TakeOver,
     /// The source cleans up after the hand-over.
     Leave,
     Hibernate,
@@ -57,14 +59,16 @@ impl Drilled {
     }
 
     fn is_on_destination(self) -> bool {
-        matches!(self, Self::Restore | Self::RestoreAsleep)
+        matches!(self, Self::Restore | Self::RestoreAsleep | Self::TakeOver)
     }
 
     fn operation(self) -> Operation {
         match self {
             Self::Create => Operation::Create,
             Self::Migrate => Operation::Migrate,
-            Self::CallOff | Self::Restore | Self::RestoreAsleep | Self::Leave => Operation::Restore,
+            Self::CallOff | Self::Restore | Self::RestoreAsleep | Self::TakeOver | Self::Leave => {
+                Operation::Restore
+            }
             Self::Hibernate => Operation::Reconcile,
             Self::Delete => Operation::Delete,
             Self::ForceDelete => Operation::ForceDelete,
@@ -163,6 +167,7 @@ impl<'w> ShootScenario<'w> {
             .map_err(|error| around("Collecting facts", error))?;
         let given = leave_flow::Given {
             namespace_is_active: true,
+            etcd_is_needed: false,
         };
         leave_flow::build(&facts.stay, given)
             .run_with(|_| (), interceptor)
@@ -199,6 +204,15 @@ impl<'w> ShootScenario<'w> {
         let mut ownership = granted();
         ownership["drained"] = json!(true);
         self.status(json!({"seedName": "seed-b", "ownership": ownership, "formerSeeds": former}))
+            .await
+    }
+
+    /// What the garden had of it when its source fell silent, and what garden-controller-manager writes then.
+    async fn is_taken(&self) -> Result<()> {
+        let facts = Box::pin(self.facts(&self.world.seeds[0], Operation::Reconcile)).await?;
+        ShootState::persist(&facts).await?;
+        let former = json!([{"name": "seed-a", "epoch": 1}]);
+        self.status(json!({"seedName": "seed-b", "ownership": granted(), "formerSeeds": former}))
             .await
     }
 
@@ -283,6 +297,9 @@ impl Scenario for ShootScenario<'_> {
         self.shoots()
             .patch(&self.name, &PatchParams::default(), &destination)
             .await?;
+        if self.drilled == Drilled::TakeOver {
+            return Box::pin(self.is_taken()).await;
+        }
         if self.drilled != Drilled::Migrate {
             self.settled(Drilled::Migrate).await?;
         }

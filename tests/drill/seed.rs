@@ -2,7 +2,6 @@
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use clap::Parser;
@@ -22,7 +21,7 @@ use tokio::task::JoinSet;
 use crate::guest::{self, Outside};
 use crate::machines::{self, Instances};
 use crate::sidecar::Sidecars;
-use crate::{garden, objects, pods};
+use crate::{garden, objects, pods, terms};
 
 /// What a gardenlet looks at to call its seed well: a Deployment in namespace `garden`.
 const COMPONENT: &str = "etcd-druid";
@@ -64,7 +63,7 @@ impl RunningSeed {
         let settings = Arc::new(Settings {
             shoot_api_url: UrlOf::template(format!("{pods}/api/{{namespace}}")),
             etcd_backup_url: UrlOf::template(format!("{pods}/backup/{{namespace}}")),
-            owner_check: fence()?,
+            owner_check: terms::short()?,
             ..config.settings()
         });
         let mut process = others(&client, &pods)?;
@@ -124,22 +123,6 @@ impl RunningSeed {
         });
         running
     }
-}
-
-/// Bounds that fit together, and a fence that a flow can wait for again and again.
-fn fence() -> Result<ownership::Terms> {
-    let short = Duration::from_millis(20);
-    let bounds = ownership::Settings {
-        interval: short * 3,
-        attempt: short,
-        second_witness: short,
-        validity: short * 9,
-        requests: short,
-        propagation: Duration::ZERO,
-        fence: Duration::from_millis(500),
-        ..ownership::Settings::default()
-    };
-    Ok(ownership::Terms::new(bounds)?)
 }
 
 fn config_of(name: &str, manifest: &std::path::Path) -> Result<Config> {

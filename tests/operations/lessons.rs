@@ -1,4 +1,5 @@
-//! Each complaint and bug of those who came before has a test (docs/lessons.md), and each test that a page names is there.
+//! Each complaint and bug of those who came before has a test (docs/lessons.md), so has each requirement of the bad case
+//! (docs/gep-17.md), and each test that a page names is there.
 
 use std::{collections::BTreeSet, fs};
 
@@ -113,6 +114,39 @@ fn each_lesson_has_its_test() {
     }
     let lack: Vec<String> = rows.iter().filter_map(|row| lacks(row)).collect();
     assert!(lack.is_empty(), "docs/lessons.md:\n{}", lack.join("\n"));
+}
+
+#[test]
+fn each_requirement_of_the_bad_case_has_its_test() {
+    let table = page("gep-17.md");
+    let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("| R17-")).collect();
+    let told: Vec<&str> = rows.iter().filter_map(|row| row.split(' ').nth(1)).collect();
+    let numbers = (1..=6)
+        .chain(10..=14)
+        .chain(20..=31)
+        .chain(40..=54)
+        .chain(60..=64);
+    let all: Vec<String> = numbers.map(|number| format!("R17-{number:02}")).collect();
+    assert_eq!(told, all, "docs/gep-17.md");
+    let mut lack = Vec::new();
+    for row in rows {
+        let test = row
+            .trim_matches('|')
+            .rsplit(" | ")
+            .next()
+            .unwrap_or_default()
+            .trim();
+        let named = tests_in(test);
+        if named.is_empty() && !test.starts_with(NOT_APPLICABLE) {
+            lack.push(format!("{row} names no test"));
+        }
+        lack.extend(
+            named
+                .iter()
+                .filter_map(|(file, function)| missing(file, function)),
+        );
+    }
+    assert!(lack.is_empty(), "docs/gep-17.md:\n{}", lack.join("\n"));
 }
 
 /// A span that begins with `::` goes on with the file before; one of a table with a folder in its head begins there.

@@ -92,7 +92,7 @@ async fn written_by(desk: &Desk, function: &str, argument: &str) -> String {
     let script = std::fs::read_to_string(root().join("hack/install.sh")).unwrap();
     let begin = script.find(&format!("\n{function}() {{")).unwrap() + 1;
     let text = &script[begin..begin + script[begin..].find("\n}\n").unwrap() + 3];
-    let around = "DNS_ZONE=repot.test; LOAD_BALANCERS=192.0.2.0/24; pod_cidr() { echo 10.1.0.0/16; }; service_cidr() { echo 10.2.0.0/16; };";
+    let around = "DNS_ZONE=repot.test; DNS_SERVER=192.0.2.53:53; LOAD_BALANCERS=192.0.2.0/24; pod_cidr() { echo 10.1.0.0/16; }; service_cidr() { echo 10.2.0.0/16; };";
     desk.run(
         "bash",
         &["-euc", &format!("{around}\n{text}\n{function} {argument}")],

@@ -9,8 +9,17 @@ pub mod managers;
 pub mod manifests;
 pub mod nodes;
 pub mod proof;
+pub mod record;
 pub mod shoot;
 pub mod skew;
 pub mod stored;
+pub mod takeover;
 pub mod timeline;
+pub mod trouble;
 pub mod writer;
+
+/// Whether every scenario is to be shown (`make e2e-all`), and not each capability once. hack/e2e.sh says so by `REPOT_E2E_SET`.
+#[must_use]
+pub fn is_every_scenario() -> bool {
+    std::env::var("REPOT_E2E_SET").is_ok_and(|set| set == "all")
+}

@@ -77,6 +77,21 @@ pub async fn nothing_left(landscape: &Landscape, seed: &str, technical_id: &str)
     Ok(())
 }
 
+/// Containers of a control plane with how often each was started again, ordered.
+pub async fn containers(seed: &Client, technical_id: &str) -> Result<Vec<(String, String, i32)>> {
+    let pods = Api::<Pod>::namespaced(seed.clone(), technical_id);
+    let mut found = Vec::new();
+    for pod in pods.list(&ListParams::default()).await? {
+        let name = pod.name_any();
+        let states = pod.status.and_then(|status| status.container_statuses);
+        for state in states.unwrap_or_default() {
+            found.push((name.clone(), state.name, state.restart_count));
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
 /// Name of a shoot's BackupEntry and of its place in a bucket. An earlier shoot of the same name had another.
 pub async fn backup_name(shoot: &UserShoot) -> Result<String> {
     let status = shoot.get().await?.status.context("the Shoot has no status yet")?;
@@ -109,14 +124,20 @@ pub fn snapshots(folder: &Path, backup_name: &str) -> Vec<String> {
 /// locks of the dead ones have run out.
 pub async fn kill_gardenlets(landscape: &Landscape) -> Result<()> {
     for client in landscape.seeds.values() {
-        for pod in gardenlet_pods(client).await? {
-            let pods: Api<Pod> = Api::namespaced(client.clone(), NAMESPACE_OF_GARDENLET);
-            pods.delete(&pod.name_any(), &DeleteParams::default().grace_period(0))
-                .await?;
-        }
+        kill_gardenlet(client).await?;
     }
     for client in landscape.seeds.values() {
         elected(client).await?;
+    }
+    Ok(())
+}
+
+/// Kills the gardenlet of a seed without a word, and waits for nothing.
+pub async fn kill_gardenlet(seed: &Client) -> Result<()> {
+    for pod in gardenlet_pods(seed).await? {
+        let pods: Api<Pod> = Api::namespaced(seed.clone(), NAMESPACE_OF_GARDENLET);
+        pods.delete(&pod.name_any(), &DeleteParams::default().grace_period(0))
+            .await?;
     }
     Ok(())
 }

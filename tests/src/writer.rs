@@ -6,7 +6,7 @@ use anyhow::Result;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client, ResourceExt, api::PostParams};
 use serde_json::json;
-use tokio::task::JoinHandle;
+use tokio::{sync::watch, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use crate::shoot::UserShoot;
@@ -83,20 +83,40 @@ fn name_of(number: u64) -> String {
 /// A writer at work.
 pub struct Writer {
     stop: CancellationToken,
+    /// Whether a write was acknowledged.
+    begun: watch::Receiver<bool>,
     work: JoinHandle<Book>,
 }
 
 impl Writer {
     /// Starts writing. `first` is the number of the first write.
     #[must_use]
-    #[allow(clippy::disallowed_methods)] // a test program, outside of any guard
     pub fn start(shoot: UserShoot, first: u64) -> Self {
+        Self::begin(Road::ByName(Box::new(shoot)), first)
+    }
+
+    /// One that never asks DNS again: it stays with the place to which the client leads.
+    #[must_use]
+    pub fn staying(client: Client, first: u64) -> Self {
+        Self::begin(Road::Staying(client), first)
+    }
+
+    #[allow(clippy::disallowed_methods)] // a test program, outside of any guard
+    fn begin(road: Road, first: u64) -> Self {
         let stop = CancellationToken::new();
         let stopped = stop.clone();
+        let (tell, begun) = watch::channel(false);
         Self {
             stop,
-            work: tokio::spawn(async move { write(shoot, first, stopped).await }),
+            begun,
+            work: tokio::spawn(async move { write(road, first, stopped, tell).await }),
         }
+    }
+
+    /// Waits for the first acknowledgement.
+    pub async fn has_begun(&mut self) -> Result<()> {
+        self.begun.wait_for(|begun| *begun).await?;
+        Ok(())
     }
 
     /// Stops after the write in flight, and gives the book.
@@ -106,13 +126,29 @@ impl Writer {
     }
 }
 
-async fn write(shoot: UserShoot, first: u64, stopped: CancellationToken) -> Book {
+/// How a writer finds the shoot's API.
+enum Road {
+    /// It asks DNS, and asks again after each failure.
+    ByName(Box<UserShoot>),
+    Staying(Client),
+}
+
+impl Road {
+    async fn client(&self) -> Option<Client> {
+        match self {
+            Self::ByName(shoot) => shoot.client().await.ok(),
+            Self::Staying(client) => Some(client.clone()),
+        }
+    }
+}
+
+async fn write(road: Road, first: u64, stopped: CancellationToken, begun: watch::Sender<bool>) -> Book {
     let mut book = Book::default();
     let mut client = None;
     let mut number = first;
     while !stopped.is_cancelled() {
         if client.is_none() {
-            client = shoot.client().await.ok();
+            client = road.client().await;
         }
         let outcome = match &client {
             Some(client) => create(client, number).await,
@@ -125,6 +161,7 @@ async fn write(shoot: UserShoot, first: u64, stopped: CancellationToken) -> Book
                 at: Instant::now(),
             });
             number += 1;
+            begun.send_replace(true);
         } else {
             book.failures += 1;
             // A new client asks DNS again.

@@ -29,6 +29,8 @@ use crate::world::World;
 
 /// Bounds one step of a journey, with all others beside it, on a busy machine.
 const STEP_WITHIN: Duration = Duration::from_secs(600);
+/// Rest after a watch that failed.
+const WATCHED_ANEW_AFTER: Duration = Duration::from_millis(200);
 /// An API server looks for a kind that a policy needs every half minute, and refuses everybody until then.
 const SET_WITHIN: Duration = Duration::from_secs(120);
 
@@ -147,12 +149,10 @@ impl<'w> Journey<'w> {
 
     /// Waits until it is as asked for.
     pub async fn until(&self, what: &str, holds: impl Fn(&Shoot) -> bool) -> Result<Shoot> {
-        let condition = |found: Option<&Shoot>| found.is_none_or(&holds);
-        let waiting = Box::pin(await_condition(self.shoots(), &self.name, condition));
+        let waiting = self.watched(|found| found.is_none_or(&holds));
         match tokio::time::timeout(STEP_WITHIN, waiting).await {
-            Ok(Ok(Some(shoot))) => Ok(shoot),
-            Ok(Ok(None)) => bail!("{what}: the Shoot is gone"),
-            Ok(Err(error)) => Err(error).context(what.to_owned()),
+            Ok(Some(shoot)) => Ok(shoot),
+            Ok(None) => bail!("{what}: the Shoot is gone"),
             Err(_) => bail!("{what}: not so within {STEP_WITHIN:?}: {}", self.told().await),
         }
     }
@@ -176,16 +176,26 @@ impl<'w> Journey<'w> {
 
     /// Waits until it is gone.
     pub async fn ends(&self) -> Result<()> {
-        let is_gone = |found: Option<&Shoot>| found.is_none();
-        let waiting = Box::pin(await_condition(self.shoots(), &self.name, is_gone));
-        let Ok(ended) = tokio::time::timeout(STEP_WITHIN, waiting).await else {
+        let waiting = self.watched(|found| found.is_none());
+        if tokio::time::timeout(STEP_WITHIN, waiting).await.is_err() {
             bail!(
                 "the Shoot is not gone within {STEP_WITHIN:?}: {}",
                 self.told().await
             )
-        };
-        ended?;
+        }
         Ok(())
+    }
+
+    /// The Shoot when it is as asked for. A connection that the server closes just when it is used, for having been idle, says nothing
+    /// of it.
+    async fn watched(&self, holds: impl Fn(Option<&Shoot>) -> bool) -> Option<Shoot> {
+        loop {
+            match Box::pin(await_condition(self.shoots(), &self.name, &holds)).await {
+                Ok(found) => return found,
+                Err(error) => eprintln!("{}: watched anew: {error}", self.name),
+            }
+            tokio::time::sleep(WATCHED_ANEW_AFTER).await;
+        }
     }
 }
 

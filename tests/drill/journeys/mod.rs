@@ -42,8 +42,8 @@ use mortals::Mortals;
 use plots::Plot;
 use witness::{SEEN_WITHIN, Witness};
 
-/// Plays plots side by side: one of each kind, or `all`. `lot`: from which the random moments are drawn.
-pub async fn check(world: &Arc<World>, lot: u64, all: bool) -> Result<()> {
+/// Plays all plots side by side. `lot`: from which the random moments are drawn.
+pub async fn check(world: &Arc<World>, lot: u64) -> Result<()> {
     let mut random = Rng::with_seed(lot);
     let stage = Stage {
         world,
@@ -52,12 +52,7 @@ pub async fn check(world: &Arc<World>, lot: u64, all: bool) -> Result<()> {
     };
     stage.is_set().await?;
     let mut deaths = random.fork();
-    let plots = if all {
-        Plot::all(&mut random)
-    } else {
-        Plot::one_of_each(&mut random)
-    };
-    let plays = plots.into_iter().map(|plot| {
+    let plays = Plot::all(&mut random).into_iter().map(|plot| {
         let journey = Journey::new(&stage);
         async move { (plot, journey.name.clone(), Box::pin(plot.play(journey)).await) }
     });

@@ -39,24 +39,6 @@ pub enum Plot {
 }
 
 impl Plot {
-    /// One of each kind, with random moments.
-    pub fn one_of_each(random: &mut Rng) -> Vec<Self> {
-        let edited = [
-            Moment::Migrate(random.i32(0..100)),
-            Moment::Restore(random.i32(0..100)),
-        ];
-        vec![
-            Self::ThereAndBack,
-            Self::Edited(edited[random.usize(..2)]),
-            Self::CalledOff(Moment::Migrate(random.i32(0..100))),
-            Self::CalledOffTooLate,
-            Self::Deleted(Moment::Migrate(random.i32(0..100))),
-            Self::Deleted(Moment::HandedOver),
-            Self::Deleted(Moment::Restore(random.i32(0..100))),
-            Self::Misled(Moment::Migrate(random.i32(0..80))),
-        ]
-    }
-
     /// All that is played: early and late in each flow.
     pub fn all(random: &mut Rng) -> Vec<Self> {
         vec![

@@ -1,0 +1,355 @@
+//! A shoot goes on although its seed is cut off (GEP-17): the seed fences itself, another one takes the shoot over, and the seed that
+//! comes back stays fenced and cleans up.
+//!
+//! Needs the landscape `e2e` with the suite installed: `make e2e`. It cuts roads between clusters, and lays them again also if it
+//! fails.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Result, ensure};
+use api::{
+    constants::condition::OWNERSHIP_VERIFIED,
+    extensions::DNSRecord,
+    gardencore::{Seed, Shoot, shoot::RestoredData},
+    meta::{ConditionStatus, find_condition},
+};
+use kube::{Api, ResourceExt, api::ListParams};
+use repot_tests::{
+    landscape::Landscape,
+    lifecycle::{self, COLLECTED_WITHIN, PROJECT, created, deleted},
+    nodes::{Fleet, Taints, Web},
+    proof, record,
+    shoot::UserShoot,
+    takeover::{Plan, Takeover},
+    trouble::{Disturbed, OTHERS, Trouble},
+    writer::Writer,
+};
+
+const OBJECTS: usize = 200;
+/// From the cut to the last write that the source acknowledges (R17-47): the validity of a permit, and what lies between two checks.
+const FENCED_WITHIN: Duration = Duration::from_secs(30);
+/// From the decision to a write that the destination acknowledges. A bound to notice a step that hangs; the aim is 60 s, and the figure
+/// is printed.
+const BACK_WITHIN: Duration = Duration::from_secs(180);
+/// What one end of the gardenlet that restores may cost: its lock runs out, and the fence is counted anew.
+const KILLED_FOR: Duration = Duration::from_secs(60);
+/// For how long one witness is silent: longer than a permit is good (V of docs/ownership.md, 12 s).
+const SILENT_FOR: Duration = Duration::from_secs(20);
+/// The longest time between two writes of a shoot that nothing happens to, on a busy machine.
+const UNDISTURBED: Duration = Duration::from_secs(5);
+
+/// First of one witness after the other, then of both.
+#[tokio::test]
+async fn a_seed_that_is_cut_off_fences_itself_and_its_shoot_goes_on_elsewhere() {
+    let landscape = Landscape::open("e2e").await.unwrap();
+    let shoot = filled(&landscape, "orphan").await;
+    one_silent_witness_fences_nobody(&landscape, &shoot).await;
+    is_taken_over(&landscape, &shoot, plan(Trouble::CutOff(&OTHERS))).await;
+}
+
+/// Its processes wake as if nothing had happened: with open connections, with permits and locks that they had just renewed.
+#[tokio::test]
+async fn a_seed_that_stands_still_and_wakes_later_does_not_go_on() {
+    goes_on_elsewhere("sleeper", plan(Trouble::StandsStill)).await;
+}
+
+/// All of it begins anew, with the data that it had, and takes its final snapshot before it cleans up.
+#[tokio::test]
+async fn a_seed_that_lost_its_power_saves_late_what_is_lost() {
+    goes_on_elsewhere("dark", plan(Trouble::IsOff)).await;
+}
+
+/// It wakes in the middle of a flow, and its destination is done.
+#[tokio::test]
+async fn a_seed_that_stands_still_while_it_hands_over_does_not_go_on() {
+    goes_on_elsewhere(
+        "half",
+        Plan {
+            has_begun: true,
+            ..plan(Trouble::StandsStill)
+        },
+    )
+    .await;
+}
+
+/// It serves until it is told, and saves all it has: nothing is lost.
+#[tokio::test]
+async fn a_seed_that_hears_nothing_of_the_garden_alone_saves_what_it_has() {
+    goes_on_elsewhere("unheard", plan(Trouble::CutOff(&["garden"]))).await;
+}
+
+/// It is told and cannot save what it has: its final snapshot comes late.
+#[tokio::test]
+async fn a_seed_without_its_bucket_saves_late_what_is_lost() {
+    goes_on_elsewhere("bucketless", plan(Trouble::CutOff(&["garden", "s3"]))).await;
+}
+
+#[tokio::test]
+async fn a_seed_without_its_api_server_saves_what_its_shoots_have() {
+    goes_on_elsewhere("headless", plan(Trouble::HasNoApiServer)).await;
+}
+
+#[tokio::test]
+async fn a_seed_whose_gardenlet_and_kubelet_stand_still_saves_late_what_is_lost() {
+    goes_on_elsewhere("unattended", plan(Trouble::NobodyReconciles)).await;
+}
+
+/// Its destination loses its gardenlet before the fence has passed, in it, and when the data are chosen.
+#[tokio::test]
+async fn a_takeover_ends_although_the_gardenlet_that_restores_is_killed() {
+    let kills = &[1, 25, 45];
+    goes_on_elsewhere(
+        "stubborn",
+        Plan {
+            kills,
+            ..plan(Trouble::CutOff(&OTHERS))
+        },
+    )
+    .await;
+}
+
+/// The source does not hear of its end and still reaches the cloud, with all that looked after the machines.
+#[tokio::test]
+async fn no_node_is_lost_with_the_seed_that_looked_after_it() {
+    let landscape = Landscape::open("e2e").await.unwrap();
+    let shoot = lifecycle::created_with_workers(&landscape, "herd").await.unwrap();
+    let client = shoot.client().await.unwrap();
+    proof::write_data(&client, OBJECTS).await.unwrap();
+    let id = proof::technical_id(&shoot).await.unwrap();
+    let web = Web::deploy(&client).await.unwrap();
+    web.answers(&client).await.unwrap();
+    let seed = |name| landscape.seed(name).unwrap();
+    let before = Fleet::read(seed("seed-a"), &id, &client).await.unwrap();
+    let taints = Taints::watch(&client);
+    let (counted, begin) = (web.counts(&client).await.unwrap(), Instant::now());
+
+    let moved = taken_over(&landscape, &shoot, plan(Trouble::CutOff(&OTHERS))).await;
+
+    let client = shoot.client().await.unwrap();
+    let after = Fleet::read(seed("seed-b"), &id, &client).await.unwrap();
+    assert_eq!(before.differences(&after), Vec::<String>::new());
+    let now = web.counts(&client).await.unwrap();
+    now.nothing_lost_since(counted, begin.elapsed()).unwrap();
+    assert_eq!(taints.seen(&client).await.unwrap(), Vec::<String>::new());
+    before.leases_are_renewed(&client).await.unwrap();
+    web.a_new_pod_runs_on(&client, &before).await.unwrap();
+    let since_fence = moved.disturbed.elapsed().saturating_sub(FENCED_WITHIN);
+    let late = record::cloud_changes(&landscape, "seed-a", since_fence).unwrap();
+    assert_eq!(
+        late,
+        Vec::<String>::new(),
+        "seed-a changed something in the cloud after its fence"
+    );
+    deleted(&landscape, &shoot).await.unwrap();
+    Fleet::nothing_left(&landscape, &id).await.unwrap();
+}
+
+fn plan(trouble: Trouble) -> Plan<'static> {
+    Plan {
+        from: "seed-a",
+        to: "seed-b",
+        trouble,
+        has_begun: false,
+        kills: &[],
+        first: 0,
+    }
+}
+
+async fn goes_on_elsewhere(name: &str, plan: Plan<'_>) {
+    let landscape = Landscape::open("e2e").await.unwrap();
+    let shoot = filled(&landscape, name).await;
+    is_taken_over(&landscape, &shoot, plan).await;
+}
+
+async fn filled(landscape: &Landscape, name: &str) -> UserShoot {
+    let shoot = created(landscape, name).await.unwrap();
+    let client = shoot.client().await.unwrap();
+    proof::write_data(&client, OBJECTS).await.unwrap();
+    shoot
+}
+
+async fn is_taken_over(landscape: &Landscape, shoot: &UserShoot, plan: Plan<'_>) {
+    taken_over(landscape, shoot, plan).await;
+    deleted(landscape, shoot).await.unwrap();
+}
+
+async fn taken_over(landscape: &Landscape, shoot: &UserShoot, plan: Plan<'_>) -> Takeover {
+    let id = proof::technical_id(shoot).await.unwrap();
+    let before = proof::read(shoot, landscape.seed("seed-a").unwrap())
+        .await
+        .unwrap();
+    backed_up(landscape, shoot, &id).await.unwrap();
+
+    let moved = Box::pin(Takeover::of(landscape, shoot, plan)).await.unwrap();
+    check_times(&moved, plan);
+    let client = shoot.client().await.unwrap();
+    let after = proof::read(shoot, landscape.seed("seed-b").unwrap())
+        .await
+        .unwrap();
+    assert_eq!(before.differences(&after), Vec::<String>::new());
+    // What was acknowledged after the last snapshot is gone, and nothing else; the status says so to the revision.
+    let lost = moved.followed.lost(&client).await.unwrap();
+    assert_eq!(lost, moved.lost_as_told().unwrap(), "told: {:?}", moved.told);
+    if let Some(told) = &moved.told {
+        check_loss(told, &moved, &lost);
+    }
+    if plan.trouble.lets_it_save() {
+        assert_eq!(moved.told, None, "its final snapshot was to be had");
+    }
+    let back = moved.followed.versions_that_went_back();
+    assert_eq!(back, [], "a revision came again");
+    println!("{} acknowledged writes are lost: {:?}", lost.len(), moved.told);
+    let verified = |shoot: &Shoot| {
+        let status = shoot.status.as_ref();
+        let found = status.and_then(|status| find_condition(&status.conditions, OWNERSHIP_VERIFIED));
+        found.is_some_and(|found| found.status == ConditionStatus::True)
+    };
+    let what = "seed-b says that it is confirmed to be the owner";
+    shoot.wait(what, COLLECTED_WITHIN, verified).await.unwrap();
+    let is_late = moved.told.is_some();
+    late_snapshot_is_removed(landscape, shoot, "seed-a", is_late)
+        .await
+        .unwrap();
+    names_went_on(landscape, shoot).await.unwrap();
+    moved
+}
+
+/// Names in DNS: from the source to the destination, and never back.
+async fn names_went_on(landscape: &Landscape, shoot: &UserShoot) -> Result<()> {
+    let id = proof::technical_id(shoot).await?;
+    let records: Api<DNSRecord> = Api::namespaced(landscape.seed("seed-b")?.clone(), &id);
+    for found in records.list(&ListParams::default()).await? {
+        let (name, kind) = (&found.spec.name, format!("{:?}", found.spec.record_type));
+        let mut values = record::values_of(landscape, name, &kind)?;
+        values.dedup();
+        println!("{kind} {name}: {values:?}");
+        ensure!(
+            values.len() == 2,
+            "{kind} {name} had these values, one after the other: {values:?}"
+        );
+    }
+    Ok(())
+}
+
+/// R17-45, R17-46: the bounds while the source was away, and the exact number when it was back. Whatever users have lost lies within.
+fn check_loss(told: &RestoredData, moved: &Takeover, lost: &[u64]) {
+    assert_eq!(told.epoch, 2);
+    assert!(told.saved < told.fenced, "{told:?}");
+    let changes = told.lost_revisions.unwrap();
+    let end = u64::try_from(told.last_revision + changes).unwrap();
+    let lost = moved
+        .followed
+        .writes
+        .iter()
+        .filter(|write| lost.contains(&write.number));
+    for write in lost {
+        assert!(
+            write.version <= end,
+            "{write:?} is not within what is told: {told:?}"
+        );
+    }
+}
+
+/// Never two at once, and neither for long.
+fn check_times(moved: &Takeover, plan: Plan<'_>) {
+    let (served, back) = (moved.served_for().unwrap(), moved.writable_after().unwrap());
+    println!(
+        "the source acknowledged its last write {:.1} s after its trouble began; {:.1} s after the decision the destination \
+         acknowledged its first one, {:.1} s after it the shoot was restored",
+        served.as_secs_f64(),
+        back.as_secs_f64(),
+        moved.restored.as_secs_f64()
+    );
+    let within = if plan.trouble.lets_it_serve() {
+        // It is told by the destination, and not before the decision.
+        moved.decided.duration_since(moved.disturbed) + FENCED_WITHIN
+    } else {
+        FENCED_WITHIN
+    };
+    assert!(served < within, "the source served for {served:?}");
+    let kills = u32::try_from(plan.kills.len()).unwrap();
+    assert!(back < BACK_WITHIN + kills * KILLED_FOR, "{back:?}");
+}
+
+/// The owner's record and the bucket are two witnesses, and a shoot stays while one of them answers (R17-48): not its API is disturbed,
+/// and not a process of its control plane ends.
+async fn one_silent_witness_fences_nobody(landscape: &Landscape, shoot: &UserShoot) {
+    let id = proof::technical_id(shoot).await.unwrap();
+    let seed = landscape.seed("seed-a").unwrap();
+    let started = lifecycle::containers(seed, &id).await.unwrap();
+    let user = || UserShoot::new(landscape, PROJECT, &shoot.name);
+    for (silent, first) in [(&["dns"], 2_000_000), (&["s3"], 3_000_000)] {
+        let writer = Writer::start(user(), first);
+        let disturbed = Disturbed::by(Trouble::CutOff(silent), landscape, "seed-a").unwrap();
+        tokio::time::sleep(SILENT_FOR).await;
+        drop(disturbed);
+        let gap = writer.stop().await.unwrap().longest_gap();
+        println!("without {silent:?}: {gap:?} without a write at the longest");
+        assert!(gap < UNDISTURBED, "without {silent:?}: {gap:?}");
+    }
+    let now = lifecycle::containers(seed, &id).await.unwrap();
+    assert_eq!(started, now, "a process of the control plane was started again");
+}
+
+/// What the source uploads when it returns is for people who look for what was lost (R17-46). Nobody else reads it, and nobody else
+/// removes it, as docs/operations.md says.
+async fn late_snapshot_is_removed(
+    landscape: &Landscape,
+    shoot: &UserShoot,
+    seed: &str,
+    is_late: bool,
+) -> Result<()> {
+    let source = Api::<Seed>::all(landscape.garden.clone()).get(seed).await?;
+    let backups = lifecycle::backup_name(shoot).await?;
+    let store = Path::new(landscape.variable("S3_DATA")?);
+    let place = store.join(source.uid().unwrap_or_default()).join(&backups);
+    let found = lifecycle::snapshots(&place, &backups);
+    println!("the source has uploaded since it returned: {found:?}");
+    ensure!(
+        found.len() == usize::from(is_late) && found.iter().all(|late| late.contains(".final")),
+        "not what there is to be: {found:?}"
+    );
+    if place.exists() {
+        std::fs::remove_dir_all(place)?;
+    }
+    Ok(())
+}
+
+/// Waits until the bucket has all that was written by now. A process that begins uploads at once what the store does not have.
+async fn backed_up(landscape: &Landscape, shoot: &UserShoot, namespace: &str) -> Result<()> {
+    let backups = lifecycle::backup_name(shoot).await?;
+    let store = landscape.variable("S3_DATA")?.to_owned();
+    let stored = lifecycle::snapshots(store.as_ref(), &backups);
+    lifecycle::kill(
+        landscape.seed("seed-a")?,
+        namespace,
+        "app.kubernetes.io/component=etcd-statefulset",
+    )
+    .await?;
+    let end = Instant::now() + COLLECTED_WITHIN;
+    while lifecycle::snapshots(store.as_ref(), &backups) == stored {
+        ensure!(Instant::now() < end, "no snapshot more than {stored:?}");
+        // A folder of the object store: there is nothing to watch.
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    let silent = proof::until_nothing(COLLECTED_WITHIN, || async {
+        let answer = async { anyhow::Ok(proof::read(shoot, landscape.seed("seed-a")?).await?) };
+        Ok(answer
+            .await
+            .err()
+            .into_iter()
+            .map(|why| why.to_string())
+            .collect())
+    });
+    let silent = silent.await?;
+    ensure!(
+        silent.is_empty(),
+        "the shoot's API does not answer again: {silent:?}"
+    );
+    Ok(())
+}

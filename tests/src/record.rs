@@ -1,0 +1,141 @@
+//! What happened outside of the seeds, by those who keep a record of it: the cloud's API server, and the DNS server.
+
+use std::{process::Command, time::Duration};
+
+use anyhow::{Context, Result, ensure};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::landscape::Landscape;
+
+/// Where the cloud's API server writes its audit log: hack/landscape/clusters.sh.
+const AUDIT_LOG: &str = "/var/log/kubernetes/audit.log";
+
+/// What a seed has changed in the cloud, from so long ago until now.
+///
+/// # Errors
+/// The record cannot be read, or has nothing of this seed at all: then it proves nothing.
+pub fn cloud_changes(landscape: &Landscape, seed: &str, ago: Duration) -> Result<Vec<String>> {
+    let key = format!("{}_NODE_IP", seed.to_uppercase().replace('-', "_"));
+    let address = landscape.variable(&key)?;
+    let node = landscape.variable("INFRA_NODE")?;
+    let log = output(Command::new("docker").args(["exec", node, "cat", AUDIT_LOG]))?;
+    let all = changes(&log, address)?;
+    ensure!(
+        !all.is_empty(),
+        "{seed} ({address}) has never changed anything in the cloud: is it recorded?"
+    );
+    let from = runtime::clock::now().checked_sub(ago)?;
+    let late = all.into_iter().filter(|(at, _)| *at >= from);
+    Ok(late.map(|(at, what)| format!("{at} {what}")).collect())
+}
+
+/// What was changed from an address. Pods of a seed have that of its node there.
+fn changes(log: &str, address: &str) -> Result<Vec<(Timestamp, String)>> {
+    let mut changes = Vec::new();
+    for line in log.lines() {
+        let event: Value = serde_json::from_str(line).with_context(|| format!("no audit event: {line}"))?;
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let refused = event["responseStatus"]["code"]
+            .as_i64()
+            .is_none_or(|code| code >= 300);
+        if event["sourceIPs"][0] != address || refused {
+            continue;
+        }
+        let what = [&event["verb"], &event["requestURI"], &event["user"]["username"]].map(text);
+        let at = text(&event["requestReceivedTimestamp"]);
+        changes.push((at.parse()?, what.join(" ")));
+    }
+    Ok(changes)
+}
+
+/// All values that a name has had, oldest first, by the zone's journal (IXFR).
+///
+/// # Errors
+/// The server does not tell.
+pub fn values_of(landscape: &Landscape, name: &str, kind: &str) -> Result<Vec<String>> {
+    let key = ["TSIG_ALGORITHM", "TSIG_KEY_NAME", "TSIG_SECRET"];
+    let key: Result<Vec<_>> = key.into_iter().map(|key| landscape.variable(key)).collect();
+    let (key, server) = (key?.join(":"), format!("@{}", landscape.dns.ip()));
+    let zone = landscape.variable("DNS_ZONE")?;
+    let question = ["+noall", "+answer", "-y", &key, &server, "-t", "IXFR=1", zone];
+    let journal = output(Command::new("kdig").args(question))?;
+    added(&journal, name, kind)
+}
+
+/// Of an answer to IXFR: an SOA, and then for each change the former SOA, what went, the new SOA, and what came.
+fn added(journal: &str, name: &str, kind: &str) -> Result<Vec<String>> {
+    let (mut serials, mut values) = (0, Vec::new());
+    for (place, line) in journal.lines().filter(|line| !line.is_empty()).enumerate() {
+        let words: Vec<_> = line.split_whitespace().collect();
+        let [owner, _, _, type_, value @ ..] = &words[..] else {
+            continue;
+        };
+        ensure!(
+            place != 1 || *type_ == "SOA",
+            "the journal does not reach back to the begin of the zone: what is in the zone came instead"
+        );
+        if *type_ == "SOA" {
+            serials += 1;
+        } else if serials > 1 && serials % 2 == 1 && *type_ == kind && owner.trim_end_matches('.') == name {
+            values.push(value.join(" "));
+        }
+    }
+    Ok(values)
+}
+
+fn output(command: &mut Command) -> Result<String> {
+    let done = command.output()?;
+    let told = String::from_utf8_lossy(&done.stderr);
+    ensure!(
+        done.status.success(),
+        "{}: {told}",
+        command.get_program().display()
+    );
+    Ok(String::from_utf8(done.stdout)?)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_journal_tells_what_came_and_not_what_went() {
+        let journal = "
+z. 30 IN SOA ns.z. h.z. 3 1 1 1 5
+z. 30 IN SOA ns.z. h.z. 1 1 1 1 5
+z. 30 IN SOA ns.z. h.z. 2 1 1 1 5
+owner.z. 30 IN TXT \"a\"
+z. 30 IN SOA ns.z. h.z. 2 1 1 1 5
+owner.z. 30 IN TXT \"a\"
+z. 30 IN SOA ns.z. h.z. 3 1 1 1 5
+owner.z. 30 IN TXT \"b\"
+api.z. 30 IN A 192.0.2.1
+z. 30 IN SOA ns.z. h.z. 3 1 1 1 5";
+        assert_eq!(added(journal, "owner.z", "TXT").unwrap(), ["\"a\"", "\"b\""]);
+        assert_eq!(added(journal, "api.z", "A").unwrap(), ["192.0.2.1"]);
+        let zone =
+            "z. 30 IN SOA ns.z. h.z. 3 1 1 1 5\nowner.z. 30 IN TXT \"b\"\nz. 30 IN SOA ns.z. h.z. 3 1 1 1 5";
+        assert!(added(zone, "owner.z", "TXT").is_err());
+    }
+
+    #[test]
+    fn what_was_changed_from_an_address_is_told() {
+        let event = |address: &str, code: i32| {
+            format!(
+                r#"{{"verb":"delete","requestURI":"/api/v1/pods/a","user":{{"username":"u"}},"sourceIPs":["{address}"],"responseStatus":{{"code":{code}}},"requestReceivedTimestamp":"2026-01-01T00:00:00.5Z"}}"#
+            )
+        };
+        let log = [
+            event("192.0.2.1", 200),
+            event("192.0.2.1", 403),
+            event("192.0.2.2", 200),
+        ]
+        .join("\n");
+        let found = changes(&log, "192.0.2.1").unwrap();
+        assert_eq!(found.len(), 1, "refused is not changed: {found:?}");
+        assert_eq!(found[0].1, "delete /api/v1/pods/a u");
+        assert!(changes("{", "192.0.2.1").is_err());
+    }
+}

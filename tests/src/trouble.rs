@@ -1,0 +1,151 @@
+//! What befalls a seed, and ends when the test does.
+
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::landscape::Landscape;
+
+/// What a seed needs of others. Its users still reach it when it hears nothing of these: that is what makes two control planes
+/// possible.
+pub const OTHERS: [&str; 3] = ["garden", "dns", "s3"];
+
+/// What befalls a seed.
+#[derive(Clone, Copy, Debug)]
+pub enum Trouble {
+    /// It hears nothing of these (see [`OTHERS`]).
+    CutOff(&'static [&'static str]),
+    /// Nothing in it moves.
+    StandsStill,
+    /// Its node has no power: all of it begins anew when that is back.
+    IsOff,
+    /// Its gardenlet does not move, and the kubelet, which would start it anew. All else goes on.
+    NobodyReconciles,
+    /// Its own API server does not run. What runs goes on.
+    HasNoApiServer,
+}
+
+impl Trouble {
+    /// Whether the seed is told of a new owner while the trouble lasts, and can still save what it has.
+    #[must_use]
+    pub fn lets_it_save(self) -> bool {
+        match self {
+            Self::CutOff(others) => !others.contains(&"s3"),
+            // etcd ends with the loss, and it takes a kubelet to start it again for its final snapshot.
+            Self::StandsStill | Self::IsOff | Self::NobodyReconciles => false,
+            Self::HasNoApiServer => true,
+        }
+    }
+
+    /// Whether processes end by it.
+    #[must_use]
+    pub fn ends_processes(self) -> bool {
+        matches!(self, Self::IsOff | Self::HasNoApiServer)
+    }
+
+    /// Whether the seed serves on until it is told of a new owner.
+    #[must_use]
+    pub fn lets_it_serve(self) -> bool {
+        match self {
+            Self::CutOff(others) => !(others.contains(&"s3") && others.contains(&"dns")),
+            Self::StandsStill | Self::IsOff => false,
+            Self::NobodyReconciles | Self::HasNoApiServer => true,
+        }
+    }
+}
+
+/// A seed in trouble. It is over when this is dropped.
+pub struct Disturbed {
+    trouble: Trouble,
+    landscape: String,
+    seed: String,
+    node: String,
+}
+
+/// Where the kubelet finds what it runs by itself, and where it does not.
+const MANIFEST: [&str; 2] = [
+    "/etc/kubernetes/manifests/kube-apiserver.yaml",
+    "/etc/kubernetes/kube-apiserver.yaml",
+];
+
+impl Disturbed {
+    /// Begins it.
+    ///
+    /// # Errors
+    /// A script or docker that failed. What had begun is over then.
+    pub fn by(trouble: Trouble, landscape: &Landscape, seed: &str) -> Result<Self> {
+        let node = format!("{}_NODE", seed.to_uppercase().replace('-', "_"));
+        let disturbed = Self {
+            trouble,
+            landscape: landscape.name.clone(),
+            seed: seed.to_owned(),
+            node: landscape.variable(&node)?.to_owned(),
+        };
+        disturbed.begin()?;
+        Ok(disturbed)
+    }
+
+    fn begin(&self) -> Result<()> {
+        let [runs, rests] = MANIFEST;
+        match self.trouble {
+            Trouble::CutOff(others) => others.iter().try_for_each(|other| self.road("cut", other)),
+            Trouble::StandsStill => docker(&["pause", &self.node]),
+            Trouble::IsOff => docker(&["kill", &self.node]),
+            Trouble::NobodyReconciles => self.signal("STOP"),
+            Trouble::HasNoApiServer => self.on_node(&format!("mv {runs} {rests}")),
+        }
+    }
+
+    fn end(&self) -> Result<()> {
+        let [runs, rests] = MANIFEST;
+        match self.trouble {
+            Trouble::CutOff(others) => others.iter().try_for_each(|other| self.road("heal", other)),
+            Trouble::StandsStill => docker(&["unpause", &self.node]),
+            Trouble::IsOff => {
+                docker(&["start", &self.node])?;
+                // What a node forgets when it begins anew.
+                self.script(&["up", &self.landscape])
+            }
+            Trouble::NobodyReconciles => self.signal("CONT"),
+            Trouble::HasNoApiServer => self.on_node(&format!("mv {rests} {runs}")),
+        }
+    }
+
+    /// To the gardenlet and the kubelet, all of each.
+    fn signal(&self, signal: &str) -> Result<()> {
+        self.on_node(&format!(
+            "for one in /proc/[0-9]*; do case $(cat $one/comm 2>/dev/null) in gardenlet|kubelet) kill -{signal} ${{one#/proc/}};; esac; done"
+        ))
+    }
+
+    fn on_node(&self, script: &str) -> Result<()> {
+        docker(&["exec", &self.node, "sh", "-c", script])
+    }
+
+    fn road(&self, action: &str, other: &str) -> Result<()> {
+        self.script(&[action, &self.landscape, &self.seed, other])
+    }
+
+    fn script(&self, words: &[&str]) -> Result<()> {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../hack/landscape.sh");
+        run(Command::new(script).args(words)).with_context(|| self.seed.clone())
+    }
+}
+
+impl Drop for Disturbed {
+    fn drop(&mut self) {
+        if let Err(error) = self.end() {
+            eprintln!("{error:#}");
+        }
+    }
+}
+
+fn docker(words: &[&str]) -> Result<()> {
+    run(Command::new("docker").args(words))
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let ended = command.status()?;
+    ensure!(ended.success(), "{command:?}: {ended}");
+    Ok(())
+}
