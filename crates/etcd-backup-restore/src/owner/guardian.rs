@@ -165,6 +165,7 @@ impl Guardian {
             self.told.heard(&report);
             let heard = heard(&report.standing, tenure.as_ref());
             let (to, duties) = hear(self.told.state(), heard);
+            let is_lost = to == State::Sealed;
             if to != State::Serving {
                 // Probes first: nobody is to be sent here any more.
                 self.told.becomes(to, None);
@@ -175,9 +176,16 @@ impl Guardian {
                     (Duty::Serve, Standing::Owner(permit)) => {
                         tenure = Some(self.begin(permit, stop).await?);
                     }
-                    (Duty::TerminateEtcd, _) => self.told.etcd_was_told(&self.check.etcd.terminate()),
+                    (Duty::TerminateEtcd, _) if !is_lost => self.terminate_etcd(),
                     // `seal` does them, in this order.
-                    (Duty::Serve | Duty::Mark | Duty::SealBucket | Duty::FinalSnapshot, _) => {}
+                    (
+                        Duty::Serve
+                        | Duty::Mark
+                        | Duty::SealBucket
+                        | Duty::FinalSnapshot
+                        | Duty::TerminateEtcd,
+                        _,
+                    ) => {}
                 }
             }
             if let Some(tenure) = &tenure {
@@ -236,6 +244,10 @@ impl Guardian {
             drop(forwarding);
             snapshots.await;
         }
+    }
+
+    pub(super) fn terminate_etcd(&self) {
+        self.told.etcd_was_told(&self.check.etcd.terminate());
     }
 
     pub(super) fn put(&self, handle: Handle) {

@@ -1,16 +1,21 @@
-//! What follows a loss: the seal on the volume, the seal in the bucket, the final snapshot. Each is tried until it is done.
+//! What follows a loss: the seal on the volume, the seal in the bucket, the final snapshot, SIGTERM to etcd. Each is tried until it is
+//! done.
 
 use super::guardian::Guardian;
 use crate::error::{Class, Result};
 use crate::snapshotter::Snapshotter;
 use crate::store::Sealing;
+use std::pin::pin;
 use std::time::Duration;
 use tokio::task::spawn_blocking;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 /// Pause after a seal that could not be written: the first, doubled up to the last.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+
+/// How long etcd is left alone for its final snapshot when the bucket answers. A large one takes minutes, and SIGTERM would begin it anew.
+const FINAL_WITHIN: Duration = Duration::from_secs(600);
 
 /// Waits longer each time.
 struct Patience(Duration);
@@ -32,14 +37,33 @@ impl Guardian {
     pub(super) async fn seal(&self, why: &str, stop: CancellationToken) -> Result<()> {
         let settings = (self.settings)(&self.sole)?;
         let (finale, handle) = Snapshotter::measured(settings, self.metrics.clone());
+        let progress = handle.state.clone();
         self.put(handle);
         let sealed = async {
-            self.mark(why).await;
-            self.seal_bucket().await;
+            let mut sealed = pin!(async {
+                self.mark(why).await;
+                self.seal_bucket().await;
+            });
+            let fence = self.check.terms.settings().fence;
+            let in_time = timeout(fence, &mut sealed).await.is_ok();
+            if !in_time {
+                // Nobody knows for how long: what did not come through the gate is cut now.
+                self.terminate_etcd();
+                sealed.await;
+            }
+            in_time
         };
-        if stop.run_until_cancelled(sealed).await.is_some() {
-            finale.run_sealed(stop).await;
-        }
+        let Some(in_time) = stop.run_until_cancelled(sealed).await else {
+            return Ok(());
+        };
+        let last = async {
+            if in_time {
+                let saved = timeout(FINAL_WITHIN, progress.until_finished()).await;
+                tracing::info!(is_saved = saved.is_ok(), "etcd is not waited for any more");
+                self.terminate_etcd();
+            }
+        };
+        tokio::join!(finale.run_sealed(stop.clone()), stop.run_until_cancelled(last));
         Ok(())
     }
 

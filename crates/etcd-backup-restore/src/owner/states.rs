@@ -52,8 +52,8 @@ pub(super) enum Duty {
     Serve,
     /// Shut the gate, drop its connections and whatever snapshots are under way.
     Stop,
-    /// SIGTERM to etcd: it cuts what did not come through the gate (R17-41). Once for each end of service, since a container
-    /// that ends often is started late, and the final snapshot needs it.
+    /// SIGTERM to etcd: it cuts what did not come through the gate (R17-41). After a loss it comes last, since the final snapshot needs
+    /// etcd: nobody may be there to start it again, and who waits for the snapshot need not wait for that.
     TerminateEtcd,
     /// Write the seal to the disk.
     Mark,
@@ -70,12 +70,12 @@ pub(super) fn hear(state: State, heard: Heard) -> (State, &'static [Duty]) {
         (State::Sealed, _) => (State::Sealed, &[]),
         (State::Serving, Heard::Lost) => (
             State::Sealed,
-            &[Stop, TerminateEtcd, Mark, SealBucket, FinalSnapshot],
+            &[Stop, Mark, SealBucket, FinalSnapshot, TerminateEtcd],
         ),
-        // Nobody has passed since etcd began, or was told to end.
-        (State::Suspended, Heard::Lost) => (State::Sealed, &[Mark, SealBucket, FinalSnapshot]),
-        // An earlier process may have ended between the loss and its SIGTERM.
-        (State::Waiting, Heard::Lost) => (State::Sealed, &[TerminateEtcd, Mark, SealBucket, FinalSnapshot]),
+        // An earlier process may have ended before it told etcd, and one that was told once loses nothing by being told again.
+        (State::Waiting | State::Suspended, Heard::Lost) => {
+            (State::Sealed, &[Mark, SealBucket, FinalSnapshot, TerminateEtcd])
+        }
         (State::Serving, Heard::Owner) => (State::Serving, &[]),
         (State::Serving, Heard::OwnerAnew) => (State::Serving, &[Stop, Serve]),
         (State::Serving, Heard::Unconfirmed) => (State::Suspended, &[Stop, TerminateEtcd]),
@@ -94,8 +94,9 @@ mod tests {
     /// R17-40, R17-41, R17-47..49, row by row.
     #[test]
     fn what_follows_from_what_was_heard() {
-        let seal: &[Duty] = &[Mark, SealBucket, FinalSnapshot];
-        let rows: [(State, Heard, State, &[Duty]); 9] = [
+        let seal: &[Duty] = &[Mark, SealBucket, FinalSnapshot, TerminateEtcd];
+        let rows: [(State, Heard, State, &[Duty]); 10] = [
+            (State::Waiting, Heard::Lost, State::Sealed, seal),
             (State::Waiting, Heard::OwnerAnew, State::Serving, &[Serve]),
             (State::Waiting, Heard::Unconfirmed, State::Waiting, &[]),
             (State::Serving, Heard::Owner, State::Serving, &[]),
@@ -113,7 +114,7 @@ mod tests {
                 State::Serving,
                 Heard::Lost,
                 State::Sealed,
-                &[Stop, TerminateEtcd, Mark, SealBucket, FinalSnapshot],
+                &[Stop, Mark, SealBucket, FinalSnapshot, TerminateEtcd],
             ),
         ];
         for (state, heard, to, duties) in rows {
@@ -121,8 +122,8 @@ mod tests {
         }
     }
 
-    /// Whatever is heard in whatever order: what was sealed never serves, a final snapshot follows a seal on the disk, nothing is
-    /// sealed without a loss, and the gate is never opened twice or left open.
+    /// Whatever is heard in whatever order: what was sealed never serves, a final snapshot follows a seal on the disk, and etcd is
+    /// needed for it; nothing is sealed without a loss, and the gate is never opened twice or left open.
     #[test]
     fn no_order_of_answers_opens_what_was_sealed() {
         for sequence in 0..HEARD.len().pow(6) {
@@ -142,7 +143,7 @@ mod tests {
                         }
                         Stop => open = false,
                         TerminateEtcd => {
-                            assert!(!open && !terminated, "{sequence}");
+                            assert!(!open && (lost || !terminated), "{sequence}");
                             terminated = true;
                         }
                         Mark => {
@@ -152,6 +153,10 @@ mod tests {
                         SealBucket | FinalSnapshot => assert!(marked && !open, "{sequence}"),
                     }
                 }
+                assert!(
+                    !marked || duties.is_empty() || duties.ends_with(&[FinalSnapshot, TerminateEtcd]),
+                    "{sequence}"
+                );
                 assert_eq!(open, to == State::Serving, "{sequence}");
                 assert!(!served || open || terminated, "{sequence}: etcd was not told");
                 assert_eq!(lost, to == State::Sealed, "{sequence}");

@@ -4,7 +4,9 @@ use super::proof::Proof;
 use crate::error::Error;
 use crate::snapshot_name::{Kind, Snapshot};
 use serde::Serialize;
+use std::pin::pin;
 use std::sync::{Mutex, PoisonError};
+use tokio::sync::Notify;
 
 /// What the task is doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -40,11 +42,14 @@ struct Inner {
 
 /// Shared between the task, which writes, and the HTTP interface, which reads.
 #[derive(Default)]
-pub struct State(Mutex<Inner>);
+pub struct State {
+    inner: Mutex<Inner>,
+    finished: Notify,
+}
 
 impl State {
     fn with<T>(&self, look: impl FnOnce(&mut Inner) -> T) -> T {
-        look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        look(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Phase and the last error, if it is not over.
@@ -63,6 +68,19 @@ impl State {
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.with(|inner| inner.phase == Phase::Finished)
+    }
+
+    /// Until the final snapshot was taken.
+    pub async fn until_finished(&self) {
+        loop {
+            let mut told = pin!(self.finished.notified());
+            // From here on nothing is missed.
+            told.as_mut().enable();
+            if self.is_finished() {
+                return;
+            }
+            told.await;
+        }
     }
 
     /// What proves the final snapshot, while the process is finished.
@@ -95,6 +113,7 @@ impl State {
             inner.error = None;
             inner.proof = Some(proof);
         });
+        self.finished.notify_waiters();
     }
 
     pub(super) fn resumed(&self) {

@@ -89,9 +89,10 @@ async fn without_both_witnesses_the_gate_is_shut_without_a_seal_and_opens_again(
     .await;
     assert_eq!(stay.finals().len(), 1);
     assert_eq!(writer.acknowledged().len(), acknowledged.len());
-    eventually("etcd ended once for each end of service", async || {
-        (stay.starts() == 3).then_some(())
-    })
+    eventually(
+        "etcd was told at each end of service, and after the final snapshot",
+        async || (stay.starts() == 4).then_some(()),
+    )
     .await;
 }
 

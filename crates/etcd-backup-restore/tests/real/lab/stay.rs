@@ -29,13 +29,16 @@ const QUICK: [&str; 7] = [
 /// An etcd on loopback that a kubelet starts again whenever it ends.
 struct KeptEtcd {
     starts: Arc<AtomicUsize>,
+    /// How often the kubelet may start it.
+    limit: Arc<AtomicUsize>,
     task: JoinSet<()>,
 }
 
 impl KeptEtcd {
     fn start(data_dir: &Path, endpoint: &str) -> Self {
         let starts = Arc::<AtomicUsize>::default();
-        let counted = starts.clone();
+        let limit = Arc::new(AtomicUsize::new(usize::MAX));
+        let (counted, most) = (starts.clone(), limit.clone());
         let peer = format!("http://127.0.0.1:{}", free_port());
         let mut command = tokio::process::Command::new(program("etcd"));
         command
@@ -54,13 +57,13 @@ impl KeptEtcd {
             .kill_on_drop(true);
         let mut task = JoinSet::new();
         task.spawn(async move {
-            loop {
+            while counted.load(Ordering::SeqCst) < most.load(Ordering::SeqCst) {
                 let mut child = command.spawn().unwrap();
                 counted.fetch_add(1, Ordering::SeqCst);
                 let _ = child.wait().await;
             }
         });
-        Self { starts, task }
+        Self { starts, limit, task }
     }
 }
 
@@ -188,6 +191,17 @@ impl Stay {
     /// How often etcd was started.
     pub fn starts(&self) -> usize {
         self.kept.starts.load(Ordering::SeqCst)
+    }
+
+    /// Whoever ends is not started again.
+    pub fn kubelet_stands_still(&self) {
+        self.kept.limit.store(self.starts(), Ordering::SeqCst);
+    }
+
+    /// Waits for its end, where the kubelet stands still.
+    pub async fn etcd_has_ended(&mut self) {
+        let ended = tokio::time::timeout(super::PATIENCE, self.kept.task.join_next()).await;
+        ended.expect("etcd was told to end").unwrap().unwrap();
     }
 
     pub async fn end_of_etcd(&mut self) {
