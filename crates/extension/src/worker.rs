@@ -15,11 +15,14 @@
 //!   none, it is refused: a Worker that begins empty makes new machines and loses the old.
 //! - `delete`: machines are told to go without waiting for their Nodes, then the program takes them away, then goes itself.
 //!
+//! A zone may be cut off (`spec.isolatedZoneID`, [`isolation`]): no machine stays in it, and pools grow elsewhere.
+//!
 //! `status.state` is used up by a restore and is empty otherwise: machine objects are the state, and carried twice they
 //! were too much (gardener#12579).
 
 mod cleanup;
 mod health;
+mod isolation;
 mod machines;
 mod manager;
 mod names;

@@ -45,6 +45,13 @@ use crate::{
         json_path = ".status.lastOperation.state",
         description = "How the last operation stands."
     ),
+    printcolumn(
+        name = "Isolated Zone",
+        type_ = "string",
+        json_path = ".status.isolatedZoneCode",
+        description = "The zone that is cut off.",
+        priority = 1
+    ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(rename_all = "camelCase")]
@@ -64,6 +71,9 @@ pub struct WorkerSpec {
     pub ssh_public_key: Option<ByteString>,
     /// The pools.
     pub pools: Vec<WorkerPool>,
+    /// The zone that is cut off, by the provider's physical ID of it: no machines are to be in it (RZ-20).
+    #[serde(rename = "isolatedZoneID")]
+    pub isolated_zone_id: Option<String>,
 }
 
 /// What is there.
@@ -81,6 +91,8 @@ pub struct WorkerStatus {
     pub machine_deployments_last_update_time: Option<Time>,
     /// Updates in place.
     pub in_place_updates: Option<WorkerInPlaceUpdates>,
+    /// What the account calls the zone that is cut off (RZ-20).
+    pub isolated_zone_code: Option<String>,
 }
 
 /// A machine deployment of a pool.

@@ -2,9 +2,9 @@
 
 use api::{
     extensions::{Worker, WorkerPool},
-    meta::RawExtension,
+    meta::{ErrorCode, RawExtension},
 };
-use runtime::{Result, workload::Health};
+use runtime::{Error, Result, workload::Health};
 
 use crate::Context;
 
@@ -18,6 +18,21 @@ pub trait Machines: Send + Sync + 'static {
     /// # Errors
     /// The pool or the infrastructure's status cannot be understood: [`runtime::Error::Config`].
     fn class(&self, context: &Context<Worker>, pool: &WorkerPool, zone: &str) -> Result<Class>;
+
+    /// What the account calls the zone with this physical ID (RZ-01): the name that pools have. Of a provider that says nothing no zone
+    /// can be cut off.
+    ///
+    /// # Errors
+    /// No zone has it, or several have: [`runtime::Error::Config`].
+    fn zone_of(&self, context: &Context<Worker>, id: &str) -> Result<String> {
+        Err(Error::config(
+            ErrorCode::ErrConfigurationProblem,
+            format!(
+                "the provider {} cannot say which zone has the ID {id:?}: take isolatedZoneID away",
+                context.object.spec.default.type_
+            ),
+        ))
+    }
 
     /// The program that acts on the machine objects of the shoot's namespace.
     ///

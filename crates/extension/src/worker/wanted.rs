@@ -8,6 +8,7 @@ use api::{
     machine::{MachineClass, MachineDeployment, labels},
     meta::ErrorCode,
 };
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 use runtime::{Error, Result, rollout::checksum};
@@ -15,6 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{
+    isolation::{self, Begun, Grown},
     machines::Class,
     names::{self, Existing},
     spread,
@@ -36,6 +38,8 @@ pub struct Wanted {
     pub deployment: MachineDeployment,
     /// What is said of it in `status.machineDeployments`.
     pub status: WorkerMachineDeployment,
+    /// It is in the zone that is cut off, and goes when the others have grown. Nobody is told of it any more.
+    pub is_left: Option<Begun>,
 }
 
 /// What is there and known.
@@ -48,6 +52,20 @@ pub struct Surroundings<'a> {
     pub existing: &'a [MachineDeployment],
     /// What machines of a pool run at first, by the pool's name.
     pub user_data: BTreeMap<String, Vec<u8>>,
+    /// The zone that is cut off.
+    pub isolated: Option<&'a str>,
+    /// The present time.
+    pub now: Timestamp,
+}
+
+impl Surroundings<'_> {
+    /// The deployment with this name, unless it goes.
+    fn staying(&self, name: &str) -> Option<&MachineDeployment> {
+        let stays = |other: &&MachineDeployment| {
+            other.name_any() == name && other.metadata.deletion_timestamp.is_none()
+        };
+        self.existing.iter().find(stays)
+    }
 }
 
 /// Everything that is wanted, pool by pool. `class_of` asks the provider.
@@ -70,20 +88,49 @@ pub fn wanted(
             pool.zones.clone()
         };
         let names = names::of_zones(around.namespace, &pool.name, &zones, &existing);
-        for (index, (zone, name)) in zones.iter().zip(&names).enumerate() {
+        let is_isolated = |zone: &String| around.isolated == Some(zone.as_str());
+        let begun = begun(
+            pool,
+            around,
+            zones.iter().zip(&names).find(|(zone, _)| is_isolated(zone)),
+        );
+        let others = zones.iter().filter(|zone| !is_isolated(zone)).count();
+        let mut index = 0;
+        for (place, (zone, name)) in zones.iter().zip(&names).enumerate() {
+            let is_left = is_isolated(zone);
+            if is_left && begun.is_none() {
+                // It has gone, or was never there.
+                continue;
+            }
             let class = class_of(pool, zone)?;
             let place = Place {
                 pool,
                 zone,
                 name,
                 index,
-                zones: zones.len(),
+                zones: others,
+                usual_maximum: spread::share(pool.maximum, place, zones.len()),
                 class_name: format!("{name}-{}", hash(pool, &class)),
+                begun,
+                is_left,
             };
             all.push(place.wanted(worker, around, &class)?);
+            index += usize::from(!is_left);
         }
     }
     Ok(all)
+}
+
+/// What the pool had when the isolation of this zone of it began; nothing where its deployment is not there any more.
+fn begun(
+    pool: &WorkerPool,
+    around: &Surroundings<'_>,
+    isolated: Option<(&String, &String)>,
+) -> Option<Begun> {
+    let deployment = around.staying(isolated?.1)?;
+    let is_of_pool = |other: &&MachineDeployment| other.labels().get(labels::POOL) == Some(&pool.name);
+    let all = around.existing.iter().filter(is_of_pool);
+    Some(Begun::of(deployment, all, around.now))
 }
 
 /// What replaces a pool's machines when it changes: type, image, disks and processors; the minor version of Kubernetes; what the
@@ -143,22 +190,43 @@ struct Place<'a> {
     pool: &'a WorkerPool,
     zone: &'a str,
     name: &'a str,
+    /// Among the zones that machines are in.
     index: usize,
+    /// How many these are.
     zones: usize,
+    /// The most machines of this zone while none is cut off.
+    usual_maximum: i32,
     class_name: String,
+    /// While a zone of the pool is left.
+    begun: Option<Begun>,
+    /// Whether it is this one.
+    is_left: bool,
 }
 
 impl Place<'_> {
     fn wanted(&self, worker: &Worker, around: &Surroundings<'_>, class: &Class) -> Result<Wanted> {
         let share = |total| spread::share(total, self.index, self.zones);
-        let (minimum, maximum) = (share(self.pool.minimum), share(self.pool.maximum));
-        let there = around.existing.iter().find(|other| other.name_any() == self.name);
+        let there = around.staying(self.name);
         let current = there.and_then(|deployment| deployment.spec.replicas);
-        let replicas = spread::replicas(minimum, maximum, current, around.hibernated);
+        let minimum = share(self.pool.minimum);
+        let mut maximum = share(self.pool.maximum);
+        if let Some(kept) = there.and_then(|deployment| Grown::kept(deployment, self.pool)) {
+            // It has grown for a zone that was cut off: nobody's pods are moved for it, but what was given up does not come back.
+            maximum = maximum.max(kept.min(current.unwrap_or_default()));
+        }
+        let replicas = if self.is_left {
+            // As many as there are, until they go.
+            current.filter(|_| !around.hibernated).unwrap_or_default()
+        } else {
+            let grown = self.begun.map(|begun| begun.share(self.index, self.zones));
+            spread::replicas(minimum, maximum, current.max(grown), around.hibernated)
+        };
+        let has_grown = !self.is_left && replicas > self.usual_maximum;
         Ok(Wanted {
             class: self.class(worker, around.namespace, class)?,
             secret: self.secret(around)?,
-            deployment: self.deployment(replicas)?,
+            deployment: self.deployment(replicas, has_grown)?,
+            is_left: self.begun.filter(|_| self.is_left),
             status: WorkerMachineDeployment {
                 name: self.name.to_owned(),
                 minimum,
@@ -209,7 +277,7 @@ impl Place<'_> {
         Ok(secret)
     }
 
-    fn deployment(&self, replicas: i32) -> Result<MachineDeployment> {
+    fn deployment(&self, replicas: i32, has_grown: bool) -> Result<MachineDeployment> {
         let (surge, unavailable) = spread::bounds(
             &self.pool.max_surge,
             &self.pool.max_unavailable,
@@ -218,8 +286,15 @@ impl Place<'_> {
         );
         let mut of_machines = self.labels();
         of_machines.insert(labels::NAME, self.name);
-        made(json!({
-            "metadata": {"name": self.name, "labels": self.labels(), "annotations": self.autoscaler()},
+        let mut annotations = self.autoscaler();
+        annotations.extend(
+            self.begun
+                .filter(|_| self.is_left)
+                .map(|begun| begun.annotation()),
+        );
+        annotations.extend(has_grown.then(|| Grown::annotation(replicas, self.pool)));
+        let mut deployment = made(json!({
+            "metadata": {"name": self.name, "labels": self.labels(), "annotations": annotations},
             "spec": {
                 "replicas": replicas,
                 "selector": {"matchLabels": {labels::NAME: self.name}},
@@ -230,7 +305,11 @@ impl Place<'_> {
                     self.pool.machine_controller_manager.as_ref().and_then(|s| s.auto_preserve_failed_machine_max),
                 "template": {"metadata": {"labels": of_machines}, "spec": self.machine()},
             },
-        }))
+        }))?;
+        if self.is_left {
+            isolation::is_left(&mut deployment);
+        }
+        Ok(deployment)
     }
 
     /// What each machine of it is to be.

@@ -33,11 +33,22 @@ fn worker(pool: &Value) -> Worker {
 }
 
 fn made_beside(pool: &Value, existing: &[MachineDeployment], hibernated: bool) -> Result<Vec<Wanted>> {
+    made_without(None, pool, existing, hibernated)
+}
+
+fn made_without(
+    isolated: Option<&str>,
+    pool: &Value,
+    existing: &[MachineDeployment],
+    hibernated: bool,
+) -> Result<Vec<Wanted>> {
     let around = Surroundings {
         namespace: NAMESPACE,
         hibernated,
         existing,
         user_data: [("a".to_owned(), b"run me".to_vec())].into(),
+        isolated,
+        now: Timestamp::UNIX_EPOCH,
     };
     wanted(&worker(pool), &around, |pool, zone| {
         Ok(Class {
@@ -148,6 +159,125 @@ fn what_exists_keeps_its_name_and_what_an_autoscaler_decided() {
     let asleep = made_beside(&pool(), &existing, true).unwrap();
     assert!(asleep.iter().all(|one| one.deployment.spec.replicas == Some(0)));
     assert_eq!(asleep[0].status.minimum, 2, "it wakes up with them");
+}
+
+/// Deployments by the last part of their names, with what they want, and what is told of them.
+fn told(all: &[Wanted]) -> Vec<(String, i32, Option<[i32; 2]>)> {
+    let of = |one: &Wanted| {
+        let name = one.deployment.name_any().replace("shoot--dev--one-a-", "");
+        let bounds = one
+            .is_left
+            .is_none()
+            .then_some([one.status.minimum, one.status.maximum]);
+        (name, one.deployment.spec.replicas.unwrap(), bounds)
+    };
+    all.iter().map(of).collect()
+}
+
+/// As they are written.
+fn deployments(all: Vec<Wanted>) -> Vec<MachineDeployment> {
+    all.into_iter().map(|one| one.deployment).collect()
+}
+
+/// RZ-20..22: there and back, each step twice.
+#[test]
+fn a_zone_is_left_and_filled_again() {
+    let three = json!({"zones": ["x", "y", "z"], "minimum": 6, "maximum": 7});
+    let mut pool = pool();
+    pool.as_object_mut()
+        .unwrap()
+        .extend(three.as_object().unwrap().clone());
+    let before = deployments(made_without(None, &pool, &[], false).unwrap());
+    let mut there = before.clone();
+    for _ in 0..2 {
+        let all = made_without(Some("y"), &pool, &there, false).unwrap();
+        let expected = [
+            ("z1".to_owned(), 3, Some([3, 4])),
+            ("z2".to_owned(), 2, None),
+            ("z3".to_owned(), 3, Some([3, 3])),
+        ];
+        assert_eq!(told(&all), expected);
+        assert_eq!(all[1].is_left.unwrap().machines, 6);
+        for (one, old) in all.iter().zip(&before) {
+            let class = |deployment: &MachineDeployment| deployment.spec.template.spec.clone().unwrap().class;
+            assert_eq!(class(&one.deployment), class(old), "no machine is replaced");
+        }
+        there = deployments(all);
+    }
+    // It goes, and then it has gone.
+    there[1].metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(
+        Timestamp::UNIX_EPOCH,
+    ));
+    for _ in 0..2 {
+        let all = made_without(Some("y"), &pool, &there, false).unwrap();
+        assert_eq!(
+            told(&all),
+            [
+                ("z1".to_owned(), 3, Some([3, 4])),
+                ("z3".to_owned(), 3, Some([3, 3]))
+            ]
+        );
+        there = deployments(all);
+    }
+    // Back: the zone gets its share, and nothing is taken from the others, but they do not grow any more.
+    for _ in 0..2 {
+        let all = made_without(None, &pool, &there, false).unwrap();
+        let expected = [
+            ("z1".to_owned(), 3, Some([2, 3])),
+            ("z2".to_owned(), 2, Some([2, 2])),
+            ("z3".to_owned(), 3, Some([2, 3])),
+        ];
+        assert_eq!(told(&all), expected);
+        there = deployments(all);
+    }
+    // An autoscaler takes one away, and it does not come back.
+    there[2].spec.replicas = Some(2);
+    there = deployments(made_without(None, &pool, &there, false).unwrap());
+    there[2].spec.replicas = Some(3);
+    let all = made_without(None, &pool, &there, false).unwrap();
+    assert_eq!(told(&all)[2], ("z3".to_owned(), 2, Some([2, 2])));
+    // The bounds are others: what is beyond them goes.
+    pool["minimum"] = json!(3);
+    pool["maximum"] = json!(6);
+    let all = made_without(None, &pool, &there, false).unwrap();
+    assert_eq!(told(&all)[0], ("z1".to_owned(), 2, Some([1, 2])));
+}
+
+#[test]
+fn an_isolation_that_is_called_off_in_the_middle_loses_no_machine() {
+    let before = deployments(made(&pool()));
+    let there = deployments(made_without(Some("x"), &pool(), &before, false).unwrap());
+    let after = made_without(None, &pool(), &there, false).unwrap();
+    assert_eq!(
+        told(&after),
+        [
+            ("z1".to_owned(), 2, Some([2, 3])),
+            ("z2".to_owned(), 3, Some([1, 3]))
+        ]
+    );
+    let template = json!(after[0].deployment.spec.template);
+    assert_eq!(
+        template,
+        json!(before[0].spec.template),
+        "its Nodes take pods again"
+    );
+    assert_eq!(after[0].deployment.annotations(), before[0].annotations());
+}
+
+#[test]
+fn a_zone_is_left_by_who_sleeps_and_by_pools_that_are_nowhere_else() {
+    let before = deployments(made(&pool()));
+    let asleep = made_without(Some("x"), &pool(), &before, true).unwrap();
+    assert!(asleep.iter().all(|one| one.deployment.spec.replicas == Some(0)));
+    let alone = with("zones", json!(["x"]));
+    let all = made_without(Some("x"), &alone, &before[..1], false).unwrap();
+    assert_eq!(told(&all), [("z1".to_owned(), 2, None)]);
+    assert!(made_without(Some("x"), &alone, &[], false).unwrap().is_empty());
+    let elsewhere = made_without(Some("w"), &pool(), &before, false).unwrap();
+    assert_eq!(
+        told(&elsewhere),
+        told(&made_beside(&pool(), &before, false).unwrap())
+    );
 }
 
 #[test]

@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::{
-    health,
+    health, isolation,
     machines::Machines,
     manager,
     wanted::{self, Surroundings, Wanted},
@@ -31,28 +31,28 @@ pub async fn reconcile<M: Machines>(machines: &M, context: &Context<Worker>) -> 
     let there = There::of(context)?;
     let existing: Vec<MachineDeployment> = all(&there.deployments).await?;
     let hibernated = context.is_hibernated();
+    let id = context.object.spec.isolated_zone_id.as_deref();
+    let isolated = id.map(|id| machines.zone_of(context, id)).transpose()?;
     let around = Surroundings {
         namespace: &there.namespace,
         hibernated,
         existing: &existing,
         user_data: there.user_data(context).await?,
+        isolated: isolated.as_deref(),
+        now: clock::now(),
     };
     let class_of = |pool: &_, zone: &_| machines.class(context, pool, zone);
     let wanted = wanted::wanted(&context.object, &around, class_of)?;
 
-    let mut written = BTreeMap::new();
-    for one in &wanted {
-        context.manager.apply(&there.secrets, &one.secret).await?;
-        context.manager.apply(&there.classes, &one.class).await?;
-    }
-    for one in &wanted {
-        let object = context.manager.apply(&there.deployments, &one.deployment).await?;
-        written.insert(object.name_any(), object.metadata.generation);
-    }
-    tell(context, &wanted).await?;
+    let written = there.write(context, &wanted).await?;
+    tell(context, &wanted, isolated.as_deref()).await?;
     let gone: Vec<_> = existing
-        .into_iter()
-        .filter(|old| !written.contains_key(&old.name_any()))
+        .iter()
+        .filter(|old| {
+            !wanted
+                .iter()
+                .any(|one| one.deployment.name_any() == old.name_any())
+        })
         .collect();
     for old in &gone {
         apply::delete(&there.deployments, &old.name_any()).await?;
@@ -69,7 +69,14 @@ pub async fn reconcile<M: Machines>(machines: &M, context: &Context<Worker>) -> 
         // Nobody acts on what was written before the shoot wakes.
         return there.prune(&wanted).await;
     }
-    if let Err(error) = there.wait(&written, &gone, hibernated).await {
+    let gone = gone.into_iter().map(ResourceExt::name_any).collect();
+    let awaited = Awaited {
+        written,
+        gone,
+        hibernated,
+        isolated: isolated.as_deref(),
+    };
+    if let Err(error) = there.arrive(&wanted, awaited).await {
         return Err(match all(&there.machines).await {
             Ok(machines) => health::explained(error, &machines),
             Err(_) => error,
@@ -79,6 +86,18 @@ pub async fn reconcile<M: Machines>(machines: &M, context: &Context<Worker>) -> 
         Box::pin(manager::deploy(context, machines.manager(context)?, 0)).await?;
     }
     there.prune(&wanted).await
+}
+
+/// What is waited for.
+struct Awaited<'a> {
+    /// Deployments whose machines are to be ready, with the generation that was written.
+    written: BTreeMap<String, Option<i64>>,
+    /// Deployments that go, with their machines.
+    gone: Vec<String>,
+    /// Whether no machine is to be left.
+    hibernated: bool,
+    /// The zone in which none is.
+    isolated: Option<&'a str>,
 }
 
 /// The machine objects of the shoot.
@@ -129,35 +148,88 @@ impl There {
         Ok(of_pools)
     }
 
-    /// A set has done its part when it has asked for an end: of a shoot that sleeps the machines themselves are waited for, which
-    /// are drained first.
-    async fn wait(
+    /// Classes and deployments. One that is left says first what its pool had, and then the others grow by it.
+    async fn write(
         &self,
-        written: &BTreeMap<String, Option<i64>>,
-        gone: &[MachineDeployment],
-        hibernated: bool,
-    ) -> Result<()> {
+        context: &Context<Worker>,
+        wanted: &[Wanted],
+    ) -> Result<BTreeMap<String, Option<i64>>> {
+        for one in wanted {
+            context.manager.apply(&self.secrets, &one.secret).await?;
+            context.manager.apply(&self.classes, &one.class).await?;
+        }
+        let mut written = BTreeMap::new();
+        let (left, staying): (Vec<_>, Vec<_>) = wanted.iter().partition(|one| one.is_left.is_some());
+        for one in left {
+            context.manager.apply(&self.deployments, &one.deployment).await?;
+        }
+        for one in staying {
+            let object = context.manager.apply(&self.deployments, &one.deployment).await?;
+            written.insert(object.name_any(), object.metadata.generation);
+        }
+        Ok(written)
+    }
+
+    /// Machines come, and then others go: those of a zone that is cut off when their pods find a place elsewhere, or when that was waited
+    /// for long enough.
+    async fn arrive(&self, wanted: &[Wanted], mut awaited: Awaited<'_>) -> Result<()> {
         let end = Instant::now() + READY_WITHIN;
-        let left = || {
-            end.saturating_duration_since(Instant::now())
-                .max(Duration::from_millis(1))
-        };
+        let ready = self.until_ready(&awaited.written, end).await;
+        let left: Vec<_> = wanted
+            .iter()
+            .filter_map(|one| Some((one, one.is_left?)))
+            .collect();
+        match ready {
+            Err(error) if awaited.isolated.is_none() => return Err(error),
+            Err(error) if left.iter().any(|(_, begun)| !begun.has_waited(clock::now())) => return Err(error),
+            // A zone that is left already is not held up by the others.
+            Err(error) => {
+                tracing::warn!(%error, "a zone is left although machines elsewhere are not as wanted");
+            }
+            Ok(()) => {}
+        }
+        for (one, _) in left {
+            let name = one.deployment.name_any();
+            apply::delete(&self.deployments, &name).await?;
+            awaited.gone.push(name);
+        }
+        self.until_gone(&awaited, end).await
+    }
+
+    async fn until_ready(&self, written: &BTreeMap<String, Option<i64>>, end: Instant) -> Result<()> {
         for (name, generation) in written {
-            wait::until(&self.deployments, name, left(), |found| {
+            wait::until(&self.deployments, name, left(end), |found| {
                 health::look(found, *generation)
             })
             .await?;
         }
-        for old in gone {
-            wait::until_gone(&self.deployments, &old.name_any(), left()).await?;
+        Ok(())
+    }
+
+    /// A set has done its part when it has asked for an end: of a shoot that sleeps the machines themselves are waited for, which
+    /// are drained first. So they are in a zone that is cut off, as long as they may take.
+    async fn until_gone(&self, awaited: &Awaited<'_>, end: Instant) -> Result<()> {
+        for old in &awaited.gone {
+            wait::until_gone(&self.deployments, old, left(end)).await?;
         }
         let is_of_gone = |machine: &Machine| {
             let of = machine.labels().get(labels::NAME);
-            of.is_some_and(|of| gone.iter().any(|old| old.name_any() == *of))
+            of.is_some_and(|of| awaited.gone.contains(of))
+        };
+        let is_isolated = |machine: &Machine| {
+            awaited
+                .isolated
+                .is_some_and(|zone| isolation::is_in(machine, zone))
         };
         for machine in all(&self.machines).await? {
-            if hibernated || is_of_gone(&machine) {
-                wait::until_gone(&self.machines, &machine.name_any(), left()).await?;
+            if is_isolated(&machine) && isolation::is_overdue(&machine, clock::now()) {
+                let name = machine.name_any();
+                tracing::warn!(
+                    machine = name,
+                    "it does not go, and its zone is cut off all the same"
+                );
+            } else if awaited.hibernated || is_of_gone(&machine) || is_isolated(&machine) {
+                wait::until_gone(&self.machines, &machine.name_any(), left(end)).await?;
             }
         }
         Ok(())
@@ -207,10 +279,12 @@ pub async fn all<K: apply::Object>(api: &Api<K>) -> Result<Vec<K>> {
 }
 
 /// Before machines are awaited: a cluster autoscaler is set up from it, and who waits for the Worker goes on to that.
-async fn tell(context: &Context<Worker>, wanted: &[Wanted]) -> Result<()> {
-    let deployments: Vec<_> = wanted.iter().map(|one| &one.status).collect();
+async fn tell(context: &Context<Worker>, wanted: &[Wanted], isolated: Option<&str>) -> Result<()> {
+    let staying = wanted.iter().filter(|one| one.is_left.is_none());
+    let deployments: Vec<_> = staying.map(|one| &one.status).collect();
     let status = json!({
         "machineDeployments": deployments, "machineDeploymentsLastUpdateTime": clock::now_k8s(),
+        "isolatedZoneCode": isolated,
     });
     let workers: Api<Worker> = context.seed.namespaced(&context.namespace()?);
     context
@@ -218,4 +292,9 @@ async fn tell(context: &Context<Worker>, wanted: &[Wanted]) -> Result<()> {
         .merge_status(&workers, &context.name(), &status)
         .await
         .map(drop)
+}
+
+fn left(end: Instant) -> Duration {
+    end.saturating_duration_since(Instant::now())
+        .max(Duration::from_millis(1))
 }

@@ -51,6 +51,14 @@ impl Machines for ToyMachines {
         })
     }
 
+    fn zone_of(&self, _: &Context<Worker>, id: &str) -> runtime::Result<String> {
+        let zone = id.strip_prefix("id-").map(str::to_owned);
+        zone.ok_or_else(|| {
+            let code = api::meta::ErrorCode::ErrConfigurationProblem;
+            runtime::Error::config(code, format!("no zone has the ID {id:?}"))
+        })
+    }
+
     fn manager(&self, _: &Context<Worker>) -> runtime::Result<Manager> {
         Ok(Manager {
             image: "toy".into(),

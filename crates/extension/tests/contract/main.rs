@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::large_futures)]
 
 mod example;
+mod isolated;
 mod kinds;
 mod machines;
 mod reports;
@@ -42,9 +43,10 @@ async fn all_cases() -> Result<()> {
         named("machines", machines::keep_it(&seeds)),
         named("kinds", kinds::each_runs_through_the_protocol(&seeds)),
         named("reports", reports::tell_what_is_wrong(&seeds)),
+        named("isolated", isolated::zones_are_left_and_filled_again(&seeds)),
         named("restored", restored::are_all_there_before_anybody_acts(&seeds)),
     );
-    let outcomes: [Result<(), String>; 7] = outcomes.into();
+    let outcomes: [Result<(), String>; 8] = outcomes.into();
     let failures: Vec<String> = outcomes.into_iter().filter_map(Result::err).collect();
     assert!(failures.is_empty(), "\n{}", failures.join("\n"));
     Ok(())

@@ -61,6 +61,8 @@ async fn worker(f: &Facts) -> Result<extensions::Worker> {
         &f.shoot.name_any(),
         WorkerSpec {
             default: f.default_spec(None),
+            // No shoot can ask for it yet.
+            isolated_zone_id: None,
             infrastructure_provider_status: infrastructure
                 .and_then(|infrastructure| infrastructure.status?.default.provider_status),
             region: spec.region.clone(),

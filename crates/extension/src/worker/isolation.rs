@@ -1,0 +1,230 @@
+//! A zone that is cut off has no machines (RZ-20..22). First the pool grows in its other zones by what it has in this one, and the Nodes
+//! of this one take no pods any more; then its deployment goes, and its machines with the pods on them. Pure.
+//!
+//! Both steps are bounded, since a sick zone must not hold up its own isolation: [`GROW_WITHIN`], [`DRAIN_WITHIN`], [`END_WITHIN`].
+//! When it is over the deployment is made anew, and nothing is moved back (RZ-22): what has grown elsewhere stays ([`Grown`]), also beyond
+//! the pool's maximum, until a cluster autoscaler takes it away, or somebody changes the pool's bounds.
+
+use std::time::Duration;
+
+use api::{
+    extensions::WorkerPool,
+    machine::{Machine, MachineDeployment, labels},
+};
+use jiff::{SignedDuration, Timestamp};
+use kube::ResourceExt;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::spread;
+
+/// Annotation of the zone's deployment: what [`Begun`] has, as JSON.
+const BEGUN: &str = "worker.gardener.cloud/isolation";
+/// Annotation of a deployment in another zone: what [`Grown`] has, as JSON.
+const GROWN: &str = "worker.gardener.cloud/grown";
+/// How long machines in other zones are waited for. What the cloud does not have by then is not waited for any more.
+pub const GROW_WITHIN: SignedDuration = SignedDuration::from_mins(10);
+/// How long pods may take to leave the zone at most. A pool's own bound counts where it is shorter.
+pub const DRAIN_WITHIN: Duration = Duration::from_secs(600);
+/// How long a machine of the zone may take to go once its pods have had their time.
+const END_WITHIN: SignedDuration = SignedDuration::from_mins(5);
+/// Key of the taint of Nodes that are to be left.
+const TAINT: &str = "worker.gardener.cloud/isolated-zone";
+
+/// What a pool had when the isolation of one of its zones began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Begun {
+    /// When that was.
+    pub since: Timestamp,
+    /// How many machines were wanted, in all zones.
+    pub machines: i32,
+}
+
+impl Begun {
+    /// As it was told, or as of now, of the deployments of a pool. What cannot be read was not told.
+    #[must_use]
+    pub fn of<'a>(
+        isolated: &MachineDeployment,
+        all: impl Iterator<Item = &'a MachineDeployment>,
+        now: Timestamp,
+    ) -> Self {
+        let told = isolated.annotations().get(BEGUN);
+        let told = told.and_then(|text| serde_json::from_str(text).ok());
+        told.unwrap_or_else(|| Self {
+            since: now,
+            machines: all.filter_map(|deployment| deployment.spec.replicas).sum(),
+        })
+    }
+
+    /// Whether machines elsewhere are not waited for any more.
+    #[must_use]
+    pub fn has_waited(&self, now: Timestamp) -> bool {
+        now.duration_since(self.since) >= GROW_WITHIN
+    }
+
+    /// How many of them another zone is to have, by its place among the others. Bounds of the pool come after it.
+    #[must_use]
+    pub fn share(&self, index: usize, others: usize) -> i32 {
+        spread::share(self.machines, index, others)
+    }
+
+    /// The annotation.
+    #[must_use]
+    pub fn annotation(&self) -> (String, Value) {
+        // A string within JSON: a value of an annotation is text.
+        (BEGUN.to_owned(), Value::String(json!(self).to_string()))
+    }
+}
+
+/// What a deployment has grown to beyond its share, and by which bounds of its pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grown {
+    /// How many machines.
+    pub machines: i32,
+    /// The pool's, by then.
+    pub minimum: i32,
+    /// The pool's, by then.
+    pub maximum: i32,
+}
+
+impl Grown {
+    /// How many machines a deployment may keep: nothing where the pool's bounds are others by now.
+    #[must_use]
+    pub fn kept(deployment: &MachineDeployment, pool: &WorkerPool) -> Option<i32> {
+        let told = deployment.annotations().get(GROWN)?;
+        let told: Self = serde_json::from_str(told).ok()?;
+        let is_same = (told.minimum, told.maximum) == (pool.minimum, pool.maximum);
+        is_same.then_some(told.machines)
+    }
+
+    /// The annotation.
+    #[must_use]
+    pub fn annotation(machines: i32, pool: &WorkerPool) -> (String, Value) {
+        let grown = Self {
+            machines,
+            minimum: pool.minimum,
+            maximum: pool.maximum,
+        };
+        (GROWN.to_owned(), Value::String(json!(grown).to_string()))
+    }
+}
+
+/// Makes the deployment of a zone that is cut off what it is until it goes: its Nodes take no pods any more, and those that are there
+/// have so long to leave.
+pub fn is_left(deployment: &mut MachineDeployment) {
+    let spec = deployment.spec.template.spec.get_or_insert_default();
+    let bound = spec
+        .drain_timeout
+        .as_deref()
+        .and_then(|text| text.parse().ok())
+        .map(|bound: kube::core::Duration| {
+            if bound.is_negative() {
+                Duration::ZERO
+            } else {
+                bound.into()
+            }
+        });
+    let bound = bound.unwrap_or(DRAIN_WITHIN).min(DRAIN_WITHIN);
+    spec.drain_timeout = Some(format!("{}s", bound.as_secs()));
+    let node = spec
+        .node_template
+        .get_or_insert_default()
+        .spec
+        .get_or_insert_default();
+    let taints = node.taints.get_or_insert_default();
+    taints.retain(|taint| taint.key != TAINT);
+    taints.push(k8s_openapi::api::core::v1::Taint {
+        key: TAINT.to_owned(),
+        effect: "NoSchedule".to_owned(),
+        ..Default::default()
+    });
+}
+
+/// Whether a machine of the zone has had its time: it was told to go, its pods had theirs, and it is still there.
+#[must_use]
+pub fn is_overdue(machine: &Machine, now: Timestamp) -> bool {
+    let Some(told) = machine.metadata.deletion_timestamp.as_ref() else {
+        return false;
+    };
+    let drain = SignedDuration::try_from(DRAIN_WITHIN).unwrap_or(GROW_WITHIN);
+    now.duration_since(told.0) >= drain + END_WITHIN
+}
+
+/// Whether a machine is in this zone.
+#[must_use]
+pub fn is_in(machine: &Machine, zone: &str) -> bool {
+    machine.labels().get(labels::ZONE).is_some_and(|of| of == zone)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn deployment(replicas: i32) -> MachineDeployment {
+        serde_json::from_value(json!({
+            "metadata": {"name": "d"}, "spec": {"replicas": replicas, "template": {"spec": {"drainTimeout": "2h"}}},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn what_a_pool_had_is_told_once() {
+        let (mut isolated, mut other) = (deployment(2), deployment(3));
+        let begun = Begun::of(&isolated, [&isolated, &other].into_iter(), at(100));
+        assert_eq!((begun.machines, begun.since), (5, at(100)));
+        let (key, value) = begun.annotation();
+        isolated
+            .annotations_mut()
+            .insert(key.clone(), value.as_str().unwrap().to_owned());
+        // It has grown by now.
+        other.spec.replicas = Some(5);
+        assert_eq!(
+            Begun::of(&isolated, [&isolated, &other].into_iter(), at(200)),
+            begun
+        );
+        assert!(!begun.has_waited(at(699)) && begun.has_waited(at(700)));
+        isolated.annotations_mut().insert(key, "{".into());
+        assert_eq!(Begun::of(&isolated, [&isolated].into_iter(), at(200)).machines, 2);
+    }
+
+    #[test]
+    fn nodes_that_are_left_take_nothing_and_are_not_held_up() {
+        for (bound, is) in [
+            (Some("2h"), "600s"),
+            (None, "600s"),
+            (Some("30s"), "30s"),
+            (Some("-1s"), "0s"),
+        ] {
+            let mut left = deployment(1);
+            left.spec.template.spec.as_mut().unwrap().drain_timeout = bound.map(str::to_owned);
+            is_left(&mut left);
+            is_left(&mut left);
+            let spec = json!(left.spec.template.spec);
+            assert_eq!(spec["drainTimeout"], is);
+            assert_eq!(
+                spec["nodeTemplate"]["spec"]["taints"],
+                json!([{"key": TAINT, "effect": "NoSchedule"}])
+            );
+        }
+    }
+
+    #[test]
+    fn a_machine_has_its_time() {
+        let machine = |deleted: Option<i64>| -> Machine {
+            let time = deleted.map(|second| at(second).to_string());
+            serde_json::from_value(json!({
+                "metadata": {"name": "m", "deletionTimestamp": time, "labels": {labels::ZONE: "x"}}, "spec": {},
+            }))
+            .unwrap()
+        };
+        assert!(!is_overdue(&machine(None), at(10_000)));
+        assert!(!is_overdue(&machine(Some(0)), at(899)));
+        assert!(is_overdue(&machine(Some(0)), at(900)));
+        assert!(is_in(&machine(None), "x") && !is_in(&machine(None), "y"));
+    }
+}
