@@ -34,6 +34,9 @@ pub const BACKUP_ENTRY_FORCE_DELETION: &str = "backupentry.core.gardener.cloud/f
 /// Annotation of a source backup entry: its backups are in the shoot's new bucket, and etcd has started from them, so that
 /// those in the former bucket go with the entry (`true`). Without it they stay, whoever deletes the entry.
 pub const BACKUP_ENTRY_BACKUPS_COPIED: &str = "backupentry.core.gardener.cloud/backups-copied";
+/// Value of that annotation where the shoot lost changes when it was taken over: a final snapshot stays, also one that comes later. The
+/// changes are in it, and nowhere else (R17-46).
+pub const BACKUPS_COPIED_BUT_FINAL: &str = "but-final";
 /// Annotation: tasks for the next reconciliation of a shoot, separated by commas.
 pub const SHOOT_TASKS: &str = "shoot.gardener.cloud/tasks";
 /// Annotation: the shoot is left alone (`true`).

@@ -25,4 +25,5 @@ pub mod security;
 
 pub mod crds;
 pub mod generated;
+mod limits;
 pub use crds::{Crd, Target, all_crds, crds_of};

@@ -10,6 +10,7 @@ mod garden_token;
 mod its_rights;
 mod members;
 mod ownership;
+mod readable;
 mod shoot_states;
 mod stolen_namespace;
 mod takeover;
@@ -47,6 +48,8 @@ async fn what_a_hostile_seed_or_tenant_tries_is_refused() {
     takeover::a_former_seed_tells_its_own_loss_once(&garden).await;
     its_rights::it_changes_no_specification(&garden).await;
     members::a_member_of_a_project_gets_at_no_key(&garden).await;
+    readable::nobody_writes_times_that_cannot_be_read(&garden).await;
+    readable::what_is_taken_can_be_read(&garden).await;
     garden::no_gaps();
 }
 

@@ -1,0 +1,58 @@
+//! What an API server lets through is what this suite can read.
+//!
+//! Whoever may write one object of a kind could otherwise end every watch of that kind, for everybody: a list with one object that
+//! cannot be decoded is no list. Schemas of Kubernetes say `int32` and `date-time`, and its validation takes more for these than the
+//! types have room for: numbers beyond 32 bits, the last day of the year 9999, times without a zone.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+};
+
+/// A time of RFC 3339 with its zone, before the year 9000.
+const TIME: &str = r"^[0-8][0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$";
+/// The largest whole number that every reader of JSON takes for itself.
+const LARGEST: f64 = 9_007_199_254_740_991.0;
+
+/// Fields that are a number of 32 bits or a percentage. Quantities have the same schema, and take any number.
+const EITHER: [&str; 2] = ["maxSurge", "maxUnavailable"];
+
+/// Narrows the schemas of all versions to it. Narrower bounds stay.
+pub fn apply(definition: &mut CustomResourceDefinition) {
+    for version in &mut definition.spec.versions {
+        if let Some(schema) = version
+            .schema
+            .as_mut()
+            .and_then(|schema| schema.open_api_v3_schema.as_mut())
+        {
+            narrow(schema);
+        }
+    }
+}
+
+fn narrow(schema: &mut JSONSchemaProps) {
+    match schema.format.as_deref() {
+        Some("date-time") => drop(schema.pattern.get_or_insert_with(|| TIME.to_owned())),
+        Some("int32") => within(schema, f64::from(i32::MIN), f64::from(i32::MAX)),
+        Some("int64") => within(schema, -LARGEST, LARGEST),
+        _ => {}
+    }
+    for (name, property) in schema.properties.iter_mut().flatten() {
+        narrow(property);
+        if EITHER.contains(&name.as_str()) && property.x_kubernetes_int_or_string == Some(true) {
+            within(property, f64::from(i32::MIN), f64::from(i32::MAX));
+        }
+    }
+    if let Some(JSONSchemaPropsOrBool::Schema(values)) = &mut schema.additional_properties {
+        narrow(values);
+    }
+    match &mut schema.items {
+        Some(JSONSchemaPropsOrArray::Schema(item)) => narrow(item),
+        Some(JSONSchemaPropsOrArray::Schemas(items)) => items.iter_mut().for_each(narrow),
+        None => {}
+    }
+}
+
+fn within(schema: &mut JSONSchemaProps, least: f64, most: f64) {
+    schema.minimum = Some(schema.minimum.map_or(least, |minimum| minimum.max(least)));
+    schema.maximum = Some(schema.maximum.map_or(most, |maximum| maximum.min(most)));
+}
