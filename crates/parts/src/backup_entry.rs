@@ -82,11 +82,16 @@ impl SourceBackupEntry {
             return Ok(());
         }
         let api = f.entries();
-        for key in [
-            constants::BACKUP_ENTRY_BACKUPS_COPIED,
-            constants::BACKUP_ENTRY_FORCE_DELETION,
+        let copied = if f.has_lost_changes().await? {
+            constants::BACKUPS_COPIED_BUT_FINAL
+        } else {
+            "true"
+        };
+        for (key, value) in [
+            (constants::BACKUP_ENTRY_BACKUPS_COPIED, copied),
+            (constants::BACKUP_ENTRY_FORCE_DELETION, "true"),
         ] {
-            FIELD_MANAGER.annotate(&api, &name, key, Some("true")).await?;
+            FIELD_MANAGER.annotate(&api, &name, key, Some(value)).await?;
         }
         apply::delete(&api, &name).await
     }
@@ -103,6 +108,19 @@ impl Facts {
     #[must_use]
     pub fn backup_entry_name(&self) -> String {
         names::backup_entry(&self.namespace, &names::uid(&self.shoot))
+    }
+
+    /// Whether this epoch of the shoot began without the final snapshot of the one before (R17-45).
+    async fn has_lost_changes(&self) -> Result<bool> {
+        let newest = self.newest_shoot().await?;
+        let ownership = newest
+            .status
+            .as_ref()
+            .and_then(|status| status.ownership.as_ref());
+        Ok(ownership.is_some_and(|ownership| {
+            let restored = ownership.restored.as_ref();
+            restored.is_some_and(|restored| restored.epoch == ownership.epoch)
+        }))
     }
 
     /// Whether this seed keeps backups.

@@ -205,6 +205,17 @@ pub(crate) async fn advance(
     advance_telling(f, None, decide).await
 }
 
+impl Facts {
+    /// The Shoot as it is now.
+    pub(crate) async fn newest_shoot(&self) -> Result<Shoot> {
+        let name = self.shoot.name_any();
+        let api = self.garden.namespaced::<Shoot>(&self.shoot_namespace());
+        let newest = api.get_opt(&name).await.context("could not read the Shoot")?;
+        let newest = newest.filter(|newest| newest.uid() == self.shoot.uid());
+        newest.ok_or_else(|| Error::NotOwner(format!("Shoot {name} is gone")))
+    }
+}
+
 /// The same; the step says what is lost.
 async fn advance_telling(
     f: &Facts,
@@ -214,9 +225,7 @@ async fn advance_telling(
     let api = f.garden.namespaced::<Shoot>(&f.shoot_namespace());
     let name = f.shoot.name_any();
     loop {
-        let newest = api.get_opt(&name).await.context("could not read the Shoot")?;
-        let newest = newest.filter(|newest| newest.uid() == f.shoot.uid());
-        let newest = newest.ok_or_else(|| Error::NotOwner(format!("Shoot {name} is gone")))?;
+        let newest = f.newest_shoot().await?;
         let now = owned(&newest, &stay(f), f.operation)?;
         let Some(write) = decide(&now)? else {
             return Ok(());

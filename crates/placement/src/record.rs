@@ -35,6 +35,8 @@ pub fn ownership(shoot: &Shoot) -> Result<Ownership<String>, NotRecorded> {
         Some(phase) => phase_of(phase),
         None => match journey(shoot) {
             Journey::Settled | Journey::Leaving => Phase::Held,
+            // It takes a shoot back that it has never handed over.
+            Journey::Restoring if status.epoch() == 1 => Phase::Held,
             Journey::Arriving | Journey::Restoring => return Err(NotRecorded::Unfinished),
         },
     };
@@ -158,7 +160,8 @@ mod tests {
     #[case(json!({"seedName": "a", "lastOperation": last("Migrate", "Processing")}), Ok(Phase::Held))]
     #[case(json!({"seedName": "a", "lastOperation": last("Migrate", "Succeeded")}), Err(NotRecorded::Unfinished))]
     #[case(json!({"seedName": "a", "lastOperation": last("Migrate", "Aborted")}), Err(NotRecorded::Unfinished))]
-    #[case(json!({"seedName": "a", "lastOperation": last("Restore", "Failed")}), Err(NotRecorded::Unfinished))]
+    #[case(json!({"seedName": "a", "lastOperation": last("Restore", "Failed")}), Ok(Phase::Held))]
+    #[case(json!({"seedName": "a", "ownership": {"epoch": 2}, "lastOperation": last("Restore", "Failed")}), Err(NotRecorded::Unfinished))]
     #[case(json!({"seedName": "a", "lastOperation": last("Restore", "Succeeded")}), Ok(Phase::Held))]
     #[case(json!({"seedName": "a", "ownership": {"epoch": 2, "phase": "Claiming"}, "lastOperation": last("Migrate", "Aborted")}), Ok(Phase::Claiming))]
     fn where_no_phase_is_recorded_nothing_is_guessed(

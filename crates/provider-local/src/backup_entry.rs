@@ -13,7 +13,9 @@
 use std::collections::BTreeMap;
 
 use api::{
-    constants::{BACKUP_ENTRY_BACKUPS_COPIED, CREATED_BY, ETCD_MAIN, OWNERSHIP_EPOCH},
+    constants::{
+        BACKUP_ENTRY_BACKUPS_COPIED, BACKUPS_COPIED_BUT_FINAL, CREATED_BY, ETCD_MAIN, OWNERSHIP_EPOCH,
+    },
     extensions::BackupEntry,
     meta::ErrorCode,
 };
@@ -129,14 +131,20 @@ async fn remove_objects(context: &Context<BackupEntry>, place: &Place) -> Result
         &spec.region,
         context.permit(),
     )?;
-    store.delete_below(&place.prefix).await
+    let is_final = |object: &object_store::path::Path| object.as_ref().contains(".final");
+    match said(&context.object) {
+        Some(BACKUPS_COPIED_BUT_FINAL) => store.delete_below_but(&place.prefix, is_final).await,
+        _ => store.delete_below(&place.prefix).await,
+    }
 }
 
 fn is_copied(entry: &BackupEntry) -> bool {
-    entry
-        .annotations()
-        .get(BACKUP_ENTRY_BACKUPS_COPIED)
-        .is_some_and(|value| value == "true")
+    said(entry).is_some_and(|said| said == "true" || said == BACKUPS_COPIED_BUT_FINAL)
+}
+
+fn said(entry: &BackupEntry) -> Option<&str> {
+    let said = entry.annotations().get(BACKUP_ENTRY_BACKUPS_COPIED);
+    said.map(String::as_str)
 }
 
 /// The ownership epoch of an entry; one that names none is of the first.

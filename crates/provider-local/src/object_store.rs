@@ -82,10 +82,15 @@ impl Store {
 
     /// Removes all objects whose names begin with the folder `prefix`. That the bucket is gone already is success.
     pub async fn delete_below(&self, prefix: &str) -> Result<()> {
+        self.delete_below_but(prefix, |_| false).await
+    }
+
+    /// As [`Self::delete_below`], but for those that are kept.
+    pub async fn delete_below_but(&self, prefix: &str, is_kept: fn(&Path) -> bool) -> Result<()> {
         let mut first_before = None;
         loop {
             // Always the first page: the one before is gone. A continuation token would skip objects in some stores.
-            let page = self.first_page(&Path::from(prefix)).await?;
+            let page = self.first_page(&Path::from(prefix), is_kept).await?;
             let Some(first) = page.first().cloned() else {
                 return Ok(());
             };
@@ -106,10 +111,10 @@ impl Store {
         }
     }
 
-    async fn first_page(&self, prefix: &Path) -> Result<Vec<Path>> {
-        let found = self.s3.list(Some(prefix)).take(PAGE);
-        let page: std::result::Result<_, StoreError> =
-            found.map_ok(|object| object.location).try_collect().await;
+    async fn first_page(&self, prefix: &Path, is_kept: fn(&Path) -> bool) -> Result<Vec<Path>> {
+        let found = self.s3.list(Some(prefix)).map_ok(|object| object.location);
+        let wanted = found.try_filter(|location| future::ready(!is_kept(location)));
+        let page: std::result::Result<_, StoreError> = wanted.take(PAGE).try_collect().await;
         match page {
             Err(error) if Refusal::of(&error).is_some_and(Refusal::is_missing) => Ok(Vec::new()),
             page => page.map_err(|error| self.failed("list", &error)),

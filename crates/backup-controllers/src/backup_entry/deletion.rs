@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use api::{
-    constants::{BACKUP_ENTRY_BACKUPS_COPIED, BACKUP_ENTRY_FORCE_DELETION},
+    constants::{BACKUP_ENTRY_BACKUPS_COPIED, BACKUP_ENTRY_FORCE_DELETION, BACKUPS_COPIED_BUT_FINAL},
     gardencore::{BackupEntry, Shoot},
 };
 use jiff::{SignedDuration, Timestamp};
@@ -80,7 +80,8 @@ fn after_grace(entry: &BackupEntry, grace: Duration, now: Timestamp) -> Deletion
 
 /// Whether the flow that restored the shoot has said that it needs the former bucket no more.
 pub(super) fn are_copied(entry: &BackupEntry) -> bool {
-    is_true(entry, BACKUP_ENTRY_BACKUPS_COPIED)
+    let said = entry.annotations().get(BACKUP_ENTRY_BACKUPS_COPIED);
+    said.is_some_and(|said| said == "true" || said == BACKUPS_COPIED_BUT_FINAL)
 }
 
 fn is_true(entry: &BackupEntry, annotation: &str) -> bool {
@@ -200,6 +201,8 @@ mod tests {
             decide(source, original, Some(&shoot()), true, HOUR, at(0))
         };
         assert_eq!(decided(&of("old", "true"), Some(&original)), Deletion::Delete);
+        let but_final = of("old", BACKUPS_COPIED_BUT_FINAL);
+        assert_eq!(decided(&but_final, Some(&original)), Deletion::Delete);
         assert_eq!(decided(&of("old", "false"), Some(&original)), Deletion::Forget);
         assert_eq!(decided(&of("new", "true"), Some(&original)), Deletion::Forget);
         assert_eq!(decided(&of("old", "true"), None), Deletion::Forget);

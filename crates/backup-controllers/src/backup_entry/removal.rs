@@ -15,7 +15,7 @@ use serde_json::json;
 use super::{
     controller::{BackupEntryController, LOOK_AGAIN},
     decision::{self, SOURCE_PREFIX, names_source},
-    deletion::is_of,
+    deletion::{are_copied, is_of},
 };
 use crate::{MANAGER, extension_object::is_migrated};
 
@@ -80,7 +80,11 @@ impl BackupEntryController {
             }
             let theirs = self.theirs();
             // The provider deletes what a source entry names only if it is told that nobody needs it there any more.
-            let copied = names_source(entry).then_some("true");
+            let said = entry
+                .annotations()
+                .get(BACKUP_ENTRY_BACKUPS_COPIED)
+                .filter(|_| are_copied(entry));
+            let copied = names_source(entry).then(|| said.map_or("true", String::as_str));
             let annotations = json!({CONFIRMATION_DELETION: "true", BACKUP_ENTRY_BACKUPS_COPIED: copied});
             MANAGER
                 .merge(

@@ -12,7 +12,8 @@ pub fn destination(shoot: &Shoot, entry: &BackupEntry) -> Option<String> {
     (!is_going && entry.spec.seed_name.as_ref() != Some(&host)).then_some(host)
 }
 
-/// Whether the Shoot was taken over, in its present epoch, from a seed that cannot let go of anything.
+/// Whether the Shoot has come, in its present epoch, from a seed that cannot let go of anything: it was taken over, or the seed that it
+/// was handed over to has never begun, so that its data are those of an earlier epoch still.
 #[must_use]
 pub fn is_taken(shoot: &Shoot) -> bool {
     let status = shoot.status.as_ref();
@@ -20,7 +21,12 @@ pub fn is_taken(shoot: &Shoot) -> bool {
         .and_then(|status| status.ownership.as_ref())
         .is_some_and(|record| {
             let used = record.approval.as_ref().map(|approval| approval.epoch + 1);
-            used == Some(record.epoch) && record.phase.is_some() && !record.drained
+            let is_consented = used == Some(record.epoch);
+            let is_handed_on = record
+                .source
+                .as_ref()
+                .is_some_and(|source| source.epoch + 1 < record.epoch);
+            (is_consented || is_handed_on) && record.phase.is_some() && !record.drained
         })
 }
 
@@ -100,6 +106,13 @@ mod tests {
         assert_eq!(heir_of(&taken(1, json!({"drained": true}))), None);
         assert_eq!(heir_of(&taken(1, json!({"epoch": 3}))), None);
         assert_eq!(heir_of(&taken(2, json!({}))), None);
+        // It was handed over, and on, before the seed in between had begun: its data are those of two epochs ago.
+        let of = |source: i64, drained: bool| {
+            let record = json!({"epoch": 3, "approval": null, "drained": drained, "source": {"name": "z", "epoch": source}});
+            heir_of(&taken(1, record))
+        };
+        assert_eq!(of(1, false), Some("b".to_owned()));
+        assert_eq!((of(2, false), of(1, true)), (None, None));
         assert_eq!(heir_of(&shoot("b", Some(2))), None);
         let taken = taken(1, json!({}));
         // First it is given to that seed, which would give it back otherwise; and it is written once.

@@ -16,7 +16,7 @@
 use api::{
     gardencore::{
         Shoot,
-        shoot::{FormerSeed, MigrationApproval, Ownership},
+        shoot::{FormerSeed, MigrationApproval, Ownership, OwnershipPhase},
     },
     meta::{LastOperationState as State, RawExtension},
 };
@@ -84,10 +84,14 @@ pub(crate) fn travels(shoot: &Shoot) -> Result<MigrationApproval> {
     approve(shoot, route, begun)
 }
 
-/// A source that hands over says so; nobody knows what a seed did before a restore that is asked for by force (`Aborted`).
+/// A source that hands over says so; nobody knows what a seed did before a restore that is asked for by force (`Aborted`). One that says
+/// so and has the shoot still, by the record, has not handed it over.
 fn nothing_was_begun(shoot: &Shoot) -> bool {
-    let last = shoot.status.as_ref().and_then(|s| s.last_operation.as_ref());
+    let status = shoot.status.as_ref();
+    let last = status.and_then(|status| status.last_operation.as_ref());
+    let phase = status.and_then(|status| status.ownership.as_ref()?.phase);
     last.is_some_and(|last| last.state == State::Succeeded)
+        && phase.is_none_or(|phase| phase == OwnershipPhase::Claiming)
 }
 
 /// Approves this route, with the specification of `begun` if the move has begun already.

@@ -92,12 +92,14 @@ pub fn is_open(facts: &Facts<'_>) -> bool {
         || source_is_dead(facts, ApprovedBy::Silence).is_ok()
 }
 
-/// What the ownership becomes of a shoot that its own seed is to take back, or has begun to, although its epoch is being sealed.
+/// What the ownership becomes of a shoot that its own seed is to take back, or has begun to, although its epoch is being sealed. A seed
+/// that says so of a shoot that is to move keeps nothing by it.
 #[must_use]
 pub fn renewed(shoot: &Shoot) -> Option<Ownership<String>> {
+    let is_kept = !placement::is_move_wanted(shoot) || shoot.metadata.deletion_timestamp.is_some();
     let is_taken_back = placement::wanted(shoot) == Wanted::Operation(Operation::Restore);
     let now = placement::record::ownership(shoot).ok()?;
-    if !is_taken_back || now.phase != Phase::Sealing {
+    if !is_kept || !is_taken_back || now.phase != Phase::Sealing {
         return None;
     }
     let same = Approval {

@@ -19,6 +19,7 @@ struct Known {
     asked: bool,
     deleting: bool,
     checks: (bool, bool),
+    conditions: &'static [&'static str],
     ready: bool,
     silence: Silence,
     unchanged: Duration,
@@ -33,6 +34,7 @@ fn known() -> Known {
         asked: false,
         deleting: false,
         checks: (true, true),
+        conditions: &["OwnershipVerified"],
         ready: true,
         silence: Silence::Silent(MINUTE),
         unchanged: HOURS,
@@ -55,10 +57,16 @@ impl Known {
         if self.deleting {
             metadata["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
         }
+        // Whatever was found: it was asked.
+        let told = |type_: &&str| {
+            json!({"type": type_, "status": "Unknown", "reason": "R", "message": "m",
+                "lastTransitionTime": "2026-01-01T00:00:00Z", "lastUpdateTime": "2026-01-01T00:00:00Z"})
+        };
+        let conditions: Vec<_> = self.conditions.iter().map(told).collect();
         serde_json::from_value(json!({
             "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": metadata,
             "spec": {"provider": {"type": "local"}, "region": "local", "seedName": self.to, "kubernetes": {"version": "1.34.4"}},
-            "status": {"seedName": "a", "technicalID": "t", "uid": "u", "ownership": self.ownership,
+            "status": {"seedName": "a", "technicalID": "t", "uid": "u", "ownership": self.ownership, "conditions": conditions,
                 "lastOperation": {"type": type_, "state": state, "progress": 5, "description": "d",
                     "lastUpdateTime": "2026-01-01T00:00:00Z"}},
         }))
@@ -225,20 +233,10 @@ fn nothing_is_decided_before_it_can_be_known() {
 #[test]
 fn each_refusal_says_what_is_in_the_way() {
     refused(&Known { to: "a", ..asked() }, "is to move nowhere");
-    refused(
-        &Known {
-            deleting: true,
-            ..asked()
-        },
-        "is being deleted",
-    );
-    refused(
-        &Known {
-            ready: false,
-            ..asked()
-        },
-        "Seed b has no spec.backup",
-    );
+    let deleting = true;
+    refused(&Known { deleting, ..asked() }, "is being deleted");
+    let ready = false;
+    refused(&Known { ready, ..asked() }, "Seed b has no spec.backup");
     refused(
         &Known {
             checks: (false, true),
@@ -253,10 +251,37 @@ fn each_refusal_says_what_is_in_the_way() {
         },
         "without a fence two control planes could write: seed b does not say",
     );
+    // Nothing of it asks: the setting came when the seed was cut off already.
+    let unasked = Known {
+        conditions: &[],
+        ..asked()
+    };
+    refused(
+        &unasked,
+        "seed a has never told whether it asks who owns the shoot",
+    );
     // The data may be in either bucket.
     for last in ["Migrate Succeeded", "Migrate Aborted", "Restore Processing"] {
-        refused(&Known { last, ..asked() }, "its phases are not recorded");
+        let ownership = json!({"epoch": 2});
+        let known = Known {
+            last,
+            ownership,
+            ..asked()
+        };
+        refused(&known, "its phases are not recorded");
     }
+    // It takes back what it has never handed over, and dies.
+    let last = "Restore Processing";
+    let known = Known { last, ..asked() };
+    assert_eq!(approved_by(&known.decide()), Some(ApprovedBy::Operator));
+    // What has opened nothing acknowledges nothing.
+    let known = Known {
+        last,
+        ownership: json!({"epoch": 2, "phase": "Claiming", "source": {"name": "c", "epoch": 1}}),
+        conditions: &[],
+        ..asked()
+    };
+    assert_eq!(approved_by(&known.decide()), Some(ApprovedBy::Operator));
 }
 
 #[test]
@@ -389,11 +414,11 @@ fn a_call_off_after_the_seal_begins_a_new_epoch() {
             assert!(!matches!(decision, Decision::Renew(_)), "{phase}: {decision:?}");
         }
     }
-    // It goes on leaving.
-    assert!(!matches!(
-        in_phase("Sealing", "b", PROCESSING, false),
-        Decision::Renew(_)
-    ));
+    // It goes on leaving, also if it says that it takes the shoot back: nobody has called the move off.
+    for last in [PROCESSING, "Restore Processing"] {
+        let decision = in_phase("Sealing", "b", last, false);
+        assert!(!matches!(decision, Decision::Renew(_)), "{decision:?}");
+    }
     // Its gardenlet was faster, and works in an epoch in which etcd does not open.
     assert!(matches!(
         in_phase("Sealing", "a", "Restore Processing", false),

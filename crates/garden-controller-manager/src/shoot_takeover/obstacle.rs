@@ -2,9 +2,13 @@
 
 use std::time::Duration;
 
-use api::gardencore::{Seed, Shoot, shoot::ApprovedBy};
+use api::{
+    constants::condition::OWNERSHIP_VERIFIED,
+    gardencore::{Seed, Shoot, shoot::ApprovedBy},
+    meta::find_condition,
+};
 use jiff::Timestamp;
-use ownership::Ownership;
+use ownership::{Ownership, Phase};
 use placement::{Journey, journey};
 
 use super::sightings::Silence;
@@ -66,11 +70,25 @@ pub fn route<'a>(facts: &Facts<'a>) -> Result<(&'a str, &'a str, Ownership<Strin
             ));
         }
     }
+    // The setting is of now, and a seed that was cut off before it heard of it asks nobody.
+    let is_fenced = has_ever_asked(shoot) || placement::is_asleep(shoot) || now.phase == Phase::Claiming;
+    if !is_fenced {
+        return Err(format!(
+            "without a fence two control planes could write: seed {from} has never told whether it asks who owns the shoot \
+             (condition OwnershipVerified); if you know that nothing of it runs any more, set that condition by hand"
+        ));
+    }
     match facts.verdict {
         Some(verdict) if verdict.ready => Ok((from, to, now)),
         Some(verdict) => Err(verdict.message.trim_end_matches('.').to_owned()),
         None => Err("it was not judged whether the destination can take it".to_owned()),
     }
+}
+
+/// Whether the seed that has the shoot has told of its checks, whatever it found: its etcd and its managers know whom to ask.
+fn has_ever_asked(shoot: &Shoot) -> bool {
+    let status = shoot.status.as_ref();
+    status.is_some_and(|status| find_condition(&status.conditions, OWNERSHIP_VERIFIED).is_some())
 }
 
 /// What keeps this one from deciding it: the source may be alive and do it itself.

@@ -41,7 +41,7 @@ pub async fn watch_leases(context: Context, seen: Arc<Mutex<Seen>>) {
         let (mut seen, now) = (lock(&seen), Instant::now());
         match event {
             Ok(Event::Apply(lease) | Event::InitApply(lease)) => {
-                seen.leases.note(&lease.name_any(), renewed(&lease), now);
+                seen.leases.note_renewal(&lease.name_any(), renewed(&lease), now);
             }
             Ok(Event::Delete(lease)) => {
                 seen.leases.note(&lease.name_any(), None, now);

@@ -81,6 +81,14 @@ impl<V: PartialEq> Sightings<V> {
 }
 
 impl Sightings<Option<Timestamp>> {
+    /// Takes note of a Lease's renewal time. One that was not there, or not shown yet, is no sign of life when it is.
+    pub fn note_renewal(&mut self, seed: &str, renewed: Option<Timestamp>, now: Instant) -> Duration {
+        if renewed.is_some() && self.get(seed) == Some(&None) {
+            self.forget(seed);
+        }
+        self.note(seed, renewed, now)
+    }
+
     /// Judges a seed's Lease by its renewal time (`None`: there is no Lease).
     pub fn silence(
         &mut self,
@@ -89,7 +97,7 @@ impl Sightings<Option<Timestamp>> {
         period: Duration,
         now: Instant,
     ) -> Silence {
-        let unchanged = self.note(seed, renewed, now);
+        let unchanged = self.note_renewal(seed, renewed, now);
         if unchanged > period {
             return Silence::Silent(unchanged);
         }
@@ -110,6 +118,16 @@ mod tests {
 
     fn at(second: i64) -> Option<Timestamp> {
         Timestamp::from_second(second).ok()
+    }
+
+    /// A process looks at a Shoot before its watch has shown the Leases.
+    #[test]
+    fn a_first_look_is_no_sign_of_life() {
+        let (mut leases, start) = (Sightings::default(), Instant::now());
+        let mut judge = |renewed| leases.silence("a", renewed, PERIOD, start);
+        assert_eq!(judge(None), Silence::Unknown(PERIOD));
+        assert_eq!(judge(at(1)), Silence::Unknown(PERIOD));
+        assert_eq!(judge(at(2)), Silence::Fresh);
     }
 
     #[test]

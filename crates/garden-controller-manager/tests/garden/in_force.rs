@@ -23,7 +23,8 @@ impl Garden {
         self.status(
             &self.admin::<Shoot>(NAMESPACE),
             "probe",
-            json!({"technicalID": "t", "uid": "u"}),
+            // Called off in the one phase in which nobody may name another seed.
+            json!({"technicalID": "t", "uid": "u", "ownership": {"epoch": 1, "phase": "Sealing"}}),
         )
         .await;
         let shoots: Api<Shoot> = self.admin(NAMESPACE);

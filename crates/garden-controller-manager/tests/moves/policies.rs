@@ -8,10 +8,14 @@ use crate::garden::{self, Garden, NAMESPACE, allowed, operation, refused};
 
 /// R7-43, R7-44, I8: who is moved where, and when not.
 pub async fn seed_name_of_a_shoot(garden: &Garden) {
-    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    // One who may not force anything.
+    let editor = garden.editor_of_shoots(NAMESPACE).await.unwrap();
+    let shoots: Api<Shoot> = Api::namespaced(editor, NAMESPACE);
     garden
         .shoot("web", "seed-a", Some("seed-a"), ("Reconcile", "Succeeded"))
         .await;
+    let nothing = json!({});
+    garden::until_allowed(|| garden::try_patch(&shoots, "web", &nothing)).await;
     let web = |body| garden.patch(&shoots, "web", body);
     refused(
         web(json!({"spec": {"seedName": ""}})).await,
@@ -64,6 +68,13 @@ async fn before_the_hand_over(garden: &Garden, shoots: &Api<Shoot>) {
             web(to("seed-b")).await,
             "while seed seed-a restores the shoot (Restore Processing)",
         );
+        // It may be dead: who may force a restore names another, and both ways are open again.
+        let administrator = garden.admin::<Shoot>(NAMESPACE);
+        for last in [("Restore", "Processing"), ("Migrate", "Processing")] {
+            been(garden, "seed-a", last).await;
+            allowed(garden.patch(&administrator, "web", to("seed-b")).await);
+            allowed(garden.patch(&administrator, "web", to("seed-a")).await);
+        }
         been(garden, "seed-a", ("Restore", "Succeeded")).await;
         allowed(web(to("seed-b")).await);
     }
@@ -84,10 +95,8 @@ async fn after_the_hand_over(garden: &Garden, shoots: &Api<Shoot>) {
     ] {
         been(garden, "seed-b", last).await;
         for seed in ["seed-a", "seed-c"] {
-            refused(
-                web(to(seed)).await,
-                &format!("while seed seed-b restores the shoot ({} {})", last.0, last.1),
-            );
+            let words = format!("while seed seed-b restores the shoot ({} {})", last.0, last.1);
+            refused(web(to(seed)).await, &words);
         }
         // Everything else may be edited.
         allowed(web(json!({"metadata": {"labels": {"a": last.1}}})).await);

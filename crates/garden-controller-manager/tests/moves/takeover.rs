@@ -74,6 +74,20 @@ async fn without_a_fence_nothing_is_taken(garden: &Garden) {
     let shoot = unasked(garden, "alive").await;
     assert_eq!(shoot.status.unwrap().ownership, None);
     check_owners(garden, "seed-a", true).await;
+    // The seed was cut off before it heard of it: its etcd asks nobody.
+    ask(garden, "alive").await;
+    let shoot = unasked(garden, "alive").await;
+    assert_eq!(shoot.status.unwrap().ownership, None);
+    verifies(garden, "alive").await;
+}
+
+/// What the gardenlet of a seed that checks owners tells of each shoot.
+async fn verifies(garden: &Garden, name: &str) {
+    let told = json!({"type": "OwnershipVerified", "status": "True", "reason": "Owner", "message": "m",
+        "lastTransitionTime": "2026-01-01T00:00:00Z", "lastUpdateTime": "2026-01-01T00:00:00Z"});
+    garden
+        .status::<Shoot>(&garden.admin(NAMESPACE), name, json!({"conditions": [told]}))
+        .await;
 }
 
 async fn a_silent_seed_loses_its_shoot(garden: &Garden) {
