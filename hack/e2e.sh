@@ -20,9 +20,10 @@ ONLY_IN_ALL=(
   a_seed_that_hears_nothing_of_the_garden_alone_saves_what_it_has
   a_seed_without_its_bucket_saves_late_what_is_lost
   a_seed_without_its_api_server_saves_what_its_shoots_have
-  a_seed_whose_gardenlet_and_kubelet_stand_still_saves_late_what_is_lost
+  a_seed_whose_gardenlet_and_kubelet_stand_still_saves_what_its_shoots_have
   no_node_is_lost_with_the_seed_that_looked_after_it
   a_takeover_ends_although_the_gardenlet_that_restores_is_killed
+  ten_minutes_of_servfail_fence_nobody
 )
 # All flows that are drilled. `make test` leaves out those whose tasks are those of others.
 DRILLED=Create,Migrate,CallOff,Restore,TakeOver,Leave,Hibernate,RestoreAsleep,Delete,ForceDelete

@@ -69,13 +69,9 @@ build_own() {
 }
 
 build_foreign() {
-  local dir
   control_plane_images >"$STAGE/control-plane-names"
   mapfile -t control_plane <"$STAGE/control-plane-names"
-  debian_base
-  dir=$(stage edge)
-  cp hack/images/edge/Dockerfile hack/images/closure.sh "$dir/"
-  build_image repot/edge:dev "$dir" --build-arg "BASE=$DEBIAN_BASE"
+  edge_image
   control_plane+=(repot/edge:dev)
 }
 

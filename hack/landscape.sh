@@ -6,6 +6,8 @@
 #   hack/landscape.sh expose NAME       gives each seed's front Service (garden-exposure/ingress) its node's address
 #   hack/landscape.sh cut NAME A B      nothing that B's node or pods send reaches A any more, established connections included;
 #   hack/landscape.sh heal NAME A B     A and B are clusters, and B may be dns or s3. A's API stays reachable from this machine
+#   hack/landscape.sh spoil NAME A      whatever A asks the DNS server is answered by SERVFAIL
+#   hack/landscape.sh mend NAME A       it is answered again; fails if A has asked nothing meanwhile
 #   hack/landscape.sh strand NAME       takes away the seeds' roads to machines of shoots: API servers need the tunnel then
 #   hack/landscape.sh reconnect NAME    lays them again
 #   hack/landscape.sh with NAME COMMAND…   up, COMMAND with the landscape's variables, and down whatever happens
@@ -15,7 +17,7 @@ cd "$(dirname "$0")/.."
 . hack/env.sh
 . hack/progress.sh
 ACTION=${1:-} NAME=${2:-}
-[ -n "$NAME" ] || fail "usage: hack/landscape.sh up|down|status|expose|cut|heal|strand|reconnect|with demo|e2e"
+[ -n "$NAME" ] || fail "usage: hack/landscape.sh up|down|status|expose|cut|heal|spoil|mend|strand|reconnect|with demo|e2e"
 . hack/landscape/settings.sh
 . hack/images/store.sh
 . hack/landscape/clusters.sh
@@ -69,7 +71,7 @@ down() {
         timeout 180 docker rm -f -v "$container" >/dev/null
       done
     done
-    for container in "$NAME-dns" "$NAME-s3"; do docker rm -f -v "$container" >/dev/null 2>&1 || true; done
+    for container in "$NAME-dns-failing" "$NAME-s3-store" "$NAME-dns" "$NAME-s3"; do docker rm -f -v "$container" >/dev/null 2>&1 || true; done
     docker network rm "$NETWORK" >/dev/null 2>&1 || true
     # The engine goes when nothing runs on it any more, and only if hack/docker.sh started it.
     [ -n "$(docker ps -q)" ] || hack/docker.sh down
@@ -122,6 +124,28 @@ block() {
 cut_off() { block -I "$1" "$2"; say "$1 hears nothing from $2"; }
 heal() { block -D "$1" "$2"; say "$1 hears $2 again"; }
 
+# What leaves the node and what leaves its pods. Each question has a connection of its own, so none stays with the real server.
+lead() {
+  local operation=$1 chain protocol
+  for chain in PREROUTING OUTPUT; do for protocol in udp tcp; do
+    on_node "$2" iptables -t nat "$operation" "$chain" -d "$DNS_IP" -p "$protocol" --dport 53 -j DNAT \
+      --to-destination "$DNS_IP:$DNS_FAILING_PORT"
+  done; done
+}
+spoil() {
+  start_failing_dns
+  lead -I "$1"
+  say "$1 is answered SERVFAIL"
+}
+mend() {
+  local asked
+  asked=$(on_node "$1" iptables -t nat -nvxL | awk -v to="to:$DNS_IP:$DNS_FAILING_PORT" '$NF == to { n += $1 } END { print n + 0 }')
+  lead -D "$1"
+  stop_failing_dns
+  say "$1 has an answer of DNS again, after SERVFAIL for $asked questions"
+  [ "$asked" -gt 0 ] || fail "$1 has asked nothing: nothing was shown"
+}
+
 # Machines are pods of the cluster infra. They still reach the seeds: what they send there has their node's address.
 strand() {
   local seed
@@ -146,6 +170,10 @@ case $ACTION in
     [ $# -eq 4 ] || fail "usage: hack/landscape.sh $ACTION NAME A B"
     case $ACTION in cut) cut_off "$3" "$4" ;; heal) heal "$3" "$4" ;; esac
     ;;
+  spoil | mend)
+    [ $# -eq 3 ] || fail "usage: hack/landscape.sh $ACTION NAME A"
+    "$ACTION" "$3"
+    ;;
   up | down | status | expose | strand | reconnect) "$ACTION" ;;
   with)
     shift 2
@@ -156,5 +184,5 @@ case $ACTION in
     set -a && . "$STATE/landscape.env" && set +a
     "$@"
     ;;
-  *) fail "usage: hack/landscape.sh up|down|status|expose|cut|heal|strand|reconnect|with demo|e2e" ;;
+  *) fail "usage: hack/landscape.sh up|down|status|expose|cut|heal|spoil|mend|strand|reconnect|with demo|e2e" ;;
 esac

@@ -15,15 +15,16 @@ use anyhow::{Result, ensure};
 use api::{
     constants::condition::OWNERSHIP_VERIFIED,
     extensions::DNSRecord,
-    gardencore::{Seed, Shoot, shoot::RestoredData},
+    gardencore::{Shoot, shoot::RestoredData},
     meta::{ConditionStatus, find_condition},
 };
-use kube::{Api, ResourceExt, api::ListParams};
+use kube::{Api, api::ListParams};
 use repot_tests::{
     landscape::Landscape,
     lifecycle::{self, COLLECTED_WITHIN, PROJECT, created, deleted},
     nodes::{Fleet, Taints, Web},
-    proof, record,
+    proof,
+    record::{self, Span},
     shoot::UserShoot,
     takeover::{Plan, Takeover},
     trouble::{Disturbed, OTHERS, Trouble},
@@ -40,6 +41,7 @@ const BACK_WITHIN: Duration = Duration::from_secs(180);
 const KILLED_FOR: Duration = Duration::from_secs(60);
 /// For how long one witness is silent: longer than a permit is good (V of docs/ownership.md, 12 s).
 const SILENT_FOR: Duration = Duration::from_secs(20);
+const TEN_MINUTES: Duration = Duration::from_secs(600);
 /// The longest time between two writes of a shoot that nothing happens to, on a busy machine.
 const UNDISTURBED: Duration = Duration::from_secs(5);
 
@@ -95,7 +97,7 @@ async fn a_seed_without_its_api_server_saves_what_its_shoots_have() {
 }
 
 #[tokio::test]
-async fn a_seed_whose_gardenlet_and_kubelet_stand_still_saves_late_what_is_lost() {
+async fn a_seed_whose_gardenlet_and_kubelet_stand_still_saves_what_its_shoots_have() {
     goes_on_elsewhere("unattended", plan(Trouble::NobodyReconciles)).await;
 }
 
@@ -138,15 +140,20 @@ async fn no_node_is_lost_with_the_seed_that_looked_after_it() {
     assert_eq!(taints.seen(&client).await.unwrap(), Vec::<String>::new());
     before.leases_are_renewed(&client).await.unwrap();
     web.a_new_pod_runs_on(&client, &before).await.unwrap();
-    let since_fence = moved.disturbed.elapsed().saturating_sub(FENCED_WITHIN);
-    let late = record::cloud_changes(&landscape, "seed-a", since_fence).unwrap();
-    assert_eq!(
-        late,
-        Vec::<String>::new(),
-        "seed-a changed something in the cloud after its fence"
-    );
+    let since_fence = Span::new(moved.disturbed + FENCED_WITHIN, Instant::now()).unwrap();
+    let late = since_fence.of(record::cloud_changes(&landscape, "seed-a").unwrap());
+    assert_eq!(late, [], "seed-a changed something in the cloud after its fence");
     deleted(&landscape, &shoot).await.unwrap();
     Fleet::nothing_left(&landscape, &id).await.unwrap();
+}
+
+/// The record is the first of two witnesses, and the second one answers (R17-47, decision 19).
+#[tokio::test]
+async fn ten_minutes_of_servfail_fence_nobody() {
+    let landscape = Landscape::open("e2e").await.unwrap();
+    let shoot = filled(&landscape, "patient").await;
+    stays(&landscape, &shoot, Trouble::DnsFails, TEN_MINUTES, 1).await;
+    deleted(&landscape, &shoot).await.unwrap();
 }
 
 fn plan(trouble: Trouble) -> Plan<'static> {
@@ -187,6 +194,8 @@ async fn taken_over(landscape: &Landscape, shoot: &UserShoot, plan: Plan<'_>) ->
 
     let moved = Box::pin(Takeover::of(landscape, shoot, plan)).await.unwrap();
     check_times(&moved, plan);
+    let place = lifecycle::place(&landscape.garden, "seed-a").await.unwrap();
+    check_store(landscape, &moved, fence_of(&moved, plan), &place);
     let client = shoot.client().await.unwrap();
     let after = proof::read(shoot, landscape.seed("seed-b").unwrap())
         .await
@@ -255,6 +264,16 @@ fn check_loss(told: &RestoredData, moved: &Takeover, lost: &[u64]) {
     }
 }
 
+/// When the source must have stopped at the latest.
+fn fence_of(moved: &Takeover, plan: Plan<'_>) -> Instant {
+    if plan.trouble.lets_it_serve() {
+        // It is told by the destination, and not before the decision.
+        moved.decided + FENCED_WITHIN
+    } else {
+        moved.disturbed + FENCED_WITHIN
+    }
+}
+
 /// Never two at once, and neither for long.
 fn check_times(moved: &Takeover, plan: Plan<'_>) {
     let (served, back) = (moved.served_for().unwrap(), moved.writable_after().unwrap());
@@ -265,35 +284,56 @@ fn check_times(moved: &Takeover, plan: Plan<'_>) {
         back.as_secs_f64(),
         moved.restored.as_secs_f64()
     );
-    let within = if plan.trouble.lets_it_serve() {
-        // It is told by the destination, and not before the decision.
-        moved.decided.duration_since(moved.disturbed) + FENCED_WITHIN
-    } else {
-        FENCED_WITHIN
-    };
+    let within = fence_of(moved, plan).duration_since(moved.disturbed);
     assert!(served < within, "the source served for {served:?}");
     let kills = u32::try_from(plan.kills.len()).unwrap();
     assert!(back < BACK_WITHIN + kills * KILLED_FOR, "{back:?}");
 }
 
-/// The owner's record and the bucket are two witnesses, and a shoot stays while one of them answers (R17-48): not its API is disturbed,
-/// and not a process of its control plane ends.
+/// The owner's record and the bucket are two witnesses, and a shoot stays while one of them answers (R17-48).
 async fn one_silent_witness_fences_nobody(landscape: &Landscape, shoot: &UserShoot) {
+    for (silent, first) in [(&["dns"], 2_000_000), (&["s3"], 3_000_000)] {
+        stays(landscape, shoot, Trouble::CutOff(silent), SILENT_FOR, first).await;
+    }
+}
+
+/// Not the shoot's API is disturbed, and not a process of its control plane ends.
+async fn stays(landscape: &Landscape, shoot: &UserShoot, trouble: Trouble, time: Duration, first: u64) {
     let id = proof::technical_id(shoot).await.unwrap();
     let seed = landscape.seed("seed-a").unwrap();
     let started = lifecycle::containers(seed, &id).await.unwrap();
-    let user = || UserShoot::new(landscape, PROJECT, &shoot.name);
-    for (silent, first) in [(&["dns"], 2_000_000), (&["s3"], 3_000_000)] {
-        let writer = Writer::start(user(), first);
-        let disturbed = Disturbed::by(Trouble::CutOff(silent), landscape, "seed-a").unwrap();
-        tokio::time::sleep(SILENT_FOR).await;
-        drop(disturbed);
-        let gap = writer.stop().await.unwrap().longest_gap();
-        println!("without {silent:?}: {gap:?} without a write at the longest");
-        assert!(gap < UNDISTURBED, "without {silent:?}: {gap:?}");
-    }
+    let mut writer = Writer::start(UserShoot::new(landscape, PROJECT, &shoot.name), first);
+    writer.has_begun().await.unwrap();
+    let disturbed = Disturbed::by(trouble, landscape, "seed-a").unwrap();
+    tokio::time::sleep(time).await;
+    disturbed.end().unwrap();
+    let gap = writer.stop().await.unwrap().longest_gap();
+    println!("{trouble:?} for {time:?}: {gap:?} without a write at the longest");
+    assert!(gap < UNDISTURBED, "{trouble:?}: {gap:?}");
     let now = lifecycle::containers(seed, &id).await.unwrap();
-    assert_eq!(started, now, "a process of the control plane was started again");
+    assert_eq!(
+        started, now,
+        "{trouble:?}: a process of the control plane was started again"
+    );
+    let status = shoot.get().await.unwrap().status.unwrap();
+    let verified = find_condition(&status.conditions, OWNERSHIP_VERIFIED).unwrap();
+    assert_eq!(verified.status, ConditionStatus::True, "{verified:?}");
+}
+
+/// While its trouble lasts the source writes nothing to the object store after its fence, and later to its own place only: what it had
+/// not saved (R17-46).
+fn check_store(landscape: &Landscape, moved: &Takeover, fenced: Instant, place: &str) {
+    let all = record::store_changes(landscape, "seed-a").unwrap();
+    let within = |from, to| Span::new(from, to).unwrap().of(all.clone());
+    let silent = within(fenced, moved.over);
+    assert_eq!(silent, [], "seed-a wrote to the object store after its fence");
+    let later = within(moved.over, Instant::now());
+    println!("seed-a has changed in the object store since: {later:?}");
+    let elsewhere: Vec<_> = later
+        .iter()
+        .filter(|change| !change.what.contains(place))
+        .collect();
+    assert!(elsewhere.is_empty(), "{elsewhere:?}");
 }
 
 /// What the source uploads when it returns is for people who look for what was lost (R17-46). Nobody else reads it, and nobody else
@@ -304,10 +344,11 @@ async fn late_snapshot_is_removed(
     seed: &str,
     is_late: bool,
 ) -> Result<()> {
-    let source = Api::<Seed>::all(landscape.garden.clone()).get(seed).await?;
     let backups = lifecycle::backup_name(shoot).await?;
     let store = Path::new(landscape.variable("S3_DATA")?);
-    let place = store.join(source.uid().unwrap_or_default()).join(&backups);
+    let place = store
+        .join(lifecycle::place(&landscape.garden, seed).await?)
+        .join(&backups);
     let found = lifecycle::snapshots(&place, &backups);
     println!("the source has uploaded since it returned: {found:?}");
     ensure!(

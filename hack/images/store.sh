@@ -63,6 +63,15 @@ debian_base() {
   rm -rf "$root"
 }
 
+# edge_image: HAProxy. The seeds' front is made of it, and what the object store's road leads through.
+edge_image() {
+  local dir
+  debian_base
+  dir=$(stage "edge-${NAME:-images}")
+  cp hack/images/edge/Dockerfile hack/images/closure.sh "$dir/"
+  build_image repot/edge:dev "$dir" --build-arg "BASE=$DEBIAN_BASE"
+}
+
 # Asked once a run, by pulling the smallest image there is from wherever the engine pulls.
 registry_answers() {
   [ -z "${REPOT_NO_REGISTRY:-}" ] || return 1

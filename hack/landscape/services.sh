@@ -2,8 +2,32 @@
 # network, reachable under the same address from its pods and from the machine itself.
 # shellcheck shell=bash
 
+# At this port of its address every question is answered by SERVFAIL, if somebody has asked for that.
+DNS_FAILING_PORT=5353
+
 write_dns_config() {
   mkdir -p "$STATE/dns/data"
+  cat >"$STATE/dns/failing.conf" <<E
+server:
+    listen: 0.0.0.0@$DNS_FAILING_PORT
+    rundir: /tmp
+    udp-workers: 1
+    tcp-workers: 1
+    background-workers: 1
+log:
+  - target: stdout
+    any: error
+database:
+    storage: /tmp
+    journal-db-max-size: 1M
+    kasp-db-max-size: 1M
+    timer-db-max-size: 1M
+# A zone that cannot be loaded: the server is the zone's, and has nothing to say.
+zone:
+  - domain: $DNS_ZONE
+    storage: /tmp
+    file: missing.zone
+E
   [ -s "$STATE/dns/tsig.secret" ] || (umask 077 && random_key >"$STATE/dns/tsig.secret")
   (umask 077 && cat >"$STATE/dns/knot.conf") <<E
 server:
@@ -66,23 +90,59 @@ start_dns() {
   wait_for 60 "DNS at $DNS_IP answers (see: docker logs $NAME-dns)" dns_answers
 }
 
+# start_failing_dns: beside the real one, which goes on. stop_failing_dns ends it.
+start_failing_dns() {
+  running "$NAME-dns-failing" || docker run -d --name "$NAME-dns-failing" --network "container:$NAME-dns" \
+    -v "$STATE/dns/failing.conf:/etc/knot/knot.conf:ro" repot/dns:dev >/dev/null
+  wait_for 30 "DNS at $DNS_IP:$DNS_FAILING_PORT fails (see: docker logs $NAME-dns-failing)" dns_fails
+}
+stop_failing_dns() { docker rm -f -v "$NAME-dns-failing" >/dev/null 2>&1 || true; }
+dns_fails() {
+  timeout 3 kdig +time=1 +retry=0 "@$DNS_IP" -p "$DNS_FAILING_PORT" "ns.$DNS_ZONE" A | grep -q 'status: SERVFAIL'
+}
+
+# What is asked of the object store goes through HAProxy, which tells who asked: docker logs --timestamps $NAME-s3.
+write_s3_config() {
+  mkdir -p "$STATE/s3/data"
+  [ -s "$STATE/s3/secret" ] || (umask 077 && random_key | tr -d '/+=' >"$STATE/s3/secret")
+  cat >"$STATE/s3/haproxy.cfg" <<E
+global
+  maxconn 1000
+  log stdout format raw local0 info
+defaults
+  mode http
+  log global
+  log-format "%ci %HM %HP %ST"
+  timeout connect 5s
+  timeout client 1h
+  timeout server 1h
+frontend s3
+  bind :9000
+  default_backend store
+backend store
+  server store 127.0.0.1:9001
+E
+}
+
 start_s3() {
   local dir
-  if ! running "$NAME-s3"; then
+  if ! running "$NAME-s3" || ! running "$NAME-s3-store"; then
     hack/tools.sh s3s-fs
+    edge_image
     dir=$(stage "s3-$NAME")
     set_binaries "$dir" s3s-fs
     cp hack/images/s3/Dockerfile "$dir/"
     build_image repot/s3:dev "$dir"
-    mkdir -p "$STATE/s3/data"
-    [ -s "$STATE/s3/secret" ] || (umask 077 && random_key | tr -d '/+=' >"$STATE/s3/secret")
-    docker rm -f "$NAME-s3" >/dev/null 2>&1 || true
+    write_s3_config
+    docker rm -f "$NAME-s3-store" "$NAME-s3" >/dev/null 2>&1 || true
     say "starting object store at $S3_IP:9000"
-    docker run -d --name "$NAME-s3" --network "$NETWORK" --ip "$S3_IP" --restart unless-stopped --user "$(id -u):$(id -g)" \
-      -v "$STATE/s3/data:/data" repot/s3:dev --host 0.0.0.0 --port 9000 \
+    docker run -d --name "$NAME-s3" --network "$NETWORK" --ip "$S3_IP" --restart unless-stopped \
+      -v "$STATE/s3/haproxy.cfg:/etc/haproxy.cfg:ro" repot/edge:dev -f /etc/haproxy.cfg >/dev/null
+    docker run -d --name "$NAME-s3-store" --network "container:$NAME-s3" --restart unless-stopped --user "$(id -u):$(id -g)" \
+      -v "$STATE/s3/data:/data" repot/s3:dev --host 127.0.0.1 --port 9001 \
       --access-key "$NAME-landscape" --secret-key "$(cat "$STATE/s3/secret")" /data >/dev/null
   fi
-  wait_for 60 "object store at $S3_IP answers (see: docker logs $NAME-s3)" answers "http://$S3_IP:9000/"
+  wait_for 60 "object store at $S3_IP answers (see: docker logs $NAME-s3-store)" answers "http://$S3_IP:9000/"
 }
 
 # Everything that others need to know, as shell assignments.

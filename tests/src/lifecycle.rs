@@ -3,6 +3,7 @@
 use std::{net::Ipv4Addr, path::Path, time::Duration};
 
 use anyhow::{Context, Result, ensure};
+use api::gardencore::Seed;
 use k8s_openapi::api::{apps::v1::Deployment, coordination::v1::Lease, core::v1::Pod};
 use kube::{
     Api, Client, ResourceExt,
@@ -96,6 +97,15 @@ pub async fn containers(seed: &Client, technical_id: &str) -> Result<Vec<(String
 pub async fn backup_name(shoot: &UserShoot) -> Result<String> {
     let status = shoot.get().await?.status.context("the Shoot has no status yet")?;
     Ok(format!("{}--{}", status.technical_id, status.uid))
+}
+
+/// The bucket of a seed.
+///
+/// # Errors
+/// The garden does not tell.
+pub async fn place(garden: &Client, seed: &str) -> Result<String> {
+    let seed = Api::<Seed>::all(garden.clone()).get(seed).await?;
+    seed.uid().context("a seed without a uid")
 }
 
 /// Snapshot objects of a shoot in the folder of the object store, ordered by bucket and age.

@@ -1,6 +1,7 @@
-//! What happened outside of the seeds, by those who keep a record of it: the cloud's API server, and the DNS server.
+//! What happened outside of the seeds, by those who keep a record of it: the cloud's API server, the DNS server,
+//! and what stands before the object store.
 
-use std::{process::Command, time::Duration};
+use std::{process::Command, time::Instant};
 
 use anyhow::{Context, Result, ensure};
 use jiff::Timestamp;
@@ -11,27 +12,80 @@ use crate::landscape::Landscape;
 /// Where the cloud's API server writes its audit log: hack/landscape/clusters.sh.
 const AUDIT_LOG: &str = "/var/log/kubernetes/audit.log";
 
-/// What a seed has changed in the cloud, from so long ago until now.
+/// What somebody has changed somewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// When, by the clock of who keeps the record.
+    pub at: Timestamp,
+    /// Verb and object.
+    pub what: String,
+}
+
+/// A stretch of time.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    from: Timestamp,
+    to: Timestamp,
+}
+
+impl Span {
+    /// By the clock of this machine, which all of a landscape use.
+    ///
+    /// # Errors
+    /// A time beyond all calendars.
+    pub fn new(from: Instant, to: Instant) -> Result<Self> {
+        let now = runtime::clock::now();
+        Ok(Self {
+            from: now.checked_sub(from.elapsed())?,
+            to: now.checked_sub(to.elapsed())?,
+        })
+    }
+
+    /// Those of the changes that lie in it.
+    #[must_use]
+    pub fn of(self, mut changes: Vec<Change>) -> Vec<Change> {
+        changes.retain(|change| (self.from..=self.to).contains(&change.at));
+        changes
+    }
+}
+
+/// What a seed has changed in the cloud.
 ///
 /// # Errors
 /// The record cannot be read, or has nothing of this seed at all: then it proves nothing.
-pub fn cloud_changes(landscape: &Landscape, seed: &str, ago: Duration) -> Result<Vec<String>> {
-    let key = format!("{}_NODE_IP", seed.to_uppercase().replace('-', "_"));
-    let address = landscape.variable(&key)?;
+pub fn cloud_changes(landscape: &Landscape, seed: &str) -> Result<Vec<Change>> {
+    let address = address_of(landscape, seed)?;
     let node = landscape.variable("INFRA_NODE")?;
     let log = output(Command::new("docker").args(["exec", node, "cat", AUDIT_LOG]))?;
-    let all = changes(&log, address)?;
-    ensure!(
-        !all.is_empty(),
-        "{seed} ({address}) has never changed anything in the cloud: is it recorded?"
-    );
-    let from = runtime::clock::now().checked_sub(ago)?;
-    let late = all.into_iter().filter(|(at, _)| *at >= from);
-    Ok(late.map(|(at, what)| format!("{at} {what}")).collect())
+    is_recorded(seed, audited(&log, address)?)
 }
 
-/// What was changed from an address. Pods of a seed have that of its node there.
-fn changes(log: &str, address: &str) -> Result<Vec<(Timestamp, String)>> {
+/// What a seed has changed in the object store.
+///
+/// # Errors
+/// As [`cloud_changes`].
+pub fn store_changes(landscape: &Landscape, seed: &str) -> Result<Vec<Change>> {
+    let address = address_of(landscape, seed)?;
+    let container = format!("{}-s3", landscape.name);
+    let log = output(Command::new("docker").args(["logs", "--timestamps", &container]))?;
+    is_recorded(seed, stored(&log, address)?)
+}
+
+/// Pods of a seed have that of its node elsewhere.
+fn address_of<'a>(landscape: &'a Landscape, seed: &str) -> Result<&'a str> {
+    landscape.variable(&format!("{}_NODE_IP", seed.to_uppercase().replace('-', "_")))
+}
+
+fn is_recorded(seed: &str, changes: Vec<Change>) -> Result<Vec<Change>> {
+    ensure!(
+        !changes.is_empty(),
+        "{seed} has never changed anything: is it recorded?"
+    );
+    Ok(changes)
+}
+
+/// What was changed from an address, by an audit log of Kubernetes.
+fn audited(log: &str, address: &str) -> Result<Vec<Change>> {
     let mut changes = Vec::new();
     for line in log.lines() {
         let event: Value = serde_json::from_str(line).with_context(|| format!("no audit event: {line}"))?;
@@ -43,8 +97,28 @@ fn changes(log: &str, address: &str) -> Result<Vec<(Timestamp, String)>> {
             continue;
         }
         let what = [&event["verb"], &event["requestURI"], &event["user"]["username"]].map(text);
-        let at = text(&event["requestReceivedTimestamp"]);
-        changes.push((at.parse()?, what.join(" ")));
+        changes.push(Change {
+            at: text(&event["requestReceivedTimestamp"]).parse()?,
+            what: what.join(" "),
+        });
+    }
+    Ok(changes)
+}
+
+/// The same by the log of the object store: when a request ended, from where it came, its verb, its path, and the answer.
+fn stored(log: &str, address: &str) -> Result<Vec<Change>> {
+    let mut changes = Vec::new();
+    for line in log.lines() {
+        let words: Vec<_> = line.split_whitespace().collect();
+        let [at, from, verb, path, answer] = words[..] else {
+            continue;
+        };
+        if from == address && answer.starts_with('2') && !["GET", "HEAD"].contains(&verb) {
+            changes.push(Change {
+                at: at.parse()?,
+                what: format!("{verb} {path}"),
+            });
+        }
     }
     Ok(changes)
 }
@@ -133,9 +207,17 @@ z. 30 IN SOA ns.z. h.z. 3 1 1 1 5";
             event("192.0.2.2", 200),
         ]
         .join("\n");
-        let found = changes(&log, "192.0.2.1").unwrap();
+        let found = audited(&log, "192.0.2.1").unwrap();
         assert_eq!(found.len(), 1, "refused is not changed: {found:?}");
-        assert_eq!(found[0].1, "delete /api/v1/pods/a u");
-        assert!(changes("{", "192.0.2.1").is_err());
+        assert_eq!(found[0].what, "delete /api/v1/pods/a u");
+        assert!(audited("{", "192.0.2.1").is_err());
+        let log = "2026-01-01T00:00:01.5Z 192.0.2.1 PUT /b/full 200
+2026-01-01T00:00:02.5Z 192.0.2.1 PUT /b/late 412
+2026-01-01T00:00:03.5Z 192.0.2.1 GET /b?list-type=2 200
+2026-01-01T00:00:04.5Z 192.0.2.2 PUT /b/other 200
+2026-01-01T00:00:05.5Z [NOTICE] something else";
+        let found = stored(log, "192.0.2.1").unwrap();
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].what, "PUT /b/full");
     }
 }

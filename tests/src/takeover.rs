@@ -52,6 +52,8 @@ pub struct Takeover {
     pub decided: Instant,
     /// From then until the shoot was restored.
     pub restored: Duration,
+    /// When the trouble of the former seed was over.
+    pub over: Instant,
     /// Of who stayed with the address that he had.
     pub stayed: Book,
     /// Of who asked DNS after each failure.
@@ -93,8 +95,8 @@ impl Takeover {
         shoot.wait_until_on(to, MOVE_WITHIN).await?;
         let restored = decided.elapsed();
         // All is as before there, and it must not begin to serve.
-        drop(trouble);
         let over = Instant::now();
+        trouble.end()?;
         answers(landscape, from).await?;
         nothing_left(landscape, from, &id).await?;
         forgotten(shoot).await?;
@@ -111,6 +113,7 @@ impl Takeover {
             disturbed,
             decided,
             restored,
+            over,
             stayed: staying.stop().await?,
             followed: following.stop().await?,
             told,

@@ -23,6 +23,8 @@ pub enum Trouble {
     NobodyReconciles,
     /// Its own API server does not run. What runs goes on.
     HasNoApiServer,
+    /// Whatever it asks the DNS server is answered by SERVFAIL.
+    DnsFails,
 }
 
 impl Trouble {
@@ -31,9 +33,8 @@ impl Trouble {
     pub fn lets_it_save(self) -> bool {
         match self {
             Self::CutOff(others) => !others.contains(&"s3"),
-            // etcd ends with the loss, and it takes a kubelet to start it again for its final snapshot.
-            Self::StandsStill | Self::IsOff | Self::NobodyReconciles => false,
-            Self::HasNoApiServer => true,
+            Self::StandsStill | Self::IsOff => false,
+            Self::NobodyReconciles | Self::HasNoApiServer | Self::DnsFails => true,
         }
     }
 
@@ -49,7 +50,7 @@ impl Trouble {
         match self {
             Self::CutOff(others) => !(others.contains(&"s3") && others.contains(&"dns")),
             Self::StandsStill | Self::IsOff => false,
-            Self::NobodyReconciles | Self::HasNoApiServer => true,
+            Self::NobodyReconciles | Self::HasNoApiServer | Self::DnsFails => true,
         }
     }
 }
@@ -60,6 +61,7 @@ pub struct Disturbed {
     landscape: String,
     seed: String,
     node: String,
+    is_over: bool,
 }
 
 /// Where the kubelet finds what it runs by itself, and where it does not.
@@ -80,9 +82,19 @@ impl Disturbed {
             landscape: landscape.name.clone(),
             seed: seed.to_owned(),
             node: landscape.variable(&node)?.to_owned(),
+            is_over: false,
         };
         disturbed.begin()?;
         Ok(disturbed)
+    }
+
+    /// Ends it.
+    ///
+    /// # Errors
+    /// It could not be ended, or was none: DNS that failed, and nobody has asked.
+    pub fn end(mut self) -> Result<()> {
+        self.is_over = true;
+        self.undo()
     }
 
     fn begin(&self) -> Result<()> {
@@ -93,10 +105,11 @@ impl Disturbed {
             Trouble::IsOff => docker(&["kill", &self.node]),
             Trouble::NobodyReconciles => self.signal("STOP"),
             Trouble::HasNoApiServer => self.on_node(&format!("mv {runs} {rests}")),
+            Trouble::DnsFails => self.script(&["spoil", &self.landscape, &self.seed]),
         }
     }
 
-    fn end(&self) -> Result<()> {
+    fn undo(&self) -> Result<()> {
         let [runs, rests] = MANIFEST;
         match self.trouble {
             Trouble::CutOff(others) => others.iter().try_for_each(|other| self.road("heal", other)),
@@ -108,6 +121,7 @@ impl Disturbed {
             }
             Trouble::NobodyReconciles => self.signal("CONT"),
             Trouble::HasNoApiServer => self.on_node(&format!("mv {rests} {runs}")),
+            Trouble::DnsFails => self.script(&["mend", &self.landscape, &self.seed]),
         }
     }
 
@@ -134,7 +148,9 @@ impl Disturbed {
 
 impl Drop for Disturbed {
     fn drop(&mut self) {
-        if let Err(error) = self.end() {
+        if !self.is_over
+            && let Err(error) = self.undo()
+        {
             eprintln!("{error:#}");
         }
     }
