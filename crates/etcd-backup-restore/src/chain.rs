@@ -24,11 +24,19 @@ impl Chain {
     }
 
     /// Whether it is where an epoch before this one was saved last, and not where that ended: whoever was told of what came after it
-    /// remembers higher revisions than it has.
+    /// remembers higher revisions than it has. `origin`: the epoch whose end this one begins with. The end of an epoch before that is
+    /// not its end.
     #[must_use]
-    pub fn breaks_off_before(&self, epoch: i64) -> bool {
-        let last = self.deltas.last().unwrap_or(&self.full);
-        last.epoch < epoch && !last.is_final
+    pub fn breaks_off_before(&self, epoch: i64, origin: Option<i64>) -> bool {
+        let last = self.last();
+        let is_end = last.is_final && origin.is_none_or(|origin| last.epoch >= origin);
+        last.epoch < epoch && !is_end
+    }
+
+    /// The newest object.
+    #[must_use]
+    pub fn last(&self) -> &Snapshot {
+        self.deltas.last().unwrap_or(&self.full)
     }
 
     /// All objects, the full one first.
@@ -100,10 +108,20 @@ fn continuation(full: &Snapshot, listing: &[Snapshot]) -> Result<Vec<Snapshot>> 
 /// came back to holds an old one. What makes it count is that no snapshot goes beyond its revision (R17-27).
 #[must_use]
 pub fn final_snapshot(listing: &[Snapshot]) -> Option<&Snapshot> {
-    let end = listing.iter().map(|s| s.last_revision).max()?;
+    finals(listing).next()
+}
+
+/// The same, of this epoch only: one that it began with is the end of another.
+#[must_use]
+pub fn final_snapshot_of(epoch: i64, listing: &[Snapshot]) -> Option<&Snapshot> {
+    finals(listing).find(|snapshot| snapshot.epoch == epoch)
+}
+
+fn finals(listing: &[Snapshot]) -> impl Iterator<Item = &Snapshot> {
+    let end = listing.iter().map(|s| s.last_revision).max();
     fulls_newest_first(listing)
         .into_iter()
-        .find(|s| s.is_final && s.last_revision == end)
+        .filter(move |s| s.is_final && Some(s.last_revision) == end)
 }
 
 #[cfg(test)]

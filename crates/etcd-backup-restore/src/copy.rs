@@ -117,7 +117,7 @@ impl Copy {
         let origin = self.source.origin_of(epoch).await?;
         let mut report = Report::default();
         let listing = self.wait(origin, &mut report).await?;
-        let last = chain::final_snapshot(&listing);
+        let last = chain::final_snapshot_of(origin, &listing);
         report.final_snapshot = last.is_some();
         // The final snapshot holds everything; older chains follow only where they are asked for.
         let chain = if let Some(last) = last {
@@ -168,7 +168,6 @@ impl Copy {
             .collect();
         let mut report = Report {
             last_revision: recorded.last_revision,
-            final_snapshot: named.iter().any(|snapshot| snapshot.is_final),
             saved: saved(named.iter()),
             ..Report::default()
         };
@@ -196,6 +195,8 @@ impl Copy {
             })?;
             objects.push(found);
         }
+        // It stands for the end alone, and for that of this epoch: a chain may begin with the end of an earlier one.
+        report.final_snapshot = matches!(&objects[..], [one] if one.is_final && one.epoch == recorded.origin);
         self.transfer(objects, &mut report).await?;
         Ok(report)
     }
@@ -225,7 +226,7 @@ impl Copy {
             // Before it is looked: what comes after that is not missed.
             let last = !self.wait_timeout.is_zero() && begun.elapsed() + POLL > self.wait_timeout;
             let listing = self.source.history(origin).await?;
-            if !self.wait_for_final || chain::final_snapshot(&listing).is_some() {
+            if !self.wait_for_final || chain::final_snapshot_of(origin, &listing).is_some() {
                 return Ok(listing);
             }
             if last {

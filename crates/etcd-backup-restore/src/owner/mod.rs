@@ -7,7 +7,8 @@
 //!   was stopped and woken.
 //! - What was lost stays shut: the seal is on the disk before the final snapshot begins, and no restart opens the gate again in
 //!   that epoch.
-//! - Shutting the gate, 503 and SIGTERM to etcd wait for neither bucket nor disk (R17-44).
+//! - Shutting the gate and 503 wait for neither bucket nor disk (R17-44). SIGTERM to etcd does not where nobody is confirmed; after a
+//!   loss it waits for the final snapshot, and for a bucket that does not answer no longer than the fence.
 //!
 //! | file | what |
 //! |---|---|

@@ -3,7 +3,7 @@
 
 use super::guardian::Guardian;
 use crate::error::{Class, Result};
-use crate::snapshotter::Snapshotter;
+use crate::snapshotter::{Snapshotter, State};
 use crate::store::Sealing;
 use std::pin::pin;
 use std::time::Duration;
@@ -41,8 +41,8 @@ impl Guardian {
         self.put(handle);
         let sealed = async {
             let mut sealed = pin!(async {
-                self.mark(why).await;
-                self.seal_bucket().await;
+                self.mark(why, &progress).await;
+                self.seal_bucket(&progress).await;
             });
             let fence = self.check.terms.settings().fence;
             let in_time = timeout(fence, &mut sealed).await.is_ok();
@@ -67,8 +67,8 @@ impl Guardian {
         Ok(())
     }
 
-    /// Until it is on the disk.
-    async fn mark(&self, why: &str) {
+    /// Until it is on the disk. What stands in its way is told as what stands in the way of the final snapshot.
+    async fn mark(&self, why: &str, progress: &State) {
         let mut patience = Patience::new();
         loop {
             let (marker, epoch, why) = (
@@ -83,6 +83,7 @@ impl Guardian {
                     return;
                 }
                 Ok(Err(error)) => {
+                    progress.failed(&error);
                     tracing::error!(%error, "the seal is not on the volume yet; it is tried again before the final snapshot");
                 }
                 Err(error) => tracing::error!(%error, "the seal was not written; it is tried again"),
@@ -92,7 +93,7 @@ impl Guardian {
     }
 
     /// Until the bucket has said what becomes of it. What can never be sealed does not hold up the final snapshot.
-    async fn seal_bucket(&self) {
+    async fn seal_bucket(&self, progress: &State) {
         let (mut patience, mut told) = (Patience::new(), None);
         loop {
             match self.bucket.store.seal(&self.bucket.uid).await {
@@ -102,6 +103,7 @@ impl Guardian {
                     return tracing::warn!(%error, "ownership.json cannot be sealed");
                 }
                 Err(error) => {
+                    progress.failed(&error);
                     if told.replace(error.class) != Some(error.class) {
                         tracing::warn!(%error, "the bucket does not answer; it is asked again");
                     }

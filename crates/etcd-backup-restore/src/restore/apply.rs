@@ -96,12 +96,13 @@ fn apply_all(
 /// advises as many.
 pub(super) const LEFT_OUT: i64 = 1_000_000_000;
 
-/// Leaves out the revisions that the former owner may have given to others; gives the one that etcd begins with.
-pub(super) async fn leave_out(database: &Path) -> Result<i64> {
+/// Leaves out the revisions that the owners of so many epochs may have given to others; gives the one that etcd begins with.
+pub(super) async fn leave_out(database: &Path, epochs: i64) -> Result<i64> {
+    let revisions = LEFT_OUT.saturating_mul(epochs.max(1));
     let database = database.to_owned();
     let leaving = tokio::task::spawn_blocking(move || {
         let history = History::open(&database);
-        let left = history.and_then(|history| history.leave_out(LEFT_OUT));
+        let left = history.and_then(|history| history.leave_out(revisions));
         left.map_err(|e| Error::file("change", &database, &e))
     });
     leaving

@@ -246,14 +246,17 @@ impl Initialize {
             let place = (work.result(), &self.member);
             settle::settle(&self.tools, place, applied.revision, self.quota).await?;
         }
-        let breaks_off = chain.breaks_off_before(self.store.epoch());
+        let epoch = self.store.epoch();
+        let origin = self.store.recorded(epoch).await?.map(|recorded| recorded.origin);
+        let breaks_off = chain.breaks_off_before(epoch, origin);
         if deltas.is_empty() && !breaks_off {
             data_dir::sync(work.result())?;
             return Ok(applied.revision);
         }
         let mut revision = applied.revision;
         if breaks_off {
-            revision = apply::leave_out(&database).await?;
+            // An owner in between may have left out as many before it was saved at all.
+            revision = apply::leave_out(&database, epoch - chain.last().epoch).await?;
             tracing::warn!(
                 restored = applied.revision,
                 begins_with = revision,

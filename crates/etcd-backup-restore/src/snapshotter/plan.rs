@@ -30,7 +30,7 @@ pub enum Plan {
 /// ends, and must not be followed by the next one at once: nothing else would ever be done.
 pub fn plan(
     listing: &[Snapshot],
-    (revision, epoch): (i64, i64),
+    (revision, epoch, origin): (i64, i64, Option<i64>),
     now: i64,
     full_window: Duration,
     rested: Option<Duration>,
@@ -42,7 +42,7 @@ pub fn plan(
         // A new full snapshot closes a hole for good.
         Err(hole) => return Ok(Plan::Full(hole.message)),
     };
-    if newest.breaks_off_before(epoch) {
+    if newest.breaks_off_before(epoch, origin) {
         return Ok(Plan::Full(format!(
             "the epoch begins with what an earlier one had saved up to {}, without its end",
             newest.last_revision()
@@ -89,43 +89,46 @@ mod tests {
     #[test]
     fn how_a_session_begins() {
         let go_on = |reached, urgent| Plan::Continue { reached, urgent };
-        assert!(matches!(plan(&[], (1, 0), 0, DAY, None).unwrap(), Plan::Full(_)));
+        assert!(matches!(
+            plan(&[], (1, 0, None), 0, DAY, None).unwrap(),
+            Plan::Full(_)
+        ));
         assert_eq!(
-            plan(&[full(5, 10)], (5, 0), 20, DAY, None).unwrap(),
+            plan(&[full(5, 10)], (5, 0, None), 20, DAY, None).unwrap(),
             go_on(5, None)
         );
         assert_eq!(
-            plan(&[full(5, 10), delta(6, 8, 11)], (8, 0), 20, DAY, None).unwrap(),
+            plan(&[full(5, 10), delta(6, 8, 11)], (8, 0, None), 20, DAY, None).unwrap(),
             go_on(8, None)
         );
         // The store is behind.
         assert_eq!(
-            plan(&[full(5, 10)], (9, 0), 20, DAY, None).unwrap(),
+            plan(&[full(5, 10)], (9, 0, None), 20, DAY, None).unwrap(),
             go_on(5, Some(9))
         );
         // The end of an earlier stay, or a copy of it.
         assert_eq!(
-            plan(&[last(5, 10)], (5, 0), 20, DAY, None).unwrap(),
+            plan(&[last(5, 10)], (5, 0, None), 20, DAY, None).unwrap(),
             go_on(5, Some(6))
         );
         assert_eq!(
-            plan(&[last(5, 10), delta(6, 6, 11)], (6, 0), 20, DAY, None).unwrap(),
+            plan(&[last(5, 10), delta(6, 6, 11)], (6, 0, None), 20, DAY, None).unwrap(),
             go_on(6, None)
         );
         // Old, or with a hole.
         assert!(matches!(
-            plan(&[full(5, 10)], (5, 0), 10 + 86_401, DAY, None).unwrap(),
+            plan(&[full(5, 10)], (5, 0, None), 10 + 86_401, DAY, None).unwrap(),
             Plan::Full(_)
         ));
         assert!(matches!(
-            plan(&[full(5, 10), delta(8, 9, 11)], (9, 0), 20, DAY, None).unwrap(),
+            plan(&[full(5, 10), delta(8, 9, 11)], (9, 0, None), 20, DAY, None).unwrap(),
             Plan::Full(_)
         ));
     }
 
     #[test]
     fn a_full_snapshot_that_takes_longer_than_its_window_is_not_followed_by_another_at_once() {
-        let begin = |rested| plan(&[full(5, 10)], (5, 0), 10 + 2 * 86_400, DAY, rested).unwrap();
+        let begin = |rested| plan(&[full(5, 10)], (5, 0, None), 10 + 2 * 86_400, DAY, rested).unwrap();
         assert!(matches!(begin(None), Plan::Full(_)));
         assert!(matches!(
             begin(Some(Duration::from_secs(1))),
@@ -138,10 +141,15 @@ mod tests {
     #[test]
     fn what_breaks_off_is_not_gone_on_with() {
         let of = |epoch, snapshot: Snapshot| Snapshot { epoch, ..snapshot };
-        let begin = |listing: &[Snapshot]| plan(listing, (1_000_000_005, 2), 20, DAY, None).unwrap();
+        let begin = |listing: &[Snapshot]| plan(listing, (1_000_000_005, 2, None), 20, DAY, None).unwrap();
         assert!(matches!(begin(&[of(1, full(5, 10))]), Plan::Full(_)));
         let deltas = [of(1, last(4, 9)), of(1, delta(5, 5, 10))];
         assert!(matches!(begin(&deltas), Plan::Full(_)));
+        // The end of an epoch before the one whose end this begins with.
+        let skipped = plan(&[of(1, last(5, 10))], (2_000_000_005, 3, Some(2)), 20, DAY, None);
+        assert!(matches!(skipped.unwrap(), Plan::Full(_)));
+        let end = plan(&[of(2, last(5, 10))], (5, 3, Some(2)), 20, DAY, None);
+        assert!(matches!(end.unwrap(), Plan::Continue { reached: 5, .. }));
         for goes_on in [of(1, last(5, 10)), of(2, full(5, 10))] {
             assert!(matches!(begin(&[goes_on]), Plan::Continue { reached: 5, .. }));
         }
@@ -149,7 +157,7 @@ mod tests {
 
     #[test]
     fn an_etcd_on_old_data_is_refused() {
-        let error = plan(&[full(5, 10), delta(6, 8, 11)], (7, 0), 20, DAY, None).unwrap_err();
+        let error = plan(&[full(5, 10), delta(6, 8, 11)], (7, 0, None), 20, DAY, None).unwrap_err();
         assert_eq!(error.class, Class::DataDirectory);
     }
 }

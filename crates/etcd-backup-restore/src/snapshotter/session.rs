@@ -87,9 +87,11 @@ impl Worker {
         let rested = self.last_full.map(|(ended, _)| ended.elapsed());
         let now = clock::now().as_second();
         let epoch = self.settings.store.epoch();
+        let begun_with = self.settings.store.recorded(epoch).await?;
+        let origin = begun_with.map(|recorded| recorded.origin);
         let planned = plan(
             &listing,
-            (revision, epoch),
+            (revision, epoch, origin),
             now,
             self.settings.full_window,
             rested,

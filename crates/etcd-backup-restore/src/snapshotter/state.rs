@@ -98,7 +98,8 @@ impl State {
         });
     }
 
-    pub(super) fn failed(&self, error: &Error) {
+    /// Something stands in the way of what is to be done.
+    pub(crate) fn failed(&self, error: &Error) {
         self.with(|inner| {
             inner.error = Some(error.to_string());
             if inner.phase != Phase::Finished {

@@ -173,11 +173,12 @@ async fn an_epoch_that_goes_on_in_its_own_place_keeps_what_was_written_last() {
     assert_eq!(ran.json["result"], "Restored", "{}", ran.errors);
     assert!(EtcdServer::start(&lost).await.dump().await == gone_on(&stored));
 
-    // Data of an epoch with which it does not go on are not taken for it.
+    // Data of an epoch with which it does not go on are not taken for it; and its owner may have left out revisions, too.
     goes_on(3, 1);
     let ran = lab.initialize("p", &volume, &["--ownership-epoch=3"]).await;
     assert_eq!(ran.json["result"], "Restored", "{}", ran.errors);
-    assert!(EtcdServer::start(&volume).await.dump().await == gone_on(&stored));
+    let skipped = gone_on(&gone_on(&stored));
+    assert!(EtcdServer::start(&volume).await.dump().await == skipped);
 }
 
 /// Clients of A remember revisions that B never saw. What B gives must not look older to them, nor be taken for what A had given.
@@ -269,6 +270,58 @@ async fn a_claimed_source_still_holds_what_its_claimant_begins_with() {
         "{}",
         late.errors
     );
+}
+
+/// B has begun with the end of A's epoch, serves, and its bucket takes nothing. C must know that B's end is not there: whoever asks how
+/// much is lost is told otherwise that nothing is.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_of_the_epoch_before_is_not_that_of_the_one_that_began_with_it() {
+    let lab = Lab::new();
+    let etcd_a = EtcdServer::start(&lab.path("volume-a/new.etcd")).await;
+    let server_a = Server::start(&lab, "a", &etcd_a.endpoint, &[]).await;
+    etcd_a.put("/kept", "at a").await;
+    server_a.snapshot("/snapshot/full?final=true").await;
+    let at_a = etcd_a.dump().await;
+    let planned = lab.copy("a", "b", &["--ownership-epoch=2"]).await;
+    assert_eq!(planned.json["finalSnapshot"], true, "{}", planned.errors);
+    let again = lab.copy("a", "b", &["--ownership-epoch=2"]).await;
+    assert_eq!(again.json["finalSnapshot"], true, "{}", again.errors);
+    let volume = lab.path("volume-b/new.etcd");
+    let ran = lab.initialize("b", &volume, &["--ownership-epoch=2"]).await;
+    assert_eq!(
+        ran.json["revision"], at_a.1,
+        "nothing is left out: {}",
+        ran.errors
+    );
+    let etcd_b = EtcdServer::start(&volume).await;
+    let lost = etcd_b.put("/kept", "at b, in no snapshot").await;
+    lab.hold(
+        "b",
+        json!({"epoch": 3, "seed": "c", "state": "Claimed", "origin": 2}),
+    );
+
+    let flags = [
+        "--ownership-epoch=3",
+        "--wait-for-final-snapshot",
+        "--wait-for-final-snapshot-timeout=3s",
+    ];
+    for _ in 0..2 {
+        let taken = lab.copy("b", "c", &flags).await;
+        assert_eq!(taken.json["finalSnapshot"], false, "{}", taken.errors);
+    }
+    let volume = lab.path("volume-c/new.etcd");
+    let ran = lab.initialize("c", &volume, &["--ownership-epoch=3"]).await;
+    // For the owners of two epochs.
+    assert_eq!(ran.json["revision"], at_a.1 + 2 * LEFT_OUT, "{}", ran.errors);
+    let etcd_c = EtcdServer::start(&volume).await;
+    assert!(etcd_c.put("/kept", "at c").await > lost);
+    let server_c = Server::start(&lab, "c", &etcd_c.endpoint, &["--ownership-epoch=3"]).await;
+    etcd_c.put("/kept", "at c, later").await;
+    server_c.snapshot("/snapshot/delta").await;
+    let now = etcd_c.dump().await;
+    let other = lab.path("volume-other/new.etcd");
+    lab.initialize("c", &other, &["--ownership-epoch=3"]).await;
+    assert!(EtcdServer::start(&other).await.dump().await == now);
 }
 
 #[tokio::test(flavor = "multi_thread")]
