@@ -225,6 +225,8 @@ pub mod condition {
     pub const SHOOT_STATE_UP_TO_DATE: &str = "ShootStateUpToDate";
     /// Shoot and Etcd: it is confirmed that the shoot is this seed's.
     pub const OWNERSHIP_VERIFIED: &str = "OwnershipVerified";
+    /// Reason of that condition: etcd is served for longer than other seeds wait, or for ever, while nobody confirms it.
+    pub const OUTLASTS_FENCE: &str = "OutlastsFence";
     /// Shoot constraint: the move that is wanted may begin.
     pub const READY_FOR_MIGRATION: &str = "ReadyForMigration";
     /// Shoot constraint: it could be put to sleep.

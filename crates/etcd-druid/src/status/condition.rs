@@ -104,8 +104,8 @@ impl Judged {
 
 fn of_member(basis: Basis<'_>, had_data: bool) -> Vec<Judged> {
     let mut judged = vec![ready(basis), all_members_ready(basis)];
-    if basis.backup.owner_check.is_some() && basis.replicas > 0 {
-        let word = fence::verified(basis.observed.ownership.as_ref());
+    if let Some(check) = basis.backup.owner_check.as_ref().filter(|_| basis.replicas > 0) {
+        let word = fence::verified(check, basis.observed.ownership.as_ref());
         judged.push(Judged::new(OWNERSHIP_VERIFIED, word));
     }
     if basis.backup.store.is_some() {

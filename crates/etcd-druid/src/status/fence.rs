@@ -1,11 +1,13 @@
 //! An etcd that is kept away from clients on purpose, because nobody confirms that the shoot is this seed's, or because it is
 //! not (R17-40..49): not ready, and no failure.
 
+use api::{constants::condition::OUTLASTS_FENCE, druid::OwnerCheckSpec};
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 
 use crate::{
     names::ETCD_CONTAINER,
     sidecar::{Ownership, Said},
+    wanted::outlasts_a_fence,
 };
 
 /// How a process ends that was told to by SIGTERM, as the kubelet writes it.
@@ -17,9 +19,18 @@ const LONGEST: usize = 1000;
 /// Status, reason and message of a condition.
 pub(super) type Word = (&'static str, &'static str, String);
 
-/// Condition `OwnershipVerified` of an etcd that is to run.
+/// Condition `OwnershipVerified` of an etcd that is to run. Of one that no fence outlasts it says so whatever was found: who would take
+/// the shoot over must know.
 #[must_use]
-pub(super) fn verified(said: Option<&Ownership>) -> Word {
+pub(super) fn verified(check: &OwnerCheckSpec, said: Option<&Ownership>) -> Word {
+    let outlasts = outlasts_a_fence(check);
+    match found(said) {
+        (status @ ("True" | "Unknown"), _, message) if outlasts => (status, OUTLASTS_FENCE, message),
+        word => word,
+    }
+}
+
+fn found(said: Option<&Ownership>) -> Word {
     match said {
         None => (
             "Unknown",

@@ -93,6 +93,30 @@ fn a_fenced_etcd_is_not_ready_and_says_why() {
     }
 }
 
+/// Who would take the shoot over by the default fence must not.
+#[test]
+fn an_etcd_that_no_fence_outlasts_says_so_but_where_it_has_lost() {
+    let told = |change: fn(&mut api::druid::OwnerCheckSpec), state: &str| {
+        let mut etcd = checked();
+        change(etcd.spec.backup.owner_check.as_mut().unwrap());
+        let status = status_of(&etcd, &fenced(state, "w", Some(said(false, None))));
+        let (status, reason, _) = condition(&status, "OwnershipVerified").unwrap();
+        (status, reason)
+    };
+    let words = |status: &str, reason: &str| (status.to_owned(), reason.to_owned());
+    let tolerates: fn(&mut api::druid::OwnerCheckSpec) =
+        |check| check.silence = Some(api::druid::OwnerCheckSilence::Tolerate);
+    let lasts: fn(&mut api::druid::OwnerCheckSpec) =
+        |check| (check.validity, check.fence) = (Some("15s".into()), Some("30s".into()));
+    let waits: fn(&mut api::druid::OwnerCheckSpec) = |check| check.fence = Some("30s".into());
+    for change in [tolerates, lasts] {
+        assert_eq!(told(change, "Suspended"), words("Unknown", "OutlastsFence"));
+        assert_eq!(told(change, "Serving"), words("True", "OutlastsFence"));
+        assert_eq!(told(change, "Sealed"), words("False", "Lost"));
+    }
+    assert_eq!(told(waits, "Serving"), words("True", "Owner"));
+}
+
 #[test]
 fn a_fenced_etcd_tells_what_becomes_of_its_final_snapshot() {
     for (state, said, expected) in [

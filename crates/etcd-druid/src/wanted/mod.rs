@@ -25,13 +25,13 @@ use crate::{
 };
 
 use self::field::image;
-pub(crate) use self::field::wrong;
 pub use self::{
     backup::{Backup, Store},
     ignored::without_effect,
     owner::OwnerCheck,
     tls::Tls,
 };
+pub(crate) use self::{field::wrong, owner::outlasts_a_fence};
 
 /// Largest database where none is given, as upstream: the most that etcd recommends.
 const QUOTA_BYTES: u64 = 8 << 30;

@@ -98,8 +98,22 @@ fn is_in(name: &str, zone: &str) -> bool {
 /// A flag with its value.
 type Given = (&'static str, String);
 
+/// Whether a seed that waits for the default fence may take the shoot over beside an etcd with these settings: none that goes on in
+/// silence, and none whose right lasts longer. What cannot be read is not used.
+pub(crate) fn outlasts_a_fence(check: &OwnerCheckSpec) -> bool {
+    let (_, settings) = settings(check).unwrap_or_default();
+    settings.silence == Silence::Tolerate || settings.least_fence() > Settings::default().fence
+}
+
 /// What is given beside the claim, as flags; checked together with what is not given.
 fn options(check: &OwnerCheckSpec) -> Result<Vec<Given>> {
+    let (options, settings) = settings(check)?;
+    Terms::new(settings)
+        .map_err(|e| wrong("spec.backup.ownerCheck", format!("does not fit together: {e}")))?;
+    Ok(options)
+}
+
+fn settings(check: &OwnerCheckSpec) -> Result<(Vec<Given>, Settings)> {
     let mut settings = Settings::default();
     let mut options = durations(check, &mut settings)?;
     if let Some(drift) = check.drift {
@@ -119,9 +133,7 @@ fn options(check: &OwnerCheckSpec) -> Result<Vec<Given>> {
         settings.silence = silence;
         options.push(("owner-check-silence", word.to_owned()));
     }
-    Terms::new(settings)
-        .map_err(|e| wrong("spec.backup.ownerCheck", format!("does not fit together: {e}")))?;
-    Ok(options)
+    Ok((options, settings))
 }
 
 fn durations(check: &OwnerCheckSpec, to: &mut Settings) -> Result<Vec<Given>> {

@@ -19,7 +19,7 @@ struct Known {
     asked: bool,
     deleting: bool,
     checks: (bool, bool),
-    conditions: &'static [&'static str],
+    verified: Option<&'static str>,
     ready: bool,
     silence: Silence,
     unchanged: Duration,
@@ -34,7 +34,8 @@ fn known() -> Known {
         asked: false,
         deleting: false,
         checks: (true, true),
-        conditions: &["OwnershipVerified"],
+        // Whatever was found: it was asked.
+        verified: Some("NotConfirmed"),
         ready: true,
         silence: Silence::Silent(MINUTE),
         unchanged: HOURS,
@@ -57,12 +58,11 @@ impl Known {
         if self.deleting {
             metadata["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
         }
-        // Whatever was found: it was asked.
-        let told = |type_: &&str| {
-            json!({"type": type_, "status": "Unknown", "reason": "R", "message": "m",
+        let told = |reason: &str| {
+            json!({"type": "OwnershipVerified", "status": "Unknown", "reason": reason, "message": "m",
                 "lastTransitionTime": "2026-01-01T00:00:00Z", "lastUpdateTime": "2026-01-01T00:00:00Z"})
         };
-        let conditions: Vec<_> = self.conditions.iter().map(told).collect();
+        let conditions: Vec<_> = self.verified.into_iter().map(told).collect();
         serde_json::from_value(json!({
             "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": metadata,
             "spec": {"provider": {"type": "local"}, "region": "local", "seedName": self.to, "kubernetes": {"version": "1.34.4"}},
@@ -253,13 +253,15 @@ fn each_refusal_says_what_is_in_the_way() {
     );
     // Nothing of it asks: the setting came when the seed was cut off already.
     let unasked = Known {
-        conditions: &[],
+        verified: None,
         ..asked()
     };
     refused(
         &unasked,
         "seed a has never told whether it asks who owns the shoot",
     );
+    let verified = Some("OutlastsFence");
+    refused(&Known { verified, ..asked() }, "for longer than a fence lasts");
     // The data may be in either bucket.
     for last in ["Migrate Succeeded", "Migrate Aborted", "Restore Processing"] {
         let ownership = json!({"epoch": 2});
@@ -278,7 +280,7 @@ fn each_refusal_says_what_is_in_the_way() {
     let known = Known {
         last,
         ownership: json!({"epoch": 2, "phase": "Claiming", "source": {"name": "c", "epoch": 1}}),
-        conditions: &[],
+        verified: None,
         ..asked()
     };
     assert_eq!(approved_by(&known.decide()), Some(ApprovedBy::Operator));

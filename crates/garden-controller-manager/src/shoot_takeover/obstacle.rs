@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use api::{
-    constants::condition::OWNERSHIP_VERIFIED,
+    constants::condition::{OUTLASTS_FENCE, OWNERSHIP_VERIFIED},
     gardencore::{Seed, Shoot, shoot::ApprovedBy},
     meta::find_condition,
 };
@@ -71,11 +71,11 @@ pub fn route<'a>(facts: &Facts<'a>) -> Result<(&'a str, &'a str, Ownership<Strin
         }
     }
     // The setting is of now, and a seed that was cut off before it heard of it asks nobody.
-    let is_fenced = has_ever_asked(shoot) || placement::is_asleep(shoot) || now.phase == Phase::Claiming;
-    if !is_fenced {
+    let serves_nobody = placement::is_asleep(shoot) || now.phase == Phase::Claiming;
+    if let Some(why) = unfenced(shoot).filter(|_| !serves_nobody) {
         return Err(format!(
-            "without a fence two control planes could write: seed {from} has never told whether it asks who owns the shoot \
-             (condition OwnershipVerified); if you know that nothing of it runs any more, set that condition by hand"
+            "without a fence two control planes could write: seed {from} {why} (condition OwnershipVerified); if you know that nothing \
+             of it runs any more, set that condition by hand"
         ));
     }
     match facts.verdict {
@@ -85,10 +85,17 @@ pub fn route<'a>(facts: &Facts<'a>) -> Result<(&'a str, &'a str, Ownership<Strin
     }
 }
 
-/// Whether the seed that has the shoot has told of its checks, whatever it found: its etcd and its managers know whom to ask.
-fn has_ever_asked(shoot: &Shoot) -> bool {
+/// Why no time fences the seed that has the shoot. Whatever it found: where it has told of its checks, its etcd and its managers know
+/// whom to ask.
+fn unfenced(shoot: &Shoot) -> Option<&'static str> {
     let status = shoot.status.as_ref();
-    status.is_some_and(|status| find_condition(&status.conditions, OWNERSHIP_VERIFIED).is_some())
+    match status.and_then(|status| find_condition(&status.conditions, OWNERSHIP_VERIFIED)) {
+        None => Some("has never told whether it asks who owns the shoot"),
+        Some(told) if told.reason == OUTLASTS_FENCE => {
+            Some("serves the shoot for longer than a fence lasts while nobody confirms it")
+        }
+        Some(_) => None,
+    }
 }
 
 /// What keeps this one from deciding it: the source may be alive and do it itself.

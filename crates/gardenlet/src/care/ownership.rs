@@ -2,7 +2,10 @@
 //! looked at last (R17-13, R17-47).
 
 use api::{
-    constants::{ETCD_MAIN, condition::OWNERSHIP_VERIFIED},
+    constants::{
+        ETCD_MAIN,
+        condition::{OUTLASTS_FENCE, OWNERSHIP_VERIFIED},
+    },
     druid::Etcd,
     meta::{Condition, ConditionStatus, find_condition},
 };
@@ -21,7 +24,10 @@ pub(super) fn verified(etcds: &[Etcd]) -> Option<Observation> {
     main.spec.backup.owner_check.as_ref()?;
     let conditions = main.status.iter().flat_map(|status| &status.conditions);
     let said = conditions.into_iter().find(|one| one.type_ == OWNERSHIP_VERIFIED);
+    let outlasts = said.is_some_and(|said| said.reason == OUTLASTS_FENCE);
     let (status, reason) = match said.map(|said| said.status.as_str()) {
+        Some("True") if outlasts => (ConditionStatus::True, OUTLASTS_FENCE),
+        Some("Unknown") if outlasts => (ConditionStatus::Unknown, OUTLASTS_FENCE),
         Some("True") => (ConditionStatus::True, "Owner"),
         Some("False") => (ConditionStatus::False, "Lost"),
         Some(_) => (ConditionStatus::Unknown, "NotConfirmed"),
@@ -92,6 +98,17 @@ mod tests {
             let seen = verified(&[etcd(true, &[(said, "a sentence.")])]).unwrap();
             assert_eq!(seen, Observation::new(status, reason, "a sentence."));
         }
+    }
+
+    #[test]
+    fn that_silence_is_borne_is_passed_on() {
+        let mut served = etcd(true, &[("True", "a sentence.")]);
+        served.status.as_mut().unwrap().conditions[0].reason = OUTLASTS_FENCE.into();
+        let seen = verified(&[served]).unwrap();
+        assert_eq!(
+            (seen.status, seen.reason),
+            (ConditionStatus::True, OUTLASTS_FENCE)
+        );
     }
 
     #[test]
