@@ -225,7 +225,7 @@ const KINDS: &[(&str, char, &str, &str, &str, &str)] = &[
         'N',
         "",
         "status",
-        "Type Region Status Age",
+        "Type Region Status Isolated_Zone Age",
         "pools region secretRef type",
     ),
     (

@@ -1,5 +1,6 @@
 //! Workers, for any provider: it says what a machine of a pool is in its cloud and which program makes machines there
-//! ([`Machines`], two functions without `async`); what has to be done with machine objects is here, once.
+//! ([`Machines`], two functions without `async`, and a third for zones that can be cut off); what has to be done with machine objects is
+//! here, once.
 //!
 //! Promises
 //! - `reconcile`: for each pool and zone a MachineDeployment and a MachineClass with its Secret, whose names stay while pool and
