@@ -47,7 +47,11 @@ async fn a_lost_shoot_is_fenced_in_time_and_its_final_snapshot_holds_all_that_wa
     // A restart, with an etcd that goes on by itself (leases end), and a record that says otherwise.
     stay.zone.owned_by("seed-a", EPOCH).await;
     stay.held("Owned", EPOCH).await;
-    stay.etcd.txn(vec![put("/late", "x", 0)]).await.unwrap();
+    // etcd is under way since it was started again.
+    eventually("etcd takes a write by itself", async || {
+        stay.etcd.txn(vec![put("/late", "x", 0)]).await.ok()
+    })
+    .await;
     stay.start().await;
     stay.is_fenced("Sealed").await;
     eventually("the final snapshot is found", async || {
