@@ -32,7 +32,7 @@ const GUEST: &str = "cloud-controller-manager";
 /// Longest time that a gardenlet has before it is dropped. A whole hand-over takes about a second and a half here.
 const DROPPED_WITHIN: u64 = 350;
 /// So often at most; a gardenlet that is left alone needs one go.
-const TRIES: usize = 60;
+const TRIES: usize = 200;
 /// Bounds one step.
 const TOLD_WITHIN: Duration = Duration::from_secs(60);
 /// A look at the pods. Much shorter than a pod lives.

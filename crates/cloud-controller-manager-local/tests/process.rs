@@ -340,7 +340,11 @@ async fn after_a_clean_stop_nobody_waits_for_a_lock_of_ours() -> Result<()> {
     println!(
         "a Node waited {ours:.1} s for its range after a clean stop of ours, {theirs:.1} s after one of theirs"
     );
-    ensure!(ours * 2.0 < theirs, "{ours:.1} s, and theirs {theirs:.1} s");
+    // Who waited for the lock would wait for as long as it lasts (15 s), less one pause between renewals.
+    ensure!(
+        ours < 12.0 && ours < theirs,
+        "{ours:.1} s, and theirs {theirs:.1} s"
+    );
     Ok(())
 }
 

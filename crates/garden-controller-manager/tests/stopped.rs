@@ -108,6 +108,19 @@ impl Manager {
     }
 }
 
+/// One thread takes the signal and tells the others, and on a busy machine they go on until then.
+async fn stands_still(id: u32) -> Result<()> {
+    testkit::eventually("every thread has stopped", LONG, || async {
+        for thread in std::fs::read_dir(format!("/proc/{id}/task"))? {
+            let stat = std::fs::read_to_string(thread?.path().join("stat"))?;
+            let state = stat.rsplit(") ").next().unwrap_or_default();
+            anyhow::ensure!(state.starts_with('T'), "{stat}");
+        }
+        anyhow::Ok(())
+    })
+    .await
+}
+
 /// To a process that may have ended; then there is nobody to tell.
 fn signal(id: u32, which: Signal) {
     let _ = kill(Pid::from_raw(i32::try_from(id).unwrap()), which);
@@ -197,6 +210,7 @@ impl Field {
                 relay.until_held(WORKERS, LONG).await?;
             }
             signal(id, SIGSTOP);
+            stands_still(id).await?;
             if matches!(stop, Stop::BeforeChecks) {
                 relay.release();
             }

@@ -184,9 +184,15 @@ async fn behind_the_fence(subject: &Subject) -> Result<()> {
     // Nobody has looked at the witnesses: time alone fences nobody.
     tokio::time::sleep(Duration::from_millis(600)).await;
     Claim::open(&facts).await.unwrap_err();
-    facts.fence.begin();
-    Claim::open(&facts).await.unwrap_err();
+    // Nobody waits for this fence: it is as long as by default.
+    let early = subject
+        .world
+        .facts(Operation::Restore, Settings::default())
+        .await?;
+    early.fence.begin();
+    Claim::open(&early).await.unwrap_err();
     assert_eq!(subject.stands().await?, (2, Some(Claiming), None));
+    facts.fence.begin();
     Fence::ready(&facts).await?;
     Claim::hold(&facts).await.unwrap_err();
     Claim::open(&facts).await?;

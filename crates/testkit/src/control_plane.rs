@@ -296,6 +296,9 @@ fn start_controllers(name: &str, folder: &Path) -> Result<Server> {
         // Tests create and delete many objects at once; the defaults would make them wait for the limit.
         "--kube-api-qps=300",
         "--kube-api-burst=600",
+        // Kubelets are played, and do not say again and again that they are well.
+        "--node-monitor-grace-period=1h",
+        "--node-startup-grace-period=1h",
         // Pods are played and have addresses that no Endpoints may have: these controllers would try again and again.
         "--controllers=*,-endpoints-controller,-endpointslice-controller,-endpointslice-mirroring-controller",
     ];

@@ -1,31 +1,62 @@
-//! Ports on loopback that nobody uses.
+//! Ports on loopback that nobody uses, or is about to.
 
 use std::net::{TcpListener, UdpSocket};
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Result, bail};
 
 /// Below the range from which outgoing connections take their ports, so that none takes a port between the look and
 /// the server's own bind.
 const FIRST: u16 = 15_000;
-const COUNT: u16 = 15_000;
+/// Ports that a test process takes for itself at a time. Between the look and the bind, and while a server is down, nothing but
+/// this keeps another process from a port.
+const BLOCK: u16 = 500;
+const BLOCKS: u16 = 30;
 
-static NEXT: AtomicU16 = AtomicU16::new(0);
+/// The blocks of this process; the last one is in use.
+static BLOCKS_OF_THIS: Mutex<Vec<Block>> = Mutex::new(Vec::new());
 
-/// A port that is free for TCP and UDP. Each call returns another one; each test process starts elsewhere.
+struct Block {
+    /// A name of the machine that one process has at a time. It goes with the process, however that ends.
+    _claim: UnixListener,
+    ports: std::ops::Range<u16>,
+}
+
+impl Block {
+    /// One that no process has.
+    fn claim() -> Result<Self> {
+        let start = u16::try_from(std::process::id() % u32::from(BLOCKS))?;
+        for number in (0..BLOCKS).map(|more| (start + more) % BLOCKS) {
+            let name = SocketAddr::from_abstract_name(format!("repot-test-ports-{number}"))?;
+            if let Ok(claim) = UnixListener::bind_addr(&name) {
+                let first = FIRST + number * BLOCK;
+                return Ok(Self {
+                    _claim: claim,
+                    ports: first..first + BLOCK,
+                });
+            }
+        }
+        bail!("other test processes have all {BLOCKS} blocks of ports on 127.0.0.1 from {FIRST} on")
+    }
+}
+
+/// A port that is free for TCP and UDP. Each call returns another one, and no two processes get the same.
 ///
 /// # Errors
 /// None is free.
 pub fn free() -> Result<u16> {
-    let start = u16::try_from(u64::from(std::process::id()) * 61 % u64::from(COUNT))?;
-    for _ in 0..COUNT {
-        let offset = start.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % COUNT;
-        let port = FIRST + offset;
-        let tcp = TcpListener::bind(("127.0.0.1", port));
-        let udp = UdpSocket::bind(("127.0.0.1", port));
-        if tcp.is_ok() && udp.is_ok() {
-            return Ok(port);
+    let mut blocks = BLOCKS_OF_THIS.lock().unwrap_or_else(PoisonError::into_inner);
+    loop {
+        while let Some(port) = blocks.last_mut().and_then(|block| block.ports.next()) {
+            let tcp = TcpListener::bind(("127.0.0.1", port));
+            let udp = UdpSocket::bind(("127.0.0.1", port));
+            if tcp.is_ok() && udp.is_ok() {
+                return Ok(port);
+            }
         }
+        let block = Block::claim()?;
+        blocks.push(block);
     }
-    bail!("no free port on 127.0.0.1 between {FIRST} and {}", FIRST + COUNT)
 }

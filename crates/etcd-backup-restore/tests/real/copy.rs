@@ -171,7 +171,7 @@ async fn what_is_there_is_copied_while_the_final_snapshot_is_waited_for() {
     let early = lab.objects("from");
     let flags = [
         "--wait-for-final-snapshot",
-        "--wait-for-final-snapshot-timeout=25s",
+        "--wait-for-final-snapshot-timeout=60s",
     ];
     let (ran, late) = tokio::join!(lab.copy("from", "to", &flags), async {
         let ahead = || async {
@@ -181,7 +181,7 @@ async fn what_is_there_is_copied_while_the_final_snapshot_is_waited_for() {
                 Err("not yet")
             }
         };
-        let limit = std::time::Duration::from_secs(15);
+        let limit = std::time::Duration::from_secs(45);
         testkit::eventually("a copy of what is there", limit, ahead)
             .await
             .unwrap();

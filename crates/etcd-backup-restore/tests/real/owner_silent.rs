@@ -43,7 +43,9 @@ async fn without_both_witnesses_the_gate_is_shut_without_a_seal_and_opens_again(
     let silent = Instant::now();
     stay.is_fenced("Suspended").await;
     let last = writer.acknowledged().last().unwrap().1;
-    assert!(last.saturating_duration_since(silent) <= VALIDITY);
+    // When an answer is looked at depends on the machine, too; a fence is longer than both.
+    let looked_at = Duration::from_secs(1);
+    assert!(last.saturating_duration_since(silent) <= VALIDITY + looked_at);
     eventually("etcd was started again", async || {
         (stay.starts() == 2).then_some(())
     })

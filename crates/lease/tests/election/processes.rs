@@ -25,7 +25,7 @@ const CANDIDATES: usize = 3;
 /// Long enough for a start of the API server on a busy machine and an election after it.
 const LONG: Duration = Duration::from_secs(90);
 /// What a busy machine adds to a hand-over: requests that wait, processes that do not run. Much less than a lease duration.
-const BUSY: Duration = Duration::from_secs(3);
+const BUSY: Duration = Duration::from_secs(8);
 /// So many acts may come too late in one run: see [`acts`].
 const LATE_AT_MOST: usize = 1;
 const HOUR: i64 = 3600;

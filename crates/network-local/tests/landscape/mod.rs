@@ -16,7 +16,7 @@ use testkit::find_program;
 use tokio::runtime::Handle;
 
 /// Longer than a packet takes here, much shorter than a person waits.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
+const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 /// More than fits into one packet.
 const MUCH: usize = 200_000;
 

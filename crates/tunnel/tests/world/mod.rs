@@ -99,7 +99,14 @@ impl World {
             args,
             &[("RUST_LOG", "debug,h2=info")],
         )?);
-        self.wait_for_number("repot_tunnel_agents", "0").await
+        let health = self.health;
+        eventually("the server answers", LONG, || async {
+            // An agent of before may be back already.
+            let text = get(health, "/metrics").await?;
+            ensure!(text.contains("repot_tunnel_agents "), "{text}");
+            Ok(())
+        })
+        .await
     }
 
     pub fn stop_server(&mut self) {

@@ -14,16 +14,16 @@ use tokio::task::JoinSet;
 const UID: &str = "0841c87f";
 pub const EPOCH: i64 = 3;
 /// Of the quick settings below.
-pub const VALIDITY: Duration = Duration::from_secs(6);
+pub const VALIDITY: Duration = Duration::from_secs(10);
 
 const QUICK: [&str; 7] = [
     "--owner-check-interval=2s",
     "--owner-check-timeout=700ms",
     "--owner-check-store-timeout=600ms",
-    "--owner-check-validity=6s",
+    "--owner-check-validity=10s",
     "--owner-check-requests=1s",
     "--owner-check-propagation=0",
-    "--owner-check-fence=8s",
+    "--owner-check-fence=12s",
 ];
 
 /// An etcd on loopback that a kubelet starts again whenever it ends.
@@ -176,8 +176,12 @@ impl Stay {
         .await;
         assert!(!self.is_ready().await);
         let address = self.gate.trim_start_matches("http://");
-        let refused = tokio::net::TcpStream::connect(address).await.unwrap_err();
-        assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
+        // It is told a moment before.
+        eventually("nobody listens", async || {
+            let refused = tokio::net::TcpStream::connect(address).await.err()?;
+            (refused.kind() == std::io::ErrorKind::ConnectionRefused).then_some(())
+        })
+        .await;
     }
 
     pub async fn is_ready(&self) -> bool {
