@@ -14,7 +14,7 @@ async fn a_lost_shoot_is_fenced_in_time_and_its_final_snapshot_holds_all_that_wa
     stay.zone.owned_by("seed-b", EPOCH + 1).await;
     let changed = Instant::now();
     stay.is_fenced("Sealed").await;
-    let acknowledged = writer.acknowledged();
+    let acknowledged = writer.settled().await;
     let last = acknowledged.last().unwrap().1.saturating_duration_since(changed);
     assert!(
         last <= VALIDITY,

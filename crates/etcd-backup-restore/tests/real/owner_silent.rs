@@ -70,7 +70,7 @@ async fn without_both_witnesses_the_gate_is_shut_without_a_seal_and_opens_again(
     // Silent again; what comes back then is a loss (R17-49).
     stay.zone.server.stop();
     stay.is_fenced("Suspended").await;
-    let acknowledged = writer.acknowledged();
+    let acknowledged = writer.settled().await;
     // Or it would hear in between that all is as before.
     stay.server().stop().await;
     stay.lab.s3.resume();
