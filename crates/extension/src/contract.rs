@@ -60,6 +60,7 @@ pub struct Contract<'a, K, A> {
     destination_object: K,
     outside: Look<'a>,
     inside_source: Look<'a>,
+    inside_destination: Look<'a>,
     refuse: Option<Refuse<'a>>,
     carried: Option<Look<'a>>,
     dropped: AtomicUsize,
@@ -100,6 +101,7 @@ where
             destination_object,
             outside: nothing(),
             inside_source: nothing(),
+            inside_destination: nothing(),
             refuse: None,
             carried: None,
             dropped: AtomicUsize::new(0),
@@ -118,6 +120,13 @@ where
     #[must_use]
     pub fn inside_source(mut self, inside: Look<'a>) -> Self {
         self.inside_source = inside;
+        self
+    }
+
+    /// The same in the destination. `null` or empty after `delete`.
+    #[must_use]
+    pub fn inside_destination(mut self, inside: Look<'a>) -> Self {
+        self.inside_destination = inside;
         self
     }
 
@@ -351,7 +360,12 @@ where
         .await?;
         wait::until_gone(&api, &name, GONE_WITHIN)
             .await
-            .map_err(|e| format!("delete: {e}"))
+            .map_err(|e| format!("delete: {e}"))?;
+        let inside = (self.inside_destination)().await?;
+        if !is_empty(&inside) {
+            return Err(format!("delete: the namespace still holds {inside}"));
+        }
+        Ok(())
     }
 
     async fn settled(

@@ -5,8 +5,10 @@ mod world;
 
 use anyhow::Result;
 use api::constants::{OWNERSHIP_EPOCH, OWNERSHIP_FORGOTTEN};
-use api::extensions::{BackupBucket, BackupEntry, DNSRecord, Infrastructure, Network, OperatingSystemConfig};
-use extension::contract::Contract;
+use api::extensions::{
+    BackupBucket, BackupEntry, DNSRecord, Infrastructure, Network, OperatingSystemConfig, Worker,
+};
+use extension::contract::{Contract, Look};
 use futures::FutureExt;
 use hickory_proto::rr::RecordType;
 use k8s_openapi::api::core::v1::Secret;
@@ -32,6 +34,7 @@ async fn every_actuator_keeps_the_contract_over_two_seeds() -> Result<()> {
         Box::pin(control_plane(&a, &b)).await,
         Box::pin(network(&a, &b)).await,
         Box::pin(operating_system_config(&a, &b)).await,
+        Box::pin(worker(&a, &b)).await,
         Box::pin(dns_record(&a, &b, &dns)).await,
         Box::pin(owner_record(&a, &b, &dns)).await,
         Box::pin(backup_bucket(&a, &b, &store)).await,
@@ -43,6 +46,45 @@ async fn every_actuator_keeps_the_contract_over_two_seeds() -> Result<()> {
         .collect();
     assert!(failures.is_empty(), "{}", failures.join("\n"));
     Ok(())
+}
+
+/// What an actuator has put into a Secret of the seed.
+fn secret_in<'a>(seed: &Client, namespace: &'static str, name: &'static str) -> Look<'a> {
+    let api: Api<Secret> = Api::namespaced(seed.clone(), namespace);
+    Box::new(move || {
+        let api = api.clone();
+        async move {
+            let secret = api.get_opt(name).await.map_err(|e| e.to_string())?;
+            Ok(json!(secret.and_then(|secret| secret.data)))
+        }
+        .boxed()
+    })
+}
+
+/// What a ControlPlane's actuator has put into the seed.
+fn parts_in<'a>(seed: &Client, namespace: &'static str) -> Look<'a> {
+    let seed = seed.clone();
+    Box::new(move || {
+        let seed = seed.clone();
+        async move {
+            let parts = world::parts_of_control_plane(&seed, namespace).await;
+            parts.map(|parts| json!(parts)).map_err(text)
+        }
+        .boxed()
+    })
+}
+
+/// The same for a Network's.
+fn network_in<'a>(seed: &Client, namespace: &'static str) -> Look<'a> {
+    let seed = seed.clone();
+    Box::new(move || {
+        let seed = seed.clone();
+        async move {
+            let parts = world::parts_of_network(&seed, namespace).await;
+            parts.map(|parts| json!(parts)).map_err(text)
+        }
+        .boxed()
+    })
 }
 
 type Data = std::collections::BTreeMap<String, Vec<u8>>;
@@ -90,22 +132,13 @@ async fn control_plane(a: &Client, b: &Client) -> Result<()> {
     // Nobody reports on pods in seeds without nodes.
     let _pods = [a, b].map(PlayedKubelet::start);
     let wanted = world::control_plane_of(namespace)?;
-    let source = a.clone();
     let contract = Contract::new(
         || world::control_plane(a),
         || world::control_plane(b),
         [wanted.clone(), wanted],
     )
-    .inside_source(Box::new(move || {
-        let source = source.clone();
-        async move {
-            world::parts_of_control_plane(&source, namespace)
-                .await
-                .map(|parts| json!(parts))
-                .map_err(text)
-        }
-        .boxed()
-    }));
+    .inside_source(parts_in(a, namespace))
+    .inside_destination(parts_in(b, namespace));
     proven("ControlPlane", contract.prove().await)
 }
 
@@ -116,24 +149,17 @@ async fn network(a: &Client, b: &Client) -> Result<()> {
         world::namespace(seed, namespace, &Data::new()).await?;
     }
     let shoot = &world::kept::ShootObjects::default();
-    let _managers = [a, b].map(|seed| shoot.kept_by(seed));
+    let _managers = [a, b].map(|seed| shoot.kept_by(seed, namespace));
     let ranges = json!({"podCIDR": "100.96.0.0/11", "serviceCIDR": "100.64.0.0/13"});
     let wanted: Network = object("network", namespace, ranges)?;
-    let source = a.clone();
     let contract = Contract::new(
         || world::network(a),
         || world::network(b),
         [wanted.clone(), wanted],
     )
     .outside(Box::new(|| async { Ok(shoot.look()) }.boxed()))
-    .inside_source(Box::new(move || {
-        let source = source.clone();
-        async move {
-            let left = world::parts_of_network(&source, namespace).await;
-            left.map(|parts| json!(parts)).map_err(text)
-        }
-        .boxed()
-    }));
+    .inside_source(network_in(a, namespace))
+    .inside_destination(network_in(b, namespace));
     proven("Network", contract.prove().await)
 }
 
@@ -150,21 +176,50 @@ async fn operating_system_config(a: &Client, b: &Client) -> Result<()> {
             "files": [{"path": "/etc/name", "content": {"inline": {"encoding": "", "data": "<<MACHINE_NAME>>"}}}],
             "units": [{"name": "kubelet.service", "enable": true, "command": "restart"}]}),
     )?;
-    let source = a.clone();
     let contract = Contract::new(
         || world::operating_system_config(a),
         || world::operating_system_config(b),
         [wanted.clone(), wanted],
     )
-    .inside_source(Box::new(move || {
-        let api: Api<Secret> = Api::namespaced(source.clone(), namespace);
-        async move {
-            let secret = api.get_opt("osc-result-osc").await.map_err(|e| e.to_string())?;
-            Ok(json!(secret.and_then(|secret| secret.data)))
-        }
-        .boxed()
-    }));
+    .inside_source(secret_in(a, namespace, "osc-result-osc"))
+    .inside_destination(secret_in(b, namespace, "osc-result-osc"));
     proven("OperatingSystemConfig", contract.prove().await)
+}
+
+/// Machines as this provider says what they are, by a manager that is played; the real one has tests of its own.
+async fn worker(a: &Client, b: &Client) -> Result<()> {
+    let namespace = "shoot--dev--worker";
+    for seed in [a, b] {
+        world::namespace(seed, namespace, &Data::new()).await?;
+        world::cloud_profile(seed, namespace).await?;
+        world::secret(seed, namespace, world::machines::MANAGER, &Data::new()).await?;
+        let user_data = Data::from([("cloud_config".to_owned(), b"run me".to_vec())]);
+        world::secret(seed, namespace, "user-data", &user_data).await?;
+    }
+    let _pods = [a, b].map(PlayedKubelet::start);
+    let machines = &world::machines::PlayedMachines::new(namespace);
+    let _managers = [a, b].map(|seed| machines.managed_by(seed));
+    let wanted: Worker = object(
+        "worker",
+        namespace,
+        json!({"pools": [{
+            "name": "a", "machineType": "small", "machineImage": {"name": "local", "version": "1"}, "minimum": 3, "maximum": 3,
+            "maxSurge": 1, "maxUnavailable": 0, "zones": ["x", "y"],
+            "userDataSecretRef": {"name": "user-data", "key": "cloud_config"},
+        }]}),
+    )?;
+    let contract = Contract::new(|| world::worker(a), || world::worker(b), [wanted.clone(), wanted])
+        .outside(Box::new(|| async { Ok(machines.look()) }.boxed()))
+        .inside_source(Box::new(|| {
+            async { machines.manager_in(a).await.map_err(text) }.boxed()
+        }))
+        .inside_destination(Box::new(|| {
+            async { machines.manager_in(b).await.map_err(text) }.boxed()
+        }))
+        .carried_apart(Box::new(|| {
+            async { machines.collect_and_forget(a, 3).await.map_err(text) }.boxed()
+        }));
+    proven("Worker", contract.prove().await)
 }
 
 async fn dns_record(a: &Client, b: &Client, dns: &NameServer) -> Result<()> {
@@ -276,20 +331,13 @@ async fn backup_entry(a: &Client, b: &Client, store: &ObjectStore) -> Result<()>
         namespace,
         json!({"bucketName": "bucket-of-an-entry"}),
     )?;
-    let source = a.clone();
     let contract = Contract::new(
         || world::backup_entry(a),
         || world::backup_entry(b),
         [wanted.clone(), wanted],
     )
-    .inside_source(Box::new(move || {
-        let api: Api<Secret> = Api::namespaced(source.clone(), namespace);
-        async move {
-            let secret = api.get_opt("etcd-backup").await.map_err(|e| e.to_string())?;
-            Ok(json!(secret.and_then(|secret| secret.data)))
-        }
-        .boxed()
-    }))
+    .inside_source(secret_in(a, namespace, "etcd-backup"))
+    .inside_destination(secret_in(b, namespace, "etcd-backup"))
     .refuse(world::refuse(
         a,
         namespace,

@@ -58,7 +58,7 @@ async fn the_process_works_with_the_rights_of_its_chart() -> Result<()> {
     // Nobody reports on pods in a seed without nodes.
     let _pods = PlayedKubelet::start(&seed);
     // Nor is there a resource-manager.
-    let _manager = world::kept::ShootObjects::default().kept_by(&seed);
+    let _manager = world::kept::ShootObjects::default().kept_by(&seed, "shoot--dev--one");
     every_kind_is_looked_after(&seed).await?;
 
     let leases: Api<Lease> = Api::namespaced(seed.clone(), NAMESPACE);

@@ -1,38 +1,25 @@
-//! Workers through the contract: a played manager of machines, which makes what is missing and collects what it does not know, as a
-//! real one does. A machine object that is restored too late or not at all shows in the cloud.
+//! Workers through the contract, with a played manager of machines.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex},
-};
-
-use anyhow::{Result, ensure};
-use api::{
-    extensions::Worker,
-    machine::{Machine, MachineClass, MachineDeployment, MachineSet, labels, state},
-};
+use anyhow::Result;
+use api::extensions::Worker;
 use extension::{
     Context, ExtensionReconciler,
     contract::Contract,
     reconciler::namespaced,
     worker::{Class, Machines, Manager, WorkerActuator},
 };
-use futures::{FutureExt, StreamExt, stream::select_all};
-use k8s_openapi::api::apps::v1::Deployment;
-use kube::{
-    Api, Client, Resource, ResourceExt,
-    api::{ListParams, PostParams},
-    runtime::watcher,
-};
-use runtime::{apply, apply::Object, finalizer, workload::Health};
-use serde_json::{Value, json};
-use tokio::task::JoinSet;
+use futures::FutureExt;
+use kube::Client;
+use runtime::workload::Health;
+use serde_json::json;
 
-use crate::world::{Seeds, TEST, object, proven, reconciler, set_secret};
+pub use crate::played_machines::MANAGER;
+use crate::{
+    played_machines::PlayedMachines,
+    world::{Seeds, object, proven, reconciler, set_secret, text},
+};
 
 const NAMESPACE: &str = "shoot--toy--machines";
-/// Name of the Deployment and of its Secret.
-pub const MANAGER: &str = "machine-controller-manager";
 
 /// A provider of machines.
 pub struct ToyMachines;
@@ -76,18 +63,14 @@ impl Machines for ToyMachines {
     }
 }
 
-/// Instances by their ids, with the names of their machines.
-type Cloud = Arc<Mutex<BTreeMap<String, String>>>;
-
 pub async fn keep_it(seeds: &Seeds) -> Result<()> {
     seeds.shoot(NAMESPACE, ("cloudprovider", &[])).await?;
-    let cloud = Cloud::default();
-    let mut players = JoinSet::new();
+    let machines = &PlayedMachines::new(NAMESPACE);
     for seed in [&seeds.a, &seeds.b] {
         set_secret(seed, NAMESPACE, (MANAGER, &[("kubeconfig", "k")])).await?;
         set_secret(seed, NAMESPACE, ("user-data", &[("cloud_config", "run me")])).await?;
-        players.spawn(play(seed.clone(), Arc::clone(&cloud)));
     }
+    let _managers = [&seeds.a, &seeds.b].map(|seed| machines.managed_by(seed));
     let wanted: Worker = object(json!({
         "metadata": {"name": "one", "namespace": NAMESPACE},
         "spec": {
@@ -103,175 +86,15 @@ pub async fn keep_it(seeds: &Seeds) -> Result<()> {
         reconciler(seed, namespaced, WorkerActuator(ToyMachines))
     };
     let contract = Contract::new(|| make(&seeds.a), || make(&seeds.b), [wanted.clone(), wanted])
-        .outside(Box::new(|| {
-            let instances = json!(*cloud.lock().unwrap());
-            async move { Ok(instances) }.boxed()
+        .outside(Box::new(|| async { Ok(machines.look()) }.boxed()))
+        .inside_source(Box::new(|| {
+            async { machines.manager_in(&seeds.a).await.map_err(text) }.boxed()
         }))
-        .inside_source(Box::new(|| manager_in(seeds.a.clone()).boxed()))
+        .inside_destination(Box::new(|| {
+            async { machines.manager_in(&seeds.b).await.map_err(text) }.boxed()
+        }))
         .carried_apart(Box::new(|| {
-            let source = seeds.a.clone();
-            async move { collect_and_forget(&source).await.map_err(|e| format!("{e:#}")) }.boxed()
+            async { machines.collect_and_forget(&seeds.a, 3).await.map_err(text) }.boxed()
         }));
     proven(contract.prove().await)
-}
-
-async fn manager_in(seed: Client) -> Result<Value, String> {
-    let deployments: Api<Deployment> = Api::namespaced(seed, NAMESPACE);
-    let found = deployments.get_opt(MANAGER).await.map_err(|e| e.to_string())?;
-    Ok(json!(found.map(|found| found.name_any())))
-}
-
-/// What a gardenlet does: it collects the state of machines, and after the hand-over it removes their objects.
-async fn collect_and_forget(seed: &Client) -> Result<Value> {
-    let collected = state::collect(
-        &all::<MachineDeployment>(seed).await?,
-        &all::<MachineSet>(seed).await?,
-        &all::<Machine>(seed).await?,
-        &all::<MachineClass>(seed).await?,
-    );
-    ensure!(collected.machines() == 3, "{collected:?}");
-    // What is made before what makes it, or the garbage collector would write to the same objects.
-    forget::<Machine>(seed).await?;
-    forget::<MachineSet>(seed).await?;
-    forget::<MachineDeployment>(seed).await?;
-    forget::<MachineClass>(seed).await?;
-    Ok(state::encode(&collected)?.0)
-}
-
-async fn forget<K: Object + Resource<Scope = k8s_openapi::NamespaceResourceScope>>(
-    seed: &Client,
-) -> Result<()> {
-    for object in all::<K>(seed).await? {
-        finalizer::remove_all(&api(seed), &object).await?;
-        apply::delete(&api::<K>(seed), &object.name_any()).await?;
-    }
-    Ok(())
-}
-
-fn api<K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>>(seed: &Client) -> Api<K> {
-    Api::namespaced(seed.clone(), NAMESPACE)
-}
-
-async fn all<K: Object + Resource<Scope = k8s_openapi::NamespaceResourceScope>>(
-    seed: &Client,
-) -> Result<Vec<K>> {
-    Ok(api::<K>(seed).list(&ListParams::default()).await?.items)
-}
-
-/// Acts on each change.
-async fn play(seed: Client, cloud: Cloud) {
-    fn changes<K>(seed: &Client) -> futures::stream::BoxStream<'static, ()>
-    where
-        K: Object + Resource<Scope = k8s_openapi::NamespaceResourceScope>,
-    {
-        watcher(api::<K>(seed), watcher::Config::default())
-            .map(drop)
-            .boxed()
-    }
-    let mut woken = select_all([
-        changes::<Deployment>(&seed),
-        changes::<MachineDeployment>(&seed),
-        changes::<MachineSet>(&seed),
-        changes::<Machine>(&seed),
-    ]);
-    while woken.next().await.is_some() {
-        // What collides is done at the next change.
-        if let Err(error) = act(&seed, &cloud).await {
-            tracing::debug!(%error, "the played manager of machines");
-        }
-    }
-}
-
-async fn act(seed: &Client, cloud: &Cloud) -> Result<()> {
-    let manager = api::<Deployment>(seed).get_opt(MANAGER).await?;
-    if manager.and_then(|found| found.spec?.replicas).unwrap_or_default() == 0 {
-        return Ok(());
-    }
-    let machines = all::<Machine>(seed).await?;
-    for deployment in all::<MachineDeployment>(seed).await? {
-        let set = set_of(seed, &deployment).await?;
-        let owner = set.controller_owner_ref(&());
-        let own = machines.iter().filter(|machine| {
-            machine
-                .owner_references()
-                .iter()
-                .any(|by| Some(&by.uid) == set.metadata.uid.as_ref())
-        });
-        let there = own.count();
-        let wanted = usize::try_from(deployment.spec.replicas.unwrap_or_default())?;
-        for number in there..wanted {
-            let name = format!("{}-{number}", set.name_any());
-            let mut machine: Machine = object(json!({
-                "metadata": {"name": name, "labels": set.spec.selector.clone().unwrap_or_default().match_labels},
-                "spec": set.spec.template.clone().unwrap_or_default().spec,
-            }))?;
-            machine.owner_references_mut().extend(owner.clone());
-            machine.metadata.finalizers = Some(vec![labels::FINALIZER.into()]);
-            api::<Machine>(seed)
-                .create(&PostParams::default(), &machine)
-                .await?;
-        }
-        let generation = deployment.metadata.generation;
-        let status = json!({
-            "observedGeneration": generation, "replicas": there, "updatedReplicas": there, "readyReplicas": there,
-            "availableReplicas": there,
-        });
-        if json!(deployment.status) != status {
-            TEST.merge_status(&api::<MachineDeployment>(seed), &deployment.name_any(), &status)
-                .await?;
-        }
-    }
-    serve(seed, cloud).await
-}
-
-/// Instances for machines without one, none for machines that go, and none that nobody knows.
-async fn serve(seed: &Client, cloud: &Cloud) -> Result<()> {
-    let machines = all::<Machine>(seed).await?;
-    for machine in &machines {
-        let name = machine.name_any();
-        let id = machine.spec.provider_id.clone();
-        if machine.metadata.deletion_timestamp.is_some() {
-            cloud.lock().unwrap().retain(|_, of| *of != name);
-            finalizer::remove_all(&api(seed), machine).await?;
-        } else if id.is_none() {
-            let id = format!("toy:///{}", machine.metadata.uid.clone().unwrap_or_default());
-            cloud.lock().unwrap().insert(id.clone(), name.clone());
-            TEST.merge(&api::<Machine>(seed), &name, &json!({"spec": {"providerID": id}}))
-                .await?;
-        }
-    }
-    let known: Vec<_> = machines.iter().map(ResourceExt::name_any).collect();
-    cloud.lock().unwrap().retain(|_, of| known.contains(of));
-    Ok(())
-}
-
-async fn set_of(seed: &Client, deployment: &MachineDeployment) -> Result<MachineSet> {
-    let template = deployment.spec.template.clone();
-    let class = template
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.class.clone()?.name)
-        .unwrap_or_default();
-    let found = all::<MachineSet>(seed)
-        .await?
-        .into_iter()
-        .find(|set| set.name_any() == class);
-    if let Some(found) = found {
-        return Ok(found);
-    }
-    let of_it = json!({(labels::NAME): deployment.name_any(), (labels::TEMPLATE_HASH): class});
-    let mut of_machines = json!(template.metadata.clone().unwrap_or_default().labels);
-    of_machines[labels::TEMPLATE_HASH] = json!(class);
-    let mut set: MachineSet = object(json!({
-        "metadata": {"name": class, "labels": of_machines},
-        "spec": {
-            "replicas": deployment.spec.replicas, "selector": {"matchLabels": of_it},
-            "template": {"metadata": {"labels": of_machines}, "spec": template.spec},
-        },
-    }))?;
-    set.owner_references_mut()
-        .extend(deployment.controller_owner_ref(&()));
-    Ok(api::<MachineSet>(seed)
-        .create(&PostParams::default(), &set)
-        .await?)
 }

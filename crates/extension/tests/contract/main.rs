@@ -6,8 +6,12 @@ mod example;
 mod isolated;
 mod kinds;
 mod machines;
+#[path = "../played/machines.rs"]
+mod played_machines;
 mod reports;
 mod restored;
+#[path = "../played/shoot_objects.rs"]
+mod shoot_objects;
 mod toy;
 mod world;
 mod wrong;

@@ -25,11 +25,15 @@ use extension::{
 use futures::FutureExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{Api, Client, ResourceExt};
-use runtime::{Cluster, Error, apply, finalizer};
+use runtime::{
+    Cluster, Error, apply, finalizer,
+    manifests::{self, Manifests},
+};
 use serde_json::{Value, json};
 use tokio::task::yield_now;
 
 use crate::{
+    shoot_objects::ShootObjects,
     world::{Seeds, object, proven, reconciler},
     wrong::Wrong,
 };
@@ -92,6 +96,10 @@ pub struct Toy {
 
 /// ConfigMap that it puts into the seed.
 const NOTE: &str = "toy";
+/// ManagedResource whose objects are in the shoot.
+const OBJECTS: &str = "toy-objects";
+/// Longer than the played resource-manager takes.
+const SOON: Duration = Duration::from_secs(30);
 /// Secret that it makes, and that has to be carried.
 const KEY: &str = "toy-key";
 
@@ -162,6 +170,22 @@ impl Toy {
         context.manager.apply(&notes, &note).await.map(drop)
     }
 
+    /// What it keeps in the shoot.
+    async fn objects(&self, context: &Context<Infrastructure>) -> runtime::Result<()> {
+        let manifests = Manifests::new(
+            OBJECTS,
+            &[json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "toy"}})],
+        );
+        let (seed, namespace) = (&context.seed, context.namespace()?);
+        manifests.deploy(context.manager, seed, &namespace).await?;
+        manifests.applied(seed, &namespace, SOON).await
+    }
+
+    /// The other toys need not be slower for it.
+    fn keeps_objects(&self) -> bool {
+        matches!(self.wrong, Wrong::KeepsObjects | Wrong::TakesObjectsAlong)
+    }
+
     fn state(&self, id: &str, sealed: bool) -> RawExtension {
         let calls = self.cloud.states.fetch_add(1, Ordering::SeqCst);
         RawExtension(match self.wrong {
@@ -190,6 +214,9 @@ impl Actuator<Infrastructure> for Toy {
         let id = self.thing(context).await?;
         let done = async {
             self.key(context).await?;
+            if self.keeps_objects() {
+                self.objects(context).await?;
+            }
             self.note(context).await
         };
         if let Err(error) = done.await {
@@ -210,8 +237,13 @@ impl Actuator<Infrastructure> for Toy {
         } else {
             KEY
         };
+        let mut known_as = "key".to_owned();
+        if self.wrong == Wrong::RestlessResources {
+            let calls = self.cloud.states.load(Ordering::SeqCst);
+            known_as = format!("key-{calls}");
+        }
         let key = NamedResourceReference {
-            name: "key".into(),
+            name: known_as,
             resource_ref: CrossVersionObjectReference {
                 api_version: Some("v1".into()),
                 kind: "Secret".into(),
@@ -266,6 +298,8 @@ impl Actuator<Infrastructure> for Toy {
             }
             _ => {}
         }
+        self.remove_objects(context, self.wrong != Wrong::TakesObjectsAlong)
+            .await?;
         cleanup::secrets(&context.seed, &namespace, "of=toy").await?;
         apply::delete(&context.seed.namespaced::<ConfigMap>(&namespace), NOTE).await?;
         Ok(outcome)
@@ -284,6 +318,9 @@ impl Actuator<Infrastructure> for Toy {
                 None => {}
             }
         }
+        if self.wrong == Wrong::LeavesInside {
+            return Ok(());
+        }
         self.clear(context).await
     }
 
@@ -292,7 +329,9 @@ impl Actuator<Infrastructure> for Toy {
             return self.delete(context).await.map(|()| Released::default());
         }
         let removed = self.delete(context).await;
-        self.clear(context).await?;
+        if self.wrong != Wrong::LeavesInsideByForce {
+            self.clear(context).await?;
+        }
         let left = removed
             .err()
             .map(|error| format!("a thing may be left behind: {error}"));
@@ -304,8 +343,17 @@ impl Actuator<Infrastructure> for Toy {
 }
 
 impl Toy {
+    async fn remove_objects(&self, context: &Context<Infrastructure>, keep: bool) -> runtime::Result<()> {
+        if !self.keeps_objects() {
+            return Ok(());
+        }
+        let (by, seed, namespace) = (context.manager, &context.seed, context.namespace()?);
+        manifests::remove(by, seed, &namespace, OBJECTS, keep, SOON).await
+    }
+
     async fn clear(&self, context: &Context<Infrastructure>) -> runtime::Result<()> {
         let namespace = context.namespace()?;
+        self.remove_objects(context, false).await?;
         apply::delete(&context.seed.namespaced::<Secret>(&namespace), KEY).await?;
         apply::delete(&context.seed.namespaced::<ConfigMap>(&namespace), NOTE).await
     }
@@ -317,6 +365,11 @@ pub fn infrastructure(namespace: &str) -> Result<Infrastructure> {
         "metadata": {"name": "one", "namespace": namespace},
         "spec": {"type": "toy", "region": "r", "secretRef": {"name": "cloudprovider", "namespace": namespace}},
     }))
+}
+
+async fn note_in(notes: Api<ConfigMap>) -> Result<Value, String> {
+    let note = notes.get_opt(NOTE).await.map_err(|e| e.to_string())?;
+    Ok(json!(note.map(|note| note.name_any())))
 }
 
 /// One toy in its own shoot, driven through the contract.
@@ -336,21 +389,18 @@ pub async fn prove(
         by
     };
     let wanted = infrastructure(namespace).map_err(crate::world::text)?;
-    let notes: Api<ConfigMap> = Api::namespaced(seeds.a.clone(), namespace);
+    let in_shoot = ShootObjects::default();
+    let _managers = [&seeds.a, &seeds.b].map(|seed| in_shoot.kept_by(seed, namespace));
+    let notes = |seed: &Client| -> Api<ConfigMap> { Api::namespaced(seed.clone(), namespace) };
+    let (notes_a, notes_b) = (notes(&seeds.a), notes(&seeds.b));
     let source: Api<Infrastructure> = Api::namespaced(seeds.a.clone(), namespace);
     let contract = Contract::new(|| make(&seeds.a), || make(&seeds.b), [wanted.clone(), wanted])
         .outside(Box::new(|| {
-            let things = json!(*cloud.things.lock().unwrap());
+            let things = json!([*cloud.things.lock().unwrap(), in_shoot.look()]);
             async move { Ok(things) }.boxed()
         }))
-        .inside_source(Box::new(|| {
-            let notes = notes.clone();
-            async move {
-                let note = notes.get_opt(NOTE).await.map_err(|e| e.to_string())?;
-                Ok(json!(note.map(|note| note.name_any())))
-            }
-            .boxed()
-        }))
+        .inside_source(Box::new(|| note_in(notes_a.clone()).boxed()))
+        .inside_destination(Box::new(|| note_in(notes_b.clone()).boxed()))
         .refuse(Box::new(|| {
             cloud.refuses.store(true, Ordering::SeqCst);
             async { Ok(()) }.boxed()
@@ -372,5 +422,5 @@ pub async fn prove(
 }
 
 pub async fn keeps_it(seeds: &Seeds) -> Result<()> {
-    proven(prove(seeds, "shoot--toy--right", Wrong::Nothing).await)
+    proven(prove(seeds, "shoot--toy--right", Wrong::KeepsObjects).await)
 }

@@ -11,6 +11,8 @@ pub enum Wrong {
     Nothing,
     /// Right, and particular about what it reads.
     ReadsStrictly,
+    /// Right, and has objects in the shoot besides.
+    KeepsObjects,
     MakesASecond,
     RemembersInMemory,
     UndoesOnError,
@@ -31,6 +33,10 @@ pub enum Wrong {
     Detaches,
     CannotBeForced,
     LeavesSilently,
+    RestlessResources,
+    TakesObjectsAlong,
+    LeavesInside,
+    LeavesInsideByForce,
 }
 
 /// What the sentence must have in it: the step and what was violated.
@@ -111,6 +117,17 @@ const SENTENCES: &[(Wrong, &[&str])] = &[
     (
         Wrong::LeavesSilently,
         &["refused forced delete: ", "is left outside, and no Event"],
+    ),
+    (
+        Wrong::RestlessResources,
+        &["the second reconcile: status.resources was"],
+    ),
+    // RX-23.
+    (Wrong::TakesObjectsAlong, &["migrate: the world outside was"]),
+    (Wrong::LeavesInside, &["delete: the namespace still holds"]),
+    (
+        Wrong::LeavesInsideByForce,
+        &["refused forced delete: the namespace still holds"],
     ),
 ];
 

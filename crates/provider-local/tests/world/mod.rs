@@ -1,7 +1,10 @@
 //! The world that actuators act in, with real parts: API servers for seeds and cloud, a DNS server, an object store.
 #![allow(dead_code)] // each test file uses its own part of it
 
+#[path = "../../../extension/tests/played/shoot_objects.rs"]
 pub mod kept;
+#[path = "../../../extension/tests/played/machines.rs"]
+pub mod machines;
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -10,7 +13,7 @@ use api::{
     Target, crds_of,
     extensions::{
         BackupBucket, BackupEntry, Cluster, ControlPlane, DNSRecord, ExtensionObject, Infrastructure,
-        Network, OperatingSystemConfig,
+        Network, OperatingSystemConfig, Worker,
     },
     resources::ManagedResource,
 };
@@ -18,6 +21,7 @@ use extension::{
     ExtensionReconciler, OwnerChecks,
     contract::{Proof, Refuse},
     reconciler::{Scope, cluster_wide, namespaced},
+    worker::WorkerActuator,
 };
 use futures::FutureExt;
 use k8s_openapi::{
@@ -42,6 +46,7 @@ use provider_local::{
     infrastructure::InfrastructureActuator,
     network::NetworkActuator,
     operating_system_config::OperatingSystemConfigActuator,
+    worker::LocalMachines,
 };
 use runtime::{Permit, Seed, apply::Object};
 use serde_json::{Value, json};
@@ -94,6 +99,13 @@ pub fn operating_system_config(
     seed: &Client,
 ) -> Reconciler<OperatingSystemConfig, OperatingSystemConfigActuator> {
     reconciler(seed, namespaced, OperatingSystemConfigActuator)
+}
+
+pub fn worker(seed: &Client) -> Reconciler<Worker, WorkerActuator<LocalMachines>> {
+    let machines = LocalMachines {
+        manager_image: "machine-controller-manager-local:test".into(),
+    };
+    reconciler(seed, namespaced, WorkerActuator(machines))
 }
 
 pub fn dns_record(seed: &Client) -> Reconciler<DNSRecord, DNSRecordActuator> {
@@ -206,6 +218,16 @@ async fn cluster_of(seed: &Client, name: &str, acting: &str, ownership: Value) -
         }},
     }}))?;
     MANAGER_OF_TEST.apply(&Api::all(seed.clone()), &cluster).await?;
+    Ok(())
+}
+
+/// What the CloudProfile in a shoot's Cluster says of images of machines.
+pub async fn cloud_profile(seed: &Client, name: &str) -> Result<()> {
+    let images = json!([{"name": "local", "versions": [{"version": "1", "image": "machine:test"}]}]);
+    let profile = json!({"spec": {"cloudProfile": {"spec": {"providerConfig": {"machineImages": images}}}}});
+    MANAGER_OF_TEST
+        .merge(&Api::<Cluster>::all(seed.clone()), name, &profile)
+        .await?;
     Ok(())
 }
 

@@ -32,13 +32,13 @@ impl ShootObjects {
         json!(*self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Keeps what the ManagedResources of a seed say, until the value is dropped.
-    pub fn kept_by(&self, seed: &Client) -> JoinSet<()> {
+    /// Keeps what the ManagedResources of a shoot's namespace in a seed say, until the value is dropped.
+    pub fn kept_by(&self, seed: &Client, namespace: &str) -> JoinSet<()> {
         let (shoot, seed) = (self.clone(), seed.clone());
+        let resources = Api::<ManagedResource>::namespaced(seed.clone(), namespace);
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
-            let all = Api::<ManagedResource>::all(seed.clone());
-            let changes = watcher(all, watcher::Config::default())
+            let changes = watcher(resources, watcher::Config::default())
                 .default_backoff()
                 .touched_objects();
             changes
