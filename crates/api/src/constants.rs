@@ -245,5 +245,7 @@ pub mod condition {
 
 /// Namespace of the Leases by which seeds show that they are alive, one a seed, named like it.
 pub const SEED_LEASE_NAMESPACE: &str = "gardener-system-seed-lease";
+/// Name of the Lease that an extension renews in its namespace of the seed while it lives.
+pub const EXTENSION_HEARTBEAT: &str = "gardener-extension-heartbeat";
 /// Namespace of the landscape's own objects, in the garden and in seeds.
 pub const GARDEN_NAMESPACE: &str = "garden";

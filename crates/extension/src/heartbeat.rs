@@ -1,8 +1,9 @@
-//! The sign of life of an extension: a Lease beside it, renewed while its controllers run. Whoever looks after a seed takes
-//! an extension for gone when the Lease is five minutes old.
+//! The sign of life of an extension: a Lease beside it, renewed while its process runs. The gardenlet tells that an extension is gone
+//! when the Lease is five minutes old, by the condition `Healthy` of its ControllerInstallation.
 
 use std::time::Duration;
 
+use api::constants::EXTENSION_HEARTBEAT;
 use k8s_openapi::{
     api::coordination::v1::{Lease, LeaseSpec},
     apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
@@ -11,8 +12,6 @@ use runtime::{Cluster, Seed, apply::FieldManager, clock};
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::warn;
 
-/// Name of the Lease.
-pub const LEASE: &str = "gardener-extension-heartbeat";
 /// How often it is renewed. Much shorter than the 5 minutes after which the extension counts as gone, so that several
 /// renewals may fail.
 const EVERY: Duration = Duration::from_secs(30);
@@ -36,7 +35,7 @@ pub async fn run(seed: Seed, manager: FieldManager, namespace: String, identity:
 fn lease(identity: &str, now: MicroTime) -> Lease {
     Lease {
         metadata: ObjectMeta {
-            name: Some(LEASE.into()),
+            name: Some(EXTENSION_HEARTBEAT.into()),
             ..ObjectMeta::default()
         },
         spec: Some(LeaseSpec {

@@ -20,6 +20,7 @@ async fn the_policies_of_the_garden() {
     version_of_a_shoot(&garden).await;
     nodes::a_shoot_has_nodes_or_has_none(&garden).await;
     nodes::pools_have_bounds(&garden).await;
+    nodes::pools_have_what_nodes_can_run(&garden).await;
     schedules_of_a_shoot(&garden).await;
     operations(&garden).await;
     deletion(&garden).await;

@@ -27,6 +27,7 @@ mod object_store;
 pub mod operating_system_config;
 mod ownership;
 mod takeover;
+mod unread;
 pub mod worker;
 
 use runtime::apply::FieldManager;

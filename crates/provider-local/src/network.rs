@@ -19,6 +19,7 @@ use runtime::{
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::unread;
 use objects::{Api, objects};
 
 /// Name of the ManagedResource.
@@ -82,6 +83,7 @@ async fn remove(context: &Context<Network>, keep: bool) -> Result<()> {
     manifests::remove(manager, seed, &namespace, MANAGED_RESOURCE, keep, DONE_WITHIN).await
 }
 
+/// The range of pods, of a Network that asks for nothing that the agent does not do.
 fn pods(object: &Network) -> Result<Ipv4Net> {
     let wrong = |what: String| Error::config(ErrorCode::ErrConfigurationProblem, what);
     if object.spec.ip_families.contains(&IPFamily::IPv6) {
@@ -90,6 +92,8 @@ fn pods(object: &Network) -> Result<Ipv4Net> {
                 .to_owned(),
         ));
     }
+    let config = object.spec.default.provider_config.as_ref();
+    unread::refuse("spec.networking.providerConfig of the Shoot", config)?;
     object.spec.pod_cidr.parse::<Ipv4Net>().map_err(|_| {
         wrong(format!(
             "spec.podCIDR {:?} is no range of IPv4 addresses such as 100.96.0.0/11: the network plugin `local` serves no other",
@@ -162,5 +166,17 @@ mod tests {
             let refused = pods(&network(range, families)).unwrap_err();
             assert_eq!(refused.codes(), [ErrorCode::ErrConfigurationProblem], "{range:?}");
         }
+    }
+
+    #[test]
+    fn settings_of_another_plugin_are_refused() {
+        let mut network = network("100.96.0.0/11", &[]);
+        network.spec.default.provider_config = Some(json!({"overlay": {"enabled": false}}).into());
+        let refused = pods(&network).unwrap_err();
+        assert_eq!(refused.codes(), [ErrorCode::ErrConfigurationProblem]);
+        assert!(
+            refused.to_string().contains("spec.networking.providerConfig"),
+            "{refused}"
+        );
     }
 }

@@ -18,6 +18,8 @@ use kube::Api;
 use runtime::{Cluster, Error, Result, apply, error::Explain as _};
 use serde_json::json;
 
+use crate::unread;
+
 /// Key of the Secret.
 const KEY: &str = "cloud_config";
 
@@ -31,6 +33,10 @@ impl Actuator<OperatingSystemConfig> for OperatingSystemConfigActuator {
     async fn reconcile(&self, context: &Context<OperatingSystemConfig>) -> Result<Outcome> {
         let namespace = context.namespace()?;
         let spec = &context.object.spec;
+        unread::refuse(
+            "machine.image.providerConfig of the worker pool",
+            spec.default.provider_config.as_ref(),
+        )?;
         let mut secrets = BTreeMap::new();
         for reference in spec
             .files

@@ -1,5 +1,8 @@
 //! Worker: what a machine of a pool is in the local cloud, and which program makes machines. What is done with machine objects is
 //! [`extension::worker`]'s.
+//!
+//! Machines there have the disk and the processors of their host. Whoever asks for other ones is told so by the garden's policy
+//! `fields-without-effect`; an encrypted disk is refused, as is a pool's `providerConfig`.
 
 use api::{
     extensions::{Worker, WorkerPool},
@@ -16,7 +19,7 @@ use runtime::{
 };
 use serde::Deserialize;
 
-use crate::TYPE;
+use crate::{TYPE, unread};
 
 /// Name of the Secret with the kubeconfig of the shoot, which a gardenlet makes.
 const KUBECONFIG: &str = "machine-controller-manager";
@@ -56,6 +59,11 @@ impl Machines for LocalMachines {
                 pool.name
             )));
         }
+        unread::refuse(
+            &format!("providerConfig of worker pool {}", pool.name),
+            pool.provider_config.as_ref(),
+        )?;
+        refuse_encrypted(pool)?;
         let image = image_of(context, pool)?;
         let spec = ProviderSpec::new(
             &context.namespace()?,
@@ -95,6 +103,23 @@ impl Machines for LocalMachines {
     }
 }
 
+/// Whoever trusts in it would be deceived.
+fn refuse_encrypted(pool: &WorkerPool) -> Result<()> {
+    let root = pool.volume.iter().map(|volume| ("volume", volume.encrypted));
+    let further = pool.data_volumes.iter();
+    let further = further.map(|volume| (volume.name.as_str(), volume.encrypted));
+    match root
+        .chain(further)
+        .find(|(_, encrypted)| *encrypted == Some(true))
+    {
+        None => Ok(()),
+        Some((disk, _)) => Err(problem(format!(
+            "disk {disk} of worker pool {} is to be encrypted, and the local cloud encrypts none: take `encrypted` out",
+            pool.name
+        ))),
+    }
+}
+
 /// The system that a pool's machines start with, as the CloudProfile maps it to an image of the cloud.
 fn image_of(context: &Context<Worker>, pool: &WorkerPool) -> Result<String> {
     let profile = context
@@ -129,4 +154,31 @@ fn image_of(context: &Context<Worker>, pool: &WorkerPool) -> Result<String> {
 
 fn problem(message: String) -> Error {
     Error::config(ErrorCode::ErrConfigurationProblem, message)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_encrypted_disk_is_refused_by_its_name() {
+        let disk = |encrypted| json!({"name": "d", "size": "1Gi", "encrypted": encrypted});
+        let told = |volume, further: &[serde_json::Value]| {
+            let pool = WorkerPool {
+                volume: serde_json::from_value(volume).unwrap(),
+                data_volumes: serde_json::from_value(json!(further)).unwrap(),
+                ..WorkerPool::default()
+            };
+            refuse_encrypted(&pool).map_err(|error| error.to_string())
+        };
+        assert_eq!(told(json!(null), &[]), Ok(()));
+        assert_eq!(told(disk(json!(false)), &[disk(json!(null))]), Ok(()));
+        let root = told(disk(json!(true)), &[]).unwrap_err();
+        assert!(root.contains("disk volume of"), "{root}");
+        let further = told(disk(json!(null)), &[disk(json!(false)), disk(json!(true))]).unwrap_err();
+        assert!(further.contains("disk d of"), "{further}");
+    }
 }

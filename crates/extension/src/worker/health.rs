@@ -1,4 +1,4 @@
-//! Whether the machines of a deployment are as wanted, and if not, which are not and what the cloud says. Pure.
+//! Whether the machines of a deployment are as wanted, and if not, which are not, what the cloud says, and what they wait for. Pure.
 
 use api::{
     machine::{Machine, MachineDeployment},
@@ -37,23 +37,25 @@ pub fn look(deployment: Option<&MachineDeployment>, written: Option<i64>) -> Loo
     ))
 }
 
-/// Adds to an error which machines have trouble. Where the cloud gave a code for it, someone has to change something there.
+/// Adds to an error which machines have trouble or wait. Where the cloud gave a code for it, someone has to change something there.
 #[must_use]
 pub fn explained<'a>(error: Error, machines: impl IntoIterator<Item = &'a Machine>) -> Error {
-    let troubles: Vec<_> = machines.into_iter().filter_map(trouble).collect();
+    let mut troubles: Vec<_> = machines.into_iter().filter_map(trouble).collect();
     if troubles.is_empty() {
         return error;
     }
+    // What has failed is worth more words than what may pass.
+    troubles.sort_by_key(|trouble| trouble.waits);
     let mut said: Vec<_> = troubles
         .iter()
         .take(NAMED)
-        .map(|(said, _)| said.clone())
+        .map(|trouble| trouble.said.clone())
         .collect();
     if let Some(more) = troubles.len().checked_sub(NAMED).filter(|more| *more > 0) {
-        said.push(format!("{more} more have trouble"));
+        said.push(format!("{more} more have trouble or wait"));
     }
     let mut codes: Vec<ErrorCode> = Vec::new();
-    for code in troubles.iter().filter_map(|(_, code)| *code) {
+    for code in troubles.iter().filter_map(|trouble| trouble.code) {
         if !codes.contains(&code) {
             codes.push(code);
         }
@@ -66,19 +68,40 @@ pub fn explained<'a>(error: Error, machines: impl IntoIterator<Item = &'a Machin
     }
 }
 
-/// What is wrong with a machine, in the words of the cloud.
-fn trouble(machine: &Machine) -> Option<(String, Option<ErrorCode>)> {
+/// Of one machine.
+struct Trouble {
+    said: String,
+    code: Option<ErrorCode>,
+    waits: bool,
+}
+
+/// What is wrong with a machine, in the words of the cloud, or what one waits for that comes or goes: a Node that does not join, or
+/// a budget that does not let its pods go. Waiting has no code, as nothing has failed yet.
+fn trouble(machine: &Machine) -> Option<Trouble> {
     let operation = machine.status.as_ref()?.last_operation.as_ref()?;
-    if operation.state.as_deref() != Some("Failed") {
-        return None;
-    }
     let what = operation.type_.as_deref().unwrap_or("Operation");
     let why = operation.description.as_deref().unwrap_or("no reason is known");
-    let code = operation.error_code.as_deref().and_then(code);
-    Some((
-        format!("machine {}: {what} failed: {why}", machine.name_any()),
-        code,
-    ))
+    let name = machine.name_any();
+    // A machine without an instance is being made: the cloud says soon how that ends.
+    let has_instance = machine
+        .spec
+        .provider_id
+        .as_deref()
+        .is_some_and(|id| !id.is_empty());
+    match (operation.state.as_deref()?, what) {
+        ("Failed", _) => Some(Trouble {
+            said: format!("machine {name}: {what} failed: {why}"),
+            code: operation.error_code.as_deref().and_then(code),
+            waits: false,
+        }),
+        ("Processing", "Create") if !has_instance => None,
+        ("Processing", "Create" | "Delete") => Some(Trouble {
+            said: format!("machine {name}: {what} waits: {why}"),
+            code: None,
+            waits: true,
+        }),
+        _ => None,
+    }
 }
 
 /// What a machine's error code is called in `lastErrors`: that of the API itself, as `ErrInfraQuotaExceeded` or as
@@ -136,9 +159,18 @@ mod tests {
     }
 
     fn machine(name: &str, code: Option<&str>) -> Machine {
+        said(name, "Create", "Failed", (None, "no", code))
+    }
+
+    fn said(
+        name: &str,
+        what: &str,
+        state: &str,
+        (id, why, code): (Option<&str>, &str, Option<&str>),
+    ) -> Machine {
         serde_json::from_value(json!({
-            "metadata": {"name": name}, "spec": {},
-            "status": {"lastOperation": {"type": "Create", "state": "Failed", "description": "no", "errorCode": code}},
+            "metadata": {"name": name}, "spec": {"providerID": id},
+            "status": {"lastOperation": {"type": what, "state": state, "description": why, "errorCode": code}},
         }))
         .unwrap()
     }
@@ -166,7 +198,62 @@ mod tests {
         assert!(
             explained(waits(), &many)
                 .to_string()
-                .ends_with("4 more have trouble")
+                .ends_with("4 more have trouble or wait")
         );
+    }
+
+    /// A rolling update may be held up for hours by a budget, and a shoot by a Node that does not join.
+    #[test]
+    fn a_machine_that_waits_is_told_and_is_no_failure() {
+        let budget =
+            "pods leave its Node: default/web-0 (the PodDisruptionBudget web needs 1 healthy pods and has 1)";
+        let joins = "the instance i-1 is there; its Node is awaited";
+        let rows = [
+            ("Delete", "Processing", Some("i-1"), budget, true),
+            ("Delete", "Processing", None, budget, true),
+            ("Create", "Processing", Some("i-1"), joins, true),
+            ("Create", "Processing", None, "its instance is made", false),
+            ("Create", "Processing", Some(""), "its instance is made", false),
+            ("Create", "Successful", Some("i-1"), "its Node is ready", false),
+            (
+                "HealthCheck",
+                "Processing",
+                Some("i-1"),
+                "its Node is not ready",
+                false,
+            ),
+        ];
+        for (what, state, id, why, is_told) in rows {
+            let one = said("m-1", what, state, (id, why, None));
+            let error = explained(Error::not_ready(Duration::from_secs(5), "d"), [&one]);
+            assert!(matches!(error, Error::NotReady { .. }), "{what} {state} {id:?}");
+            let wanted = if is_told {
+                format!("d; machine m-1: {what} waits: {why}")
+            } else {
+                "d".to_owned()
+            };
+            assert_eq!(error.to_string(), wanted, "{what} {state} {id:?}");
+        }
+    }
+
+    #[test]
+    fn what_failed_is_named_before_what_waits() {
+        let waits = (0..NAMED).map(|n| {
+            said(
+                &format!("w-{n}"),
+                "Delete",
+                "Processing",
+                (None, "a budget", None),
+            )
+        });
+        let all: Vec<_> = waits.chain([machine("f", Some("Unauthenticated"))]).collect();
+        let told = explained(Error::not_ready(Duration::from_secs(5), "d"), &all);
+        assert_eq!(told.codes(), [ErrorCode::ErrInfraUnauthenticated]);
+        let told = told.to_string();
+        assert!(
+            told.starts_with("d; machine f: Create failed: no; machine w-0"),
+            "{told}"
+        );
+        assert!(told.ends_with("1 more have trouble or wait"), "{told}");
     }
 }

@@ -12,6 +12,7 @@ mod reports;
 mod restored;
 #[path = "../played/shoot_objects.rs"]
 mod shoot_objects;
+mod told;
 mod toy;
 mod world;
 mod wrong;
@@ -49,8 +50,9 @@ async fn all_cases() -> Result<()> {
         named("reports", reports::tell_what_is_wrong(&seeds)),
         named("isolated", isolated::zones_are_left_and_filled_again(&seeds)),
         named("restored", restored::are_all_there_before_anybody_acts(&seeds)),
+        named("told", told::what_keeps_machines_is_told(&seeds)),
     );
-    let outcomes: [Result<(), String>; 8] = outcomes.into();
+    let outcomes: [Result<(), String>; 9] = outcomes.into();
     let failures: Vec<String> = outcomes.into_iter().filter_map(Result::err).collect();
     assert!(failures.is_empty(), "\n{}", failures.join("\n"));
     Ok(())

@@ -38,6 +38,38 @@ pub async fn a_shoot_has_nodes_or_has_none(garden: &Garden) {
     allowed(patch(pools(&[pool("b", 0, 0), pool("c", 1, 2)])).await);
 }
 
+/// What runs on nodes: a word that would only replace all machines, and a kubelet that is newer than the API that it asks.
+pub async fn pools_have_what_nodes_can_run(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    let make = |over: Value| {
+        let mut pool = pool("a", 1, 1);
+        for (field, value) in over.as_object().into_iter().flatten() {
+            pool[field] = value.clone();
+        }
+        garden.apply(
+            &shoots,
+            "equipped",
+            shoot_with_pools("equipped", "local", &json!([pool])),
+        )
+    };
+    refused(
+        make(json!({"cri": {"name": "docker"}})).await,
+        "no other name has an effect",
+    );
+    allowed(make(json!({"cri": {"name": "containerd"}})).await);
+    let kubernetes = |version: &str| json!({"kubernetes": {"version": version}});
+    for version in ["1.35.0", "v1.35", "2.0.0", "1.35+local"] {
+        refused(
+            make(kubernetes(version)).await,
+            "must not be of a newer minor version than",
+        );
+    }
+    refused(make(kubernetes("newest")).await, "should match");
+    for version in ["1.34.9", "v1.34", "1.33.2", "1.34-rc.1"] {
+        allowed(make(kubernetes(version)).await);
+    }
+}
+
 /// Each machine is some objects in the seed's own etcd, which all tenants share.
 pub async fn pools_have_bounds(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);

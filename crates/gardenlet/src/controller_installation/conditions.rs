@@ -4,6 +4,7 @@ use api::{
     meta::{Condition, ConditionStatus, find_condition},
     resources::ManagedResource,
 };
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 pub(super) const VALID: &str = "Valid";
@@ -168,6 +169,16 @@ pub(super) fn of_resource(resource: Option<&ManagedResource>, checksum: Option<&
     [installed, healthy, progressing]
 }
 
+/// `Healthy`, where all objects are as they should be and the extension renews its Lease no more. What the resource-manager says
+/// against it is nearer to the cause.
+pub(super) fn without_sign_of_life(told: &mut [Told], lease: &str, renewed: Timestamp) {
+    let healthy = told.iter_mut().find(|told| told.type_ == HEALTHY);
+    if let Some(healthy) = healthy.filter(|told| told.status != ConditionStatus::False) {
+        let message = format!("There was no sign of life since {renewed}: it does not renew Lease {lease}.");
+        *healthy = Told::new(HEALTHY, ConditionStatus::False, "NoSignOfLife", message);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -255,6 +266,28 @@ mod tests {
         assert_eq!(
             waits[..2],
             [(False, "InstallationPending"), (Unknown, "ControllerNotHealthy")]
+        );
+    }
+
+    #[test]
+    fn without_a_sign_of_life_good_objects_are_not_enough() {
+        use ConditionStatus::{False, True};
+        let told = |conditions: &[(&str, &str)]| {
+            let mut told = of_resource(Some(&resource(2, "a", conditions)), Some("a"));
+            without_sign_of_life(&mut told, "n/l", "2026-01-01T00:00:00Z".parse().unwrap());
+            told
+        };
+        let [installed, healthy, progressing] = told(GOOD);
+        assert_eq!((installed.status, progressing.status), (True, False));
+        assert_eq!((healthy.status, healthy.reason), (False, "NoSignOfLife"));
+        assert_eq!(
+            healthy.message,
+            "There was no sign of life since 2026-01-01T00:00:00Z: it does not renew Lease n/l."
+        );
+        assert_eq!(told(&[])[1].reason, "NoSignOfLife", "nothing else is known");
+        assert_eq!(
+            told(&[("ResourcesHealthy", "False")])[1].reason,
+            "ControllerNotHealthy"
         );
     }
 

@@ -7,11 +7,12 @@ use std::{
 };
 
 use api::{
-    constants::{GARDEN_NAMESPACE, finalizer::CONTROLLER_INSTALLATION},
+    constants::{EXTENSION_HEARTBEAT, GARDEN_NAMESPACE, finalizer::CONTROLLER_INSTALLATION},
     gardencore::{ControllerDeployment, ControllerInstallation, ControllerRegistration, Seed as SeedObject},
     meta::{ErrorCode, ObjectReference},
     resources::ManagedResource,
 };
+use k8s_openapi::api::coordination::v1::Lease;
 use kube::{
     Api, ResourceExt,
     runtime::{
@@ -23,6 +24,7 @@ use runtime::{
     Cluster, Error, Next, Reconciler, Result, clock, conditions as written, error::Explain,
     rollout::checksum, runner,
 };
+use tokio::time::Instant;
 
 use super::{
     chart,
@@ -30,6 +32,7 @@ use super::{
     kinds, objects,
     release::Release,
     render::{self, Failure, Template},
+    sign_of_life::{Sign, Watched},
     values,
 };
 use crate::{Context, MANAGER};
@@ -49,6 +52,7 @@ struct Rendered {
 struct Installations {
     context: Arc<Context>,
     rendered: Mutex<HashMap<String, Rendered>>,
+    signs: Watched,
 }
 
 /// Runs the controller until shutdown.
@@ -95,6 +99,7 @@ pub async fn run(context: Arc<Context>) {
     let reconciler = Arc::new(Installations {
         context,
         rendered: Mutex::default(),
+        signs: Watched::default(),
     });
     runner::run(controller, move |_| installations.clone(), reconciler, settings).await;
 }
@@ -161,6 +166,7 @@ impl Reconciler<ControllerInstallation> for Installations {
         let resource = release.resource().await?;
         let checksum = self.remembered(&installation).map(|rendered| rendered.checksum);
         let mut told = conditions::of_resource(resource.as_ref(), checksum.as_deref()).to_vec();
+        let again = self.listen(&installation, &mut told).await?;
         match done {
             Ok(()) => told.push(conditions::valid()),
             Err(Failure::Chart(why)) => {
@@ -180,7 +186,7 @@ impl Reconciler<ControllerInstallation> for Installations {
             }
         }
         self.tell(&installation, &told).await?;
-        Ok(Next::After(RENDER_AGAIN))
+        Ok(Next::After(RENDER_AGAIN.min(again.unwrap_or(RENDER_AGAIN))))
     }
 
     async fn cleanup(&self, installation: Arc<ControllerInstallation>) -> Result<Next> {
@@ -223,6 +229,34 @@ impl Installations {
         let in_use = kinds::in_use(&self.context.seed, &registration.spec.resources).await?;
         self.tell(installation, &[conditions::required(&in_use)]).await?;
         Ok(in_use)
+    }
+
+    /// Holds `Healthy` against the sign of life of an extension that gives one, and says when to look again. What this process cannot
+    /// know yet is left as it was told before.
+    async fn listen(
+        &self,
+        installation: &ControllerInstallation,
+        told: &mut Vec<Told>,
+    ) -> Result<Option<Duration>> {
+        let Ok(namespace) = chart::namespace_of(registration_of(installation)) else {
+            return Ok(None);
+        };
+        let lease = format!("{namespace}/{EXTENSION_HEARTBEAT}");
+        let leases: Api<Lease> = self.context.seed.namespaced(&namespace);
+        let read = leases.get_opt(EXTENSION_HEARTBEAT).await;
+        let read = read.context(format_args!("could not read Lease {lease}"))?;
+        let Some(renewed) = read.and_then(|read| read.spec?.renew_time) else {
+            self.signs.forget(&installation.name_any());
+            return Ok(None);
+        };
+        let moment = (clock::now(), Instant::now());
+        let sign = self.signs.sign(&installation.name_any(), renewed.0, moment);
+        match sign {
+            Sign::Lives(_) => {}
+            Sign::Open(_) => told.retain(|told| told.type_ != conditions::HEALTHY),
+            Sign::Gone(_) => conditions::without_sign_of_life(told, &lease, renewed.0),
+        }
+        Ok(Some(sign.again()))
     }
 
     /// Renders the chart and writes what comes out, where that can be anything new.
@@ -300,6 +334,7 @@ impl Installations {
 
     fn forget(&self, installation: &ControllerInstallation) {
         self.rendered().remove(&installation.name_any());
+        self.signs.forget(&installation.name_any());
     }
 
     fn rendered(&self) -> std::sync::MutexGuard<'_, HashMap<String, Rendered>> {

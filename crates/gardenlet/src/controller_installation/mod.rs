@@ -5,7 +5,7 @@
 //! keeps and prunes. The release's namespace is `extension-<registration>`.
 //!
 //! Promises: the conditions say what is true now (`Valid`: it could be rendered; `Installed`, `Healthy`, `Progressing`: as the
-//! resource-manager reports; `Required`: extension objects that it serves are in the seed). Nothing is taken away while such
+//! resource-manager reports, `Healthy` also by the extension's sign of life; `Required`: extension objects that it serves are in the seed). Nothing is taken away while such
 //! objects are there, whoever asks for it, nor a namespace that was not made here.
 //!
 //! | file | what |
@@ -17,6 +17,7 @@
 //! | `kinds` | extension objects in the seed: which are there, and when one comes or goes |
 //! | `conditions` | what is told |
 //! | `release` | the ManagedResource and the namespace |
+//! | `sign_of_life` | whether an extension renews its Lease |
 //! | `controller` | read, decide, write |
 
 mod chart;
@@ -26,6 +27,7 @@ mod kinds;
 mod objects;
 mod release;
 mod render;
+mod sign_of_life;
 mod values;
 
 pub use controller::run;

@@ -15,10 +15,25 @@ pub struct Field {
     pub path: &'static str,
     /// What one would expect of it.
     pub meaning: &'static str,
+    /// What is said without effect, where some of its values have one: CEL over the `object` and the `item` that has the
+    /// field. `None`: whatever it says.
+    pub when: Option<&'static str>,
 }
 
 const fn field(path: &'static str, meaning: &'static str) -> Field {
-    Field { path, meaning }
+    Field {
+        path,
+        meaning,
+        when: None,
+    }
+}
+
+const fn field_when(path: &'static str, when: &'static str, meaning: &'static str) -> Field {
+    Field {
+        path,
+        meaning,
+        when: Some(when),
+    }
 }
 
 /// Fields of a Shoot without effect.
@@ -60,6 +75,45 @@ pub const SHOOT: &[Field] = &[
         "spec.provider.workers[].controlPlane",
         "makes machines that run the control plane",
     ),
+    field_when(
+        "spec.provider.workers[].dataVolumes",
+        "object.spec.provider.type == 'local' && item.?dataVolumes.hasValue()",
+        "gives machines further disks; those of the local cloud have none",
+    ),
+    field(
+        "spec.provider.workers[].kubeletDataVolumeName",
+        "names the disk on which the kubelet keeps its state; it is the root disk",
+    ),
+    field(
+        "spec.provider.workers[].kubernetes.version",
+        "chooses the kubelet's version, which is that of the machine image; another minor version replaces the machines",
+    ),
+    field(
+        "spec.provider.workers[].machineControllerManager.autoPreserveFailedMachineMax",
+        "keeps failed machines",
+    ),
+    field(
+        "spec.provider.workers[].machineControllerManager.inPlaceUpdateTimeout",
+        "bounds an update in place; machines are replaced",
+    ),
+    field(
+        "spec.provider.workers[].machineControllerManager.machinePreserveTimeout",
+        "bounds for how long failed machines are kept",
+    ),
+    field(
+        "spec.provider.workers[].machineControllerManager.maxEvictRetries",
+        "bounds how often pods are asked to leave; `machineDrainTimeout` does",
+    ),
+    field_when(
+        "spec.provider.workers[].machine.architecture",
+        "object.spec.provider.type == 'local' && item.machine.?architecture.hasValue()",
+        "chooses processors; machines of the local cloud have those of their host",
+    ),
+    field_when(
+        "spec.provider.workers[].maximum",
+        "item.maximum > item.minimum",
+        "lets the pool grow; it has as many machines as `minimum` says",
+    ),
     field(
         "spec.provider.workers[].priority",
         "says which pool is scaled first",
@@ -67,6 +121,16 @@ pub const SHOOT: &[Field] = &[
     field(
         "spec.provider.workers[].sysctls",
         "sets kernel parameters on nodes",
+    ),
+    field_when(
+        "spec.provider.workers[].systemComponents.allow",
+        "!item.?systemComponents.?allow.orValue(true)",
+        "keeps the shoot's own components off the pool's nodes",
+    ),
+    field_when(
+        "spec.provider.workers[].volume",
+        "object.spec.provider.type == 'local' && item.?volume.hasValue()",
+        "sizes the root disk; machines of the local cloud have that of their host",
     ),
     field("spec.provider.workersSettings", "configures nodes"),
     field(
@@ -137,7 +201,10 @@ pub fn page() -> String {
             "\n## {kind}\n\n| field | what it does not do yet |\n|---|---|\n"
         );
         for field in fields {
-            let _ = writeln!(page, "| `{}` | {} |", field.path, field.meaning);
+            let when = field
+                .when
+                .map_or(String::new(), |when| format!(" where `{when}`"));
+            let _ = writeln!(page, "| `{}`{when} | {} |", field.path, field.meaning);
         }
     }
     page
@@ -156,7 +223,7 @@ fn policy(plural: &str, fields: &[Field]) -> [Value; 2] {
     let name = format!("fields-without-effect-{plural}");
     let present: Vec<String> = fields
         .iter()
-        .map(|field| format!("({} ? ['{}'] : [])", presence(field.path), field.path))
+        .map(|field| format!("({} ? ['{}'] : [])", is_idle(field), field.path))
         .collect();
     let policy = json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
@@ -192,16 +259,20 @@ fn policy(plural: &str, fields: &[Field]) -> [Value; 2] {
     [policy, binding]
 }
 
-/// `spec.a.b` as an expression that is true if the object has the field; `spec.a[].b` if any item of the list has it.
-fn presence(path: &str) -> String {
+/// An expression that is true if the object says by this field what has no effect. `spec.a.b`: if it has the field;
+/// `spec.a[].b`: if any item of the list has it, or is as [`Field::when`] says.
+fn is_idle(field: &Field) -> String {
     let optional = |path: &str| path.replace('.', ".?");
-    match path.split_once("[].") {
-        None => format!("object.?{}.hasValue()", optional(path)),
-        Some((list, field)) => format!(
-            "object.?{}.orValue([]).exists(item, item.?{}.hasValue())",
-            optional(list),
-            optional(field)
-        ),
+    match field.path.split_once("[].") {
+        None => format!("object.?{}.hasValue()", optional(field.path)),
+        Some((list, below)) => {
+            let has_it = || format!("item.?{}.hasValue()", optional(below));
+            format!(
+                "object.?{}.orValue([]).exists(item, {})",
+                optional(list),
+                field.when.map_or_else(has_it, str::to_owned)
+            )
+        }
     }
 }
 
@@ -210,14 +281,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn presence_looks_at_every_step() {
+    fn an_expression_looks_at_every_step() {
+        let of = |path| is_idle(&field(path, ""));
+        assert_eq!(of("spec.dns.provider"), "object.?spec.?dns.?provider.hasValue()");
         assert_eq!(
-            presence("spec.dns.provider"),
-            "object.?spec.?dns.?provider.hasValue()"
-        );
-        assert_eq!(
-            presence("spec.provider.workers[].cri.containerRuntimes"),
+            of("spec.provider.workers[].cri.containerRuntimes"),
             "object.?spec.?provider.?workers.orValue([]).exists(item, item.?cri.?containerRuntimes.hasValue())"
         );
+        assert_eq!(
+            is_idle(&field_when("spec.workers[].most", "item.most > item.least", "")),
+            "object.?spec.?workers.orValue([]).exists(item, item.most > item.least)"
+        );
+    }
+
+    #[test]
+    fn only_items_of_lists_have_conditions() {
+        for field in SHOOT.iter().chain(SEED) {
+            assert!(
+                field.when.is_none() || field.path.contains("[]."),
+                "{}",
+                field.path
+            );
+        }
     }
 }

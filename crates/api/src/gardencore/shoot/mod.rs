@@ -145,6 +145,11 @@ use crate::{
     "!has(oldSelf.kubernetes) || !has(oldSelf.kubernetes.version) || !has(self.kubernetes) || !has(self.kubernetes.version) || !oldSelf.kubernetes.version.matches('^v?[0-9]+[.][0-9]+[.][0-9]+') || !self.kubernetes.version.matches('^v?[0-9]+[.][0-9]+[.][0-9]+') || int(self.kubernetes.version.split('.')[1].replace('v', '')) != int(oldSelf.kubernetes.version.split('.')[1].replace('v', '')) || int(self.kubernetes.version.split('.')[2].split('-')[0].split('+')[0]) >= int(oldSelf.kubernetes.version.split('.')[2].split('-')[0].split('+')[0])",
     "kubernetes.version may not go down"
 ))]
+// The pattern of both versions is such that their first two parts are numbers.
+#[x_kube(validation = (
+    "!has(self.kubernetes) || !has(self.kubernetes.version) || !has(self.provider.workers) || self.provider.workers.all(pool, !has(pool.kubernetes) || !has(pool.kubernetes.version) || int(pool.kubernetes.version.split('.')[0].replace('v', '')) < int(self.kubernetes.version.split('.')[0].replace('v', '')) || (int(pool.kubernetes.version.split('.')[0].replace('v', '')) == int(self.kubernetes.version.split('.')[0].replace('v', '')) && int(pool.kubernetes.version.split('.')[1].split('-')[0].split('+')[0]) <= int(self.kubernetes.version.split('.')[1].split('-')[0].split('+')[0])))",
+    "kubernetes.version of a worker pool must not be of a newer minor version than kubernetes.version of the shoot"
+))]
 #[x_kube(validation = (
     "has(oldSelf.exposureClassName) == has(self.exposureClassName)",
     "exposureClassName cannot be added or removed later"

@@ -22,6 +22,8 @@ pub struct Worker {
     #[serde(rename = "caBundle")]
     pub ca_bundle: Option<String>,
     /// What runs containers.
+    // Another name would replace all machines of the pool and change nothing else.
+    #[x_kube(validation = ("self.name == 'containerd'", "what runs containers is containerd: no other name has an effect"))]
     pub cri: Option<CRI>,
     /// Kubernetes on its nodes.
     pub kubernetes: Option<WorkerKubernetes>,
@@ -115,6 +117,10 @@ pub struct WorkerKubernetes {
     /// The kubelet; replaces the shoot's settings as a whole.
     pub kubelet: Option<KubeletConfig>,
     /// The kubelet's version.
+    #[schemars(
+        length(min = 1, max = 64),
+        regex(pattern = r"^v?[0-9]+\.[0-9]+(\.[0-9]+)?([-+].+)?$")
+    )]
     pub version: Option<String>,
 }
 

@@ -1,0 +1,165 @@
+//! Each field of a Shoot about its pools, its network, its sleep and its maintenance has its effect, or its user is told that it has
+//! none: a field that is new is in neither list, and fails here until somebody decides.
+
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+use api::gardencore::shoot::effects;
+use serde_json::{Value, json};
+
+/// What is looked at.
+const BELOW: [&str; 4] = [
+    "spec.hibernation",
+    "spec.maintenance",
+    "spec.networking",
+    "spec.provider.workers",
+];
+
+/// Fields with an effect, with all that is below them; who acts on each, and by which word of that file.
+#[rustfmt::skip]
+const ACTED_ON: &[(&str, &str, &str)] = &[
+    ("spec.hibernation.enabled", "parts/src/facts.rs", "hibernation"),
+    ("spec.hibernation.schedules[].end", "garden-controller-manager/src/shoot_hibernation/schedule.rs", "from.end"),
+    ("spec.hibernation.schedules[].location", "garden-controller-manager/src/shoot_hibernation/schedule.rs", "from.location"),
+    ("spec.hibernation.schedules[].start", "garden-controller-manager/src/shoot_hibernation/schedule.rs", "from.start"),
+    ("spec.networking.nodes", "provider-local/src/infrastructure.rs", "/spec/networking/nodes"),
+    ("spec.networking.pods", "placement/src/names.rs", "pods: networking"),
+    ("spec.networking.providerConfig", "provider-local/src/network.rs", "spec.networking.providerConfig"),
+    ("spec.networking.services", "placement/src/names.rs", "spec.networking.services"),
+    ("spec.networking.type", "parts/src/nodes/network.rs", "networking.type_"),
+    ("spec.provider.workers[].annotations", "machine-controllers/src/machine/node_template.rs", "meta.annotations"),
+    ("spec.provider.workers[].cri.containerRuntimes[].providerConfig", "parts/src/nodes/container_runtimes.rs", "runtime.provider_config"),
+    ("spec.provider.workers[].cri.containerRuntimes[].type", "parts/src/nodes/container_runtimes.rs", "runtime.type_"),
+    ("spec.provider.workers[].cri.name", "api/src/gardencore/shoot/workers.rs", "self.name == 'containerd'"),
+    ("spec.provider.workers[].dataVolumes[].encrypted", "provider-local/src/worker.rs", "volume.encrypted"),
+    ("spec.provider.workers[].dataVolumes[].name", "extension/src/worker/wanted.rs", "pool.data_volumes"),
+    ("spec.provider.workers[].dataVolumes[].size", "extension/src/worker/wanted.rs", "pool.data_volumes"),
+    ("spec.provider.workers[].dataVolumes[].type", "extension/src/worker/wanted.rs", "pool.data_volumes"),
+    ("spec.provider.workers[].kubernetes.kubelet", "parts/src/nodes/kubelet.rs", "kubernetes.kubelet"),
+    ("spec.provider.workers[].labels", "machine-controllers/src/machine/node_template.rs", "meta.labels"),
+    ("spec.provider.workers[].machine.architecture", "extension/src/worker/wanted.rs", "pool.architecture"),
+    ("spec.provider.workers[].machine.image.name", "parts/src/nodes/machine_image.rs", "image.name"),
+    ("spec.provider.workers[].machine.image.providerConfig", "provider-local/src/operating_system_config.rs", "machine.image.providerConfig"),
+    ("spec.provider.workers[].machine.image.version", "parts/src/nodes/machine_image.rs", "image.version"),
+    ("spec.provider.workers[].machine.type", "provider-local/src/worker.rs", "pool.machine_type"),
+    ("spec.provider.workers[].machineControllerManager.disableHealthTimeout", "machine-controllers/src/machine/bounds.rs", "spec.disable_health_timeout"),
+    ("spec.provider.workers[].machineControllerManager.machineCreationTimeout", "machine-controllers/src/machine/bounds.rs", "spec.creation_timeout"),
+    ("spec.provider.workers[].machineControllerManager.machineDrainTimeout", "machine-controllers/src/machine/bounds.rs", "spec.drain_timeout"),
+    ("spec.provider.workers[].machineControllerManager.machineHealthTimeout", "machine-controllers/src/machine/bounds.rs", "spec.health_timeout"),
+    ("spec.provider.workers[].machineControllerManager.nodeConditions", "machine-controllers/src/machine/bounds.rs", "spec.node_conditions"),
+    ("spec.provider.workers[].maxSurge", "parts/src/nodes/pools.rs", "worker.max_surge"),
+    ("spec.provider.workers[].maxUnavailable", "parts/src/nodes/pools.rs", "worker.max_unavailable"),
+    ("spec.provider.workers[].maximum", "extension/src/worker/wanted.rs", "pool.maximum"),
+    ("spec.provider.workers[].minimum", "extension/src/worker/wanted.rs", "pool.minimum"),
+    ("spec.provider.workers[].name", "extension/src/worker/wanted.rs", "pool.name"),
+    ("spec.provider.workers[].providerConfig", "provider-local/src/worker.rs", "pool.provider_config"),
+    ("spec.provider.workers[].systemComponents.allow", "parts/src/nodes/pools.rs", "components.allow"),
+    ("spec.provider.workers[].taints", "machine-controllers/src/machine/node_template.rs", "spec.taints"),
+    ("spec.provider.workers[].updateStrategy", "extension/src/worker/wanted.rs", "pool.update_strategy"),
+    ("spec.provider.workers[].volume.encrypted", "provider-local/src/worker.rs", "volume.encrypted"),
+    ("spec.provider.workers[].volume.name", "extension/src/worker/wanted.rs", "pool.volume"),
+    ("spec.provider.workers[].volume.size", "extension/src/worker/wanted.rs", "pool.volume"),
+    ("spec.provider.workers[].volume.type", "extension/src/worker/wanted.rs", "pool.volume"),
+    ("spec.provider.workers[].zones", "extension/src/worker/wanted.rs", "pool.zones"),
+];
+
+#[test]
+fn each_field_has_its_effect_or_a_warning() {
+    let leaves = leaves_of(&schema());
+    assert!(leaves.len() > 60, "{leaves:?}");
+    assert_eq!(
+        undecided(&leaves),
+        [""; 0],
+        "neither acted on nor told to be without effect"
+    );
+    let both: Vec<_> = leaves
+        .iter()
+        .filter(|leaf| is_acted_on(leaf) && is_idle(leaf))
+        .collect();
+    assert!(
+        both.is_empty(),
+        "acted on, and told to be without effect: {both:?}"
+    );
+    for (path, ..) in ACTED_ON {
+        let is_there = leaves.iter().any(|leaf| is_below(leaf, path));
+        assert!(is_there, "there is no field {path}");
+    }
+}
+
+#[test]
+fn a_field_that_is_new_is_noticed() {
+    let mut schema = schema();
+    let pool = "/properties/spec/properties/provider/properties/workers/items/properties";
+    schema.pointer_mut(pool).unwrap()["novel"] = json!({"properties": {"of": {"type": "string"}}});
+    let found = leaves_of(&schema);
+    assert_eq!(undecided(&found), ["spec.provider.workers[].novel.of"]);
+}
+
+#[test]
+fn who_acts_on_a_field_names_it() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    for (field, file, word) in ACTED_ON {
+        let text = fs::read_to_string(crates.join(file)).unwrap_or_default();
+        assert!(
+            text.contains(word),
+            "{file} has no {word:?}, by which it acts on {field}"
+        );
+    }
+}
+
+fn undecided(leaves: &BTreeSet<String>) -> Vec<&str> {
+    let open = leaves.iter().filter(|leaf| !is_acted_on(leaf) && !is_idle(leaf));
+    open.map(String::as_str).collect()
+}
+
+fn is_acted_on(leaf: &str) -> bool {
+    ACTED_ON.iter().any(|(path, ..)| is_below(leaf, path))
+}
+
+/// Whatever it says. Some values of a field may be without effect, and then somebody acts on the others.
+fn is_idle(leaf: &str) -> bool {
+    let idle = effects::SHOOT.iter().filter(|field| field.when.is_none());
+    idle.into_iter().any(|field| is_below(leaf, field.path))
+}
+
+fn is_below(leaf: &str, path: &str) -> bool {
+    let rest = leaf.strip_prefix(path);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.') || rest.starts_with("[]."))
+}
+
+fn schema() -> Value {
+    let all = api::all_crds();
+    let shoot = all
+        .iter()
+        .find(|crd| crd.definition.spec.names.kind == "Shoot")
+        .unwrap();
+    json!(
+        shoot.definition.spec.versions[0]
+            .schema
+            .as_ref()
+            .unwrap()
+            .open_api_v3_schema
+    )
+}
+
+fn leaves_of(schema: &Value) -> BTreeSet<String> {
+    let mut leaves = BTreeSet::new();
+    walk(&schema["properties"]["spec"], "spec", &mut leaves);
+    leaves.retain(|leaf| BELOW.iter().any(|path| is_below(leaf, path)));
+    leaves
+}
+
+/// A leaf has no fields of its own: a value, a list of values, or a map with a user's keys.
+fn walk(schema: &Value, path: &str, leaves: &mut BTreeSet<String>) {
+    let items = &schema["items"];
+    if let Some(fields) = schema["properties"].as_object() {
+        for (name, field) in fields {
+            walk(field, &format!("{path}.{name}"), leaves);
+        }
+    } else if items["properties"].is_object() {
+        walk(items, &format!("{path}[]"), leaves);
+    } else {
+        leaves.insert(path.to_owned());
+    }
+}
