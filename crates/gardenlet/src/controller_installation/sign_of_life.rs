@@ -83,11 +83,11 @@ fn judge(age: Duration, unchanged: Duration, has_changed: bool) -> Sign {
     if unchanged >= GONE_AFTER || (is_old && unchanged >= SEEN_FOR) {
         Sign::Gone(LOOK_AGAIN)
     } else if !is_old {
-        Sign::Lives(GONE_AFTER - age.max(unchanged))
+        Sign::Lives(GONE_AFTER.saturating_sub(age.max(unchanged)))
     } else if has_changed {
-        Sign::Lives(SEEN_FOR - unchanged)
+        Sign::Lives(SEEN_FOR.saturating_sub(unchanged))
     } else {
-        Sign::Open(SEEN_FOR - unchanged)
+        Sign::Open(SEEN_FOR.saturating_sub(unchanged))
     }
 }
 
