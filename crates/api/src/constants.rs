@@ -92,6 +92,9 @@ pub const DRUID_SUSPEND_RECONCILE: &str = "druid.gardener.cloud/suspend-etcd-spe
 /// belong (`status.ownership.epoch` of the Shoot). One without it belongs to epoch 1. On a DNSRecord of type TXT it says that this is
 /// the owner record of a shoot, and the epoch in which its value counts.
 pub const OWNERSHIP_EPOCH: &str = "shoot.gardener.cloud/ownership-epoch";
+/// Annotation of an extension object and of machine objects: the ownership epoch of the shoot in which the object was written, or
+/// made. It says nothing of what the object claims, unlike [`OWNERSHIP_EPOCH`]. One without it may be older than epochs.
+pub const WRITTEN_IN_EPOCH: &str = "shoot.gardener.cloud/written-in-epoch";
 /// Annotation of the DNSRecord with the owner record (`true`): its deletion takes the epoch away, too, since the shoot goes, or
 /// nobody checks owners any more. Without it the epoch stays, so that the former owner knows that it is over (R17-50).
 pub const OWNERSHIP_FORGOTTEN: &str = "shoot.gardener.cloud/ownership-forgotten";

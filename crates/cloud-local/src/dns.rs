@@ -5,5 +5,5 @@ mod text;
 mod update;
 
 pub use server::Server;
-pub use text::{Change, Held, change};
+pub use text::{Change, Held, change, only_while};
 pub use update::{Records, absolute, remove, replace};

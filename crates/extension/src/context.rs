@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use api::{
+    constants::WRITTEN_IN_EPOCH,
     extensions::{Cluster as ClusterObject, ExtensionObject},
     meta::{ErrorCode, RawExtension},
 };
@@ -52,6 +53,20 @@ impl<K: ExtensionObject> Context<K> {
         let shoot = self.cluster.as_ref().map(|cluster| &cluster.spec.shoot.0);
         let enabled = shoot.and_then(|shoot| shoot.pointer("/spec/hibernation/enabled"));
         enabled.and_then(serde_json::Value::as_bool) == Some(true)
+    }
+
+    /// The ownership epoch of the shoot; none where nothing is known of it.
+    pub fn epoch(&self) -> Result<Option<i64>> {
+        self.cluster.as_ref().map(owner_checks::epoch).transpose()
+    }
+
+    /// Says on another object of the shoot in which epoch it is written or made. It tells people; nobody goes by it.
+    pub(crate) fn tell_epoch<T: ResourceExt>(&self, object: &mut T) -> Result<()> {
+        if let Some(epoch) = self.epoch()? {
+            let annotations = object.annotations_mut();
+            annotations.insert(WRITTEN_IN_EPOCH.to_owned(), epoch.to_string());
+        }
+        Ok(())
     }
 
     /// The provider's own configuration, or its default where none is given.

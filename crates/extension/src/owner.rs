@@ -7,11 +7,13 @@
 //!   begins after an authority of the zone, or the process beside etcd, has said that this seed has the shoot in its present
 //!   epoch, and it is dropped, with its sleeps and its requests, when that is not so any more.
 //! - One check for a shoot and epoch in a process, whatever works for it at the same time. Nobody asks while nobody works.
+//! - What was written in another epoch than the shoot is in is not taken for what is wanted now.
 //! - What was lost stays lost in that epoch for as long as the process lives: nobody is asked again.
 //!
 //! | file | what |
 //! |---|---|
 //! | `scope` | for which operations the right of an owner counts |
+//! | `epoch` | whether an object is of the present epoch |
 //! | `asking` | who is asked, and about what (crate `owner-checks`) |
 //! | `book` | which shoots are asked for, and which were lost |
 //! | `tenure` | the right of an owner, for who works under it |
@@ -20,6 +22,7 @@
 mod asking;
 mod book;
 mod checks;
+mod epoch;
 mod scope;
 mod tenure;
 
@@ -27,6 +30,7 @@ pub use checks::OwnerChecks;
 pub(crate) use {
     asking::{Ask, Begun},
     checks::Patience,
+    epoch::written_in,
     scope::concerns,
     tenure::{Refusal, Tenure},
 };

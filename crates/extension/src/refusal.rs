@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | the Cluster names another seed, or there is none | its last operation says so | |
 //! | the owner record names another one, or nobody: lost | stays as it is, to the last byte | an Event, once; a metric |
+//! | the object was written in another epoch than the shoot is in | its last operation says so | a metric |
 //! | nobody confirms that it is this seed's | its last operation says so | a metric |
 //! | a forced deletion, and nobody can say whose it is | is let go of, nothing outside is touched | an Event that tells what may be left |
 //!
@@ -18,14 +19,15 @@ use tracing::warn;
 
 use crate::{
     Actuator, ExtensionReconciler, Operation, Released, Role, forced, kind,
-    owner::{Patience, Refusal, Tenure},
+    owner::{Patience, Refusal, Tenure, written_in},
     status,
 };
 
 /// Reason of the Event that tells that a shoot was lost.
 pub const LOST: &str = "OwnershipLost";
 
-/// How soon it is asked again where nobody has confirmed whose a shoot is. About as often as a check is made.
+/// How soon it is asked again where nobody has confirmed whose a shoot is, or the object is not of its epoch. About as often as a
+/// check is made.
 const ASK_AGAIN: Duration = Duration::from_secs(5);
 
 impl<K, A> ExtensionReconciler<K, A>
@@ -66,13 +68,17 @@ where
         let Some(wanted) = wanted.map_err(Refusal::Impossible)? else {
             return Ok(None);
         };
+        let epoch = wanted.epoch;
         let namespace = object.namespace().unwrap_or_default();
         let patience = match operation {
             Operation::ForceDelete => Patience::Decision(forced::PATIENCE),
             _ => Patience::FirstAnswer,
         };
         let confirmed = owners.confirm(&self.provider.seed, &namespace, wanted, patience);
-        Box::pin(confirmed).await.map(Some)
+        let right = Box::pin(confirmed).await?;
+        // Not before: an object of a lost shoot is not this seed's to write.
+        written_in(object, operation, epoch).map_err(Refusal::OtherEpoch)?;
+        Ok(Some(right))
     }
 
     /// What nobody confirms to be this seed's.
@@ -89,7 +95,7 @@ where
                 self.tell_of_loss(object, &why).await;
                 return Err(Error::NotOwner(why));
             }
-            Refusal::Unconfirmed(why) => Error::not_ready(ASK_AGAIN, why),
+            Refusal::OtherEpoch(why) | Refusal::Unconfirmed(why) => Error::not_ready(ASK_AGAIN, why),
             Refusal::Impossible(error) => error,
         };
         if operation == Operation::ForceDelete {

@@ -55,7 +55,7 @@ impl OwnerClaim {
             identity: identity(&seed.0)?,
             zone: dns.zone_name().to_owned(),
             authorities: checks.addresses().map_err(wrong)?,
-            epoch: epoch(&cluster.spec.shoot.0)?,
+            epoch: epoch(cluster)?,
         }))
     }
 
@@ -102,9 +102,13 @@ fn identity(seed: &Value) -> Result<String> {
         })
 }
 
-/// A shoot that was never handed over is in its first. Anything else than a number is no first epoch.
-fn epoch(shoot: &Value) -> Result<i64> {
-    match shoot.pointer("/status/ownership/epoch") {
+/// The ownership epoch of the shoot of a Cluster, whether or not its owner is checked. A shoot that was never handed over is in its
+/// first.
+///
+/// # Errors
+/// It says anything else than a number, which is no first epoch.
+pub fn epoch(cluster: &ClusterObject) -> Result<i64> {
+    match cluster.spec.shoot.0.pointer("/status/ownership/epoch") {
         None | Some(Value::Null) => Ok(1),
         Some(epoch) => epoch.as_i64().ok_or_else(|| {
             wrong(format!(

@@ -21,7 +21,7 @@ mod held;
 mod once;
 mod sidecar;
 
-pub use claim::OwnerClaim;
+pub use claim::{OwnerClaim, epoch};
 pub use flags::OwnerFlags;
 pub use held::while_owned;
 pub use once::{NotOwned, once_owned};

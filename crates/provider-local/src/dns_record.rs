@@ -4,9 +4,12 @@
 //! still those that this object wrote: a late deletion from one seed must not take away what another seed has written since
 //! (I9). Migrate leaves it.
 //!
+//! Where owners are checked, what is in the zone of the owner record changes only in the shoot's present epoch, see `epoch`.
+//!
 //! The owner record of a shoot (an annotation says so) is another thing: it changes only towards a later epoch, see `owner`.
 
 mod claim;
+mod epoch;
 mod owner;
 
 use api::{
@@ -22,7 +25,7 @@ use runtime::{Error, Result};
 use serde::{Deserialize, Serialize};
 use tracing::info;
 
-use self::claim::Claim;
+use self::{claim::Claim, epoch::Epoch};
 use crate::API_VERSION;
 
 /// Looks after DNSRecords.
@@ -53,7 +56,8 @@ impl Actuator<DNSRecord> for DNSRecordActuator {
         if let Some(claim) = &claim {
             owner::write(&server, &zone, claim, spec.ttl).await?;
         } else {
-            match server.update(dns::replace(&zone, &records)?).await? {
+            let epoch = Epoch::of(context, &zone)?;
+            match epoch::send(&server, dns::replace(&zone, &records)?, epoch.as_ref()).await? {
                 ResponseCode::NoError => {}
                 code => return Err(server.refused(&zone, code)),
             }
@@ -141,13 +145,14 @@ async fn remove(context: &Context<DNSRecord>) -> Result<()> {
     let zone = zone(context, &server, &name).await?;
     // What is wanted now may not have been written yet.
     let written = written(context);
+    let epoch = Epoch::of(context, &zone)?;
     let mut ours = vec![spec.values.clone()];
     if !written.values.is_empty() && written.values != spec.values {
         ours.push(written.values);
     }
     for values in ours {
         let records = Records::new(&spec.name, spec.record_type, &values, spec.ttl)?;
-        match server.update(dns::remove(&zone, &records)?).await? {
+        match epoch::send(&server, dns::remove(&zone, &records)?, epoch.as_ref()).await? {
             ResponseCode::NoError => {}
             // Not there with these values.
             ResponseCode::NXRRSet | ResponseCode::NXDomain => {

@@ -2,14 +2,15 @@
 
 use crate::{
     derive::{
-        BTreeMap, CustomResource, Deserialize, JsonSchema, RawExtension, Serialize, skip_serializing_none,
+        BTreeMap, CustomResource, Deserialize, JsonSchema, KubeSchema, RawExtension, Serialize,
+        skip_serializing_none,
     },
     meta::{NamedResourceReference, ResourceData},
 };
 
 /// What must survive.
 #[skip_serializing_none]
-#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[kube(
     group = "core.gardener.cloud",
     version = "v1beta1",
@@ -21,7 +22,15 @@ use crate::{
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(rename_all = "camelCase")]
+#[x_kube(validation = (
+    "(has(self.epoch) ? self.epoch : 1) >= (has(oldSelf.epoch) ? oldSelf.epoch : 1)",
+    "epoch never falls, and a missing one is 1"
+))]
 pub struct ShootStateSpec {
+    /// The ownership epoch in which it was written last (`status.ownership.epoch` of the Shoot). A missing one is 1. It never falls:
+    /// a seed of an earlier epoch writes nothing.
+    #[schemars(range(min = 1))]
+    pub epoch: Option<i64>,
     /// Data of the gardenlet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gardener: Vec<GardenerResourceData>,
@@ -35,6 +44,14 @@ pub struct ShootStateSpec {
     pub in_chunks: Option<StateInChunks>,
     /// The last attempt to write chunks. Each has a number of its own, so that no two ever write the same object.
     pub chunk_attempt: Option<ChunkAttempt>,
+}
+
+impl ShootStateSpec {
+    /// The epoch in which it was written last. One that says none was written in the first.
+    #[must_use]
+    pub fn epoch(&self) -> i64 {
+        self.epoch.unwrap_or(1)
+    }
 }
 
 /// Content that lies in InternalSecrets beside the ShootState: zstd frames, one an object, of one text after another.

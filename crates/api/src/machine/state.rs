@@ -15,7 +15,10 @@ use k8s_openapi::{ByteString, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::ResourceExt;
 
 use super::{CurrentStatus, Machine, MachineClass, MachineDeployment, MachineSet, MachineStatus, labels};
-use crate::derive::{BTreeMap, Deserialize, RawExtension, Serialize};
+use crate::{
+    constants::WRITTEN_IN_EPOCH,
+    derive::{BTreeMap, Deserialize, RawExtension, Serialize},
+};
 
 /// Most bytes that a state is unpacked to. Some 50,000 machines; less than a process may take of memory.
 pub const MOST_BYTES: u64 = 128 * 1024 * 1024;
@@ -195,13 +198,18 @@ fn owner<K: ResourceExt>(object: &K, kind: &str) -> Option<String> {
         .map(|owner| owner.name.clone())
 }
 
+/// Without the epoch in which it was written: another one writes it on the other side.
 fn bare<K: ResourceExt>(object: &K) -> ObjectMeta {
     let metadata = object.meta();
+    let mut annotations = metadata.annotations.clone();
+    if let Some(all) = &mut annotations {
+        all.remove(WRITTEN_IN_EPOCH);
+    }
     ObjectMeta {
         name: metadata.name.clone(),
         namespace: metadata.namespace.clone(),
         labels: metadata.labels.clone(),
-        annotations: metadata.annotations.clone(),
+        annotations: annotations.filter(|all| !all.is_empty()),
         ..ObjectMeta::default()
     }
 }

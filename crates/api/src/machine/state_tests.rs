@@ -77,6 +77,24 @@ fn shoot() -> (
     )
 }
 
+/// Another one writes its own, and the state of before is the state of after.
+#[test]
+fn the_epoch_in_which_an_object_was_written_is_not_carried() {
+    let told = |mut machine: Machine, more: bool| {
+        let annotations = machine.annotations_mut();
+        annotations.insert(WRITTEN_IN_EPOCH.to_owned(), "3".to_owned());
+        if more {
+            annotations.insert("keep".to_owned(), "me".to_owned());
+        }
+        machine
+    };
+    let carried = |machine| collect(&[], &[], &[machine], &[]);
+    let plain = machine("m", None);
+    assert_eq!(carried(told(plain.clone(), false)), carried(plain.clone()));
+    let kept = carried(told(plain, true)).machine_deployments["without-deployment"].machines[0].clone();
+    assert_eq!(kept.annotations().keys().collect::<Vec<_>>(), ["keep"]);
+}
+
 #[test]
 fn every_machine_is_carried_once_and_under_its_deployment() {
     let (deployments, sets, machines, classes) = shoot();

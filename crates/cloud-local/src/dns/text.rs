@@ -95,6 +95,12 @@ pub fn change(zone: &Name, changes: &[Change], ttl: u32) -> Result<Message> {
     Ok(message)
 }
 
+/// The same update, which is made only while a name has exactly this text. Else the server answers `NXRRSet` and changes nothing.
+pub fn only_while(mut update: Message, name: &Name, text: &str) -> Result<Message> {
+    update.add_pre_requisite(record(name, text, 0)?);
+    Ok(update)
+}
+
 fn record(name: &Name, text: &str, ttl: u32) -> Result<Record> {
     if text.len() > LONGEST_TEXT {
         return Err(Error::config(

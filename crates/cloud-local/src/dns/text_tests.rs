@@ -1,6 +1,7 @@
 //! Answers and conditional updates, section by section.
 #![allow(clippy::unwrap_used)]
 
+use api::extensions::RecordType as Kind;
 use hickory_proto::{
     op::{Message, ResponseCode, UpdateMessage},
     rr::{
@@ -9,7 +10,10 @@ use hickory_proto::{
     },
 };
 
-use super::{super::absolute, Change, Held, change, held};
+use super::{
+    super::update::{Records, absolute, replace},
+    Change, Held, change, held, only_while,
+};
 
 fn name() -> Name {
     absolute("owner.s.p.internal.example").unwrap()
@@ -118,6 +122,22 @@ fn all_names_change_in_one_message_and_only_from_what_was_read() {
             "epoch.owner.s.p.internal.example. 10 IN TXT 4",
         ]
     );
+}
+
+#[test]
+fn another_update_may_depend_on_a_text() {
+    let zone = absolute("internal.example").unwrap();
+    let epoch = name().prepend_label("epoch").unwrap();
+    let address = Records::new("api.s.p.internal.example", Kind::A, &["192.0.2.1".into()], None);
+    let update = replace(&zone, &address.unwrap()).unwrap();
+    let sent = only_while(update.clone(), &epoch, "3").unwrap().to_vec().unwrap();
+    let message = Message::from_vec(&sent).unwrap();
+    assert_eq!(
+        shown(message.prerequisites()),
+        ["epoch.owner.s.p.internal.example. 0 IN TXT 3"]
+    );
+    assert_eq!(shown(message.updates()), shown(update.updates()));
+    assert!(only_while(update, &epoch, &"x".repeat(256)).is_err());
 }
 
 #[test]

@@ -21,8 +21,8 @@ use tokio::time::{sleep, timeout};
 
 use super::{
     Contract,
-    played::Played,
-    protocol::{annotate, create},
+    played::{EPOCH, Played},
+    protocol::{annotate, create, written_in},
 };
 use crate::{Actuator, Operation, owner::concerns};
 
@@ -78,6 +78,7 @@ where
         if !concerns(&self.source_object, Operation::Reconcile) {
             return Ok(());
         }
+        self.wait_for_its_epoch(step).await?;
         let (mut calls, mut lost) = (0, false);
         for when in FROM {
             loop {
@@ -138,6 +139,28 @@ where
         let goes_on = format!("{lost} something goes on (R17-60..62)");
         self.unchanged(&then, &goes_on).await?;
         Ok(Ended::Lost)
+    }
+
+    /// A request of another epoch than the shoot is in, before anything is there. As the gardenlet of this epoch writes it, it is
+    /// acted on.
+    async fn wait_for_its_epoch(&self, step: &str) -> Result<(), String> {
+        let reconciler = (self.source)().owned_by(Played::owner().checks());
+        let api = reconciler.api_of(&self.source_object);
+        let before = self.look(step).await?;
+        for other in [EPOCH - 1, EPOCH + 1] {
+            written_in(&api, &self.source_object, other).await?;
+            match reconciler.run(&self.source_object).await {
+                Err(Error::NotReady { why, .. }) if why.contains("it was written in ownership epoch") => {}
+                other => {
+                    return Err(format!(
+                        "{step}: a request of another epoch ended with {other:?} (R17-03)"
+                    ));
+                }
+            }
+            self.unchanged(&before, &format!("{step}: a request of another epoch (R17-03)"))
+                .await?;
+        }
+        written_in(&api, &self.source_object, EPOCH).await
     }
 
     /// A request that nobody has taken back, as when the seed's API server has returned.

@@ -23,6 +23,9 @@ use crate::{
 /// Longer than a test lasts: nothing ends here by time.
 const LONG: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// In which the seed has every shoot.
+pub(super) const EPOCH: i64 = 2;
+
 /// Every shoot is this seed's until the test says otherwise; then it is another one's for ever.
 #[derive(Default)]
 pub(crate) struct Played {
@@ -92,7 +95,7 @@ impl Ask for Played {
             identity: "this-seed".to_owned(),
             zone: "test".to_owned(),
             authorities: Vec::new(),
-            epoch: 1,
+            epoch: EPOCH,
         }))
     }
 

@@ -1,7 +1,7 @@
 //! What a gardenlet writes and reads of an extension object.
 
 use api::{
-    constants::{OPERATION, TIMESTAMP},
+    constants::{OPERATION, TIMESTAMP, WRITTEN_IN_EPOCH},
     extensions::ExtensionObject,
     meta::{LastOperationState, LastOperationType},
 };
@@ -88,6 +88,13 @@ pub async fn annotate<K: ExtensionObject>(api: &Api<K>, object: &K, operation: &
         .await
         .map(|_| ())
         .map_err(|e| e.to_string())
+}
+
+/// Says in which epoch the object was written, as a gardenlet does.
+pub async fn written_in<K: ExtensionObject>(api: &Api<K>, object: &K, epoch: i64) -> Result<(), String> {
+    let (name, epoch) = (object.name_any(), epoch.to_string());
+    let written = GARDENLET.annotate(api, &name, WRITTEN_IN_EPOCH, Some(&epoch));
+    written.await.map(|_| ()).map_err(|e| e.to_string())
 }
 
 /// The object; `None` where it is gone.

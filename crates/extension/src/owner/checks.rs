@@ -150,6 +150,7 @@ impl OwnerChecks {
     pub(crate) fn count<K: ExtensionObject>(&self, refusal: &Refusal) {
         let why = match refusal {
             Refusal::Lost(_) => "Lost",
+            Refusal::OtherEpoch(_) => "OtherEpoch",
             Refusal::Unconfirmed(_) | Refusal::Impossible(_) => "Unconfirmed",
         };
         let labels = Labels {

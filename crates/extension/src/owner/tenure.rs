@@ -18,6 +18,8 @@ pub(crate) enum Refusal {
     Lost(String),
     /// Nobody has said that this seed has it, or not for too long. It may be said again.
     Unconfirmed(String),
+    /// The object is of another epoch than the shoot is in. It is written again.
+    OtherEpoch(String),
     /// It cannot be asked.
     Impossible(Error),
 }

@@ -102,19 +102,21 @@ async fn make(context: &Context<Worker>, there: &There, state: &MachineState) ->
         let mut sets = Vec::new();
         for set in &carried.machine_sets {
             let mut set = here(set.clone(), &there.namespace);
+            context.tell_epoch(&mut set)?;
             set.owner_references_mut()
                 .extend(deployment.as_ref().and_then(owned_by));
             sets.push(create(&there.sets, &set).await?);
         }
         let machines = carried.machines.iter().map(|machine| {
             let mut made = here(machine.clone(), &there.namespace);
+            context.tell_epoch(&mut made)?;
             made.metadata.deletion_timestamp = None;
             made.metadata.finalizers = Some(vec![labels::FINALIZER.to_owned()]);
             made.owner_references_mut()
                 .extend(set_of(machine, &sets).and_then(owned_by));
-            (machine, made, existing.remove(&machine.name_any()))
+            Ok((machine, made, existing.remove(&machine.name_any())))
         });
-        let machines: Vec<_> = machines.collect();
+        let machines: Vec<_> = machines.collect::<Result<_>>()?;
         stream::iter(machines)
             .map(Ok)
             .try_for_each_concurrent(AT_ONCE, |(carried, made, there_already)| {
@@ -169,11 +171,11 @@ async fn made_deployment(
     let found = there.deployments.get_opt(name).await;
     let found = found.context(format_args!("could not read MachineDeployment {name}"))?;
     match (found, deployment(name, carried)?) {
-        (None, Some(deployment)) => context
-            .manager
-            .apply(&there.deployments, &deployment)
-            .await
-            .map(Some),
+        (None, Some(mut deployment)) => {
+            context.tell_epoch(&mut deployment)?;
+            let made = context.manager.apply(&there.deployments, &deployment).await;
+            made.map(Some)
+        }
         (found, _) => Ok(found),
     }
 }

@@ -148,7 +148,8 @@ impl There {
         Ok(of_pools)
     }
 
-    /// Classes and deployments. One that is left says first what its pool had, and then the others grow by it.
+    /// Classes and deployments, which say in which epoch they were written: beside their template, or all machines would be replaced.
+    /// One that is left says first what its pool had, and then the others grow by it.
     async fn write(
         &self,
         context: &Context<Worker>,
@@ -158,13 +159,18 @@ impl There {
             context.manager.apply(&self.secrets, &one.secret).await?;
             context.manager.apply(&self.classes, &one.class).await?;
         }
+        let apply = async |one: &Wanted| {
+            let mut deployment = one.deployment.clone();
+            context.tell_epoch(&mut deployment)?;
+            context.manager.apply(&self.deployments, &deployment).await
+        };
         let mut written = BTreeMap::new();
         let (left, staying): (Vec<_>, Vec<_>) = wanted.iter().partition(|one| one.is_left.is_some());
         for one in left {
-            context.manager.apply(&self.deployments, &one.deployment).await?;
+            apply(one).await?;
         }
         for one in staying {
-            let object = context.manager.apply(&self.deployments, &one.deployment).await?;
+            let object = apply(one).await?;
             written.insert(object.name_any(), object.metadata.generation);
         }
         Ok(written)

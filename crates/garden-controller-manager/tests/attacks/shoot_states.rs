@@ -172,6 +172,54 @@ async fn a_hand_over_takes_them_along(garden: &Garden) {
             .await
             .map(drop),
     );
+    a_later_epoch_stays_written(garden).await;
+}
+
+/// The shoot comes back to the seed that had it first. What that one has slept over since names its former epoch, or none.
+async fn a_later_epoch_stays_written(garden: &Garden) {
+    let in_epoch = |epoch: Option<i64>| {
+        let mut body = fill();
+        body["spec"]["epoch"] = json!(epoch);
+        body
+    };
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    let (a, b) = (states(&garden.seed_a), states(&garden.seed_b));
+    let too_high = "in ownership epoch 9007199254740991: the shoot is in epoch";
+    refused(
+        garden
+            .patch(&b, "filled", in_epoch(Some(9_007_199_254_740_991)))
+            .await,
+        too_high,
+    );
+    garden
+        .status(&shoots, "filled", json!({"ownership": {"epoch": 2}}))
+        .await;
+    garden::until_allowed(|| garden::try_patch(&b, "filled", &in_epoch(Some(2)))).await;
+    allowed(garden.patch(&b, "filled", in_epoch(Some(2))).await);
+
+    garden
+        .status(
+            &shoots,
+            "filled",
+            json!({"seedName": "seed-a", "ownership": {"epoch": 3}}),
+        )
+        .await;
+    garden::until_allowed(|| garden::try_patch(&a, "filled", &in_epoch(Some(3)))).await;
+    for late in [None, Some(1)] {
+        refused(
+            garden.patch(&a, "filled", in_epoch(late)).await,
+            "epoch never falls",
+        );
+    }
+    allowed(garden.patch(&a, "filled", in_epoch(Some(3))).await);
+    refused(
+        garden.patch(&a, "filled", in_epoch(Some(2))).await,
+        "epoch never falls",
+    );
+    refused(
+        garden.patch(&a, "filled", in_epoch(Some(4))).await,
+        "in ownership epoch 4: the shoot is in epoch 3",
+    );
 }
 
 /// Its right to give rights is no way to more.

@@ -14,7 +14,10 @@ mod template;
 
 use std::{collections::BTreeSet, future::Future, sync::Arc, time::Duration};
 
-use api::machine::{FailedMachine, Machine, MachineDeployment, MachineSet};
+use api::{
+    constants::WRITTEN_IN_EPOCH,
+    machine::{FailedMachine, Machine, MachineDeployment, MachineSet},
+};
 use futures::Stream;
 use kube::{
     Api, Resource, ResourceExt,
@@ -34,7 +37,7 @@ use tracing::info;
 
 use self::{
     rolling::{Standing, Wanted, next},
-    sets::{Sets, configuration},
+    sets::{Sets, configuration, told},
 };
 use crate::{
     context::Context,
@@ -160,6 +163,13 @@ impl MachineDeployments {
                     COLLISION,
                     "a set was given the bounds of its deployment",
                 ));
+            }
+        }
+        for set in sets.all().filter(|set| set.meta().deletion_timestamp.is_none()) {
+            if let Some(epoch) = told(set, deployment) {
+                let body = json!({"metadata": {"annotations": {WRITTEN_IN_EPOCH: epoch}}});
+                self.change(set, body).await?;
+                return Err(Error::not_ready(COLLISION, "a set was told its epoch"));
             }
         }
         if let (Some(revision), Some(new)) = (sets.revise(), &sets.new) {

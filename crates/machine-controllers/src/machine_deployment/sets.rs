@@ -1,6 +1,11 @@
 //! The sets of a deployment: which one is new, how a new one is made, and which old ones are not kept.
 
-use api::machine::{MachineDeployment, MachineSet, MachineSetSpec, MachineTemplateSpec};
+use std::collections::BTreeMap;
+
+use api::{
+    constants::WRITTEN_IN_EPOCH,
+    machine::{MachineDeployment, MachineSet, MachineSetSpec, MachineTemplateSpec},
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Resource, ResourceExt};
 use runtime::Result;
@@ -95,17 +100,30 @@ impl Sets {
                 auto_preserve_failed_machine_max: None,
             },
         );
+        let mut annotations: BTreeMap<_, _> =
+            [(REVISION.to_owned(), self.next_revision().to_string())].into();
+        annotations.extend(epoch(deployment).map(|epoch| (WRITTEN_IN_EPOCH.to_owned(), epoch.clone())));
         set.metadata = ObjectMeta {
             name: set.metadata.name.clone(),
             namespace: deployment.namespace(),
             labels: Some(labels),
-            annotations: Some([(REVISION.to_owned(), self.next_revision().to_string())].into()),
+            annotations: Some(annotations),
             owner_references: Some(vec![reference(deployment)]),
             finalizers: Some(vec![FINALIZER.to_owned()]),
             ..ObjectMeta::default()
         };
         Ok(set)
     }
+}
+
+/// The epoch in which an object was written. Who makes another one for it hands it on.
+fn epoch<K: ResourceExt>(object: &K) -> Option<&String> {
+    object.annotations().get(WRITTEN_IN_EPOCH)
+}
+
+/// The epoch that a set is to tell: that of its deployment, if it tells another one. Machines that are made for it tell it, too.
+pub fn told<'a>(set: &MachineSet, deployment: &'a MachineDeployment) -> Option<&'a String> {
+    epoch(deployment).filter(|wanted| epoch(set) != Some(*wanted))
 }
 
 fn revision(set: &MachineSet) -> i64 {

@@ -6,7 +6,10 @@ mod status;
 
 use std::{collections::BTreeSet, future::Future, sync::Arc};
 
-use api::machine::{Machine, MachineSet, MachineSpec};
+use api::{
+    constants::WRITTEN_IN_EPOCH,
+    machine::{Machine, MachineSet, MachineSpec},
+};
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
@@ -305,12 +308,15 @@ fn machine(set: &MachineSet, namespace: &str) -> Result<Machine> {
             ),
         ));
     }
+    let mut annotations = meta.annotations.unwrap_or_default();
+    let epoch = set.annotations().get_key_value(WRITTEN_IN_EPOCH);
+    annotations.extend(epoch.map(|(key, epoch)| (key.clone(), epoch.clone())));
     let mut made = Machine::new("", spec);
     made.metadata = ObjectMeta {
         generate_name: Some(format!("{}-", set.name_any())),
         namespace: Some(namespace.to_owned()),
         labels: Some(labels),
-        annotations: meta.annotations,
+        annotations: Some(annotations),
         owner_references: Some(vec![reference(set)]),
         finalizers: Some(vec![FINALIZER.to_owned()]),
         ..ObjectMeta::default()

@@ -3,6 +3,7 @@
 //! The provider is told what to do by the annotation `gardener.cloud/operation` and when by `gardener.cloud/timestamp`;
 //! it answers in the status. On a seed that takes a shoot over, the object first appears with `wait-for-state`, which
 //! every provider leaves alone; then its state is put in; then it is restored. So a provider never acts without the state.
+//! The object says in which ownership epoch it was written: what is left of an earlier one is not acted on.
 
 mod kind;
 mod state;
@@ -86,11 +87,11 @@ impl<'a, K: ShootExtension> ExtensionResource<'a, K> {
     /// Writes the object and tells the provider to reconcile it, or to restore it where the shoot is taken over.
     pub(crate) async fn deploy(&self, f: &Facts, object: K) -> Result<()> {
         if f.operation != Operation::Restore {
-            return self.write(object, operation::RECONCILE).await.map(|_| ());
+            return self.write(f, object, operation::RECONCILE).await.map(|_| ());
         }
-        let written = self.write(object.clone(), operation::WAIT_FOR_STATE).await?;
+        let written = self.write(f, object.clone(), operation::WAIT_FOR_STATE).await?;
         state::put_in(f, &self.api(), &written).await?;
-        self.write(object, operation::RESTORE).await.map(|_| ())
+        self.write(f, object, operation::RESTORE).await.map(|_| ())
     }
 
     /// Waits until the provider has done what it was told last.
@@ -151,13 +152,13 @@ impl<'a, K: ShootExtension> ExtensionResource<'a, K> {
             .map(|_| ())
     }
 
-    async fn write(&self, mut object: K, operation: &str) -> Result<K> {
+    async fn write(&self, f: &Facts, mut object: K, operation: &str) -> Result<K> {
         let meta = object.meta_mut();
         meta.name = Some(self.name.clone());
         meta.namespace = Some(self.stay.namespace.clone());
-        meta.annotations
-            .get_or_insert_default()
-            .extend(annotations(operation));
+        let annotations = meta.annotations.get_or_insert_default();
+        annotations.extend(self::annotations(operation));
+        annotations.insert(constants::WRITTEN_IN_EPOCH.to_owned(), f.epoch().to_string());
         FIELD_MANAGER.apply(&self.api(), &object).await
     }
 

@@ -3,7 +3,7 @@
 //! Garden-controller-manager makes it, empty, and it stays as long as its Shoot. The seed that has the shoot keeps it up to date
 //! ([`ShootState::sync`], R7-42) and writes it in a move, once more after each later step that may have written state (RX-11);
 //! the seed that takes the shoot over reads it. No seed makes or deletes one. What passes [`carried::check`] is collected, and
-//! nothing else is applied. Small content stands in the ShootState, as people can read it; what has more than 1 MiB lies in
+//! nothing else is applied. Who has the shoot in an earlier epoch than the last writer writes nothing. Small content stands in the ShootState, as people can read it; what has more than 1 MiB lies in
 //! InternalSecrets that it refers to. docs/shoot-state.md has all of it.
 
 pub mod carried;
@@ -19,7 +19,10 @@ mod writer;
 
 use std::{sync::Arc, time::Duration};
 
-use api::{constants, gardencore};
+use api::{
+    constants,
+    gardencore::{self, ShootStatus},
+};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt, api::ListParams};
 use runtime::{Cluster, Error, Garden, Result, error::Explain};
@@ -135,7 +138,8 @@ async fn try_keep(
     })?;
     let chunks = state.spec.in_chunks.clone();
     let before = overlay.then(|| Pieces::new(place.clone(), state.clone(), chunks));
-    let mut pieces = Overlay::new(Writer::new(place.clone(), state), before).await?;
+    let epoch = shoot.status.as_ref().map_or(1, ShootStatus::epoch);
+    let mut pieces = Overlay::new(Writer::new(place.clone(), state, epoch)?, before).await?;
     collect::collect(stay, &mut pieces).await?;
     pieces.finish().await
 }

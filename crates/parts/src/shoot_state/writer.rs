@@ -7,6 +7,8 @@
 //! 3. One write of the ShootState refers to all of them, and notes which are not needed any more.
 //! 4. Those are deleted, and the note with them. What a crash leaves is noted, too, and goes with the next write.
 //!
+//! Each of these writes says the ownership epoch of its writer, and none is made over what a later epoch has written.
+//!
 //! Nothing is written where nothing changed: chunks are compared by their hashes. At most one chunk, twice, and one piece are
 //! held at a time, and of a state that fits into the ShootState all of it (1 MiB).
 
@@ -63,6 +65,8 @@ pub struct Kept {
 #[derive(Debug)]
 pub(super) struct Writer {
     place: Place,
+    /// In which it is written.
+    epoch: i64,
     /// As it was read or written last.
     state: ShootState,
     check: Check,
@@ -82,15 +86,19 @@ struct Chunks {
 }
 
 impl Writer {
-    pub(super) fn new(place: Place, state: ShootState) -> Self {
-        Self {
+    /// For the seed that has the shoot in this epoch. Of an earlier one than that of the last write nothing is written any more:
+    /// somebody else has had the shoot since.
+    pub(super) fn new(place: Place, state: ShootState, epoch: i64) -> Result<Self, Unwritten> {
+        check_epoch(&place.name, state.spec.epoch(), epoch)?;
+        Ok(Self {
             check: Check::new(&place.name),
             place,
+            epoch,
             state,
             whole: Whole::default(),
             here: ShootStateSpec::default(),
             chunks: None,
-        }
+        })
     }
 
     /// What was checked so far.
@@ -151,6 +159,7 @@ impl Writer {
     /// What the ShootState is to say.
     fn wanted(&mut self) -> ShootStateSpec {
         let mut spec = std::mem::take(&mut self.here);
+        spec.epoch = told(self.epoch);
         if let Some(chunks) = &mut self.chunks {
             spec.in_chunks = Some(StateInChunks {
                 size: number(self.whole.size()),
@@ -290,7 +299,9 @@ impl Writer {
     }
 
     async fn write(&mut self, body: &Value) -> Result<(), Unwritten> {
-        let written = self.place.write(&self.state, body).await?;
+        let mut body = body.clone();
+        body["spec"]["epoch"] = json!(told(self.epoch));
+        let written = self.place.write(&self.state, &body).await?;
         self.state = written.ok_or(Unwritten::Collided)?;
         Ok(())
     }
@@ -298,6 +309,22 @@ impl Writer {
     fn attempt(&self) -> ChunkAttempt {
         self.state.spec.chunk_attempt.clone().unwrap_or_default()
     }
+}
+
+/// A writer that was stopped or cut off, and wakes up when the shoot has gone on.
+fn check_epoch(name: &str, written: i64, epoch: i64) -> Result<(), Error> {
+    if written <= epoch {
+        return Ok(());
+    }
+    Err(Error::NotOwner(format!(
+        "ShootState {name} was written in ownership epoch {written}, and what is to be written is of epoch {epoch}: the shoot has \
+         gone on, and nothing was changed"
+    )))
+}
+
+/// What is of the first epoch does not say so: it may be older than epochs.
+fn told(epoch: i64) -> Option<i64> {
+    (epoch > 1).then_some(epoch)
 }
 
 /// As it is merged into the ShootState: what is empty is taken away.
@@ -318,4 +345,28 @@ fn or_null(list: Value) -> Value {
 
 fn number(size: usize) -> i64 {
     i64::try_from(size).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn nobody_writes_over_a_later_epoch() {
+        for (written, epoch, may) in [
+            (1, 1, true),
+            (1, 2, true),
+            (2, 2, true),
+            (2, 1, false),
+            (3, 1, false),
+        ] {
+            let checked = check_epoch("web", written, epoch);
+            assert_eq!(checked.is_ok(), may, "{written} {epoch}");
+            assert!(may || checked.unwrap_err().class() == "NotOwner");
+        }
+        assert_eq!(told(1), None);
+        assert_eq!(told(2), Some(2));
+    }
 }

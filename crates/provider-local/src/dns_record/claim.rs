@@ -61,12 +61,7 @@ impl Claim {
             )));
         }
         let name = absolute(&spec.name)?;
-        let epoch_name = name.prepend_label(OWNERSHIP_EPOCH_LABEL).map_err(|error| {
-            wrong(format!(
-                "there is no room for \"{OWNERSHIP_EPOCH_LABEL}.\" in front of the name {}: {error}",
-                spec.name
-            ))
-        })?;
+        let epoch_name = epoch_name(&name)?;
         let forgotten = record.annotations().get(OWNERSHIP_FORGOTTEN);
         Ok(Some(Self {
             name,
@@ -189,6 +184,15 @@ impl Claim {
             Held::Other(what) => Err(not_ours(&self.name, what)),
         }
     }
+}
+
+/// Where the epoch of the owner record of this name stands.
+pub(super) fn epoch_name(owner: &Name) -> Result<Name> {
+    owner.prepend_label(OWNERSHIP_EPOCH_LABEL).map_err(|error| {
+        wrong(format!(
+            "there is no room for \"{OWNERSHIP_EPOCH_LABEL}.\" in front of the name {owner}: {error}"
+        ))
+    })
 }
 
 fn text(held: &Held) -> Option<&str> {

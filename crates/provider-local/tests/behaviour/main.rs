@@ -1,6 +1,7 @@
 //! What actuators do when something is in the way, and what they must never do; with real parts.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::large_futures)]
 
+mod addresses;
 mod backups;
 mod control_plane;
 mod dns;
@@ -125,7 +126,8 @@ async fn names(world: &World) -> Result<()> {
     )
     .await?;
     told("refused DNS key", dns::a_refused_dns_key_is_told(world)).await?;
-    owner::all(world).await
+    owner::all(world).await?;
+    addresses::all(world).await
 }
 
 /// Who may act, and until when.

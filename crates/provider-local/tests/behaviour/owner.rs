@@ -95,7 +95,7 @@ async fn holds(world: &World, shoot: &str, identity: &[&str], epoch: &[&str]) ->
 }
 
 /// Changes with each update that changes anything.
-async fn version(world: &World) -> Result<Vec<String>> {
+pub async fn version(world: &World) -> Result<Vec<String>> {
     world.dns.records(ZONE, RecordType::SOA).await
 }
 

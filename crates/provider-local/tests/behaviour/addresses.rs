@@ -1,0 +1,155 @@
+//! Names beside the owner record change in the shoot's present epoch only, whenever an update lands (R17-63). The server is real.
+
+use std::sync::Arc;
+
+use anyhow::{Result, bail, ensure};
+use api::extensions::{Cluster, DNSRecord};
+use cloud_local::dns::{self, Records, Server, absolute};
+use extension::{Actuator, Context};
+use hickory_proto::op::ResponseCode;
+use provider_local::{MANAGER, dns_record::DNSRecordActuator};
+use runtime::{Credentials, Permit, Seed};
+use serde_json::json;
+
+use super::{
+    World,
+    owner::{self, version},
+    told,
+    world::{self, ZONE, named, object},
+};
+
+const NAMESPACE: &str = "shoot--dev--address";
+/// Of the seed that has the shoot in the first epoch and in the third.
+const FRONT: &str = "192.0.2.1";
+
+pub async fn all(world: &World) -> Result<()> {
+    world::namespace(&world.seed, NAMESPACE, &world::dns_credentials(&world.dns)).await?;
+    told(
+        "a late address",
+        an_address_that_lands_late_changes_nothing(world),
+    )
+    .await?;
+    told(
+        "no owner record",
+        without_an_owner_record_nothing_is_written(world),
+    )
+    .await
+}
+
+fn domain(shoot: &str) -> String {
+    format!("{shoot}.dev.{ZONE}")
+}
+
+/// The shoot is given to a seed in this epoch.
+async fn hand_over(world: &World, shoot: &str, identity: &str, epoch: i64) -> Result<()> {
+    let owner = format!("owner.{}", domain(shoot));
+    owner::act(
+        world,
+        &owner::record("owner", NAMESPACE, &owner, identity, epoch)?,
+        None,
+    )
+    .await?;
+    Ok(())
+}
+
+/// What an actuator is given whose seed has the shoot in this epoch.
+fn context(world: &World, shoot: &str, epoch: i64, address: &str) -> Result<Context<DNSRecord>> {
+    let api = format!("api.{}", domain(shoot));
+    let cluster: Cluster = named(json!({"metadata": {"name": NAMESPACE}, "spec": {
+        "cloudProfile": {},
+        "seed": {
+            "spec": {
+                "settings": {"ownerChecks": {"enabled": true}},
+                "dns": {"internal": {"type": "local", "domain": ZONE, "credentialsRef": {}}},
+            },
+            "status": {"clusterIdentity": "seed-a"},
+        },
+        "shoot": {"status": {
+            "ownership": {"epoch": epoch},
+            "advertisedAddresses": [{"name": "internal", "url": format!("https://{api}")}],
+        }},
+    }}))?;
+    let spec = json!({"name": api, "recordType": "A", "values": [address], "ttl": 5});
+    Ok(Context {
+        seed: Seed::new(world.seed.clone(), &Permit::sole("a test")),
+        manager: MANAGER,
+        object: Arc::new(object("internal", NAMESPACE, spec)?),
+        cluster: Some(cluster),
+    })
+}
+
+/// Nothing failed, and nothing was done.
+fn waits(done: runtime::Result<()>, part: &str) -> Result<()> {
+    match done {
+        Err(error) if error.class() == "NotReady" && error.to_string().contains(part) => Ok(()),
+        other => bail!("it does not wait as it should ({part}): {other:?}"),
+    }
+}
+
+async fn has(world: &World, shoot: &str, addresses: &[&str]) -> Result<()> {
+    let found = world.dns.addresses(&format!("api.{}", domain(shoot))).await?;
+    ensure!(found == addresses, "{shoot} has {found:?}, not {addresses:?}");
+    Ok(())
+}
+
+/// Seed a has the shoot, then seed b, then a again. What a sent in the first epoch is delivered in the third, and names the very
+/// address that stands there.
+async fn an_address_that_lands_late_changes_nothing(world: &World) -> Result<()> {
+    let credentials = Credentials::new("test/dns", world::dns_credentials(&world.dns));
+    let server = Server::new(&credentials, &Permit::sole("a test"))?;
+    let (zone, epoch) = (
+        absolute(ZONE)?,
+        absolute(&format!("epoch.owner.{}", domain("late-name")))?,
+    );
+    let name = format!("api.{}", domain("late-name"));
+    let records = Records::new(&name, api::extensions::RecordType::A, &[FRONT.into()], Some(5))?;
+    let of_first = |update| dns::only_while(update, &epoch, "1");
+    let late = [
+        of_first(dns::replace(&zone, &records)?)?,
+        of_first(dns::remove(&zone, &records)?)?,
+    ];
+    hand_over(world, "late-name", "seed-a", 1).await?;
+    DNSRecordActuator
+        .reconcile(&context(world, "late-name", 1, FRONT)?)
+        .await?;
+    has(world, "late-name", &[FRONT]).await?;
+
+    hand_over(world, "late-name", "seed-b", 2).await?;
+    let of_b = context(world, "late-name", 2, "192.0.2.2")?;
+    DNSRecordActuator.reconcile(&of_b).await?;
+    has(world, "late-name", &["192.0.2.2"]).await?;
+    hand_over(world, "late-name", "seed-a", 3).await?;
+    let back = context(world, "late-name", 3, FRONT)?;
+    DNSRecordActuator.reconcile(&back).await?;
+
+    let before = version(world).await?;
+    for late in late {
+        let code = server.update(late).await?;
+        ensure!(code == ResponseCode::NXRRSet, "{code}");
+    }
+    for (epoch, address) in [(1, FRONT), (2, "192.0.2.2"), (4, FRONT)] {
+        let other = context(world, "late-name", epoch, address)?;
+        let part = format!("says \"3\", and the shoot is in ownership epoch {epoch} here");
+        waits(DNSRecordActuator.reconcile(&other).await.map(drop), &part)?;
+        waits(DNSRecordActuator.delete(&other).await, &part)?;
+    }
+    // In its own epoch other values are another one's, as ever.
+    DNSRecordActuator
+        .delete(&context(world, "late-name", 3, "192.0.2.9")?)
+        .await?;
+    ensure!(version(world).await? == before, "the zone was changed");
+    has(world, "late-name", &[FRONT]).await?;
+    DNSRecordActuator.delete(&back).await?;
+    has(world, "late-name", &[]).await
+}
+
+async fn without_an_owner_record_nothing_is_written(world: &World) -> Result<()> {
+    let before = version(world).await?;
+    let first = context(world, "unowned", 1, FRONT)?;
+    waits(
+        DNSRecordActuator.reconcile(&first).await.map(drop),
+        "says nothing",
+    )?;
+    ensure!(version(world).await? == before, "the zone was changed");
+    Ok(())
+}
