@@ -52,7 +52,7 @@ async fn a_shoot_state_of_any_size() -> Result<()> {
     Box::pin(a_crash_between_any_two_writes_is_harmless(&world, &facts)).await?;
     machines_are_carried_once(&world, &facts).await?;
     fifty_mebibytes_are_carried_byte_for_byte(&world, &facts).await?;
-    nothing_new_writes_nothing(&world, &facts).await?;
+    Box::pin(nothing_new_writes_nothing(&world, &facts)).await?;
     one_change_writes_little(&world, &facts).await?;
     what_goes_takes_its_chunks_along(&world, &facts).await?;
     Box::pin(what_is_altered_is_noticed(&world)).await?;
