@@ -203,6 +203,7 @@ where
         Ok(made)
     }
 
+    /// R7-34: the seed is cleaned up, no finalizer is left, nothing outside is touched, and nothing is reconciled afterwards.
     async fn migrate_in_source(&self, made: &Value) -> Result<Carried, String> {
         // Exactly when the shoot is lost this must go on (RX-42).
         let lost: Make<'_, K, A> = Box::new(|| (self.source)().owned_by(Played::lost().checks()));

@@ -38,6 +38,8 @@ fn object(asked: Option<&str>, deleting: bool, finalizer: bool, last: Last) -> I
     serde_json::from_value(object).expect("an Infrastructure")
 }
 
+/// R7-34: `migrate` ends all else, also what failed and is tried again, and after it nothing is reconciled nor deleted outside.
+/// R7-31: `restore` is another operation than `reconcile`, and one that failed is not followed by a mere reconciliation.
 #[test]
 fn what_is_done_follows_from_annotation_deletion_and_last_operation() {
     use Decision::{Run, Skip as No};

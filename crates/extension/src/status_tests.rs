@@ -44,6 +44,7 @@ fn merged(target: &Value, patch: &Value) -> Value {
     Value::Object(result)
 }
 
+/// R7-30: a controller's state is kept in `status.state`.
 #[test]
 fn success_replaces_state_as_a_whole_and_keeps_what_others_wrote() {
     let before = json!({

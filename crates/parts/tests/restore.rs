@@ -19,6 +19,8 @@ use world::{NAMESPACE, PROJECT, World};
 
 const EXTENSIONS: &str = "extensions.gardener.cloud/v1alpha1";
 
+/// R7-23: carried Secrets are on the destination as they were, and what is made from them fits to what users have. R7-31: a
+/// provider is asked to restore, and has the state in `status.state` by then.
 #[tokio::test]
 async fn a_shoot_takes_its_secrets_and_states_along() -> Result<()> {
     let world = World::start("restore").await?;

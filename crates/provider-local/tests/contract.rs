@@ -1,4 +1,6 @@
-//! Every actuator of this provider through the contract, over two seeds with real API servers.
+//! Every actuator of this provider through the contract, over two seeds with real API servers: what it keeps as its state is
+//! enough to be restored from on the other seed (R7-04). Each has a migrate and a restore, those that are not generic their own
+//! (RX-43).
 #![allow(clippy::unwrap_used, clippy::panic, clippy::large_futures)]
 
 mod world;
@@ -121,6 +123,7 @@ async fn infrastructure(
     proven("Infrastructure", contract.prove().await)
 }
 
+/// R7-32: it has no state, and a restore is a reconciliation.
 async fn control_plane(a: &Client, b: &Client) -> Result<()> {
     let namespace = "shoot--dev--cp";
     for seed in [a, b] {
