@@ -20,7 +20,7 @@ log:
 database:
     storage: /tmp
     journal-db-max-size: 1M
-    kasp-db-max-size: 1M
+    kasp-db-max-size: 8M
     timer-db-max-size: 1M
 # A zone that cannot be loaded: the server is the zone's, and has nothing to say.
 zone:

@@ -72,8 +72,18 @@ pub async fn deleted(landscape: &Landscape, shoot: &UserShoot) -> Result<()> {
 
 /// Fails with what a seed still has of a control plane after a while (I6).
 pub async fn nothing_left(landscape: &Landscape, seed: &str, technical_id: &str) -> Result<()> {
+    nothing_left_within(COLLECTED_WITHIN, landscape, seed, technical_id).await
+}
+
+/// The same after a while of this length.
+pub async fn nothing_left_within(
+    limit: Duration,
+    landscape: &Landscape,
+    seed: &str,
+    technical_id: &str,
+) -> Result<()> {
     let client = landscape.seed(seed)?;
-    let left = proof::until_nothing(COLLECTED_WITHIN, || proof::left_behind(client, technical_id)).await?;
+    let left = proof::until_nothing(limit, || proof::left_behind(client, technical_id)).await?;
     ensure!(left.is_empty(), "left on {seed}: {left:?}");
     Ok(())
 }

@@ -17,7 +17,7 @@ use serde_json::json;
 
 use crate::{
     landscape::Landscape,
-    lifecycle::{COLLECTED_WITHIN, MOVE_WITHIN, kill_gardenlet, nothing_left},
+    lifecycle::{COLLECTED_WITHIN, MOVE_WITHIN, kill_gardenlet, nothing_left_within},
     proof,
     shoot::UserShoot,
     trouble::{Disturbed, Trouble},
@@ -98,7 +98,8 @@ impl Takeover {
         let over = Instant::now();
         trouble.end()?;
         answers(landscape, from).await?;
-        nothing_left(landscape, from, &id).await?;
+        // A seed whose kubelet or API server was away has that to come back first.
+        nothing_left_within(MOVE_WITHIN, landscape, from, &id).await?;
         forgotten(shoot).await?;
         if plan.trouble.ends_processes() {
             forget_starts(landscape, from).await?;

@@ -1,5 +1,5 @@
-//! Machines are made for who has the shoot, and for nobody else (R17-60..62): a real manager, API server, and name server; the process
-//! beside etcd says what a test lets it say.
+//! Machines are made for who has the shoot, and for nobody else (R17-43, R17-60..62): a real manager, API server, and name server; the
+//! process beside etcd says what a test lets it say.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::large_futures)]
 
 #[path = "world/manager.rs"]

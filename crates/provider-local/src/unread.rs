@@ -26,6 +26,7 @@ pub fn refuse(field: &str, config: Option<&RawExtension>) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use serde_json::json;
 
     use super::*;

@@ -109,7 +109,10 @@ fn an_etcd_that_no_fence_outlasts_says_so_but_where_it_has_lost() {
     let lasts: fn(&mut api::druid::OwnerCheckSpec) =
         |check| (check.validity, check.fence) = (Some("15s".into()), Some("30s".into()));
     let waits: fn(&mut api::druid::OwnerCheckSpec) = |check| check.fence = Some("30s".into());
-    for change in [tolerates, lasts] {
+    // Refused, so that etcd goes on as before.
+    let too_long: fn(&mut api::druid::OwnerCheckSpec) =
+        |check| (check.validity, check.fence) = (Some("90m".into()), Some("2h".into()));
+    for change in [tolerates, lasts, too_long] {
         assert_eq!(told(change, "Suspended"), words("Unknown", "OutlastsFence"));
         assert_eq!(told(change, "Serving"), words("True", "OutlastsFence"));
         assert_eq!(told(change, "Sealed"), words("False", "Lost"));

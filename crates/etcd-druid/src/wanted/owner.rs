@@ -99,10 +99,12 @@ fn is_in(name: &str, zone: &str) -> bool {
 type Given = (&'static str, String);
 
 /// Whether a seed that waits for the default fence may take the shoot over beside an etcd with these settings: none that goes on in
-/// silence, and none whose right lasts longer. What cannot be read is not used.
+/// silence, and none whose right lasts longer. Beside settings that cannot be used etcd goes on with those of before, and nobody knows
+/// how long these last.
 pub(crate) fn outlasts_a_fence(check: &OwnerCheckSpec) -> bool {
-    let (_, settings) = settings(check).unwrap_or_default();
-    settings.silence == Silence::Tolerate || settings.least_fence() > Settings::default().fence
+    settings(check).map_or(true, |(_, settings)| {
+        settings.silence == Silence::Tolerate || settings.least_fence() > Settings::default().fence
+    })
 }
 
 /// What is given beside the claim, as flags; checked together with what is not given.

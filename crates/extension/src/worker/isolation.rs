@@ -49,11 +49,13 @@ impl Begun {
         now: Timestamp,
     ) -> Self {
         let told = isolated.annotations().get(BEGUN);
-        let told = told.and_then(|text| serde_json::from_str(text).ok());
-        told.unwrap_or_else(|| Self {
-            since: now,
-            machines: all.filter_map(|deployment| deployment.spec.replicas).sum(),
-        })
+        let told: Option<Self> = told.and_then(|text| serde_json::from_str(text).ok());
+        let machines = || all.filter_map(|deployment| deployment.spec.replicas).sum();
+        Self {
+            // A clock that was ahead is not waited for.
+            since: told.map_or(now, |told| told.since.min(now)),
+            machines: told.map_or_else(machines, |told| told.machines),
+        }
     }
 
     /// Whether machines elsewhere are not waited for any more.
@@ -188,6 +190,12 @@ mod tests {
             begun
         );
         assert!(!begun.has_waited(at(699)) && begun.has_waited(at(700)));
+        let early = Begun::of(&isolated, [&isolated, &other].into_iter(), at(40));
+        assert_eq!(
+            (early.since, early.machines),
+            (at(40), 5),
+            "told by a clock that was ahead"
+        );
         isolated.annotations_mut().insert(key, "{".into());
         assert_eq!(Begun::of(&isolated, [&isolated].into_iter(), at(200)).machines, 2);
     }

@@ -1,7 +1,7 @@
 //! The writes, each on exactly the version of the Shoot that was judged.
 
 use api::{
-    constants::condition::READY_FOR_MIGRATION,
+    constants::condition::{OWNERSHIP_VERIFIED, READY_FOR_MIGRATION},
     gardencore::{
         Shoot,
         shoot::{FormerSeed, MigrationApproval, Ownership as Recorded, OwnershipApproval, RestoredData},
@@ -58,6 +58,9 @@ pub fn hand_over(
     });
     let mut constraints = status.constraints;
     constraints.retain(|constraint| constraint.type_ != READY_FOR_MIGRATION);
+    // What the former seed found says nothing of the next one.
+    let mut conditions = status.conditions;
+    conditions.retain(|condition| condition.type_ != OWNERSHIP_VERIFIED);
     let last_operation = LastOperation {
         description: approval.reason.clone(),
         last_update_time: now,
@@ -77,6 +80,7 @@ pub fn hand_over(
         ("ownership", json!(ownership)),
         ("formerSeeds", json!(former_seeds)),
         ("constraints", json!(constraints)),
+        ("conditions", json!(conditions)),
         ("lastOperation", json!(last_operation)),
         // The destination restores what was approved when the move began, or what is specified now.
         ("migration", json!(travels)),
@@ -132,6 +136,10 @@ mod tests {
             "source": {"name": "a", "epoch": 3}});
         let approval = json!({"uid": "u", "from": "b", "to": "d", "epoch": 5, "acceptedLoss": "SinceLastSnapshot",
             "expiry": "2026-01-01T00:00:00Z", "by": "Operator", "reason": "Because."});
+        let conditions = ["EveryNodeReady", "OwnershipVerified"].map(|type_| {
+            json!({"type": type_, "status": "True", "reason": "Any", "message": "",
+                "lastTransitionTime": "2025-12-31T00:00:00Z", "lastUpdateTime": "2025-12-31T00:00:00Z"})
+        });
         serde_json::from_value(json!({
             "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot",
             "metadata": {"name": "web", "uid": "u", "resourceVersion": "7"},
@@ -140,6 +148,7 @@ mod tests {
                 "seedName": "b", "formerSeeds": [{"name": "c", "epoch": 4}], "lastErrors": [{"description": "d"}],
                 "ownership": {"epoch": 5, "phase": "Claiming", "source": {"name": "c", "epoch": 4}, "approval": approval,
                     "restored": lost},
+                "conditions": conditions,
             },
         }))
         .unwrap()
@@ -183,6 +192,13 @@ mod tests {
             (&json!("Migrate"), &json!("Aborted"))
         );
         assert_eq!(status.get("lastErrors"), None);
+        let conditions = status["conditions"].as_array().unwrap();
+        let types: Vec<_> = conditions.iter().map(|condition| &condition["type"]).collect();
+        assert_eq!(
+            types,
+            ["EveryNodeReady"],
+            "what the former seed found of its owner is gone"
+        );
         assert_eq!(written["metadata"]["resourceVersion"], "7");
     }
 

@@ -140,12 +140,18 @@ impl Care {
         &self,
         shoot: &Shoot,
     ) -> Result<([(&'static str, Observation); 5], Option<Observation>)> {
-        if let Some(sleep) = checks::of_sleep(shoot) {
-            // etcd sleeps too, and nobody asks.
-            return Ok((CONDITIONS.map(|type_| (type_, sleep.clone())), None));
-        }
         let namespace = shoot.status.as_ref().map(|s| s.technical_id.as_str());
-        let seen = observed::look(&self.context, shoot, namespace.unwrap_or_default()).await?;
+        let namespace = namespace.unwrap_or_default();
+        if let Some(sleep) = checks::of_sleep(shoot) {
+            // etcd serves until the last step before the sleep, and after it nobody asks.
+            let owner = if placement::is_asleep(shoot) {
+                None
+            } else {
+                ownership::verified(&observed::etcds(&self.context, namespace).await?)
+            };
+            return Ok((CONDITIONS.map(|type_| (type_, sleep.clone())), owner));
+        }
+        let seen = observed::look(&self.context, shoot, namespace).await?;
         let conditions = [
             (API_SERVER_AVAILABLE, checks::api_server(&seen)),
             (CONTROL_PLANE_HEALTHY, checks::control_plane(&seen)),

@@ -72,6 +72,11 @@ pub(super) async fn look(context: &Context, shoot: &Shoot, namespace: &str) -> R
     })
 }
 
+/// The etcds alone.
+pub(super) async fn etcds(context: &Context, namespace: &str) -> Result<Vec<Etcd>> {
+    list::<Etcd>(context, namespace).await
+}
+
 /// Asks the pods of those Deployments that lack some. It is only for a sentence, so nothing fails.
 async fn what_pods_say(
     context: &Context,

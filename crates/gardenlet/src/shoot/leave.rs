@@ -41,6 +41,10 @@ pub(super) async fn leave(context: &Context, shoot: &Shoot, epoch: i64) -> Resul
                 clean_up(&stay, KeepEtcd(true)).await?;
                 leftover::save(context, &stay, shoot, restored, epoch).await?;
             }
+            Leftover::Untold => {
+                clean_up(&stay, KeepEtcd(true)).await?;
+                leftover::saved(&stay, epoch).await?;
+            }
         }
         clean_up(&stay, KeepEtcd(false)).await?;
     }

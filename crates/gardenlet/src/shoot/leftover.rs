@@ -22,6 +22,8 @@ pub(super) enum Leftover<'a> {
     Unknown,
     /// What was acknowledged after what the new seed began with.
     Changes(&'a RestoredData),
+    /// The same, perhaps: the shoot was taken over once more since, and what is said of a loss is said of that one.
+    Untold,
 }
 
 /// What the stay of a shoot in this epoch has left in the seed.
@@ -42,6 +44,14 @@ pub(super) fn of<'a>(shoot: &'a Shoot, seed: &str, epoch: i64) -> Leftover<'a> {
         Some(restored) if is_own(restored.source.as_ref()) && restored.lost_revisions.is_none() => {
             Leftover::Changes(restored)
         }
+        Some(restored)
+            if restored
+                .source
+                .as_ref()
+                .is_some_and(|source| source.epoch > epoch) =>
+        {
+            Leftover::Untold
+        }
         _ => Leftover::Nothing,
     }
 }
@@ -54,14 +64,18 @@ pub(super) async fn save(
     restored: &RestoredData,
     epoch: i64,
 ) -> Result<()> {
-    let saved = Backups::save_what_is_left(stay, epoch).await;
-    let Some(end) = saved.context("what this seed acknowledged last is not saved, and stays until it is")?
-    else {
+    let Some(end) = saved(stay, epoch).await? else {
         return Ok(());
     };
     let lost = (end - restored.last_revision).max(0);
     // Large, and on the stack of every step otherwise.
     Box::pin(tell(context, shoot, epoch, lost)).await
+}
+
+/// Waits until they are saved, and gives the last revision of an etcd that is still there.
+pub(super) async fn saved(stay: &Stay, epoch: i64) -> Result<Option<i64>> {
+    let saved = Backups::save_what_is_left(stay, epoch).await;
+    saved.context("what this seed acknowledged last is not saved, and stays until it is")
 }
 
 /// In one write that changes nothing else, and only while nobody has told it (docs/admission.md).
@@ -82,6 +96,8 @@ async fn tell(context: &Context, shoot: &Shoot, epoch: i64, lost: i64) -> Result
         }
         let patch = json!({"ownership": {"restored": {"lostRevisions": lost}}});
         if let Some(written) = MANAGER.try_merge_status_of(&api, &fresh, &patch).await? {
+            let losses = loss::metrics(&context.metrics);
+            losses.revisions.observe(loss::revisions(lost));
             let sentence = loss::exactly(&context.seed_name, lost);
             context
                 .garden_events
@@ -110,6 +126,7 @@ mod tests {
             Leftover::Nothing => "nothing".into(),
             Leftover::Unknown => "unknown".into(),
             Leftover::Changes(restored) => format!("after {}", restored.last_revision),
+            Leftover::Untold => "untold".into(),
         }
     }
 
@@ -139,7 +156,15 @@ mod tests {
         assert_eq!(left(with(restored.clone())), "nothing", "it was told");
         restored["lostRevisions"] = Value::Null;
         restored["source"]["epoch"] = json!(3);
-        assert_eq!(left(with(restored)), "nothing", "another stay of the same seed");
+        assert_eq!(
+            left(with(restored.clone())),
+            "untold",
+            "a later stay of the same seed was taken over, too"
+        );
+        // The second seed died as well: what is told is its loss, and this one still has its own changes.
+        restored["source"] = json!({"name": "b", "epoch": 2});
+        restored["lostRevisions"] = json!(3);
+        assert_eq!(left(with(restored)), "untold");
         assert_eq!(left(Value::Null), "nothing");
     }
 }

@@ -4,13 +4,14 @@
 use std::time::Duration;
 
 use api::{
+    constants::condition::OWNERSHIP_VERIFIED,
     gardencore::{
         Shoot,
         shoot::{FormerSeed, OwnershipPhase},
     },
     meta::{
         Condition, ConditionStatus, LastError, LastOperation, LastOperationState as State,
-        LastOperationType as Type,
+        LastOperationType as Type, find_condition,
     },
 };
 use flow::{Cause, FlowError, Progress};
@@ -137,6 +138,12 @@ pub fn handed_over(shoot: &Shoot, now: Time) -> Option<Value> {
         });
     }
     patch["formerSeeds"] = json!(former);
+    if find_condition(&status.conditions, OWNERSHIP_VERIFIED).is_some() {
+        // What this seed found says nothing of the next one.
+        let mut conditions = status.conditions.clone();
+        conditions.retain(|condition| condition.type_ != OWNERSHIP_VERIFIED);
+        patch["conditions"] = json!(conditions);
+    }
     Some(patch)
 }
 

@@ -283,6 +283,29 @@ fn a_hand_over_begins_a_new_record_where_phases_are_recorded() {
     }
 }
 
+/// Or a takeover from a seed that asks nobody would pass for one behind a fence.
+#[test]
+fn what_a_seed_found_of_its_owner_is_not_handed_over() {
+    let mut moving = shoot(&approved(
+        recorded("a", "Migrate", "Processing")["status"].clone(),
+    ));
+    assert_eq!(
+        status::handed_over(&moving, Time(now()))
+            .unwrap()
+            .get("conditions"),
+        None
+    );
+    let condition = |type_: &str| {
+        json!({"type": type_, "status": "True", "reason": "Any", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z",
+            "lastUpdateTime": "2026-01-01T00:00:00Z"})
+    };
+    let all = json!([condition("EveryNodeReady"), condition("OwnershipVerified")]);
+    moving.status.as_mut().unwrap().conditions = serde_json::from_value(all).unwrap();
+    let patch = status::handed_over(&moving, Time(now())).unwrap();
+    assert_eq!(patch["conditions"].as_array().unwrap().len(), 1);
+    assert_eq!(patch["conditions"][0]["type"], "EveryNodeReady");
+}
+
 /// Another destination, or none, was named in the last moment.
 #[test]
 fn a_move_that_is_not_approved_as_it_is_wanted_now_is_not_handed_over() {

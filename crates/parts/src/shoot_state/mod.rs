@@ -105,7 +105,7 @@ fn incomplete(stay: &Stay, why: &str) -> Error {
 async fn keep(garden: &Garden, stay: &Stay, shoot: &gardencore::Shoot, overlay: bool) -> Result<Kept> {
     let place = Place::new(garden, &shoot.namespace().unwrap_or_default(), &shoot.name_any());
     for _ in 0..ATTEMPTS {
-        match try_keep(&place, stay, shoot, overlay).await {
+        match Box::pin(try_keep(&place, stay, shoot, overlay)).await {
             Ok(kept) => return Ok(kept),
             Err(Unwritten::Failed(error)) => return Err(error),
             Err(Unwritten::Collided) => {}

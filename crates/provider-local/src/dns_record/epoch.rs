@@ -116,7 +116,7 @@ mod tests {
         let name = "epoch.owner.web.dev.internal.example.test.".to_owned();
         assert_eq!(told("example.test", |_| {}), Some((name.clone(), "3".into())));
         let first = told("Example.Test.", |spec| {
-            spec["shoot"]["status"]["ownership"] = Value::Null
+            spec["shoot"]["status"]["ownership"] = Value::Null;
         });
         assert_eq!(first, Some((name, "1".into())));
         // Of the users' names nobody knows whether that zone has the record: a parent has not, nor has a part of it that is given away.

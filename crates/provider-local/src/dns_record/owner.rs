@@ -4,7 +4,7 @@
 //! writer that was stopped in between, and an update that was on the way for long all end in the same way: what was read does not
 //! stand any more, nothing is changed, and what stands now is judged anew.
 
-use cloud_local::dns::{self, Server};
+use cloud_local::dns::{self, Held, Server};
 use hickory_proto::{op::ResponseCode, rr::Name};
 use runtime::{Error, Result};
 use tracing::info;
@@ -22,8 +22,12 @@ pub(super) async fn write(server: &Server, zone: &Name, claim: &Claim, ttl: Opti
     for _ in 0..ATTEMPTS {
         // The epoch first: asked for last, the former owner could be seen beside the epoch that a twin of ours has written
         // meanwhile, which would be refused.
-        let epoch = server.text_of(&claim.epoch_name).await?;
+        let mut epoch = server.text_of(&claim.epoch_name).await?;
         let owner = server.text_of(&claim.name).await?;
+        if epoch == Held::Nothing && owner != Held::Nothing {
+            // Or both were written in between, for the first time.
+            epoch = server.text_of(&claim.epoch_name).await?;
+        }
         let Some(changes) = claim.write(&epoch, &owner)? else {
             return Ok(());
         };

@@ -63,7 +63,7 @@ pub async fn a_backup_entry_waits_for_its_namespace(world: &World) -> Result<()>
     Ok(())
 }
 
-/// On a real store: the place is the shoot's before etcd can start, and a later epoch takes it.
+/// R17-23, on a real store: the place is the shoot's before etcd can start, and a later epoch takes it.
 pub async fn an_entry_takes_its_place(world: &World) -> Result<()> {
     let namespace = "shoot--dev--owned";
     world::namespace(&world.seed, namespace, &world::store_credentials(&world.store)).await?;
@@ -113,7 +113,7 @@ pub async fn an_entry_takes_its_place(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// R7-60: the source's place is claimed before the Secret says so, and only where the source did not hand the shoot over itself.
+/// R7-60, R17-22: the source's place is claimed before the Secret says so, and only where the source did not hand the shoot over itself.
 pub async fn a_source_that_cannot_help_is_claimed(world: &World) -> Result<()> {
     let namespace = "shoot--dev--claimed";
     world::namespace(&world.seed, namespace, &world::store_credentials(&world.store)).await?;
