@@ -64,9 +64,9 @@ idle() {
 }
 
 state() {
-  printf '\n| state | collected in | memory for it | read in | memory for it |\n|---|---|---|---|---|\n'
+  printf '\n| state | collected in | memory for it | read in | memory for it | restored in | memory for it |\n|---|---|---|---|---|---|---|\n'
   for objects in 11 56; do
-    measure "a state of $objects large objects" what_a_large_state_costs REPOT_STATE_OBJECTS=$objects
+    measure "a state of $objects large objects" cost::what_a_large_state_costs REPOT_STATE_OBJECTS=$objects
   done
 }
 

@@ -12,7 +12,7 @@ use kube::api::{Patch, PatchParams};
 use repot_tests::{
     landscape::Landscape,
     lifecycle::{self, MOVE_WITHIN, deleted, nothing_left},
-    nodes::{Controller, Fleet, Public, Taints, Web},
+    nodes::{self, Controller, Fleet, Public, Taints, Web},
     proof,
 };
 use serde_json::json;
@@ -85,6 +85,8 @@ async fn nodes_and_what_runs_on_them_do_not_notice_a_move() {
         .unwrap();
     before.replaced(&client, ROLLED_WITHIN).await.unwrap();
     web.answers(&client).await.unwrap();
+    // Neither on the machines that have moved nor on those that were made since.
+    assert_eq!(nodes::pulled(&client).await.unwrap(), Vec::<String>::new());
     deleted(&landscape, &shoot).await.unwrap();
     Fleet::nothing_left(&landscape, &id).await.unwrap();
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use cloud_controller_manager_local::{flags::Config, names::AS_MANAGER};
 use owner_checks::OwnerClaim;
-use provider_local::control_plane::cloud_controller_manager::{Settings, Wanted, deployment, migration_file};
+use provider_local::control_plane::cloud_controller_manager::{Settings, Wanted, migration_file, process};
 use serde_json::json;
 
 /// What provider-local writes into a Deployment, as long as controllers are at home, move, and have moved.
@@ -40,7 +40,7 @@ fn the_flags_of_a_control_plane_are_understood() {
             spec: Some(&told),
             owner: Some(&owner),
         };
-        let made = deployment(&settings, wanted, &BTreeMap::new()).unwrap();
+        let made = process(&settings, wanted).deployment(&BTreeMap::new()).unwrap();
         let pod = made.spec.unwrap().template.spec.unwrap();
         let mut args = pod.containers[0].args.clone().unwrap();
         if let Some(map) = migration_file(Some(&told)) {

@@ -5,8 +5,8 @@
 //! when ([`operation`]), in which order annotations, finalizers and status are written ([`reconciler`], [`status`]), the
 //! shoot's context ([`Context`]), how a forced deletion lets go ([`forced`]), what a seed may do for
 //! a shoot at all ([`role`], [`owner`]), what `migrate` must not take away ([`cleanup`]), and the sign of life ([`heartbeat`]). For a
-//! Worker a provider says only what its machines are ([`worker`]). That an actuator keeps the contract is shown by
-//! [`contract`].
+//! Worker a provider says only what its machines are ([`worker`]), for a ControlPlane only which processes it has
+//! ([`control_plane`]). That an actuator keeps the contract is shown by [`contract`].
 //!
 //! The protocol, which a gardenlet and an actuator author can rely on
 //!
@@ -33,6 +33,7 @@ pub mod actuator;
 pub mod cleanup;
 pub mod context;
 pub mod contract;
+pub mod control_plane;
 pub mod controller;
 pub mod forced;
 pub mod heartbeat;

@@ -210,7 +210,8 @@ fn while_the_shoot_has_failed_nothing_is_built() {
     }
 }
 
-/// Each rule of Gardener's extension library, applied to each object that there can be.
+/// Each rule of Gardener's extension library, applied to each object that there can be. R7-34: one that failed to migrate migrates
+/// again, and one that has migrated does nothing but migrate or be restored.
 #[test]
 fn every_case_follows_from_the_rules() {
     let asked = [

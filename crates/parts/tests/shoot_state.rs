@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+#[path = "shoot_state/cost.rs"]
+mod cost;
 #[path = "shoot_state/late.rs"]
 mod late;
 mod world;
@@ -60,41 +62,6 @@ async fn a_shoot_state_of_any_size() -> Result<()> {
     Box::pin(what_is_altered_is_noticed(&world)).await?;
     Box::pin(what_is_gone_is_forgotten(&world, &facts)).await?;
     Box::pin(late::a_former_owner_writes_nothing(&world, &facts)).await
-}
-
-/// `make bench`: how long a large state takes to be collected and to be read again, and what memory that needs besides.
-#[ignore = "a measurement"]
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_large_state_costs() -> Result<()> {
-    let objects = u32::try_from(testkit::size("REPOT_STATE_OBJECTS", OBJECTS as usize)?)?;
-    let world = Box::pin(shoot("shoot-state-cost")).await?;
-    let facts = world.facts(Operation::Reconcile, Settings::default()).await?;
-    let all = stream::iter(0..objects).map(|number| grow(&world, number, LARGE, 1));
-    all.buffer_unordered(4).try_collect::<Vec<()>>().await?;
-    let mut told = Vec::new();
-    let before = testkit::Peak::begin()?;
-    let began = Instant::now();
-    ShootState::persist(&facts).await?;
-    told.push(format!("{:.1} s", began.elapsed().as_secs_f64()));
-    told.push(before.mib()?);
-    let chunks = state(&world).await?.spec.in_chunks.unwrap();
-    let before = testkit::Peak::begin()?;
-    let began = Instant::now();
-    let whole = ShootState::whole(&facts).await?.unwrap();
-    told.push(format!("{:.1} s", began.elapsed().as_secs_f64()));
-    told.push(before.mib()?);
-    assert!(
-        whole.extensions.len() >= objects as usize,
-        "{}",
-        whole.extensions.len()
-    );
-    println!(
-        "bench: | {} MiB, {objects} objects, {} chunks | {} |",
-        usize::try_from(chunks.size)? / MIB,
-        chunks.chunks.len(),
-        told.join(" | ")
-    );
-    Ok(())
 }
 
 async fn fifty_mebibytes_are_carried_byte_for_byte(world: &World, facts: &Facts) -> Result<()> {

@@ -1,15 +1,11 @@
 //! ControlPlane: what this provider puts beside a shoot's control plane. That is the configuration for programs that talk to the
-//! cloud, and the cloud-controller-manager. There is nothing outside, so restore is a plain reconcile (RX-32) and migrate cleans
-//! up (RX-20).
+//! cloud, and the cloud-controller-manager. How it comes and goes is [`extension::control_plane`]'s.
 //!
 //! A ControlPlane that is ready promises that the cloud-controller-manager runs as its spec says, and that what runs as a former
 //! spec said was told to stop (its main lock keeps the two apart meanwhile): whoever hands a controller over between managers
-//! (KEP-2436) goes by that. Of a shoot that is to sleep it stops when no kube-apiserver is wanted any more, and its Deployment
-//! stays. One that has migrated or is gone promises that no process of it is left (I3).
+//! (KEP-2436) goes by that.
 
 pub mod cloud_controller_manager;
-mod removal;
-mod rollout;
 
 use std::collections::BTreeMap;
 
@@ -17,51 +13,45 @@ use api::{
     extensions::ControlPlane,
     meta::{ErrorCode, RawExtension},
 };
-use async_trait::async_trait;
-use extension::{Actuator, Context, Outcome};
+use extension::{
+    Context,
+    control_plane::{ControlPlaneParts, Parts},
+};
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
-use runtime::{Cluster, Error, Result};
+use owner_checks::OwnerClaim;
+use runtime::{Error, Result};
 
 use crate::infrastructure::InfrastructureStatus;
-use cloud_controller_manager::{MIGRATION, Settings};
+use cloud_controller_manager::{MIGRATION, NAME, Settings, Wanted, migration_file, process};
 
 /// The ConfigMap, as programs mount it.
 const CLOUD_PROVIDER_CONFIG: &str = "cloud-provider-config";
 /// Its key.
 const FILE: &str = "cloudprovider.conf";
 
-/// Looks after ControlPlanes.
-pub struct ControlPlaneActuator {
+/// What is beside a control plane in the local cloud.
+pub struct LocalControlPlane {
     /// Of the cloud-controller-manager.
     pub cloud_controller_manager: Settings,
 }
 
-#[async_trait]
-impl Actuator<ControlPlane> for ControlPlaneActuator {
-    const NAME: &'static str = "controlplane";
+impl ControlPlaneParts for LocalControlPlane {
+    const PROCESSES: &'static [&'static str] = &[NAME];
+    const CONFIG_MAPS: &'static [&'static str] = &[MIGRATION, CLOUD_PROVIDER_CONFIG];
 
-    async fn reconcile(&self, context: &Context<ControlPlane>) -> Result<Outcome> {
-        let object = cloud_provider_config(context.object.spec.infrastructure_provider_status.as_ref())?;
-        context
-            .manager
-            .apply(&context.seed.namespaced(&context.namespace()?), &object)
-            .await?;
-        Box::pin(rollout::roll_out(context, &self.cloud_controller_manager)).await?;
-        Ok(Outcome::none())
-    }
-
-    async fn restore(&self, context: &Context<ControlPlane>) -> Result<Outcome> {
-        self.reconcile(context).await
-    }
-
-    async fn migrate(&self, context: &Context<ControlPlane>) -> Result<Outcome> {
-        self.delete(context).await.map(|()| Outcome::none())
-    }
-
-    async fn delete(&self, context: &Context<ControlPlane>) -> Result<()> {
-        let namespace = context.namespace()?;
-        let config_maps = [MIGRATION, CLOUD_PROVIDER_CONFIG];
-        Box::pin(removal::remove(&context.seed, &namespace, &config_maps)).await
+    fn parts(&self, context: &Context<ControlPlane>, owner: Option<&OwnerClaim>) -> Result<Parts> {
+        let spec = &context.object.spec;
+        let config = cloud_provider_config(spec.infrastructure_provider_status.as_ref())?;
+        let wanted = Wanted {
+            cluster: &context.namespace()?,
+            spec: spec.cloud_controller_manager.as_ref(),
+            owner,
+        };
+        let files = [Some(config), migration_file(wanted.spec)];
+        Ok(Parts {
+            config_maps: files.into_iter().flatten().collect(),
+            processes: vec![process(&self.cloud_controller_manager, wanted)],
+        })
     }
 }
 

@@ -5,7 +5,9 @@ use api::extensions::{
     Network, OperatingSystemConfig, Worker,
 };
 use extension::{
-    Actuator, OwnerChecks, controller,
+    Actuator, OwnerChecks,
+    control_plane::ControlPlaneActuator,
+    controller,
     reconciler::{Provider, Scope, cluster_wide, namespaced},
     worker::WorkerActuator,
 };
@@ -14,7 +16,7 @@ use runtime::Seed;
 
 use crate::{
     MANAGER, TYPE, backup_bucket::BackupBucketActuator, backup_entry::BackupEntryActuator, context::Context,
-    control_plane::ControlPlaneActuator, dns_record::DNSRecordActuator, guests,
+    control_plane::LocalControlPlane, dns_record::DNSRecordActuator, guests,
     infrastructure::InfrastructureActuator, network::NetworkActuator,
     operating_system_config::OperatingSystemConfigActuator, worker::LocalMachines,
 };
@@ -42,10 +44,10 @@ const CONTROLLERS: &[(&str, Start)] = &[
         context.start::<Infrastructure, _>(namespaced, InfrastructureActuator)
     }),
     ("controlplane", |context| {
-        let actuator = ControlPlaneActuator {
+        let parts = LocalControlPlane {
             cloud_controller_manager: context.cloud_controller_manager.clone(),
         };
-        context.start::<ControlPlane, _>(namespaced, actuator)
+        context.start::<ControlPlane, _>(namespaced, ControlPlaneActuator(parts))
     }),
     ("network", |context| {
         let actuator = NetworkActuator {

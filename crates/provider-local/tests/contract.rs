@@ -21,6 +21,7 @@ use world::{WRONG_TSIG_SECRET, ZONE, object, proven, text};
 
 const UID: &str = "0841c87f-8db9-4d04-a603-35570da6341f";
 
+/// R7-04, R7-30..32: those with a state find all of it again on the other seed, and those without make nothing twice either.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_actuator_keeps_the_contract_over_two_seeds() -> Result<()> {
     let [source, destination] = testkit::ControlPlane::start_all(["seed-a", "seed-b"]).await?;
@@ -123,7 +124,7 @@ async fn infrastructure(
     proven("Infrastructure", contract.prove().await)
 }
 
-/// R7-32: it has no state, and a restore is a reconciliation.
+/// By the generic actuator, with the parts of this provider (RX-43); R7-32: it has no state, and a restore is a reconciliation.
 async fn control_plane(a: &Client, b: &Client) -> Result<()> {
     let namespace = "shoot--dev--cp";
     for seed in [a, b] {
@@ -189,7 +190,8 @@ async fn operating_system_config(a: &Client, b: &Client) -> Result<()> {
     proven("OperatingSystemConfig", contract.prove().await)
 }
 
-/// Machines as this provider says what they are, by a manager that is played; the real one has tests of its own.
+/// By the generic actuator, with machines as this provider says what they are (RX-43). Their manager is played; the real one has
+/// tests of its own.
 async fn worker(a: &Client, b: &Client) -> Result<()> {
     let namespace = "shoot--dev--worker";
     for seed in [a, b] {

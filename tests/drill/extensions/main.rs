@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod chart;
+mod lacking;
 mod world;
 
 use anyhow::{Context as _, Result, ensure};
@@ -33,7 +34,7 @@ async fn a_seed_has_the_extensions_that_its_shoots_need() -> Result<()> {
     world
         .register("by-hand", "OnDemand", "Infrastructure", None)
         .await?;
-    world.shoot("seed-a").await?;
+    world.shoot("web", "seed-a").await?;
 
     let here = world.installed("mesh", "seed-a").await?;
     is_installed(&world).await?;
@@ -82,7 +83,8 @@ async fn a_seed_has_the_extensions_that_its_shoots_need() -> Result<()> {
     world.gone::<Namespace>("extension-mesh").await?;
     world.gone::<ClusterRole>("mesh").await?;
     world.gone::<ControllerRegistration>("mesh").await?;
-    charts_that_cannot_be_rendered(&world).await
+    charts_that_cannot_be_rendered(&world).await?;
+    lacking::no_move_begins(&world).await
 }
 
 async fn is_installed(world: &World) -> Result<()> {

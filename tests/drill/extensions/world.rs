@@ -36,6 +36,10 @@ pub struct World {
     plane: ControlPlane,
     _pods: PlayedKubelet,
     _processes: JoinSet<()>,
+    /// What the controllers of garden-controller-manager share.
+    pub manager: garden_controller_manager::Context,
+    /// The same of the gardenlet of seed-a.
+    pub gardenlet_of_a: Arc<gardenlet::Context>,
 }
 
 impl World {
@@ -74,11 +78,13 @@ impl World {
             }
         }
         let mut processes = JoinSet::new();
-        start(&plane, &mut processes).await?;
+        let (manager, gardenlet_of_a) = start(&plane, &mut processes).await?;
         Ok(Self {
             _pods: PlayedKubelet::start(&admin),
             _processes: processes,
             plane,
+            manager,
+            gardenlet_of_a,
         })
     }
 
@@ -126,14 +132,14 @@ impl World {
         testkit::apply(&self.admin(), object).await.map(drop)
     }
 
-    pub async fn shoot(&self, seed: &str) -> Result<()> {
+    pub async fn shoot(&self, name: &str, seed: &str) -> Result<()> {
         let machine = json!({"type": "small", "image": {"name": "flat", "version": "1"}});
         let spec = json!({
             "cloudProfile": {"name": "metal"}, "credentialsBindingName": "c", "region": "here", "seedName": seed,
             "kubernetes": {"version": "1.34.4"}, "networking": {"type": "mesh"},
             "provider": {"type": "metal", "workers": [{"name": "a", "minimum": 1, "maximum": 1, "machine": machine}]},
         });
-        let mut shoot = core("Shoot", "web", &json!({"spec": spec}));
+        let mut shoot = core("Shoot", name, &json!({"spec": spec}));
         shoot["metadata"]["namespace"] = json!("garden-dev");
         testkit::apply(&self.admin(), shoot).await.map(drop)
     }
@@ -313,7 +319,8 @@ pub fn seed_of(installation: &ControllerInstallation) -> &str {
     seed.unwrap_or_default()
 }
 
-fn core(kind: &str, name: &str, fields: &Value) -> Value {
+/// An object of the garden.
+pub fn core(kind: &str, name: &str, fields: &Value) -> Value {
     let mut object =
         json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": kind, "metadata": {"name": name}});
     if let (Some(object), Some(fields)) = (object.as_object_mut(), fields.as_object()) {
@@ -337,11 +344,14 @@ fn documents(file: &str) -> Result<Vec<Value>> {
     all.map(|document| Ok(Value::deserialize(document)?)).collect()
 }
 
-async fn start(plane: &ControlPlane, processes: &mut JoinSet<()>) -> Result<()> {
+async fn start(
+    plane: &ControlPlane,
+    processes: &mut JoinSet<()>,
+) -> Result<(garden_controller_manager::Context, Arc<gardenlet::Context>)> {
     let permit = Permit::sole("a test");
     let shutdown = CancellationToken::new();
     let manager = plane.client(MANAGER, &[]).await?;
-    let context = garden_controller_manager::Context {
+    let of_garden = garden_controller_manager::Context {
         garden: Garden::new(manager.clone(), &permit),
         config: Arc::new(garden_controller_manager::Config::parse_from([
             "garden-controller-manager",
@@ -350,7 +360,9 @@ async fn start(plane: &ControlPlane, processes: &mut JoinSet<()>) -> Result<()> 
         metrics: Metrics::default(),
         shutdown: shutdown.clone(),
     };
-    processes.spawn(garden_controller_manager::controller_registration::run(context));
+    processes.spawn(garden_controller_manager::controller_registration::run(
+        of_garden.clone(),
+    ));
 
     let seed = Seed::new(plane.client(RESOURCE_MANAGER, &[]).await?, &permit);
     let flags = resource_manager::flags::Flags::parse_from(["resource-manager"]);
@@ -372,7 +384,7 @@ async fn start(plane: &ControlPlane, processes: &mut JoinSet<()>) -> Result<()> 
     let garden = plane
         .client("gardener.cloud:system:seed:seed-a", &[SEEDS])
         .await?;
-    let context = gardenlet::Context {
+    let of_seed = Arc::new(gardenlet::Context {
         garden: Garden::new(garden.clone(), &permit),
         seed: Seed::new(plane.client(GARDENLET, &[]).await?, &permit),
         seed_name: "seed-a".into(),
@@ -382,7 +394,7 @@ async fn start(plane: &ControlPlane, processes: &mut JoinSet<()>) -> Result<()> 
         metrics: Metrics::default(),
         shutdown,
         heartbeat: Heartbeat::default(),
-    };
-    processes.spawn(gardenlet::controller_installation::run(Arc::new(context)));
-    Ok(())
+    });
+    processes.spawn(gardenlet::controller_installation::run(Arc::clone(&of_seed)));
+    Ok((of_garden, of_seed))
 }

@@ -2,6 +2,7 @@
 
 mod controller;
 mod fleet;
+mod images;
 mod instances;
 mod public;
 mod taints;
@@ -9,6 +10,7 @@ mod web;
 
 pub use controller::Controller;
 pub use fleet::Fleet;
+pub use images::pulled;
 pub use instances::Instances;
 pub use public::Public;
 pub use taints::Taints;

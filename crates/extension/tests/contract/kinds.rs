@@ -50,6 +50,7 @@ impl<K: ExtensionObject> Actuator<K> for Still {
     }
 }
 
+/// R7-32, R7-33: also without a state, and no request is left that was met.
 pub async fn each_runs_through_the_protocol(seeds: &Seeds) -> Result<()> {
     seeds.shoot(NAMESPACE, ("cloudprovider", &[])).await?;
     let cloud = json!({"region": "r", "secretRef": {"name": "cloudprovider", "namespace": NAMESPACE}});
@@ -135,6 +136,8 @@ async fn runs<K: ExtensionObject>(
             K::kind(&()),
             found.finalizers()
         );
+        let state = found.default_status().and_then(|status| status.state.clone());
+        ensure!(state.is_none(), "{}: {state:?}", K::kind(&()));
         ensure!(
             !found.annotations().contains_key(OPERATION),
             "{}: {operation}",

@@ -129,6 +129,7 @@ fn doing_it_twice_changes_nothing() {
     assert_eq!(existing, before);
 }
 
+/// R7-23: what is carried is written as it is, and what is derived comes from it.
 #[test]
 fn carried_secrets_are_byte_equal_on_another_seed_and_the_rest_is_derived() {
     let source = fresh();

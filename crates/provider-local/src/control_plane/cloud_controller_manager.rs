@@ -1,33 +1,25 @@
-//! The cloud-controller-manager as a Deployment beside a shoot's control plane: what it is, from what the ControlPlane says.
+//! The cloud-controller-manager beside a shoot's control plane: what it is, from what the ControlPlane says.
 //!
-//! A pod is made anew whenever something that it mounts changes: a checksum of each is an annotation of the pod. So a change of
-//! the file of leader migration, which is read at the start only, takes effect.
-
-use std::collections::BTreeMap;
+//! A pod is made anew whenever something that it mounts changes. So a change of the file of leader migration, which is read at the
+//! start only, takes effect.
 
 use api::extensions::CloudControllerManager;
 use ipnet::Ipv4Net;
-use k8s_openapi::{
-    api::{apps::v1::Deployment, core::v1::ConfigMap},
-    apimachinery::pkg::apis::meta::v1::ObjectMeta,
-};
+use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use owner_checks::{AUTHORITY, OwnerClaim};
-use runtime::{
-    Result,
-    workload::{Files, Health, MOUNTS, Workload},
-};
+use runtime::workload::{Files, Health, MOUNTS, Workload};
 
 /// Name of the Deployment and of its container. The Secret with the kubeconfig of the shoot, which a gardenlet makes, is called
 /// the same; so is its main lock in the shoot, which it has the right to.
 pub const NAME: &str = "cloud-controller-manager";
 /// The Secret with the account in the cloud.
-pub const CLOUD_PROVIDER: &str = "cloudprovider";
+const CLOUD_PROVIDER: &str = "cloudprovider";
 /// The ConfigMap with the file of leader migration. It is there only while controllers move.
 pub const MIGRATION: &str = "cloud-controller-manager-leader-migration";
 /// Its key.
 const FILE: &str = "leader-migration.yaml";
 /// Secrets that it mounts.
-pub const SECRETS: [&str; 2] = [NAME, CLOUD_PROVIDER];
+const SECRETS: [&str; 2] = [NAME, CLOUD_PROVIDER];
 
 /// Where it says whether it lives.
 const HEALTH_PORT: u16 = 8080;
@@ -63,12 +55,9 @@ impl Wanted<'_> {
     }
 }
 
-/// The Deployment. `checksums`: of what is mounted, by the names of the objects.
-pub fn deployment(
-    settings: &Settings,
-    wanted: Wanted<'_>,
-    checksums: &BTreeMap<&str, String>,
-) -> Result<Deployment> {
+/// The process.
+#[must_use]
+pub fn process(settings: &Settings, wanted: Wanted<'_>) -> Workload {
     let mut files: Vec<_> = SECRETS.map(Files::Secret).into();
     if wanted.migrates() {
         files.push(Files::ConfigMap(MIGRATION));
@@ -76,7 +65,7 @@ pub fn deployment(
     if wanted.owner.is_some() {
         files.push(Files::Authority(AUTHORITY));
     }
-    let process = Workload {
+    Workload {
         name: NAME,
         image: settings.image.clone(),
         program: "/cloud-controller-manager-local".into(),
@@ -93,10 +82,7 @@ pub fn deployment(
         grace_seconds: 15,
         overlaps: false,
         requests: ["32Mi", "10m"],
-    };
-    let checksums = checksums.iter();
-    let annotations = checksums.map(|(name, sum)| (format!("checksum/{name}"), sum.clone()));
-    process.deployment(&annotations.collect())
+    }
 }
 
 /// What the operator of the seed says of all of them.

@@ -1,10 +1,12 @@
 #![allow(clippy::unwrap_used)]
 
+use std::collections::BTreeMap;
+
 use api::{
     extensions::NodeIPAM,
     leader_migration::{ControllerLeader, LeaderMigration},
 };
-use k8s_openapi::api::core::v1::PodSpec;
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::PodSpec};
 
 use serde_json::json;
 
@@ -49,8 +51,11 @@ fn settings() -> Settings {
 }
 
 fn made(wanted: Option<&CloudControllerManager>) -> Deployment {
-    let checksums = BTreeMap::from([(NAME, "1".to_owned()), (CLOUD_PROVIDER, "2".to_owned())]);
-    deployment(&settings(), of(wanted), &checksums).unwrap()
+    deployment(of(wanted))
+}
+
+fn deployment(wanted: Wanted<'_>) -> Deployment {
+    process(&settings(), wanted).deployment(&BTreeMap::new()).unwrap()
 }
 
 fn of(spec: Option<&CloudControllerManager>) -> Wanted<'_> {
@@ -142,16 +147,6 @@ fn all_that_the_flags_name_is_mounted() {
     }
 }
 
-#[test]
-fn a_pod_follows_what_it_mounts() {
-    let annotated = |sum: &str| {
-        let made = deployment(&settings(), of(None), &[(NAME, sum.to_owned())].into()).unwrap();
-        made.spec.unwrap().template.metadata.unwrap().annotations.unwrap()
-    };
-    assert_eq!(annotated("1")["checksum/cloud-controller-manager"], "1");
-    assert_ne!(annotated("1"), annotated("2"));
-}
-
 /// R17-60: of the authority by which the process beside etcd is known it gets the certificate, and no key.
 #[test]
 fn where_the_seed_says_so_it_asks_whose_the_shoot_is() {
@@ -166,7 +161,7 @@ fn where_the_seed_says_so_it_asks_whose_the_shoot_is() {
         owner: Some(&owner),
         ..of(None)
     };
-    let pod = pod_of(&deployment(&settings(), wanted, &BTreeMap::new()).unwrap());
+    let pod = pod_of(&deployment(wanted));
     let args = pod.containers[0].args.clone().unwrap();
     assert!(args.contains(&"--ownership-epoch=4".to_owned()), "{args:?}");
     let volumes = pod.volumes.unwrap();

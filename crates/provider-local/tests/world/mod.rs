@@ -20,6 +20,7 @@ use api::{
 use extension::{
     ExtensionReconciler, OwnerChecks,
     contract::{Proof, Refuse},
+    control_plane::ControlPlaneActuator,
     reconciler::{Scope, cluster_wide, namespaced},
     worker::WorkerActuator,
 };
@@ -40,7 +41,7 @@ use provider_local::{
     MANAGER,
     backup_bucket::BackupBucketActuator,
     backup_entry::BackupEntryActuator,
-    control_plane::{ControlPlaneActuator, cloud_controller_manager},
+    control_plane::{LocalControlPlane, cloud_controller_manager},
     controllers,
     dns_record::DNSRecordActuator,
     infrastructure::InfrastructureActuator,
@@ -78,14 +79,14 @@ pub fn infrastructure(seed: &Client) -> Reconciler<Infrastructure, Infrastructur
     reconciler(seed, namespaced, InfrastructureActuator)
 }
 
-pub fn control_plane(seed: &Client) -> Reconciler<ControlPlane, ControlPlaneActuator> {
-    let actuator = ControlPlaneActuator {
+pub fn control_plane(seed: &Client) -> Reconciler<ControlPlane, ControlPlaneActuator<LocalControlPlane>> {
+    let parts = LocalControlPlane {
         cloud_controller_manager: cloud_controller_manager::Settings {
             image: "cloud-controller-manager-local:test".into(),
             load_balancer_range: None,
         },
     };
-    reconciler(seed, namespaced, actuator)
+    reconciler(seed, namespaced, ControlPlaneActuator(parts))
 }
 
 pub fn network(seed: &Client) -> Reconciler<Network, NetworkActuator> {

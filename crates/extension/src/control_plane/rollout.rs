@@ -1,0 +1,100 @@
+//! Writes processes and their files into the seed, and waits until exactly the pods that are wanted run: none where the shoot sleeps.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use api::extensions::ControlPlane;
+use futures::future::try_join_all;
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
+use kube::{Api, ResourceExt};
+use runtime::{
+    Cluster, Result, Seed,
+    error::Explain as _,
+    rollout::{Rollout, checksum, checksums_of_secrets},
+    workload::{self, Files, Workload},
+};
+
+use super::Parts;
+use crate::Context;
+
+/// The Deployment that serves the shoot's API, which a gardenlet makes.
+const KUBE_APISERVER: &str = "kube-apiserver";
+/// How long one operation waits for new pods. Longer than a pod takes whose image is there; much shorter than a gardenlet
+/// waits for a ControlPlane, as whoever waits keeps others from working. After it, the object says what is awaited.
+const ROLLED_OUT_WITHIN: Duration = Duration::from_secs(20);
+
+/// When it returns, the wanted pods serve, and every pod with flags or files of before was told to stop. One whose node does not
+/// answer may still be there: it is not waited for, since a process that leads can do nothing while another one has its lock.
+pub async fn roll_out(context: &Context<ControlPlane>, parts: &Parts) -> Result<()> {
+    let namespace = &context.namespace()?;
+    let config_maps: Api<ConfigMap> = context.seed.namespaced(namespace);
+    for file in &parts.config_maps {
+        context.manager.apply(&config_maps, file).await?;
+    }
+    let deployments: Api<Deployment> = context.seed.namespaced(namespace);
+    let sleeps = context.is_hibernated() && !is_api_wanted(&deployments).await?;
+    let mut written = Vec::new();
+    for process in &parts.processes {
+        let annotations = annotations(context, namespace, process, &parts.config_maps).await?;
+        let mut wanted = process.deployment(&annotations)?;
+        if let Some(spec) = wanted.spec.as_mut().filter(|_| sleeps) {
+            spec.replicas = Some(0);
+        }
+        let is = context.manager.apply(&deployments, &wanted).await?;
+        written.push((process.name, is.metadata.generation));
+    }
+    let done = written.into_iter().map(|(name, generation)| async move {
+        let it = of_it(&context.seed, namespace, name);
+        it.wait_until_done(generation, ROLLED_OUT_WITHIN).await?;
+        if sleeps {
+            it.wait_until_stopped(ROLLED_OUT_WITHIN).await?;
+        }
+        Ok(())
+    });
+    try_join_all(done).await.map(drop)
+}
+
+/// A checksum of each thing that a process mounts.
+async fn annotations(
+    context: &Context<ControlPlane>,
+    namespace: &str,
+    process: &Workload,
+    config_maps: &[ConfigMap],
+) -> Result<BTreeMap<String, String>> {
+    let secrets: Vec<_> = process.files.iter().filter_map(secret).collect();
+    let secrets = checksums_of_secrets(&context.seed, namespace, process.name, &secrets).await?;
+    let files = of_files(&process.files, config_maps);
+    let all = secrets.into_iter().chain(files);
+    Ok(all.map(|(name, sum)| (format!("checksum/{name}"), sum)).collect())
+}
+
+fn secret(files: &Files) -> Option<&'static str> {
+    match files {
+        Files::Secret(name) => Some(*name),
+        // A certificate is read again by itself; a ConfigMap is written here.
+        Files::Authority(_) | Files::ConfigMap(_) => None,
+    }
+}
+
+/// Of those ConfigMaps that are mounted.
+pub(super) fn of_files(files: &[Files], config_maps: &[ConfigMap]) -> Vec<(&'static str, String)> {
+    let mounted = files.iter().filter_map(|files| match files {
+        Files::ConfigMap(name) => Some(*name),
+        Files::Secret(_) | Files::Authority(_) => None,
+    });
+    let content = |name: &str| config_maps.iter().find(|map| map.name_any() == name);
+    mounted
+        .filter_map(|name| Some((name, checksum(content(name)?.data.iter().flatten()))))
+        .collect()
+}
+
+/// Of a shoot that is to sleep they run for as long as there is an API: machines are still going.
+async fn is_api_wanted(deployments: &Api<Deployment>) -> Result<bool> {
+    let found = deployments.get_opt(KUBE_APISERVER).await;
+    let found = found.context(format_args!("could not read Deployment {KUBE_APISERVER}"))?;
+    Ok(found.is_some_and(|found| found.spec.and_then(|spec| spec.replicas) != Some(0)))
+}
+
+/// A process's Deployment and pods.
+pub(super) fn of_it<'n>(seed: &Seed, namespace: &str, name: &'n str) -> Rollout<'n> {
+    Rollout::new(seed, namespace, name, workload::selected(name))
+}
