@@ -99,7 +99,8 @@ async fn stands_on(world: &World, seed: &str) -> Result<()> {
         json!({"seedName": seed, "technicalID": ID, "uid": uid, "lastOperation": succeeded("Reconcile")});
     write_status(world, &status).await?;
     let spec = json!({"bucketName": "bucket-a", "seedName": seed});
-    let entry = core("BackupEntry", &format!("{ID}--{uid}"), &json!({"spec": spec}));
+    let mut entry = core("BackupEntry", &format!("{ID}--{uid}"), &json!({"spec": spec}));
+    entry["metadata"]["namespace"] = json!("garden-dev");
     testkit::apply(&world.admin(), entry).await?;
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": ID}});
     testkit::apply(&world.admin(), namespace).await?;
