@@ -6,7 +6,7 @@ use std::{
 };
 
 use api::extensions::Cluster as ClusterObject;
-use owner_checks::OwnerClaim;
+use owner_checks::{Ask, Begun, OwnerClaim};
 use ownership::{Loss, Report, Standing};
 use permit::{Clock, Issuer};
 use runtime::{Result, Seed};
@@ -15,10 +15,7 @@ use tokio::sync::{
     watch::{self, Sender},
 };
 
-use crate::{
-    OwnerChecks,
-    owner::{Ask, Begun},
-};
+use crate::OwnerChecks;
 
 /// Longer than a test lasts: nothing ends here by time.
 const LONG: Duration = Duration::from_secs(24 * 60 * 60);
