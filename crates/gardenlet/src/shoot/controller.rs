@@ -35,7 +35,7 @@ pub async fn run(context: Arc<Context>) {
     let controller = runner::controller(garden.all::<Shoot>(), watcher::Config::default(), wakes);
     let settings = context.runner();
     // There from the start, so that a first loss is seen as one.
-    loss::metric(&context.metrics);
+    loss::metrics(&context.metrics);
     let reconciler = Arc::new(ShootReconciler {
         context,
         fences: Fences::default(),
@@ -242,7 +242,8 @@ impl ShootReconciler {
         if operation == Operation::Restore
             && let Some(lost) = loss::of(&written)
         {
-            loss::metric(&context.metrics).observe(f64::from(lost.seconds));
+            let losses = loss::metrics(&context.metrics);
+            losses.seconds.observe(f64::from(lost.seconds));
             events.warning(&written, "DataLost", &lost.sentence).await;
         }
         if operation.deletes() {

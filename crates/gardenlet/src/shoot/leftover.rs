@@ -82,6 +82,8 @@ async fn tell(context: &Context, shoot: &Shoot, epoch: i64, lost: i64) -> Result
         }
         let patch = json!({"ownership": {"restored": {"lostRevisions": lost}}});
         if let Some(written) = MANAGER.try_merge_status_of(&api, &fresh, &patch).await? {
+            let losses = loss::metrics(&context.metrics);
+            losses.revisions.observe(loss::revisions(lost));
             let sentence = loss::exactly(&context.seed_name, lost);
             context
                 .garden_events

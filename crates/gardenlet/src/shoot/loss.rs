@@ -14,21 +14,44 @@ pub struct Loss {
     pub sentence: String,
 }
 
-/// Metric `shoot_takeover_loss_seconds` of the process. A controller that is started again goes on with it.
-pub fn metric(metrics: &Metrics) -> &'static Histogram {
-    static LOSSES: OnceLock<Histogram> = OnceLock::new();
+/// Metrics of losses.
+pub struct Losses {
+    /// `shoot_takeover_loss_seconds`: of the seed that has taken the shoot over, which knows a bound.
+    pub seconds: Histogram,
+    /// `shoot_takeover_lost_revisions`: of the former seed, which knows what it had when it is back.
+    pub revisions: Histogram,
+}
+
+/// Those of the process. A controller that is started again goes on with them.
+pub fn metrics(metrics: &Metrics) -> &'static Losses {
+    static LOSSES: OnceLock<Losses> = OnceLock::new();
     LOSSES.get_or_init(|| {
-        // From a shoot whose bucket was there to the end to one that had none for half a day.
-        let losses = Histogram::new([1.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 43200.0]);
+        let losses = Losses {
+            // From a shoot whose bucket was there to the end to one that had none for half a day.
+            seconds: Histogram::new([1.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 43200.0]),
+            // From one that wrote nothing to half a day of a busy one.
+            revisions: Histogram::new([0.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6]),
+        };
         metrics.register(|registry| {
             registry.register(
                 "shoot_takeover_loss_seconds",
                 "Seconds whose changes may be lost, of shoots that were taken over without a final snapshot",
-                losses.clone(),
+                losses.seconds.clone(),
+            );
+            registry.register(
+                "shoot_takeover_lost_revisions",
+                "Changes that this seed had acknowledged and nobody else has, of shoots that were taken over from it",
+                losses.revisions.clone(),
             );
         });
         losses
     })
+}
+
+/// A number of changes as the metric has it. More than fit would not be told apart.
+#[must_use]
+pub fn revisions(lost: i64) -> f64 {
+    f64::from(u32::try_from(lost.max(0)).unwrap_or(u32::MAX))
 }
 
 /// The loss, if this epoch of the shoot began with one. Both times are told as they were taken, by two clocks.
@@ -93,5 +116,32 @@ mod tests {
         let mut apart = restored;
         apart["fenced"] = json!("2025-12-31T23:59:00Z");
         assert!(told(&record(2, &apart)).unwrap().contains("of 0 s"));
+    }
+
+    /// R17-45, R17-46: both are there before the first loss, so that it is seen as one.
+    #[test]
+    fn losses_are_counted_in_seconds_and_in_revisions() {
+        let registry = Metrics::default();
+        let losses = metrics(&registry);
+        let begin = registry.encode();
+        for line in [
+            "shoot_takeover_loss_seconds_count 0",
+            "shoot_takeover_lost_revisions_count 0",
+        ] {
+            assert!(begin.contains(line), "{begin}");
+        }
+        losses.seconds.observe(90.0);
+        for lost in [0, 832, i64::MAX] {
+            losses.revisions.observe(revisions(lost));
+        }
+        let end = registry.encode();
+        for line in [
+            "shoot_takeover_loss_seconds_sum 90.0",
+            "shoot_takeover_lost_revisions_bucket{le=\"0.0\"} 1",
+            "shoot_takeover_lost_revisions_bucket{le=\"1000.0\"} 2",
+            "shoot_takeover_lost_revisions_count 3",
+        ] {
+            assert!(end.contains(line), "{end}");
+        }
     }
 }
