@@ -4,7 +4,7 @@ use crate::lab::{EPOCH, EtcdServer, Stay, VALIDITY, Writer, eventually, put};
 use etcd_backup_restore::owner::Marker;
 use std::time::{Duration, Instant};
 
-/// R17-40, R17-41, R17-49: and no restart takes it back.
+/// R17-40, R17-41, R17-43, R17-49: no write of any client passes, and no restart takes that back.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_shoot_is_fenced_in_time_and_its_final_snapshot_holds_all_that_was_acknowledged() {
     let mut stay = Stay::begin().await;
