@@ -34,6 +34,8 @@ use repot_tests::{
 const OBJECTS: usize = 200;
 /// From the cut to the last write that the source acknowledges (R17-47): the validity of a permit, and what lies between two checks.
 const FENCED_WITHIN: Duration = Duration::from_secs(30);
+/// From the decision to the destination's claim in the bucket of the source, which comes after its record in DNS.
+const CLAIMED_WITHIN: Duration = Duration::from_secs(60);
 /// From the decision to a write that the destination acknowledges. A bound to notice a step that hangs; the aim is 60 s, and the figure
 /// is printed.
 const BACK_WITHIN: Duration = Duration::from_secs(180);
@@ -45,7 +47,8 @@ const TEN_MINUTES: Duration = Duration::from_secs(600);
 /// The longest time between two writes of a shoot that nothing happens to, on a busy machine.
 const UNDISTURBED: Duration = Duration::from_secs(5);
 
-/// First of one witness after the other, then of both.
+/// First of one witness after the other, then of both. It stops before the destination begins: there are never two control planes
+/// (R17-06).
 #[tokio::test]
 async fn a_seed_that_is_cut_off_fences_itself_and_its_shoot_goes_on_elsewhere() {
     let landscape = Landscape::open("e2e").await.unwrap();
@@ -54,7 +57,7 @@ async fn a_seed_that_is_cut_off_fences_itself_and_its_shoot_goes_on_elsewhere() 
     is_taken_over(&landscape, &shoot, plan(Trouble::CutOff(&OTHERS))).await;
 }
 
-/// Its processes wake as if nothing had happened: with open connections, with permits and locks that they had just renewed.
+/// R17-05: its processes wake as if nothing had happened, with open connections, and with permits and locks that they had just renewed.
 #[tokio::test]
 async fn a_seed_that_stands_still_and_wakes_later_does_not_go_on() {
     goes_on_elsewhere("sleeper", plan(Trouble::StandsStill)).await;
@@ -66,7 +69,7 @@ async fn a_seed_that_lost_its_power_saves_late_what_is_lost() {
     goes_on_elsewhere("dark", plan(Trouble::IsOff)).await;
 }
 
-/// It wakes in the middle of a flow, and its destination is done.
+/// R17-04: it wakes in the middle of a flow, and its destination is done.
 #[tokio::test]
 async fn a_seed_that_stands_still_while_it_hands_over_does_not_go_on() {
     goes_on_elsewhere(
@@ -79,10 +82,16 @@ async fn a_seed_that_stands_still_while_it_hands_over_does_not_go_on() {
     .await;
 }
 
-/// It serves until it is told, and saves all it has: nothing is lost.
+/// R17-01: it serves until it is told, and saves all it has: nothing is lost.
 #[tokio::test]
 async fn a_seed_that_hears_nothing_of_the_garden_alone_saves_what_it_has() {
     goes_on_elsewhere("unheard", plan(Trouble::CutOff(&["garden"]))).await;
+}
+
+/// One witness is left to it, and its bucket is that which the destination claims later (R17-01, R17-40).
+#[tokio::test]
+async fn a_seed_that_is_told_by_its_bucket_alone_saves_what_it_has() {
+    goes_on_elsewhere("nameless", plan(Trouble::CutOff(&["garden", "dns"]))).await;
 }
 
 /// It is told and cannot save what it has: its final snapshot comes late.
@@ -91,6 +100,7 @@ async fn a_seed_without_its_bucket_saves_late_what_is_lost() {
     goes_on_elsewhere("bucketless", plan(Trouble::CutOff(&["garden", "s3"]))).await;
 }
 
+/// Nothing is begun for the seed while it is away (R17-02), nor what was asked for before when it is back (R17-03).
 #[tokio::test]
 async fn a_seed_without_its_api_server_saves_what_its_shoots_have() {
     goes_on_elsewhere("headless", plan(Trouble::HasNoApiServer)).await;
@@ -115,7 +125,7 @@ async fn a_takeover_ends_although_the_gardenlet_that_restores_is_killed() {
     .await;
 }
 
-/// The source does not hear of its end and still reaches the cloud, with all that looked after the machines.
+/// The source does not hear of its end and still reaches the cloud, with all that looked after machines and network (R17-62).
 #[tokio::test]
 async fn no_node_is_lost_with_the_seed_that_looked_after_it() {
     let landscape = Landscape::open("e2e").await.unwrap();
@@ -268,7 +278,12 @@ fn check_loss(told: &RestoredData, moved: &Takeover, lost: &[u64]) {
 fn fence_of(moved: &Takeover, plan: Plan<'_>) -> Instant {
     if plan.trouble.lets_it_serve() {
         // It is told by the destination, and not before the decision.
-        moved.decided + FENCED_WITHIN
+        let later = if plan.trouble.leaves_it_the_bucket_alone() {
+            CLAIMED_WITHIN
+        } else {
+            Duration::ZERO
+        };
+        moved.decided + later + FENCED_WITHIN
     } else {
         moved.disturbed + FENCED_WITHIN
     }
