@@ -1,5 +1,5 @@
 //! Each complaint and bug of those who came before has a test (docs/lessons.md), so has each requirement of the bad case
-//! (docs/gep-17.md), and each test that a page names is there.
+//! (docs/gep-17.md), which names its number, and each test that a page names is there.
 
 use std::{collections::BTreeSet, fs};
 
@@ -83,6 +83,26 @@ fn missing(file: &str, function: &str) -> Option<String> {
     (!there).then(|| format!("there is no function {function} in {file}"))
 }
 
+/// What the file of a requirement's test lacks: the number of the requirement in a comment.
+fn uncited(file: &str, number: u32) -> Option<String> {
+    let text = fs::read_to_string(root().join(file)).unwrap_or_default();
+    (!cites(&text, number)).then(|| format!("no comment in {file} cites R17-{number:02}"))
+}
+
+/// Whether a comment names R17-`number`, alone or in a range like R17-40..44.
+fn cites(text: &str, number: u32) -> bool {
+    let digits = |text: &str| text.get(..2)?.parse::<u32>().ok();
+    let covers = |said: &str| {
+        let first = digits(said);
+        let last = said.get(2..).and_then(|rest| digits(rest.strip_prefix("..")?));
+        first.is_some_and(|first| (first..=last.unwrap_or(first)).contains(&number))
+    };
+    let comments = text.lines().filter_map(|line| line.split_once("//"));
+    comments
+        .flat_map(|(_, comment)| comment.split("R17-").skip(1))
+        .any(covers)
+}
+
 fn page(name: &str) -> String {
     fs::read_to_string(root().join("docs").join(name)).unwrap()
 }
@@ -126,10 +146,10 @@ fn each_requirement_of_the_bad_case_has_its_test() {
         .chain(20..=31)
         .chain(40..=54)
         .chain(60..=64);
-    let all: Vec<String> = numbers.map(|number| format!("R17-{number:02}")).collect();
+    let all: Vec<String> = numbers.clone().map(|number| format!("R17-{number:02}")).collect();
     assert_eq!(told, all, "docs/gep-17.md");
     let mut lack = Vec::new();
-    for row in rows {
+    for (row, number) in rows.into_iter().zip(numbers) {
         let test = row
             .trim_matches('|')
             .rsplit(" | ")
@@ -140,11 +160,9 @@ fn each_requirement_of_the_bad_case_has_its_test() {
         if named.is_empty() && !test.starts_with(NOT_APPLICABLE) {
             lack.push(format!("{row} names no test"));
         }
-        lack.extend(
-            named
-                .iter()
-                .filter_map(|(file, function)| missing(file, function)),
-        );
+        let short =
+            |(file, function): &(String, String)| missing(file, function).or_else(|| uncited(file, number));
+        lack.extend(named.iter().filter_map(short));
     }
     assert!(lack.is_empty(), "docs/gep-17.md:\n{}", lack.join("\n"));
 }
@@ -211,4 +229,21 @@ fn a_row_without_a_test_is_found() {
     assert!(lacks(gone).unwrap().contains("nobody_wrote_this"));
     let elsewhere = "| 1 | it broke | a rule | `tests/nowhere.rs::a` |";
     assert!(lacks(elsewhere).unwrap().contains("no file"));
+}
+
+#[test]
+fn a_requirement_is_cited_alone_or_in_a_range() {
+    for (text, cited) in [
+        ("/// R17-43: it stops.", true),
+        ("//! It stops (R17-01, R17-43).", true),
+        ("    stops(); // R17-40..44", true),
+        ("/// R17-43..44", true),
+        ("/// R17-44..47, R17-40..42", false),
+        ("/// R17-4", false),
+        ("/// R7-43", false),
+        ("let said = \"R17-43\";", false),
+        ("", false),
+    ] {
+        assert_eq!(cites(text, 43), cited, "{text}");
+    }
 }

@@ -131,7 +131,7 @@ async fn a_namespace_that_was_there_is_not_taken(garden: &Garden) {
     assert!(left.metadata.deletion_timestamp.is_none());
 }
 
-/// R7-47: after the shoot, and not before.
+/// R7-47, R17-23: after the shoot, and not before.
 async fn backups_follow_their_shoot(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     let entries: Api<BackupEntry> = garden.admin(NAMESPACE);

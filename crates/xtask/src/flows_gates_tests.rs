@@ -37,6 +37,20 @@ fn nothing_outside_is_touched_before_the_shoot_is_held() -> Result<()> {
     Ok(())
 }
 
+/// R17-51: the source hands the shoot over when its flow has ended, whose last task waits for the final snapshot; what takes the
+/// namespace away begins after that.
+#[test]
+fn the_namespace_of_the_source_goes_after_its_final_snapshot() -> Result<()> {
+    let source = Drawn::read(&page()?, SOURCE)?;
+    source.in_order([
+        "Creating ETCD Snapshot",
+        "Making sure that nothing writes to the shoot any more",
+    ])?;
+    let early = "Deleting shoot namespace in Seed";
+    ensure!(!source.names.contains_key(early), "{early}");
+    Ok(())
+}
+
 /// A move whose source has handed the shoot over by itself waits for no fence, and one whose phases nobody records does as before.
 #[test]
 fn only_a_shoot_that_is_taken_is_fenced() -> Result<()> {

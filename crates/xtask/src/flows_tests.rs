@@ -84,7 +84,7 @@ const ORDERS: &[(&str, [&str; 2])] = &[
             "Copying etcd backups to new seed's backup bucket",
         ],
     ),
-    // R17-31, I3: the cloud is touched when the backups are here, and machines when the API is.
+    // R17-29, R17-31, I3: the cloud is touched when the backups are here and what copied them is gone, and machines when the API is.
     (
         DESTINATION,
         [

@@ -186,6 +186,7 @@ mod tests {
         ));
     }
 
+    /// R17-30: it goes when it is needed no more, and its backups with it.
     #[test]
     fn the_backups_of_a_source_entry_go_only_where_copies_are_elsewhere() {
         let of = |bucket: &str, copied: &str| {

@@ -102,6 +102,7 @@ async fn a_broken_source_object_never_appears_in_the_target() {
     assert_equal(&lab);
 }
 
+/// R17-28: where it is, nothing else is copied.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_final_snapshot_is_waited_for_and_is_enough() {
     let lab = Lab::new();

@@ -131,6 +131,7 @@ fn an_etcd_without_backups_has_one_container_and_no_init_container() {
     );
 }
 
+/// R17-24, R17-25: one container, and two stores.
 #[test]
 fn an_etcd_with_a_source_is_a_job() {
     let mut copy = etcd(MAIN);

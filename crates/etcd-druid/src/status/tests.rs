@@ -285,6 +285,7 @@ fn a_sidecar_that_cannot_back_up_is_told_and_does_not_make_etcd_unready() {
     );
 }
 
+/// R17-27: it is what the flow waits for.
 #[test]
 fn a_copy_is_ready_when_its_job_is_complete() {
     let mut etcd = etcd(MAIN);

@@ -1,4 +1,4 @@
-//! Every kind runs through the protocol, with an actuator that has nothing to do.
+//! Every kind runs through the protocol, with an actuator that has nothing to do; who writes names in DNS is none of its own (R17-63).
 
 use anyhow::{Context as _, Result, ensure};
 use api::{

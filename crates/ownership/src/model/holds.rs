@@ -3,6 +3,7 @@
 use super::check::explore;
 use super::scenarios;
 
+/// R17-06: with the source or without it, no two seeds acknowledge writes.
 #[test]
 fn etcd_moves_with_and_without_its_source() {
     explore(&scenarios::etcd());

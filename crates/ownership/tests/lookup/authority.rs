@@ -47,7 +47,7 @@ fn is_unknown(answer: &Answer, word: &str) -> bool {
     matches!(answer, Answer::Unknown(why) if why.contains(word))
 }
 
-/// Each row of the table that the record decides, as a real server shows it.
+/// R17-14: each row of the table that the record decides, as a real server shows it.
 #[tokio::test]
 async fn what_the_records_say_is_what_is_answered() -> Result<()> {
     let server = NameServer::start(&[ZONE]).await?;
@@ -186,7 +186,7 @@ async fn the_servers_of_a_zone_are_found_by_a_resolver() -> Result<()> {
     Ok(())
 }
 
-/// The whole life of a tenure (R17-47..49): confirmed, the server gone and back, taken over.
+/// The whole life of a tenure (R17-14, R17-47..49): confirmed, the server gone and back, taken over.
 #[tokio::test]
 async fn a_server_that_is_gone_takes_nothing_while_the_second_witness_answers() -> Result<()> {
     let mut server = NameServer::start(&[ZONE]).await?;

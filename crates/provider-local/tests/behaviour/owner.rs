@@ -364,7 +364,7 @@ async fn a_writer_that_slept_changes_nothing(world: &World) -> Result<()> {
     holds(world, "slept", &["seed-b"], &["3"]).await
 }
 
-/// Its sender is long gone, and it is still delivered.
+/// R17-63: its sender is long gone, and it is still delivered.
 async fn an_update_that_lands_late_changes_nothing(world: &World) -> Result<()> {
     let credentials = Credentials::new("test/dns", world::dns_credentials(&world.dns));
     let server = Server::new(&credentials, &Permit::sole("a test"))?;

@@ -1,5 +1,5 @@
 //! Whose shoot it is, asked at a real name server while an actuator works, and of a played process beside etcd where that says
-//! nothing (R17-13, R17-14, R17-60..62, RX-41, RX-42).
+//! nothing (R17-13, R17-14, R17-43, R17-60..62, RX-41, RX-42).
 
 use std::sync::{Arc, Mutex};
 
