@@ -34,6 +34,8 @@ use repot_tests::{
 const OBJECTS: usize = 200;
 /// From the cut to the last write that the source acknowledges (R17-47): the validity of a permit, and what lies between two checks.
 const FENCED_WITHIN: Duration = Duration::from_secs(30);
+/// From the decision to the destination's claim in the bucket of the source, which comes after its record in DNS.
+const CLAIMED_WITHIN: Duration = Duration::from_secs(60);
 /// From the decision to a write that the destination acknowledges. A bound to notice a step that hangs; the aim is 60 s, and the figure
 /// is printed.
 const BACK_WITHIN: Duration = Duration::from_secs(180);
@@ -84,6 +86,12 @@ async fn a_seed_that_stands_still_while_it_hands_over_does_not_go_on() {
 #[tokio::test]
 async fn a_seed_that_hears_nothing_of_the_garden_alone_saves_what_it_has() {
     goes_on_elsewhere("unheard", plan(Trouble::CutOff(&["garden"]))).await;
+}
+
+/// One witness is left to it, and its bucket is that which the destination claims later (R17-01, R17-40).
+#[tokio::test]
+async fn a_seed_that_is_told_by_its_bucket_alone_saves_what_it_has() {
+    goes_on_elsewhere("nameless", plan(Trouble::CutOff(&["garden", "dns"]))).await;
 }
 
 /// It is told and cannot save what it has: its final snapshot comes late.
@@ -270,7 +278,12 @@ fn check_loss(told: &RestoredData, moved: &Takeover, lost: &[u64]) {
 fn fence_of(moved: &Takeover, plan: Plan<'_>) -> Instant {
     if plan.trouble.lets_it_serve() {
         // It is told by the destination, and not before the decision.
-        moved.decided + FENCED_WITHIN
+        let later = if plan.trouble.leaves_it_the_bucket_alone() {
+            CLAIMED_WITHIN
+        } else {
+            Duration::ZERO
+        };
+        moved.decided + later + FENCED_WITHIN
     } else {
         moved.disturbed + FENCED_WITHIN
     }
