@@ -1,12 +1,14 @@
-//! The owner record of a shoot on a real name server, and the flags of a process that asks for it.
+//! The owner record of a shoot on a real name server, and what is told to those who ask for it.
 
 use std::time::Duration;
 
 use anyhow::Result;
+use serde_json::{Value, json};
 
 use crate::NameServer;
 
 const ZONE: &str = "internal.example.test";
+const API: &str = "api.web.dev.internal.example.test";
 const OWNER: &str = "owner.web.dev.internal.example.test";
 const EPOCH: &str = "epoch.owner.web.dev.internal.example.test";
 
@@ -42,6 +44,29 @@ impl OwnerRecord {
     pub async fn says_again(&mut self, identity: &str, epoch: i64) -> Result<()> {
         self.dns.resume().await?;
         self.says(identity, epoch).await
+    }
+
+    /// What a gardenlet tells of such a shoot, in an epoch of this seed.
+    #[must_use]
+    pub fn cluster(&self, namespace: &str, identity: &str, epoch: i64) -> Value {
+        json!({
+            "apiVersion": "extensions.gardener.cloud/v1alpha1", "kind": "Cluster", "metadata": {"name": namespace},
+            "spec": {
+                "cloudProfile": {},
+                "seed": {
+                    "metadata": {"name": identity},
+                    "spec": {
+                        "settings": {"ownerChecks": {"enabled": true, "authorities": [self.dns.address]}},
+                        "dns": {"internal": {"type": "local", "domain": ZONE, "credentialsRef": {}}},
+                    },
+                    "status": {"clusterIdentity": identity},
+                },
+                "shoot": {"status": {
+                    "seedName": identity, "ownership": {"epoch": epoch},
+                    "advertisedAddresses": [{"name": "internal", "url": format!("https://{API}")}],
+                }},
+            },
+        })
     }
 
     /// Flags by which a process of this seed asks, whose second witness is silent.
