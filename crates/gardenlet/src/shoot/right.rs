@@ -64,7 +64,8 @@ where
         Err(NotOwned::Unconfirmed(why)) => Err(unconfirmed(&why, claim.epoch).into()),
         Err(NotOwned::Lost(loss)) => {
             let is_told = OwnerRecord::claim(&before).await?.is_some();
-            Err(of_loss(&loss, is_told, &before))
+            let me = (before.seed_object.name_any(), claim.epoch);
+            Err(meaning(&loss, is_told, before.operation, (&me.0, me.1)))
         }
     }
 }
@@ -107,11 +108,6 @@ async fn needed(facts: &Facts) -> Result<Option<OwnerClaim>> {
 }
 
 /// What a loss means. `is_told`: this seed's record was written in this epoch, and nobody takes it away.
-fn of_loss(loss: &Loss, is_told: bool, facts: &Facts) -> Refusal {
-    let (seed, epoch) = (facts.seed_object.name_any(), facts.epoch());
-    meaning(loss, is_told, facts.operation, (&seed, epoch))
-}
-
 fn meaning(loss: &Loss, is_told: bool, operation: Operation, (seed, epoch): (&str, i64)) -> Refusal {
     if is_told {
         return Refusal::Lost(format!(
