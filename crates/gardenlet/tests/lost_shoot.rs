@@ -14,14 +14,13 @@ use api::{
 };
 use clap::Parser;
 use gardenlet::{Config, Context, context::Heartbeat, shoot};
-use jiff::Timestamp;
 use k8s_openapi::api::{core::v1::Namespace, events::v1::Event};
 use kube::{
     Api, Client, ResourceExt,
     api::{ListParams, Patch, PatchParams},
 };
 use runtime::{
-    Events, Garden, Permit, Seed,
+    Events, Garden, Permit, Seed, clock,
     metrics::Metrics,
     wait::{self, Look},
 };
@@ -177,7 +176,7 @@ impl World {
             .await?;
         let done = json!({"status": {"observedGeneration": begun.metadata.generation, "lastOperation": {
             "type": "Create", "state": "Succeeded", "progress": 100, "description": "",
-            "lastUpdateTime": Timestamp::now().to_string()}}});
+            "lastUpdateTime": clock::now_k8s()}}});
         self.records
             .patch_status("web-owner", &params, &Patch::Merge(done))
             .await?;
@@ -197,7 +196,7 @@ impl World {
         Ok(())
     }
 
-    async fn until(&self, why: &str, holds: impl Fn(&Shoot) -> bool + Send) -> Result<Shoot> {
+    async fn until(&self, why: &str, holds: impl Fn(&Shoot) -> bool + Send + Sync) -> Result<Shoot> {
         let seen = wait::until(&self.shoots, "web", SOON, |shoot: Option<&Shoot>| {
             if shoot.is_some_and(&holds) {
                 Look::Done
