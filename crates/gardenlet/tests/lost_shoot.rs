@@ -97,7 +97,9 @@ impl World {
     /// Nothing is begun while the record of an earlier shoot of this name stands there. When it is gone the shoot is made, by the word of
     /// the garden: this seed's own record does not stand there yet.
     async fn record_of_an_earlier_shoot(&self) -> Result<()> {
-        let refused = format!("cannot tell that it has the shoot, in ownership epoch 1: the owner record names {THEIRS}");
+        let refused = format!(
+            "cannot tell that it has the shoot, in ownership epoch 1: the owner record names {THEIRS}"
+        );
         self.until_error(&refused).await?;
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         ensure!(
@@ -212,9 +214,9 @@ impl World {
     async fn until_error(&self, part: &str) -> Result<LastOperation> {
         let told = self.until(part, |shoot| {
             let status = shoot.status.as_ref();
-            status.is_some_and(|status| {
-                matches!(status.last_errors.as_slice(), [only] if only.description.contains(part))
-            })
+            status.is_some_and(
+                |status| matches!(status.last_errors.as_slice(), [only] if only.description.contains(part)),
+            )
         });
         last_of(&told.await?)
     }

@@ -165,9 +165,7 @@ impl ShootReconciler {
 
     /// What was lost stays lost in this epoch, whoever says otherwise later (R17-49, R17-61). It can be handed over.
     fn loss_of(&self, shoot: &Shoot, operation: Operation) -> Option<String> {
-        self.lost
-            .of(shoot)
-            .filter(|_| right::is_for_owners(operation))
+        self.lost.of(shoot).filter(|_| right::is_for_owners(operation))
     }
 
     async fn tell_loss(&self, shoot: &Shoot, operation: Operation, sentence: &str) -> Result<Next> {

@@ -242,7 +242,11 @@ mod tests {
     #[test]
     fn what_was_told_is_lost_for_ever_and_what_was_not_is_asked_for_again() {
         for operation in OPERATIONS {
-            for loss in [Loss::Deleted, Loss::LaterEpoch(4), Loss::AnotherIdentity("b".into())] {
+            for loss in [
+                Loss::Deleted,
+                Loss::LaterEpoch(4),
+                Loss::AnotherIdentity("b".into()),
+            ] {
                 let Refusal::Lost(sentence) = meaning(&loss, true, operation, ("seed-a", 3)) else {
                     panic!("{operation:?}: it is lost");
                 };
@@ -253,7 +257,11 @@ mod tests {
                     Refusal::NotNow(error) => error.class(),
                     Refusal::Lost(sentence) => panic!("{operation:?}: {sentence}"),
                 };
-                let expected = if operation.deletes() { "NotReady" } else { "Transient" };
+                let expected = if operation.deletes() {
+                    "NotReady"
+                } else {
+                    "Transient"
+                };
                 assert_eq!(again, expected, "{operation:?}");
             }
         }
