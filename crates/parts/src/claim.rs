@@ -69,20 +69,29 @@ impl ClaimPlan {
 }
 
 impl Claim {
-    /// Finds out what there is to keep, before a flow is built that deploys. `copies`: whether it copies the source's backups.
-    pub fn plan(f: &Facts, copies: bool) -> Result<ClaimPlan> {
-        let Ok(recorded) = record::ownership(&f.shoot) else {
-            return Ok(ClaimPlan::Nothing);
-        };
-        if recorded.phase == Phase::Sealing {
-            return Err(Error::not_ready(
+    /// Whether the shoot's epoch goes on. A seed that has sealed it keeps the shoot in the next one, once that is granted.
+    ///
+    /// # Errors
+    /// It has ended, and there is no other one yet.
+    pub fn has_not_ended(shoot: &Shoot) -> Result<()> {
+        match record::ownership(shoot) {
+            Ok(recorded) if recorded.phase == Phase::Sealing => Err(Error::not_ready(
                 WAIT_FOR_GRANT,
                 format!(
                     "epoch {} of the shoot has ended in seed {}, and garden-controller-manager has not given it a new one yet",
                     recorded.now.epoch, recorded.now.seed
                 ),
-            ));
+            )),
+            _ => Ok(()),
         }
+    }
+
+    /// Finds out what there is to keep, before a flow is built that deploys. `copies`: whether it copies the source's backups.
+    pub fn plan(f: &Facts, copies: bool) -> Result<ClaimPlan> {
+        Self::has_not_ended(&f.shoot)?;
+        let Ok(recorded) = record::ownership(&f.shoot) else {
+            return Ok(ClaimPlan::Nothing);
+        };
         let plan = plan_of(&recorded);
         if plan.is_recorded() {
             let checks = f.seed_object.spec.checks_owners();

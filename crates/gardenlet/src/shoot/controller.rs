@@ -18,8 +18,10 @@ use super::{
     confirmation,
     dispatch::{self, Duty, Periods},
     leave, loss,
+    lost::{self, LostShoots},
     operation::{self, Failure},
     record::Record,
+    right,
     status::{self, Writer},
 };
 use crate::context::{Context, MANAGER};
@@ -39,6 +41,7 @@ pub async fn run(context: Arc<Context>) {
     let reconciler = Arc::new(ShootReconciler {
         context,
         fences: Fences::default(),
+        lost: LostShoots::default(),
     });
     runner::run_namespaced(controller, &garden, reconciler, settings).await;
 }
@@ -79,6 +82,7 @@ fn wakes(shoot: &Shoot) -> Option<u64> {
 struct ShootReconciler {
     context: Arc<Context>,
     fences: Fences,
+    lost: LostShoots,
 }
 
 impl Reconciler<Shoot> for ShootReconciler {
@@ -131,8 +135,11 @@ impl ShootReconciler {
                 let shoot = self.take_operation_annotation(shoot).await?;
                 // A user may have changed his mind between the two: what counts is the Shoot without the annotation.
                 match self.decide_without_request(&shoot) {
-                    // Large, and on the stack of every other step otherwise.
-                    Some(operation) => Box::pin(self.begin(shoot, operation)).await,
+                    Some(operation) => match self.loss_of(&shoot, operation) {
+                        Some(sentence) => self.tell_loss(&shoot, operation, &sentence).await,
+                        // Large, and on the stack of every other step otherwise.
+                        None => Box::pin(self.begin(shoot, operation)).await,
+                    },
                     None => Ok(Next::After(LOOK_AGAIN)),
                 }
             }
@@ -154,6 +161,18 @@ impl ShootReconciler {
             }
             _ => None,
         }
+    }
+
+    /// What was lost stays lost in this epoch, whoever says otherwise later (R17-49, R17-61). It can be handed over.
+    fn loss_of(&self, shoot: &Shoot, operation: Operation) -> Option<String> {
+        self.lost.of(shoot).filter(|_| right::is_for_owners(operation))
+    }
+
+    async fn tell_loss(&self, shoot: &Shoot, operation: Operation, sentence: &str) -> Result<Next> {
+        let status = shoot.status.as_ref();
+        let recorded = status.and_then(|status| status.last_operation.as_ref());
+        let type_ = recorded.map_or(operation.type_(), |last| last.type_);
+        lost::tell(&self.context, &self.lost, (shoot, type_), sentence).await
     }
 
     async fn begin(&self, shoot: Arc<Shoot>, operation: Operation) -> Result<Next> {
@@ -207,6 +226,10 @@ impl ShootReconciler {
         .await
         {
             Ok(()) => self.succeeded(&traveller, operation, &record).await,
+            Err(Failure { lost: Some(why), .. }) => {
+                self.lost.remember(&begun, &why);
+                self.tell_loss(&begun, operation, &why).await
+            }
             Err(failure) => self.failed(&begun, type_, failure, &record).await,
         }
     }
@@ -239,6 +262,7 @@ impl ShootReconciler {
         events.normal(&written, success_reason(type_), &note).await;
         info!(shoot = written.name_any(), operation = %type_, "operation succeeded");
         self.fences.forget(&written.uid().unwrap_or_default());
+        self.lost.forget(&written);
         if operation == Operation::Restore
             && let Some(lost) = loss::of(&written)
         {
@@ -307,6 +331,7 @@ impl ShootReconciler {
             progress,
             errors,
             error,
+            ..
         } = failure;
         let patch = match &error {
             // Whose it is now tells its story.

@@ -19,6 +19,7 @@ mod leave;
 pub mod leave_flow;
 mod leftover;
 mod loss;
+mod lost;
 pub mod migrate_flow;
 mod operation;
 mod orphans;

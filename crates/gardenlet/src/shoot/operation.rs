@@ -13,7 +13,10 @@ use runtime::{Error, Result, clock};
 use tokio::sync::watch;
 
 use super::{
-    delete_flow, force_delete_flow, migrate_flow, reconcile_flow, record::Record, right, sleep_flow, status,
+    delete_flow, force_delete_flow, migrate_flow, reconcile_flow,
+    record::Record,
+    right::{self, Refusal},
+    sleep_flow, status,
 };
 use crate::context::Context;
 
@@ -25,6 +28,8 @@ pub(super) struct Failure {
     pub(super) errors: Vec<LastError>,
     /// The class that decides about the next try.
     pub(super) error: Error,
+    /// What there is to say where the seed has lost the shoot: there is no next try in this epoch.
+    pub(super) lost: Option<String>,
 }
 
 /// Runs the flow of an operation. `traveller`: the Shoot with which it works. `fence`: that of its epoch.
@@ -49,8 +54,15 @@ pub(super) async fn run(
     let ended = Box::pin(right::under_it(facts, |facts| async move {
         act(&facts, operation, record).await
     }));
-    let refused = |error| Err(outside("Confirming that the seed has the shoot", error));
-    ended.await.unwrap_or_else(refused)
+    ended.await.unwrap_or_else(|refusal| {
+        Err(match refusal {
+            Refusal::Lost(sentence) => Failure {
+                lost: Some(sentence.clone()),
+                ..outside(status::OWNERSHIP, Error::NotOwner(sentence))
+            },
+            Refusal::NotNow(error) => outside(status::OWNERSHIP, error),
+        })
+    })
 }
 
 async fn act(facts: &Facts, operation: Operation, record: &Record<'_>) -> Result<(), Failure> {
@@ -192,6 +204,7 @@ pub(super) fn outside(task: &str, error: Error) -> Failure {
         progress: 0,
         errors: vec![status::single_error(task, &error, &clock::now_k8s())],
         error,
+        lost: None,
     }
 }
 
@@ -201,6 +214,7 @@ fn from_flow(error: &FlowError<Error>, progress: i32) -> Failure {
         progress,
         errors,
         error: class_of(error),
+        lost: None,
     }
 }
 

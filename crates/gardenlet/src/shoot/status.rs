@@ -41,8 +41,10 @@ pub struct Writer {
 pub fn started(traveller: &Shoot, project: &str, writer: &Writer, operation: Operation, now: &Time) -> Value {
     let (shoot, type_) = (traveller, operation.type_());
     let status = shoot.status.as_ref();
+    // After a loss there is no cycle to go on with.
     let again = status
-        .and_then(|s| s.last_operation.as_ref())
+        .filter(|status| status.retry_cycle_start_time.is_some())
+        .and_then(|status| status.last_operation.as_ref())
         .is_some_and(|last| last.type_ == type_ && matches!(last.state, State::Error | State::Processing));
     let description = match type_ {
         Type::Restore => "Restoration of Shoot cluster initialized.",
@@ -220,6 +222,30 @@ pub fn single_error(task: &str, error: &Error, now: &Time) -> LastError {
         codes: error.codes().to_vec(),
         last_update_time: Some(now.clone()),
     }
+}
+
+/// Task under which it is told that the seed has no right to act.
+pub const OWNERSHIP: &str = "Confirming that the seed has the shoot";
+
+/// The seed has lost the shoot in this epoch. It is no failure that is tried again, and none that was given up: a new epoch begins anew,
+/// and so does its time. `None` if it is told already.
+#[must_use]
+pub fn lost(shoot: &Shoot, type_: Type, sentence: &str, now: Time) -> Option<Value> {
+    let status = shoot.status.as_ref();
+    let last = status.and_then(|status| status.last_operation.as_ref());
+    let errors = status.map_or(&[][..], |status| &status.last_errors);
+    let is_told = last.is_some_and(|last| last.state == State::Error)
+        && matches!(errors, [only] if only.description == sentence);
+    if is_told {
+        return None;
+    }
+    let progress = last.map_or(0, |last| last.progress);
+    let error = single_error(OWNERSHIP, &Error::NotOwner(sentence.to_owned()), &now);
+    Some(json!({
+        "lastOperation": last_operation(type_, State::Error, progress, &format!("{sentence}."), now),
+        "lastErrors": [error],
+        "retryCycleStartTime": null,
+    }))
 }
 
 /// Task under which the preflight of a move is told in `lastErrors`.
