@@ -53,14 +53,14 @@ struct World {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_done_for_a_shoot_that_is_lost() -> Result<()> {
-    let world = World::start().await?;
+    let world = Box::pin(World::start()).await?;
     world.says(Some((THEIRS, 1))).await?;
     let mut gardenlet = JoinSet::new();
-    gardenlet.spawn(shoot::run(Arc::new(context(&world.client)?)));
-    world.record_of_an_earlier_shoot().await?;
-    world.lost_while_it_is_created().await?;
-    world.stays_lost().await?;
-    world.begins_in_a_later_epoch().await
+    gardenlet.spawn(Box::pin(shoot::run(Arc::new(context(&world.client)?))));
+    Box::pin(world.record_of_an_earlier_shoot()).await?;
+    Box::pin(world.lost_while_it_is_created()).await?;
+    Box::pin(world.stays_lost()).await?;
+    Box::pin(world.begins_in_a_later_epoch()).await
 }
 
 impl World {

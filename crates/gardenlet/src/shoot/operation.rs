@@ -51,8 +51,9 @@ pub(super) async fn run(
     .await
     .map_err(|error| outside("Collecting facts", error))?;
     facts.fence = fence;
-    let ended = Box::pin(right::under_it(facts, |facts| async move {
-        act(&facts, operation, record).await
+    let ended = Box::pin(right::under_it(facts, |facts| {
+        // Large, and moved on its way.
+        Box::pin(async move { act(&facts, operation, record).await })
     }));
     ended.await.unwrap_or_else(|refusal| {
         Err(match refusal {
