@@ -16,7 +16,7 @@ const MILLION: u32 = 1_000_000;
 const WORST_DRIFT: u32 = MILLION / 10;
 
 /// No duration here makes sense beyond this, and sums of them must not overflow.
-const LONGEST: Duration = Duration::from_secs(60 * 60);
+pub(crate) const LONGEST: Duration = Duration::from_secs(60 * 60);
 
 /// Ten years: for how long an answer is good where only a loss ends it ([`Silence::Tolerate`]).
 const UNTIL_LOST: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
@@ -147,6 +147,18 @@ impl Settings {
         Duration::from_millis(u64::try_from(nanos.div_ceil(1_000_000)).unwrap_or(u64::MAX))
     }
 
+    /// Whether a destination that waits for this long may take over from who acts by these settings.
+    #[must_use]
+    pub fn is_fenced_by(&self, fence: Duration) -> bool {
+        self.silence == Silence::Deactivate && self.least_fence() <= fence
+    }
+
+    /// How long a destination waits for whoever acts by these settings, also where they do not fit together.
+    #[must_use]
+    pub fn needs(&self) -> Duration {
+        self.fence.max(self.least_fence())
+    }
+
     fn check(&self) -> Result<(), SettingsError> {
         let all = [
             ("interval", self.interval, true),
@@ -226,6 +238,13 @@ impl Terms {
             (Some(shown), Some(fence)) => shown + fence <= now,
             _ => false,
         }
+    }
+
+    /// These, of a destination that also waits for whoever needs a longer fence than its own.
+    #[must_use]
+    pub fn waiting_for(mut self, others: impl IntoIterator<Item = Duration>) -> Self {
+        self.0.fence = others.into_iter().fold(self.0.fence, Duration::max).min(LONGEST);
+        self
     }
 
     /// F: how long a destination waits after every witness shows it as the owner, by a clock that counts suspension. None where

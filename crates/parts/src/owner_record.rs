@@ -75,6 +75,7 @@ impl OwnerRecord {
             zone: dns.zone_name().to_owned(),
             authorities: owner_claim::authorities(&f.seed_object)?,
             epoch: f.epoch(),
+            terms: f.owner_check,
         };
         Ok(is_told(&found, &claim).then_some(claim))
     }
@@ -249,6 +250,7 @@ mod tests {
             zone: "example.test".into(),
             authorities: Vec::new(),
             epoch: 3,
+            terms: ownership::Terms::default(),
         };
         let mut written = in_epoch(record("seed-a"), 3);
         assert!(!is_told(&written, &claim), "nobody has written it");

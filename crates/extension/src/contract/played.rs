@@ -96,6 +96,7 @@ impl Ask for Played {
             zone: "test".to_owned(),
             authorities: Vec::new(),
             epoch: EPOCH,
+            terms: Terms::default(),
         }))
     }
 

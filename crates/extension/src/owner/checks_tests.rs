@@ -94,6 +94,7 @@ fn wanted(epoch: i64) -> OwnerClaim {
         zone: "internal.example".into(),
         authorities: Vec::new(),
         epoch,
+        terms: Terms::default(),
     }
 }
 

@@ -4,7 +4,11 @@ use std::time::Duration;
 
 use api::{
     constants::condition::{OUTLASTS_FENCE, OWNERSHIP_VERIFIED},
-    gardencore::{Seed, Shoot, shoot::ApprovedBy},
+    gardencore::{
+        Seed, Shoot,
+        seed::OwnerChecks,
+        shoot::ApprovedBy,
+    },
     meta::find_condition,
 };
 use jiff::Timestamp;
@@ -72,10 +76,14 @@ pub fn route<'a>(facts: &Facts<'a>) -> Result<(&'a str, &'a str, Ownership<Strin
     }
     // The setting is of now, and a seed that was cut off before it heard of it asks nobody.
     let serves_nobody = placement::is_asleep(shoot) || now.phase == Phase::Claiming;
-    if let Some(why) = unfenced(shoot).filter(|_| !serves_nobody) {
+    let tolerates = facts
+        .source
+        .and_then(|seed| seed.spec.owner_checks())
+        .is_some_and(OwnerChecks::tolerates_silence);
+    if let Some(why) = unfenced(shoot, tolerates).filter(|_| !serves_nobody) {
         return Err(format!(
             "without a fence two control planes could write: seed {from} {why} (condition OwnershipVerified); if you know that nothing \
-             of it runs any more, set that condition by hand"
+             of it runs any more, set that condition by hand, with another reason"
         ));
     }
     match facts.verdict {
@@ -85,14 +93,20 @@ pub fn route<'a>(facts: &Facts<'a>) -> Result<(&'a str, &'a str, Ownership<Strin
     }
 }
 
+/// What a seed tells as the reason of the condition. Any other one is the word of a person.
+const TOLD_BY_A_SEED: [&str; 3] = ["Owner", "NotConfirmed", "NoAnswer"];
+
 /// Why no time fences the seed that has the shoot. Whatever it found: where it has told of its checks, its etcd and its managers know
-/// whom to ask.
-fn unfenced(shoot: &Shoot) -> Option<&'static str> {
+/// whom to ask. `tolerates`: its Seed bears silence, which its etcd may do by now although it has not told yet.
+fn unfenced(shoot: &Shoot, tolerates: bool) -> Option<&'static str> {
     let status = shoot.status.as_ref();
     match status.and_then(|status| find_condition(&status.conditions, OWNERSHIP_VERIFIED)) {
         None => Some("has never told whether it asks who owns the shoot"),
         Some(told) if told.reason == OUTLASTS_FENCE => {
             Some("serves the shoot for longer than a fence lasts while nobody confirms it")
+        }
+        Some(told) if tolerates && TOLD_BY_A_SEED.contains(&told.reason.as_str()) => {
+            Some("is to serve the shoot for as long as nobody says that it is lost (ownerChecks.silence: Tolerate)")
         }
         Some(_) => None,
     }
