@@ -7,7 +7,7 @@ use std::{
 
 use api::extensions::Cluster as ClusterObject;
 use owner_checks::OwnerClaim;
-use ownership::{Loss, Report, Standing};
+use ownership::{Loss, Report, Standing, Terms};
 use permit::{Clock, Issuer};
 use runtime::{Result, Seed};
 use tokio::sync::{

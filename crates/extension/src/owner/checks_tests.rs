@@ -8,7 +8,7 @@ use futures::future::pending;
 use http::{Request, Response};
 use kube::{Client, client::Body};
 use owner_checks::OwnerClaim;
-use ownership::{Answer, Checked, Loss};
+use ownership::{Answer, Checked, Loss, Terms};
 use permit::{Clock, Issuer, Permit};
 use tokio::{
     sync::watch::{self, Sender},

@@ -14,11 +14,13 @@ use api::{
             SYSTEM_COMPONENTS_HEALTHY,
         },
     },
-    gardencore::{Shoot, ShootStatus},
+    druid::Etcd,
+    gardencore::{Seed, Shoot, ShootStatus},
     meta::{Condition, LastOperationType},
 };
 use kube::{Api, ResourceExt, runtime::watcher};
-use runtime::{Next, Reconciler, Result, clock, clusters::Cluster, conditions, runner};
+use ::ownership::Terms;
+use runtime::{Next, Reconciler, Result, clock, clusters::Cluster, conditions, error::Explain, runner};
 use serde_json::json;
 use tokio::time::Instant;
 

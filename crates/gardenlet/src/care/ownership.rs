@@ -115,7 +115,7 @@ mod tests {
     fn what_druid_says_is_passed_on() {
         use ConditionStatus::{False, True, Unknown};
         assert_eq!(verified_by(&[], USUAL), None);
-        assert_eq!(verified_by(&[etcd(false, &[("True", "yes.")], USUAL)]), None);
+        assert_eq!(verified_by(&[etcd(false, &[("True", "yes.")])], USUAL), None);
         let silent = verified_by(&[etcd(true, &[])], USUAL).unwrap();
         assert_eq!((silent.status, silent.reason), (Unknown, "NoAnswer"));
         for (said, status, reason) in [
@@ -124,7 +124,7 @@ mod tests {
             ("Unknown", Unknown, "NotConfirmed"),
             ("ConditionCheckError", Unknown, "NotConfirmed"),
         ] {
-            let seen = verified_by(&[etcd(true, &[(said, "a sentence.")], USUAL)]).unwrap();
+            let seen = verified_by(&[etcd(true, &[(said, "a sentence.")])], USUAL).unwrap();
             assert_eq!(seen, Observation::new(status, reason, "a sentence."));
         }
     }
@@ -175,7 +175,8 @@ mod tests {
                 asked = true;
                 std::future::ready(Ok(Duration::from_secs(60)))
             };
-            verified(&[etcd], fence).await.map(|_| asked)
+            let seen = verified(&[etcd], fence).await;
+            seen.map(|_| asked)
         };
         assert_eq!(asked(etcd(true, &[("True", "yes.")])).await, Ok(false));
         let mut longer = etcd(true, &[("True", "yes.")]);
