@@ -76,7 +76,7 @@ impl Default for Settings {
     }
 }
 
-/// Settings that do not fit together.
+/// Settings that do not fit together. They are named as the fields by which they are set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
     /// A question without time for its answer, or without a pause before the next one.
@@ -95,7 +95,7 @@ pub enum SettingsError {
     Drift(u32),
     /// Checks would not begin once in an interval.
     #[error(
-        "interval ({interval:?}) must be at least as long as a check may take ({check:?} = {TRIES} x attempt + secondWitness)"
+        "interval ({interval:?}) must be at least as long as a check may take ({check:?} = {TRIES} x timeout + storeTimeout)"
     )]
     IntervalTooShort {
         /// The interval given.
@@ -116,7 +116,7 @@ pub enum SettingsError {
     },
     /// A permit of the source could be good when the destination begins.
     #[error(
-        "fence ({fence:?}) must be at least {least:?} = (1 + drift) x (propagation + caches + validity / (1 - drift) + \
+        "fence ({fence:?}) must be at least {least:?} = (1 + drift) x (propagation + dnsCacheTTL + validity / (1 - drift) + \
          requests), or the destination begins while the source may still act"
     )]
     FenceTooShort {
@@ -162,12 +162,12 @@ impl Settings {
     fn check(&self) -> Result<(), SettingsError> {
         let all = [
             ("interval", self.interval, true),
-            ("attempt", self.attempt, true),
-            ("secondWitness", self.second_witness, true),
+            ("timeout", self.attempt, true),
+            ("storeTimeout", self.second_witness, true),
             ("validity", self.validity, true),
             ("requests", self.requests, true),
             ("propagation", self.propagation, false),
-            ("caches", self.caches, false),
+            ("dnsCacheTTL", self.caches, false),
             ("fence", self.fence, true),
         ];
         for (name, given, needed) in all {

@@ -20,7 +20,6 @@ struct Known {
     deleting: bool,
     checks: (bool, bool),
     verified: Option<&'static str>,
-    tolerates: bool,
     ready: bool,
     silence: Silence,
     unchanged: Duration,
@@ -37,7 +36,6 @@ fn known() -> Known {
         checks: (true, true),
         // Whatever was found: it was asked.
         verified: Some("NotConfirmed"),
-        tolerates: false,
         ready: true,
         silence: Silence::Silent(MINUTE),
         unchanged: HOURS,
@@ -77,10 +75,7 @@ impl Known {
 
     fn decide(&self) -> Decision {
         let (shoot, verdict) = (self.shoot(), self.verdict());
-        let (mut source, destination) = (seed("a", self.checks.0), seed("b", self.checks.1));
-        let settings = source.spec.settings.as_mut().unwrap();
-        settings.owner_checks.as_mut().unwrap().silence =
-            self.tolerates.then_some(api::druid::OwnerCheckSilence::Tolerate);
+        let (source, destination) = (seed("a", self.checks.0), seed("b", self.checks.1));
         let facts = Facts {
             shoot: &shoot,
             source: Some(&source),
@@ -267,22 +262,6 @@ fn each_refusal_says_what_is_in_the_way() {
     );
     let verified = Some("OutlastsFence");
     refused(&Known { verified, ..asked() }, "for longer than a fence lasts");
-    // Its etcd may bear silence by now, although nobody has told yet.
-    for reason in ["Owner", "NotConfirmed", "NoAnswer"] {
-        let known = Known {
-            verified: Some(reason),
-            tolerates: true,
-            ..asked()
-        };
-        refused(&known, "ownerChecks.silence: Tolerate");
-    }
-    // Somebody knows that the seed is off, and says so.
-    let known = Known {
-        verified: Some("SeedIsOff"),
-        tolerates: true,
-        ..asked()
-    };
-    assert_eq!(approved_by(&known.decide()), Some(ApprovedBy::Operator));
     // The data may be in either bucket.
     for last in ["Migrate Succeeded", "Migrate Aborted", "Restore Processing"] {
         let ownership = json!({"epoch": 2});

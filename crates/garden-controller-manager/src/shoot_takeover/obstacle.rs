@@ -152,3 +152,38 @@ pub fn source_is_dead(facts: &Facts<'_>, by: ApprovedBy) -> Result<(), Obstacle>
         ))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
+    use super::*;
+
+    fn told(reason: &str) -> Shoot {
+        serde_json::from_value(json!({
+            "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": {"name": "web"},
+            "spec": {"provider": {"type": "local"}, "region": "local", "kubernetes": {"version": "1.34.4"}},
+            "status": {"conditions": [{"type": OWNERSHIP_VERIFIED, "status": "Unknown", "reason": reason, "message": "m",
+                "lastTransitionTime": "2026-01-01T00:00:00Z", "lastUpdateTime": "2026-01-01T00:00:00Z"}]},
+        }))
+        .unwrap()
+    }
+
+    /// The Seed may say so before the shoot's etcd has told of it, and for ever where the seed was cut off in between.
+    #[test]
+    fn beside_a_seed_that_bears_silence_only_the_word_of_a_person_counts() {
+        for reason in TOLD_BY_A_SEED {
+            assert_eq!(unfenced(&told(reason), false), None, "{reason}");
+            let why = unfenced(&told(reason), true).unwrap_or_default();
+            assert!(why.contains("ownerChecks.silence: Tolerate"), "{reason}: {why}");
+        }
+        for tolerates in [true, false] {
+            let why = unfenced(&told(OUTLASTS_FENCE), tolerates).unwrap_or_default();
+            assert!(why.contains("for longer than a fence lasts"), "{why}");
+            assert_eq!(unfenced(&told("SeedIsOff"), tolerates), None);
+            // Its etcd has sealed its epoch.
+            assert_eq!(unfenced(&told("Lost"), tolerates), None);
+        }
+    }
+}
