@@ -26,7 +26,9 @@ fn the_flags_of_a_control_plane_are_understood() {
         authorities: vec!["192.0.2.53:53".parse().unwrap()],
         epoch: 3,
         // Flags that say more than the usual.
-        terms: Terms::default().given([("fence", Some("45s"))], Some(500)).unwrap(),
+        terms: Terms::default()
+            .given([("fence", Some("45s"))], Some(500))
+            .unwrap(),
     };
     let ranges = json!({"clusterCIDR": "100.96.0.0/11", "serviceClusterIPRange": "100.64.0.0/13"});
     for (told, lock) in [

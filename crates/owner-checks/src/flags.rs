@@ -98,7 +98,6 @@ impl TermsFlags {
     }
 }
 
-
 impl OwnerClaim {
     /// The flags by which a process in this namespace of the seed asks. It mounts the authority of Secret [`AUTHORITY`].
     #[must_use]
@@ -211,7 +210,10 @@ mod tests {
     #[test]
     fn intervals_and_bounds_are_said_where_they_are_not_the_usual_ones() {
         let usual = claim().flags("shoot--dev--web");
-        assert!(!usual.iter().any(|flag| flag.starts_with("--owner-check")), "{usual:?}");
+        assert!(
+            !usual.iter().any(|flag| flag.starts_with("--owner-check")),
+            "{usual:?}"
+        );
         assert_eq!(read(&usual).unwrap().owner.terms.terms(), Ok(Terms::default()));
         let given = [
             ("interval", "5s"),
@@ -244,7 +246,12 @@ mod tests {
         flags.retain(|flag| !flag.starts_with("--owner-check-fence"));
         let owner = read(&flags).unwrap().owner;
         let error = owner.held(&Permit::sole("a test")).map(drop).unwrap_err();
-        assert!(error.to_string().contains("--owner-check-*: does not fit together: fence"), "{error}");
+        assert!(
+            error
+                .to_string()
+                .contains("--owner-check-*: does not fit together: fence"),
+            "{error}"
+        );
     }
 
     /// Half of it would look as if somebody was asked.

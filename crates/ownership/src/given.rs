@@ -28,20 +28,14 @@ const FIELDS: [Field; 8] = [
     field("timeout", "owner-check-timeout", SHORTEST_BOUND, |s| {
         &mut s.attempt
     }),
-    field(
-        "storeTimeout",
-        "owner-check-store-timeout",
-        SHORTEST_BOUND,
-        |s| &mut s.second_witness,
-    ),
+    field("storeTimeout", "owner-check-store-timeout", SHORTEST_BOUND, |s| {
+        &mut s.second_witness
+    }),
     field("validity", "owner-check-validity", SHORTEST, |s| &mut s.validity),
     field("requests", "owner-check-requests", SHORTEST, |s| &mut s.requests),
-    field(
-        "propagation",
-        "owner-check-propagation",
-        SHORTEST_OR_NONE,
-        |s| &mut s.propagation,
-    ),
+    field("propagation", "owner-check-propagation", SHORTEST_OR_NONE, |s| {
+        &mut s.propagation
+    }),
     field("dnsCacheTTL", "owner-check-caches", SHORTEST_OR_NONE, |s| {
         &mut s.caches
     }),

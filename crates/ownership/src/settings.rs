@@ -1,7 +1,7 @@
 //! How often is asked, for how long an answer is good, and how long a destination waits: checked against each other.
 //!
-//! docs/ownership.md explains the numbers. A change of one of them in one seed only is safe for as long as each seed's fence
-//! covers the validity of every other seed's permits.
+//! docs/ownership.md explains the numbers. Seeds may have different ones: a destination waits for the longest fence of all that may
+//! have something of the shoot left ([`Terms::waiting_for`]).
 
 use std::ops::Add;
 use std::time::Duration;

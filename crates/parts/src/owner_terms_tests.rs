@@ -20,7 +20,10 @@ fn seed(name: &str, checks: &Value) -> SeedObject {
 fn fence(own: &Value, others: &[Value]) -> Result<Duration> {
     let usual = Terms::default();
     let terms = own_terms(usual, &seed("b", own))?;
-    let fences: Result<Vec<_>> = others.iter().map(|other| fence_of(usual, &seed("a", other))).collect();
+    let fences: Result<Vec<_>> = others
+        .iter()
+        .map(|other| fence_of(usual, &seed("a", other)))
+        .collect();
     Ok(terms.waiting_for(fences?).settings().fence)
 }
 
@@ -36,7 +39,11 @@ fn the_longest_fence_of_all_is_waited_for() {
         (usual(), vec![longer.clone()], s(45)),
         (longer.clone(), vec![usual()], s(45)),
         (longer.clone(), vec![], s(45)),
-        (json!({"enabled": true, "fence": "1m"}), vec![longer.clone(), usual()], s(60)),
+        (
+            json!({"enabled": true, "fence": "1m"}),
+            vec![longer.clone(), usual()],
+            s(60),
+        ),
         // It may not have heard yet that nobody is to ask any more.
         (usual(), vec![json!({"enabled": false, "fence": "45s"})], s(45)),
         // What is not known counts as usual.
@@ -53,9 +60,15 @@ fn the_longest_fence_of_all_is_waited_for() {
         assert_eq!(fence(&own, &others), Ok(expected), "{own} {others:?}");
     }
     let error = fence(&usual(), &[json!({"enabled": true, "fence": "soon"})]).unwrap_err();
-    assert!(error.to_string().contains("seed a, which had the shoot"), "{error}");
+    assert!(
+        error.to_string().contains("seed a, which had the shoot"),
+        "{error}"
+    );
     let error = fence(&json!({"enabled": true, "validity": "30s"}), &[]).unwrap_err();
-    assert!(error.to_string().contains("fence (20s) must be at least"), "{error}");
+    assert!(
+        error.to_string().contains("fence (20s) must be at least"),
+        "{error}"
+    );
 }
 
 #[test]

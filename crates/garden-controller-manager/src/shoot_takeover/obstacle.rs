@@ -4,11 +4,7 @@ use std::time::Duration;
 
 use api::{
     constants::condition::{OUTLASTS_FENCE, OWNERSHIP_VERIFIED},
-    gardencore::{
-        Seed, Shoot,
-        seed::OwnerChecks,
-        shoot::ApprovedBy,
-    },
+    gardencore::{Seed, Shoot, seed::OwnerChecks, shoot::ApprovedBy},
     meta::find_condition,
 };
 use jiff::Timestamp;
@@ -105,9 +101,9 @@ fn unfenced(shoot: &Shoot, tolerates: bool) -> Option<&'static str> {
         Some(told) if told.reason == OUTLASTS_FENCE => {
             Some("serves the shoot for longer than a fence lasts while nobody confirms it")
         }
-        Some(told) if tolerates && TOLD_BY_A_SEED.contains(&told.reason.as_str()) => {
-            Some("is to serve the shoot for as long as nobody says that it is lost (ownerChecks.silence: Tolerate)")
-        }
+        Some(told) if tolerates && TOLD_BY_A_SEED.contains(&told.reason.as_str()) => Some(
+            "is to serve the shoot for as long as nobody says that it is lost (ownerChecks.silence: Tolerate)",
+        ),
         Some(_) => None,
     }
 }

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use ::ownership::Terms;
 use api::{
     constants::{
         SHOOT_STATUS,
@@ -19,7 +20,6 @@ use api::{
     meta::{Condition, LastOperationType},
 };
 use kube::{Api, ResourceExt, runtime::watcher};
-use ::ownership::Terms;
 use runtime::{Next, Reconciler, Result, clock, clusters::Cluster, conditions, error::Explain, runner};
 use serde_json::json;
 use tokio::time::Instant;
@@ -149,7 +149,8 @@ impl Care {
             let owner = if placement::is_asleep(shoot) {
                 None
             } else {
-                self.owner(&observed::etcds(&self.context, namespace).await?).await?
+                self.owner(&observed::etcds(&self.context, namespace).await?)
+                    .await?
             };
             return Ok((CONDITIONS.map(|type_| (type_, sleep.clone())), owner));
         }

@@ -29,7 +29,11 @@ where
     F: Future<Output = Result<Duration>>,
 {
     let usual = Terms::default().settings().fence;
-    let fence = if outlasts(etcds, usual) { fence().await? } else { usual };
+    let fence = if outlasts(etcds, usual) {
+        fence().await?
+    } else {
+        usual
+    };
     Ok(verified_by(etcds, fence))
 }
 

@@ -52,7 +52,11 @@ fn flags_say_what_is_not_usual_and_exactly() {
         ("owner-check-drift", "0".to_owned()),
     ];
     assert_eq!(settings.flags(), expected);
-    let read = [("interval", "4500ms"), ("propagation", "0s"), ("dnsCacheTTL", "1500us")];
+    let read = [
+        ("interval", "4500ms"),
+        ("propagation", "0s"),
+        ("dnsCacheTTL", "1500us"),
+    ];
     let read = read.map(|(field, text)| (field, Some(text)));
     assert_eq!(Settings::default().given(read, Some(0)), Ok(settings));
     assert_eq!(flag_of("storeTimeout"), Some("owner-check-store-timeout"));
@@ -63,10 +67,16 @@ fn flags_say_what_is_not_usual_and_exactly() {
 #[test]
 fn a_destination_waits_for_the_longest_and_never_less() {
     let seconds = |fences: &[u64]| -> Vec<_> { fences.iter().copied().map(Duration::from_secs).collect() };
-    for (others, expected) in [(seconds(&[]), 20), (seconds(&[5, 19]), 20), (seconds(&[45, 30]), 45)] {
+    for (others, expected) in [
+        (seconds(&[]), 20),
+        (seconds(&[5, 19]), 20),
+        (seconds(&[45, 30]), 45),
+    ] {
         let waits = Terms::default().waiting_for(others).fence();
         assert_eq!(waits, Some(Duration::from_secs(expected)));
     }
     let settings = Settings::default();
-    assert!(settings.is_fenced_by(Duration::from_secs(20)) && !settings.is_fenced_by(Duration::from_secs(19)));
+    assert!(
+        settings.is_fenced_by(Duration::from_secs(20)) && !settings.is_fenced_by(Duration::from_secs(19))
+    );
 }

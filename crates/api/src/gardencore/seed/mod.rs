@@ -109,8 +109,7 @@ impl SeedSpec {
     /// # Errors
     /// The field and the value that is no address with a port.
     pub fn owner_authorities(&self) -> Result<Vec<SocketAddr>, String> {
-        self.owner_checks()
-            .map_or(Ok(Vec::new()), OwnerChecks::addresses)
+        self.owner_checks().map_or(Ok(Vec::new()), OwnerChecks::addresses)
     }
 }
 
