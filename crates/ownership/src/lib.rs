@@ -30,7 +30,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `claim`, `settings` | what a seed says of itself; intervals and bounds |
+//! | `claim`, `settings`, `given` | what a seed says of itself; intervals and bounds; these as people write them |
 //! | `question`, `reply`, `saying`, `agreement`, `judgement` | the pure middle, in this order: a name asked for, one answer, one authority, all authorities, both witnesses |
 //! | `wire`, `authorities`, `lookup` | sockets, which servers, and both questions to all of them |
 //! | `witness` | the second witness |
@@ -46,6 +46,7 @@ mod authorities;
 mod claim;
 mod conditional;
 mod gates;
+mod given;
 mod judgement;
 mod lookup;
 mod marks;
@@ -73,6 +74,7 @@ pub use authorities::{Authorities, AuthoritiesError};
 pub use claim::{Claim, ClaimError};
 pub use conditional::Conditional;
 pub use gates::{Evidence, SealStep, Sealed, Wait, forwards, keeps_data, may_act, may_open};
+pub use given::{GivenError, flag_of};
 pub use judgement::Answer;
 pub use marks::{Mark, Object, Record};
 pub use phase::{Approval, Chain, Ownership, Phase, Refused, Stay, Step, Writer};

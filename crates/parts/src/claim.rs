@@ -104,7 +104,7 @@ impl Claim {
     /// after the fence: what is copied then is all there will ever be. Chosen once in an epoch: what is recorded stands.
     pub async fn open(f: &Facts) -> Result<()> {
         let earlier_pods_gone = etcd_ended::has_ended(f).await?;
-        let fence_passed = f.fence.has_passed(&f.settings.owner_check);
+        let fence_passed = f.fence.has_passed(&f.owner_check);
         advance_telling(f, lost(f), |now| {
             let final_seen = is_proved(now);
             let evidence = Evidence {
@@ -128,7 +128,7 @@ impl Claim {
     /// "Recording that the seed holds the shoot": gate C, and phase `Held`. Whatever touches a cloud or the shoot's names comes after
     /// it (R17-31).
     pub async fn hold(f: &Facts) -> Result<()> {
-        let fence_passed = f.fence.has_passed(&f.settings.owner_check);
+        let fence_passed = f.fence.has_passed(&f.owner_check);
         advance(f, |now| {
             if now.phase == Phase::Held {
                 return Ok(None);
@@ -194,7 +194,7 @@ pub(crate) fn writer(f: &Facts) -> Writer<String> {
 /// made: then the data are the seed's own.
 fn lost(f: &Facts) -> Option<RestoredData> {
     let copied = f.copied.get().filter(|copied| !copied.final_snapshot)?;
-    let behind = f.fence.behind(&f.settings.owner_check)?;
+    let behind = f.fence.behind(&f.owner_check)?;
     let fenced = clock::now().checked_sub(behind).ok()?;
     Some(RestoredData {
         epoch: f.epoch(),

@@ -12,6 +12,7 @@ use api::{
 };
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt, api::ListParams};
+use ownership::Terms;
 use placement::{Extensions, Names, Operation, names};
 use runtime::{Cluster, Error, Garden, Result, Seed, error::Explain};
 
@@ -21,7 +22,7 @@ use crate::{
     copied::Copied,
     fence_clock::FenceClock,
     nodes::check_room,
-    owner_claim,
+    owner_claim, owner_terms,
     shoot_state::LastOpened,
     stay::{Stay, Tenant},
 };
@@ -56,6 +57,8 @@ pub struct Facts {
     pub stage: Stage,
     /// When the fence began, if there is one.
     pub fence: FenceClock,
+    /// By which intervals and bounds the owner is asked for, and how long the fence is.
+    pub owner_check: Terms,
     /// What the copy of backups has brought.
     pub copied: Copied,
     /// The ShootState as it was verified last: it may be large.
@@ -89,12 +92,18 @@ impl Facts {
             namespace: names.technical_id.clone(),
             tenant: tenant(&shoot),
         };
+        let owner_check = if operation.deploys() {
+            owner_terms::of(&garden, stay.settings.owner_check, &seed_object, &shoot).await?
+        } else {
+            stay.settings.owner_check
+        };
         stay.read_namespace().await?;
         let wanted = Stage::wanted(&shoot.spec.kubernetes.controller_leaders);
         let stage = current_stage(&stay.seed, &names.technical_id, &shoot.name_any(), wanted).await?;
         let facts = Self {
             stage,
             fence: FenceClock::default(),
+            owner_check,
             copied: Copied::default(),
             last_opened: LastOpened::default(),
             kubernetes_version: kubernetes_version(&shoot, &cloud_profile)?,

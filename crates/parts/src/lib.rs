@@ -41,6 +41,7 @@ mod namespace;
 mod nodes;
 mod owner_claim;
 mod owner_record;
+mod owner_terms;
 mod rbac;
 pub mod secrets;
 mod settings;

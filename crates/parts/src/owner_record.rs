@@ -72,6 +72,7 @@ impl OwnerRecord {
             zone: dns.zone_name().to_owned(),
             authorities: owner_claim::authorities(&f.seed_object)?,
             epoch: f.epoch(),
+            terms: f.owner_check,
         }))
     }
 
@@ -261,6 +262,7 @@ mod tests {
             zone: "example.test".into(),
             authorities: Vec::new(),
             epoch: 3,
+            terms: ownership::Terms::default(),
         };
         let mut written = in_epoch(record("seed-a"), 3);
         assert!(!is_told(&written, &claim), "nobody has written it");

@@ -46,7 +46,7 @@ pub struct Settings {
     /// Where etcd-backup-restore of etcd-main answers inside the seed, by namespace. By default at the Service that leads
     /// to a pod that is not ready, too: it is not once its final snapshot was taken.
     pub etcd_backup_url: UrlOf,
-    /// Intervals and bounds of owner checks. Its fence must cover those of every seed from which a shoot may be taken.
+    /// Intervals and bounds of owner checks, where the Seed gives none. No destination waits for less than this fence.
     pub owner_check: Terms,
     /// How long is waited for what.
     pub timeouts: Timeouts,

@@ -175,6 +175,7 @@ fn facts() -> Result<Facts> {
         kubernetes_version: "1.0.0".to_owned(),
         stage: parts::controller_leaders::Stage::AtHome,
         fence: parts::FenceClock::default(),
+        owner_check: Settings::default().owner_check,
         copied: parts::Copied::default(),
         last_opened: parts::shoot_state::LastOpened::default(),
     })

@@ -7,7 +7,7 @@ use std::{
 
 use api::extensions::Cluster as ClusterObject;
 use owner_checks::{Ask, Begun, OwnerClaim};
-use ownership::{Loss, Report, Standing};
+use ownership::{Loss, Report, Standing, Terms};
 use permit::{Clock, Issuer};
 use runtime::{Result, Seed};
 use tokio::sync::{
@@ -93,6 +93,7 @@ impl Ask for Played {
             zone: "test".to_owned(),
             authorities: Vec::new(),
             epoch: EPOCH,
+            terms: Terms::default(),
         }))
     }
 

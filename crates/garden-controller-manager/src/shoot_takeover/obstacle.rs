@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use api::{
     constants::condition::{OUTLASTS_FENCE, OWNERSHIP_VERIFIED},
-    gardencore::{Seed, Shoot, shoot::ApprovedBy},
+    gardencore::{Seed, Shoot, seed::OwnerChecks, shoot::ApprovedBy},
     meta::find_condition,
 };
 use jiff::Timestamp;
@@ -72,10 +72,14 @@ pub fn route<'a>(facts: &Facts<'a>) -> Result<(&'a str, &'a str, Ownership<Strin
     }
     // The setting is of now, and a seed that was cut off before it heard of it asks nobody.
     let serves_nobody = placement::is_asleep(shoot) || now.phase == Phase::Claiming;
-    if let Some(why) = unfenced(shoot).filter(|_| !serves_nobody) {
+    let tolerates = facts
+        .source
+        .and_then(|seed| seed.spec.owner_checks())
+        .is_some_and(OwnerChecks::tolerates_silence);
+    if let Some(why) = unfenced(shoot, tolerates).filter(|_| !serves_nobody) {
         return Err(format!(
             "without a fence two control planes could write: seed {from} {why} (condition OwnershipVerified); if you know that nothing \
-             of it runs any more, set that condition by hand"
+             of it runs any more, set that condition by hand, with another reason"
         ));
     }
     match facts.verdict {
@@ -85,15 +89,21 @@ pub fn route<'a>(facts: &Facts<'a>) -> Result<(&'a str, &'a str, Ownership<Strin
     }
 }
 
+/// What a seed tells as the reason of the condition. Any other one is the word of a person.
+const TOLD_BY_A_SEED: [&str; 3] = ["Owner", "NotConfirmed", "NoAnswer"];
+
 /// Why no time fences the seed that has the shoot. Whatever it found: where it has told of its checks, its etcd and its managers know
-/// whom to ask.
-fn unfenced(shoot: &Shoot) -> Option<&'static str> {
+/// whom to ask. `tolerates`: its Seed bears silence, which its etcd may do by now although it has not told yet.
+fn unfenced(shoot: &Shoot, tolerates: bool) -> Option<&'static str> {
     let status = shoot.status.as_ref();
     match status.and_then(|status| find_condition(&status.conditions, OWNERSHIP_VERIFIED)) {
         None => Some("has never told whether it asks who owns the shoot"),
         Some(told) if told.reason == OUTLASTS_FENCE => {
             Some("serves the shoot for longer than a fence lasts while nobody confirms it")
         }
+        Some(told) if tolerates && TOLD_BY_A_SEED.contains(&told.reason.as_str()) => Some(
+            "is to serve the shoot for as long as nobody says that it is lost (ownerChecks.silence: Tolerate)",
+        ),
         Some(_) => None,
     }
 }
@@ -136,5 +146,40 @@ pub fn source_is_dead(facts: &Facts<'_>, by: ApprovedBy) -> Result<(), Obstacle>
                 " and has not begun".to_owned()
             }
         ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
+    use super::*;
+
+    fn told(reason: &str) -> Shoot {
+        serde_json::from_value(json!({
+            "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": {"name": "web"},
+            "spec": {"provider": {"type": "local"}, "region": "local", "kubernetes": {"version": "1.34.4"}},
+            "status": {"conditions": [{"type": OWNERSHIP_VERIFIED, "status": "Unknown", "reason": reason, "message": "m",
+                "lastTransitionTime": "2026-01-01T00:00:00Z", "lastUpdateTime": "2026-01-01T00:00:00Z"}]},
+        }))
+        .unwrap()
+    }
+
+    /// The Seed may say so before the shoot's etcd has told of it, and for ever where the seed was cut off in between.
+    #[test]
+    fn beside_a_seed_that_bears_silence_only_the_word_of_a_person_counts() {
+        for reason in TOLD_BY_A_SEED {
+            assert_eq!(unfenced(&told(reason), false), None, "{reason}");
+            let why = unfenced(&told(reason), true).unwrap_or_default();
+            assert!(why.contains("ownerChecks.silence: Tolerate"), "{reason}: {why}");
+        }
+        for tolerates in [true, false] {
+            let why = unfenced(&told(OUTLASTS_FENCE), tolerates).unwrap_or_default();
+            assert!(why.contains("for longer than a fence lasts"), "{why}");
+            assert_eq!(unfenced(&told("SeedIsOff"), tolerates), None);
+            // Its etcd has sealed its epoch.
+            assert_eq!(unfenced(&told("Lost"), tolerates), None);
+        }
     }
 }

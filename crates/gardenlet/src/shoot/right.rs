@@ -54,7 +54,8 @@ where
     let watch = claim.watch(Arc::new(InGarden::of(&facts)))?;
     let lock = facts.seed.permit().clone();
     let before = facts.clone();
-    let ended = once_owned(watch, &lock, PATIENCE, |right| {
+    let patience = PATIENCE.max(claim.terms.settings().check_takes() * 2);
+    let ended = once_owned(watch, &lock, patience, |right| {
         let mut facts = facts;
         facts.stay.seed = facts.stay.seed.under(&right);
         work(facts)

@@ -46,7 +46,7 @@ pub enum Patience {
     Decision(Duration),
 }
 
-/// A first answer comes sooner: each check has bounds of its own.
+/// A first answer comes sooner: each check has bounds of its own. Where they are long, twice as long as a check may take.
 const FIRST_ANSWER: Duration = Duration::from_secs(10);
 
 impl SharedChecks {
@@ -85,9 +85,10 @@ impl SharedChecks {
         wanted: OwnerClaim,
         patience: Patience,
     ) -> Result<Tenure, Refusal> {
+        let first_answer = FIRST_ANSWER.max(wanted.terms.settings().check_takes() * 2);
         let hold = self.hold(seed, namespace, wanted)?;
         let (within, insist) = match patience {
-            Patience::FirstAnswer => (FIRST_ANSWER, false),
+            Patience::FirstAnswer => (first_answer, false),
             Patience::Decision(within) => (within, true),
         };
         let is_decided = |report: &Report| match report.standing {

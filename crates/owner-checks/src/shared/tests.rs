@@ -7,7 +7,7 @@ use std::sync::{
 use futures::future::pending;
 use http::{Request, Response};
 use kube::{Client, client::Body};
-use ownership::{Answer, Checked, Loss};
+use ownership::{Answer, Checked, Loss, Terms};
 use permit::{Clock, Issuer, Permit};
 use tokio::{
     sync::watch::{self, Sender},
@@ -93,6 +93,7 @@ fn wanted(epoch: i64) -> OwnerClaim {
         zone: "internal.example".into(),
         authorities: Vec::new(),
         epoch,
+        terms: Terms::default(),
     }
 }
 
