@@ -70,11 +70,11 @@ mod simulation;
 mod tests;
 
 pub use authorities::{Authorities, AuthoritiesError};
-pub use claim::{Claim, ClaimError};
+pub use claim::{Claim, ClaimError, epoch_of, is_identity};
 pub use conditional::Conditional;
 pub use gates::{Evidence, SealStep, Sealed, Wait, forwards, keeps_data, may_act, may_open};
 pub use judgement::Answer;
-pub use marks::{Mark, Object, Record};
+pub use marks::{Barred, Mark, Object, Record};
 pub use phase::{Approval, Chain, Ownership, Phase, Refused, Stay, Step, Writer};
 pub use question::{Heard, Question};
 pub use saying::Loss;

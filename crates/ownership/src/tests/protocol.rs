@@ -6,9 +6,9 @@ use rstest::rstest;
 
 use crate::stance::Stance;
 use crate::{
-    Answer, Approval, Chain, Evidence, Loss, Mark, Object, Ownership, Phase, Record, Refused, SealStep,
-    Sealed, Settings, Silence, Stay, Step, Terms, Testimony, Wait, Writer, forwards, keeps_data, may_act,
-    may_open,
+    Answer, Approval, Barred, Chain, Evidence, Loss, Mark, Object, Ownership, Phase, Record, Refused,
+    SealStep, Sealed, Settings, Silence, Stay, Step, Terms, Testimony, Wait, Writer, forwards, keeps_data,
+    may_act, may_open,
 };
 
 const A: Writer<&str> = Writer::Seed("a");
@@ -129,16 +129,34 @@ fn the_record_goes_up_only() {
         identity: Some("a"),
         epoch: Some(1),
     };
-    let second = first.claim("b", 2).unwrap();
-    assert_eq!(first.claim("b", 1), None);
+    let second = first.claim("b", 2).unwrap().unwrap();
+    assert_eq!(first.claim("a", 1), Ok(None));
+    assert_eq!(first.claim("b", 1), Err(Barred::AnotherOwner { identity: "a" }));
     assert_eq!(first.leave(&"b", 1), None);
     let left = first.leave(&"a", 1).unwrap();
     assert_eq!((left.becomes.identity, left.becomes.epoch), (None, Some(1)));
+    assert_eq!(left.becomes.claim("a", 1), Err(Barred::Ended));
+    assert_eq!(left.becomes.delete(&"a", 1).unwrap().becomes.epoch, None);
     let now = second.applied_to(&first).unwrap();
+    let later = Barred::LaterEpoch {
+        epoch: 2,
+        identity: Some("b"),
+    };
+    assert_eq!(now.claim("a", 1), Err(later));
     // The source wakes in its update.
     assert_eq!(left.applied_to(&now), None);
     assert_eq!(now.delete(&"a", 1), None);
-    assert_eq!(now.delete(&"b", 2).unwrap().becomes.epoch, None);
+    assert_eq!(now.delete(&"c", 3), None);
+    assert_eq!(now.delete(&"b", 3).unwrap().becomes.epoch, None);
+    let nothing = now.delete(&"b", 2).unwrap().becomes;
+    assert_eq!((nothing.identity, nothing.epoch), (None, None));
+    assert_eq!(nothing.delete(&"b", 2), None);
+    assert!(nothing.claim("a", 1).unwrap().is_some());
+    let half = Record {
+        identity: Some("a"),
+        epoch: None,
+    };
+    assert_eq!(half.claim("a", 3), Err(Barred::NoEpoch { identity: "a" }));
 }
 
 #[test]
