@@ -121,7 +121,8 @@ impl Object {
     }
 
     /// What the sidecar of an epoch that has ended writes. None where there is nothing to say: a new owner was faster, or the
-    /// object is gone; a sidecar never creates it.
+    /// object is gone; a sidecar never creates it. Nor where the epoch was only claimed: nobody has opened it, and whoever comes
+    /// next finds there where the data are.
     #[must_use]
     pub fn seal(now: Option<&Self>, epoch: i64) -> Option<Conditional<Option<Self>>> {
         let owned = Self {

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 
+use crate::saying::Loss;
+
 /// What a second witness says of a shoot. Whoever asks it has compared the shoot's uid.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Testimony {
@@ -28,6 +30,20 @@ pub enum Testimony {
     Missing,
     /// It cannot be asked, or what it says cannot be read.
     Silent(String),
+}
+
+impl Testimony {
+    /// The loss that it means to the owner of an epoch, if it means one.
+    #[must_use]
+    pub fn loss(&self, mine: i64) -> Option<Loss> {
+        match *self {
+            Self::Sealed { epoch } if epoch == mine => Some(Loss::Sealed),
+            Self::Owned { epoch, .. } | Self::Sealed { epoch } | Self::Claimed { epoch } if epoch > mine => {
+                Some(Loss::LaterEpoch(epoch))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// Someone who knows of ownership besides DNS, and whom a destination changes before its fence begins: the object

@@ -165,6 +165,8 @@ fn the_object_goes_up_only_and_is_not_created_by_who_seals() {
     let owned = object(1, Mark::Owned);
     assert_eq!(Object::seal(None, 1), None);
     assert_eq!(Object::seal(Some(&object(2, Mark::Claimed)), 1), None);
+    assert_eq!(Object::seal(Some(&object(1, Mark::Claimed)), 1), None);
+    assert_eq!(Object::seal(Some(&object(1, Mark::Sealed)), 1), None);
     let sealed = Object::seal(Some(&owned), 1).unwrap();
     assert_eq!(sealed.becomes, Some(object(1, Mark::Sealed)));
     let claimed = Object::claim(Some(&owned), 2).unwrap().becomes;
