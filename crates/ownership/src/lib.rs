@@ -83,4 +83,4 @@ pub use shown::shown_by_all;
 pub use tenure::{Checked, Standing};
 pub use watch::{Report, Watch, Witnesses};
 pub use wire::{Network, Transport, Wire};
-pub use witness::{NoWitness, SecondWitness, Testimony};
+pub use witness::{NoWitness, Relayed, SecondWitness, Testimony};
