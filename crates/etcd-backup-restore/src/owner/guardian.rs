@@ -160,7 +160,6 @@ impl Guardian {
             self.told.heard(&report);
             let heard = heard(&report.standing, tenure.as_ref());
             let (to, duties) = hear(self.told.state(), heard);
-            let is_lost = to == State::Sealed;
             if to != State::Serving {
                 // Probes first: nobody is to be sent here any more.
                 self.told.becomes(to, None);
@@ -171,16 +170,9 @@ impl Guardian {
                     (Duty::Serve, Standing::Owner(permit)) => {
                         tenure = Some(self.begin(permit, stop).await?);
                     }
-                    (Duty::TerminateEtcd, _) if !is_lost => self.terminate_etcd(),
-                    // `seal` does them, in this order.
-                    (
-                        Duty::Serve
-                        | Duty::Mark
-                        | Duty::SealBucket
-                        | Duty::FinalSnapshot
-                        | Duty::TerminateEtcd,
-                        _,
-                    ) => {}
+                    (Duty::TerminateEtcd, _) => self.terminate_etcd(),
+                    // A seal follows when this has returned.
+                    (Duty::Serve | Duty::Seal, _) => {}
                 }
             }
             if let Some(tenure) = &tenure {

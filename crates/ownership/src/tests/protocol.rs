@@ -236,7 +236,10 @@ fn what_was_chosen_stands() {
         copied: Some(Chain::Last),
     };
     assert_eq!(may_open(&garden, &stay("b", 2), late), Ok(Chain::Last));
-    assert!(keeps_data(&garden, 1) && keeps_data(&garden, 2) && !keeps_data(&garden, 3));
+    let source = garden.source.as_ref().map(|source| source.epoch);
+    let keeps = |data: i64| keeps_data(garden.now.epoch, source, data);
+    assert!(keeps(1) && keeps(2) && !keeps(3));
+    assert!(!keeps_data(2, None, 1));
 }
 
 #[test]
