@@ -3,7 +3,7 @@
 use super::states::State;
 use crate::clock;
 use crate::metrics::Metrics;
-use ownership::{Answer, Report};
+use ownership::{Answer, Relayed, Report};
 use permit::Permit;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -90,14 +90,10 @@ impl Told {
                 }
                 _ => Duration::ZERO,
             };
-            let answer = match inner.state {
-                State::Sealed => "Sealed",
-                State::Serving if !left.is_zero() => "Owned",
-                _ => "Unknown",
-            };
+            let said = Relayed::of(inner.state == State::Sealed, left);
             json!({
                 "epoch": self.epoch,
-                "answer": answer,
+                "answer": said.word(),
                 "validForMilliseconds": u64::try_from(left.as_millis()).unwrap_or(u64::MAX),
                 "state": inner.state,
                 "why": inner.why,

@@ -15,7 +15,7 @@ use kube::ResourceExt;
 use owner_checks::{NotOwned, OwnerClaim, once_owned};
 use ownership::{Loss, SecondWitness, Testimony};
 use parts::{Claim, Facts, OwnerRecord};
-use placement::{Operation, Role, role};
+use placement::{Operation, Role, record, role};
 use runtime::{Cluster, Error, Garden, Result};
 
 /// For the first answer. Longer than all servers of a zone and the garden may take to be silent.
@@ -110,6 +110,15 @@ async fn needed(facts: &Facts) -> Result<Option<OwnerClaim>> {
 
 /// What a loss means. `is_told`: this seed's record was written in this epoch, and nobody takes it away.
 fn meaning(loss: &Loss, is_told: bool, operation: Operation, (seed, epoch): (&str, i64)) -> Refusal {
+    if *loss == Loss::Sealed {
+        // By its own hand, says the garden, and DNS nothing: nobody has taken the shoot yet.
+        return Refusal::NotNow(Error::not_ready(
+            ASK_AGAIN,
+            format!(
+                "seed {seed} has ended ownership epoch {epoch} of the shoot, and its record cannot be read"
+            ),
+        ));
+    }
     if is_told {
         return Refusal::Lost(format!(
             "seed {seed} has lost the shoot in ownership epoch {epoch}: {loss}. It does nothing for the shoot any more in this epoch. \
@@ -172,11 +181,14 @@ impl SecondWitness for InGarden {
     }
 }
 
-/// What the Shoot says of a seed. The seed to which it was given acts in its epoch, and nobody else does.
+/// What the Shoot says of a seed. Of a move whose phases nobody records it says who has the shoot.
 fn testimony(found: Option<&Shoot>, uid: Option<&str>, seed: &str) -> Testimony {
     let Some(shoot) = found.filter(|shoot| shoot.metadata.uid.as_deref() == uid) else {
         return Testimony::Missing;
     };
+    if let Ok(recorded) = record::ownership(shoot) {
+        return recorded.testimony(&seed.to_owned());
+    }
     let epoch = shoot.status.as_ref().map_or(1, ShootStatus::epoch);
     if role(shoot, seed) == Role::Owner {
         Testimony::Owned { epoch, left: None }
@@ -212,6 +224,25 @@ mod tests {
         let theirs = shoot("seed-b", 4);
         let said = testimony(Some(&theirs), Some("u"), "seed-a");
         assert_eq!(said, Testimony::Claimed { epoch: 4 });
+        let phased = |phase: &str| {
+            let mut phased = serde_json::to_value(shoot("seed-a", 3)).unwrap();
+            phased["status"]["ownership"]["phase"] = json!(phase);
+            testimony(
+                Some(&serde_json::from_value(phased).unwrap()),
+                Some("u"),
+                "seed-a",
+            )
+        };
+        // Its own record is not in DNS yet, and it has to write that first.
+        assert_eq!(phased("Claiming"), Testimony::Owned { epoch: 3, left: None });
+        assert_eq!(phased("Sealing"), Testimony::Sealed { epoch: 3 });
+        // Handed over, and nobody records how far it is.
+        let mut arriving = serde_json::to_value(shoot("seed-a", 3)).unwrap();
+        arriving["status"]["lastOperation"] = json!({"type": "Migrate", "state": "Succeeded", "progress": 100,
+            "description": "", "lastUpdateTime": "2026-01-01T00:00:00Z"});
+        let arriving = serde_json::from_value(arriving).unwrap();
+        let said = testimony(Some(&arriving), Some("u"), "seed-a");
+        assert_eq!(said, Testimony::Owned { epoch: 3, left: None });
         assert_eq!(testimony(None, Some("u"), "seed-a"), Testimony::Missing);
         assert_eq!(testimony(Some(&mine), Some("v"), "seed-a"), Testimony::Missing);
     }
@@ -264,6 +295,19 @@ mod tests {
                     "Transient"
                 };
                 assert_eq!(again, expected, "{operation:?}");
+            }
+        }
+    }
+
+    /// A deletion that is forced in the middle of a move goes on when the record can be read, or is gone.
+    #[test]
+    fn what_the_seed_has_sealed_itself_is_not_lost() {
+        for operation in OPERATIONS {
+            for is_told in [true, false] {
+                let Refusal::NotNow(error) = meaning(&Loss::Sealed, is_told, operation, ("seed-a", 3)) else {
+                    panic!("{operation:?}: nobody has taken it");
+                };
+                assert_eq!(error.class(), "NotReady");
             }
         }
     }

@@ -5,10 +5,7 @@ use std::time::Duration;
 
 use api::{
     constants::condition::OWNERSHIP_VERIFIED,
-    gardencore::{
-        Shoot,
-        shoot::{FormerSeed, OwnershipPhase},
-    },
+    gardencore::{Shoot, shoot::FormerSeed},
     meta::{
         Condition, ConditionStatus, LastError, LastOperation, LastOperationState as State,
         LastOperationType as Type, find_condition,
@@ -17,7 +14,8 @@ use api::{
 use flow::{Cause, FlowError, Progress};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use placement::{Operation, names};
+use ownership::{Ownership, Phase, Step};
+use placement::{Operation, names, record};
 use runtime::Error;
 use serde_json::{Value, json};
 
@@ -132,12 +130,9 @@ pub fn handed_over(shoot: &Shoot, now: Time) -> Option<Value> {
     patch["seedName"] = json!(approval.destination);
     patch["ownership"] = json!({"epoch": epoch + 1});
     if recorded.is_some() {
-        // All of the record is of the new epoch: what is left out would stay as it is in this one. Everything has let go, and been
-        // answered, before the migration succeeded.
-        let source = json!({"name": approval.source, "epoch": epoch});
-        patch["ownership"] = json!({
-            "epoch": epoch + 1, "phase": OwnershipPhase::Claiming, "source": source, "chain": null, "drained": true,
-        });
+        // All of the record is of the new epoch: what is left out would stay as it is in this one.
+        patch["ownership"] = json!(record::recorded(&given(shoot, &approval.destination)?));
+        patch["ownership"]["chain"] = Value::Null;
     }
     patch["formerSeeds"] = json!(former);
     if find_condition(&status.conditions, OWNERSHIP_VERIFIED).is_some() {
@@ -147,6 +142,23 @@ pub fn handed_over(shoot: &Shoot, now: Time) -> Option<Value> {
         patch["conditions"] = json!(conditions);
     }
     Some(patch)
+}
+
+/// What the ownership becomes. Everything has let go, and been answered, and the final snapshot was proved, before the migration
+/// succeeded.
+fn given(shoot: &Shoot, to: &str) -> Option<Ownership<String>> {
+    // A seed that keeps no owner record says nothing on its way: its epoch ends with this write.
+    let ended = Ownership {
+        phase: Phase::Sealing,
+        ..record::ownership(shoot).ok()?
+    };
+    let by = ownership::Writer::Seed(ended.now.seed.clone());
+    let step = Step::HandOver {
+        to: to.to_owned(),
+        final_seen: true,
+        drained: true,
+    };
+    Some(ended.step(&by, step).ok()?.becomes)
 }
 
 /// The operation met errors. It goes on by itself until `retry_duration` after its first try; then it is `Failed`.
