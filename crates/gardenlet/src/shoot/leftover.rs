@@ -67,7 +67,7 @@ pub(super) async fn save(
     let Some(end) = saved(stay, epoch).await? else {
         return Ok(());
     };
-    let lost = (end - restored.last_revision).max(0);
+    let lost = ownership::changes_between(restored.last_revision, end, epoch);
     // Large, and on the stack of every step otherwise.
     Box::pin(tell(context, shoot, epoch, lost)).await
 }
