@@ -55,7 +55,7 @@ const TIERS: [Tier; 3] = [
 
 impl Tier {
     fn slot_of(&self, time: i64) -> i64 {
-        (time + self.offset).div_euclid(self.slot)
+        time.saturating_add(self.offset).div_euclid(self.slot)
     }
 }
 
@@ -88,7 +88,7 @@ fn thinned<'a>(fulls: &[&'a Snapshot], now: i64) -> HashSet<&'a Snapshot> {
     let mut taken = HashSet::new();
     let mut kept = HashSet::new();
     for &full in fulls {
-        if now - full.created < HOUR {
+        if now.saturating_sub(full.created) < HOUR {
             kept.insert(full);
         }
         for (number, tier) in TIERS.iter().enumerate() {
@@ -260,6 +260,14 @@ mod tests {
             }
             assert!(deltas.len() <= fulls.len());
         }
+    }
+
+    /// It is kept, and takes no other one's place.
+    #[test]
+    fn a_chain_of_a_year_that_can_be_none_does_no_harm() {
+        let listing = [full(40, START), full(30, i64::MAX), full(20, 221_845_392_000), full(10, START - HOUR)];
+        assert!(victims(&listing, Policy::Exponential, 7, START).is_empty());
+        assert_eq!(names(&victims(&listing, Policy::LimitBased, 1, START)), names(&listing[1..]));
     }
 
     #[test]
