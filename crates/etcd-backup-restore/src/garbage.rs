@@ -232,7 +232,11 @@ mod tests {
     #[test]
     fn what_the_epoch_began_with_is_not_left_over() {
         let older = [of(1, full(3, 0)), of(1, delta(4, 9, 1))];
-        let chain = [of(1, full(10, 1)), of(1, delta(11, 20, 2)), of(1, delta(21, 25, 3))];
+        let chain = [
+            of(1, full(10, 1)),
+            of(1, delta(11, 20, 2)),
+            of(1, delta(21, 25, 3)),
+        ];
         let recorded = begun_with(&chain.each_ref());
         for listing in [chain.to_vec(), [&chain[..], &[of(2, full(40, 5))]].concat()] {
             assert_eq!(gone(&older, &listing, &recorded, 1), names(&older));
@@ -253,7 +257,10 @@ mod tests {
         }
         // A late final snapshot holds all by itself, and stays.
         let late = of(1, last(30, 4));
-        assert_eq!(gone(&[older.clone(), late], &listing, &recorded, 1), names(&[older.clone()]));
+        assert_eq!(
+            gone(&[older.clone(), late], &listing, &recorded, 1),
+            names(&[older.clone()])
+        );
         // What a later epoch has, this one has nothing to do with.
         let later = [of(3, full(20, 6)), of(2, full(20, 6))];
         assert_eq!(gone(&later, &listing, &recorded, 1), [] as [String; 0]);
@@ -384,9 +391,17 @@ mod tests {
     /// It is kept, and takes no other one's place.
     #[test]
     fn a_chain_of_a_year_that_can_be_none_does_no_harm() {
-        let listing = [full(40, START), full(30, i64::MAX), full(20, 221_845_392_000), full(10, START - HOUR)];
+        let listing = [
+            full(40, START),
+            full(30, i64::MAX),
+            full(20, 221_845_392_000),
+            full(10, START - HOUR),
+        ];
         assert!(victims(&listing, Policy::Exponential, 7, START).is_empty());
-        assert_eq!(names(&victims(&listing, Policy::LimitBased, 1, START)), names(&listing[1..]));
+        assert_eq!(
+            names(&victims(&listing, Policy::LimitBased, 1, START)),
+            names(&listing[1..])
+        );
     }
 
     #[test]

@@ -41,7 +41,11 @@ mod tests {
             (i64::MIN, i64::MAX, i64::MIN, i64::MAX),
             (0, i64::MAX, i64::MAX, i64::MAX % LEFT_OUT),
         ] {
-            assert_eq!(changes_between(saved, end, epoch), changes, "{saved} {end} {epoch}");
+            assert_eq!(
+                changes_between(saved, end, epoch),
+                changes,
+                "{saved} {end} {epoch}"
+            );
         }
     }
 }

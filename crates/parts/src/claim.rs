@@ -199,7 +199,9 @@ pub(crate) fn writer(f: &Facts) -> Writer<String> {
 fn fenced(f: &Facts) -> Timestamp {
     let now = clock::now();
     let behind = f.fence.behind(&f.settings.owner_check);
-    behind.and_then(|behind| now.checked_sub(behind).ok()).unwrap_or(now)
+    behind
+        .and_then(|behind| now.checked_sub(behind).ok())
+        .unwrap_or(now)
 }
 
 /// Takes a step from what the garden has now, or finds that it was taken. A write that was overtaken is decided on anew.
@@ -253,7 +255,10 @@ fn told(becomes: &Ownership<String>, restored: Option<RestoredData>) -> Value {
     if let Some(restored) = restored {
         let restored = json!(RestoredData { source, ..restored });
         // What it does not say must not be what is said of an earlier epoch.
-        told["restored"] = RESTORED.iter().map(|&field| (field.to_owned(), Value::Null)).collect();
+        told["restored"] = RESTORED
+            .iter()
+            .map(|&field| (field.to_owned(), Value::Null))
+            .collect();
         for (field, value) in restored.as_object().into_iter().flatten() {
             told["restored"][field] = value.clone();
         }

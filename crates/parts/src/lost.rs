@@ -123,7 +123,12 @@ mod tests {
             (&taken, None, None, "nothing tells what the copy"),
             (&back, None, None, "Kept or Restored"),
             (&taken, Some(&timeless), Some(832), "does not say when"),
-            (&taken, Some(&absurd), Some(832), "at 8999-01-01T00:00:00Z, later than"),
+            (
+                &taken,
+                Some(&absurd),
+                Some(832),
+                "at 8999-01-01T00:00:00Z, later than",
+            ),
         ] {
             let found = told(becomes, copied).unwrap();
             assert_eq!((found.last_revision, &found.saved), (revision, &None));

@@ -206,8 +206,14 @@ async fn behind_the_fence(subject: &Subject) -> Result<()> {
     assert_eq!(subject.stands().await?, (2, Some(Held), Some(Last)));
     let record = subject.record().await?;
     let restored = record.restored.clone().unwrap();
-    assert_eq!((restored.epoch, restored.last_revision, restored.saved), (2, None, None));
-    assert!(restored.unknown.unwrap().contains("nothing tells what the copy"), "{record:?}");
+    assert_eq!(
+        (restored.epoch, restored.last_revision, restored.saved),
+        (2, None, None)
+    );
+    assert!(
+        restored.unknown.unwrap().contains("nothing tells what the copy"),
+        "{record:?}"
+    );
     assert!(
         record.approval.is_some() && record.source.is_some(),
         "what tells how the epoch began stays: {record:?}"
@@ -237,7 +243,10 @@ async fn tells_what_is_lost(subject: &Subject) -> Result<()> {
             continue;
         }
         let told = told.unwrap();
-        assert_eq!((told.epoch, told.last_revision, &told.unknown), (epoch, Some(832), &None));
+        assert_eq!(
+            (told.epoch, told.last_revision, &told.unknown),
+            (epoch, Some(832), &None)
+        );
         assert_eq!(
             (told.source.clone(), told.lost_revisions),
             (subject.record().await?.source, None)
@@ -401,8 +410,14 @@ async fn comes_back(subject: &Subject) -> Result<()> {
     Claim::open(&facts).await?;
     assert_eq!(subject.stands().await?, (11, Some(Opening), Some(Last)));
     let restored = subject.record().await?.restored.unwrap();
-    assert_eq!((restored.epoch, restored.last_revision, &restored.saved), (11, None, &None));
-    assert_eq!((restored.source.as_ref().unwrap().epoch, restored.lost_revisions), (9, None));
+    assert_eq!(
+        (restored.epoch, restored.last_revision, &restored.saved),
+        (11, None, &None)
+    );
+    assert_eq!(
+        (restored.source.as_ref().unwrap().epoch, restored.lost_revisions),
+        (9, None)
+    );
     assert!(restored.unknown.unwrap().contains("Kept or Restored"));
     // What was brought up again is of this epoch, and stays.
     let up = json!({"metadata": {"annotations": {OWNERSHIP_EPOCH: "11"}}, "spec": {"replicas": 1}});

@@ -188,12 +188,19 @@ async fn a_seed_without_its_entry_keeps_nothing_of_it(
     let objects = Api::<extensions::BackupEntry>::all(seed.clone());
     let of_etcd: Api<Secret> = Api::namespaced(seed.clone(), "shoot--dev--two");
     ensure!(
-        objects.get(name).await?.annotations().get(OPERATION).is_none_or(|asked| asked != MIGRATE),
+        objects
+            .get(name)
+            .await?
+            .annotations()
+            .get(OPERATION)
+            .is_none_or(|asked| asked != MIGRATE),
         "it was given up beside a control plane"
     );
     of_etcd.get("etcd-backup").await?;
     let namespaces: Api<Namespace> = Api::all(seed.clone());
-    namespaces.delete("shoot--dev--two", &DeleteParams::default()).await?;
+    namespaces
+        .delete("shoot--dev--two", &DeleteParams::default())
+        .await?;
     let events: Api<Event> = Api::namespaced(garden.clone(), PROJECT);
     eventually("it is told what is in the way", SOON, || async {
         let told = events.list(&ListParams::default()).await?;

@@ -156,8 +156,14 @@ mod tests {
         for (restored, parts) in [
             (&none, ["seed a.", "unknown: nobody looked."]),
             (&timeless, ["up to revision 832.", "unknown: its year is 9000."]),
-            (&apart, ["up to revision 832.", "unknown: the two clocks are apart."]),
-            (&absurd, ["up to revision 832.", "unknown: the two clocks are apart."]),
+            (
+                &apart,
+                ["up to revision 832.", "unknown: the two clocks are apart."],
+            ),
+            (
+                &absurd,
+                ["up to revision 832.", "unknown: the two clocks are apart."],
+            ),
         ] {
             let loss = found(&record(restored)).unwrap();
             assert_eq!((loss.seconds, loss.reason()), (None, "LossUnknown"));
