@@ -256,9 +256,9 @@ async fn names_went_on(landscape: &Landscape, shoot: &UserShoot) -> Result<()> {
 /// R17-45, R17-46: the bounds while the source was away, and the exact number when it was back. Whatever users have lost lies within.
 fn check_loss(told: &RestoredData, moved: &Takeover, lost: &[u64]) {
     assert_eq!(told.epoch, 2);
-    assert!(told.saved < told.fenced, "{told:?}");
+    assert!(told.saved.as_ref().unwrap() < &told.fenced, "{told:?}");
     let changes = told.lost_revisions.unwrap();
-    let end = u64::try_from(told.last_revision + changes).unwrap();
+    let end = u64::try_from(told.last_revision.unwrap() + changes).unwrap();
     let lost = moved
         .followed
         .writes

@@ -38,6 +38,7 @@
 //! | `shown` | for a destination: when its fence may begin |
 //! | `phase`, `marks`, `conditional` | what stands in the garden, in DNS and in buckets, and who may write what next |
 //! | `gates` | the end of an epoch, and when the next one may open etcd and touch clouds |
+//! | `revisions` | what an owner leaves out, and how many changes were lost |
 //!
 //! `model` explores all of it exhaustively, `simulation` runs the watch under faults.
 
@@ -54,6 +55,7 @@ mod mutation;
 mod phase;
 mod question;
 mod reply;
+mod revisions;
 mod saying;
 mod settings;
 mod shown;
@@ -79,6 +81,7 @@ pub use judgement::Answer;
 pub use marks::{Barred, Mark, Object, Record};
 pub use phase::{Approval, Chain, Ownership, Phase, Refused, Stay, Step, Writer};
 pub use question::{Heard, Question};
+pub use revisions::{LEFT_OUT, changes_between};
 pub use saying::Loss;
 pub use settings::{Settings, SettingsError, Silence, Terms};
 pub use shown::shown_by_all;

@@ -35,6 +35,7 @@ mod kube_apiserver;
 mod kube_controller_manager;
 mod kube_scheduler;
 mod kubeconfig;
+mod lost;
 mod machine;
 mod managed_resources;
 mod namespace;

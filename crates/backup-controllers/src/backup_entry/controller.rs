@@ -22,7 +22,9 @@ use runtime::{Error, Next, Reconciler, Result, clock, clusters::Cluster, error::
 use serde_json::Value;
 
 use super::{
-    decision::{self, is_taken_from, must_begin, names_source, operation, responsible_seed, why_deploy},
+    decision::{
+        self, is_taken_from, must_begin, names_source, namespace_of, operation, responsible_seed, why_deploy,
+    },
     deletion::{Deletion, decide},
     object::{ask, wanted},
 };
@@ -88,7 +90,11 @@ impl Reconciler<BackupEntry> for BackupEntryController {
             return Ok(Next::Change);
         };
         if !self.is_mine(&entry) {
-            // Given away without this seed's help, which was cut off or dead and is back.
+            // Given away without this seed's help, which was cut off or dead and is back. An etcd that is left there may have to save
+            // what nobody else has, and a pod of it that is made anew begins with the credentials: they go after its namespace.
+            if self.has_control_plane(&entry).await? {
+                return Ok(Next::After(LOOK_AGAIN));
+            }
             return self.forget(&entry).await;
         }
         let what = operation(&entry);

@@ -267,8 +267,10 @@ impl ShootReconciler {
             && let Some(lost) = loss::of(&written)
         {
             let losses = loss::metrics(&context.metrics);
-            losses.seconds.observe(f64::from(lost.seconds));
-            events.warning(&written, "DataLost", &lost.sentence).await;
+            if let Some(seconds) = lost.seconds {
+                losses.seconds.observe(f64::from(seconds));
+            }
+            events.warning(&written, lost.reason(), &lost.sentence).await;
         }
         if operation.deletes() {
             if operation == Operation::ForceDelete
