@@ -8,12 +8,14 @@ use std::time::Duration;
 use api::druid::Etcd;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
+use ownership::Silence;
 use runtime::{Cluster, Seed};
 use serde::{Deserialize, de::DeserializeOwned};
 
 use crate::{
     containers::statuses,
     names::{BACKUP_CONTAINER, BACKUP_PORT, ETCD_CONTAINER},
+    wanted::lasts_beyond_a_fence,
 };
 
 /// Longer than an answer from memory takes through a busy API server, shorter than the status of an Etcd may wait for it.
@@ -41,13 +43,18 @@ impl Said {
 }
 
 /// What it says of who owns the shoot, where it checks that.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Ownership {
     /// `Waiting`, `Serving`, `Suspended` or `Sealed`.
     pub state: String,
     /// A sentence on what was heard last.
     #[serde(default)]
     pub why: String,
+    /// What silence of both witnesses does to it; an older one does not say.
+    pub silence: Option<String>,
+    /// How long a destination has to wait for it at least; an older one does not say.
+    pub least_fence_milliseconds: Option<u64>,
 }
 
 impl Ownership {
@@ -61,6 +68,16 @@ impl Ownership {
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.state == "Sealed"
+    }
+
+    /// Whether the process that runs serves for longer than other seeds wait, or for ever, while nobody confirms the shoot; `None` where
+    /// it does not say by which settings it goes.
+    #[must_use]
+    pub fn outlasts_a_fence(&self) -> Option<bool> {
+        // A word that is not known may mean anything.
+        let ends = self.silence.as_deref()? == Silence::Deactivate.word();
+        let least_fence = Duration::from_millis(self.least_fence_milliseconds?);
+        Some(lasts_beyond_a_fence(ends, least_fence))
     }
 }
 
@@ -121,4 +138,44 @@ fn answers(pod: &Pod) -> bool {
 fn runs(pod: &Pod) -> bool {
     let ready = |name: &str| statuses(pod).any(|status| status.name == name && status.ready);
     pod.metadata.deletion_timestamp.is_none() && ready(ETCD_CONTAINER) && ready(BACKUP_CONTAINER)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_process_says_itself_whether_it_outlasts_a_fence() {
+        for (answer, expected) in [
+            (
+                r#"{"epoch": 3, "answer": "Owned", "state": "Serving", "why": "w", "silence": "Deactivate",
+                    "leastFenceMilliseconds": 19032}"#,
+                Some(false),
+            ),
+            (
+                r#"{"state": "Serving", "silence": "Deactivate", "leastFenceMilliseconds": 20000}"#,
+                Some(false),
+            ),
+            (
+                r#"{"state": "Serving", "silence": "Deactivate", "leastFenceMilliseconds": 20001}"#,
+                Some(true),
+            ),
+            (
+                r#"{"state": "Serving", "silence": "Tolerate", "leastFenceMilliseconds": 19032}"#,
+                Some(true),
+            ),
+            (
+                r#"{"state": "Serving", "silence": "Other", "leastFenceMilliseconds": 19032}"#,
+                Some(true),
+            ),
+            // As it was before it said that.
+            (r#"{"state": "Serving", "why": "w", "etcd": null}"#, None),
+            (r#"{"state": "Serving", "silence": "Deactivate"}"#, None),
+            (r#"{"state": "Serving", "leastFenceMilliseconds": 19032}"#, None),
+        ] {
+            let said: Ownership = serde_json::from_str(answer).unwrap();
+            assert_eq!(said.outlasts_a_fence(), expected, "{answer}");
+        }
+    }
 }

@@ -20,14 +20,24 @@ const LONGEST: usize = 1000;
 pub(super) type Word = (&'static str, &'static str, String);
 
 /// Condition `OwnershipVerified` of an etcd that is to run. Of one that no fence outlasts it says so whatever was found: who would take
-/// the shoot over must know.
+/// the shoot over must know. The process that runs says by which settings it goes; where it does not, what was told last holds
+/// (`outlasted`). What is asked for counts besides: a process that goes by it may begin at any time.
 #[must_use]
-pub(super) fn verified(check: &OwnerCheckSpec, said: Option<&Ownership>) -> Word {
-    let outlasts = outlasts_a_fence(check);
+pub(super) fn verified(check: &OwnerCheckSpec, said: Option<&Ownership>, outlasted: bool) -> Word {
+    let runs = said.and_then(Ownership::outlasts_a_fence);
+    let outlasts = outlasts_a_fence(check) || runs.unwrap_or(outlasted);
     match found(said) {
         (status @ ("True" | "Unknown"), _, message) if outlasts => (status, OUTLASTS_FENCE, message),
         word => word,
     }
+}
+
+/// The same of one that is to stop, and whose pod is still there.
+#[must_use]
+pub(super) fn stopping() -> Word {
+    let message = "etcd is being stopped, and its process may still run: it serves for longer than a fence lasts while nobody \
+                   confirms that the shoot is this seed's.";
+    ("Unknown", OUTLASTS_FENCE, message.to_owned())
 }
 
 fn found(said: Option<&Ownership>) -> Word {

@@ -98,13 +98,17 @@ fn is_in(name: &str, zone: &str) -> bool {
 /// A flag with its value.
 type Given = (&'static str, String);
 
-/// Whether a seed that waits for the default fence may take the shoot over beside an etcd with these settings: none that goes on in
-/// silence, and none whose right lasts longer. Beside settings that cannot be used etcd goes on with those of before, and nobody knows
-/// how long these last.
+/// Whether a seed that waits for the default fence would meet an etcd with these settings: one that goes on in silence, or one whose
+/// right lasts longer. Beside settings that cannot be used etcd goes on with those of before, and nobody knows how long these last.
 pub(crate) fn outlasts_a_fence(check: &OwnerCheckSpec) -> bool {
     settings(check).map_or(true, |(_, settings)| {
-        settings.silence == Silence::Tolerate || settings.least_fence() > Settings::default().fence
+        lasts_beyond_a_fence(settings.silence == Silence::Deactivate, settings.least_fence())
     })
+}
+
+/// The same of a process that says by which settings it goes. `ends`: whether silence ends its right.
+pub(crate) fn lasts_beyond_a_fence(ends: bool, least_fence: Duration) -> bool {
+    !ends || least_fence > Settings::default().fence
 }
 
 /// What is given beside the claim, as flags; checked together with what is not given.
@@ -128,12 +132,11 @@ fn settings(check: &OwnerCheckSpec) -> Result<(Vec<Given>, Settings)> {
         options.push(("owner-check-drift", drift.to_string()));
     }
     if let Some(silence) = check.silence {
-        let (silence, word) = match silence {
-            OwnerCheckSilence::Deactivate => (Silence::Deactivate, "Deactivate"),
-            OwnerCheckSilence::Tolerate => (Silence::Tolerate, "Tolerate"),
+        settings.silence = match silence {
+            OwnerCheckSilence::Deactivate => Silence::Deactivate,
+            OwnerCheckSilence::Tolerate => Silence::Tolerate,
         };
-        settings.silence = silence;
-        options.push(("owner-check-silence", word.to_owned()));
+        options.push(("owner-check-silence", settings.silence.word().to_owned()));
     }
     Ok((options, settings))
 }

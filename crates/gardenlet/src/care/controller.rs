@@ -139,7 +139,7 @@ impl Care {
     async fn observe(
         &self,
         shoot: &Shoot,
-    ) -> Result<([(&'static str, Observation); 5], Option<Observation>)> {
+    ) -> Result<([(&'static str, Observation); 5], Option<ownership::Verified>)> {
         let namespace = shoot.status.as_ref().map(|s| s.technical_id.as_str());
         let namespace = namespace.unwrap_or_default();
         if let Some(sleep) = checks::of_sleep(shoot) {
@@ -147,7 +147,8 @@ impl Care {
             let owner = if placement::is_asleep(shoot) {
                 None
             } else {
-                ownership::verified(&observed::etcds(&self.context, namespace).await?)
+                let etcds = observed::etcds(&self.context, namespace).await?;
+                ownership::verified(&etcds, &clock::now_k8s())
             };
             return Ok((CONDITIONS.map(|type_| (type_, sleep.clone())), owner));
         }
@@ -159,7 +160,7 @@ impl Care {
             (EVERY_NODE_READY, checks::nodes(shoot, &seen)),
             (SYSTEM_COMPONENTS_HEALTHY, components::system_components(&seen)),
         ];
-        Ok((conditions, ownership::verified(&seen.etcds)))
+        Ok((conditions, ownership::verified(&seen.etcds, &clock::now_k8s())))
     }
 
     async fn write_label(&self, name: &str, api: &Api<Shoot>) -> Result<()> {
