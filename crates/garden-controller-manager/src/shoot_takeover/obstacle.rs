@@ -191,10 +191,17 @@ mod tests {
     /// and one that no fence outlasts is so however old that word is.
     #[test]
     fn how_old_the_word_of_a_dead_seed_is_does_not_matter() {
-        for time in ["2026-01-01T23:59:30Z", "2026-01-01T23:54:00Z", "2025-06-01T00:00:00Z", "2026-01-03T00:00:00Z"] {
+        for time in [
+            "2026-01-01T23:59:30Z",
+            "2026-01-01T23:54:00Z",
+            "2025-06-01T00:00:00Z",
+            "2026-01-03T00:00:00Z",
+        ] {
             let told = |status: &str, reason: &str| {
-                asked(&json!([{"type": OWNERSHIP_VERIFIED, "status": status, "reason": reason, "message": "m",
-                    "lastTransitionTime": time, "lastUpdateTime": time}]))
+                asked(
+                    &json!([{"type": OWNERSHIP_VERIFIED, "status": status, "reason": reason, "message": "m",
+                    "lastTransitionTime": time, "lastUpdateTime": time}]),
+                )
             };
             for (status, reason) in [
                 ("True", "Owner"),
@@ -204,7 +211,8 @@ mod tests {
                 ("False", "Lost"),
             ] {
                 let decision = told(status, reason);
-                let approved = matches!(&decision, Decision::Approve(approval) if approval.by == ApprovedBy::Operator);
+                let approved =
+                    matches!(&decision, Decision::Approve(approval) if approval.by == ApprovedBy::Operator);
                 assert!(approved, "{time} {status} {reason}: {decision:?}");
             }
             for status in ["True", "Unknown"] {

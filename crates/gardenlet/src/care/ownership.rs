@@ -57,7 +57,7 @@ pub(super) fn verified(etcds: &[Etcd], now: &Time) -> Option<Verified> {
         "etcd-druid has not told anew for five minutes that the shoot is this seed's: see that etcd-druid runs in the seed (Deployment \
          etcd-druid in namespace garden), and what its log says of Etcd etcd-main."
     } else {
-        &said.message
+        said.message.as_str()
     };
     // However old that is: a process that goes on in silence does not end by it.
     let reason = match status {
@@ -91,7 +91,9 @@ pub(super) fn tell(said: Option<&Verified>, now: &Time, conditions: &mut Vec<Con
     )
     .merge_into(conditions);
     let told = conditions.iter_mut().find(|one| one.type_ == OWNERSHIP_VERIFIED);
-    let (Some(told), Some(asked)) = (told, asked) else { return };
+    let (Some(told), Some(asked)) = (told, asked) else {
+        return;
+    };
     // What is new has another time already, or another word.
     if before.as_ref() != Some(&*told) || differ_by(&told.last_update_time, asked, TELL_EVERY) {
         told.last_update_time = asked.clone();
@@ -136,7 +138,14 @@ mod tests {
             (Unknown, "NoAnswer", None)
         );
         // When it is looked at, and whether it is too old then.
-        let times = [(1000, false), (1299, false), (701, false), (1300, true), (700, true), (90_000, true)];
+        let times = [
+            (1000, false),
+            (1299, false),
+            (701, false),
+            (1300, true),
+            (700, true),
+            (90_000, true),
+        ];
         for (said, reason, new, old) in [
             ("True", "Owner", (True, "Owner"), (Unknown, "NotToldAnew")),
             ("False", "Lost", (False, "Lost"), (False, "Lost")),
@@ -232,8 +241,16 @@ mod tests {
             (said(False, "Lost", Some(9030)), 9040, (False, "Lost", 9040, 9030)),
             // As one of before has told it, which wrote its own time.
             (said(False, "Lost", Some(8800)), 9050, (False, "Lost", 9040, 8800)),
-            (said(Unknown, "NoAnswer", None), 9060, (Unknown, "NoAnswer", 9060, 9060)),
-            (said(Unknown, "NoAnswer", None), 9990, (Unknown, "NoAnswer", 9060, 9060)),
+            (
+                said(Unknown, "NoAnswer", None),
+                9060,
+                (Unknown, "NoAnswer", 9060, 9060),
+            ),
+            (
+                said(Unknown, "NoAnswer", None),
+                9990,
+                (Unknown, "NoAnswer", 9060, 9060),
+            ),
         ] {
             tell(Some(&what), &at(now), &mut conditions);
             assert_eq!(told(&conditions), expected, "{now}");
