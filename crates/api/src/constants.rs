@@ -230,6 +230,8 @@ pub mod condition {
     pub const OWNERSHIP_VERIFIED: &str = "OwnershipVerified";
     /// Reason of that condition: etcd is served for longer than other seeds wait, or for ever, while nobody confirms it.
     pub const OUTLASTS_FENCE: &str = "OutlastsFence";
+    /// Reason of that condition of an Etcd: the same, and longer than its settings say, since its process was started with others.
+    pub const OUTLASTS_SETTINGS: &str = "OutlastsSettings";
     /// Shoot constraint: the move that is wanted may begin.
     pub const READY_FOR_MIGRATION: &str = "ReadyForMigration";
     /// Shoot constraint: it could be put to sleep.

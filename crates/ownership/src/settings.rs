@@ -32,6 +32,17 @@ pub enum Silence {
     Tolerate,
 }
 
+impl Silence {
+    /// As flags, objects and answers name it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Deactivate => "Deactivate",
+            Self::Tolerate => "Tolerate",
+        }
+    }
+}
+
 /// The intervals and bounds of the owner check, as a Seed may set them. All defaults are those of docs/ownership.md.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {

@@ -88,7 +88,7 @@ impl Guardian {
                 store: Arc::new(store),
                 uid: check.uid.clone(),
             }),
-            told: Arc::new(Told::new(epoch, metrics.clone())),
+            told: Arc::new(Told::new(epoch, *check.terms.settings(), metrics.clone())),
             desk: Arc::new(Mutex::new(handle)),
             check,
             settings,

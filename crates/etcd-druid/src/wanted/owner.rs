@@ -96,6 +96,25 @@ pub(crate) fn outlasts_a_fence(check: &OwnerCheckSpec) -> bool {
     settings(check).map_or(true, |settings| !settings.is_fenced_by(Settings::default().fence))
 }
 
+/// The same of a process that says by which settings it goes. `ends`: whether silence ends its right.
+pub(crate) fn lasts_beyond_a_fence(ends: bool, least_fence: Duration) -> bool {
+    !ends || least_fence > Settings::default().fence
+}
+
+/// Whether such a process outlasts what is asked for as well: it was started with other settings.
+pub(crate) fn lasts_beyond(check: &OwnerCheckSpec, ends: bool, least_fence: Duration) -> bool {
+    settings(check).map_or(true, |asked| {
+        (!ends && asked.silence == Silence::Deactivate) || least_fence > asked.least_fence()
+    })
+}
+
+fn word_of(silence: OwnerCheckSilence) -> Silence {
+    match silence {
+        OwnerCheckSilence::Deactivate => Silence::Deactivate,
+        OwnerCheckSilence::Tolerate => Silence::Tolerate,
+    }
+}
+
 /// What is given beside the claim, as flags; checked together with what is not given.
 fn options(check: &OwnerCheckSpec) -> Result<Vec<Given>> {
     Terms::new(settings(check)?).map_err(|error| refused(GivenError::Together(error)))?;
@@ -108,11 +127,7 @@ fn options(check: &OwnerCheckSpec) -> Result<Vec<Given>> {
         .filter_map(|(field, text)| Some((flag_of(field)?, text?)))
         .collect();
     if let Some(silence) = check.silence {
-        let word = match silence {
-            OwnerCheckSilence::Deactivate => "Deactivate",
-            OwnerCheckSilence::Tolerate => "Tolerate",
-        };
-        options.push(("owner-check-silence", word.to_owned()));
+        options.push(("owner-check-silence", word_of(silence).word().to_owned()));
     }
     Ok(options)
 }
@@ -120,8 +135,8 @@ fn options(check: &OwnerCheckSpec) -> Result<Vec<Given>> {
 fn settings(check: &OwnerCheckSpec) -> Result<Settings> {
     let given = Settings::default().given(check.durations(), check.drift);
     let mut settings = given.map_err(refused)?;
-    if check.silence == Some(OwnerCheckSilence::Tolerate) {
-        settings.silence = Silence::Tolerate;
+    if let Some(silence) = check.silence {
+        settings.silence = word_of(silence);
     }
     Ok(settings)
 }

@@ -141,7 +141,7 @@ impl Care {
     async fn observe(
         &self,
         shoot: &Shoot,
-    ) -> Result<([(&'static str, Observation); 5], Option<Observation>)> {
+    ) -> Result<([(&'static str, Observation); 5], Option<ownership::Verified>)> {
         let namespace = shoot.status.as_ref().map(|s| s.technical_id.as_str());
         let namespace = namespace.unwrap_or_default();
         if let Some(sleep) = checks::of_sleep(shoot) {
@@ -167,7 +167,7 @@ impl Care {
     }
 
     /// What is to be told of its owner.
-    async fn owner(&self, etcds: &[Etcd]) -> Result<Option<Observation>> {
+    async fn owner(&self, etcds: &[Etcd]) -> Result<Option<ownership::Verified>> {
         let usual = Terms::default();
         let fence = || async {
             let name = &self.context.seed_name;
@@ -179,7 +179,7 @@ impl Care {
             let needed = checks.and_then(|checks| owner_checks::needed_fence(checks, usual).ok());
             Ok(needed.unwrap_or(usual.settings().fence))
         };
-        ownership::verified(etcds, fence).await
+        ownership::verified(etcds, &clock::now_k8s(), fence).await
     }
 
     async fn write_label(&self, name: &str, api: &Api<Shoot>) -> Result<()> {
