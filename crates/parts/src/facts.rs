@@ -12,7 +12,7 @@ use api::{
 };
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt, api::ListParams};
-use placement::{Extensions, Names, Operation, names};
+use placement::{Extensions, Isolation, Names, Operation, names};
 use runtime::{Cluster, Error, Garden, Result, Seed, error::Explain};
 
 use crate::{
@@ -44,6 +44,8 @@ pub struct Facts {
     pub cloud_profile: CloudProfile,
     /// Its further extensions, and when each is handled.
     pub extensions: Extensions,
+    /// What becomes of its zones.
+    pub isolation: Isolation,
     /// The Seed of this gardenlet, in the garden.
     pub seed_object: SeedObject,
     /// What is being done.
@@ -74,7 +76,9 @@ impl Facts {
     ) -> Result<Self> {
         let project = project_of(&garden, &shoot).await?;
         let cloud_profile = cloud_profile_of(&garden, &shoot).await?;
-        let extensions = extensions_of(&garden, &shoot).await?;
+        let registrations = registrations(&garden).await?;
+        let extensions = Extensions::of(&shoot, &registrations);
+        let isolation = Isolation::of(&shoot, operation, &registrations);
         let seed_object = garden
             .cluster_wide::<SeedObject>()
             .get_opt(seed_name)
@@ -104,6 +108,7 @@ impl Facts {
             project,
             cloud_profile,
             extensions,
+            isolation,
             seed_object,
             operation,
             names,
@@ -257,13 +262,13 @@ async fn cloud_profile_of(garden: &Garden, shoot: &Shoot) -> Result<CloudProfile
         })
 }
 
-async fn extensions_of(garden: &Garden, shoot: &Shoot) -> Result<Extensions> {
+async fn registrations(garden: &Garden) -> Result<Vec<ControllerRegistration>> {
     let registrations = garden
         .cluster_wide::<ControllerRegistration>()
         .list(&ListParams::default())
         .await
         .context("could not list ControllerRegistrations")?;
-    Ok(Extensions::of(shoot, &registrations.items))
+    Ok(registrations.items)
 }
 
 /// The version as the Shoot names it, in full. One that is not in full garden-controller-manager completes, once. A version

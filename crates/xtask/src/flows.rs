@@ -14,7 +14,7 @@ use gardenlet::shoot::{
 };
 use kube::Config;
 use parts::{ClaimPlan, Facts, OwnerRecordPlan, Settings, Stay, tenant};
-use placement::{Extensions, Names, Operation};
+use placement::{Extensions, Isolation, Names, Operation};
 use runtime::{Connection, Error, Garden, Permit, Seed};
 use serde_json::json;
 
@@ -169,6 +169,7 @@ fn facts() -> Result<Facts> {
         .map(|profile: CloudProfile| profile)
         .context("the CloudProfile of the drawings")?,
         extensions,
+        isolation: Isolation::CutOff("zone".to_owned()),
         seed_object,
         operation: Operation::Reconcile,
         names,

@@ -154,6 +154,7 @@ fn no_wait_is_longer_than_the_patience_of_its_flow() {
         timeouts.infrastructure.timeout,
         timeouts.worker.timeout,
         timeouts.extension.timeout,
+        timeouts.subnet_isolation.timeout,
         timeouts.dns_record.timeout,
         timeouts.backup_entry.timeout,
         timeouts.etcd.timeout,
