@@ -2,9 +2,9 @@
 //! zones are closed: an object for another zone can only come when the one before is gone.
 
 use api::extensions::{self, SubnetIsolationSpec};
-use kube::ResourceExt;
+use kube::{Api, ResourceExt, api::ListParams};
 use placement::{Isolation, isolation};
-use runtime::Result;
+use runtime::{Cluster, Result, error::Explain};
 
 use crate::{
     ExtensionResource, Facts, Infrastructure, Stay,
@@ -133,7 +133,17 @@ async fn those(
     stay: &Stay,
     is_meant: impl Fn(&extensions::SubnetIsolation) -> bool,
 ) -> Result<Vec<ExtensionResource<'_, extensions::SubnetIsolation>>> {
-    ExtensionResource::meant(stay, stay.settings.timeouts.subnet_isolation, is_meant).await
+    let api: Api<extensions::SubnetIsolation> = stay.seed.namespaced(&stay.namespace);
+    let found = match api.list(&ListParams::default()).await {
+        // An older seed does not serve the kind, so there are none.
+        Err(kube::Error::Api(status)) if status.is_not_found() => return Ok(Vec::new()),
+        found => found.context("could not list objects of kind SubnetIsolation")?,
+    };
+    let wait = stay.settings.timeouts.subnet_isolation;
+    let meant = found.iter().filter(|object| is_meant(object));
+    Ok(meant
+        .map(|object| ExtensionResource::new(stay, object.name_any(), wait))
+        .collect())
 }
 
 async fn subnet_isolation(f: &Facts, zone: String) -> Result<extensions::SubnetIsolation> {

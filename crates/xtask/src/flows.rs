@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use api::gardencore::{CloudProfile, ControllerRegistration, Project, Seed as SeedObject, Shoot};
 use flow::Flow;
 use gardenlet::shoot::{
-    delete_flow, force_delete_flow, leave_flow, migrate_flow, reconcile_flow, sleep_flow,
+    Zones, delete_flow, force_delete_flow, leave_flow, migrate_flow, reconcile_flow, sleep_flow,
 };
 use kube::Config;
 use parts::{ClaimPlan, Facts, OwnerRecordPlan, Settings, Stay, tenant};
@@ -35,6 +35,12 @@ two is the write of `status.seedName`; until then only the source acts, from the
 cleans up what is its own.
 ";
 
+/// One zone is opened, and another one closed.
+const ZONES: Zones = Zones {
+    closes: true,
+    opens: true,
+};
+
 /// The page.
 pub fn page() -> Result<String> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
@@ -52,6 +58,7 @@ pub fn page() -> Result<String> {
         etcd_is_awake: true,
         owner_record: OwnerRecordPlan::Keep,
         claim: ClaimPlan::Taken,
+        zones: ZONES,
     };
     let create = reconcile_flow::Given {
         restoring: false,
@@ -64,6 +71,7 @@ pub fn page() -> Result<String> {
         control_plane_is_up: true,
         control_plane_may_sleep: true,
         owner_record: true,
+        zone_is_closed: true,
     };
     let mut page = HEAD.to_owned();
     let mut add = |title: &str, file: &str, flow: &Flow<'_, Error>| {
@@ -124,6 +132,7 @@ fn restoration() -> reconcile_flow::Given {
         sleeps: false,
         owner_record: OwnerRecordPlan::Keep,
         claim: ClaimPlan::Taken,
+        zones: ZONES,
     }
 }
 
