@@ -82,7 +82,10 @@ fn a_reconciliation_does_what_is_asked_for() {
     ] {
         let cut_off = of(&shoot(Some("z"), recorded), Operation::Reconcile);
         assert_eq!(cut_off, Isolation::CutOff("z".into()));
-        assert_eq!(of(&shoot(None, recorded), Operation::Reconcile), Isolation::Nothing);
+        assert_eq!(
+            of(&shoot(None, recorded), Operation::Reconcile),
+            Isolation::Nothing
+        );
         for operation in [Operation::Migrate, Operation::Delete, Operation::ForceDelete] {
             assert_eq!(of(&shoot(Some("z"), recorded), operation), Isolation::Nothing);
         }
@@ -149,7 +152,10 @@ fn a_seed_needs_the_provider_while_there_is_something_of_it() {
     let [able, unable] = [&["SubnetIsolation"][..], &["Infrastructure"]].map(registration);
     let needs = |shoot: &Shoot, by: &ControllerRegistration| needs_provider(shoot, [by]);
     assert!(needs(&shoot(Some("z"), None), &able));
-    assert!(!needs(&shoot(Some("z"), None), &unable), "it is refused, and stands in no move's way");
+    assert!(
+        !needs(&shoot(Some("z"), None), &unable),
+        "it is refused, and stands in no move's way"
+    );
     assert!(!needs(&shoot(None, None), &able));
     assert!(needs(&shoot(None, Some(("Failover", "Done"))), &unable));
     assert!(!needs(&shoot(None, Some(("Failover", "Failed"))), &unable));

@@ -51,8 +51,15 @@ pub async fn one_zone_is_cut_off_at_a_time(garden: &Garden) {
         "cannot be changed from id-a to another zone",
     );
     // The name is not known yet, but one zone is no other.
-    refused(garden.patch(&shoots, "wide", pools(&[pool("a", &["b"])])).await, few);
-    allowed(garden.patch(&shoots, "wide", pools(&[pool("a", &["a", "b"])])).await);
+    refused(
+        garden.patch(&shoots, "wide", pools(&[pool("a", &["b"])])).await,
+        few,
+    );
+    allowed(
+        garden
+            .patch(&shoots, "wide", pools(&[pool("a", &["a", "b"])]))
+            .await,
+    );
     for (phase, status) in [
         ("Failover", "InProgress"),
         ("Failover", "Failed"),
@@ -62,10 +69,7 @@ pub async fn one_zone_is_cut_off_at_a_time(garden: &Garden) {
         garden.status(&shoots, "wide", recorded).await;
         // Taking it away, and setting it again, is for everybody at all times.
         allowed(cut_off("wide", Value::Null).await);
-        refused(
-            cut_off("wide", json!("id-b")).await,
-            "zone id-a is not back yet",
-        );
+        refused(cut_off("wide", json!("id-b")).await, "zone id-a is not back yet");
         allowed(cut_off("wide", json!("id-a")).await);
     }
     allowed(cut_off("wide", Value::Null).await);

@@ -7,7 +7,9 @@ use api::{
     meta::{LastError, LastOperationType as Type},
 };
 use flow::{Cause, Flow, FlowError, Progress};
-use parts::{Claim, Cluster, Etcds, Facts, FenceClock, KubeApiserver, NamespaceState, OwnerRecord, SubnetIsolation};
+use parts::{
+    Claim, Cluster, Etcds, Facts, FenceClock, KubeApiserver, NamespaceState, OwnerRecord, SubnetIsolation,
+};
 use placement::Operation;
 use runtime::{Error, Result, clock};
 use tokio::sync::watch;
@@ -16,8 +18,9 @@ use super::{
     delete_flow, force_delete_flow, migrate_flow, reconcile_flow,
     record::Record,
     right::{self, Refusal},
-    sleep_flow, status, zone_watch,
+    sleep_flow, status,
     zone_steps::Zones,
+    zone_watch,
 };
 use crate::context::Context;
 
@@ -76,7 +79,8 @@ async fn act(facts: &Facts, operation: Operation, record: &Record<'_>) -> Result
         .await
         .map_err(|error| outside("Looking at what is there", error))?;
     let work = observed(operation.type_(), flow, record);
-    zone_watch::during(facts, operation, record, work).await?;
+    let done = zone_watch::during(facts, operation, record, work).await;
+    done.map_err(|error| outside(zone_watch::TASK, error))??;
     if operation.deletes() {
         Cluster::destroy(facts)
             .await

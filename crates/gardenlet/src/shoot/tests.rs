@@ -393,14 +393,23 @@ fn what_is_lost_is_told_once_and_begins_anew_in_the_next_epoch() {
     let patch = status::lost(&shoot(&over), Type::Reconcile, "it is lost", Time(now())).unwrap();
     let last = &patch["lastOperation"];
     assert_eq!((&last["state"], &last["progress"]), (&json!("Error"), &json!(40)));
-    assert!(!last["description"].as_str().unwrap().contains("retried"), "{patch}");
+    assert!(
+        !last["description"].as_str().unwrap().contains("retried"),
+        "{patch}"
+    );
     json_patch::merge(&mut over, &json!({"status": patch}));
     let told = shoot(&over);
-    assert_eq!(status::lost(&told, Type::Reconcile, "it is lost", Time(now())), None);
+    assert_eq!(
+        status::lost(&told, Type::Reconcile, "it is lost", Time(now())),
+        None
+    );
     assert!(status::lost(&told, Type::Reconcile, "in another epoch", Time(now())).is_some());
     let anew = status::started(&told, "dev", &writer(), Operation::Reconcile, &Time(now()));
     assert_eq!(anew["retryCycleStartTime"], NOW);
-    assert!(anew["lastErrors"].is_null() && anew.get("lastErrors").is_some(), "{anew}");
+    assert!(
+        anew["lastErrors"].is_null() && anew.get("lastErrors").is_some(),
+        "{anew}"
+    );
 }
 
 #[test]

@@ -80,7 +80,10 @@ impl<'a> Entry<'a> {
             (_, Status::Aborting) => (
                 ConditionStatus::Progressing,
                 "Aborting",
-                format!("{} of zone {zone} was called off, and is undone.", word(self.phase)),
+                format!(
+                    "{} of zone {zone} was called off, and is undone.",
+                    word(self.phase)
+                ),
             ),
             (Phase::Failover, _) => (
                 ConditionStatus::Progressing,
@@ -186,7 +189,11 @@ pub(super) fn aborting(shoot: &Shoot, now: &Time) -> Option<Value> {
 
 /// A reconciliation has ended well, which has cut the zone off or has taken it back.
 pub(super) fn ended(shoot: &Shoot, cuts_off: bool, now: &Time) -> Option<Value> {
-    let phase = if cuts_off { Phase::Failover } else { Phase::Failback };
+    let phase = if cuts_off {
+        Phase::Failover
+    } else {
+        Phase::Failback
+    };
     let entry = Entry::of(recorded(shoot)?).with(phase, Status::Done);
     written(shoot, entry, entry.told(), now)
 }

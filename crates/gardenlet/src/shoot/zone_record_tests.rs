@@ -174,17 +174,24 @@ fn who_changes_his_mind_ends_what_is_under_way() {
 
 #[test]
 fn errors_are_told_and_only_the_last_ones_are_a_failure() {
-    let errors: [LastError; 1] = [serde_json::from_value(json!({"description": "no zone has the ID z"})).unwrap()];
+    let errors: [LastError; 1] =
+        [serde_json::from_value(json!({"description": "no zone has the ID z"})).unwrap()];
     let failed = |recorded, operation, is_final| {
         failed(&shoot("z", Some(recorded)), operation, &errors, is_final, &now())
     };
     let (under_way, reconcile) = (("Failover", "InProgress"), Operation::Reconcile);
     let patch = failed(under_way, reconcile, false).unwrap();
     assert_eq!(told(Some(&patch)).unwrap(), "z Failover InProgress");
-    assert_eq!(patch["zoneIsolation"]["lastUpdateTime"], THEN, "nothing of it has changed");
+    assert_eq!(
+        patch["zoneIsolation"]["lastUpdateTime"], THEN,
+        "nothing of it has changed"
+    );
     let (reason, message) = condition(&patch);
     assert_eq!(reason, "FailoverInProgress");
-    assert!(message.ends_with("tried again after: no zone has the ID z"), "{message}");
+    assert!(
+        message.ends_with("tried again after: no zone has the ID z"),
+        "{message}"
+    );
     let patch = failed(under_way, reconcile, true).unwrap();
     assert_eq!(told(Some(&patch)).unwrap(), "z Failover Failed");
     let sentence = "The failover of zone z (one) has failed: no zone has the ID z";
@@ -192,7 +199,11 @@ fn errors_are_told_and_only_the_last_ones_are_a_failure() {
     let patch = failed(("Failover", "Aborting"), reconcile, true);
     assert_eq!(told(patch.as_ref()).unwrap(), "z Failback Failed");
     // Nothing of it was under way.
-    for recorded in [("Failover", "Done"), ("Failover", "Failed"), ("Failover", "Pending")] {
+    for recorded in [
+        ("Failover", "Done"),
+        ("Failover", "Failed"),
+        ("Failover", "Pending"),
+    ] {
         assert_eq!(failed(recorded, reconcile, true), None);
     }
     assert_eq!(failed(under_way, Operation::Migrate, true), None);
@@ -206,7 +217,10 @@ fn a_refusal_is_told_by_its_reason() {
     };
     let patch = refused(&shoot("z", Some(("Failover", "InProgress"))), &refusal, &now()).unwrap();
     assert_eq!(told(Some(&patch)).unwrap(), "z Failover Failed");
-    assert_eq!(condition(&patch), ("NoOtherZone".into(), "Add another zone.".into()));
+    assert_eq!(
+        condition(&patch),
+        ("NoOtherZone".into(), "Add another zone.".into())
+    );
     assert_eq!(patch["conditions"][1]["status"], "False");
     let patch = and(json!({"lastErrors": null}), Some(patch));
     assert_eq!(patch["lastErrors"], Value::Null);

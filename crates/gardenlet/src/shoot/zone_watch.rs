@@ -16,11 +16,7 @@ use runtime::{
     wait::{self, Look},
 };
 
-use super::{
-    operation::{Failure, outside},
-    record::Record,
-    zone_record,
-};
+use super::{record::Record, zone_record};
 
 /// For one watch. It is begun anew after it.
 const WATCH: Duration = Duration::from_secs(60 * 60);
@@ -28,37 +24,42 @@ const WATCH: Duration = Duration::from_secs(60 * 60);
 const WATCH_AGAIN: Duration = Duration::from_secs(5);
 /// Before the flow begins that undoes this one. Only long enough for the write before it.
 const BEGIN_ANEW: Duration = Duration::from_millis(100);
-/// Task under which all of it is told.
-const TASK: &str = "Recording which zone is cut off";
+/// Task under which it is told what has ended the flow.
+pub(super) const TASK: &str = "Recording which zone is cut off";
 
-/// Does `work`, the flow of an operation, and records what becomes of the zone.
-pub(super) async fn during(
+/// Does `work`, the flow of an operation, and records what becomes of the zone. What the flow has ended with is within.
+///
+/// # Errors
+/// It could not be recorded, or what is asked for has changed meanwhile: `work` was dropped.
+pub(super) async fn during<E>(
     f: &Facts,
     operation: Operation,
     record: &Record<'_>,
-    work: impl Future<Output = Result<(), Failure>>,
-) -> Result<(), Failure> {
+    work: impl Future<Output = Result<(), E>>,
+) -> Result<Result<(), E>> {
     let reconciles = matches!(operation, Operation::Create | Operation::Reconcile);
     // What was refused has a record, too, from the first write of the operation.
     if !reconciles || recorded(&f.shoot).is_none() {
-        return work.await;
+        return Ok(work.await);
     }
     if let Isolation::Refused(refusal) = &f.isolation {
-        let written =
-            record.write_if(|newest| Ok(zone_record::refused(newest, refusal, &clock::now_k8s())));
-        written.await.map_err(|error| outside(TASK, error))?;
-        return work.await;
+        let written = record.write_if(|newest| Ok(zone_record::refused(newest, refusal, &clock::now_k8s())));
+        written.await?;
+        return Ok(work.await);
     }
-    tokio::select! {
-        done = work => done?,
+    let done = tokio::select! {
+        done = work => done,
         () = another_mind(f) => {
             let written = record.write_if(|newest| Ok(zone_record::aborting(newest, &clock::now_k8s())));
-            written.await.map_err(|error| outside(TASK, error))?;
-            return Err(outside(TASK, changed()));
+            written.await?;
+            return Err(changed());
         }
         never = tell_name(f, record) => match never {},
+    };
+    if done.is_ok() {
+        ended(f, record).await?;
     }
-    ended(f, record).await.map_err(|error| outside(TASK, error))
+    Ok(done)
 }
 
 fn changed() -> Error {
