@@ -35,8 +35,13 @@ two is the write of `status.seedName`; until then only the source acts, from the
 cleans up what is its own.
 ";
 
-/// One zone is opened, and another one closed.
-const ZONES: Zones = Zones {
+/// A zone is closed. What comes from another seed is opened by a reconciliation after that.
+const RESTORED: Zones = Zones {
+    closes: true,
+    opens: false,
+};
+/// The same, and another one is opened before.
+const RECONCILED: Zones = Zones {
     closes: true,
     opens: true,
 };
@@ -58,12 +63,13 @@ pub fn page() -> Result<String> {
         etcd_is_awake: true,
         owner_record: OwnerRecordPlan::Keep,
         claim: ClaimPlan::Taken,
-        zones: ZONES,
+        zones: RESTORED,
     };
     let create = reconcile_flow::Given {
         restoring: false,
         copy_is_required: false,
         claim: ClaimPlan::Nothing,
+        zones: RECONCILED,
         ..restore
     };
     let delete = delete_flow::Given {
@@ -132,7 +138,7 @@ fn restoration() -> reconcile_flow::Given {
         sleeps: false,
         owner_record: OwnerRecordPlan::Keep,
         claim: ClaimPlan::Taken,
-        zones: ZONES,
+        zones: RESTORED,
     }
 }
 

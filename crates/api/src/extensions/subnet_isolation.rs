@@ -6,8 +6,8 @@ use crate::{
     meta::SecretReference,
 };
 
-/// Which zone is to be closed. While the object is there no packet goes into the zone or comes out of it; when it goes, what was
-/// there before is put back.
+/// Which zone is to be closed, so that no packet goes into it or comes out of it. When the object goes, what was there before is put
+/// back.
 #[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[kube(
