@@ -13,7 +13,7 @@ use api::{
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt, api::ListParams};
 use ownership::Terms;
-use placement::{Extensions, Names, Operation, names};
+use placement::{Extensions, Isolation, Names, Operation, names};
 use runtime::{Cluster, Error, Garden, Result, Seed, error::Explain};
 
 use crate::{
@@ -45,6 +45,8 @@ pub struct Facts {
     pub cloud_profile: CloudProfile,
     /// Its further extensions, and when each is handled.
     pub extensions: Extensions,
+    /// What becomes of its zones.
+    pub isolation: Isolation,
     /// The Seed of this gardenlet, in the garden.
     pub seed_object: SeedObject,
     /// What is being done.
@@ -77,7 +79,9 @@ impl Facts {
     ) -> Result<Self> {
         let project = project_of(&garden, &shoot).await?;
         let cloud_profile = cloud_profile_of(&garden, &shoot).await?;
-        let extensions = extensions_of(&garden, &shoot).await?;
+        let registrations = registrations(&garden).await?;
+        let extensions = Extensions::of(&shoot, &registrations);
+        let isolation = Isolation::of(&shoot, operation, &registrations);
         let seed_object = garden
             .cluster_wide::<SeedObject>()
             .get_opt(seed_name)
@@ -113,6 +117,7 @@ impl Facts {
             project,
             cloud_profile,
             extensions,
+            isolation,
             seed_object,
             operation,
             names,
@@ -266,13 +271,13 @@ async fn cloud_profile_of(garden: &Garden, shoot: &Shoot) -> Result<CloudProfile
         })
 }
 
-async fn extensions_of(garden: &Garden, shoot: &Shoot) -> Result<Extensions> {
+async fn registrations(garden: &Garden) -> Result<Vec<ControllerRegistration>> {
     let registrations = garden
         .cluster_wide::<ControllerRegistration>()
         .list(&ListParams::default())
         .await
         .context("could not list ControllerRegistrations")?;
-    Ok(Extensions::of(shoot, &registrations.items))
+    Ok(registrations.items)
 }
 
 /// The version as the Shoot names it, in full. One that is not in full garden-controller-manager completes, once. A version

@@ -5,13 +5,14 @@ use std::{sync::Arc, time::Duration};
 use api::{
     constants::{OPERATION, PROJECT_NAME, condition::READY_FOR_MIGRATION, finalizer::GARDENER},
     gardencore::{Shoot, shoot::ShootStatus},
-    meta::{ConditionStatus, ErrorCode, LastOperationType as Type},
+    meta::{ConditionStatus, ErrorCode, LastOperationState as State, LastOperationType as Type},
 };
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, ResourceExt, runtime::watcher};
 use parts::{FenceClock, Fences};
-use placement::{Operation, Role, Wanted, approval, is_move_wanted, names, role, traveller};
+use placement::{Operation, Role, Wanted, approval, is_move_wanted, isolation, names, role, traveller};
 use runtime::{Cluster, Error, Next, Reconciler, Result, clock, error::Explain as _, finalizer, runner};
+use serde_json::json;
 use tracing::info;
 
 use super::{
@@ -23,6 +24,7 @@ use super::{
     record::Record,
     right,
     status::{self, Writer},
+    zone_record,
 };
 use crate::context::{Context, MANAGER};
 
@@ -230,7 +232,7 @@ impl ShootReconciler {
                 self.lost.remember(&begun, &why);
                 self.tell_loss(&begun, operation, &why).await
             }
-            Err(failure) => self.failed(&begun, type_, failure, &record).await,
+            Err(failure) => self.failed(&begun, operation, failure, &record).await,
         }
     }
 
@@ -288,7 +290,13 @@ impl ShootReconciler {
             return Ok(Next::After(LOOK_AGAIN));
         }
         self.tell_obstacle(&written).await?;
-        Ok(Next::After(context.config.shoot_sync_period))
+        // What was asked for meanwhile, or while the shoot moved, does not wait for its time.
+        let is_due = isolation::is_due(&written);
+        Ok(Next::After(if is_due {
+            LOOK_AGAIN
+        } else {
+            context.config.shoot_sync_period
+        }))
     }
 
     /// The point of no return. It is written only while the move is still the one that was approved.
@@ -325,10 +333,11 @@ impl ShootReconciler {
     async fn failed(
         &self,
         shoot: &Shoot,
-        type_: Type,
+        operation: Operation,
         failure: Failure,
         record: &Record<'_>,
     ) -> Result<Next> {
+        let type_ = operation.type_();
         let Failure {
             progress,
             errors,
@@ -344,7 +353,19 @@ impl ShootReconciler {
                 status::failed(shoot, type_, progress, &errors, retry, clock::now_k8s())
             }
         };
-        record.write(&patch).await?;
+        let is_final = patch["lastOperation"]["state"] == json!(State::Failed);
+        let is_final = is_final || matches!(error, Error::Config { .. });
+        let is_wait = matches!(error, Error::NotReady { .. });
+        let now = clock::now_k8s();
+        record
+            .write_if(|newest| {
+                let of_zone = zone_record::failed(newest, operation, &errors, is_final, &now);
+                Ok(Some(zone_record::and(
+                    patch.clone(),
+                    of_zone.filter(|_| !is_wait),
+                )))
+            })
+            .await?;
         Err(error)
     }
 

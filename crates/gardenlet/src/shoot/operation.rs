@@ -7,7 +7,9 @@ use api::{
     meta::{LastError, LastOperationType as Type},
 };
 use flow::{Cause, Flow, FlowError, Progress};
-use parts::{Claim, Cluster, Etcds, Facts, FenceClock, KubeApiserver, NamespaceState, OwnerRecord};
+use parts::{
+    Claim, Cluster, Etcds, Facts, FenceClock, KubeApiserver, NamespaceState, OwnerRecord, SubnetIsolation,
+};
 use placement::Operation;
 use runtime::{Error, Result, clock};
 use tokio::sync::watch;
@@ -17,6 +19,8 @@ use super::{
     record::Record,
     right::{self, Refusal},
     sleep_flow, status,
+    zone_steps::Zones,
+    zone_watch,
 };
 use crate::context::Context;
 
@@ -75,7 +79,9 @@ async fn act(facts: &Facts, operation: Operation, record: &Record<'_>) -> Result
     let flow = build(facts, operation)
         .await
         .map_err(|error| outside("Looking at what is there", error))?;
-    observed(operation.type_(), flow, record).await?;
+    let work = observed(operation.type_(), flow, record);
+    let done = zone_watch::during(facts, operation, record, work).await;
+    done.map_err(|error| outside(zone_watch::TASK, error))??;
     if operation.deletes() {
         Cluster::destroy(facts)
             .await
@@ -105,6 +111,7 @@ pub async fn build(f: &Facts, operation: Operation) -> Result<Flow<'_, Error>> {
                 control_plane_is_up: is_up,
                 control_plane_may_sleep: f.may_sleep(),
                 owner_record: is_active && owner_record.may_be_there(),
+                zone_is_closed: is_active && SubnetIsolation::is_there(f).await?,
             },
         ),
         Operation::ForceDelete => force_delete_flow::build(f),
@@ -113,6 +120,7 @@ pub async fn build(f: &Facts, operation: Operation) -> Result<Flow<'_, Error>> {
             let has_backup = f.has_backup();
             let copy_is_required = restoring && f.is_copy_of_backups_required().await?;
             let claim = Claim::plan(f, copy_is_required)?;
+            let zones = Zones::of(f, is_active, restoring).await?;
             if f.is_to_sleep() && sleeps(f, is_active).await? {
                 let given = sleep_flow::Given {
                     restoring,
@@ -121,6 +129,7 @@ pub async fn build(f: &Facts, operation: Operation) -> Result<Flow<'_, Error>> {
                     etcd_is_awake: is_active && Etcds::are_awake(f).await?,
                     owner_record,
                     claim,
+                    zones,
                 };
                 return Ok(sleep_flow::build(f, given));
             }
@@ -133,6 +142,7 @@ pub async fn build(f: &Facts, operation: Operation) -> Result<Flow<'_, Error>> {
                     sleeps: f.is_to_sleep(),
                     owner_record,
                     claim,
+                    zones,
                 },
             )
         }

@@ -19,6 +19,8 @@ use placement::{Operation, names, record};
 use runtime::Error;
 use serde_json::{Value, json};
 
+use super::zone_record;
+
 /// Who writes.
 #[derive(Clone, Debug)]
 pub struct Writer {
@@ -68,7 +70,7 @@ pub fn started(traveller: &Shoot, project: &str, writer: &Writer, operation: Ope
         patch["lastErrors"] = Value::Null;
         patch["retryCycleStartTime"] = json!(now);
     }
-    patch
+    zone_record::and(patch, zone_record::begun(shoot, operation, again, now))
 }
 
 /// Progress of a running flow.
