@@ -345,7 +345,7 @@ fn what_a_copy_says_is_kept() {
     // An API server refuses such a time.
     let absurd = line.replace("2026", "9000");
     let copied = compute(&etcd, Ok(()), &ended(0, &absurd), &now()).copied.unwrap();
-    assert_eq!((copied.last_revision, copied.saved), (832, None));
+    assert_eq!((copied.last_revision, copied.saved.clone()), (832, None));
     etcd.status = Some(status);
     let later = compute(&etcd, Ok(()), &Observed::default(), &now());
     assert_eq!(later.copied, Some(copied));

@@ -1,7 +1,7 @@
 //! Who must own the shoot for its etcd to be served, checked: a flag that etcd-backup-restore refuses would cost the shoot its
 //! API, so it is refused here, while the former etcd runs on.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, time::Duration};
 
 use api::druid::{EtcdSpec, OwnerCheckSilence, OwnerCheckSpec};
 use ownership::{Claim, GivenError, Settings, Silence, Terms, flag_of};
