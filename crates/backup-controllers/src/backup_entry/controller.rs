@@ -22,9 +22,7 @@ use runtime::{Error, Next, Reconciler, Result, clock, clusters::Cluster, error::
 use serde_json::Value;
 
 use super::{
-    decision::{
-        self, is_taken_from, must_begin, names_source, namespace_of, operation, responsible_seed, why_deploy,
-    },
+    decision::{self, is_taken_from, must_begin, names_source, operation, responsible_seed, why_deploy},
     deletion::{Deletion, decide},
     object::{ask, wanted},
 };
