@@ -26,7 +26,13 @@ async fn a_zone_is_closed_opened_and_carried() -> Result<()> {
     let secret = json!({"name": "cloudprovider", "namespace": NAMESPACE});
     let infrastructure = json!({"spec": {"type": "local", "region": "local", "secretRef": secret}});
     world
-        .apply(EXTENSIONS, "Infrastructure", Some(NAMESPACE), "web", infrastructure)
+        .apply(
+            EXTENSIONS,
+            "Infrastructure",
+            Some(NAMESPACE),
+            "web",
+            infrastructure,
+        )
         .await?;
     let subnets = json!({"providerStatus": {"subnets": ["a", "b"]}});
     world.status(EXTENSIONS, "Infrastructure", "web", subnets).await?;
@@ -46,7 +52,10 @@ async fn a_zone_is_closed_opened_and_carried() -> Result<()> {
     assert_eq!(closed.annotations()["gardener.cloud/operation"], "reconcile");
     let spec = json!(closed.spec);
     assert_eq!(spec["isolatedZoneID"], "id-a");
-    assert_eq!(spec["infrastructureProviderStatus"], json!({"subnets": ["a", "b"]}));
+    assert_eq!(
+        spec["infrastructureProviderStatus"],
+        json!({"subnets": ["a", "b"]})
+    );
     assert!(SubnetIsolation::is_there(&facts).await? && !SubnetIsolation::is_stale(&facts).await?);
 
     // Never two: the one before goes first.
