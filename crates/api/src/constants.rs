@@ -51,8 +51,8 @@ pub const SHOOT_EXPIRATION_TIMESTAMP: &str = "shoot.gardener.cloud/expiration-ti
 pub const EMERGENCY_STOP: &str = "shoot.gardener.cloud/emergency-stop-reconciliations";
 /// Annotation: the destination is taken over although the source did not hand over (`true`).
 pub const SHOOT_FORCE_RESTORE: &str = "shoot.gardener.cloud/force-restore";
-/// Annotation: the zone that is to be cut off, by the provider's physical ID of it. While it is there the shoot has no machines in the zone,
-/// and the network there is closed (RZ-01).
+/// Annotation: the zone that is to be cut off, by the provider's physical ID of it. While it is there the shoot has no machines in
+/// the zone, and the network there is closed (RZ-01).
 pub const SHOOT_ISOLATED_ZONE: &str = "shoot.gardener.cloud/isolated-zone";
 /// Annotation: a move to a far region is meant.
 pub const MIGRATION_ALLOW_DISTANT_REGIONS: &str = "migration.gardener.cloud/allow-distant-regions";
