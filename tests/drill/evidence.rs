@@ -145,11 +145,7 @@ impl ShootScenario<'_> {
     pub async fn check_end(&self) -> Result<()> {
         self.check_always().await?;
         let extended = self.extended();
-        let wanted = if self.drilled.deletes() {
-            0
-        } else {
-            guest::PER_SHOOT
-        };
+        let wanted = usize::from(!self.drilled.deletes()) * guest::PER_SHOOT;
         require(
             extended.len() == wanted,
             format!("extensions have outside: {extended:?}"),

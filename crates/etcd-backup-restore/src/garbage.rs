@@ -186,8 +186,9 @@ mod tests {
         assert!(victims(&[], Policy::LimitBased, 7, 0).is_empty());
     }
 
-    fn of(epoch: i64, snapshot: Snapshot) -> Snapshot {
-        Snapshot { epoch, ..snapshot }
+    fn of(epoch: i64, mut snapshot: Snapshot) -> Snapshot {
+        snapshot.epoch = epoch;
+        snapshot
     }
 
     fn begun_with(snapshots: &[&Snapshot]) -> Recorded {
@@ -259,7 +260,7 @@ mod tests {
         let late = of(1, last(30, 4));
         assert_eq!(
             gone(&[older.clone(), late], &listing, &recorded, 1),
-            names(&[older.clone()])
+            names(std::slice::from_ref(&older))
         );
         // What a later epoch has, this one has nothing to do with.
         let later = [of(3, full(20, 6)), of(2, full(20, 6))];

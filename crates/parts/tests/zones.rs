@@ -72,7 +72,7 @@ async fn a_zone_is_closed_opened_and_carried() -> Result<()> {
     SubnetIsolation::destroy(&facts).await?;
     SubnetIsolation::gone(&facts).await?;
     assert!(!SubnetIsolation::is_there(&facts).await?);
-    restored(&world).await
+    Box::pin(restored(&world)).await
 }
 
 /// On another seed.

@@ -48,7 +48,7 @@ impl Isolation {
     #[must_use]
     pub fn of(shoot: &Shoot, operation: Operation, registrations: &[ControllerRegistration]) -> Self {
         match operation {
-            Operation::Restore => recorded(shoot).and_then(carried).unwrap_or_default(),
+            Operation::Restore => recorded(shoot).map(carried).unwrap_or_default(),
             Operation::Create | Operation::Reconcile => {
                 let Some(zone) = asked_zone(shoot) else {
                     return Self::Nothing;
@@ -108,13 +108,13 @@ pub fn needs_provider<'a>(
 }
 
 /// What a shoot brings with it from another seed.
-fn carried(recorded: &ZoneIsolation) -> Option<Isolation> {
-    Some(Isolation::Carried {
+fn carried(recorded: &ZoneIsolation) -> Isolation {
+    Isolation::Carried {
         zone: recorded.isolated_zone_id.clone(),
         is_left: recorded.phase == Phase::Failover
             && recorded.status != Status::Aborting
             && has_begun(recorded),
-    })
+    }
 }
 
 /// Whether the failover of this zone was found well once: it is not refused any more, whatever is missing by now.

@@ -218,15 +218,14 @@ impl ShootReconciler {
             )
             .await;
         let record = Record::new(context, &begun, type_);
-        match operation::run(
+        let run = operation::run(
             context,
             &traveller,
             operation,
             self.fence(&traveller, operation),
             &record,
-        )
-        .await
-        {
+        );
+        match Box::pin(run).await {
             Ok(()) => self.succeeded(&traveller, operation, &record).await,
             Err(Failure { lost: Some(why), .. }) => {
                 self.lost.remember(&begun, &why);

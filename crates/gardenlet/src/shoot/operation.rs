@@ -57,7 +57,7 @@ pub(super) async fn run(
     facts.fence = fence;
     let ended = Box::pin(right::under_it(facts, |facts| {
         // Large, and moved on its way.
-        Box::pin(async move { act(&facts, operation, record).await })
+        Box::pin(async move { Box::pin(act(&facts, operation, record)).await })
     }));
     ended.await.unwrap_or_else(|refusal| {
         Err(match refusal {
@@ -80,7 +80,7 @@ async fn act(facts: &Facts, operation: Operation, record: &Record<'_>) -> Result
         .await
         .map_err(|error| outside("Looking at what is there", error))?;
     let work = observed(operation.type_(), flow, record);
-    let done = zone_watch::during(facts, operation, record, work).await;
+    let done = Box::pin(zone_watch::during(facts, operation, record, work)).await;
     done.map_err(|error| outside(zone_watch::TASK, error))??;
     if operation.deletes() {
         Cluster::destroy(facts)

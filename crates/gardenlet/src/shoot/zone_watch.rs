@@ -91,7 +91,10 @@ async fn another_mind(f: &Facts) {
         Some(shoot) if asked_zone(shoot) != asked => Look::Done,
         _ => Look::Wait("it says what it said".into()),
     };
-    while wait::until(&api, &f.shoot.name_any(), WATCH, look).await.is_err() {
+    while Box::pin(wait::until(&api, &f.shoot.name_any(), WATCH, look))
+        .await
+        .is_err()
+    {
         tokio::time::sleep(WATCH_AGAIN).await;
     }
 }

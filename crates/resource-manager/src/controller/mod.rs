@@ -103,7 +103,7 @@ impl Controller {
             Todo::Apply => {}
         }
         let applying = |target| async move { self.apply_all(owner, resource, &target).await };
-        let outcome = match self.owned(owner, target, applying).await {
+        let outcome = match Box::pin(self.owned(owner, target, applying)).await {
             Ok(outcome) => outcome?,
             Err(refusal) => return self.refuse(owner, resource, refusal).await,
         };
@@ -221,7 +221,7 @@ impl Reconciler<ManagedResource> for Controller {
             // The cache will tell.
             return Ok(Next::Change);
         }
-        let done = self.bring_about(&owner, &resource, &target).await;
+        let done = Box::pin(self.bring_about(&owner, &resource, &target)).await;
         drop((turn, share));
         self.numbers.set(self.targets.count(), self.ledger.objects());
         done
