@@ -8,7 +8,7 @@ use crate::garden::{Garden, NAMESPACE, allowed, refused, shoot_with_pools};
 
 const ISOLATED: &str = "shoot.gardener.cloud/isolated-zone";
 
-fn zone(id: Value) -> Value {
+fn zone(id: &Value) -> Value {
     json!({"metadata": {"annotations": {ISOLATED: id}}})
 }
 
@@ -35,7 +35,7 @@ pub async fn one_zone_is_cut_off_at_a_time(garden: &Garden) {
         let made = shoot_with_pools(name, "local", &json!(all));
         garden.apply(&shoots, name, made)
     };
-    let cut_off = |name: &'static str, id: Value| garden.patch(&shoots, name, zone(id));
+    let cut_off = |name: &'static str, id: Value| garden.patch(&shoots, name, zone(&id));
     refused(
         cut_off("bare", json!("id-a")).await,
         "a shoot without worker pools has no zone",
@@ -84,7 +84,7 @@ pub async fn a_zone_that_is_cut_off_stays_in_its_pools(garden: &Garden) {
     let all = json!([pool("a", &["a", "b"]), pool("b", &["a"]), pool("c", &["b"])]);
     let made = shoot_with_pools("sick", "local", &all);
     allowed(garden.apply(&shoots, "sick", made).await);
-    allowed(garden.patch(&shoots, "sick", zone(json!("id-a"))).await);
+    allowed(garden.patch(&shoots, "sick", zone(&json!("id-a"))).await);
     let recorded = isolation("id-a", Some("a"), "Failover", "Done");
     garden.status(&shoots, "sick", recorded).await;
     let edit = |pools: Value| garden.patch(&shoots, "sick", pools);
@@ -101,7 +101,7 @@ pub async fn a_zone_that_is_cut_off_stays_in_its_pools(garden: &Garden) {
         "zone a is cut off, and no worker pool would have another one",
     );
     // The annotation alone is gone, the zone is not back.
-    allowed(garden.patch(&shoots, "sick", zone(Value::Null)).await);
+    allowed(garden.patch(&shoots, "sick", zone(&Value::Null)).await);
     refused(
         edit(pools(&[pool("a", &["b"]), pool("b", &["a"])])).await,
         "cannot be taken out of worker pools a meanwhile",

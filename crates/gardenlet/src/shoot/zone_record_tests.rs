@@ -50,9 +50,9 @@ fn condition(patch: &Value) -> (String, String) {
     (word("reason"), word("message"))
 }
 
-fn after(mut shoot: Shoot, patch: Value) -> Shoot {
+fn after(mut shoot: Shoot, patch: &Value) -> Shoot {
     let mut status = serde_json::to_value(&shoot.status).unwrap();
-    json_patch::merge(&mut status, &patch);
+    json_patch::merge(&mut status, patch);
     shoot.status = serde_json::from_value(status).unwrap();
     shoot
 }
@@ -136,23 +136,23 @@ fn a_failover_and_a_failback_are_told_from_begin_to_end() {
     let first = shoot("z", None);
     let patch = begun(&first, Operation::Reconcile, false, &now()).unwrap();
     assert_eq!(condition(&patch).0, "FailoverInProgress");
-    let away = after(first, patch);
+    let away = after(first, &patch);
     assert_eq!(named(&away, "y", "two", &now()), None, "of another zone");
     let patch = named(&away, "z", "one", &now()).unwrap();
     assert_eq!(patch["zoneIsolation"]["isolatedZoneCode"], "one");
-    let away = after(away, patch);
+    let away = after(away, &patch);
     assert_eq!(named(&away, "z", "one", &now()), None, "told already");
     let patch = ended(&away, true, &now()).unwrap();
     assert_eq!(told(Some(&patch)).unwrap(), "z Failover Done");
     let sentence = "Zone z (one) is cut off: no machines are in it, and its network is closed.";
     assert_eq!(condition(&patch), ("ZoneIsolated".into(), sentence.into()));
-    let mut away = after(away, patch);
+    let mut away = after(away, &patch);
     assert_eq!(ended(&away, true, &now()), None, "told already");
     assert_eq!(aborting(&away, &now()), None);
     away.metadata.annotations = None;
     let patch = begun(&away, Operation::Reconcile, false, &now()).unwrap();
     assert_eq!(condition(&patch).0, "FailbackInProgress");
-    let patch = ended(&after(away, patch), false, &now()).unwrap();
+    let patch = ended(&after(away, &patch), false, &now()).unwrap();
     assert_eq!(told(Some(&patch)).unwrap(), "z Failback Done");
     assert_eq!(condition(&patch).0, "ZoneIsBack");
 }
