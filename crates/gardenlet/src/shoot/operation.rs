@@ -79,7 +79,7 @@ async fn act(facts: &Facts, operation: Operation, record: &Record<'_>) -> Result
     let flow = build(facts, operation)
         .await
         .map_err(|error| outside("Looking at what is there", error))?;
-    let work = observed(operation.type_(), flow, record);
+    let work = Box::pin(observed(operation.type_(), flow, record));
     let done = Box::pin(zone_watch::during(facts, operation, record, work)).await;
     done.map_err(|error| outside(zone_watch::TASK, error))??;
     if operation.deletes() {

@@ -49,12 +49,12 @@ pub(super) async fn during<E>(
     }
     let done = tokio::select! {
         done = work => done,
-        () = another_mind(f) => {
+        () = Box::pin(another_mind(f)) => {
             let written = record.write_if(|newest| Ok(zone_record::aborting(newest, &clock::now_k8s())));
             written.await?;
             return Err(changed());
         }
-        never = tell_name(f, record) => match never {},
+        never = Box::pin(tell_name(f, record)) => match never {},
     };
     if done.is_ok() {
         ended(f, record).await?;
