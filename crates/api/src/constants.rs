@@ -233,8 +233,11 @@ pub mod condition {
     pub const OWNERSHIP_VERIFIED: &str = "OwnershipVerified";
     /// Reason of that condition: etcd is served for longer than other seeds wait, or for ever, while nobody confirms it.
     pub const OUTLASTS_FENCE: &str = "OutlastsFence";
-    /// Reason of that condition of an Etcd: the same, and longer than its settings say, since its process was started with others.
-    pub const OUTLASTS_SETTINGS: &str = "OutlastsSettings";
+    /// Reason of that condition of an Etcd: the same, whatever fence its Seed asks for: silence ends nothing of it, or its process was
+    /// started with other settings than it has now.
+    pub const OUTLASTS_ANY_FENCE: &str = "OutlastsAnyFence";
+    /// Reason of that condition: no process has answered yet that asks who owns the shoot, so none may be fenced by time.
+    pub const NEVER_ANSWERED: &str = "NeverAnswered";
     /// Shoot: no zone is cut off that ought not to be, and the one that ought to be is. Its reason and message say how far that is.
     pub const ZONE_ISOLATION: &str = "ZoneIsolation";
     /// Shoot constraint: the move that is wanted may begin.

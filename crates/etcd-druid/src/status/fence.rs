@@ -2,8 +2,8 @@
 //! not (R17-40..49): not ready, and no failure.
 
 use api::{
-    constants::condition::{OUTLASTS_FENCE, OUTLASTS_SETTINGS},
-    druid::OwnerCheckSpec,
+    constants::condition::{NEVER_ANSWERED, OUTLASTS_ANY_FENCE, OUTLASTS_FENCE},
+    druid::{OwnerCheckSilence, OwnerCheckSpec},
 };
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 
@@ -26,7 +26,7 @@ pub(super) type Word = (&'static str, &'static str, String);
 /// the shoot over must know. `told`: the reason that was told last.
 #[must_use]
 pub(super) fn verified(check: &OwnerCheckSpec, said: Option<&Ownership>, told: Option<&str>) -> Word {
-    match (found(said), outlasting(check, said, told)) {
+    match (found(said, told), outlasting(check, said, told)) {
         ((status @ ("True" | "Unknown"), _, message), Some(reason)) => (status, reason, message),
         (word, _) => word,
     }
@@ -37,10 +37,13 @@ pub(super) fn verified(check: &OwnerCheckSpec, said: Option<&Ownership>, told: O
 fn outlasting(check: &OwnerCheckSpec, said: Option<&Ownership>, told: Option<&str>) -> Option<&'static str> {
     let other = match said.and_then(Ownership::goes_by) {
         Some((ends, fence)) => lasts_beyond_a_fence(ends, fence) && lasts_beyond(check, ends, fence),
-        None => told.is_some_and(is_outlasting),
+        None => {
+            told == Some(OUTLASTS_ANY_FENCE) || (told == Some(OUTLASTS_FENCE) && !outlasts_a_fence(check))
+        }
     };
-    match (other, outlasts_a_fence(check)) {
-        (true, _) => Some(OUTLASTS_SETTINGS),
+    let any = other || check.silence == Some(OwnerCheckSilence::Tolerate);
+    match (any, outlasts_a_fence(check)) {
+        (true, _) => Some(OUTLASTS_ANY_FENCE),
         (false, true) => Some(OUTLASTS_FENCE),
         (false, false) => None,
     }
@@ -49,7 +52,7 @@ fn outlasting(check: &OwnerCheckSpec, said: Option<&Ownership>, told: Option<&st
 /// Whether that reason says so.
 #[must_use]
 pub(super) fn is_outlasting(reason: &str) -> bool {
-    [OUTLASTS_FENCE, OUTLASTS_SETTINGS].contains(&reason)
+    [OUTLASTS_FENCE, OUTLASTS_ANY_FENCE].contains(&reason)
 }
 
 /// The same of one that is to stop, and whose pod is still there.
@@ -57,11 +60,16 @@ pub(super) fn is_outlasting(reason: &str) -> bool {
 pub(super) fn stopping() -> Word {
     let message = "etcd is being stopped, and its process may still run: it serves for longer than a fence lasts while nobody \
                    confirms that the shoot is this seed's.";
-    ("Unknown", OUTLASTS_SETTINGS, message.to_owned())
+    ("Unknown", OUTLASTS_ANY_FENCE, message.to_owned())
 }
 
-fn found(said: Option<&Ownership>) -> Word {
+fn found(said: Option<&Ownership>, told: Option<&str>) -> Word {
     match said {
+        None if told.is_none_or(|told| told == NEVER_ANSWERED) => (
+            "Unknown",
+            NEVER_ANSWERED,
+            "etcd-backup-restore has not answered yet whether the shoot is this seed's.".to_owned(),
+        ),
         None => (
             "Unknown",
             "NoAnswer",

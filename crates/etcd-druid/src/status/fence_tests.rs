@@ -113,9 +113,13 @@ fn an_etcd_that_no_fence_outlasts_says_so_but_where_it_has_lost() {
     // Refused, so that etcd goes on as before.
     let too_long: fn(&mut api::druid::OwnerCheckSpec) =
         |check| (check.validity, check.fence) = (Some("90m".into()), Some("2h".into()));
-    for change in [tolerates, lasts, too_long] {
-        assert_eq!(told(change, "Suspended"), words("Unknown", "OutlastsFence"));
-        assert_eq!(told(change, "Serving"), words("True", "OutlastsFence"));
+    for (change, reason) in [
+        (tolerates, "OutlastsAnyFence"),
+        (lasts, "OutlastsFence"),
+        (too_long, "OutlastsFence"),
+    ] {
+        assert_eq!(told(change, "Suspended"), words("Unknown", reason));
+        assert_eq!(told(change, "Serving"), words("True", reason));
         assert_eq!(told(change, "Sealed"), words("False", "Lost"));
     }
     assert_eq!(told(waits, "Serving"), words("True", "Owner"));
@@ -128,18 +132,18 @@ fn whether_a_fence_outlasts_it_the_process_says_that_runs() {
     // What is asked for, by which settings the process says that it goes, what was told last, and what is told now.
     for (asked, goes_by, before, expected) in [
         (Deactivate, Some(("Deactivate", 19_032)), None, "Owner"),
-        (Deactivate, Some(("Tolerate", 19_032)), None, "OutlastsSettings"),
+        (Deactivate, Some(("Tolerate", 19_032)), None, "OutlastsAnyFence"),
         (
             Deactivate,
             Some(("Tolerate", 19_032)),
             Some("Owner"),
-            "OutlastsSettings",
+            "OutlastsAnyFence",
         ),
         (
             Deactivate,
             Some(("Deactivate", 22_000)),
             Some("Owner"),
-            "OutlastsSettings",
+            "OutlastsAnyFence",
         ),
         (
             Deactivate,
@@ -150,28 +154,28 @@ fn whether_a_fence_outlasts_it_the_process_says_that_runs() {
         // It does not say.
         (Deactivate, None, None, "Owner"),
         (Deactivate, None, Some("Owner"), "Owner"),
-        (Deactivate, None, Some("OutlastsFence"), "OutlastsSettings"),
+        (Deactivate, None, Some("OutlastsFence"), "OutlastsAnyFence"),
         (
             Deactivate,
             Some(("Deactivate", 19_032)),
-            Some("OutlastsSettings"),
+            Some("OutlastsAnyFence"),
             "Owner",
         ),
-        (Deactivate, None, Some("OutlastsSettings"), "OutlastsSettings"),
+        (Deactivate, None, Some("OutlastsAnyFence"), "OutlastsAnyFence"),
         // What goes by it may begin at any time.
         (
             Tolerate,
             Some(("Deactivate", 19_032)),
             Some("Owner"),
-            "OutlastsFence",
+            "OutlastsAnyFence",
         ),
-        (Tolerate, None, Some("Owner"), "OutlastsFence"),
-        (Tolerate, Some(("Tolerate", 19_032)), None, "OutlastsFence"),
+        (Tolerate, None, Some("Owner"), "OutlastsAnyFence"),
+        (Tolerate, Some(("Tolerate", 19_032)), None, "OutlastsAnyFence"),
         (
             Tolerate,
             Some(("Tolerate", 22_000)),
             Some("OutlastsFence"),
-            "OutlastsSettings",
+            "OutlastsAnyFence",
         ),
     ] {
         let mut etcd = checked();
@@ -188,8 +192,8 @@ fn whether_a_fence_outlasts_it_the_process_says_that_runs() {
         observed.ownership = None;
         let (is, reason, _) = condition(&status_of(&etcd, &observed), "OwnershipVerified").unwrap();
         let expected = match (before, asked) {
-            (Some("OutlastsFence" | "OutlastsSettings"), _) => "OutlastsSettings",
-            (_, Tolerate) => "OutlastsFence",
+            (Some("OutlastsFence" | "OutlastsAnyFence"), _) | (_, Tolerate) => "OutlastsAnyFence",
+            (None, _) => "NeverAnswered",
             _ => "NoAnswer",
         };
         assert_eq!(
@@ -207,7 +211,7 @@ fn one_that_is_to_stop_and_outlasts_a_fence_says_so_until_its_pod_is_gone() {
         (
             "OutlastsFence",
             &[pod(false, true, false)][..],
-            Some("OutlastsSettings"),
+            Some("OutlastsAnyFence"),
         ),
         ("OutlastsFence", &[], None),
         ("Owner", &[pod(false, true, false)], None),

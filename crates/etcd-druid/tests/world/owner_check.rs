@@ -94,10 +94,10 @@ async fn restarted_once(world: &World) -> Result<()> {
         again[field] = Value::Null;
     }
     for (check, reason) in [
-        (usual(), Some("NoAnswer")),
-        (all, Some("OutlastsFence")),
+        (usual(), Some("NeverAnswered")),
+        (all, Some("OutlastsAnyFence")),
         // Nobody has heard yet that a process of these settings runs.
-        (again, Some("OutlastsFence")),
+        (again, Some("OutlastsAnyFence")),
         (Value::Null, None),
     ] {
         let checks = reason.is_some();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use api::{
-    constants::condition::{OUTLASTS_FENCE, OWNERSHIP_VERIFIED},
+    constants::condition::{NEVER_ANSWERED, OUTLASTS_FENCE, OWNERSHIP_VERIFIED},
     gardencore::{Seed, Shoot, seed::OwnerChecks, shoot::ApprovedBy},
     meta::find_condition,
 };
@@ -92,13 +92,17 @@ pub fn route<'a>(facts: &Facts<'a>) -> Result<(&'a str, &'a str, Ownership<Strin
 /// What a seed tells as the reason of the condition. Any other one is the word of a person.
 const TOLD_BY_A_SEED: [&str; 4] = ["Owner", "NotConfirmed", "NoAnswer", "NotToldAnew"];
 
+/// A process that was not started anew since the setting came asks nobody.
+const NEVER_TOLD: &str = "has never told whether it asks who owns the shoot";
+
 /// Why no time fences the seed that has the shoot. Whatever it found: where it has told of its checks, its etcd and its managers know
 /// whom to ask. However long ago, too: a seed that is dead tells nothing anew, and one that asks nobody any more has shut its etcd.
 /// `tolerates`: its Seed bears silence, which its etcd may do by now although it has not told yet.
 fn unfenced(shoot: &Shoot, tolerates: bool) -> Option<&'static str> {
     let status = shoot.status.as_ref();
     match status.and_then(|status| find_condition(&status.conditions, OWNERSHIP_VERIFIED)) {
-        None => Some("has never told whether it asks who owns the shoot"),
+        None => Some(NEVER_TOLD),
+        Some(told) if told.reason == NEVER_ANSWERED => Some(NEVER_TOLD),
         Some(told) if told.reason == OUTLASTS_FENCE => {
             Some("serves the shoot for longer than a fence lasts while nobody confirms it")
         }
@@ -232,11 +236,15 @@ mod tests {
                 assert!(refused, "{time} {status}: {decision:?}");
             }
         }
-        let decision = asked(&json!([]));
-        assert!(
-            matches!(&decision, Decision::Refuse(why) if why.contains("has never told")),
-            "{decision:?}"
-        );
+        let never = json!([{"type": OWNERSHIP_VERIFIED, "status": "Unknown", "reason": NEVER_ANSWERED, "message": "m",
+            "lastTransitionTime": NOW, "lastUpdateTime": NOW}]);
+        for untold in [json!([]), never] {
+            let decision = asked(&untold);
+            assert!(
+                matches!(&decision, Decision::Refuse(why) if why.contains("has never told")),
+                "{decision:?}"
+            );
+        }
     }
 
     fn having_told(reason: &str) -> Shoot {

@@ -6,7 +6,7 @@ use std::{future::Future, time::Duration};
 use api::{
     constants::{
         ETCD_MAIN,
-        condition::{OUTLASTS_FENCE, OUTLASTS_SETTINGS, OWNERSHIP_VERIFIED},
+        condition::{NEVER_ANSWERED, OUTLASTS_ANY_FENCE, OUTLASTS_FENCE, OWNERSHIP_VERIFIED},
     },
     druid::{Etcd, EtcdCondition, OwnerCheckSpec},
     meta::{Condition, ConditionStatus, find_condition},
@@ -73,7 +73,7 @@ fn outlasts(etcds: &[Etcd], fence: Duration) -> bool {
         return false;
     };
     match said.reason.as_str() {
-        OUTLASTS_SETTINGS => true,
+        OUTLASTS_ANY_FENCE => true,
         OUTLASTS_FENCE => fence <= usual || !owner_checks::is_fenced_by(check, fence),
         _ => false,
     }
@@ -83,7 +83,7 @@ fn verified_by(etcds: &[Etcd], now: &Time, fence: Duration) -> Option<Verified> 
     let (_, said) = checked(etcds)?;
     let Some(said) = said else {
         let message = "etcd-druid has not told yet whether the shoot is this seed's.";
-        let seen = Observation::new(ConditionStatus::Unknown, "NoAnswer", message);
+        let seen = Observation::new(ConditionStatus::Unknown, NEVER_ANSWERED, message);
         return Some(Verified { seen, asked: None });
     };
     let is_old = differ_by(&said.last_update_time, now, OLD);
@@ -92,6 +92,7 @@ fn verified_by(etcds: &[Etcd], now: &Time, fence: Duration) -> Option<Verified> 
         "True" => (ConditionStatus::True, "Owner"),
         // That is for ever.
         "False" => (ConditionStatus::False, "Lost"),
+        _ if said.reason == NEVER_ANSWERED => (ConditionStatus::Unknown, NEVER_ANSWERED),
         _ => (ConditionStatus::Unknown, "NotConfirmed"),
     };
     let message = if reason == NOT_TOLD_ANEW {
@@ -181,7 +182,7 @@ mod tests {
         let silent = verified_by(&[etcd(true, &[])], &now, USUAL).unwrap();
         assert_eq!(
             (silent.seen.status, silent.seen.reason, silent.asked),
-            (Unknown, "NoAnswer", None)
+            (Unknown, NEVER_ANSWERED, None)
         );
         // When it is looked at, and whether it is too old then.
         let times = [
@@ -213,6 +214,12 @@ mod tests {
                 (Unknown, "NotConfirmed"),
                 (Unknown, "NotConfirmed"),
             ),
+            (
+                "Unknown",
+                "NeverAnswered",
+                (Unknown, "NeverAnswered"),
+                (Unknown, "NeverAnswered"),
+            ),
             // No fence outlasts it, whether it is asked or not.
             (
                 "True",
@@ -228,7 +235,7 @@ mod tests {
             ),
             (
                 "True",
-                "OutlastsSettings",
+                "OutlastsAnyFence",
                 (True, "OutlastsFence"),
                 (Unknown, "OutlastsFence"),
             ),
@@ -271,7 +278,7 @@ mod tests {
         let check = tolerant.spec.backup.owner_check.as_mut().unwrap();
         check.silence = Some(api::druid::OwnerCheckSilence::Tolerate);
         let mut other = longer.clone();
-        other.status.as_mut().unwrap().conditions[0].reason = OUTLASTS_SETTINGS.into();
+        other.status.as_mut().unwrap().conditions[0].reason = OUTLASTS_ANY_FENCE.into();
         let mut unreadable = longer.clone();
         unreadable.spec.backup.owner_check.as_mut().unwrap().validity = seconds("90m");
         for (etcd, fence, reason) in [
