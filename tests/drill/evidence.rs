@@ -6,7 +6,7 @@ use std::time::Duration;
 use api::constants::DRUID_REQUIRE_SNAPSHOT;
 use api::druid::Etcd;
 use api::extensions::Extension;
-use api::gardencore::ShootState;
+use api::gardencore::{BackupEntry, ShootState};
 use api::meta::{LastOperationState as State, LastOperationType as Type};
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Secret, Service};
@@ -145,11 +145,7 @@ impl ShootScenario<'_> {
     pub async fn check_end(&self) -> Result<()> {
         self.check_always().await?;
         let extended = self.extended();
-        let wanted = if self.drilled.deletes() {
-            0
-        } else {
-            guest::PER_SHOOT
-        };
+        let wanted = usize::from(!self.drilled.deletes()) * guest::PER_SHOOT;
         require(
             extended.len() == wanted,
             format!("extensions have outside: {extended:?}"),
@@ -190,6 +186,7 @@ impl ShootScenario<'_> {
                 self.check_here(self.place()).await?;
                 self.check_same().await?;
                 self.check_states().await?;
+                self.check_copy_is_gone().await?;
                 self.check_etcd_has_a_past().await
             }
             Drilled::ForceDelete => {
@@ -294,6 +291,20 @@ impl ShootScenario<'_> {
     async fn etcd_main(&self) -> Result<StatefulSet> {
         let sets: Api<StatefulSet> = Api::namespaced(self.place().client(), &self.namespace());
         Ok(sets.get("etcd-main").await?)
+    }
+
+    /// R17-29, R17-30: nothing is left of the copy, neither in the seed nor in the garden.
+    async fn check_copy_is_gone(&self) -> Result<()> {
+        let etcds: Api<Etcd> = Api::namespaced(self.place().client(), &self.namespace());
+        require(
+            etcds.get("etcd-main").await?.spec.backup.source_store.is_none(),
+            "etcd-main still copies",
+        )?;
+        let entries: Api<BackupEntry> = Api::namespaced(self.world.garden(), PROJECT);
+        let all = entries.list(&ListParams::default()).await?;
+        let name = format!("source-{}--", self.namespace());
+        let left = all.iter().find(|entry| entry.name_any().starts_with(&name));
+        require(left.is_none(), format!("{name}… is left in the garden"))
     }
 
     /// An etcd that was restored must not start empty, and the next reconciliation does not make it restart.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use cloud_controller_manager_local::{flags::Config, names::AS_MANAGER};
 use owner_checks::OwnerClaim;
+use ownership::Terms;
 use provider_local::control_plane::cloud_controller_manager::{Settings, Wanted, migration_file, process};
 use serde_json::json;
 
@@ -24,6 +25,10 @@ fn the_flags_of_a_control_plane_are_understood() {
         zone: "example.test".into(),
         authorities: vec!["192.0.2.53:53".parse().unwrap()],
         epoch: 3,
+        // Flags that say more than the usual.
+        terms: Terms::default()
+            .given([("fence", Some("45s"))], Some(500))
+            .unwrap(),
     };
     let ranges = json!({"clusterCIDR": "100.96.0.0/11", "serviceClusterIPRange": "100.64.0.0/13"});
     for (told, lock) in [

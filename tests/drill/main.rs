@@ -45,7 +45,8 @@ use world::World;
 const WIDTH: usize = 24;
 
 /// What must hold in the end is in [`evidence`]. Of a shoot that is moved: one record says whose it is (R17-10), as the object that a
-/// provider has reconciled (R17-11); a planned move has taken it away (R17-50); a restoration needs no migration before (R17-20).
+/// provider has reconciled (R17-11); a planned move has taken it away (R17-50); a restoration needs no migration before (R17-20); of the
+/// copy of the backups nothing is left (R17-29, R17-30).
 #[tokio::test(flavor = "multi_thread")]
 async fn every_task_of_every_flow_may_fail_and_may_run_twice() {
     let faults: &[Fault] = match std::env::var("REPOT_DRILL_FAULTS").as_deref() {

@@ -152,7 +152,10 @@ impl Takeover {
             return Ok(Vec::new());
         };
         let back = self.back()?;
-        let revision = u64::try_from(told.last_revision)?;
+        let revision = told
+            .last_revision
+            .with_context(|| format!("no revision is told: {told:?}"))?;
+        let revision = u64::try_from(revision)?;
         let later = |write: &&Acknowledged| write.at < back && write.version > revision;
         let lost = self.followed.writes.iter().filter(later);
         Ok(lost.map(|write| write.number).collect())

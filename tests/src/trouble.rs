@@ -38,6 +38,16 @@ impl Trouble {
         }
     }
 
+    /// Whether its bucket alone can tell the seed of a new owner.
+    #[must_use]
+    pub fn leaves_it_the_bucket_alone(self) -> bool {
+        match self {
+            Self::CutOff(others) => others.contains(&"dns") && !others.contains(&"s3"),
+            Self::DnsFails => true,
+            _ => false,
+        }
+    }
+
     /// Whether processes end by it.
     #[must_use]
     pub fn ends_processes(self) -> bool {

@@ -51,7 +51,8 @@ pub const SHOOT_EXPIRATION_TIMESTAMP: &str = "shoot.gardener.cloud/expiration-ti
 pub const EMERGENCY_STOP: &str = "shoot.gardener.cloud/emergency-stop-reconciliations";
 /// Annotation: the destination is taken over although the source did not hand over (`true`).
 pub const SHOOT_FORCE_RESTORE: &str = "shoot.gardener.cloud/force-restore";
-/// Annotation: a zone that is to be cut off.
+/// Annotation: the zone that is to be cut off, by the provider's physical ID of it. While it is there the shoot has no machines in
+/// the zone, and the network there is closed (RZ-01).
 pub const SHOOT_ISOLATED_ZONE: &str = "shoot.gardener.cloud/isolated-zone";
 /// Annotation: a move to a far region is meant.
 pub const MIGRATION_ALLOW_DISTANT_REGIONS: &str = "migration.gardener.cloud/allow-distant-regions";
@@ -210,6 +211,8 @@ pub mod finalizer {
     pub const BASTION: &str = "extensions.gardener.cloud/bastion";
     /// Of an extension SelfHostedShootExposure.
     pub const SELF_HOSTED_SHOOT_EXPOSURE: &str = "extensions.gardener.cloud/selfhostedshootexposure";
+    /// Of an extension SubnetIsolation.
+    pub const SUBNET_ISOLATION: &str = "extensions.gardener.cloud/subnetisolation";
 }
 
 /// Types of conditions and constraints.
@@ -230,6 +233,13 @@ pub mod condition {
     pub const OWNERSHIP_VERIFIED: &str = "OwnershipVerified";
     /// Reason of that condition: etcd is served for longer than other seeds wait, or for ever, while nobody confirms it.
     pub const OUTLASTS_FENCE: &str = "OutlastsFence";
+    /// Reason of that condition of an Etcd: the same, whatever fence its Seed asks for: silence ends nothing of it, or its process was
+    /// started with other settings than it has now.
+    pub const OUTLASTS_ANY_FENCE: &str = "OutlastsAnyFence";
+    /// Reason of that condition: no process has answered yet that asks who owns the shoot, so none may be fenced by time.
+    pub const NEVER_ANSWERED: &str = "NeverAnswered";
+    /// Shoot: no zone is cut off that ought not to be, and the one that ought to be is. Its reason and message say how far that is.
+    pub const ZONE_ISOLATION: &str = "ZoneIsolation";
     /// Shoot constraint: the move that is wanted may begin.
     pub const READY_FOR_MIGRATION: &str = "ReadyForMigration";
     /// Shoot constraint: it could be put to sleep.

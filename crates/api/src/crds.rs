@@ -97,6 +97,7 @@ pub fn all_crds() -> Vec<Crd> {
         Crd::seed::<extensions::Network>(),
         Crd::seed::<extensions::OperatingSystemConfig>(),
         Crd::seed::<extensions::SelfHostedShootExposure>(),
+        Crd::seed::<extensions::SubnetIsolation>(),
         Crd::seed::<extensions::Worker>(),
         Crd::seed::<machine::Machine>(),
         Crd::seed::<machine::MachineClass>(),

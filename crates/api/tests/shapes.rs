@@ -95,7 +95,8 @@ const KINDS: &[(&str, char, &str, &str, &str, &str)] = &[
         "",
         "status",
         "CloudProfile Provider Region Seed K8S_Version Hibernated Last_Operation State Progress Status Target_Seed \
-         Purpose Gardener_Version APIServer Control Observability Nodes System Age",
+         Purpose Gardener_Version APIServer Control Observability Nodes System Isolated_Zone Isolation Isolation_Status \
+         Age",
         "provider region",
     ),
     ("core.gardener.cloud/ShootState", 'N', "", "", "Age", ""),
@@ -219,6 +220,14 @@ const KINDS: &[(&str, char, &str, &str, &str, &str)] = &[
         "status",
         "Type IP Hostname Status Age",
         "endpoints port type",
+    ),
+    (
+        "extensions.gardener.cloud/SubnetIsolation",
+        'N',
+        "",
+        "status",
+        "Type Region Zone_ID Status Zone Message Age",
+        "isolatedZoneID region secretRef type",
     ),
     (
         "extensions.gardener.cloud/Worker",

@@ -64,7 +64,7 @@ pub struct Report {
     pub bytes: u64,
     /// Revision that a restore of the copied chain reaches.
     pub last_revision: i64,
-    /// When the newest snapshot of that chain was taken.
+    /// When the newest snapshot of that chain was taken; nothing if its name does not say it.
     pub saved: Option<Timestamp>,
 }
 
@@ -76,7 +76,7 @@ pub struct Summary {
     pub final_snapshot: bool,
     /// Revision that a restore of the copied chain reaches.
     pub last_revision: i64,
-    /// When the newest snapshot of that chain was taken.
+    /// When the newest snapshot of that chain was taken; nothing if its name does not say it.
     pub saved: Option<Timestamp>,
 }
 
@@ -101,10 +101,10 @@ impl Report {
     }
 }
 
-/// When the newest of them was taken.
+/// When the newest of them was taken. Nothing where its name says a time that can be none.
 fn saved<'a>(snapshots: impl Iterator<Item = &'a Snapshot>) -> Option<Timestamp> {
-    let newest = snapshots.map(|snapshot| snapshot.created).max()?;
-    Timestamp::from_second(newest).ok()
+    // The order of the chain is that of its revisions, whatever the clock did.
+    snapshots.last()?.taken_on()
 }
 
 impl Copy {

@@ -1,9 +1,10 @@
 //! Which objects may go. A chain (a full snapshot and its deltas) goes as a whole.
 //!
-//! Never collected: the newest chain, and a final snapshot. Pure: the listing and the time in, the victims out.
+//! Never collected: the newest chain, that with which the epoch began, for as long as it is the newest, and a final snapshot. Pure: the listing and the time in, the victims out.
 
 use crate::chain::fulls_newest_first;
 use crate::snapshot_name::{Kind, Snapshot};
+use crate::store::Recorded;
 use std::collections::HashSet;
 
 /// What is kept beside the newest chain.
@@ -55,7 +56,7 @@ const TIERS: [Tier; 3] = [
 
 impl Tier {
     fn slot_of(&self, time: i64) -> i64 {
-        (time + self.offset).div_euclid(self.slot)
+        time.saturating_add(self.offset).div_euclid(self.slot)
     }
 }
 
@@ -66,10 +67,7 @@ pub fn victims(listing: &[Snapshot], policy: Policy, max_backups: usize, now: i6
     let Some(newest) = fulls.first() else {
         return Vec::new();
     };
-    let kept: HashSet<&Snapshot> = match policy {
-        Policy::LimitBased => fulls.iter().take(max_backups.max(1)).copied().collect(),
-        Policy::Exponential => thinned(&fulls, now),
-    };
+    let kept = kept(&fulls, policy, max_backups, now);
     listing
         .iter()
         .filter(|s| match s.kind {
@@ -84,11 +82,59 @@ pub fn victims(listing: &[Snapshot], policy: Policy, max_backups: usize, now: i6
         .collect()
 }
 
+/// What the policy gives up of earlier epochs: the copy has brought it, and the epoch did not begin with it in the end, as with what was
+/// copied ahead of a final snapshot; or it was left by an earlier stay. No restore and no copy sees it any more.
+///
+/// It counts as older chains beside `listing`, which is what the epoch sees, and takes nothing away from that. Never collected: what
+/// the epoch began with, and a final snapshot. Where something lies behind the end of what the epoch began with, everything stays: it may
+/// be all that is left of lost changes, and continue the rest.
+#[must_use]
+pub fn superseded(
+    everything: &[Snapshot],
+    listing: &[Snapshot],
+    recorded: &Recorded,
+    (policy, max_backups): (Policy, usize),
+    now: i64,
+) -> Vec<Snapshot> {
+    let seen: HashSet<String> = listing.iter().map(ToString::to_string).collect();
+    let is_needed = |s: &Snapshot| {
+        let name = s.to_string();
+        seen.contains(&name) || recorded.snapshots.contains(&name)
+    };
+    let is_left = |s: &&Snapshot| s.epoch < recorded.epoch && !s.is_final && !is_needed(s);
+    let left: Vec<Snapshot> = everything.iter().filter(is_left).cloned().collect();
+    if left.iter().any(|s| s.last_revision > recorded.last_revision) {
+        return Vec::new();
+    }
+    let all: Vec<Snapshot> = listing.iter().chain(&left).cloned().collect();
+    let kept = kept(&fulls_newest_first(&all), policy, max_backups, now);
+    let fulls = fulls_newest_first(&left);
+    left.iter()
+        .filter(|s| match s.kind {
+            Kind::Full => !kept.contains(s),
+            Kind::Delta => {
+                let mut chains = fulls.iter().filter(|f| f.epoch == s.epoch);
+                let chain = chains.find(|f| f.last_revision < s.last_revision);
+                chain.is_none_or(|full| !kept.contains(full))
+            }
+        })
+        .cloned()
+        .collect()
+}
+
+/// The full snapshots whose chains the policy keeps.
+fn kept<'a>(fulls: &[&'a Snapshot], policy: Policy, max_backups: usize, now: i64) -> HashSet<&'a Snapshot> {
+    match policy {
+        Policy::LimitBased => fulls.iter().take(max_backups.max(1)).copied().collect(),
+        Policy::Exponential => thinned(fulls, now),
+    }
+}
+
 fn thinned<'a>(fulls: &[&'a Snapshot], now: i64) -> HashSet<&'a Snapshot> {
     let mut taken = HashSet::new();
     let mut kept = HashSet::new();
     for &full in fulls {
-        if now - full.created < HOUR {
+        if now.saturating_sub(full.created) < HOUR {
             kept.insert(full);
         }
         for (number, tier) in TIERS.iter().enumerate() {
@@ -138,6 +184,87 @@ mod tests {
         assert_eq!(names(&gone), names(&[full(20, 3)]));
         assert!(victims(&[full(5, 1)], Policy::Exponential, 0, 900 * WEEK).is_empty());
         assert!(victims(&[], Policy::LimitBased, 7, 0).is_empty());
+    }
+
+    fn of(epoch: i64, mut snapshot: Snapshot) -> Snapshot {
+        snapshot.epoch = epoch;
+        snapshot
+    }
+
+    fn begun_with(snapshots: &[&Snapshot]) -> Recorded {
+        Recorded {
+            epoch: 2,
+            origin: 1,
+            snapshots: snapshots.iter().map(ToString::to_string).collect(),
+            last_revision: snapshots.last().unwrap().last_revision,
+        }
+    }
+
+    /// What of epoch 1 goes while epoch 2 sees `listing`, with one chain kept.
+    fn gone(ahead: &[Snapshot], listing: &[Snapshot], recorded: &Recorded, chains: usize) -> Vec<String> {
+        let everything: Vec<_> = ahead.iter().chain(listing).cloned().collect();
+        let policy = (Policy::LimitBased, chains);
+        names(&superseded(&everything, listing, recorded, policy, 100))
+    }
+
+    /// A copy waits for the final snapshot, and brings meanwhile what is there.
+    #[test]
+    fn what_was_copied_ahead_of_a_final_snapshot_goes_as_an_older_chain() {
+        let ahead = [of(1, full(10, 1)), of(1, delta(11, 20, 2))];
+        let end = of(1, last(25, 3));
+        let recorded = begun_with(&[&end]);
+        let listing = [end, of(2, delta(26, 30, 4)), of(2, full(40, 5))];
+        // It is the third chain: after that of this epoch and the final snapshot.
+        assert!(gone(&ahead, &listing, &recorded, 3).is_empty());
+        assert_eq!(gone(&ahead, &listing, &recorded, 2), names(&ahead));
+        // Nothing that the epoch sees is collected for it.
+        assert!(victims(&listing, Policy::LimitBased, 2, 100).is_empty());
+        // By age: it stays for its hour, and goes with the hours of its day.
+        let everything: Vec<_> = ahead.iter().chain(&listing).cloned().collect();
+        for (now, left) in [(100, 0), (10 * WEEK, 2)] {
+            let by_age = superseded(&everything, &listing, &recorded, (Policy::Exponential, 7), now);
+            assert_eq!(by_age.len(), left, "{now}");
+        }
+        // The delta would be no use without its full snapshot.
+        assert_eq!(gone(&ahead[1..], &listing, &recorded, 7), names(&ahead[1..]));
+    }
+
+    /// A later restore, of this epoch or of one that begins with it, needs all of that chain, also when it is old.
+    #[test]
+    fn what_the_epoch_began_with_is_not_left_over() {
+        let older = [of(1, full(3, 0)), of(1, delta(4, 9, 1))];
+        let chain = [
+            of(1, full(10, 1)),
+            of(1, delta(11, 20, 2)),
+            of(1, delta(21, 25, 3)),
+        ];
+        let recorded = begun_with(&chain.each_ref());
+        for listing in [chain.to_vec(), [&chain[..], &[of(2, full(40, 5))]].concat()] {
+            assert_eq!(gone(&older, &listing, &recorded, 1), names(&older));
+        }
+        // The listing is older than what was recorded.
+        let all = [&older[..], &chain[..]].concat();
+        assert_eq!(gone(&all, &[of(2, full(40, 5))], &recorded, 1), names(&older));
+    }
+
+    #[test]
+    fn what_may_hold_lost_changes_stays_with_all_that_it_continues() {
+        let end = of(1, full(25, 3));
+        let recorded = begun_with(&[&end]);
+        let listing = [end, of(2, full(1_000_000_030, 5))];
+        let older = of(1, full(10, 1));
+        for late in [of(1, delta(26, 30, 4)), of(1, full(30, 4))] {
+            assert!(gone(&[older.clone(), late], &listing, &recorded, 1).is_empty());
+        }
+        // A late final snapshot holds all by itself, and stays.
+        let late = of(1, last(30, 4));
+        assert_eq!(
+            gone(&[older.clone(), late], &listing, &recorded, 1),
+            names(std::slice::from_ref(&older))
+        );
+        // What a later epoch has, this one has nothing to do with.
+        let later = [of(3, full(20, 6)), of(2, full(20, 6))];
+        assert_eq!(gone(&later, &listing, &recorded, 1), [] as [String; 0]);
     }
 
     #[test]
@@ -260,6 +387,22 @@ mod tests {
             }
             assert!(deltas.len() <= fulls.len());
         }
+    }
+
+    /// It is kept, and takes no other one's place.
+    #[test]
+    fn a_chain_of_a_year_that_can_be_none_does_no_harm() {
+        let listing = [
+            full(40, START),
+            full(30, i64::MAX),
+            full(20, 221_845_392_000),
+            full(10, START - HOUR),
+        ];
+        assert!(victims(&listing, Policy::Exponential, 7, START).is_empty());
+        assert_eq!(
+            names(&victims(&listing, Policy::LimitBased, 1, START)),
+            names(&listing[1..])
+        );
     }
 
     #[test]

@@ -13,6 +13,9 @@ use std::fmt;
 /// Folder below the store's prefix; it is the version of the layout.
 pub const LAYOUT: &str = "v2";
 
+/// Its begin, in seconds since 1970.
+const YEAR_9000: i64 = 221_845_392_000;
+
 /// Full state of etcd, or the changes since the snapshot before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
@@ -138,6 +141,13 @@ impl Snapshot {
         Timestamp::from_second(self.created).unwrap_or(Timestamp::UNIX_EPOCH)
     }
 
+    /// The same, if it can be: no API server takes a time from the year 9000 on.
+    #[must_use]
+    pub fn taken_on(&self) -> Option<Timestamp> {
+        let taken = Some(self.created).filter(|created| *created < YEAR_9000)?;
+        Timestamp::from_second(taken).ok()
+    }
+
     /// The JSON shape of the HTTP interface.
     #[must_use]
     pub fn view(&self, prefix: &str) -> View {
@@ -253,6 +263,23 @@ mod tests {
                 .unwrap()
                 .is_some()
         );
+    }
+
+    /// A name is what anybody has written.
+    #[test]
+    fn a_time_that_can_be_none_is_none() {
+        for (created, taken) in [
+            ("0", Some("1970-01-01T00:00:00Z")),
+            ("1518427675", Some("2018-02-12T09:27:55Z")),
+            ("221845391999", Some("8999-12-31T23:59:59Z")),
+            ("221845392000", None),
+            ("9223372036854775807", None),
+        ] {
+            let snapshot = Snapshot::parse(&format!("Full-00000000-00000007-{created}.gz")).unwrap();
+            let on = snapshot.taken_on().map(|on| on.to_string());
+            assert_eq!(on.as_deref(), taken);
+            serde_json::to_value(snapshot.view("p")).unwrap();
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::time::Duration;
 use api::druid::Etcd;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
+use ownership::Silence;
 use runtime::{Cluster, Seed};
 use serde::{Deserialize, de::DeserializeOwned};
 
@@ -41,13 +42,18 @@ impl Said {
 }
 
 /// What it says of who owns the shoot, where it checks that.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Ownership {
     /// `Waiting`, `Serving`, `Suspended` or `Sealed`.
     pub state: String,
     /// A sentence on what was heard last.
     #[serde(default)]
     pub why: String,
+    /// What silence of both witnesses does to it; an older one does not say.
+    pub silence: Option<String>,
+    /// How long a destination has to wait for it at least; an older one does not say.
+    pub least_fence_milliseconds: Option<u64>,
 }
 
 impl Ownership {
@@ -61,6 +67,15 @@ impl Ownership {
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.state == "Sealed"
+    }
+
+    /// By which settings the process that runs goes: whether silence ends its right, and how long a destination has to wait for it at
+    /// least; `None` where it does not say.
+    #[must_use]
+    pub fn goes_by(&self) -> Option<(bool, Duration)> {
+        // A word that is not known may mean anything.
+        let ends = self.silence.as_deref()? == Silence::Deactivate.word();
+        Some((ends, Duration::from_millis(self.least_fence_milliseconds?)))
     }
 }
 
@@ -121,4 +136,48 @@ fn answers(pod: &Pod) -> bool {
 fn runs(pod: &Pod) -> bool {
     let ready = |name: &str| statuses(pod).any(|status| status.name == name && status.ready);
     pod.metadata.deletion_timestamp.is_none() && ready(ETCD_CONTAINER) && ready(BACKUP_CONTAINER)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::wanted::lasts_beyond_a_fence;
+
+    #[test]
+    fn a_process_says_itself_whether_it_outlasts_a_fence() {
+        for (answer, expected) in [
+            (
+                r#"{"epoch": 3, "answer": "Owned", "state": "Serving", "why": "w", "silence": "Deactivate",
+                    "leastFenceMilliseconds": 19032}"#,
+                Some(false),
+            ),
+            (
+                r#"{"state": "Serving", "silence": "Deactivate", "leastFenceMilliseconds": 20000}"#,
+                Some(false),
+            ),
+            (
+                r#"{"state": "Serving", "silence": "Deactivate", "leastFenceMilliseconds": 20001}"#,
+                Some(true),
+            ),
+            (
+                r#"{"state": "Serving", "silence": "Tolerate", "leastFenceMilliseconds": 19032}"#,
+                Some(true),
+            ),
+            (
+                r#"{"state": "Serving", "silence": "Other", "leastFenceMilliseconds": 19032}"#,
+                Some(true),
+            ),
+            // As it was before it said that.
+            (r#"{"state": "Serving", "why": "w", "etcd": null}"#, None),
+            (r#"{"state": "Serving", "silence": "Deactivate"}"#, None),
+            (r#"{"state": "Serving", "leastFenceMilliseconds": 19032}"#, None),
+        ] {
+            let said: Ownership = serde_json::from_str(answer).unwrap();
+            let outlasts = said
+                .goes_by()
+                .map(|(ends, fence)| lasts_beyond_a_fence(ends, fence));
+            assert_eq!(outlasts, expected, "{answer}");
+        }
+    }
 }

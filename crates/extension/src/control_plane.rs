@@ -10,15 +10,16 @@
 //! - `migrate` and `delete` take all of it out of the seed (RX-20), and end when no pod is left (I3). Nothing outside is touched
 //!   (I9): what the processes have made there is the shoot's.
 
+mod parts;
 mod removal;
 mod rollout;
 
 use api::extensions::ControlPlane;
 use async_trait::async_trait;
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::ResourceExt;
 use owner_checks::OwnerClaim;
-use runtime::{Error, Result, workload::Workload};
+use runtime::Result;
+
+pub use parts::Parts;
 
 use crate::{Actuator, Context, Outcome};
 
@@ -37,44 +38,6 @@ pub trait ControlPlaneParts: Send + Sync + 'static {
     /// # Errors
     /// The object cannot be understood: [`runtime::Error::Config`].
     fn parts(&self, context: &Context<ControlPlane>, owner: Option<&OwnerClaim>) -> Result<Parts>;
-}
-
-/// What is to be in the shoot's namespace.
-#[derive(Default)]
-pub struct Parts {
-    /// Files, for these processes or for who else looks for them.
-    pub config_maps: Vec<ConfigMap>,
-    /// Their Secrets are the gardenlet's, and are waited for.
-    pub processes: Vec<Workload>,
-}
-
-impl Parts {
-    /// Nothing is made that nobody would take away.
-    fn check(&self, processes: &[&str], config_maps: &[&str]) -> Result<()> {
-        let maps = self.config_maps.iter().map(ResourceExt::name_any);
-        let maps = maps.filter(|name| !config_maps.contains(&name.as_str()));
-        let runs = self.processes.iter().map(|one| one.name);
-        let runs = runs.filter(|name| !processes.contains(name)).map(str::to_owned);
-        runs.chain(maps).next().map_or(Ok(()), |name| {
-            Err(Error::bug(format!(
-                "a ControlPlane wants {name}, which its provider does not list: it would never be taken away"
-            )))
-        })
-    }
-
-    /// Of these names those that are not wanted.
-    fn stale(&self, processes: &[&'static str], config_maps: &[&'static str]) -> [Vec<&'static str>; 2] {
-        let runs = |name: &&str| self.processes.iter().any(|one| one.name == *name);
-        let is_there = |name: &&str| self.config_maps.iter().any(|one| one.name_any() == *name);
-        [
-            processes.iter().copied().filter(|name| !runs(name)).collect(),
-            config_maps
-                .iter()
-                .copied()
-                .filter(|name| !is_there(name))
-                .collect(),
-        ]
-    }
 }
 
 /// Looks after ControlPlanes.

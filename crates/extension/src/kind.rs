@@ -39,7 +39,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use api::extensions::{
         BackupBucket, BackupEntry, Bastion, ContainerRuntime, ControlPlane, DNSRecord, Extension,
-        Infrastructure, Network, OperatingSystemConfig, SelfHostedShootExposure, Worker,
+        Infrastructure, Network, OperatingSystemConfig, SelfHostedShootExposure, SubnetIsolation, Worker,
     };
     use serde_json::json;
 
@@ -58,6 +58,7 @@ mod tests {
             (finalizer::<Network>(), "network"),
             (finalizer::<OperatingSystemConfig>(), "operatingsystemconfigs"),
             (finalizer::<SelfHostedShootExposure>(), "selfhostedshootexposure"),
+            (finalizer::<SubnetIsolation>(), "subnetisolation"),
             (finalizer::<Worker>(), "worker"),
         ] {
             assert_eq!(ours, format!("extensions.gardener.cloud/{known}"));

@@ -10,27 +10,17 @@
 //! - What was written in another epoch than the shoot is in is not taken for what is wanted now.
 //! - What was lost stays lost in that epoch for as long as the process lives: nobody is asked again.
 //!
+//! The checks themselves are those of crate `owner-checks`, which other processes share.
+//!
 //! | file | what |
 //! |---|---|
 //! | `scope` | for which operations the right of an owner counts |
 //! | `epoch` | whether an object is of the present epoch |
-//! | `asking` | who is asked, and about what (crate `owner-checks`) |
-//! | `book` | which shoots are asked for, and which were lost |
-//! | `tenure` | the right of an owner, for who works under it |
-//! | `checks` | the checks of a process |
+//! | `checks` | the checks of a process, and what they have refused |
 
-mod asking;
-mod book;
 mod checks;
 mod epoch;
 mod scope;
-mod tenure;
 
 pub use checks::OwnerChecks;
-pub(crate) use {
-    asking::{Ask, Begun},
-    checks::Patience,
-    epoch::written_in,
-    scope::concerns,
-    tenure::{Refusal, Tenure},
-};
+pub(crate) use {epoch::written_in, scope::concerns};

@@ -18,6 +18,7 @@ use api::{
 };
 use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
 use kube::{Api, Client, Resource, ResourceExt};
+use owner_checks::Tenure;
 use runtime::{
     Cluster, Events, Next, Result, Seed, apply::FieldManager, clock, error::Explain as _, finalizer, runner,
 };
@@ -27,7 +28,6 @@ use tracing::debug;
 use crate::{
     Actuator, Decision, Operation, OwnerChecks, Role, kind,
     operation::{self, decide, requested},
-    owner::Tenure,
     status,
 };
 

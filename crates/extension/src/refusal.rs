@@ -13,14 +13,13 @@
 
 use api::extensions::{Cluster as ClusterObject, ExtensionObject};
 use kube::{Api, ResourceExt};
+use owner_checks::{Patience, Refusal, Tenure};
 use runtime::{Error, Next, Result, clock, finalizer};
 use std::time::Duration;
 use tracing::warn;
 
 use crate::{
-    Actuator, ExtensionReconciler, Operation, Released, Role, forced, kind,
-    owner::{Patience, Refusal, Tenure, written_in},
-    status,
+    Actuator, ExtensionReconciler, Operation, Released, Role, forced, kind, owner::written_in, status,
 };
 
 /// Reason of the Event that tells that a shoot was lost.

@@ -12,13 +12,14 @@ use api::{
 };
 use futures::future::{Either, select};
 use kube::{Api, ResourceExt};
+use owner_checks::Tenure;
 use permit::{Clock, Issuer};
 use runtime::{Error, Next, Result, clock};
 use tokio::time::{sleep, timeout};
 use tracing::{debug, info, warn};
 
 use crate::{
-    Actuator, Context, ExtensionReconciler, Operation, Outcome, Released, Role, kind, owner::Tenure,
+    Actuator, Context, ExtensionReconciler, Operation, Outcome, Released, Role, kind,
     reconciler::LEFT_BEHIND, role, status,
 };
 

@@ -5,6 +5,8 @@
 mod garden;
 #[path = "policies/nodes.rs"]
 mod nodes;
+#[path = "policies/zones.rs"]
+mod zones;
 
 use api::gardencore::{BackupBucket, BackupEntry, Seed, Shoot};
 use garden::{Garden, NAMESPACE, allowed, refused};
@@ -21,6 +23,8 @@ async fn the_policies_of_the_garden() {
     nodes::a_shoot_has_nodes_or_has_none(&garden).await;
     nodes::pools_have_bounds(&garden).await;
     nodes::pools_have_what_nodes_can_run(&garden).await;
+    zones::one_zone_is_cut_off_at_a_time(&garden).await;
+    zones::a_zone_that_is_cut_off_stays_in_its_pools(&garden).await;
     schedules_of_a_shoot(&garden).await;
     operations(&garden).await;
     deletion(&garden).await;

@@ -13,20 +13,16 @@ use api::{Target, crds_of, machine::Machine};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::{Api, api::ListParams};
 use managers::{manager, pool, shoot};
-use testkit::{ControlPlane, NameServer, PlayedKubelet, Server, eventually};
+use testkit::{ControlPlane, OwnerRecord, PlayedKubelet, Server, eventually};
 use world::{ACCOUNT, CLUSTER, SOON, account};
 
-const ZONE: &str = "internal.example.test";
-const OWNER: &str = "owner.web.dev.internal.example.test";
-const EPOCH: &str = "epoch.owner.web.dev.internal.example.test";
-/// Longer than a validity by the default settings, so that whoever acts after it does so without a right.
-const OVER: Duration = Duration::from_secs(14);
+const OVER: Duration = OwnerRecord::OUTLASTS_AN_ANSWER;
 /// Longer than a manager needs to begin anew on a busy machine.
 const BEGINS_WITHIN: Duration = Duration::from_secs(120);
 
 struct World {
     plane: ControlPlane,
-    dns: NameServer,
+    record: OwnerRecord,
     machines: Api<Machine>,
     folder: tempfile::TempDir,
     _pods: PlayedKubelet,
@@ -43,28 +39,11 @@ impl World {
         shoot(&plane, &credentials).await?;
         Ok(Self {
             machines: Api::namespaced(client.clone(), CLUSTER),
-            dns: NameServer::start(&[ZONE]).await?,
+            record: OwnerRecord::start().await?,
             folder: tempfile::tempdir()?,
             _pods: PlayedKubelet::start(&client),
             plane,
         })
-    }
-
-    async fn says(&self, owner: &[&str], epoch: &str) -> Result<()> {
-        let names: [(&str, &[&str]); 2] = [(OWNER, owner), (EPOCH, &[epoch])];
-        self.dns.write_texts(ZONE, &names).await
-    }
-
-    fn flags(&self, identity: &str, epoch: i64) -> Vec<String> {
-        vec![
-            format!("--owner-name={OWNER}"),
-            format!("--owner-id={identity}"),
-            format!("--owner-zone={ZONE}"),
-            format!("--owner-authorities={}", self.dns.address),
-            format!("--ownership-epoch={epoch}"),
-            // Nobody answers there.
-            "--owner-witness=http://127.0.0.1:1".to_owned(),
-        ]
     }
 
     /// Wants so many machines, and waits until all of them have their instance.
@@ -102,30 +81,29 @@ impl World {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn machines_are_made_for_who_has_the_shoot() -> Result<()> {
     let mut world = World::start().await?;
-    let mut of_epoch_3 = manager(&world.plane, world.folder.path(), world.flags("seed-a", 3))?;
+    let mut of_epoch_3 = manager(&world.plane, world.folder.path(), world.record.flags("seed-a", 3))?;
     // Nothing is written there yet.
     world.nobody_makes(1).await?;
-    world.says(&["seed-a"], "3").await?;
+    world.record.says("seed-a", 3).await?;
     world.made(&mut of_epoch_3, 1).await?;
 
     // One witness is silent, and so is the other: nothing is done until one of them says so again (R17-47, R17-48).
-    world.dns.stop();
+    world.record.falls_silent();
     tokio::time::sleep(OVER).await;
     world.nobody_makes(2).await?;
-    world.dns.resume().await?;
-    world.says(&["seed-a"], "3").await?;
+    world.record.says_again("seed-a", 3).await?;
     world.made(&mut of_epoch_3, 2).await?;
 
     // Another seed has it (R17-49): for ever in this epoch, whatever is said later.
-    world.says(&["seed-b"], "4").await?;
+    world.record.says("seed-b", 4).await?;
     tokio::time::sleep(OVER).await;
     world.nobody_makes(3).await?;
-    world.says(&["seed-a"], "3").await?;
+    world.record.says("seed-a", 3).await?;
     world.nobody_makes(4).await?;
 
     // It comes back in an epoch of its own, as another process.
-    world.says(&["seed-a"], "5").await?;
+    world.record.says("seed-a", 5).await?;
     drop(of_epoch_3);
-    let mut of_epoch_5 = manager(&world.plane, world.folder.path(), world.flags("seed-a", 5))?;
+    let mut of_epoch_5 = manager(&world.plane, world.folder.path(), world.record.flags("seed-a", 5))?;
     world.made(&mut of_epoch_5, 4).await
 }

@@ -13,6 +13,8 @@ use runtime::{Error, Result};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::terms::terms;
+
 /// A gardenlet records its seed's identity when it starts.
 const WAIT_FOR_IDENTITY: Duration = Duration::from_secs(10);
 
@@ -29,6 +31,8 @@ pub struct OwnerClaim {
     pub authorities: Vec<SocketAddr>,
     /// The ownership epoch.
     pub epoch: i64,
+    /// How often it is asked, and for how long an answer is good.
+    pub terms: Terms,
 }
 
 impl OwnerClaim {
@@ -56,6 +60,7 @@ impl OwnerClaim {
             zone: dns.zone_name().to_owned(),
             authorities: checks.addresses().map_err(wrong)?,
             epoch: epoch(cluster)?,
+            terms: terms(&checks, Terms::default()).map_err(wrong)?,
         }))
     }
 
@@ -74,7 +79,7 @@ impl OwnerClaim {
             wire: Arc::new(Network),
             second,
         };
-        Watch::new(claim, Terms::default(), witnesses, Clock::default()).map_err(cannot_be_asked)
+        Watch::new(claim, self.terms, witnesses, Clock::default()).map_err(cannot_be_asked)
     }
 }
 

@@ -46,6 +46,7 @@ fn all_that_is_needed_comes_with_the_cluster() {
                 "[2001:db8::1]:5353".parse().unwrap()
             ],
             epoch: 3,
+            terms: Terms::default(),
         }
     );
     let first = OwnerClaim::of(&cluster(|spec| {

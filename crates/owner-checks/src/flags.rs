@@ -2,9 +2,11 @@
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
+use api::meta::ErrorCode;
 use clap::Args;
+use ownership::Terms;
 use permit::Permit;
-use runtime::{Result, workload::mounted};
+use runtime::{Error, Result, workload::mounted};
 
 use crate::{
     claim::OwnerClaim,
@@ -36,6 +38,65 @@ pub struct OwnerFlags {
     /// PEM file with the authority by which that is known; for HTTPS.
     #[arg(long, requires = "owner_name")]
     owner_witness_ca: Option<PathBuf>,
+    #[command(flatten)]
+    terms: TermsFlags,
+}
+
+/// How often it is asked, and for how long an answer is good: durations in Go's notation. What is not given is as docs/ownership.md
+/// has it.
+#[derive(Args, Clone, Debug, Default)]
+#[allow(clippy::struct_field_names)] // they are the names of the flags
+struct TermsFlags {
+    /// Time from one check to the next.
+    #[arg(long, requires = "owner_name")]
+    owner_check_interval: Option<String>,
+    /// Bound of one try at the zone's servers; there are two in a check.
+    #[arg(long, requires = "owner_name")]
+    owner_check_timeout: Option<String>,
+    /// Bound of the question to the process beside etcd, where the zone's servers say nothing.
+    #[arg(long, requires = "owner_name")]
+    owner_check_store_timeout: Option<String>,
+    /// For how long an answer is good.
+    #[arg(long, requires = "owner_name")]
+    owner_check_validity: Option<String>,
+    /// How long a request may be under way after its permit has ended.
+    #[arg(long, requires = "owner_name")]
+    owner_check_requests: Option<String>,
+    /// For how long a server may show the former record to others after it has shown the new one.
+    #[arg(long, requires = "owner_name")]
+    owner_check_propagation: Option<String>,
+    /// For how long something on the way may answer in a server's place.
+    #[arg(long, requires = "owner_name")]
+    owner_check_caches: Option<String>,
+    /// How long a destination waits: the others are checked against it.
+    #[arg(long, requires = "owner_name")]
+    owner_check_fence: Option<String>,
+    /// By how many parts of a million a clock may be wrong.
+    #[arg(long, requires = "owner_name")]
+    owner_check_drift: Option<i32>,
+}
+
+impl TermsFlags {
+    fn terms(&self) -> Result<Terms> {
+        let durations = [
+            ("interval", &self.owner_check_interval),
+            ("timeout", &self.owner_check_timeout),
+            ("storeTimeout", &self.owner_check_store_timeout),
+            ("validity", &self.owner_check_validity),
+            ("requests", &self.owner_check_requests),
+            ("propagation", &self.owner_check_propagation),
+            ("dnsCacheTTL", &self.owner_check_caches),
+            ("fence", &self.owner_check_fence),
+        ];
+        let durations = durations.map(|(field, text)| (field, text.as_deref()));
+        let given = Terms::default().given(durations, self.owner_check_drift);
+        given.map_err(|error| {
+            Error::config(
+                ErrorCode::ErrConfigurationProblem,
+                format!("--owner-check-*: {error}"),
+            )
+        })
+    }
 }
 
 impl OwnerClaim {
@@ -53,6 +114,10 @@ impl OwnerClaim {
         if !self.authorities.is_empty() {
             let all: Vec<_> = self.authorities.iter().map(ToString::to_string).collect();
             flags.push(format!("--owner-authorities={}", all.join(",")));
+        }
+        // What is usual is not said: a manager that does not know these flags goes on as before.
+        for (flag, value) in self.terms.settings().flags() {
+            flags.push(format!("--{flag}={value}"));
         }
         flags
     }
@@ -80,6 +145,7 @@ impl OwnerFlags {
             zone,
             authorities: self.owner_authorities.clone(),
             epoch,
+            terms: self.terms.terms()?,
         };
         let known_by = match &self.owner_witness_ca {
             Some(file) => KnownBy::File(file.clone()),
@@ -117,6 +183,7 @@ mod tests {
                 "[2001:db8::1]:53".parse().unwrap(),
             ],
             epoch: 3,
+            terms: Terms::default(),
         }
     }
 
@@ -139,6 +206,53 @@ mod tests {
             Some("https://etcd-main-peer.shoot--dev--web.svc:8080")
         );
         assert!(owner.held(&Permit::sole("a test")).unwrap().is_some());
+    }
+
+    #[test]
+    fn intervals_and_bounds_are_said_where_they_are_not_the_usual_ones() {
+        let usual = claim().flags("shoot--dev--web");
+        assert!(
+            !usual.iter().any(|flag| flag.starts_with("--owner-check")),
+            "{usual:?}"
+        );
+        assert_eq!(read(&usual).unwrap().owner.terms.terms(), Ok(Terms::default()));
+        let given = [
+            ("interval", "5s"),
+            ("timeout", "1500ms"),
+            ("storeTimeout", "1.5s"),
+            ("validity", "15s"),
+            ("requests", "4s"),
+            ("propagation", "0s"),
+            ("dnsCacheTTL", "1m"),
+            ("fence", "1m30s"),
+        ];
+        let given = given.map(|(field, text)| (field, Some(text)));
+        let terms = Terms::default().given(given, Some(500)).unwrap();
+        let claim = OwnerClaim { terms, ..claim() };
+        let mut flags = claim.flags("shoot--dev--web");
+        assert_eq!(read(&flags).unwrap().owner.terms.terms(), Ok(terms));
+        let expected = [
+            "--owner-check-interval=5s",
+            "--owner-check-timeout=1500ms",
+            "--owner-check-store-timeout=1500ms",
+            "--owner-check-validity=15s",
+            "--owner-check-requests=4s",
+            "--owner-check-propagation=0s",
+            "--owner-check-caches=60s",
+            "--owner-check-fence=90s",
+            "--owner-check-drift=500",
+        ];
+        assert_eq!(flags[flags.len() - expected.len()..], expected);
+        // Together with the others, not each alone.
+        flags.retain(|flag| !flag.starts_with("--owner-check-fence"));
+        let owner = read(&flags).unwrap().owner;
+        let error = owner.held(&Permit::sole("a test")).map(drop).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .contains("--owner-check-*: does not fit together: fence"),
+            "{error}"
+        );
     }
 
     /// Half of it would look as if somebody was asked.

@@ -9,20 +9,26 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `claim` | what is asked: name, identity, zone, authorities, epoch |
+//! | `claim` | what is asked: name, identity, zone, authorities, epoch, and how often |
+//! | `terms` | intervals and bounds, as a Seed gives them |
 //! | `flags` | the same as flags of a process |
 //! | `sidecar` | the second witness: the process beside etcd |
 //! | `held` | what runs while the shoot is this seed's, again and again |
 //! | `once` | what is done once under that right |
+//! | `shared` | one check for all that is done for a shoot in a process, and what was lost |
 
 mod claim;
 mod flags;
 mod held;
 mod once;
+mod shared;
 mod sidecar;
+mod terms;
 
 pub use claim::{OwnerClaim, epoch};
 pub use flags::OwnerFlags;
 pub use held::while_owned;
 pub use once::{NotOwned, once_owned};
+pub use shared::{Ask, Begun, Patience, Refusal, SharedChecks, Tenure};
 pub use sidecar::{AUTHORITY, KnownBy, Sidecar, URL};
+pub use terms::{is_fenced_by, needed_fence, terms};

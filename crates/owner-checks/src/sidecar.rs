@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use http::{Request, StatusCode};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Client, Config, client::Body};
-use ownership::{SecondWitness, Testimony};
+use ownership::{Relayed, SecondWitness, Testimony};
 use permit::Permit;
 use runtime::{Cluster, Connection, Seed};
 use serde::Deserialize;
@@ -123,14 +123,9 @@ impl Sidecar {
 
 /// What is said, as a testimony. What it does not know itself it passes on as nothing.
 fn testimony(said: &Said) -> Result<Testimony, String> {
-    match said.answer.as_str() {
-        "Owned" => Ok(Testimony::Owned {
-            epoch: said.epoch,
-            left: Some(Duration::from_millis(said.valid_for_milliseconds)),
-        }),
-        "Sealed" => Ok(Testimony::Sealed { epoch: said.epoch }),
-        _ => Err(format!("{}: {}", said.answer, said.why)),
-    }
+    let left = Duration::from_millis(said.valid_for_milliseconds);
+    let testimony = Relayed::read(&said.answer, left).testimony(said.epoch);
+    testimony.ok_or_else(|| format!("{}: {}", said.answer, said.why))
 }
 
 #[cfg(test)]

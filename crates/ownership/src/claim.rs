@@ -93,7 +93,8 @@ pub(crate) fn absolute(name: &str) -> Result<Name, String> {
 
 /// Whether this can be an identity. A value with quotes or spaces was damaged on its way into the record: it names nobody, so
 /// that it takes nothing from anybody.
-pub(crate) fn is_identity(text: &str) -> bool {
+#[must_use]
+pub fn is_identity(text: &str) -> bool {
     (1..=LONGEST_IDENTITY).contains(&text.len())
         && text
             .bytes()
@@ -101,7 +102,8 @@ pub(crate) fn is_identity(text: &str) -> bool {
 }
 
 /// The epoch that a record's value says: decimal digits, no sign, no leading zero.
-pub(crate) fn epoch_of(text: &str) -> Option<i64> {
+#[must_use]
+pub fn epoch_of(text: &str) -> Option<i64> {
     let digits = !text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|_| digits)
 }

@@ -104,7 +104,9 @@ pub fn may_act<S: PartialEq>(garden: &Ownership<S>, me: &Stay<S>, fence_passed: 
     garden.now == *me && garden.phase == Phase::Opening && (garden.drained || fence_passed)
 }
 
-/// Whether data of an epoch, found in a data directory, are the shoot's. All others are foreign and are put aside.
-pub fn keeps_data<S>(garden: &Ownership<S>, epoch: i64) -> bool {
-    garden.source.as_ref().is_some_and(|source| source.epoch == epoch) || garden.now.epoch == epoch
+/// Whether data of an epoch, found in a data directory, are the shoot's in the epoch `now`, which goes on with the end of `source`,
+/// where that was in the same place. All others are foreign and are put aside.
+#[must_use]
+pub fn keeps_data(now: i64, source: Option<i64>, data: i64) -> bool {
+    data == now || Some(data) == source
 }

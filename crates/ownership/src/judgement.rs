@@ -34,14 +34,11 @@ pub(crate) fn by_record(dns: Dns) -> Result<Answer, String> {
 pub(crate) fn by_second_witness(claim: &Claim, silent: &str, testimony: Testimony) -> Answer {
     let mine = claim.epoch;
     let unknown = |second: String| Answer::Unknown(format!("{silent}; and the second witness: {second}"));
+    if let Some(loss) = testimony.loss(mine) {
+        return Answer::Lost(loss);
+    }
     match testimony {
         Testimony::Owned { epoch, left } if epoch == mine => Answer::Owned { at_most: left },
-        Testimony::Sealed { epoch } if epoch == mine => Answer::Lost(Loss::Sealed),
-        Testimony::Owned { epoch, .. } | Testimony::Sealed { epoch } | Testimony::Claimed { epoch }
-            if epoch > mine =>
-        {
-            Answer::Lost(Loss::LaterEpoch(epoch))
-        }
         Testimony::Claimed { epoch } if epoch == mine => {
             unknown("this epoch is claimed and not opened yet".to_owned())
         }

@@ -30,7 +30,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `claim`, `settings` | what a seed says of itself; intervals and bounds |
+//! | `claim`, `settings`, `given` | what a seed says of itself; intervals and bounds; these as people write them |
 //! | `question`, `reply`, `saying`, `agreement`, `judgement` | the pure middle, in this order: a name asked for, one answer, one authority, all authorities, both witnesses |
 //! | `wire`, `authorities`, `lookup` | sockets, which servers, and both questions to all of them |
 //! | `witness` | the second witness |
@@ -38,6 +38,7 @@
 //! | `shown` | for a destination: when its fence may begin |
 //! | `phase`, `marks`, `conditional` | what stands in the garden, in DNS and in buckets, and who may write what next |
 //! | `gates` | the end of an epoch, and when the next one may open etcd and touch clouds |
+//! | `revisions` | what an owner leaves out, and how many changes were lost |
 //!
 //! `model` explores all of it exhaustively, `simulation` runs the watch under faults.
 
@@ -46,6 +47,7 @@ mod authorities;
 mod claim;
 mod conditional;
 mod gates;
+mod given;
 mod judgement;
 mod lookup;
 mod marks;
@@ -53,6 +55,7 @@ mod mutation;
 mod phase;
 mod question;
 mod reply;
+mod revisions;
 mod saying;
 mod settings;
 mod shown;
@@ -70,17 +73,19 @@ mod simulation;
 mod tests;
 
 pub use authorities::{Authorities, AuthoritiesError};
-pub use claim::{Claim, ClaimError};
+pub use claim::{Claim, ClaimError, epoch_of, is_identity};
 pub use conditional::Conditional;
 pub use gates::{Evidence, SealStep, Sealed, Wait, forwards, keeps_data, may_act, may_open};
+pub use given::{GivenError, flag_of};
 pub use judgement::Answer;
-pub use marks::{Mark, Object, Record};
+pub use marks::{Barred, Mark, Object, Record};
 pub use phase::{Approval, Chain, Ownership, Phase, Refused, Stay, Step, Writer};
 pub use question::{Heard, Question};
+pub use revisions::{LEFT_OUT, changes_between};
 pub use saying::Loss;
 pub use settings::{Settings, SettingsError, Silence, Terms};
 pub use shown::shown_by_all;
 pub use tenure::{Checked, Standing};
 pub use watch::{Report, Watch, Witnesses};
 pub use wire::{Network, Transport, Wire};
-pub use witness::{NoWitness, SecondWitness, Testimony};
+pub use witness::{NoWitness, Relayed, SecondWitness, Testimony};

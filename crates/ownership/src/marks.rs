@@ -13,10 +13,52 @@ pub struct Record<S> {
     pub epoch: Option<i64>,
 }
 
+/// Why a new owner does not write the record.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Barred<S> {
+    /// An owner without an epoch: it is no record of ours, or half of one.
+    NoEpoch {
+        /// Who stands there.
+        identity: S,
+    },
+    /// The shoot went on elsewhere.
+    LaterEpoch {
+        /// Which one stands there.
+        epoch: i64,
+        /// Beside whom.
+        identity: Option<S>,
+    },
+    /// An epoch has one owner, and this one has another.
+    AnotherOwner {
+        /// Who stands there.
+        identity: S,
+    },
+    /// The owner of this epoch has left, for ever.
+    Ended,
+}
+
 impl<S: Clone + PartialEq> Record<S> {
-    /// The update of a new owner. None where that epoch is there already, or a later one.
-    pub fn claim(&self, seed: S, epoch: i64) -> Option<Conditional<Self>> {
-        (self.epoch < Some(epoch)).then(|| self.to(Some(seed), Some(epoch)))
+    /// The update of a new owner. None where the record is its own already.
+    ///
+    /// # Errors
+    /// The record is not to become its own, now or ever.
+    pub fn claim(&self, seed: S, epoch: i64) -> Result<Option<Conditional<Self>>, Barred<S>> {
+        match (self.epoch, self.identity.clone()) {
+            (None, Some(identity)) => Err(Barred::NoEpoch { identity }),
+            (Some(later), identity) if later > epoch => Err(Barred::LaterEpoch {
+                epoch: later,
+                identity,
+            }),
+            (Some(stood), None) if stood == epoch => Err(Barred::Ended),
+            (Some(stood), Some(identity)) if stood == epoch => {
+                if identity == seed {
+                    Ok(None)
+                } else {
+                    Err(Barred::AnotherOwner { identity })
+                }
+            }
+            _ => Ok(Some(self.to(Some(seed), Some(epoch)))),
+        }
     }
 
     /// The update of an owner that leaves: its epoch stays (R17-50). None where the record is not its own.
@@ -24,9 +66,12 @@ impl<S: Clone + PartialEq> Record<S> {
         self.is_of(seed, epoch).then(|| self.to(None, Some(epoch)))
     }
 
-    /// The update of an owner whose shoot is deleted.
+    /// The update of an owner whose shoot is deleted: what is left of earlier epochs goes, too, unless somebody else's name stands
+    /// there. None where nothing of that is there.
     pub fn delete(&self, seed: &S, epoch: i64) -> Option<Conditional<Self>> {
-        self.is_of(seed, epoch).then(|| self.to(None, None))
+        let is_over = self.epoch.is_some_and(|stood| stood <= epoch);
+        let is_nobody_elses = self.identity.as_ref().is_none_or(|identity| identity == seed);
+        (is_over && is_nobody_elses).then(|| self.to(None, None))
     }
 
     fn is_of(&self, seed: &S, epoch: i64) -> bool {
@@ -76,7 +121,8 @@ impl Object {
     }
 
     /// What the sidecar of an epoch that has ended writes. None where there is nothing to say: a new owner was faster, or the
-    /// object is gone; a sidecar never creates it.
+    /// object is gone; a sidecar never creates it. Nor where the epoch was only claimed: nobody has opened it, and whoever comes
+    /// next finds there where the data are.
     #[must_use]
     pub fn seal(now: Option<&Self>, epoch: i64) -> Option<Conditional<Option<Self>>> {
         let owned = Self {

@@ -161,13 +161,16 @@ impl<S: Clone + PartialEq> Ownership<S> {
         self.phase == Phase::Held && self.now.seed == *seed
     }
 
-    /// What the garden says as a gardenlet's second witness.
-    pub fn testimony(&self) -> Testimony {
+    /// What the garden says as the second witness of a seed's gardenlet. The seed to which the shoot was given acts in its epoch,
+    /// and nobody else does: one that has claimed it writes its own record before any other witness can tell.
+    pub fn testimony(&self, to: &S) -> Testimony {
         let epoch = self.now.epoch;
         match self.phase {
-            Phase::Held | Phase::Leaving | Phase::Opening => Testimony::Owned { epoch, left: None },
+            _ if self.now.seed != *to => Testimony::Claimed { epoch },
+            Phase::Held | Phase::Leaving | Phase::Claiming | Phase::Opening => {
+                Testimony::Owned { epoch, left: None }
+            }
             Phase::Sealing => Testimony::Sealed { epoch },
-            Phase::Claiming => Testimony::Claimed { epoch },
         }
     }
 

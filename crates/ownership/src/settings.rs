@@ -1,7 +1,7 @@
 //! How often is asked, for how long an answer is good, and how long a destination waits: checked against each other.
 //!
-//! docs/ownership.md explains the numbers. A change of one of them in one seed only is safe for as long as each seed's fence
-//! covers the validity of every other seed's permits.
+//! docs/ownership.md explains the numbers. Seeds may have different ones: a destination waits for the longest fence of all that may
+//! have something of the shoot left ([`Terms::waiting_for`]).
 
 use std::ops::Add;
 use std::time::Duration;
@@ -16,7 +16,7 @@ const MILLION: u32 = 1_000_000;
 const WORST_DRIFT: u32 = MILLION / 10;
 
 /// No duration here makes sense beyond this, and sums of them must not overflow.
-const LONGEST: Duration = Duration::from_secs(60 * 60);
+pub(crate) const LONGEST: Duration = Duration::from_secs(60 * 60);
 
 /// Ten years: for how long an answer is good where only a loss ends it ([`Silence::Tolerate`]).
 const UNTIL_LOST: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
@@ -30,6 +30,17 @@ pub enum Silence {
     /// It goes on until the record says Lost. Then no time passes a fence: only the final snapshot of the epoch, or the word of
     /// a person that the seed is off ([`Terms::fence`] gives none).
     Tolerate,
+}
+
+impl Silence {
+    /// As flags, objects and answers name it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Deactivate => "Deactivate",
+            Self::Tolerate => "Tolerate",
+        }
+    }
 }
 
 /// The intervals and bounds of the owner check, as a Seed may set them. All defaults are those of docs/ownership.md.
@@ -76,7 +87,7 @@ impl Default for Settings {
     }
 }
 
-/// Settings that do not fit together.
+/// Settings that do not fit together. They are named as the fields by which they are set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
     /// A question without time for its answer, or without a pause before the next one.
@@ -95,7 +106,7 @@ pub enum SettingsError {
     Drift(u32),
     /// Checks would not begin once in an interval.
     #[error(
-        "interval ({interval:?}) must be at least as long as a check may take ({check:?} = {TRIES} x attempt + secondWitness)"
+        "interval ({interval:?}) must be at least as long as a check may take ({check:?} = {TRIES} x timeout + storeTimeout)"
     )]
     IntervalTooShort {
         /// The interval given.
@@ -116,7 +127,7 @@ pub enum SettingsError {
     },
     /// A permit of the source could be good when the destination begins.
     #[error(
-        "fence ({fence:?}) must be at least {least:?} = (1 + drift) x (propagation + caches + validity / (1 - drift) + \
+        "fence ({fence:?}) must be at least {least:?} = (1 + drift) x (propagation + dnsCacheTTL + validity / (1 - drift) + \
          requests), or the destination begins while the source may still act"
     )]
     FenceTooShort {
@@ -147,15 +158,27 @@ impl Settings {
         Duration::from_millis(u64::try_from(nanos.div_ceil(1_000_000)).unwrap_or(u64::MAX))
     }
 
+    /// Whether a destination that waits for this long may take over from who acts by these settings.
+    #[must_use]
+    pub fn is_fenced_by(&self, fence: Duration) -> bool {
+        self.silence == Silence::Deactivate && self.least_fence() <= fence
+    }
+
+    /// How long a destination waits for whoever acts by these settings, also where they do not fit together.
+    #[must_use]
+    pub fn needs(&self) -> Duration {
+        self.fence.max(self.least_fence())
+    }
+
     fn check(&self) -> Result<(), SettingsError> {
         let all = [
             ("interval", self.interval, true),
-            ("attempt", self.attempt, true),
-            ("secondWitness", self.second_witness, true),
+            ("timeout", self.attempt, true),
+            ("storeTimeout", self.second_witness, true),
             ("validity", self.validity, true),
             ("requests", self.requests, true),
             ("propagation", self.propagation, false),
-            ("caches", self.caches, false),
+            ("dnsCacheTTL", self.caches, false),
             ("fence", self.fence, true),
         ];
         for (name, given, needed) in all {
@@ -226,6 +249,13 @@ impl Terms {
             (Some(shown), Some(fence)) => shown + fence <= now,
             _ => false,
         }
+    }
+
+    /// These, of a destination that also waits for whoever needs a longer fence than its own.
+    #[must_use]
+    pub fn waiting_for(mut self, others: impl IntoIterator<Item = Duration>) -> Self {
+        self.0.fence = others.into_iter().fold(self.0.fence, Duration::max).min(LONGEST);
+        self
     }
 
     /// F: how long a destination waits after every witness shows it as the owner, by a clock that counts suspension. None where

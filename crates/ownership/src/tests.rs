@@ -8,6 +8,7 @@
 )]
 
 mod agreement;
+mod given;
 mod judgement;
 mod protocol;
 mod question;

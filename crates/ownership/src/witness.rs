@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 
+use crate::saying::Loss;
+
 /// What a second witness says of a shoot. Whoever asks it has compared the shoot's uid.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Testimony {
@@ -28,6 +30,81 @@ pub enum Testimony {
     Missing,
     /// It cannot be asked, or what it says cannot be read.
     Silent(String),
+}
+
+impl Testimony {
+    /// The loss that it means to the owner of an epoch, if it means one.
+    #[must_use]
+    pub fn loss(&self, mine: i64) -> Option<Loss> {
+        match *self {
+            Self::Sealed { epoch } if epoch == mine => Some(Loss::Sealed),
+            Self::Owned { epoch, .. } | Self::Sealed { epoch } | Self::Claimed { epoch } if epoch > mine => {
+                Some(Loss::LaterEpoch(epoch))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What a process that asks by itself says to those whose second witness it is: never more than it was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Relayed {
+    /// Its epoch has its owner.
+    Owned {
+        /// For how long its own permit is still good.
+        left: Duration,
+    },
+    /// Its epoch is lost.
+    Sealed,
+    /// It was told nothing that is still good.
+    Unknown,
+}
+
+impl Relayed {
+    /// What is to be said. `left`: of the own permit, if there is one.
+    #[must_use]
+    pub fn of(is_lost: bool, left: Duration) -> Self {
+        if is_lost {
+            Self::Sealed
+        } else if left.is_zero() {
+            Self::Unknown
+        } else {
+            Self::Owned { left }
+        }
+    }
+
+    /// How that is written. What is left is written beside it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Owned { .. } => "Owned",
+            Self::Sealed => "Sealed",
+            Self::Unknown => "Unknown",
+        }
+    }
+
+    /// What was written. A word that nobody knows says nothing.
+    #[must_use]
+    pub fn read(word: &str, left: Duration) -> Self {
+        match word {
+            "Sealed" => Self::Sealed,
+            "Owned" => Self::Owned { left },
+            _ => Self::Unknown,
+        }
+    }
+
+    /// What it means to whoever has asked. None: nothing.
+    #[must_use]
+    pub fn testimony(self, epoch: i64) -> Option<Testimony> {
+        match self {
+            Self::Owned { left } => Some(Testimony::Owned {
+                epoch,
+                left: Some(left),
+            }),
+            Self::Sealed => Some(Testimony::Sealed { epoch }),
+            Self::Unknown => None,
+        }
+    }
 }
 
 /// Someone who knows of ownership besides DNS, and whom a destination changes before its fence begins: the object

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use api::gardencore::{Shoot, shoot::RestoredData};
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use ownership::{
     Chain, Conditional, Evidence, Ownership, Phase, Refused, Stay, Step, Wait, Writer, may_act, may_open,
@@ -18,10 +17,13 @@ use placement::record;
 use runtime::{Cluster, Error, Result, clock, error::Explain};
 use serde_json::{Value, json};
 
-use crate::{FIELD_MANAGER, Facts, configuration_problem, etcd_ended};
+use crate::{FIELD_MANAGER, Facts, configuration_problem, etcd_ended, lost};
 
 /// garden-controller-manager watches Shoots: it has answered by then.
 const WAIT_FOR_GRANT: Duration = Duration::from_secs(5);
+
+/// What `restored` may leave out.
+const RESTORED: [&str; 5] = ["lastRevision", "saved", "source", "unknown", "lostRevisions"];
 
 /// The steps of a claimant that the garden knows of.
 #[derive(Debug)]
@@ -69,20 +71,29 @@ impl ClaimPlan {
 }
 
 impl Claim {
-    /// Finds out what there is to keep, before a flow is built that deploys. `copies`: whether it copies the source's backups.
-    pub fn plan(f: &Facts, copies: bool) -> Result<ClaimPlan> {
-        let Ok(recorded) = record::ownership(&f.shoot) else {
-            return Ok(ClaimPlan::Nothing);
-        };
-        if recorded.phase == Phase::Sealing {
-            return Err(Error::not_ready(
+    /// Whether the shoot's epoch goes on. A seed that has sealed it keeps the shoot in the next one, once that is granted.
+    ///
+    /// # Errors
+    /// It has ended, and there is no other one yet.
+    pub fn has_not_ended(shoot: &Shoot) -> Result<()> {
+        match record::ownership(shoot) {
+            Ok(recorded) if recorded.phase == Phase::Sealing => Err(Error::not_ready(
                 WAIT_FOR_GRANT,
                 format!(
                     "epoch {} of the shoot has ended in seed {}, and garden-controller-manager has not given it a new one yet",
                     recorded.now.epoch, recorded.now.seed
                 ),
-            ));
+            )),
+            _ => Ok(()),
         }
+    }
+
+    /// Finds out what there is to keep, before a flow is built that deploys. `copies`: whether it copies the source's backups.
+    pub fn plan(f: &Facts, copies: bool) -> Result<ClaimPlan> {
+        Self::has_not_ended(&f.shoot)?;
+        let Ok(recorded) = record::ownership(&f.shoot) else {
+            return Ok(ClaimPlan::Nothing);
+        };
         let plan = plan_of(&recorded);
         if plan.is_recorded() {
             let checks = f.seed_object.spec.checks_owners();
@@ -95,8 +106,11 @@ impl Claim {
     /// after the fence: what is copied then is all there will ever be. Chosen once in an epoch: what is recorded stands.
     pub async fn open(f: &Facts) -> Result<()> {
         let earlier_pods_gone = etcd_ended::has_ended(f).await?;
-        let fence_passed = f.fence.has_passed(&f.settings.owner_check);
-        advance_telling(f, lost(f), |now| {
+        let fence_passed = f.fence.has_passed(&f.owner_check);
+        let fenced = fenced(f);
+        let copied = f.copied.get();
+        let tell = |becomes: &Ownership<String>| lost::of(becomes, copied.as_ref(), fenced);
+        advance_telling(f, tell, |now| {
             let final_seen = is_proved(now);
             let evidence = Evidence {
                 earlier_pods_gone: earlier_pods_gone || now.phase != Phase::Claiming,
@@ -119,7 +133,7 @@ impl Claim {
     /// "Recording that the seed holds the shoot": gate C, and phase `Held`. Whatever touches a cloud or the shoot's names comes after
     /// it (R17-31).
     pub async fn hold(f: &Facts) -> Result<()> {
-        let fence_passed = f.fence.has_passed(&f.settings.owner_check);
+        let fence_passed = f.fence.has_passed(&f.owner_check);
         advance(f, |now| {
             if now.phase == Phase::Held {
                 return Ok(None);
@@ -181,20 +195,13 @@ pub(crate) fn writer(f: &Facts) -> Writer<String> {
     Writer::Seed(f.seed_object.name_any())
 }
 
-/// What the shoot goes on with, where the source may have acknowledged more. Nothing where all of it is there, and where no copy was
-/// made: then the data are the seed's own.
-fn lost(f: &Facts) -> Option<RestoredData> {
-    let copied = f.copied.get().filter(|copied| !copied.final_snapshot)?;
-    let behind = f.fence.behind(&f.settings.owner_check)?;
-    let fenced = clock::now().checked_sub(behind).ok()?;
-    Some(RestoredData {
-        epoch: f.epoch(),
-        last_revision: copied.last_revision,
-        saved: copied.saved?,
-        fenced: Time(Timestamp::from_second(fenced.as_second()).ok()?),
-        source: None,
-        lost_revisions: None,
-    })
+/// From when on the source could not acknowledge anything. Where that was not counted, it could not before now.
+fn fenced(f: &Facts) -> Timestamp {
+    let now = clock::now();
+    let behind = f.fence.behind(&f.owner_check);
+    behind
+        .and_then(|behind| now.checked_sub(behind).ok())
+        .unwrap_or(now)
 }
 
 /// Takes a step from what the garden has now, or finds that it was taken. A write that was overtaken is decided on anew.
@@ -202,7 +209,7 @@ pub(crate) async fn advance(
     f: &Facts,
     decide: impl FnMut(&Ownership<String>) -> Result<Option<Conditional<Ownership<String>>>> + Send,
 ) -> Result<()> {
-    advance_telling(f, None, decide).await
+    advance_telling(f, |_| None, decide).await
 }
 
 impl Facts {
@@ -219,7 +226,7 @@ impl Facts {
 /// The same; the step says what is lost.
 async fn advance_telling(
     f: &Facts,
-    restored: Option<RestoredData>,
+    tell: impl Fn(&Ownership<String>) -> Option<RestoredData> + Send,
     mut decide: impl FnMut(&Ownership<String>) -> Result<Option<Conditional<Ownership<String>>>> + Send,
 ) -> Result<()> {
     let api = f.garden.namespaced::<Shoot>(&f.shoot_namespace());
@@ -231,7 +238,7 @@ async fn advance_telling(
             return Ok(());
         };
         // All of the record but the approval, which stays as it is. The version of the Shoot tests all of what was read.
-        let patch = json!({"ownership": told(&write.becomes, restored.as_ref())});
+        let patch = json!({"ownership": told(&write.becomes, tell(&write.becomes))});
         let written = FIELD_MANAGER.try_merge_status_of(&api, &newest, &patch).await?;
         if written.is_some() {
             tracing::info!(shoot = name, phase = ?write.becomes.phase, epoch = write.becomes.now.epoch, "ownership goes on");
@@ -241,17 +248,20 @@ async fn advance_telling(
 }
 
 /// The record as it is written, with what is lost by this epoch and not by one before it.
-fn told(becomes: &Ownership<String>, restored: Option<&RestoredData>) -> Value {
+fn told(becomes: &Ownership<String>, restored: Option<RestoredData>) -> Value {
     let ownership = record::recorded(becomes);
     let source = ownership.source.clone();
     let mut told = json!(ownership);
     if let Some(restored) = restored {
-        told["restored"] = json!(RestoredData {
-            source,
-            ..restored.clone()
-        });
-        // How much that is, nobody knows yet.
-        told["restored"]["lostRevisions"] = Value::Null;
+        let restored = json!(RestoredData { source, ..restored });
+        // What it does not say must not be what is said of an earlier epoch.
+        told["restored"] = RESTORED
+            .iter()
+            .map(|&field| (field.to_owned(), Value::Null))
+            .collect();
+        for (field, value) in restored.as_object().into_iter().flatten() {
+            told["restored"][field] = value.clone();
+        }
     }
     told
 }

@@ -119,3 +119,31 @@ fn a_claim_that_could_lose_data_or_meet_its_source_does_not_begin() {
         assert!(why.contains(expected.unwrap_or_default()), "{why}");
     }
 }
+
+/// A merge leaves what it does not name.
+#[test]
+fn a_loss_takes_nothing_over_from_an_earlier_one() {
+    let mut opened = recorded("Opening", false);
+    opened.source = Some(Stay {
+        seed: "a".to_owned(),
+        epoch: 1,
+    });
+    assert_eq!(told(&opened, None).get("restored"), None);
+    let restored = json!({"epoch": 2, "fenced": "2026-01-01T00:01:30Z", "unknown": "why"});
+    let told = told(&opened, serde_json::from_value(restored).unwrap());
+    assert_eq!(
+        told["restored"],
+        json!({"epoch": 2, "fenced": "2026-01-01T00:01:30Z", "unknown": "why", "source": {"name": "a", "epoch": 1},
+            "lastRevision": null, "saved": null, "lostRevisions": null})
+    );
+    let all = json!({"epoch": 2, "fenced": "2026-01-01T00:01:30Z", "unknown": "why", "source": {"name": "a", "epoch": 1},
+        "lastRevision": 1, "saved": "2026-01-01T00:01:30Z", "lostRevisions": 1});
+    let all: RestoredData = serde_json::from_value(all).unwrap();
+    let named: std::collections::BTreeSet<_> = RESTORED
+        .into_iter()
+        .chain(["epoch", "fenced"])
+        .map(str::to_owned)
+        .collect();
+    let there: std::collections::BTreeSet<_> = json!(all).as_object().unwrap().keys().cloned().collect();
+    assert_eq!(named, there);
+}

@@ -48,7 +48,7 @@ impl Deploy for EtcdCopy {
             let begun = found.filter(|found| {
                 found.annotations().get(OWNERSHIP_EPOCH) == etcd.annotations().get(OWNERSHIP_EPOCH)
             });
-            let left = f.fence.left(&f.settings.owner_check)?;
+            let left = f.fence.left(&f.owner_check)?;
             let patience = begun.and_then(|copy| copy.spec.backup.etcd_snapshot_timeout);
             etcd.spec.backup.etcd_snapshot_timeout = Some(patience.unwrap_or_else(|| until_fenced(left)));
         }

@@ -25,6 +25,8 @@ pub(crate) fn check(f: &Facts, found: Option<&Etcd>) -> Result<Option<OwnerCheck
         return Ok(None);
     }
     let (name, dns) = owner_claim::name(&f.seed_object, &f.names)?;
+    let given = f.seed_object.spec.owner_checks().cloned().unwrap_or_default();
+    // What the Seed does not give stays as it is in the Etcd.
     Ok(Some(OwnerCheckSpec {
         name,
         id: owner_claim::identity(&f.seed_object)?,
@@ -34,7 +36,16 @@ pub(crate) fn check(f: &Facts, found: Option<&Etcd>) -> Result<Option<OwnerCheck
             .map(ToString::to_string)
             .collect(),
         shoot_uid: names::uid(&f.shoot),
-        ..OwnerCheckSpec::default()
+        interval: given.interval,
+        timeout: given.timeout,
+        store_timeout: given.store_timeout,
+        validity: given.validity,
+        requests: given.requests,
+        propagation: given.propagation,
+        dns_cache_ttl: given.dns_cache_ttl,
+        fence: given.fence,
+        drift: given.drift,
+        silence: given.silence,
     }))
 }
 

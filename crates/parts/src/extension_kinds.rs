@@ -13,6 +13,7 @@ use kube::{
     core::ApiResource,
     discovery::{self, Scope},
 };
+use placement::isolation;
 use runtime::{Cluster, Error, Result, error::Explain, wait};
 use serde_json::json;
 
@@ -80,6 +81,8 @@ impl AnyExtension {
 pub trait OfKinds: 'static {
     /// These.
     const KINDS: Kinds;
+    /// Those of them that are removed together: others have a time of their own.
+    const REMOVED: Kinds = Self::KINDS;
     /// Tasks of its migration.
     const MIGRATION: Tasks;
     /// Tasks of its removal.
@@ -105,6 +108,13 @@ impl Which {
             is_meant: P::is_meant,
         }
     }
+
+    fn removed<P: OfKinds>() -> Self {
+        Self {
+            kinds: P::REMOVED,
+            ..Self::of::<P>()
+        }
+    }
 }
 
 impl<P: OfKinds> Migrate for P {
@@ -124,11 +134,11 @@ impl<P: OfKinds> Destroy for P {
 
     async fn destroy(stay: &Stay) -> Result<()> {
         let annotations = json!({(constants::CONFIRMATION_DELETION): "true"});
-        stay.delete_annotated(Which::of::<P>(), &annotations).await
+        stay.delete_annotated(Which::removed::<P>(), &annotations).await
     }
 
     async fn gone(stay: &Stay) -> Result<()> {
-        stay.wait_until_kinds_deleted(Which::of::<P>()).await
+        stay.wait_until_kinds_deleted(Which::removed::<P>()).await
     }
 }
 
@@ -138,6 +148,14 @@ pub struct GenericExtensions;
 
 impl OfKinds for GenericExtensions {
     const KINDS: Kinds = Kinds::Except(&["Infrastructure", "ControlPlane", "DNSRecord", FURTHER]);
+    // A zone is opened when its machines are gone, and not before (RZ-14).
+    const REMOVED: Kinds = Kinds::Except(&[
+        "Infrastructure",
+        "ControlPlane",
+        "DNSRecord",
+        FURTHER,
+        isolation::KIND,
+    ]);
     const MIGRATION: Tasks = AllExtensions::MIGRATION;
     const REMOVAL: Tasks = [
         "Deleting extension resources",
@@ -357,6 +375,7 @@ impl Stay {
             "Infrastructure" => timeouts.infrastructure,
             "Worker" => timeouts.worker,
             "DNSRecord" => timeouts.dns_record,
+            isolation::KIND => timeouts.subnet_isolation,
             _ => timeouts.extension,
         }
     }
@@ -372,6 +391,10 @@ mod tests {
         assert!(GenericExtensions::KINDS.holds("Worker"));
         assert!(GenericExtensions::KINDS.holds("SomethingNew"));
         assert!(!GenericExtensions::KINDS.holds("Infrastructure"));
+        // It lets go of a shoot with the others, and is removed after them.
+        assert!(GenericExtensions::KINDS.holds("SubnetIsolation"));
+        assert!(!GenericExtensions::REMOVED.holds("SubnetIsolation"));
+        assert!(GenericExtensions::REMOVED.holds("Worker"));
         assert!(DnsRecords::KINDS.holds("DNSRecord"));
         assert!(!DnsRecords::KINDS.holds("Worker"));
     }

@@ -12,7 +12,8 @@ use api::{
 };
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt, api::ListParams};
-use placement::{Extensions, Names, Operation, names};
+use ownership::Terms;
+use placement::{Extensions, Isolation, Names, Operation, names};
 use runtime::{Cluster, Error, Garden, Result, Seed, error::Explain};
 
 use crate::{
@@ -21,7 +22,7 @@ use crate::{
     copied::Copied,
     fence_clock::FenceClock,
     nodes::check_room,
-    owner_claim,
+    owner_claim, owner_terms,
     shoot_state::LastOpened,
     stay::{Stay, Tenant},
 };
@@ -44,6 +45,8 @@ pub struct Facts {
     pub cloud_profile: CloudProfile,
     /// Its further extensions, and when each is handled.
     pub extensions: Extensions,
+    /// What becomes of its zones.
+    pub isolation: Isolation,
     /// The Seed of this gardenlet, in the garden.
     pub seed_object: SeedObject,
     /// What is being done.
@@ -56,6 +59,8 @@ pub struct Facts {
     pub stage: Stage,
     /// When the fence began, if there is one.
     pub fence: FenceClock,
+    /// By which intervals and bounds the owner is asked for, and how long the fence is.
+    pub owner_check: Terms,
     /// What the copy of backups has brought.
     pub copied: Copied,
     /// The ShootState as it was verified last: it may be large.
@@ -74,7 +79,9 @@ impl Facts {
     ) -> Result<Self> {
         let project = project_of(&garden, &shoot).await?;
         let cloud_profile = cloud_profile_of(&garden, &shoot).await?;
-        let extensions = extensions_of(&garden, &shoot).await?;
+        let registrations = registrations(&garden).await?;
+        let extensions = Extensions::of(&shoot, &registrations);
+        let isolation = Isolation::of(&shoot, operation, &registrations);
         let seed_object = garden
             .cluster_wide::<SeedObject>()
             .get_opt(seed_name)
@@ -89,12 +96,18 @@ impl Facts {
             namespace: names.technical_id.clone(),
             tenant: tenant(&shoot),
         };
+        let owner_check = if operation.deploys() {
+            owner_terms::of(&garden, stay.settings.owner_check, &seed_object, &shoot).await?
+        } else {
+            stay.settings.owner_check
+        };
         stay.read_namespace().await?;
         let wanted = Stage::wanted(&shoot.spec.kubernetes.controller_leaders);
         let stage = current_stage(&stay.seed, &names.technical_id, &shoot.name_any(), wanted).await?;
         let facts = Self {
             stage,
             fence: FenceClock::default(),
+            owner_check,
             copied: Copied::default(),
             last_opened: LastOpened::default(),
             kubernetes_version: kubernetes_version(&shoot, &cloud_profile)?,
@@ -104,6 +117,7 @@ impl Facts {
             project,
             cloud_profile,
             extensions,
+            isolation,
             seed_object,
             operation,
             names,
@@ -257,13 +271,13 @@ async fn cloud_profile_of(garden: &Garden, shoot: &Shoot) -> Result<CloudProfile
         })
 }
 
-async fn extensions_of(garden: &Garden, shoot: &Shoot) -> Result<Extensions> {
+async fn registrations(garden: &Garden) -> Result<Vec<ControllerRegistration>> {
     let registrations = garden
         .cluster_wide::<ControllerRegistration>()
         .list(&ListParams::default())
         .await
         .context("could not list ControllerRegistrations")?;
-    Ok(Extensions::of(shoot, &registrations.items))
+    Ok(registrations.items)
 }
 
 /// The version as the Shoot names it, in full. One that is not in full garden-controller-manager completes, once. A version

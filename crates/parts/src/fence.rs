@@ -41,7 +41,7 @@ impl Deploy for Fence {
             wire: Arc::new(Network),
             second: Arc::new(Said(bucket(f).await?)),
         };
-        shown_by_all(&claim, &f.settings.owner_check, &witnesses)
+        shown_by_all(&claim, &f.owner_check, &witnesses)
             .await
             .map_err(|why| Error::transient(format!("the former seed is not fenced yet: {why}")))?;
         f.fence.begin();
@@ -49,7 +49,7 @@ impl Deploy for Fence {
     }
 
     async fn ready(f: &Facts) -> Result<()> {
-        f.fence.pass(&f.settings.owner_check).await
+        f.fence.pass(&f.owner_check).await
     }
 }
 

@@ -56,8 +56,28 @@ impl OwnerRecord {
         })
     }
 
-    /// What is to be asked by who goes on with a shoot whose record this seed has written in this epoch. Nothing before it has, and
-    /// nothing where it does not say whose its shoots are.
+    /// What is to be asked of a shoot in the epoch that it has, whether or not this seed's record is told. Before it is, no record and one
+    /// of an earlier epoch decide nothing, and the second witness is asked. Nothing where the seed does not say whose its shoots are.
+    ///
+    /// # Errors
+    /// The Seed lacks what it takes.
+    pub fn wanted(f: &Facts) -> Result<Option<OwnerClaim>> {
+        if !f.seed_object.spec.checks_owners() {
+            return Ok(None);
+        }
+        let (name, dns) = owner_claim::name(&f.seed_object, &f.names)?;
+        Ok(Some(OwnerClaim {
+            name,
+            identity: owner_claim::identity(&f.seed_object)?,
+            zone: dns.zone_name().to_owned(),
+            authorities: owner_claim::authorities(&f.seed_object)?,
+            epoch: f.epoch(),
+            terms: f.owner_check,
+        }))
+    }
+
+    /// The same of a shoot whose record this seed has written in this epoch. Nothing before it has, nothing when the record goes with the
+    /// shoot, and nothing where the seed does not say whose its shoots are.
     ///
     /// # Errors
     /// The record's object cannot be read, or the Seed lacks what it takes.
@@ -68,15 +88,8 @@ impl OwnerRecord {
         let Some(found) = object(f).get().await? else {
             return Ok(None);
         };
-        let (name, dns) = owner_claim::name(&f.seed_object, &f.names)?;
-        let claim = OwnerClaim {
-            name,
-            identity: owner_claim::identity(&f.seed_object)?,
-            zone: dns.zone_name().to_owned(),
-            authorities: owner_claim::authorities(&f.seed_object)?,
-            epoch: f.epoch(),
-        };
-        Ok(is_told(&found, &claim).then_some(claim))
+        let claim = Self::wanted(f)?;
+        Ok(claim.filter(|claim| is_told(&found, claim)))
     }
 }
 
@@ -249,6 +262,7 @@ mod tests {
             zone: "example.test".into(),
             authorities: Vec::new(),
             epoch: 3,
+            terms: ownership::Terms::default(),
         };
         let mut written = in_epoch(record("seed-a"), 3);
         assert!(!is_told(&written, &claim), "nobody has written it");

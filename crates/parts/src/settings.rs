@@ -46,7 +46,7 @@ pub struct Settings {
     /// Where etcd-backup-restore of etcd-main answers inside the seed, by namespace. By default at the Service that leads
     /// to a pod that is not ready, too: it is not once its final snapshot was taken.
     pub etcd_backup_url: UrlOf,
-    /// Intervals and bounds of owner checks. Its fence must cover those of every seed from which a shoot may be taken.
+    /// Intervals and bounds of owner checks, where the Seed gives none. No destination waits for less than this fence.
     pub owner_check: Terms,
     /// How long is waited for what.
     pub timeouts: Timeouts,
@@ -148,6 +148,8 @@ pub struct Timeouts {
     pub infrastructure: Wait,
     /// Worker.
     pub worker: Wait,
+    /// SubnetIsolation. Longer than its provider waits for the machines of a zone to go, so that the zone is closed in one try.
+    pub subnet_isolation: Wait,
     /// ControlPlane and any other extension kind.
     pub extension: Wait,
     /// DNSRecord.
@@ -182,6 +184,7 @@ impl Default for Timeouts {
         Self {
             infrastructure: Wait::seconds(180, 600),
             worker: Wait::seconds(30, 600),
+            subnet_isolation: Wait::seconds(30, 900),
             extension: Wait::seconds(30, 180),
             dns_record: Wait::seconds(15, 120),
             backup_entry: Wait::seconds(30, 600),

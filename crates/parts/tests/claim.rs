@@ -205,7 +205,15 @@ async fn behind_the_fence(subject: &Subject) -> Result<()> {
     Claim::open(&facts).await?;
     assert_eq!(subject.stands().await?, (2, Some(Held), Some(Last)));
     let record = subject.record().await?;
-    assert_eq!(record.restored, None, "nothing was copied here");
+    let restored = record.restored.clone().unwrap();
+    assert_eq!(
+        (restored.epoch, restored.last_revision, restored.saved),
+        (2, None, None)
+    );
+    assert!(
+        restored.unknown.unwrap().contains("nothing tells what the copy"),
+        "{record:?}"
+    );
     assert!(
         record.approval.is_some() && record.source.is_some(),
         "what tells how the epoch began stays: {record:?}"
@@ -235,12 +243,15 @@ async fn tells_what_is_lost(subject: &Subject) -> Result<()> {
             continue;
         }
         let told = told.unwrap();
-        assert_eq!((told.epoch, told.last_revision), (epoch, 832));
+        assert_eq!(
+            (told.epoch, told.last_revision, &told.unknown),
+            (epoch, Some(832), &None)
+        );
         assert_eq!(
             (told.source.clone(), told.lost_revisions),
             (subject.record().await?.source, None)
         );
-        assert_eq!(told.saved.0, "2026-01-01T00:00:00Z".parse()?);
+        assert_eq!(told.saved.clone().unwrap().0, "2026-01-01T00:00:00Z".parse()?);
         let fenced = told.fenced.0.as_second();
         assert!(
             (before.as_second()..=clock::now().as_second()).contains(&fenced),
@@ -375,7 +386,10 @@ async fn leaves_and_stays(subject: &Subject) -> Result<()> {
 /// The seed that had the shoot is given it anew: its own etcd stops, is kept, and nothing is copied.
 async fn comes_back(subject: &Subject) -> Result<()> {
     let mut record = taken(11);
-    record["source"]["name"] = json!("seed-a");
+    record["source"] = json!({"name": "seed-a", "epoch": 9});
+    // Of an earlier takeover, and nothing of it is said of this one.
+    record["restored"] = json!({"epoch": 9, "lastRevision": 832, "saved": "2026-01-01T00:00:00Z", "fenced": "2026-01-01T00:01:30Z",
+        "source": {"name": "seed-z", "epoch": 8}, "lostRevisions": 3});
     let facts = subject.given(record).await?;
     assert_eq!(Claim::plan(&facts, false)?, ClaimPlan::Returned);
     assert!(!facts.is_copy_of_backups_required().await?);
@@ -395,6 +409,16 @@ async fn comes_back(subject: &Subject) -> Result<()> {
     assert_eq!(etcds.get("etcd-main").await?.spec.replicas, 0);
     Claim::open(&facts).await?;
     assert_eq!(subject.stands().await?, (11, Some(Opening), Some(Last)));
+    let restored = subject.record().await?.restored.unwrap();
+    assert_eq!(
+        (restored.epoch, restored.last_revision, &restored.saved),
+        (11, None, &None)
+    );
+    assert_eq!(
+        (restored.source.as_ref().unwrap().epoch, restored.lost_revisions),
+        (9, None)
+    );
+    assert!(restored.unknown.unwrap().contains("Kept or Restored"));
     // What was brought up again is of this epoch, and stays.
     let up = json!({"metadata": {"annotations": {OWNERSHIP_EPOCH: "11"}}, "spec": {"replicas": 1}});
     etcds

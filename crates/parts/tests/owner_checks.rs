@@ -126,6 +126,7 @@ async fn switched_on_and_off(world: &World) -> Result<()> {
         assert_eq!((kept.id, kept.name), (check.id.clone(), check.name.clone()));
     }
     silence(world, Value::Null).await?;
+    Box::pin(other_intervals(world)).await?;
 
     seed(world, false, true).await?;
     for (operation, checks) in [
@@ -138,6 +139,77 @@ async fn switched_on_and_off(world: &World) -> Result<()> {
         let found = main(world).await?.spec.backup.owner_check;
         assert_eq!(found.is_some(), checks, "{operation:?} {found:?}");
     }
+    Ok(())
+}
+
+/// What the Seed gives reaches etcd and who asks beside it, and what it does not give any more goes.
+async fn other_intervals(world: &World) -> Result<()> {
+    wrong_intervals(world).await?;
+    let longer =
+        json!({"interval": "5s", "validity": "30s", "fence": "45s", "drift": 500, "silence": "Tolerate"});
+    owner_checks(world, longer).await?;
+    let f = facts(world, Operation::Reconcile).await?;
+    let settings = *f.owner_check.settings();
+    assert_eq!(
+        (
+            settings.interval.as_secs(),
+            settings.validity.as_secs(),
+            settings.fence.as_secs()
+        ),
+        (5, 30, 45)
+    );
+    Etcds::deploy(&f).await?;
+    let check = main(world).await?.spec.backup.owner_check.unwrap();
+    let expected = [Some("5s"), None, None, Some("30s"), None, None, None, Some("45s")];
+    assert_eq!(check.durations().map(|(_, text)| text), expected);
+    assert_eq!(
+        (check.drift, check.silence),
+        (Some(500), Some(OwnerCheckSilence::Tolerate))
+    );
+
+    let usual = json!({"interval": null, "validity": null, "fence": null, "drift": null, "silence": null});
+    owner_checks(world, usual).await?;
+    Etcds::deploy(&facts(world, Operation::Reconcile).await?).await?;
+    let check = main(world).await?.spec.backup.owner_check.unwrap();
+    assert_eq!(check.durations().map(|(_, text)| text), [None; 8]);
+    assert_eq!((check.drift, check.silence), (None, None));
+    Ok(())
+}
+
+/// The API server says no before anything acts by it.
+async fn wrong_intervals(world: &World) -> Result<()> {
+    for (wrong, sentence) in [
+        (json!({"interval": "0s"}), "must be from 100ms to 1h"),
+        (json!({"interval": "-4s"}), "spec.settings.ownerChecks.interval"),
+        (json!({"timeout": "10ms"}), "must be from 50ms to 1h"),
+        (json!({"validity": "999999h"}), "must be from 100ms to 1h"),
+        (
+            json!({"requests": "99999999999h"}),
+            "spec.settings.ownerChecks.requests",
+        ),
+        (json!({"propagation": "1us"}), "must be from 1ms to 1h, or 0s"),
+        (json!({"fence": "19s"}), "must be from 20s to 1h"),
+        (json!({"drift": 200_000}), "spec.settings.ownerChecks.drift"),
+        (json!({"silence": "Maybe"}), "spec.settings.ownerChecks.silence"),
+        (
+            json!({"interval": "2s"}),
+            "interval must be at least as long as a check may take",
+        ),
+        (json!({"interval": "5s"}), "validity must be at least"),
+        (json!({"validity": "30s"}), "fence must be longer than"),
+        (json!({"dnsCacheTTL": "1m"}), "fence must be longer than"),
+    ] {
+        let error = owner_checks(world, wrong.clone()).await.unwrap_err();
+        assert!(error.to_string().contains(sentence), "{wrong}: {error}");
+    }
+    Ok(())
+}
+
+/// As an operator does.
+async fn owner_checks(world: &World, change: Value) -> Result<()> {
+    let seeds: Api<Seed> = Api::all(world.client());
+    let patch = Patch::Merge(json!({"spec": {"settings": {"ownerChecks": change}}}));
+    seeds.patch("seed-a", &PatchParams::default(), &patch).await?;
     Ok(())
 }
 

@@ -15,9 +15,11 @@
 //! | `record` | what its status says of its ownership |
 //! | `operation` | what is done with a Shoot, and what is wanted of its owner |
 //! | `extensions` | which further extensions a shoot has, and when each is handled |
+//! | `isolation` | which zone of a shoot is cut off |
 //! | `names` | technical id, uid, domains, networks, BackupEntry |
 
 pub mod extensions;
+pub mod isolation;
 pub mod journey;
 pub mod names;
 pub mod operation;
@@ -26,6 +28,7 @@ pub mod role;
 pub mod traveller;
 
 pub use extensions::Extensions;
+pub use isolation::Isolation;
 pub use journey::{Journey, approval, is_move_wanted, journey};
 pub use names::Names;
 pub use operation::{Operation, Wanted, is_claimed, is_confirmed, wanted};

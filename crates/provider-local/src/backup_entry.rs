@@ -9,6 +9,9 @@
 //! reads there whose the place is, and never writes the first one itself. Where the shoot is taken over without its source, the
 //! place that has its data is claimed before the Secret comes that says so, by its annotation with the epoch (docs/ownership.md): the
 //! source's, or the seed's own, if the shoot was there last.
+//!
+//! Nobody asks whose the shoot is before an entry is deleted (docs/decisions/0029): the place itself says it. Objects are removed
+//! only where `ownership.json` shows no later epoch and no other shoot.
 
 use std::collections::BTreeMap;
 
@@ -119,7 +122,8 @@ impl Actuator<BackupEntry> for BackupEntryActuator {
     }
 }
 
-/// Removes the shoot's backups, but those that are there to be copied only when they were (I9).
+/// Removes the shoot's backups, but those that are there to be copied only when they were (I9), and none of a place that a later
+/// epoch has.
 async fn remove_objects(context: &Context<BackupEntry>, place: &Place) -> Result<()> {
     if place.source && !is_copied(&context.object) {
         return Ok(());
@@ -131,6 +135,9 @@ async fn remove_objects(context: &Context<BackupEntry>, place: &Place) -> Result
         &spec.region,
         context.permit(),
     )?;
+    let claim = place.ownership(context)?;
+    let found = store.read(&ownership::path(&claim)).await?;
+    ownership::may_be_removed(found.as_deref(), &claim)?;
     let is_final = |object: &object_store::path::Path| object.as_ref().contains(".final");
     match said(&context.object) {
         Some(BACKUPS_COPIED_BUT_FINAL) => store.delete_below_but(&place.prefix, is_final).await,
@@ -203,7 +210,7 @@ impl Place {
         }
     }
 
-    /// What is to stand in the place.
+    /// What is to stand in the place while the entry is there.
     fn ownership(&self, context: &Context<BackupEntry>) -> Result<Claim> {
         let object = &context.object;
         let seed = context

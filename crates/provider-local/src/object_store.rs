@@ -12,7 +12,7 @@ use api::meta::ErrorCode;
 use extension::context::Credentials;
 use futures::{StreamExt, TryStreamExt, future, stream};
 use object_store::{
-    Error as StoreError, ObjectStore,
+    Error as StoreError, ObjectStore, ObjectStoreExt,
     aws::AmazonS3,
     client::{HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest},
     path::Path,
@@ -77,6 +77,17 @@ impl Store {
                 Err(self.failed("remove", &error))
             }
             _ => Ok(()),
+        }
+    }
+
+    /// The content of an object; none where it, or the bucket, is not there.
+    pub async fn read(&self, path: &Path) -> Result<Option<Vec<u8>>> {
+        let content = async { self.s3.get(path).await?.bytes().await };
+        match content.await {
+            Ok(content) => Ok(Some(content.to_vec())),
+            Err(StoreError::NotFound { .. }) => Ok(None),
+            Err(error) if Refusal::of(&error).is_some_and(Refusal::names_nothing) => Ok(None),
+            Err(error) => Err(self.failed(&format!("read {path} of"), &error)),
         }
     }
 

@@ -11,7 +11,7 @@
 //! who had it in that epoch too. What may follow what is decided in the crate `ownership`.
 
 use ::ownership::{Mark, Object};
-use api::meta::ErrorCode;
+use api::{constants::CONFIRMATION_FORCE_DELETION, meta::ErrorCode};
 use object_store::{
     Error as StoreError, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, PutResult,
     UpdateVersion, path::Path,
@@ -83,7 +83,7 @@ impl Ownership {
 
 /// Makes the place that of the claim's epoch. Nothing is changed where it is already.
 pub async fn claim(store: &dyn ObjectStore, claim: &Claim) -> Result<()> {
-    let path = Path::from(format!("{}/ownership.json", claim.folder));
+    let path = path(claim);
     let (mode, found) = match store.get(&path).await {
         Err(StoreError::NotFound { .. }) => (PutMode::Create, None),
         Err(e) => return Err(failed(claim, &e)),
@@ -123,6 +123,30 @@ pub async fn claim(store: &dyn ObjectStore, claim: &Claim) -> Result<()> {
         }
         Err(e) => Err(failed(claim, &e)),
     }
+}
+
+/// Where it stands.
+#[must_use]
+pub fn path(claim: &Claim) -> Path {
+    Path::from(format!("{}/ownership.json", claim.folder))
+}
+
+/// Whether what lies beside this content may be removed by who has made the claim. A place of which nothing is said was never taken, or
+/// its removal has begun. It is looked at once: a store removes objects without conditions.
+pub fn may_be_removed(content: Option<&[u8]>, claim: &Claim) -> Result<()> {
+    let Some(content) = content else {
+        return Ok(());
+    };
+    understand(content, claim).map(|_| ()).map_err(|why| {
+        Error::config(
+            ErrorCode::ErrConfigurationProblem,
+            format!(
+                "the backups in {} are not removed: {why}; to delete this BackupEntry and leave them, annotate it with \
+                 {CONFIRMATION_FORCE_DELETION}=true",
+                claim.folder
+            ),
+        )
+    })
 }
 
 /// What stands there, unless it is another shoot's or of a later epoch.

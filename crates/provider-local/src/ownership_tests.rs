@@ -214,3 +214,39 @@ async fn a_place_that_says_nothing_is_claimed_too() {
         (&"Claimed".into(), None)
     );
 }
+
+/// The claim is of epoch 2.
+#[test]
+fn backups_of_a_later_epoch_or_of_another_shoot_are_not_removed() {
+    let of = |uid: &str, epoch: i64, state: &str| {
+        let content =
+            serde_json::json!({"uid": uid, "epoch": epoch, "seed": "b", "state": state, "written": ""});
+        content.to_string().into_bytes()
+    };
+    for (content, kept) in [
+        (None, None),
+        (Some(of("uid", 1, "Owned")), None),
+        (Some(of("uid", 2, "Sealed")), None),
+        (Some(of("uid", 2, "Claimed")), None),
+        (Some(of("uid", 3, "Claimed")), Some("is of ownership epoch 3")),
+        (Some(of("uid", 3, "Owned")), Some("is of ownership epoch 3")),
+        (
+            Some(of("another", 1, "Owned")),
+            Some("belongs to the shoot another"),
+        ),
+        (Some(b"{".to_vec()), Some("cannot be understood")),
+    ] {
+        let found = may_be_removed(content.as_deref(), &claim_of(2, "a"));
+        let Some(part) = kept else {
+            assert!(found.is_ok(), "{content:?}: {found:?}");
+            continue;
+        };
+        let why = found.unwrap_err();
+        assert_eq!(why.codes(), [ErrorCode::ErrConfigurationProblem]);
+        assert!(why.to_string().contains(part), "{why}");
+        assert!(
+            why.to_string().contains("force-deletion=true"),
+            "{why}: what to do?"
+        );
+    }
+}

@@ -7,12 +7,13 @@ mod world;
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::Path,
+    time::Duration,
 };
 
 use anyhow::{Context, Result, ensure};
 use api::{
     Target,
-    constants::finalizer::GARDENER,
+    constants::{OPERATION, finalizer::GARDENER, operation::MIGRATE},
     crds_of, extensions,
     gardencore::{BackupBucket, BackupEntry},
     meta::{LastOperation, LastOperationState},
@@ -159,7 +160,8 @@ async fn backups_come_and_go(garden: &Client, seed: &Client) -> Result<()> {
     Ok(())
 }
 
-/// Given to another seed without the help of this one, which was cut off and is back. What is refused at first goes later.
+/// Given to another seed without the help of this one, which was cut off and is back. It stays until the control plane is gone: its etcd
+/// may not have saved all. What is refused at first goes later.
 async fn a_seed_without_its_entry_keeps_nothing_of_it(
     garden: &Client,
     entries: &Api<BackupEntry>,
@@ -182,6 +184,23 @@ async fn a_seed_without_its_entry_keeps_nothing_of_it(
         .patch_status(name, &PatchParams::default(), &given)
         .await?;
     entries.patch(name, &PatchParams::default(), &given).await?;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let objects = Api::<extensions::BackupEntry>::all(seed.clone());
+    let of_etcd: Api<Secret> = Api::namespaced(seed.clone(), "shoot--dev--two");
+    ensure!(
+        objects
+            .get(name)
+            .await?
+            .annotations()
+            .get(OPERATION)
+            .is_none_or(|asked| asked != MIGRATE),
+        "it was given up beside a control plane"
+    );
+    of_etcd.get("etcd-backup").await?;
+    let namespaces: Api<Namespace> = Api::all(seed.clone());
+    namespaces
+        .delete("shoot--dev--two", &DeleteParams::default())
+        .await?;
     let events: Api<Event> = Api::namespaced(garden.clone(), PROJECT);
     eventually("it is told what is in the way", SOON, || async {
         let told = events.list(&ListParams::default()).await?;
@@ -195,7 +214,6 @@ async fn a_seed_without_its_entry_keeps_nothing_of_it(
     .await?;
     let policies: Api<ValidatingAdmissionPolicyBinding> = Api::all(seed.clone());
     policies.delete("held", &DeleteParams::default()).await?;
-    let objects = Api::<extensions::BackupEntry>::all(seed.clone());
     eventually("nothing of it is left", SOON, || async {
         ensure!(
             secrets.get_opt(&kept).await?.is_none(),

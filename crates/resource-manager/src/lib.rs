@@ -2,7 +2,8 @@
 //!
 //! A ManagedResource names Secrets; what their data says is applied (server-side apply) to the seed (`spec.class: seed`) or to
 //! the shoot whose control plane is in the namespace (no class). What somebody changes or deletes comes back, what is not
-//! wanted any more is deleted, and with `spec.keepObjects` nothing is (RX-02, RX-23). Conditions tell how it is.
+//! wanted any more is deleted, and with `spec.keepObjects` nothing is (RX-02, RX-23). Conditions tell how it is. What goes into a
+//! shoot goes under the right of its owner (R17-60).
 //!
 //! | module | what it is for |
 //! |---|---|
@@ -34,6 +35,7 @@ use std::sync::Arc;
 
 use api::resources::ManagedResource;
 use kube::{Resource, runtime::watcher};
+use owner_checks::SharedChecks;
 use runtime::{Cluster, Events, Seed, metrics::Metrics, runner};
 use tokio::sync::{Semaphore, mpsc::unbounded_channel};
 use tokio_util::sync::CancellationToken;
@@ -71,6 +73,7 @@ pub async fn run(seed: Seed, flags: Flags, metrics: Metrics, shutdown: Cancellat
     ));
     let reconciler = Arc::new(Controller {
         seed: seed.clone(),
+        owners: SharedChecks::default(),
         targets,
         ledger,
         events: events.clone(),

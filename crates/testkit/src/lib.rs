@@ -5,6 +5,7 @@
 //! | [`ControlPlane`] | etcd, kube-apiserver and kube-controller-manager; no kubelet, no scheduler |
 //! | [`ObjectStore`] | an S3 server (`s3s-fs`) on a folder |
 //! | [`NameServer`] | an authoritative DNS server (knot) that takes dynamic updates signed by TSIG |
+//! | [`OwnerRecord`] | on such a server, who has a shoot |
 //! | [`Relay`] | stands before an API server: what a process asked of it, and answers that are held back |
 //! | [`PlayedKubelet`] | plays only the kubelet's part of a pod's status, so that Deployments, StatefulSets and Jobs get ready |
 //!
@@ -36,6 +37,7 @@ mod idle;
 mod name_server;
 mod object;
 mod object_store;
+mod owner_record;
 mod pki;
 mod played_kubelet;
 mod ports;
@@ -52,6 +54,7 @@ pub use idle::{Idle, Peak, size};
 pub use name_server::NameServer;
 pub use object::{apply, free_lock};
 pub use object_store::ObjectStore;
+pub use owner_record::OwnerRecord;
 pub use pki::{Authority, Identity};
 pub use played_kubelet::{Fate, PlayedKubelet};
 pub use ports::free as free_port;

@@ -10,11 +10,11 @@ use anyhow::{Context, Result};
 use api::gardencore::{CloudProfile, ControllerRegistration, Project, Seed as SeedObject, Shoot};
 use flow::Flow;
 use gardenlet::shoot::{
-    delete_flow, force_delete_flow, leave_flow, migrate_flow, reconcile_flow, sleep_flow,
+    Zones, delete_flow, force_delete_flow, leave_flow, migrate_flow, reconcile_flow, sleep_flow,
 };
 use kube::Config;
 use parts::{ClaimPlan, Facts, OwnerRecordPlan, Settings, Stay, tenant};
-use placement::{Extensions, Names, Operation};
+use placement::{Extensions, Isolation, Names, Operation};
 use runtime::{Connection, Error, Garden, Permit, Seed};
 use serde_json::json;
 
@@ -35,6 +35,17 @@ two is the write of `status.seedName`; until then only the source acts, from the
 cleans up what is its own.
 ";
 
+/// A zone is closed. What comes from another seed is opened by a reconciliation after that.
+const RESTORED: Zones = Zones {
+    closes: true,
+    opens: false,
+};
+/// The same, and another one is opened before.
+const RECONCILED: Zones = Zones {
+    closes: true,
+    opens: true,
+};
+
 /// The page.
 pub fn page() -> Result<String> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
@@ -52,11 +63,13 @@ pub fn page() -> Result<String> {
         etcd_is_awake: true,
         owner_record: OwnerRecordPlan::Keep,
         claim: ClaimPlan::Taken,
+        zones: RESTORED,
     };
     let create = reconcile_flow::Given {
         restoring: false,
         copy_is_required: false,
         claim: ClaimPlan::Nothing,
+        zones: RECONCILED,
         ..restore
     };
     let delete = delete_flow::Given {
@@ -64,6 +77,7 @@ pub fn page() -> Result<String> {
         control_plane_is_up: true,
         control_plane_may_sleep: true,
         owner_record: true,
+        zone_is_closed: true,
     };
     let mut page = HEAD.to_owned();
     let mut add = |title: &str, file: &str, flow: &Flow<'_, Error>| {
@@ -124,6 +138,7 @@ fn restoration() -> reconcile_flow::Given {
         sleeps: false,
         owner_record: OwnerRecordPlan::Keep,
         claim: ClaimPlan::Taken,
+        zones: RESTORED,
     }
 }
 
@@ -169,12 +184,14 @@ fn facts() -> Result<Facts> {
         .map(|profile: CloudProfile| profile)
         .context("the CloudProfile of the drawings")?,
         extensions,
+        isolation: Isolation::CutOff("zone".to_owned()),
         seed_object,
         operation: Operation::Reconcile,
         names,
         kubernetes_version: "1.0.0".to_owned(),
         stage: parts::controller_leaders::Stage::AtHome,
         fence: parts::FenceClock::default(),
+        owner_check: Settings::default().owner_check,
         copied: parts::Copied::default(),
         last_opened: parts::shoot_state::LastOpened::default(),
     })

@@ -1,10 +1,13 @@
 //! What waits for the gates of docs/ownership.md, and in which moves.
 
 use anyhow::{Context, Result, ensure};
-use gardenlet::shoot::reconcile_flow;
+use gardenlet::shoot::{Zones, reconcile_flow};
 use parts::{ClaimPlan, OwnerRecordPlan};
 
 use super::{ASLEEP, DESTINATION, Drawn, SOURCE, facts, page};
+
+#[path = "flows_zones_tests.rs"]
+mod zones;
 
 const HELD: &str = "Recording that the seed holds the shoot";
 
@@ -21,6 +24,7 @@ fn nothing_outside_is_touched_before_the_shoot_is_held() -> Result<()> {
         "container runtime",
         "operating system",
         "shoot control plane",
+        "isolat",
     ];
     for (title, at_least) in [(DESTINATION, 20), (ASLEEP, 10)] {
         let flow = Drawn::read(&page, title)?;
@@ -65,6 +69,7 @@ fn only_a_shoot_that_is_taken_is_fenced() -> Result<()> {
             sleeps: false,
             owner_record: OwnerRecordPlan::Keep,
             claim,
+            zones: Zones::default(),
         };
         let drawing = reconcile_flow::build(&facts, given).to_mermaid();
         let line = drawing.lines().find(|line| line.contains(task));

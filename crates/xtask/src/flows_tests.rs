@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, ensure};
-use gardenlet::shoot::{delete_flow, migrate_flow, reconcile_flow, sleep_flow};
+use gardenlet::shoot::{Zones, delete_flow, migrate_flow, reconcile_flow, sleep_flow};
 use parts::{ClaimPlan, OwnerRecordPlan};
 
 use super::{facts, page};
@@ -421,6 +421,7 @@ fn without_owner_checks_no_owner_record_is_touched() -> Result<()> {
         sleeps: false,
         owner_record,
         claim: ClaimPlan::Nothing,
+        zones: Zones::default(),
     };
     let sleep = sleep_flow::Given {
         restoring: true,
@@ -429,6 +430,7 @@ fn without_owner_checks_no_owner_record_is_touched() -> Result<()> {
         etcd_is_awake: true,
         owner_record,
         claim: ClaimPlan::Nothing,
+        zones: Zones::default(),
     };
     let migrate = migrate_flow::Given {
         control_plane_is_up: true,
@@ -439,6 +441,7 @@ fn without_owner_checks_no_owner_record_is_touched() -> Result<()> {
         control_plane_is_up: true,
         control_plane_may_sleep: true,
         owner_record: owner_record.may_be_there(),
+        zone_is_closed: false,
     };
     let drawings = [
         reconcile_flow::build(&facts, reconcile).to_mermaid(),
@@ -470,6 +473,7 @@ fn an_owner_record_that_nobody_wants_goes_after_the_check_of_etcd() -> Result<()
         sleeps: false,
         owner_record,
         claim: ClaimPlan::Nothing,
+        zones: Zones::default(),
     };
     let asleep = sleep_flow::Given {
         restoring: false,
@@ -478,6 +482,7 @@ fn an_owner_record_that_nobody_wants_goes_after_the_check_of_etcd() -> Result<()
         etcd_is_awake: true,
         owner_record,
         claim: ClaimPlan::Nothing,
+        zones: Zones::default(),
     };
     for (title, drawing) in [
         (DESTINATION, reconcile_flow::build(&facts, awake).to_mermaid()),

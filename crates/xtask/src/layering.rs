@@ -107,7 +107,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     (
         "resource-manager",
-        &["runtime", "leader-migration", "permit", "ownership", "api"],
+        &[
+            "owner-checks",
+            "runtime",
+            "leader-migration",
+            "permit",
+            "ownership",
+            "api",
+        ],
     ),
     // The controllers of machines, for the manager of each cloud.
     ("machine-controllers", &["runtime", "permit", "ownership", "api"]),

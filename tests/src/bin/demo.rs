@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client, ResourceExt, api::ListParams};
 use repot_tests::{
@@ -179,9 +179,12 @@ async fn take_it_over(landscape: &Landscape, shoot: &UserShoot, from: &str, to: 
         .told
         .as_ref()
         .context("the status does not tell of the loss")?;
+    let (Some(revision), Some(saved)) = (loss.last_revision, &loss.saved) else {
+        bail!("the status tells no bound of the loss: {loss:?}");
+    };
     println!(
-        "told        what {from} acknowledged after revision {}, between {} and {}, is lost",
-        loss.last_revision, loss.saved.0, loss.fenced.0
+        "told        what {from} acknowledged after revision {revision}, between {} and {}, is lost",
+        saved.0, loss.fenced.0
     );
     Ok(Moved {
         told: taken.lost_as_told()?,

@@ -159,6 +159,23 @@ pub struct OwnerCheckSpec {
     pub silence: Option<OwnerCheckSilence>,
 }
 
+impl OwnerCheckSpec {
+    /// The intervals and bounds by field, as they are given.
+    #[must_use]
+    pub fn durations(&self) -> [(&'static str, Option<&str>); 8] {
+        [
+            ("interval", self.interval.as_deref()),
+            ("timeout", self.timeout.as_deref()),
+            ("storeTimeout", self.store_timeout.as_deref()),
+            ("validity", self.validity.as_deref()),
+            ("requests", self.requests.as_deref()),
+            ("propagation", self.propagation.as_deref()),
+            ("dnsCacheTTL", self.dns_cache_ttl.as_deref()),
+            ("fence", self.fence.as_deref()),
+        ]
+    }
+}
+
 /// What happens when nobody says anything about the owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum OwnerCheckSilence {

@@ -16,6 +16,7 @@ mod network;
 mod object;
 pub mod operating_system_config;
 mod self_hosted_shoot_exposure;
+mod subnet_isolation;
 pub mod worker;
 
 pub use backup_bucket::{BackupBucket, BackupBucketSpec, BackupBucketStatus};
@@ -38,4 +39,5 @@ pub use operating_system_config::{
 pub use self_hosted_shoot_exposure::{
     ControlPlaneEndpoint, SelfHostedShootExposure, SelfHostedShootExposureSpec, SelfHostedShootExposureStatus,
 };
+pub use subnet_isolation::{SubnetIsolation, SubnetIsolationSpec};
 pub use worker::{Worker, WorkerPool, WorkerSpec, WorkerStatus};

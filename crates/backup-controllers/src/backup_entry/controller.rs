@@ -88,7 +88,11 @@ impl Reconciler<BackupEntry> for BackupEntryController {
             return Ok(Next::Change);
         };
         if !self.is_mine(&entry) {
-            // Given away without this seed's help, which was cut off or dead and is back.
+            // Given away without this seed's help, which was cut off or dead and is back. An etcd that is left there may have to save
+            // what nobody else has, and a pod of it that is made anew begins with the credentials: they go after its namespace.
+            if self.has_control_plane(&entry).await? {
+                return Ok(Next::After(LOOK_AGAIN));
+            }
             return self.forget(&entry).await;
         }
         let what = operation(&entry);

@@ -43,6 +43,15 @@ pub fn is_taken_from(entry: &BackupEntry, seed: &str) -> bool {
     !is_deleted && responsible_seed(entry).is_some_and(|other| other != seed)
 }
 
+/// The namespace of the shoot's control plane, whose etcd needs what an entry gives it. None of one that is only copied from.
+#[must_use]
+pub fn namespace_of(entry: &BackupEntry) -> Option<String> {
+    let name = Some(entry.name_any()).filter(|_| !names_source(entry))?;
+    // A uid holds no two dashes in a row; a technical id does.
+    let (namespace, _) = name.rsplit_once("--")?;
+    Some(namespace.to_owned()).filter(|namespace| !namespace.is_empty())
+}
+
 /// What the responsible seed does with an entry that is not being deleted.
 #[must_use]
 pub fn operation(entry: &BackupEntry) -> Operation {

@@ -68,6 +68,18 @@ fn the_seed_of_the_status_acts_until_it_has_handed_over() {
 }
 
 #[test]
+fn an_entry_says_where_the_etcd_is_that_needs_it() {
+    let of = |name: &str| {
+        let mut entry = entry("a", None, None);
+        entry.metadata.name = Some(name.to_owned());
+        namespace_of(&entry)
+    };
+    assert_eq!(of("shoot--dev--web--u-1").as_deref(), Some("shoot--dev--web"));
+    assert_eq!(of("source-shoot--dev--web--u-1"), None);
+    assert_eq!((of("web"), of("--u-1")), (None, None));
+}
+
+#[test]
 fn a_move_is_migrate_here_and_restore_there() {
     assert_eq!(operation(&entry("a", None, None)), Operation::Create);
     assert_eq!(

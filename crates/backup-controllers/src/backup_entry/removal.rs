@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::{
     controller::{BackupEntryController, LOOK_AGAIN},
-    decision::{self, SOURCE_PREFIX, names_source},
+    decision::{self, SOURCE_PREFIX, names_source, namespace_of},
     deletion::{are_copied, is_of},
 };
 use crate::{MANAGER, extension_object::is_migrated};
@@ -140,11 +140,23 @@ impl BackupEntryController {
         else {
             return Ok(false);
         };
+        Ok(self.namespace(name).await?.is_some())
+    }
+
+    /// Whether something of the shoot is left in this seed that may need the entry.
+    pub(super) async fn has_control_plane(&self, entry: &BackupEntry) -> Result<bool> {
+        let Some(name) = namespace_of(entry) else {
+            return Ok(false);
+        };
+        let found = self.namespace(&name).await?;
+        Ok(found.is_some_and(|found| found.metadata.deletion_timestamp.is_none()))
+    }
+
+    async fn namespace(&self, name: &str) -> Result<Option<Namespace>> {
         let namespaces: Api<Namespace> = self.context.seed.cluster_wide();
-        let found = namespaces
+        namespaces
             .get_opt(name)
             .await
-            .context(format_args!("could not read namespace {name}"))?;
-        Ok(found.is_some())
+            .context(format_args!("could not read namespace {name}"))
     }
 }

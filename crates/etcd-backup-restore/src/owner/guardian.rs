@@ -11,7 +11,7 @@ use crate::snapshotter::{Handle, Settings, Snapshotter};
 use crate::store::Store;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Fuse, pending};
-use ownership::{Loss, Network, Report, SecondWitness, Standing, Testimony, Watch, Witnesses};
+use ownership::{Loss, Network, Report, SecondWitness, Standing, Watch, Witnesses};
 use permit::{Clock, Permit};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch::Receiver;
@@ -88,7 +88,7 @@ impl Guardian {
                 store: Arc::new(store),
                 uid: check.uid.clone(),
             }),
-            told: Arc::new(Told::new(epoch, metrics.clone())),
+            told: Arc::new(Told::new(epoch, *check.terms.settings(), metrics.clone())),
             desk: Arc::new(Mutex::new(handle)),
             check,
             settings,
@@ -119,20 +119,15 @@ impl Guardian {
     /// Whether the epoch was sealed before this process began: on the volume, or in the bucket, where that answers (a volume may
     /// be a new one).
     async fn sealed_before(&self) -> Result<Option<String>> {
-        if let Some(why) = self.check.marker.seals(self.check.claim.epoch())? {
+        let epoch = self.check.claim.epoch();
+        if let Some(why) = self.check.marker.seals(epoch)? {
             return Ok(Some(why));
         }
         let bound = self.check.terms.settings().second_witness;
-        let epoch = self.check.claim.epoch();
-        Ok(match timeout(bound, self.bucket.ask()).await {
-            Ok(Testimony::Sealed { epoch: sealed }) if sealed == epoch => Some(Loss::Sealed.to_string()),
-            Ok(
-                Testimony::Sealed { epoch: later }
-                | Testimony::Owned { epoch: later, .. }
-                | Testimony::Claimed { epoch: later },
-            ) if later > epoch => Some(Loss::LaterEpoch(later).to_string()),
-            _ => None,
-        })
+        let said = timeout(bound, self.bucket.ask()).await.ok();
+        Ok(said
+            .and_then(|said| said.loss(epoch))
+            .map(|loss| loss.to_string()))
     }
 
     /// Follows the watch until it is lost, or until told to stop.
@@ -165,7 +160,6 @@ impl Guardian {
             self.told.heard(&report);
             let heard = heard(&report.standing, tenure.as_ref());
             let (to, duties) = hear(self.told.state(), heard);
-            let is_lost = to == State::Sealed;
             if to != State::Serving {
                 // Probes first: nobody is to be sent here any more.
                 self.told.becomes(to, None);
@@ -176,16 +170,9 @@ impl Guardian {
                     (Duty::Serve, Standing::Owner(permit)) => {
                         tenure = Some(self.begin(permit, stop).await?);
                     }
-                    (Duty::TerminateEtcd, _) if !is_lost => self.terminate_etcd(),
-                    // `seal` does them, in this order.
-                    (
-                        Duty::Serve
-                        | Duty::Mark
-                        | Duty::SealBucket
-                        | Duty::FinalSnapshot
-                        | Duty::TerminateEtcd,
-                        _,
-                    ) => {}
+                    (Duty::TerminateEtcd, _) => self.terminate_etcd(),
+                    // A seal follows when this has returned.
+                    (Duty::Serve | Duty::Seal, _) => {}
                 }
             }
             if let Some(tenure) = &tenure {

@@ -5,6 +5,7 @@ use super::guardian::Guardian;
 use crate::error::{Class, Result};
 use crate::snapshotter::{Snapshotter, State};
 use crate::store::Sealing;
+use ownership::{SealStep, Sealed};
 use std::pin::pin;
 use std::time::Duration;
 use tokio::task::spawn_blocking;
@@ -40,10 +41,7 @@ impl Guardian {
         let progress = handle.state.clone();
         self.put(handle);
         let sealed = async {
-            let mut sealed = pin!(async {
-                self.mark(why, &progress).await;
-                self.seal_bucket(&progress).await;
-            });
+            let mut sealed = pin!(self.before_the_final_snapshot(why, &progress));
             let fence = self.check.terms.settings().fence;
             let in_time = timeout(fence, &mut sealed).await.is_ok();
             if !in_time {
@@ -65,6 +63,24 @@ impl Guardian {
         };
         tokio::join!(finale.run_sealed(stop.clone()), stop.run_until_cancelled(last));
         Ok(())
+    }
+
+    /// In the order of the protocol.
+    async fn before_the_final_snapshot(&self, why: &str, progress: &State) {
+        let mut done = Sealed::default();
+        loop {
+            match done.next() {
+                Some(SealStep::Marker) => {
+                    self.mark(why, progress).await;
+                    done.marker = true;
+                }
+                Some(SealStep::Object) => {
+                    self.seal_bucket(progress).await;
+                    done.object = true;
+                }
+                Some(SealStep::FinalSnapshot) | None => return,
+            }
+        }
     }
 
     /// Until it is on the disk. What stands in its way is told as what stands in the way of the final snapshot.

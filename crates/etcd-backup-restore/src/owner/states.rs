@@ -1,5 +1,6 @@
 //! What follows from what was heard of the ownership: a pure function.
 
+use ownership::{Sealed, forwards};
 use serde::Serialize;
 
 /// How this process stands to its etcd.
@@ -52,49 +53,46 @@ pub(super) enum Duty {
     Serve,
     /// Shut the gate, drop its connections and whatever snapshots are under way.
     Stop,
-    /// SIGTERM to etcd: it cuts what did not come through the gate (R17-41). After a loss it comes last, since the final snapshot needs
-    /// etcd: nobody may be there to start it again, and who waits for the snapshot need not wait for that.
+    /// SIGTERM to etcd: it cuts what did not come through the gate (R17-41).
     TerminateEtcd,
-    /// Write the seal to the disk.
-    Mark,
-    /// Write the seal to the bucket.
-    SealBucket,
-    /// Take the final snapshot.
-    FinalSnapshot,
+    /// Seal the epoch (`sealing`): what comes first in it is decided in the crate `ownership` (`Sealed::next`). SIGTERM to etcd comes
+    /// last then, since the final snapshot needs etcd: nobody may be there to start it again, and who waits for the snapshot need
+    /// not wait for that.
+    Seal,
 }
 
 /// The next state, and the way there.
 pub(super) fn hear(state: State, heard: Heard) -> (State, &'static [Duty]) {
-    use Duty::{FinalSnapshot, Mark, SealBucket, Serve, Stop, TerminateEtcd};
+    use Duty::{Seal, Serve, Stop, TerminateEtcd};
+    let sealed = Sealed {
+        marker: state == State::Sealed,
+        ..Sealed::default()
+    };
+    let serves = forwards(sealed, matches!(heard, Heard::Owner | Heard::OwnerAnew));
     match (state, heard) {
         (State::Sealed, _) => (State::Sealed, &[]),
-        (State::Serving, Heard::Lost) => (
-            State::Sealed,
-            &[Stop, Mark, SealBucket, FinalSnapshot, TerminateEtcd],
-        ),
+        (State::Serving, Heard::Lost) => (State::Sealed, &[Stop, Seal]),
         // An earlier process may have ended before it told etcd, and one that was told once loses nothing by being told again.
-        (State::Waiting | State::Suspended, Heard::Lost) => {
-            (State::Sealed, &[Mark, SealBucket, FinalSnapshot, TerminateEtcd])
-        }
-        (State::Serving, Heard::Owner) => (State::Serving, &[]),
-        (State::Serving, Heard::OwnerAnew) => (State::Serving, &[Stop, Serve]),
-        (State::Serving, Heard::Unconfirmed) => (State::Suspended, &[Stop, TerminateEtcd]),
-        (State::Waiting | State::Suspended, Heard::Owner | Heard::OwnerAnew) => (State::Serving, &[Serve]),
-        (State::Waiting | State::Suspended, Heard::Unconfirmed) => (state, &[]),
+        (State::Waiting | State::Suspended, Heard::Lost) => (State::Sealed, &[Seal]),
+        (State::Serving, Heard::Owner) if serves => (State::Serving, &[]),
+        (State::Serving, _) if serves => (State::Serving, &[Stop, Serve]),
+        (State::Waiting | State::Suspended, _) if serves => (State::Serving, &[Serve]),
+        (State::Serving, _) => (State::Suspended, &[Stop, TerminateEtcd]),
+        (State::Waiting | State::Suspended, _) => (state, &[]),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Duty::{FinalSnapshot, Mark, SealBucket, Serve, Stop, TerminateEtcd};
+    use Duty::{Seal, Serve, Stop, TerminateEtcd};
 
     const HEARD: [Heard; 4] = [Heard::Owner, Heard::OwnerAnew, Heard::Unconfirmed, Heard::Lost];
 
     /// R17-40, R17-41, R17-47..49, row by row.
     #[test]
     fn what_follows_from_what_was_heard() {
-        let seal: &[Duty] = &[Mark, SealBucket, FinalSnapshot, TerminateEtcd];
+        let seal: &[Duty] = &[Seal];
         let rows: [(State, Heard, State, &[Duty]); 10] = [
             (State::Waiting, Heard::Lost, State::Sealed, seal),
             (State::Waiting, Heard::OwnerAnew, State::Serving, &[Serve]),
@@ -110,25 +108,20 @@ mod tests {
             (State::Suspended, Heard::OwnerAnew, State::Serving, &[Serve]),
             (State::Suspended, Heard::Unconfirmed, State::Suspended, &[]),
             (State::Suspended, Heard::Lost, State::Sealed, seal),
-            (
-                State::Serving,
-                Heard::Lost,
-                State::Sealed,
-                &[Stop, Mark, SealBucket, FinalSnapshot, TerminateEtcd],
-            ),
+            (State::Serving, Heard::Lost, State::Sealed, &[Stop, Seal]),
         ];
         for (state, heard, to, duties) in rows {
             assert_eq!(hear(state, heard), (to, duties), "{state:?} hears {heard:?}");
         }
     }
 
-    /// Whatever is heard in whatever order: what was sealed never serves, a final snapshot follows a seal on the disk, and etcd is
-    /// needed for it; nothing is sealed without a loss, and the gate is never opened twice or left open.
+    /// Whatever is heard in whatever order: what was sealed never serves, nothing is sealed twice or without a loss, and the gate is
+    /// never opened twice or left open.
     #[test]
     fn no_order_of_answers_opens_what_was_sealed() {
         for sequence in 0..HEARD.len().pow(6) {
             let (mut state, mut left) = (State::Waiting, sequence);
-            let (mut open, mut marked, mut terminated, mut lost) = (false, false, false, false);
+            let (mut open, mut sealed, mut terminated, mut lost) = (false, false, false, false);
             for _ in 0..6 {
                 let heard = HEARD[left % HEARD.len()];
                 left /= HEARD.len();
@@ -143,20 +136,17 @@ mod tests {
                         }
                         Stop => open = false,
                         TerminateEtcd => {
-                            assert!(!open && (lost || !terminated), "{sequence}");
+                            assert!(!open && !lost && !terminated, "{sequence}");
                             terminated = true;
                         }
-                        Mark => {
-                            assert!(!open && lost && !marked, "{sequence}");
-                            marked = true;
+                        Seal => {
+                            assert!(!open && lost && !sealed, "{sequence}");
+                            // Which ends with it.
+                            (sealed, terminated) = (true, true);
                         }
-                        SealBucket | FinalSnapshot => assert!(marked && !open, "{sequence}"),
                     }
                 }
-                assert!(
-                    !marked || duties.is_empty() || duties.ends_with(&[FinalSnapshot, TerminateEtcd]),
-                    "{sequence}"
-                );
+                assert_eq!(lost, sealed, "{sequence}");
                 assert_eq!(open, to == State::Serving, "{sequence}");
                 assert!(!served || open || terminated, "{sequence}: etcd was not told");
                 assert_eq!(lost, to == State::Sealed, "{sequence}");

@@ -3,7 +3,7 @@
 use super::states::State;
 use crate::clock;
 use crate::metrics::Metrics;
-use ownership::{Answer, Report};
+use ownership::{Answer, Relayed, Report, Settings};
 use permit::Permit;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -34,17 +34,19 @@ pub struct Told {
     expected: Arc<Notify>,
     metrics: Arc<Metrics>,
     epoch: i64,
+    settings: Settings,
 }
 
 impl Told {
-    /// At first nobody has confirmed anything.
+    /// At first nobody has confirmed anything. `settings` are those by which this process goes.
     #[must_use]
-    pub fn new(epoch: i64, metrics: Arc<Metrics>) -> Self {
+    pub fn new(epoch: i64, settings: Settings, metrics: Arc<Metrics>) -> Self {
         let told = Self {
             inner: Mutex::default(),
             expected: Arc::default(),
             metrics,
             epoch,
+            settings,
         };
         told.shown(State::Waiting);
         told
@@ -80,9 +82,11 @@ impl Told {
     }
 
     /// For those who ask this process as their second witness: what is said, and for how long it is still good. That counts
-    /// from when they asked.
+    /// from when they asked. For etcd-druid besides: what silence does to this process, and how long a destination has to wait for it
+    /// at least. What an Etcd asks for may be what this process was not started with.
     #[must_use]
     pub fn ownership(&self) -> Value {
+        let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         self.with(|inner| {
             let left = match (&inner.permit, inner.state) {
                 (Some(permit), State::Serving) if permit.is_valid() => {
@@ -90,18 +94,16 @@ impl Told {
                 }
                 _ => Duration::ZERO,
             };
-            let answer = match inner.state {
-                State::Sealed => "Sealed",
-                State::Serving if !left.is_zero() => "Owned",
-                _ => "Unknown",
-            };
+            let said = Relayed::of(inner.state == State::Sealed, left);
             json!({
                 "epoch": self.epoch,
-                "answer": answer,
-                "validForMilliseconds": u64::try_from(left.as_millis()).unwrap_or(u64::MAX),
+                "answer": said.word(),
+                "validForMilliseconds": milliseconds(left),
                 "state": inner.state,
                 "why": inner.why,
                 "etcd": inner.etcd,
+                "silence": self.settings.silence.word(),
+                "leastFenceMilliseconds": milliseconds(self.settings.least_fence()),
             })
         })
     }
@@ -174,6 +176,7 @@ impl Told {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use ownership::Silence;
     use permit::{Clock, Issuer};
     use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -181,7 +184,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_told_follows_the_clock_not_the_last_event() {
-        let told = Told::new(3, Arc::default());
+        let told = Told::new(3, Settings::default(), Arc::default());
         assert!(told.ready().unwrap_err().starts_with("Waiting: "));
         assert_eq!(told.ownership()["answer"], "Unknown");
         // A machine that is suspended: an hour is longer than this test takes.
@@ -208,5 +211,33 @@ mod tests {
         told.sealed_because("epoch 4 has begun");
         assert_eq!(told.ownership()["answer"], "Sealed");
         assert_eq!(told.ready(), Err("Sealed: epoch 4 has begun".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn it_says_by_which_settings_it_goes() {
+        let longer = Settings {
+            validity: Duration::from_secs(15),
+            drift: 0,
+            fence: Duration::from_secs(30),
+            ..Settings::default()
+        };
+        let tolerates = Settings {
+            silence: Silence::Tolerate,
+            ..Settings::default()
+        };
+        for (settings, silence, fence) in [
+            (Settings::default(), "Deactivate", 19_032),
+            (longer, "Deactivate", 22_000),
+            (tolerates, "Tolerate", 19_032),
+        ] {
+            let told = Told::new(3, settings, Arc::default());
+            // Whatever its state.
+            for _ in 0..2 {
+                let said = told.ownership();
+                assert_eq!(said["silence"], silence, "{said}");
+                assert_eq!(said["leastFenceMilliseconds"], fence, "{said}");
+                told.sealed_because("epoch 4 has begun");
+            }
+        }
     }
 }

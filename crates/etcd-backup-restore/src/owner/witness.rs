@@ -1,8 +1,8 @@
 //! The bucket as second witness: `ownership.json`, read as it is at this moment.
 
-use crate::store::{Holding, Ownership, Store};
+use crate::store::{Ownership, Store};
 use futures::future::BoxFuture;
-use ownership::{SecondWitness, Testimony};
+use ownership::{Object, SecondWitness, Testimony};
 use std::sync::Arc;
 
 /// Asks a store of one shoot.
@@ -25,18 +25,10 @@ impl SecondWitness for Bucket {
 
 /// What the object means.
 fn testimony(found: Option<&Ownership>, uid: &str) -> Testimony {
-    let Some(found) = found else {
-        return Testimony::Missing;
-    };
-    if found.uid != uid {
+    if let Some(found) = found.filter(|found| found.uid != uid) {
         return Testimony::Silent(format!("it belongs to the shoot {}, not to {uid}", found.uid));
     }
-    let epoch = found.epoch;
-    match found.holding {
-        Holding::Owned => Testimony::Owned { epoch, left: None },
-        Holding::Sealed => Testimony::Sealed { epoch },
-        Holding::Claimed => Testimony::Claimed { epoch },
-    }
+    Object::testimony(found.map(Ownership::object).as_ref())
 }
 
 #[cfg(test)]

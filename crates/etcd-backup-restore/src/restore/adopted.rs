@@ -6,6 +6,7 @@ use super::data_dir::{Condition, inspect};
 use crate::chain;
 use crate::error::Result;
 use crate::store::Recorded;
+use ownership::keeps_data;
 
 impl Initialize {
     /// Chooses the chain that the epoch begins with, once, from what lies in its own place. A place without any snapshot has none.
@@ -29,14 +30,16 @@ impl Initialize {
     }
 
     /// What data of that earlier epoch are worth. They hold all that its etcd ever acknowledged, also what no snapshot has.
-    pub(super) async fn adopted(&self, condition: Condition, origin: i64) -> Result<Condition> {
-        if condition != Condition::OfEpoch(origin) {
-            return Ok(condition);
-        }
-        let found = inspect(&self.data_dir, &self.tools, origin).await?;
+    pub(super) async fn adopted(&self, condition: Condition, origin: Option<i64>) -> Result<Condition> {
+        let epoch = self.store.epoch();
+        let own = match condition {
+            Condition::OfEpoch(own) if keeps_data(epoch, origin, own) => own,
+            other => return Ok(other),
+        };
+        let found = inspect(&self.data_dir, &self.tools, own).await?;
         tracing::info!(
             origin,
-            epoch = self.store.epoch(),
+            epoch,
             ?found,
             "the data directory is of the epoch that this one goes on with"
         );

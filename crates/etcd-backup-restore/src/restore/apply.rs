@@ -11,6 +11,7 @@ use crate::error::{Class, Error, Result};
 use crate::etcd::messages as m;
 use crate::integrity::TRAILER;
 use crate::snapshot_name::Snapshot;
+use ownership::LEFT_OUT;
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -91,10 +92,6 @@ fn apply_all(
     let size = applier.history.close().map_err(|e| failed(&e))?;
     Ok(Applied { revision, size })
 }
-
-/// Revisions that are left out where the end of the data is not known. Many more than an etcd counts between two snapshots; Kubernetes
-/// advises as many.
-pub(super) const LEFT_OUT: i64 = 1_000_000_000;
 
 /// Leaves out the revisions that the owners of so many epochs may have given to others; gives the one that etcd begins with.
 pub(super) async fn leave_out(database: &Path, epochs: i64) -> Result<i64> {

@@ -4,6 +4,7 @@ use super::bolt;
 use super::tools::Tools;
 use crate::error::{Class, Error, Result};
 use crate::store::FIRST;
+use ownership::keeps_data;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::DirBuilderExt;
@@ -42,7 +43,6 @@ pub(super) async fn inspect(data_dir: &Path, tools: &Tools, epoch: i64) -> Resul
         return Ok(Condition::Missing);
     }
     match read_mark(data_dir)? {
-        own if own < epoch => return Ok(Condition::OfEpoch(own)),
         own if own > epoch => {
             return Err(Error::new(
                 Class::OtherEpoch,
@@ -53,6 +53,7 @@ pub(super) async fn inspect(data_dir: &Path, tools: &Tools, epoch: i64) -> Resul
                 ),
             ));
         }
+        own if !keeps_data(epoch, None, own) => return Ok(Condition::OfEpoch(own)),
         _ => {}
     }
     let wal = data_dir.join("member/wal");

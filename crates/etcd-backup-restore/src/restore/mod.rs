@@ -103,10 +103,7 @@ impl Initialize {
             }
             (Err(e), _) => return Err(e),
         };
-        let condition = match own.origin {
-            Some(origin) => self.adopted(condition, origin).await?,
-            None => condition,
-        };
+        let condition = self.adopted(condition, own.origin).await?;
         if let Condition::Sound(revision) = condition
             && self.holds_all_of(&listing, revision, &work).await?
         {

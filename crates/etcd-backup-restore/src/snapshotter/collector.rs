@@ -7,6 +7,7 @@ use crate::clock;
 use crate::error::Result;
 use crate::garbage;
 use crate::metrics::Metrics;
+use crate::snapshot_name::Snapshot;
 use crate::store::Store;
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,11 +56,23 @@ impl Collector {
     async fn collect(&self) -> Result<()> {
         let listing = self.store.list().await?;
         let now = clock::now().as_second();
-        for victim in garbage::victims(&listing, self.policy, self.max_backups, now) {
+        let mut victims = garbage::victims(&listing, self.policy, self.max_backups, now);
+        victims.extend(self.superseded(&listing, now).await?);
+        for victim in victims {
             self.store.delete(&victim).await?;
             self.metrics.collected(victim.kind);
             tracing::info!(snapshot = %victim, "collected");
         }
         Ok(())
+    }
+
+    /// Of earlier epochs. Where none was chosen to begin with, nobody knows what of them is needed.
+    async fn superseded(&self, listing: &[Snapshot], now: i64) -> Result<Vec<Snapshot>> {
+        let Some(recorded) = self.store.recorded(self.store.epoch()).await? else {
+            return Ok(Vec::new());
+        };
+        let everything = self.store.everything().await?;
+        let policy = (self.policy, self.max_backups);
+        Ok(garbage::superseded(&everything, listing, &recorded, policy, now))
     }
 }

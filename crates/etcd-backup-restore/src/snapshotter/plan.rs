@@ -50,7 +50,8 @@ pub fn plan(
     }
     let reached = newest.last_revision();
     let window = i64::try_from(full_window.as_secs()).unwrap_or(i64::MAX);
-    let is_old = now.saturating_sub(newest.full.created) > window;
+    // One from the future says nothing of its age.
+    let is_old = now.saturating_sub(newest.full.created).saturating_abs() > window;
     if is_old && rested.is_none_or(|rested| rested > full_window) {
         return Ok(Plan::Full(format!("{} is older than {window} s", newest.full)));
     }
@@ -115,7 +116,13 @@ mod tests {
             plan(&[last(5, 10), delta(6, 6, 11)], (6, 0, None), 20, DAY, None).unwrap(),
             go_on(6, None)
         );
-        // Old, or with a hole.
+        // Old, of a time that can be none, or with a hole.
+        for created in [10 + 2 * 86_401, i64::MAX] {
+            assert!(matches!(
+                plan(&[full(5, created)], (5, 0, None), 10, DAY, None).unwrap(),
+                Plan::Full(_)
+            ));
+        }
         assert!(matches!(
             plan(&[full(5, 10)], (5, 0, None), 10 + 86_401, DAY, None).unwrap(),
             Plan::Full(_)

@@ -17,7 +17,7 @@ mod upload;
 pub use credentials::{Credentials, Provider, StoreConfig};
 pub use epoch::{FIRST, Recorded};
 pub use histories::OwnEpoch;
-pub use ownership::{Holding, Ownership, Sealing};
+pub use ownership::{Ownership, Sealing};
 pub use upload::Upload;
 
 use crate::error::{Class, Error, Result};

@@ -1,11 +1,13 @@
 //! `ownership.json`: whose the store is, as the BackupEntry's actuator writes it and a lost epoch is sealed in it.
 //!
 //! It is never made here: where it is missing nobody has claimed the place. It changes only from what was read (`If-Match`), and
-//! `written` makes each content another one, since a store's tags may be hashes of it.
+//! `written` makes each content another one, since a store's tags may be hashes of it. What may follow what is decided in the
+//! crate `ownership` (`Object`).
 
 use super::Store;
 use crate::clock;
 use crate::error::{Class, Error, Result};
+use ::ownership::{Mark, Object};
 use object_store::{
     Error as StoreError, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, UpdateVersion,
     path::Path,
@@ -18,15 +20,30 @@ const OWNERSHIP: &str = "ownership.json";
 /// How often a seal that somebody overtook is tried again at once.
 const TRIES: u32 = 3;
 
-/// Who may do what with the place.
+/// [`Mark`], as it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Holding {
-    /// The seed's etcd serves.
+enum Holding {
     Owned,
-    /// It never serves again.
     Sealed,
-    /// A later epoch has taken the place and does not serve yet.
     Claimed,
+}
+
+impl Holding {
+    fn mark(self) -> Mark {
+        match self {
+            Self::Owned => Mark::Owned,
+            Self::Sealed => Mark::Sealed,
+            Self::Claimed => Mark::Claimed,
+        }
+    }
+
+    fn of(mark: Mark) -> Self {
+        match mark {
+            Mark::Owned => Self::Owned,
+            Mark::Sealed => Self::Sealed,
+            Mark::Claimed => Self::Claimed,
+        }
+    }
 }
 
 /// Whose a store is.
@@ -36,13 +53,23 @@ pub struct Ownership {
     pub uid: String,
     /// Its ownership epoch.
     pub epoch: i64,
-    /// Who may do what.
     #[serde(rename = "state")]
-    pub holding: Holding,
+    holding: Holding,
     written: String,
     /// What others have written there.
     #[serde(flatten)]
     rest: Map<String, Value>,
+}
+
+impl Ownership {
+    /// What is said of the epoch.
+    #[must_use]
+    pub fn object(&self) -> Object {
+        Object {
+            epoch: self.epoch,
+            mark: self.holding.mark(),
+        }
+    }
 }
 
 /// What became of a seal.
@@ -54,18 +81,21 @@ pub enum Sealing {
     Left(String),
 }
 
-/// Whether to seal what was found, in an epoch.
-fn judge(found: &Ownership, uid: &str, epoch: i64) -> Result<(), Sealing> {
-    let left = |why: String| Err(Sealing::Left(why));
+/// What becomes of what was found when an epoch is sealed.
+fn sealed(found: &Ownership, uid: &str, epoch: i64) -> Result<Object, Sealing> {
     if found.uid != uid {
-        return left(format!("it belongs to the shoot {}", found.uid));
+        let why = format!("it belongs to the shoot {}", found.uid);
+        return Err(Sealing::Left(why));
     }
-    match (found.epoch.cmp(&epoch), found.holding) {
-        (std::cmp::Ordering::Equal, Holding::Sealed) => Err(Sealing::Sealed),
-        (std::cmp::Ordering::Equal, _) => Ok(()),
-        // Whoever has a later epoch has taken the place, and an earlier one was never this process's.
-        (_, holding) => left(format!("it says {holding:?} in epoch {}", found.epoch)),
-    }
+    let now = found.object();
+    let is_sealed = now.epoch == epoch && now.mark == Mark::Sealed;
+    let write = Object::seal(Some(&now), epoch).and_then(|write| write.becomes);
+    write.ok_or_else(|| {
+        if is_sealed {
+            return Sealing::Sealed;
+        }
+        Sealing::Left(format!("it says {:?} in epoch {}", now.mark, now.epoch))
+    })
 }
 
 impl Store {
@@ -85,11 +115,13 @@ impl Store {
             let Some((found, version)) = self.ownership_at().await? else {
                 return Ok(Sealing::Left("it does not exist".to_owned()));
             };
-            if let Err(done) = judge(&found, uid, self.epoch) {
-                return Ok(done);
-            }
+            let becomes = match sealed(&found, uid, self.epoch) {
+                Ok(becomes) => becomes,
+                Err(done) => return Ok(done),
+            };
             let sealed = Ownership {
-                holding: Holding::Sealed,
+                epoch: becomes.epoch,
+                holding: Holding::of(becomes.mark),
                 written: clock::now().to_string(),
                 ..found
             };
@@ -154,17 +186,22 @@ mod tests {
 
     #[test]
     fn only_what_is_of_this_shoot_and_epoch_is_sealed() {
-        assert_eq!(judge(&found(3, "Owned"), "u", 3), Ok(()));
-        assert_eq!(judge(&found(3, "Claimed"), "u", 3), Ok(()));
-        assert_eq!(judge(&found(3, "Sealed"), "u", 3), Err(Sealing::Sealed));
+        let becomes = Object {
+            epoch: 3,
+            mark: Mark::Sealed,
+        };
+        assert_eq!(sealed(&found(3, "Owned"), "u", 3), Ok(becomes));
+        assert_eq!(sealed(&found(3, "Sealed"), "u", 3), Err(Sealing::Sealed));
         for (epoch, state, uid) in [
+            // Nobody has opened it, and it says where the data are: the next owner needs that.
+            (3, "Claimed", "u"),
             (4, "Claimed", "u"),
             (4, "Owned", "u"),
             (2, "Owned", "u"),
             (3, "Owned", "v"),
         ] {
-            let judged = judge(&found(epoch, state), uid, 3);
-            assert!(matches!(judged, Err(Sealing::Left(_))), "{judged:?}");
+            let left = sealed(&found(epoch, state), uid, 3);
+            assert!(matches!(left, Err(Sealing::Left(_))), "{left:?}");
         }
     }
 

@@ -175,17 +175,7 @@ async fn what_is_there_is_copied_while_the_final_snapshot_is_waited_for() {
         "--wait-for-final-snapshot-timeout=60s",
     ];
     let (ran, late) = tokio::join!(lab.copy("from", "to", &flags), async {
-        let ahead = || async {
-            if lab.objects("to") == early {
-                Ok(())
-            } else {
-                Err("not yet")
-            }
-        };
-        let limit = std::time::Duration::from_secs(45);
-        testkit::eventually("a copy of what is there", limit, ahead)
-            .await
-            .unwrap();
+        copied_ahead(&lab, &early).await;
         etcd.put("late", "a change").await;
         server.snapshot("/snapshot/delta").await
     });
@@ -199,6 +189,62 @@ async fn what_is_there_is_copied_while_the_final_snapshot_is_waited_for() {
         "nothing is read twice"
     );
     assert_eq!(ran.json["copied"].as_array().unwrap().len(), early.len() + 1);
+}
+
+async fn copied_ahead(lab: &Lab, early: &[String]) {
+    let ahead = || async {
+        if lab.objects("to") == early {
+            Ok(())
+        } else {
+            Err("not yet")
+        }
+    };
+    let limit = std::time::Duration::from_secs(45);
+    testkit::eventually("a copy of what is there", limit, ahead)
+        .await
+        .unwrap();
+}
+
+/// R17-27: once the final snapshot is there nobody needs what was copied while it was waited for.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_copied_ahead_of_the_final_snapshot_is_collected() {
+    let lab = Lab::new();
+    let (etcd, server) = source(&lab).await;
+    let early = lab.objects("from");
+    let flags = [
+        "--ownership-epoch=2",
+        "--wait-for-final-snapshot",
+        "--wait-for-final-snapshot-timeout=60s",
+    ];
+    let (ran, end) = tokio::join!(lab.copy("from", "to", &flags), async {
+        copied_ahead(&lab, &early).await;
+        etcd.put("late", "a change").await;
+        server.snapshot("/snapshot/full?final=true").await
+    });
+    assert_eq!(ran.json["finalSnapshot"], true, "{}", ran.errors);
+    let volume = lab.path("volume/new.etcd");
+    let ran = lab.initialize("to", &volume, &["--ownership-epoch=2"]).await;
+    assert!(ran.success, "{}", ran.errors);
+    let restored = EtcdServer::start(&volume).await;
+    let flags = [
+        "--ownership-epoch=2",
+        "--garbage-collection-period=1s",
+        "--max-backups=1",
+    ];
+    let server = Server::start(&lab, "to", &restored.endpoint, &flags).await;
+    restored.put("/later", "in epoch 2").await;
+    server.snapshot("/snapshot/full").await;
+    eventually("collection", async || {
+        let left = lab.objects("to");
+        (!early.iter().any(|name| left.contains(name))).then_some(())
+    })
+    .await;
+    assert!(lab.objects("to").contains(&end), "a final snapshot stays");
+    let now = restored.dump().await;
+    let other = lab.path("other/new.etcd");
+    let ran = lab.initialize("to", &other, &["--ownership-epoch=2"]).await;
+    assert!(ran.success, "{}", ran.errors);
+    assert!(EtcdServer::start(&other).await.dump().await == now);
 }
 
 #[tokio::test(flavor = "multi_thread")]

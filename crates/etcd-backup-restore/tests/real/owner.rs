@@ -2,6 +2,7 @@
 
 use crate::lab::{EPOCH, EtcdServer, Stay, VALIDITY, Writer, eventually, put};
 use etcd_backup_restore::owner::Marker;
+use serde_json::json;
 use std::time::{Duration, Instant};
 
 /// R17-40, R17-41, R17-43, R17-49: no write of any client passes, and no restart takes that back.
@@ -10,7 +11,12 @@ async fn a_lost_shoot_is_fenced_in_time_and_its_final_snapshot_holds_all_that_wa
     let mut stay = Stay::begin().await;
     let writer = Writer::start(stay.gate.clone());
     writer.goes_on().await;
-    assert_eq!(stay.ownership().await["answer"], "Owned");
+    let said = stay.ownership().await;
+    let settings = (&said["silence"], &said["leastFenceMilliseconds"]);
+    assert_eq!(
+        (&said["answer"], settings),
+        (&json!("Owned"), (&json!("Deactivate"), &json!(11_022)))
+    );
     stay.zone.owned_by("seed-b", EPOCH + 1).await;
     let changed = Instant::now();
     stay.is_fenced("Sealed").await;

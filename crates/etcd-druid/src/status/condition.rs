@@ -4,6 +4,7 @@ use api::{
     constants::condition::OWNERSHIP_VERIFIED,
     druid::{BackupSpec, EtcdCondition},
 };
+use jiff::SignedDuration;
 use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::Time};
 
 use super::{
@@ -24,6 +25,10 @@ pub const READY: &str = "Ready";
 pub const ALL_MEMBERS_READY: &str = "AllMembersReady";
 /// Condition: etcd-backup-restore can do its work.
 pub const BACKUP_READY: &str = "BackupReady";
+
+/// How often the time of `OwnershipVerified` is told anew while nothing else of it changes: a write for each Etcd. Much shorter than the
+/// time after which the gardenlet takes what was told for old.
+const TELL_EVERY: SignedDuration = SignedDuration::from_mins(1);
 
 /// What the conditions depend on.
 #[derive(Clone, Copy, Debug)]
@@ -54,11 +59,15 @@ pub fn conditions(basis: Basis<'_>, before: &[EtcdCondition], now: &Time) -> Vec
     let wanted = if basis.copies {
         vec![backups_copied(basis.observed)]
     } else {
-        of_member(basis, has_data(before))
+        of_member(basis, before)
     };
+    let answers = basis.observed.ownership.is_some();
     wanted
         .into_iter()
-        .map(|judged| judged.since(before, now))
+        .map(|judged| {
+            let renewed = answers && judged.type_ == OWNERSHIP_VERIFIED;
+            judged.since(before, now, renewed)
+        })
         .collect()
 }
 
@@ -79,8 +88,9 @@ impl Judged {
         }
     }
 
-    /// The transition time stays while the status does; all times stay while nothing else differs either.
-    fn since(self, before: &[EtcdCondition], now: &Time) -> EtcdCondition {
+    /// The transition time stays while the status does; all times stay while nothing else differs either. `renewed`: it was looked at
+    /// just now, and people must be able to see that; that time is told now and then.
+    fn since(self, before: &[EtcdCondition], now: &Time, renewed: bool) -> EtcdCondition {
         let mut condition = EtcdCondition {
             type_: self.type_.to_owned(),
             status: self.status.to_owned(),
@@ -94,7 +104,8 @@ impl Judged {
             .find(|old| old.type_ == self.type_ && old.status == self.status)
         {
             condition.last_transition_time = old.last_transition_time.clone();
-            if old.reason == condition.reason && old.message == condition.message {
+            let is_told = !renewed || now.0.duration_since(old.last_update_time.0).abs() < TELL_EVERY;
+            if is_told && old.reason == condition.reason && old.message == condition.message {
                 condition.last_update_time = old.last_update_time.clone();
             }
         }
@@ -102,15 +113,12 @@ impl Judged {
     }
 }
 
-fn of_member(basis: Basis<'_>, had_data: bool) -> Vec<Judged> {
+fn of_member(basis: Basis<'_>, before: &[EtcdCondition]) -> Vec<Judged> {
     let mut judged = vec![ready(basis), all_members_ready(basis)];
-    if let Some(check) = basis.backup.owner_check.as_ref().filter(|_| basis.replicas > 0) {
-        let word = fence::verified(check, basis.observed.ownership.as_ref());
-        judged.push(Judged::new(OWNERSHIP_VERIFIED, word));
-    }
+    judged.extend(ownership_verified(basis, before).map(|word| Judged::new(OWNERSHIP_VERIFIED, word)));
     if basis.backup.store.is_some() {
         judged.push(backup_ready(basis));
-        if had_data || basis.observed.members.iter().any(is_pod_ready) {
+        if has_data(before) || basis.observed.members.iter().any(is_pod_ready) {
             judged.push(Judged {
                 type_: HAS_DATA,
                 status: "True",
@@ -120,6 +128,18 @@ fn of_member(basis: Basis<'_>, had_data: bool) -> Vec<Judged> {
         }
     }
     judged
+}
+
+/// Nothing is said of an etcd that is stopped, but of one whose process may run on and outlast a fence.
+fn ownership_verified(basis: Basis<'_>, before: &[EtcdCondition]) -> Option<fence::Word> {
+    let check = basis.backup.owner_check.as_ref()?;
+    let told = before.iter().find(|told| told.type_ == OWNERSHIP_VERIFIED);
+    let told = told.map(|told| told.reason.as_str());
+    if basis.replicas > 0 {
+        let said = basis.observed.ownership.as_ref();
+        return Some(fence::verified(check, said, told));
+    }
+    (told.is_some_and(fence::is_outlasting) && !basis.observed.members.is_empty()).then(fence::stopping)
 }
 
 fn ready(basis: Basis<'_>) -> Judged {

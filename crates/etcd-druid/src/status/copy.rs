@@ -1,6 +1,7 @@
 //! How a copy of backups stands, as seen from its Job (R17-27), and what it says that it has copied.
 
 use api::druid::CopiedChain;
+use jiff::{Timestamp, tz::TimeZone};
 use k8s_openapi::api::{batch::v1::Job, core::v1::Pod};
 
 use crate::{containers::statuses, names::BACKUP_CONTAINER};
@@ -24,8 +25,16 @@ pub fn said(pods: &[Pod]) -> Option<CopiedChain> {
     let mut ended = copied.filter_map(|status| status.state.as_ref()?.terminated.as_ref());
     ended.find_map(|ended| {
         let line = ended.message.as_deref().filter(|_| ended.exit_code == 0)?;
-        serde_json::from_str(line).ok()
+        let copied: CopiedChain = serde_json::from_str(line).ok()?;
+        // A status with such a time would be refused, and the copy would never be seen to be done.
+        let saved = copied.saved.filter(|saved| can_be_written(saved.0));
+        Some(CopiedChain { saved, ..copied })
     })
+}
+
+/// Whether an API server takes a time: from the year 0 on, and before the year 9000.
+fn can_be_written(time: Timestamp) -> bool {
+    (0..9000).contains(&time.to_zoned(TimeZone::UTC).year())
 }
 
 fn has(job: &Job, type_: &str) -> bool {

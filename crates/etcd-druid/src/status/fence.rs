@@ -1,13 +1,16 @@
 //! An etcd that is kept away from clients on purpose, because nobody confirms that the shoot is this seed's, or because it is
 //! not (R17-40..49): not ready, and no failure.
 
-use api::{constants::condition::OUTLASTS_FENCE, druid::OwnerCheckSpec};
+use api::{
+    constants::condition::{NEVER_ANSWERED, OUTLASTS_ANY_FENCE, OUTLASTS_FENCE},
+    druid::{OwnerCheckSilence, OwnerCheckSpec},
+};
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 
 use crate::{
     names::ETCD_CONTAINER,
     sidecar::{Ownership, Said},
-    wanted::outlasts_a_fence,
+    wanted::{lasts_beyond, lasts_beyond_a_fence, outlasts_a_fence},
 };
 
 /// How a process ends that was told to by SIGTERM, as the kubelet writes it.
@@ -20,18 +23,53 @@ const LONGEST: usize = 1000;
 pub(super) type Word = (&'static str, &'static str, String);
 
 /// Condition `OwnershipVerified` of an etcd that is to run. Of one that no fence outlasts it says so whatever was found: who would take
-/// the shoot over must know.
+/// the shoot over must know. `told`: the reason that was told last.
 #[must_use]
-pub(super) fn verified(check: &OwnerCheckSpec, said: Option<&Ownership>) -> Word {
-    let outlasts = outlasts_a_fence(check);
-    match found(said) {
-        (status @ ("True" | "Unknown"), _, message) if outlasts => (status, OUTLASTS_FENCE, message),
-        word => word,
+pub(super) fn verified(check: &OwnerCheckSpec, said: Option<&Ownership>, told: Option<&str>) -> Word {
+    match (found(said, told), outlasting(check, said, told)) {
+        ((status @ ("True" | "Unknown"), _, message), Some(reason)) => (status, reason, message),
+        (word, _) => word,
     }
 }
 
-fn found(said: Option<&Ownership>) -> Word {
+/// The process that runs says by which settings it goes. What is asked for counts besides: a process that goes by it may begin at any
+/// time. Where it does not say, it may still go by what was told of it last.
+fn outlasting(check: &OwnerCheckSpec, said: Option<&Ownership>, told: Option<&str>) -> Option<&'static str> {
+    let other = match said.and_then(Ownership::goes_by) {
+        Some((ends, fence)) => lasts_beyond_a_fence(ends, fence) && lasts_beyond(check, ends, fence),
+        None => {
+            told == Some(OUTLASTS_ANY_FENCE) || (told == Some(OUTLASTS_FENCE) && !outlasts_a_fence(check))
+        }
+    };
+    let any = other || check.silence == Some(OwnerCheckSilence::Tolerate);
+    match (any, outlasts_a_fence(check)) {
+        (true, _) => Some(OUTLASTS_ANY_FENCE),
+        (false, true) => Some(OUTLASTS_FENCE),
+        (false, false) => None,
+    }
+}
+
+/// Whether that reason says so.
+#[must_use]
+pub(super) fn is_outlasting(reason: &str) -> bool {
+    [OUTLASTS_FENCE, OUTLASTS_ANY_FENCE].contains(&reason)
+}
+
+/// The same of one that is to stop, and whose pod is still there.
+#[must_use]
+pub(super) fn stopping() -> Word {
+    let message = "etcd is being stopped, and its process may still run: it serves for longer than a fence lasts while nobody \
+                   confirms that the shoot is this seed's.";
+    ("Unknown", OUTLASTS_ANY_FENCE, message.to_owned())
+}
+
+fn found(said: Option<&Ownership>, told: Option<&str>) -> Word {
     match said {
+        None if told.is_none_or(|told| told == NEVER_ANSWERED) => (
+            "Unknown",
+            NEVER_ANSWERED,
+            "etcd-backup-restore has not answered yet whether the shoot is this seed's.".to_owned(),
+        ),
         None => (
             "Unknown",
             "NoAnswer",

@@ -23,6 +23,7 @@ fn fenced(state: &str, why: &str, said: Option<Said>) -> Observed {
         ownership: Some(Ownership {
             state: state.to_owned(),
             why: why.to_owned(),
+            ..Ownership::default()
         }),
         sidecar: said,
         ..observed(&set(1), &[pod(false, true, false)])
@@ -112,12 +113,181 @@ fn an_etcd_that_no_fence_outlasts_says_so_but_where_it_has_lost() {
     // Refused, so that etcd goes on as before.
     let too_long: fn(&mut api::druid::OwnerCheckSpec) =
         |check| (check.validity, check.fence) = (Some("90m".into()), Some("2h".into()));
-    for change in [tolerates, lasts, too_long] {
-        assert_eq!(told(change, "Suspended"), words("Unknown", "OutlastsFence"));
-        assert_eq!(told(change, "Serving"), words("True", "OutlastsFence"));
+    for (change, reason) in [
+        (tolerates, "OutlastsAnyFence"),
+        (lasts, "OutlastsFence"),
+        (too_long, "OutlastsFence"),
+    ] {
+        assert_eq!(told(change, "Suspended"), words("Unknown", reason));
+        assert_eq!(told(change, "Serving"), words("True", reason));
         assert_eq!(told(change, "Sealed"), words("False", "Lost"));
     }
     assert_eq!(told(waits, "Serving"), words("True", "Owner"));
+}
+
+/// The process that runs may go by other settings than are asked for now: somebody has changed them, and it was not started again.
+#[test]
+fn whether_a_fence_outlasts_it_the_process_says_that_runs() {
+    use api::druid::OwnerCheckSilence::{Deactivate, Tolerate};
+    // What is asked for, by which settings the process says that it goes, what was told last, and what is told now.
+    for (asked, goes_by, before, expected) in [
+        (Deactivate, Some(("Deactivate", 19_032)), None, "Owner"),
+        (Deactivate, Some(("Tolerate", 19_032)), None, "OutlastsAnyFence"),
+        (
+            Deactivate,
+            Some(("Tolerate", 19_032)),
+            Some("Owner"),
+            "OutlastsAnyFence",
+        ),
+        (
+            Deactivate,
+            Some(("Deactivate", 22_000)),
+            Some("Owner"),
+            "OutlastsAnyFence",
+        ),
+        (
+            Deactivate,
+            Some(("Deactivate", 19_032)),
+            Some("OutlastsFence"),
+            "Owner",
+        ),
+        // It does not say.
+        (Deactivate, None, None, "Owner"),
+        (Deactivate, None, Some("Owner"), "Owner"),
+        (Deactivate, None, Some("OutlastsFence"), "OutlastsAnyFence"),
+        (
+            Deactivate,
+            Some(("Deactivate", 19_032)),
+            Some("OutlastsAnyFence"),
+            "Owner",
+        ),
+        (Deactivate, None, Some("OutlastsAnyFence"), "OutlastsAnyFence"),
+        // What goes by it may begin at any time.
+        (
+            Tolerate,
+            Some(("Deactivate", 19_032)),
+            Some("Owner"),
+            "OutlastsAnyFence",
+        ),
+        (Tolerate, None, Some("Owner"), "OutlastsAnyFence"),
+        (Tolerate, Some(("Tolerate", 19_032)), None, "OutlastsAnyFence"),
+        (
+            Tolerate,
+            Some(("Tolerate", 22_000)),
+            Some("OutlastsFence"),
+            "OutlastsAnyFence",
+        ),
+    ] {
+        let mut etcd = checked();
+        etcd.spec.backup.owner_check.as_mut().unwrap().silence = Some(asked);
+        etcd.status = before.map(|reason| told("True", reason, "2026-01-01T00:00:00Z"));
+        let mut observed = fenced("Serving", "", None);
+        if let Some((silence, fence)) = goes_by {
+            let said = observed.ownership.as_mut().unwrap();
+            (said.silence, said.least_fence_milliseconds) = (Some(silence.to_owned()), Some(fence));
+        }
+        let (_, reason, _) = condition(&status_of(&etcd, &observed), "OwnershipVerified").unwrap();
+        assert_eq!(reason, expected, "{asked:?} {goes_by:?} {before:?}");
+        // It does not even answer.
+        observed.ownership = None;
+        let (is, reason, _) = condition(&status_of(&etcd, &observed), "OwnershipVerified").unwrap();
+        let expected = match (before, asked) {
+            (Some("OutlastsFence" | "OutlastsAnyFence"), _) | (_, Tolerate) => "OutlastsAnyFence",
+            (None, _) => "NeverAnswered",
+            _ => "NoAnswer",
+        };
+        assert_eq!(
+            (is.as_str(), reason.as_str()),
+            ("Unknown", expected),
+            "{asked:?} {before:?}"
+        );
+    }
+}
+
+/// Its kubelet may be dead.
+#[test]
+fn one_that_is_to_stop_and_outlasts_a_fence_says_so_until_its_pod_is_gone() {
+    for (before, pods, expected) in [
+        (
+            "OutlastsFence",
+            &[pod(false, true, false)][..],
+            Some("OutlastsAnyFence"),
+        ),
+        ("OutlastsFence", &[], None),
+        ("Owner", &[pod(false, true, false)], None),
+    ] {
+        let mut etcd = checked();
+        etcd.spec.replicas = 0;
+        etcd.status = Some(told("True", before, "2026-01-01T00:00:00Z"));
+        let status = status_of(&etcd, &observed(&set(1), pods));
+        let found = condition(&status, "OwnershipVerified");
+        let found = found
+            .as_ref()
+            .map(|(is, reason, _)| (is.as_str(), reason.as_str()));
+        assert_eq!(
+            found,
+            expected.map(|reason| ("Unknown", reason)),
+            "{before} {}",
+            pods.len()
+        );
+    }
+}
+
+/// What was found of the owner when an Etcd's status was written last.
+fn told(status: &str, reason: &str, time: &str) -> EtcdStatus {
+    serde_json::from_value(json!({"conditions": [{
+        "type": "OwnershipVerified", "status": status, "reason": reason,
+        "message": "It is confirmed that the shoot is this seed's.",
+        "lastTransitionTime": "2025-12-31T00:00:00Z", "lastUpdateTime": time,
+    }]}))
+    .unwrap()
+}
+
+/// The time is that of the last answer, and not written more than once a minute.
+#[test]
+fn that_it_is_confirmed_still_is_told_once_a_minute_while_the_process_answers() {
+    let now = now();
+    for (told_at, answers, renewed) in [
+        ("2026-01-01T00:00:00Z", true, false),
+        ("2025-12-31T23:59:11Z", true, false),
+        ("2025-12-31T23:59:10Z", true, true),
+        ("2025-12-31T00:00:00Z", true, true),
+        // A clock was wrong.
+        ("2026-01-01T01:00:00Z", true, true),
+        ("2025-12-31T00:00:00Z", false, false),
+    ] {
+        let mut etcd = checked();
+        let before = if answers {
+            told("True", "Owner", told_at)
+        } else {
+            let mut before = told("Unknown", "NoAnswer", told_at);
+            before.conditions[0].message =
+                "etcd-backup-restore does not answer whether the shoot is this seed's.".to_owned();
+            before
+        };
+        let old = before.conditions[0].clone();
+        etcd.status = Some(before);
+        let mut observed = fenced("Serving", "the seed owns the shoot", None);
+        observed.ownership = observed.ownership.filter(|_| answers);
+        let status = status_of(&etcd, &observed);
+        let new = status
+            .conditions
+            .iter()
+            .find(|c| c.type_ == "OwnershipVerified")
+            .unwrap();
+        let expected = api::druid::EtcdCondition {
+            last_update_time: if renewed {
+                now.clone()
+            } else {
+                old.last_update_time.clone()
+            },
+            ..old
+        };
+        assert_eq!(new, &expected, "{told_at} {answers}");
+        // No other condition is told anew, and the same look a moment later writes nothing.
+        etcd.status = Some(status.clone());
+        assert_eq!(status_of(&etcd, &observed), status, "{told_at} {answers}");
+    }
 }
 
 #[test]

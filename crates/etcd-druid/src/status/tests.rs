@@ -342,6 +342,10 @@ fn what_a_copy_says_is_kept() {
     let status = compute(&etcd, Ok(()), &ended(0, line), &now());
     let copied = status.copied.clone().unwrap();
     assert_eq!((copied.final_snapshot, copied.last_revision), (false, 832));
+    // An API server refuses such a time.
+    let absurd = line.replace("2026", "9000");
+    let timeless = compute(&etcd, Ok(()), &ended(0, &absurd), &now()).copied.unwrap();
+    assert_eq!((timeless.last_revision, timeless.saved), (832, None));
     etcd.status = Some(status);
     let later = compute(&etcd, Ok(()), &Observed::default(), &now());
     assert_eq!(later.copied, Some(copied));

@@ -31,7 +31,10 @@ pub use self::{
     owner::OwnerCheck,
     tls::Tls,
 };
-pub(crate) use self::{field::wrong, owner::outlasts_a_fence};
+pub(crate) use self::{
+    field::wrong,
+    owner::{lasts_beyond, lasts_beyond_a_fence, outlasts_a_fence},
+};
 
 /// Largest database where none is given, as upstream: the most that etcd recommends.
 const QUOTA_BYTES: u64 = 8 << 30;

@@ -4,20 +4,11 @@
 use std::{net::SocketAddr, time::Duration};
 
 use api::druid::{EtcdSpec, OwnerCheckSilence, OwnerCheckSpec};
-use jiff::SignedDuration;
-use ownership::{Claim, Settings, Silence, Terms};
+use ownership::{Claim, GivenError, Settings, Silence, Terms, flag_of};
 use runtime::Result;
 
 use super::field::wrong;
 use crate::names::{BACKUP_PORT, CLIENT_PORT, LOOPBACK_PORT, PEER_PORT, PROBE_PORT};
-
-/// The longest of all durations, and the shortest where nothing else is said: as etcd-backup-restore takes them.
-const LONGEST: Duration = Duration::from_secs(60 * 60);
-const SHORTEST: Duration = Duration::from_millis(100);
-/// The shortest bound of a question.
-const SHORTEST_BOUND: Duration = Duration::from_millis(50);
-/// The shortest time of what may also be nothing.
-const SHORTEST_OR_NONE: Duration = Duration::from_millis(1);
 
 /// An owner check whose settings fit together.
 #[derive(Clone, Debug)]
@@ -98,123 +89,64 @@ fn is_in(name: &str, zone: &str) -> bool {
 /// A flag with its value.
 type Given = (&'static str, String);
 
-/// Whether a seed that waits for the default fence may take the shoot over beside an etcd with these settings: none that goes on in
-/// silence, and none whose right lasts longer. Beside settings that cannot be used etcd goes on with those of before, and nobody knows
-/// how long these last.
+/// Whether a seed that waits for the default fence may not take the shoot over beside an etcd with these settings: none that goes on
+/// in silence, and none whose right lasts longer. Beside settings that cannot be used etcd goes on with those of before, and nobody
+/// knows how long these last. The gardenlet, which knows the Seed, knows whether destinations wait for longer.
 pub(crate) fn outlasts_a_fence(check: &OwnerCheckSpec) -> bool {
-    settings(check).map_or(true, |(_, settings)| {
-        settings.silence == Silence::Tolerate || settings.least_fence() > Settings::default().fence
+    settings(check).map_or(true, |settings| !settings.is_fenced_by(Settings::default().fence))
+}
+
+/// The same of a process that says by which settings it goes. `ends`: whether silence ends its right.
+pub(crate) fn lasts_beyond_a_fence(ends: bool, least_fence: Duration) -> bool {
+    !ends || least_fence > Settings::default().fence
+}
+
+/// Whether such a process outlasts what is asked for as well: it was started with other settings.
+pub(crate) fn lasts_beyond(check: &OwnerCheckSpec, ends: bool, least_fence: Duration) -> bool {
+    settings(check).map_or(true, |asked| {
+        (!ends && asked.silence == Silence::Deactivate) || least_fence > asked.least_fence()
     })
+}
+
+fn word_of(silence: OwnerCheckSilence) -> Silence {
+    match silence {
+        OwnerCheckSilence::Deactivate => Silence::Deactivate,
+        OwnerCheckSilence::Tolerate => Silence::Tolerate,
+    }
 }
 
 /// What is given beside the claim, as flags; checked together with what is not given.
 fn options(check: &OwnerCheckSpec) -> Result<Vec<Given>> {
-    let (options, settings) = settings(check)?;
-    Terms::new(settings)
-        .map_err(|e| wrong("spec.backup.ownerCheck", format!("does not fit together: {e}")))?;
-    Ok(options)
-}
-
-fn settings(check: &OwnerCheckSpec) -> Result<(Vec<Given>, Settings)> {
-    let mut settings = Settings::default();
-    let mut options = durations(check, &mut settings)?;
-    if let Some(drift) = check.drift {
-        settings.drift = u32::try_from(drift).map_err(|_| {
-            wrong(
-                "spec.backup.ownerCheck.drift",
-                format!("is {drift}; write parts of a million, from 0 to 100000"),
-            )
-        })?;
-        options.push(("owner-check-drift", drift.to_string()));
-    }
+    Terms::new(settings(check)?).map_err(|error| refused(GivenError::Together(error)))?;
+    let durations = check
+        .durations()
+        .map(|(field, text)| (field, text.map(str::to_owned)));
+    let drift = ("drift", check.drift.map(|drift| drift.to_string()));
+    let given = durations.into_iter().chain([drift]);
+    let mut options: Vec<Given> = given
+        .filter_map(|(field, text)| Some((flag_of(field)?, text?)))
+        .collect();
     if let Some(silence) = check.silence {
-        let (silence, word) = match silence {
-            OwnerCheckSilence::Deactivate => (Silence::Deactivate, "Deactivate"),
-            OwnerCheckSilence::Tolerate => (Silence::Tolerate, "Tolerate"),
-        };
-        settings.silence = silence;
-        options.push(("owner-check-silence", word.to_owned()));
-    }
-    Ok((options, settings))
-}
-
-fn durations(check: &OwnerCheckSpec, to: &mut Settings) -> Result<Vec<Given>> {
-    let c = check;
-    let all = [
-        (
-            "interval",
-            "owner-check-interval",
-            &c.interval,
-            &mut to.interval,
-            SHORTEST,
-        ),
-        (
-            "timeout",
-            "owner-check-timeout",
-            &c.timeout,
-            &mut to.attempt,
-            SHORTEST_BOUND,
-        ),
-        (
-            "storeTimeout",
-            "owner-check-store-timeout",
-            &c.store_timeout,
-            &mut to.second_witness,
-            SHORTEST_BOUND,
-        ),
-        (
-            "validity",
-            "owner-check-validity",
-            &c.validity,
-            &mut to.validity,
-            SHORTEST,
-        ),
-        (
-            "requests",
-            "owner-check-requests",
-            &c.requests,
-            &mut to.requests,
-            SHORTEST,
-        ),
-        (
-            "propagation",
-            "owner-check-propagation",
-            &c.propagation,
-            &mut to.propagation,
-            SHORTEST_OR_NONE,
-        ),
-        (
-            "dnsCacheTTL",
-            "owner-check-caches",
-            &c.dns_cache_ttl,
-            &mut to.caches,
-            SHORTEST_OR_NONE,
-        ),
-        ("fence", "owner-check-fence", &c.fence, &mut to.fence, SHORTEST),
-    ];
-    let mut options = Vec::new();
-    for (field, flag, given, setting, shortest) in all {
-        if let Some(text) = given {
-            *setting = duration(field, text, shortest)?;
-            options.push((flag, text.clone()));
-        }
+        options.push(("owner-check-silence", word_of(silence).word().to_owned()));
     }
     Ok(options)
 }
 
-fn duration(field: &str, text: &str, shortest: Duration) -> Result<Duration> {
-    let may_be_none = shortest == SHORTEST_OR_NONE;
-    let value = text.parse::<SignedDuration>().ok();
-    value
-        .and_then(|value| Duration::try_from(value).ok())
-        .filter(|value| (shortest..=LONGEST).contains(value) || (may_be_none && value.is_zero()))
-        .ok_or_else(|| {
-            let or = if may_be_none { ", or 0s" } else { "" };
-            wrong(
-                &format!("spec.backup.ownerCheck.{field}"),
-                format!("is {text:?}; write a duration from {shortest:?} to 1h, such as 5s{or}"),
-            )
-        })
+fn settings(check: &OwnerCheckSpec) -> Result<Settings> {
+    let given = Settings::default().given(check.durations(), check.drift);
+    let mut settings = given.map_err(refused)?;
+    if let Some(silence) = check.silence {
+        settings.silence = word_of(silence);
+    }
+    Ok(settings)
+}
+
+fn refused(error: GivenError) -> runtime::Error {
+    const PATH: &str = "spec.backup.ownerCheck";
+    match error {
+        GivenError::Field { field, what } => wrong(&format!("{PATH}.{field}"), what),
+        GivenError::Together(_) => wrong(PATH, error.to_string()),
+    }
 }
 
 /// A port that nothing else in the pod has.

@@ -80,9 +80,24 @@ async fn restarted_once(world: &World) -> Result<()> {
         "name": "Owner.web.dev.internal.example.test.", "authorities": ["192.0.2.1:53", "[2001:db8::1]:53"],
         "interval": "5s", "validity": "15s", "fence": "30s", "propagation": "0s", "drift": 0, "silence": "Tolerate",
     });
+    // What a merge would leave is taken away.
+    let mut again = usual();
+    for field in [
+        "authorities",
+        "interval",
+        "validity",
+        "fence",
+        "propagation",
+        "drift",
+        "silence",
+    ] {
+        again[field] = Value::Null;
+    }
     for (check, reason) in [
-        (usual(), Some("NoAnswer")),
-        (all, Some("OutlastsFence")),
+        (usual(), Some("NeverAnswered")),
+        (all, Some("OutlastsAnyFence")),
+        // Nobody has heard yet that a process of these settings runs.
+        (again, Some("OutlastsAnyFence")),
         (Value::Null, None),
     ] {
         let checks = reason.is_some();

@@ -6,8 +6,8 @@ use std::{
 };
 
 use api::extensions::Cluster as ClusterObject;
-use owner_checks::OwnerClaim;
-use ownership::{Loss, Report, Standing};
+use owner_checks::{Ask, Begun, OwnerClaim};
+use ownership::{Loss, Report, Standing, Terms};
 use permit::{Clock, Issuer};
 use runtime::{Result, Seed};
 use tokio::sync::{
@@ -15,10 +15,7 @@ use tokio::sync::{
     watch::{self, Sender},
 };
 
-use crate::{
-    OwnerChecks,
-    owner::{Ask, Begun},
-};
+use crate::OwnerChecks;
 
 /// Longer than a test lasts: nothing ends here by time.
 const LONG: Duration = Duration::from_secs(24 * 60 * 60);
@@ -96,6 +93,7 @@ impl Ask for Played {
             zone: "test".to_owned(),
             authorities: Vec::new(),
             epoch: EPOCH,
+            terms: Terms::default(),
         }))
     }
 

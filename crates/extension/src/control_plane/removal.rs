@@ -6,9 +6,7 @@ use std::time::Duration;
 use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
-use runtime::{Cluster, Result, Seed, apply};
-
-use super::rollout::of_it;
+use runtime::{Cluster, Result, Seed, apply, rollout::Rollout, workload};
 
 /// How long one operation waits for a pod to end. Longer than a pod's time to stop; shorter than the patience of a forced
 /// deletion, so that this can tell what is left.
@@ -28,4 +26,9 @@ pub async fn remove(seed: &Seed, namespace: &str, processes: &[&str], config_map
         it.wait_until_gone(GONE_WITHIN).await
     });
     try_join_all(gone).await.map(drop)
+}
+
+/// A process's Deployment and pods.
+pub(super) fn of_it<'n>(seed: &Seed, namespace: &str, name: &'n str) -> Rollout<'n> {
+    Rollout::new(seed, namespace, name, workload::selected(name))
 }

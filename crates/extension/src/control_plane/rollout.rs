@@ -7,13 +7,13 @@ use futures::future::try_join_all;
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
 use kube::{Api, ResourceExt};
 use runtime::{
-    Cluster, Result, Seed,
+    Cluster, Result,
     error::Explain as _,
-    rollout::{Rollout, checksum, checksums_of_secrets},
-    workload::{self, Files, Workload},
+    rollout::{checksum, checksums_of_secrets},
+    workload::{Files, Workload},
 };
 
-use super::Parts;
+use super::{parts::Parts, removal::of_it};
 use crate::Context;
 
 /// The Deployment that serves the shoot's API, which a gardenlet makes.
@@ -92,9 +92,4 @@ async fn is_api_wanted(deployments: &Api<Deployment>) -> Result<bool> {
     let found = deployments.get_opt(KUBE_APISERVER).await;
     let found = found.context(format_args!("could not read Deployment {KUBE_APISERVER}"))?;
     Ok(found.is_some_and(|found| found.spec.and_then(|spec| spec.replicas) != Some(0)))
-}
-
-/// A process's Deployment and pods.
-pub(super) fn of_it<'n>(seed: &Seed, namespace: &str, name: &'n str) -> Rollout<'n> {
-    Rollout::new(seed, namespace, name, workload::selected(name))
 }

@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
-use runtime::workload::{Files, Health};
+use k8s_openapi::api::core::v1::ConfigMap;
+use runtime::workload::{Files, Health, Workload};
 use serde_json::json;
 
 use super::{rollout::of_files, *};

@@ -1,35 +1,23 @@
-//! The checks of a process: one for each shoot and epoch for which something is done, shared by all that do it.
-//!
-//! Nothing is spawned (invariant 4): a check is one future that everybody polls who works under it, beside his work. It ends
-//! with the last of them.
+//! The checks of a provider's process, with what they have refused.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc};
 
 use api::extensions::{Cluster as ClusterObject, ExtensionObject};
-use futures::FutureExt;
-use owner_checks::OwnerClaim;
-use ownership::{Report, Standing};
+use owner_checks::{Ask, OwnerClaim, Patience, Refusal, SharedChecks, Tenure};
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family},
 };
 use runtime::{Result, Seed, metrics::Metrics};
-use tokio::time::timeout;
 
-use super::{
-    asking::{Ask, Asking},
-    book::{Book, Known},
-    scope::concerns,
-    tenure::{Hold, Refusal, Tenure},
-};
+use super::scope::concerns;
 use crate::{Operation, kind};
 
 /// Who may act for which shoot, as their owner records say. A process makes one and gives it to all of its controllers. Cheap to
 /// clone.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct OwnerChecks {
-    asks: Arc<dyn Ask>,
-    book: Arc<Book>,
+    checks: SharedChecks,
     refusals: Family<Labels, Counter>,
 }
 
@@ -39,37 +27,27 @@ struct Labels {
     why: String,
 }
 
-/// How long it may take to be confirmed.
-#[derive(Clone, Copy)]
-pub(crate) enum Patience {
-    /// Until the first answer, whatever it is.
-    FirstAnswer,
-    /// Until an answer that decides, but no longer than this.
-    Decision(Duration),
-}
-
-/// A first answer comes sooner: each check has bounds of its own.
-const FIRST_ANSWER: Duration = Duration::from_secs(10);
-
 impl OwnerChecks {
     /// Of a process with these metrics.
     #[must_use]
     pub fn new(metrics: &Metrics) -> Self {
-        Self::asking(Arc::new(Asking::default())).counted(metrics)
+        Self::default().counted(metrics)
     }
 
     /// The same where the processes beside etcd answer somewhere else, at a URL with `{namespace}` in it.
     #[must_use]
     pub fn with_sidecars_at(url: &str, metrics: &Metrics) -> Self {
-        let sidecars = url.to_owned();
-        Self::asking(Arc::new(Asking { sidecars })).counted(metrics)
+        Self::of(SharedChecks::with_sidecars_at(url)).counted(metrics)
     }
 
     /// As somebody else asks.
     pub(crate) fn asking(asks: Arc<dyn Ask>) -> Self {
+        Self::of(SharedChecks::asking(asks))
+    }
+
+    fn of(checks: SharedChecks) -> Self {
         Self {
-            asks,
-            book: Arc::default(),
+            checks,
             refusals: Family::default(),
         }
     }
@@ -93,13 +71,13 @@ impl OwnerChecks {
         cluster: Option<&ClusterObject>,
     ) -> Result<Option<OwnerClaim>> {
         if concerns(object, operation) {
-            self.asks.wanted(cluster)
+            self.checks.wanted(cluster)
         } else {
             Ok(None)
         }
     }
 
-    /// The right to act for a shoot: that of the check that is under way, or else of a new one.
+    /// The right to act for a shoot.
     pub(crate) async fn confirm(
         &self,
         seed: &Seed,
@@ -107,43 +85,7 @@ impl OwnerChecks {
         wanted: OwnerClaim,
         patience: Patience,
     ) -> Result<Tenure, Refusal> {
-        let hold = self.hold(seed, namespace, wanted)?;
-        let (within, insist) = match patience {
-            Patience::FirstAnswer => (FIRST_ANSWER, false),
-            Patience::Decision(within) => (within, true),
-        };
-        let is_decided = |report: &Report| match report.standing {
-            Standing::Unconfirmed => report.last.is_some() && !insist,
-            Standing::Owner(_) | Standing::Lost(_) => true,
-        };
-        let mut reports = hold.reports.clone();
-        // Whatever came of it is looked at below.
-        let awaited = async { drop(timeout(within, reports.wait_for(is_decided)).await) };
-        hold.beside(awaited).await;
-        let standing = hold.reports.borrow().standing.clone();
-        match standing {
-            Standing::Owner(permit) if permit.is_valid() => Ok(Tenure { permit, hold }),
-            _ => Err(hold.refusal()),
-        }
-    }
-
-    /// A part in the check of the shoot.
-    fn hold(&self, seed: &Seed, namespace: &str, wanted: OwnerClaim) -> Result<Hold, Refusal> {
-        let begin = || {
-            let begun = self.asks.begin(&wanted, seed, namespace);
-            let begun = begun.map_err(Refusal::Impossible)?;
-            Ok((begun.reports, begun.run.shared()))
-        };
-        match self.book.find(namespace, &wanted, begin)? {
-            Known::Lost(why) => Err(Refusal::Lost(why)),
-            Known::Asked(reports, run) => Ok(Hold {
-                book: Arc::clone(&self.book),
-                namespace: namespace.to_owned(),
-                wanted,
-                reports,
-                run: Some(run),
-            }),
-        }
+        self.checks.confirm(seed, namespace, wanted, patience).await
     }
 
     /// Counts what was refused.
@@ -162,20 +104,7 @@ impl OwnerChecks {
 
     /// Whether this is the first time that the loss of a shoot is told of this object.
     pub(crate) fn is_news(&self, namespace: &str, object: String) -> bool {
-        self.book.is_news(namespace, object)
-    }
-
-    /// Of how many shoots something is known.
-    #[cfg(test)]
-    pub(super) fn kept(&self) -> usize {
-        self.book.len()
-    }
-}
-
-/// For who runs one controller, and counts nothing.
-impl Default for OwnerChecks {
-    fn default() -> Self {
-        Self::asking(Arc::new(Asking::default()))
+        self.checks.is_news(namespace, object)
     }
 }
 
@@ -186,5 +115,39 @@ impl fmt::Debug for OwnerChecks {
 }
 
 #[cfg(test)]
-#[path = "checks_tests.rs"]
-mod tests;
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn where_a_seed_does_not_check_owners_nothing_is_confirmed() {
+        let cluster: ClusterObject = serde_json::from_value(json!({
+            "metadata": {"name": "shoot--dev--web"},
+            "spec": {"cloudProfile": {}, "seed": {"metadata": {"name": "a"}}, "shoot": {}},
+        }))
+        .unwrap();
+        let object: api::extensions::Infrastructure = serde_json::from_value(json!({
+            "metadata": {"name": "i", "namespace": "shoot--dev--web"},
+            "spec": {"type": "local", "region": "r", "secretRef": {"name": "s"}},
+        }))
+        .unwrap();
+        let checks = OwnerChecks::default();
+        for operation in [Operation::Create, Operation::Reconcile, Operation::Delete] {
+            assert_eq!(checks.wanted(&object, operation, Some(&cluster)), Ok(None));
+        }
+    }
+
+    #[test]
+    fn what_was_refused_is_counted() {
+        let metrics = Metrics::default();
+        let checks = OwnerChecks::new(&metrics);
+        checks.count::<api::extensions::Infrastructure>(&Refusal::Lost(String::new()));
+        let text = metrics.encode();
+        assert!(
+            text.contains(r#"extension_owner_refusals_total{kind="Infrastructure",why="Lost"} 1"#),
+            "{text}"
+        );
+    }
+}

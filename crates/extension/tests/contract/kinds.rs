@@ -10,7 +10,7 @@ use api::{
     },
     extensions::{
         BackupBucket, BackupEntry, Bastion, ContainerRuntime, ControlPlane, DNSRecord, Extension,
-        ExtensionObject, Infrastructure, Network, OperatingSystemConfig, Worker,
+        ExtensionObject, Infrastructure, Network, OperatingSystemConfig, SubnetIsolation, Worker,
     },
     meta::{LastOperationState, LastOperationType},
 };
@@ -86,6 +86,8 @@ pub async fn each_runs_through_the_protocol(seeds: &Seeds) -> Result<()> {
     runs::<Network>(seeds, namespaced, "network", network).await?;
     let config = json!({"purpose": "provision", "units": none, "files": none});
     runs::<OperatingSystemConfig>(seeds, namespaced, "operatingsystemconfigs", config).await?;
+    let isolation = with(json!({"isolatedZoneID": "z-1"}));
+    runs::<SubnetIsolation>(seeds, namespaced, "subnetisolation", isolation).await?;
     runs::<Worker>(seeds, namespaced, "worker", with(json!({"pools": none}))).await
 }
 

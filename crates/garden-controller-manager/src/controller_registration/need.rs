@@ -10,7 +10,10 @@ use std::{
 
 use api::gardencore::{BackupBucket, BackupEntry, ClusterType, ControllerRegistration, Seed, Shoot};
 use kube::ResourceExt;
-use placement::extensions::{Extensions, KIND};
+use placement::{
+    extensions::{Extensions, KIND},
+    isolation,
+};
 
 /// A kind and a type of extension objects.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -76,6 +79,9 @@ pub fn of_shoot(shoot: &Shoot, registrations: &[Arc<ControllerRegistration>]) ->
         add("Worker", &spec.provider.type_);
         let network = spec.networking.as_ref().and_then(|n| n.type_.as_deref());
         add("Network", network.unwrap_or_default());
+    }
+    if isolation::needs_provider(shoot, registrations.iter().map(Arc::as_ref)) {
+        add(isolation::KIND, &spec.provider.type_);
     }
     for worker in workers {
         if let Some(image) = &worker.machine.image {

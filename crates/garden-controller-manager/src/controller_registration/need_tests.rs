@@ -32,6 +32,24 @@ fn a_shoot_without_workers_needs_its_provider() {
     );
 }
 
+/// A registration that comes with it alone is installed for a zone that is to be cut off, and stays until the zone is back.
+#[test]
+fn a_shoot_needs_a_provider_that_closes_the_zone_that_is_cut_off() {
+    let able = [registration(
+        json!([{"kind": "SubnetIsolation", "type": "metal"}]),
+    )];
+    let need = "SubnetIsolation/metal".to_owned();
+    let mut cut_off = shoot(base());
+    assert!(!words(&of_shoot(&cut_off, &able)).contains(&need));
+    cut_off
+        .metadata
+        .annotations
+        .get_or_insert_default()
+        .insert("shoot.gardener.cloud/isolated-zone".into(), "z".into());
+    assert!(words(&of_shoot(&cut_off, &able)).contains(&need));
+    assert!(!words(&of_shoot(&cut_off, &[])).contains(&need));
+}
+
 #[test]
 fn a_shoot_needs_what_its_pools_network_names_and_extensions_are_of() {
     let mut spec = base();

@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
-use api::gardencore::{
-    BackupBucket, BackupEntry, ControllerInstallation, ControllerRegistration, Seed, Shoot, ShootSpec,
-    ShootStatus,
-    shoot::{Networking, Provider, Worker},
+use api::{
+    constants::SHOOT_ISOLATED_ZONE,
+    gardencore::{
+        BackupBucket, BackupEntry, ControllerInstallation, ControllerRegistration, Seed, Shoot, ShootSpec,
+        ShootStatus,
+        shoot::{Networking, Provider, Worker},
+    },
 };
 use futures::{
     Stream, StreamExt,
@@ -132,11 +135,16 @@ fn plain<K: Object>(object: &mut K) {
 /// Where it is, and what it needs.
 fn slim(shoot: &mut Shoot) {
     let (meta, spec) = (&mut shoot.metadata, &mut shoot.spec);
+    let annotations = meta.annotations.take().map(|mut annotations| {
+        annotations.retain(|key, _| key == SHOOT_ISOLATED_ZONE);
+        annotations
+    });
     shoot.metadata = ObjectMeta {
         name: meta.name.take(),
         namespace: meta.namespace.take(),
         uid: meta.uid.take(),
         resource_version: meta.resource_version.take(),
+        annotations: annotations.filter(|annotations| !annotations.is_empty()),
         ..ObjectMeta::default()
     };
     let workers = spec.provider.workers.drain(..).map(|worker| Worker {
@@ -163,6 +171,35 @@ fn slim(shoot: &mut Shoot) {
     shoot.status = shoot.status.take().map(|status| ShootStatus {
         seed_name: status.seed_name,
         former_seeds: status.former_seeds,
+        zone_isolation: status.zone_isolation,
         ..ShootStatus::default()
     });
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
+    use super::*;
+
+    /// Or a provider would be taken away that is to open a zone again.
+    #[test]
+    fn a_zone_that_is_cut_off_is_kept() {
+        let isolation = json!({"isolatedZoneID": "z", "phase": "Failover", "status": "Done",
+            "lastUpdateTime": "2026-01-01T00:00:00Z"});
+        let mut shoot: Shoot = serde_json::from_value(json!({
+            "metadata": {"name": "web", "annotations": {"a": "b", (SHOOT_ISOLATED_ZONE): "z"}},
+            "spec": {"region": "r", "provider": {"type": "metal"}},
+            "status": {"hibernated": true, "zoneIsolation": isolation},
+        }))
+        .unwrap();
+        slim(&mut shoot);
+        assert_eq!(
+            json!(shoot.metadata.annotations),
+            json!({(SHOOT_ISOLATED_ZONE): "z"})
+        );
+        let status = shoot.status.unwrap();
+        assert!(status.zone_isolation.is_some() && !status.hibernated);
+    }
 }

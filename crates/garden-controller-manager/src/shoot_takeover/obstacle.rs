@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use api::{
-    constants::condition::{OUTLASTS_FENCE, OWNERSHIP_VERIFIED},
-    gardencore::{Seed, Shoot, shoot::ApprovedBy},
+    constants::condition::{NEVER_ANSWERED, OUTLASTS_FENCE, OWNERSHIP_VERIFIED},
+    gardencore::{Seed, Shoot, seed::OwnerChecks, shoot::ApprovedBy},
     meta::find_condition,
 };
 use jiff::Timestamp;
@@ -72,10 +72,14 @@ pub fn route<'a>(facts: &Facts<'a>) -> Result<(&'a str, &'a str, Ownership<Strin
     }
     // The setting is of now, and a seed that was cut off before it heard of it asks nobody.
     let serves_nobody = placement::is_asleep(shoot) || now.phase == Phase::Claiming;
-    if let Some(why) = unfenced(shoot).filter(|_| !serves_nobody) {
+    let tolerates = facts
+        .source
+        .and_then(|seed| seed.spec.owner_checks())
+        .is_some_and(OwnerChecks::tolerates_silence);
+    if let Some(why) = unfenced(shoot, tolerates).filter(|_| !serves_nobody) {
         return Err(format!(
             "without a fence two control planes could write: seed {from} {why} (condition OwnershipVerified); if you know that nothing \
-             of it runs any more, set that condition by hand"
+             of it runs any more, set that condition by hand, with another reason"
         ));
     }
     match facts.verdict {
@@ -85,15 +89,26 @@ pub fn route<'a>(facts: &Facts<'a>) -> Result<(&'a str, &'a str, Ownership<Strin
     }
 }
 
+/// What a seed tells as the reason of the condition. Any other one is the word of a person.
+const TOLD_BY_A_SEED: [&str; 4] = ["Owner", "NotConfirmed", "NoAnswer", "NotToldAnew"];
+
+/// A process that was not started anew since the setting came asks nobody.
+const NEVER_TOLD: &str = "has never told whether it asks who owns the shoot";
+
 /// Why no time fences the seed that has the shoot. Whatever it found: where it has told of its checks, its etcd and its managers know
-/// whom to ask.
-fn unfenced(shoot: &Shoot) -> Option<&'static str> {
+/// whom to ask. However long ago, too: a seed that is dead tells nothing anew, and one that asks nobody any more has shut its etcd.
+/// `tolerates`: its Seed bears silence, which its etcd may do by now although it has not told yet.
+fn unfenced(shoot: &Shoot, tolerates: bool) -> Option<&'static str> {
     let status = shoot.status.as_ref();
     match status.and_then(|status| find_condition(&status.conditions, OWNERSHIP_VERIFIED)) {
-        None => Some("has never told whether it asks who owns the shoot"),
+        None => Some(NEVER_TOLD),
+        Some(told) if told.reason == NEVER_ANSWERED => Some(NEVER_TOLD),
         Some(told) if told.reason == OUTLASTS_FENCE => {
             Some("serves the shoot for longer than a fence lasts while nobody confirms it")
         }
+        Some(told) if tolerates && TOLD_BY_A_SEED.contains(&told.reason.as_str()) => Some(
+            "is to serve the shoot for as long as nobody says that it is lost (ownerChecks.silence: Tolerate)",
+        ),
         Some(_) => None,
     }
 }
@@ -136,5 +151,126 @@ pub fn source_is_dead(facts: &Facts<'_>, by: ApprovedBy) -> Result<(), Obstacle>
                 " and has not begun".to_owned()
             }
         ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::shoot_takeover::decision::{Decision, decide};
+
+    const NOW: &str = "2026-01-02T00:00:00Z";
+
+    fn seed(name: &str) -> Seed {
+        serde_json::from_value(json!({
+            "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Seed", "metadata": {"name": name},
+            "spec": {"dns": {}, "networks": {"pods": "10.1.0.0/16", "services": "10.2.0.0/16"},
+                "provider": {"type": "local", "region": "local"}, "settings": {"ownerChecks": {"enabled": true}}},
+        }))
+        .unwrap()
+    }
+
+    /// Its seed has been dead for hours, and somebody asks for it elsewhere.
+    fn asked(conditions: &Value) -> Decision {
+        let shoot: Shoot = serde_json::from_value(json!({
+            "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot",
+            "metadata": {"name": "web", "uid": "u-1", "annotations": {"shoot.gardener.cloud/force-restore": "true"}},
+            "spec": {"provider": {"type": "local"}, "region": "local", "seedName": "b", "kubernetes": {"version": "1.34.4"}},
+            "status": {"seedName": "a", "technicalID": "t", "uid": "u", "conditions": conditions,
+                "lastOperation": {"type": "Reconcile", "state": "Succeeded", "progress": 100, "description": "d",
+                    "lastUpdateTime": "2026-01-01T00:00:00Z"}},
+        }))
+        .unwrap();
+        let verdict = Verdict {
+            ready: true,
+            reason: "R",
+            message: String::new(),
+        };
+        let hours = Duration::from_secs(3 * 3600);
+        decide(&Facts {
+            shoot: &shoot,
+            source: Some(&seed("a")),
+            destination: Some(&seed("b")),
+            verdict: Some(&verdict),
+            silence: Silence::Silent(hours),
+            unchanged: hours,
+            grace: None,
+            now: NOW.parse().unwrap(),
+        })
+    }
+
+    /// What a dead seed told last becomes old, or was so already when its gardenlet died after its etcd-druid. It is fenced all the same;
+    /// and one that no fence outlasts is so however old that word is.
+    #[test]
+    fn how_old_the_word_of_a_dead_seed_is_does_not_matter() {
+        for time in [
+            "2026-01-01T23:59:30Z",
+            "2026-01-01T23:54:00Z",
+            "2025-06-01T00:00:00Z",
+            "2026-01-03T00:00:00Z",
+        ] {
+            let told = |status: &str, reason: &str| {
+                asked(
+                    &json!([{"type": OWNERSHIP_VERIFIED, "status": status, "reason": reason, "message": "m",
+                    "lastTransitionTime": time, "lastUpdateTime": time}]),
+                )
+            };
+            for (status, reason) in [
+                ("True", "Owner"),
+                ("Unknown", "NotToldAnew"),
+                ("Unknown", "NotConfirmed"),
+                ("Unknown", "NoAnswer"),
+                ("False", "Lost"),
+            ] {
+                let decision = told(status, reason);
+                let approved =
+                    matches!(&decision, Decision::Approve(approval) if approval.by == ApprovedBy::Operator);
+                assert!(approved, "{time} {status} {reason}: {decision:?}");
+            }
+            for status in ["True", "Unknown"] {
+                let decision = told(status, OUTLASTS_FENCE);
+                let refused = matches!(&decision, Decision::Refuse(why) if why.contains("for longer than a fence lasts"));
+                assert!(refused, "{time} {status}: {decision:?}");
+            }
+        }
+        let never = json!([{"type": OWNERSHIP_VERIFIED, "status": "Unknown", "reason": NEVER_ANSWERED, "message": "m",
+            "lastTransitionTime": NOW, "lastUpdateTime": NOW}]);
+        for untold in [json!([]), never] {
+            let decision = asked(&untold);
+            assert!(
+                matches!(&decision, Decision::Refuse(why) if why.contains("has never told")),
+                "{decision:?}"
+            );
+        }
+    }
+
+    fn having_told(reason: &str) -> Shoot {
+        serde_json::from_value(json!({
+            "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": {"name": "web"},
+            "spec": {"provider": {"type": "local"}, "region": "local", "kubernetes": {"version": "1.34.4"}},
+            "status": {"conditions": [{"type": OWNERSHIP_VERIFIED, "status": "Unknown", "reason": reason, "message": "m",
+                "lastTransitionTime": "2026-01-01T00:00:00Z", "lastUpdateTime": "2026-01-01T00:00:00Z"}]},
+        }))
+        .unwrap()
+    }
+
+    /// The Seed may say so before the shoot's etcd has told of it, and for ever where the seed was cut off in between.
+    #[test]
+    fn beside_a_seed_that_bears_silence_only_the_word_of_a_person_counts() {
+        for reason in TOLD_BY_A_SEED {
+            assert_eq!(unfenced(&having_told(reason), false), None, "{reason}");
+            let why = unfenced(&having_told(reason), true).unwrap_or_default();
+            assert!(why.contains("ownerChecks.silence: Tolerate"), "{reason}: {why}");
+        }
+        for tolerates in [true, false] {
+            let why = unfenced(&having_told(OUTLASTS_FENCE), tolerates).unwrap_or_default();
+            assert!(why.contains("for longer than a fence lasts"), "{why}");
+            assert_eq!(unfenced(&having_told("SeedIsOff"), tolerates), None);
+            // Its etcd has sealed its epoch.
+            assert_eq!(unfenced(&having_told("Lost"), tolerates), None);
+        }
     }
 }

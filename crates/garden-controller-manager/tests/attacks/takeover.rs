@@ -221,6 +221,7 @@ pub async fn a_former_seed_tells_its_own_loss_once(garden: &Garden) {
     for more in [
         json!({"ownership": {"restored": {"lostRevisions": 7, "lastRevision": 1}}}),
         json!({"ownership": {"restored": {"lostRevisions": 7, "source": null}}}),
+        json!({"ownership": {"restored": {"lostRevisions": 7, "unknown": "Nothing, perhaps."}}}),
         json!({"ownership": {"restored": {"lostRevisions": 7, "fenced": "2026-01-01T00:00:00Z"}}}),
         json!({"ownership": {"restored": {"lostRevisions": 7}, "approval": consent("seed-a")}}),
         json!({"ownership": {"restored": {"lostRevisions": 7}, "phase": "Claiming"}}),

@@ -56,6 +56,8 @@ impl Garden {
         .await?;
         let hour = json!({"spec": {"hibernation": {"schedules": [{"start": "20:00"}]}}});
         in_force("shoot-hibernation", || try_patch(&shoots, "probe", &hour)).await?;
+        let zone = json!({"metadata": {"annotations": {"shoot.gardener.cloud/isolated-zone": "z"}}});
+        in_force("shoot-zone-isolation", || try_patch(&shoots, "probe", &zone)).await?;
         in_force("shoot-operation", || try_patch(&shoots, "probe", &operation)).await?;
         let takeover = json!({"metadata": {"annotations": {"shoot.gardener.cloud/force-restore": "x"}}});
         in_force("shoot-force-restore", || try_patch(&shoots, "probe", &takeover)).await?;

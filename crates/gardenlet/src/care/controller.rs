@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use ::ownership::Terms;
 use api::{
     constants::{
         SHOOT_STATUS,
@@ -14,11 +15,12 @@ use api::{
             SYSTEM_COMPONENTS_HEALTHY,
         },
     },
-    gardencore::{Shoot, ShootStatus},
+    druid::Etcd,
+    gardencore::{Seed, Shoot, ShootStatus},
     meta::{Condition, LastOperationType},
 };
 use kube::{Api, ResourceExt, runtime::watcher};
-use runtime::{Next, Reconciler, Result, clock, clusters::Cluster, conditions, runner};
+use runtime::{Next, Reconciler, Result, clock, clusters::Cluster, conditions, error::Explain, runner};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -139,7 +141,7 @@ impl Care {
     async fn observe(
         &self,
         shoot: &Shoot,
-    ) -> Result<([(&'static str, Observation); 5], Option<Observation>)> {
+    ) -> Result<([(&'static str, Observation); 5], Option<ownership::Verified>)> {
         let namespace = shoot.status.as_ref().map(|s| s.technical_id.as_str());
         let namespace = namespace.unwrap_or_default();
         if let Some(sleep) = checks::of_sleep(shoot) {
@@ -147,7 +149,8 @@ impl Care {
             let owner = if placement::is_asleep(shoot) {
                 None
             } else {
-                ownership::verified(&observed::etcds(&self.context, namespace).await?)
+                self.owner(&observed::etcds(&self.context, namespace).await?)
+                    .await?
             };
             return Ok((CONDITIONS.map(|type_| (type_, sleep.clone())), owner));
         }
@@ -159,7 +162,24 @@ impl Care {
             (EVERY_NODE_READY, checks::nodes(shoot, &seen)),
             (SYSTEM_COMPONENTS_HEALTHY, components::system_components(&seen)),
         ];
-        Ok((conditions, ownership::verified(&seen.etcds)))
+        let owner = self.owner(&seen.etcds).await?;
+        Ok((conditions, owner))
+    }
+
+    /// What is to be told of its owner.
+    async fn owner(&self, etcds: &[Etcd]) -> Result<Option<ownership::Verified>> {
+        let usual = Terms::default();
+        let fence = || async {
+            let name = &self.context.seed_name;
+            let seeds = self.context.garden.cluster_wide::<Seed>();
+            let seed = seeds.get_opt(name).await;
+            let seed = seed.context(format_args!("could not read Seed {name}"))?;
+            let checks = seed.as_ref().and_then(|seed| seed.spec.owner_checks());
+            // Settings that cannot be read are told of where shoots are reconciled.
+            let needed = checks.and_then(|checks| owner_checks::needed_fence(checks, usual).ok());
+            Ok(needed.unwrap_or(usual.settings().fence))
+        };
+        ownership::verified(etcds, &clock::now_k8s(), fence).await
     }
 
     async fn write_label(&self, name: &str, api: &Api<Shoot>) -> Result<()> {

@@ -1,81 +1,170 @@
-//! `OwnershipVerified`: what the process beside etcd finds out about the shoot's owner, as etcd-druid passes it on, and when it was
-//! looked at last (R17-13, R17-47).
+//! `OwnershipVerified`: what the process beside etcd finds out about the shoot's owner, as etcd-druid passes it on, and when that
+//! was asked last (R17-13, R17-47).
+
+use std::{future::Future, time::Duration};
 
 use api::{
     constants::{
         ETCD_MAIN,
-        condition::{OUTLASTS_FENCE, OWNERSHIP_VERIFIED},
+        condition::{NEVER_ANSWERED, OUTLASTS_ANY_FENCE, OUTLASTS_FENCE, OWNERSHIP_VERIFIED},
     },
-    druid::Etcd,
+    druid::{Etcd, EtcdCondition, OwnerCheckSpec},
     meta::{Condition, ConditionStatus, find_condition},
 };
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
+use ownership::Terms;
+use runtime::Result;
 
 use super::observation::Observation;
 
-/// How often the time is told anew where nothing else has changed: a write to the garden for each shoot.
-const TELL_EVERY: SignedDuration = SignedDuration::from_mins(5);
+/// By how much the time in the garden is behind before it is told anew where nothing else has changed: a write to the garden for each
+/// shoot. With the time between two of etcd-druid's, it is never behind by more than [`OLD`].
+const TELL_EVERY: SignedDuration = SignedDuration::from_mins(3);
 
-/// What is said of a shoot; nothing where the seed does not check owners.
-pub(super) fn verified(etcds: &[Etcd]) -> Option<Observation> {
+/// What was told so long ago says nothing of now: etcd-druid tells it anew every minute while the process beside etcd answers, and tells
+/// otherwise where that does not.
+const OLD: SignedDuration = SignedDuration::from_mins(5);
+
+/// Reason of what is old.
+const NOT_TOLD_ANEW: &str = "NotToldAnew";
+
+/// What is said of a shoot's owner.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Verified {
+    seen: Observation,
+    /// When that was asked last; none where nobody has told.
+    asked: Option<Time>,
+}
+
+/// What is said of a shoot; nothing where the seed does not check owners. `fence`: for how long destinations wait for this seed. It
+/// is asked for only where etcd outlasts the usual one.
+pub(super) async fn verified<F>(
+    etcds: &[Etcd],
+    now: &Time,
+    fence: impl FnOnce() -> F,
+) -> Result<Option<Verified>>
+where
+    F: Future<Output = Result<Duration>>,
+{
+    let usual = Terms::default().settings().fence;
+    let fence = if outlasts(etcds, usual) {
+        fence().await?
+    } else {
+        usual
+    };
+    Ok(verified_by(etcds, now, fence))
+}
+
+fn checked(etcds: &[Etcd]) -> Option<(&OwnerCheckSpec, Option<&EtcdCondition>)> {
     let main = etcds.iter().find(|etcd| etcd.name_any() == ETCD_MAIN)?;
-    main.spec.backup.owner_check.as_ref()?;
+    let check = main.spec.backup.owner_check.as_ref()?;
     let conditions = main.status.iter().flat_map(|status| &status.conditions);
     let said = conditions.into_iter().find(|one| one.type_ == OWNERSHIP_VERIFIED);
-    let outlasts = said.is_some_and(|said| said.reason == OUTLASTS_FENCE);
-    let (status, reason) = match said.map(|said| said.status.as_str()) {
-        Some("True") if outlasts => (ConditionStatus::True, OUTLASTS_FENCE),
-        Some("Unknown") if outlasts => (ConditionStatus::Unknown, OUTLASTS_FENCE),
-        Some("True") => (ConditionStatus::True, "Owner"),
-        Some("False") => (ConditionStatus::False, "Lost"),
-        Some(_) => (ConditionStatus::Unknown, "NotConfirmed"),
-        None => (ConditionStatus::Unknown, "NoAnswer"),
+    Some((check, said))
+}
+
+/// Whether etcd may be served for longer than that, although nobody confirms it any more. etcd-druid knows the usual fence only. One
+/// that goes by other settings than its object has is beyond all that is known here.
+fn outlasts(etcds: &[Etcd], fence: Duration) -> bool {
+    let usual = Terms::default().settings().fence;
+    let Some((check, Some(said))) = checked(etcds) else {
+        return false;
     };
-    let message = said.map_or(
-        "etcd-druid has not told yet whether the shoot is this seed's.",
-        |said| &said.message,
-    );
-    Some(Observation::new(status, reason, message))
+    match said.reason.as_str() {
+        OUTLASTS_ANY_FENCE => true,
+        OUTLASTS_FENCE => fence <= usual || !owner_checks::is_fenced_by(check, fence),
+        _ => false,
+    }
+}
+
+fn verified_by(etcds: &[Etcd], now: &Time, fence: Duration) -> Option<Verified> {
+    let (_, said) = checked(etcds)?;
+    let Some(said) = said else {
+        let message = "etcd-druid has not told yet whether the shoot is this seed's.";
+        let seen = Observation::new(ConditionStatus::Unknown, NEVER_ANSWERED, message);
+        return Some(Verified { seen, asked: None });
+    };
+    let is_old = differ_by(&said.last_update_time, now, OLD);
+    let (status, reason) = match said.status.as_str() {
+        "True" if is_old => (ConditionStatus::Unknown, NOT_TOLD_ANEW),
+        "True" => (ConditionStatus::True, "Owner"),
+        // That is for ever.
+        "False" => (ConditionStatus::False, "Lost"),
+        _ if said.reason == NEVER_ANSWERED => (ConditionStatus::Unknown, NEVER_ANSWERED),
+        _ => (ConditionStatus::Unknown, "NotConfirmed"),
+    };
+    let message = if reason == NOT_TOLD_ANEW {
+        "etcd-druid has not told anew for five minutes that the shoot is this seed's: see that etcd-druid runs in the seed (Deployment \
+         etcd-druid in namespace garden), and what its log says of Etcd etcd-main."
+    } else {
+        said.message.as_str()
+    };
+    // However old that is: a process that goes on in silence does not end by it.
+    let reason = match status {
+        ConditionStatus::True | ConditionStatus::Unknown if outlasts(etcds, fence) => OUTLASTS_FENCE,
+        _ => reason,
+    };
+    Some(Verified {
+        seen: Observation::new(status, reason, message),
+        asked: Some(said.last_update_time.clone()),
+    })
+}
+
+/// Whether there is that much between two times. One that is to come was told by a clock that was wrong.
+fn differ_by(one: &Time, other: &Time, much: SignedDuration) -> bool {
+    one.0.duration_since(other.0).abs() >= much
 }
 
 /// Puts it into the conditions of a shoot, at once: whoever has lost a shoot is not on the way to have it again.
-pub(super) fn tell(seen: Option<&Observation>, now: &Time, conditions: &mut Vec<Condition>) {
-    let Some(seen) = seen else {
+pub(super) fn tell(said: Option<&Verified>, now: &Time, conditions: &mut Vec<Condition>) {
+    let Some(Verified { seen, asked }) = said else {
         conditions.retain(|one| one.type_ != OWNERSHIP_VERIFIED);
         return;
     };
-    let told = Condition::new(
+    let before = find_condition(conditions, OWNERSHIP_VERIFIED).cloned();
+    Condition::new(
         OWNERSHIP_VERIFIED,
         seen.status,
         seen.reason,
         &seen.message,
         now.clone(),
-    );
-    let is_fresh = find_condition(conditions, OWNERSHIP_VERIFIED)
-        .is_some_and(|old| now.0.duration_since(old.last_update_time.0) < TELL_EVERY);
-    told.merge_into(conditions);
-    if !is_fresh && let Some(told) = conditions.iter_mut().find(|one| one.type_ == OWNERSHIP_VERIFIED) {
-        told.last_update_time = now.clone();
+    )
+    .merge_into(conditions);
+    let told = conditions.iter_mut().find(|one| one.type_ == OWNERSHIP_VERIFIED);
+    let (Some(told), Some(asked)) = (told, asked) else {
+        return;
+    };
+    // What is new has another time already, or another word.
+    if before.as_ref() != Some(&*told) || differ_by(&told.last_update_time, asked, TELL_EVERY) {
+        told.last_update_time = asked.clone();
     }
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use ConditionStatus::{False, True, Unknown};
     use serde_json::json;
 
     use super::*;
 
+    const USUAL: Duration = Duration::from_secs(20);
+
+    fn at(second: i64) -> Time {
+        Time(jiff::Timestamp::from_second(second).unwrap())
+    }
+
+    /// As etcd-druid has told it at second 1000.
     fn etcd(checks: bool, said: &[(&str, &str)]) -> Etcd {
         let mut etcd = Etcd::new(ETCD_MAIN, api::druid::EtcdSpec::default());
         etcd.spec.backup.owner_check = checks.then(Default::default);
         let conditions: Vec<_> = said
             .iter()
-            .map(|(status, message)| {
-                json!({"type": OWNERSHIP_VERIFIED, "status": status, "reason": "Any", "message": message,
-                    "lastTransitionTime": "2026-01-01T00:00:00Z", "lastUpdateTime": "2026-01-01T00:00:00Z"})
+            .map(|(status, reason)| {
+                json!({"type": OWNERSHIP_VERIFIED, "status": status, "reason": reason, "message": "a sentence.",
+                    "lastTransitionTime": at(0), "lastUpdateTime": at(1000)})
             })
             .collect();
         etcd.status = Some(serde_json::from_value(json!({"conditions": conditions})).unwrap());
@@ -83,57 +172,201 @@ mod tests {
     }
 
     #[test]
-    fn what_druid_says_is_passed_on() {
-        use ConditionStatus::{False, True, Unknown};
-        assert_eq!(verified(&[]), None);
-        assert_eq!(verified(&[etcd(false, &[("True", "yes.")])]), None);
-        let silent = verified(&[etcd(true, &[])]).unwrap();
-        assert_eq!((silent.status, silent.reason), (Unknown, "NoAnswer"));
-        for (said, status, reason) in [
-            ("True", True, "Owner"),
-            ("False", False, "Lost"),
-            ("Unknown", Unknown, "NotConfirmed"),
-            ("ConditionCheckError", Unknown, "NotConfirmed"),
+    fn what_druid_says_is_passed_on_while_it_is_new() {
+        let now = at(1000);
+        assert_eq!(verified_by(&[], &now, USUAL), None);
+        assert_eq!(
+            verified_by(&[etcd(false, &[("True", "Owner")])], &now, USUAL),
+            None
+        );
+        let silent = verified_by(&[etcd(true, &[])], &now, USUAL).unwrap();
+        assert_eq!(
+            (silent.seen.status, silent.seen.reason, silent.asked),
+            (Unknown, NEVER_ANSWERED, None)
+        );
+        // When it is looked at, and whether it is too old then.
+        let times = [
+            (1000, false),
+            (1299, false),
+            (701, false),
+            (1300, true),
+            (700, true),
+            (90_000, true),
+        ];
+        for (said, reason, new, old) in [
+            ("True", "Owner", (True, "Owner"), (Unknown, "NotToldAnew")),
+            ("False", "Lost", (False, "Lost"), (False, "Lost")),
+            (
+                "Unknown",
+                "NotConfirmed",
+                (Unknown, "NotConfirmed"),
+                (Unknown, "NotConfirmed"),
+            ),
+            (
+                "Unknown",
+                "NoAnswer",
+                (Unknown, "NotConfirmed"),
+                (Unknown, "NotConfirmed"),
+            ),
+            (
+                "ConditionCheckError",
+                "Any",
+                (Unknown, "NotConfirmed"),
+                (Unknown, "NotConfirmed"),
+            ),
+            (
+                "Unknown",
+                "NeverAnswered",
+                (Unknown, "NeverAnswered"),
+                (Unknown, "NeverAnswered"),
+            ),
+            // No fence outlasts it, whether it is asked or not.
+            (
+                "True",
+                "OutlastsFence",
+                (True, "OutlastsFence"),
+                (Unknown, "OutlastsFence"),
+            ),
+            (
+                "Unknown",
+                "OutlastsFence",
+                (Unknown, "OutlastsFence"),
+                (Unknown, "OutlastsFence"),
+            ),
+            (
+                "True",
+                "OutlastsAnyFence",
+                (True, "OutlastsFence"),
+                (Unknown, "OutlastsFence"),
+            ),
         ] {
-            let seen = verified(&[etcd(true, &[(said, "a sentence.")])]).unwrap();
-            assert_eq!(seen, Observation::new(status, reason, "a sentence."));
+            for (second, is_old) in times {
+                let told = verified_by(&[etcd(true, &[(said, reason)])], &at(second), USUAL).unwrap();
+                let expected = if is_old { old } else { new };
+                assert_eq!(
+                    (told.seen.status, told.seen.reason),
+                    expected,
+                    "{said} {reason} {second}"
+                );
+                assert_eq!(told.asked, Some(at(1000)));
+                let is_passed_on = told.seen.message == "a sentence.";
+                assert_eq!(is_passed_on, !is_old || said != "True", "{}", told.seen.message);
+            }
         }
     }
 
+    fn told(conditions: &[Condition]) -> (ConditionStatus, &str, i64, i64) {
+        let told = find_condition(conditions, OWNERSHIP_VERIFIED).unwrap();
+        let seconds = |time: &Time| time.0.as_second();
+        (
+            told.status,
+            &told.reason,
+            seconds(&told.last_transition_time),
+            seconds(&told.last_update_time),
+        )
+    }
+
+    /// Settings of the Seed that destinations know are no reason for a person to be asked; such as they do not know are.
     #[test]
-    fn that_silence_is_borne_is_passed_on() {
-        let mut served = etcd(true, &[("True", "a sentence.")]);
-        served.status.as_mut().unwrap().conditions[0].reason = OUTLASTS_FENCE.into();
-        let seen = verified(&[served]).unwrap();
-        assert_eq!(
-            (seen.status, seen.reason),
-            (ConditionStatus::True, OUTLASTS_FENCE)
-        );
+    fn a_longer_fence_of_the_seed_covers_what_it_was_made_for() {
+        let seconds = |text: &str| Some(text.to_owned());
+        let mut longer = etcd(true, &[("True", "a sentence.")]);
+        longer.status.as_mut().unwrap().conditions[0].reason = OUTLASTS_FENCE.into();
+        let check = longer.spec.backup.owner_check.as_mut().unwrap();
+        (check.validity, check.fence) = (seconds("30s"), seconds("40s"));
+        let mut tolerant = longer.clone();
+        let check = tolerant.spec.backup.owner_check.as_mut().unwrap();
+        check.silence = Some(api::druid::OwnerCheckSilence::Tolerate);
+        let mut other = longer.clone();
+        other.status.as_mut().unwrap().conditions[0].reason = OUTLASTS_ANY_FENCE.into();
+        let mut unreadable = longer.clone();
+        unreadable.spec.backup.owner_check.as_mut().unwrap().validity = seconds("90m");
+        for (etcd, fence, reason) in [
+            (&longer, 40, "Owner"),
+            // 1.001 * (2 + 30 / 0.999 + 5) = 37.07
+            (&longer, 38, "Owner"),
+            (&longer, 37, OUTLASTS_FENCE),
+            (&longer, 20, OUTLASTS_FENCE),
+            (&tolerant, 3600, OUTLASTS_FENCE),
+            (&unreadable, 3600, OUTLASTS_FENCE),
+            // Its process goes by others.
+            (&other, 3600, OUTLASTS_FENCE),
+        ] {
+            let told = verified_by(std::slice::from_ref(etcd), &at(1000), Duration::from_secs(fence));
+            assert_eq!(told.unwrap().seen.reason, reason, "{fence}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_seed_is_read_only_where_it_matters() {
+        let asked = |etcd: Etcd| async move {
+            let mut asked = false;
+            let fence = || {
+                asked = true;
+                std::future::ready(Ok(Duration::from_secs(60)))
+            };
+            let told = verified(&[etcd], &at(1000), fence).await;
+            told.map(|_| asked)
+        };
+        assert_eq!(asked(etcd(true, &[("True", "yes.")])).await, Ok(false));
+        let mut longer = etcd(true, &[("True", "yes.")]);
+        longer.status.as_mut().unwrap().conditions[0].reason = OUTLASTS_FENCE.into();
+        assert_eq!(asked(longer).await, Ok(true));
     }
 
     #[test]
     fn a_loss_is_told_at_once_and_the_time_of_a_look_now_and_then() {
-        let at = |second| Time(jiff::Timestamp::from_second(second).unwrap());
-        let times = |conditions: &[Condition]| {
-            let told = find_condition(conditions, OWNERSHIP_VERIFIED).unwrap();
-            let seconds = |time: &Time| time.0.as_second();
-            (
-                told.status,
-                seconds(&told.last_transition_time),
-                seconds(&told.last_update_time),
-            )
+        let said = |status, reason, asked: Option<i64>| Verified {
+            seen: Observation::new(status, reason, "a sentence."),
+            asked: asked.map(at),
         };
-        let owner = Observation::new(ConditionStatus::True, "Owner", "yes.");
-        let lost = Observation::new(ConditionStatus::False, "Lost", "no.");
+        let owner = |asked| said(True, "Owner", Some(asked));
         let mut conditions = Vec::new();
-        tell(Some(&owner), &at(0), &mut conditions);
-        tell(Some(&owner), &at(299), &mut conditions);
-        assert_eq!(times(&conditions), (ConditionStatus::True, 0, 0));
-        tell(Some(&owner), &at(300), &mut conditions);
-        assert_eq!(times(&conditions), (ConditionStatus::True, 0, 300));
-        tell(Some(&lost), &at(310), &mut conditions);
-        assert_eq!(times(&conditions), (ConditionStatus::False, 310, 310));
-        tell(None, &at(320), &mut conditions);
+        for (what, now, expected) in [
+            (owner(0), 10, (True, "Owner", 10, 0)),
+            // Nobody asks any more: that it is looked at here makes it no newer.
+            (owner(0), 290, (True, "Owner", 10, 0)),
+            (owner(179), 300, (True, "Owner", 10, 0)),
+            (owner(180), 300, (True, "Owner", 10, 180)),
+            (owner(420), 430, (True, "Owner", 10, 420)),
+            (
+                said(Unknown, "NotToldAnew", Some(420)),
+                720,
+                (Unknown, "NotToldAnew", 720, 420),
+            ),
+            (
+                said(Unknown, "NotToldAnew", Some(420)),
+                9000,
+                (Unknown, "NotToldAnew", 720, 420),
+            ),
+            (owner(9010), 9015, (True, "Owner", 9015, 9010)),
+            (
+                said(True, "OutlastsFence", Some(9020)),
+                9025,
+                (True, "OutlastsFence", 9015, 9020),
+            ),
+            (said(False, "Lost", Some(9030)), 9040, (False, "Lost", 9040, 9030)),
+            // As one of before has told it, which wrote its own time.
+            (said(False, "Lost", Some(8800)), 9050, (False, "Lost", 9040, 8800)),
+            (
+                said(Unknown, "NoAnswer", None),
+                9060,
+                (Unknown, "NoAnswer", 9060, 9060),
+            ),
+            (
+                said(Unknown, "NoAnswer", None),
+                9990,
+                (Unknown, "NoAnswer", 9060, 9060),
+            ),
+        ] {
+            tell(Some(&what), &at(now), &mut conditions);
+            assert_eq!(told(&conditions), expected, "{now}");
+            // What is told twice is written once.
+            let before = conditions.clone();
+            tell(Some(&what), &at(now + 1), &mut conditions);
+            assert_eq!(conditions, before, "{now}");
+        }
+        tell(None, &at(9999), &mut conditions);
         assert_eq!(conditions, []);
     }
 }

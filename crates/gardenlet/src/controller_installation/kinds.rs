@@ -6,7 +6,7 @@ use std::{collections::HashSet, fmt::Debug, time::Duration};
 use api::{
     extensions::{
         BackupBucket, BackupEntry, Bastion, ContainerRuntime, ControlPlane, DNSRecord, Extension,
-        Infrastructure, Network, OperatingSystemConfig, SelfHostedShootExposure, Worker,
+        Infrastructure, Network, OperatingSystemConfig, SelfHostedShootExposure, SubnetIsolation, Worker,
     },
     gardencore::ControllerResource,
 };
@@ -51,6 +51,7 @@ fn all() -> Vec<Kind> {
         kind::<Network>(),
         kind::<OperatingSystemConfig>(),
         kind::<SelfHostedShootExposure>(),
+        kind::<SubnetIsolation>(),
         kind::<Worker>(),
     ]
 }

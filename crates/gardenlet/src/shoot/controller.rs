@@ -5,22 +5,26 @@ use std::{sync::Arc, time::Duration};
 use api::{
     constants::{OPERATION, PROJECT_NAME, condition::READY_FOR_MIGRATION, finalizer::GARDENER},
     gardencore::{Shoot, shoot::ShootStatus},
-    meta::{ConditionStatus, ErrorCode, LastOperationType as Type},
+    meta::{ConditionStatus, ErrorCode, LastOperationState as State, LastOperationType as Type},
 };
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, ResourceExt, runtime::watcher};
 use parts::{FenceClock, Fences};
-use placement::{Operation, Role, Wanted, approval, is_move_wanted, names, role, traveller};
+use placement::{Operation, Role, Wanted, approval, is_move_wanted, isolation, names, role, traveller};
 use runtime::{Cluster, Error, Next, Reconciler, Result, clock, error::Explain as _, finalizer, runner};
+use serde_json::json;
 use tracing::info;
 
 use super::{
     confirmation,
     dispatch::{self, Duty, Periods},
     leave, loss,
+    lost::{self, LostShoots},
     operation::{self, Failure},
     record::Record,
+    right,
     status::{self, Writer},
+    zone_record,
 };
 use crate::context::{Context, MANAGER};
 
@@ -39,6 +43,7 @@ pub async fn run(context: Arc<Context>) {
     let reconciler = Arc::new(ShootReconciler {
         context,
         fences: Fences::default(),
+        lost: LostShoots::default(),
     });
     runner::run_namespaced(controller, &garden, reconciler, settings).await;
 }
@@ -79,6 +84,7 @@ fn wakes(shoot: &Shoot) -> Option<u64> {
 struct ShootReconciler {
     context: Arc<Context>,
     fences: Fences,
+    lost: LostShoots,
 }
 
 impl Reconciler<Shoot> for ShootReconciler {
@@ -131,8 +137,11 @@ impl ShootReconciler {
                 let shoot = self.take_operation_annotation(shoot).await?;
                 // A user may have changed his mind between the two: what counts is the Shoot without the annotation.
                 match self.decide_without_request(&shoot) {
-                    // Large, and on the stack of every other step otherwise.
-                    Some(operation) => Box::pin(self.begin(shoot, operation)).await,
+                    Some(operation) => match self.loss_of(&shoot, operation) {
+                        Some(sentence) => self.tell_loss(&shoot, operation, &sentence).await,
+                        // Large, and on the stack of every other step otherwise.
+                        None => Box::pin(self.begin(shoot, operation)).await,
+                    },
                     None => Ok(Next::After(LOOK_AGAIN)),
                 }
             }
@@ -154,6 +163,18 @@ impl ShootReconciler {
             }
             _ => None,
         }
+    }
+
+    /// What was lost stays lost in this epoch, whoever says otherwise later (R17-49, R17-61). It can be handed over.
+    fn loss_of(&self, shoot: &Shoot, operation: Operation) -> Option<String> {
+        self.lost.of(shoot).filter(|_| right::is_for_owners(operation))
+    }
+
+    async fn tell_loss(&self, shoot: &Shoot, operation: Operation, sentence: &str) -> Result<Next> {
+        let status = shoot.status.as_ref();
+        let recorded = status.and_then(|status| status.last_operation.as_ref());
+        let type_ = recorded.map_or(operation.type_(), |last| last.type_);
+        lost::tell(&self.context, &self.lost, (shoot, type_), sentence).await
     }
 
     async fn begin(&self, shoot: Arc<Shoot>, operation: Operation) -> Result<Next> {
@@ -197,17 +218,20 @@ impl ShootReconciler {
             )
             .await;
         let record = Record::new(context, &begun, type_);
-        match operation::run(
+        let run = operation::run(
             context,
             &traveller,
             operation,
             self.fence(&traveller, operation),
             &record,
-        )
-        .await
-        {
+        );
+        match Box::pin(run).await {
             Ok(()) => self.succeeded(&traveller, operation, &record).await,
-            Err(failure) => self.failed(&begun, type_, failure, &record).await,
+            Err(Failure { lost: Some(why), .. }) => {
+                self.lost.remember(&begun, &why);
+                self.tell_loss(&begun, operation, &why).await
+            }
+            Err(failure) => self.failed(&begun, operation, failure, &record).await,
         }
     }
 
@@ -239,12 +263,15 @@ impl ShootReconciler {
         events.normal(&written, success_reason(type_), &note).await;
         info!(shoot = written.name_any(), operation = %type_, "operation succeeded");
         self.fences.forget(&written.uid().unwrap_or_default());
+        self.lost.forget(&written);
         if operation == Operation::Restore
             && let Some(lost) = loss::of(&written)
         {
             let losses = loss::metrics(&context.metrics);
-            losses.seconds.observe(f64::from(lost.seconds));
-            events.warning(&written, "DataLost", &lost.sentence).await;
+            if let Some(seconds) = lost.seconds {
+                losses.seconds.observe(f64::from(seconds));
+            }
+            events.warning(&written, lost.reason(), &lost.sentence).await;
         }
         if operation.deletes() {
             if operation == Operation::ForceDelete
@@ -262,7 +289,13 @@ impl ShootReconciler {
             return Ok(Next::After(LOOK_AGAIN));
         }
         self.tell_obstacle(&written).await?;
-        Ok(Next::After(context.config.shoot_sync_period))
+        // What was asked for meanwhile, or while the shoot moved, does not wait for its time.
+        let is_due = isolation::is_due(&written);
+        Ok(Next::After(if is_due {
+            LOOK_AGAIN
+        } else {
+            context.config.shoot_sync_period
+        }))
     }
 
     /// The point of no return. It is written only while the move is still the one that was approved.
@@ -299,14 +332,16 @@ impl ShootReconciler {
     async fn failed(
         &self,
         shoot: &Shoot,
-        type_: Type,
+        operation: Operation,
         failure: Failure,
         record: &Record<'_>,
     ) -> Result<Next> {
+        let type_ = operation.type_();
         let Failure {
             progress,
             errors,
             error,
+            ..
         } = failure;
         let patch = match &error {
             // Whose it is now tells its story.
@@ -317,7 +352,19 @@ impl ShootReconciler {
                 status::failed(shoot, type_, progress, &errors, retry, clock::now_k8s())
             }
         };
-        record.write(&patch).await?;
+        let is_final = patch["lastOperation"]["state"] == json!(State::Failed);
+        let is_final = is_final || matches!(error, Error::Config { .. });
+        let is_wait = matches!(error, Error::NotReady { .. });
+        let now = clock::now_k8s();
+        record
+            .write_if(|newest| {
+                let of_zone = zone_record::failed(newest, operation, &errors, is_final, &now);
+                Ok(Some(zone_record::and(
+                    patch.clone(),
+                    of_zone.filter(|_| !is_wait),
+                )))
+            })
+            .await?;
         Err(error)
     }
 

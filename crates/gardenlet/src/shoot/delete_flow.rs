@@ -7,7 +7,7 @@
 use flow::{Flow, Graph, TaskId};
 use parts::{
     ControlPlane, Deploy, DnsRecords, Etcds, Facts, GenericExtensions, Infrastructure, KubeApiserver,
-    KubeControllerManager, ManagedResources, Namespace, Secrets, ShootObjects, Writers,
+    KubeControllerManager, ManagedResources, Namespace, Secrets, ShootObjects, SubnetIsolation, Writers,
 };
 use runtime::Error;
 
@@ -29,6 +29,8 @@ pub struct Given {
     pub control_plane_may_sleep: bool,
     /// The seed says, or has said, whose the shoot is.
     pub owner_record: bool,
+    /// A zone is closed, or on its way there or back.
+    pub zone_is_closed: bool,
 }
 
 /// Builds the flow.
@@ -38,6 +40,8 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
     let cleaned = clean_shoot(&mut g, f, given);
     let resources_gone = g.destroy::<ManagedResources>(f, cleaned);
     let extensions_gone = g.destroy::<GenericExtensions>(f, resources_gone);
+    // No machine is left by now, and the networks are still there that are opened (RZ-14).
+    let zones_open = when(&mut g, given.zone_is_closed).destroy::<SubnetIsolation>(f, extensions_gone);
     // After the others: their providers may have a say in what becomes of those (gardener#9651).
     let further_gone = extension_steps::destroy(&mut g, f, BeforeKubeAPIServer, extensions_gone);
     let provider_gone = g.destroy::<ControlPlane>(f, further_gone);
@@ -45,7 +49,7 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
     let late_gone = extension_steps::destroy(&mut g, f, AfterKubeAPIServer, stopped);
     // What lies outside the seed.
     let records_gone = g.destroy::<DnsRecords>(f, stopped);
-    let infrastructure_gone = g.destroy::<Infrastructure>(f, stopped);
+    let infrastructure_gone = g.destroy::<Infrastructure>(f, [stopped, zones_open]);
     delete_the_rest(
         &mut g,
         f,

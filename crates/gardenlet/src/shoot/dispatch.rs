@@ -10,7 +10,7 @@ use api::{
 };
 use jiff::Timestamp;
 use kube::ResourceExt;
-use placement::{Operation, Role, Wanted, role, wanted};
+use placement::{Operation, Role, Wanted, isolation, role, wanted};
 
 /// What the gardenlet of one seed does with a Shoot now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +60,10 @@ pub fn decide(shoot: &Shoot, own_seed: &str, periods: Periods, now: Timestamp) -
         .and_then(|status| status.last_operation.as_ref());
     let Some(last) = last else { return duty };
     if asks_for_operation(shoot, last) || !is_about(last, operation) || !is_observed(shoot) {
+        return duty;
+    }
+    // Also of one that was given up: a zone that is sick may be why (RZ-01, RZ-02).
+    if operation == Operation::Reconcile && isolation::is_due(shoot) {
         return duty;
     }
     match last.state {

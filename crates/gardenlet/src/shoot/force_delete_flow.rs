@@ -19,7 +19,13 @@ use super::{
 #[must_use]
 pub fn build(f: &Facts) -> Flow<'_, Error> {
     let mut g = graph("Shoot cluster force deletion", RETRY_LIMIT);
-    let resources_gone = g.destroy::<ManagedResources>(f, []);
+    // They go with etcd. The API of a shoot may be dead, and then nobody could take them away.
+    let keep = g.step(
+        "Configuring Managed Resources objects to be kept in the Shoot",
+        [],
+        || ManagedResources::keep_objects(f),
+    );
+    let resources_gone = g.destroy::<ManagedResources>(f, keep);
     let extensions_gone = g.destroy::<ForcedExtensions>(f, []);
     let machines_gone = g.destroy::<MachineResources>(f, []);
     let stopped = g.destroy::<Writers>(f, [resources_gone, extensions_gone, machines_gone]);

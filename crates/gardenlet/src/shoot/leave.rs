@@ -37,9 +37,9 @@ pub(super) async fn leave(context: &Context, shoot: &Shoot, epoch: i64) -> Resul
                 // The choice of the data wakes this again.
                 return Ok(Next::Change);
             }
-            Leftover::Changes(restored) => {
+            Leftover::Changes(begun_with) => {
                 clean_up(&stay, KeepEtcd(true)).await?;
-                leftover::save(context, &stay, shoot, restored, epoch).await?;
+                leftover::save(context, &stay, shoot, begun_with, epoch).await?;
             }
             Leftover::Untold => {
                 clean_up(&stay, KeepEtcd(true)).await?;

@@ -3,7 +3,7 @@
 
 use api::gardencore::{
     Shoot,
-    shoot::{FormerSeed, OwnershipPhase, RestoredData},
+    shoot::{FormerSeed, OwnershipPhase},
 };
 use kube::ResourceExt;
 use parts::{Backups, Stay};
@@ -15,19 +15,20 @@ use crate::{context::Context, context::MANAGER};
 
 /// What a former seed has that nobody else has.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Leftover<'a> {
+pub(super) enum Leftover {
     /// Nothing, or nobody asks for it any more.
     Nothing,
     /// That depends on what the new seed begins with: it has not chosen yet, and waits for the final snapshot of this one.
     Unknown,
-    /// What was acknowledged after what the new seed began with.
-    Changes(&'a RestoredData),
-    /// The same, perhaps: the shoot was taken over once more since, and what is said of a loss is said of that one.
+    /// What was acknowledged after this revision, with which the new seed began.
+    Changes(i64),
+    /// The same, perhaps: nobody knows with which one it began, or the shoot was taken over once more since, and what is said of a loss
+    /// is said of that one.
     Untold,
 }
 
 /// What the stay of a shoot in this epoch has left in the seed.
-pub(super) fn of<'a>(shoot: &'a Shoot, seed: &str, epoch: i64) -> Leftover<'a> {
+pub(super) fn of(shoot: &Shoot, seed: &str, epoch: i64) -> Leftover {
     let Some(ownership) = shoot.status.as_ref().and_then(|status| status.ownership.as_ref()) else {
         return Leftover::Nothing;
     };
@@ -42,7 +43,7 @@ pub(super) fn of<'a>(shoot: &'a Shoot, seed: &str, epoch: i64) -> Leftover<'a> {
     }
     match &ownership.restored {
         Some(restored) if is_own(restored.source.as_ref()) && restored.lost_revisions.is_none() => {
-            Leftover::Changes(restored)
+            restored.last_revision.map_or(Leftover::Untold, Leftover::Changes)
         }
         Some(restored)
             if restored
@@ -61,13 +62,13 @@ pub(super) async fn save(
     context: &Context,
     stay: &Stay,
     shoot: &Shoot,
-    restored: &RestoredData,
+    begun_with: i64,
     epoch: i64,
 ) -> Result<()> {
     let Some(end) = saved(stay, epoch).await? else {
         return Ok(());
     };
-    let lost = (end - restored.last_revision).max(0);
+    let lost = ownership::changes_between(begun_with, end, epoch);
     // Large, and on the stack of every step otherwise.
     Box::pin(tell(context, shoot, epoch, lost)).await
 }
@@ -125,7 +126,7 @@ mod tests {
         match of(&shoot, "a", 1) {
             Leftover::Nothing => "nothing".into(),
             Leftover::Unknown => "unknown".into(),
-            Leftover::Changes(restored) => format!("after {}", restored.last_revision),
+            Leftover::Changes(begun_with) => format!("after {begun_with}"),
             Leftover::Untold => "untold".into(),
         }
     }
@@ -152,6 +153,8 @@ mod tests {
         let mut restored = json!({"epoch": 2, "lastRevision": 832, "saved": "2026-01-01T00:00:00Z",
             "fenced": "2026-01-01T00:01:30Z", "source": a});
         assert_eq!(left(with(restored.clone())), "after 832");
+        restored["lastRevision"] = Value::Null;
+        assert_eq!(left(with(restored.clone())), "untold", "it is saved nevertheless");
         restored["lostRevisions"] = json!(0);
         assert_eq!(left(with(restored.clone())), "nothing", "it was told");
         restored["lostRevisions"] = Value::Null;

@@ -8,8 +8,8 @@ use runtime::metrics::Metrics;
 
 /// What the last takeover of a shoot has cost.
 pub struct Loss {
-    /// Seconds from the last snapshot to the end of the source, at most those in which changes were lost.
-    pub seconds: u32,
+    /// Seconds from the last snapshot to the end of the source, at most those in which changes were lost. Nothing where nobody knows.
+    pub seconds: Option<u32>,
     /// For people.
     pub sentence: String,
 }
@@ -48,6 +48,14 @@ pub fn metrics(metrics: &Metrics) -> &'static Losses {
     })
 }
 
+impl Loss {
+    /// Reason of the Event that tells it.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        self.seconds.map_or("LossUnknown", |_| "DataLost")
+    }
+}
+
 /// A number of changes as the metric has it. More than fit would not be told apart.
 #[must_use]
 pub fn revisions(lost: i64) -> f64 {
@@ -66,13 +74,30 @@ pub fn of(shoot: &Shoot) -> Option<Loss> {
         .source
         .as_ref()
         .map_or("", |source| source.name.as_str());
-    let (saved, fenced) = (restored.saved.0, restored.fenced.0);
-    let seconds = u32::try_from(fenced.duration_since(saved).as_secs().max(0)).unwrap_or(u32::MAX);
-    let sentence = format!(
-        "The shoot goes on with what seed {source} had saved at {saved}, up to revision {}. What was acknowledged after it is lost, at \
-         most that of {seconds} s: seed {source} could not acknowledge anything from {fenced} on.",
-        restored.last_revision
-    );
+    let fenced = restored.fenced.0;
+    let up_to = restored
+        .last_revision
+        .map(|revision| format!(", up to revision {revision}"))
+        .unwrap_or_default();
+    let saved = restored.saved.as_ref().map(|saved| saved.0);
+    let (seconds, sentence) = match (saved, &restored.unknown) {
+        (Some(saved), None) if saved <= fenced => {
+            let seconds = u32::try_from(fenced.duration_since(saved).as_secs()).unwrap_or(u32::MAX);
+            let sentence = format!(
+                "The shoot goes on with what seed {source} had saved at {saved}{up_to}. What was acknowledged after it is lost, at most that \
+                 of {seconds} s: seed {source} could not acknowledge anything from {fenced} on."
+            );
+            (Some(seconds), sentence)
+        }
+        (_, why) => {
+            let why = why.as_deref().unwrap_or("the two clocks are apart");
+            let sentence = format!(
+                "The shoot goes on with the data of seed {source}{up_to}. How much of what that acknowledged last is lost is unknown: {why}. \
+                 Seed {source} could not acknowledge anything from {fenced} on."
+            );
+            (None, sentence)
+        }
+    };
     Some(Loss { seconds, sentence })
 }
 
@@ -93,12 +118,16 @@ mod tests {
     use super::*;
 
     fn told(ownership: &Value) -> Option<String> {
+        found(ownership).map(|loss| loss.sentence)
+    }
+
+    fn found(ownership: &Value) -> Option<Loss> {
         let shoot = json!({
             "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": {"name": "web"},
             "spec": {"provider": {"type": "local"}, "region": "local", "kubernetes": {"version": "1.34.4"}},
             "status": {"seedName": "b", "ownership": ownership},
         });
-        of(&serde_json::from_value(shoot).unwrap()).map(|loss| loss.sentence)
+        of(&serde_json::from_value(shoot).unwrap())
     }
 
     #[test]
@@ -112,10 +141,39 @@ mod tests {
         // It was another takeover.
         assert_eq!(told(&record(3, &restored)), None);
         assert_eq!(told(&record(2, &Value::Null)), None);
-        // Clocks that are apart promise nothing below zero.
-        let mut apart = restored;
-        apart["fenced"] = json!("2025-12-31T23:59:00Z");
-        assert!(told(&record(2, &apart)).unwrap().contains("of 0 s"));
+        let known = found(&record(2, &restored)).unwrap();
+        assert_eq!((known.seconds, known.reason()), (Some(90), "DataLost"));
+    }
+
+    #[test]
+    fn a_loss_without_bounds_is_told_as_unknown_and_why() {
+        let record = |restored: &Value| json!({"epoch": 2, "phase": "Held", "chain": "Last", "source": {"name": "a", "epoch": 1}, "restored": restored});
+        let none = json!({"epoch": 2, "fenced": "2026-01-01T00:01:30Z", "unknown": "nobody looked"});
+        let timeless = json!({"epoch": 2, "lastRevision": 832, "fenced": "2026-01-01T00:01:30Z", "unknown": "its year is 9000"});
+        // Two clocks that are apart, and a time that none can have shown.
+        let apart = json!({"epoch": 2, "lastRevision": 832, "saved": "2026-01-01T00:02:30Z", "fenced": "2026-01-01T00:01:30Z"});
+        let absurd = json!({"epoch": 2, "lastRevision": 832, "saved": "9000-01-01T00:00:00Z", "fenced": "2026-01-01T00:01:30Z"});
+        for (restored, parts) in [
+            (&none, ["seed a.", "unknown: nobody looked."]),
+            (&timeless, ["up to revision 832.", "unknown: its year is 9000."]),
+            (
+                &apart,
+                ["up to revision 832.", "unknown: the two clocks are apart."],
+            ),
+            (
+                &absurd,
+                ["up to revision 832.", "unknown: the two clocks are apart."],
+            ),
+        ] {
+            let loss = found(&record(restored)).unwrap();
+            assert_eq!((loss.seconds, loss.reason()), (None, "LossUnknown"));
+            for part in parts.into_iter().chain(["from 2026-01-01T00:01:30Z on"]) {
+                assert!(loss.sentence.contains(part), "{}", loss.sentence);
+            }
+        }
+        // It is a bound, however long ago that was.
+        let long_ago = json!({"epoch": 2, "lastRevision": 832, "saved": "0000-01-01T00:00:00Z", "fenced": "2026-01-01T00:01:30Z"});
+        assert_eq!(found(&record(&long_ago)).unwrap().seconds, Some(u32::MAX));
     }
 
     /// R17-45, R17-46: both are there before the first loss, so that it is seen as one.

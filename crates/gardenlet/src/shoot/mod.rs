@@ -19,6 +19,7 @@ mod leave;
 pub mod leave_flow;
 mod leftover;
 mod loss;
+mod lost;
 pub mod migrate_flow;
 mod operation;
 mod orphans;
@@ -29,8 +30,12 @@ pub mod sleep_flow;
 mod sleep_steps;
 pub mod status;
 mod take_down;
+mod zone_record;
+mod zone_steps;
+mod zone_watch;
 
 pub use operation::build;
+pub use zone_steps::Zones;
 
 use std::sync::Arc;
 

@@ -7,13 +7,20 @@ use api::{
     meta::{LastError, LastOperationType as Type},
 };
 use flow::{Cause, Flow, FlowError, Progress};
-use parts::{Claim, Cluster, Etcds, Facts, FenceClock, KubeApiserver, NamespaceState, OwnerRecord};
+use parts::{
+    Claim, Cluster, Etcds, Facts, FenceClock, KubeApiserver, NamespaceState, OwnerRecord, SubnetIsolation,
+};
 use placement::Operation;
 use runtime::{Error, Result, clock};
 use tokio::sync::watch;
 
 use super::{
-    delete_flow, force_delete_flow, migrate_flow, reconcile_flow, record::Record, right, sleep_flow, status,
+    delete_flow, force_delete_flow, migrate_flow, reconcile_flow,
+    record::Record,
+    right::{self, Refusal},
+    sleep_flow, status,
+    zone_steps::Zones,
+    zone_watch,
 };
 use crate::context::Context;
 
@@ -25,6 +32,8 @@ pub(super) struct Failure {
     pub(super) errors: Vec<LastError>,
     /// The class that decides about the next try.
     pub(super) error: Error,
+    /// What there is to say where the seed has lost the shoot: there is no next try in this epoch.
+    pub(super) lost: Option<String>,
 }
 
 /// Runs the flow of an operation. `traveller`: the Shoot with which it works. `fence`: that of its epoch.
@@ -46,11 +55,19 @@ pub(super) async fn run(
     .await
     .map_err(|error| outside("Collecting facts", error))?;
     facts.fence = fence;
-    let ended = Box::pin(right::under_it(facts, |facts| async move {
-        act(&facts, operation, record).await
+    let ended = Box::pin(right::under_it(facts, |facts| {
+        // Large, and moved on its way.
+        Box::pin(async move { Box::pin(act(&facts, operation, record)).await })
     }));
-    let refused = |error| Err(outside("Confirming that the seed has the shoot", error));
-    ended.await.unwrap_or_else(refused)
+    ended.await.unwrap_or_else(|refusal| {
+        Err(match refusal {
+            Refusal::Lost(sentence) => Failure {
+                lost: Some(sentence.clone()),
+                ..outside(status::OWNERSHIP, Error::NotOwner(sentence))
+            },
+            Refusal::NotNow(error) => outside(status::OWNERSHIP, error),
+        })
+    })
 }
 
 async fn act(facts: &Facts, operation: Operation, record: &Record<'_>) -> Result<(), Failure> {
@@ -62,7 +79,9 @@ async fn act(facts: &Facts, operation: Operation, record: &Record<'_>) -> Result
     let flow = build(facts, operation)
         .await
         .map_err(|error| outside("Looking at what is there", error))?;
-    observed(operation.type_(), flow, record).await?;
+    let work = Box::pin(observed(operation.type_(), flow, record));
+    let done = Box::pin(zone_watch::during(facts, operation, record, work)).await;
+    done.map_err(|error| outside(zone_watch::TASK, error))??;
     if operation.deletes() {
         Cluster::destroy(facts)
             .await
@@ -92,6 +111,7 @@ pub async fn build(f: &Facts, operation: Operation) -> Result<Flow<'_, Error>> {
                 control_plane_is_up: is_up,
                 control_plane_may_sleep: f.may_sleep(),
                 owner_record: is_active && owner_record.may_be_there(),
+                zone_is_closed: is_active && SubnetIsolation::is_there(f).await?,
             },
         ),
         Operation::ForceDelete => force_delete_flow::build(f),
@@ -100,6 +120,7 @@ pub async fn build(f: &Facts, operation: Operation) -> Result<Flow<'_, Error>> {
             let has_backup = f.has_backup();
             let copy_is_required = restoring && f.is_copy_of_backups_required().await?;
             let claim = Claim::plan(f, copy_is_required)?;
+            let zones = Zones::of(f, is_active, restoring).await?;
             if f.is_to_sleep() && sleeps(f, is_active).await? {
                 let given = sleep_flow::Given {
                     restoring,
@@ -108,6 +129,7 @@ pub async fn build(f: &Facts, operation: Operation) -> Result<Flow<'_, Error>> {
                     etcd_is_awake: is_active && Etcds::are_awake(f).await?,
                     owner_record,
                     claim,
+                    zones,
                 };
                 return Ok(sleep_flow::build(f, given));
             }
@@ -120,6 +142,7 @@ pub async fn build(f: &Facts, operation: Operation) -> Result<Flow<'_, Error>> {
                     sleeps: f.is_to_sleep(),
                     owner_record,
                     claim,
+                    zones,
                 },
             )
         }
@@ -192,6 +215,7 @@ pub(super) fn outside(task: &str, error: Error) -> Failure {
         progress: 0,
         errors: vec![status::single_error(task, &error, &clock::now_k8s())],
         error,
+        lost: None,
     }
 }
 
@@ -201,6 +225,7 @@ fn from_flow(error: &FlowError<Error>, progress: i32) -> Failure {
         progress,
         errors,
         error: class_of(error),
+        lost: None,
     }
 }
 

@@ -20,6 +20,7 @@ use super::{
     extension_steps::{self, AfterKubeAPIServer, AfterWorker, BeforeKubeAPIServer},
     graph::{RETRY_LIMIT, Steps, graph, when},
     sleep_steps::fall_asleep,
+    zone_steps::{self, Zones},
 };
 
 /// What the flow depends on, found out before it is built.
@@ -38,6 +39,8 @@ pub struct Given {
     pub owner_record: OwnerRecordPlan,
     /// What of the protocol of ownership is to be kept.
     pub claim: ClaimPlan,
+    /// What is to be done with zones.
+    pub zones: Zones,
 }
 
 /// Builds the flow.
@@ -79,7 +82,8 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
 
     // The cloud is touched only after the source's backups are here, and where phases are recorded after gate C: by then the source
     // has stopped (R17-31, I3).
-    let infrastructure = g.deploy::<Infrastructure>(f, [secrets, credentials, held]);
+    let zones_open = zone_steps::open(&mut g, f, given.zones, [credentials, held]);
+    let infrastructure = g.deploy::<Infrastructure>(f, [secrets, credentials, held, zones_open]);
 
     let early = extension_steps::deploy(
         &mut g,
@@ -99,6 +103,7 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
     let connected = complete_control_plane(&mut g, f, after, held);
     let extended = extension_steps::deploy(&mut g, f, AfterKubeAPIServer, [connected]);
     let machines = make_nodes(&mut g, f, [infrastructure, connected], extended);
+    zone_steps::close(&mut g, f, given.zones, machines);
     extension_steps::deploy(&mut g, f, AfterWorker, [connected, machines]);
     extension_steps::delete_stale(&mut g, f, connected);
     if given.sleeps {

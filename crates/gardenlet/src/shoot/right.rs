@@ -1,8 +1,11 @@
-//! The right by which a shoot is reconciled that this seed has already: that of its owner, beside the one of the gardenlet's lock
+//! The right by which a shoot is created, reconciled, restored or deleted: that of its owner, beside the one of the gardenlet's lock
 //! (R17-60). A gardenlet that is cut off ends what it has begun, and does not begin anew on a seed that has lost the shoot.
 //!
-//! Whoever makes, restores, hands over or deletes a shoot changes the owner's record itself, and acts by the lock alone; what
-//! that reaches outside of the seed goes through those who ask (docs/ownership.md).
+//! | what | asked |
+//! |---|---|
+//! | create, reconcile, restore | from the first on: the garden decides while DNS says nothing of this epoch |
+//! | delete | where this seed's record is told, until the deletion takes it away |
+//! | migrate, and what is cleaned up after it | nothing: it is needed exactly when the shoot is lost (RX-42) |
 
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -10,21 +13,38 @@ use api::gardencore::{Shoot, ShootStatus};
 use futures::future::{BoxFuture, FutureExt};
 use kube::ResourceExt;
 use owner_checks::{NotOwned, OwnerClaim, once_owned};
-use ownership::{SecondWitness, Testimony};
-use parts::{Facts, OwnerRecord};
-use placement::{Operation, Role, role};
+use ownership::{Loss, SecondWitness, Testimony};
+use parts::{Claim, Facts, OwnerRecord};
+use placement::{Operation, Role, record, role};
 use runtime::{Cluster, Error, Garden, Result};
 
 /// For the first answer. Longer than all servers of a zone and the garden may take to be silent.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// Before it is asked again.
 const ASK_AGAIN: Duration = Duration::from_secs(10);
+/// Before a deletion goes on that was dropped because it takes its own record away.
+const GO_ON: Duration = Duration::from_secs(1);
+
+/// Why something was not done, or not to its end.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// The seed has lost the shoot, in this epoch for ever; the sentence says it and what to do.
+    Lost(String),
+    /// It may be done later.
+    NotNow(Error),
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self::NotNow(error)
+    }
+}
 
 /// Does `work` with facts by which everything leaves under the right that is needed.
 ///
 /// # Errors
 /// The right was not to be had, or has ended: `work` was dropped.
-pub(super) async fn under_it<T, F>(facts: Facts, work: impl FnOnce(Facts) -> F) -> Result<T>
+pub(super) async fn under_it<T, F>(facts: Facts, work: impl FnOnce(Facts) -> F) -> Result<T, Refusal>
 where
     F: Future<Output = T>,
 {
@@ -33,34 +53,98 @@ where
     };
     let watch = claim.watch(Arc::new(InGarden::of(&facts)))?;
     let lock = facts.seed.permit().clone();
-    let ended = once_owned(watch, &lock, PATIENCE, |right| {
+    let before = facts.clone();
+    let patience = PATIENCE.max(claim.terms.settings().check_takes() * 2);
+    let ended = once_owned(watch, &lock, patience, |right| {
         let mut facts = facts;
         facts.stay.seed = facts.stay.seed.under(&right);
         work(facts)
     });
-    ended.await.map_err(|why| error_of(why, claim.epoch))
+    match ended.await {
+        Ok(done) => Ok(done),
+        Err(NotOwned::Unconfirmed(why)) => Err(unconfirmed(&why, claim.epoch).into()),
+        Err(NotOwned::Lost(loss)) => {
+            let is_told = OwnerRecord::claim(&before).await?.is_some();
+            let me = (before.seed_object.name_any(), claim.epoch);
+            Err(meaning(&loss, is_told, before.operation, (&me.0, me.1)))
+        }
+    }
 }
 
-/// What is to be asked; nothing where this seed does not tell whose the shoot is, or not yet.
+/// When it is asked whose the shoot is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    Never,
+    /// While this seed's record is told.
+    WhereTold,
+    Always,
+}
+
+fn asked(operation: Operation) -> Asked {
+    match operation {
+        Operation::Migrate => Asked::Never,
+        Operation::Delete | Operation::ForceDelete => Asked::WhereTold,
+        Operation::Create | Operation::Reconcile | Operation::Restore => Asked::Always,
+    }
+}
+
+/// Whether a shoot that is lost is left alone by this operation, too.
+pub(super) fn is_for_owners(operation: Operation) -> bool {
+    asked(operation) != Asked::Never
+}
+
+/// What is to be asked; nothing where this seed does not tell whose the shoot is.
 async fn needed(facts: &Facts) -> Result<Option<OwnerClaim>> {
-    if facts.operation != Operation::Reconcile {
-        return Ok(None);
+    match asked(facts.operation) {
+        Asked::Never => Ok(None),
+        Asked::WhereTold => OwnerRecord::claim(facts).await,
+        Asked::Always => {
+            // First: a seed that has sealed its epoch has taken its record away, which would be a loss.
+            Claim::has_not_ended(&facts.shoot)?;
+            // Not only where it is told. Neither a missing record nor one of an earlier epoch is a loss (`ownership::saying`): the
+            // garden decides then, and it is this seed that the garden has given the shoot.
+            OwnerRecord::wanted(facts)
+        }
     }
-    OwnerRecord::claim(facts).await
 }
 
-fn error_of(why: NotOwned, epoch: i64) -> Error {
-    match why {
-        // Where the garden knows of another owner too, this is told to nobody: only who has the shoot writes its status.
-        NotOwned::Lost(loss) => Error::transient(format!(
-            "the garden says that this seed has the shoot, in ownership epoch {epoch}, and the owner's record does not: {loss}. \
-             Nothing is done for the shoot"
-        )),
-        NotOwned::Unconfirmed(why) => Error::not_ready(
+/// What a loss means. `is_told`: this seed's record was written in this epoch, and nobody takes it away.
+fn meaning(loss: &Loss, is_told: bool, operation: Operation, (seed, epoch): (&str, i64)) -> Refusal {
+    if *loss == Loss::Sealed {
+        // By its own hand, says the garden, and DNS nothing: nobody has taken the shoot yet.
+        return Refusal::NotNow(Error::not_ready(
             ASK_AGAIN,
-            format!("it is not confirmed that this seed has the shoot, in ownership epoch {epoch}: {why}"),
-        ),
+            format!(
+                "seed {seed} has ended ownership epoch {epoch} of the shoot, and its record cannot be read"
+            ),
+        ));
     }
+    if is_told {
+        return Refusal::Lost(format!(
+            "seed {seed} has lost the shoot in ownership epoch {epoch}: {loss}. It does nothing for the shoot any more in this epoch. \
+             If the shoot is to stay here, it needs a later epoch; see Event OwnershipLost in docs/operations.md"
+        ));
+    }
+    if asked(operation) == Asked::WhereTold {
+        // Between the two questions of one look both names went.
+        return Refusal::NotNow(Error::not_ready(
+            GO_ON,
+            "the owner's record goes with the shoot, whose deletion goes on",
+        ));
+    }
+    // Nothing was lost that this seed has had: a record of somebody else stands there, as that of an earlier shoot of this name. It
+    // goes on when that is gone.
+    Refusal::NotNow(Error::transient(format!(
+        "seed {seed} cannot tell that it has the shoot, in ownership epoch {epoch}: {loss}. Nothing is done for the shoot; see \
+         \"The owner record is refused\" in docs/operations.md"
+    )))
+}
+
+fn unconfirmed(why: &str, epoch: i64) -> Error {
+    Error::not_ready(
+        ASK_AGAIN,
+        format!("it is not confirmed that this seed has the shoot, in ownership epoch {epoch}: {why}"),
+    )
 }
 
 /// The second witness of a gardenlet: the Shoot.
@@ -97,11 +181,14 @@ impl SecondWitness for InGarden {
     }
 }
 
-/// What the Shoot says of a seed. The seed to which it was given acts in its epoch, and nobody else does.
+/// What the Shoot says of a seed. Of a move whose phases nobody records it says who has the shoot.
 fn testimony(found: Option<&Shoot>, uid: Option<&str>, seed: &str) -> Testimony {
     let Some(shoot) = found.filter(|shoot| shoot.metadata.uid.as_deref() == uid) else {
         return Testimony::Missing;
     };
+    if let Ok(recorded) = record::ownership(shoot) {
+        return recorded.testimony(&seed.to_owned());
+    }
     let epoch = shoot.status.as_ref().map_or(1, ShootStatus::epoch);
     if role(shoot, seed) == Role::Owner {
         Testimony::Owned { epoch, left: None }
@@ -112,7 +199,7 @@ fn testimony(found: Option<&Shoot>, uid: Option<&str>, seed: &str) -> Testimony 
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::panic)]
     use serde_json::json;
 
     use super::*;
@@ -137,15 +224,96 @@ mod tests {
         let theirs = shoot("seed-b", 4);
         let said = testimony(Some(&theirs), Some("u"), "seed-a");
         assert_eq!(said, Testimony::Claimed { epoch: 4 });
+        let phased = |phase: &str| {
+            let mut phased = serde_json::to_value(shoot("seed-a", 3)).unwrap();
+            phased["status"]["ownership"]["phase"] = json!(phase);
+            testimony(
+                Some(&serde_json::from_value(phased).unwrap()),
+                Some("u"),
+                "seed-a",
+            )
+        };
+        // Its own record is not in DNS yet, and it has to write that first.
+        assert_eq!(phased("Claiming"), Testimony::Owned { epoch: 3, left: None });
+        assert_eq!(phased("Sealing"), Testimony::Sealed { epoch: 3 });
+        // Handed over, and nobody records how far it is.
+        let mut arriving = serde_json::to_value(shoot("seed-a", 3)).unwrap();
+        arriving["status"]["lastOperation"] = json!({"type": "Migrate", "state": "Succeeded", "progress": 100,
+            "description": "", "lastUpdateTime": "2026-01-01T00:00:00Z"});
+        let arriving = serde_json::from_value(arriving).unwrap();
+        let said = testimony(Some(&arriving), Some("u"), "seed-a");
+        assert_eq!(said, Testimony::Owned { epoch: 3, left: None });
         assert_eq!(testimony(None, Some("u"), "seed-a"), Testimony::Missing);
         assert_eq!(testimony(Some(&mine), Some("v"), "seed-a"), Testimony::Missing);
     }
 
+    const OPERATIONS: [Operation; 6] = [
+        Operation::Create,
+        Operation::Reconcile,
+        Operation::Restore,
+        Operation::Delete,
+        Operation::ForceDelete,
+        Operation::Migrate,
+    ];
+
+    /// R17-60, RX-42.
     #[test]
-    fn what_is_lost_is_told_and_what_is_not_confirmed_is_waited_for() {
-        let lost = error_of(NotOwned::Lost(ownership::Loss::LaterEpoch(4)), 3);
-        assert!(matches!(lost, Error::Transient(_)), "{lost}");
-        let waits = error_of(NotOwned::Unconfirmed("nobody".into()), 3);
-        assert!(matches!(waits, Error::NotReady { .. }), "{waits}");
+    fn all_is_asked_for_but_to_hand_the_shoot_over() {
+        for operation in OPERATIONS {
+            let expected = match operation {
+                Operation::Migrate => Asked::Never,
+                _ if operation.deletes() => Asked::WhereTold,
+                _ => Asked::Always,
+            };
+            assert_eq!(asked(operation), expected, "{operation:?}");
+            assert_eq!(is_for_owners(operation), operation != Operation::Migrate);
+        }
+    }
+
+    /// R17-61: only what this seed has had can be lost. A deletion takes its own record away.
+    #[test]
+    fn what_was_told_is_lost_for_ever_and_what_was_not_is_asked_for_again() {
+        for operation in OPERATIONS {
+            for loss in [
+                Loss::Deleted,
+                Loss::LaterEpoch(4),
+                Loss::AnotherIdentity("b".into()),
+            ] {
+                let Refusal::Lost(sentence) = meaning(&loss, true, operation, ("seed-a", 3)) else {
+                    panic!("{operation:?}: it is lost");
+                };
+                for part in ["seed-a", "epoch 3", &loss.to_string(), "OwnershipLost"] {
+                    assert!(sentence.contains(part), "{sentence}");
+                }
+                let again = match meaning(&loss, false, operation, ("seed-a", 3)) {
+                    Refusal::NotNow(error) => error.class(),
+                    Refusal::Lost(sentence) => panic!("{operation:?}: {sentence}"),
+                };
+                let expected = if operation.deletes() {
+                    "NotReady"
+                } else {
+                    "Transient"
+                };
+                assert_eq!(again, expected, "{operation:?}");
+            }
+        }
+    }
+
+    /// A deletion that is forced in the middle of a move goes on when the record can be read, or is gone.
+    #[test]
+    fn what_the_seed_has_sealed_itself_is_not_lost() {
+        for operation in OPERATIONS {
+            for is_told in [true, false] {
+                let Refusal::NotNow(error) = meaning(&Loss::Sealed, is_told, operation, ("seed-a", 3)) else {
+                    panic!("{operation:?}: nobody has taken it");
+                };
+                assert_eq!(error.class(), "NotReady");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_confirmed_is_waited_for() {
+        assert_eq!(unconfirmed("nobody", 3).class(), "NotReady");
     }
 }

@@ -19,6 +19,7 @@ use super::{
     extension_steps::{self, AfterKubeAPIServer, AfterWorker, BeforeKubeAPIServer},
     graph::{RETRY_LIMIT, Steps, graph, when},
     sleep_steps::fall_asleep,
+    zone_steps::{self, Zones},
 };
 
 /// What the flow depends on, found out before it is built.
@@ -37,6 +38,8 @@ pub struct Given {
     pub owner_record: OwnerRecordPlan,
     /// What of the protocol of ownership is to be kept.
     pub claim: ClaimPlan,
+    /// What is to be done with zones.
+    pub zones: Zones,
 }
 
 /// Builds the flow.
@@ -72,8 +75,10 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
         || Kubeconfig::deploy(f),
     );
     // As for a shoot that is awake: not before the source has stopped (R17-31, I3).
-    let infrastructure = g.deploy::<Infrastructure>(f, [base.secrets, base.credentials, held]);
+    let zones_open = zone_steps::open(&mut g, f, given.zones, [base.credentials, held]);
+    let infrastructure = g.deploy::<Infrastructure>(f, [base.secrets, base.credentials, held, zones_open]);
     let nodes = keep_nodes(&mut g, f, infrastructure);
+    let closed = zone_steps::close(&mut g, f, given.zones, nodes);
     if given.restoring {
         // They come with their state, or it would be lost. What they need of the API waits until the shoot wakes.
         for phase in [BeforeKubeAPIServer, AfterKubeAPIServer, AfterWorker] {
@@ -81,7 +86,7 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
         }
         when(&mut g, f.has_container_runtimes()).deploy::<ContainerRuntimes>(f, nodes);
     }
-    fall_asleep(&mut g, f, is_woken && given.has_backup, [nodes, resumed]);
+    fall_asleep(&mut g, f, is_woken && given.has_backup, [nodes, closed, resumed]);
     g.compile()
 }
 

@@ -5,10 +5,7 @@ use std::time::Duration;
 
 use api::{
     constants::condition::OWNERSHIP_VERIFIED,
-    gardencore::{
-        Shoot,
-        shoot::{FormerSeed, OwnershipPhase},
-    },
+    gardencore::{Shoot, shoot::FormerSeed},
     meta::{
         Condition, ConditionStatus, LastError, LastOperation, LastOperationState as State,
         LastOperationType as Type, find_condition,
@@ -17,9 +14,12 @@ use api::{
 use flow::{Cause, FlowError, Progress};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use placement::{Operation, names};
+use ownership::{Ownership, Phase, Step};
+use placement::{Operation, names, record};
 use runtime::Error;
 use serde_json::{Value, json};
+
+use super::zone_record;
 
 /// Who writes.
 #[derive(Clone, Debug)]
@@ -41,8 +41,10 @@ pub struct Writer {
 pub fn started(traveller: &Shoot, project: &str, writer: &Writer, operation: Operation, now: &Time) -> Value {
     let (shoot, type_) = (traveller, operation.type_());
     let status = shoot.status.as_ref();
+    // After a loss there is no cycle to go on with.
     let again = status
-        .and_then(|s| s.last_operation.as_ref())
+        .filter(|status| status.retry_cycle_start_time.is_some())
+        .and_then(|status| status.last_operation.as_ref())
         .is_some_and(|last| last.type_ == type_ && matches!(last.state, State::Error | State::Processing));
     let description = match type_ {
         Type::Restore => "Restoration of Shoot cluster initialized.",
@@ -68,7 +70,7 @@ pub fn started(traveller: &Shoot, project: &str, writer: &Writer, operation: Ope
         patch["lastErrors"] = Value::Null;
         patch["retryCycleStartTime"] = json!(now);
     }
-    patch
+    zone_record::and(patch, zone_record::begun(shoot, operation, again, now))
 }
 
 /// Progress of a running flow.
@@ -130,12 +132,9 @@ pub fn handed_over(shoot: &Shoot, now: Time) -> Option<Value> {
     patch["seedName"] = json!(approval.destination);
     patch["ownership"] = json!({"epoch": epoch + 1});
     if recorded.is_some() {
-        // All of the record is of the new epoch: what is left out would stay as it is in this one. Everything has let go, and been
-        // answered, before the migration succeeded.
-        let source = json!({"name": approval.source, "epoch": epoch});
-        patch["ownership"] = json!({
-            "epoch": epoch + 1, "phase": OwnershipPhase::Claiming, "source": source, "chain": null, "drained": true,
-        });
+        // All of the record is of the new epoch: what is left out would stay as it is in this one.
+        patch["ownership"] = json!(record::recorded(&given(shoot, &approval.destination)?));
+        patch["ownership"]["chain"] = Value::Null;
     }
     patch["formerSeeds"] = json!(former);
     if find_condition(&status.conditions, OWNERSHIP_VERIFIED).is_some() {
@@ -145,6 +144,23 @@ pub fn handed_over(shoot: &Shoot, now: Time) -> Option<Value> {
         patch["conditions"] = json!(conditions);
     }
     Some(patch)
+}
+
+/// What the ownership becomes. Everything has let go, and been answered, and the final snapshot was proved, before the migration
+/// succeeded.
+fn given(shoot: &Shoot, to: &str) -> Option<Ownership<String>> {
+    // A seed that keeps no owner record says nothing on its way: its epoch ends with this write.
+    let ended = Ownership {
+        phase: Phase::Sealing,
+        ..record::ownership(shoot).ok()?
+    };
+    let by = ownership::Writer::Seed(ended.now.seed.clone());
+    let step = Step::HandOver {
+        to: to.to_owned(),
+        final_seen: true,
+        drained: true,
+    };
+    Some(ended.step(&by, step).ok()?.becomes)
 }
 
 /// The operation met errors. It goes on by itself until `retry_duration` after its first try; then it is `Failed`.
@@ -220,6 +236,30 @@ pub fn single_error(task: &str, error: &Error, now: &Time) -> LastError {
         codes: error.codes().to_vec(),
         last_update_time: Some(now.clone()),
     }
+}
+
+/// Task under which it is told that the seed has no right to act.
+pub const OWNERSHIP: &str = "Confirming that the seed has the shoot";
+
+/// The seed has lost the shoot in this epoch. It is no failure that is tried again, and none that was given up: a new epoch begins anew,
+/// and so does its time. `None` if it is told already.
+#[must_use]
+pub fn lost(shoot: &Shoot, type_: Type, sentence: &str, now: Time) -> Option<Value> {
+    let status = shoot.status.as_ref();
+    let last = status.and_then(|status| status.last_operation.as_ref());
+    let errors = status.map_or(&[][..], |status| &status.last_errors);
+    let is_told = last.is_some_and(|last| last.state == State::Error)
+        && matches!(errors, [only] if only.description == sentence);
+    if is_told {
+        return None;
+    }
+    let progress = last.map_or(0, |last| last.progress);
+    let error = single_error(OWNERSHIP, &Error::NotOwner(sentence.to_owned()), &now);
+    Some(json!({
+        "lastOperation": last_operation(type_, State::Error, progress, &format!("{sentence}."), now),
+        "lastErrors": [error],
+        "retryCycleStartTime": null,
+    }))
 }
 
 /// Task under which the preflight of a move is told in `lastErrors`.

@@ -63,6 +63,17 @@ fn recorded(seed: &str, type_: &str, state: &str) -> Value {
     json!({"status": {"seedName": seed, "observedGeneration": 2, "lastOperation": last(type_, state, 10)}})
 }
 
+/// With this zone to be cut off, and a failover of zone `z` with this status.
+fn isolated(asked: &str, status: &Value, mut over: Value) -> Value {
+    over["metadata"]["annotations"] = json!({"shoot.gardener.cloud/isolated-zone": asked});
+    if !status.is_null() {
+        over["status"]["zoneIsolation"] = json!({
+            "isolatedZoneID": "z", "phase": "Failover", "status": status, "lastUpdateTime": NOW,
+        });
+    }
+    over
+}
+
 /// A Shoot that wants to move from `a` to `b`, with approval.
 fn approved(mut status: Value) -> Value {
     status["migration"] = json!({"source": "a", "destination": "b", "generation": 2, "spec": {}});
@@ -93,6 +104,12 @@ fn approved(mut status: Value) -> Value {
 #[case(recorded("a", "Reconcile", "Failed"), "a", Duty::GivenUp)]
 #[case(json!({"metadata": {"annotations": {"gardener.cloud/operation": "retry"}}, "status": recorded("a", "Reconcile", "Failed")["status"]}), "a", Duty::Run(Operation::Reconcile))]
 #[case(json!({"spec": {"seedName": "b"}, "status": recorded("b", "Restore", "Failed")["status"]}), "b", Duty::GivenUp)]
+// A zone is cut off, and taken back, at once: also from a shoot that was given up.
+#[case(isolated("z", &json!(null), recorded("a", "Reconcile", "Succeeded")), "a", Duty::Run(Operation::Reconcile))]
+#[case(isolated("z", &json!(null), recorded("a", "Reconcile", "Failed")), "a", Duty::Run(Operation::Reconcile))]
+#[case(isolated("", &json!("Done"), recorded("a", "Restore", "Succeeded")), "a", Duty::Run(Operation::Reconcile))]
+#[case(isolated("z", &json!("Done"), recorded("a", "Reconcile", "Succeeded")), "a", Duty::Idle(Duration::from_secs(50 * 60)))]
+#[case(isolated("z", &json!("Failed"), recorded("a", "Reconcile", "Failed")), "a", Duty::GivenUp)]
 // A new specification is a new chance.
 #[case(json!({"metadata": {"generation": 3}, "status": recorded("a", "Reconcile", "Failed")["status"]}), "a", Duty::Run(Operation::Reconcile))]
 // A move that was given up and called off is brought back to life.
@@ -154,6 +171,7 @@ fn no_wait_is_longer_than_the_patience_of_its_flow() {
         timeouts.infrastructure.timeout,
         timeouts.worker.timeout,
         timeouts.extension.timeout,
+        timeouts.subnet_isolation.timeout,
         timeouts.dns_record.timeout,
         timeouts.backup_entry.timeout,
         timeouts.etcd.timeout,
@@ -356,11 +374,41 @@ fn the_class_of_an_error_travels_through_a_flow() {
 
 #[test]
 fn a_retry_keeps_the_errors_and_the_start_of_the_cycle() {
-    let again = shoot(&recorded("a", "Reconcile", "Error"));
+    let mut again = recorded("a", "Reconcile", "Error");
+    again["status"]["retryCycleStartTime"] = json!(NOW);
+    let again = shoot(&again);
     let patch = status::started(&again, "dev", &writer(), Operation::Reconcile, &Time(now()));
     assert!(
         patch.get("lastErrors").is_none() && patch.get("retryCycleStartTime").is_none(),
         "{patch}"
+    );
+}
+
+/// R17-61: it is told once, as what is not tried again; and the next epoch begins with all its time.
+#[test]
+fn what_is_lost_is_told_once_and_begins_anew_in_the_next_epoch() {
+    let mut over = recorded("a", "Reconcile", "Processing");
+    over["status"]["retryCycleStartTime"] = json!("2025-12-01T00:00:00Z");
+    over["status"]["lastOperation"]["progress"] = json!(40);
+    let patch = status::lost(&shoot(&over), Type::Reconcile, "it is lost", Time(now())).unwrap();
+    let last = &patch["lastOperation"];
+    assert_eq!((&last["state"], &last["progress"]), (&json!("Error"), &json!(40)));
+    assert!(
+        !last["description"].as_str().unwrap().contains("retried"),
+        "{patch}"
+    );
+    json_patch::merge(&mut over, &json!({"status": patch}));
+    let told = shoot(&over);
+    assert_eq!(
+        status::lost(&told, Type::Reconcile, "it is lost", Time(now())),
+        None
+    );
+    assert!(status::lost(&told, Type::Reconcile, "in another epoch", Time(now())).is_some());
+    let anew = status::started(&told, "dev", &writer(), Operation::Reconcile, &Time(now()));
+    assert_eq!(anew["retryCycleStartTime"], NOW);
+    assert!(
+        anew["lastErrors"].is_null() && anew.get("lastErrors").is_some(),
+        "{anew}"
     );
 }
 

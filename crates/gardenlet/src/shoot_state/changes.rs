@@ -7,7 +7,7 @@ use api::{
     constants::PERSIST,
     extensions::{
         Bastion, ContainerRuntime, ControlPlane, DNSRecord, Extension, Infrastructure, Network,
-        OperatingSystemConfig, SelfHostedShootExposure, Worker,
+        OperatingSystemConfig, SelfHostedShootExposure, SubnetIsolation, Worker,
     },
     machine::{Machine, MachineClass, MachineDeployment, MachineSet},
 };
@@ -37,6 +37,7 @@ pub(super) fn namespaces(seed: &Seed) -> impl Stream<Item = String> + Send + use
         of::<Network>(seed),
         of::<OperatingSystemConfig>(seed),
         of::<SelfHostedShootExposure>(seed),
+        of::<SubnetIsolation>(seed),
         of::<Worker>(seed),
         of::<Machine>(seed),
         of::<MachineClass>(seed),

@@ -345,7 +345,7 @@ impl State {
         }
         let claims = matches!(site.read.phase, Phase::Claiming | Phase::Opening);
         if claims && !self.deleted {
-            if let Some(write) = self.zone[0].claim(site.seed, epoch) {
+            if let Ok(Some(write)) = self.zone[0].claim(site.seed, epoch) {
                 if scenario.late_updates && self.update.is_none() {
                     actions.push(Action::DnsLate {
                         epoch,

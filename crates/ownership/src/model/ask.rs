@@ -11,14 +11,14 @@ use hickory_proto::rr::rdata::{SOA, TXT};
 use hickory_proto::rr::{Name, RData, Record as DnsRecord};
 
 use super::scenario::{Off, Scenario, Seed};
-use super::state::{Right, Said, State, Who, ticks};
+use super::state::{Right, Said, State, Who};
 use crate::agreement;
 use crate::claim::Claim;
 use crate::judgement::{self, Answer};
 use crate::marks::{Object, Record};
 use crate::reply::{self, Reply};
 use crate::saying::{self, Saying};
-use crate::witness::Testimony;
+use crate::witness::{Relayed, Testimony};
 
 /// Who answers for the zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -113,19 +113,18 @@ fn second(state: &State, scenario: &Scenario, epoch: i64, who: Who) -> Testimony
     let said = match who {
         Who::Sidecar => Object::testimony(state.bucket(site.seed)),
         Who::Gardenlet if state.deleted => Testimony::Missing,
-        Who::Gardenlet => state.garden.testimony(),
+        Who::Gardenlet => state.garden.testimony(&site.seed),
         Who::Actuator if !site.sidecar.awake => silent(),
-        Who::Actuator if site.marker => Testimony::Sealed { epoch },
-        Who::Actuator => match site.sidecar.right {
-            Right::None => silent(),
-            Right::Lost => Testimony::Sealed { epoch },
-            Right::Left(left) => Testimony::Owned {
-                epoch,
-                left: scenario.is_on(Off::RelayTellsWhatIsLeft).then(|| ticks(left)),
-            },
-        },
+        Who::Actuator => {
+            let is_lost = site.marker || site.sidecar.right == Right::Lost;
+            let relayed = Relayed::of(is_lost, site.sidecar.right.left());
+            relayed.testimony(epoch).unwrap_or_else(silent)
+        }
     };
     match said {
+        Testimony::Owned { epoch, .. } if !scenario.is_on(Off::RelayTellsWhatIsLeft) => {
+            Testimony::Owned { epoch, left: None }
+        }
         Testimony::Missing if !scenario.is_on(Off::MissingIsUnknown) => {
             Testimony::Owned { epoch, left: None }
         }

@@ -61,7 +61,14 @@ impl Right {
     }
 
     pub(super) fn is_valid(self) -> bool {
-        matches!(self, Self::Left(left) if left > 0)
+        !self.left().is_zero()
+    }
+
+    pub(super) fn left(self) -> Duration {
+        match self {
+            Self::Left(left) => ticks(left),
+            Self::None | Self::Lost => Duration::ZERO,
+        }
     }
 }
 

@@ -224,7 +224,7 @@ impl State {
         if !has_passed && !self.site(source).final_snapshot {
             return Some("I2: it opens without a final snapshot, before the fence");
         }
-        let keeps = |data: i64| keeps_data(&site.read, data) || !scenario.is_on(Off::ForeignData);
+        let keeps = |data: i64| keeps_data(epoch, Some(source), data) || !scenario.is_on(Off::ForeignData);
         let used = site.data.filter(|data| keeps(*data)).unwrap_or(source);
         (used != source).then_some("data: it opens with data of another epoch")
     }

@@ -6,9 +6,9 @@ use rstest::rstest;
 
 use crate::stance::Stance;
 use crate::{
-    Answer, Approval, Chain, Evidence, Loss, Mark, Object, Ownership, Phase, Record, Refused, SealStep,
-    Sealed, Settings, Silence, Stay, Step, Terms, Testimony, Wait, Writer, forwards, keeps_data, may_act,
-    may_open,
+    Answer, Approval, Barred, Chain, Evidence, Loss, Mark, Object, Ownership, Phase, Record, Refused,
+    SealStep, Sealed, Settings, Silence, Stay, Step, Terms, Testimony, Wait, Writer, forwards, keeps_data,
+    may_act, may_open,
 };
 
 const A: Writer<&str> = Writer::Seed("a");
@@ -112,7 +112,7 @@ fn a_third_seed_takes_the_data_of_whoever_opened_last() {
 #[case::leaving(after(&[Step::Leave]), false, Testimony::Owned { epoch: 1, left: None })]
 #[case::sealing(after(&[Step::Leave, Step::Seal]), false, Testimony::Sealed { epoch: 1 })]
 #[case::called_off(after(&[Step::Leave, Step::Stay]), true, Testimony::Owned { epoch: 1, left: None })]
-#[case::claiming(claiming(), false, Testimony::Claimed { epoch: 2 })]
+#[case::claiming(claiming(), false, Testimony::Owned { epoch: 2, left: None })]
 fn what_the_garden_says(
     #[case] garden: Ownership<&'static str>,
     #[case] deletes: bool,
@@ -120,7 +120,9 @@ fn what_the_garden_says(
 ) {
     assert_eq!(garden.may_be_deleted_by(&garden.now.seed), deletes);
     assert!(!garden.may_be_deleted_by(&"z"));
-    assert_eq!(garden.testimony(), says);
+    assert_eq!(garden.testimony(&garden.now.seed), says);
+    let epoch = garden.now.epoch;
+    assert_eq!(garden.testimony(&"z"), Testimony::Claimed { epoch });
 }
 
 #[test]
@@ -129,16 +131,34 @@ fn the_record_goes_up_only() {
         identity: Some("a"),
         epoch: Some(1),
     };
-    let second = first.claim("b", 2).unwrap();
-    assert_eq!(first.claim("b", 1), None);
+    let second = first.claim("b", 2).unwrap().unwrap();
+    assert_eq!(first.claim("a", 1), Ok(None));
+    assert_eq!(first.claim("b", 1), Err(Barred::AnotherOwner { identity: "a" }));
     assert_eq!(first.leave(&"b", 1), None);
     let left = first.leave(&"a", 1).unwrap();
     assert_eq!((left.becomes.identity, left.becomes.epoch), (None, Some(1)));
+    assert_eq!(left.becomes.claim("a", 1), Err(Barred::Ended));
+    assert_eq!(left.becomes.delete(&"a", 1).unwrap().becomes.epoch, None);
     let now = second.applied_to(&first).unwrap();
+    let later = Barred::LaterEpoch {
+        epoch: 2,
+        identity: Some("b"),
+    };
+    assert_eq!(now.claim("a", 1), Err(later));
     // The source wakes in its update.
     assert_eq!(left.applied_to(&now), None);
     assert_eq!(now.delete(&"a", 1), None);
-    assert_eq!(now.delete(&"b", 2).unwrap().becomes.epoch, None);
+    assert_eq!(now.delete(&"c", 3), None);
+    assert_eq!(now.delete(&"b", 3).unwrap().becomes.epoch, None);
+    let nothing = now.delete(&"b", 2).unwrap().becomes;
+    assert_eq!((nothing.identity, nothing.epoch), (None, None));
+    assert_eq!(nothing.delete(&"b", 2), None);
+    assert!(nothing.claim("a", 1).unwrap().is_some());
+    let half = Record {
+        identity: Some("a"),
+        epoch: None,
+    };
+    assert_eq!(half.claim("a", 3), Err(Barred::NoEpoch { identity: "a" }));
 }
 
 #[test]
@@ -147,6 +167,8 @@ fn the_object_goes_up_only_and_is_not_created_by_who_seals() {
     let owned = object(1, Mark::Owned);
     assert_eq!(Object::seal(None, 1), None);
     assert_eq!(Object::seal(Some(&object(2, Mark::Claimed)), 1), None);
+    assert_eq!(Object::seal(Some(&object(1, Mark::Claimed)), 1), None);
+    assert_eq!(Object::seal(Some(&object(1, Mark::Sealed)), 1), None);
     let sealed = Object::seal(Some(&owned), 1).unwrap();
     assert_eq!(sealed.becomes, Some(object(1, Mark::Sealed)));
     let claimed = Object::claim(Some(&owned), 2).unwrap().becomes;
@@ -214,7 +236,10 @@ fn what_was_chosen_stands() {
         copied: Some(Chain::Last),
     };
     assert_eq!(may_open(&garden, &stay("b", 2), late), Ok(Chain::Last));
-    assert!(keeps_data(&garden, 1) && keeps_data(&garden, 2) && !keeps_data(&garden, 3));
+    let source = garden.source.as_ref().map(|source| source.epoch);
+    let keeps = |data: i64| keeps_data(garden.now.epoch, source, data);
+    assert!(keeps(1) && keeps(2) && !keeps(3));
+    assert!(!keeps_data(2, None, 1));
 }
 
 #[test]

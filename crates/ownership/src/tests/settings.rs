@@ -28,13 +28,13 @@ fn the_defaults_are_those_of_the_page() {
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/ownership.md")).unwrap();
     for row in [
         "| I | `interval` | 4 s |",
-        "| | `attempt` | 1 s |",
-        "| | `secondWitness` | 1 s |",
+        "| | `timeout` | 1 s |",
+        "| | `storeTimeout` | 1 s |",
         "| Q | | 3 s |",
         "| V | `validity` | 12 s |",
         "| H | `requests` | 5 s |",
         "| P | `propagation` | 2 s |",
-        "| | `caches` | 0 s |",
+        "| | `dnsCacheTTL` | 0 s |",
         "| ρ | `drift` | 1000 |",
         "| F | `fence` | 20 s |",
         "19.032 s",
@@ -56,8 +56,8 @@ fn who_tolerates_silence_gives_no_fence() {
 
 #[rstest]
 #[case(|s: &mut Settings| s.interval = Duration::ZERO, SettingsError::Nothing("interval"))]
-#[case(|s: &mut Settings| s.attempt = Duration::ZERO, SettingsError::Nothing("attempt"))]
-#[case(|s: &mut Settings| s.second_witness = Duration::ZERO, SettingsError::Nothing("secondWitness"))]
+#[case(|s: &mut Settings| s.attempt = Duration::ZERO, SettingsError::Nothing("timeout"))]
+#[case(|s: &mut Settings| s.second_witness = Duration::ZERO, SettingsError::Nothing("storeTimeout"))]
 #[case(|s: &mut Settings| s.validity = Duration::ZERO, SettingsError::Nothing("validity"))]
 #[case(|s: &mut Settings| s.requests = Duration::ZERO, SettingsError::Nothing("requests"))]
 #[case(|s: &mut Settings| s.fence = Duration::MAX, SettingsError::TooLong { name: "fence", given: Duration::MAX })]
@@ -95,7 +95,7 @@ fn an_error_says_what_to_change() {
     let told = Terms::new(settings).unwrap_err().to_string();
     assert_eq!(
         told,
-        "fence (10s) must be at least 19.032s = (1 + drift) x (propagation + caches + validity / (1 - drift) + requests), \
+        "fence (10s) must be at least 19.032s = (1 + drift) x (propagation + dnsCacheTTL + validity / (1 - drift) + requests), \
          or the destination begins while the source may still act"
     );
 }

@@ -7,7 +7,7 @@ use runtime::{Error, Result};
 
 use super::{operating_system_config, pools};
 use crate::{
-    ExtensionResource, Facts, Infrastructure, Stay,
+    ExtensionResource, Facts, Infrastructure, Stay, SubnetIsolation,
     secrets::config::SSH_KEY_PAIR,
     verbs::{Deploy, Tasks},
 };
@@ -61,8 +61,7 @@ async fn worker(f: &Facts) -> Result<extensions::Worker> {
         &f.shoot.name_any(),
         WorkerSpec {
             default: f.default_spec(None),
-            // No shoot can ask for it yet.
-            isolated_zone_id: None,
+            isolated_zone_id: SubnetIsolation::zone_to_leave(f).await?,
             infrastructure_provider_status: infrastructure
                 .and_then(|infrastructure| infrastructure.status?.default.provider_status),
             region: spec.region.clone(),

@@ -36,6 +36,7 @@ const KINDS: &[&str] = &[
     "Network",
     "OperatingSystemConfig",
     "SelfHostedShootExposure",
+    "SubnetIsolation",
     "Worker",
 ];
 

@@ -42,7 +42,8 @@ async fn what_a_large_state_costs() -> Result<()> {
     })
     .await?;
     let (plane, destination) = Box::pin(destination(&world, objects)).await?;
-    let restored = told(FurtherExtensions::deploy_in(&destination, AfterKubeAPIServer)).await?;
+    let restoring = FurtherExtensions::deploy_in(&destination, AfterKubeAPIServer);
+    let restored = Box::pin(told(restoring)).await?;
     all_are_there(&plane, objects).await?;
     println!(
         "bench: | {} MiB, {objects} objects, {} chunks | {collected} | {read} | {restored} |",

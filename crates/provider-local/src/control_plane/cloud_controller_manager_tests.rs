@@ -156,6 +156,7 @@ fn where_the_seed_says_so_it_asks_whose_the_shoot_is() {
         zone: "example.test".into(),
         authorities: Vec::new(),
         epoch: 4,
+        terms: ownership::Terms::default(),
     };
     let wanted = Wanted {
         owner: Some(&owner),

@@ -1,8 +1,10 @@
 //! The owner record of a shoot (R17-10; docs/ownership.md): two names that belong together, and what may become of what stands
-//! there. Pure: what was read in, what is to change out.
+//! there. Pure: what was read in, what is to change out. What may follow what is decided in the crate `ownership`
+//! (`Record`): here is what can be a record at all, and what to say where it is refused.
 //!
 //! An epoch only goes up, and its end is for ever. So whoever comes late, with whatever it has read or slept over, changes nothing.
 
+use ::ownership::{Barred, ClaimError, Conditional, Record, epoch_of, is_identity};
 use api::{
     constants::{OWNERSHIP_EPOCH, OWNERSHIP_EPOCH_LABEL, OWNERSHIP_FORGOTTEN},
     extensions::{DNSRecord, RecordType},
@@ -12,9 +14,6 @@ use cloud_local::dns::{Change, Held, absolute};
 use hickory_proto::rr::Name;
 use kube::ResourceExt;
 use runtime::{Error, Result};
-
-/// The longest identity, in bytes. Seeds' identities have some 100.
-const LONGEST_IDENTITY: usize = 255;
 
 /// One seed's claim to one shoot in one epoch, as a DNSRecord makes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,8 +55,9 @@ impl Claim {
         };
         if !is_identity(identity) {
             return Err(wrong(format!(
-                "{identity:?} in spec.values is no seed identity (1 to {LONGEST_IDENTITY} visible ASCII characters without \
-                 quotes, backslashes and spaces): correct it"
+                "{}, in spec.values of {}: correct it",
+                ClaimError::Identity(identity.clone()),
+                spec.name
             )));
         }
         let name = absolute(&spec.name)?;
@@ -87,43 +87,10 @@ impl Claim {
 
     /// What makes the record that of this claim. None: it is already. An error: it is not to become so, now or ever.
     pub(super) fn write(&self, epoch: &Held, owner: &Held) -> Result<Option<Changes>> {
-        let (stood, whose) = (self.epoch_in(epoch)?, self.owner_in(owner)?);
-        let name = &self.name;
-        match (stood, whose) {
-            (None, None) => {}
-            (None, Some(whose)) => {
-                return Err(wrong(format!(
-                    "{name} names {whose}, and {} has no epoch: it is no record of ours, or half of one. It is left alone; \
-                     remove the text of {name} if nobody else needs it",
-                    self.epoch_name
-                )));
-            }
-            (Some(stood), _) if stood < self.epoch => {}
-            (Some(stood), whose) if stood > self.epoch => {
-                return Err(wrong(format!(
-                    "{name} is of ownership epoch {stood} ({}), and this DNSRecord of {}: the shoot went on elsewhere, and this \
-                     seed must not take it back",
-                    whose.unwrap_or("nobody's"),
-                    self.epoch
-                )));
-            }
-            (Some(_), Some(whose)) if whose == self.identity => return Ok(None),
-            (Some(stood), Some(whose)) => {
-                return Err(wrong(format!(
-                    "{name} names {whose} in ownership epoch {stood}, and this DNSRecord {}: an epoch has one owner, and that \
-                     does not change",
-                    self.identity
-                )));
-            }
-            (Some(stood), None) => {
-                return Err(wrong(format!(
-                    "{name} was removed in ownership epoch {stood}: this epoch has ended for ever, and a hand-over begins \
-                     another one",
-                )));
-            }
-        }
-        let become_ours = [Some(self.epoch.to_string()), Some(self.identity.clone())];
-        Ok(Some(self.changes([epoch, owner], become_ours)))
+        let found = self.found(epoch, owner)?;
+        let write = found.claim(self.identity.clone(), self.epoch);
+        let write = write.map_err(|barred| wrong(self.why(barred)))?;
+        Ok(write.map(|write| self.changes(write)))
     }
 
     /// What takes away what this claim has written. None: nothing of it is there (any more).
@@ -131,31 +98,63 @@ impl Claim {
     /// The epoch stays, so that whoever was the owner in it knows that it is over (R17-50), unless the claim is to be forgotten.
     pub(super) fn remove(&self, epoch: &Held, owner: &Held) -> Option<Changes> {
         // What cannot be understood is not ours, and holds up no deletion.
-        let stood = self.epoch_in(epoch).ok()??;
-        let whose = self.owner_in(owner).ok()?;
-        let is_ours = whose == Some(self.identity.as_str());
-        if self.forgotten {
-            // An epoch of ours from which the owner was removed before goes, too.
-            return (stood <= self.epoch && (is_ours || whose.is_none()))
-                .then(|| self.changes([epoch, owner], [None, None]));
-        }
-        (stood == self.epoch && is_ours)
-            .then(|| self.changes([epoch, owner], [Some(self.epoch.to_string()), None]))
+        let found = self.found(epoch, owner).ok()?;
+        let write = if self.forgotten {
+            found.delete(&self.identity, self.epoch)
+        } else {
+            found.leave(&self.identity, self.epoch)
+        };
+        write.map(|write| self.changes(write))
     }
 
-    fn changes(&self, [epoch, owner]: [&Held; 2], [becomes, becomes_of]: [Option<String>; 2]) -> Changes {
+    fn why(&self, barred: Barred<String>) -> String {
+        let (name, mine) = (&self.name, self.epoch);
+        match barred {
+            Barred::NoEpoch { identity } => format!(
+                "{name} names {identity}, and {} has no epoch: it is no record of ours, or half of one. It is left alone; \
+                 remove the text of {name} if nobody else needs it",
+                self.epoch_name
+            ),
+            Barred::LaterEpoch { epoch, identity } => format!(
+                "{name} is of ownership epoch {epoch} ({}), and this DNSRecord of {mine}: the shoot went on elsewhere, and this \
+                 seed must not take it back",
+                identity.as_deref().unwrap_or("nobody's")
+            ),
+            Barred::AnotherOwner { identity } => format!(
+                "{name} names {identity} in ownership epoch {mine}, and this DNSRecord {}: an epoch has one owner, and that \
+                 does not change",
+                self.identity
+            ),
+            Barred::Ended => format!(
+                "{name} was removed in ownership epoch {mine}: this epoch has ended for ever, and a hand-over begins another one"
+            ),
+        }
+    }
+
+    fn changes(&self, write: Conditional<Record<String>>) -> Changes {
+        let Conditional { tests, becomes } = write;
+        let text = |epoch: Option<i64>| epoch.map(|epoch| epoch.to_string());
         [
             Change {
                 name: self.epoch_name.clone(),
-                was: text(epoch).map(str::to_owned),
-                becomes,
+                was: text(tests.epoch),
+                becomes: text(becomes.epoch),
             },
             Change {
                 name: self.name.clone(),
-                was: text(owner).map(str::to_owned),
-                becomes: becomes_of,
+                was: tests.identity,
+                becomes: becomes.identity,
             },
         ]
+    }
+
+    /// What was read, if all of it can be ours.
+    fn found(&self, epoch: &Held, owner: &Held) -> Result<Record<String>> {
+        let epoch = self.epoch_in(epoch)?;
+        Ok(Record {
+            identity: self.owner_in(owner)?.map(str::to_owned),
+            epoch,
+        })
     }
 
     fn epoch_in(&self, held: &Held) -> Result<Option<i64>> {
@@ -193,24 +192,6 @@ pub(super) fn epoch_name(owner: &Name) -> Result<Name> {
             "there is no room for \"{OWNERSHIP_EPOCH_LABEL}.\" in front of the name {owner}: {error}"
         ))
     })
-}
-
-fn text(held: &Held) -> Option<&str> {
-    match held {
-        Held::Text(text) => Some(text),
-        Held::Nothing | Held::Other(_) => None,
-    }
-}
-
-/// Decimal digits, no sign, no leading zero; from 1.
-fn epoch_of(text: &str) -> Option<i64> {
-    let digits = !text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit());
-    text.parse().ok().filter(|_| digits)
-}
-
-fn is_identity(text: &str) -> bool {
-    let is_fine = |byte: u8| byte.is_ascii_graphic() && !b"\"'\\`".contains(&byte);
-    (1..=LONGEST_IDENTITY).contains(&text.len()) && text.bytes().all(is_fine)
 }
 
 /// As much of a foreign text as belongs into a message.

@@ -50,6 +50,11 @@ impl Refusal {
         self.code == "NoSuchBucket" || (self.code.is_empty() && self.status == 404)
     }
 
+    /// The object, or its bucket, is not there.
+    pub fn names_nothing(&self) -> bool {
+        self.code == "NoSuchKey" || self.is_missing()
+    }
+
     /// Sorts it into what someone must mend and what may pass.
     pub fn error(&self, doing: &str, origin: &str) -> Error {
         let said = format!("{doing}: {self}");
@@ -140,11 +145,13 @@ mod tests {
             (404, "<Error><Code>NoSuchBucket</Code></Error>", None, true),
             (503, "<Error><Code>SlowDown</Code></Error>", None, false),
             (404, "", None, true),
+            (404, "<Error><Code>NoSuchKey</Code></Error>", None, false),
         ] {
             let refusal = Refusal::new(status, text);
             let error = refusal.error("could not list bucket b", "garden/backup");
             assert_eq!(error.codes().first().copied(), code, "{text}");
             assert_eq!(refusal.is_missing(), missing, "{text}");
+            assert_eq!(refusal.names_nothing(), status == 404, "{text}");
         }
     }
 }

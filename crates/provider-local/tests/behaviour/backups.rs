@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use api::{
-    constants::{CONFIRMATION_FORCE_DELETION, OPERATION, OWNERSHIP_EPOCH},
+    constants::{BACKUP_ENTRY_BACKUPS_COPIED, CONFIRMATION_FORCE_DELETION, OPERATION, OWNERSHIP_EPOCH},
     extensions::{BackupBucket, BackupEntry},
     meta::LastOperationState,
 };
@@ -10,7 +10,10 @@ use k8s_openapi::api::{
     core::v1::{Namespace, Secret},
     events::v1::Event,
 };
-use kube::{Api, ResourceExt, api::ListParams};
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, ListParams},
+};
 use serde_json::json;
 
 use super::{
@@ -110,6 +113,9 @@ pub async fn an_entry_takes_its_place(world: &World) -> Result<()> {
     }
     let left = std::fs::read_dir(&place)?.count();
     ensure!(left == 1, "the probe left {left} objects");
+    let secrets = Api::<Secret>::namespaced(world.seed.clone(), namespace);
+    let data = secrets.get("etcd-backup").await?.data.unwrap_or_default();
+    ensure!(data["bucketName"].0 == b"owned", "another bucket");
     Ok(())
 }
 
@@ -207,6 +213,68 @@ pub async fn only_the_own_entry_removes_objects(world: &World) -> Result<()> {
         secrets.get_opt("etcd-backup").await?.is_none()
             && secrets.get_opt("source-etcd-backup").await?.is_none()
     );
+    Ok(())
+}
+
+/// A seed that comes back, or whose deletion is late, finds the place in the hands of another: nothing of it is removed, by its own
+/// entry as by one to copy from, until the place says something else, or for ever if the deletion is forced.
+pub async fn a_place_of_a_later_epoch_keeps_its_backups(world: &World) -> Result<()> {
+    let namespace = "shoot--dev--later";
+    world::namespace(&world.seed, namespace, &world::store_credentials(&world.store)).await?;
+    world.store.create_bucket("later")?;
+    let own = format!("{namespace}--uid-1");
+    let bucket = world.store.folder().join("later");
+    let place = bucket.join(&own).join("etcd-main");
+    let reconciler = world::backup_entry(&world.seed);
+    let api: Api<BackupEntry> = Api::all(world.seed.clone());
+    let says = |uid: &str, epoch: i64| {
+        std::fs::create_dir_all(place.join("v2"))?;
+        std::fs::write(place.join("v2/Full-00000000-00000009-1"), b"x")?;
+        let content = json!({"uid": uid, "epoch": epoch, "seed": "b", "state": "Claimed", "written": ""});
+        anyhow::Ok(std::fs::write(place.join("ownership.json"), content.to_string())?)
+    };
+    let is_refused = || async {
+        let refused = run(&reconciler, &api.get(&own).await?).await;
+        ensure!(refused.is_err(), "it was deleted");
+        ensure!(walk(&place) == 2, "{} objects are left", walk(&place));
+        codes(&api, &own, "ERR_CONFIGURATION_PROBLEM").await
+    };
+    let entry: BackupEntry = object(&own, namespace, json!({"bucketName": "later"}))?;
+    run_created(&reconciler, &entry).await?;
+    says("uid-1", 2)?;
+    api.delete(&own, &DeleteParams::default()).await?;
+    let why = is_refused().await?;
+    ensure!(why.contains("is of ownership epoch 2"), "{why}");
+    says("another", 1)?;
+    let why = is_refused().await?;
+    ensure!(why.contains("belongs to the shoot another"), "{why}");
+    std::fs::write(place.join("ownership.json"), b"{")?;
+    let why = is_refused().await?;
+    ensure!(why.contains("cannot be understood"), "{why}");
+    // Nobody has it any more.
+    std::fs::remove_file(place.join("ownership.json"))?;
+    run(&reconciler, &api.get(&own).await?).await?;
+    ensure!(walk(&place) == 0 && api.get_opt(&own).await?.is_none());
+
+    // As long as the shoot's own entry has it, the one to copy from takes nothing away.
+    let mut source: BackupEntry = object(
+        &format!("source-{own}"),
+        namespace,
+        json!({"bucketName": "later"}),
+    )?;
+    let annotations = source.annotations_mut();
+    annotations.insert(BACKUP_ENTRY_BACKUPS_COPIED.into(), "true".into());
+    annotations.insert(OWNERSHIP_EPOCH.into(), "2".into());
+    run_created(&reconciler, &source).await?;
+    says("uid-1", 3)?;
+    let source = source.name_any();
+    api.delete(&source, &DeleteParams::default()).await?;
+    ensure!(run(&reconciler, &api.get(&source).await?).await.is_err());
+    MANAGER_OF_TEST
+        .annotate(&api, &source, CONFIRMATION_FORCE_DELETION, Some("true"))
+        .await?;
+    run(&reconciler, &api.get(&source).await?).await?;
+    ensure!(walk(&place) == 2 && api.get_opt(&source).await?.is_none());
     Ok(())
 }
 

@@ -95,6 +95,11 @@ async fn actuators_behave_when_something_is_in_the_way() -> Result<()> {
         )
         .await,
         told(
+            "a later epoch's place",
+            backups::a_place_of_a_later_epoch_keeps_its_backups(world),
+        )
+        .await,
+        told(
             "forced backup entry",
             backups::a_forced_entry_leaves_its_backups(world),
         )

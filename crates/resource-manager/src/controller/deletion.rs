@@ -64,8 +64,16 @@ impl Controller {
             return self.unreachable(owner, &resource, &why, *after).await;
         }
         let share = self.work.acquire().await;
-        let left = self.delete_all(owner, &resource, &target, keys).await;
+        let deleting = |target| {
+            let (resource, keys) = (&resource, keys);
+            async move { self.delete_all(owner, resource, &target, keys).await }
+        };
+        let left = self.owned(owner, &target, deleting).await;
         drop((turn, share));
+        let left = match left {
+            Ok(left) => left,
+            Err(refusal) => return self.refuse_deletion(owner, &resource, refusal).await,
+        };
         if left.spared || left.keys.is_empty() {
             return Ok(Next::Change);
         }
@@ -133,8 +141,8 @@ impl Controller {
             return;
         }
         let watch = target.watches.of(Of {
-            client: target.client().clone(),
-            permit: target.permit().clone(),
+            client: target.lookout().client().clone(),
+            permit: target.lookout().permit().clone(),
             scope: target.scope.clone(),
             kind: key.gvk(),
             resource: served.resource.clone(),
@@ -149,7 +157,7 @@ impl Controller {
 
     /// There is no way to the objects. With the namespace goes the whole control plane, and they with it; otherwise it is said
     /// what is awaited.
-    async fn unreachable(
+    pub(super) async fn unreachable(
         &self,
         owner: &Owner,
         resource: &ManagedResource,
@@ -163,8 +171,7 @@ impl Controller {
             return Ok(Next::Change);
         }
         let message = format!(
-            "Its objects cannot be deleted: {why}. It ends when the API server answers, when spec.keepObjects is true, or with \
-             its namespace."
+            "Its objects cannot be deleted: {why}. It ends when that is over, when spec.keepObjects is true, or with its namespace."
         );
         self.tell(owner, resource, "DeletionPending", message, None)
             .await?;

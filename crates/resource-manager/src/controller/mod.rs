@@ -6,6 +6,7 @@ mod ownership;
 mod place;
 mod prune;
 mod remove;
+mod right;
 mod secrets;
 mod send;
 
@@ -14,6 +15,7 @@ use std::{sync::Arc, time::Duration};
 use api::{meta::ConditionStatus, resources::ManagedResource};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, ResourceExt};
+use owner_checks::SharedChecks;
 use runtime::{Cluster, Events, Next, Reconciler, Result, Seed, clock::now_k8s, error::Explain};
 use tokio::sync::Semaphore;
 
@@ -36,6 +38,7 @@ pub struct Controller {
     pub(crate) seed: Seed,
     pub(crate) targets: Arc<Targets>,
     pub(crate) ledger: Arc<Ledger>,
+    pub(crate) owners: SharedChecks,
     pub(crate) events: Events,
     pub(crate) numbers: Numbers,
     /// ManagedResources that are worked on at the same time, in all clusters.
@@ -99,7 +102,11 @@ impl Controller {
             Todo::Later(after) => return Ok(Next::After(after)),
             Todo::Apply => {}
         }
-        let outcome = self.apply_all(owner, resource, target).await?;
+        let applying = |target| async move { self.apply_all(owner, resource, &target).await };
+        let outcome = match Box::pin(self.owned(owner, target, applying)).await {
+            Ok(outcome) => outcome?,
+            Err(refusal) => return self.refuse(owner, resource, refusal).await,
+        };
         let applied = match outcome.verdict {
             Some(verdict) => verdict,
             None => Verdict::new(
@@ -214,7 +221,7 @@ impl Reconciler<ManagedResource> for Controller {
             // The cache will tell.
             return Ok(Next::Change);
         }
-        let done = self.bring_about(&owner, &resource, &target).await;
+        let done = Box::pin(self.bring_about(&owner, &resource, &target)).await;
         drop((turn, share));
         self.numbers.set(self.targets.count(), self.ledger.objects());
         done

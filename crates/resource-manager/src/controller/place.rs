@@ -66,8 +66,8 @@ impl Controller {
             }
             let watch = served.watchable.then(|| {
                 work.target.watches.of(Of {
-                    client: work.target.client().clone(),
-                    permit: work.target.permit().clone(),
+                    client: work.target.lookout().client().clone(),
+                    permit: work.target.lookout().permit().clone(),
                     scope: work.target.scope.clone(),
                     kind: key.gvk(),
                     resource: served.resource.clone(),

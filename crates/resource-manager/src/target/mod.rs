@@ -40,18 +40,29 @@ enum Way {
     Shoot(Shoot),
 }
 
+impl Way {
+    fn under(&self, further: &Permit) -> Self {
+        match self {
+            Self::Seed(seed) => Self::Seed(seed.under(further)),
+            Self::Shoot(shoot) => Self::Shoot(shoot.under(further)),
+        }
+    }
+}
+
 /// A cluster that objects go into.
 pub struct Target {
     /// Which objects of it are kept here.
     pub scope: Scope,
     /// Whether it answers.
-    pub gate: Gate,
+    pub gate: Arc<Gate>,
     /// The kinds that it serves.
-    pub kinds: Kinds,
+    pub kinds: Arc<Kinds>,
     /// What of it is watched.
-    pub watches: Watches,
+    pub watches: Arc<Watches>,
     way: Way,
-    turns: Semaphore,
+    /// Who looks at it longer than something is done.
+    lookout: Option<Arc<Self>>,
+    turns: Arc<Semaphore>,
 }
 
 impl Target {
@@ -64,11 +75,32 @@ impl Target {
         Arc::new(Self {
             way,
             scope,
-            watches,
-            gate: Gate::default(),
-            kinds: Kinds::default(),
-            turns: Semaphore::new(turns),
+            watches: Arc::new(watches),
+            gate: Arc::default(),
+            kinds: Arc::default(),
+            lookout: None,
+            turns: Arc::new(Semaphore::new(turns)),
         })
+    }
+
+    /// The same cluster for who needs a further right besides. What is known of it is known to both.
+    #[must_use]
+    pub fn under(self: &Arc<Self>, further: &Permit) -> Arc<Self> {
+        Arc::new(Self {
+            way: self.way.under(further),
+            scope: self.scope.clone(),
+            watches: Arc::clone(&self.watches),
+            gate: Arc::clone(&self.gate),
+            kinds: Arc::clone(&self.kinds),
+            lookout: Some(Arc::clone(self)),
+            turns: Arc::clone(&self.turns),
+        })
+    }
+
+    /// The cluster as it is looked at: watches go on when what was done under a further right is over.
+    #[must_use]
+    pub fn lookout(&self) -> &Self {
+        self.lookout.as_deref().unwrap_or(self)
     }
 
     /// What is sent to it is sent by this.

@@ -30,7 +30,7 @@ pub async fn a_shoot_that_is_away(world: &World) -> Result<()> {
         "{healthy:?}"
     );
     place.delete("core").await?;
-    let told = "It ends when the API server answers, when spec.keepObjects is true, or with its namespace.";
+    let told = "It ends when that is over, when spec.keepObjects is true, or with its namespace.";
     place
         .tells("core", "ResourcesApplied", ConditionStatus::Progressing, told)
         .await?;

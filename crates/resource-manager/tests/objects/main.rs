@@ -7,6 +7,7 @@ mod annotations;
 mod away;
 mod keeping;
 mod life;
+mod owner;
 mod refused;
 mod world;
 
@@ -64,6 +65,8 @@ async fn objects_of_managed_resources() -> Result<()> {
         refused::another_s_object(&world).boxed(),
         away::a_shoot_that_is_away(&world).boxed(),
         away::a_shoot_without_a_way(&world).boxed(),
+        owner::a_shoot_that_is_lost(&world).boxed(),
+        owner::a_shoot_of_which_nobody_says_whose_it_is(&world).boxed(),
     )?;
     stop.cancel();
     running.join_next().await.unwrap()??;

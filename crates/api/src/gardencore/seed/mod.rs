@@ -1,7 +1,9 @@
 //! `Seed`: a cluster that hosts control planes of shoots. Its gardenlet registers it and keeps its status.
 
+mod owner_checks;
 mod settings;
 
+pub use owner_checks::*;
 pub use settings::*;
 
 use std::net::SocketAddr;
@@ -90,13 +92,16 @@ pub struct SeedSpec {
 }
 
 impl SeedSpec {
+    /// What it says of owner checks, on or off.
+    #[must_use]
+    pub fn owner_checks(&self) -> Option<&OwnerChecks> {
+        self.settings.as_ref()?.owner_checks.as_ref()
+    }
+
     /// Whether the seed says in DNS which shoots are its own.
     #[must_use]
     pub fn checks_owners(&self) -> bool {
-        let settings = self.settings.as_ref();
-        settings
-            .and_then(|settings| settings.owner_checks.as_ref())
-            .is_some_and(|checks| checks.enabled)
+        self.owner_checks().is_some_and(|checks| checks.enabled)
     }
 
     /// The servers that say so: none are named where the zone's own records name them.
@@ -104,11 +109,7 @@ impl SeedSpec {
     /// # Errors
     /// The field and the value that is no address with a port.
     pub fn owner_authorities(&self) -> Result<Vec<SocketAddr>, String> {
-        let checks = self
-            .settings
-            .as_ref()
-            .and_then(|settings| settings.owner_checks.as_ref());
-        checks.map_or(Ok(Vec::new()), OwnerChecks::addresses)
+        self.owner_checks().map_or(Ok(Vec::new()), OwnerChecks::addresses)
     }
 }
 

@@ -1,9 +1,8 @@
 //! Settings of a Seed that say how it is used, not what it is.
 
-use std::net::SocketAddr;
-
 use k8s_openapi::{api::core::v1::Toleration, apimachinery::pkg::api::resource::Quantity};
 
+use super::owner_checks::OwnerChecks;
 use crate::derive::{
     BTreeMap, Deserialize, JsonSchema, KubeSchema, RawExtension, Serialize, skip_serializing_none,
 };
@@ -38,38 +37,6 @@ pub struct SeedSettings {
 pub struct Enabled {
     /// Whether it is on.
     pub enabled: bool,
-}
-
-/// An address with a port, as `192.0.2.1:53` or `[2001:db8::1]:53`.
-const ADDRESS_AND_PORT: &str = r"^([0-9.]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}$";
-
-/// Whether the seed says in DNS which shoots are its own, and of whom that is asked.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct OwnerChecks {
-    /// Whether it is on.
-    pub enabled: bool,
-    /// The servers of the zone in which the seed's internal names are, as `address:port`; found by its NS records where none are
-    /// named. All seeds must name the same.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 32), inner(length(max = 64), regex(pattern = ADDRESS_AND_PORT)))]
-    pub authorities: Vec<String>,
-}
-
-impl OwnerChecks {
-    /// The servers.
-    ///
-    /// # Errors
-    /// The field and the value that is no address with a port.
-    pub fn addresses(&self) -> Result<Vec<SocketAddr>, String> {
-        let read = self.authorities.iter().map(|text| {
-            text.parse().map_err(|_| {
-                format!(
-                    "{text:?} in spec.settings.ownerChecks.authorities of the Seed is no address with a port: correct it"
-                )
-            })
-        });
-        read.collect()
-    }
 }
 
 /// A switch with a default.

@@ -12,6 +12,7 @@ mod references;
 mod status;
 mod system_components;
 mod workers;
+mod zone_isolation;
 
 pub use control_plane::*;
 pub use credentials_status::*;
@@ -24,6 +25,7 @@ pub use references::*;
 pub use status::*;
 pub use system_components::*;
 pub use workers::*;
+pub use zone_isolation::*;
 
 use crate::{
     derive::{CustomResource, Deserialize, JsonSchema, KubeSchema, Serialize, skip_serializing_none},
@@ -99,6 +101,24 @@ use crate::{
         name = "System",
         type_ = "string",
         json_path = ".status.conditions[?(@.type==\"SystemComponentsHealthy\")].status",
+        priority = "1"
+    ),
+    printcolumn(
+        name = "Isolated Zone",
+        type_ = "string",
+        json_path = ".status.zoneIsolation.isolatedZoneID",
+        priority = "1"
+    ),
+    printcolumn(
+        name = "Isolation",
+        type_ = "string",
+        json_path = ".status.zoneIsolation.phase",
+        priority = "1"
+    ),
+    printcolumn(
+        name = "Isolation Status",
+        type_ = "string",
+        json_path = ".status.zoneIsolation.status",
         priority = "1"
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),

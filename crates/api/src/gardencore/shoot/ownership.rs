@@ -26,7 +26,8 @@ pub struct Ownership {
     pub restored: Option<RestoredData>,
 }
 
-/// What an epoch began with that was taken over: whatever the source acknowledged between the two times is lost.
+/// What an epoch began with that was taken over: whatever the source acknowledged between the two times is lost. Where one of these
+/// bounds is not there, `unknown` says why.
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -35,13 +36,15 @@ pub struct RestoredData {
     #[schemars(range(min = 1))]
     pub epoch: i64,
     /// Revision of the source's etcd up to which nothing is lost.
-    pub last_revision: i64,
+    pub last_revision: Option<i64>,
     /// When the newest snapshot was taken, by the clock of the source.
-    pub saved: Time,
+    pub saved: Option<Time>,
     /// From when on the source could not acknowledge anything, by the clock of the destination.
     pub fenced: Time,
     /// Who had acknowledged it, and tells how much it was when it returns.
     pub source: Option<FormerSeed>,
+    /// Why nobody knows how much may be lost: for people. Absent where both bounds are known.
+    pub unknown: Option<String>,
     /// Changes of the source after `lastRevision`: all that is lost. Absent until the source has returned and saved what it had.
     #[schemars(range(min = 0))]
     pub lost_revisions: Option<i64>,

@@ -5,7 +5,7 @@ use crate::{
     meta::{Condition, GardenerInfo, LastError, LastOperation, LastOperationState},
 };
 
-use super::{FormerSeed, Ownership, PendingWorkersRollout, ShootCredentials};
+use super::{FormerSeed, Ownership, PendingWorkersRollout, ShootCredentials, ZoneIsolation};
 
 /// How the cluster is.
 #[skip_serializing_none]
@@ -71,6 +71,8 @@ pub struct ShootStatus {
     pub former_seeds: Vec<FormerSeed>,
     /// The move that garden-controller-manager has approved. Absent while none may begin.
     pub migration: Option<MigrationApproval>,
+    /// The zone that was last cut off, or is, and how far that is. Absent while none ever was.
+    pub zone_isolation: Option<ZoneIsolation>,
 }
 
 /// What garden-controller-manager judged and found well (constraint `ReadyForMigration`). No seed writes it.

@@ -3,29 +3,30 @@
 use std::{future::poll_fn, pin::pin, sync::Arc};
 
 use futures::FutureExt;
-use owner_checks::OwnerClaim;
 use ownership::{Answer, Loss, Report, Standing};
 use permit::Permit;
 use runtime::Error;
 use tokio::sync::watch::Receiver;
 
 use super::book::{Book, Run};
+use crate::OwnerClaim;
 
 /// Why something may not be done.
 #[derive(Debug)]
-pub(crate) enum Refusal {
+pub enum Refusal {
     /// Another one has the shoot, or nobody: in this epoch for ever.
     Lost(String),
     /// Nobody has said that this seed has it, or not for too long. It may be said again.
     Unconfirmed(String),
-    /// The object is of another epoch than the shoot is in. It is written again.
+    /// What is wanted was written in another epoch than the shoot is in. It is written again.
     OtherEpoch(String),
     /// It cannot be asked.
     Impossible(Error),
 }
 
 /// The right of a shoot's owner, for as long as something is done under it.
-pub(crate) struct Tenure {
+pub struct Tenure {
+    /// It ends when the shoot is not confirmed any more.
     pub permit: Permit,
     pub(super) hold: Hold,
 }
@@ -42,6 +43,7 @@ pub(super) struct Hold {
 
 impl Tenure {
     /// The epoch in which the shoot is this seed's.
+    #[must_use]
     pub fn epoch(&self) -> i64 {
         self.hold.wanted.epoch
     }
@@ -52,6 +54,7 @@ impl Tenure {
     }
 
     /// Why nothing may be done under it any more; none while it may.
+    #[must_use]
     pub fn ended(&self) -> Option<Refusal> {
         (!self.permit.is_valid()).then(|| self.hold.refusal())
     }

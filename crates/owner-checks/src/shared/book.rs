@@ -6,9 +6,10 @@ use std::{
 };
 
 use futures::future::{BoxFuture, Shared, WeakShared};
-use owner_checks::OwnerClaim;
 use ownership::{Loss, Report};
 use tokio::sync::watch::Receiver;
+
+use crate::OwnerClaim;
 
 /// A check, for whoever polls it.
 pub(super) type Run = Shared<BoxFuture<'static, Loss>>;

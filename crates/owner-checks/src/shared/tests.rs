@@ -7,8 +7,7 @@ use std::sync::{
 use futures::future::pending;
 use http::{Request, Response};
 use kube::{Client, client::Body};
-use owner_checks::OwnerClaim;
-use ownership::{Answer, Checked, Loss};
+use ownership::{Answer, Checked, Loss, Terms};
 use permit::{Clock, Issuer, Permit};
 use tokio::{
     sync::watch::{self, Sender},
@@ -17,7 +16,7 @@ use tokio::{
 use tower::service_fn;
 
 use super::*;
-use crate::owner::Begun;
+use crate::OwnerClaim;
 
 const NAMESPACE: &str = "shoot--dev--web";
 
@@ -94,15 +93,16 @@ fn wanted(epoch: i64) -> OwnerClaim {
         zone: "internal.example".into(),
         authorities: Vec::new(),
         epoch,
+        terms: Terms::default(),
     }
 }
 
-fn checks() -> (Arc<Scripted>, OwnerChecks) {
+fn checks() -> (Arc<Scripted>, SharedChecks) {
     let script = Arc::<Scripted>::default();
-    (Arc::clone(&script), OwnerChecks::asking(script))
+    (Arc::clone(&script), SharedChecks::asking(script))
 }
 
-async fn confirmed(checks: &OwnerChecks, epoch: i64, script: impl FnOnce()) -> Result<Tenure, Refusal> {
+async fn confirmed(checks: &SharedChecks, epoch: i64, script: impl FnOnce()) -> Result<Tenure, Refusal> {
     let seed = seed();
     let confirming = checks.confirm(&seed, NAMESPACE, wanted(epoch), Patience::FirstAnswer);
     let saying = async {
@@ -243,35 +243,4 @@ async fn who_has_patience_waits_for_a_decision() {
     });
     assert!(matches!(refused(work), Refusal::Unconfirmed(_)));
     assert_eq!(begin.elapsed(), Duration::from_secs(26));
-}
-
-#[tokio::test(start_paused = true)]
-async fn where_a_seed_does_not_check_owners_nothing_is_kept() {
-    let (script, checks) = checks();
-    let cluster: ClusterObject = serde_json::from_value(serde_json::json!({
-        "metadata": {"name": NAMESPACE},
-        "spec": {"cloudProfile": {}, "seed": {"metadata": {"name": "a"}}, "shoot": {}},
-    }))
-    .unwrap();
-    let object: api::extensions::Infrastructure = serde_json::from_value(serde_json::json!({
-        "metadata": {"name": "i", "namespace": NAMESPACE},
-        "spec": {"type": "local", "region": "r", "secretRef": {"name": "s"}},
-    }))
-    .unwrap();
-    for operation in [Operation::Create, Operation::Reconcile, Operation::Delete] {
-        assert_eq!(checks.wanted(&object, operation, Some(&cluster)), Ok(None));
-    }
-    assert_eq!((script.begun.load(Ordering::SeqCst), checks.kept()), (0, 0));
-}
-
-#[test]
-fn what_was_refused_is_counted() {
-    let metrics = Metrics::default();
-    let checks = OwnerChecks::new(&metrics);
-    checks.count::<api::extensions::Infrastructure>(&Refusal::Lost(String::new()));
-    let text = metrics.encode();
-    assert!(
-        text.contains(r#"extension_owner_refusals_total{kind="Infrastructure",why="Lost"} 1"#),
-        "{text}"
-    );
 }

@@ -1,0 +1,86 @@
+//! `SubnetIsolation`: one zone of a shoot's network is closed (GEP-21, RZ-30).
+
+use super::{DefaultSpec, DefaultStatus, object::extension_object};
+use crate::{
+    derive::{CustomResource, Deserialize, KubeSchema, RawExtension, Serialize, skip_serializing_none},
+    meta::SecretReference,
+};
+
+/// Which zone is to be closed, so that no packet goes into it or comes out of it. When the object goes, what was there before is put
+/// back.
+#[skip_serializing_none]
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[kube(
+    group = "extensions.gardener.cloud",
+    version = "v1alpha1",
+    kind = "SubnetIsolation",
+    namespaced,
+    status = "DefaultStatus",
+    derive = "Default",
+    derive = "PartialEq",
+    doc = "One zone of a shoot's network is closed.",
+    printcolumn(
+        name = "Type",
+        type_ = "string",
+        json_path = ".spec.type",
+        description = "The provider."
+    ),
+    printcolumn(
+        name = "Region",
+        type_ = "string",
+        json_path = ".spec.region",
+        description = "The region."
+    ),
+    printcolumn(
+        name = "Zone ID",
+        type_ = "string",
+        json_path = ".spec.isolatedZoneID",
+        description = "The zone that is closed, by the provider's physical ID of it."
+    ),
+    printcolumn(
+        name = "Status",
+        type_ = "string",
+        json_path = ".status.lastOperation.state",
+        description = "How the last operation stands."
+    ),
+    printcolumn(
+        name = "Zone",
+        type_ = "string",
+        json_path = ".status.providerStatus.isolatedZoneCode",
+        description = "What the account calls the zone.",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Message",
+        type_ = "string",
+        json_path = ".status.lastOperation.description",
+        description = "How far it is.",
+        priority = 1
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct SubnetIsolationSpec {
+    /// What every extension has.
+    #[serde(flatten)]
+    pub default: DefaultSpec,
+    /// What the provider said of the infrastructure.
+    pub infrastructure_provider_status: Option<RawExtension>,
+    /// Where the shoot is.
+    pub region: String,
+    /// Credentials of the account.
+    pub secret_ref: SecretReference,
+    /// The zone, by the provider's physical ID of it: names may differ from account to account. Another zone is another object.
+    #[serde(rename = "isolatedZoneID")]
+    #[schemars(length(min = 1, max = 253))]
+    #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
+    pub isolated_zone_id: String,
+}
+
+extension_object!(
+    SubnetIsolation,
+    default_status,
+    fn secret_ref(&self) -> Option<&SecretReference> {
+        Some(&self.spec.secret_ref)
+    }
+);

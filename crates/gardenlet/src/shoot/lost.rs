@@ -1,0 +1,141 @@
+//! What this process was told is lost (R17-61): for such a shoot it begins nothing any more until the shoot's epoch is a later one. The
+//! Shoot says so once.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+};
+
+use api::{
+    gardencore::{Shoot, ShootStatus},
+    meta::LastOperationType as Type,
+};
+use kube::ResourceExt;
+use runtime::{Next, Result, clock};
+
+use super::{record::Record, status};
+use crate::context::Context;
+
+/// Reason of the Event that tells it.
+const OWNERSHIP_LOST: &str = "OwnershipLost";
+
+/// The losses of one process, each of one shoot in one epoch.
+#[derive(Debug, Default)]
+pub(super) struct LostShoots(Mutex<HashMap<String, Lost>>);
+
+#[derive(Debug)]
+struct Lost {
+    epoch: i64,
+    sentence: String,
+    is_told: bool,
+}
+
+impl LostShoots {
+    /// It is lost in the epoch that it has.
+    pub(super) fn remember(&self, shoot: &Shoot, sentence: &str) {
+        let (uid, epoch) = key(shoot);
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.get(&uid).is_some_and(|lost| lost.epoch >= epoch) {
+            return;
+        }
+        let lost = Lost {
+            epoch,
+            sentence: sentence.to_owned(),
+            is_told: false,
+        };
+        all.insert(uid, lost);
+    }
+
+    /// What there is to say where it is lost. A garden that was restored from a backup may be at an epoch before.
+    pub(super) fn of(&self, shoot: &Shoot) -> Option<String> {
+        let (uid, epoch) = key(shoot);
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get(&uid)
+            .filter(|lost| epoch <= lost.epoch)
+            .map(|lost| lost.sentence.clone())
+    }
+
+    /// The shoot is well, or gone.
+    pub(super) fn forget(&self, shoot: &Shoot) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.remove(&key(shoot).0);
+    }
+
+    /// Whether it is this call that tells it to everybody.
+    fn is_first_told(&self, shoot: &Shoot) -> bool {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lost = all.get_mut(&key(shoot).0);
+        lost.is_some_and(|lost| !std::mem::replace(&mut lost.is_told, true))
+    }
+}
+
+fn key(shoot: &Shoot) -> (String, i64) {
+    let epoch = shoot.status.as_ref().map_or(1, ShootStatus::epoch);
+    (shoot.uid().unwrap_or_default(), epoch)
+}
+
+/// Says it in the Shoot, unless it says so already. A garden that knows of another owner is told nothing: only who has the shoot writes
+/// its status.
+pub(super) async fn tell(
+    context: &Context,
+    lost: &LostShoots,
+    (shoot, type_): (&Shoot, Type),
+    sentence: &str,
+) -> Result<Next> {
+    let record = Record::new(context, shoot, type_);
+    let patch = |newest: &Shoot| Ok(status::lost(newest, type_, sentence, clock::now_k8s()));
+    let told = record.write_if(patch).await?;
+    if lost.is_first_told(&told) {
+        tracing::error!(shoot = told.name_any(), "{sentence}");
+        let events = &context.garden_events;
+        events.warning(&told, OWNERSHIP_LOST, sentence).await;
+    }
+    // The next epoch.
+    Ok(Next::Change)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
+    use super::*;
+
+    fn shoot(uid: &str, epoch: i64) -> Shoot {
+        let shoot = json!({
+            "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": {"name": "web", "uid": uid},
+            "spec": {"provider": {"type": "local"}, "region": "local", "kubernetes": {"version": "1.34.4"}},
+            "status": {"ownership": {"epoch": epoch}},
+        });
+        serde_json::from_value(shoot).unwrap()
+    }
+
+    /// R17-61: also the tries that begin later.
+    #[test]
+    fn a_shoot_is_lost_until_its_epoch_is_a_later_one() {
+        let lost = LostShoots::default();
+        assert_eq!(lost.of(&shoot("a", 3)), None);
+        lost.remember(&shoot("a", 3), "lost in 3");
+        assert_eq!(lost.of(&shoot("a", 3)).as_deref(), Some("lost in 3"));
+        assert_eq!(lost.of(&shoot("b", 3)), None, "another shoot of that name");
+        assert!(lost.of(&shoot("a", 2)).is_some(), "the garden is older than DNS");
+        assert_eq!(lost.of(&shoot("a", 4)), None);
+        lost.remember(&shoot("a", 5), "lost in 5");
+        lost.remember(&shoot("a", 4), "of a process that comes late");
+        assert_eq!(lost.of(&shoot("a", 5)).as_deref(), Some("lost in 5"));
+        lost.forget(&shoot("a", 5));
+        assert_eq!(lost.of(&shoot("a", 5)), None);
+    }
+
+    #[test]
+    fn it_is_told_once_an_epoch() {
+        let lost = LostShoots::default();
+        assert!(!lost.is_first_told(&shoot("a", 3)));
+        lost.remember(&shoot("a", 3), "lost");
+        assert!(lost.is_first_told(&shoot("a", 3)));
+        lost.remember(&shoot("a", 3), "lost");
+        assert!(!lost.is_first_told(&shoot("a", 3)));
+        lost.remember(&shoot("a", 6), "lost");
+        assert!(lost.is_first_told(&shoot("a", 6)));
+    }
+}

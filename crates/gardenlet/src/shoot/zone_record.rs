@@ -1,0 +1,286 @@
+//! What a Shoot's status says of a zone that is cut off (RZ-04): `zoneIsolation` and the condition of that name. Pure functions that build
+//! merge patches; `None` where there is nothing new to say.
+//!
+//! | asked for | recorded | as a reconciliation begins | as it ends well |
+//! |---|---|---|---|
+//! | a zone | nothing, or another one | Failover InProgress | Failover Done |
+//! | a zone | its failover, Done | the same | the same |
+//! | nothing | a failover that is Done, or has failed | Failback InProgress | Failback Done |
+//! | nothing | a failover on its way | Failover Aborting | Failback Done |
+//!
+//! A move changes nothing of it, so that what is asked for meanwhile is Pending until the shoot has arrived.
+
+use api::{
+    constants::condition::ZONE_ISOLATION,
+    gardencore::{
+        Shoot,
+        shoot::{ZoneIsolation, ZoneIsolationPhase as Phase, ZoneIsolationStatus as Status},
+    },
+    meta::{Condition, ConditionStatus, LastError},
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use placement::{
+    Operation,
+    isolation::{Refusal, asked_zone, recorded},
+};
+use serde_json::{Value, json};
+
+/// What is recorded of a zone, without its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Entry<'a> {
+    id: &'a str,
+    name: Option<&'a str>,
+    phase: Phase,
+    status: Status,
+}
+
+impl<'a> Entry<'a> {
+    fn of(recorded: &'a ZoneIsolation) -> Self {
+        Self {
+            id: &recorded.isolated_zone_id,
+            name: recorded.isolated_zone_code.as_deref(),
+            phase: recorded.phase,
+            status: recorded.status,
+        }
+    }
+
+    fn with(self, phase: Phase, status: Status) -> Self {
+        Self {
+            phase,
+            status,
+            ..self
+        }
+    }
+
+    /// The zone as people know it.
+    fn title(self) -> String {
+        self.name
+            .map_or_else(|| self.id.to_owned(), |name| format!("{} ({name})", self.id))
+    }
+
+    /// What is told of it where nothing stands in the way.
+    fn told(self) -> (ConditionStatus, &'static str, String) {
+        let zone = self.title();
+        match (self.phase, self.status) {
+            (Phase::Failover, Status::Done) => (
+                ConditionStatus::True,
+                "ZoneIsolated",
+                format!("Zone {zone} is cut off: no machines are in it, and its network is closed."),
+            ),
+            (Phase::Failback, Status::Done) => (
+                ConditionStatus::True,
+                "ZoneIsBack",
+                format!("Zone {zone} is used as any other."),
+            ),
+            (_, Status::Pending) => (
+                ConditionStatus::Progressing,
+                "Pending",
+                format!("What is asked for zone {zone} begins when the shoot has moved."),
+            ),
+            (_, Status::Aborting) => (
+                ConditionStatus::Progressing,
+                "Aborting",
+                format!(
+                    "{} of zone {zone} was called off, and is undone.",
+                    word(self.phase)
+                ),
+            ),
+            (Phase::Failover, _) => (
+                ConditionStatus::Progressing,
+                "FailoverInProgress",
+                format!("Machines leave zone {zone}, then its network is closed."),
+            ),
+            (Phase::Failback, _) => (
+                ConditionStatus::Progressing,
+                "FailbackInProgress",
+                format!("The network of zone {zone} is opened, then its machines are made again."),
+            ),
+        }
+    }
+}
+
+/// As an operation begins. `again`: it is the next try of one that has met errors, so that what has failed may fail again before it is
+/// said to be on its way.
+pub(super) fn begun(shoot: &Shoot, operation: Operation, again: bool, now: &Time) -> Option<Value> {
+    let asked = asked_zone(shoot);
+    let entry = recorded(shoot).map(Entry::of);
+    let next = match operation {
+        Operation::Create | Operation::Reconcile => at_work(asked, entry, again),
+        Operation::Migrate | Operation::Restore => on_a_journey(asked, entry),
+        Operation::Delete | Operation::ForceDelete => None,
+    }?;
+    written(shoot, next, next.told(), now)
+}
+
+fn at_work<'a>(asked: Option<&'a str>, entry: Option<Entry<'a>>, again: bool) -> Option<Entry<'a>> {
+    let Some(zone) = asked else {
+        let entry = entry?;
+        return match (entry.phase, entry.status) {
+            (Phase::Failover, Status::Pending | Status::InProgress | Status::Aborting) => {
+                Some(entry.with(Phase::Failover, Status::Aborting))
+            }
+            (Phase::Failback, Status::Failed) if again => None,
+            _ => Some(entry.with(Phase::Failback, Status::InProgress)),
+        };
+    };
+    let same = entry.filter(|entry| entry.id == zone);
+    let is_settled = same.is_some_and(|entry| {
+        entry.phase == Phase::Failover
+            && (entry.status == Status::Done || (entry.status == Status::Failed && again))
+    });
+    (!is_settled).then_some(Entry {
+        id: zone,
+        name: same.and_then(|entry| entry.name),
+        phase: Phase::Failover,
+        status: Status::InProgress,
+    })
+}
+
+fn on_a_journey<'a>(asked: Option<&'a str>, entry: Option<Entry<'a>>) -> Option<Entry<'a>> {
+    match (asked, entry) {
+        (Some(zone), None) => Some(Entry {
+            id: zone,
+            name: None,
+            phase: Phase::Failover,
+            status: Status::Pending,
+        }),
+        (Some(zone), Some(entry)) if entry.id == zone && entry.phase == Phase::Failback => {
+            // Taken away and set again within one move: nothing was undone.
+            let status = if entry.status == Status::Pending {
+                Status::InProgress
+            } else {
+                Status::Pending
+            };
+            Some(entry.with(Phase::Failover, status))
+        }
+        (None, Some(entry)) if entry.phase == Phase::Failover => {
+            Some(entry.with(Phase::Failback, Status::Pending))
+        }
+        _ => None,
+    }
+}
+
+/// The failover that is asked for was refused, and nothing of it was begun.
+pub(super) fn refused(shoot: &Shoot, refusal: &Refusal, now: &Time) -> Option<Value> {
+    let entry = Entry::of(recorded(shoot)?).with(Phase::Failover, Status::Failed);
+    let told = (ConditionStatus::False, refusal.reason, refusal.message.clone());
+    written(shoot, entry, told, now)
+}
+
+/// The provider has said what the account calls the zone.
+pub(super) fn named(shoot: &Shoot, zone: &str, name: &str, now: &Time) -> Option<Value> {
+    let entry = Entry::of(recorded(shoot).filter(|recorded| recorded.isolated_zone_id == zone)?);
+    let entry = Entry {
+        name: Some(name),
+        ..entry
+    };
+    written(shoot, entry, entry.told(), now)
+}
+
+/// Somebody has changed his mind while a reconciliation is under way, which ends here.
+pub(super) fn aborting(shoot: &Shoot, now: &Time) -> Option<Value> {
+    let entry = Entry::of(recorded(shoot)?);
+    let entry = match entry.status {
+        Status::Pending | Status::InProgress | Status::Failed => entry.with(entry.phase, Status::Aborting),
+        Status::Aborting | Status::Done => return None,
+    };
+    written(shoot, entry, entry.told(), now)
+}
+
+/// A reconciliation has ended well, which has cut the zone off or has taken it back.
+pub(super) fn ended(shoot: &Shoot, cuts_off: bool, now: &Time) -> Option<Value> {
+    let phase = if cuts_off {
+        Phase::Failover
+    } else {
+        Phase::Failback
+    };
+    let entry = Entry::of(recorded(shoot)?).with(phase, Status::Done);
+    written(shoot, entry, entry.told(), now)
+}
+
+/// A reconciliation has met errors. `is_final`: it is not tried again by itself, or not with another outcome unless somebody acts.
+pub(super) fn failed(
+    shoot: &Shoot,
+    operation: Operation,
+    errors: &[LastError],
+    is_final: bool,
+    now: &Time,
+) -> Option<Value> {
+    let entry = Entry::of(recorded(shoot)?);
+    // What was refused, or has failed before, is told.
+    let is_at_work = matches!(entry.status, Status::InProgress | Status::Aborting);
+    if !matches!(operation, Operation::Create | Operation::Reconcile) || !is_at_work {
+        return None;
+    }
+    let errors: Vec<_> = errors.iter().map(|error| error.description.as_str()).collect();
+    let errors = errors.join("; ");
+    if !is_final {
+        let (status, reason, message) = entry.told();
+        let message = format!("{message} It is tried again after: {errors}");
+        return written(shoot, entry, (status, reason, message), now);
+    }
+    // What was called off is on its way back.
+    let phase = if entry.status == Status::Aborting {
+        Phase::Failback
+    } else {
+        entry.phase
+    };
+    let entry = entry.with(phase, Status::Failed);
+    let reason = match phase {
+        Phase::Failover => "FailoverFailed",
+        Phase::Failback => "FailbackFailed",
+    };
+    let message = format!("{} of zone {} has failed: {errors}", word(phase), entry.title());
+    written(shoot, entry, (ConditionStatus::False, reason, message), now)
+}
+
+fn word(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Failover => "The failover",
+        Phase::Failback => "The failback",
+    }
+}
+
+/// The patch; `None` if all of it is told already.
+fn written(
+    shoot: &Shoot,
+    entry: Entry<'_>,
+    (status, reason, message): (ConditionStatus, &str, String),
+    now: &Time,
+) -> Option<Value> {
+    let known = shoot.status.as_ref();
+    let before = known.and_then(|status| status.zone_isolation.as_ref());
+    let told = known.map_or(&[][..], |status| &status.conditions);
+    let mut conditions = told.to_vec();
+    Condition::new(ZONE_ISOLATION, status, reason, &message, now.clone()).merge_into(&mut conditions);
+    let is_same = before.map(Entry::of) == Some(entry);
+    if is_same && conditions == told {
+        return None;
+    }
+    let time = before
+        .filter(|_| is_same)
+        .map_or(now, |before| &before.last_update_time);
+    Some(json!({
+        "zoneIsolation": {
+            "isolatedZoneID": entry.id,
+            // A missing one would leave the name of the zone before.
+            "isolatedZoneCode": entry.name,
+            "phase": entry.phase,
+            "status": entry.status,
+            "lastUpdateTime": time,
+        },
+        "conditions": conditions,
+    }))
+}
+
+/// Both patches in one. They have no field in common.
+pub(super) fn and(mut patch: Value, more: Option<Value>) -> Value {
+    if let (Some(into), Some(Value::Object(more))) = (patch.as_object_mut(), more) {
+        into.extend(more);
+    }
+    patch
+}
+
+#[cfg(test)]
+#[path = "zone_record_tests.rs"]
+mod tests;

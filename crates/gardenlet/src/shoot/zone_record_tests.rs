@@ -1,0 +1,228 @@
+#![allow(clippy::unwrap_used)]
+
+use api::{gardencore::Shoot, meta::LastError};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use placement::{Operation, isolation::Refusal};
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use super::{aborting, and, begun, ended, failed, named, refused};
+
+const THEN: &str = "2026-01-01T00:00:00Z";
+const NOW: &str = "2026-01-01T12:00:00Z";
+
+fn now() -> Time {
+    Time(NOW.parse::<Timestamp>().unwrap())
+}
+
+/// A Shoot whose user asks for this zone, with what is recorded of zone `z`.
+fn shoot(asked: &str, recorded: Option<(&str, &str)>) -> Shoot {
+    let other = json!({
+        "type": "EveryNodeReady", "status": "True", "reason": "x", "message": "", "lastTransitionTime": THEN, "lastUpdateTime": THEN,
+    });
+    let mut shoot = json!({
+        "metadata": {"name": "demo", "annotations": {"shoot.gardener.cloud/isolated-zone": asked}},
+        "spec": {"region": "r", "provider": {"type": "metal"}},
+        "status": {"conditions": [other]},
+    });
+    if let Some((phase, status)) = recorded {
+        shoot["status"]["zoneIsolation"] = json!({
+            "isolatedZoneID": "z", "isolatedZoneCode": "one", "phase": phase, "status": status, "lastUpdateTime": THEN,
+        });
+    }
+    serde_json::from_value(shoot).unwrap()
+}
+
+/// Zone, phase and status.
+fn told(patch: Option<&Value>) -> Option<String> {
+    let isolation = &patch?["zoneIsolation"];
+    let word = |field: &str| isolation[field].as_str().unwrap().to_owned();
+    Some([word("isolatedZoneID"), word("phase"), word("status")].join(" "))
+}
+
+/// Reason and message of the condition, behind those that were there.
+fn condition(patch: &Value) -> (String, String) {
+    let all = patch["conditions"].as_array().unwrap();
+    assert_eq!(all[0]["type"], "EveryNodeReady", "another's condition is kept");
+    assert_eq!((all.len(), &all[1]["type"]), (2, &json!("ZoneIsolation")));
+    let word = |field: &str| all[1][field].as_str().unwrap().to_owned();
+    (word("reason"), word("message"))
+}
+
+fn after(mut shoot: Shoot, patch: &Value) -> Shoot {
+    let mut status = serde_json::to_value(&shoot.status).unwrap();
+    json_patch::merge(&mut status, patch);
+    shoot.status = serde_json::from_value(status).unwrap();
+    shoot
+}
+
+#[rstest]
+#[case("", None, None)]
+#[case("", Some(("Failback", "Done")), None)]
+#[case("z", None, Some("z Failover InProgress"))]
+#[case("z", Some(("Failback", "Done")), Some("z Failover InProgress"))]
+#[case("z", Some(("Failover", "Pending")), Some("z Failover InProgress"))]
+#[case("z", Some(("Failover", "Failed")), Some("z Failover InProgress"))]
+#[case("z", Some(("Failover", "Done")), None)]
+// Called off, and called off again.
+#[case("", Some(("Failover", "InProgress")), Some("z Failover Aborting"))]
+#[case("", Some(("Failover", "Pending")), Some("z Failover Aborting"))]
+#[case("z", Some(("Failover", "Aborting")), Some("z Failover InProgress"))]
+#[case("z", Some(("Failback", "Aborting")), Some("z Failover InProgress"))]
+#[case("", Some(("Failback", "Aborting")), Some("z Failback InProgress"))]
+// Taken back.
+#[case("", Some(("Failover", "Done")), Some("z Failback InProgress"))]
+#[case("", Some(("Failover", "Failed")), Some("z Failback InProgress"))]
+#[case("", Some(("Failback", "Failed")), Some("z Failback InProgress"))]
+#[case("", Some(("Failback", "Pending")), Some("z Failback InProgress"))]
+// Another zone, past admission.
+#[case("y", Some(("Failover", "Done")), Some("y Failover InProgress"))]
+fn a_reconciliation_begins(
+    #[case] asked: &str,
+    #[case] recorded: Option<(&str, &str)>,
+    #[case] expected: Option<&str>,
+) {
+    let shoot = shoot(asked, recorded);
+    let patch = begun(&shoot, Operation::Reconcile, false, &now());
+    assert_eq!(told(patch.as_ref()).as_deref(), expected);
+    for operation in [Operation::Delete, Operation::ForceDelete] {
+        assert_eq!(begun(&shoot, operation, false, &now()), None);
+    }
+    if let Some(patch) = patch {
+        assert_eq!(patch["zoneIsolation"]["lastUpdateTime"], NOW);
+        let known = asked != "y" && recorded.is_some_and(|recorded| recorded != ("Failback", "Done"));
+        let name = if known { json!("one") } else { Value::Null };
+        assert_eq!(patch["zoneIsolation"]["isolatedZoneCode"], name);
+    }
+}
+
+/// Or it would be on its way and failed in turns.
+#[test]
+fn what_has_failed_stays_so_until_it_is_asked_for_again() {
+    for (asked, phase) in [("z", "Failover"), ("", "Failback")] {
+        let shoot = shoot(asked, Some((phase, "Failed")));
+        assert_eq!(begun(&shoot, Operation::Reconcile, true, &now()), None);
+        assert!(begun(&shoot, Operation::Reconcile, false, &now()).is_some());
+    }
+}
+
+/// And the restoration brings back what was there.
+#[rstest]
+#[case("", None, None)]
+#[case("", Some(("Failback", "Done")), None)]
+#[case("z", None, Some("z Failover Pending"))]
+#[case("z", Some(("Failback", "Done")), Some("z Failover Pending"))]
+#[case("z", Some(("Failback", "InProgress")), Some("z Failover Pending"))]
+#[case("z", Some(("Failback", "Pending")), Some("z Failover InProgress"))]
+#[case("z", Some(("Failover", "Done")), None)]
+#[case("y", Some(("Failover", "Done")), None)]
+#[case("", Some(("Failover", "Done")), Some("z Failback Pending"))]
+#[case("", Some(("Failover", "InProgress")), Some("z Failback Pending"))]
+#[case("", Some(("Failback", "InProgress")), None)]
+fn what_is_asked_for_in_a_move_waits(
+    #[case] asked: &str,
+    #[case] recorded: Option<(&str, &str)>,
+    #[case] expected: Option<&str>,
+) {
+    for operation in [Operation::Migrate, Operation::Restore] {
+        let patch = begun(&shoot(asked, recorded), operation, false, &now());
+        assert_eq!(told(patch.as_ref()).as_deref(), expected);
+    }
+}
+
+#[test]
+fn a_failover_and_a_failback_are_told_from_begin_to_end() {
+    let first = shoot("z", None);
+    let patch = begun(&first, Operation::Reconcile, false, &now()).unwrap();
+    assert_eq!(condition(&patch).0, "FailoverInProgress");
+    let away = after(first, &patch);
+    assert_eq!(named(&away, "y", "two", &now()), None, "of another zone");
+    let patch = named(&away, "z", "one", &now()).unwrap();
+    assert_eq!(patch["zoneIsolation"]["isolatedZoneCode"], "one");
+    let away = after(away, &patch);
+    assert_eq!(named(&away, "z", "one", &now()), None, "told already");
+    let patch = ended(&away, true, &now()).unwrap();
+    assert_eq!(told(Some(&patch)).unwrap(), "z Failover Done");
+    let sentence = "Zone z (one) is cut off: no machines are in it, and its network is closed.";
+    assert_eq!(condition(&patch), ("ZoneIsolated".into(), sentence.into()));
+    let mut away = after(away, &patch);
+    assert_eq!(ended(&away, true, &now()), None, "told already");
+    assert_eq!(aborting(&away, &now()), None);
+    away.metadata.annotations = None;
+    let patch = begun(&away, Operation::Reconcile, false, &now()).unwrap();
+    assert_eq!(condition(&patch).0, "FailbackInProgress");
+    let patch = ended(&after(away, &patch), false, &now()).unwrap();
+    assert_eq!(told(Some(&patch)).unwrap(), "z Failback Done");
+    assert_eq!(condition(&patch).0, "ZoneIsBack");
+}
+
+#[test]
+fn who_changes_his_mind_ends_what_is_under_way() {
+    for (recorded, expected) in [
+        (("Failover", "InProgress"), Some("z Failover Aborting")),
+        (("Failback", "InProgress"), Some("z Failback Aborting")),
+        (("Failover", "Aborting"), None),
+        (("Failback", "Done"), None),
+    ] {
+        let patch = aborting(&shoot("", Some(recorded)), &now());
+        assert_eq!(told(patch.as_ref()).as_deref(), expected);
+    }
+    let undone = ended(&shoot("", Some(("Failover", "Aborting"))), false, &now());
+    assert_eq!(told(undone.as_ref()).unwrap(), "z Failback Done");
+}
+
+#[test]
+fn errors_are_told_and_only_the_last_ones_are_a_failure() {
+    let errors: [LastError; 1] =
+        [serde_json::from_value(json!({"description": "no zone has the ID z"})).unwrap()];
+    let failed = |recorded, operation, is_final| {
+        failed(&shoot("z", Some(recorded)), operation, &errors, is_final, &now())
+    };
+    let (under_way, reconcile) = (("Failover", "InProgress"), Operation::Reconcile);
+    let patch = failed(under_way, reconcile, false).unwrap();
+    assert_eq!(told(Some(&patch)).unwrap(), "z Failover InProgress");
+    assert_eq!(
+        patch["zoneIsolation"]["lastUpdateTime"], THEN,
+        "nothing of it has changed"
+    );
+    let (reason, message) = condition(&patch);
+    assert_eq!(reason, "FailoverInProgress");
+    assert!(
+        message.ends_with("tried again after: no zone has the ID z"),
+        "{message}"
+    );
+    let patch = failed(under_way, reconcile, true).unwrap();
+    assert_eq!(told(Some(&patch)).unwrap(), "z Failover Failed");
+    let sentence = "The failover of zone z (one) has failed: no zone has the ID z";
+    assert_eq!(condition(&patch), ("FailoverFailed".into(), sentence.into()));
+    let patch = failed(("Failover", "Aborting"), reconcile, true);
+    assert_eq!(told(patch.as_ref()).unwrap(), "z Failback Failed");
+    // Nothing of it was under way.
+    for recorded in [
+        ("Failover", "Done"),
+        ("Failover", "Failed"),
+        ("Failover", "Pending"),
+    ] {
+        assert_eq!(failed(recorded, reconcile, true), None);
+    }
+    assert_eq!(failed(under_way, Operation::Migrate, true), None);
+}
+
+#[test]
+fn a_refusal_is_told_by_its_reason() {
+    let refusal = Refusal {
+        reason: "NoOtherZone",
+        message: "Add another zone.".into(),
+    };
+    let patch = refused(&shoot("z", Some(("Failover", "InProgress"))), &refusal, &now()).unwrap();
+    assert_eq!(told(Some(&patch)).unwrap(), "z Failover Failed");
+    assert_eq!(
+        condition(&patch),
+        ("NoOtherZone".into(), "Add another zone.".into())
+    );
+    assert_eq!(patch["conditions"][1]["status"], "False");
+    let patch = and(json!({"lastErrors": null}), Some(patch));
+    assert_eq!(patch["lastErrors"], Value::Null);
+    assert_eq!(patch["zoneIsolation"]["status"], "Failed");
+}

@@ -1,0 +1,287 @@
+//! A gardenlet makes a shoot for as long as it is its seed's, and begins nothing more in an epoch that was lost (R17-60, R17-61). A real
+//! API server plays garden and seed, and the name server is real; the test plays the provider of the owner record.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::large_futures)]
+
+use std::{sync::Arc, time::Duration};
+
+use anyhow::{Context as _, Result, ensure};
+use api::{
+    constants::{OPERATION, OWNERSHIP_EPOCH, PROJECT_NAME},
+    extensions::DNSRecord,
+    gardencore::{Seed as SeedObject, Shoot},
+    meta::{LastOperation, LastOperationState as State},
+};
+use clap::Parser;
+use gardenlet::{Config, Context, context::Heartbeat, shoot};
+use k8s_openapi::api::{core::v1::Namespace, events::v1::Event};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{ListParams, Patch, PatchParams},
+};
+use runtime::{
+    Events, Garden, Permit, Seed, clock,
+    metrics::Metrics,
+    wait::{self, Look},
+};
+use serde_json::{Value, json};
+use testkit::{ControlPlane, NameServer, apply, eventually};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+const PROJECT: &str = "garden-dev";
+const NAMESPACE: &str = "shoot--dev--web";
+const CORE: &str = "core.gardener.cloud/v1beta1";
+const ZONE: &str = "internal.example.test";
+const OWNER: &str = "owner.web.dev.internal.example.test";
+const EPOCH: &str = "epoch.owner.web.dev.internal.example.test";
+/// The seed of the gardenlet, and another one.
+const OURS: &str = "seed-a-uid";
+const THEIRS: &str = "seed-b-uid";
+/// Several tries with their pauses on a busy machine.
+const SOON: Duration = Duration::from_secs(180);
+/// Longer than a gardenlet takes to begin what it was asked for.
+const QUIET: Duration = Duration::from_secs(5);
+
+struct World {
+    _plane: ControlPlane,
+    client: Client,
+    dns: NameServer,
+    shoots: Api<Shoot>,
+    records: Api<DNSRecord>,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_done_for_a_shoot_that_is_lost() -> Result<()> {
+    let world = Box::pin(World::start()).await?;
+    world.says(Some((THEIRS, 1))).await?;
+    let mut gardenlet = JoinSet::new();
+    gardenlet.spawn(Box::pin(shoot::run(Arc::new(context(&world.client)?))));
+    Box::pin(world.record_of_an_earlier_shoot()).await?;
+    Box::pin(world.lost_while_it_is_created()).await?;
+    Box::pin(world.stays_lost()).await?;
+    Box::pin(world.begins_in_a_later_epoch()).await
+}
+
+impl World {
+    async fn start() -> Result<Self> {
+        let plane = ControlPlane::start("lost-shoot").await?;
+        let client = plane.admin();
+        let crds: Vec<_> = api::all_crds().into_iter().map(|crd| crd.definition).collect();
+        testkit::apply_crds(&client, &crds).await?;
+        let dns = NameServer::start(&[ZONE]).await?;
+        for object in garden(&dns.address) {
+            apply(&client, object).await?;
+        }
+        let seeds: Api<SeedObject> = Api::all(client.clone());
+        let identity = Patch::Merge(json!({"status": {"clusterIdentity": OURS}}));
+        let params = PatchParams::default();
+        seeds.patch_status("seed-a", &params, &identity).await?;
+        Ok(Self {
+            _plane: plane,
+            shoots: Api::namespaced(client.clone(), PROJECT),
+            records: Api::namespaced(client.clone(), NAMESPACE),
+            client,
+            dns,
+        })
+    }
+
+    async fn says(&self, owner: Option<(&str, i64)>) -> Result<()> {
+        let epoch = owner.map(|(_, epoch)| epoch.to_string());
+        let identity: Vec<&str> = owner.iter().map(|(identity, _)| *identity).collect();
+        let epoch: Vec<&str> = epoch.iter().map(String::as_str).collect();
+        let names: [(&str, &[&str]); 2] = [(OWNER, &identity), (EPOCH, &epoch)];
+        self.dns.write_texts(ZONE, &names).await
+    }
+
+    /// Nothing is begun while the record of an earlier shoot of this name stands there. When it is gone the shoot is made, by the word of
+    /// the garden: this seed's own record does not stand there yet.
+    async fn record_of_an_earlier_shoot(&self) -> Result<()> {
+        let refused = format!(
+            "cannot tell that it has the shoot, in ownership epoch 1: the owner record names {THEIRS}"
+        );
+        self.until_error(&refused).await?;
+        let namespaces: Api<Namespace> = Api::all(self.client.clone());
+        ensure!(
+            namespaces.get_opt(NAMESPACE).await?.is_none(),
+            "something was begun"
+        );
+        ensure!(self.events().await?.is_empty(), "nothing was lost");
+        self.says(None).await?;
+        self.until_record_of("1").await
+    }
+
+    /// What is under way ends, and the Shoot says so once.
+    async fn lost_while_it_is_created(&self) -> Result<()> {
+        self.says(Some((OURS, 1))).await?;
+        self.write_record().await?;
+        self.says(Some((THEIRS, 2))).await?;
+        let last = self
+            .until_error("seed seed-a has lost the shoot in ownership epoch 1: epoch 2 has begun")
+            .await?;
+        ensure!(last.state == State::Error, "{last:?}");
+        ensure!(!last.description.contains("retried"), "{last:?}");
+        let told = eventually("it is told by an Event", SOON, || async {
+            let found = self.events().await.map_err(|error| error.to_string())?;
+            if found.is_empty() {
+                Err("there is none".to_owned())
+            } else {
+                Ok(found)
+            }
+        });
+        let told = told.await?;
+        let note = told[0].note.clone().unwrap_or_default();
+        ensure!(note.contains("epoch 2 has begun"), "{note}");
+        Ok(())
+    }
+
+    /// R17-49: whoever says otherwise later, and whoever asks for it.
+    async fn stays_lost(&self) -> Result<()> {
+        self.says(Some((OURS, 1))).await?;
+        let before = self.last().await?;
+        let ask = json!({"metadata": {"annotations": {OPERATION: "reconcile"}}});
+        let params = PatchParams::default();
+        self.shoots.patch("web", &params, &Patch::Merge(ask)).await?;
+        self.until("the request is not heard", |shoot| {
+            !shoot.annotations().contains_key(OPERATION)
+        })
+        .await?;
+        // That nothing happens can only be waited for.
+        tokio::time::sleep(QUIET).await;
+        let after = self.last().await?;
+        ensure!(after == before, "{after:?}");
+        let events = self.events().await?;
+        ensure!(events.len() == 1, "{events:?}");
+        let repeated = events[0].series.as_ref().map(|series| series.count);
+        ensure!(repeated.is_none(), "it was told {repeated:?} times");
+        Ok(())
+    }
+
+    async fn begins_in_a_later_epoch(&self) -> Result<()> {
+        let epoch = json!({"status": {"ownership": {"epoch": 3}}});
+        let params = PatchParams::default();
+        self.shoots
+            .patch_status("web", &params, &Patch::Merge(epoch))
+            .await?;
+        self.until_record_of("3").await
+    }
+
+    /// Its provider has written it.
+    async fn write_record(&self) -> Result<()> {
+        let record = self.records.get("web-owner").await?;
+        ensure!(record.spec.values == [OURS], "{:?}", record.spec.values);
+        let params = PatchParams::default();
+        let begun = json!({"metadata": {"annotations": {OPERATION: null}}});
+        let begun = self
+            .records
+            .patch("web-owner", &params, &Patch::Merge(begun))
+            .await?;
+        let done = json!({"status": {"observedGeneration": begun.metadata.generation, "lastOperation": {
+            "type": "Create", "state": "Succeeded", "progress": 100, "description": "",
+            "lastUpdateTime": clock::now_k8s()}}});
+        self.records
+            .patch_status("web-owner", &params, &Patch::Merge(done))
+            .await?;
+        Ok(())
+    }
+
+    async fn until_record_of(&self, epoch: &str) -> Result<()> {
+        let seen = wait::until(&self.records, "web-owner", SOON, |record: Option<&DNSRecord>| {
+            let of = record.and_then(|record| record.annotations().get(OWNERSHIP_EPOCH));
+            if of.is_some_and(|of| of == epoch) {
+                Look::Done
+            } else {
+                Look::Wait(format!("the owner record is of epoch {of:?}"))
+            }
+        });
+        seen.await?;
+        Ok(())
+    }
+
+    async fn until(&self, why: &str, holds: impl Fn(&Shoot) -> bool + Send + Sync) -> Result<Shoot> {
+        let seen = wait::until(&self.shoots, "web", SOON, |shoot: Option<&Shoot>| {
+            if shoot.is_some_and(&holds) {
+                Look::Done
+            } else {
+                let status = shoot.and_then(|shoot| shoot.status.as_ref());
+                Look::Wait(format!("{why}: {status:?}"))
+            }
+        });
+        seen.await?.context("a Shoot")
+    }
+
+    /// The last operation that says so, and nothing else.
+    async fn until_error(&self, part: &str) -> Result<LastOperation> {
+        let told = self.until(part, |shoot| {
+            let status = shoot.status.as_ref();
+            status.is_some_and(
+                |status| matches!(status.last_errors.as_slice(), [only] if only.description.contains(part)),
+            )
+        });
+        last_of(&told.await?)
+    }
+
+    async fn last(&self) -> Result<LastOperation> {
+        last_of(&self.shoots.get("web").await?)
+    }
+
+    async fn events(&self) -> Result<Vec<Event>> {
+        let events: Api<Event> = Api::namespaced(self.client.clone(), PROJECT);
+        let all = events.list(&ListParams::default()).await?;
+        let lost = |event: &Event| event.reason.as_deref() == Some("OwnershipLost");
+        Ok(all.into_iter().filter(lost).collect())
+    }
+}
+
+fn last_of(shoot: &Shoot) -> Result<LastOperation> {
+    let last = shoot
+        .status
+        .as_ref()
+        .and_then(|status| status.last_operation.clone());
+    last.context("a last operation")
+}
+
+/// What the facts of a shoot are read from. The seed says whose its shoots are.
+fn garden(authority: &str) -> Vec<Value> {
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "namespace": "garden", "name": "dns"});
+    vec![
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "garden"}}),
+        json!({"apiVersion": "v1", "kind": "Namespace",
+            "metadata": {"name": PROJECT, "labels": {PROJECT_NAME: "dev"}}}),
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "dns", "namespace": "garden"},
+            "stringData": {"server": authority}}),
+        json!({"apiVersion": CORE, "kind": "Project", "metadata": {"name": "dev"}, "spec": {"namespace": PROJECT}}),
+        json!({"apiVersion": CORE, "kind": "CloudProfile", "metadata": {"name": "local"},
+            "spec": {"type": "local", "regions": [{"name": "local"}],
+                "kubernetes": {"versions": [{"version": "1.34.4"}]}, "machineImages": [], "machineTypes": []}}),
+        json!({"apiVersion": CORE, "kind": "Seed", "metadata": {"name": "seed-a"},
+            "spec": {"provider": {"type": "local", "region": "local"},
+                "dns": {"internal": {"type": "local", "domain": ZONE, "credentialsRef": secret}},
+                "networks": {"pods": "10.1.0.0/16", "services": "10.2.0.0/16"},
+                "settings": {"ownerChecks": {"enabled": true, "authorities": [authority]}}}}),
+        json!({"apiVersion": CORE, "kind": "Shoot", "metadata": {"name": "web", "namespace": PROJECT},
+            "spec": {"cloudProfile": {"name": "local"}, "region": "local", "seedName": "seed-a",
+                "kubernetes": {"version": "1.34.4"}, "provider": {"type": "local"}}}),
+    ]
+}
+
+fn context(client: &Client) -> Result<Context> {
+    let config = Config::try_parse_from([
+        "gardenlet",
+        "--garden-kubeconfig=/none",
+        "--seed-name=seed-a",
+        "--seed-config=/none",
+    ])?;
+    let permit = Permit::sole("a test");
+    Ok(Context {
+        garden: Garden::new(client.clone(), &permit),
+        seed: Seed::new(client.clone(), &permit),
+        seed_name: "seed-a".into(),
+        settings: Arc::new(config.settings()),
+        config: Arc::new(config),
+        garden_events: Events::new(client.clone(), "gardenlet"),
+        metrics: Metrics::default(),
+        shutdown: CancellationToken::new(),
+        heartbeat: Heartbeat::default(),
+    })
+}

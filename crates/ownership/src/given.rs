@@ -1,0 +1,173 @@
+//! Settings as people write them, in objects and as flags: durations in Go's notation. What is not given stays as it is.
+
+use std::time::Duration;
+
+use jiff::SignedDuration;
+
+use crate::settings::{LONGEST, Settings, SettingsError, Terms};
+
+/// The shortest where nothing else is said.
+const SHORTEST: Duration = Duration::from_millis(100);
+/// The shortest bound of a question.
+const SHORTEST_BOUND: Duration = Duration::from_millis(50);
+/// The shortest time of what may also be nothing.
+const SHORTEST_OR_NONE: Duration = Duration::from_millis(1);
+
+/// One of the durations.
+struct Field {
+    /// Its name in an Etcd and in a Seed.
+    name: &'static str,
+    /// That of its flag, without dashes in front.
+    flag: &'static str,
+    shortest: Duration,
+    of: fn(&mut Settings) -> &mut Duration,
+}
+
+const FIELDS: [Field; 8] = [
+    field("interval", "owner-check-interval", SHORTEST, |s| &mut s.interval),
+    field("timeout", "owner-check-timeout", SHORTEST_BOUND, |s| {
+        &mut s.attempt
+    }),
+    field("storeTimeout", "owner-check-store-timeout", SHORTEST_BOUND, |s| {
+        &mut s.second_witness
+    }),
+    field("validity", "owner-check-validity", SHORTEST, |s| &mut s.validity),
+    field("requests", "owner-check-requests", SHORTEST, |s| &mut s.requests),
+    field("propagation", "owner-check-propagation", SHORTEST_OR_NONE, |s| {
+        &mut s.propagation
+    }),
+    field("dnsCacheTTL", "owner-check-caches", SHORTEST_OR_NONE, |s| {
+        &mut s.caches
+    }),
+    field("fence", "owner-check-fence", SHORTEST, |s| &mut s.fence),
+];
+
+const DRIFT: &str = "owner-check-drift";
+
+const fn field(
+    name: &'static str,
+    flag: &'static str,
+    shortest: Duration,
+    of: fn(&mut Settings) -> &mut Duration,
+) -> Field {
+    Field {
+        name,
+        flag,
+        shortest,
+        of,
+    }
+}
+
+/// What was given is no setting, or does not fit to the others.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GivenError {
+    /// One field.
+    #[error("{field} {what}")]
+    Field {
+        /// Its name in an Etcd and in a Seed.
+        field: &'static str,
+        /// What it is, and what to write.
+        what: String,
+    },
+    /// All of them together.
+    #[error("does not fit together: {0}")]
+    Together(#[from] SettingsError),
+}
+
+impl Settings {
+    /// These, with what is given: durations by field, and parts of a million.
+    ///
+    /// # Errors
+    /// The field, what it is, and what to write. What does not fit together is found by [`Terms::new`].
+    pub fn given<'a>(
+        mut self,
+        durations: impl IntoIterator<Item = (&'a str, Option<&'a str>)>,
+        drift: Option<i32>,
+    ) -> Result<Self, GivenError> {
+        for (name, text) in durations {
+            if let Some((field, text)) = known(name).zip(text) {
+                *(field.of)(&mut self) = field.read(text)?;
+            }
+        }
+        if let Some(drift) = drift {
+            self.drift = u32::try_from(drift).map_err(|_| GivenError::Field {
+                field: "drift",
+                what: format!("is {drift}; write parts of a million, from 0 to 100000"),
+            })?;
+        }
+        Ok(self)
+    }
+
+    /// What differs from the defaults, as flags without dashes, but for the silence: that is of the process beside etcd.
+    #[must_use]
+    pub fn flags(&self) -> Vec<(&'static str, String)> {
+        let (mut own, mut usual) = (*self, Self::default());
+        let mut flags = Vec::new();
+        for field in &FIELDS {
+            let given = *(field.of)(&mut own);
+            if given != *(field.of)(&mut usual) {
+                flags.push((field.flag, text(given)));
+            }
+        }
+        if own.drift != usual.drift {
+            flags.push((DRIFT, own.drift.to_string()));
+        }
+        flags
+    }
+}
+
+impl Terms {
+    /// These, with what is given, if all of it fits together: the one judgement of whoever is given settings.
+    ///
+    /// # Errors
+    /// As [`Settings::given`] and [`Terms::new`].
+    pub fn given<'a>(
+        self,
+        durations: impl IntoIterator<Item = (&'a str, Option<&'a str>)>,
+        drift: Option<i32>,
+    ) -> Result<Self, GivenError> {
+        let settings = self.settings().given(durations, drift)?;
+        Ok(Self::new(settings)?)
+    }
+}
+
+/// The flag of a field, without dashes.
+#[must_use]
+pub fn flag_of(field: &str) -> Option<&'static str> {
+    if field == "drift" {
+        return Some(DRIFT);
+    }
+    known(field).map(|field| field.flag)
+}
+
+fn known(name: &str) -> Option<&'static Field> {
+    FIELDS.iter().find(|field| field.name == name)
+}
+
+impl Field {
+    fn read(&self, text: &str) -> Result<Duration, GivenError> {
+        let may_be_none = self.shortest == SHORTEST_OR_NONE;
+        let value = text.parse::<SignedDuration>().ok();
+        value
+            .and_then(|value| Duration::try_from(value).ok())
+            .filter(|value| (self.shortest..=LONGEST).contains(value) || (may_be_none && value.is_zero()))
+            .ok_or_else(|| {
+                let (shortest, or) = (self.shortest, if may_be_none { ", or 0s" } else { "" });
+                GivenError::Field {
+                    field: self.name,
+                    what: format!("is {text:?}; write a duration from {shortest:?} to 1h, such as 5s{or}"),
+                }
+            })
+    }
+}
+
+/// Exactly, in one unit.
+fn text(duration: Duration) -> String {
+    let nanos = duration.as_nanos();
+    for (unit, name) in [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")] {
+        if nanos.is_multiple_of(unit) {
+            return format!("{}{name}", nanos / unit);
+        }
+    }
+    format!("{nanos}ns")
+}

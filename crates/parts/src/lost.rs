@@ -1,0 +1,141 @@
+//! What a shoot goes on with that was taken over: the bounds of what may be lost, or why there are none (R17-45).
+
+use api::{druid::CopiedChain, gardencore::shoot::RestoredData};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use ownership::{Chain, Ownership};
+
+/// A shoot that has come back.
+const NOT_COPIED: &str = "the shoot came back to that seed, and nothing was copied: nothing is lost where its etcd has the volume that \
+     it had, and else all that is in none of its backups (the log of init container initialize of pod etcd-main-0 says Kept or Restored)";
+/// A copy of which nobody has heard what it brought.
+const NOT_READ: &str = "nothing tells what the copy of its backups has brought";
+/// A snapshot whose name has no time that could be one.
+const NO_TIME: &str = "the newest snapshot does not say when it was taken";
+
+/// The data of an epoch that begins, where its source may have acknowledged more. Nothing where all of it is there: up to the final
+/// snapshot, or in a seed that has had the shoot all the time, whose move was called off.
+///
+/// `fenced`: from when on the source could not acknowledge anything.
+pub(crate) fn of(
+    becomes: &Ownership<String>,
+    copied: Option<&CopiedChain>,
+    fenced: Timestamp,
+) -> Option<RestoredData> {
+    if becomes.chain != Some(Chain::Last) {
+        return None;
+    }
+    // A fraction of a second would be more than anybody knows.
+    let fenced = Timestamp::from_second(fenced.as_second()).unwrap_or(fenced);
+    let returns = becomes
+        .source
+        .as_ref()
+        .filter(|source| source.seed == becomes.now.seed);
+    let (last_revision, saved) = match (returns, copied) {
+        (Some(source), _) if source.epoch + 1 == becomes.now.epoch => return None,
+        (Some(_), _) => (None, Err(NOT_COPIED.to_owned())),
+        (None, None) => (None, Err(NOT_READ.to_owned())),
+        (None, Some(copied)) if copied.final_snapshot => return None,
+        (None, Some(copied)) => (Some(copied.last_revision), time_of(copied, fenced)),
+    };
+    Some(RestoredData {
+        epoch: becomes.now.epoch,
+        last_revision,
+        saved: saved.as_ref().ok().cloned(),
+        fenced: Time(fenced),
+        source: None,
+        unknown: saved.err(),
+        lost_revisions: None,
+    })
+}
+
+/// When the newest snapshot was taken, if that can be.
+fn time_of(copied: &CopiedChain, fenced: Timestamp) -> Result<Time, String> {
+    match &copied.saved {
+        None => Err(NO_TIME.to_owned()),
+        Some(saved) if saved.0 > fenced => Err(format!(
+            "the newest snapshot says that it was taken at {}, later than that seed could acknowledge anything: one of the two clocks is \
+             wrong",
+            saved.0
+        )),
+        Some(saved) => Ok(saved.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use ownership::{Phase, Stay};
+
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    fn opened(source: (&str, i64), epoch: i64, chain: Chain) -> Ownership<String> {
+        let stay = |seed: &str, epoch| Stay {
+            seed: seed.to_owned(),
+            epoch,
+        };
+        Ownership {
+            now: stay("b", epoch),
+            phase: Phase::Opening,
+            drained: chain == Chain::Final,
+            source: Some(stay(source.0, source.1)),
+            chain: Some(chain),
+        }
+    }
+
+    fn copied(is_final: bool, saved: Option<&str>) -> CopiedChain {
+        CopiedChain {
+            final_snapshot: is_final,
+            last_revision: 832,
+            saved: saved.map(|saved| Time(at(saved))),
+        }
+    }
+
+    fn told(becomes: &Ownership<String>, copied: Option<&CopiedChain>) -> Option<RestoredData> {
+        of(becomes, copied, at("2026-01-01T00:01:30.7Z"))
+    }
+
+    #[test]
+    fn what_was_copied_bounds_the_loss() {
+        let taken = opened(("a", 1), 2, Chain::Last);
+        let found = told(&taken, Some(&copied(false, Some("2026-01-01T00:00:00Z")))).unwrap();
+        assert_eq!((found.epoch, found.last_revision), (2, Some(832)));
+        assert_eq!(found.saved, Some(Time(at("2026-01-01T00:00:00Z"))));
+        assert_eq!(found.fenced, Time(at("2026-01-01T00:01:30Z")));
+        assert_eq!((found.unknown, found.lost_revisions), (None, None));
+        // All of it is there.
+        assert_eq!(told(&taken, Some(&copied(true, None))), None);
+        assert_eq!(told(&opened(("a", 1), 2, Chain::Final), None), None);
+    }
+
+    /// Silence would say that nothing is lost.
+    #[test]
+    fn a_loss_that_nobody_knows_says_why() {
+        let taken = opened(("a", 1), 2, Chain::Last);
+        let back = opened(("b", 1), 3, Chain::Last);
+        let timeless = copied(false, None);
+        let absurd = copied(false, Some("8999-01-01T00:00:00Z"));
+        for (becomes, copied, revision, why) in [
+            (&taken, None, None, "nothing tells what the copy"),
+            (&back, None, None, "Kept or Restored"),
+            (&taken, Some(&timeless), Some(832), "does not say when"),
+            (
+                &taken,
+                Some(&absurd),
+                Some(832),
+                "at 8999-01-01T00:00:00Z, later than",
+            ),
+        ] {
+            let found = told(becomes, copied).unwrap();
+            assert_eq!((found.last_revision, &found.saved), (revision, &None));
+            assert!(found.unknown.as_ref().unwrap().contains(why), "{found:?}");
+        }
+        // Nobody had it in between: the move was called off.
+        assert_eq!(told(&opened(("b", 1), 2, Chain::Last), None), None);
+        assert_eq!(told(&opened(("b", 1), 3, Chain::Final), None), None);
+    }
+}

@@ -1,0 +1,107 @@
+#![allow(clippy::unwrap_used)]
+use serde_json::{Value, json};
+
+use super::*;
+
+const fn s(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn seed(name: &str, checks: &Value) -> SeedObject {
+    serde_json::from_value(json!({
+        "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Seed", "metadata": {"name": name},
+        "spec": {"dns": {}, "networks": {"pods": "10.1.0.0/16", "services": "10.2.0.0/16"},
+            "provider": {"type": "local", "region": "local"}, "settings": {"ownerChecks": checks}},
+    }))
+    .unwrap()
+}
+
+/// What [`of`] makes of the Seeds that it has read.
+fn fence(own: &Value, others: &[Value]) -> Result<Duration> {
+    let usual = Terms::default();
+    let terms = own_terms(usual, &seed("b", own))?;
+    let fences: Result<Vec<_>> = others
+        .iter()
+        .map(|other| fence_of(usual, &seed("a", other)))
+        .collect();
+    Ok(terms.waiting_for(fences?).settings().fence)
+}
+
+/// The destination must outlast all that the source's processes may still believe.
+#[test]
+fn the_longest_fence_of_all_is_waited_for() {
+    let usual = || json!({"enabled": true});
+    let longer = json!({"enabled": true, "validity": "30s", "fence": "45s"});
+    let misfit = json!({"enabled": true, "validity": "40s"});
+    for (own, others, expected) in [
+        (usual(), vec![], s(20)),
+        (usual(), vec![usual()], s(20)),
+        (usual(), vec![longer.clone()], s(45)),
+        (longer.clone(), vec![usual()], s(45)),
+        (longer.clone(), vec![], s(45)),
+        (
+            json!({"enabled": true, "fence": "1m"}),
+            vec![longer.clone(), usual()],
+            s(60),
+        ),
+        // It may not have heard yet that nobody is to ask any more.
+        (usual(), vec![json!({"enabled": false, "fence": "45s"})], s(45)),
+        // What is not known counts as usual.
+        (usual(), vec![Value::Null], s(20)),
+        (longer, vec![Value::Null], s(45)),
+        (usual(), vec![misfit], Duration::from_millis(47_088)),
+        // Less than usual is not believed: an etcd may not have heard of it.
+        (
+            json!({"enabled": true, "interval": "3s", "validity": "9s", "fence": "17s"}),
+            vec![],
+            s(20),
+        ),
+    ] {
+        assert_eq!(fence(&own, &others), Ok(expected), "{own} {others:?}");
+    }
+    let error = fence(&usual(), &[json!({"enabled": true, "fence": "soon"})]).unwrap_err();
+    assert!(
+        error.to_string().contains("seed a, which had the shoot"),
+        "{error}"
+    );
+    let error = fence(&json!({"enabled": true, "validity": "30s"}), &[]).unwrap_err();
+    assert!(
+        error.to_string().contains("fence (20s) must be at least"),
+        "{error}"
+    );
+}
+
+#[test]
+fn settings_of_checks_that_are_off_hold_up_nothing() {
+    let off = json!({"enabled": false, "validity": "30s"});
+    assert_eq!(fence(&off, &[]), Ok(s(20)));
+}
+
+/// Each of them may have processes that were told in an earlier epoch that they may act.
+#[test]
+fn all_are_waited_for_of_whom_something_may_be_left() {
+    let shoot = |ownership: Value| -> Shoot {
+        serde_json::from_value(json!({
+            "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": {"name": "web"},
+            "spec": {"provider": {"type": "local"}, "region": "local", "seedName": "d", "kubernetes": {"version": "1.34.4"}},
+            "status": {"seedName": "d", "technicalID": "t", "uid": "u", "ownership": ownership,
+                "formerSeeds": [{"name": "b", "epoch": 2}, {"name": "d", "epoch": 1}]},
+        }))
+        .unwrap()
+    };
+    let source = json!({"name": "a", "epoch": 3});
+    for (phase, expected) in [
+        ("Claiming", vec!["a", "b"]),
+        ("Opening", vec!["a", "b"]),
+        ("Held", vec![]),
+        ("Leaving", vec![]),
+    ] {
+        let shoot = shoot(json!({"epoch": 4, "phase": phase, "source": source}));
+        let expected: BTreeSet<_> = expected.into_iter().map(str::to_owned).collect();
+        assert_eq!(others(&shoot, "d"), expected, "{phase}");
+    }
+    assert!(others(&shoot(Value::Null), "d").is_empty());
+    // It takes back what another one did not open: its own processes go by its own settings.
+    let back = json!({"epoch": 5, "phase": "Claiming", "source": {"name": "d", "epoch": 1}});
+    assert_eq!(others(&shoot(back), "d"), ["b".to_owned()].into());
+}

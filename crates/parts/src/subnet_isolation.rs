@@ -1,0 +1,193 @@
+//! SubnetIsolation: the network of one zone is closed while it is there (GEP-21, RZ-30..35). A shoot has one at most, so that never two
+//! zones are closed: an object for another zone can only come when the one before is gone.
+
+use api::extensions::{self, SubnetIsolationSpec};
+use kube::{Api, ResourceExt, api::ListParams};
+use placement::{Isolation, isolation};
+use runtime::{Cluster, Result, error::Explain};
+
+use crate::{
+    ExtensionResource, Facts, Infrastructure, Stay,
+    verbs::{Deploy, Destroy, Tasks},
+};
+
+/// The shoot's SubnetIsolation.
+#[derive(Debug)]
+pub struct SubnetIsolation;
+
+impl Deploy for SubnetIsolation {
+    const TASKS: Tasks = [
+        "Deploying isolation of the zone that is cut off",
+        "Waiting until the zone that is cut off has been isolated",
+    ];
+
+    async fn deploy(f: &Facts) -> Result<()> {
+        let Some(zone) = zone_to_close(f).await? else {
+            return Ok(());
+        };
+        let object = subnet_isolation(f, zone).await?;
+        Self::object(f).deploy(f, object).await
+    }
+
+    async fn ready(f: &Facts) -> Result<()> {
+        match zone_to_close(f).await? {
+            Some(_) => Self::object(f).wait_until_ready().await,
+            None => Ok(()),
+        }
+    }
+}
+
+/// With the shoot: after its machines, and before what they were in.
+impl Destroy for SubnetIsolation {
+    const TASKS: Tasks = [
+        "Destroying isolation of zones",
+        "Waiting until isolation of zones has been destroyed",
+    ];
+
+    async fn destroy(stay: &Stay) -> Result<()> {
+        ExtensionResource::delete_all(&those(stay, |_| true).await?).await
+    }
+
+    async fn gone(stay: &Stay) -> Result<()> {
+        ExtensionResource::all_deleted(&those(stay, |_| true).await?).await
+    }
+}
+
+impl SubnetIsolation {
+    /// Tasks by which zones are opened that are not to be closed any more.
+    pub const REMOVAL_OF_STALE: Tasks = [
+        "Destroying stale isolation of zones",
+        "Waiting until stale isolation of zones has been destroyed",
+    ];
+
+    /// The object in the seed.
+    #[must_use]
+    pub fn object(stay: &Stay) -> ExtensionResource<'_, extensions::SubnetIsolation> {
+        ExtensionResource::new(stay, &stay.tenant.name, stay.settings.timeouts.subnet_isolation)
+    }
+
+    /// Whether any zone of the shoot is closed, or on its way there or back.
+    pub async fn is_there(stay: &Stay) -> Result<bool> {
+        Ok(!those(stay, |_| true).await?.is_empty())
+    }
+
+    /// Whether there is one of a zone that is not to be closed any more.
+    pub async fn is_stale(f: &Facts) -> Result<bool> {
+        Ok(!stale(f).await?.is_empty())
+    }
+
+    /// "Destroying stale isolation of zones": no zone is to be cut off any more, or another one is.
+    pub async fn destroy_stale(f: &Facts) -> Result<()> {
+        ExtensionResource::delete_all(&stale(f).await?).await
+    }
+
+    /// "Waiting until stale isolation of zones has been destroyed".
+    pub async fn stale_gone(f: &Facts) -> Result<()> {
+        ExtensionResource::all_deleted(&stale(f).await?).await
+    }
+
+    /// The zone in which no machines are to be (RZ-10). One that is closed where the shoot comes from is one.
+    pub(crate) async fn zone_to_leave(f: &Facts) -> Result<Option<String>> {
+        match &f.isolation {
+            Isolation::Carried { zone, is_left: true } => Ok(Some(zone.clone())),
+            _ => zone_to_close(f).await,
+        }
+    }
+}
+
+/// The zone whose network is to be closed. Of a shoot that comes from another seed it is the one whose state was carried, or, where a
+/// move was called off, the one that is here.
+async fn zone_to_close(f: &Facts) -> Result<Option<String>> {
+    match &f.isolation {
+        Isolation::CutOff(zone) => Ok(Some(zone.clone())),
+        Isolation::Carried { zone, .. } => {
+            let is_closed = is_carried(f).await? || SubnetIsolation::object(f).get().await?.is_some();
+            Ok(is_closed.then(|| zone.clone()))
+        }
+        Isolation::Nothing | Isolation::Refused(_) => Ok(None),
+    }
+}
+
+async fn is_carried(f: &Facts) -> Result<bool> {
+    let Some(state) = f.shoot_state().await? else {
+        return Ok(false);
+    };
+    let found = state.extension(isolation::KIND, &f.tenant.name, None).await?;
+    Ok(found.is_some())
+}
+
+async fn stale(f: &Facts) -> Result<Vec<ExtensionResource<'_, extensions::SubnetIsolation>>> {
+    those(f, |object| is_stale(object, &f.isolation)).await
+}
+
+/// Whether the object is of a zone that is not to be closed, or nobody knows of it by its name.
+fn is_stale(object: &extensions::SubnetIsolation, isolation: &Isolation) -> bool {
+    match isolation {
+        Isolation::CutOff(zone) => object.spec.isolated_zone_id != *zone,
+        Isolation::Carried { .. } => false,
+        Isolation::Nothing | Isolation::Refused(_) => true,
+    }
+}
+
+async fn those(
+    stay: &Stay,
+    is_meant: impl Fn(&extensions::SubnetIsolation) -> bool,
+) -> Result<Vec<ExtensionResource<'_, extensions::SubnetIsolation>>> {
+    let api: Api<extensions::SubnetIsolation> = stay.seed.namespaced(&stay.namespace);
+    let found = match api.list(&ListParams::default()).await {
+        // An older seed does not serve the kind, so there are none.
+        Err(kube::Error::Api(status)) if status.is_not_found() => return Ok(Vec::new()),
+        found => found.context("could not list objects of kind SubnetIsolation")?,
+    };
+    let wait = stay.settings.timeouts.subnet_isolation;
+    let meant = found.iter().filter(|object| is_meant(object));
+    Ok(meant
+        .map(|object| ExtensionResource::new(stay, object.name_any(), wait))
+        .collect())
+}
+
+async fn subnet_isolation(f: &Facts, zone: String) -> Result<extensions::SubnetIsolation> {
+    let infrastructure = Infrastructure::object(f).get().await?;
+    Ok(extensions::SubnetIsolation::new(
+        &f.shoot.name_any(),
+        SubnetIsolationSpec {
+            default: f.default_spec(None),
+            infrastructure_provider_status: infrastructure
+                .and_then(|infrastructure| infrastructure.status?.default.provider_status),
+            region: f.shoot.spec.region.clone(),
+            secret_ref: f.cloud_provider_ref(),
+            isolated_zone_id: zone,
+        },
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use placement::isolation::Refusal;
+
+    use super::*;
+
+    #[test]
+    fn a_zone_is_opened_unless_it_is_to_be_closed() {
+        let mut object = extensions::SubnetIsolation::default();
+        object.spec.isolated_zone_id = "a".into();
+        let refused = Isolation::Refused(Refusal {
+            reason: "NoOtherZone",
+            message: String::new(),
+        });
+        let carried = |zone: &str| Isolation::Carried {
+            zone: zone.into(),
+            is_left: false,
+        };
+        for (isolation, stale) in [
+            (Isolation::Nothing, true),
+            (refused, true),
+            (Isolation::CutOff("b".into()), true),
+            (Isolation::CutOff("a".into()), false),
+            (carried("a"), false),
+            (carried("b"), false),
+        ] {
+            assert_eq!(is_stale(&object, &isolation), stale, "{isolation:?}");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! A zone that is cut off, on a real API server: the Worker leaves it, its network is closed and opened, and what was there before goes
+//! with the shoot (RZ-10..12, RZ-30).
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod world;
+
+use anyhow::Result;
+use api::extensions::{self, Worker};
+use kube::ResourceExt;
+use parts::{Deploy, Destroy, Facts, Namespace, Operation, Secrets, Settings, SubnetIsolation, Workers};
+use placement::Isolation;
+use serde_json::json;
+
+use world::{NAMESPACE, World};
+
+const EXTENSIONS: &str = "extensions.gardener.cloud/v1alpha1";
+
+#[tokio::test]
+async fn a_zone_is_closed_opened_and_carried() -> Result<()> {
+    let world = World::start("zones").await?;
+    let mut facts = world.facts(Operation::Reconcile, Settings::default()).await?;
+    assert_eq!(facts.isolation, Isolation::Nothing);
+    Namespace::deploy(&facts).await?;
+    Secrets::deploy(&facts).await?;
+    let secret = json!({"name": "cloudprovider", "namespace": NAMESPACE});
+    let infrastructure = json!({"spec": {"type": "local", "region": "local", "secretRef": secret}});
+    world
+        .apply(
+            EXTENSIONS,
+            "Infrastructure",
+            Some(NAMESPACE),
+            "web",
+            infrastructure,
+        )
+        .await?;
+    let subnets = json!({"providerStatus": {"subnets": ["a", "b"]}});
+    world.status(EXTENSIONS, "Infrastructure", "web", subnets).await?;
+
+    // Nobody asks for it.
+    SubnetIsolation::deploy(&facts).await?;
+    SubnetIsolation::ready(&facts).await?;
+    assert!(!SubnetIsolation::is_there(&facts).await?);
+    Workers::deploy(&facts).await?;
+    assert_eq!(left(&world).await?, None);
+
+    cut_off(&mut facts, "id-a");
+    Workers::deploy(&facts).await?;
+    assert_eq!(left(&world).await?.as_deref(), Some("id-a"));
+    SubnetIsolation::deploy(&facts).await?;
+    let closed: extensions::SubnetIsolation = world.read("web").await?;
+    assert_eq!(closed.annotations()["gardener.cloud/operation"], "reconcile");
+    let spec = json!(closed.spec);
+    assert_eq!(spec["isolatedZoneID"], "id-a");
+    assert_eq!(
+        spec["infrastructureProviderStatus"],
+        json!({"subnets": ["a", "b"]})
+    );
+    assert!(SubnetIsolation::is_there(&facts).await? && !SubnetIsolation::is_stale(&facts).await?);
+
+    // Never two: the one before goes first.
+    cut_off(&mut facts, "id-b");
+    assert!(SubnetIsolation::is_stale(&facts).await?);
+    let refused = SubnetIsolation::deploy(&facts).await.unwrap_err();
+    assert!(refused.to_string().contains("immutable"), "{refused}");
+    SubnetIsolation::destroy_stale(&facts).await?;
+    SubnetIsolation::stale_gone(&facts).await?;
+    SubnetIsolation::deploy(&facts).await?;
+    assert!(!SubnetIsolation::is_stale(&facts).await?);
+
+    // With the shoot it goes whatever is asked for.
+    SubnetIsolation::destroy(&facts).await?;
+    SubnetIsolation::gone(&facts).await?;
+    assert!(!SubnetIsolation::is_there(&facts).await?);
+    Box::pin(restored(&world)).await
+}
+
+/// On another seed.
+async fn restored(world: &World) -> Result<()> {
+    let mut facts = world.facts(Operation::Restore, Settings::default()).await?;
+    facts.isolation = Isolation::Carried {
+        zone: "id-b".into(),
+        is_left: true,
+    };
+    // Its network was not closed yet where it comes from.
+    SubnetIsolation::deploy(&facts).await?;
+    SubnetIsolation::ready(&facts).await?;
+    assert!(!SubnetIsolation::is_there(&facts).await?);
+
+    let state = json!({"formerACL": "acl-1"});
+    let carried = json!({"extensions": [{"kind": "SubnetIsolation", "name": "web", "state": state}]});
+    world.make_shoot_state(serde_json::from_value(carried)?).await?;
+    SubnetIsolation::deploy(&facts).await?;
+    let closed: extensions::SubnetIsolation = world.read("web").await?;
+    assert_eq!(closed.annotations()["gardener.cloud/operation"], "restore");
+    assert_eq!(closed.spec.isolated_zone_id, "id-b");
+    assert_eq!(closed.status.unwrap().state.unwrap().0, state);
+    assert!(!SubnetIsolation::is_stale(&facts).await?, "whatever is asked for");
+    Ok(())
+}
+
+fn cut_off(facts: &mut Facts, zone: &str) {
+    facts.isolation = Isolation::CutOff(zone.to_owned());
+}
+
+/// The zone that the Worker leaves.
+async fn left(world: &World) -> Result<Option<String>> {
+    let worker: Worker = world.read("web").await?;
+    Ok(worker.spec.isolated_zone_id)
+}

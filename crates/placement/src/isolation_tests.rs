@@ -1,0 +1,163 @@
+#![allow(clippy::unwrap_used)]
+
+use api::gardencore::{ControllerRegistration, Shoot};
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use super::{Isolation, asked_zone, is_due, needs_provider};
+use crate::Operation;
+
+/// With two zones, the annotation and what is recorded of zone `z`: its phase and status, `+` behind it if its name is known.
+fn shoot(asked: Option<&str>, recorded: Option<(&str, &str)>) -> Shoot {
+    let mut shoot = json!({
+        "metadata": {"name": "demo", "annotations": {}},
+        "spec": {"region": "r", "provider": {"type": "metal", "workers": [
+            {"name": "a", "machine": {"type": "m"}, "minimum": 1, "maximum": 1, "zones": ["one"]},
+            {"name": "b", "machine": {"type": "m"}, "minimum": 1, "maximum": 1, "zones": ["one", "two"]},
+        ]}},
+        "status": {},
+    });
+    if let Some(zone) = asked {
+        shoot["metadata"]["annotations"]["shoot.gardener.cloud/isolated-zone"] = json!(zone);
+    }
+    if let Some((phase, status)) = recorded {
+        let name = status.strip_suffix('+').map(|_| "one");
+        shoot["status"]["zoneIsolation"] = json!({
+            "isolatedZoneID": "z", "isolatedZoneCode": name, "phase": phase, "status": status.trim_end_matches('+'),
+            "lastUpdateTime": "2026-01-01T00:00:00Z",
+        });
+    }
+    serde_json::from_value(shoot).unwrap()
+}
+
+fn registration(kinds: &[&str]) -> ControllerRegistration {
+    let resources: Vec<Value> = kinds
+        .iter()
+        .map(|kind| json!({"kind": kind, "type": "metal"}))
+        .collect();
+    serde_json::from_value(json!({"metadata": {"name": "p"}, "spec": {"resources": resources}})).unwrap()
+}
+
+fn of(shoot: &Shoot, operation: Operation) -> Isolation {
+    Isolation::of(
+        shoot,
+        operation,
+        &[registration(&["Infrastructure", "SubnetIsolation"])],
+    )
+}
+
+#[rstest]
+#[case(None, None, false)]
+#[case(Some(""), None, false)]
+#[case(None, Some(("Failback", "Done")), false)]
+#[case(Some("z"), None, true)]
+#[case(Some("z"), Some(("Failback", "Done")), true)]
+#[case(Some("z"), Some(("Failover", "Pending")), true)]
+#[case(Some("z"), Some(("Failover", "InProgress")), true)]
+#[case(Some("z"), Some(("Failover", "Aborting")), true)]
+#[case(Some("z"), Some(("Failback", "InProgress")), true)]
+#[case(None, Some(("Failover", "Done")), true)]
+#[case(None, Some(("Failover", "Failed")), true)]
+#[case(None, Some(("Failback", "Pending")), true)]
+// Another zone comes after the first, which is opened before.
+#[case(Some("y"), Some(("Failover", "Done")), true)]
+// What has failed is not tried for ever, and what is done is done.
+#[case(Some("z"), Some(("Failover", "Done")), false)]
+#[case(Some("z"), Some(("Failover", "Failed")), false)]
+#[case(None, Some(("Failback", "Failed")), false)]
+fn the_annotation_alone_starts_it(
+    #[case] asked: Option<&str>,
+    #[case] recorded: Option<(&str, &str)>,
+    #[case] due: bool,
+) {
+    assert_eq!(is_due(&shoot(asked, recorded)), due);
+}
+
+#[test]
+fn a_reconciliation_does_what_is_asked_for() {
+    for recorded in [
+        None,
+        Some(("Failover", "InProgress")),
+        Some(("Failback", "InProgress")),
+    ] {
+        let cut_off = of(&shoot(Some("z"), recorded), Operation::Reconcile);
+        assert_eq!(cut_off, Isolation::CutOff("z".into()));
+        assert_eq!(
+            of(&shoot(None, recorded), Operation::Reconcile),
+            Isolation::Nothing
+        );
+        for operation in [Operation::Migrate, Operation::Delete, Operation::ForceDelete] {
+            assert_eq!(of(&shoot(Some("z"), recorded), operation), Isolation::Nothing);
+        }
+    }
+    assert_eq!(asked_zone(&shoot(Some(""), None)), None);
+}
+
+/// Whatever the annotation says by then.
+#[rstest]
+#[case(None, None)]
+#[case(Some(("Failback", "Done")), None)]
+#[case(Some(("Failover", "Done")), Some(true))]
+#[case(Some(("Failover", "InProgress")), Some(true))]
+#[case(Some(("Failover", "Failed+")), Some(true))]
+#[case(Some(("Failover", "Failed")), Some(false))]
+#[case(Some(("Failover", "Pending")), Some(false))]
+#[case(Some(("Failover", "Aborting")), Some(false))]
+#[case(Some(("Failback", "InProgress")), Some(false))]
+#[case(Some(("Failback", "Pending")), Some(false))]
+fn a_restoration_brings_back_what_was_there(
+    #[case] recorded: Option<(&str, &str)>,
+    #[case] left: Option<bool>,
+) {
+    for asked in [None, Some("z"), Some("y")] {
+        let expected = left.map_or(Isolation::Nothing, |is_left| Isolation::Carried {
+            zone: "z".into(),
+            is_left,
+        });
+        assert_eq!(of(&shoot(asked, recorded), Operation::Restore), expected);
+    }
+}
+
+fn reason(shoot: &Shoot, kinds: &[&str]) -> Option<&'static str> {
+    match Isolation::of(shoot, Operation::Reconcile, &[registration(kinds)]) {
+        Isolation::Refused(refusal) => Some(refusal.reason),
+        _ => None,
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused_before_it_begins() {
+    let (both, one) = (["Infrastructure", "SubnetIsolation"], ["Infrastructure"]);
+    let wide = shoot(Some("z"), None);
+    assert_eq!(reason(&wide, &both), None);
+    assert_eq!(reason(&wide, &one), Some("NotSupportedByProvider"));
+    assert_eq!(reason(&wide, &[]), None, "installed by other means");
+    let mut narrow = wide.clone();
+    narrow.spec.provider.workers.truncate(1);
+    assert_eq!(reason(&narrow, &both), Some("NoOtherZone"));
+    narrow.spec.provider.workers.clear();
+    assert_eq!(reason(&narrow, &both), Some("NoWorkers"));
+    // What has begun is kept up.
+    for recorded in [("Failover", "Done"), ("Failover", "InProgress+")] {
+        assert_eq!(reason(&shoot(Some("z"), Some(recorded)), &one), None);
+    }
+    for recorded in [("Failover", "Failed"), ("Failback", "InProgress+")] {
+        let refused = reason(&shoot(Some("z"), Some(recorded)), &one);
+        assert_eq!(refused, Some("NotSupportedByProvider"));
+    }
+}
+
+#[test]
+fn a_seed_needs_the_provider_while_there_is_something_of_it() {
+    let [able, unable] = [&["SubnetIsolation"][..], &["Infrastructure"]].map(registration);
+    let needs = |shoot: &Shoot, by: &ControllerRegistration| needs_provider(shoot, [by]);
+    assert!(needs(&shoot(Some("z"), None), &able));
+    assert!(
+        !needs(&shoot(Some("z"), None), &unable),
+        "it is refused, and stands in no move's way"
+    );
+    assert!(!needs(&shoot(None, None), &able));
+    assert!(needs(&shoot(None, Some(("Failover", "Done"))), &unable));
+    assert!(!needs(&shoot(None, Some(("Failover", "Failed"))), &unable));
+    assert!(!needs(&shoot(None, Some(("Failback", "Done"))), &able));
+}

@@ -1,0 +1,120 @@
+//! Objects of a shoot are changed for who has it, and for nobody else (R17-60..62): whose it is, is asked at a real name server; the
+//! process beside etcd is silent.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use api::meta::ConditionStatus;
+use k8s_openapi::api::{
+    core::v1::{ConfigMap, Namespace},
+    events::v1::Event,
+};
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, ListParams},
+};
+use serde_json::json;
+use testkit::{OwnerRecord, eventually};
+
+use crate::world::{Place, SOON, World, change, map, uid};
+
+/// Another seed takes it: from then on nothing of it is touched, neither what drifts nor what is deleted, until this one has it again.
+pub async fn a_shoot_that_is_lost(world: &World) -> Result<()> {
+    let place = world.shoot("shoot--dev--lost").await?;
+    let record = OwnerRecord::start().await?;
+    testkit::apply(&world.seed, record.cluster(place.name, "seed-a", 1)).await?;
+    record.says("seed-a", 1).await?;
+    let inside = [map(place.name, "map", "1", &[])];
+    place.resource("core", json!({}), &inside).await?;
+    place.applied("core", None).await?;
+    let maps: Api<ConfigMap> = place.in_shoot();
+
+    record.says("seed-b", 2).await?;
+    change(&maps, "map", json!({"data": {"k": "drift"}})).await?;
+    tells_of_its_loss(&place).await?;
+    let as_it_was = place.resources().get("core").await?;
+    place
+        .manifests("core", &[map(place.name, "map", "2", &[])])
+        .await?;
+    place.delete("core").await?;
+    still_waits(&place).await?;
+    ensure!(said(&maps).await? == "drift", "it was written");
+    let now = place.resources().get("core").await?;
+    ensure!(now.status == as_it_was.status, "it says {:?}", now.status);
+
+    // Who moves a shoot wants its objects kept.
+    let before = uid(&maps, "map").await?;
+    change(&place.resources(), "core", json!({"spec": {"keepObjects": true}})).await?;
+    place.gone("core").await?;
+    ensure!(uid(&maps, "map").await? == before, "it was deleted");
+
+    // In an epoch of its own it is this seed's again.
+    record.says("seed-a", 3).await?;
+    testkit::apply(&world.seed, record.cluster(place.name, "seed-a", 3)).await?;
+    place.resource("core", json!({}), &inside).await?;
+    place.applied("core", None).await?;
+    ensure!(said(&maps).await? == "1", "it was not written");
+    Ok(())
+}
+
+/// Nothing is done before somebody says so (R17-48), and a deletion ends with the namespace.
+pub async fn a_shoot_of_which_nobody_says_whose_it_is(world: &World) -> Result<()> {
+    let place = world.shoot("shoot--dev--nobodys").await?;
+    let mut record = OwnerRecord::start().await?;
+    testkit::apply(&world.seed, record.cluster(place.name, "seed-a", 1)).await?;
+    let inside = [map(place.name, "map", "1", &[])];
+    place.resource("core", json!({}), &inside).await?;
+    let told = "it is not confirmed that this seed has the shoot, in ownership epoch 1";
+    let waits = place.tells("core", "ResourcesApplied", ConditionStatus::Unknown, told);
+    let waits = waits.await?;
+    let observed = waits.status.and_then(|status| status.observed_generation);
+    ensure!(observed.is_none(), "it was not acted on, and says {observed:?}");
+    let maps: Api<ConfigMap> = place.in_shoot();
+    ensure!(maps.get_opt("map").await?.is_none(), "it was made");
+    record.says("seed-a", 1).await?;
+    place.applied("core", None).await?;
+
+    record.falls_silent();
+    place.delete("core").await?;
+    let told = "no authority answers";
+    place
+        .tells("core", "ResourcesApplied", ConditionStatus::Progressing, told)
+        .await?;
+    ensure!(said(&maps).await? == "1", "it was deleted");
+    Api::<Namespace>::all(world.seed.clone())
+        .delete(place.name, &DeleteParams::default())
+        .await?;
+    place.gone("core").await?;
+    ensure!(said(&maps).await? == "1", "it was deleted");
+    Ok(())
+}
+
+async fn said(maps: &Api<ConfigMap>) -> Result<String> {
+    let data = maps.get("map").await?.data.unwrap_or_default();
+    Ok(data.get("k").cloned().unwrap_or_default())
+}
+
+/// Once, whatever happens afterwards.
+async fn tells_of_its_loss(place: &Place<'_>) -> Result<()> {
+    let events: Api<Event> = place.in_seed();
+    eventually("the loss is told", SOON, || async {
+        let all = events.list(&ListParams::default()).await?.items;
+        let lost = |event: &&Event| event.reason.as_deref() == Some("OwnershipLost");
+        let notes: Vec<_> = all.iter().filter(lost).map(|event| event.note.clone()).collect();
+        match notes.as_slice() {
+            [Some(note)] if note.contains("epoch 2 has begun") => Ok(()),
+            other => anyhow::bail!("{other:?}"),
+        }
+    })
+    .await
+}
+
+/// It was deleted, and is there.
+async fn still_waits(place: &Place<'_>) -> Result<()> {
+    // That nothing happens can only be waited for: much longer than it takes where nobody is asked.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let found = place.resources().get("core").await?;
+    ensure!(found.metadata.deletion_timestamp.is_some(), "nobody deletes it");
+    ensure!(!found.finalizers().is_empty(), "it was let go");
+    Ok(())
+}
