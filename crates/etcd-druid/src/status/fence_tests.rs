@@ -334,7 +334,7 @@ fn one_that_is_confirmed_is_as_any_other_and_says_so() {
     // Nobody answers; one that is stopped; one that is not checked.
     let silent = observed(&set(1), &[pod(false, true, false)]);
     let (is, reason, _) = condition(&status_of(&checked(), &silent), "OwnershipVerified").unwrap();
-    assert_eq!((is.as_str(), reason.as_str()), ("Unknown", "NoAnswer"));
+    assert_eq!((is.as_str(), reason.as_str()), ("Unknown", "NeverAnswered"));
     let mut stopped = checked();
     stopped.spec.replicas = 0;
     let status = status_of(&stopped, &fenced("Sealed", "", None));
