@@ -13,21 +13,13 @@
 
 use api::extensions::{Cluster as ClusterObject, ExtensionObject};
 use kube::{Api, ResourceExt};
-use owner_checks::{Patience, Refusal, Tenure};
+use owner_checks::{OWNERSHIP_LOST, Patience, Refusal, Tenure};
 use runtime::{Error, Next, Result, clock, finalizer};
-use std::time::Duration;
 use tracing::warn;
 
 use crate::{
     Actuator, ExtensionReconciler, Operation, Released, Role, forced, kind, owner::written_in, status,
 };
-
-/// Reason of the Event that tells that a shoot was lost.
-pub const LOST: &str = "OwnershipLost";
-
-/// How soon it is asked again where nobody has confirmed whose a shoot is, or the object is not of its epoch. About as often as a
-/// check is made.
-const ASK_AGAIN: Duration = Duration::from_secs(5);
 
 impl<K, A> ExtensionReconciler<K, A>
 where
@@ -89,14 +81,11 @@ where
         refusal: Refusal,
     ) -> Result<Next> {
         self.provider.owners.count::<K>(&refusal);
-        let error = match refusal {
-            Refusal::Lost(why) => {
-                self.tell_of_loss(object, &why).await;
-                return Err(Error::NotOwner(why));
-            }
-            Refusal::OtherEpoch(why) | Refusal::Unconfirmed(why) => Error::not_ready(ASK_AGAIN, why),
-            Refusal::Impossible(error) => error,
-        };
+        if let Refusal::Lost(why) = &refusal {
+            self.tell_of_loss(object, why).await;
+            return Err(refusal.into());
+        }
+        let error = Error::from(refusal);
         if operation == Operation::ForceDelete {
             return self.let_go(api, object, &error.to_string()).await;
         }
@@ -110,7 +99,7 @@ where
         let name = format!("{} {}", kind::name::<K>(), object.name_any());
         if self.provider.owners.is_news(&namespace, name) {
             warn!(why, "the shoot is lost");
-            self.events.warning(object, LOST, why).await;
+            self.events.warning(object, OWNERSHIP_LOST, why).await;
         }
     }
 

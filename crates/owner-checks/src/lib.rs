@@ -32,3 +32,6 @@ pub use once::{NotOwned, once_owned};
 pub use shared::{Ask, Begun, Patience, Refusal, SharedChecks, Tenure};
 pub use sidecar::{AUTHORITY, KnownBy, Sidecar, URL};
 pub use terms::{is_fenced_by, needed_fence, terms};
+
+/// Reason of the Event by which whoever acts for a shoot tells that this seed has lost it.
+pub const OWNERSHIP_LOST: &str = "OwnershipLost";

@@ -11,13 +11,11 @@ use api::{
     meta::LastOperationType as Type,
 };
 use kube::ResourceExt;
+use owner_checks::OWNERSHIP_LOST;
 use runtime::{Next, Result, clock};
 
 use super::{record::Record, status};
 use crate::context::Context;
-
-/// Reason of the Event that tells it.
-const OWNERSHIP_LOST: &str = "OwnershipLost";
 
 /// The losses of one process, each of one shoot in one epoch.
 #[derive(Debug, Default)]

@@ -1,6 +1,6 @@
 //! The right of a shoot's owner, for who works under it.
 
-use std::{future::poll_fn, pin::pin, sync::Arc};
+use std::{future::poll_fn, pin::pin, sync::Arc, time::Duration};
 
 use futures::FutureExt;
 use ownership::{Answer, Loss, Report, Standing};
@@ -10,6 +10,10 @@ use tokio::sync::watch::Receiver;
 
 use super::book::{Book, Run};
 use crate::OwnerClaim;
+
+/// How soon it is asked again where nobody has confirmed whose a shoot is, or what is wanted is not of its epoch. About as often as a
+/// check is made.
+const ASK_AGAIN: Duration = Duration::from_secs(5);
 
 /// Why something may not be done.
 #[derive(Debug)]
@@ -22,6 +26,16 @@ pub enum Refusal {
     OtherEpoch(String),
     /// It cannot be asked.
     Impossible(Error),
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Lost(why) => Self::NotOwner(why),
+            Refusal::OtherEpoch(why) | Refusal::Unconfirmed(why) => Self::not_ready(ASK_AGAIN, why),
+            Refusal::Impossible(error) => error,
+        }
+    }
 }
 
 /// The right of a shoot's owner, for as long as something is done under it.

@@ -9,10 +9,10 @@
 //! | nobody confirms that it is this seed's | ResourcesApplied is Unknown | |
 //! | it is deleted, and its objects may not be | waits for the right, for `keepObjects`, or goes with its namespace | |
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{future::Future, sync::Arc};
 
 use api::{extensions::Cluster as ClusterObject, meta::ConditionStatus, resources::ManagedResource};
-use owner_checks::{Patience, Refusal, Tenure};
+use owner_checks::{OWNERSHIP_LOST, Patience, Refusal, Tenure};
 use runtime::{Cluster, Error, Next, Result, error::Explain};
 use tracing::warn;
 
@@ -23,13 +23,8 @@ use crate::{
     target::Target,
 };
 
-/// Reason of the Event that tells that a shoot was lost.
-pub const LOST: &str = "OwnershipLost";
 /// Reason of the condition where nobody confirms whose the shoot is.
 pub const UNCONFIRMED: &str = "OwnershipUnconfirmed";
-/// How soon it is asked again. About as often as a check is made.
-const ASK_AGAIN: Duration = Duration::from_secs(5);
-
 impl Controller {
     /// Does `work` with the cluster by which everything leaves under the right that is needed. It is dropped when that ends.
     ///
@@ -87,17 +82,16 @@ impl Controller {
         resource: &ManagedResource,
         refusal: Refusal,
     ) -> Result<Next> {
-        let (why, error) = match refusal {
-            Refusal::Lost(why) => {
-                self.tell_of_loss(owner, resource, &why).await;
-                return Err(Error::NotOwner(why));
-            }
-            Refusal::OtherEpoch(why) | Refusal::Unconfirmed(why) => {
-                (why.clone(), Error::not_ready(ASK_AGAIN, why))
-            }
-            Refusal::Impossible(error) => (error.to_string(), error),
-        };
-        let applied = Some(Verdict::new(ConditionStatus::Unknown, UNCONFIRMED, why));
+        if let Refusal::Lost(why) = &refusal {
+            self.tell_of_loss(owner, resource, why).await;
+            return Err(refusal.into());
+        }
+        let error = Error::from(refusal);
+        let applied = Some(Verdict::new(
+            ConditionStatus::Unknown,
+            UNCONFIRMED,
+            error.to_string(),
+        ));
         let report = Report {
             applied,
             ..Report::default()
@@ -113,26 +107,25 @@ impl Controller {
         resource: &ManagedResource,
         refusal: Refusal,
     ) -> Result<Next> {
-        let (why, after) = match refusal {
-            Refusal::Lost(why) => {
-                if self.namespace_goes(&owner.namespace).await? {
-                    return self
-                        .unreachable(owner, resource, &why, super::DELETION_AGAIN)
-                        .await;
-                }
-                self.tell_of_loss(owner, resource, &why).await;
-                return Err(Error::NotOwner(why));
-            }
-            Refusal::OtherEpoch(why) | Refusal::Unconfirmed(why) => (why, ASK_AGAIN),
-            Refusal::Impossible(error) => (error.to_string(), super::DELETION_AGAIN),
+        if let Refusal::Lost(why) = &refusal
+            && !self.namespace_goes(&owner.namespace).await?
+        {
+            self.tell_of_loss(owner, resource, why).await;
+            return Err(refusal.into());
+        }
+        let is_possible = !matches!(refusal, Refusal::Impossible(_));
+        let error = Error::from(refusal);
+        let after = match &error {
+            Error::NotReady { after, .. } if is_possible => *after,
+            _ => super::DELETION_AGAIN,
         };
-        self.unreachable(owner, resource, &why, after).await
+        self.unreachable(owner, resource, &error.to_string(), after).await
     }
 
     async fn tell_of_loss(&self, owner: &Owner, resource: &ManagedResource, why: &str) {
         if self.owners.is_news(&owner.namespace, owner.name.clone()) {
             warn!(why, "the shoot is lost");
-            self.events.warning(resource, LOST, why).await;
+            self.events.warning(resource, OWNERSHIP_LOST, why).await;
         }
     }
 }
