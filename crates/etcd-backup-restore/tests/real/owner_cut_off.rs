@@ -37,7 +37,7 @@ async fn a_source_that_is_cut_off_acknowledges_nothing_soon_after_the_records_ch
 async fn served_on(after: Duration) -> Duration {
     let zone = Zone::start().await;
     let road = Road::to(&zone.server.address).await;
-    let mut stay = Stay::asking(zone, &road.address, &[]).await;
+    let stay = Stay::asking(zone, &road.address, &[]).await;
     let writer = Writer::start(stay.gate.clone());
     writer.goes_on().await;
     // Nothing is awaited: it is any moment between two checks.
