@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use anyhow::{Context as _, Result};
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
-use testkit::OwnerRecord;
+use testkit::{OwnerRecord, eventually};
 use tokio::{
     net::{TcpListener, UdpSocket},
     time::timeout,
@@ -84,12 +84,15 @@ struct Nobody {
 
 impl Nobody {
     async fn listen() -> Result<Self> {
-        let questions = UdpSocket::bind("127.0.0.1:0").await?;
-        let connections = TcpListener::bind(questions.local_addr()?).await?;
-        Ok(Self {
-            questions,
-            _connections: connections,
+        eventually("one port is free for both", SOON, || async {
+            let connections = TcpListener::bind("127.0.0.1:0").await?;
+            let questions = UdpSocket::bind(connections.local_addr()?).await?;
+            Ok::<_, std::io::Error>(Self {
+                questions,
+                _connections: connections,
+            })
         })
+        .await
     }
 
     fn address(&self) -> Result<String> {

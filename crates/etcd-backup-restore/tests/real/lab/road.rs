@@ -1,3 +1,4 @@
+use super::eventually;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -20,9 +21,13 @@ pub struct Road {
 
 impl Road {
     pub async fn to(server: &str) -> Self {
-        let socket = Arc::new(UdpSocket::bind("127.0.0.1:0").await.unwrap());
+        let (socket, silent) = eventually("one port is free for both", async || {
+            let silent = TcpListener::bind("127.0.0.1:0").await.ok()?;
+            let socket = UdpSocket::bind(silent.local_addr().ok()?).await.ok()?;
+            Some((Arc::new(socket), silent))
+        })
+        .await;
         let address = socket.local_addr().unwrap();
-        let silent = TcpListener::bind(address).await.unwrap();
         let is_cut = Arc::<AtomicBool>::default();
         let (server, cut) = (server.to_owned(), is_cut.clone());
         let mut questions = JoinSet::new();
