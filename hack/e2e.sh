@@ -25,8 +25,9 @@ ONLY_IN_ALL=(
   a_takeover_ends_although_the_gardenlet_that_restores_is_killed
   ten_minutes_of_servfail_fence_nobody
 )
-# All flows that are drilled. `make test` leaves out those whose tasks are those of others.
-DRILLED=Create,Migrate,CallOff,Restore,TakeOver,Leave,Hibernate,RestoreAsleep,Delete,ForceDelete
+# All flows that are drilled. `make test` leaves out those whose tasks are those of others. Crash: a takeover whose destination ends
+# after each task.
+DRILLED=Create,Migrate,CallOff,Restore,TakeOver,Crash,Leave,Hibernate,RestoreAsleep,Delete,ForceDelete
 # Journeys of many shoots. A name that no test has would run none and succeed.
 JOURNEYS=journeys_are_edited_called_off_and_deleted_on_their_way_while_processes_die
 grep -q "fn $JOURNEYS(" tests/drill/main.rs || fail "JOURNEYS names $JOURNEYS, and there is no such test"

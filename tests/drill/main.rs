@@ -7,8 +7,8 @@
 //! Each flow has a Shoot of its own, so flows run side by side. A flow fails after each of its tasks, is run again each
 //! time, and at last does each task twice. `REPOT_DRILL_FAULTS=each` gives each task a Shoot of its own;
 //! `REPOT_DRILL_FAULTS=all` makes a case of each fault by itself, also fails before each task and drops each flow while a task
-//! runs; `REPOT_DRILL_FLOWS=Migrate,Restore` runs only these flows (and `HandOver`); `REPOT_DRILL_WIDTH` says how
-//! many cases run at a time.
+//! runs; `REPOT_DRILL_FLOWS=Migrate,Restore` runs only these flows (and `HandOver`, and `Crash`, which only runs where it
+//! is named: the process that takes a shoot over ends after each task); `REPOT_DRILL_WIDTH` says how many cases run at a time.
 
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
@@ -123,9 +123,31 @@ async fn every_task_of_every_flow_may_fail_and_may_run_twice() {
         }
         why.map(|why| format!("HandOver: {why:#}"))
     };
-    let (mut failed, handed_over) = futures::join!(drilled, handed_over);
-    failed.extend(handed_over);
+    let (mut failed, handed_over, crashed) = futures::join!(drilled, handed_over, crashed(world, &only));
+    failed.extend(handed_over.into_iter().chain(crashed));
     assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+/// The destination ends after each of its tasks, with all that is under way, and takes the shoot over all the same. Says what failed;
+/// nothing where it is not named.
+async fn crashed(world: &World, only: &str) -> Option<String> {
+    if !only.contains("Crash") {
+        return None;
+    }
+    let begin = tokio::time::Instant::now();
+    let takeover = || ShootScenario::new(world, Drilled::TakeOver);
+    match Box::pin(drill::end_after_each(takeover)).await {
+        Ok(done) => {
+            let seconds = begin.elapsed().as_secs();
+            println!(
+                "Crash: {} ends after {} tasks passed in {seconds} s",
+                done.cases,
+                done.tasks.len()
+            );
+            None
+        }
+        Err(why) => Some(format!("Crash: {why}")),
+    }
 }
 
 /// Stack of a thread, as in the processes that are under test here (see `runtime::Process`), and as much again for the test.

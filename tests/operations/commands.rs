@@ -64,6 +64,25 @@ const SHOWS: &[(&str, &[&str])] = &[
     ),
 ];
 
+/// What a command must leave in the Shoot, and where. The first ones are those of the runbook for a dead seed.
+const LEAVES: &[(&str, &str, &str)] = &[
+    (
+        r#"kubectl -n garden-dev patch shoot demo --type merge -p '{"spec":{"seedName":"seed-b"}}'"#,
+        "/spec/seedName",
+        "seed-b",
+    ),
+    (
+        "kubectl -n garden-dev annotate shoot demo shoot.gardener.cloud/force-restore=true",
+        "/metadata/annotations/shoot.gardener.cloud~1force-restore",
+        "true",
+    ),
+    (
+        "kubectl -n garden-dev annotate shoot demo confirmation.gardener.cloud/force-deletion=true",
+        "/metadata/annotations/confirmation.gardener.cloud~1force-deletion",
+        "true",
+    ),
+];
+
 /// The policies are in force, and a watch says something, within this on a busy machine.
 const LIMIT: Duration = Duration::from_secs(150);
 
@@ -320,6 +339,16 @@ async fn type_in(desk: &Desk, text: &str) -> Result<()> {
         !asks || !out.trim().is_empty() || text.contains("get nodes"),
         "it shows nothing: {err}"
     );
+    let shows = SHOWS.iter().filter(|(command, _)| *command == text);
+    for word in shows.flat_map(|(_, words)| *words) {
+        ensure!(out.contains(word), "it does not show {word:?}: {out}");
+    }
+    for (_, place, value) in LEAVES.iter().filter(|(command, ..)| *command == text) {
+        let args = ["-n", "garden-dev", "get", "shoot", "demo", "-o", "json"];
+        let shoot: Value = serde_json::from_str(&desk.run("kubectl", &args).await?.or_fail("the Shoot")?)?;
+        let left = shoot.pointer(place);
+        ensure!(left == Some(&json!(value)), "it leaves {left:?} at {place}");
+    }
     Ok(())
 }
 
@@ -355,7 +384,8 @@ async fn every_documented_command_works() {
 #[test]
 fn what_is_not_run_and_what_is_looked_for_is_still_documented() {
     let commands = documents::commands();
-    for (text, _) in SHOWS {
+    let looked_for = SHOWS.iter().map(|(text, _)| text);
+    for text in looked_for.chain(LEAVES.iter().map(|(text, ..)| text)) {
         assert!(commands.iter().any(|command| command.text == *text), "{text}");
     }
     for (text, reason) in NOT_RUN {

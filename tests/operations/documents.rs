@@ -52,7 +52,7 @@ pub fn files() -> Vec<(String, String)> {
 }
 
 /// `operations.md`, which begins with the installation, then the others.
-fn pages() -> Vec<(String, String)> {
+pub fn pages() -> Vec<(String, String)> {
     let mut names = vec!["docs/operations.md".to_owned(), "README.md".to_owned()];
     let mut folders = vec!["docs".to_owned()];
     while let Some(folder) = folders.pop() {

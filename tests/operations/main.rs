@@ -11,5 +11,6 @@ mod lessons;
 mod manifests;
 mod programs;
 mod rights;
+mod sentences;
 mod uninstall;
 mod values;

@@ -1,11 +1,13 @@
 //! Fail everywhere, run twice: one driver that disturbs any flow at each of its tasks and checks invariants.
 //!
-//! A test implements [`Scenario`] for a flow, and [`run`], [`spread`] or [`in_one_world`] does the rest. For each task that an undisturbed run executes
+//! A test implements [`Scenario`] for a flow, and [`run`], [`spread`], [`in_one_world`] or [`end_after_each`] does the rest. For each task that an undisturbed run executes
 //! and for each [`Fault`], the driver resets the world, runs the flow with the fault in that task, lets the scenario
 //! check what must hold even now, runs the flow again to its end, and lets the scenario check the final state. Hence a
 //! new task is under test from the day it is added to the graph.
 //!
 //! The tasks to disturb are found by name, so a flow may be built differently on its second run.
+
+mod crash;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,6 +21,8 @@ use tokio::sync::Notify;
 use crate::intercept::{Interceptor, TaskRef, Undisturbed};
 use crate::outcome::{FlowError, Report};
 
+pub use crash::end_after_each;
+
 /// What happens to a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
@@ -30,6 +34,8 @@ pub enum Fault {
     RunTwice,
     /// The process dies while the task runs: the flow's future is dropped.
     Kill,
+    /// It does its work and then the process dies: the same in another moment.
+    EndAfter,
     /// [`Fault::FailAfter`] in the first run and [`Fault::RunTwice`] in the second: both for the price of one case.
     FailThenTwice,
 }
@@ -261,12 +267,13 @@ async fn disturb<S: Scenario>(scenario: &mut S, case: Case) -> Result<(), String
         fired: AtomicBool::new(false),
         reached: Notify::new(),
     };
+    let is_death = matches!(case.fault, Fault::Kill | Fault::EndAfter);
     let result = {
         let run = scenario.run(&injector);
         tokio::select! {
             biased;
             result = run => Some(result),
-            () = injector.reached.notified(), if case.fault == Fault::Kill => None,
+            () = injector.reached.notified(), if is_death => None,
         }
     };
     if !injector.fired.load(Ordering::SeqCst) {
@@ -364,6 +371,9 @@ impl<E: Send> Interceptor<E> for Injector<E> {
     }
 
     fn after(&self, task: TaskRef) -> Result<(), E> {
+        if self.hits(task, Fault::EndAfter) {
+            self.reached.notify_one();
+        }
         if self.hits(task, Fault::FailAfter) || self.hits(task, Fault::FailThenTwice) {
             self.inject()
         } else {

@@ -7,7 +7,9 @@ use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use api::{
-    constants::{OPERATION, OWNERSHIP_EPOCH, PROJECT_NAME},
+    constants::{
+        CONFIRMATION_DELETION, CONFIRMATION_FORCE_DELETION, OPERATION, OWNERSHIP_EPOCH, PROJECT_NAME,
+    },
     extensions::DNSRecord,
     gardencore::{Seed as SeedObject, Shoot},
     meta::{LastOperation, LastOperationState as State},
@@ -17,7 +19,7 @@ use gardenlet::{Config, Context, context::Heartbeat, shoot};
 use k8s_openapi::api::{core::v1::Namespace, events::v1::Event};
 use kube::{
     Api, Client, ResourceExt,
-    api::{ListParams, Patch, PatchParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams},
 };
 use runtime::{
     Events, Garden, Permit, Seed, clock,
@@ -55,12 +57,21 @@ struct World {
 async fn nothing_is_done_for_a_shoot_that_is_lost() -> Result<()> {
     let world = Box::pin(World::start()).await?;
     world.says(Some((THEIRS, 1))).await?;
-    let mut gardenlet = JoinSet::new();
-    gardenlet.spawn(Box::pin(shoot::run(Arc::new(context(&world.client)?))));
+    let _gardenlet = world.gardenlet()?;
     Box::pin(world.record_of_an_earlier_shoot()).await?;
     Box::pin(world.lost_while_it_is_created()).await?;
     Box::pin(world.stays_lost()).await?;
     Box::pin(world.begins_in_a_later_epoch()).await
+}
+
+/// What is asked of a shoot that is deleted, and whose record goes with it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deletion_ends_although_its_record_goes_and_begins_for_who_has_the_shoot_alone() -> Result<()> {
+    let world = Box::pin(World::start()).await?;
+    Box::pin(world.its_own_record_goes()).await?;
+    let shoot = garden(&world.dns.address).pop().context("a Shoot")?;
+    apply(&world.client, shoot).await?;
+    Box::pin(world.force_is_of_no_use_for_what_is_lost()).await
 }
 
 impl World {
@@ -86,10 +97,21 @@ impl World {
         })
     }
 
+    /// Begins one; it ends with the set.
+    fn gardenlet(&self) -> Result<JoinSet<()>> {
+        let mut gardenlet = JoinSet::new();
+        gardenlet.spawn(Box::pin(shoot::run(Arc::new(context(&self.client)?))));
+        Ok(gardenlet)
+    }
+
     async fn says(&self, owner: Option<(&str, i64)>) -> Result<()> {
-        let epoch = owner.map(|(_, epoch)| epoch.to_string());
-        let identity: Vec<&str> = owner.iter().map(|(identity, _)| *identity).collect();
-        let epoch: Vec<&str> = epoch.iter().map(String::as_str).collect();
+        self.say(owner.map(|(identity, _)| identity), owner.map(|(_, epoch)| epoch))
+            .await
+    }
+
+    async fn say(&self, identity: Option<&str>, epoch: Option<i64>) -> Result<()> {
+        let epoch = epoch.map(|epoch| epoch.to_string());
+        let (identity, epoch) = (Vec::from_iter(identity), Vec::from_iter(epoch.as_deref()));
         let names: [(&str, &[&str]); 2] = [(OWNER, &identity), (EPOCH, &epoch)];
         self.dns.write_texts(ZONE, &names).await
     }
@@ -164,6 +186,113 @@ impl World {
             .patch_status("web", &params, &Patch::Merge(epoch))
             .await?;
         self.until_record_of("3").await
+    }
+
+    /// A deletion is under the owner's right until it takes the record away. Who asks between the two names that go sees a loss, and it is
+    /// none: the deletion is dropped, and goes on a moment later by the right of the lock alone.
+    async fn its_own_record_goes(&self) -> Result<()> {
+        self.made().await?;
+        let held = json!({"metadata": {"finalizers": ["test.example/provider"]}});
+        self.change_record(held).await?;
+        self.deleted(json!({CONFIRMATION_DELETION: "true"})).await?;
+        let _gardenlet = self.gardenlet()?;
+        wait::until(
+            &self.records,
+            "web-owner",
+            SOON,
+            |record: Option<&DNSRecord>| match record {
+                Some(record) if record.metadata.deletion_timestamp.is_none() => {
+                    Look::Wait("the owner record is not deleted".to_owned())
+                }
+                _ => Look::Done,
+            },
+        )
+        .await?;
+        self.say(None, Some(1)).await?;
+        let told = "the owner's record goes with the shoot, whose deletion goes on";
+        self.until(told, |shoot| {
+            let status = serde_json::to_string(&shoot.status).unwrap_or_default();
+            status.contains(told)
+        })
+        .await?;
+        self.say(None, None).await?;
+        self.change_record(json!({"metadata": {"finalizers": null}}))
+            .await?;
+        wait::until_gone(&self.shoots, "web", SOON).await?;
+        self.namespace_is_gone().await?;
+        ensure!(self.events().await?.is_empty(), "nothing was lost");
+        Ok(())
+    }
+
+    /// R17-61: it takes nothing away, says what it waits for, and goes on in a later epoch.
+    async fn force_is_of_no_use_for_what_is_lost(&self) -> Result<()> {
+        self.made().await?;
+        self.says(Some((THEIRS, 2))).await?;
+        self.deleted(json!({CONFIRMATION_DELETION: "true", CONFIRMATION_FORCE_DELETION: "true"}))
+            .await?;
+        let _gardenlet = self.gardenlet()?;
+        let lost = "seed seed-a has lost the shoot in ownership epoch 1: epoch 2 has begun";
+        let last = self.until_error(lost).await?;
+        ensure!(last.state == State::Error, "{last:?}");
+        self.until_error("it needs a later epoch; see Event OwnershipLost")
+            .await?;
+        // That nothing happens can only be waited for.
+        tokio::time::sleep(QUIET).await;
+        let record = self.records.get("web-owner").await?;
+        ensure!(
+            record.metadata.deletion_timestamp.is_none(),
+            "the record was taken away"
+        );
+        let namespace = Api::<Namespace>::all(self.client.clone()).get(NAMESPACE).await?;
+        ensure!(
+            namespace.metadata.deletion_timestamp.is_none(),
+            "the namespace was taken away"
+        );
+
+        let epoch = Patch::Merge(json!({"status": {"ownership": {"epoch": 3}}}));
+        let params = PatchParams::default();
+        self.shoots.patch_status("web", &params, &epoch).await?;
+        wait::until_gone(&self.shoots, "web", SOON).await?;
+        self.namespace_is_gone().await
+    }
+
+    /// It was begun, by a gardenlet that has ended, and its record is told.
+    async fn made(&self) -> Result<()> {
+        let mut gardenlet = self.gardenlet()?;
+        self.until_record_of("1").await?;
+        self.says(Some((OURS, 1))).await?;
+        self.write_record().await?;
+        gardenlet.shutdown().await;
+        Ok(())
+    }
+
+    /// As its user does, with these annotations.
+    async fn deleted(&self, annotations: Value) -> Result<()> {
+        let patch = json!({"metadata": {"annotations": annotations}});
+        let params = PatchParams::default();
+        self.shoots.patch("web", &params, &Patch::Merge(patch)).await?;
+        self.shoots.delete("web", &DeleteParams::default()).await?;
+        let left = self.shoots.get("web").await?;
+        ensure!(
+            left.metadata.deletion_timestamp.is_some(),
+            "nobody holds it: {left:?}"
+        );
+        Ok(())
+    }
+
+    async fn change_record(&self, patch: Value) -> Result<()> {
+        let params = PatchParams::default();
+        self.records
+            .patch("web-owner", &params, &Patch::Merge(patch))
+            .await?;
+        Ok(())
+    }
+
+    async fn namespace_is_gone(&self) -> Result<()> {
+        let namespaces: Api<Namespace> = Api::all(self.client.clone());
+        let left = namespaces.get_opt(NAMESPACE).await?;
+        ensure!(left.is_none(), "the namespace is left");
+        Ok(())
     }
 
     /// Its provider has written it.

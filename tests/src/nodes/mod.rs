@@ -2,6 +2,7 @@
 
 mod controller;
 mod fleet;
+mod herd;
 mod images;
 mod instances;
 mod public;
@@ -10,6 +11,7 @@ mod web;
 
 pub use controller::Controller;
 pub use fleet::Fleet;
+pub use herd::Herd;
 pub use images::pulled;
 pub use instances::Instances;
 pub use public::Public;

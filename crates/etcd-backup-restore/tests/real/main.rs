@@ -12,6 +12,7 @@ mod final_snapshot;
 mod lab;
 mod memory;
 mod owner;
+mod owner_cut_off;
 mod owner_silent;
 mod owner_stopped;
 mod permit;

@@ -271,3 +271,36 @@ async fn tasks_side_by_side_fail_in_one_run() {
         "{done:?}"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_process_that_ends_after_each_task_finds_what_cannot_be_run_again() {
+    let drilled = async |wrong| {
+        let world = || World {
+            wrong,
+            ..World::default()
+        };
+        drill::end_after_each(world).await
+    };
+    let summary = drilled(None).await.unwrap();
+    assert_eq!((summary.tasks.len(), summary.cases), (2, 2));
+    for wrong in [Wrong::CreateFailsIfThere, Wrong::DeleteFailsIfGone, Wrong::NeedsA] {
+        assert!(drilled(Some(wrong)).await.is_err());
+    }
+    let summary = drill::end_after_each(OnlyAtFirst::default).await.unwrap();
+    assert_eq!((summary.tasks.len(), summary.cases), (2, 3));
+}
+
+/// What is under way beside ends in its middle, and nothing is begun any more.
+#[tokio::test(start_paused = true)]
+async fn a_process_that_ends_after_a_task_begins_no_other() {
+    let done = Mutex::default();
+    let fork = || Fork { done: Some(&done) };
+    let summary = drill::end_after_each(fork).await.unwrap();
+    assert_eq!((summary.tasks.len(), summary.cases), (3, 3));
+    let done = done.lock().unwrap();
+    let times = |name| done.iter().filter(|task| **task == name).count();
+    // A run ends after each of the two in turn, before it begins the other or after that, then one after the end; one is left alone.
+    let mut beside = [times("left"), times("right")];
+    beside.sort_unstable();
+    assert_eq!((beside, times("end")), ([3, 4], 2), "{done:?}");
+}

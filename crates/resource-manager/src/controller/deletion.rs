@@ -63,13 +63,12 @@ impl Controller {
             let why = format!("the API server of the shoot does not answer: {why}");
             return self.unreachable(owner, &resource, &why, *after).await;
         }
-        let share = self.work.acquire().await;
         let deleting = |target| {
             let (resource, keys) = (&resource, keys);
             async move { self.delete_all(owner, resource, &target, keys).await }
         };
         let left = self.owned(owner, &target, deleting).await;
-        drop((turn, share));
+        drop(turn);
         let left = match left {
             Ok(left) => left,
             Err(refusal) => return self.refuse_deletion(owner, &resource, refusal).await,

@@ -17,7 +17,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, ResourceExt};
 use owner_checks::SharedChecks;
 use runtime::{Cluster, Events, Next, Reconciler, Result, Seed, clock::now_k8s, error::Explain};
-use tokio::sync::Semaphore;
+use tokio::sync::{AcquireError, Semaphore, SemaphorePermit};
 
 use crate::{
     ledger::{Ledger, Todo},
@@ -32,6 +32,9 @@ use crate::{
 
 /// When a deletion that cannot go on is looked at again: there is no watch of the namespace that it may go with.
 const DELETION_AGAIN: Duration = Duration::from_secs(30);
+
+/// A share of what may be worked on at a time; none where the process ends.
+type Share<'a> = Result<SemaphorePermit<'a>, AcquireError>;
 
 /// The controller of ManagedResources in one seed.
 pub struct Controller {
@@ -54,6 +57,17 @@ impl Controller {
     async fn read(&self, owner: &Owner) -> Result<Option<ManagedResource>> {
         let read = self.api(owner).get_opt(&owner.name).await;
         read.context("could not read the ManagedResource")
+    }
+
+    /// The same, unless there is nothing to apply any more: the cache will tell.
+    async fn read_to_apply(&self, owner: &Owner) -> Result<Option<ManagedResource>> {
+        let read = self.read(owner).await?;
+        let is_theirs = |resource: &ManagedResource| {
+            resource.metadata.deletion_timestamp.is_none()
+                && !is_ignored(resource)
+                && Owner::of(resource).as_ref() == Some(owner)
+        };
+        Ok(read.filter(is_theirs))
     }
 
     /// Writes what is new of the status.
@@ -86,12 +100,13 @@ impl Controller {
         }
     }
 
-    /// Applies it where that is needed, and tells how it is.
+    /// Applies it where that is needed, and tells how it is. `share`: by which it was read.
     async fn bring_about(
         &self,
         owner: &Owner,
         resource: &ManagedResource,
         target: &Arc<Target>,
+        share: Share<'_>,
     ) -> Result<Next> {
         let (uid, generation) = (resource.uid(), resource.metadata.generation);
         match self.ledger.begin(owner, uid.as_deref(), generation, target) {
@@ -102,10 +117,20 @@ impl Controller {
             Todo::Later(after) => return Ok(Next::After(after)),
             Todo::Apply => {}
         }
-        let applying = |target| async move { self.apply_all(owner, resource, &target).await };
+        drop(share);
+        let applying = |target| async move {
+            // Once more: much may have changed until the right and a share were there.
+            match self.read_to_apply(owner).await? {
+                Some(resource) => self.apply_all(owner, &resource, &target).await.map(Some),
+                None => Ok(None),
+            }
+        };
         let outcome = match Box::pin(self.owned(owner, target, applying)).await {
             Ok(outcome) => outcome?,
             Err(refusal) => return self.refuse(owner, resource, refusal).await,
+        };
+        let Some(outcome) = outcome else {
+            return Ok(Next::Change);
         };
         let applied = match outcome.verdict {
             Some(verdict) => verdict,
@@ -214,15 +239,11 @@ impl Reconciler<ManagedResource> for Controller {
             return Err(runtime::Error::not_ready(*after, why));
         }
         let share = self.work.acquire().await;
-        let Some(resource) = self.read(&owner).await? else {
+        let Some(resource) = self.read_to_apply(&owner).await? else {
             return Ok(Next::Change);
         };
-        if resource.metadata.deletion_timestamp.is_some() || Owner::of(&resource).as_ref() != Some(&owner) {
-            // The cache will tell.
-            return Ok(Next::Change);
-        }
-        let done = Box::pin(self.bring_about(&owner, &resource, &target)).await;
-        drop((turn, share));
+        let done = Box::pin(self.bring_about(&owner, &resource, &target, share)).await;
+        drop(turn);
         self.numbers.set(self.targets.count(), self.ledger.objects());
         done
     }

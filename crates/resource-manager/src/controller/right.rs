@@ -25,8 +25,12 @@ use crate::{
 
 /// Reason of the condition where nobody confirms whose the shoot is.
 pub const UNCONFIRMED: &str = "OwnershipUnconfirmed";
+
 impl Controller {
-    /// Does `work` with the cluster by which everything leaves under the right that is needed. It is dropped when that ends.
+    /// Does `work`, with a share of what may be worked on at a time, and with the cluster by which everything leaves under the right that
+    /// is needed. It is dropped when that ends.
+    ///
+    /// The share is taken when the right is there: whoever waits for an answer, as of a seed that is cut off, holds up no other shoot.
     ///
     /// # Errors
     /// The right was not to be had, or has ended.
@@ -40,9 +44,14 @@ impl Controller {
         F: Future<Output = T>,
     {
         let Some(tenure) = self.tenure(owner).await? else {
+            let _share = self.work.acquire().await;
             return Ok(work(Arc::clone(target)).await);
         };
-        let work = work(target.under(&tenure.permit));
+        let target = target.under(&tenure.permit);
+        let work = async {
+            let _share = self.work.acquire().await;
+            work(target).await
+        };
         let done = tenure.beside(tenure.permit.guard(work)).await;
         done.map_err(|ended| {
             let why = || Refusal::Unconfirmed(ended.to_string());

@@ -9,6 +9,7 @@ mod keeping;
 mod life;
 mod owner;
 mod refused;
+mod silent;
 mod world;
 
 use anyhow::Result;
@@ -67,6 +68,7 @@ async fn objects_of_managed_resources() -> Result<()> {
         away::a_shoot_without_a_way(&world).boxed(),
         owner::a_shoot_that_is_lost(&world).boxed(),
         owner::a_shoot_of_which_nobody_says_whose_it_is(&world).boxed(),
+        silent::shoots_of_which_nobody_says_whose_they_are(&world).boxed(),
     )?;
     stop.cancel();
     running.join_next().await.unwrap()??;

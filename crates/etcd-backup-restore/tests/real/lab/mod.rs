@@ -2,6 +2,7 @@
 
 mod etcd_server;
 mod gate;
+mod road;
 mod s3_server;
 mod server;
 mod stay;
@@ -10,6 +11,7 @@ mod zone;
 
 pub use etcd_server::{EtcdServer, Key, delete, put};
 pub use gate::Gate;
+pub use road::Road;
 pub use s3_server::S3Server;
 pub use server::{Server, set_tls_provider};
 pub use stay::{EPOCH, Stay, VALIDITY};

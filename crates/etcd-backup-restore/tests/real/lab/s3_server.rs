@@ -29,6 +29,13 @@ impl S3Server {
         let _ = self.process.wait();
     }
 
+    /// Who talks to it is not answered any more, and not refused either.
+    pub fn hang(&self) {
+        let pid = self.process.id().to_string();
+        let sent = Command::new("kill").args(["-STOP", &pid]).status().unwrap();
+        assert!(sent.success());
+    }
+
     /// It is back at the same address.
     pub fn resume(&mut self) {
         self.process = spawn(&self.folder, self.port);

@@ -88,7 +88,14 @@ impl Stay {
     }
 
     pub async fn with(settings: &[&str]) -> Self {
-        let (lab, zone) = (Lab::new(), Zone::start().await);
+        let zone = Zone::start().await;
+        let authority = zone.server.address.clone();
+        Self::asking(zone, &authority, settings).await
+    }
+
+    /// The same of one that reaches the server of this zone at this address.
+    pub async fn asking(zone: Zone, authority: &str, settings: &[&str]) -> Self {
+        let lab = Lab::new();
         let volume = lab.path("volume/new.etcd");
         std::fs::create_dir_all(volume.parent().unwrap()).unwrap();
         let (port, gate) = (free_port(), free_port());
@@ -100,7 +107,7 @@ impl Stay {
             format!("--owner-name={OWNER}"),
             "--owner-id=seed-a".to_owned(),
             format!("--owner-zone={ZONE}"),
-            format!("--owner-authorities={}", zone.server.address),
+            format!("--owner-authorities={authority}"),
             format!("--shoot-uid={UID}"),
             format!("--gate-listen-address=127.0.0.1:{gate}"),
             format!("--gate-target=127.0.0.1:{port}"),

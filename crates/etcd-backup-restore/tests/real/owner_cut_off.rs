@@ -1,0 +1,61 @@
+//! A source that is cut off from everything but its clients: for how long it serves on after the record's change, with the settings that
+//! a Seed has where it says nothing of them.
+
+use crate::lab::{EPOCH, Road, Stay, Writer, Zone};
+use futures::{StreamExt, stream};
+use std::time::{Duration, Instant};
+
+/// V of docs/ownership.md.
+const VALIDITY: Duration = Duration::from_secs(12);
+/// When an answer is looked at, and when a write is counted, depends on the machine, too. A fence is longer than both.
+const LOOKED_AT: Duration = Duration::from_secs(1);
+/// I of docs/ownership.md: the changes are spread over the time between two checks.
+const INTERVAL: Duration = Duration::from_secs(4);
+/// Sources that are cut off at a time. Each mostly waits.
+const AT_A_TIME: usize = 8;
+
+/// R17-47, R17-49: it does not hear that it has lost the shoot, and stops all the same; when it hears it, it stays so. `REPOT_CUTS` says
+/// how often that is measured: docs/etcd-backup-restore.md has the figure.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_source_that_is_cut_off_acknowledges_nothing_soon_after_the_records_change() {
+    let cuts = u32::try_from(testkit::size("REPOT_CUTS", 2).unwrap()).unwrap();
+    let sources = (0..cuts).map(|number| Box::pin(served_on(INTERVAL * number / cuts)));
+    let mut measured: Vec<_> = stream::iter(sources).buffer_unordered(AT_A_TIME).collect().await;
+    measured.sort();
+    let rank = |percent: usize| measured[(measured.len() * percent).div_ceil(100) - 1];
+    println!(
+        "from the record's change to the last acknowledged write of a source that is cut off, {cuts} times: median {:.1?}, \
+         p95 {:.1?}, longest {:.1?}",
+        rank(50),
+        rank(95),
+        rank(100)
+    );
+    assert!(rank(100) <= VALIDITY + LOOKED_AT, "{measured:?}");
+}
+
+/// For how long one served on that was cut off so long after it had begun, in the moment in which the record was changed.
+async fn served_on(after: Duration) -> Duration {
+    let zone = Zone::start().await;
+    let road = Road::to(&zone.server.address).await;
+    let stay = Stay::asking(zone, &road.address, &[]).await;
+    let writer = Writer::start(stay.gate.clone());
+    writer.goes_on().await;
+    // Nothing is awaited: it is any moment between two checks.
+    tokio::time::sleep(after).await;
+    road.cut();
+    stay.lab.s3.hang();
+    let changed = Instant::now();
+    stay.zone.owned_by("seed-b", EPOCH + 1).await;
+    writer.goes_on().await;
+    stay.is_fenced("Suspended").await;
+    let acknowledged = writer.settled().await;
+    assert!(stay.finals().is_empty(), "it has not heard of its loss");
+    road.mend();
+    stay.is_fenced("Sealed").await;
+    assert_eq!(
+        writer.settled().await.len(),
+        acknowledged.len(),
+        "it served again"
+    );
+    acknowledged.last().unwrap().1.saturating_duration_since(changed)
+}

@@ -1,0 +1,92 @@
+//! What people are told to look for: sentences in tables whose first column is "it says" are sentences of the code. A runbook that
+//! explains what nobody says any more fails here.
+
+use std::fs;
+use std::path::Path;
+
+use crate::documents;
+use crate::programs::root;
+
+/// Head of the column.
+const IT_SAYS: &str = "it says";
+/// Shorter parts of a sentence are found anywhere.
+const SHORTEST: usize = 8;
+
+#[test]
+fn what_is_explained_is_said() {
+    let (code, mut found, mut missing) = (code(), 0, Vec::new());
+    for (page, text) in documents::pages() {
+        for part in explained(&text) {
+            found += 1;
+            if !code.contains(&part) {
+                missing.push(format!("{page}: {part:?}"));
+            }
+        }
+    }
+    assert!(found > 35, "only {found} parts of sentences were found");
+    assert!(missing.is_empty(), "nobody says: {missing:#?}");
+}
+
+/// The parts of its sentences that are always the same.
+fn explained(text: &str) -> Vec<String> {
+    let (mut parts, mut is_told) = (Vec::new(), false);
+    for line in text.lines().map(str::trim) {
+        let Some(row) = line.strip_prefix('|') else {
+            is_told = false;
+            continue;
+        };
+        let cell = row.split('|').next().unwrap_or_default().trim();
+        is_told |= cell == IT_SAYS;
+        if is_told {
+            // Every other part between back quotes is code.
+            parts.extend(cell.split('`').skip(1).step_by(2).flat_map(fixed));
+        }
+    }
+    parts
+}
+
+/// What stands between the places that differ: an ellipsis, or one capital letter.
+fn fixed(sentence: &str) -> Vec<String> {
+    let is_place = |word: &str| {
+        let bare = word.trim_end_matches([':', ',', ';', '.']);
+        bare.len() == 1 && bare.starts_with(|letter: char| letter.is_ascii_uppercase())
+    };
+    let words = sentence
+        .split(' ')
+        .map(|word| if is_place(word) { "…" } else { word });
+    let marked = words.collect::<Vec<_>>().join(" ");
+    let parts = marked.split('…').map(|part| part.trim().to_owned());
+    parts.filter(|part| part.len() >= SHORTEST).collect()
+}
+
+/// All of it, with texts that go on in the next line in one piece.
+fn code() -> String {
+    let mut all = String::new();
+    for entry in fs::read_dir(root().join("crates")).unwrap() {
+        add(&entry.unwrap().path().join("src"), &mut all);
+    }
+    let mut lines = all.split("\\\n");
+    let first = lines.next().unwrap_or_default().to_owned();
+    lines.fold(first, |text, line| text + line.trim_start())
+}
+
+fn add(folder: &Path, all: &mut String) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            add(&path, all);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            all.push_str(&fs::read_to_string(path).unwrap());
+        }
+    }
+}
+
+#[test]
+fn parts_of_sentences_are_found_in_the_first_column() {
+    let text = "| `not this one` | `x` |\n\n| it says | do |\n|---|---|\n| `epoch M: the record names X` | `nor this one` |\n\n| `nor this` |";
+    assert_eq!(explained(text), ["the record names"]);
+    assert_eq!(
+        fixed("seed … has never told whether it asks …"),
+        ["has never told whether it asks"]
+    );
+}
