@@ -48,6 +48,8 @@ exec 9>"$REPOT_CACHE/e2e.lock"
 flock -n 9 || fail "another run of the end-to-end tests is under way; wait for it, or end it"
 # Some tests show more in the set `all` (repot_tests::is_every_scenario): e2e_bad_input, e2e_move and e2e_leader_migration.
 export REPOT_E2E_SET=$set_of_tests
+# A test is a whole story in one future, compiled without optimisation: what Rust gives its thread (2 MiB) is not enough for all.
+export RUST_MIN_STACK=16777216
 beside=""
 clean_up() {
   local code=$?
