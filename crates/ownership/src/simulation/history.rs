@@ -46,8 +46,6 @@ pub(super) enum Sidecar {
     Right,
     /// The final snapshot comes before the mark on the volume.
     SavesBeforeItMarks,
-    /// It does not look for the mark when it starts.
-    ForgetsItsMark,
     /// What passes the gate is not compared with the permit.
     OpensTheGateOnce,
 }
