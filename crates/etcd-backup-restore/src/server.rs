@@ -6,7 +6,7 @@
 //! refuses must not take etcd out of service.
 
 use crate::error::{Class, Error, Result};
-use crate::owner::{Desk, State as Ownership, Told};
+use crate::owner::{Desk, Told};
 use crate::snapshot_name::Snapshot;
 use crate::snapshotter::{Handle, Proof};
 use axum::extract::{Query, State};
@@ -17,6 +17,7 @@ use axum::{
     routing::{get, post},
 };
 use axum_server::tls_rustls::RustlsConfig;
+use ownership::Guard as Ownership;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::net::SocketAddr;

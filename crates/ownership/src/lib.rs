@@ -38,6 +38,7 @@
 //! | `shown` | for a destination: when its fence may begin |
 //! | `phase`, `marks`, `conditional` | what stands in the garden, in DNS and in buckets, and who may write what next |
 //! | `gates` | the end of an epoch, and when the next one may open etcd and touch clouds |
+//! | `guard` | what the sidecar beside etcd does when it hears of the ownership |
 //! | `revisions` | what an owner leaves out, and how many changes were lost |
 //!
 //! `model` explores all of it exhaustively, `simulation` runs the watch under faults.
@@ -48,6 +49,7 @@ mod claim;
 mod conditional;
 mod gates;
 mod given;
+mod guard;
 mod judgement;
 mod lookup;
 mod marks;
@@ -77,6 +79,7 @@ pub use claim::{Claim, ClaimError, epoch_of, is_identity};
 pub use conditional::Conditional;
 pub use gates::{Evidence, SealStep, Sealed, Wait, forwards, keeps_data, may_act, may_open};
 pub use given::{GivenError, flag_of};
+pub use guard::{Duty, Guard, Told, hear};
 pub use judgement::Answer;
 pub use marks::{Barred, Mark, Object, Record};
 pub use phase::{Approval, Chain, Ownership, Phase, Refused, Stay, Step, Writer};

@@ -151,6 +151,16 @@ impl Object {
             .then(|| Self::write(now, epoch, Mark::Owned))
     }
 
+    /// The epoch whose end lies beside the object. In a place that is only announced to a new owner that is what it has found there
+    /// (`origin`), if it knew.
+    #[must_use]
+    pub fn holds(self, origin: Option<i64>) -> Option<i64> {
+        match self.mark {
+            Mark::Owned | Mark::Sealed => Some(self.epoch),
+            Mark::Claimed => origin,
+        }
+    }
+
     fn write(now: Option<&Self>, epoch: i64, mark: Mark) -> Conditional<Option<Self>> {
         Conditional {
             tests: now.copied(),

@@ -9,6 +9,7 @@
 
 mod agreement;
 mod given;
+mod guard;
 mod judgement;
 mod protocol;
 mod question;

@@ -7,7 +7,10 @@
 
 use std::time::Duration;
 
-use api::gardencore::{Shoot, shoot::RestoredData};
+use api::gardencore::{
+    Shoot,
+    shoot::{Ownership as Recorded, RestoredData},
+};
 use jiff::Timestamp;
 use kube::ResourceExt;
 use ownership::{
@@ -238,7 +241,11 @@ async fn advance_telling(
             return Ok(());
         };
         // All of the record but the approval, which stays as it is. The version of the Shoot tests all of what was read.
-        let patch = json!({"ownership": told(&write.becomes, tell(&write.becomes))});
+        let stands = newest
+            .status
+            .as_ref()
+            .and_then(|status| status.ownership.as_ref());
+        let patch = json!({"ownership": told(&write.becomes, tell(&write.becomes), stands)});
         let written = FIELD_MANAGER.try_merge_status_of(&api, &newest, &patch).await?;
         if written.is_some() {
             tracing::info!(shoot = name, phase = ?write.becomes.phase, epoch = write.becomes.now.epoch, "ownership goes on");
@@ -247,8 +254,8 @@ async fn advance_telling(
     }
 }
 
-/// The record as it is written, with what is lost by this epoch and not by one before it.
-fn told(becomes: &Ownership<String>, restored: Option<RestoredData>) -> Value {
+/// The record as it is written, with what is lost by this epoch and not by one before it, which stands beside it from then on.
+fn told(becomes: &Ownership<String>, restored: Option<RestoredData>, stands: Option<&Recorded>) -> Value {
     let ownership = record::recorded(becomes);
     let source = ownership.source.clone();
     let mut told = json!(ownership);
@@ -261,6 +268,11 @@ fn told(becomes: &Ownership<String>, restored: Option<RestoredData>) -> Value {
             .collect();
         for (field, value) in restored.as_object().into_iter().flatten() {
             told["restored"][field] = value.clone();
+        }
+        // The version of the Shoot is tested with it, so that nothing that was added meanwhile is left out.
+        let before = stands.map(|stands| stands.restored_before_epoch(becomes.now.epoch));
+        if let Some(before) = before.filter(|before| !before.is_empty()) {
+            told["restoredBefore"] = json!(before);
         }
     }
     told

@@ -28,23 +28,33 @@ pub(crate) async fn of(garden: &Garden, usual: Terms, own: &SeedObject, shoot: &
 fn own_terms(usual: Terms, own: &SeedObject) -> Result<Terms> {
     let checks = own.spec.owner_checks().filter(|checks| checks.enabled);
     let terms = checks.map_or(Ok(usual), |checks| owner_checks::terms(checks, usual));
+    let least = [Some(usual.settings().fence), told(own)];
     Ok(terms
         .map_err(configuration_problem)?
-        .waiting_for([usual.settings().fence]))
+        .waiting_for(least.into_iter().flatten()))
+}
+
+/// The longest that its gardenlet has said the Seed gives while it had shoots. What was written into the Seed of a seed that is dead
+/// since, none of its processes has heard.
+fn told(seed: &SeedObject) -> Option<Duration> {
+    let seconds = seed.status.as_ref()?.owner_check_fence_seconds?;
+    u64::try_from(seconds).ok().map(Duration::from_secs)
 }
 
 /// How long is waited for what acts by the settings of this Seed. Also where it does not check owners any more: something of it may,
 /// that has not heard of it.
 fn fence_of(usual: Terms, seed: &SeedObject) -> Result<Duration> {
+    let told = told(seed).unwrap_or_default();
     let Some(checks) = seed.spec.owner_checks() else {
-        return Ok(usual.settings().fence);
+        return Ok(usual.settings().fence.max(told));
     };
-    owner_checks::needed_fence(checks, usual).map_err(|why| {
+    let given = owner_checks::needed_fence(checks, usual).map_err(|why| {
         configuration_problem(format!(
             "how long seed {}, which had the shoot, has to be waited for cannot be read: {why}",
             seed.name_any()
         ))
-    })
+    })?;
+    Ok(given.max(told))
 }
 
 /// The seeds of which something may be left, while this one claims the shoot.

@@ -71,6 +71,29 @@ fn the_longest_fence_of_all_is_waited_for() {
     );
 }
 
+/// What is written into the Seed of a dead seed reaches nothing of it.
+#[test]
+fn a_fence_that_was_lowered_behind_a_dead_seed_is_waited_for_as_it_was() {
+    let usual = Terms::default();
+    let of = |checks: Value, told: i64| {
+        let mut seed = seed("a", &checks);
+        seed.status = serde_json::from_value(json!({"ownerCheckFenceSeconds": told})).unwrap();
+        seed
+    };
+    for (checks, expected) in [
+        (json!({"enabled": true}), s(45)),
+        (json!({"enabled": true, "fence": "1m"}), s(60)),
+        (json!({"enabled": false}), s(45)),
+        (Value::Null, s(45)),
+    ] {
+        assert_eq!(fence_of(usual, &of(checks.clone(), 45)), Ok(expected), "{checks}");
+        // Its own processes of an earlier epoch are no others.
+        let own = own_terms(usual, &of(checks.clone(), 45)).unwrap();
+        assert_eq!(own.settings().fence, expected, "{checks}");
+    }
+    assert_eq!(fence_of(usual, &of(Value::Null, 0)), Ok(s(20)));
+}
+
 #[test]
 fn settings_of_checks_that_are_off_hold_up_nothing() {
     let off = json!({"enabled": false, "validity": "30s"});

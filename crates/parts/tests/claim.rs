@@ -409,7 +409,15 @@ async fn comes_back(subject: &Subject) -> Result<()> {
     assert_eq!(etcds.get("etcd-main").await?.spec.replicas, 0);
     Claim::open(&facts).await?;
     assert_eq!(subject.stands().await?, (11, Some(Opening), Some(Last)));
-    let restored = subject.record().await?.restored.unwrap();
+    let record = subject.record().await?;
+    // It does not hide what was lost before.
+    let before: Vec<_> = record
+        .restored_before
+        .iter()
+        .map(|it| (it.epoch, it.lost_revisions))
+        .collect();
+    assert_eq!(before, [(9, Some(3))]);
+    let restored = record.restored.unwrap();
     assert_eq!(
         (restored.epoch, restored.last_revision, &restored.saved),
         (11, None, &None)

@@ -9,7 +9,7 @@ use kube::ResourceExt;
 
 use crate::{
     journey::{Journey, is_move_wanted, journey, may_travel},
-    status,
+    record, status,
 };
 
 /// What the owner does with a Shoot, and its providers with each extension object of it.
@@ -90,7 +90,8 @@ pub fn wanted(shoot: &Shoot) -> Wanted {
         Journey::Arriving | Journey::Restoring => Operation::Restore,
         Journey::Leaving if deleting || !is_move_wanted(shoot) || is_claimed(shoot) => Operation::Restore,
         Journey::Leaving => Operation::Migrate,
-        Journey::Settled if deleting => Operation::Delete,
+        Journey::Settled if deleting && may_be_deleted(shoot) => Operation::Delete,
+        Journey::Settled if deleting => Operation::Restore,
         Journey::Settled if is_half_created(shoot) => Operation::Create,
         Journey::Settled if asked => return Wanted::Confirmation,
         Journey::Settled if may_travel(shoot) => Operation::Migrate,
@@ -99,6 +100,12 @@ pub fn wanted(shoot: &Shoot) -> Wanted {
         }
         Journey::Settled => Operation::Reconcile,
     })
+}
+
+/// Whether its seed may take it down, by what is recorded of its ownership: a claimant finishes first, and who has begun to leave
+/// comes back. Decided in the crate `ownership`. Where nobody records phases, `status.lastOperation` has told it all.
+fn may_be_deleted(shoot: &Shoot) -> bool {
+    record::ownership(shoot).map_or(true, |recorded| recorded.may_be_deleted_by(&recorded.now.seed))
 }
 
 /// Whether the Shoot's user has said that its deletion is meant.

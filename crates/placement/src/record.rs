@@ -70,6 +70,7 @@ pub fn recorded(ownership: &Ownership<String>) -> Recorded {
         chain: ownership.chain.map(recorded_chain),
         approval: None,
         restored: None,
+        restored_before: Vec::new(),
     }
 }
 

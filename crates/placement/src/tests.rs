@@ -140,6 +140,30 @@ fn a_seed_that_was_given_a_shoot_anew_opens_its_data_first(#[case] phase: &str, 
     assert_eq!(wanted(&shoot(&over)), Wanted::Operation(expected));
 }
 
+/// What the model of `ownership` proves of deletions, it proves of what is wanted here: whatever the last operation says, an epoch that
+/// is not held is first brought to where it is.
+#[rstest]
+#[case("Held", Operation::Delete)]
+#[case("Leaving", Operation::Restore)]
+#[case("Sealing", Operation::Restore)]
+#[case("Claiming", Operation::Restore)]
+#[case("Opening", Operation::Restore)]
+fn a_shoot_is_deleted_by_who_holds_it(#[case] phase: &str, #[case] expected: Operation) {
+    for last in [
+        ("Reconcile", "Succeeded"),
+        ("Restore", "Succeeded"),
+        ("Delete", "Error"),
+    ] {
+        let over =
+            json!({"status": {"ownership": {"epoch": 2, "phase": phase}, "lastOperation": operation(last)}});
+        assert_eq!(
+            wanted(&shoot(&deleted(over))),
+            Wanted::Operation(expected),
+            "{last:?}"
+        );
+    }
+}
+
 #[test]
 fn force_goes_before_everything() {
     let mut shoot = shoot(&unconfirmed(moving(("Migrate", "Processing"))));

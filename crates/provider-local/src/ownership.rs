@@ -11,7 +11,10 @@
 //! who had it in that epoch too. What may follow what is decided in the crate `ownership`.
 
 use ::ownership::{Mark, Object};
-use api::{constants::CONFIRMATION_FORCE_DELETION, meta::ErrorCode};
+use api::{
+    constants::{CONFIRMATION_FORCE_DELETION, OPERATION, operation::RECONCILE},
+    meta::ErrorCode,
+};
 use object_store::{
     Error as StoreError, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, PutResult,
     UpdateVersion, path::Path,
@@ -74,10 +77,7 @@ impl Ownership {
 
     /// The epoch whose snapshots are here.
     fn origin(&self) -> Option<i64> {
-        match self.state {
-            State::Owned | State::Sealed => Some(self.epoch),
-            State::Claimed => self.origin,
-        }
+        self.object().holds(self.origin)
     }
 }
 
@@ -216,8 +216,26 @@ async fn probe(store: &dyn ObjectStore, claim: &Claim) -> Result<()> {
                 claim.bucket
             ),
         )),
+        // The object is this call's alone: what else is not there is the bucket.
+        Err(StoreError::NotFound { .. }) => Err(bucket_is_gone(claim)),
         Err(e) => Err(failed(claim, &e)),
     }
+}
+
+/// A bucket that was removed, or never made. An empty one in place of the source's would not help: its backups are needed.
+fn bucket_is_gone(claim: &Claim) -> Error {
+    let Claim { bucket, folder, .. } = claim;
+    let what = match (claim.state, claim.origin) {
+        (State::Claimed, _) | (_, Some(_)) => format!(
+            "bucket {bucket} does not exist, and the backups that the shoot goes on with were in it, below {folder}: make the bucket \
+             again and put them back (from a replica of it), or correct spec.bucketName of this BackupEntry; nothing was begun"
+        ),
+        (State::Owned | State::Sealed, None) => format!(
+            "bucket {bucket} does not exist: annotate its BackupBucket with {OPERATION}={RECONCILE}, which makes it again, and empty, or \
+             correct spec.bucketName of this BackupEntry"
+        ),
+    };
+    Error::config(ErrorCode::ErrInfraDependencies, what)
 }
 
 async fn honours_conditions(store: &dyn ObjectStore, path: &Path) -> object_store::Result<bool> {

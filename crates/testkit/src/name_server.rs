@@ -29,6 +29,8 @@ pub struct NameServer {
     pub address: String,
     /// Name of the key that may update every zone.
     pub tsig_key_name: &'static str,
+    /// Name of a key with the same secret that may transfer every zone, and update none.
+    pub reading_key_name: &'static str,
     /// The key, in base64.
     pub tsig_secret: String,
     /// Its algorithm.
@@ -45,6 +47,7 @@ impl NameServer {
         let mut server = Self {
             address: format!("127.0.0.1:{}", ports::free()?),
             tsig_key_name: "repot",
+            reading_key_name: "reader",
             tsig_secret: base64::engine::general_purpose::STANDARD.encode("a key for tests, 32 bytes of it."),
             tsig_algorithm: "hmac-sha256",
             server: None,
@@ -70,10 +73,14 @@ impl NameServer {
              log:\n  - target: stderr\n    any: info\n\
              database:\n  storage: {folder}\n  journal-db-max-size: 16M\n  kasp-db-max-size: 5M\n  timer-db-max-size: 2M\n\
              key:\n  - id: {key}\n    algorithm: {algorithm}\n    secret: {secret}\n\
+             {empty:2}- id: {reader}\n    algorithm: {algorithm}\n    secret: {secret}\n\
              acl:\n  - id: update\n    key: {key}\n    action: [update, transfer]\n\
-             template:\n  - id: default\n    storage: {folder}\n    acl: update\n    zonefile-sync: -1\n    \
+             {empty:2}- id: read\n    key: {reader}\n    action: transfer\n\
+             template:\n  - id: default\n    storage: {folder}\n    acl: [update, read]\n    zonefile-sync: -1\n    \
              zonefile-load: difference-no-serial\n    journal-content: all\nzone:\n",
+            empty = "",
             key = self.tsig_key_name,
+            reader = self.reading_key_name,
             algorithm = self.tsig_algorithm,
             secret = self.tsig_secret,
         );

@@ -9,6 +9,7 @@ use super::{ASLEEP, DESTINATION, Drawn, SOURCE, facts, page};
 #[path = "flows_zones_tests.rs"]
 mod zones;
 
+const WRITTEN: &str = "Waiting until owner domain DNS record is ready";
 const HELD: &str = "Recording that the seed holds the shoot";
 
 /// R17-31, I3, gate C: while the source may still act, nothing is touched that it might touch, too.
@@ -36,6 +37,38 @@ fn nothing_outside_is_touched_before_the_shoot_is_held() -> Result<()> {
         ensure!(tasks.len() >= at_least, "{tasks:?}");
         for task in tasks {
             flow.in_order([HELD, task])?;
+        }
+    }
+    Ok(())
+}
+
+/// R17-21: where a zone refuses the owner record, its task fails, and what waits for it is not begun. All that does not wait is in this
+/// seed, and nobody else is held up by it.
+#[test]
+fn only_what_is_in_the_seed_itself_is_begun_without_the_owner_record() -> Result<()> {
+    let page = page()?;
+    let in_the_seed = [
+        "Deploying Shoot namespace in Seed",
+        // The owner record of this epoch is there: it was not given away.
+        "Recording that the seed keeps the shoot",
+        "Deploying owner domain DNS record",
+        WRITTEN,
+        "Ensuring Shoot cluster identity",
+        "Deploying cloud provider account secret",
+        "Initializing secrets management",
+        "Deploying events etcd while backups are copied",
+        "Deploying tunnel to the nodes of the Shoot",
+        "Waiting until tunnel to the nodes of the Shoot rolled out",
+    ];
+    for title in [DESTINATION, "Creation and reconciliation", ASLEEP] {
+        let flow = Drawn::read(&page, title)?;
+        ensure!(flow.names.len() > 50, "{title}: {} tasks", flow.names.len());
+        for task in flow
+            .names
+            .keys()
+            .filter(|task| !in_the_seed.contains(&task.as_str()))
+        {
+            flow.in_order([WRITTEN, task])?;
         }
     }
     Ok(())

@@ -146,7 +146,7 @@ impl Server {
                 ErrorCode::ErrInfraUnauthenticated,
                 format!(
                     "DNS server {address} does not accept the TSIG key for zone {zone} ({code}): correct tsigKeyName and \
-                     tsigSecret in the Secret {origin}, or add the key to the server"
+                     tsigSecret in the Secret {origin}, or add the key to the server and allow it to update the zone"
                 ),
             ),
             ResponseCode::BADTIME => Error::config(
@@ -216,4 +216,47 @@ impl Server {
 fn decode(address: &str, answer: &[u8]) -> Result<Message> {
     Message::from_vec(answer)
         .map_err(|e| Error::transient(format!("the answer of DNS server {address} cannot be read: {e}")))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    /// Servers differ in how they say that a key may not change a zone.
+    #[test]
+    fn who_may_not_change_a_zone_learns_what_to_do() {
+        let data = [
+            ("server", "192.0.2.1:53"),
+            ("tsigKeyName", "seed-b"),
+            ("tsigSecret", "c2VjcmV0"),
+        ];
+        let data: BTreeMap<String, Vec<u8>> = data.map(|(key, value)| (key.to_owned(), value.into())).into();
+        let credentials = Credentials::new("garden/dns", data);
+        let server = Server::new(&credentials, &Permit::sole("a test")).unwrap();
+        let zone = absolute("example.test").unwrap();
+        for (code, expected, part) in [
+            (
+                ResponseCode::NotAuth,
+                ErrorCode::ErrInfraUnauthenticated,
+                "allow it to update the zone",
+            ),
+            (
+                ResponseCode::Refused,
+                ErrorCode::ErrInfraUnauthorized,
+                "allow them for the TSIG key",
+            ),
+        ] {
+            let refused = server.refused(&zone, code);
+            assert_eq!(refused.codes(), [expected]);
+            let told = refused.to_string();
+            let has = |what: &str| told.contains(what);
+            assert!(
+                has(part) && has("garden/dns") && has("example.test") && !has("c2VjcmV0"),
+                "{told}"
+            );
+        }
+    }
 }

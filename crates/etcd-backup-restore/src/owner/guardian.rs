@@ -2,7 +2,6 @@
 
 use super::flags::OwnerCheck;
 use super::gate::Gate;
-use super::states::{Duty, Heard, State, hear};
 use super::told::Told;
 use super::witness::Bucket;
 use crate::error::{Class, Error, Result};
@@ -11,7 +10,10 @@ use crate::snapshotter::{Handle, Settings, Snapshotter};
 use crate::store::Store;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Fuse, pending};
-use ownership::{Loss, Network, Report, SecondWitness, Standing, Watch, Witnesses};
+use ownership::{
+    Duty, Guard as State, Loss, Network, Report, SecondWitness, Standing, Told as Heard, Watch, Witnesses,
+    hear,
+};
 use permit::{Clock, Permit};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch::Receiver;
@@ -54,19 +56,6 @@ impl Tenure {
             () = &mut tenure.forwarding => {}
             () = &mut tenure.snapshots => {}
         }
-    }
-}
-
-/// What a report means beside what is done already.
-fn heard(standing: &Standing, tenure: Option<&Tenure>) -> Heard {
-    match standing {
-        Standing::Lost(_) => Heard::Lost,
-        Standing::Unconfirmed => Heard::Unconfirmed,
-        // Its time is over, and the watch has not said so yet.
-        Standing::Owner(permit) if !permit.is_valid() => Heard::Unconfirmed,
-        // What has ended stays so: one that is valid is the one that was told.
-        Standing::Owner(_) if tenure.is_some_and(|tenure| tenure.permit.is_valid()) => Heard::Owner,
-        Standing::Owner(_) => Heard::OwnerAnew,
     }
 }
 
@@ -158,7 +147,8 @@ impl Guardian {
         loop {
             let report = reports.borrow_and_update().clone();
             self.told.heard(&report);
-            let heard = heard(&report.standing, tenure.as_ref());
+            let serves = tenure.as_ref().is_some_and(|tenure| tenure.permit.is_valid());
+            let heard = Heard::of(&report.standing, serves);
             let (to, duties) = hear(self.told.state(), heard);
             if to != State::Serving {
                 // Probes first: nobody is to be sent here any more.

@@ -13,8 +13,7 @@
 //! | file | what |
 //! |---|---|
 //! | `flags` | the command line, checked |
-//! | `states` | what follows from what was heard: pure |
-//! | `guardian`, `sealing` | asks, and does what follows; what follows a loss |
+//! | `guardian`, `sealing` | asks, and does what follows by the crate `ownership` (`guard`); what follows a loss |
 //! | `gate`, `pipe` | the way of clients to etcd |
 //! | `marker` | the seal on the volume |
 //! | `witness` | the bucket as second witness |
@@ -28,7 +27,6 @@ mod guardian;
 mod marker;
 mod pipe;
 mod sealing;
-mod states;
 mod told;
 mod witness;
 
@@ -36,5 +34,4 @@ pub use flags::{OwnerArgs, OwnerCheck};
 pub use gate::Gate;
 pub use guardian::{Desk, Guardian, SettingsUnder};
 pub use marker::Marker;
-pub use states::State;
 pub use told::Told;

@@ -1,9 +1,8 @@
 //! What probes, people and the relay are told: from memory, at any time.
 
-use super::states::State;
 use crate::clock;
 use crate::metrics::Metrics;
-use ownership::{Answer, Relayed, Report, Settings};
+use ownership::{Answer, Guard as State, Relayed, Report, Settings};
 use permit::Permit;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -99,7 +98,7 @@ impl Told {
                 "epoch": self.epoch,
                 "answer": said.word(),
                 "validForMilliseconds": milliseconds(left),
-                "state": inner.state,
+                "state": inner.state.word(),
                 "why": inner.why,
                 "etcd": inner.etcd,
                 "silence": self.settings.silence.word(),

@@ -2,27 +2,17 @@
 
 use super::Store;
 use super::epoch::{FIRST, Recorded, history, newest_below};
+use super::ownership::OWNERSHIP;
 use crate::error::{Class, Error, Result};
 use crate::snapshot_name::Snapshot;
+use ::ownership::{Mark, Object};
 use futures::TryStreamExt;
 use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, path::Path};
-use serde::Deserialize;
+use std::cmp::Ordering;
 use std::collections::HashMap;
 
 const EPOCHS: &str = "epochs";
 const CHAINS: &str = "chains";
-const OWNERSHIP: &str = "ownership.json";
-
-/// Whose a store is, as far as it concerns this process.
-#[derive(Deserialize)]
-struct Ownership {
-    epoch: i64,
-    #[serde(default)]
-    state: String,
-    /// Of a place that is claimed: the epoch whose snapshots are there. Of one that has its owner: the epoch with whose end this one
-    /// begins, where it was in this place too.
-    origin: Option<i64>,
-}
 
 /// What a place says of the epoch in which it is seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,13 +48,15 @@ impl Store {
         if epoch <= FIRST {
             return Ok(FIRST);
         }
-        let held = self.held().await?;
-        let known = match &held {
+        let known = self.ownership().await?.and_then(|held| {
+            let object = held.object();
             // Whoever takes the shoot over without the source's help announces itself in the source's place.
-            Some(held) if held.state == "Claimed" && held.epoch <= epoch => held.origin,
-            Some(held) => Some(held.epoch),
-            None => None,
-        };
+            if object.epoch <= epoch {
+                object.holds(held.origin)
+            } else {
+                Some(object.epoch)
+            }
+        });
         match known {
             Some(own) if own >= epoch => Err(Error::new(
                 Class::OtherEpoch,
@@ -80,8 +72,12 @@ impl Store {
 
     /// Refuses where the store belongs to a later epoch: another stay of the shoot goes on there. Tells what is said of its own one.
     pub async fn own_epoch(&self) -> Result<OwnEpoch> {
-        match self.held().await? {
-            Some(Ownership { epoch: own, .. }) if own > self.epoch => Err(Error::new(
+        let Some(found) = self.ownership().await? else {
+            return Ok(OwnEpoch::default());
+        };
+        let Object { epoch: own, mark } = found.object();
+        match own.cmp(&self.epoch) {
+            Ordering::Greater => Err(Error::new(
                 Class::OtherEpoch,
                 format!(
                     "{}/{OWNERSHIP} says ownership epoch {own}, and this etcd is of epoch {}: the shoot went on elsewhere, so \
@@ -89,13 +85,13 @@ impl Store {
                     self.root, self.epoch
                 ),
             )),
-            Some(found) if found.epoch == self.epoch => Ok(OwnEpoch {
-                is_sealed: found.state == "Sealed",
+            Ordering::Equal => Ok(OwnEpoch {
+                is_sealed: mark == Mark::Sealed,
                 origin: found
                     .origin
-                    .filter(|origin| found.state == "Owned" && *origin < self.epoch),
+                    .filter(|origin| mark == Mark::Owned && *origin < self.epoch),
             }),
-            _ => Ok(OwnEpoch::default()),
+            Ordering::Less => Ok(OwnEpoch::default()),
         }
     }
 
@@ -131,10 +127,6 @@ impl Store {
 
     fn chain_path(&self, epoch: i64) -> Path {
         self.root.clone().join(CHAINS).join(format!("{epoch}.json"))
-    }
-
-    async fn held(&self) -> Result<Option<Ownership>> {
-        self.json(&self.root.clone().join(OWNERSHIP)).await
     }
 
     async fn json<T: serde::de::DeserializeOwned>(&self, path: &Path) -> Result<Option<T>> {

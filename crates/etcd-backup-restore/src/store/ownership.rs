@@ -15,7 +15,7 @@ use object_store::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-const OWNERSHIP: &str = "ownership.json";
+pub(super) const OWNERSHIP: &str = "ownership.json";
 
 /// How often a seal that somebody overtook is tried again at once.
 const TRIES: u32 = 3;
@@ -56,6 +56,10 @@ pub struct Ownership {
     #[serde(rename = "state")]
     holding: Holding,
     written: String,
+    /// Of a place that is claimed: the epoch whose snapshots are there. Of one that has its owner: the epoch with whose end this one
+    /// begins, where it was in this place too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) origin: Option<i64>,
     /// What others have written there.
     #[serde(flatten)]
     rest: Map<String, Value>,

@@ -247,6 +247,25 @@ async fn a_store_that_a_later_epoch_owns_lets_no_etcd_of_an_earlier_one_start() 
     );
 }
 
+/// What nobody can have written is no sign that the place is free.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_says_something_unknown_lets_no_etcd_start() {
+    let lab = Lab::new();
+    let volume = lab.path("volume/new.etcd");
+    EtcdServer::start(&volume).await.stop();
+    for state in ["sealed", "Lost", ""] {
+        lab.hold("p", json!({"epoch": 1, "seed": "b", "state": state}));
+        let ran = lab.initialize("p", &volume, &[]).await;
+        assert!(
+            !ran.success && ran.errors.contains("cannot be understood"),
+            "{state:?}: {}",
+            ran.errors
+        );
+    }
+    lab.hold("p", json!({"epoch": 1, "seed": "b", "state": "Owned"}));
+    assert!(lab.initialize("p", &volume, &[]).await.success);
+}
+
 /// A seed that takes a shoot over announces itself in the place from which it copies. A claimant of before does not copy any more.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_claimed_source_still_holds_what_its_claimant_begins_with() {

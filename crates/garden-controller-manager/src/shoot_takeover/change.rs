@@ -4,7 +4,7 @@ use api::{
     constants::condition::{OWNERSHIP_VERIFIED, READY_FOR_MIGRATION},
     gardencore::{
         Shoot,
-        shoot::{FormerSeed, MigrationApproval, Ownership as Recorded, OwnershipApproval, RestoredData},
+        shoot::{FormerSeed, MigrationApproval, Ownership as Recorded, OwnershipApproval},
     },
     meta::{LastOperation, LastOperationState, LastOperationType},
 };
@@ -69,9 +69,12 @@ pub fn hand_over(
         type_: LastOperationType::Migrate,
     };
     // Used up by its epoch, it tells why this one began.
+    let told = status.ownership.as_ref();
     let ownership = Recorded {
         approval: Some(approval.clone()),
-        restored: restored(shoot),
+        // What is lost by earlier takeovers, until it is known how much that was, and after.
+        restored: told.and_then(|told| told.restored.clone()),
+        restored_before: told.map(|told| told.restored_before.clone()).unwrap_or_default(),
         ..recorded(becomes)
     };
     let mut operations = Vec::new();
@@ -93,11 +96,6 @@ pub fn hand_over(
     on_what_was_judged(shoot, operations)
 }
 
-/// What is lost by an earlier takeover, until it is known how much that was, and after.
-fn restored(shoot: &Shoot) -> Option<RestoredData> {
-    shoot.status.as_ref()?.ownership.as_ref()?.restored.clone()
-}
-
 fn on_what_was_judged(shoot: &Shoot, operations: Vec<Value>) -> Value {
     let status = shoot.status.as_ref();
     let ownership = json!(status.and_then(|status| status.ownership.as_ref()));
@@ -105,7 +103,7 @@ fn on_what_was_judged(shoot: &Shoot, operations: Vec<Value>) -> Value {
     let mut tests = vec![("seedName".to_owned(), seed)];
     // All of the record but what seeds write as they like: a time that is read and written again need not be the same text.
     for (field, value) in ownership.as_object().into_iter().flatten() {
-        if field != "restored" {
+        if !field.starts_with("restored") {
             tests.push((format!("ownership/{field}"), value.clone()));
         }
     }
@@ -147,7 +145,7 @@ mod tests {
             "status": {
                 "seedName": "b", "formerSeeds": [{"name": "c", "epoch": 4}], "lastErrors": [{"description": "d"}],
                 "ownership": {"epoch": 5, "phase": "Claiming", "source": {"name": "c", "epoch": 4}, "approval": approval,
-                    "restored": lost},
+                    "restored": lost, "restoredBefore": [{"epoch": 2, "fenced": "2025-12-30T00:01:00Z", "unknown": "why"}]},
                 "conditions": conditions,
             },
         }))
@@ -173,14 +171,15 @@ mod tests {
     fn a_forced_hand_over_is_one_write_of_all_of_it() {
         let shoot = judged();
         let mut written = serde_json::to_value(&shoot).unwrap();
-        let [approval, restored] =
-            ["approval", "restored"].map(|part| written["status"]["ownership"][part].clone());
+        let [approval, restored, before] = ["approval", "restored", "restoredBefore"]
+            .map(|part| written["status"]["ownership"][part].clone());
         json_patch::patch(&mut written, &forced(&shoot).0).unwrap();
         let status = &written["status"];
         assert_eq!(status["seedName"], "d");
         assert_eq!(
             status["ownership"],
-            json!({"epoch": 6, "phase": "Claiming", "source": {"name": "c", "epoch": 4}, "approval": approval, "restored": restored})
+            json!({"epoch": 6, "phase": "Claiming", "source": {"name": "c", "epoch": 4}, "approval": approval, "restored": restored,
+                "restoredBefore": before})
         );
         assert_eq!(
             status["formerSeeds"],
@@ -225,6 +224,7 @@ mod tests {
         // How a seed has written a time is nothing to it.
         let mut otherwise = serde_json::to_value(&shoot).unwrap();
         otherwise["status"]["ownership"]["restored"]["saved"] = json!("2025-12-31T00:00:00.5Z");
+        otherwise["status"]["ownership"]["restoredBefore"][0]["fenced"] = json!("2025-12-30T00:01:00.0Z");
         json_patch::patch(&mut otherwise, &forced(&shoot).0).unwrap();
     }
 }

@@ -25,6 +25,7 @@ use tokio::time::Instant;
 
 use super::{
     conditions::{Found, backup_bucket, gardenlet, system_components},
+    fence::{self, Told},
     lease::LEASE_DURATION,
 };
 use crate::{Context, MANAGER};
@@ -161,7 +162,9 @@ impl SeedController {
             .context("could not read the seed's namespace kube-system")?;
         let status = seed.status.clone().unwrap_or_default();
         let gardener = status.gardener.as_ref();
-        let known = status.kubernetes_version.as_deref() == Some(version.as_str())
+        let fence = self.fence_to_tell(seed).await?;
+        let known = status.owner_check_fence_seconds == fence
+            && status.kubernetes_version.as_deref() == Some(version.as_str())
             && status.observed_generation == seed.metadata.generation
             && status.cluster_identity == system.uid()
             && gardener.is_some_and(|g| {
@@ -177,11 +180,22 @@ impl SeedController {
             "kubernetesVersion": version,
             "clusterIdentity": system.uid(),
             "observedGeneration": seed.metadata.generation,
+            "ownerCheckFenceSeconds": fence,
         });
         MANAGER
             .merge_status(&self.seeds(), &seed.name_any(), &body)
             .await
             .map(|_| ())
+    }
+
+    /// Nothing is asked where it does not become shorter.
+    async fn fence_to_tell(&self, seed: &Seed) -> Result<Option<i64>> {
+        let (given, before) = match fence::of(seed) {
+            Told::Now(given) => return Ok(given),
+            Told::Shorter { given, before } => (given, before),
+        };
+        let is_used = self.shoots_here().await?.is_some();
+        Ok(if is_used { before } else { given })
     }
 
     /// The seed's bucket is named after the Seed's uid, so that a seed that is registered anew never writes into the
@@ -226,7 +240,8 @@ impl SeedController {
         .map(|_| ())
     }
 
-    async fn still_needed(&self) -> Result<Option<String>> {
+    /// How many shoots are on the seed or meant for it, and one of them.
+    async fn shoots_here(&self) -> Result<Option<(usize, String)>> {
         let name = &self.context.seed_name;
         let shoots: Api<Shoot> = self.context.garden.all();
         for field in ["spec.seedName", "status.seedName"] {
@@ -234,11 +249,18 @@ impl SeedController {
             let found = shoots.list(&some).await.context("could not list Shoots")?;
             if let Some(shoot) = found.items.first() {
                 let shoot = format!("{}/{}", shoot.namespace().unwrap_or_default(), shoot.name_any());
-                return Ok(Some(format!(
-                    "move or delete its shoots first ({}, e.g. {shoot})",
-                    found.items.len()
-                )));
+                return Ok(Some((found.items.len(), shoot)));
             }
+        }
+        Ok(None)
+    }
+
+    async fn still_needed(&self) -> Result<Option<String>> {
+        let name = &self.context.seed_name;
+        if let Some((many, shoot)) = self.shoots_here().await? {
+            return Ok(Some(format!(
+                "move or delete its shoots first ({many}, e.g. {shoot})"
+            )));
         }
         let entries: Api<BackupEntry> = self.context.garden.all();
         let entries = entries

@@ -2,6 +2,7 @@
 
 mod conditions;
 mod controller;
+mod fence;
 mod lease;
 mod registration;
 

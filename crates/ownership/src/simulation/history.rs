@@ -24,6 +24,7 @@ pub(super) struct Rules {
     pub(super) clock_counts_stops: bool,
     pub(super) fence: Fence,
     pub(super) weather: Weather,
+    pub(super) sidecar: Sidecar,
 }
 
 impl Default for Rules {
@@ -34,8 +35,19 @@ impl Default for Rules {
             clock_counts_stops: true,
             fence: Fence::Right,
             weather: Weather::Foul,
+            sidecar: Sidecar::Right,
         }
     }
+}
+
+/// What the sidecar beside etcd does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sidecar {
+    Right,
+    /// The final snapshot comes before the mark on the volume.
+    SavesBeforeItMarks,
+    /// What passes the gate is not compared with the permit.
+    OpensTheGateOnce,
 }
 
 /// How the destination waits.

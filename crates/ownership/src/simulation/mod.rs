@@ -4,7 +4,8 @@
 //!
 //! In every run
 //! - no permit of an epoch is good when a request under it could arrive after its successor's fence;
-//! - while one witness at a time is silent, and nothing else happens, the permit never ends.
+//! - while one witness at a time is silent, and nothing else happens, the permit never ends;
+//! - nothing passes the gate of the sidecar beside etcd after that fence, or after its final snapshot (`sidecar`).
 //!
 //! A simulation that cannot fail proves nothing: the rest of this file breaks one rule at a time and sees it fail.
 //! `OWNERSHIP_SIMULATION_SEED` runs one seed only.
@@ -18,6 +19,7 @@
 
 mod history;
 mod run;
+mod sidecar;
 mod world;
 
 use crate::mutation::Mutation;
@@ -27,19 +29,19 @@ use run::{Run, run};
 /// So many runs of five minutes each.
 const RUNS: u64 = 1000;
 
-fn seeds() -> std::ops::Range<u64> {
+fn seeds(runs: u64) -> std::ops::Range<u64> {
     match std::env::var("OWNERSHIP_SIMULATION_SEED") {
         Ok(seed) => {
             let seed = seed.parse().expect("a number");
             seed..seed + 1
         }
-        Err(_) => 0..RUNS,
+        Err(_) => 0..runs,
     }
 }
 
 fn all(rules: Rules) -> Run {
     let mut all = Run::default();
-    for seed in seeds() {
+    for seed in seeds(RUNS) {
         let run = run(seed, rules);
         assert_eq!(run.broken, None, "seed {seed}");
         all.permits += run.permits;
@@ -74,7 +76,7 @@ fn one_silent_witness_takes_nothing_down() {
 
 /// The first run that notices.
 fn must_break(rules: Rules, word: &str) {
-    let broken = seeds().find_map(|seed| run(seed, rules).broken);
+    let broken = seeds(RUNS).find_map(|seed| run(seed, rules).broken);
     let broken = broken.expect("the simulation did not notice");
     assert!(broken.contains(word), "{broken}");
 }

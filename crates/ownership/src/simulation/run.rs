@@ -16,7 +16,7 @@ use super::world::{World, ZONE, servers};
 use crate::{Authorities, Claim, Report, Standing, Watch, Witnesses};
 
 /// How often it is looked whether what must hold does.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// What came of a run.
 #[derive(Debug, Default)]
@@ -96,7 +96,7 @@ async fn first_owner(world: &World, seen: &Seen) {
 }
 
 /// The process is polled at the end of each stop.
-async fn woken<F: Future>(world: &World, process: F) -> F::Output {
+pub(super) async fn woken<F: Future>(world: &World, process: F) -> F::Output {
     let mut process = pin!(process);
     let mut ends: Vec<Duration> = world.history.stops.iter().map(|(_, until)| *until).collect();
     ends.sort_unstable();
@@ -109,7 +109,7 @@ async fn woken<F: Future>(world: &World, process: F) -> F::Output {
     process.await
 }
 
-fn clock(world: &World) -> Clock {
+pub(super) fn clock(world: &World) -> Clock {
     let (world, base) = (world.clone(), Duration::from_secs(3600));
     Clock::with_suspension(move || {
         base - world

@@ -3,6 +3,7 @@
 use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use hickory_proto::rr::{Name, RData, Record, RecordType};
 use tokio::time::{Instant, sleep_until};
 
 use super::history::{History, Rules, SERVERS, Weather, is_in};
+use crate::marks::{Mark, Object};
 use crate::question::{Heard, Question};
 use crate::wire::{Transport, Wire};
 use crate::witness::{SecondWitness, Testimony};
@@ -25,6 +27,8 @@ pub(super) struct World {
     pub(super) history: Arc<History>,
     pub(super) rules: Rules,
     pub(super) start: Instant,
+    /// What the first owner's sidecar has made of `ownership.json`.
+    pub(super) is_sealed: Arc<AtomicBool>,
     random: Arc<Mutex<Rng>>,
 }
 
@@ -51,6 +55,7 @@ impl World {
             history: Arc::new(history),
             rules,
             start: Instant::now(),
+            is_sealed: Arc::default(),
             random: Arc::new(Mutex::new(Rng::with_seed(seed))),
         }
     }
@@ -112,6 +117,21 @@ impl World {
     }
 }
 
+impl World {
+    /// What stands in the bucket.
+    pub(super) fn bucket(&self, at: Duration) -> Object {
+        let latest = self.history.take_overs.iter().rev();
+        let mut shown = latest.filter(|take| take.second <= at);
+        let (epoch, mark) = match shown.next() {
+            None if self.is_sealed.load(Ordering::SeqCst) => (1, Mark::Sealed),
+            None => (1, Mark::Owned),
+            Some(take) if take.begins <= at => (take.epoch, Mark::Owned),
+            Some(take) => (take.epoch, Mark::Claimed),
+        };
+        Object { epoch, mark }
+    }
+}
+
 impl Wire for World {
     fn ask<'a>(
         &'a self,
@@ -157,16 +177,7 @@ impl SecondWitness for World {
             if is_in(&self.history.second_silent, arrives) {
                 return pending().await;
             }
-            let latest = self.history.take_overs.iter().rev();
-            let mut shown = latest.filter(|take| take.second <= arrives);
-            let testimony = match shown.next() {
-                None => Testimony::Owned { epoch: 1, left: None },
-                Some(take) if take.begins <= arrives => Testimony::Owned {
-                    epoch: take.epoch,
-                    left: None,
-                },
-                Some(take) => Testimony::Claimed { epoch: take.epoch },
-            };
+            let testimony = Object::testimony(Some(&self.bucket(arrives)));
             sleep_until(self.start + arrives + back).await;
             testimony
         })

@@ -184,6 +184,19 @@ fn the_object_goes_up_only_and_is_not_created_by_who_seals() {
 }
 
 #[test]
+fn the_object_says_whose_end_lies_beside_it() {
+    for (mark, origin, expected) in [
+        (Mark::Owned, None, Some(3)),
+        (Mark::Owned, Some(2), Some(3)),
+        (Mark::Sealed, Some(2), Some(3)),
+        (Mark::Claimed, Some(2), Some(2)),
+        (Mark::Claimed, None, None),
+    ] {
+        assert_eq!(Object { epoch: 3, mark }.holds(origin), expected, "{mark:?}");
+    }
+}
+
+#[test]
 fn a_seal_has_its_order() {
     let mut sealed = Sealed::default();
     assert_eq!(sealed.next(), Some(SealStep::Marker));

@@ -31,7 +31,14 @@ pub(super) async fn write(server: &Server, zone: &Name, claim: &Claim, ttl: Opti
         let Some(changes) = claim.write(&epoch, &owner)? else {
             return Ok(());
         };
-        if change(server, zone, &changes, ttl).await? {
+        let written = change(server, zone, &changes, ttl).await;
+        let written = written.map_err(|error| {
+            error.context(format!(
+                "the owner record {} is not written, and nothing outside of this seed is begun without it",
+                claim.name
+            ))
+        });
+        if written? {
             info!(name = %claim.name, epoch = claim.epoch(), "the owner record is ours");
             return Ok(());
         }

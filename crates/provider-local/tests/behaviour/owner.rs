@@ -43,6 +43,11 @@ pub async fn all(world: &World) -> Result<()> {
     told("hand-over of a record", a_record_is_handed_over(world)).await?;
     told("forgotten record", a_shoot_that_goes_leaves_nothing(world)).await?;
     told("foreign records", what_is_not_ours_is_left_alone(world)).await?;
+    told(
+        "a key that may not write",
+        a_key_that_may_not_write_takes_no_shoot(world),
+    )
+    .await?;
     told("two writers", of_two_writers_one_has_the_epoch(world)).await?;
     told("a writer that slept", a_writer_that_slept_changes_nothing(world)).await?;
     told("a late update", an_update_that_lands_late_changes_nothing(world)).await?;
@@ -292,6 +297,46 @@ async fn what_is_not_ours_is_left_alone(world: &World) -> Result<()> {
     ensure!(run(&reconciler, &was).await.is_err(), "it lost its epoch");
     codes(&api, "was", "ERR_CONFIGURATION_PROBLEM").await?;
     holds(world, "was", &["seed-b"], &["2"]).await
+}
+
+/// R17-21: the destination's key is known to the server, and may not change this zone. The shoot stays with whoever has it.
+async fn a_key_that_may_not_write_takes_no_shoot(world: &World) -> Result<()> {
+    let namespace = "shoot--owner--reads";
+    let right = world::dns_credentials(&world.dns);
+    let reads = world::with(&right, "tsigKeyName", world.dns.reading_key_name);
+    world::namespace(&world.seed, namespace, &reads).await?;
+    write(world, "reads", "seed-a", 1).await?;
+    let before = version(world).await?;
+    let reconciler = world::dns_record(&world.seed);
+    let api: Api<DNSRecord> = Api::namespaced(world.seed.clone(), namespace);
+    let b = record("web-owner", namespace, &owner("reads"), "seed-b", 2)?;
+    ensure!(
+        run_created(&reconciler, &b).await.is_err(),
+        "the key may not do that"
+    );
+    let why = codes(&api, "web-owner", "ERR_INFRA_UNAUTHENTICATED").await?;
+    let name = owner("reads");
+    for part in [
+        name.as_str(),
+        "nothing outside of this seed is begun",
+        "allow it to update the zone",
+        &format!("{namespace}/credentials"),
+    ] {
+        ensure!(why.contains(part), "{part:?} is missing: {why}");
+    }
+    ensure!(
+        version(world).await? == before,
+        "the zone was changed by a key that reads"
+    );
+    holds(world, "reads", &["seed-a"], &["1"]).await?;
+    let owned = answer(world, "reads", "seed-a", 1).await?;
+    ensure!(matches!(owned, Answer::Owned { .. }), "{owned:?}");
+    let refused = answer(world, "reads", "seed-b", 2).await?;
+    ensure!(matches!(refused, Answer::Unknown { .. }), "{refused:?}");
+    // It is allowed to.
+    world::set_credentials(&world.seed, namespace, &right).await?;
+    run(&reconciler, &b).await?;
+    holds(world, "reads", &["seed-b"], &["2"]).await
 }
 
 async fn of_two_writers_one_has_the_epoch(world: &World) -> Result<()> {

@@ -279,4 +279,8 @@ pub struct SeedStatus {
     pub constraints: Vec<Condition>,
     /// What was done last.
     pub last_operation: Option<LastOperation>,
+    /// The longest fence that the Seed has given since it had no shoot, in seconds, rounded up: a destination waits no less for what may
+    /// still go by it, whatever the Seed says by then. Its gardenlet tells it.
+    #[schemars(range(min = 0))]
+    pub owner_check_fence_seconds: Option<i64>,
 }

@@ -24,6 +24,11 @@ pub struct Ownership {
     pub approval: Option<OwnershipApproval>,
     /// What the shoot went on with when it was last taken over.
     pub restored: Option<RestoredData>,
+    /// The same of earlier takeovers, the newest first: what a later one loses does not hide what was lost before. The last
+    /// five.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 5))]
+    pub restored_before: Vec<RestoredData>,
 }
 
 /// What an epoch began with that was taken over: whatever the source acknowledged between the two times is lost. Where one of these
@@ -128,6 +133,17 @@ pub enum ApprovedBy {
 }
 
 impl Ownership {
+    /// How many earlier takeovers are remembered. As many as fit on a page that a person reads; each is a few hundred bytes.
+    pub const MOST_RESTORED_BEFORE: usize = 5;
+
+    /// What stands in `restoredBefore` once `epoch` has told its own loss in `restored`. An epoch that tells again replaces what it told.
+    #[must_use]
+    pub fn restored_before_epoch(&self, epoch: i64) -> Vec<RestoredData> {
+        let told = self.restored.iter().chain(&self.restored_before);
+        let earlier = told.filter(|told| told.epoch < epoch);
+        earlier.take(Self::MOST_RESTORED_BEFORE).cloned().collect()
+    }
+
     /// That of a shoot whose phases nobody records.
     #[must_use]
     pub fn of_epoch(epoch: i64) -> Self {
@@ -135,5 +151,42 @@ impl Ownership {
             epoch,
             ..Self::default()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
+    use super::*;
+
+    fn told(epoch: i64) -> serde_json::Value {
+        json!({"epoch": epoch, "lastRevision": epoch * 100, "fenced": "2026-01-01T00:01:30Z"})
+    }
+
+    fn epochs(told: &[RestoredData]) -> Vec<i64> {
+        told.iter().map(|told| told.epoch).collect()
+    }
+
+    /// What a takeover loses is still told after the next one, and the list has an end.
+    #[test]
+    fn a_later_loss_hides_no_earlier_one() {
+        let mut recorded = Ownership::of_epoch(1);
+        assert_eq!(recorded.restored_before_epoch(2), []);
+        for epoch in 2..=9 {
+            recorded.restored_before = recorded.restored_before_epoch(epoch);
+            recorded.restored = Some(serde_json::from_value(told(epoch)).unwrap());
+            // Told twice, as a step that is repeated does.
+            let again = recorded.restored_before_epoch(epoch);
+            assert_eq!(again, recorded.restored_before);
+        }
+        assert_eq!(epochs(&recorded.restored_before), [8, 7, 6, 5, 4]);
+        assert_eq!(recorded.restored_before[0].last_revision, Some(800));
+        assert_eq!(recorded.restored_before.len(), Ownership::MOST_RESTORED_BEFORE);
+        // Whoever knows the field no better reads and writes the record as before.
+        let none = json!({"epoch": 2, "restored": told(2)});
+        let read: Ownership = serde_json::from_value(none.clone()).unwrap();
+        assert_eq!(json!(read), none);
     }
 }
