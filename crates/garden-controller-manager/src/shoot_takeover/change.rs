@@ -31,8 +31,11 @@ pub fn consent(shoot: &Shoot, approval: Option<&OwnershipApproval>) -> Value {
 /// The seed keeps the shoot in a new epoch. Nothing else of the Shoot changes: its gardenlet restores it.
 #[must_use]
 pub fn renew(shoot: &Shoot, becomes: &Ownership<String>) -> Value {
+    let told = shoot.status.as_ref().and_then(|status| status.ownership.as_ref());
     let ownership = Recorded {
-        restored: restored(shoot),
+        // What is lost by earlier takeovers, until it is known how much that was, and after.
+        restored: told.and_then(|told| told.restored.clone()),
+        restored_before: told.map(|told| told.restored_before.clone()).unwrap_or_default(),
         ..recorded(becomes)
     };
     let operations = vec![json!({"op": "add", "path": "/status/ownership", "value": ownership})];
