@@ -21,17 +21,16 @@ mod state;
 
 use std::time::Duration;
 
-use api::extensions::SubnetIsolation;
+use api::{extensions::SubnetIsolation, meta::ErrorCode};
 use async_trait::async_trait;
-use runtime::{Result, clock};
-use serde_json::Map;
+use runtime::{Error, Result, clock};
 use tracing::warn;
 
 pub use network::ZoneNetwork;
 pub use state::WAIT_FOR_MACHINES;
 
 use crate::{Actuator, Context, Outcome, Released, forced};
-use machines::{Left, ZoneMachines};
+use machines::ZoneMachines;
 use state::State;
 
 /// Looks after SubnetIsolations.
@@ -43,7 +42,11 @@ impl<N: ZoneNetwork> Actuator<SubnetIsolation> for SubnetIsolationActuator<N> {
 
     async fn reconcile(&self, context: &Context<SubnetIsolation>) -> Result<Outcome> {
         let zone = self.0.zone_code(context).await?;
-        let mut state = State::of(context.state()?, &zone, clock::now_k8s().0)?;
+        let told: Option<State<N::Before>> = context.state()?;
+        if told.is_none() {
+            is_used(context, &zone)?;
+        }
+        let mut state = State::of(told, &zone, clock::now_k8s().0)?;
         self.keep(context, &state).await?;
         let machines = ZoneMachines::of(context, &zone)?;
         wait_for(&machines, &state).await?;
@@ -60,10 +63,10 @@ impl<N: ZoneNetwork> Actuator<SubnetIsolation> for SubnetIsolationActuator<N> {
         }
         context.keep(&outcome).await?;
         let left = machines.left_after(Duration::MAX).await?;
-        match left.is_nothing() {
-            true => Ok(outcome),
-            false => Err(left.remain(&zone, clock::now())),
+        if left.is_nothing() {
+            return Ok(outcome);
         }
+        Err(left.remain(&zone, clock::now()))
     }
 
     async fn restore(&self, context: &Context<SubnetIsolation>) -> Result<Outcome> {
@@ -106,16 +109,34 @@ impl<N: ZoneNetwork> SubnetIsolationActuator<N> {
     }
 }
 
+/// A zone that the shoot does not use is a mistake of who named it. What was closed once is looked after whatever the shoot has become.
+fn is_used(context: &Context<SubnetIsolation>, zone: &str) -> Result<()> {
+    let Some(cluster) = &context.cluster else {
+        return Ok(());
+    };
+    let used = state::zones_of(&cluster.spec.shoot.0);
+    if used.contains(zone) {
+        return Ok(());
+    }
+    let used: Vec<_> = used.into_iter().collect();
+    Err(Error::config(
+        ErrorCode::ErrConfigurationProblem,
+        format!(
+            "the zone with ID {:?} is {zone}, in which the shoot has no worker pool; its pools have the zones {}. Take the annotation \
+             shoot.gardener.cloud/isolated-zone away, or name one of these by its ID",
+            context.object.spec.isolated_zone_id,
+            used.join(", ")
+        ),
+    ))
+}
+
 /// RZ-32: what runs in the zone gets its time to end, within bounds.
 async fn wait_for<B: serde::Serialize>(machines: &ZoneMachines<'_>, state: &State<B>) -> Result<()> {
     let patience = state.patience(clock::now());
-    let Ok(patience) = Duration::try_from(patience) else {
-        return Ok(());
-    };
     if patience.is_zero() {
         return Ok(());
     }
-    let left: Left = machines.left_after(patience).await?;
+    let left = machines.left_after(patience).await?;
     if left.is_nothing() {
         return Ok(());
     }

@@ -89,7 +89,10 @@ impl ZoneNetwork for LocalZones {
         match isolation.find().await? {
             None => Ok(()),
             Some(closed) if closed.zone != zone => {
-                warn!(closed = closed.zone, zone, "another zone is closed, which is left alone");
+                warn!(
+                    closed = closed.zone,
+                    zone, "another zone is closed, which is left alone"
+                );
                 Ok(())
             }
             Some(_) => isolation.open().await,

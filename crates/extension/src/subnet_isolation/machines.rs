@@ -175,7 +175,8 @@ mod tests {
     fn machine(name: &str, deleted: Option<i64>) -> Machine {
         let time = deleted.map(|second| at(second).to_string());
         let spec = json!({"providerID": format!("local:///r/{name}")});
-        serde_json::from_value(json!({"metadata": {"name": name, "deletionTimestamp": time}, "spec": spec})).unwrap()
+        serde_json::from_value(json!({"metadata": {"name": name, "deletionTimestamp": time}, "spec": spec}))
+            .unwrap()
     }
 
     #[test]
@@ -183,7 +184,9 @@ mod tests {
         assert!(Left::default().is_nothing());
         let left = Left {
             makers: vec!["d".into()],
-            machines: (0..9).map(|number| machine(&format!("m{number}"), None)).collect(),
+            machines: (0..9)
+                .map(|number| machine(&format!("m{number}"), None))
+                .collect(),
         };
         assert_eq!(left.named(), "d, m0, m1, m2, m3, 5 more");
         let said = left.awaited("z", at(600)).to_string();
@@ -198,10 +201,18 @@ mod tests {
                 machines: vec![machine("m", deleted), machine("n", None)],
             };
             let error = left.remain("z", at(now));
-            assert_eq!(matches!(error, Error::Config { .. }), needs, "{deleted:?} {now}: {error}");
+            assert_eq!(
+                matches!(error, Error::Config { .. }),
+                needs,
+                "{deleted:?} {now}: {error}"
+            );
             let said = error.to_string();
             assert!(said.starts_with("the network of zone z is closed"), "{said}");
-            assert_eq!(said.contains("m (local:///r/m)") && !said.contains("n ("), needs, "{said}");
+            assert_eq!(
+                said.contains("m (local:///r/m)") && !said.contains("n ("),
+                needs,
+                "{said}"
+            );
         }
     }
 }

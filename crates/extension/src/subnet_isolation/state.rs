@@ -1,5 +1,7 @@
 //! What is remembered of a zone that is closed, in `status.state`: it moves with the shoot. Pure.
 
+use std::{collections::BTreeSet, time::Duration};
+
 use api::meta::{ErrorCode, RawExtension};
 use jiff::{SignedDuration, Timestamp};
 use runtime::{Error, Result};
@@ -21,12 +23,8 @@ pub struct State<B> {
     /// Since when its machines are waited for.
     pub since: Timestamp,
     /// What was there before the first change to the network. Nothing: no change was made.
-    #[serde(default = "none", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<B>,
-}
-
-fn none<B>() -> Option<B> {
-    None
 }
 
 impl<B: Serialize> State<B> {
@@ -61,12 +59,14 @@ impl<B: Serialize> State<B> {
 
     /// How long machines are waited for still. Nothing is waited for once the network was closed: what is left of it is mended at once.
     #[must_use]
-    pub fn patience(&self, now: Timestamp) -> SignedDuration {
+    pub fn patience(&self, now: Timestamp) -> Duration {
         if self.before.is_some() {
-            return SignedDuration::ZERO;
+            return Duration::ZERO;
         }
         let waited = now.duration_since(self.since);
-        (WAIT_FOR_MACHINES - waited).max(SignedDuration::ZERO)
+        (WAIT_FOR_MACHINES - waited)
+            .max(SignedDuration::ZERO)
+            .unsigned_abs()
     }
 
     /// What it leaves in the object's status. `more`: what the provider says of the closed network.
@@ -89,6 +89,17 @@ impl<B: Serialize> State<B> {
             ..Outcome::none()
         })
     }
+}
+
+/// Zones of the worker pools of a Shoot.
+#[must_use]
+pub fn zones_of(shoot: &Value) -> BTreeSet<&str> {
+    let pools = shoot.pointer("/spec/provider/workers").and_then(Value::as_array);
+    let zones = pools
+        .into_iter()
+        .flatten()
+        .filter_map(|pool| pool.get("zones")?.as_array());
+    zones.flatten().filter_map(Value::as_str).collect()
 }
 
 #[cfg(test)]
@@ -124,7 +135,18 @@ mod tests {
         let error = State::of(Some(state("a", 1, Some("x"))), "b", at(2)).unwrap_err();
         assert_eq!(error.codes(), [ErrorCode::ErrConfigurationProblem]);
         let said = error.to_string();
-        assert!(said.contains("zone a is closed") && said.contains("zone b"), "{said}");
+        assert!(
+            said.contains("zone a is closed") && said.contains("zone b"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn a_shoot_uses_the_zones_of_its_pools() {
+        let pools = json!([{"zones": ["b", "a"]}, {"zones": ["a"]}, {"name": "none"}]);
+        let shoot = json!({"spec": {"provider": {"workers": pools}}});
+        assert_eq!(zones_of(&shoot).into_iter().collect::<Vec<_>>(), ["a", "b"]);
+        assert!(zones_of(&json!({"status": {}})).is_empty());
     }
 
     #[test]
@@ -137,7 +159,7 @@ mod tests {
             (100, Some("x"), 101, 0),
         ] {
             let patience = state("a", since, before).patience(at(now));
-            assert_eq!(patience, SignedDuration::from_secs(seconds), "{since} {before:?} {now}");
+            assert_eq!(patience, Duration::from_secs(seconds), "{since} {before:?} {now}");
         }
     }
 
@@ -153,8 +175,14 @@ mod tests {
         let kept = json!({"zone": "a", "since": "1970-01-01T00:00:00Z", "before": "x"});
         let kept_in = outcome.state.unwrap();
         assert_eq!(kept_in.0, kept);
-        assert_eq!(kept_in.decode::<State<String>>().unwrap(), state("a", 0, Some("x")));
+        assert_eq!(
+            kept_in.decode::<State<String>>().unwrap(),
+            state("a", 0, Some("x"))
+        );
         let begun = state("a", 0, None).outcome("g/v1", Map::new()).unwrap();
-        assert_eq!(begun.state.unwrap().0, json!({"zone": "a", "since": "1970-01-01T00:00:00Z"}));
+        assert_eq!(
+            begun.state.unwrap().0,
+            json!({"zone": "a", "since": "1970-01-01T00:00:00Z"})
+        );
     }
 }
