@@ -82,7 +82,7 @@ pub async fn a_zone_that_is_none_is_refused(world: &World) -> Result<()> {
     let by = world::subnet_isolation(&world.seed);
     for (id, says) in [
         ("x", zones::id_of("a")),
-        (&zones::id_of("z"), "its pools have the zones x, y".into()),
+        (zones::id_of("z").as_str(), "its pools have the zones x, y".into()),
     ] {
         let object = zone(namespace, id)?;
         create(&by.api_of(&object), &object).await?;
