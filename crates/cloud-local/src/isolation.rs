@@ -22,6 +22,7 @@
 //! the closed zone as well, which a real access list lets pass.
 
 mod host;
+mod machine;
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -35,6 +36,7 @@ use runtime::{Error, Result, clock, wait};
 use serde_json::json;
 
 pub use host::{HOSTS, Host, Order};
+pub use machine::{MACHINES, Machine};
 
 use crate::{
     cloud::{self, Cloud},
@@ -71,6 +73,7 @@ pub struct Isolation {
     cloud: Cloud,
     cluster: String,
     objects: Api<ConfigMap>,
+    patience: Duration,
 }
 
 impl Isolation {
@@ -81,7 +84,14 @@ impl Isolation {
             cluster: cluster.to_owned(),
             objects: cloud.objects(),
             cloud,
+            patience: CONFIRMED_WITHIN,
         }
+    }
+
+    /// With another bound for how long one call waits for the hosts. It is half a minute otherwise.
+    #[must_use]
+    pub fn waiting(self, patience: Duration) -> Self {
+        Self { patience, ..self }
     }
 
     /// The zone that is closed, also one of which hosts have yet to say that it is closed, or open again.
@@ -198,7 +208,7 @@ impl Isolation {
         let found = wait::until(
             &self.objects,
             &name_of(&self.cluster),
-            CONFIRMED_WITHIN,
+            self.patience,
             |object| match object.map(Order::of) {
                 Some(Ok(now)) if now.same_as(order) => match now.missing(hosts) {
                     missing if missing.is_empty() => wait::Look::Done,
