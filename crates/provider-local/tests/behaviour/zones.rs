@@ -30,7 +30,7 @@ pub async fn a_zone_opened_by_hand_is_closed_again(world: &World) -> Result<()> 
     let object = zone(namespace, &zones::id_of("x"))?;
     run_created(&by, &object).await?;
     let api = by.api_of(&object);
-    let told = api.get("zone").await?.status.unwrap_or_default().default;
+    let told = api.get("zone").await?.status.unwrap_or_default();
     let told = told.provider_status.unwrap_or_default().0;
     ensure!(
         told["isolatedZoneCode"] == "x" && told["closedSince"].is_string(),
