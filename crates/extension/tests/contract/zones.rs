@@ -423,7 +423,7 @@ fn machine(namespace: &str) -> Result<Machine> {
 }
 
 /// Waits until the object's state is so.
-async fn remembered(objects: &Api<SubnetIsolation>, is_so: impl Fn(&Value) -> bool + Send) -> Result<()> {
+async fn remembered(objects: &Api<SubnetIsolation>, is_so: impl Fn(&Value) -> bool + Sync) -> Result<()> {
     let look = |object: Option<&SubnetIsolation>| {
         let status = object.and_then(|object| object.status.as_ref());
         let state = status.and_then(|status| status.state.as_ref());
