@@ -7,6 +7,7 @@
 //! | [`NameServer`] | an authoritative DNS server (knot) that takes dynamic updates signed by TSIG |
 //! | [`OwnerRecord`] | on such a server, who has a shoot |
 //! | [`Relay`] | stands before an API server: what a process asked of it, and answers that are held back |
+//! | [`Namespace`] | a network namespace: a host with a kernel's network of its own; needs root |
 //! | [`PlayedKubelet`] | plays only the kubelet's part of a pod's status, so that Deployments, StatefulSets and Jobs get ready |
 //!
 //! ```no_run
@@ -35,6 +36,7 @@ mod control_plane;
 mod crds;
 mod idle;
 mod name_server;
+mod namespace;
 mod object;
 mod object_store;
 mod owner_record;
@@ -52,6 +54,7 @@ pub use control_plane::ControlPlane;
 pub use crds::apply_crds;
 pub use idle::{Idle, Peak, size};
 pub use name_server::NameServer;
+pub use namespace::Namespace;
 pub use object::{apply, free_lock};
 pub use object_store::ObjectStore;
 pub use owner_record::OwnerRecord;
