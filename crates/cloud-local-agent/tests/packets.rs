@@ -182,7 +182,7 @@ async fn the_kernel_has_what_is_confirmed() -> Result<()> {
     becomes(true).await?;
 
     // One that nobody can read.
-    let (objects, name) = (cloud.objects(), isolation::name_of(WEB));
+    let name = isolation::name_of(WEB);
     let spoilt = Patch::Merge(json!({"data": {"wanted": "maybe"}}));
     objects.patch(&name, &PatchParams::default(), &spoilt).await?;
     drop(running);

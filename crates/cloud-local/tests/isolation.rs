@@ -136,7 +136,7 @@ async fn a_zone_is_closed_when_every_host_has_said_so() -> Result<()> {
     let (done, of_one, of_two) = tokio::join!(isolation.open(), does(&one, false), does(&two, false));
     done?;
     let last = of_one?;
-    assert_eq!(last, of_two.map(|order| Order { ..order })?, "the same wish");
+    assert_eq!(last.revision, of_two?.revision, "the same wish");
     assert_eq!(find(&cloud).await?, None);
     // Of an object that is gone nothing is said, nor does it come back.
     one.confirm(&last).await?;
