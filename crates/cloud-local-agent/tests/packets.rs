@@ -78,9 +78,11 @@ impl Scene {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_closed_zone_exchanges_no_packet_and_nobody_else_notices() -> Result<()> {
     let scene = Scene::new()?;
-    let server = ControlPlane::start("cloud").await?;
+    let mut server = ControlPlane::start("cloud").await?;
     let client = server.admin();
     let cloud = account(&client).await?;
+    // They collect pods whose Node is not there.
+    server.stop_controllers();
     scene.machines(&client).await?;
     let running = agent(&client, &scene.host)?;
     let objects = cloud.objects();
@@ -136,9 +138,11 @@ async fn the_kernel_has_what_is_confirmed() -> Result<()> {
     let host = cloud::host()?;
     let outside = Place::new("outside", 2, &host)?;
     let sick = Place::new("sick", 11, &host)?;
-    let server = ControlPlane::start("cloud").await?;
+    let mut server = ControlPlane::start("cloud").await?;
     let client = server.admin();
     let cloud = account(&client).await?;
+    // They collect pods whose Node is not there.
+    server.stop_controllers();
     machine(&client, (WEB, "a"), "sick", &sick).await?;
     let running = agent(&client, &host)?;
     eventually("the host is known", SOON, || {
