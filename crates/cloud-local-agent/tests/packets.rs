@@ -5,7 +5,7 @@ mod cloud;
 
 use anyhow::{Context, Result, ensure};
 use cloud::{ACCOUNT, Flow, Place, SOON, account, agent, both_ways, machine};
-use cloud_local::{Isolation, isolation};
+use cloud_local::{Cloud, Isolation, isolation};
 use cloud_local_agent::kernel::Kernel;
 use kube::{
     Client,
@@ -73,6 +73,17 @@ impl Scene {
     }
 }
 
+async fn host_is_known(account: &Cloud) -> Result<()> {
+    let objects = account.objects();
+    eventually("the host is in the list", SOON, || async {
+        let hosts = objects.get(isolation::HOSTS).await?.data;
+        let there = hosts.is_some_and(|hosts| hosts.contains_key(cloud::NODE));
+        ensure!(there, "it is not");
+        anyhow::Ok(())
+    })
+    .await
+}
+
 /// The zone's machine, a pod on it, and the established flow of each hear and say nothing, by either version; another machine
 /// of the cluster, the same zone of another cluster and their flows do not notice. Opened, everything goes on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -85,8 +96,7 @@ async fn a_closed_zone_exchanges_no_packet_and_nobody_else_notices() -> Result<(
     server.stop_controllers();
     scene.machines(&client).await?;
     let running = agent(&client, &scene.host)?;
-    let objects = cloud.objects();
-    eventually("the host is known", SOON, || objects.get(isolation::HOSTS)).await?;
+    host_is_known(&cloud).await?;
     scene.is_closed(false).context("before")?;
     scene.is_open_elsewhere().context("before")?;
     let out = scene.outside.v4();
@@ -145,10 +155,8 @@ async fn the_kernel_has_what_is_confirmed() -> Result<()> {
     server.stop_controllers();
     machine(&client, (WEB, "a"), "sick", &sick).await?;
     let running = agent(&client, &host)?;
-    eventually("the host is known", SOON, || {
-        cloud.objects().get(isolation::HOSTS)
-    })
-    .await?;
+    host_is_known(&cloud).await?;
+    let objects = cloud.objects();
     let closing = || Isolation::new(cloud.clone(), WEB).waiting(SOON);
     let becomes = |closed: bool| {
         let (sick, outside) = (&sick, &outside);
