@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use api::{
     constants::SHOOT_ISOLATED_ZONE,
-    gardencore::{ZoneIsolation, ZoneIsolationPhase as Phase, ZoneIsolationStatus as Status},
+    gardencore::shoot::{ZoneIsolation, ZoneIsolationPhase as Phase, ZoneIsolationStatus as Status},
 };
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
