@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use api::{
     constants::SHOOT_ISOLATED_ZONE,
-    gardencore::{ZoneIsolation, ZoneIsolationPhase as Phase, ZoneIsolationStatus as Status},
+    gardencore::shoot::{ZoneIsolation, ZoneIsolationPhase as Phase, ZoneIsolationStatus as Status},
 };
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
@@ -70,6 +70,50 @@ async fn isolate(
     Ok(told)
 }
 
+/// One is left in the zone, one is in the same zone and another cluster's, and one is anywhere else.
+struct Probes {
+    left: Probe,
+    same: Probe,
+    peer: Probe,
+}
+
+impl Probes {
+    async fn start(landscape: &Landscape, technical_id: &str) -> Result<Self> {
+        Ok(Self {
+            left: Probe::start(landscape, "probe-left", technical_id, ZONE).await?,
+            same: Probe::start(landscape, "probe-same", "shoot--dev--same", ZONE).await?,
+            peer: Probe::start(landscape, "probe-peer", "shoot--dev--peer", "b").await?,
+        })
+    }
+
+    async fn find_the_zone_closed(&self, closed: bool) -> Result<()> {
+        let passed = self.left.exchanges_with(&self.peer).await?;
+        ensure!(passed != closed, "packets of the zone pass: {passed}");
+        ensure!(
+            self.same.exchanges_with(&self.peer).await?,
+            "another cluster is cut off"
+        );
+        Ok(())
+    }
+
+    async fn remove(self) -> Result<()> {
+        for probe in [self.left, self.same, self.peer] {
+            probe.remove().await?;
+        }
+        Ok(())
+    }
+}
+
+/// Fails with what the account still has of a cluster.
+async fn nothing_in_account(landscape: &Landscape, technical_id: &str) -> Result<()> {
+    let objects: Api<ConfigMap> = Api::namespaced(landscape.cloud().await?, "cloud");
+    let objects = objects.list(&ListParams::default()).await?.items;
+    let mut left = objects.iter().map(ResourceExt::name_any);
+    let left = left.find(|name| name.contains(technical_id));
+    ensure!(left.is_none(), "left in the account: {left:?}");
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_zone_is_cut_off_and_taken_back() {
     let landscape = Landscape::open("e2e").await.unwrap();
@@ -83,35 +127,17 @@ async fn a_zone_is_cut_off_and_taken_back() {
     let before = Fleet::read(seed, &id, &client).await.unwrap();
     assert_eq!(before.zones(), [ZONE, "b", "c"], "one machine in each zone");
     let failed = web.failed(&client).await.unwrap();
-    // One is left in the zone, one is in the same zone and another cluster's, and one is anywhere else.
-    let left = Probe::start(&landscape, "probe-left", &id, ZONE).await.unwrap();
-    let same = Probe::start(&landscape, "probe-same", "shoot--dev--same", ZONE)
-        .await
-        .unwrap();
-    let peer = Probe::start(&landscape, "probe-peer", "shoot--dev--peer", "b")
-        .await
-        .unwrap();
-    for probe in [&left, &same] {
-        assert!(probe.exchanges_with(&peer).await.unwrap(), "the way is open");
-    }
+    let probes = Probes::start(&landscape, &id).await.unwrap();
+    probes.find_the_zone_closed(false).await.unwrap();
 
     let begin = Instant::now();
     let told = isolate(&shoot, Some(ZONE_ID), Phase::Failover, CUT_OFF_WITHIN)
         .await
         .unwrap();
     println!("zone {ZONE} is cut off after {:?}", begin.elapsed());
-    assert_eq!(
-        (told.isolated_zone_id.as_str(), told.isolated_zone_code.as_deref()),
-        (ZONE_ID, Some(ZONE))
-    );
-    assert!(
-        !left.exchanges_with(&peer).await.unwrap(),
-        "a closed zone exchanges no packet"
-    );
-    assert!(
-        same.exchanges_with(&peer).await.unwrap(),
-        "another cluster's goes on"
-    );
+    assert_eq!(told.isolated_zone_id, ZONE_ID);
+    assert_eq!(told.isolated_zone_code.as_deref(), Some(ZONE));
+    probes.find_the_zone_closed(true).await.unwrap();
     let away = Fleet::read(seed, &id, &client).await.unwrap();
     assert_eq!(
         away.zones(),
@@ -129,20 +155,16 @@ async fn a_zone_is_cut_off_and_taken_back() {
     let begin = Instant::now();
     isolate(&shoot, None, Phase::Failback, BACK_WITHIN).await.unwrap();
     println!("zone {ZONE} is back after {:?}", begin.elapsed());
-    for probe in [&left, &same] {
-        assert!(
-            probe.exchanges_with(&peer).await.unwrap(),
-            "the way is open again"
-        );
-    }
+    probes.find_the_zone_closed(false).await.unwrap();
     let back = Fleet::read(seed, &id, &client).await.unwrap();
     assert!(back.zones().contains(&ZONE), "{:?}", back.zones());
-    let moved: Vec<_> = away
-        .pods
-        .iter()
-        .filter(|(name, pod)| back.pods.get(*name) != Some(pod))
-        .collect();
-    assert!(moved.is_empty(), "pods elsewhere are others: {moved:?}");
+    for (name, pod) in &away.pods {
+        assert_eq!(
+            back.pods.get(name),
+            Some(pod),
+            "pod {name} elsewhere is another one"
+        );
+    }
     assert_eq!(
         web.failed(&client).await.unwrap(),
         failed,
@@ -151,23 +173,12 @@ async fn a_zone_is_cut_off_and_taken_back() {
     // The same servers, and they were asked all the time.
     for (name, requests) in web.served(&client).await.unwrap() {
         let earlier = served.iter().find(|(other, _)| *other == name);
-        assert!(
-            earlier.is_some_and(|(_, earlier)| *earlier < requests),
-            "{name}: {earlier:?}, {requests}"
-        );
+        let more = earlier.is_some_and(|(_, earlier)| *earlier < requests);
+        assert!(more, "{name}: {earlier:?}, {requests}");
     }
 
-    for probe in [left, same, peer] {
-        probe.remove().await.unwrap();
-    }
+    probes.remove().await.unwrap();
     deleted(&landscape, &shoot).await.unwrap();
     Fleet::nothing_left(&landscape, &id).await.unwrap();
-    let objects: Api<ConfigMap> = Api::namespaced(landscape.cloud().await.unwrap(), "cloud");
-    let objects = objects.list(&ListParams::default()).await.unwrap().items;
-    let names: Vec<_> = objects
-        .iter()
-        .map(ResourceExt::name_any)
-        .filter(|name| name.contains(&id))
-        .collect();
-    assert_eq!(names, Vec::<String>::new(), "left in the account");
+    nothing_in_account(&landscape, &id).await.unwrap();
 }

@@ -110,7 +110,7 @@ impl Agent {
         }
         let plan = made?;
         if let Some(why) = plan.unknown.values().next() {
-            refused.get_or_insert(Error::transient(why));
+            refused.get_or_insert(Error::not_ready(TRY_AGAIN, why));
         }
         refused.map_or(Ok(plan), Err)
     }
@@ -123,13 +123,14 @@ impl Agent {
     }
 }
 
-/// One that cannot be understood may be that which keeps a zone closed: nothing is changed then (I4).
+/// One that cannot be understood may be that which keeps a zone closed: nothing is changed then (I4). Starting the agent anew would
+/// not mend it.
 fn readable(orders: &Orders) -> Result<Vec<&Order>> {
     let all = orders.iter().map(|(name, order)| {
         order.as_ref().map_err(|why| {
-            Error::transient(format!(
-                "ConfigMap {name} does not say which zone is closed: {why}; nothing is changed until it does"
-            ))
+            let what = "does not say which zone is closed";
+            let until = "nothing is changed until it does";
+            Error::not_ready(TRY_AGAIN, format!("ConfigMap {name} {what}: {why}; {until}"))
         })
     });
     all.collect()

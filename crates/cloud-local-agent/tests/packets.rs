@@ -5,121 +5,139 @@ mod cloud;
 
 use anyhow::{Context, Result, ensure};
 use cloud::{ACCOUNT, Flow, Place, SOON, account, agent, both_ways, machine};
-use cloud_local::{Isolation, isolation};
+use cloud_local::{Cloud, Isolation, isolation};
 use cloud_local_agent::kernel::Kernel;
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::{
+    Client,
+    api::{DeleteParams, Patch, PatchParams},
+};
 use serde_json::json;
 use testkit::{ControlPlane, Namespace, eventually};
 
 const WEB: &str = "shoot--dev--web";
 
-fn v6() -> impl FnOnce() -> std::io::Result<()> + Send {
-    || std::fs::write("/proc/sys/net/ipv6/conf/all/forwarding", "1")
+/// A host with machines of two clusters in two zones, a pod on the one that is to be cut off, and somebody outside.
+struct Scene {
+    outside: Place,
+    sick: Place,
+    pod: Place,
+    well: Place,
+    other: Place,
+    host: Namespace,
+}
+
+impl Scene {
+    fn new() -> Result<Self> {
+        let host = cloud::host()?;
+        let sick = Place::new("sick", 11, &host)?;
+        Ok(Self {
+            outside: Place::new("outside", 2, &host)?,
+            pod: sick.pod(1, &host)?,
+            sick,
+            well: Place::new("well", 12, &host)?,
+            other: Place::new("other", 13, &host)?,
+            host,
+        })
+    }
+
+    async fn machines(&self, client: &Client) -> Result<()> {
+        machine(client, (WEB, "a"), "sick", &self.sick).await?;
+        machine(client, (WEB, "b"), "well", &self.well).await?;
+        machine(client, ("shoot--dev--other", "a"), "other", &self.other).await
+    }
+
+    /// Whatever is in the zone exchanges packets with nobody, or with everybody.
+    fn is_closed(&self, closed: bool) -> Result<()> {
+        let (sick, outside) = (&self.sick, &self.outside);
+        let gateway = "10.50.0.1".parse()?;
+        for (who, one, with) in [
+            ("the machine", sick.v4(), outside.v4()),
+            ("the machine, version 6", sick.v6(), outside.v6()),
+            ("a pod on it", self.pod.v4(), outside.v4()),
+            ("the machine and another one", sick.v4(), self.well.v4()),
+            ("the machine and its host", sick.v4(), (&self.host, gateway)),
+        ] {
+            let passed = both_ways(one, with).context(who)?;
+            ensure!(passed != closed, "{who}: packets pass: {passed}");
+        }
+        Ok(())
+    }
+
+    /// Everybody else exchanges packets.
+    fn is_open_elsewhere(&self) -> Result<()> {
+        for (who, place) in [("another zone", &self.well), ("another cluster", &self.other)] {
+            let passed = both_ways(place.v4(), self.outside.v4()).context(who)?;
+            ensure!(passed, "{who} is cut off, too");
+        }
+        Ok(())
+    }
+}
+
+async fn host_is_known(account: &Cloud) -> Result<()> {
+    let objects = account.objects();
+    eventually("the host is in the list", SOON, || async {
+        let hosts = objects.get(isolation::HOSTS).await?.data;
+        let there = hosts.is_some_and(|hosts| hosts.contains_key(cloud::NODE));
+        ensure!(there, "it is not");
+        anyhow::Ok(())
+    })
+    .await
 }
 
 /// The zone's machine, a pod on it, and the established flow of each hear and say nothing, by either version; another machine
 /// of the cluster, the same zone of another cluster and their flows do not notice. Opened, everything goes on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_closed_zone_exchanges_no_packet_and_nobody_else_notices() -> Result<()> {
-    let host = Namespace::new("host")?;
-    host.within(v6())??;
-    let outside = Place::new("outside", 2, &host)?;
-    let (sick, well) = (Place::new("sick", 11, &host)?, Place::new("well", 12, &host)?);
-    let other = Place::new("other", 13, &host)?;
-    let pod = sick.pod(1, &host)?;
-    let server = ControlPlane::start("cloud").await?;
+    let scene = Scene::new()?;
+    let mut server = ControlPlane::start("cloud").await?;
     let client = server.admin();
     let cloud = account(&client).await?;
-    machine(&client, (WEB, "a"), "sick", &sick).await?;
-    machine(&client, (WEB, "b"), "well", &well).await?;
-    machine(&client, ("shoot--dev--other", "a"), "other", &other).await?;
-    let running = agent(&client, &host)?;
-    eventually("the host is known", SOON, || async {
-        let hosts = cloud.objects().get(isolation::HOSTS).await?;
-        ensure!(hosts.data.is_some());
-        anyhow::Ok(())
-    })
-    .await?;
-
-    let own = |place: &Place| (place.address, place.address6);
-    let ((out, out6), (ill, ill6)) = (own(&outside), own(&sick));
-    let out = (&outside.namespace, out);
-    let in_zone = |closed: bool| -> Result<()> {
-        for (who, one, with) in [
-            ("the machine", (&sick.namespace, ill), out),
-            (
-                "the machine, version 6",
-                (&sick.namespace, ill6),
-                (&outside.namespace, out6),
-            ),
-            ("a pod on it", (&pod.namespace, pod.address), out),
-            (
-                "the machine and another one",
-                (&sick.namespace, ill),
-                (&well.namespace, well.address),
-            ),
-            (
-                "the machine and its host",
-                (&sick.namespace, ill),
-                (&host, "10.50.0.1".parse()?),
-            ),
-        ] {
-            let passed = both_ways(one, with).context(who)?;
-            ensure!(passed != closed, "{who}: packets pass: {passed}");
-        }
-        Ok(())
-    };
-    let elsewhere = || -> Result<()> {
-        for (who, place) in [("another zone", &well), ("another cluster", &other)] {
-            let passed = both_ways((&place.namespace, place.address), out).context(who)?;
-            ensure!(passed, "{who} is cut off, too");
-        }
-        Ok(())
-    };
-    in_zone(false).context("before")?;
-    elsewhere()?;
-    let mut of_machine = Flow::open(&sick.namespace, out)?;
-    let mut to_machine = Flow::open(&outside.namespace, (&sick.namespace, ill))?;
-    let mut of_pod = Flow::open(&pod.namespace, out)?;
-    let mut of_other = Flow::open(&other.namespace, out)?;
+    // They collect pods whose Node is not there.
+    server.stop_controllers();
+    scene.machines(&client).await?;
+    let running = agent(&client, &scene.host)?;
+    host_is_known(&cloud).await?;
+    scene.is_closed(false).context("before")?;
+    scene.is_open_elsewhere().context("before")?;
+    let out = scene.outside.v4();
+    let mut of_machine = Flow::open(&scene.sick.namespace, out)?;
+    let mut to_machine = Flow::open(&scene.outside.namespace, scene.sick.v4())?;
+    let mut of_pod = Flow::open(&scene.pod.namespace, out)?;
+    let mut of_other = Flow::open(&scene.other.namespace, out)?;
 
     // It is confirmed when it is so, not before.
-    Isolation::new(cloud.clone(), WEB)
-        .waiting(SOON)
-        .close("a")
-        .await?;
-    in_zone(true).context("closed")?;
-    elsewhere().context("closed")?;
+    let isolation = Isolation::new(cloud.clone(), WEB).waiting(SOON);
+    isolation.close("a").await?;
+    scene.is_closed(true).context("closed")?;
+    scene.is_open_elsewhere().context("closed")?;
     of_machine.stands().context("from the machine")?;
     to_machine.stands().context("to the machine")?;
     of_pod.stands().context("from a pod")?;
     assert!(of_other.flows(SOON)?, "another cluster's flow");
-    let found = Isolation::new(cloud.clone(), WEB).find().await?;
+    let found = isolation.find().await?;
     assert!(found.is_some_and(|closed| closed.confirmed && closed.zone == "a"));
 
     // Without an agent, and with one that is new, it stays closed.
     drop(running);
-    in_zone(true).context("without an agent")?;
-    let _running = agent(&client, &host)?;
-    in_zone(true).context("with another agent")?;
+    scene.is_closed(true).context("without an agent")?;
+    let _running = agent(&client, &scene.host)?;
+    scene.is_closed(true).context("with another agent")?;
 
-    // A machine that comes later.
-    let late = Place::new("late", 14, &host)?;
+    let late = Place::new("late", 14, &scene.host)?;
     machine(&client, (WEB, "a"), "late", &late).await?;
-    eventually("a new machine is cut off", SOON, || async {
-        let passed = both_ways((&late.namespace, late.address), out)?;
-        ensure!(!passed, "it is not");
+    eventually("a machine that comes later is cut off", SOON, || async {
+        ensure!(!both_ways(late.v4(), scene.outside.v4())?, "it is not");
         anyhow::Ok(())
     })
     .await?;
 
-    Isolation::new(cloud.clone(), WEB).waiting(SOON).open().await?;
-    in_zone(false).context("opened")?;
-    elsewhere().context("opened")?;
+    isolation.open().await?;
+    scene.is_closed(false).context("opened")?;
+    scene.is_open_elsewhere().context("opened")?;
     for flow in [&mut of_machine, &mut to_machine, &mut of_pod, &mut of_other] {
         assert!(flow.flows(SOON)?, "what was under way goes on");
     }
-    assert_eq!(Isolation::new(cloud.clone(), WEB).find().await?, None);
+    assert_eq!(isolation.find().await?, None);
     Ok(())
 }
 
@@ -127,25 +145,23 @@ async fn a_closed_zone_exchanges_no_packet_and_nobody_else_notices() -> Result<(
 /// else; an object that cannot be read changes nothing, and one that is gone wants nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_kernel_has_what_is_confirmed() -> Result<()> {
-    let host = Namespace::new("host")?;
-    host.within(v6())??;
+    let host = cloud::host()?;
     let outside = Place::new("outside", 2, &host)?;
     let sick = Place::new("sick", 11, &host)?;
-    let server = ControlPlane::start("cloud").await?;
+    let mut server = ControlPlane::start("cloud").await?;
     let client = server.admin();
     let cloud = account(&client).await?;
+    // They collect pods whose Node is not there.
+    server.stop_controllers();
     machine(&client, (WEB, "a"), "sick", &sick).await?;
     let running = agent(&client, &host)?;
-    eventually("the host is known", SOON, || {
-        cloud.objects().get(isolation::HOSTS)
-    })
-    .await?;
+    host_is_known(&cloud).await?;
+    let objects = cloud.objects();
     let closing = || Isolation::new(cloud.clone(), WEB).waiting(SOON);
     let becomes = |closed: bool| {
         let (sick, outside) = (&sick, &outside);
         eventually("the zone is as wanted", SOON, move || async move {
-            let one = (&sick.namespace, sick.address);
-            let passed = both_ways(one, (&outside.namespace, outside.address))?;
+            let passed = both_ways(sick.v4(), outside.v4())?;
             ensure!(passed != closed, "packets pass: {passed}");
             anyhow::Ok(())
         })
@@ -182,7 +198,7 @@ async fn the_kernel_has_what_is_confirmed() -> Result<()> {
     becomes(true).await?;
 
     // One that nobody can read.
-    let (objects, name) = (cloud.objects(), isolation::name_of(WEB));
+    let name = isolation::name_of(WEB);
     let spoilt = Patch::Merge(json!({"data": {"wanted": "maybe"}}));
     objects.patch(&name, &PatchParams::default(), &spoilt).await?;
     drop(running);

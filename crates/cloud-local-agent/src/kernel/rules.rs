@@ -1,4 +1,4 @@
-//! Shut links, by a table of nf_tables a account, which no other program touches:
+//! Shut links, by a table of nf_tables for each account, which no other program touches:
 //!
 //! ```text
 //! table inet closed-zones.<account> {

@@ -33,6 +33,13 @@ pub const ACCOUNT: &str = "account";
 /// Its name.
 pub const NODE: &str = "host";
 
+/// A host of the cloud.
+pub fn host() -> Result<Namespace> {
+    let host = Namespace::new("host")?;
+    host.within(|| std::fs::write("/proc/sys/net/ipv6/conf/all/forwarding", "1"))??;
+    Ok(host)
+}
+
 /// Somebody with an address.
 pub struct Place {
     pub namespace: Namespace,
@@ -87,6 +94,16 @@ impl Place {
             address: address.parse()?,
             address6: address6.parse()?,
         })
+    }
+
+    /// Where it is, and its address.
+    pub fn v4(&self) -> (&Namespace, IpAddr) {
+        (&self.namespace, self.address)
+    }
+
+    /// The same by version 6.
+    pub fn v6(&self) -> (&Namespace, IpAddr) {
+        (&self.namespace, self.address6)
     }
 
     fn link(&self, host: &Namespace) -> Result<String> {
