@@ -203,6 +203,8 @@ async fn a_control_plane_in_the_seed(desk: &Desk) -> Result<()> {
         json!({"apiVersion": extensions, "kind": "Infrastructure", "metadata": name("demo"),
             "spec": {"type": "local", "region": "local", "secretRef": secret}}),
         json!({"apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "Machine", "metadata": name("demo-pool-z1-abcde-12345"), "spec": {}}),
+        json!({"apiVersion": extensions, "kind": "SubnetIsolation", "metadata": name("demo"),
+            "spec": {"type": "local", "region": "local", "secretRef": secret, "isolatedZoneID": "euc1-az1"}}),
         process("kube-apiserver"),
         process("tunnel-server"),
         json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
@@ -259,6 +261,23 @@ async fn prepare(clusters: &Clusters, command: &Documented) -> Result<()> {
             .await?
             .or_fail("the former shoot goes")?;
         a_shoot_of_the_garden(garden).await?;
+    }
+    if text.contains("shoot.gardener.cloud/isolated-zone") {
+        // Only a shoot with two zones can do without one.
+        let pool = r#"{"name":"a","machine":{"type":"local"},"minimum":1,"maximum":2,"zones":["a","b"]}"#;
+        let more = r#""credentialsBindingName":"cloud","networking":{"type":"local"}"#;
+        let pools = format!(r#"{{"spec":{{{more},"provider":{{"workers":[{pool}]}}}}}}"#);
+        let args = [
+            "-n",
+            "garden-dev",
+            "patch",
+            "shoot",
+            "demo",
+            "--type=merge",
+            "-p",
+            &pools,
+        ];
+        garden.run("kubectl", &args).await?.or_fail("worker pools")?;
     }
     if text.contains("--wait") {
         // Helm waits for the address of the front as well, which a cloud gives.

@@ -54,6 +54,11 @@ pub const SHOOT_FORCE_RESTORE: &str = "shoot.gardener.cloud/force-restore";
 /// Annotation: the zone that is to be cut off, by the provider's physical ID of it. While it is there the shoot has no machines in
 /// the zone, and the network there is closed (RZ-01).
 pub const SHOOT_ISOLATED_ZONE: &str = "shoot.gardener.cloud/isolated-zone";
+/// Annotation: when [`SHOOT_ISOLATED_ZONE`] is taken away by itself (RFC 3339). Never without it.
+pub const SHOOT_ISOLATED_ZONE_EXPIRES: &str = "shoot.gardener.cloud/isolated-zone-expires";
+/// Annotation: the zone, by its provider's ID, of which it is to be told what would move if it were cut off. Nothing is changed, and the
+/// annotation goes when it has been answered.
+pub const SHOOT_ISOLATED_ZONE_DRY_RUN: &str = "shoot.gardener.cloud/isolated-zone-dry-run";
 /// Annotation: a move to a far region is meant.
 pub const MIGRATION_ALLOW_DISTANT_REGIONS: &str = "migration.gardener.cloud/allow-distant-regions";
 /// Annotation: the move is to keep the API serving.
@@ -240,6 +245,8 @@ pub mod condition {
     pub const NEVER_ANSWERED: &str = "NeverAnswered";
     /// Shoot: no zone is cut off that ought not to be, and the one that ought to be is. Its reason and message say how far that is.
     pub const ZONE_ISOLATION: &str = "ZoneIsolation";
+    /// Shoot: what was found when it was last asked what would move if a zone were cut off. Always `True`: it judges nothing.
+    pub const ZONE_ISOLATION_DRY_RUN: &str = "ZoneIsolationDryRun";
     /// Shoot constraint: the move that is wanted may begin.
     pub const READY_FOR_MIGRATION: &str = "ReadyForMigration";
     /// Shoot constraint: it could be put to sleep.

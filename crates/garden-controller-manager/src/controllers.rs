@@ -5,6 +5,7 @@ use futures::future::{BoxFuture, FutureExt, join_all};
 use crate::{
     Context, backup_entry_placement, controller_registration, project, seed, shoot_hibernation,
     shoot_kubeconfig, shoot_migration, shoot_placement, shoot_state, shoot_takeover, shoot_version,
+    shoot_zone_expiry,
 };
 
 type Start = fn(Context) -> BoxFuture<'static, ()>;
@@ -30,6 +31,9 @@ const CONTROLLERS: &[(&str, Start)] = &[
     ("shoot-state", |context| shoot_state::run(context).boxed()),
     ("shoot-takeover", |context| shoot_takeover::run(context).boxed()),
     ("shoot-version", |context| shoot_version::run(context).boxed()),
+    ("shoot-zone-expiry", |context| {
+        shoot_zone_expiry::run(context).boxed()
+    }),
 ];
 
 /// Runs these controllers until shutdown. Dropping the future stops all of them.

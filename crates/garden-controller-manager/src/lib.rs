@@ -11,6 +11,7 @@
 //! | [`shoot_migration`] | Shoot | whether a move may begin, what to do if not (I8), whereto, and with which specification |
 //! | [`shoot_placement`] | Shoot | a Shoot that no seed will ever take says so |
 //! | [`shoot_takeover`] | Shoot | a shoot whose seed is dead is given to the one that is wanted, on consent and never beside a live one |
+//! | [`shoot_zone_expiry`] | Shoot | a zone that was cut off until a time is taken back when that has come |
 //! | [`shoot_state`] | Shoot, ShootState | what a move carries is not lost before the move is over, and gone after it |
 
 pub mod backup_entry_placement;
@@ -27,6 +28,7 @@ pub mod shoot_placement;
 pub mod shoot_state;
 pub mod shoot_takeover;
 pub mod shoot_version;
+pub mod shoot_zone_expiry;
 
 pub use config::Config;
 pub use context::{Context, MANAGER};

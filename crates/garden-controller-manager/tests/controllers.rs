@@ -7,6 +7,8 @@ mod garden;
 mod keys;
 #[path = "controllers/schedules.rs"]
 mod schedules;
+#[path = "controllers/zones.rs"]
+mod zones;
 
 use std::time::Duration;
 
@@ -18,7 +20,7 @@ use api::{
 use garden::{Garden, NAMESPACE, allowed, operation};
 use garden_controller_manager::{
     Context, backup_entry_placement, project, seed, shoot_hibernation, shoot_kubeconfig, shoot_migration,
-    shoot_placement, shoot_state, shoot_version,
+    shoot_placement, shoot_state, shoot_version, shoot_zone_expiry,
 };
 use k8s_openapi::api::{coordination::v1::Lease, core::v1::Namespace};
 use kube::{Api, ResourceExt, api::DeleteParams};
@@ -48,6 +50,7 @@ async fn the_controllers_of_the_garden() {
     controllers.spawn(shoot_placement::run(context.clone()));
     controllers.spawn(shoot_state::run(context.clone()));
     controllers.spawn(shoot_version::run(context.clone()));
+    controllers.spawn(shoot_zone_expiry::run(context.clone()));
     tokio::join!(
         a_project_has_a_namespace(&garden),
         a_silent_seed_is_unknown(&garden),
@@ -58,6 +61,7 @@ async fn the_controllers_of_the_garden() {
         keys::of_a_shoot_that_is_deleted_change_hands_too(&garden),
         backups_follow_their_shoot(&garden),
         a_version_is_completed_once(&garden),
+        zones::are_taken_back_at_their_time(&garden),
         schedules::are_kept_and_nobody_else_is_put_to_sleep(&garden),
     );
     context.shutdown.cancel();

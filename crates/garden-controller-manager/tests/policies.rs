@@ -25,6 +25,9 @@ async fn the_policies_of_the_garden() {
     nodes::pools_have_what_nodes_can_run(&garden).await;
     zones::one_zone_is_cut_off_at_a_time(&garden).await;
     zones::a_zone_that_is_cut_off_stays_in_its_pools(&garden).await;
+    zones::a_zone_is_cut_off_until_a_time(&garden).await;
+    zones::a_pool_names_a_zone_once(&garden).await;
+    zones::a_question_is_answered_by_the_seed_that_has_the_shoot(&garden).await;
     schedules_of_a_shoot(&garden).await;
     operations(&garden).await;
     deletion(&garden).await;

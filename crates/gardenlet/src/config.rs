@@ -66,6 +66,11 @@ pub struct Config {
     )]
     pub system_components: Vec<Component>,
 
+    /// A label of Nodes, in shoots and in the seed, with their provider's ID of their zone; may be given several times. By it a failover
+    /// is refused that would cut a shoot off from its own control plane (docs/zone-isolation.md).
+    #[arg(long = "zone-id-label", default_values = ["topology.k8s.aws/zone-id"])]
+    pub zone_id_labels: Vec<String>,
+
     /// Identity of the garden, the last part of a shoot's cluster identity. The same for all seeds of a garden.
     #[arg(long, default_value = "garden")]
     pub garden_identity: String,
@@ -251,6 +256,7 @@ mod tests {
         assert_eq!(config.backup_entry_grace(), Duration::ZERO);
         assert_eq!(config.settings().dns_ttl, 120);
         assert_eq!(config.system_components.len(), 3);
+        assert_eq!(config.zone_id_labels, ["topology.k8s.aws/zone-id"]);
     }
 
     #[test]

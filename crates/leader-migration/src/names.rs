@@ -73,6 +73,7 @@ pub const GARDEN_CONTROLLER_MANAGER: Manager = Manager {
         "shoot-state",
         "shoot-takeover",
         "shoot-version",
+        "shoot-zone-expiry",
     ],
     guests: &[],
 };

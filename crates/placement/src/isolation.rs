@@ -1,7 +1,7 @@
 //! Which zone of a shoot is cut off (GEP-21): what its user asks for, what is recorded, and what one operation makes of both.
 
 use api::{
-    constants::SHOOT_ISOLATED_ZONE,
+    constants::{SHOOT_ISOLATED_ZONE, SHOOT_ISOLATED_ZONE_DRY_RUN},
     gardencore::{
         ControllerRegistration, Shoot,
         shoot::{ZoneIsolation, ZoneIsolationPhase as Phase, ZoneIsolationStatus as Status},
@@ -118,7 +118,8 @@ fn carried(recorded: &ZoneIsolation) -> Isolation {
 }
 
 /// Whether the failover of this zone was found well once: it is not refused any more, whatever is missing by now.
-fn is_begun(shoot: &Shoot, zone: &str) -> bool {
+#[must_use]
+pub fn is_begun(shoot: &Shoot, zone: &str) -> bool {
     recorded(shoot).is_some_and(|recorded| {
         is_failover_of(recorded, zone)
             && (recorded.status == Status::Done || recorded.isolated_zone_code.is_some())
@@ -153,6 +154,12 @@ fn refusal(shoot: &Shoot, registrations: &[ControllerRegistration]) -> Option<Re
             "The shoot has no worker pools, so that no zone of it can be cut off.",
         );
     }
+    if let Some((pool, zone)) = twice(shoot) {
+        let message = format!(
+            "Worker pool {pool} names zone {zone} twice, so that it has two deployments there: take one of them out of its zones first."
+        );
+        return refused("ZoneNamedTwice", &message);
+    }
     let mut zones: Vec<_> = pools.iter().flat_map(|pool| &pool.zones).collect();
     zones.sort_unstable();
     zones.dedup();
@@ -171,6 +178,34 @@ fn refusal(shoot: &Shoot, registrations: &[ControllerRegistration]) -> Option<Re
         return refused("NotSupportedByProvider", &message);
     }
     None
+}
+
+/// The first pool that names a zone twice, and the zone.
+fn twice(shoot: &Shoot) -> Option<(&str, &str)> {
+    shoot.spec.provider.workers.iter().find_map(|pool| {
+        let zones = pool.zones.iter().enumerate();
+        let mut again = zones.filter(|(place, zone)| pool.zones[..*place].contains(zone));
+        again.next().map(|(_, zone)| (pool.name.as_str(), zone.as_str()))
+    })
+}
+
+/// The zone of which the Shoot's user wants to know what would move if it were cut off, by its provider's ID.
+#[must_use]
+pub fn planned_zone(shoot: &Shoot) -> Option<&str> {
+    named(
+        shoot
+            .annotations()
+            .get(SHOOT_ISOLATED_ZONE_DRY_RUN)
+            .map(String::as_str),
+    )
+}
+
+/// Pools that have no other zone than this one, by the account's name of it: while it is cut off they have no machines.
+pub fn only_in<'a>(shoot: &'a Shoot, name: &'a str) -> impl Iterator<Item = &'a str> {
+    let pools = shoot.spec.provider.workers.iter();
+    let confined =
+        pools.filter(move |pool| !pool.zones.is_empty() && pool.zones.iter().all(|zone| zone == name));
+    confined.map(|pool| pool.name.as_str())
 }
 
 /// Whether a registration serves objects of this kind and type.

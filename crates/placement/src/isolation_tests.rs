@@ -4,7 +4,7 @@ use api::gardencore::{ControllerRegistration, Shoot};
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use super::{Isolation, asked_zone, is_due, needs_provider};
+use super::{Isolation, asked_zone, is_due, needs_provider, only_in, planned_zone};
 use crate::Operation;
 
 /// With two zones, the annotation and what is recorded of zone `z`: its phase and status, `+` behind it if its name is known.
@@ -137,6 +137,9 @@ fn what_cannot_be_is_refused_before_it_begins() {
     assert_eq!(reason(&narrow, &both), Some("NoOtherZone"));
     narrow.spec.provider.workers.clear();
     assert_eq!(reason(&narrow, &both), Some("NoWorkers"));
+    let mut double = wide.clone();
+    double.spec.provider.workers[1].zones.push("one".into());
+    assert_eq!(reason(&double, &both), Some("ZoneNamedTwice"));
     // What has begun is kept up.
     for recorded in [("Failover", "Done"), ("Failover", "InProgress+")] {
         assert_eq!(reason(&shoot(Some("z"), Some(recorded)), &one), None);
@@ -160,4 +163,19 @@ fn a_seed_needs_the_provider_while_there_is_something_of_it() {
     assert!(needs(&shoot(None, Some(("Failover", "Done"))), &unable));
     assert!(!needs(&shoot(None, Some(("Failover", "Failed"))), &unable));
     assert!(!needs(&shoot(None, Some(("Failback", "Done"))), &able));
+}
+
+#[test]
+fn pools_of_one_zone_and_the_zone_that_is_asked_about() {
+    let shoot = shoot(None, None);
+    assert_eq!(only_in(&shoot, "one").collect::<Vec<_>>(), ["a"]);
+    assert_eq!(only_in(&shoot, "two").count(), 0);
+    assert_eq!(only_in(&shoot, "").count(), 0);
+    assert_eq!(planned_zone(&shoot), None);
+    let mut asking = shoot;
+    for (value, expected) in [("z", Some("z")), ("", None)] {
+        let annotations = asking.metadata.annotations.get_or_insert_default();
+        annotations.insert("shoot.gardener.cloud/isolated-zone-dry-run".into(), value.into());
+        assert_eq!(planned_zone(&asking), expected);
+    }
 }

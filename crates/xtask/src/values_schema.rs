@@ -144,6 +144,7 @@ fn rule(key: &str) -> Result<Option<Value>> {
         "loadBalancerRange" => or_nothing(text(CIDR), &[empty]),
         "key" => text(KEY),
         "systemComponents" => json!({"type": "array", "items": text("^[-a-z0-9]+/[-a-z0-9.]+$")}),
+        "zoneIDLabels" => json!({"type": "array", "items": text("^([-a-z0-9.]+/)?[-A-Za-z0-9_.]+$")}),
         "resources" => resources(),
         "config" => leader_migration(),
         "seedConfig" => seed()?,

@@ -34,6 +34,7 @@ pub async fn it_changes_no_specification(garden: &Garden) {
     ] {
         refused(garden.patch(&shoots, "kept", body).await, word);
     }
+    zones_without_a_time(garden, &users, &shoots, word).await;
     its_schedules(garden, &users, &shoots, word).await;
     for other in ["1.35.0", "1.3.4", "1.340.1", "1.34"] {
         let with_more = json!({"spec": {"kubernetes": {"version": other}, "purpose": "production"}});
@@ -44,6 +45,49 @@ pub async fn it_changes_no_specification(garden: &Garden) {
     }
     allowed(garden.patch(&shoots, "half", version("1.34.4")).await);
     refused(garden.patch(&shoots, "half", version("1.34.5")).await, word);
+}
+
+/// A zone that somebody has cut off for as long as it takes is not given back, and nobody's zone is cut off.
+async fn zones_without_a_time(garden: &Garden, users: &Api<Shoot>, shoots: &Api<Shoot>, word: &str) {
+    let [zone, expires] =
+        ["isolated-zone", "isolated-zone-expires"].map(|key| format!("shoot.gardener.cloud/{key}"));
+    let said = |annotations: serde_json::Value| json!({"metadata": {"annotations": annotations}});
+    let pools =
+        json!([{"name": "a", "machine": {"type": "local"}, "minimum": 1, "maximum": 1, "zones": ["a", "b"]}]);
+    allowed(
+        garden
+            .apply(
+                users,
+                "sick",
+                crate::garden::shoot_with_pools("sick", "local", &pools),
+            )
+            .await,
+    );
+    refused(
+        garden.patch(shoots, "sick", said(json!({&zone: "z"}))).await,
+        word,
+    );
+    allowed(garden.patch(users, "sick", said(json!({&zone: "z"}))).await);
+    refused(
+        garden.patch(shoots, "sick", said(json!({&zone: null}))).await,
+        word,
+    );
+    let time = "2999-01-01T00:00:00Z";
+    refused(
+        garden.patch(shoots, "sick", said(json!({&expires: time}))).await,
+        word,
+    );
+    allowed(garden.patch(users, "sick", said(json!({&expires: time}))).await);
+    let later = "2999-01-02T00:00:00Z";
+    refused(
+        garden.patch(shoots, "sick", said(json!({&expires: later}))).await,
+        word,
+    );
+    allowed(
+        garden
+            .patch(shoots, "sick", said(json!({&zone: null, &expires: null})))
+            .await,
+    );
 }
 
 /// Only a shoot whose user has made schedules is put to sleep, and its schedules are nobody's but his.

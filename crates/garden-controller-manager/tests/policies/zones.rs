@@ -4,9 +4,11 @@ use api::gardencore::Shoot;
 use kube::Api;
 use serde_json::{Value, json};
 
-use crate::garden::{Garden, NAMESPACE, allowed, refused, shoot_with_pools};
+use crate::garden::{Garden, NAMESPACE, allowed, operation, refused, shoot_with_pools};
 
 const ISOLATED: &str = "shoot.gardener.cloud/isolated-zone";
+const EXPIRES: &str = "shoot.gardener.cloud/isolated-zone-expires";
+const DRY_RUN: &str = "shoot.gardener.cloud/isolated-zone-dry-run";
 
 fn zone(id: &Value) -> Value {
     json!({"metadata": {"annotations": {ISOLATED: id}}})
@@ -111,4 +113,87 @@ pub async fn a_zone_that_is_cut_off_stays_in_its_pools(garden: &Garden) {
     let back = isolation("id-a", Some("a"), "Failback", "Done");
     garden.status(&shoots, "sick", back).await;
     allowed(edit(pools(&[pool("a", &["b"])])).await);
+}
+
+/// A time is one that is to come, as far as anybody knows here, and belongs to a zone.
+pub async fn a_zone_is_cut_off_until_a_time(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    let made = shoot_with_pools("brief", "local", &json!([pool("a", &["a", "b"])]));
+    allowed(garden.apply(&shoots, "brief", made).await);
+    let last = json!({"lastOperation": operation("Reconcile", "Succeeded")});
+    garden.status(&shoots, "brief", last).await;
+    let both = |zone: Value, expires: Value| {
+        let body = json!({"metadata": {"annotations": {ISOLATED: zone, EXPIRES: expires}}});
+        garden.patch(&shoots, "brief", body)
+    };
+    let id = || json!("id-a");
+    refused(
+        both(Value::Null, json!("2999-01-01T00:00:00Z")).await,
+        "is the time of a zone that is cut off",
+    );
+    for text in [
+        "tomorrow",
+        "",
+        "2999-01-01",
+        "2999-13-01T00:00:00Z",
+        "2999-01-01 00:00:00Z",
+    ] {
+        refused(both(id(), json!(text)).await, "which is no time: write one like");
+    }
+    // Whatever has the form of a time and is none.
+    refused(both(id(), json!("2999-02-30T00:00:00Z")).await, "2999-02-30");
+    refused(
+        both(id(), json!("2020-01-01T00:00:00Z")).await,
+        "is in the past (2020-01-01T00:00:00Z)",
+    );
+    allowed(both(id(), json!("2999-01-01T00:00:00Z")).await);
+    allowed(both(id(), json!("2999-01-01T08:00:00+02:00")).await);
+    refused(both(id(), json!("2020-01-01T00:00:00Z")).await, "is in the past");
+    // The zone is taken back by hand, at all times.
+    allowed(garden.patch(&shoots, "brief", zone(&Value::Null)).await);
+}
+
+/// One with two deployments in a zone would be left by one of them.
+pub async fn a_pool_names_a_zone_once(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    let double = json!([pool("a", &["a", "b", "a"]), pool("b", &["b", "c"])]);
+    let made = shoot_with_pools("double", "local", &double);
+    allowed(garden.apply(&shoots, "double", made).await);
+    let told = "worker pools a name a zone twice";
+    refused(garden.patch(&shoots, "double", zone(&json!("id-a"))).await, told);
+    let single = pools(&[pool("a", &["a", "b"]), pool("b", &["b", "c"])]);
+    allowed(garden.patch(&shoots, "double", single).await);
+    allowed(garden.patch(&shoots, "double", zone(&json!("id-a"))).await);
+    let edit = |pool_b: &[&str]| {
+        let body = pools(&[pool("a", &["a", "b"]), pool("b", pool_b)]);
+        garden.patch(&shoots, "double", body)
+    };
+    let told = "worker pools b name a zone twice";
+    refused(edit(&["c", "c"]).await, told);
+    let recorded = isolation("id-a", Some("a"), "Failover", "Done");
+    garden.status(&shoots, "double", recorded).await;
+    refused(edit(&["c", "c"]).await, told);
+}
+
+/// The gardenlet answers, and takes the question away; it gives no zone back.
+pub async fn a_question_is_answered_by_the_seed_that_has_the_shoot(garden: &Garden) {
+    garden
+        .shoot("asked", "seed-a", Some("seed-a"), ("Reconcile", "Succeeded"))
+        .await;
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    let ask = json!({"metadata": {"annotations": {DRY_RUN: "id-a"}}});
+    allowed(garden.patch(&shoots, "asked", ask.clone()).await);
+    let ours: Api<Shoot> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
+    let theirs: Api<Shoot> = Api::namespaced(garden.seed_b.clone(), NAMESPACE);
+    let taken = json!({"metadata": {"annotations": {DRY_RUN: null}}});
+    refused(
+        garden.patch(&theirs, "asked", taken.clone()).await,
+        "may not write Shoot asked",
+    );
+    let other = json!({"metadata": {"annotations": {DRY_RUN: "id-b"}}});
+    refused(
+        garden.patch(&ours, "asked", other).await,
+        "may not change annotation",
+    );
+    allowed(garden.patch(&ours, "asked", taken).await);
 }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use api::{
     constants::{OPERATION, PROJECT_NAME, condition::READY_FOR_MIGRATION, finalizer::GARDENER},
     gardencore::{Shoot, shoot::ShootStatus},
-    meta::{ConditionStatus, ErrorCode, LastOperationState as State, LastOperationType as Type},
+    meta::{ConditionStatus, ErrorCode, LastOperationState as State},
 };
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, ResourceExt, runtime::watcher};
@@ -13,6 +13,7 @@ use parts::{FenceClock, Fences};
 use placement::{Operation, Role, Wanted, approval, is_move_wanted, isolation, names, role, traveller};
 use runtime::{Cluster, Error, Next, Reconciler, Result, clock, error::Explain as _, finalizer, runner};
 use serde_json::json;
+use tokio::time::Instant;
 use tracing::info;
 
 use super::{
@@ -24,7 +25,8 @@ use super::{
     record::Record,
     right,
     status::{self, Writer},
-    zone_record,
+    zone_changes::Changes,
+    zone_plan, zone_record, zone_story,
 };
 use crate::context::{Context, MANAGER};
 
@@ -44,6 +46,7 @@ pub async fn run(context: Arc<Context>) {
         context,
         fences: Fences::default(),
         lost: LostShoots::default(),
+        changes: Changes::default(),
     });
     runner::run_namespaced(controller, &garden, reconciler, settings).await;
 }
@@ -85,6 +88,7 @@ struct ShootReconciler {
     context: Arc<Context>,
     fences: Fences,
     lost: LostShoots,
+    changes: Changes,
 }
 
 impl Reconciler<Shoot> for ShootReconciler {
@@ -118,6 +122,11 @@ impl ShootReconciler {
     async fn step(&self, shoot: Arc<Shoot>) -> Result<Next> {
         // The cache may lag behind our own last write; deciding on an old status could run a flow twice.
         let shoot = self.latest(&shoot).await?;
+        zone_story::show(&self.context, &shoot);
+        // Asked while nothing is under way, whatever comes next.
+        let Some(shoot) = Box::pin(zone_plan::answer(&self.context, shoot)).await? else {
+            return Ok(Next::After(LOOK_AGAIN));
+        };
         match self.decide(&shoot) {
             Duty::NotResponsible | Duty::GivenUp => Ok(Next::Change),
             Duty::Idle(rest) => {
@@ -133,7 +142,10 @@ impl ShootReconciler {
                 Ok(Next::Change)
             }
             Duty::Leave(epoch) => leave::leave(&self.context, &shoot, epoch).await,
-            Duty::Run(_) => {
+            Duty::Run(operation) => {
+                if let Some(pause) = self.changes.hold(&self.context, &shoot, operation).await? {
+                    return Ok(Next::After(pause));
+                }
                 let shoot = self.take_operation_annotation(shoot).await?;
                 // A user may have changed his mind between the two: what counts is the Shoot without the annotation.
                 match self.decide_without_request(&shoot) {
@@ -201,6 +213,7 @@ impl ShootReconciler {
         let Some(begun) = begun else {
             return Ok(Next::After(LOOK_AGAIN));
         };
+        Box::pin(zone_story::tell(context, &shoot, &begun)).await;
         let traveller = Arc::new(Shoot {
             status: begun.status.clone(),
             metadata: kube::core::ObjectMeta {
@@ -213,7 +226,7 @@ impl ShootReconciler {
             .garden_events
             .normal(
                 &begun,
-                start_reason(type_),
+                status::start_reason(type_),
                 &format!("{type_} of Shoot cluster started"),
             )
             .await;
@@ -260,7 +273,9 @@ impl ShootReconciler {
             .map(|last| last.description.clone())
             .unwrap_or_default();
         let events = &context.garden_events;
-        events.normal(&written, success_reason(type_), &note).await;
+        events
+            .normal(&written, status::success_reason(type_), &note)
+            .await;
         info!(shoot = written.name_any(), operation = %type_, "operation succeeded");
         self.fences.forget(&written.uid().unwrap_or_default());
         self.lost.forget(&written);
@@ -281,10 +296,12 @@ impl ShootReconciler {
                     .warning(&written, "LeftBehind", &left_behind(traveller))
                     .await;
             }
+            zone_story::forget(context, &written);
             self.let_go(&written).await?;
             return Ok(Next::Change);
         }
         if operation == Operation::Migrate {
+            zone_story::forget(context, &written);
             // The seed is a former one by now, and begins to clean up.
             return Ok(Next::After(LOOK_AGAIN));
         }
@@ -341,8 +358,12 @@ impl ShootReconciler {
             progress,
             errors,
             error,
+            called_off,
             ..
         } = failure;
+        if called_off {
+            self.changes.count(shoot, Instant::now());
+        }
         let patch = match &error {
             // Whose it is now tells its story.
             Error::NotOwner(_) => return Err(error),
@@ -472,23 +493,5 @@ fn writer(context: &Context) -> Writer {
         name: "gardenlet",
         version: env!("CARGO_PKG_VERSION"),
         seed: context.seed_name.clone(),
-    }
-}
-
-fn start_reason(type_: Type) -> &'static str {
-    match type_ {
-        Type::Migrate => "Migrating",
-        Type::Restore => "Restoring",
-        Type::Delete => "Deleting",
-        _ => "Reconciling",
-    }
-}
-
-fn success_reason(type_: Type) -> &'static str {
-    match type_ {
-        Type::Migrate => "MigrationPrepared",
-        Type::Restore => "Restored",
-        Type::Delete => "Deleted",
-        _ => "Reconciled",
     }
 }

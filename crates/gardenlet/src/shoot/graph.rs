@@ -3,7 +3,7 @@
 
 use std::{future::Future, time::Duration};
 
-use flow::{Graph, Retry, TaskId};
+use flow::{Graph, Retry, Task, TaskId};
 use parts::{Deploy, Destroy, Facts, Migrate, Sleep, Stay};
 use runtime::{Error, Result};
 
@@ -22,13 +22,29 @@ pub(super) fn graph<'a>(name: &'static str, limit: Duration) -> Graph<'a, Error>
 
 /// Tasks that are done only if they are wanted, and count as done otherwise.
 pub(super) fn when<'g, 'a>(graph: &'g mut Graph<'a, Error>, wanted: bool) -> When<'g, 'a> {
-    When { graph, wanted }
+    When {
+        graph,
+        wanted,
+        limit: None,
+    }
 }
 
 /// See [`when`].
 pub(super) struct When<'g, 'a> {
     graph: &'g mut Graph<'a, Error>,
     wanted: bool,
+    limit: Option<Duration>,
+}
+
+impl<'a> When<'_, 'a> {
+    /// The same tasks, which may take so long, all attempts together, before it is an error that they are not done.
+    pub(super) fn within(&mut self, limit: Option<Duration>) -> When<'_, 'a> {
+        When {
+            graph: &mut *self.graph,
+            wanted: self.wanted,
+            limit,
+        }
+    }
 }
 
 /// A verb of a part, as its two tasks: `g.deploy::<Etcds>(f, after)` adds the work and its wait, and gives the end of the wait.
@@ -36,14 +52,24 @@ pub(super) trait Steps<'a> {
     /// Where tasks are added, and whether they are wanted.
     fn target(&mut self) -> (&mut Graph<'a, Error>, bool);
 
+    /// How long a task may take, all its attempts together, where that is not what its graph says.
+    fn limit(&self) -> Option<Duration> {
+        None
+    }
+
     /// Adds one task.
     fn step<F, Fut>(&mut self, name: &'static str, after: impl IntoIterator<Item = TaskId>, work: F) -> TaskId
     where
         F: FnMut() -> Fut + Send + 'a,
         Fut: Future<Output = Result<()>> + Send + 'a,
     {
+        let limit = self.limit();
         let (graph, wanted) = self.target();
-        graph.step_if(wanted, name, after, work)
+        let task = Task::new(name, work).after(after).skip_if(!wanted);
+        graph.add(match limit {
+            Some(limit) => task.retry(Retry::until_timeout(RETRY_INTERVAL, limit)),
+            None => task,
+        })
     }
 
     /// The part comes up.
@@ -94,5 +120,9 @@ impl<'a> Steps<'a> for Graph<'a, Error> {
 impl<'a> Steps<'a> for When<'_, 'a> {
     fn target(&mut self) -> (&mut Graph<'a, Error>, bool) {
         (self.graph, self.wanted)
+    }
+
+    fn limit(&self) -> Option<Duration> {
+        self.limit
     }
 }

@@ -30,8 +30,14 @@ pub mod sleep_flow;
 mod sleep_steps;
 pub mod status;
 mod take_down;
+mod zone_changes;
+mod zone_judgement;
+mod zone_look;
+mod zone_plan;
 mod zone_record;
 mod zone_steps;
+mod zone_story;
+mod zone_volumes;
 mod zone_watch;
 
 pub use operation::build;

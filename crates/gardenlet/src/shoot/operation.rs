@@ -18,7 +18,7 @@ use super::{
     delete_flow, force_delete_flow, migrate_flow, reconcile_flow,
     record::Record,
     right::{self, Refusal},
-    sleep_flow, status,
+    sleep_flow, status, zone_look,
     zone_steps::Zones,
     zone_watch,
 };
@@ -34,6 +34,8 @@ pub(super) struct Failure {
     pub(super) error: Error,
     /// What there is to say where the seed has lost the shoot: there is no next try in this epoch.
     pub(super) lost: Option<String>,
+    /// It was ended since the Shoot's user wants another zone to be cut off, or none.
+    pub(super) called_off: bool,
 }
 
 /// Runs the flow of an operation. `traveller`: the Shoot with which it works. `fence`: that of its epoch.
@@ -55,6 +57,9 @@ pub(super) async fn run(
     .await
     .map_err(|error| outside("Collecting facts", error))?;
     facts.fence = fence;
+    zone_look::before(&mut facts, &context.config.zone_id_labels, record)
+        .await
+        .map_err(|error| outside(zone_watch::TASK, error))?;
     let ended = Box::pin(right::under_it(facts, |facts| {
         // Large, and moved on its way.
         Box::pin(async move { Box::pin(act(&facts, operation, record)).await })
@@ -81,7 +86,10 @@ async fn act(facts: &Facts, operation: Operation, record: &Record<'_>) -> Result
         .map_err(|error| outside("Looking at what is there", error))?;
     let work = Box::pin(observed(operation.type_(), flow, record));
     let done = Box::pin(zone_watch::during(facts, operation, record, work)).await;
-    done.map_err(|error| outside(zone_watch::TASK, error))??;
+    done.map_err(|error| Failure {
+        called_off: zone_watch::is_changed(&error),
+        ..outside(zone_watch::TASK, error)
+    })??;
     if operation.deletes() {
         Cluster::destroy(facts)
             .await
@@ -216,6 +224,7 @@ pub(super) fn outside(task: &str, error: Error) -> Failure {
         errors: vec![status::single_error(task, &error, &clock::now_k8s())],
         error,
         lost: None,
+        called_off: false,
     }
 }
 
@@ -226,6 +235,7 @@ fn from_flow(error: &FlowError<Error>, progress: i32) -> Failure {
         errors,
         error: class_of(error),
         lost: None,
+        called_off: false,
     }
 }
 

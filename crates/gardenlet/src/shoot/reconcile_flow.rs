@@ -164,7 +164,9 @@ fn make_nodes<'a>(
     let network = nodes.deploy::<Network>(f, after);
     // Providers of extensions may have a say in what machines run at first.
     let first = nodes.deploy::<OperatingSystemConfigs>(f, after.into_iter().chain(extended));
-    let machines = nodes.deploy::<Workers>(f, [rights, network, first]);
+    let machines = nodes
+        .within(zone_steps::patience(f))
+        .deploy::<Workers>(f, [rights, network, first]);
     let stale = nodes.step("Deleting stale operating system configurations", machines, || {
         OperatingSystemConfigs::delete_stale(f)
     });

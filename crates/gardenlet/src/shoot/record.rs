@@ -7,6 +7,7 @@ use placement::{Role, role};
 use runtime::{Cluster, Error, Result};
 use serde_json::Value;
 
+use super::zone_story;
 use crate::context::{Context, MANAGER};
 
 /// What is being done with a Shoot, as it was recorded when it began.
@@ -34,8 +35,13 @@ impl<'a> Record<'a> {
     /// As [`Self::write`], with what `decide` makes of the newest Shoot. `None` writes nothing.
     pub(super) async fn write_if(
         &self,
-        mut decide: impl FnMut(&Shoot) -> Result<Option<Value>>,
+        decide: impl FnMut(&Shoot) -> Result<Option<Value>>,
     ) -> Result<Shoot> {
+        // A Shoot is large, and two of them would be on the stack of whoever writes.
+        Box::pin(self.write_decided(decide)).await
+    }
+
+    async fn write_decided(&self, mut decide: impl FnMut(&Shoot) -> Result<Option<Value>>) -> Result<Shoot> {
         let api = self
             .context
             .garden
@@ -51,9 +57,20 @@ impl<'a> Record<'a> {
             };
             // Somebody else wrote in between: what is written is decided on what he wrote.
             if let Some(written) = MANAGER.try_merge_status_of(&api, &newest, &patch).await? {
+                zone_story::tell(self.context, &newest, &written).await;
                 return Ok(written);
             }
         }
+    }
+
+    /// Something that its user should know, and that stops nothing.
+    pub(super) async fn warn(&self, reason: &str, note: &str) {
+        self.context.garden_events.warning(self.begun, reason, note).await;
+    }
+
+    /// Something went as wanted.
+    pub(super) async fn note(&self, reason: &str, note: &str) {
+        self.context.garden_events.normal(self.begun, reason, note).await;
     }
 
     fn check(&self, newest: &Shoot) -> Result<()> {

@@ -285,6 +285,28 @@ pub fn move_cannot_begin(shoot: &Shoot, constraint: &Condition, now: &Time) -> O
     (!told).then(|| json!({"lastErrors": [error]}))
 }
 
+/// Reason of the Event that tells of an operation's begin.
+#[must_use]
+pub fn start_reason(type_: Type) -> &'static str {
+    match type_ {
+        Type::Migrate => "Migrating",
+        Type::Restore => "Restoring",
+        Type::Delete => "Deleting",
+        _ => "Reconciling",
+    }
+}
+
+/// Reason of the Event that tells of its success.
+#[must_use]
+pub fn success_reason(type_: Type) -> &'static str {
+    match type_ {
+        Type::Migrate => "MigrationPrepared",
+        Type::Restore => "Restored",
+        Type::Delete => "Deleted",
+        _ => "Reconciled",
+    }
+}
+
 fn last_operation(type_: Type, state: State, progress: i32, description: &str, now: Time) -> LastOperation {
     LastOperation {
         description: description.to_owned(),

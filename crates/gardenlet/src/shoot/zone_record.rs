@@ -18,12 +18,18 @@ use api::{
     },
     meta::{Condition, ConditionStatus, LastError},
 };
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use placement::{
     Operation,
-    isolation::{Refusal, asked_zone, recorded},
+    isolation::{Refusal, asked_zone, only_in, recorded},
 };
 use serde_json::{Value, json};
+
+use super::zone_judgement::names;
+
+/// So much is told of what is awaited.
+const AWAITED: usize = 300;
 
 /// What is recorded of a zone, without its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,8 +64,21 @@ impl<'a> Entry<'a> {
             .map_or_else(|| self.id.to_owned(), |name| format!("{} ({name})", self.id))
     }
 
-    /// What is told of it where nothing stands in the way.
-    fn told(self) -> (ConditionStatus, &'static str, String) {
+    /// What is told of it where nothing stands in the way: of this Shoot's pools, too, those that have no other zone.
+    fn told(self, shoot: &Shoot) -> (ConditionStatus, &'static str, String) {
+        let (status, reason, mut message) = self.told_of_zone();
+        let is_left =
+            self.phase == Phase::Failover && matches!(self.status, Status::InProgress | Status::Done);
+        let pools: Vec<_> = only_in(shoot, self.name.filter(|_| is_left).unwrap_or_default()).collect();
+        if !pools.is_empty() {
+            message.push_str(" Pools without another zone have no machines meanwhile: ");
+            message.push_str(&names(&pools));
+            message.push('.');
+        }
+        (status, reason, message)
+    }
+
+    fn told_of_zone(self) -> (ConditionStatus, &'static str, String) {
         let zone = self.title();
         match (self.phase, self.status) {
             (Phase::Failover, Status::Done) => (
@@ -109,7 +128,7 @@ pub(super) fn begun(shoot: &Shoot, operation: Operation, again: bool, now: &Time
         Operation::Migrate | Operation::Restore => on_a_journey(asked, entry),
         Operation::Delete | Operation::ForceDelete => None,
     }?;
-    written(shoot, next, next.told(), now)
+    written(shoot, next, next.told(shoot), now)
 }
 
 fn at_work<'a>(asked: Option<&'a str>, entry: Option<Entry<'a>>, again: bool) -> Option<Entry<'a>> {
@@ -167,6 +186,38 @@ pub(super) fn refused(shoot: &Shoot, refusal: &Refusal, now: &Time) -> Option<Va
     written(shoot, entry, told, now)
 }
 
+/// What is awaited now, in the words of whoever is at work, so that a long wait is no riddle. Only of what is under way.
+pub(super) fn awaited(shoot: &Shoot, zone: &str, words: &str, now: &Time) -> Option<Value> {
+    let entry = Entry::of(recorded(shoot).filter(|recorded| recorded.isolated_zone_id == zone)?);
+    if entry.status != Status::InProgress {
+        return None;
+    }
+    let (status, reason, message) = entry.told(shoot);
+    let words: String = words.trim_end_matches('.').chars().take(AWAITED).collect();
+    written(
+        shoot,
+        entry,
+        (status, reason, format!("{message} Now: {words}.")),
+        now,
+    )
+}
+
+/// The annotation was changed so often that what it asks for now waits until this time.
+pub(super) fn held(shoot: &Shoot, until: Timestamp, now: &Time) -> Option<Value> {
+    let entry = Entry::of(recorded(shoot)?);
+    let message = format!(
+        "Annotation shoot.gardener.cloud/isolated-zone was changed again and again while its last value was being obeyed. What it asks for \
+         now begins at {}.",
+        until.strftime("%Y-%m-%dT%H:%M:%SZ")
+    );
+    written(
+        shoot,
+        entry,
+        (ConditionStatus::Progressing, "ChangedTooOften", message),
+        now,
+    )
+}
+
 /// The provider has said what the account calls the zone.
 pub(super) fn named(shoot: &Shoot, zone: &str, name: &str, now: &Time) -> Option<Value> {
     let entry = Entry::of(recorded(shoot).filter(|recorded| recorded.isolated_zone_id == zone)?);
@@ -174,7 +225,7 @@ pub(super) fn named(shoot: &Shoot, zone: &str, name: &str, now: &Time) -> Option
         name: Some(name),
         ..entry
     };
-    written(shoot, entry, entry.told(), now)
+    written(shoot, entry, entry.told(shoot), now)
 }
 
 /// Somebody has changed his mind while a reconciliation is under way, which ends here.
@@ -184,7 +235,7 @@ pub(super) fn aborting(shoot: &Shoot, now: &Time) -> Option<Value> {
         Status::Pending | Status::InProgress | Status::Failed => entry.with(entry.phase, Status::Aborting),
         Status::Aborting | Status::Done => return None,
     };
-    written(shoot, entry, entry.told(), now)
+    written(shoot, entry, entry.told(shoot), now)
 }
 
 /// A reconciliation has ended well, which has cut the zone off or has taken it back.
@@ -195,7 +246,7 @@ pub(super) fn ended(shoot: &Shoot, cuts_off: bool, now: &Time) -> Option<Value> 
         Phase::Failback
     };
     let entry = Entry::of(recorded(shoot)?).with(phase, Status::Done);
-    written(shoot, entry, entry.told(), now)
+    written(shoot, entry, entry.told(shoot), now)
 }
 
 /// A reconciliation has met errors. `is_final`: it is not tried again by itself, or not with another outcome unless somebody acts.
@@ -215,7 +266,7 @@ pub(super) fn failed(
     let errors: Vec<_> = errors.iter().map(|error| error.description.as_str()).collect();
     let errors = errors.join("; ");
     if !is_final {
-        let (status, reason, message) = entry.told();
+        let (status, reason, message) = entry.told(shoot);
         let message = format!("{message} It is tried again after: {errors}");
         return written(shoot, entry, (status, reason, message), now);
     }

@@ -7,7 +7,7 @@ use placement::{Operation, isolation::Refusal};
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use super::{aborting, and, begun, ended, failed, named, refused};
+use super::{aborting, and, awaited, begun, ended, failed, held, named, refused};
 
 const THEN: &str = "2026-01-01T00:00:00Z";
 const NOW: &str = "2026-01-01T12:00:00Z";
@@ -225,4 +225,79 @@ fn a_refusal_is_told_by_its_reason() {
     let patch = and(json!({"lastErrors": null}), Some(patch));
     assert_eq!(patch["lastErrors"], Value::Null);
     assert_eq!(patch["zoneIsolation"]["status"], "Failed");
+}
+
+/// A long wait is under way, and says for what.
+#[test]
+fn what_is_awaited_is_told_in_the_words_of_whoever_is_at_work() {
+    let under_way = shoot("z", Some(("Failover", "InProgress")));
+    let words = "Worker: 2 machines leave zone one.";
+    let patch = awaited(&under_way, "z", words, &now()).unwrap();
+    assert_eq!(told(Some(&patch)).unwrap(), "z Failover InProgress");
+    let (reason, message) = condition(&patch);
+    assert_eq!(reason, "FailoverInProgress");
+    assert!(
+        message.ends_with("closed. Now: Worker: 2 machines leave zone one."),
+        "{message}"
+    );
+    assert_eq!(
+        awaited(&after(under_way, &patch), "z", words, &now()),
+        None,
+        "told already"
+    );
+    let long = awaited(
+        &shoot("z", Some(("Failover", "InProgress"))),
+        "z",
+        &"x".repeat(2000),
+        &now(),
+    );
+    assert!(condition(&long.unwrap()).1.len() < 500);
+    for recorded in [
+        ("Failover", "Aborting"),
+        ("Failover", "Done"),
+        ("Failback", "Done"),
+    ] {
+        assert_eq!(
+            awaited(&shoot("z", Some(recorded)), "z", words, &now()),
+            None,
+            "{recorded:?}"
+        );
+    }
+    assert_eq!(
+        awaited(&shoot("z", Some(("Failover", "InProgress"))), "y", words, &now()),
+        None
+    );
+}
+
+#[test]
+fn pools_without_another_zone_are_told_while_it_is_away() {
+    let mut narrow = serde_json::to_value(shoot("z", Some(("Failover", "InProgress")))).unwrap();
+    let pool = |name: &str, zones: &[&str]| json!({"name": name, "machine": {"type": "m"}, "minimum": 1, "maximum": 1, "zones": zones});
+    narrow["spec"]["provider"]["workers"] =
+        json!([pool("a", &["one"]), pool("b", &["one", "two"]), pool("c", &[])]);
+    let narrow: Shoot = serde_json::from_value(narrow).unwrap();
+    let sentence = "Pools without another zone have no machines meanwhile: a.";
+    let patch = named(&narrow, "z", "one", &now()).unwrap();
+    assert!(condition(&patch).1.ends_with(sentence), "{patch}");
+    assert!(
+        condition(&ended(&narrow, true, &now()).unwrap())
+            .1
+            .ends_with(sentence)
+    );
+    assert!(
+        !condition(&ended(&narrow, false, &now()).unwrap())
+            .1
+            .contains("Pools")
+    );
+}
+
+#[test]
+fn whoever_waits_is_told_until_when() {
+    let until = "2026-01-01T12:10:00.5Z".parse().unwrap();
+    let patch = held(&shoot("", Some(("Failover", "Aborting"))), until, &now()).unwrap();
+    assert_eq!(told(Some(&patch)).unwrap(), "z Failover Aborting");
+    let (reason, message) = condition(&patch);
+    assert_eq!(reason, "ChangedTooOften");
+    assert!(message.ends_with("begins at 2026-01-01T12:10:00Z."), "{message}");
+    assert_eq!(held(&shoot("", None), until, &now()), None);
 }

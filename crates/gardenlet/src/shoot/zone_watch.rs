@@ -1,22 +1,28 @@
 //! What goes on beside the flow of a shoot one of whose zones is cut off or taken back: the zone's name is recorded as soon as its
-//! provider tells it, and a changed annotation ends the flow, so that nobody waits for what is not wanted any more (RZ-02). The next flow
+//! provider tells it, what is awaited is told, and a changed annotation ends the flow, so that nobody waits for what is not wanted any more (RZ-02). The next flow
 //! undoes what this one has done.
 
 use std::{convert::Infallible, time::Duration};
 
-use api::{extensions::Worker, gardencore::Shoot};
-use kube::{Api, ResourceExt};
-use parts::{Facts, Workers};
+use api::{
+    constants::OPERATION,
+    extensions::{self, DefaultStatus, ExtensionObject, Worker},
+    gardencore::{Shoot, shoot::ZoneIsolationStatus as Status},
+    meta::LastOperationState as State,
+};
+use k8s_openapi::NamespaceResourceScope;
+use kube::{Api, Resource, ResourceExt};
+use parts::{Facts, SubnetIsolation, Workers};
 use placement::{
     Isolation, Operation,
     isolation::{asked_zone, recorded},
 };
 use runtime::{
     Cluster, Error, Result, clock,
-    wait::{self, Look},
+    wait::{self, Look, Watched},
 };
 
-use super::{record::Record, zone_record};
+use super::{record::Record, zone_judgement::names, zone_look, zone_record};
 
 /// For one watch. It is begun anew after it.
 const WATCH: Duration = Duration::from_secs(60 * 60);
@@ -54,7 +60,7 @@ pub(super) async fn during<E>(
             written.await?;
             return Err(changed());
         }
-        never = Box::pin(tell_name(f, record)) => match never {},
+        never = Box::pin(tell(f, record)) => match never {},
     };
     if done.is_ok() {
         ended(f, record).await?;
@@ -67,6 +73,11 @@ fn changed() -> Error {
         BEGIN_ANEW,
         "annotation shoot.gardener.cloud/isolated-zone has changed: what was under way is undone",
     )
+}
+
+/// Whether this is what [`during`] ends with when what is asked for has changed.
+pub(super) fn is_changed(error: &Error) -> bool {
+    *error == changed()
 }
 
 /// The flow has done all of it.
@@ -99,34 +110,130 @@ async fn another_mind(f: &Facts) {
     }
 }
 
-/// Records what the account calls the zone: admission knows by it which edits of pools have to wait.
-async fn tell_name(f: &Facts, record: &Record<'_>) -> Infallible {
+/// Tells what is awaited, and what the account calls the zone: admission knows by it which edits of pools have to wait.
+async fn tell(f: &Facts, record: &Record<'_>) -> Infallible {
     if let Isolation::CutOff(zone) = &f.isolation {
-        let api: Api<Worker> = f.seed.namespaced(&f.namespace);
-        let name = Workers::object(f).name().to_owned();
-        let look = |worker: Option<&Worker>| {
-            let is_told = worker.is_some_and(|worker| {
-                worker.spec.isolated_zone_id.as_ref() == Some(zone) && name_of(worker).is_some()
-            });
-            if is_told {
-                Look::Done
-            } else {
-                Look::Wait("it has not told the name of the zone".into())
-            }
-        };
-        loop {
-            let told = wait::until(&api, &name, WATCH, look).await;
-            if let Some(name) = told.ok().flatten().as_ref().and_then(name_of) {
-                let written =
-                    record.write_if(|newest| Ok(zone_record::named(newest, zone, name, &clock::now_k8s())));
-                if written.await.is_ok() {
-                    break;
-                }
-            }
-            tokio::time::sleep(WATCH_AGAIN).await;
-        }
+        let (worker, isolation) = (Workers::object(f), SubnetIsolation::object(f));
+        let leaving = follow(f, worker.name(), |worker| async move {
+            tell_worker(f, record, zone, &worker).await
+        });
+        let closing = follow(f, isolation.name(), |object| async move {
+            tell_isolation(record, zone, &object).await
+        });
+        let (never, _) = futures::join!(leaving, closing);
+        return never;
     }
     std::future::pending().await
+}
+
+/// Calls `told` for what the object is now, as often as that changes, and again where it fails. A pause lies between two calls: what
+/// changes faster is not written faster.
+async fn follow<K, Told>(f: &Facts, name: &str, told: impl Fn(K) -> Told) -> Infallible
+where
+    K: Watched + Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    Told: Future<Output = Result<()>>,
+{
+    let api: Api<K> = f.seed.namespaced(&f.namespace);
+    let mut last = None;
+    loop {
+        let look = |object: Option<&K>| match object.map(ResourceExt::resource_version) {
+            Some(now) if now != last => Look::Done,
+            _ => Look::Wait("it has not changed".into()),
+        };
+        let seen = wait::until(&api, name, WATCH, look).await;
+        if let Ok(Some(object)) = seen {
+            let version = object.resource_version();
+            if told(object).await.is_ok() {
+                last = version;
+            }
+        }
+        tokio::time::sleep(WATCH_AGAIN).await;
+    }
+}
+
+async fn tell_worker(f: &Facts, record: &Record<'_>, zone: &String, worker: &Worker) -> Result<()> {
+    if worker.spec.isolated_zone_id.as_ref() != Some(zone) {
+        return Ok(());
+    }
+    if let Some(name) = name_of(worker) {
+        tell_name(f, record, zone, name).await?;
+    }
+    tell_words(record, zone, "Worker", worker.default_status()).await
+}
+
+async fn tell_isolation(record: &Record<'_>, zone: &str, object: &extensions::SubnetIsolation) -> Result<()> {
+    if object.spec.isolated_zone_id != zone {
+        return Ok(());
+    }
+    if !is_done(object) {
+        return tell_words(record, zone, "SubnetIsolation", object.default_status()).await;
+    }
+    let newest = record.write_if(|_| Ok(None)).await?;
+    let is_at_work = recorded(&newest).is_some_and(|recorded| recorded.status == Status::InProgress);
+    if is_at_work {
+        let note = format!("The network of zone {zone} is closed.");
+        record.note("ZoneNetworkClosed", &note).await;
+    }
+    Ok(())
+}
+
+/// Whether its provider has done what it was told last.
+fn is_done(object: &extensions::SubnetIsolation) -> bool {
+    let status = object.default_status();
+    let last = status.and_then(|status| status.last_operation.as_ref());
+    let is_observed = status.and_then(|status| status.observed_generation) == object.metadata.generation;
+    last.is_some_and(|last| last.state == State::Succeeded)
+        && is_observed
+        && !object.annotations().contains_key(OPERATION)
+}
+
+/// Once: what depends on the name is told with it.
+async fn tell_name(f: &Facts, record: &Record<'_>, zone: &str, name: &str) -> Result<()> {
+    let mut is_new = false;
+    let written = record.write_if(|newest| {
+        let known = recorded(newest).and_then(|recorded| recorded.isolated_zone_code.as_deref());
+        is_new = known != Some(name);
+        Ok(zone_record::named(newest, zone, name, &clock::now_k8s()).filter(|_| is_new))
+    });
+    written.await?;
+    if !is_new {
+        return Ok(());
+    }
+    // What cannot be found out holds nothing up.
+    match zone_look::bound_pods(f, name).await {
+        Ok(pods) if !pods.is_empty() => {
+            let note = format!(
+                "{} pods have volumes of zone {name} and wait until it is back: {}.",
+                pods.len(),
+                names(&pods)
+            );
+            record.warn("ZonalVolumes", &note).await;
+        }
+        Ok(_) => {}
+        Err(error) => tracing::debug!(%error, "volumes of the zone could not be looked at"),
+    }
+    Ok(())
+}
+
+async fn tell_words(
+    record: &Record<'_>,
+    zone: &str,
+    kind: &str,
+    status: Option<&DefaultStatus>,
+) -> Result<()> {
+    let error = status.and_then(|status| status.last_error.as_ref());
+    let last = status.and_then(|status| status.last_operation.as_ref());
+    let words = error
+        .map(|error| &error.description)
+        .or_else(|| Some(&last.filter(|last| last.state != State::Succeeded)?.description));
+    let Some(words) = words.filter(|words| !words.is_empty()) else {
+        return Ok(());
+    };
+    let words = format!("{kind}: {words}");
+    record
+        .write_if(|newest| Ok(zone_record::awaited(newest, zone, &words, &clock::now_k8s())))
+        .await
+        .map(drop)
 }
 
 fn name_of(worker: &Worker) -> Option<&str> {

@@ -1,0 +1,104 @@
+//! Watches Shoots that have a time for a zone, and wakes for each when that comes.
+
+use std::{sync::Arc, time::Duration};
+
+use api::{
+    constants::{SHOOT_ISOLATED_ZONE, SHOOT_ISOLATED_ZONE_EXPIRES},
+    gardencore::Shoot,
+};
+use kube::{Api, ResourceExt, runtime::watcher};
+use runtime::{Next, Reconciler, Result, clock, clusters::Cluster, runner};
+use serde_json::{Value, json};
+
+use super::decision::{Decision, decide};
+use crate::{Context, MANAGER};
+
+/// Pause before a Shoot is looked at again that somebody has changed in between; the change wakes this earlier.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// Longest sleep. Shorter than what a timer can hold, and than a correction of the clock is borne.
+const LONGEST: Duration = Duration::from_secs(60 * 60);
+
+struct ShootZoneExpiry {
+    context: Context,
+}
+
+/// Runs the controller until shutdown.
+pub async fn run(context: Context) {
+    let controller = runner::controller(
+        context.garden.all::<Shoot>(),
+        watcher::Config::default(),
+        |shoot: &Shoot| {
+            let said =
+                [SHOOT_ISOLATED_ZONE, SHOOT_ISOLATED_ZONE_EXPIRES].map(|key| shoot.annotations().get(key));
+            runner::fingerprint((shoot.uid(), said))
+        },
+    );
+    context
+        .run(controller, |context| ShootZoneExpiry { context })
+        .await;
+}
+
+impl Reconciler<Shoot> for ShootZoneExpiry {
+    const NAME: &'static str = "shoot-zone-expiry";
+
+    fn is_responsible(&self, shoot: &Shoot) -> bool {
+        shoot.annotations().contains_key(SHOOT_ISOLATED_ZONE_EXPIRES)
+            && shoot.metadata.deletion_timestamp.is_none()
+    }
+
+    async fn apply(&self, shoot: Arc<Shoot>) -> Result<Next> {
+        match decide(&shoot, clock::now()) {
+            Decision::Nothing => Ok(Next::Change),
+            // The watch brings nobody back here when the time comes.
+            Decision::Wait(rest) => Ok(Next::After(rest.min(LONGEST))),
+            Decision::Unreadable { text } => {
+                let note = format!(
+                    "Annotation {SHOOT_ISOLATED_ZONE_EXPIRES} has {text:?}, which is no time: write one like 2026-01-31T18:00:00Z. The zone \
+                     stays cut off."
+                );
+                self.context
+                    .events
+                    .warning(shoot.as_ref(), "ZoneIsolationExpiryInvalid", &note)
+                    .await;
+                Ok(Next::Change)
+            }
+            Decision::TakeBack { zone, expired } => {
+                let note = format!(
+                    "Zone {zone} is taken back: its time ({SHOOT_ISOLATED_ZONE_EXPIRES}) came at {expired}. Set both annotations again to cut \
+                     it off for longer."
+                );
+                let both = [SHOOT_ISOLATED_ZONE, SHOOT_ISOLATED_ZONE_EXPIRES];
+                self.take_away(&shoot, &both, "ZoneIsolationExpired", &note).await
+            }
+            Decision::Forget => {
+                let note = format!(
+                    "{SHOOT_ISOLATED_ZONE_EXPIRES} is taken away: no zone is cut off that could have it."
+                );
+                let one = [SHOOT_ISOLATED_ZONE_EXPIRES];
+                self.take_away(&shoot, &one, "ZoneIsolationExpiryForgotten", &note)
+                    .await
+            }
+        }
+    }
+
+    async fn cleanup(&self, _: Arc<Shoot>) -> Result<Next> {
+        Ok(Next::Change)
+    }
+}
+
+impl ShootZoneExpiry {
+    /// Of the version of the Shoot that was looked at: whoever gives the zone more time at this moment has his way, and brings us back here.
+    async fn take_away(&self, shoot: &Shoot, keys: &[&str], reason: &str, note: &str) -> Result<Next> {
+        let shoots: Api<Shoot> = self
+            .context
+            .garden
+            .namespaced(&shoot.namespace().unwrap_or_default());
+        let gone: Value = keys.iter().map(|key| ((*key).to_owned(), Value::Null)).collect();
+        let body = json!({"metadata": {"annotations": gone}});
+        if MANAGER.try_merge_of(&shoots, shoot, &body).await?.is_none() {
+            return Ok(Next::After(LOOK_AGAIN));
+        }
+        self.context.events.normal(shoot, reason, note).await;
+        Ok(Next::Change)
+    }
+}

@@ -1,0 +1,214 @@
+//! Looks at the shoot and at its seed before a zone is cut off, and when it is asked what would move. Every look is bounded, in time and
+//! in what it reads.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use api::gardencore::{Seed as SeedObject, Shoot as ShootObject};
+use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolume, Pod};
+use kube::{Api, Resource, ResourceExt, api::ListParams};
+use parts::{Facts, Stay, SubnetIsolation, Workers};
+use placement::{Isolation, Operation, isolation};
+use runtime::{Cluster, Error, Result, apply::Object, error::Explain};
+
+use super::{
+    record::Record,
+    zone_judgement::{self, NodeSeen, World, name_of},
+    zone_volumes,
+};
+
+/// For the shoot's API to answer. Longer than its server takes to be started anew, much shorter than a flow: a failover is urgent.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Between two tries.
+const AGAIN: Duration = Duration::from_secs(1);
+/// Objects of one answer.
+const PAGE: u32 = 500;
+/// So many answers are read of a kind at most, of 10,000 objects. What is beyond is not looked at.
+const PAGES: usize = 20;
+
+/// The failover that is asked for is refused if it must not begin; what speaks against it otherwise is told. One that has begun is not
+/// looked at: it goes on whatever has come about since.
+///
+/// # Errors
+/// The garden or the seed could not be asked.
+pub(super) async fn before(f: &mut Facts, labels: &[String], record: &Record<'_>) -> Result<()> {
+    let Isolation::CutOff(zone) = &f.isolation else {
+        return Ok(());
+    };
+    // A shoot that is just made has nothing to lose, and no Nodes.
+    if f.operation != Operation::Reconcile || has_begun(f, zone).await? {
+        return Ok(());
+    }
+    let seen = Seen::of(f, labels).await?;
+    let verdict = zone_judgement::judge(zone, seen.name(f, zone), &seen.world);
+    for sentence in &verdict.told {
+        record.warn("ZoneIsolationUncertain", sentence).await;
+    }
+    if let Some(refusal) = verdict.refusal {
+        f.isolation = Isolation::Refused(refusal);
+    }
+    Ok(())
+}
+
+async fn has_begun(f: &Facts, zone: &str) -> Result<bool> {
+    if isolation::is_begun(&f.shoot, zone) {
+        return Ok(true);
+    }
+    let worker = Workers::object(f).get().await?;
+    let is_left = |worker: &api::extensions::Worker| worker.spec.isolated_zone_id.as_deref() == Some(zone);
+    if worker.as_ref().is_some_and(is_left) {
+        return Ok(true);
+    }
+    let closed = SubnetIsolation::object(f).get().await?;
+    Ok(closed.is_some_and(|closed| closed.spec.isolated_zone_id == zone))
+}
+
+/// What was seen.
+pub(super) struct Seen {
+    /// What counts.
+    pub(super) world: World,
+}
+
+impl Seen {
+    pub(super) async fn of(f: &Facts, labels: &[String]) -> Result<Self> {
+        let sleeps = placement::is_to_sleep(&f.shoot) || placement::is_asleep(&f.shoot);
+        let asked = if sleeps { None } else { Some(ask(f, labels).await) };
+        let (nodes, uid) = match asked {
+            None => (None, None),
+            Some(Ok((nodes, uid))) => (Some(Ok(nodes)), uid),
+            Some(Err(why)) => (Some(Err(why.to_string())), None),
+        };
+        let world = World {
+            nodes,
+            control_plane: control_plane(f, labels).await?,
+            hosts_as: hosts_as(f, uid.as_deref()).await?,
+        };
+        Ok(Self { world })
+    }
+
+    /// What the account calls the zone.
+    pub(super) fn name<'a>(&'a self, f: &'a Facts, zone: &str) -> Option<&'a str> {
+        let nodes = self.world.nodes.as_ref().and_then(|nodes| nodes.as_ref().ok());
+        name_of(&f.shoot, zone, nodes.map_or(&[], Vec::as_slice))
+    }
+}
+
+/// The shoot's Nodes, and by what it is known as a Seed.
+async fn ask(f: &Facts, labels: &[String]) -> Result<(Vec<NodeSeen>, Option<String>)> {
+    let mut last = Error::transient("the shoot's API has not answered");
+    let tries = async {
+        loop {
+            match ask_once(f, labels).await {
+                Ok(seen) => return seen,
+                Err(error) => last = error,
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+    };
+    match tokio::time::timeout(PATIENCE, tries).await {
+        Ok(seen) => Ok(seen),
+        Err(_) => Err(last),
+    }
+}
+
+async fn ask_once(f: &Facts, labels: &[String]) -> Result<(Vec<NodeSeen>, Option<String>)> {
+    let shoot = f.shoot_client().await?;
+    let nodes = read(&shoot.cluster_wide::<Node>(), &ListParams::default()).await?;
+    let seen = nodes.iter().map(|node| NodeSeen::of(node, labels)).collect();
+    let system = shoot.cluster_wide::<Namespace>().get_opt("kube-system").await;
+    let system = system.context("could not read namespace kube-system of the shoot")?;
+    Ok((seen, system.and_then(|system| system.uid())))
+}
+
+/// Pods of etcd and of the API server, and where they run.
+async fn control_plane(f: &Facts, labels: &[String]) -> Result<Vec<(String, Option<String>)>> {
+    let pods: Api<Pod> = f.seed.namespaced(&f.namespace);
+    let pods = read(&pods, &ListParams::default()).await?;
+    let nodes: Api<Node> = f.seed.cluster_wide();
+    let mut found = Vec::new();
+    for pod in pods.iter().filter(|pod| is_vital(pod)) {
+        let Some(name) = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) else {
+            continue;
+        };
+        // A Node that may not be read, or is gone, says nothing.
+        let node = nodes.get_opt(name).await.ok().flatten();
+        let zone = node.and_then(|node| NodeSeen::of(&node, labels).zone_id);
+        found.push((pod.name_any(), zone));
+    }
+    Ok(found)
+}
+
+fn is_vital(pod: &Pod) -> bool {
+    let label = |key: &str| pod.labels().get(key).map(String::as_str);
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    let is_api = label("role") == Some("kube-apiserver");
+    let is_etcd = label("app.kubernetes.io/component") == Some("etcd-statefulset");
+    (is_api || is_etcd) && !matches!(phase, Some("Succeeded" | "Failed"))
+}
+
+/// The Seed that the shoot is, if that hosts shoots: its gardenlet has recorded the uid of namespace kube-system, or a shoot of the garden's
+/// own project has its name.
+async fn hosts_as(f: &Facts, uid: Option<&str>) -> Result<Option<String>> {
+    let seeds = read(&f.garden.cluster_wide::<SeedObject>(), &ListParams::default()).await?;
+    let is_own = f.shoot.namespace().as_deref() == Some("garden");
+    let is_it = |seed: &&SeedObject| {
+        let identity = seed
+            .status
+            .as_ref()
+            .and_then(|status| status.cluster_identity.as_deref());
+        (identity.is_some() && identity == uid) || (is_own && seed.name_any() == f.shoot.name_any())
+    };
+    for seed in seeds.iter().filter(is_it).map(ResourceExt::name_any) {
+        let shoots: Api<ShootObject> = f.garden.all();
+        for field in ["spec", "status"] {
+            let hosted = ListParams::default()
+                .fields(&format!("{field}.seedName={seed}"))
+                .limit(1);
+            let hosted = shoots.list(&hosted).await;
+            let hosted = hosted.context(format_args!("could not list shoots of Seed {seed}"))?;
+            if !hosted.items.is_empty() {
+                return Ok(Some(seed));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Pods that are bound to the zone by their volumes, as namespace/name: they wait until it is back.
+///
+/// # Errors
+/// The shoot's API does not answer.
+pub(super) async fn bound_pods(stay: &Stay, name: &str) -> Result<Vec<String>> {
+    let shoot = stay.shoot_client().await?;
+    let volumes = read(&shoot.cluster_wide::<PersistentVolume>(), &ListParams::default()).await?;
+    let claims: BTreeSet<_> = volumes
+        .iter()
+        .filter_map(|volume| zone_volumes::claim_in(volume, name))
+        .collect();
+    if claims.is_empty() {
+        return Ok(Vec::new());
+    }
+    let pods = read(&shoot.all::<Pod>(), &ListParams::default()).await?;
+    let bound = pods.iter().filter(|pod| zone_volumes::uses(pod, &claims));
+    Ok(bound
+        .map(|pod| format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any()))
+        .collect())
+}
+
+/// Objects of a kind, in answers of a bounded size.
+async fn read<K: Object + Resource>(api: &Api<K>, meant: &ListParams) -> Result<Vec<K>> {
+    let mut all = Vec::new();
+    let mut params = meant.clone().limit(PAGE);
+    for _ in 0..PAGES {
+        let page = tokio::time::timeout(PATIENCE, api.list(&params)).await;
+        let page = page.map_err(|_| {
+            Error::transient(format!("{} were not listed within {PATIENCE:?}", K::plural(&())))
+        })?;
+        let page = page.context(format_args!("could not list {}", K::plural(&())))?;
+        all.extend(page.items);
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => params = params.continue_token(&token),
+            None => break,
+        }
+    }
+    Ok(all)
+}
