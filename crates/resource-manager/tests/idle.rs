@@ -24,9 +24,9 @@ use testkit::{ControlPlane, Front, Idle, Server, apply, size};
 /// Shoots, where nothing else is said.
 const SHOOTS: usize = 250;
 /// What the process takes of its own without any shoot, in KiB.
-const BASE: u64 = 6 * 1024;
+const BASE: u64 = 5 * 1024;
 /// What a shoot may take besides, in KiB: a client with a connection, and a watch for each of its kinds.
-const EACH: u64 = 170;
+const EACH: u64 = 155;
 /// Far longer than it takes on an idle machine.
 const SETTLED_WITHIN: Duration = Duration::from_secs(900);
 /// Kinds of each ManagedResource, where nothing else is said: four at most.
