@@ -54,8 +54,8 @@ struct Shared {
 }
 
 impl Front {
-    /// Starts one before this control plane. Whoever comes with a kubeconfig of this front is `user` in these groups there.
-    /// `kinds`: the plural names of the kinds whose objects are in namespaces, as they are in paths.
+    /// Starts one before this control plane. Whoever comes with a kubeconfig of this front is `user` in these groups
+    /// there. `kinds`: the plural names of the kinds whose objects are in namespaces, as they are in paths.
     ///
     /// # Errors
     /// It cannot listen.
