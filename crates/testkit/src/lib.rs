@@ -6,6 +6,7 @@
 //! | [`ObjectStore`] | an S3 server (`s3s-fs`) on a folder |
 //! | [`NameServer`] | an authoritative DNS server (knot) that takes dynamic updates signed by TSIG |
 //! | [`OwnerRecord`] | on such a server, who has a shoot |
+//! | [`Front`] | stands before an API server: each of its namespaces is a cluster of its own |
 //! | [`Relay`] | stands before an API server: what a process asked of it, and answers that are held back |
 //! | [`Namespace`] | a network namespace: a host with a kernel's network of its own; needs root |
 //! | [`PlayedKubelet`] | plays only the kubelet's part of a pod's status, so that Deployments, StatefulSets and Jobs get ready |
@@ -34,6 +35,7 @@
 mod chart;
 mod control_plane;
 mod crds;
+mod front;
 mod idle;
 mod name_server;
 mod namespace;
@@ -52,6 +54,7 @@ mod wait;
 pub use chart::grant as grant_chart;
 pub use control_plane::ControlPlane;
 pub use crds::apply_crds;
+pub use front::Front;
 pub use idle::{Idle, Peak, size};
 pub use name_server::NameServer;
 pub use namespace::Namespace;

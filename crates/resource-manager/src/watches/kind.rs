@@ -70,9 +70,10 @@ impl KindWatch {
             _end: end.clone().drop_guard(),
         };
         let permit = of.permit.clone();
+        // In a box by itself: what is around it would keep room for it four times.
+        let seeing = see(of, entries, tell).boxed();
         let work = async move {
-            let seeing = permit.guard(see(of, entries, tell));
-            let _ = end.run_until_cancelled(seeing).await;
+            let _ = end.run_until_cancelled(permit.guard(seeing)).await;
         };
         (Arc::new(watch), work.boxed())
     }

@@ -1,0 +1,250 @@
+//! One API server that stands for many: what is measured with hundreds of clusters needs hundreds of API servers, and no
+//! machine has room for these.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::uri::{Authority as Place, PathAndQuery, Scheme};
+use http::{Method, Request, Response, Uri};
+use hyper::body::Incoming;
+use hyper::client::conn::http2 as client;
+use hyper::server::conn::http2 as server;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use kube::config::Kubeconfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, IpAddr, PrivateKeyDer, ServerName};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio_rustls::{TlsAcceptor, TlsConnector};
+
+use crate::control_plane::ControlPlane;
+use crate::pki::{Authority, Identity};
+
+/// Where the clusters are below the front's address.
+const CLUSTERS: &str = "/clusters/";
+/// What a kube-apiserver lets be under way on one connection, and of one request's body.
+const STREAMS: u32 = 100;
+const WINDOW: u32 = 256 << 10;
+
+/// Stands before an API server and makes each of its namespaces a cluster of its own: what is listed or watched in all
+/// namespaces of such a cluster is what this one namespace has. Everything else is passed on as it is, so that objects
+/// must be written into that namespace.
+///
+/// It speaks TLS and HTTP/2 as a kube-apiserver does, asks for a client's certificate, and opens a connection of its own
+/// to the API server for each that it takes. Answers are streamed.
+pub struct Front {
+    address: SocketAddr,
+    authority: String,
+    user: Identity,
+    _server: JoinSet<()>,
+}
+
+/// What each connection needs.
+struct Shared {
+    accept: TlsAcceptor,
+    connect: TlsConnector,
+    place: Place,
+    kinds: &'static [&'static str],
+}
+
+impl Front {
+    /// Starts one before this control plane. Whoever comes with a kubeconfig of this front is `user` in these groups
+    /// there. `kinds`: the plural names of the kinds whose objects are in namespaces, as they are in paths.
+    ///
+    /// # Errors
+    /// It cannot listen.
+    pub async fn start(
+        plane: &ControlPlane,
+        user: &str,
+        groups: &[&str],
+        kinds: &'static [&'static str],
+    ) -> Result<Self> {
+        let authority = plane.authority();
+        let user = authority.user(user, groups)?;
+        let roots = roots(authority)?;
+        let verifier = WebPkiClientVerifier::builder(Arc::clone(&roots)).build()?;
+        let (certificates, key) = parsed(&authority.server(&["127.0.0.1"])?)?;
+        let mut accept = ServerConfig::builder()
+            .with_client_cert_verifier(verifier)
+            .with_single_cert(certificates, key)?;
+        let (certificates, key) = parsed(&user)?;
+        let mut connect = ClientConfig::builder()
+            .with_root_certificates(roots)
+            .with_client_auth_cert(certificates, key)?;
+        accept.alpn_protocols = vec![b"h2".to_vec()];
+        connect.alpn_protocols = vec![b"h2".to_vec()];
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let url: Uri = plane.url().parse()?;
+        let shared = Arc::new(Shared {
+            accept: Arc::new(accept).into(),
+            connect: Arc::new(connect).into(),
+            place: url.authority().cloned().context("an URL without a host")?,
+            kinds,
+        });
+        let address = listener.local_addr()?;
+        let mut server = JoinSet::new();
+        server.spawn(listen(listener, shared));
+        Ok(Self {
+            address,
+            authority: authority.certificate(),
+            user,
+            _server: server,
+        })
+    }
+
+    /// A kubeconfig that leads into the cluster that this namespace is.
+    ///
+    /// # Errors
+    /// None: what is written here is a kubeconfig.
+    pub fn kubeconfig(&self, namespace: &str) -> Result<Kubeconfig> {
+        let config = serde_json::json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "front", "cluster": {
+                "server": format!("https://{}{CLUSTERS}{namespace}", self.address),
+                "certificate-authority-data": STANDARD.encode(&self.authority),
+            }}],
+            "users": [{"name": "front", "user": {
+                "client-certificate-data": STANDARD.encode(&self.user.certificate),
+                "client-key-data": STANDARD.encode(&self.user.key),
+            }}],
+            "contexts": [{"name": "front", "context": {"cluster": "front", "user": "front"}}],
+            "current-context": "front",
+        });
+        Ok(serde_json::from_value(config)?)
+    }
+}
+
+fn roots(authority: &Authority) -> Result<Arc<RootCertStore>> {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(
+        authority.certificate().as_bytes(),
+    )?)?;
+    Ok(Arc::new(roots))
+}
+
+fn parsed(identity: &Identity) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)> {
+    let certificate = CertificateDer::from_pem_slice(identity.certificate.as_bytes())?;
+    let key = PrivateKeyDer::from_pem_slice(identity.key.as_bytes())?;
+    Ok((vec![certificate], key))
+}
+
+async fn listen(listener: TcpListener, shared: Arc<Shared>) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            Ok((taken, _)) = listener.accept() => {
+                let shared = Arc::clone(&shared);
+                connections.spawn(async move {
+                    if let Err(error) = carry(taken, shared).await {
+                        tracing::debug!(%error, "a connection has ended");
+                    }
+                });
+            }
+            Some(_) = connections.join_next(), if !connections.is_empty() => {}
+        }
+    }
+}
+
+/// Carries what comes over one connection to the API server, over one of its own.
+async fn carry(taken: TcpStream, shared: Arc<Shared>) -> Result<()> {
+    let taken = shared.accept.accept(taken).await?;
+    let onward = TcpStream::connect(shared.place.as_str()).await?;
+    let name = ServerName::IpAddress(IpAddr::V4([127, 0, 0, 1].into()));
+    let onward = shared.connect.connect(name, onward).await?;
+    let (sender, onward) = client::handshake(TokioExecutor::new(), TokioIo::new(onward)).await?;
+    let answer = service_fn(|request| pass_on(request, sender.clone(), Arc::clone(&shared)));
+    let serving = server::Builder::new(TokioExecutor::new())
+        .max_concurrent_streams(STREAMS)
+        .initial_stream_window_size(WINDOW)
+        .serve_connection(TokioIo::new(taken), answer);
+    tokio::select! {
+        ended = serving => Ok(ended?),
+        ended = onward => Ok(ended?),
+    }
+}
+
+async fn pass_on(
+    request: Request<Incoming>,
+    mut onward: client::SendRequest<Incoming>,
+    shared: Arc<Shared>,
+) -> Result<Response<Incoming>> {
+    let (mut parts, body) = request.into_parts();
+    let asked = parts.uri.path_and_query().map_or("/", PathAndQuery::as_str);
+    let path = within(&parts.method, asked, shared.kinds)
+        .with_context(|| format!("{asked} is in none of the clusters: it does not begin with {CLUSTERS}"))?;
+    parts.uri = Uri::builder()
+        .scheme(Scheme::HTTPS)
+        .authority(shared.place.clone())
+        .path_and_query(path)
+        .build()?;
+    onward.ready().await?;
+    Ok(onward.send_request(Request::from_parts(parts, body)).await?)
+}
+
+/// What is asked of the API server where this is asked of one of the clusters.
+fn within(method: &Method, asked: &str, kinds: &[&str]) -> Option<String> {
+    let (namespace, path) = asked.strip_prefix(CLUSTERS)?.split_once('/')?;
+    let (path, query) = path
+        .split_once('?')
+        .map_or((path, None), |(path, query)| (path, Some(query)));
+    let (version, kind) = path.rsplit_once('/').unwrap_or((path, ""));
+    // `api/v1` or `apis/GROUP/VERSION`: the kind right behind it means all namespaces.
+    let everywhere = match version.split('/').collect::<Vec<_>>()[..] {
+        ["api", _] | ["apis", _, _] => kinds.contains(&kind),
+        _ => false,
+    };
+    let path = if method == Method::GET && everywhere {
+        format!("/{version}/namespaces/{namespace}/{kind}")
+    } else {
+        format!("/{path}")
+    };
+    Some(match query {
+        Some(query) => format!("{path}?{query}"),
+        None => path,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_all_namespaces_there_is_one() {
+        let kinds = ["configmaps", "deployments"];
+        for (asked, path) in [
+            ("/api/v1/configmaps", "/api/v1/namespaces/a/configmaps"),
+            (
+                "/api/v1/configmaps?watch=true",
+                "/api/v1/namespaces/a/configmaps?watch=true",
+            ),
+            (
+                "/apis/apps/v1/deployments?limit=1",
+                "/apis/apps/v1/namespaces/a/deployments?limit=1",
+            ),
+            (
+                "/api/v1/namespaces/b/configmaps",
+                "/api/v1/namespaces/b/configmaps",
+            ),
+            ("/api/v1/nodes", "/api/v1/nodes"),
+            ("/apis/apps/v1", "/apis/apps/v1"),
+            ("/version", "/version"),
+        ] {
+            let asked = format!("/clusters/a{asked}");
+            assert_eq!(
+                within(&Method::GET, &asked, &kinds).as_deref(),
+                Some(path),
+                "{asked}"
+            );
+        }
+        let written = within(&Method::POST, "/clusters/a/api/v1/configmaps", &kinds);
+        assert_eq!(written.as_deref(), Some("/api/v1/configmaps"));
+        assert_eq!(within(&Method::GET, "/api/v1/configmaps", &kinds), None);
+    }
+}
