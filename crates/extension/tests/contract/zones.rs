@@ -35,6 +35,8 @@ use crate::world::{Seeds, TEST, create, object, proven, reconciler, text};
 
 /// Far longer than it takes.
 const SOON: Duration = Duration::from_secs(120);
+/// Awaits between a change and its answer: more than the suite passes over at a time, so that work is dropped between any two changes.
+const SLOWNESS: usize = 16;
 /// The list that subnets have unless somebody gives them another one.
 const DEFAULT: &str = "acl-default";
 
@@ -113,7 +115,9 @@ impl Cloud {
         }
         let mut answer = None;
         self.account.send_modify(|account| answer = Some(change(account)));
-        yield_now().await;
+        for _ in 0..SLOWNESS {
+            yield_now().await;
+        }
         answer.ok_or_else(|| Error::bug("the cloud did nothing"))
     }
 
