@@ -167,6 +167,7 @@ spec:
   - {kind: Network, type: local}
   - {kind: OperatingSystemConfig, type: local}
   - {kind: Worker, type: local}
+  - {kind: SubnetIsolation, type: local}
   - {kind: DNSRecord, type: local}
   - {kind: BackupBucket, type: local}
   - {kind: BackupEntry, type: local}

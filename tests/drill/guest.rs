@@ -76,7 +76,7 @@ struct State {
 }
 
 /// What provider-local serves in these seeds, besides.
-const OF_PROVIDER: [&str; 8] = [
+const OF_PROVIDER: [&str; 9] = [
     "BackupBucket",
     "BackupEntry",
     "ControlPlane",
@@ -84,6 +84,7 @@ const OF_PROVIDER: [&str; 8] = [
     "Infrastructure",
     "Network",
     "OperatingSystemConfig",
+    "SubnetIsolation",
     "Worker",
 ];
 

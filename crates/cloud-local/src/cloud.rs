@@ -61,6 +61,16 @@ impl Cloud {
         })
     }
 
+    /// An account, for a program of the cloud itself, which runs beside what accounts have made.
+    #[must_use]
+    pub fn inside(client: Client, namespace: &str, writer: FieldManager) -> Self {
+        Self {
+            client,
+            namespace: namespace.to_owned(),
+            writer,
+        }
+    }
+
     /// The ConfigMaps of the account.
     #[must_use]
     pub fn objects(&self) -> Api<ConfigMap> {

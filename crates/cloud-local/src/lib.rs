@@ -7,6 +7,8 @@
 //! | `networks` | `<cluster>` | id and range of its network | [`Networks`], before the network is made |
 //! | `instances.<cluster>` | name of the instance, which is the Node's | JSON, see [`Instance`] | made empty with the network, by [`Networks`]; then [`Compute`] |
 //! | `load-balancers` | `<cluster>.<uid of the Service>` | JSON, see [`LoadBalancer`] | [`LoadBalancers`], of all clusters |
+//! | `isolation.<cluster>` | several | the zone that is closed, see [`isolation`] | [`Isolation`], and each host its own key |
+//! | `hosts` | name of the host | since when it is there | agents of hosts, each its own key |
 //!
 //! `<cluster>` is the shoot's technical id. Names of nodes are unique in a shoot only, hence one list of instances a
 //! cluster. Addresses are unique in an account, hence one ledger of networks and one of load balancers for all clusters.
@@ -27,6 +29,7 @@ mod cloud;
 mod compute;
 pub mod dns;
 mod instances;
+pub mod isolation;
 mod ledger;
 mod load_balancers;
 mod networks;
@@ -35,11 +38,13 @@ mod provider_id;
 mod provider_spec;
 pub mod range;
 mod traffic;
+pub mod zones;
 
 pub use account::{Account, Source};
 pub use cloud::{Cloud, Wrap, instances};
 pub use compute::Compute;
 pub use instances::{Address, Instance, Instances, Inventory, State};
+pub use isolation::{Closed, Host, Isolation};
 pub use load_balancers::{LEDGER, LoadBalancer, LoadBalancers};
 pub use networks::{Network, Networks, Request};
 pub use pod::Launch;

@@ -7,12 +7,18 @@ use api::{
     extensions::{Cluster as ClusterObject, ExtensionObject},
     meta::{ErrorCode, RawExtension},
 };
-use k8s_openapi::api::core::v1::Secret;
-use kube::ResourceExt;
+use k8s_openapi::{NamespaceResourceScope, api::core::v1::Secret};
+use kube::{Api, Resource, ResourceExt};
 use runtime::{Cluster, Error, Permit, Result, Seed, apply::FieldManager, error::Explain as _};
 use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use crate::{Outcome, status};
 
 pub use runtime::Credentials;
+
+/// How often others may write an object while its status is written.
+const MOST_TRIES: usize = 5;
 
 /// The object, its surroundings and the seed.
 pub struct Context<K> {
@@ -53,6 +59,14 @@ impl<K: ExtensionObject> Context<K> {
         let shoot = self.cluster.as_ref().map(|cluster| &cluster.spec.shoot.0);
         let enabled = shoot.and_then(|shoot| shoot.pointer("/spec/hibernation/enabled"));
         enabled.and_then(serde_json::Value::as_bool) == Some(true)
+    }
+
+    /// Whether the shoot is being deleted, so that nothing of it is needed any more.
+    #[must_use]
+    pub fn is_being_deleted(&self) -> bool {
+        let shoot = self.cluster.as_ref().map(|cluster| &cluster.spec.shoot.0);
+        let since = shoot.and_then(|shoot| shoot.pointer("/metadata/deletionTimestamp"));
+        since.is_some_and(|since| !since.is_null())
     }
 
     /// The ownership epoch of the shoot; none where nothing is known of it.
@@ -128,6 +142,37 @@ impl<K: ExtensionObject> Context<K> {
             .map(|(key, value)| (key, value.0))
             .collect();
         Ok(Credentials::new(format!("{namespace}/{name}"), data))
+    }
+}
+
+impl<K: ExtensionObject + Resource<Scope = NamespaceResourceScope>> Context<K> {
+    /// Writes into the object's status what the operation has to leave, while it still lasts; returns when the API server has it. For
+    /// what must not be forgotten whatever happens next: what was there before the first change (RX-11). What the operation leaves in
+    /// the end replaces it.
+    ///
+    /// # Errors
+    /// The object was made anew, or others write it all the time: [`Error::Transient`].
+    pub async fn keep(&self, outcome: &Outcome) -> Result<()> {
+        let api: Api<K> = self.seed.namespaced(&self.namespace()?);
+        let (kind, name) = (K::kind(&()), self.name());
+        for _ in 0..MOST_TRIES {
+            let found = api.get_opt(&name).await;
+            let found = found.context(format_args!("could not read {kind} {name}"))?;
+            let Some(object) = found.filter(|object| object.uid() == self.object.uid()) else {
+                break;
+            };
+            let patch = status::kept(&object, outcome);
+            if patch == json!({}) {
+                return Ok(());
+            }
+            let written = self.manager.try_merge_status_of(&api, &object, &patch).await?;
+            if written.is_some() {
+                return Ok(());
+            }
+        }
+        Err(Error::transient(format!(
+            "the status of {kind} {name} could not be written: the object has changed again and again, or is another one by now"
+        )))
     }
 }
 

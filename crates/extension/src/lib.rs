@@ -6,7 +6,7 @@
 //! shoot's context ([`Context`]), how a forced deletion lets go ([`forced`]), what a seed may do for
 //! a shoot at all ([`role`], [`owner`]), what `migrate` must not take away ([`cleanup`]), and the sign of life ([`heartbeat`]). For a
 //! Worker a provider says only what its machines are ([`worker`]), for a ControlPlane only which processes it has
-//! ([`control_plane`]). That an actuator keeps the contract is shown by [`contract`].
+//! ([`control_plane`]), for a SubnetIsolation only how a zone's network is closed ([`subnet_isolation`]). That an actuator keeps the contract is shown by [`contract`].
 //!
 //! The protocol, which a gardenlet and an actuator author can rely on
 //!
@@ -45,6 +45,7 @@ pub mod reconciler;
 mod refusal;
 pub mod role;
 pub mod status;
+pub mod subnet_isolation;
 mod work;
 pub mod worker;
 

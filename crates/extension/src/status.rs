@@ -61,6 +61,12 @@ pub fn failed<K: ExtensionObject>(object: &K, operation: Operation, error: &Erro
     })
 }
 
+/// What an operation leaves, written while it lasts.
+#[must_use]
+pub fn kept<K: ExtensionObject>(object: &K, outcome: &Outcome) -> Value {
+    patch(object, |status| leave(status, outcome))
+}
+
 /// The operation succeeded, and leaves this.
 #[must_use]
 pub fn succeeded<K: ExtensionObject>(
@@ -71,18 +77,7 @@ pub fn succeeded<K: ExtensionObject>(
 ) -> Value {
     let description = format!("Successfully {} {}", verb(operation).done, kind::name::<K>());
     patch(object, |status| {
-        for (field, value) in &outcome.status {
-            status.insert(field.clone(), value.clone());
-        }
-        if let Some(state) = &outcome.state {
-            status.insert("state".into(), state.0.clone());
-        }
-        if let Some(provider_status) = &outcome.provider_status {
-            status.insert("providerStatus".into(), provider_status.0.clone());
-        }
-        if let Some(resources) = &outcome.resources {
-            status.insert("resources".into(), json!(resources));
-        }
+        leave(status, outcome);
         status.insert("observedGeneration".into(), json!(object.meta().generation));
         status.remove("lastError");
         status.insert(
@@ -97,6 +92,21 @@ pub fn succeeded<K: ExtensionObject>(
             ),
         );
     })
+}
+
+fn leave(status: &mut Map<String, Value>, outcome: &Outcome) {
+    for (field, value) in &outcome.status {
+        status.insert(field.clone(), value.clone());
+    }
+    if let Some(state) = &outcome.state {
+        status.insert("state".into(), state.0.clone());
+    }
+    if let Some(provider_status) = &outcome.provider_status {
+        status.insert("providerStatus".into(), provider_status.0.clone());
+    }
+    if let Some(resources) = &outcome.resources {
+        status.insert("resources".into(), json!(resources));
+    }
 }
 
 fn last_operation<K: ExtensionObject>(

@@ -23,7 +23,7 @@
 
 mod cleanup;
 mod health;
-mod isolation;
+pub(crate) mod isolation;
 mod machines;
 mod manager;
 mod names;

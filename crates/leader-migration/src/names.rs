@@ -87,6 +87,7 @@ pub const PROVIDER_LOCAL: Manager = Manager {
         "network",
         "operatingsystemconfig",
         "worker",
+        "subnetisolation",
         "dnsrecord",
         "backupbucket",
         "backupentry",

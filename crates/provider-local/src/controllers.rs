@@ -2,13 +2,14 @@
 
 use api::extensions::{
     BackupBucket, BackupEntry, ControlPlane, DNSRecord, ExtensionClass, ExtensionObject, Infrastructure,
-    Network, OperatingSystemConfig, Worker,
+    Network, OperatingSystemConfig, SubnetIsolation, Worker,
 };
 use extension::{
     Actuator, OwnerChecks,
     control_plane::ControlPlaneActuator,
     controller,
     reconciler::{Provider, Scope, cluster_wide, namespaced},
+    subnet_isolation::SubnetIsolationActuator,
     worker::WorkerActuator,
 };
 use futures::future::{BoxFuture, FutureExt, join_all};
@@ -18,7 +19,8 @@ use crate::{
     MANAGER, TYPE, backup_bucket::BackupBucketActuator, backup_entry::BackupEntryActuator, context::Context,
     control_plane::LocalControlPlane, dns_record::DNSRecordActuator, guests,
     infrastructure::InfrastructureActuator, network::NetworkActuator,
-    operating_system_config::OperatingSystemConfigActuator, worker::LocalMachines,
+    operating_system_config::OperatingSystemConfigActuator, subnet_isolation::LocalZones,
+    worker::LocalMachines,
 };
 
 /// Classes of clusters that are served: shoots and the seed itself.
@@ -63,6 +65,9 @@ const CONTROLLERS: &[(&str, Start)] = &[
             manager_image: context.machine_controller_manager_image.clone(),
         };
         context.start::<Worker, _>(namespaced, WorkerActuator(machines))
+    }),
+    ("subnetisolation", |context| {
+        context.start::<SubnetIsolation, _>(namespaced, SubnetIsolationActuator(LocalZones))
     }),
     ("dnsrecord", |context| {
         context.start::<DNSRecord, _>(namespaced, DNSRecordActuator)

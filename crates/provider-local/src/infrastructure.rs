@@ -5,14 +5,12 @@
 
 mod config;
 
-use std::sync::Arc;
-
 use api::{
     extensions::Infrastructure,
     meta::{ErrorCode, RawExtension},
 };
 use async_trait::async_trait;
-use cloud_local::{Cloud, Network, Networks, Request, Wrap, instances, range};
+use cloud_local::{Network, Networks, Request, instances, range};
 use extension::{Actuator, Context, Outcome, Released, forced};
 use ipnet::Ipv4Net;
 use runtime::{Error, Result};
@@ -20,7 +18,7 @@ use tracing::warn;
 
 pub use config::{InfrastructureConfig, InfrastructureStatus, State};
 
-use crate::{API_VERSION, MANAGER};
+use crate::{API_VERSION, account};
 
 /// Looks after Infrastructures.
 pub struct InfrastructureActuator;
@@ -112,11 +110,7 @@ impl Actuator<Infrastructure> for InfrastructureActuator {
 }
 
 async fn open(context: &Context<Infrastructure>) -> Result<Networks> {
-    let credentials = context.credentials().await?;
-    let permit = context.permit().clone();
-    let fenced: Wrap = Arc::new(move |cloud| cloud.client(&permit));
-    let cloud = Cloud::open(&credentials, MANAGER, &fenced).await?;
-    Ok(Networks::new(cloud))
+    Ok(Networks::new(account::open(context).await?))
 }
 
 /// What is asked for: by the provider's configuration, then by the shoot, then by what an earlier reconciliation chose.

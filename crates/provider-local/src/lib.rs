@@ -9,11 +9,13 @@
 //! | [`network`] | nothing; an agent on each machine of the shoot | none |
 //! | [`operating_system_config`] | nothing; a script beside the control plane | none |
 //! | [`worker`] | instances, which the machine-controller-manager makes | the machine objects |
+//! | [`subnet_isolation`] | a zone of that network that is closed | the zone, since when, and what it was |
 //! | [`backup_bucket`] | a bucket in an S3 object store | none |
 //! | [`backup_entry`] | objects in that bucket; a Secret beside the control plane | none |
 //!
 //! Besides, it can run controllers of the gardenlet as [`guests`], which act on objects of the garden.
 
+mod account;
 pub mod backup_bucket;
 pub mod backup_entry;
 pub mod context;
@@ -26,6 +28,7 @@ pub mod network;
 mod object_store;
 pub mod operating_system_config;
 mod ownership;
+pub mod subnet_isolation;
 mod takeover;
 mod unread;
 pub mod worker;

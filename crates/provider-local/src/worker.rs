@@ -4,11 +4,13 @@
 //! Machines there have the disk and the processors of their host. Whoever asks for other ones is told so by the garden's policy
 //! `fields-without-effect`; an encrypted disk is refused, as is a pool's `providerConfig`.
 
+use std::collections::BTreeSet;
+
 use api::{
     extensions::{Worker, WorkerPool},
     meta::{ErrorCode, RawExtension},
 };
-use cloud_local::ProviderSpec;
+use cloud_local::{ProviderSpec, zones};
 use extension::{
     Context,
     worker::{Class, Machines, Manager},
@@ -80,6 +82,10 @@ impl Machines for LocalMachines {
         })
     }
 
+    fn zone_of(&self, context: &Context<Worker>, id: &str) -> Result<String> {
+        used(&context.object.spec.pools, zones::name_of(id)?)
+    }
+
     fn manager(&self, context: &Context<Worker>) -> Result<Manager> {
         let namespace = context.namespace()?;
         Ok(Manager {
@@ -101,6 +107,19 @@ impl Machines for LocalMachines {
             asks_whose_the_shoot_is: true,
         })
     }
+}
+
+/// A zone that no pool has cannot be left: somebody has mistaken the ID.
+fn used(pools: &[WorkerPool], zone: &str) -> Result<String> {
+    let all: BTreeSet<_> = pools.iter().flat_map(|pool| &pool.zones).collect();
+    if all.contains(&zone.to_owned()) {
+        return Ok(zone.to_owned());
+    }
+    let ids: Vec<_> = all.into_iter().map(|name| zones::id_of(name)).collect();
+    Err(problem(format!(
+        "no worker pool has the zone {zone}: name one of the zones that the shoot uses, which have the IDs {}",
+        ids.join(", ")
+    )))
 }
 
 /// Whoever trusts in it would be deceived.
@@ -162,6 +181,20 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_zone_is_left_that_a_pool_has() {
+        let pool = |zones: &[&str]| WorkerPool {
+            zones: zones.iter().map(|zone| (*zone).to_owned()).collect(),
+            ..WorkerPool::default()
+        };
+        let pools = [pool(&["a", "b"]), pool(&["b", "c"])];
+        assert_eq!(used(&pools, "c"), Ok("c".into()));
+        let told = used(&pools, "d").unwrap_err();
+        assert_eq!(told.codes(), [ErrorCode::ErrConfigurationProblem]);
+        let ids = ["a", "b", "c"].map(zones::id_of).join(", ");
+        assert!(told.to_string().ends_with(&ids), "{told}");
+    }
 
     #[test]
     fn an_encrypted_disk_is_refused_by_its_name() {

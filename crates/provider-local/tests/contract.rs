@@ -8,7 +8,8 @@ mod world;
 use anyhow::Result;
 use api::constants::{OWNERSHIP_EPOCH, OWNERSHIP_FORGOTTEN};
 use api::extensions::{
-    BackupBucket, BackupEntry, DNSRecord, Infrastructure, Network, OperatingSystemConfig, Worker,
+    BackupBucket, BackupEntry, DNSRecord, Infrastructure, Network, OperatingSystemConfig, SubnetIsolation,
+    Worker,
 };
 use extension::contract::{Contract, Look};
 use futures::FutureExt;
@@ -38,6 +39,7 @@ async fn every_actuator_keeps_the_contract_over_two_seeds() -> Result<()> {
         Box::pin(network(&a, &b)).await,
         Box::pin(operating_system_config(&a, &b)).await,
         Box::pin(worker(&a, &b)).await,
+        Box::pin(subnet_isolation(&a, &b, &destination, &cloud)).await,
         Box::pin(dns_record(&a, &b, &dns)).await,
         Box::pin(owner_record(&a, &b, &dns)).await,
         Box::pin(backup_bucket(&a, &b, &store)).await,
@@ -225,6 +227,38 @@ async fn worker(a: &Client, b: &Client) -> Result<()> {
             async { machines.collect_and_forget(a, 3).await.map_err(text) }.boxed()
         }));
     proven("Worker", contract.prove().await)
+}
+
+/// By the generic actuator, with zones of the local cloud (RZ-31..33). Its hosts are played by what their agents do it with.
+async fn subnet_isolation(
+    a: &Client,
+    b: &Client,
+    cloud: &testkit::ControlPlane,
+    credentials: &Data,
+) -> Result<()> {
+    let namespace = "shoot--dev--zones";
+    let stranger = world::credentials_of(cloud, "stranger")?;
+    let cloud = &cloud.admin();
+    for seed in [a, b] {
+        world::namespace(seed, namespace, credentials).await?;
+        world::pool_in(seed, namespace, &["x", "y"]).await?;
+    }
+    let _hosts = world::hosts::play(cloud, ["host-1", "host-2"]).await?;
+    let wanted: SubnetIsolation = object(
+        "zones",
+        namespace,
+        json!({"isolatedZoneID": cloud_local::zones::id_of("x")}),
+    )?;
+    let contract = Contract::new(
+        || world::subnet_isolation(a),
+        || world::subnet_isolation(b),
+        [wanted.clone(), wanted],
+    )
+    .outside(Box::new(move || {
+        async move { world::hosts::closed(cloud, namespace).await.map_err(text) }.boxed()
+    }))
+    .refuse(world::refuse(a, namespace, &stranger));
+    proven("SubnetIsolation", contract.prove().await)
 }
 
 async fn dns_record(a: &Client, b: &Client, dns: &NameServer) -> Result<()> {

@@ -10,6 +10,7 @@ use anyhow::{Context, Result, ensure};
 use api::{
     extensions::{
         BackupBucket, BackupEntry, ControlPlane, DNSRecord, ExtensionObject, Infrastructure, Network,
+        SubnetIsolation,
     },
     meta::LastOperationState,
 };
@@ -55,6 +56,8 @@ async fn the_process_works_with_the_rights_of_its_chart() -> Result<()> {
         world::namespace(&seed, namespace, credentials).await?;
     }
     world::secrets_of_control_plane(&seed, "shoot--dev--one").await?;
+    world::pool_in(&seed, "shoot--dev--one", &["x", "y"]).await?;
+    let _hosts = world::hosts::play(&seed, ["host-1"]).await?;
     // Nobody reports on pods in a seed without nodes.
     let _pods = PlayedKubelet::start(&seed);
     // Nor is there a resource-manager.
@@ -79,6 +82,11 @@ async fn every_kind_is_looked_after(seed: &kube::Client) -> Result<()> {
     )?;
     let ranges = json!({"podCIDR": "100.96.0.0/11", "serviceCIDR": "100.64.0.0/13"});
     let network: Network = object("one", "shoot--dev--one", ranges)?;
+    let closed: SubnetIsolation = object(
+        "one",
+        "shoot--dev--one",
+        json!({"isolatedZoneID": cloud_local::zones::id_of("x")}),
+    )?;
     let record: DNSRecord = object(
         "one",
         "dns",
@@ -93,6 +101,7 @@ async fn every_kind_is_looked_after(seed: &kube::Client) -> Result<()> {
     let infras: Api<Infrastructure> = Api::namespaced(seed.clone(), "shoot--dev--one");
     let planes: Api<ControlPlane> = Api::namespaced(seed.clone(), "shoot--dev--one");
     let networks: Api<Network> = Api::namespaced(seed.clone(), "shoot--dev--one");
+    let zones: Api<SubnetIsolation> = Api::namespaced(seed.clone(), "shoot--dev--one");
     let records: Api<DNSRecord> = Api::namespaced(seed.clone(), "dns");
     let (buckets, entries) = (
         Api::<BackupBucket>::all(seed.clone()),
@@ -101,12 +110,14 @@ async fn every_kind_is_looked_after(seed: &kube::Client) -> Result<()> {
     create(&infras, &infra).await?;
     create(&planes, &control_plane).await?;
     create(&networks, &network).await?;
+    create(&zones, &closed).await?;
     create(&records, &record).await?;
     create(&buckets, &bucket).await?;
     create(&entries, &entry).await?;
     succeeds(&infras, "one").await?;
     succeeds(&planes, "one").await?;
     succeeds(&networks, "one").await?;
+    succeeds(&zones, "one").await?;
     succeeds(&records, "one").await?;
     succeeds(&buckets, "bucket-one").await?;
     succeeds(&entries, "shoot--dev--one--uid").await?;

@@ -16,6 +16,7 @@ mod told;
 mod toy;
 mod world;
 mod wrong;
+mod zones;
 
 use anyhow::Result;
 use testkit::PlayedKubelet;
@@ -52,8 +53,10 @@ async fn all_cases() -> Result<()> {
         named("isolated", isolated::zones_are_left_and_filled_again(&seeds)),
         named("restored", restored::are_all_there_before_anybody_acts(&seeds)),
         named("told", told::what_keeps_machines_is_told(&seeds)),
+        named("zones", zones::are_closed_by_the_contract(&seeds)),
+        named("zones and machines", zones::wait_for_their_machines(&seeds)),
     );
-    let outcomes: [Result<(), String>; 9] = outcomes.into();
+    let outcomes: [Result<(), String>; 11] = outcomes.into();
     let failures: Vec<String> = outcomes.into_iter().filter_map(Result::err).collect();
     assert!(failures.is_empty(), "\n{}", failures.join("\n"));
     Ok(())

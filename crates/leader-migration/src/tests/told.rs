@@ -77,6 +77,7 @@ fn either_manager_may_run_them() {
             network main
             operatingsystemconfig main
             worker main
+            subnetisolation main
             dnsrecord main
             backupbucket main
             backupentry main
@@ -116,6 +117,7 @@ fn handed_over_for_good() {
             network main
             operatingsystemconfig main
             worker main
+            subnetisolation main
             dnsrecord main
             backupbucket main
             backupentry main

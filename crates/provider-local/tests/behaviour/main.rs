@@ -14,6 +14,7 @@ mod roles;
 mod tap;
 #[path = "../world/mod.rs"]
 mod world;
+mod zones;
 
 use std::future::Future;
 
@@ -76,6 +77,7 @@ async fn actuators_behave_when_something_is_in_the_way() -> Result<()> {
             infrastructure::a_failed_shoot_is_left_alone(world),
         )
         .await,
+        Box::pin(closed_zones(world)).await,
         told("rights", rights(world)).await,
         Box::pin(names(world)).await,
         told(
@@ -116,6 +118,25 @@ async fn actuators_behave_when_something_is_in_the_way() -> Result<()> {
         .collect();
     assert!(failures.is_empty(), "{}", failures.join("\n"));
     Ok(())
+}
+
+/// Zones of which the network is closed.
+async fn closed_zones(world: &World) -> Result<()> {
+    told(
+        "a zone opened by hand",
+        zones::a_zone_opened_by_hand_is_closed_again(world),
+    )
+    .await?;
+    told(
+        "a zone closed by others",
+        zones::a_zone_closed_by_others_is_left_alone(world),
+    )
+    .await?;
+    told(
+        "a zone that is none",
+        zones::a_zone_that_is_none_is_refused(world),
+    )
+    .await
 }
 
 /// What becomes of names in DNS.

@@ -1,6 +1,7 @@
 //! The world that actuators act in, with real parts: API servers for seeds and cloud, a DNS server, an object store.
 #![allow(dead_code)] // each test file uses its own part of it
 
+pub mod hosts;
 #[path = "../../../extension/tests/played/shoot_objects.rs"]
 pub mod kept;
 #[path = "../../../extension/tests/played/machines.rs"]
@@ -13,7 +14,7 @@ use api::{
     Target, crds_of,
     extensions::{
         BackupBucket, BackupEntry, Cluster, ControlPlane, DNSRecord, ExtensionObject, Infrastructure,
-        Network, OperatingSystemConfig, Worker,
+        Network, OperatingSystemConfig, SubnetIsolation, Worker,
     },
     resources::ManagedResource,
 };
@@ -22,6 +23,7 @@ use extension::{
     contract::{Proof, Refuse},
     control_plane::ControlPlaneActuator,
     reconciler::{Scope, cluster_wide, namespaced},
+    subnet_isolation::SubnetIsolationActuator,
     worker::WorkerActuator,
 };
 use futures::FutureExt;
@@ -47,6 +49,7 @@ use provider_local::{
     infrastructure::InfrastructureActuator,
     network::NetworkActuator,
     operating_system_config::OperatingSystemConfigActuator,
+    subnet_isolation::LocalZones,
     worker::LocalMachines,
 };
 use runtime::{Permit, Seed, apply::Object};
@@ -109,6 +112,10 @@ pub fn worker(seed: &Client) -> Reconciler<Worker, WorkerActuator<LocalMachines>
     reconciler(seed, namespaced, WorkerActuator(machines))
 }
 
+pub fn subnet_isolation(seed: &Client) -> Reconciler<SubnetIsolation, SubnetIsolationActuator<LocalZones>> {
+    reconciler(seed, namespaced, SubnetIsolationActuator(LocalZones))
+}
+
 pub fn dns_record(seed: &Client) -> Reconciler<DNSRecord, DNSRecordActuator> {
     reconciler(seed, namespaced, DNSRecordActuator)
 }
@@ -152,7 +159,7 @@ pub async fn account(cloud: &testkit::ControlPlane, user: &str) -> Result<BTreeM
     .await?;
     let role: Role = named(json!({
         "metadata": {"name": "machines-and-networks"},
-        "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "create", "patch", "delete"]}],
+        "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch", "create", "patch", "delete"]}],
     }))?;
     create(&Api::namespaced(client.clone(), ACCOUNT), &role).await?;
     let binding: RoleBinding = named(json!({
@@ -228,6 +235,19 @@ pub async fn cloud_profile(seed: &Client, name: &str) -> Result<()> {
     let profile = json!({"spec": {"cloudProfile": {"spec": {"providerConfig": {"machineImages": images}}}}});
     MANAGER_OF_TEST
         .merge(&Api::<Cluster>::all(seed.clone()), name, &profile)
+        .await?;
+    Ok(())
+}
+
+/// What the Shoot in a Cluster says of its worker pools: one in these zones.
+pub async fn pool_in(seed: &Client, name: &str, zones: &[&str]) -> Result<()> {
+    let pools = json!({"spec": {"provider": {"workers": [{"name": "a", "zones": zones}]}}});
+    MANAGER_OF_TEST
+        .merge(
+            &Api::<Cluster>::all(seed.clone()),
+            name,
+            &json!({"spec": {"shoot": pools}}),
+        )
         .await?;
     Ok(())
 }

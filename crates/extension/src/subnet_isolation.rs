@@ -1,0 +1,152 @@
+//! SubnetIsolations, for any provider: it says what a zone is called and how its network is closed and opened ([`ZoneNetwork`]); what has
+//! to be waited for and remembered is here, once (GEP-21, RZ-30..35).
+//!
+//! Promises
+//! - `reconcile` waits until no machine of the zone is left, and what makes them, for [`WAIT_FOR_MACHINES`] at most since it first saw the
+//!   object, whichever process and seed that was. Then the network is closed all the same (RZ-32). It succeeds when the network is
+//!   closed and the zone is empty. Who is left is named; one that does not go within the bounds that a Worker gives it
+//!   ([`crate::worker`]) is an error that asks for somebody, is tried again, and ends by itself when the machine has gone.
+//! - What was there before is in `status.state` before the first change, and `status.providerStatus` shows it (RZ-31, RZ-34). A
+//!   process that is killed right after a change has forgotten nothing. Once it is there nothing is waited for any more: what others
+//!   have changed of a closed network is mended at once.
+//! - `migrate` touches nothing: the network stays closed, and the state goes to the next seed. `restore` reads it and reconciles,
+//!   so that the network stays closed throughout.
+//! - `delete` opens the network, and takes away only what is ours (RZ-33).
+//! - A zone ID that means another zone than before is refused: two zones are never closed.
+//! - A shoot that sleeps has no machines; its zone is closed all the same.
+
+mod machines;
+mod network;
+mod state;
+
+use std::time::Duration;
+
+use api::{extensions::SubnetIsolation, meta::ErrorCode};
+use async_trait::async_trait;
+use runtime::{Error, Result, clock};
+use tracing::warn;
+
+pub use network::ZoneNetwork;
+pub use state::WAIT_FOR_MACHINES;
+
+use crate::{Actuator, Context, Outcome, Released, forced};
+use machines::ZoneMachines;
+use state::State;
+
+/// Looks after SubnetIsolations.
+pub struct SubnetIsolationActuator<N>(pub N);
+
+#[async_trait]
+impl<N: ZoneNetwork> Actuator<SubnetIsolation> for SubnetIsolationActuator<N> {
+    const NAME: &'static str = N::NAME;
+
+    async fn reconcile(&self, context: &Context<SubnetIsolation>) -> Result<Outcome> {
+        let zone = self.0.zone_code(context).await?;
+        let told: Option<State<N::Before>> = context.state()?;
+        if told.is_none() {
+            is_used(context, &zone)?;
+        }
+        let mut state = State::of(told, &zone, clock::now_k8s().0)?;
+        self.keep(context, &state).await?;
+        let machines = ZoneMachines::of(context, &zone)?;
+        wait_for(&machines, &state).await?;
+
+        let before = self.0.look(context, &zone, state.before.as_ref()).await?;
+        state.before = Some(before.clone());
+        self.keep(context, &state).await?;
+        let told = self.0.close(context, &zone, &before).await?;
+
+        let outcome = state.outcome(N::API_VERSION, told)?;
+        let left = machines.left_after(Duration::ZERO).await?;
+        if left.is_nothing() {
+            return Ok(outcome);
+        }
+        context.keep(&outcome).await?;
+        let left = machines.left_after(Duration::MAX).await?;
+        if left.is_nothing() {
+            return Ok(outcome);
+        }
+        Err(left.remain(&zone, clock::now()))
+    }
+
+    async fn restore(&self, context: &Context<SubnetIsolation>) -> Result<Outcome> {
+        self.reconcile(context).await
+    }
+
+    async fn migrate(&self, _: &Context<SubnetIsolation>) -> Result<Outcome> {
+        // All is outside, and the state is complete since before the first change (RX-11).
+        Ok(Outcome::none())
+    }
+
+    async fn delete(&self, context: &Context<SubnetIsolation>) -> Result<()> {
+        let state: Option<State<N::Before>> = context.state()?;
+        let before = state.and_then(|state| state.before);
+        self.0
+            .open(context, before.as_ref(), context.is_being_deleted())
+            .await
+    }
+
+    async fn force_delete(&self, context: &Context<SubnetIsolation>) -> Result<Released> {
+        // A state that cannot be read is no reason to hold on.
+        let zone = match context.state::<State<N::Before>>() {
+            Ok(Some(state)) => state.zone,
+            _ => format!("with ID {}", context.object.spec.isolated_zone_id),
+        };
+        let what = format!("what closes the network of zone {zone}");
+        forced::attempt(&what, || self.delete(context)).await
+    }
+}
+
+impl<N: ZoneNetwork> SubnetIsolationActuator<N> {
+    /// What a provider has told of the closed network before stays beside it until it tells it again.
+    async fn keep(&self, context: &Context<SubnetIsolation>, state: &State<N::Before>) -> Result<()> {
+        let told = context.object.status.as_ref();
+        let told = told.and_then(|status| status.default.provider_status.as_ref());
+        let told = told.and_then(|told| told.0.as_object().cloned());
+        context
+            .keep(&state.outcome(N::API_VERSION, told.unwrap_or_default())?)
+            .await
+    }
+}
+
+/// A zone that the shoot does not use is a mistake of who named it. What was closed once is looked after whatever the shoot has become.
+fn is_used(context: &Context<SubnetIsolation>, zone: &str) -> Result<()> {
+    let Some(cluster) = &context.cluster else {
+        return Ok(());
+    };
+    let used = state::zones_of(&cluster.spec.shoot.0);
+    if used.contains(zone) {
+        return Ok(());
+    }
+    let used: Vec<_> = used.into_iter().collect();
+    Err(Error::config(
+        ErrorCode::ErrConfigurationProblem,
+        format!(
+            "the zone with ID {:?} is {zone}, in which the shoot has no worker pool; its pools have the zones {}. Take the annotation \
+             shoot.gardener.cloud/isolated-zone away, or name one of these by its ID",
+            context.object.spec.isolated_zone_id,
+            used.join(", ")
+        ),
+    ))
+}
+
+/// RZ-32: what runs in the zone gets its time to end, within bounds.
+async fn wait_for<B: serde::Serialize>(machines: &ZoneMachines<'_>, state: &State<B>) -> Result<()> {
+    let patience = state.patience(clock::now());
+    if patience.is_zero() {
+        return Ok(());
+    }
+    let left = machines.left_after(patience).await?;
+    if left.is_nothing() {
+        return Ok(());
+    }
+    if state.patience(clock::now()).is_zero() {
+        warn!(
+            zone = state.zone,
+            left = left.named(),
+            "its network is closed although machines are left"
+        );
+        return Ok(());
+    }
+    Err(left.awaited(&state.zone, state.since + WAIT_FOR_MACHINES))
+}

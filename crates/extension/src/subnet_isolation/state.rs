@@ -1,0 +1,188 @@
+//! What is remembered of a zone that is closed, in `status.state`: it moves with the shoot. Pure.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use api::meta::{ErrorCode, RawExtension};
+use jiff::{SignedDuration, Timestamp};
+use runtime::{Error, Result};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::Outcome;
+
+/// How long the machines of the zone are waited for before its network is closed all the same (RZ-32): a sick zone must not hold up
+/// its own isolation.
+pub const WAIT_FOR_MACHINES: SignedDuration = SignedDuration::from_mins(10);
+
+/// What is remembered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct State<B> {
+    /// What the account calls the zone.
+    pub zone: String,
+    /// Since when its machines are waited for.
+    pub since: Timestamp,
+    /// What was there before the first change to the network. Nothing: no change was made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<B>,
+}
+
+impl<B: Serialize> State<B> {
+    /// As it was told, or as of now.
+    ///
+    /// # Errors
+    /// The ID meant another zone before: two would be closed.
+    pub fn of(told: Option<Self>, zone: &str, now: Timestamp) -> Result<Self> {
+        let Some(told) = told else {
+            return Ok(Self {
+                zone: zone.to_owned(),
+                since: now,
+                before: None,
+            });
+        };
+        if told.zone != zone {
+            return Err(Error::config(
+                ErrorCode::ErrConfigurationProblem,
+                format!(
+                    "zone {} is closed, and its ID now belongs to zone {zone}: two zones are never closed at a time. Take the \
+                     annotation shoot.gardener.cloud/isolated-zone away, which opens {}, and set it again",
+                    told.zone, told.zone
+                ),
+            ));
+        }
+        Ok(Self {
+            // A clock that was ahead is not waited for.
+            since: told.since.min(now),
+            ..told
+        })
+    }
+
+    /// How long machines are waited for still. Nothing is waited for once the network was closed: what is left of it is mended at once.
+    #[must_use]
+    pub fn patience(&self, now: Timestamp) -> Duration {
+        if self.before.is_some() {
+            return Duration::ZERO;
+        }
+        let waited = now.duration_since(self.since);
+        (WAIT_FOR_MACHINES - waited)
+            .max(SignedDuration::ZERO)
+            .unsigned_abs()
+    }
+
+    /// What it leaves in the object's status. `more`: what the provider says of the closed network.
+    ///
+    /// # Errors
+    /// What was there before does not serialise, which is a mistake of the provider.
+    pub fn outcome(&self, api_version: &str, more: Map<String, Value>) -> Result<Outcome> {
+        let encoded = serde_json::to_value(self)
+            .map_err(|error| Error::bug(format!("the state of a closed zone does not serialise: {error}")))?;
+        let mut told = more;
+        if let Some(before) = encoded.get("before") {
+            told.insert("before".into(), before.clone());
+        }
+        told.insert("apiVersion".into(), json!(api_version));
+        told.insert("kind".into(), json!("SubnetIsolationStatus"));
+        told.insert("isolatedZoneCode".into(), json!(self.zone));
+        Ok(Outcome {
+            state: Some(RawExtension(encoded)),
+            provider_status: Some(RawExtension(Value::Object(told))),
+            ..Outcome::none()
+        })
+    }
+}
+
+/// Zones of the worker pools of a Shoot.
+#[must_use]
+pub fn zones_of(shoot: &Value) -> BTreeSet<&str> {
+    let pools = shoot.pointer("/spec/provider/workers").and_then(Value::as_array);
+    let zones = pools
+        .into_iter()
+        .flatten()
+        .filter_map(|pool| pool.get("zones")?.as_array());
+    zones.flatten().filter_map(Value::as_str).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn state(zone: &str, since: i64, before: Option<&str>) -> State<String> {
+        State {
+            zone: zone.into(),
+            since: at(since),
+            before: before.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn what_is_remembered_survives_and_a_clock_ahead_does_not() {
+        for (told, is) in [
+            (None, state("a", 100, None)),
+            (Some(state("a", 40, None)), state("a", 40, None)),
+            (Some(state("a", 900, Some("x"))), state("a", 100, Some("x"))),
+        ] {
+            assert_eq!(State::of(told, "a", at(100)).unwrap(), is);
+        }
+    }
+
+    #[test]
+    fn never_are_two_zones_closed() {
+        let error = State::of(Some(state("a", 1, Some("x"))), "b", at(2)).unwrap_err();
+        assert_eq!(error.codes(), [ErrorCode::ErrConfigurationProblem]);
+        let said = error.to_string();
+        assert!(
+            said.contains("zone a is closed") && said.contains("zone b"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn a_shoot_uses_the_zones_of_its_pools() {
+        let pools = json!([{"zones": ["b", "a"]}, {"zones": ["a"]}, {"name": "none"}]);
+        let shoot = json!({"spec": {"provider": {"workers": pools}}});
+        assert_eq!(zones_of(&shoot).into_iter().collect::<Vec<_>>(), ["a", "b"]);
+        assert!(zones_of(&json!({"status": {}})).is_empty());
+    }
+
+    #[test]
+    fn machines_are_waited_for_once_and_not_for_ever() {
+        for (since, before, now, seconds) in [
+            (100, None, 100, 600),
+            (100, None, 699, 1),
+            (100, None, 700, 0),
+            (100, None, 9000, 0),
+            (100, Some("x"), 101, 0),
+        ] {
+            let patience = state("a", since, before).patience(at(now));
+            assert_eq!(patience, Duration::from_secs(seconds), "{since} {before:?} {now}");
+        }
+    }
+
+    #[test]
+    fn the_status_shows_what_was_there_and_a_provider_cannot_take_its_place() {
+        let more = json!({"aclID": "acl-1", "isolatedZoneCode": "other", "before": "other"});
+        let Value::Object(more) = more else { panic!() };
+        let outcome = state("a", 0, Some("x")).outcome("g/v1", more).unwrap();
+        let told = json!({
+            "apiVersion": "g/v1", "kind": "SubnetIsolationStatus", "isolatedZoneCode": "a", "before": "x", "aclID": "acl-1",
+        });
+        assert_eq!(outcome.provider_status.unwrap().0, told);
+        let kept = json!({"zone": "a", "since": "1970-01-01T00:00:00Z", "before": "x"});
+        let kept_in = outcome.state.unwrap();
+        assert_eq!(kept_in.0, kept);
+        assert_eq!(
+            kept_in.decode::<State<String>>().unwrap(),
+            state("a", 0, Some("x"))
+        );
+        let begun = state("a", 0, None).outcome("g/v1", Map::new()).unwrap();
+        assert_eq!(
+            begun.state.unwrap().0,
+            json!({"zone": "a", "since": "1970-01-01T00:00:00Z"})
+        );
+    }
+}

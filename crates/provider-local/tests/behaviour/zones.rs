@@ -1,0 +1,103 @@
+//! Zones that are closed: what somebody has changed by hand, and what is not ours.
+
+use anyhow::{Result, ensure};
+use api::{
+    constants::{OPERATION, operation::RECONCILE},
+    extensions::SubnetIsolation,
+    meta::ErrorCode,
+};
+use cloud_local::{Cloud, Isolation, isolation, zones};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Api;
+use serde_json::json;
+
+use super::{
+    World, delete, run, run_created,
+    world::{self, ACCOUNT, MANAGER_OF_TEST, create, gone, hosts, object},
+};
+
+fn zone(namespace: &str, id: &str) -> Result<SubnetIsolation> {
+    object("zone", namespace, json!({"isolatedZoneID": id}))
+}
+
+/// What closes the zone is taken away by hand: it is closed again at the next look, and nobody is asked. At last it is opened.
+pub async fn a_zone_opened_by_hand_is_closed_again(world: &World) -> Result<()> {
+    let namespace = "shoot--dev--by-hand";
+    world::namespace(&world.seed, namespace, &world.cloud).await?;
+    world::pool_in(&world.seed, namespace, &["x", "y"]).await?;
+    let _hosts = hosts::play(&world.seed, ["host-1"]).await?;
+    let by = world::subnet_isolation(&world.seed);
+    let object = zone(namespace, &zones::id_of("x"))?;
+    run_created(&by, &object).await?;
+    let api = by.api_of(&object);
+    let told = api.get("zone").await?.status.unwrap_or_default().default;
+    let told = told.provider_status.unwrap_or_default().0;
+    ensure!(
+        told["isolatedZoneCode"] == "x" && told["closedSince"].is_string(),
+        "{told}"
+    );
+    let objects: Api<ConfigMap> = Api::namespaced(world.seed.clone(), ACCOUNT);
+    gone(&objects, &isolation::name_of(namespace)).await?;
+    MANAGER_OF_TEST
+        .annotate(&api, "zone", OPERATION, Some(RECONCILE))
+        .await?;
+    run(&by, &object).await?;
+    let closed = of(world, namespace).find().await?;
+    ensure!(
+        closed.as_ref().is_some_and(|it| it.zone == "x" && it.confirmed),
+        "{closed:?}"
+    );
+    delete(&by, &object).await?;
+    ensure!(of(world, namespace).find().await?.is_none(), "it is still closed");
+    Ok(())
+}
+
+/// A zone that somebody else has closed is no reason to close two, and stays closed when ours goes.
+pub async fn a_zone_closed_by_others_is_left_alone(world: &World) -> Result<()> {
+    let namespace = "shoot--dev--others";
+    world::namespace(&world.seed, namespace, &world.cloud).await?;
+    world::pool_in(&world.seed, namespace, &["x", "y"]).await?;
+    let _hosts = hosts::play(&world.seed, ["host-1"]).await?;
+    of(world, namespace).close("y").await?;
+    let by = world::subnet_isolation(&world.seed);
+    let object = zone(namespace, &zones::id_of("x"))?;
+    create(&by.api_of(&object), &object).await?;
+    let error = run(&by, &object).await.unwrap_err();
+    ensure!(error.codes() == [ErrorCode::ErrInfraDependencies], "{error:?}");
+    ensure!(error.to_string().contains("zone y is closed"), "{error}");
+    delete(&by, &object).await?;
+    let closed = of(world, namespace).find().await?;
+    ensure!(
+        closed.as_ref().is_some_and(|it| it.zone == "y" && it.confirmed),
+        "{closed:?}"
+    );
+    Ok(())
+}
+
+/// An ID that is none, and one of a zone that the shoot does not use; nothing is written into the cloud, and a deletion asks for nothing.
+pub async fn a_zone_that_is_none_is_refused(world: &World) -> Result<()> {
+    let namespace = "shoot--dev--no-zone";
+    world::namespace(&world.seed, namespace, &world.cloud).await?;
+    world::pool_in(&world.seed, namespace, &["x", "y"]).await?;
+    let by = world::subnet_isolation(&world.seed);
+    for (id, says) in [
+        ("x", zones::id_of("a")),
+        (&zones::id_of("z"), "its pools have the zones x, y".into()),
+    ] {
+        let object = zone(namespace, id)?;
+        create(&by.api_of(&object), &object).await?;
+        let error = run(&by, &object).await.unwrap_err();
+        ensure!(error.codes() == [ErrorCode::ErrConfigurationProblem], "{error:?}");
+        ensure!(error.to_string().contains(&says), "{id}: {error}");
+        delete(&by, &object).await?;
+    }
+    let objects: Api<ConfigMap> = Api::namespaced(world.seed.clone(), ACCOUNT);
+    let there = objects.get_opt(&isolation::name_of(namespace)).await?;
+    ensure!(there.is_none(), "{there:?}");
+    Ok(())
+}
+
+fn of(world: &World, namespace: &str) -> Isolation {
+    let cloud = Cloud::inside(world.seed.clone(), ACCOUNT, MANAGER_OF_TEST);
+    Isolation::new(cloud, namespace)
+}

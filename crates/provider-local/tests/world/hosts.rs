@@ -1,0 +1,56 @@
+//! Hosts of the cloud, played: each confirms at once what is wanted of it, as its agent does when its kernel has it.
+
+use anyhow::Result;
+use cloud_local::{Cloud, Host, isolation};
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    Api, Client,
+    runtime::{WatchStreamExt, watcher},
+};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use super::{ACCOUNT, MANAGER_OF_TEST};
+
+/// Plays them until the set is dropped.
+pub async fn play<const N: usize>(client: &Client, names: [&'static str; N]) -> Result<JoinSet<()>> {
+    let mut playing = JoinSet::new();
+    for name in names {
+        let host = Host::new(Cloud::inside(client.clone(), ACCOUNT, MANAGER_OF_TEST), name);
+        host.register().await?;
+        let objects: Api<ConfigMap> = Api::namespaced(client.clone(), ACCOUNT);
+        let marked = watcher::Config::default().labels(isolation::LABEL);
+        let mut changes = Box::pin(watcher(objects, marked).default_backoff());
+        playing.spawn(async move {
+            while changes.next().await.is_some() {
+                // What fails is done at the next change.
+                if let Err(error) = confirm(&host, name).await {
+                    tracing::debug!(%error, name, "a played host");
+                }
+            }
+        });
+    }
+    Ok(playing)
+}
+
+async fn confirm(host: &Host, name: &str) -> runtime::Result<()> {
+    for order in host.orders().await? {
+        if !order.is_done_by(name) {
+            host.confirm(&order).await?;
+        }
+    }
+    Ok(())
+}
+
+/// What is closed for a cluster, and by whose word, without what hosts say.
+pub async fn closed(client: &Client, cluster: &str) -> Result<Value> {
+    let objects: Api<ConfigMap> = Api::namespaced(client.clone(), ACCOUNT);
+    let found = objects.get_opt(&isolation::name_of(cluster)).await?;
+    let data = found.and_then(|object| object.data).unwrap_or_default();
+    let told: Vec<_> = data
+        .into_iter()
+        .filter(|(key, _)| ["zone", "since", "wanted"].contains(&key.as_str()))
+        .collect();
+    Ok(json!(told))
+}
