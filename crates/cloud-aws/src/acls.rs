@@ -65,6 +65,13 @@ pub struct AclAssociation {
 }
 
 impl NetworkAcl {
+    /// With other tags.
+    #[must_use]
+    pub fn with_tags(mut self, tags: Vec<Tag>) -> Self {
+        self.tags = tags.into();
+        self
+    }
+
     /// How it counts for a subnet, if it does.
     #[must_use]
     pub fn association_of(&self, subnet: &str) -> Option<&AclAssociation> {

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`ControlPlane`] | etcd, kube-apiserver and kube-controller-manager; no kubelet, no scheduler |
 //! | [`ObjectStore`] | an S3 server (`s3s-fs`) on a folder |
+//! | [`Moto`] | EC2, played by a program that many use for that |
 //! | [`NameServer`] | an authoritative DNS server (knot) that takes dynamic updates signed by TSIG |
 //! | [`OwnerRecord`] | on such a server, who has a shoot |
 //! | [`Relay`] | stands before an API server: what a process asked of it, and answers that are held back |
@@ -34,6 +35,7 @@ mod chart;
 mod control_plane;
 mod crds;
 mod idle;
+mod moto;
 mod name_server;
 mod object;
 mod object_store;
@@ -51,6 +53,7 @@ pub use chart::grant as grant_chart;
 pub use control_plane::ControlPlane;
 pub use crds::apply_crds;
 pub use idle::{Idle, Peak, size};
+pub use moto::Moto;
 pub use name_server::NameServer;
 pub use object::{apply, free_lock};
 pub use object_store::ObjectStore;
