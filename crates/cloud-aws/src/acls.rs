@@ -30,8 +30,9 @@ pub struct NetworkAcl {
     /// For which subnets it counts.
     #[serde(default, rename = "associationSet")]
     pub associations: Items<AclAssociation>,
+    /// Its tags.
     #[serde(default, rename = "tagSet")]
-    tags: Items<Tag>,
+    pub tags: Items<Tag>,
 }
 
 tagged!(NetworkAcl, network_acl_id);
@@ -65,13 +66,6 @@ pub struct AclAssociation {
 }
 
 impl NetworkAcl {
-    /// With other tags.
-    #[must_use]
-    pub fn with_tags(mut self, tags: Vec<Tag>) -> Self {
-        self.tags = tags.into();
-        self
-    }
-
     /// How it counts for a subnet, if it does.
     #[must_use]
     pub fn association_of(&self, subnet: &str) -> Option<&AclAssociation> {

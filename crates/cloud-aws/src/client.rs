@@ -64,10 +64,13 @@ impl Ec2 {
             Some(endpoint) => endpoint.to_owned(),
             None => endpoint_of(region)?,
         };
-        let endpoint: Uri = place.parse().map_err(|error| {
+        let url = place.parse::<Uri>().ok().filter(|url| {
+            matches!(url.scheme_str(), Some("http" | "https")) && url.host().is_some_and(|host| !host.is_empty())
+        });
+        let endpoint = url.ok_or_else(|| {
             Error::config(
                 ErrorCode::ErrConfigurationProblem,
-                format!("{place:?} is no URL of EC2 ({error}): correct the region, or the flag --ec2-endpoint"),
+                format!("{place:?} is no URL of EC2: correct the region, or the flag --ec2-endpoint"),
             )
         })?;
         let credential = AwsCredential {
@@ -228,6 +231,11 @@ mod tests {
         assert_eq!(endpoint_of("cn-north-1").unwrap(), "https://ec2.cn-north-1.amazonaws.com.cn");
         for wrong in ["", "eu west", "a.b", "EU", "x/y"] {
             let error = opened(wrong, None).unwrap_err();
+            assert_eq!(error.codes(), [ErrorCode::ErrConfigurationProblem], "{error}");
+        }
+        // The library that signs takes a URL for granted.
+        for wrong in ["nonsense", "/a", "ftp://host", "http:"] {
+            let error = opened("eu-west-1", Some(wrong)).unwrap_err();
             assert_eq!(error.codes(), [ErrorCode::ErrConfigurationProblem], "{error}");
         }
     }

@@ -26,8 +26,5 @@ pub mod zones;
 
 pub use call::Call;
 pub use client::Ec2;
-pub use refusal::Failed;
+pub use refusal::{Answer, Failed};
 pub use tags::{Items, Owned, Tag, Tagged};
-
-/// What a call gives.
-pub type Answer<T> = std::result::Result<T, Failed>;

@@ -15,8 +15,9 @@ pub struct Vpc {
     pub vpc_id: String,
     /// Its range.
     pub cidr_block: String,
+    /// Its tags.
     #[serde(default, rename = "tagSet")]
-    tags: Items<Tag>,
+    pub tags: Items<Tag>,
 }
 
 /// The way of a VPC to the internet.
@@ -28,8 +29,9 @@ pub struct InternetGateway {
     /// Where it is attached: one VPC at most.
     #[serde(default, rename = "attachmentSet")]
     pub attachments: Items<Attachment>,
+    /// Its tags.
     #[serde(default, rename = "tagSet")]
-    tags: Items<Tag>,
+    pub tags: Items<Tag>,
 }
 
 /// To what a gateway is attached.
@@ -52,8 +54,9 @@ pub struct Subnet {
     pub cidr_block: String,
     /// Its zone, as the account calls it.
     pub availability_zone: String,
+    /// Its tags.
     #[serde(default, rename = "tagSet")]
-    tags: Items<Tag>,
+    pub tags: Items<Tag>,
 }
 
 /// What may reach machines.
@@ -68,8 +71,9 @@ pub struct SecurityGroup {
     /// What is let in.
     #[serde(default, rename = "ipPermissions")]
     pub ingress: Items<Permission>,
+    /// Its tags.
     #[serde(default, rename = "tagSet")]
-    tags: Items<Tag>,
+    pub tags: Items<Tag>,
 }
 
 /// What is let in.

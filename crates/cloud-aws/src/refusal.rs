@@ -5,14 +5,20 @@ use permit::NotPermitted;
 use runtime::Error;
 use serde::Deserialize;
 
+/// What a call gives.
+pub type Answer<T> = std::result::Result<T, Failed>;
+
 /// A call that did not succeed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failed {
     /// EC2 said no.
+    #[error("EC2 refuses {}: {} ({})", .0.action, .0.code, .0.message)]
     Refused(Refusal),
     /// There was no answer, or none that can be understood. Whether the call was carried out is not known.
+    #[error("{0}")]
     Unanswered(String),
     /// The right to act was lost.
+    #[error(transparent)]
     NotPermitted(NotPermitted),
 }
 

@@ -25,8 +25,9 @@ pub struct RouteTable {
     /// For which subnets it counts.
     #[serde(default, rename = "associationSet")]
     pub associations: Items<RouteTableAssociation>,
+    /// Its tags.
     #[serde(default, rename = "tagSet")]
-    tags: Items<Tag>,
+    pub tags: Items<Tag>,
 }
 
 /// One route.
@@ -73,8 +74,9 @@ pub struct NatGateway {
     pub state: String,
     /// Why it failed.
     pub failure_message: Option<String>,
+    /// Its tags.
     #[serde(default, rename = "tagSet")]
-    tags: Items<Tag>,
+    pub tags: Items<Tag>,
 }
 
 /// A public address.
@@ -87,8 +89,9 @@ pub struct Address {
     pub public_ip: String,
     /// What uses it, if something does.
     pub association_id: Option<String>,
+    /// Its tags.
     #[serde(default, rename = "tagSet")]
-    tags: Items<Tag>,
+    pub tags: Items<Tag>,
 }
 
 tagged!(RouteTable, route_table_id);
@@ -119,6 +122,14 @@ impl Route {
             Via::Internet(id) => self.gateway_id.as_deref() == Some(id),
             Via::Nat(id) => self.nat_gateway_id.as_deref() == Some(id),
         }
+    }
+}
+
+impl Address {
+    /// Something uses it.
+    #[must_use]
+    pub fn is_used(&self) -> bool {
+        self.association_id.as_ref().is_some_and(|id| !id.is_empty())
     }
 }
 

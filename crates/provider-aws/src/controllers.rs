@@ -73,7 +73,7 @@ pub async fn run(names: Vec<&'static str>, context: Context) -> Result<(), Strin
 impl Context {
     fn start<K, A>(&self, actuator: A) -> BoxFuture<'static, ()>
     where
-        K: ExtensionObject + kube::Resource<Scope = kube::core::NamespaceResourceScope>,
+        K: ExtensionObject + kube::Resource<Scope = k8s_openapi::NamespaceResourceScope>,
         A: Actuator<K>,
     {
         let (provider, settings) = (provider(&self.seed, &self.owners), self.settings.clone());

@@ -14,7 +14,7 @@ mod swap;
 use api::extensions::SubnetIsolation;
 use async_trait::async_trait;
 use extension::{Context, subnet_isolation::ZoneNetwork};
-use runtime::{Events, Result};
+use runtime::{Cluster, Events, Result};
 use serde_json::{Map, Value, json};
 
 pub use plan::{Before, ChangedByHand};

@@ -6,8 +6,8 @@ use std::time::Duration;
 use api::meta::ErrorCode;
 use cloud_aws::{
     Ec2, Tagged,
-    network::Subnet,
-    routing::{NatGateway, RouteTable, Via},
+    network::{InternetGateway, SecurityGroup, Subnet},
+    routing::{Address, NatGateway, RouteTable, Via},
     zones::Zone,
 };
 use runtime::{Error, Result};
@@ -177,7 +177,7 @@ impl Maker<'_> {
         let name = self.names.vpc();
         let vpc = self.vpc.as_str();
         let found = std::mem::take(&mut self.found.gateways);
-        let is_attached = |gateway: &cloud_aws::network::InternetGateway| {
+        let is_attached = |gateway: &InternetGateway| {
             gateway.attachments.iter().any(|attachment| attachment.vpc_id == vpc)
         };
         let (gateway, others) = split(found, name, is_attached);
@@ -200,7 +200,7 @@ impl Maker<'_> {
         let name = self.names.one(NODES);
         let found = std::mem::take(&mut self.found.groups);
         let (group, _) = split(found, &name, |group| group.vpc_id == self.vpc);
-        let lets_in = group.as_ref().is_some_and(cloud_aws::network::SecurityGroup::lets_members_in);
+        let lets_in = group.as_ref().is_some_and(SecurityGroup::lets_members_in);
         let id = match group {
             Some(group) => group.group_id,
             None => {
@@ -278,8 +278,8 @@ impl Maker<'_> {
     async fn nat(&mut self, zone: &str, subnet: &str) -> Result<NatGateway> {
         let name = self.names.in_zone("nat", zone);
         let found = self.found.addresses.clone();
-        let (address, others) = split(found, &name, |address| address.association_id.is_some());
-        for other in others.into_iter().filter(|other| other.association_id.is_none()) {
+        let (address, others) = split(found, &name, Address::is_used);
+        for other in others.into_iter().filter(|other| !other.is_used()) {
             self.ec2.release_address(&other.allocation_id).await?;
         }
         let address = match address {

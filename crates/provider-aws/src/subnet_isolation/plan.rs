@@ -148,7 +148,7 @@ pub fn opening(
             let known = before.and_then(|before| before.acls.get(subnet)).map(String::as_str);
             let former = known.or_else(|| told(subnet, &ours));
             let there = former.filter(|former| others.iter().any(|acl| acl.network_acl_id == **former));
-            let given = match (there, default) {
+            let given: &str = match (there, default) {
                 (Some(former), _) => former,
                 (None, Some(default)) if deleting => &default.network_acl_id,
                 (None, _) => {

@@ -24,7 +24,10 @@ fn acl(id: &str, subnets: &[&str]) -> NetworkAcl {
 
 fn ours(subnets: &[&str], tags: &[(&str, &str)]) -> NetworkAcl {
     let tags: Vec<Tag> = tags.iter().map(|(subnet, acl)| tag(subnet, acl)).collect();
-    acl(OURS, subnets).with_tags(tags)
+    NetworkAcl {
+        tags: tags.into(),
+        ..acl(OURS, subnets)
+    }
 }
 
 fn is_ours(acl: &NetworkAcl) -> bool {

@@ -63,7 +63,7 @@ impl ZoneAcl {
         };
         let id = &ours.network_acl_id;
         // What ours was in front of subnets before stays readable until they are given back.
-        let missing: Vec<Tag> = former(before).filter(|tag| ours.tag(&tag.key) != Some(&tag.value)).collect();
+        let missing: Vec<Tag> = former(before).filter(|tag| ours.tag(&tag.key) != Some(tag.value.as_str())).collect();
         if !missing.is_empty() {
             self.ec2.set_tags(id, &missing).await?;
             changed = true;

@@ -146,7 +146,7 @@ async fn seed(plane: &ControlPlane) -> Result<Client> {
     let cluster: Cluster = of_kind(json!({"metadata": {"name": SHOOT}, "spec": {
         "cloudProfile": {}, "seed": {"metadata": {"name": "this-seed"}},
         "shoot": {
-            "spec": {"seedName": "this-seed", "provider": {"workers": []}},
+            "spec": {"seedName": "this-seed", "provider": {"workers": [{"name": "a", "zones": ["eu-central-1a", "eu-central-1b"]}]}},
             "status": {
                 "seedName": "this-seed",
                 "advertisedAddresses": [{"name": "internal", "url": "https://api.internal.example"}],

@@ -3,7 +3,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    convert::Infallible,
     io,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -135,7 +134,8 @@ async fn answer(
 ) -> io::Result<Response<Full<Bytes>>> {
     let (head, body) = request.into_parts();
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
-    match judge(&mut lock(&seen), &String::from_utf8_lossy(&body)) {
+    let verdict = judge(&mut lock(&seen), &String::from_utf8_lossy(&body));
+    match verdict {
         Verdict::Answer(status, code) => Ok(refusal(status, code)),
         verdict => {
             let answer = forward(Request::from_parts(head, Full::new(body)), port).await?;
@@ -191,7 +191,7 @@ async fn forward(request: Request<Full<Bytes>>, port: u16) -> io::Result<Respons
         let body = body.collect().await?.to_bytes();
         Ok::<_, hyper::Error>((head.status, body))
     };
-    let (answer, _closed) = join(send, async { Ok::<_, Infallible>(connection.await.is_ok()) }).await;
+    let (answer, _closed) = join(send, connection).await;
     let (status, body) = answer.map_err(io::Error::other)?;
     let mut response = Response::new(Full::new(body));
     *response.status_mut() = status;
