@@ -216,6 +216,15 @@ impl Ec2 {
         self.tell(&call).await
     }
 
+    /// A table does not count for a subnet any more.
+    ///
+    /// # Errors
+    /// See [`crate::Failed`].
+    pub async fn disassociate_route_table(&self, association: &str) -> Answer<()> {
+        let call = Call::new("DisassociateRouteTable").with("AssociationId", association);
+        self.remove(&call).await
+    }
+
     /// The NAT gateways of a cluster, also such as are gone or have failed: they are listed for a while.
     ///
     /// # Errors

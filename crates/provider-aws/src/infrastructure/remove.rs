@@ -31,7 +31,9 @@ pub async fn remove(ec2: &Ec2, names: &Names) -> Result<()> {
     for address in &found.addresses {
         ec2.release_address(&address.allocation_id).await?;
     }
-    // With a subnet goes its association with a route table.
+    for association in found.tables.iter().flat_map(|table| table.associations.iter()) {
+        ec2.disassociate_route_table(&association.route_table_association_id).await?;
+    }
     for subnet in &found.subnets {
         ec2.delete_subnet(&subnet.subnet_id).await?;
     }

@@ -9,11 +9,11 @@ mod world;
 mod zones;
 
 use anyhow::{Result, ensure};
-use cloud_aws::Tagged;
+use cloud_aws::{Call, Tagged};
 use futures::future::try_join_all;
 use permit::Permit;
 use provider_aws::{
-    infrastructure::{Made, Names, make, remove},
+    infrastructure::{Found, Made, Names, make, remove},
     subnet_isolation::ZoneAcl,
 };
 use testkit::Moto;
@@ -66,7 +66,7 @@ async fn life(moto: &Moto, region: &'static str, fault: Fault) -> Result<Region>
     region.proxy.set(fault);
     until_done(|| remove(&ec2, &names)).await?;
     let left = format!("{:?}", region.found().await?);
-    ensure!(left == format!("{:?}", provider_aws::infrastructure::Found::default()), "{left}");
+    ensure!(left == format!("{:?}", Found::default()), "{left}");
     Ok(region)
 }
 
@@ -134,6 +134,10 @@ async fn mend(region: &Region, made: &Made) -> Result<()> {
     let found = region.found().await?;
     let gone = found.nats[0].nat_gateway_id.clone();
     refused(direct.delete_nat_gateway(&gone).await)?;
+    // AWS frees its address by itself.
+    let address = found.addresses.iter().find(|address| address.name() == found.nats[0].name()).unwrap();
+    let association = address.association_id.clone().unwrap();
+    refused(direct.tell(&Call::new("DisassociateAddress").with("AssociationId", association)).await)?;
     refused(direct.create_vpc("10.250.0.0/16", &names.tags(names.vpc())).await)?;
     refused(direct.create_internet_gateway(&names.tags(names.vpc())).await)?;
     let table = found.tables.iter().find(|table| table.name().contains("-private-")).unwrap();
