@@ -210,7 +210,13 @@ mod tests {
         let entries = Entry::that_deny_all();
         let mut seen: Vec<_> = entries
             .iter()
-            .map(|entry| (entry.egress, entry.cidr_block.as_deref(), entry.ipv6_cidr_block.as_deref()))
+            .map(|entry| {
+                (
+                    entry.egress,
+                    entry.cidr_block.as_deref(),
+                    entry.ipv6_cidr_block.as_deref(),
+                )
+            })
             .collect();
         seen.sort_unstable();
         assert_eq!(
@@ -222,6 +228,10 @@ mod tests {
                 (true, Some("0.0.0.0/0"), None),
             ]
         );
-        assert!(entries.iter().all(|entry| entry.rule_action == "deny" && entry.protocol == "-1"));
+        assert!(
+            entries
+                .iter()
+                .all(|entry| entry.rule_action == "deny" && entry.protocol == "-1")
+        );
     }
 }

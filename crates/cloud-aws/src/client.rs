@@ -58,14 +58,20 @@ impl Ec2 {
     ///
     /// # Errors
     /// The Secret lacks a key, or region or endpoint are none.
-    pub fn open(credentials: &Credentials, region: &str, endpoint: Option<&str>, permit: &Permit) -> Result<Self> {
+    pub fn open(
+        credentials: &Credentials,
+        region: &str,
+        endpoint: Option<&str>,
+        permit: &Permit,
+    ) -> Result<Self> {
         let origin = credentials.origin().to_owned();
         let place = match endpoint {
             Some(endpoint) => endpoint.to_owned(),
             None => endpoint_of(region)?,
         };
         let url = place.parse::<Uri>().ok().filter(|url| {
-            matches!(url.scheme_str(), Some("http" | "https")) && url.host().is_some_and(|host| !host.is_empty())
+            matches!(url.scheme_str(), Some("http" | "https"))
+                && url.host().is_some_and(|host| !host.is_empty())
         });
         let endpoint = url.ok_or_else(|| {
             Error::config(
@@ -144,7 +150,10 @@ impl Ec2 {
     async fn send(&self, call: &Call) -> Answer<String> {
         let action = call.action();
         let unanswered = |error: &dyn std::fmt::Display| {
-            Failed::Unanswered(self.without_keys(&format!("EC2 in {} gives no answer to {action}: {error}", self.region)))
+            Failed::Unanswered(self.without_keys(&format!(
+                "EC2 in {} gives no answer to {action}: {error}",
+                self.region
+            )))
         };
         let mut request = Request::post(self.endpoint.clone())
             .body(HttpRequestBody::from(call.form()))
@@ -187,7 +196,11 @@ fn endpoint_of(region: &str) -> Result<String> {
             format!("{region:?} is no region of AWS: correct spec.region of the Shoot"),
         ));
     }
-    let domain = if region.starts_with("cn-") { "amazonaws.com.cn" } else { "amazonaws.com" };
+    let domain = if region.starts_with("cn-") {
+        "amazonaws.com.cn"
+    } else {
+        "amazonaws.com"
+    };
     Ok(format!("https://ec2.{region}.{domain}"))
 }
 
@@ -216,7 +229,9 @@ mod tests {
     use super::*;
 
     fn account(keys: &[(&str, &str)]) -> Credentials {
-        let data = keys.iter().map(|(key, value)| ((*key).to_owned(), value.as_bytes().to_vec()));
+        let data = keys
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), value.as_bytes().to_vec()));
         Credentials::new("garden/aws", data.collect::<BTreeMap<_, _>>())
     }
 
@@ -227,8 +242,14 @@ mod tests {
 
     #[test]
     fn a_region_is_a_place() {
-        assert_eq!(endpoint_of("eu-west-1").unwrap(), "https://ec2.eu-west-1.amazonaws.com");
-        assert_eq!(endpoint_of("cn-north-1").unwrap(), "https://ec2.cn-north-1.amazonaws.com.cn");
+        assert_eq!(
+            endpoint_of("eu-west-1").unwrap(),
+            "https://ec2.eu-west-1.amazonaws.com"
+        );
+        assert_eq!(
+            endpoint_of("cn-north-1").unwrap(),
+            "https://ec2.cn-north-1.amazonaws.com.cn"
+        );
         for wrong in ["", "eu west", "a.b", "EU", "x/y"] {
             let error = opened(wrong, None).unwrap_err();
             assert_eq!(error.codes(), [ErrorCode::ErrConfigurationProblem], "{error}");
@@ -249,13 +270,19 @@ mod tests {
             &Permit::sole("a test"),
         );
         let error = error.unwrap_err().to_string();
-        assert!(error.contains("secretAccessKey") && error.contains("garden/aws"), "{error}");
+        assert!(
+            error.contains("secretAccessKey") && error.contains("garden/aws"),
+            "{error}"
+        );
     }
 
     #[test]
     fn no_key_is_shown() {
         let ec2 = opened("eu-west-1", Some("http://127.0.0.1:1")).unwrap();
-        assert_eq!(ec2.without_keys("it is s3cret of AKIA-ONE"), "it is (secretAccessKey) of (accessKeyID)");
+        assert_eq!(
+            ec2.without_keys("it is s3cret of AKIA-ONE"),
+            "it is (secretAccessKey) of (accessKeyID)"
+        );
         let shown = format!("{ec2:?}");
         assert!(!shown.contains("s3cret") && !shown.contains("AKIA"), "{shown}");
     }

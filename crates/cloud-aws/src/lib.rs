@@ -1,4 +1,5 @@
-//! The part of Amazon EC2's API that providers use: a few calls of its Query API, each typed where it is used.
+//! An account of AWS as a library: the network of a shoot, zones of it that are closed, and below them the few calls of EC2's Query API
+//! that this takes, each typed where it is used.
 //!
 //! | module | what |
 //! |---|---|
@@ -7,6 +8,8 @@
 //! | [`refusal`] | what EC2 says no by, and who has to act then |
 //! | [`tags`] | how things of a cluster are found again |
 //! | [`zones`], [`network`], [`routing`], [`acls`] | the calls |
+//! | [`infrastructure`] | makes and removes all that one shoot has |
+//! | [`isolation`] | closes and opens a zone of it |
 //!
 //! Promises
 //! - A request leaves only under the permit that the client was made with (I3), and one that is under way is finished before
@@ -18,10 +21,13 @@
 pub mod acls;
 pub mod call;
 pub mod client;
+pub mod infrastructure;
+pub mod isolation;
 pub mod network;
 pub mod refusal;
 pub mod routing;
 pub mod tags;
+mod token;
 pub mod zones;
 
 pub use call::Call;

@@ -107,7 +107,10 @@ impl SecurityGroup {
     pub fn lets_members_in(&self) -> bool {
         let of_members = |permission: &Permission| {
             permission.ip_protocol == "-1"
-                && permission.groups.iter().any(|group| group.group_id == self.group_id)
+                && permission
+                    .groups
+                    .iter()
+                    .any(|group| group.group_id == self.group_id)
         };
         self.ingress.iter().any(of_members)
     }
@@ -143,7 +146,9 @@ impl Ec2 {
         struct Made {
             vpc: Vpc,
         }
-        let call = Call::new("CreateVpc").with("CidrBlock", range).tagged("vpc", tags);
+        let call = Call::new("CreateVpc")
+            .with("CidrBlock", range)
+            .tagged("vpc", tags);
         Ok(self.ask::<Made>(&call).await?.vpc)
     }
 

@@ -36,7 +36,12 @@ pub struct Refusal {
 }
 
 /// EC2 has done nothing of such a call, and it may be repeated after a pause.
-const THROTTLED: &[&str] = &["RequestLimitExceeded", "Throttling", "ThrottlingException", "RequestThrottled"];
+const THROTTLED: &[&str] = &[
+    "RequestLimitExceeded",
+    "Throttling",
+    "ThrottlingException",
+    "RequestThrottled",
+];
 /// What follows is for EC2's own tools only, and long.
 const ENCODED: &str = " Encoded authorization failure message";
 
@@ -106,8 +111,13 @@ impl Refusal {
         let said = format!("EC2 refuses {action}: {code} ({message})");
         let config = |code, to_do: String| Error::config(code, format!("{said}; {to_do}"));
         match code.as_str() {
-            "AuthFailure" | "InvalidClientTokenId" | "SignatureDoesNotMatch" | "MissingAuthenticationToken"
-            | "OptInRequired" | "ExpiredToken" | "RequestExpired" => config(
+            "AuthFailure"
+            | "InvalidClientTokenId"
+            | "SignatureDoesNotMatch"
+            | "MissingAuthenticationToken"
+            | "OptInRequired"
+            | "ExpiredToken"
+            | "RequestExpired" => config(
                 ErrorCode::ErrInfraUnauthenticated,
                 format!("correct accessKeyID and secretAccessKey in the Secret {origin}"),
             ),
@@ -120,12 +130,13 @@ impl Refusal {
                 ErrorCode::ErrRetryableInfraDependencies,
                 "if it stays, look in the account for what still uses it and take that away".into(),
             ),
-            "InsufficientInstanceCapacity" | "InsufficientHostCapacity" | "InsufficientCapacity" | "Unsupported" => {
-                config(
-                    ErrorCode::ErrInfraResourcesDepleted,
-                    "choose another machine type or zone, or wait".into(),
-                )
-            }
+            "InsufficientInstanceCapacity"
+            | "InsufficientHostCapacity"
+            | "InsufficientCapacity"
+            | "Unsupported" => config(
+                ErrorCode::ErrInfraResourcesDepleted,
+                "choose another machine type or zone, or wait".into(),
+            ),
             "InsufficientFreeAddressesInSubnet" => config(
                 ErrorCode::ErrInfraQuotaExceeded,
                 "take larger networks for the workers, or fewer machines".into(),
@@ -139,10 +150,15 @@ impl Refusal {
                 Error::transient(said)
             }
             _ if THROTTLED.contains(&code.as_str()) => Error::transient(said),
-            _ if code.starts_with("Invalid") || code.starts_with("Missing") || code.starts_with("Unknown") => config(
-                ErrorCode::ErrConfigurationProblem,
-                "correct the configuration of the shoot's infrastructure or workers".into(),
-            ),
+            _ if code.starts_with("Invalid")
+                || code.starts_with("Missing")
+                || code.starts_with("Unknown") =>
+            {
+                config(
+                    ErrorCode::ErrConfigurationProblem,
+                    "correct the configuration of the shoot's infrastructure or workers".into(),
+                )
+            }
             _ => Error::transient(said),
         }
     }
@@ -156,7 +172,10 @@ impl Refusal {
 }
 
 fn is_of_service(code: &str) -> bool {
-    matches!(code, "InternalError" | "InternalFailure" | "ServiceUnavailable" | "Unavailable")
+    matches!(
+        code,
+        "InternalError" | "InternalFailure" | "ServiceUnavailable" | "Unavailable"
+    )
 }
 
 impl From<Failed> for Error {
@@ -185,13 +204,41 @@ mod tests {
     }
 
     #[rstest]
-    #[case("AuthFailure", Some(ErrorCode::ErrInfraUnauthenticated), "in the Secret garden/aws")]
-    #[case("UnauthorizedOperation", Some(ErrorCode::ErrInfraUnauthorized), "do ec2:RunInstances")]
-    #[case("DependencyViolation", Some(ErrorCode::ErrRetryableInfraDependencies), "take that away")]
-    #[case("InsufficientInstanceCapacity", Some(ErrorCode::ErrInfraResourcesDepleted), "another machine type")]
-    #[case("VpcLimitExceeded", Some(ErrorCode::ErrInfraQuotaExceeded), "raise this quota")]
-    #[case("AddressLimitExceeded", Some(ErrorCode::ErrInfraQuotaExceeded), "raise this quota")]
-    #[case("InvalidParameterValue", Some(ErrorCode::ErrConfigurationProblem), "correct the configuration")]
+    #[case(
+        "AuthFailure",
+        Some(ErrorCode::ErrInfraUnauthenticated),
+        "in the Secret garden/aws"
+    )]
+    #[case(
+        "UnauthorizedOperation",
+        Some(ErrorCode::ErrInfraUnauthorized),
+        "do ec2:RunInstances"
+    )]
+    #[case(
+        "DependencyViolation",
+        Some(ErrorCode::ErrRetryableInfraDependencies),
+        "take that away"
+    )]
+    #[case(
+        "InsufficientInstanceCapacity",
+        Some(ErrorCode::ErrInfraResourcesDepleted),
+        "another machine type"
+    )]
+    #[case(
+        "VpcLimitExceeded",
+        Some(ErrorCode::ErrInfraQuotaExceeded),
+        "raise this quota"
+    )]
+    #[case(
+        "AddressLimitExceeded",
+        Some(ErrorCode::ErrInfraQuotaExceeded),
+        "raise this quota"
+    )]
+    #[case(
+        "InvalidParameterValue",
+        Some(ErrorCode::ErrConfigurationProblem),
+        "correct the configuration"
+    )]
     #[case("InvalidSubnetID.NotFound", None, "")]
     #[case("RequestLimitExceeded", None, "")]
     #[case("InternalError", None, "")]

@@ -5,27 +5,18 @@
 //! twice, and a seed that knows nothing finds all of it. State (RX-30) is the ids. An Infrastructure without changes writes nothing and
 //! waits for nothing. Migrate has nothing to clean in the seed and touches nothing outside.
 
-mod config;
-mod found;
-mod make;
-mod remove;
-
 use api::{
     extensions::Infrastructure,
     meta::{ErrorCode, RawExtension},
 };
 use async_trait::async_trait;
+use cloud_aws::infrastructure::{InfrastructureConfig, Made, Names, Plan, State, make, remove};
 use extension::{Actuator, Context, Outcome, Released, forced};
 use runtime::{Error, Result};
 use serde::Serialize;
 use serde_json::json;
 
-pub use config::{InfrastructureConfig, InfrastructureStatus, Plan, State, SubnetStatus, VpcStatus};
-pub use found::{Found, Names};
-pub use make::{Made, make};
-pub use remove::remove;
-
-use crate::account::Place;
+use crate::{API_VERSION, account::Place};
 
 /// Looks after Infrastructures.
 pub struct InfrastructureActuator(pub Place);
@@ -85,7 +76,9 @@ impl Actuator<Infrastructure> for InfrastructureActuator {
     }
 }
 
-fn outcome(made: Made) -> Result<Outcome> {
+fn outcome(mut made: Made) -> Result<Outcome> {
+    made.status.api_version = API_VERSION.into();
+    made.status.kind = "InfrastructureStatus".into();
     let range = made.range;
     let outcome = Outcome {
         state: Some(encode(&made.state)?),

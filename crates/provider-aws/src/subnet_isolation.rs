@@ -8,19 +8,17 @@
 //! What ours does not stop: packets between machines of the same subnet, and what never passes a subnet's border (the instance metadata
 //! service, the resolver of the VPC, NTP). The machines of the zone are gone or silent by then.
 
-mod plan;
-mod swap;
-
 use api::extensions::SubnetIsolation;
 use async_trait::async_trait;
+use cloud_aws::{
+    infrastructure::InfrastructureStatus,
+    isolation::{Before, ZoneAcl},
+};
 use extension::{Context, subnet_isolation::ZoneNetwork};
 use runtime::{Cluster, Events, Result};
 use serde_json::{Map, Value, json};
 
-pub use plan::{Before, ChangedByHand};
-pub use swap::ZoneAcl;
-
-use crate::{API_VERSION, MANAGER, account::Place, infrastructure::InfrastructureStatus, zone};
+use crate::{API_VERSION, MANAGER, account::Place, zone};
 
 /// Reason of the Event that tells what somebody has changed by hand.
 const CHANGED_BY_HAND: &str = "ChangedByHand";
@@ -79,7 +77,9 @@ impl ZoneNetwork for AwsZones {
             let note: Vec<String> = changed.iter().map(ToString::to_string).collect();
             let note = note.join("; ");
             tracing::warn!(note, "left as somebody has set it by hand");
-            events.warning(context.object.as_ref(), CHANGED_BY_HAND, &note).await;
+            events
+                .warning(context.object.as_ref(), CHANGED_BY_HAND, &note)
+                .await;
         }
         Ok(())
     }
@@ -88,7 +88,11 @@ impl ZoneNetwork for AwsZones {
 impl AwsZones {
     async fn acl(&self, context: &Context<SubnetIsolation>) -> Result<ZoneAcl> {
         let ec2 = self.0.open(context, &context.object.spec.region).await?;
-        Ok(ZoneAcl::new(ec2, &context.namespace()?, &infrastructure(context)?.vpc.id))
+        Ok(ZoneAcl::new(
+            ec2,
+            &context.namespace()?,
+            &infrastructure(context)?.vpc.id,
+        ))
     }
 }
 

@@ -1,10 +1,8 @@
 //! Which zone has an ID: what the account calls it. It stands in the infrastructure's status, so that nobody has to be asked.
 
 use api::meta::{ErrorCode, RawExtension};
-use cloud_aws::zones::Zone;
+use cloud_aws::{infrastructure::InfrastructureStatus, zones::Zone};
 use runtime::{Error, Result};
-
-use crate::infrastructure::InfrastructureStatus;
 
 /// What an Infrastructure has said of itself.
 ///
@@ -15,7 +13,8 @@ pub fn infrastructure(told: Option<&RawExtension>) -> Result<InfrastructureStatu
     match status {
         Ok(Some(status)) if !status.vpc.id.is_empty() => Ok(status),
         Ok(_) => Err(problem(
-            "spec.infrastructureProviderStatus names no VPC: the object is wanted before its infrastructure".into(),
+            "spec.infrastructureProviderStatus names no VPC: the object is wanted before its infrastructure"
+                .into(),
         )),
         Err(error) => Err(problem(format!(
             "spec.infrastructureProviderStatus cannot be understood: {error}"
@@ -28,14 +27,20 @@ pub fn infrastructure(told: Option<&RawExtension>) -> Result<InfrastructureStatu
 /// # Errors
 /// None has it, or several names do.
 pub fn named<'z>(zones: &'z [Zone], id: &str) -> Result<&'z str> {
-    let mut names = zones.iter().filter(|zone| zone.id == id).map(|zone| zone.name.as_str());
+    let mut names = zones
+        .iter()
+        .filter(|zone| zone.id == id)
+        .map(|zone| zone.name.as_str());
     match (names.next(), names.next()) {
         (Some(name), None) => Ok(name),
         (Some(one), Some(other)) => Err(problem(format!(
             "{one} and {other} both have the zone ID {id:?}: reconcile the shoot, so that its zones are looked up again"
         ))),
         (None, _) => {
-            let known: Vec<String> = zones.iter().map(|zone| format!("{} ({})", zone.id, zone.name)).collect();
+            let known: Vec<String> = zones
+                .iter()
+                .map(|zone| format!("{} ({})", zone.id, zone.name))
+                .collect();
             Err(problem(format!(
                 "no zone of the shoot has the ID {id:?}: take one of {}",
                 known.join(", ")
@@ -68,16 +73,31 @@ mod tests {
         let two = zones(&[("eu-west-1a", "euw1-az3"), ("eu-west-1b", "euw1-az1")]);
         assert_eq!(named(&two, "euw1-az1").unwrap(), "eu-west-1b");
         let unknown = named(&two, "eu-west-1b").unwrap_err().to_string();
-        assert!(unknown.contains("euw1-az3 (eu-west-1a), euw1-az1 (eu-west-1b)"), "{unknown}");
+        assert!(
+            unknown.contains("euw1-az3 (eu-west-1a), euw1-az1 (eu-west-1b)"),
+            "{unknown}"
+        );
         let twice = zones(&[("eu-west-1a", "euw1-az1"), ("eu-west-1b", "euw1-az1")]);
-        assert_eq!(named(&twice, "euw1-az1").unwrap_err().codes(), [ErrorCode::ErrConfigurationProblem]);
+        assert_eq!(
+            named(&twice, "euw1-az1").unwrap_err().codes(),
+            [ErrorCode::ErrConfigurationProblem]
+        );
     }
 
     #[test]
     fn an_infrastructure_that_is_not_there_is_told() {
-        for told in [None, Some(json!({})), Some(json!({"vpc": "x"})), Some(json!(null))] {
+        for told in [
+            None,
+            Some(json!({})),
+            Some(json!({"vpc": "x"})),
+            Some(json!(null)),
+        ] {
             let error = infrastructure(told.clone().map(RawExtension).as_ref());
-            assert_eq!(error.unwrap_err().codes(), [ErrorCode::ErrConfigurationProblem], "{told:?}");
+            assert_eq!(
+                error.unwrap_err().codes(),
+                [ErrorCode::ErrConfigurationProblem],
+                "{told:?}"
+            );
         }
     }
 }

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use api::meta::ErrorCode;
-use cloud_aws::{Tag, Tagged, acls::NetworkAcl};
 use runtime::{Error, Result};
 use serde::{Deserialize, Serialize};
+
+use crate::{Tag, Tagged, acls::NetworkAcl};
 
 /// What the key of a tag of our ACL begins with that names the former ACL of a subnet, whose id follows.
 const FORMER: &str = "aws.provider.extensions.gardener.cloud/former-acl-of-";
@@ -30,7 +31,10 @@ pub struct ChangedByHand {
 impl fmt::Display for ChangedByHand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { subnet, acl, former } = self;
-        write!(f, "{subnet} has {acl}, which somebody has set while the zone was closed; it is left so and had {former} before")
+        write!(
+            f,
+            "{subnet} has {acl}, which somebody has set while the zone was closed; it is left so and had {former} before"
+        )
     }
 }
 
@@ -110,7 +114,9 @@ pub fn before(
 fn missing(subnet: &str) -> Error {
     Error::config(
         ErrorCode::ErrRetryableInfraDependencies,
-        format!("{subnet} of the zone is not in the account: reconcile the shoot, so that its infrastructure is made anew"),
+        format!(
+            "{subnet} of the zone is not in the account: reconcile the shoot, so that its infrastructure is made anew"
+        ),
     )
 }
 
@@ -145,7 +151,9 @@ pub fn opening(
     for acl in &ours {
         for association in acl.associations.iter() {
             let subnet = &association.subnet_id;
-            let known = before.and_then(|before| before.acls.get(subnet)).map(String::as_str);
+            let known = before
+                .and_then(|before| before.acls.get(subnet))
+                .map(String::as_str);
             let former = known.or_else(|| told(subnet, &ours));
             let there = former.filter(|former| others.iter().any(|acl| acl.network_acl_id == **former));
             let given: &str = match (there, default) {

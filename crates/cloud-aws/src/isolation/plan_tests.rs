@@ -1,5 +1,5 @@
 #![allow(clippy::unwrap_used)]
-use cloud_aws::acls::{AclAssociation, NetworkAcl};
+use crate::acls::{AclAssociation, NetworkAcl};
 
 use super::*;
 
@@ -35,8 +35,12 @@ fn is_ours(acl: &NetworkAcl) -> bool {
 }
 
 fn known(pairs: &[(&str, &str)]) -> Before {
-    let pairs = pairs.iter().map(|(subnet, acl)| ((*subnet).to_owned(), (*acl).to_owned()));
-    Before { acls: pairs.collect() }
+    let pairs = pairs
+        .iter()
+        .map(|(subnet, acl)| ((*subnet).to_owned(), (*acl).to_owned()));
+    Before {
+        acls: pairs.collect(),
+    }
 }
 
 fn subnets(names: &[&str]) -> BTreeSet<String> {
@@ -93,7 +97,11 @@ fn only_what_is_open_is_closed() {
 
 #[test]
 fn each_gets_back_what_it_had() {
-    let acls = [ours(&["a", "b"], &[("b", "acl-x")]), acl("acl-default", &[]), acl("acl-x", &[])];
+    let acls = [
+        ours(&["a", "b"], &[("b", "acl-x")]),
+        acl("acl-default", &[]),
+        acl("acl-x", &[]),
+    ];
     let opening = opening(Some(&known(&[("a", "acl-default")])), &acls, is_ours, false);
     assert_eq!(
         opening.swaps,
@@ -104,12 +112,23 @@ fn each_gets_back_what_it_had() {
 
 #[test]
 fn what_somebody_has_set_is_left_and_told() {
-    let acls = [ours(&["a"], &[]), acl("acl-default", &[]), acl("acl-hand", &["b"])];
-    let before = known(&[("a", "acl-default"), ("b", "acl-default"), ("gone", "acl-default")]);
+    let acls = [
+        ours(&["a"], &[]),
+        acl("acl-default", &[]),
+        acl("acl-hand", &["b"]),
+    ];
+    let before = known(&[
+        ("a", "acl-default"),
+        ("b", "acl-default"),
+        ("gone", "acl-default"),
+    ]);
     let opening = opening(Some(&before), &acls, is_ours, false);
     assert_eq!(opening.swaps, [swap("acl-ours/a", "acl-default")]);
     let told: Vec<String> = opening.changed.iter().map(ToString::to_string).collect();
-    assert!(told.len() == 1 && told[0].starts_with("b has acl-hand"), "{told:?}");
+    assert!(
+        told.len() == 1 && told[0].starts_with("b has acl-hand"),
+        "{told:?}"
+    );
 }
 
 #[test]
@@ -118,7 +137,11 @@ fn a_former_one_that_is_gone_is_stuck_but_in_a_deletion() {
     let before = known(&[("a", "acl-default"), ("b", "acl-gone")]);
     let left = opening(Some(&before), &acls, is_ours, false);
     assert_eq!(left.swaps, [swap("acl-ours/a", "acl-default")]);
-    assert!(left.stuck.len() == 1 && left.stuck[0].contains("acl-gone is gone"), "{:?}", left.stuck);
+    assert!(
+        left.stuck.len() == 1 && left.stuck[0].contains("acl-gone is gone"),
+        "{:?}",
+        left.stuck
+    );
     let deleted = opening(Some(&before), &acls, is_ours, true);
     assert!(deleted.stuck.is_empty());
     assert_eq!(deleted.swaps[1], swap("acl-ours/b", "acl-default"));
@@ -128,5 +151,8 @@ fn a_former_one_that_is_gone_is_stuck_but_in_a_deletion() {
 fn what_nobody_knows_is_stuck() {
     let acls = [ours(&["a"], &[]), acl("acl-default", &[])];
     let left = opening(None, &acls, is_ours, false);
-    assert!(left.swaps.is_empty() && left.stuck[0].contains("nothing says"), "{left:?}");
+    assert!(
+        left.swaps.is_empty() && left.stuck[0].contains("nothing says"),
+        "{left:?}"
+    );
 }

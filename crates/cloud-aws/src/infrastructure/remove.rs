@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use cloud_aws::Ec2;
 use runtime::{Error, Result};
 
 use super::found::{Found, Names};
+use crate::Ec2;
 
 /// How soon to look again for NAT gateways, which take about a minute to go.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
@@ -32,7 +32,8 @@ pub async fn remove(ec2: &Ec2, names: &Names) -> Result<()> {
         ec2.release_address(&address.allocation_id).await?;
     }
     for association in found.tables.iter().flat_map(|table| table.associations.iter()) {
-        ec2.disassociate_route_table(&association.route_table_association_id).await?;
+        ec2.disassociate_route_table(&association.route_table_association_id)
+            .await?;
     }
     for subnet in &found.subnets {
         ec2.delete_subnet(&subnet.subnet_id).await?;
@@ -42,7 +43,8 @@ pub async fn remove(ec2: &Ec2, names: &Names) -> Result<()> {
     }
     for gateway in &found.gateways {
         for attachment in gateway.attachments.iter() {
-            ec2.detach_internet_gateway(&gateway.internet_gateway_id, &attachment.vpc_id).await?;
+            ec2.detach_internet_gateway(&gateway.internet_gateway_id, &attachment.vpc_id)
+                .await?;
         }
         ec2.delete_internet_gateway(&gateway.internet_gateway_id).await?;
     }

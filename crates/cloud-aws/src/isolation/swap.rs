@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use api::meta::ErrorCode;
-use cloud_aws::{
-    Ec2, Tag, Tagged,
-    acls::{Entry, NetworkAcl},
-};
 use runtime::{Error, Result};
 
 use super::plan::{Before, ChangedByHand, before, closing, opening, tag};
-use crate::{account::token, infrastructure::Names};
+use crate::{
+    Ec2, Tag, Tagged,
+    acls::{Entry, NetworkAcl},
+    infrastructure::Names,
+    token::token,
+};
 
 /// How soon to look again when EC2 does not show yet what it has done.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -63,7 +64,9 @@ impl ZoneAcl {
         };
         let id = &ours.network_acl_id;
         // What ours was in front of subnets before stays readable until they are given back.
-        let missing: Vec<Tag> = former(before).filter(|tag| ours.tag(&tag.key) != Some(tag.value.as_str())).collect();
+        let missing: Vec<Tag> = former(before)
+            .filter(|tag| ours.tag(&tag.key) != Some(tag.value.as_str()))
+            .collect();
         if !missing.is_empty() {
             self.ec2.set_tags(id, &missing).await?;
             changed = true;
@@ -113,7 +116,12 @@ impl ZoneAcl {
     /// Of ours the one that closes most, or has the lowest id; and the others.
     fn ours<'a>(&self, acls: &'a [NetworkAcl]) -> (Option<&'a NetworkAcl>, Vec<&'a NetworkAcl>) {
         let mut ours: Vec<&NetworkAcl> = acls.iter().filter(|acl| self.is_ours(acl)).collect();
-        ours.sort_by_key(|acl| (std::cmp::Reverse(acl.associations.len()), acl.network_acl_id.as_str()));
+        ours.sort_by_key(|acl| {
+            (
+                std::cmp::Reverse(acl.associations.len()),
+                acl.network_acl_id.as_str(),
+            )
+        });
         let mut ours = ours.into_iter();
         (ours.next(), ours.collect())
     }
@@ -129,7 +137,9 @@ impl ZoneAcl {
     async fn deny_all(&self, ours: &NetworkAcl) -> Result<bool> {
         let wanted = Entry::that_deny_all();
         let extra = ours.rules().filter(|entry| !wanted.contains(entry));
-        let missing = wanted.iter().filter(|entry| !ours.rules().any(|there| there == *entry));
+        let missing = wanted
+            .iter()
+            .filter(|entry| !ours.rules().any(|there| there == *entry));
         let mut changed = false;
         for entry in extra {
             self.ec2.delete_entry(&ours.network_acl_id, entry).await?;

@@ -1,12 +1,13 @@
 //! What is there of an Infrastructure, told by tags; and how its things are called.
 
-use cloud_aws::{
+use futures::try_join;
+use runtime::Result;
+
+use crate::{
     Ec2, Owned, Tag, Tagged,
     network::{InternetGateway, SecurityGroup, Subnet, Vpc},
     routing::{Address, NatGateway, RouteTable},
 };
-use futures::try_join;
-use runtime::Result;
 
 /// Names of the things of one shoot.
 #[derive(Clone, Debug)]
@@ -105,7 +106,11 @@ impl Found {
 
 /// Of the things with this name the one that is used, or else the one with the lowest id; and the others. There are others where two
 /// attempts did not know of each other.
-pub(super) fn split<T: Tagged>(found: Vec<T>, name: &str, is_used: impl Fn(&T) -> bool) -> (Option<T>, Vec<T>) {
+pub(super) fn split<T: Tagged>(
+    found: Vec<T>,
+    name: &str,
+    is_used: impl Fn(&T) -> bool,
+) -> (Option<T>, Vec<T>) {
     let mut named: Vec<T> = found.into_iter().filter(|thing| thing.name() == name).collect();
     named.sort_by(|one, other| (!is_used(one), one.id()).cmp(&(!is_used(other), other.id())));
     let mut named = named.into_iter();

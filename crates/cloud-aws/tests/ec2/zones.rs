@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use api::meta::ErrorCode;
+use cloud_aws::isolation::ZoneAcl;
 use permit::Permit;
-use provider_aws::subnet_isolation::ZoneAcl;
 use testkit::Moto;
 
 use super::world::{Region, SHOOT, refused, right, until_done};
@@ -32,17 +32,29 @@ pub async fn what_is_changed_by_hand_is_left_or_told(moto: &Moto) -> Result<()> 
     let error = acl.open(Some(&before), false).await.unwrap_err();
     ensure!(error.codes() == [ErrorCode::ErrInfraDependencies], "{error:?}");
     let said = error.to_string();
-    ensure!(said.contains(two) && said.contains(&former) && said.contains("by hand"), "{said}");
+    ensure!(
+        said.contains(two) && said.contains(&former) && said.contains("by hand"),
+        "{said}"
+    );
     let left = region.acls(vpc).await?;
-    ensure!(left.subnets[one] == by_hand && left.subnets[two] != default, "{left:#?}");
+    ensure!(
+        left.subnets[one] == by_hand && left.subnets[two] != default,
+        "{left:#?}"
+    );
 
     // Somebody does it by hand.
     region.set_acl(vpc, two, &by_hand).await?;
     let changed = acl.open(Some(&before), false).await?;
     let told: Vec<String> = changed.iter().map(ToString::to_string).collect();
-    ensure!(told.len() == 2 && told.iter().all(|said| said.contains(&by_hand)), "{told:?}");
+    ensure!(
+        told.len() == 2 && told.iter().all(|said| said.contains(&by_hand)),
+        "{told:?}"
+    );
     let opened = region.acls(vpc).await?;
-    ensure!(opened.of(&subnets) == [by_hand.clone()].into() && opened.rules.len() == 2, "{opened:#?}");
+    ensure!(
+        opened.of(&subnets) == [by_hand.clone()].into() && opened.rules.len() == 2,
+        "{opened:#?}"
+    );
 
     // And once more, in a deletion.
     let before = acl.look(&subnets, None).await?;
@@ -50,7 +62,10 @@ pub async fn what_is_changed_by_hand_is_left_or_told(moto: &Moto) -> Result<()> 
     refused(region.direct.delete_network_acl(&by_hand).await)?;
     ensure!(acl.open(Some(&before), true).await?.is_empty());
     let opened = region.acls(vpc).await?;
-    ensure!(opened.of(&subnets) == [default].into() && opened.rules.len() == 1, "{opened:#?}");
+    ensure!(
+        opened.of(&subnets) == [default].into() && opened.rules.len() == 1,
+        "{opened:#?}"
+    );
     Ok(())
 }
 
@@ -61,7 +76,9 @@ pub async fn a_seed_that_knows_nothing_opens_what_another_closed(moto: &Moto) ->
     let (vpc, [zone, _]) = (&status.vpc.id, region.zones());
     let subnets = status.subnets_of(&zone);
     let acl = ZoneAcl::new(region.direct.clone(), SHOOT, vpc);
-    region.set_acl(vpc, subnets.first().unwrap(), &region.other_acl(vpc).await?).await?;
+    region
+        .set_acl(vpc, subnets.first().unwrap(), &region.other_acl(vpc).await?)
+        .await?;
     let open = region.acls(vpc).await?;
 
     let before = acl.look(&subnets, None).await?;
@@ -99,11 +116,18 @@ pub async fn a_right_that_ends_midway_stops_it(moto: &Moto) -> Result<()> {
             ensure!(matches!(done, Ok(Ok(_))), "{done:?}");
             break;
         }
-        ensure!(made == calls, "after its right had ended it made {} calls more", made - calls);
+        ensure!(
+            made == calls,
+            "after its right had ended it made {} calls more",
+            made - calls
+        );
         ended += 1;
         until_done(|| next.close(&subnets, &before)).await?;
         until_done(|| next.open(Some(&before), false)).await?;
-        ensure!(region.acls(vpc).await? == open, "the right ended after call {calls}");
+        ensure!(
+            region.acls(vpc).await? == open,
+            "the right ended after call {calls}"
+        );
     }
     ensure!(ended > 10, "it was ended {ended} times only");
     Ok(())

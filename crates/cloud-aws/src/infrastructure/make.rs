@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use api::meta::ErrorCode;
-use cloud_aws::{
-    Ec2, Tagged,
-    network::{InternetGateway, SecurityGroup, Subnet},
-    routing::{Address, NatGateway, RouteTable, Via},
-    zones::Zone,
-};
 use runtime::{Error, Result};
 
 use super::{
     config::{GroupStatus, InfrastructureStatus, Plan, State, SubnetStatus, VPC, VpcStatus, problem},
     found::{Found, Names, split},
 };
-use crate::{API_VERSION, account::token};
+use crate::{
+    Ec2, Tagged,
+    network::{InternetGateway, SecurityGroup, Subnet},
+    routing::{Address, NatGateway, RouteTable, Via},
+    token::token,
+    zones::Zone,
+};
 
 /// How soon to look again for NAT gateways, which take one to three minutes.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
@@ -82,8 +82,16 @@ pub async fn make(ec2: &Ec2, names: &Names, plan: &Plan, known: Option<&State>) 
 /// The zones of the plan with their IDs. A name of a zone is of one ID, and the other way round.
 async fn zones(ec2: &Ec2, plan: &Plan) -> Result<Vec<Zone>> {
     let all = ec2.zones().await?;
-    let used: Vec<Zone> = all.iter().filter(|zone| plan.zones.contains_key(&zone.name)).cloned().collect();
-    if let Some(unknown) = plan.zones.keys().find(|name| !all.iter().any(|zone| zone.name == **name)) {
+    let used: Vec<Zone> = all
+        .iter()
+        .filter(|zone| plan.zones.contains_key(&zone.name))
+        .cloned()
+        .collect();
+    if let Some(unknown) = plan
+        .zones
+        .keys()
+        .find(|name| !all.iter().any(|zone| zone.name == **name))
+    {
         let known: Vec<&str> = all.iter().map(|zone| zone.name.as_str()).collect();
         return Err(problem(format!(
             "networks.zones names {unknown:?}, which this account does not have in {}: take some of {}",
@@ -178,11 +186,16 @@ impl Maker<'_> {
         let vpc = self.vpc.as_str();
         let found = std::mem::take(&mut self.found.gateways);
         let is_attached = |gateway: &InternetGateway| {
-            gateway.attachments.iter().any(|attachment| attachment.vpc_id == vpc)
+            gateway
+                .attachments
+                .iter()
+                .any(|attachment| attachment.vpc_id == vpc)
         };
         let (gateway, others) = split(found, name, is_attached);
         for other in others {
-            self.ec2.delete_internet_gateway(&other.internet_gateway_id).await?;
+            self.ec2
+                .delete_internet_gateway(&other.internet_gateway_id)
+                .await?;
         }
         let gateway = match gateway {
             Some(gateway) => gateway,
@@ -225,7 +238,9 @@ impl Maker<'_> {
             Some(table) => table,
             None => {
                 let tags = self.names.tags(name);
-                self.ec2.create_route_table(&self.vpc, &token(&self.vpc, name), &tags).await?
+                self.ec2
+                    .create_route_table(&self.vpc, &token(&self.vpc, name), &tags)
+                    .await?
             }
         };
         self.ids.insert(key.into(), table.route_table_id.clone());
@@ -242,7 +257,12 @@ impl Maker<'_> {
 
     async fn subnet(&mut self, purpose: &str, zone: &str, range: &str) -> Result<Subnet> {
         let name = self.names.in_zone(purpose, zone);
-        let found = self.found.subnets.iter().find(|subnet| subnet.name() == name).cloned();
+        let found = self
+            .found
+            .subnets
+            .iter()
+            .find(|subnet| subnet.name() == name)
+            .cloned();
         let subnet = match found {
             Some(subnet) => subnet,
             None => {
@@ -250,7 +270,8 @@ impl Maker<'_> {
                 self.ec2.create_subnet(&self.vpc, zone, range, &tags).await?
             }
         };
-        self.ids.insert(format!("subnet/{purpose}/{zone}"), subnet.subnet_id.clone());
+        self.ids
+            .insert(format!("subnet/{purpose}/{zone}"), subnet.subnet_id.clone());
         self.subnets.push(SubnetStatus {
             id: subnet.subnet_id.clone(),
             purpose: purpose.into(),
@@ -299,7 +320,8 @@ impl Maker<'_> {
             }
         };
         self.ids.insert(format!("address/{zone}"), address.allocation_id);
-        self.ids.insert(format!("natGateway/{zone}"), nat.nat_gateway_id.clone());
+        self.ids
+            .insert(format!("natGateway/{zone}"), nat.nat_gateway_id.clone());
         self.egress.push(format!("{}/32", address.public_ip));
         Ok(nat)
     }
@@ -312,8 +334,6 @@ impl Maker<'_> {
             ));
         }
         let status = InfrastructureStatus {
-            api_version: API_VERSION.into(),
-            kind: "InfrastructureStatus".into(),
             vpc: VpcStatus {
                 id: self.vpc,
                 subnets: self.subnets,
@@ -323,6 +343,7 @@ impl Maker<'_> {
                 }],
             },
             zones,
+            ..InfrastructureStatus::default()
         };
         Ok(Made {
             range: plan.range.to_string(),

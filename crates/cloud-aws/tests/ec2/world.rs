@@ -1,4 +1,5 @@
 //! EC2 as it is for a shoot: played by moto, behind a [`Proxy`].
+#![allow(dead_code)] // each test program uses its own part of it
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -8,9 +9,13 @@ use std::{
 };
 
 use anyhow::{Result, anyhow, ensure};
-use cloud_aws::{Ec2, Tagged, acls::Entry, network::Subnet};
+use cloud_aws::{
+    Ec2, Tagged,
+    acls::Entry,
+    infrastructure::{Found, InfrastructureConfig, InfrastructureStatus, Names, Plan, State, make},
+    network::Subnet,
+};
 use permit::{Clock, Issuer, Permit};
-use provider_aws::infrastructure::{Found, InfrastructureConfig, InfrastructureStatus, Names, Plan, State, make};
 use runtime::{Credentials, Error};
 use serde_json::{Value, json};
 use testkit::Moto;
@@ -44,7 +49,12 @@ impl Region {
 
     /// As the provider goes there.
     pub fn ec2(&self, permit: &Permit) -> Result<Ec2> {
-        Ok(Ec2::open(&credentials(), self.name, Some(&self.proxy.endpoint), permit)?)
+        Ok(Ec2::open(
+            &credentials(),
+            self.name,
+            Some(&self.proxy.endpoint),
+            permit,
+        )?)
     }
 
     /// Names of its first zones.
@@ -85,9 +95,14 @@ impl Region {
             let mut entries = acl.entries.to_vec();
             entries.sort();
             for association in acl.associations.iter() {
-                seen.subnets.insert(association.subnet_id.clone(), acl.network_acl_id.clone());
+                seen.subnets
+                    .insert(association.subnet_id.clone(), acl.network_acl_id.clone());
             }
-            let mut tags: Vec<String> = acl.tags().iter().map(|tag| format!("{}={}", tag.key, tag.value)).collect();
+            let mut tags: Vec<String> = acl
+                .tags()
+                .iter()
+                .map(|tag| format!("{}={}", tag.key, tag.value))
+                .collect();
             tags.sort();
             seen.rules.insert(acl.network_acl_id, (entries, tags));
         }
@@ -123,7 +138,10 @@ pub struct Acls {
 impl Acls {
     /// Of these subnets.
     pub fn of(&self, subnets: &BTreeSet<String>) -> BTreeSet<String> {
-        let of = self.subnets.iter().filter(|(subnet, _)| subnets.contains(*subnet));
+        let of = self
+            .subnets
+            .iter()
+            .filter(|(subnet, _)| subnets.contains(*subnet));
         of.map(|(_, acl)| acl.clone()).collect()
     }
 }
@@ -143,7 +161,11 @@ pub fn allow(number: u16) -> Entry {
 /// Keys of an account. Whatever they are, they are good here.
 pub fn credentials() -> Credentials {
     let data = [("accessKeyID", "AKIATEST"), ("secretAccessKey", "secret")];
-    Credentials::new("garden/aws", data.map(|(key, value)| (key.to_owned(), value.as_bytes().to_vec())).into())
+    Credentials::new(
+        "garden/aws",
+        data.map(|(key, value)| (key.to_owned(), value.as_bytes().to_vec()))
+            .into(),
+    )
 }
 
 /// A right that lasts longer than any test, until it is ended.
@@ -185,9 +207,18 @@ pub fn is_complete(found: &Found) -> Result<()> {
         found.addresses.len(),
     ];
     ensure!(counts == [1, 1, 1, 4, 3, 2, 2], "{counts:?} in {found:#?}");
-    let gateway = found.gateways[0].attachments.iter().map(|attachment| &attachment.vpc_id);
-    ensure!(gateway.eq([&found.vpcs[0].vpc_id]), "the gateway is attached elsewhere");
-    ensure!(found.groups[0].lets_members_in(), "machines cannot reach each other");
+    let gateway = found.gateways[0]
+        .attachments
+        .iter()
+        .map(|attachment| &attachment.vpc_id);
+    ensure!(
+        gateway.eq([&found.vpcs[0].vpc_id]),
+        "the gateway is attached elsewhere"
+    );
+    ensure!(
+        found.groups[0].lets_members_in(),
+        "machines cannot reach each other"
+    );
     for subnet in &found.subnets {
         has_a_way_out(found, subnet)?;
     }
@@ -197,17 +228,30 @@ pub fn is_complete(found: &Found) -> Result<()> {
 /// By the NAT gateway of its own zone, or by the VPC's gateway.
 fn has_a_way_out(found: &Found, subnet: &Subnet) -> Result<()> {
     let id = &subnet.subnet_id;
-    let of: Vec<_> = found.tables.iter().filter(|table| table.association_of(id).is_some()).collect();
+    let of: Vec<_> = found
+        .tables
+        .iter()
+        .filter(|table| table.association_of(id).is_some())
+        .collect();
     ensure!(of.len() == 1, "{id} has {} route tables", of.len());
     let way = of[0].way_out().ok_or_else(|| anyhow!("{id} has no way out"))?;
     let Some(nat) = &way.nat_gateway_id else {
-        ensure!(subnet.name().contains("-public-") && way.gateway_id.is_some(), "{id}: {way:?}");
+        ensure!(
+            subnet.name().contains("-public-") && way.gateway_id.is_some(),
+            "{id}: {way:?}"
+        );
         return Ok(());
     };
     let nat = found.nats.iter().find(|known| known.nat_gateway_id == *nat);
     let nat = nat.ok_or_else(|| anyhow!("{id} leads to a NAT gateway that is gone"))?;
-    let of_nat = found.subnets.iter().find(|known| known.subnet_id == nat.subnet_id);
+    let of_nat = found
+        .subnets
+        .iter()
+        .find(|known| known.subnet_id == nat.subnet_id);
     let zone = of_nat.map(|known| &known.availability_zone);
-    ensure!(zone == Some(&subnet.availability_zone), "{id} goes out by zone {zone:?}");
+    ensure!(
+        zone == Some(&subnet.availability_zone),
+        "{id} goes out by zone {zone:?}"
+    );
     Ok(())
 }

@@ -2,20 +2,19 @@
 //! throttled, each loses its answer once, the right ends after each, and what somebody changes by hand is mended or left.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod contract;
 mod policy;
 mod proxy;
 mod world;
 mod zones;
 
 use anyhow::{Result, ensure};
-use cloud_aws::{Call, Tagged};
+use cloud_aws::{
+    Call, Tagged,
+    infrastructure::{Found, Made, Names, make, remove},
+    isolation::ZoneAcl,
+};
 use futures::future::try_join_all;
 use permit::Permit;
-use provider_aws::{
-    infrastructure::{Found, Made, Names, make, remove},
-    subnet_isolation::ZoneAcl,
-};
 use testkit::Moto;
 
 use proxy::Fault;
@@ -49,7 +48,10 @@ async fn life(moto: &Moto, region: &'static str, fault: Fault) -> Result<Region>
 
     region.proxy.set(fault);
     let (made, failed) = until_done(|| make(&ec2, &names, &plan, None)).await?;
-    ensure!((failed > 20) == (fault == Fault::LoseFirst), "{fault:?}: {failed} attempts failed");
+    ensure!(
+        (failed > 20) == (fault == Fault::LoseFirst),
+        "{fault:?}: {failed} attempts failed"
+    );
     is_complete(&region.found().await?)?;
 
     region.proxy.set(Fault::None);
@@ -57,7 +59,10 @@ async fn life(moto: &Moto, region: &'static str, fault: Fault) -> Result<Region>
     let again = make(&ec2, &names, &plan, Some(&made.state)).await?;
     ensure!(again == made, "{again:?} was {made:?}");
     let writes = region.proxy.writes_since(from);
-    ensure!(writes.is_empty(), "an infrastructure without changes writes {writes:?}");
+    ensure!(
+        writes.is_empty(),
+        "an infrastructure without changes writes {writes:?}"
+    );
 
     region.proxy.set(fault);
     isolate(&region, &made).await?;
@@ -85,8 +90,15 @@ async fn isolate(region: &Region, made: &Made) -> Result<()> {
         let (ours, _) = until_done(|| acl.close(&subnets, &before)).await?;
         let closed = region.acls(vpc).await?;
         ensure!(closed.of(&subnets) == [ours.clone()].into(), "{closed:#?}");
-        let open: Vec<_> = closed.subnets.iter().filter(|(subnet, _)| !subnets.contains(*subnet)).collect();
-        ensure!(open.len() == 2 && open.iter().all(|(_, acl)| **acl != ours), "another zone is closed: {closed:#?}");
+        let open: Vec<_> = closed
+            .subnets
+            .iter()
+            .filter(|(subnet, _)| !subnets.contains(*subnet))
+            .collect();
+        ensure!(
+            open.len() == 2 && open.iter().all(|(_, acl)| **acl != ours),
+            "another zone is closed: {closed:#?}"
+        );
         ensure!(closed.rules[&ours].0.len() == 4, "{closed:#?}");
 
         // By hand: a rule more, a rule less, another ACL, a tag changed. Each is mended.
@@ -121,7 +133,13 @@ async fn isolate(region: &Region, made: &Made) -> Result<()> {
         until_done(|| acl.open(Some(&before), false)).await?;
     }
     // Back to what a VPC has, so that it can be removed.
-    let default = region.direct.network_acls(vpc).await?.into_iter().find(|acl| acl.is_default).unwrap();
+    let default = region
+        .direct
+        .network_acls(vpc)
+        .await?
+        .into_iter()
+        .find(|acl| acl.is_default)
+        .unwrap();
     region.set_acl(vpc, one, &default.network_acl_id).await?;
     Ok(refused(region.direct.delete_network_acl(&other).await)?)
 }
@@ -135,22 +153,47 @@ async fn mend(region: &Region, made: &Made) -> Result<()> {
     let gone = found.nats[0].nat_gateway_id.clone();
     refused(direct.delete_nat_gateway(&gone).await)?;
     // AWS frees its address by itself.
-    let address = found.addresses.iter().find(|address| address.name() == found.nats[0].name()).unwrap();
+    let address = found
+        .addresses
+        .iter()
+        .find(|address| address.name() == found.nats[0].name())
+        .unwrap();
     let association = address.association_id.clone().unwrap();
-    refused(direct.tell(&Call::new("DisassociateAddress").with("AssociationId", association)).await)?;
+    refused(
+        direct
+            .tell(&Call::new("DisassociateAddress").with("AssociationId", association))
+            .await,
+    )?;
     refused(direct.create_vpc("10.250.0.0/16", &names.tags(names.vpc())).await)?;
     refused(direct.create_internet_gateway(&names.tags(names.vpc())).await)?;
-    let table = found.tables.iter().find(|table| table.name().contains("-private-")).unwrap();
+    let table = found
+        .tables
+        .iter()
+        .find(|table| table.name().contains("-private-"))
+        .unwrap();
     refused(
         direct
             .create_route_table(&made.status.vpc.id, "again", &names.tags(table.name()))
             .await,
     )?;
-    refused(direct.allocate_address(&names.tags(found.addresses[0].name())).await)?;
+    refused(
+        direct
+            .allocate_address(&names.tags(found.addresses[0].name()))
+            .await,
+    )?;
     let (mended, _) = until_done(|| make(&ec2, &names, &plan, Some(&made.state))).await?;
     is_complete(&region.found().await?)?;
-    ensure!(mended.status == made.status, "{:?} was {:?}", mended.status, made.status);
-    ensure!(!mended.state.ids.values().any(|id| *id == gone), "{:?}", mended.state);
+    ensure!(
+        mended.status == made.status,
+        "{:?} was {:?}",
+        mended.status,
+        made.status
+    );
+    ensure!(
+        !mended.state.ids.values().any(|id| *id == gone),
+        "{:?}",
+        mended.state
+    );
     Ok(())
 }
 

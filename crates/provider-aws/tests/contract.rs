@@ -1,5 +1,12 @@
 //! Both actuators through the contract, over two seeds with real API servers and one EC2 (R7-04, RX-43).
 
+#![allow(clippy::unwrap_used, clippy::panic, clippy::large_futures)]
+
+#[path = "../../cloud-aws/tests/ec2/proxy.rs"]
+mod proxy;
+#[path = "../../cloud-aws/tests/ec2/world.rs"]
+mod world;
+
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, anyhow};
@@ -20,26 +27,24 @@ use k8s_openapi::{
 };
 use kube::{Api, Client, Resource, api::PostParams};
 use provider_aws::{
-    account::Place,
-    controllers,
-    infrastructure::InfrastructureActuator,
-    subnet_isolation::AwsZones,
+    account::Place, controllers, infrastructure::InfrastructureActuator, subnet_isolation::AwsZones,
 };
 use runtime::{Permit, Seed};
 use serde_json::{Value, json};
 use testkit::{ControlPlane, Moto};
 
-use super::{
-    proxy::Fault,
-    world::{Region, SHOOT, credentials},
-};
+use proxy::Fault;
+use world::{Region, SHOOT, credentials};
 
 /// How many attempts a proof disturbs at least. One that disturbs fewer proves nothing.
 const MANY: usize = 30;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn both_actuators_keep_the_contract_over_two_seeds() -> Result<()> {
-    let (moto, planes) = (Moto::start().await?, ControlPlane::start_all(["seed-a", "seed-b"]).await?);
+    let (moto, planes) = (
+        Moto::start().await?,
+        ControlPlane::start_all(["seed-a", "seed-b"]).await?,
+    );
     let mut seeds = Vec::new();
     for plane in &planes {
         seeds.push(seed(plane).await?);
@@ -48,7 +53,10 @@ async fn both_actuators_keep_the_contract_over_two_seeds() -> Result<()> {
         Box::pin(infrastructure(&moto, &seeds)).await,
         Box::pin(subnet_isolation(&moto, &seeds)).await,
     ];
-    let failures: Vec<String> = outcomes.into_iter().filter_map(|one| Some(format!("{:#}", one.err()?))).collect();
+    let failures: Vec<String> = outcomes
+        .into_iter()
+        .filter_map(|one| Some(format!("{:#}", one.err()?)))
+        .collect();
     assert!(failures.is_empty(), "{}", failures.join("\n"));
     Ok(())
 }
@@ -163,7 +171,9 @@ async fn seed(plane: &ControlPlane) -> Result<Client> {
         data: Some(data),
         ..of_kind(json!({"metadata": {"name": "cloudprovider"}}))?
     };
-    Api::namespaced(seed.clone(), SHOOT).create(&create, &secret).await?;
+    Api::namespaced(seed.clone(), SHOOT)
+        .create(&create, &secret)
+        .await?;
     Ok(seed)
 }
 

@@ -4,10 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::meta::ErrorCode;
-use cloud_aws::zones::Zone;
 use ipnet::Ipv4Net;
 use runtime::{Error, Result};
 use serde::{Deserialize, Serialize};
+
+use crate::zones::Zone;
 
 /// `spec.providerConfig`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -75,20 +76,28 @@ impl Plan {
                 parse(&zone.public, &format!("public of zone {name:?}"))?,
             ];
             if name.is_empty() || zones.insert(name.clone(), ranges).is_some() {
-                return Err(problem(format!("networks.zones names {name:?} twice, or a zone without a name: name each once")));
+                return Err(problem(format!(
+                    "networks.zones names {name:?} twice, or a zone without a name: name each once"
+                )));
             }
         }
         if zones.is_empty() {
-            return Err(problem("networks.zones is empty: name the zones of the shoot with their ranges".into()));
+            return Err(problem(
+                "networks.zones is empty: name the zones of the shoot with their ranges".into(),
+            ));
         }
         let all: Vec<Ipv4Net> = zones.values().flatten().copied().collect();
         if let Some(outside) = all.iter().find(|part| !range.contains(*part)) {
-            return Err(problem(format!("{outside} lies outside of networks.vpc.cidr {range}: take a part of it")));
+            return Err(problem(format!(
+                "{outside} lies outside of networks.vpc.cidr {range}: take a part of it"
+            )));
         }
         let meets = |one: &Ipv4Net, other: &Ipv4Net| one.contains(other) || other.contains(one);
         for (index, one) in all.iter().enumerate() {
             if let Some(other) = all.iter().skip(index + 1).find(|other| meets(one, other)) {
-                return Err(problem(format!("{one} and {other} overlap: give each subnet a range of its own")));
+                return Err(problem(format!(
+                    "{one} and {other} overlap: give each subnet a range of its own"
+                )));
             }
         }
         Ok(Self { range, zones })
@@ -96,9 +105,11 @@ impl Plan {
 }
 
 fn parse(text: &str, field: &str) -> Result<Ipv4Net> {
-    let range: Ipv4Net = text
-        .parse()
-        .map_err(|_| problem(format!("{field} is {text:?}, which is no range of IPv4 addresses: correct it")))?;
+    let range: Ipv4Net = text.parse().map_err(|_| {
+        problem(format!(
+            "{field} is {text:?}, which is no range of IPv4 addresses: correct it"
+        ))
+    })?;
     if range.trunc() != range || !(16..=28).contains(&range.prefix_len()) {
         return Err(problem(format!(
             "{field} is {text:?}: AWS takes ranges from /16 to /28, written by their first address"
@@ -199,7 +210,8 @@ mod tests {
     use super::*;
 
     fn plan(vpc: &str, zones: Value) -> Result<Plan> {
-        let config = json!({"kind": "InfrastructureConfig", "networks": {"vpc": {"cidr": vpc}, "zones": zones}});
+        let config =
+            json!({"kind": "InfrastructureConfig", "networks": {"vpc": {"cidr": vpc}, "zones": zones}});
         Plan::of(&serde_json::from_value(config).unwrap())
     }
 
@@ -225,9 +237,21 @@ mod tests {
             ("10.0.0.1/16", json!([good]), "first address"),
             ("10.1.0.0/16", json!([good]), "outside"),
             ("10.0.0.0/16", json!([good, good]), "twice"),
-            ("10.0.0.0/16", json!([zone("", "10.0.0.0/24", "10.0.1.0/24")]), "without a name"),
-            ("10.0.0.0/16", json!([zone("a", "10.0.0.0/24", "10.0.0.0/25")]), "overlap"),
-            ("10.0.0.0/16", json!([zone("a", "x", "10.0.0.0/25")]), "workers of zone \"a\""),
+            (
+                "10.0.0.0/16",
+                json!([zone("", "10.0.0.0/24", "10.0.1.0/24")]),
+                "without a name",
+            ),
+            (
+                "10.0.0.0/16",
+                json!([zone("a", "10.0.0.0/24", "10.0.0.0/25")]),
+                "overlap",
+            ),
+            (
+                "10.0.0.0/16",
+                json!([zone("a", "x", "10.0.0.0/25")]),
+                "workers of zone \"a\"",
+            ),
         ] {
             let error = plan(vpc, zones).unwrap_err();
             assert_eq!(error.codes(), [ErrorCode::ErrConfigurationProblem]);

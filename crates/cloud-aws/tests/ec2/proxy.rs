@@ -1,5 +1,6 @@
 //! Stands before EC2: counts calls by what they ask for, throttles, loses answers of calls that were carried out, refuses, and ends a
 //! right after some call.
+#![allow(dead_code)] // each test program uses its own part of it
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -157,7 +158,10 @@ fn judge(seen: &mut Seen, form: &str) -> Verdict {
     let pairs: Vec<&str> = form.split('&').collect();
     let action = pairs.iter().find_map(|pair| pair.strip_prefix("Action="));
     seen.calls.push(action.unwrap_or_default().to_owned());
-    let known: Vec<&str> = pairs.into_iter().filter(|pair| !pair.starts_with("ClientToken=")).collect();
+    let known: Vec<&str> = pairs
+        .into_iter()
+        .filter(|pair| !pair.starts_with("ClientToken="))
+        .collect();
     let first = match seen.fault {
         Fault::None | Fault::ThrottleAll | Fault::Refuse => false,
         Fault::ThrottleFirst | Fault::LoseFirst => seen.met.insert(known.join("&")),
