@@ -3,11 +3,11 @@
 use runtime::clock;
 use sha2::{Digest, Sha256};
 
-/// For how long a call that is repeated is known as the same one. Longer than a process needs to come back after a crash, short
-/// enough that what somebody has removed by hand can be made anew soon.
-const SAME_CALL_FOR: i64 = 600;
+/// For how long a call that is repeated is known as the same one. Longer than what was made needs to be found by its tags, short
+/// enough that what somebody has removed by hand can be made anew soon: EC2 gives the first answer again, also of what is gone.
+const SAME_CALL_FOR: i64 = 60;
 
-/// The token of what is called so in this VPC. It is the same for some minutes ([`SAME_CALL_FOR`]), so that an answer that was lost makes
+/// The token of what is called so, of this parent. It is the same for a minute ([`SAME_CALL_FOR`]), so that an answer that was lost makes
 /// no second one; what is made anew later is another one.
 #[must_use]
 pub fn token(parent: &str, name: &str) -> String {

@@ -92,6 +92,7 @@ impl AwsZones {
             ec2,
             &context.namespace()?,
             &infrastructure(context)?.vpc.id,
+            context.object.metadata.uid.as_deref().unwrap_or_default(),
         ))
     }
 }

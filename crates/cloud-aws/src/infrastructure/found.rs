@@ -72,6 +72,8 @@ pub struct Found {
     pub tables: Vec<RouteTable>,
     /// One for each zone. Those that are gone or have failed are left out.
     pub nats: Vec<NatGateway>,
+    /// NAT gateways that could not be made.
+    pub failed: Vec<NatGateway>,
     /// One for each zone.
     pub addresses: Vec<Address>,
 }
@@ -92,7 +94,9 @@ impl Found {
             ec2.nat_gateways(of),
             ec2.addresses(of),
         )?;
+        let failed = nats.iter().filter(|nat| nat.state == "failed").cloned().collect();
         Ok(Self {
+            failed,
             vpcs,
             gateways,
             subnets,

@@ -311,6 +311,18 @@ impl Maker<'_> {
         for other in others {
             self.ec2.delete_nat_gateway(&other.nat_gateway_id).await?;
         }
+        let failed = self.found.failed.iter().find(|failed| failed.name() == name);
+        if let (None, Some(failed)) = (&nat, failed) {
+            self.ec2.delete_nat_gateway(&failed.nat_gateway_id).await?;
+            return Err(Error::transient(format!(
+                "NAT gateway {} of zone {zone} could not be made ({}); it is removed, and made anew",
+                failed.nat_gateway_id,
+                failed
+                    .failure_message
+                    .as_deref()
+                    .unwrap_or("EC2 does not say why")
+            )));
+        }
         let nat = match nat {
             Some(nat) => nat,
             None => {

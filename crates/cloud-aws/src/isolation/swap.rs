@@ -26,18 +26,21 @@ pub struct ZoneAcl {
     names: Names,
     name: String,
     vpc: String,
+    closing: String,
 }
 
 impl ZoneAcl {
-    /// That of the shoot with this technical id, in its VPC.
+    /// That of the shoot with this technical id, in its VPC. `closing`: what differs from one time that a zone is closed to the next, so
+    /// that an ACL of before, which is gone, is not taken for the one that is made.
     #[must_use]
-    pub fn new(ec2: Ec2, technical_id: &str, vpc: &str) -> Self {
+    pub fn new(ec2: Ec2, technical_id: &str, vpc: &str, closing: &str) -> Self {
         let names = Names::of(technical_id);
         Self {
             ec2,
             name: names.one(ISOLATED),
             names,
             vpc: vpc.to_owned(),
+            closing: closing.to_owned(),
         }
     }
 
@@ -129,7 +132,7 @@ impl ZoneAcl {
     async fn make(&self, before: &Before) -> Result<NetworkAcl> {
         let mut tags = self.names.tags(&self.name);
         tags.extend(former(before));
-        let token = token(&self.vpc, &self.name);
+        let token = token(&self.closing, &self.name);
         Ok(self.ec2.create_network_acl(&self.vpc, &token, &tags).await?)
     }
 
