@@ -229,6 +229,8 @@ mod tests {
     use super::*;
 
     fn account(keys: &[(&str, &str)]) -> Credentials {
+        // As a process does at its start; another test may have done it.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let data = keys
             .iter()
             .map(|(key, value)| ((*key).to_owned(), value.as_bytes().to_vec()));

@@ -7,6 +7,8 @@ mod proxy;
 mod world;
 mod zones;
 
+use std::collections::BTreeSet;
+
 use anyhow::{Result, ensure};
 use cloud_aws::{
     Call, Tagged,
@@ -89,7 +91,10 @@ async fn isolate(region: &Region, made: &Made) -> Result<()> {
         let (before, _) = until_done(|| acl.look(&subnets, None)).await?;
         let (ours, _) = until_done(|| acl.close(&subnets, &before)).await?;
         let closed = region.acls(vpc).await?;
-        ensure!(closed.of(&subnets) == [ours.clone()].into(), "{closed:#?}");
+        ensure!(
+            closed.of(&subnets) == BTreeSet::from([ours.clone()]),
+            "{closed:#?}"
+        );
         let open: Vec<_> = closed
             .subnets
             .iter()

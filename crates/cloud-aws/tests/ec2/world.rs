@@ -39,6 +39,8 @@ pub struct Region {
 impl Region {
     /// Of this name.
     pub async fn of(moto: &Moto, name: &'static str) -> Result<Self> {
+        // As a process does at its start; another test may have done it.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let sole = Permit::sole("a test looks");
         Ok(Self {
             proxy: Proxy::start(moto.port).await?,

@@ -1,6 +1,6 @@
 //! Zones that are closed: what somebody has changed by hand, what a seed does not know, and rights that end.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use anyhow::{Result, ensure};
 use api::meta::ErrorCode;
@@ -18,7 +18,7 @@ pub async fn what_is_changed_by_hand_is_left_or_told(moto: &Moto) -> Result<()> 
     let (vpc, [zone, _]) = (&status.vpc.id, region.zones());
     let subnets = status.subnets_of(&zone);
     let [one, two] = [subnets.first().unwrap(), subnets.last().unwrap()];
-    let acl = ZoneAcl::new(region.direct.clone(), SHOOT, vpc);
+    let acl = ZoneAcl::new(region.direct.clone(), SHOOT, vpc, "once");
     let former = region.other_acl(vpc).await?;
     let default = region.acls(vpc).await?.subnets[one].clone();
     region.set_acl(vpc, two, &former).await?;
@@ -52,7 +52,7 @@ pub async fn what_is_changed_by_hand_is_left_or_told(moto: &Moto) -> Result<()> 
     );
     let opened = region.acls(vpc).await?;
     ensure!(
-        opened.of(&subnets) == [by_hand.clone()].into() && opened.rules.len() == 2,
+        opened.of(&subnets) == BTreeSet::from([by_hand.clone()]) && opened.rules.len() == 2,
         "{opened:#?}"
     );
 
@@ -60,10 +60,11 @@ pub async fn what_is_changed_by_hand_is_left_or_told(moto: &Moto) -> Result<()> 
     let before = acl.look(&subnets, None).await?;
     acl.close(&subnets, &before).await?;
     refused(region.direct.delete_network_acl(&by_hand).await)?;
-    ensure!(acl.open(Some(&before), true).await?.is_empty());
+    let changed = acl.open(Some(&before), true).await?;
+    ensure!(changed.is_empty(), "{changed:?}");
     let opened = region.acls(vpc).await?;
     ensure!(
-        opened.of(&subnets) == [default].into() && opened.rules.len() == 1,
+        opened.of(&subnets) == BTreeSet::from([default]) && opened.rules.len() == 1,
         "{opened:#?}"
     );
     Ok(())
@@ -75,7 +76,7 @@ pub async fn a_seed_that_knows_nothing_opens_what_another_closed(moto: &Moto) ->
     let (status, _) = region.made().await?;
     let (vpc, [zone, _]) = (&status.vpc.id, region.zones());
     let subnets = status.subnets_of(&zone);
-    let acl = ZoneAcl::new(region.direct.clone(), SHOOT, vpc);
+    let acl = ZoneAcl::new(region.direct.clone(), SHOOT, vpc, "once");
     region
         .set_acl(vpc, subnets.first().unwrap(), &region.other_acl(vpc).await?)
         .await?;
@@ -83,10 +84,13 @@ pub async fn a_seed_that_knows_nothing_opens_what_another_closed(moto: &Moto) ->
 
     let before = acl.look(&subnets, None).await?;
     acl.close(&subnets, &before).await?;
-    ensure!(acl.look(&subnets, None).await? == before);
-    ensure!(region.acls(vpc).await? != open);
+    let told = acl.look(&subnets, None).await?;
+    ensure!(told == before, "{told:?} was {before:?}");
+    let closed = region.acls(vpc).await?;
+    ensure!(closed != open, "nothing is closed");
     acl.open(None, false).await?;
-    ensure!(region.acls(vpc).await? == open);
+    let opened = region.acls(vpc).await?;
+    ensure!(opened == open, "{opened:#?} was {open:#?}");
     Ok(())
 }
 
@@ -96,7 +100,7 @@ pub async fn a_right_that_ends_midway_stops_it(moto: &Moto) -> Result<()> {
     let (status, _) = region.made().await?;
     let (vpc, [zone, _]) = (&status.vpc.id, region.zones());
     let subnets = status.subnets_of(&zone);
-    let by = |permit: &Permit| anyhow::Ok(ZoneAcl::new(region.ec2(permit)?, SHOOT, vpc));
+    let by = |permit: &Permit| anyhow::Ok(ZoneAcl::new(region.ec2(permit)?, SHOOT, vpc, "once"));
     let open = region.acls(vpc).await?;
     let before = by(&Permit::sole("a test"))?.look(&subnets, None).await?;
     let mut ended = 0;
