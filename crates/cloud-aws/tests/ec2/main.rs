@@ -15,7 +15,7 @@ use cloud_aws::{
     infrastructure::{Found, Made, Names, make, remove},
     isolation::ZoneAcl,
 };
-use futures::future::try_join_all;
+use futures::{future::try_join_all, try_join};
 use permit::Permit;
 use testkit::Moto;
 
@@ -32,14 +32,17 @@ async fn a_shoot_converges_whatever_happens_to_each_call() -> Result<()> {
         ("us-east-1", Fault::ThrottleFirst),
     ];
     let lives = faults.map(|(region, fault)| Box::pin(life(&moto, region, fault)));
-    let regions = try_join_all(lives).await?;
+    let (regions, ..) = try_join!(
+        try_join_all(lives),
+        Box::pin(zones::what_is_changed_by_hand_is_left_or_told(&moto)),
+        Box::pin(zones::a_seed_that_knows_nothing_opens_what_another_closed(&moto)),
+        Box::pin(zones::a_right_that_ends_midway_stops_it(&moto)),
+        Box::pin(who_is_throttled_gives_up_in_time(&moto)),
+    )?;
     for region in &regions {
         policy::equals(&region.proxy.counts())?;
     }
-    zones::what_is_changed_by_hand_is_left_or_told(&moto).await?;
-    zones::a_seed_that_knows_nothing_opens_what_another_closed(&moto).await?;
-    zones::a_right_that_ends_midway_stops_it(&moto).await?;
-    who_is_throttled_gives_up_in_time(&moto).await
+    Ok(())
 }
 
 async fn life(moto: &Moto, region: &'static str, fault: Fault) -> Result<Region> {
@@ -82,7 +85,7 @@ async fn isolate(region: &Region, made: &Made) -> Result<()> {
     let [zone, _] = region.zones();
     let (subnets, vpc) = (made.status.subnets_of(&zone), &made.status.vpc.id);
     ensure!(subnets.len() == 2, "{subnets:?}");
-    let acl = ZoneAcl::new(region.ec2(&Permit::sole("a test"))?, SHOOT, vpc);
+    let acl = ZoneAcl::new(region.ec2(&Permit::sole("a test"))?, SHOOT, vpc, "once");
     let other = region.other_acl(vpc).await?;
     let one = subnets.first().unwrap();
     region.set_acl(vpc, one, &other).await?;

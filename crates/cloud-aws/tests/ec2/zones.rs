@@ -72,7 +72,7 @@ pub async fn what_is_changed_by_hand_is_left_or_told(moto: &Moto) -> Result<()> 
 
 /// A seed died before its state was carried: the tags tell what was there.
 pub async fn a_seed_that_knows_nothing_opens_what_another_closed(moto: &Moto) -> Result<()> {
-    let region = Region::of(moto, "ap-northeast-1").await?;
+    let region = Region::of(moto, "eu-west-2").await?;
     let (status, _) = region.made().await?;
     let (vpc, [zone, _]) = (&status.vpc.id, region.zones());
     let subnets = status.subnets_of(&zone);
@@ -96,7 +96,7 @@ pub async fn a_seed_that_knows_nothing_opens_what_another_closed(moto: &Moto) ->
 
 /// The right ends after each single call: nothing more leaves, and whoever has the next right brings it to its end.
 pub async fn a_right_that_ends_midway_stops_it(moto: &Moto) -> Result<()> {
-    let region = Region::of(moto, "ca-central-1").await?;
+    let region = Region::of(moto, "us-east-2").await?;
     let (status, _) = region.made().await?;
     let (vpc, [zone, _]) = (&status.vpc.id, region.zones());
     let subnets = status.subnets_of(&zone);
