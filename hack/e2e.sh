@@ -24,6 +24,7 @@ ONLY_IN_ALL=(
   no_node_is_lost_with_the_seed_that_looked_after_it
   a_takeover_ends_although_the_gardenlet_that_restores_is_killed
   ten_minutes_of_servfail_fence_nobody
+  a_zone_is_cut_off_and_taken_back
 )
 # All flows that are drilled. `make test` leaves out those whose tasks are those of others.
 DRILLED=Create,Migrate,CallOff,Restore,TakeOver,Leave,Hibernate,RestoreAsleep,Delete,ForceDelete

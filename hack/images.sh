@@ -18,6 +18,8 @@ SEED_CRATES="gardenlet etcd-druid etcd-backup-restore resource-manager provider-
 profile=${IMAGE_PROFILE:-dev} tag=${IMAGE_TAG:-dev}
 # What runs on the machines of shoots: instances of the local cloud cannot pull. The tunnel has a side in each.
 MACHINE_CRATES="network-local tunnel"
+# What runs on the hosts of the local cloud.
+CLOUD_CRATES="cloud-local-agent"
 seeds=() gardens=() clouds=() crates=()
 while [ $# -gt 0 ]; do
   case $1 in
@@ -25,13 +27,13 @@ while [ $# -gt 0 ]; do
     --garden) gardens+=("$2"); shift ;;
     --cloud) clouds+=("$2"); shift ;;
     -*) fail "usage: hack/images.sh [--seed CLUSTER]… [--garden CLUSTER]… [--cloud CLUSTER]… [CRATE…]" ;;
-    *) case " $GARDEN_CRATES $SEED_CRATES $MACHINE_CRATES " in *" $1 "*) crates+=("$1") ;; *) fail "no image is made of $1; there are: $GARDEN_CRATES $SEED_CRATES $MACHINE_CRATES" ;; esac ;;
+    *) case " $GARDEN_CRATES $SEED_CRATES $MACHINE_CRATES $CLOUD_CRATES " in *" $1 "*) crates+=("$1") ;; *) fail "no image is made of $1; there are: $GARDEN_CRATES $SEED_CRATES $MACHINE_CRATES $CLOUD_CRATES" ;; esac ;;
   esac
   shift
 done
 only_ours=${crates[*]:+yes}
 # shellcheck disable=SC2086 # The names of crates are words.
-[ -n "$only_ours" ] || mapfile -t crates < <(printf '%s\n' $GARDEN_CRATES $SEED_CRATES $MACHINE_CRATES | awk '!seen[$0]++')
+[ -n "$only_ours" ] || mapfile -t crates < <(printf '%s\n' $GARDEN_CRATES $SEED_CRATES $MACHINE_CRATES $CLOUD_CRATES | awk '!seen[$0]++')
 
 # compile_own: leaves the binaries in the folder $binaries.
 compile_own() {
@@ -109,8 +111,9 @@ foreign_image() {
 }
 # What instances start with, and an archive of what runs on them, for which they look at their node.
 load_cloud() {
-  local cluster=$1 node=$1-control-plane kept="" ids=() image version short full
-  load "$cluster" repot/machine:dev
+  local cluster=$1 node=$1-control-plane kept="" ids=() own=() image version short full
+  mapfile -t own < <(own_images "$CLOUD_CRATES")
+  load "$cluster" repot/machine:dev "${own[@]}"
   version=$("$REPOT_BIN/kubeadm" version -o short)
   set -- repot/edge:dev
   for crate in $MACHINE_CRATES; do set -- "$@" "repot/$crate:$tag"; done

@@ -15,7 +15,7 @@ hack/packages.sh openssl
 helm() { local cluster=$1; shift; timeout 300 "$REPOT_BIN/helm" --kubeconfig "$STATE/$cluster.kubeconfig" "$@"; }
 PARTS=$STATE/install
 # Of the local cloud, as the tests' CloudProfile names them.
-ZONES="a b"
+ZONES="a b c"
 mkdir -p "$PARTS" && chmod 700 "$PARTS"
 
 # Credentials of the landscape, which Seeds refer to.
@@ -102,6 +102,16 @@ END
   at infra -n cloud wait secret/cloud-token --for=jsonpath='{.data.token}' --timeout=120s >/dev/null
   (umask 077 && kubeconfig_for "$(server_of infra)" "$(ca_of infra)" \
     "token: $(at infra -n cloud get secret cloud-token -o jsonpath='{.data.token}' | base64 -d)" >"$STATE/cloud.kubeconfig")
+}
+
+# Closes zones of the cloud. No zone is closed before its host is in the list.
+cloud_agent() {
+  at infra apply -f hack/landscape/cloud-agent.yaml >/dev/null
+  [ -z "$again" ] || at infra -n cloud-agent rollout restart daemonset/cloud-local-agent >/dev/null
+  at infra -n cloud-agent rollout status daemonset/cloud-local-agent --timeout=120s >/dev/null ||
+    fail "the cloud's agent does not run: kubectl --kubeconfig $STATE/infra.kubeconfig -n cloud-agent describe pods"
+  wait_for 60 "the cloud's host is in its list of hosts (see: kubectl --kubeconfig $STATE/infra.kubeconfig -n cloud-agent logs daemonset/cloud-local-agent)" \
+    at infra -n cloud get configmap hosts
 }
 
 # gardenlet_answers BASE: the identity that was made before is still good.
@@ -331,6 +341,7 @@ logged "$LOG/helm-garden.log" helm garden upgrade --install garden charts/garden
 garden_secrets | at garden apply -f - >/dev/null
 register_provider
 cloud
+cloud_agent
 for seed in seed-a seed-b; do install_seed "$seed" & jobs+=($!); done
 for job in "${jobs[@]}"; do wait "$job" || fail "a seed could not be installed"; done
 hack/landscape.sh expose "$NAME"

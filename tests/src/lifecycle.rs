@@ -42,6 +42,15 @@ pub async fn created_with_workers(landscape: &Landscape, name: &str) -> Result<U
     Ok(shoot)
 }
 
+/// A Shoot with a machine in each of three zones that was made on seed-a.
+pub async fn created_in_three_zones(landscape: &Landscape, name: &str) -> Result<UserShoot> {
+    manifests::apply_project(landscape).await?;
+    manifests::apply_shoot_in_three_zones(landscape, name).await?;
+    let shoot = UserShoot::new(landscape, PROJECT, name);
+    shoot.wait_until_on("seed-a", MOVE_WITHIN).await?;
+    Ok(shoot)
+}
+
 /// Deletes the Shoot and fails with what is left of it in seeds, DNS and object store.
 pub async fn deleted(landscape: &Landscape, shoot: &UserShoot) -> Result<()> {
     let (id, backups) = (proof::technical_id(shoot).await?, backup_name(shoot).await?);

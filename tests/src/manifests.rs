@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, process::Stdio};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use tokio::{io::AsyncWriteExt, process::Command};
 
 use crate::landscape::Landscape;
@@ -95,6 +95,23 @@ pub async fn apply_project(landscape: &Landscape) -> Result<()> {
 /// A Shoot with machines in two zones, on seed-a at first.
 pub async fn apply_shoot_with_workers(landscape: &Landscape, name: &str) -> Result<String> {
     apply(landscape, "40-shoot-with-workers.yaml", &[("SHOOT", name)]).await
+}
+
+/// The same with one machine in each of three zones.
+pub async fn apply_shoot_in_three_zones(landscape: &Landscape, name: &str) -> Result<String> {
+    let mut text = text("40-shoot-with-workers.yaml", &[("SHOOT", name)])?;
+    for (two, three) in [
+        ("minimum: 2", "minimum: 3"),
+        ("maximum: 2", "maximum: 3"),
+        ("zones: [a, b]", "zones: [a, b, c]"),
+    ] {
+        ensure!(
+            text.contains(two),
+            "40-shoot-with-workers.yaml has no {two:?} any more"
+        );
+        text = text.replace(two, three);
+    }
+    apply_text(landscape, &text).await
 }
 
 /// A Shoot, on seed-a at first.

@@ -22,6 +22,8 @@
 //! the closed zone as well, which a real access list lets pass.
 
 mod host;
+mod machine;
+mod order;
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -34,15 +36,15 @@ use kube::{
 use runtime::{Error, Result, clock, wait};
 use serde_json::json;
 
-pub use host::{HOSTS, Host, Order};
+pub use host::{HOSTS, Host};
+pub use machine::{MACHINES, Machine};
+pub use order::{LABEL, Order};
 
 use crate::{
     cloud::{self, Cloud},
     pod::CLUSTER,
 };
 
-/// Label of these objects, by which agents find them.
-pub const LABEL: &str = "local.provider.extensions.gardener.cloud/isolation";
 /// How long one call waits for the hosts. Much longer than an agent takes that runs, and not longer than other waits for the cloud:
 /// whoever waits keeps others from working.
 const CONFIRMED_WITHIN: Duration = Duration::from_secs(30);
@@ -71,6 +73,7 @@ pub struct Isolation {
     cloud: Cloud,
     cluster: String,
     objects: Api<ConfigMap>,
+    patience: Duration,
 }
 
 impl Isolation {
@@ -81,7 +84,14 @@ impl Isolation {
             cluster: cluster.to_owned(),
             objects: cloud.objects(),
             cloud,
+            patience: CONFIRMED_WITHIN,
         }
+    }
+
+    /// With another bound for how long one call waits for the hosts. It is half a minute otherwise.
+    #[must_use]
+    pub fn waiting(self, patience: Duration) -> Self {
+        Self { patience, ..self }
     }
 
     /// The zone that is closed, also one of which hosts have yet to say that it is closed, or open again.
@@ -152,14 +162,14 @@ impl Isolation {
             )
         })?;
         let read = found.map(|object| Order::of(&object).map(|order| (object, order)));
-        read.transpose().map_err(|why| damaged(&name, &why))
+        read.transpose().map_err(|why| order::damaged(&name, &why))
     }
 
     /// The first wish. None if somebody else was faster.
     async fn begin(&self, zone: &str) -> Result<Option<Order>> {
         let wanted = json!({
             "metadata": {"name": name_of(&self.cluster), "labels": {CLUSTER: self.cluster, LABEL: "true"}},
-            "data": {"zone": zone, "since": clock::now_rfc3339_nano(), "wanted": host::CLOSED, "revision": "1"},
+            "data": {"zone": zone, "since": clock::now_rfc3339_nano(), "wanted": order::CLOSED, "revision": "1"},
         });
         let wanted: ConfigMap = serde_json::from_value(wanted)
             .map_err(|e| Error::bug(format!("the object of a closed zone is none: {e}")))?;
@@ -172,7 +182,7 @@ impl Isolation {
         let revision = order.revision + 1;
         let body = json!({
             "metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version},
-            "data": {"wanted": host::word(shut), "revision": revision.to_string()},
+            "data": {"wanted": order::word(shut), "revision": revision.to_string()},
         });
         let (name, patch) = (name_of(&self.cluster), Patch::Merge(body));
         self.written(self.objects.patch(&name, &self.cloud.changing(), &patch).await)
@@ -182,7 +192,7 @@ impl Isolation {
         match answer {
             Ok(object) => Order::of(&object)
                 .map(Some)
-                .map_err(|why| damaged(&name_of(&self.cluster), &why)),
+                .map_err(|why| order::damaged(&name_of(&self.cluster), &why)),
             // Somebody else has made, changed or removed it.
             Err(kube::Error::Api(status)) if status.code == 409 || status.is_not_found() => Ok(None),
             Err(error) => Err(cloud::error(
@@ -194,26 +204,24 @@ impl Isolation {
 
     /// Waits until every host has what is wanted. Gives the object as it is then.
     async fn await_hosts(&self, order: &Order, hosts: &BTreeSet<String>) -> Result<ConfigMap> {
+        let name = name_of(&self.cluster);
         let overtaken = || wait::Look::Fail(self.overtaken());
-        let found = wait::until(
-            &self.objects,
-            &name_of(&self.cluster),
-            CONFIRMED_WITHIN,
-            |object| match object.map(Order::of) {
+        let found = wait::until(&self.objects, &name, self.patience, |object| {
+            match object.map(Order::of) {
                 Some(Ok(now)) if now.same_as(order) => match now.missing(hosts) {
                     missing if missing.is_empty() => wait::Look::Done,
                     missing => wait::Look::Wait(format!(
                         "zone {} is not {} on {}: see that cloud-local-agent runs there; a host that is gone for \
                          good has to be taken out of ConfigMap {HOSTS}",
                         now.zone,
-                        host::word(now.shut),
+                        order::word(now.shut),
                         missing.join(", ")
                     )),
                 },
-                Some(Err(why)) => wait::Look::Fail(damaged(&name_of(&self.cluster), &why)),
+                Some(Err(why)) => wait::Look::Fail(order::damaged(&name, &why)),
                 Some(Ok(_)) | None => overtaken(),
-            },
-        );
+            }
+        });
         found.await?.ok_or_else(|| self.overtaken())
     }
 
@@ -250,13 +258,4 @@ impl Isolation {
             self.cluster
         ))
     }
-}
-
-fn damaged(name: &str, why: &str) -> Error {
-    Error::config(
-        ErrorCode::ErrInfraDependencies,
-        format!(
-            "ConfigMap {name} in the cloud does not say which zone is closed: {why}; put its content right"
-        ),
-    )
 }

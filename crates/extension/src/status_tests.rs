@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use runtime::Error;
 use serde_json::{Value, json};
 
-use super::{difference, failed, processing, succeeded, waiting};
+use super::{difference, failed, kept, processing, succeeded, waiting};
 use crate::{Operation, Outcome};
 
 fn object(status: &Value, timestamp: &str) -> Infrastructure {
@@ -91,6 +91,24 @@ fn migrate_without_an_outcome_keeps_the_state_of_the_last_reconciliation() {
         after["lastOperation"]["description"],
         "Successfully migrated Infrastructure"
     );
+}
+
+/// RX-11: what must not be forgotten is written before the operation ends, and says nothing of how it ends.
+#[test]
+fn what_is_kept_midway_changes_nothing_else_and_is_written_once() {
+    let before = json!({
+        "state": {"id": 1, "old": true}, "providerStatus": {"id": 1},
+        "lastOperation": {"type": "Reconcile", "state": "Processing", "progress": 1, "description": "",
+            "lastUpdateTime": "2026-01-01T00:00:00Z"},
+    });
+    let outcome = Outcome {
+        state: Some(RawExtension(json!({"id": 1, "before": "x"}))),
+        ..Outcome::none()
+    };
+    let patch = kept(&object(&before, ""), &outcome);
+    assert_eq!(patch, json!({"state": {"old": null, "before": "x"}}));
+    let after = merged(&before, &patch);
+    assert_eq!(kept(&object(&after, ""), &outcome), json!({}));
 }
 
 #[test]

@@ -101,7 +101,7 @@ impl<N: ZoneNetwork> SubnetIsolationActuator<N> {
     /// What a provider has told of the closed network before stays beside it until it tells it again.
     async fn keep(&self, context: &Context<SubnetIsolation>, state: &State<N::Before>) -> Result<()> {
         let told = context.object.status.as_ref();
-        let told = told.and_then(|status| status.default.provider_status.as_ref());
+        let told = told.and_then(|status| status.provider_status.as_ref());
         let told = told.and_then(|told| told.0.as_object().cloned());
         context
             .keep(&state.outcome(N::API_VERSION, told.unwrap_or_default())?)

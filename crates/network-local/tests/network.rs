@@ -11,16 +11,17 @@ use kube::{
     Api, Client,
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
-use landscape::{Machine, Namespace, talk};
+use landscape::{Machine, talk};
 use network_local::{
     agent::Agent,
     conflist,
     fleet::{self, Machines},
     follow::follow,
+    kernel::Kernel,
 };
 use runtime::{metrics::Metrics, process::Health};
 use serde_json::json;
-use testkit::{ControlPlane, eventually};
+use testkit::{ControlPlane, Namespace, eventually};
 use tokio::{sync::watch, task::JoinSet};
 
 /// Far longer than any of this takes.
@@ -42,7 +43,7 @@ async fn join(nodes: &Api<Node>, name: &str, machine: &Machine) -> Result<()> {
 
 fn agent(name: &str, machine: &Machine, folder: &Path) -> Result<Agent> {
     Ok(Agent {
-        kernel: machine.namespace.kernel()?,
+        kernel: machine.namespace.within(Kernel::open)??,
         node: name.to_owned(),
         pods: PODS.parse()?,
         folder: folder.to_owned(),

@@ -8,6 +8,7 @@
 //! | [`NameServer`] | an authoritative DNS server (knot) that takes dynamic updates signed by TSIG |
 //! | [`OwnerRecord`] | on such a server, who has a shoot |
 //! | [`Relay`] | stands before an API server: what a process asked of it, and answers that are held back |
+//! | [`Namespace`] | a network namespace: a host with a kernel's network of its own; needs root |
 //! | [`PlayedKubelet`] | plays only the kubelet's part of a pod's status, so that Deployments, StatefulSets and Jobs get ready |
 //!
 //! ```no_run
@@ -37,6 +38,7 @@ mod crds;
 mod idle;
 mod moto;
 mod name_server;
+mod namespace;
 mod object;
 mod object_store;
 mod owner_record;
@@ -55,6 +57,7 @@ pub use crds::apply_crds;
 pub use idle::{Idle, Peak, size};
 pub use moto::Moto;
 pub use name_server::NameServer;
+pub use namespace::Namespace;
 pub use object::{apply, free_lock};
 pub use object_store::ObjectStore;
 pub use owner_record::OwnerRecord;

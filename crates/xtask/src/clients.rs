@@ -78,6 +78,10 @@ const SOLE: &[(&str, &str)] = &[
         "crates/network-local/src/main.rs",
         "an agent on each machine, which only reads",
     ),
+    (
+        "crates/cloud-local-agent/src/main.rs",
+        "an agent on each host of the local cloud, which writes only what its own kernel has",
+    ),
 ];
 
 /// Crates that only tests and people use.

@@ -157,6 +157,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "api",
         ],
     ),
+    // On each host of the local cloud: it says only what its own kernel does, so it needs no lock.
+    ("cloud-local-agent", &["cloud-local", "runtime", "permit"]),
     // On a machine of a shoot: it only reads Nodes, so it needs no lock.
     ("network-local", &["runtime", "permit"]),
     // One side is in the seed, the other in the shoot; neither asks an API.

@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 use crate::landscape::Landscape;
 
 /// Where the cloud runs them.
-const CLOUD: &str = "cloud";
+pub(super) const CLOUD: &str = "cloud";
 
 /// Remembers the instances of one cluster since it began to watch.
 pub struct Instances {

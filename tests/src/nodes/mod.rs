@@ -4,14 +4,18 @@ mod controller;
 mod fleet;
 mod images;
 mod instances;
+mod probe;
 mod public;
 mod taints;
 mod web;
+mod zonal;
 
 pub use controller::Controller;
 pub use fleet::Fleet;
 pub use images::pulled;
 pub use instances::Instances;
+pub use probe::Probe;
 pub use public::Public;
 pub use taints::Taints;
 pub use web::{Counts, Web};
+pub use zonal::Zonal;

@@ -30,11 +30,11 @@ pub(super) const WRITER: &str = "repot-test";
 /// Requests a second, by the probe.
 const RATE: u64 = 5;
 
-const SERVER: &str = "global\n  log stdout format raw local0\ndefaults\n  mode http\n  log global\n  option httplog\n  timeout client 10s\n\
+pub(super) const SERVER: &str = "global\n  log stdout format raw local0\ndefaults\n  mode http\n  log global\n  option httplog\n  timeout client 10s\n\
   timeout server 10s\n  timeout connect 2s\nfrontend page\n  bind :8080\n\
   http-request return status 200 content-type text/html string \"<h1>this page stays</h1>\"\n";
 
-const PROBE: &str = "global\n  log stdout format raw local0\ndefaults\n  mode http\n  log global\n  timeout client 10s\n\
+pub(super) const PROBE: &str = "global\n  log stdout format raw local0\ndefaults\n  mode http\n  log global\n  timeout client 10s\n\
   timeout server 10s\n  timeout connect 2s\n  timeout check 2s\nresolvers cluster\n  parse-resolv-conf\n  hold valid 5s\n\
 backend page\n  option httpchk GET /page\n  option log-health-checks\n\
   server web web.default.svc.cluster.local:80 check inter 200ms fall 1 rise 1 resolvers cluster init-addr libc,none\n\
@@ -215,7 +215,7 @@ pub(super) fn deployment(name: &str, config: &str, replicas: i32) -> Value {
 }
 
 /// What the probe wrote of the page.
-async fn looks(shoot: &Client) -> Result<Vec<String>> {
+pub(super) async fn looks(shoot: &Client) -> Result<Vec<String>> {
     let pod = pod_of(shoot, "probe").await?;
     let all = lines(shoot, &pod).await?.into_iter();
     Ok(all
@@ -238,7 +238,7 @@ pub(super) async fn pod_of(shoot: &Client, app: &str) -> Result<Pod> {
 }
 
 /// Those that run.
-async fn pods_of(shoot: &Client, app: &str) -> Result<Vec<Pod>> {
+pub(super) async fn pods_of(shoot: &Client, app: &str) -> Result<Vec<Pod>> {
     let pods: Api<Pod> = Api::default_namespaced(shoot.clone());
     let found = pods
         .list(&ListParams::default().labels(&format!("app={app}")))

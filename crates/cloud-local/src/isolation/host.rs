@@ -6,105 +6,18 @@
 use std::collections::BTreeSet;
 
 use ::api::meta::ErrorCode;
-use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{ResourceExt, api::Patch};
 use runtime::{Error, Result, clock};
 use serde_json::{Value, json};
 
-use super::LABEL;
+use super::order::{LABEL, OF_HOST, Order, damaged};
 use crate::{
     cloud::{self, Cloud},
     ledger,
-    pod::CLUSTER,
 };
 
 /// Name of the list of hosts. No technical id (`shoot--…`) looks like it.
 pub const HOSTS: &str = "hosts";
-/// What is wanted.
-pub(super) const CLOSED: &str = "closed";
-const OPEN: &str = "open";
-/// What a host's key begins with.
-const OF_HOST: &str = "host.";
-
-pub(super) fn word(shut: bool) -> &'static str {
-    if shut { CLOSED } else { OPEN }
-}
-
-/// What is wanted of hosts for one cluster, and which of them have done it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Order {
-    /// The cluster: the shoot's technical id.
-    pub cluster: String,
-    /// What the account calls the zone.
-    pub zone: String,
-    /// When closing was first asked for, RFC 3339.
-    pub since: String,
-    /// No packet is to pass.
-    pub shut: bool,
-    /// Which wish it is, of this object.
-    pub revision: u64,
-    uid: String,
-    name: String,
-    done: BTreeSet<String>,
-}
-
-impl Order {
-    /// Reads the object.
-    ///
-    /// # Errors
-    /// It cannot be understood, and why. Nothing is concluded from it.
-    pub fn of(object: &ConfigMap) -> Result<Self, String> {
-        let data = object.data.as_ref();
-        let field = |key: &str| {
-            let found = data
-                .and_then(|data| data.get(key))
-                .filter(|text| !text.is_empty());
-            found.ok_or_else(|| format!("it has no {key}"))
-        };
-        let revision = field("revision")?;
-        let shut = match field("wanted")?.as_str() {
-            CLOSED => true,
-            OPEN => false,
-            other => return Err(format!("{other:?} is neither {CLOSED} nor {OPEN}")),
-        };
-        let cluster = object.labels().get(CLUSTER);
-        let done = data.into_iter().flatten();
-        Ok(Self {
-            cluster: cluster
-                .cloned()
-                .ok_or_else(|| format!("it has no label {CLUSTER}"))?,
-            zone: field("zone")?.clone(),
-            since: field("since")?.clone(),
-            shut,
-            revision: revision
-                .parse()
-                .map_err(|_| format!("revision {revision:?} is no number"))?,
-            uid: object.uid().unwrap_or_default(),
-            name: object.name_any(),
-            done: done
-                .filter(|(_, told)| *told == revision)
-                .filter_map(|(key, _)| key.strip_prefix(OF_HOST).map(str::to_owned))
-                .collect(),
-        })
-    }
-
-    /// The host has told that its kernel has it.
-    #[must_use]
-    pub fn is_done_by(&self, host: &str) -> bool {
-        self.done.contains(host)
-    }
-
-    /// Those hosts that have not.
-    pub(super) fn missing(&self, hosts: &BTreeSet<String>) -> Vec<String> {
-        hosts.difference(&self.done).cloned().collect()
-    }
-
-    /// The same wish, whoever has fulfilled it.
-    pub(super) fn same_as(&self, other: &Self) -> bool {
-        (&self.uid, self.revision) == (&other.uid, other.revision)
-    }
-}
-
 /// Names of all hosts.
 pub(super) async fn all(cloud: &Cloud) -> Result<BTreeSet<String>> {
     let list = cloud.objects().get_opt(HOSTS).await;
@@ -151,8 +64,10 @@ impl Host {
         // Only its own key is written: hosts do not meet.
         let entry = json!({"data": {&self.name: clock::now_rfc3339_nano()}});
         let objects = self.cloud.objects();
-        let written = objects.patch(HOSTS, &self.cloud.changing(), &Patch::Merge(entry));
-        written.await.map(drop).map_err(|e| {
+        let written = objects
+            .patch(HOSTS, &self.cloud.changing(), &Patch::Merge(entry))
+            .await;
+        written.map(drop).map_err(|e| {
             cloud::error(
                 format_args!("could not enter {} into the list of hosts", self.name),
                 e,
@@ -171,7 +86,7 @@ impl Host {
         let read = objects
             .items
             .iter()
-            .map(|object| Order::of(object).map_err(|why| super::damaged(&object.name_any(), &why)));
+            .map(|object| Order::of(object).map_err(|why| damaged(&object.name_any(), &why)));
         read.collect()
     }
 
@@ -198,8 +113,8 @@ impl Host {
             "data": {format!("{OF_HOST}{}", self.name): what},
         });
         let objects = self.cloud.objects();
-        let written = objects.patch(&order.name, &self.cloud.changing(), &Patch::Merge(body));
-        match written.await {
+        let patch = Patch::Merge(body);
+        match objects.patch(&order.name, &self.cloud.changing(), &patch).await {
             Ok(_) => Ok(()),
             Err(kube::Error::Api(status)) if status.is_conflict() || status.is_not_found() => Ok(()),
             Err(error) => Err(cloud::error(

@@ -9,7 +9,7 @@ use api::{
 };
 use jiff::Timestamp;
 use kube::{Api, ResourceExt, api::ListParams};
-use runtime::{Cluster as _, Error, Result, apply::Object, clock, error::Explain as _, wait};
+use runtime::{Cluster as _, Error, Result, apply::Object, error::Explain as _, wait};
 use tokio::time::Instant;
 
 use crate::{Context, worker::isolation};

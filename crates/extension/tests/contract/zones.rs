@@ -373,7 +373,7 @@ pub async fn wait_for_their_machines(seeds: &Seeds) -> Result<()> {
     left?;
     done??;
     ensure!(Cloud::is_closed(&cloud.look(), namespace), "{:?}", cloud.look());
-    let told = objects.get("one").await?.status.unwrap_or_default().default;
+    let told = objects.get("one").await?.status.unwrap_or_default();
     let told = told.provider_status.unwrap_or_default().0;
     let was = json!({format!("{namespace}/x/1"): DEFAULT, format!("{namespace}/x/2"): "acl-by-hand"});
     ensure!(told["isolatedZoneCode"] == "x" && told["before"] == was, "{told}");
@@ -401,7 +401,7 @@ async fn closes_when_it_has_waited(seed: &Client, namespace: &str, cloud: &Arc<C
             .await?;
         // What is ours is told, and it is no success while a machine is there.
         remembered(&objects, |state| state["before"].is_object()).await?;
-        let now = objects.get("one").await?.status.unwrap_or_default().default;
+        let now = objects.get("one").await?.status.unwrap_or_default();
         let last = now.last_operation.map(|last| json!(last.state));
         ensure!(last == Some(json!("Processing")), "{last:?}");
         machines.delete("m", &DeleteParams::default()).await?;
@@ -410,7 +410,7 @@ async fn closes_when_it_has_waited(seed: &Client, namespace: &str, cloud: &Arc<C
     let (done, left) = tokio::join!(timeout(SOON, by.run(&made)), leaves);
     left?;
     done??;
-    let now = objects.get("one").await?.status.unwrap_or_default().default;
+    let now = objects.get("one").await?.status.unwrap_or_default();
     let last = now.last_operation.map(|last| json!(last.state));
     ensure!(last == Some(json!("Succeeded")), "{last:?}");
     Ok(())
@@ -426,7 +426,7 @@ fn machine(namespace: &str) -> Result<Machine> {
 async fn remembered(objects: &Api<SubnetIsolation>, is_so: impl Fn(&Value) -> bool + Send) -> Result<()> {
     let look = |object: Option<&SubnetIsolation>| {
         let status = object.and_then(|object| object.status.as_ref());
-        let state = status.and_then(|status| status.default.state.as_ref());
+        let state = status.and_then(|status| status.state.as_ref());
         if state.is_some_and(|state| is_so(&state.0)) {
             runtime::wait::Look::Done
         } else {

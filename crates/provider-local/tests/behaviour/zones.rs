@@ -30,7 +30,7 @@ pub async fn a_zone_opened_by_hand_is_closed_again(world: &World) -> Result<()> 
     let object = zone(namespace, &zones::id_of("x"))?;
     run_created(&by, &object).await?;
     let api = by.api_of(&object);
-    let told = api.get("zone").await?.status.unwrap_or_default().default;
+    let told = api.get("zone").await?.status.unwrap_or_default();
     let told = told.provider_status.unwrap_or_default().0;
     ensure!(
         told["isolatedZoneCode"] == "x" && told["closedSince"].is_string(),
@@ -82,7 +82,7 @@ pub async fn a_zone_that_is_none_is_refused(world: &World) -> Result<()> {
     let by = world::subnet_isolation(&world.seed);
     for (id, says) in [
         ("x", zones::id_of("a")),
-        (&zones::id_of("z"), "its pools have the zones x, y".into()),
+        (zones::id_of("z").as_str(), "its pools have the zones x, y".into()),
     ] {
         let object = zone(namespace, id)?;
         create(&by.api_of(&object), &object).await?;

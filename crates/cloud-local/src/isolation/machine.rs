@@ -1,0 +1,70 @@
+//! Machines, as hosts see them.
+
+use std::{collections::BTreeSet, net::IpAddr};
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+
+use crate::pod::{self, CLUSTER};
+
+/// By this selector machines are told from everything else in an account.
+pub const MACHINES: &str = CLUSTER;
+
+/// A machine that may exchange packets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// Its cluster: the shoot's technical id.
+    pub cluster: String,
+    /// What the account calls its zone.
+    pub zone: String,
+    /// Its addresses; none before its host has given it any.
+    pub addresses: BTreeSet<IpAddr>,
+    /// It is being taken away, and may have no way out any more.
+    pub leaves: bool,
+}
+
+impl Machine {
+    /// Of an instance's pod. None of a pod that is no instance, and of one whose containers have all ended: its addresses may be
+    /// somebody else's by now.
+    #[must_use]
+    pub fn of(pod: &Pod) -> Option<Self> {
+        let status = pod.status.as_ref();
+        let phase = status.and_then(|status| status.phase.as_deref());
+        let cluster = pod.labels().get(CLUSTER)?.clone();
+        let addresses = status.into_iter().flat_map(|status| {
+            let more = status.pod_ips.iter().flatten().map(|ip| &ip.ip);
+            more.chain(&status.pod_ip)
+        });
+        (!matches!(phase, Some("Succeeded" | "Failed"))).then(|| Self {
+            cluster,
+            zone: pod::told(pod, pod::ZONE),
+            addresses: addresses.filter_map(|ip| ip.parse().ok()).collect(),
+            leaves: pod.metadata.deletion_timestamp.is_some(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn machine(status: &Value) -> Option<Machine> {
+        let pod = json!({"metadata": {"labels": {CLUSTER: "shoot--dev--web"}, "annotations": {pod::ZONE: "a"}}, "status": status});
+        Machine::of(&serde_json::from_value(pod).unwrap())
+    }
+
+    #[test]
+    fn it_has_all_addresses_of_its_pod_while_that_runs() {
+        let both = json!({"phase": "Running", "podIP": "10.0.0.1", "podIPs": [{"ip": "10.0.0.1"}, {"ip": "fd00::1"}]});
+        let found = machine(&both).unwrap();
+        let expected: BTreeSet<IpAddr> = ["10.0.0.1", "fd00::1"].map(|ip| ip.parse().unwrap()).into();
+        assert_eq!((found.zone.as_str(), found.addresses), ("a", expected));
+        assert!(machine(&json!({})).unwrap().addresses.is_empty());
+        let ended = json!({"phase": "Failed", "podIP": "10.0.0.1"});
+        assert_eq!(machine(&ended), None);
+        assert_eq!(Machine::of(&Pod::default()), None);
+    }
+}

@@ -1,0 +1,197 @@
+//! Closed zones as objects of a real API server. What hosts say is said here by hand: packets are in `cloud-local-agent`'s tests.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use cloud_local::{
+    Closed, Cloud, Host, Isolation,
+    isolation::{self, HOSTS, Order},
+};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{DeleteParams, Patch, PatchParams, PostParams},
+};
+use runtime::{Error, apply::FieldManager};
+use serde_json::json;
+use testkit::{ControlPlane, eventually};
+
+const CLUSTER: &str = "shoot--dev--web";
+/// Far longer than any of this takes.
+const SOON: Duration = Duration::from_secs(60);
+/// For what is known not to come: long enough that a request is answered.
+const SHORTLY: Duration = Duration::from_secs(1);
+
+async fn account(client: &Client, name: &str) -> Result<Cloud> {
+    let namespace = serde_json::from_value(json!({"metadata": {"name": name}}))?;
+    Api::<Namespace>::all(client.clone())
+        .create(&PostParams::default(), &namespace)
+        .await?;
+    Ok(Cloud::inside(client.clone(), name, FieldManager("test")))
+}
+
+fn of(cloud: &Cloud) -> Isolation {
+    Isolation::new(cloud.clone(), CLUSTER).waiting(SOON)
+}
+
+fn impatient(cloud: &Cloud) -> Isolation {
+    Isolation::new(cloud.clone(), CLUSTER).waiting(SHORTLY)
+}
+
+/// What is wanted, when it is `shut` or not.
+async fn order(host: &Host, shut: bool) -> Result<Order> {
+    eventually("what is wanted has been written", SOON, || async {
+        let orders = host.orders().await?;
+        let found = orders.into_iter().find(|order| order.shut == shut);
+        found.context("nothing is wanted")
+    })
+    .await
+}
+
+async fn does(host: &Host, shut: bool) -> Result<Order> {
+    let order = order(host, shut).await?;
+    host.confirm(&order).await?;
+    Ok(order)
+}
+
+async fn find(cloud: &Cloud) -> Result<Option<Closed>> {
+    let mut found = of(cloud).find().await?;
+    if let Some(found) = &mut found {
+        ensure!(found.since.ends_with('Z'), "{found:?}");
+        found.since.clear();
+    }
+    Ok(found)
+}
+
+fn closed(zone: &str, confirmed: bool) -> Option<Closed> {
+    Some(Closed {
+        zone: zone.into(),
+        since: String::new(),
+        confirmed,
+    })
+}
+
+/// A zone is closed when every host has said so, and open again when every host has; what they said of an earlier wish is
+/// nothing.
+#[tokio::test]
+async fn a_zone_is_closed_when_every_host_has_said_so() -> Result<()> {
+    let server = ControlPlane::start("cloud").await?;
+    let cloud = account(&server.admin(), "account").await?;
+    assert_eq!(find(&cloud).await?, None);
+    of(&cloud).open().await.context("none is closed")?;
+
+    // Nobody is there who would close anything: that is not closed.
+    let refused = of(&cloud).close("a").await.unwrap_err();
+    assert!(matches!(refused, Error::Config { .. }), "{refused}");
+    assert!(refused.to_string().contains("cloud-local-agent"), "{refused}");
+    assert_eq!(find(&cloud).await?, None, "nothing was begun");
+
+    let [one, two] = ["one", "two"].map(|name| Host::new(cloud.clone(), name));
+    one.register().await?;
+    two.register().await?;
+    two.register().await.context("a second time")?;
+
+    let late = impatient(&cloud).close("a").await.unwrap_err();
+    assert!(matches!(late, Error::NotReady { .. }), "{late}");
+    assert!(late.to_string().contains("one, two"), "{late}");
+    does(&one, true).await?;
+    let late = impatient(&cloud).close("a").await.unwrap_err().to_string();
+    assert!(late.contains("not closed on two:"), "{late}");
+    assert_eq!(find(&cloud).await?, closed("a", false));
+
+    let (isolation, of_two) = (of(&cloud), async { does(&two, true).await });
+    let (done, first) = tokio::join!(isolation.close("a"), of_two);
+    done?;
+    let first = first?;
+    assert_eq!(find(&cloud).await?, closed("a", true));
+    of(&cloud).close("a").await.context("what is closed stays so")?;
+    let object = cloud.objects().get(&isolation::name_of(CLUSTER)).await?;
+    assert_eq!(
+        object.labels()["local.provider.extensions.gardener.cloud/cluster"],
+        CLUSTER
+    );
+
+    // A kernel that has lost it.
+    two.withdraw(&first).await?;
+    assert_eq!(find(&cloud).await?, closed("a", false));
+    two.confirm(&first).await?;
+
+    let late = impatient(&cloud).open().await.unwrap_err();
+    assert!(late.to_string().contains("not open on one, two:"), "{late}");
+    assert_eq!(find(&cloud).await?, closed("a", false), "it opens");
+    // What is said late of an earlier wish counts for nothing.
+    one.confirm(&first).await?;
+    two.confirm(&first).await?;
+    let late = impatient(&cloud).open().await.unwrap_err();
+    assert!(late.to_string().contains("not open on one, two:"), "{late}");
+
+    // It is wanted closed again, before it was open.
+    let isolation = of(&cloud);
+    let (done, of_one, of_two) = tokio::join!(isolation.close("a"), does(&one, true), does(&two, true));
+    done?;
+    assert_eq!((of_one?.revision, of_two?.revision), (3, 3));
+
+    let isolation = of(&cloud);
+    let (done, of_one, of_two) = tokio::join!(isolation.open(), does(&one, false), does(&two, false));
+    done?;
+    let last = of_one?;
+    assert_eq!(last, of_two.map(|order| Order { ..order })?, "the same wish");
+    assert_eq!(find(&cloud).await?, None);
+    // Of an object that is gone nothing is said, nor does it come back.
+    one.confirm(&last).await?;
+    assert_eq!(find(&cloud).await?, None);
+    Ok(())
+}
+
+/// Two zones of a cluster are never closed at a time, also where two ask at the same moment, and also while one opens; those of
+/// another cluster do not matter.
+#[tokio::test]
+async fn only_one_zone_of_a_cluster_is_closed() -> Result<()> {
+    let server = ControlPlane::start("cloud").await?;
+    let cloud = account(&server.admin(), "account").await?;
+    let host = Host::new(cloud.clone(), "one");
+    host.register().await?;
+    let (of_a, of_b) = (impatient(&cloud), impatient(&cloud));
+    let (a, b) = tokio::join!(of_a.close("a"), of_b.close("b"));
+    let refused = [a.unwrap_err(), b.unwrap_err()];
+    let config = refused
+        .iter()
+        .filter(|why| matches!(why, Error::Config { .. }))
+        .count();
+    assert_eq!(config, 1, "{refused:?}");
+    let winner = order(&host, true).await?.zone;
+    let loser = if winner == "a" { "b" } else { "a" };
+    host.confirm(&order(&host, true).await?).await?;
+
+    let refused = of(&cloud).close(loser).await.unwrap_err().to_string();
+    assert!(
+        refused.contains(&format!("open it before zone {loser}")),
+        "{refused}"
+    );
+    impatient(&cloud).open().await.unwrap_err();
+    let refused = of(&cloud).close(loser).await.unwrap_err();
+    assert!(
+        matches!(refused, Error::Config { .. }),
+        "while it opens: {refused}"
+    );
+
+    let other = Isolation::new(cloud.clone(), "shoot--dev--shop").waiting(SHORTLY);
+    assert!(matches!(other.close(loser).await, Err(Error::NotReady { .. })));
+
+    // What cannot be read is not open.
+    let name = isolation::name_of(CLUSTER);
+    let spoilt = Patch::Merge(json!({"data": {"wanted": "maybe"}}));
+    let objects: Api<ConfigMap> = cloud.objects();
+    objects.patch(&name, &PatchParams::default(), &spoilt).await?;
+    for answer in [of(&cloud).find().await.map(drop), of(&cloud).open().await] {
+        let why = answer.unwrap_err().to_string();
+        assert!(why.contains("neither closed nor open"), "{why}");
+    }
+    // A list of hosts that is lost is no list without hosts.
+    let mended = Patch::Merge(json!({"data": {"wanted": "open"}}));
+    objects.patch(&name, &PatchParams::default(), &mended).await?;
+    objects.delete(HOSTS, &DeleteParams::default()).await?;
+    assert!(matches!(of(&cloud).open().await, Err(Error::Config { .. })));
+    Ok(())
+}

@@ -1,0 +1,97 @@
+//! Network namespaces: each one a host with a kernel's network of its own. They need root.
+
+use std::{
+    fs::File,
+    process::Command,
+    sync::atomic::{AtomicU16, Ordering},
+};
+
+use anyhow::{Context, Result, anyhow, ensure};
+use nix::sched::{CloneFlags, setns};
+use tokio::runtime::Handle;
+
+use crate::find_program;
+
+/// Tells namespaces of one process apart.
+static NUMBER: AtomicU16 = AtomicU16::new(0);
+
+/// A network namespace that forwards packets. It goes with its value.
+pub struct Namespace(String);
+
+impl Namespace {
+    /// One without links.
+    ///
+    /// # Errors
+    /// The process is not root's, or `ip` refuses.
+    pub fn new(name: &str) -> Result<Self> {
+        ensure!(
+            nix::unistd::geteuid().is_root(),
+            "this test makes network namespaces: run it as root"
+        );
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{name}-{}-{number}", std::process::id());
+        ip(&["netns", "add", &name])?;
+        let made = Self(name);
+        made.ip("link set lo up")?;
+        made.within(|| std::fs::write("/proc/sys/net/ipv4/ip_forward", "1"))??;
+        Ok(made)
+    }
+
+    /// Runs `ip` in it, and gives what it says.
+    ///
+    /// # Errors
+    /// What it says.
+    pub fn ip(&self, arguments: &str) -> Result<String> {
+        let own = ["-n", &self.0];
+        ip(&own.into_iter().chain(arguments.split(' ')).collect::<Vec<_>>())
+    }
+
+    /// Does something on a thread that is in it.
+    ///
+    /// # Errors
+    /// It cannot be entered.
+    pub fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
+        let file = File::open(format!("/run/netns/{}", self.0))?;
+        let runtime = Handle::try_current();
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(move || {
+                setns(file, CloneFlags::CLONE_NEWNET).context("the namespace cannot be entered")?;
+                let _entered = runtime.as_ref().ok().map(Handle::enter);
+                Ok(work())
+            });
+            thread.join().map_err(|_| anyhow!("a thread panicked"))?
+        })
+    }
+
+    /// A link with an address here, to another namespace with an address there.
+    ///
+    /// # Errors
+    /// `ip` refuses.
+    pub fn link(&self, here: (&str, &str), other: &Self, there: (&str, &str)) -> Result<()> {
+        let of_other = format!("peer name {} netns {}", there.0, other.0);
+        self.ip(&format!("link add {} type veth {of_other}", here.0))?;
+        for (namespace, (device, address)) in [(self, here), (other, there)] {
+            namespace.ip(&format!("link set dev {device} mtu 1400 up"))?;
+            namespace.ip(&format!("address add {address} dev {device}"))?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        let _ = ip(&["netns", "delete", &self.0]);
+    }
+}
+
+fn ip(arguments: &[&str]) -> Result<String> {
+    let done = Command::new(find_program("ip")?).args(arguments).output()?;
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    ensure!(
+        done.status.success(),
+        "ip {}: {}",
+        arguments.join(" "),
+        text(&done.stderr)
+    );
+    Ok(text(&done.stdout))
+}

@@ -1,0 +1,132 @@
+//! Probes in the cloud: pods that the cloud takes for machines of a cluster in a zone, as they carry the same marks. They say what
+//! the network of the zone lets pass.
+//!
+//! The controllers of a shoot's machines would collect one that has the shoot's name, but only when they have seen it twice, a
+//! quarter of an hour apart.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use k8s_openapi::api::core::v1::Pod;
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, PostParams},
+    runtime::wait::{await_condition, conditions},
+};
+use serde_json::json;
+use tokio::process::Command;
+
+use super::instances::CLOUD;
+use crate::landscape::Landscape;
+
+/// Longer than a pod takes to start whose image is there, or to go.
+const READY_WITHIN: Duration = Duration::from_secs(120);
+/// Longer than a program takes to be started in a pod.
+const RUN_WITHIN: Duration = Duration::from_secs(60);
+/// What the marks of a machine begin with.
+const MARKS: &str = "local.provider.extensions.gardener.cloud";
+/// Echoes a line, and waits for the echo for five seconds.
+const ASK: &str = "timeout 5 bash -c 'exec 3<>/dev/tcp/$0/8080 && echo hello >&3 && read -r said <&3 && [ \"$said\" = hello ]' \"$0\" \
+  2>/dev/null && echo yes || echo no";
+
+/// A probe that runs.
+pub struct Probe {
+    kubeconfig: String,
+    pods: Api<Pod>,
+    name: String,
+    /// Its address.
+    pub address: String,
+}
+
+impl Probe {
+    /// Starts one that the cloud takes for a machine of this cluster in this zone.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub async fn start(landscape: &Landscape, name: &str, technical_id: &str, zone: &str) -> Result<Self> {
+        let pods: Api<Pod> = Api::namespaced(landscape.cloud().await?, CLOUD);
+        let pod = serde_json::from_value(json!({
+            "metadata": {"name": name, "labels": {format!("{MARKS}/cluster"): technical_id},
+                "annotations": {format!("{MARKS}/zone"): zone, format!("{MARKS}/instance"): name}},
+            "spec": {
+                "nodeSelector": {format!("zone.{MARKS}/{zone}"): "true"},
+                "automountServiceAccountToken": false,
+                "terminationGracePeriodSeconds": 1,
+                "containers": [{
+                    "name": "probe", "image": "repot/machine:dev", "imagePullPolicy": "IfNotPresent",
+                    "command": ["socat", "TCP-LISTEN:8080,fork,reuseaddr", "EXEC:cat"],
+                    "readinessProbe": {"exec": {"command": ["true"]}, "periodSeconds": 1},
+                }],
+            },
+        }))?;
+        pods.create(&PostParams::default(), &pod).await?;
+        let running = Box::pin(await_condition(pods.clone(), name, conditions::is_pod_running()));
+        let pod = tokio::time::timeout(READY_WITHIN, running)
+            .await
+            .with_context(|| format!("the probe {name} does not run"))??;
+        let address = pod.and_then(|pod| pod.status?.pod_ip);
+        Ok(Self {
+            kubeconfig: landscape.variable("INFRA_KUBECONFIG")?.to_owned(),
+            pods,
+            name: name.to_owned(),
+            address: address.with_context(|| format!("the probe {name} has no address"))?,
+        })
+    }
+
+    /// Whether it has an answer from the other one. What it is told comes by the kubelet, which needs none of the pod's network.
+    ///
+    /// # Errors
+    /// It cannot be asked.
+    pub async fn reaches(&self, other: &Self) -> Result<bool> {
+        let ran = Command::new("kubectl")
+            .args([
+                "--kubeconfig",
+                &self.kubeconfig,
+                "-n",
+                CLOUD,
+                "exec",
+                &self.name,
+                "--",
+            ])
+            .args(["bash", "-c", ASK, &other.address])
+            .kill_on_drop(true)
+            .output();
+        let ran = tokio::time::timeout(RUN_WITHIN, ran)
+            .await
+            .context("exec hangs")??;
+        match String::from_utf8_lossy(&ran.stdout).trim() {
+            "yes" => Ok(true),
+            "no" => Ok(false),
+            said => bail!("{}: {said:?} {}", self.name, String::from_utf8_lossy(&ran.stderr)),
+        }
+    }
+
+    /// Each reaches the other, or none does.
+    ///
+    /// # Errors
+    /// One way only.
+    pub async fn exchanges_with(&self, other: &Self) -> Result<bool> {
+        match (self.reaches(other).await?, other.reaches(self).await?) {
+            (there, back) if there == back => Ok(there),
+            (there, back) => bail!("{} -> {}: {there}, back: {back}", self.name, other.name),
+        }
+    }
+
+    /// Takes it away.
+    ///
+    /// # Errors
+    /// It does not go.
+    pub async fn remove(self) -> Result<()> {
+        let uid = self.pods.get(&self.name).await?.uid().unwrap_or_default();
+        self.pods.delete(&self.name, &DeleteParams::default()).await?;
+        let gone = Box::pin(await_condition(
+            self.pods,
+            &self.name,
+            conditions::is_deleted(&uid),
+        ));
+        tokio::time::timeout(READY_WITHIN, gone)
+            .await
+            .with_context(|| format!("the probe {} does not go", self.name))??;
+        Ok(())
+    }
+}

@@ -1,0 +1,76 @@
+//! The web page with a server in each zone, and who asks for it all the time from a zone that stays.
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{ConfigMap, Service},
+};
+use kube::{
+    Api, Client, ResourceExt,
+    runtime::wait::{await_condition, conditions},
+};
+use serde_json::json;
+
+use super::web::{PROBE, READY_WITHIN, SERVER, apply, deployment, lines, looks, pods_of};
+
+/// Label of a node's zone.
+const ZONE: &str = "topology.kubernetes.io/zone";
+/// Longer than the shoot's machines take to hear that a pod is not to be asked any more.
+const ASKED_STILL: i64 = 10;
+
+/// The page and its probe.
+pub struct Zonal;
+
+impl Zonal {
+    /// Deploys a server in each of the zones, and a probe in `home`, and waits until they are ready.
+    pub async fn deploy(shoot: &Client, zones: i32, home: &str) -> Result<Self> {
+        for (name, config, replicas) in [("web", SERVER, zones), ("probe", PROBE, 1)] {
+            let config_map = json!({"metadata": {"name": name}, "data": {"haproxy.cfg": config}});
+            apply::<ConfigMap>(shoot, config_map).await?;
+            let mut wanted = deployment(name, config, replicas);
+            let spec = &mut wanted["spec"]["template"]["spec"];
+            if name == "web" {
+                spec["topologySpreadConstraints"][0]["topologyKey"] = json!(ZONE);
+                // A service that takes care answers on while others still ask: it is not this that the zone's end is to show.
+                spec["containers"][0]["lifecycle"] = json!({"preStop": {"sleep": {"seconds": ASKED_STILL}}});
+                spec["terminationGracePeriodSeconds"] = json!(ASKED_STILL + 5);
+            } else {
+                spec["nodeSelector"] = json!({ZONE: home});
+            }
+            apply::<Deployment>(shoot, wanted).await?;
+            let service = json!({"metadata": {"name": name},
+                "spec": {"selector": {"app": name}, "ports": [{"port": 80, "targetPort": 8080}]}});
+            apply::<Service>(shoot, service).await?;
+        }
+        for name in ["web", "probe"] {
+            let deployments: Api<Deployment> = Api::default_namespaced(shoot.clone());
+            let ready = conditions::is_deployment_completed();
+            let done = Box::pin(await_condition(deployments, name, ready));
+            tokio::time::timeout(READY_WITHIN, done)
+                .await
+                .with_context(|| format!("Deployment {name} does not become ready"))??;
+        }
+        Ok(Self)
+    }
+
+    /// How often the probe has got no answer so far.
+    pub async fn failed(&self, shoot: &Client) -> Result<usize> {
+        let looks = looks(shoot).await?;
+        ensure!(
+            looks.iter().any(|look| look.contains(" succeeded")),
+            "the probe has never had an answer: {looks:?}"
+        );
+        Ok(looks.iter().filter(|look| look.contains(" failed")).count())
+    }
+
+    /// How many requests each server that runs now has seen, by its name.
+    pub async fn served(&self, shoot: &Client) -> Result<Vec<(String, usize)>> {
+        let mut served = Vec::new();
+        for pod in pods_of(shoot, "web").await? {
+            let said = lines(shoot, &pod).await?;
+            let requests = said.iter().filter(|line| line.contains("GET /page")).count();
+            served.push((pod.name_any(), requests));
+        }
+        Ok(served)
+    }
+}
