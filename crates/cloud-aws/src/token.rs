@@ -1,5 +1,7 @@
 //! Client tokens: EC2 makes a thing once, however often it is asked by the same token.
 
+use std::fmt::Write as _;
+
 use runtime::clock;
 use sha2::{Digest, Sha256};
 
@@ -14,7 +16,11 @@ pub fn token(parent: &str, name: &str) -> String {
     let time = clock::now().as_second() / SAME_CALL_FOR;
     let digest = Sha256::digest(format!("{parent}/{name}/{time}"));
     // EC2 takes 64 characters.
-    digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    digest.iter().take(16).fold(String::new(), |mut hex, byte| {
+        // Writing into a String cannot fail.
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
 }
 
 #[cfg(test)]

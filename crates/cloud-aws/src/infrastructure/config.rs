@@ -83,7 +83,7 @@ impl Plan {
         }
         if zones.is_empty() {
             return Err(problem(
-                "networks.zones is empty: name the zones of the shoot with their ranges".into(),
+                "networks.zones is empty: name the zones of the shoot with their ranges",
             ));
         }
         let all: Vec<Ipv4Net> = zones.values().flatten().copied().collect();
@@ -119,7 +119,7 @@ fn parse(text: &str, field: &str) -> Result<Ipv4Net> {
 }
 
 /// Of the configuration.
-pub(super) fn problem(message: String) -> Error {
+pub(super) fn problem(message: impl std::fmt::Display) -> Error {
     Error::config(
         ErrorCode::ErrConfigurationProblem,
         format!("the infrastructure's configuration: {message}"),

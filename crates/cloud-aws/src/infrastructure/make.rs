@@ -214,12 +214,11 @@ impl Maker<'_> {
         let found = std::mem::take(&mut self.found.groups);
         let (group, _) = split(found, &name, |group| group.vpc_id == self.vpc);
         let lets_in = group.as_ref().is_some_and(SecurityGroup::lets_members_in);
-        let id = match group {
-            Some(group) => group.group_id,
-            None => {
-                let tags = self.names.tags(&name);
-                self.ec2.create_security_group(&self.vpc, &name, &tags).await?
-            }
+        let id = if let Some(group) = group {
+            group.group_id
+        } else {
+            let tags = self.names.tags(&name);
+            self.ec2.create_security_group(&self.vpc, &name, &tags).await?
         };
         if !lets_in {
             self.ec2.let_members_in(&id).await?;
@@ -234,14 +233,13 @@ impl Maker<'_> {
         for other in others {
             self.ec2.delete_route_table(&other.route_table_id).await?;
         }
-        let table = match table {
-            Some(table) => table,
-            None => {
-                let tags = self.names.tags(name);
-                self.ec2
-                    .create_route_table(&self.vpc, &token(&self.vpc, name), &tags)
-                    .await?
-            }
+        let table = if let Some(table) = table {
+            table
+        } else {
+            let tags = self.names.tags(name);
+            self.ec2
+                .create_route_table(&self.vpc, &token(&self.vpc, name), &tags)
+                .await?
         };
         self.ids.insert(key.into(), table.route_table_id.clone());
         Ok(table)
@@ -263,12 +261,11 @@ impl Maker<'_> {
             .iter()
             .find(|subnet| subnet.name() == name)
             .cloned();
-        let subnet = match found {
-            Some(subnet) => subnet,
-            None => {
-                let tags = self.names.tags(&name);
-                self.ec2.create_subnet(&self.vpc, zone, range, &tags).await?
-            }
+        let subnet = if let Some(subnet) = found {
+            subnet
+        } else {
+            let tags = self.names.tags(&name);
+            self.ec2.create_subnet(&self.vpc, zone, range, &tags).await?
         };
         self.ids
             .insert(format!("subnet/{purpose}/{zone}"), subnet.subnet_id.clone());
@@ -323,13 +320,12 @@ impl Maker<'_> {
                     .unwrap_or("EC2 does not say why")
             )));
         }
-        let nat = match nat {
-            Some(nat) => nat,
-            None => {
-                let (tags, token) = (self.names.tags(&name), token(&self.vpc, &name));
-                let id = &address.allocation_id;
-                self.ec2.create_nat_gateway(subnet, id, &token, &tags).await?
-            }
+        let nat = if let Some(nat) = nat {
+            nat
+        } else {
+            let (tags, token) = (self.names.tags(&name), token(&self.vpc, &name));
+            let id = &address.allocation_id;
+            self.ec2.create_nat_gateway(subnet, id, &token, &tags).await?
         };
         self.ids.insert(format!("address/{zone}"), address.allocation_id);
         self.ids
