@@ -209,7 +209,7 @@ mod tests {
 
     use super::*;
 
-    fn plan(vpc: &str, zones: Value) -> Result<Plan> {
+    fn plan(vpc: &str, zones: &Value) -> Result<Plan> {
         let config =
             json!({"kind": "InfrastructureConfig", "networks": {"vpc": {"cidr": vpc}, "zones": zones}});
         Plan::of(&serde_json::from_value(config).unwrap())
@@ -221,7 +221,7 @@ mod tests {
             {"name": "b", "workers": "10.0.1.0/24", "public": "10.0.3.0/24"},
             {"name": "a", "workers": "10.0.0.0/24", "public": "10.0.2.0/24"},
         ]);
-        let plan = plan("10.0.0.0/16", zones).unwrap();
+        let plan = plan("10.0.0.0/16", &zones).unwrap();
         assert_eq!(plan.zones.keys().collect::<Vec<_>>(), ["a", "b"]);
         assert_eq!(plan.range.to_string(), "10.0.0.0/16");
     }
@@ -253,7 +253,7 @@ mod tests {
                 "workers of zone \"a\"",
             ),
         ] {
-            let error = plan(vpc, zones).unwrap_err();
+            let error = plan(vpc, &zones).unwrap_err();
             assert_eq!(error.codes(), [ErrorCode::ErrConfigurationProblem]);
             assert!(error.to_string().contains(told), "{error}");
         }

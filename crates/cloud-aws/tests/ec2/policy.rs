@@ -17,7 +17,7 @@ pub fn equals(seen: &BTreeMap<String, usize>) -> Result<()> {
     let statements = policy["Statement"].as_array().context("no Statement")?;
     let actions = statements
         .iter()
-        .flat_map(|statement| statement["Action"].as_array())
+        .filter_map(|statement| statement["Action"].as_array())
         .flatten();
     let allowed: BTreeSet<&str> = actions
         .filter_map(|action| action.as_str()?.strip_prefix("ec2:"))
