@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds the commands that the landscape is made of, at the versions pinned in hack/tools/, into $REPOT_BIN.
 #   hack/tools.sh [NAME…]     all of them where no name is given
-# All are Go programs but s3s-fs, an object store that is a crate.
+# All are Go programs but s3s-fs, an object store that is a crate, and moto, which plays EC2 and is a Python program with an environment
+# of its own beside $REPOT_BIN.
 # What is there at the pinned version is left alone. A kube-apiserver, etcd or kubectl in $KUBEBUILDER_ASSETS is taken
 # as it is; any other command of the right version in PATH is linked instead of built.
 set -euo pipefail
@@ -9,7 +10,7 @@ cd "$(dirname "$0")/.."
 . hack/env.sh
 . hack/progress.sh
 
-ALL="etcd etcdctl etcdutl kube-apiserver kube-controller-manager kubectl kube-scheduler kubelet kubeadm kube-proxy kind helm coredns local-path-provisioner s3s-fs"
+ALL="etcd etcdctl etcdutl kube-apiserver kube-controller-manager kubectl kube-scheduler kubelet kubeadm kube-proxy kind helm coredns local-path-provisioner s3s-fs moto"
 # The newest that builds with the Rust of the workspace's time; static, as all of them.
 S3S_FS_VERSION=v0.14.1
 export CGO_ENABLED=0 GOWORK=off GOFLAGS=-mod=readonly
@@ -27,12 +28,29 @@ describe() {
     kube-apiserver | kube-controller-manager | kube-scheduler | kube-proxy | kubelet | kubeadm | kubectl)
       module=k8s.io/kubernetes package=$module/cmd/$1 ;;
     s3s-fs) module=crate package=s3s-fs ;;
+    moto) module=python package=moto_server dir=hack/tools/moto ;;
     *) fail "no such tool: $1; known are: $ALL" ;;
   esac
 }
 
 # pinned MODULE: its version in the go.mod of $dir.
 pinned() { awk -v m="$1" '$1 == "require" { $1 = ""; $0 = $0 } $1 == m && $2 ~ /^v/ { print $2; exit }' "$dir/go.mod"; }
+
+# pinned_python NAME: its version in the requirements of $dir.
+pinned_python() { sed -n "s/^$1==//p" "$dir/requirements.txt"; }
+
+# environment NAME VERSION: a Python environment with what is pinned, and a command that starts the program in it.
+environment() {
+  local of=$REPOT_CACHE/python/$1-$2
+  command -v python3 >/dev/null || fail "$1 needs Python 3.10 or newer in PATH"
+  rm -rf "$of"
+  logged "$REPOT_CACHE/log/$1.log" timeout 300 python3 -m venv "$of" ||
+    fail "python3 makes no environment; on Debian it needs the package python3-venv"
+  logged "$REPOT_CACHE/log/$1.log" timeout 900 "$of/bin/pip" install --disable-pip-version-check --no-input \
+    --requirement "$dir/requirements.txt" || return 1
+  printf '#!/bin/sh\nexec %s/bin/%s "$@"\n' "$of" "$package" >"$file.new"
+  chmod +x "$file.new"
+}
 
 # link_flags NAME VERSION: kubeadm refuses a Kubernetes that does not know its own version.
 link_flags() {
@@ -75,12 +93,14 @@ prebuilt() {
   if [ -n "$file" ] && [ "$(version_of "$file" "$1")" = "$2" ] && ! ldd "$file" >/dev/null 2>&1; then echo "$file"; fi
 }
 
-# compile NAME VERSION: from its module, or from its crate.
+# compile NAME VERSION: from its module, from its crate, or as Python has it.
 compile() {
   if [ "$module" = crate ]; then
     logged "$REPOT_CACHE/log/$1.log" timeout 1800 cargo install "$package" --version "${2#v}" --locked --features binary \
       --force --no-track --root "$REPOT_CACHE/crates" --target-dir "$REPOT_CACHE/crates/target" &&
       mv -f "$REPOT_CACHE/crates/bin/$1" "$file.new" && rm -rf "$REPOT_CACHE/crates"
+  elif [ "$module" = python ]; then
+    environment "$1" "$2"
   else
     (cd "$dir" && timeout 1500 go build -trimpath -ldflags "$(link_flags "$1" "$2")" -o "$file.new" "$package")
   fi
@@ -89,9 +109,9 @@ compile() {
 provide() {
   local name=$1 dir module package version stamp file found
   describe "$name"
-  version=$(pinned "$module")
-  [ "$module" != crate ] || version=$S3S_FS_VERSION
-  [ -n "$version" ] || fail "$module is not pinned in $dir/go.mod"
+  version=$(pinned "$module" 2>/dev/null || true)
+  case $module in crate) version=$S3S_FS_VERSION ;; python) version=$(pinned_python "$name") ;; esac
+  [ -n "$version" ] || fail "$name is not pinned in $dir"
   file=$REPOT_BIN/$name stamp=$REPOT_BIN/.stamps/$name
   found=$(prebuilt "$name" "$version")
   if [ -n "$found" ]; then

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`ControlPlane`] | etcd, kube-apiserver and kube-controller-manager; no kubelet, no scheduler |
 //! | [`ObjectStore`] | an S3 server (`s3s-fs`) on a folder |
+//! | [`Moto`] | EC2, played by a program that many use for that |
 //! | [`NameServer`] | an authoritative DNS server (knot) that takes dynamic updates signed by TSIG |
 //! | [`OwnerRecord`] | on such a server, who has a shoot |
 //! | [`Front`] | stands before an API server: each of its namespaces is a cluster of its own |
@@ -37,6 +38,7 @@ mod control_plane;
 mod crds;
 mod front;
 mod idle;
+mod moto;
 mod name_server;
 mod namespace;
 mod object;
@@ -56,6 +58,7 @@ pub use control_plane::ControlPlane;
 pub use crds::apply_crds;
 pub use front::Front;
 pub use idle::{Idle, Peak, size};
+pub use moto::Moto;
 pub use name_server::NameServer;
 pub use namespace::Namespace;
 pub use object::{apply, free_lock};

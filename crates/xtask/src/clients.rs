@@ -63,6 +63,10 @@ const SOLE: &[(&str, &str)] = &[
         "a process whose leader election is switched off",
     ),
     (
+        "crates/provider-aws/src/main.rs",
+        "the heartbeat, also of a process that waits",
+    ),
+    (
         "crates/provider-local/src/main.rs",
         "the heartbeat, also of a process that waits",
     ),

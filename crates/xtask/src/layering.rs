@@ -65,6 +65,18 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "provider-aws",
+        &[
+            "extension",
+            "cloud-aws",
+            "runtime",
+            "leader-migration",
+            "permit",
+            "ownership",
+            "api",
+        ],
+    ),
+    (
         "provider-*",
         &[
             "extension",
@@ -130,6 +142,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "api",
         ],
     ),
+    // The calls of EC2, for those who make things there.
+    ("cloud-aws", &["runtime", "permit", "api"]),
     // The local cloud, for those who make things in it and for those who look at it.
     ("cloud-local", &["runtime", "permit", "api"]),
     (

@@ -1,0 +1,110 @@
+//! One call of the Query API, as a form.
+
+use crate::tags::Tag;
+
+/// Version of EC2's API that these calls and answers are of.
+const VERSION: &str = "2016-11-15";
+
+/// A call: its action and its parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    action: &'static str,
+    parameters: Vec<(String, String)>,
+    filters: usize,
+}
+
+impl Call {
+    /// Without parameters.
+    #[must_use]
+    pub fn new(action: &'static str) -> Self {
+        Self {
+            action,
+            parameters: Vec::new(),
+            filters: 0,
+        }
+    }
+
+    /// What is asked for: the word that an IAM policy allows, after `ec2:`.
+    #[must_use]
+    pub fn action(&self) -> &'static str {
+        self.action
+    }
+
+    /// With a parameter.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.parameters.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// With a list: `Name.1`, `Name.2` and so on.
+    #[must_use]
+    pub fn with_each<V: Into<String>>(mut self, name: &str, values: impl IntoIterator<Item = V>) -> Self {
+        for (index, value) in values.into_iter().enumerate() {
+            let name = format!("{name}.{}", index + 1);
+            self.parameters.push((name, value.into()));
+        }
+        self
+    }
+
+    /// Only what this filter lets through. Several filters are all to be met.
+    #[must_use]
+    pub fn filtered(mut self, name: &str, value: &str) -> Self {
+        self.filters += 1;
+        let filter = format!("Filter.{}", self.filters);
+        self.with(&format!("{filter}.Name"), name)
+            .with(&format!("{filter}.Value.1"), value)
+    }
+
+    /// What is made gets these tags by the same call, so that it is never there without.
+    #[must_use]
+    pub fn tagged(self, resource_type: &str, tags: &[Tag]) -> Self {
+        let mut call = self.with("TagSpecification.1.ResourceType", resource_type);
+        for (index, tag) in tags.iter().enumerate() {
+            let name = format!("TagSpecification.1.Tag.{}", index + 1);
+            call = call
+                .with(&format!("{name}.Key"), &tag.key)
+                .with(&format!("{name}.Value"), &tag.value);
+        }
+        call
+    }
+
+    /// The body of the request.
+    #[must_use]
+    pub fn form(&self) -> String {
+        let mut form = form_urlencoded::Serializer::new(String::new());
+        form.append_pair("Action", self.action);
+        form.append_pair("Version", VERSION);
+        form.extend_pairs(&self.parameters);
+        form.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_a_form() {
+        let call = Call::new("CreateVpc")
+            .with("CidrBlock", "10.0.0.0/16")
+            .tagged("vpc", &[Tag::new("Name", "a b")]);
+        assert_eq!(
+            call.form(),
+            "Action=CreateVpc&Version=2016-11-15&CidrBlock=10.0.0.0%2F16&TagSpecification.1.ResourceType=vpc\
+             &TagSpecification.1.Tag.1.Key=Name&TagSpecification.1.Tag.1.Value=a+b"
+        );
+    }
+
+    #[test]
+    fn filters_and_lists_are_numbered() {
+        let call = Call::new("DescribeSubnets")
+            .filtered("vpc-id", "vpc-1")
+            .filtered("state", "available")
+            .with_each("SubnetId", ["a", "b"]);
+        assert!(call.form().ends_with(
+            "Filter.1.Name=vpc-id&Filter.1.Value.1=vpc-1&Filter.2.Name=state&Filter.2.Value.1=available\
+             &SubnetId.1=a&SubnetId.2=b"
+        ));
+    }
+}

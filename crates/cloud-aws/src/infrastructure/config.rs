@@ -1,0 +1,268 @@
+//! This provider's own part of an Infrastructure. The names are those of Gardener's provider for AWS; a setting that this one does not
+//! know is refused, because whoever trusts in it would be deceived.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::meta::ErrorCode;
+use ipnet::Ipv4Net;
+use runtime::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::zones::Zone;
+
+/// `spec.providerConfig`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct InfrastructureConfig {
+    /// Group and version.
+    pub api_version: String,
+    /// `InfrastructureConfig`.
+    pub kind: String,
+    /// Networks.
+    pub networks: Networks,
+}
+
+/// Networks that are asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct Networks {
+    /// That of the shoot.
+    pub vpc: Vpc,
+    /// Its parts.
+    pub zones: Vec<ZoneNetworks>,
+}
+
+/// The VPC.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct Vpc {
+    /// Its range.
+    pub cidr: String,
+}
+
+/// The subnets of one zone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct ZoneNetworks {
+    /// What the account calls the zone.
+    pub name: String,
+    /// Range for machines.
+    pub workers: String,
+    /// Range for the NAT gateway, and later for load balancers.
+    pub public: String,
+}
+
+/// What is wanted, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Range of the VPC.
+    pub range: Ipv4Net,
+    /// Zones by name: the ranges for machines and for the NAT gateway.
+    pub zones: BTreeMap<String, [Ipv4Net; 2]>,
+}
+
+impl Plan {
+    /// Understands a configuration.
+    ///
+    /// # Errors
+    /// It names no zone, or one twice; a range is none, lies outside of the VPC, or meets another one.
+    pub fn of(config: &InfrastructureConfig) -> Result<Self> {
+        let range = parse(&config.networks.vpc.cidr, "networks.vpc.cidr")?;
+        let mut zones = BTreeMap::new();
+        for zone in &config.networks.zones {
+            let name = &zone.name;
+            let ranges = [
+                parse(&zone.workers, &format!("workers of zone {name:?}"))?,
+                parse(&zone.public, &format!("public of zone {name:?}"))?,
+            ];
+            if name.is_empty() || zones.insert(name.clone(), ranges).is_some() {
+                return Err(problem(format!(
+                    "networks.zones names {name:?} twice, or a zone without a name: name each once"
+                )));
+            }
+        }
+        if zones.is_empty() {
+            return Err(problem(
+                "networks.zones is empty: name the zones of the shoot with their ranges",
+            ));
+        }
+        let all: Vec<Ipv4Net> = zones.values().flatten().copied().collect();
+        if let Some(outside) = all.iter().find(|part| !range.contains(*part)) {
+            return Err(problem(format!(
+                "{outside} lies outside of networks.vpc.cidr {range}: take a part of it"
+            )));
+        }
+        let meets = |one: &Ipv4Net, other: &Ipv4Net| one.contains(other) || other.contains(one);
+        for (index, one) in all.iter().enumerate() {
+            if let Some(other) = all.iter().skip(index + 1).find(|other| meets(one, other)) {
+                return Err(problem(format!(
+                    "{one} and {other} overlap: give each subnet a range of its own"
+                )));
+            }
+        }
+        Ok(Self { range, zones })
+    }
+}
+
+fn parse(text: &str, field: &str) -> Result<Ipv4Net> {
+    let range: Ipv4Net = text.parse().map_err(|_| {
+        problem(format!(
+            "{field} is {text:?}, which is no range of IPv4 addresses: correct it"
+        ))
+    })?;
+    if range.trunc() != range || !(16..=28).contains(&range.prefix_len()) {
+        return Err(problem(format!(
+            "{field} is {text:?}: AWS takes ranges from /16 to /28, written by their first address"
+        )));
+    }
+    Ok(range)
+}
+
+/// Of the configuration.
+pub(super) fn problem(message: impl std::fmt::Display) -> Error {
+    Error::config(
+        ErrorCode::ErrConfigurationProblem,
+        format!("the infrastructure's configuration: {message}"),
+    )
+}
+
+/// `status.providerStatus`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct InfrastructureStatus {
+    /// Group and version.
+    pub api_version: String,
+    /// `InfrastructureStatus`.
+    pub kind: String,
+    /// The network.
+    pub vpc: VpcStatus,
+    /// The zones of the shoot, with the IDs that are the same in every account.
+    pub zones: Vec<Zone>,
+}
+
+/// The network.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct VpcStatus {
+    /// Its id.
+    pub id: String,
+    /// Its subnets.
+    pub subnets: Vec<SubnetStatus>,
+    /// Its security groups.
+    pub security_groups: Vec<GroupStatus>,
+}
+
+/// A subnet.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SubnetStatus {
+    /// Its id.
+    pub id: String,
+    /// `nodes` or `public`.
+    pub purpose: String,
+    /// Its zone, as the account calls it.
+    pub zone: String,
+}
+
+/// A security group.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct GroupStatus {
+    /// Its id.
+    pub id: String,
+    /// `nodes`.
+    pub purpose: String,
+}
+
+impl InfrastructureStatus {
+    /// The subnets of a zone.
+    #[must_use]
+    pub fn subnets_of(&self, zone: &str) -> BTreeSet<String> {
+        let of_zone = self.vpc.subnets.iter().filter(|subnet| subnet.zone == zone);
+        of_zone.map(|subnet| subnet.id.clone()).collect()
+    }
+}
+
+/// `status.state`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct State {
+    /// EC2's ids, by what the things are called.
+    pub ids: BTreeMap<String, String>,
+}
+
+/// Key of the VPC's id.
+pub(super) const VPC: &str = "vpc";
+
+impl State {
+    /// The VPC's id.
+    #[must_use]
+    pub fn vpc(&self) -> Option<&str> {
+        self.ids.get(VPC).map(String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn plan(vpc: &str, zones: &Value) -> Result<Plan> {
+        let config =
+            json!({"kind": "InfrastructureConfig", "networks": {"vpc": {"cidr": vpc}, "zones": zones}});
+        Plan::of(&serde_json::from_value(config).unwrap())
+    }
+
+    #[test]
+    fn zones_are_in_order() {
+        let zones = json!([
+            {"name": "b", "workers": "10.0.1.0/24", "public": "10.0.3.0/24"},
+            {"name": "a", "workers": "10.0.0.0/24", "public": "10.0.2.0/24"},
+        ]);
+        let plan = plan("10.0.0.0/16", &zones).unwrap();
+        assert_eq!(plan.zones.keys().collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!(plan.range.to_string(), "10.0.0.0/16");
+    }
+
+    #[test]
+    fn what_cannot_be_is_told() {
+        let zone = |name, workers, public| json!({"name": name, "workers": workers, "public": public});
+        let good = zone("a", "10.0.0.0/24", "10.0.1.0/24");
+        for (vpc, zones, told) in [
+            ("10.0.0.0/16", json!([]), "is empty"),
+            ("", json!([good]), "networks.vpc.cidr"),
+            ("10.0.0.0/8", json!([good]), "from /16 to /28"),
+            ("10.0.0.1/16", json!([good]), "first address"),
+            ("10.1.0.0/16", json!([good]), "outside"),
+            ("10.0.0.0/16", json!([good, good]), "twice"),
+            (
+                "10.0.0.0/16",
+                json!([zone("", "10.0.0.0/24", "10.0.1.0/24")]),
+                "without a name",
+            ),
+            (
+                "10.0.0.0/16",
+                json!([zone("a", "10.0.0.0/24", "10.0.0.0/25")]),
+                "overlap",
+            ),
+            (
+                "10.0.0.0/16",
+                json!([zone("a", "x", "10.0.0.0/25")]),
+                "workers of zone \"a\"",
+            ),
+        ] {
+            let error = plan(vpc, &zones).unwrap_err();
+            assert_eq!(error.codes(), [ErrorCode::ErrConfigurationProblem]);
+            assert!(error.to_string().contains(told), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_is_refused_by_its_name() {
+        let given = json!({"networks": {"vpc": {"id": "vpc-1"}}});
+        let error = serde_json::from_value::<InfrastructureConfig>(given).unwrap_err();
+        assert!(error.to_string().contains("unknown field `id`"), "{error}");
+    }
+}

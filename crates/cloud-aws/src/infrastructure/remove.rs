@@ -1,0 +1,58 @@
+//! Takes everything away that has the shoot's tag, in the order of what needs what. What is gone already is success.
+
+use std::time::Duration;
+
+use runtime::{Error, Result};
+
+use super::found::{Found, Names};
+use crate::Ec2;
+
+/// How soon to look again for NAT gateways, which take about a minute to go.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+
+/// Takes all of it away.
+///
+/// # Errors
+/// EC2 refuses, as while something else is in the VPC, or does not answer; NAT gateways are going: [`Error::NotReady`].
+pub async fn remove(ec2: &Ec2, names: &Names) -> Result<()> {
+    let found = Found::look(ec2, names).await?;
+    for nat in &found.nats {
+        ec2.delete_nat_gateway(&nat.nat_gateway_id).await?;
+    }
+    let mut going = ec2.nat_gateways(&names.owned()).await?;
+    going.retain(|nat| nat.is_there() || nat.state == "deleting");
+    if !going.is_empty() {
+        let ids: Vec<&str> = going.iter().map(|nat| nat.nat_gateway_id.as_str()).collect();
+        return Err(Error::not_ready(
+            LOOK_AGAIN,
+            format!("the NAT gateways {} are being removed", ids.join(", ")),
+        ));
+    }
+    for address in &found.addresses {
+        ec2.release_address(&address.allocation_id).await?;
+    }
+    for association in found.tables.iter().flat_map(|table| table.associations.iter()) {
+        ec2.disassociate_route_table(&association.route_table_association_id)
+            .await?;
+    }
+    for subnet in &found.subnets {
+        ec2.delete_subnet(&subnet.subnet_id).await?;
+    }
+    for table in &found.tables {
+        ec2.delete_route_table(&table.route_table_id).await?;
+    }
+    for gateway in &found.gateways {
+        for attachment in gateway.attachments.iter() {
+            ec2.detach_internet_gateway(&gateway.internet_gateway_id, &attachment.vpc_id)
+                .await?;
+        }
+        ec2.delete_internet_gateway(&gateway.internet_gateway_id).await?;
+    }
+    for group in &found.groups {
+        ec2.delete_security_group(&group.group_id).await?;
+    }
+    for vpc in &found.vpcs {
+        ec2.delete_vpc(&vpc.vpc_id).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,200 @@
+//! What is to be swapped, decided from what is there. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use api::meta::ErrorCode;
+use runtime::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::{Tag, Tagged, acls::NetworkAcl};
+
+/// What the key of a tag of our ACL begins with that names the former ACL of a subnet, whose id follows.
+const FORMER: &str = "aws.provider.extensions.gardener.cloud/former-acl-of-";
+
+/// Which ACL each subnet had before it got ours.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Before {
+    /// ACLs by subnet.
+    pub acls: BTreeMap<String, String>,
+}
+
+/// A subnet that has another ACL than ours and than it had before: somebody has set it, and it stays.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangedByHand {
+    subnet: String,
+    acl: String,
+    former: String,
+}
+
+impl fmt::Display for ChangedByHand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { subnet, acl, former } = self;
+        write!(
+            f,
+            "{subnet} has {acl}, which somebody has set while the zone was closed; it is left so and had {former} before"
+        )
+    }
+}
+
+/// An association, and the ACL that it is to have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Swap {
+    /// Its id, as it is now.
+    pub association: String,
+    /// The ACL.
+    pub acl: String,
+}
+
+/// How the network is opened.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Opening {
+    /// What is given back.
+    pub swaps: Vec<Swap>,
+    /// What is left.
+    pub changed: Vec<ChangedByHand>,
+    /// What cannot be given back, and what to do.
+    pub stuck: Vec<String>,
+}
+
+/// The tag of ours that names the former ACL of a subnet.
+pub fn tag(subnet: &str, acl: &str) -> Tag {
+    Tag::new(format!("{FORMER}{subnet}"), acl)
+}
+
+/// The ACL of a subnet, of all in its VPC.
+fn acl_of<'a>(subnet: &str, acls: &'a [NetworkAcl]) -> Option<&'a NetworkAcl> {
+    acls.iter().find(|acl| acl.association_of(subnet).is_some())
+}
+
+/// The former ACL of a subnet, as one of ours names it.
+fn told<'a>(subnet: &str, ours: &[&'a NetworkAcl]) -> Option<&'a str> {
+    let key = format!("{FORMER}{subnet}");
+    ours.iter().find_map(|acl| acl.tag(&key))
+}
+
+/// What was there before. What is known stays.
+///
+/// # Errors
+/// A subnet has no ACL, or it has ours and nobody says what it had before.
+pub fn before(
+    subnets: &BTreeSet<String>,
+    acls: &[NetworkAcl],
+    is_ours: impl Fn(&NetworkAcl) -> bool,
+    known: Option<&Before>,
+) -> Result<Before> {
+    let ours: Vec<&NetworkAcl> = acls.iter().filter(|acl| is_ours(acl)).collect();
+    let mut before = known.cloned().unwrap_or_default();
+    for subnet in subnets {
+        if before.acls.contains_key(subnet) {
+            continue;
+        }
+        let now = acl_of(subnet, acls).ok_or_else(|| missing(subnet))?;
+        let former = if is_ours(now) {
+            told(subnet, &ours).ok_or_else(|| {
+                Error::config(
+                    ErrorCode::ErrInfraDependencies,
+                    format!(
+                        "{subnet} is closed by {}, and nothing says which network ACL it had before: set that one by hand in the \
+                         account, and reconcile the shoot",
+                        now.network_acl_id
+                    ),
+                )
+            })?
+        } else {
+            now.network_acl_id.as_str()
+        };
+        before.acls.insert(subnet.clone(), former.to_owned());
+    }
+    Ok(before)
+}
+
+/// A subnet without an ACL is none.
+fn missing(subnet: &str) -> Error {
+    Error::config(
+        ErrorCode::ErrRetryableInfraDependencies,
+        format!(
+            "{subnet} of the zone is not in the account: reconcile the shoot, so that its infrastructure is made anew"
+        ),
+    )
+}
+
+/// What has to get ours.
+///
+/// # Errors
+/// A subnet of the zone is not there.
+pub fn closing(subnets: &BTreeSet<String>, acls: &[NetworkAcl], ours: &str) -> Result<Vec<Swap>> {
+    let mut swaps = Vec::new();
+    for subnet in subnets {
+        let now = acl_of(subnet, acls).ok_or_else(|| missing(subnet))?;
+        if let (true, Some(association)) = (now.network_acl_id != ours, now.association_of(subnet)) {
+            swaps.push(Swap {
+                association: association.network_acl_association_id.clone(),
+                acl: ours.to_owned(),
+            });
+        }
+    }
+    Ok(swaps)
+}
+
+/// What is to be given back, and what is left. `deleting`: the VPC's default takes the place of what is gone.
+pub fn opening(
+    before: Option<&Before>,
+    acls: &[NetworkAcl],
+    is_ours: impl Fn(&NetworkAcl) -> bool,
+    deleting: bool,
+) -> Opening {
+    let (ours, others): (Vec<&NetworkAcl>, Vec<&NetworkAcl>) = acls.iter().partition(|acl| is_ours(acl));
+    let default = others.iter().find(|acl| acl.is_default);
+    let mut opening = Opening::default();
+    for acl in &ours {
+        for association in acl.associations.iter() {
+            let subnet = &association.subnet_id;
+            let known = before
+                .and_then(|before| before.acls.get(subnet))
+                .map(String::as_str);
+            let former = known.or_else(|| told(subnet, &ours));
+            let there = former.filter(|former| others.iter().any(|acl| acl.network_acl_id == **former));
+            let given: &str = match (there, default) {
+                (Some(former), _) => former,
+                (None, Some(default)) if deleting => &default.network_acl_id,
+                (None, _) => {
+                    opening.stuck.push(stuck(subnet, former, &acl.network_acl_id));
+                    continue;
+                }
+            };
+            opening.swaps.push(Swap {
+                association: association.network_acl_association_id.clone(),
+                acl: given.to_owned(),
+            });
+        }
+    }
+    for (subnet, former) in before.iter().flat_map(|before| &before.acls) {
+        if let Some(now) = acl_of(subnet, acls)
+            && !is_ours(now)
+            && now.network_acl_id != *former
+        {
+            opening.changed.push(ChangedByHand {
+                subnet: subnet.clone(),
+                acl: now.network_acl_id.clone(),
+                former: former.clone(),
+            });
+        }
+    }
+    opening
+}
+
+fn stuck(subnet: &str, former: Option<&str>, ours: &str) -> String {
+    let had = former.map_or_else(
+        || "nothing says which network ACL it had before".into(),
+        |former| format!("its former network ACL {former} is gone"),
+    );
+    format!(
+        "{subnet} is still closed by {ours}, and {had}: set another network ACL for it by hand in the account, and reconcile the shoot"
+    )
+}
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+mod tests;

@@ -1,0 +1,136 @@
+//! Tags: how things of a cluster are found again, also by a seed that knows nothing of those who made them.
+//!
+//! Whatever a provider makes carries the tag `kubernetes.io/cluster/<technical id>` and a `Name` that says what it is. Both are there
+//! from the call on that makes it. Who takes one away by hand makes the thing a stranger's: it is made anew, and never removed.
+
+use serde::Deserialize;
+
+/// What the key of a cluster's tag begins with.
+const CLUSTER: &str = "kubernetes.io/cluster/";
+/// Its value: the cluster made it, and takes it away.
+const OWNED: &str = "1";
+/// The tag that names a thing, for people too.
+pub const NAME: &str = "Name";
+
+/// One tag.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+pub struct Tag {
+    /// Its key.
+    pub key: String,
+    /// Its value.
+    #[serde(default)]
+    pub value: String,
+}
+
+impl Tag {
+    /// A tag.
+    #[must_use]
+    pub fn new(key: impl Into<String>, value: impl Into<String>) -> Self {
+        Self {
+            key: key.into(),
+            value: value.into(),
+        }
+    }
+}
+
+/// The things of one cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owned {
+    cluster: String,
+}
+
+impl Owned {
+    /// Those of the shoot with this technical id.
+    #[must_use]
+    pub fn by(technical_id: &str) -> Self {
+        Self {
+            cluster: technical_id.to_owned(),
+        }
+    }
+
+    /// The tags of a thing with this name.
+    #[must_use]
+    pub fn tags(&self, name: &str) -> Vec<Tag> {
+        vec![Tag::new(self.key(), OWNED), Tag::new(NAME, name)]
+    }
+
+    /// Key of the cluster's tag.
+    #[must_use]
+    pub fn key(&self) -> String {
+        format!("{CLUSTER}{}", self.cluster)
+    }
+
+    /// The filter that lets only these things through: its name and value.
+    #[must_use]
+    pub fn filter(&self) -> (String, &'static str) {
+        (format!("tag:{}", self.key()), OWNED)
+    }
+}
+
+/// Something with tags and an id.
+pub trait Tagged {
+    /// EC2's id of it.
+    fn id(&self) -> &str;
+    /// All its tags.
+    fn tags(&self) -> &[Tag];
+
+    /// The value of a tag.
+    fn tag(&self, key: &str) -> Option<&str> {
+        let found = self.tags().iter().find(|tag| tag.key == key);
+        found.map(|tag| tag.value.as_str())
+    }
+
+    /// What it is called.
+    fn name(&self) -> &str {
+        self.tag(NAME).unwrap_or_default()
+    }
+}
+
+/// A list in an answer. EC2 leaves out what is empty.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Items<T> {
+    #[serde(rename = "item", default = "Vec::new")]
+    items: Vec<T>,
+}
+
+impl<T> Default for Items<T> {
+    fn default() -> Self {
+        Self { items: Vec::new() }
+    }
+}
+
+impl<T> std::ops::Deref for Items<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.items
+    }
+}
+
+impl<T> From<Items<T>> for Vec<T> {
+    fn from(list: Items<T>) -> Self {
+        list.items
+    }
+}
+
+impl<T> From<Vec<T>> for Items<T> {
+    fn from(items: Vec<T>) -> Self {
+        Self { items }
+    }
+}
+
+/// For an answer's struct with `id_field` and `tags`.
+macro_rules! tagged {
+    ($type:ty, $id:ident) => {
+        impl $crate::tags::Tagged for $type {
+            fn id(&self) -> &str {
+                &self.$id
+            }
+
+            fn tags(&self) -> &[$crate::tags::Tag] {
+                &self.tags
+            }
+        }
+    };
+}
+pub(crate) use tagged;

@@ -1,0 +1,218 @@
+//! Infrastructure and isolation of zones against EC2, as moto plays it (docs/provider-aws.md says where that differs): each call is
+//! throttled, each loses its answer once, the right ends after each, and what somebody changes by hand is mended or left.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod policy;
+mod proxy;
+mod world;
+mod zones;
+
+use std::collections::BTreeSet;
+
+use anyhow::{Result, ensure};
+use cloud_aws::{
+    Call, Tagged,
+    infrastructure::{Found, Made, Names, make, remove},
+    isolation::ZoneAcl,
+};
+use futures::{future::try_join_all, try_join};
+use permit::Permit;
+use testkit::Moto;
+
+use proxy::Fault;
+use world::{Region, SHOOT, allow, is_complete, refused, until_done};
+
+/// A shoot's whole life. At its end nothing of it is left, and the rights that docs/provider-aws.md asks for are those that were used.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shoot_converges_whatever_happens_to_each_call() -> Result<()> {
+    let moto = Moto::start().await?;
+    let faults = [
+        ("eu-west-1", Fault::None),
+        ("eu-central-1", Fault::LoseFirst),
+        ("us-east-1", Fault::ThrottleFirst),
+    ];
+    let lives = faults.map(|(region, fault)| Box::pin(life(&moto, region, fault)));
+    let (regions, ..) = try_join!(
+        try_join_all(lives),
+        Box::pin(zones::what_is_changed_by_hand_is_left_or_told(&moto)),
+        Box::pin(zones::a_seed_that_knows_nothing_opens_what_another_closed(&moto)),
+        Box::pin(zones::a_right_that_ends_midway_stops_it(&moto)),
+        Box::pin(who_is_throttled_gives_up_in_time(&moto)),
+    )?;
+    for region in &regions {
+        policy::equals(&region.proxy.counts())?;
+    }
+    Ok(())
+}
+
+async fn life(moto: &Moto, region: &'static str, fault: Fault) -> Result<Region> {
+    let region = Region::of(moto, region).await?;
+    let names = Names::of(SHOOT);
+    let ec2 = region.ec2(&Permit::sole("a test"))?;
+    let plan = region.plan()?;
+
+    region.proxy.set(fault);
+    let (made, failed) = until_done(|| make(&ec2, &names, &plan, None)).await?;
+    ensure!(
+        (failed > 20) == (fault == Fault::LoseFirst),
+        "{fault:?}: {failed} attempts failed"
+    );
+    is_complete(&region.found().await?)?;
+
+    region.proxy.set(Fault::None);
+    let from = region.proxy.calls().len();
+    let again = make(&ec2, &names, &plan, Some(&made.state)).await?;
+    ensure!(again == made, "{again:?} was {made:?}");
+    let writes = region.proxy.writes_since(from);
+    ensure!(
+        writes.is_empty(),
+        "an infrastructure without changes writes {writes:?}"
+    );
+
+    region.proxy.set(fault);
+    isolate(&region, &made).await?;
+    mend(&region, &made).await?;
+
+    region.proxy.set(fault);
+    until_done(|| remove(&ec2, &names)).await?;
+    let left = format!("{:?}", region.found().await?);
+    ensure!(left == format!("{:?}", Found::default()), "{left}");
+    Ok(region)
+}
+
+/// Twice: closed, changed by hand, closed again, opened. Then each subnet has what it had, with all rules.
+async fn isolate(region: &Region, made: &Made) -> Result<()> {
+    let [zone, _] = region.zones();
+    let (subnets, vpc) = (made.status.subnets_of(&zone), &made.status.vpc.id);
+    ensure!(subnets.len() == 2, "{subnets:?}");
+    let acl = ZoneAcl::new(region.ec2(&Permit::sole("a test"))?, SHOOT, vpc, "once");
+    let other = region.other_acl(vpc).await?;
+    let one = subnets.first().unwrap();
+    region.set_acl(vpc, one, &other).await?;
+    let at_first = region.acls(vpc).await?;
+    for _ in 0..2 {
+        let (before, _) = until_done(|| acl.look(&subnets, None)).await?;
+        let (ours, _) = until_done(|| acl.close(&subnets, &before)).await?;
+        let closed = region.acls(vpc).await?;
+        ensure!(
+            closed.of(&subnets) == BTreeSet::from([ours.clone()]),
+            "{closed:#?}"
+        );
+        let open: Vec<_> = closed
+            .subnets
+            .iter()
+            .filter(|(subnet, _)| !subnets.contains(*subnet))
+            .collect();
+        ensure!(
+            open.len() == 2 && open.iter().all(|(_, acl)| **acl != ours),
+            "another zone is closed: {closed:#?}"
+        );
+        ensure!(closed.rules[&ours].0.len() == 4, "{closed:#?}");
+
+        // By hand: a rule more, a rule less, another ACL, a tag changed. Each is mended.
+        let deny = closed.rules[&ours].0[0].clone();
+        let direct = &region.direct;
+        for drift in 0..4 {
+            match drift {
+                0 => refused(direct.create_entry(&ours, &allow(5)).await)?,
+                1 => refused(direct.delete_entry(&ours, &deny).await)?,
+                2 => region.set_acl(vpc, one, &other).await?,
+                _ => {
+                    let key = format!("aws.provider.extensions.gardener.cloud/former-acl-of-{one}");
+                    refused(direct.set_tags(&ours, &[cloud_aws::Tag::new(key, "wrong")]).await)?;
+                }
+            }
+            ensure!(region.acls(vpc).await? != closed, "drift {drift} changes nothing");
+            let (known, _) = until_done(|| acl.look(&subnets, Some(&before))).await?;
+            ensure!(known == before, "what was there before is forgotten: {known:?}");
+            until_done(|| acl.close(&subnets, &known)).await?;
+            let mended = region.acls(vpc).await?;
+            ensure!(mended == closed, "drift {drift}: {mended:#?} was {closed:#?}");
+        }
+        let from = region.proxy.calls().len();
+        acl.close(&subnets, &before).await?;
+        let calls: Vec<_> = region.proxy.calls().split_off(from);
+        ensure!(calls == ["DescribeNetworkAcls"], "{calls:?}");
+
+        let (changed, _) = until_done(|| acl.open(Some(&before), false)).await?;
+        ensure!(changed.is_empty(), "{changed:?}");
+        let opened = region.acls(vpc).await?;
+        ensure!(opened == at_first, "{opened:#?} was {at_first:#?}");
+        until_done(|| acl.open(Some(&before), false)).await?;
+    }
+    // Back to what a VPC has, so that it can be removed.
+    let default = region
+        .direct
+        .network_acls(vpc)
+        .await?
+        .into_iter()
+        .find(|acl| acl.is_default)
+        .unwrap();
+    region.set_acl(vpc, one, &default.network_acl_id).await?;
+    Ok(refused(region.direct.delete_network_acl(&other).await)?)
+}
+
+/// What somebody has removed of an infrastructure is made anew, and what is there twice goes.
+async fn mend(region: &Region, made: &Made) -> Result<()> {
+    let names = Names::of(SHOOT);
+    let (ec2, plan) = (region.ec2(&Permit::sole("a test"))?, region.plan()?);
+    let direct = &region.direct;
+    let found = region.found().await?;
+    let gone = found.nats[0].nat_gateway_id.clone();
+    refused(direct.delete_nat_gateway(&gone).await)?;
+    // AWS frees its address by itself.
+    let address = found
+        .addresses
+        .iter()
+        .find(|address| address.name() == found.nats[0].name())
+        .unwrap();
+    let association = address.association_id.clone().unwrap();
+    refused(
+        direct
+            .tell(&Call::new("DisassociateAddress").with("AssociationId", association))
+            .await,
+    )?;
+    refused(direct.create_vpc("10.250.0.0/16", &names.tags(names.vpc())).await)?;
+    refused(direct.create_internet_gateway(&names.tags(names.vpc())).await)?;
+    let table = found
+        .tables
+        .iter()
+        .find(|table| table.name().contains("-private-"))
+        .unwrap();
+    refused(
+        direct
+            .create_route_table(&made.status.vpc.id, "again", &names.tags(table.name()))
+            .await,
+    )?;
+    refused(
+        direct
+            .allocate_address(&names.tags(found.addresses[0].name()))
+            .await,
+    )?;
+    let (mended, _) = until_done(|| make(&ec2, &names, &plan, Some(&made.state))).await?;
+    is_complete(&region.found().await?)?;
+    ensure!(
+        mended.status == made.status,
+        "{:?} was {:?}",
+        mended.status,
+        made.status
+    );
+    ensure!(
+        !mended.state.ids.values().any(|id| *id == gone),
+        "{:?}",
+        mended.state
+    );
+    Ok(())
+}
+
+/// The pauses have an end: who waits is told then.
+async fn who_is_throttled_gives_up_in_time(moto: &Moto) -> Result<()> {
+    let region = Region::of(moto, "us-west-2").await?;
+    region.proxy.set(Fault::ThrottleAll);
+    let ec2 = region.ec2(&Permit::sole("a test"))?;
+    let error = refused(ec2.zones().await).unwrap_err();
+    ensure!(error.class() == "Transient", "{error:?}");
+    ensure!(error.to_string().contains("RequestLimitExceeded"), "{error}");
+    ensure!(region.proxy.calls().len() == 6, "{:?}", region.proxy.calls());
+    Ok(())
+}

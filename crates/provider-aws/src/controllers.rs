@@ -1,0 +1,94 @@
+//! Which controllers run, one for each kind, by name; and how a set of them runs under a lock (RK-01).
+
+use api::extensions::{ExtensionClass, ExtensionObject, Infrastructure, SubnetIsolation};
+use extension::{
+    Actuator, OwnerChecks, controller,
+    reconciler::{Provider, namespaced},
+    subnet_isolation::SubnetIsolationActuator,
+};
+use futures::future::{BoxFuture, FutureExt, join_all};
+use leader_migration::Manager;
+use runtime::{Seed, runner::Settings};
+
+use crate::{
+    MANAGER, TYPE, account::Place, infrastructure::InfrastructureActuator, subnet_isolation::AwsZones,
+};
+
+/// This process, for leader migration: the controllers that it runs. Another provider's of the same names are others, of other objects.
+pub const PROVIDER_AWS: Manager = Manager {
+    component: "provider-aws",
+    controllers: &["infrastructure", "subnetisolation"],
+    guests: &[],
+};
+
+/// What controllers are made of.
+#[derive(Clone)]
+pub struct Context {
+    /// The seed with the objects.
+    pub seed: Seed,
+    /// Who may act for which shoot.
+    pub owners: OwnerChecks,
+    /// How each of them runs.
+    pub settings: Settings,
+    /// Where EC2 is.
+    pub place: Place,
+}
+
+/// What the reconcilers of this provider share in a seed.
+#[must_use]
+pub fn provider(seed: &Seed, owners: &OwnerChecks) -> Provider {
+    Provider {
+        seed: seed.clone(),
+        manager: MANAGER,
+        type_: TYPE,
+        classes: &[ExtensionClass::Shoot],
+        owners: owners.clone(),
+    }
+}
+
+type Start = fn(&Context) -> BoxFuture<'static, ()>;
+
+/// In the order of [`PROVIDER_AWS`].
+const CONTROLLERS: &[(&str, Start)] = &[
+    ("infrastructure", |context| {
+        context.start::<Infrastructure, _>(InfrastructureActuator(context.place.clone()))
+    }),
+    ("subnetisolation", |context| {
+        let zones = AwsZones(context.place.clone());
+        context.start::<SubnetIsolation, _>(SubnetIsolationActuator(zones))
+    }),
+];
+
+/// Runs these controllers until shutdown. Dropping the future stops all of them.
+///
+/// # Errors
+/// None; controllers of other managers may have some.
+pub async fn run(names: Vec<&'static str>, context: Context) -> Result<(), String> {
+    tracing::info!(controllers = names.join(","), "running");
+    let own = CONTROLLERS.iter().filter(|(name, _)| names.contains(name));
+    join_all(own.map(|(_, start)| start(&context))).await;
+    Ok(())
+}
+
+impl Context {
+    fn start<K, A>(&self, actuator: A) -> BoxFuture<'static, ()>
+    where
+        K: ExtensionObject + kube::Resource<Scope = k8s_openapi::NamespaceResourceScope>,
+        A: Actuator<K>,
+    {
+        let (provider, settings) = (provider(&self.seed, &self.owners), self.settings.clone());
+        controller::run(provider, namespaced, actuator, settings).boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A name without a controller would be a controller that nobody runs (RK-34).
+    #[test]
+    fn what_can_be_migrated_is_what_runs() {
+        let names: Vec<_> = CONTROLLERS.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, PROVIDER_AWS.controllers);
+    }
+}

@@ -1,0 +1,97 @@
+//! Infrastructure: a VPC of its own, and in each zone of the shoot a subnet for machines and one for its NAT gateway, with a route table,
+//! so that no zone needs another one for its way out.
+//!
+//! Everything carries the cluster's tag and a name from the call on that makes it, and is looked for by them first: nothing is made
+//! twice, and a seed that knows nothing finds all of it. State (RX-30) is the ids. An Infrastructure without changes writes nothing and
+//! waits for nothing. Migrate has nothing to clean in the seed and touches nothing outside.
+
+use api::{
+    extensions::Infrastructure,
+    meta::{ErrorCode, RawExtension},
+};
+use async_trait::async_trait;
+use cloud_aws::infrastructure::{InfrastructureConfig, Made, Names, Plan, State, make, remove};
+use extension::{Actuator, Context, Outcome, Released, forced};
+use runtime::{Error, Result};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::{API_VERSION, account::Place};
+
+/// Looks after Infrastructures.
+pub struct InfrastructureActuator(pub Place);
+
+#[async_trait]
+impl Actuator<Infrastructure> for InfrastructureActuator {
+    const NAME: &'static str = "infrastructure";
+
+    async fn reconcile(&self, context: &Context<Infrastructure>) -> Result<Outcome> {
+        let config: InfrastructureConfig = context.provider_config()?;
+        let plan = Plan::of(&config)?;
+        let known: Option<State> = context.state()?;
+        let ec2 = self.0.open(context, &context.object.spec.region).await?;
+        let names = Names::of(&context.namespace()?);
+        outcome(make(&ec2, &names, &plan, known.as_ref()).await?)
+    }
+
+    async fn restore(&self, context: &Context<Infrastructure>) -> Result<Outcome> {
+        if context.state::<State>()?.is_none() {
+            let ec2 = self.0.open(context, &context.object.spec.region).await?;
+            let names = Names::of(&context.namespace()?);
+            if ec2.vpcs(&names.owned()).await?.is_empty() {
+                return Err(Error::config(
+                    ErrorCode::ErrInfraDependencies,
+                    format!(
+                        "no state was carried for the infrastructure of {}, and no VPC in {} has its tag {}: put the ShootState's \
+                         entry of kind Infrastructure back, or correct the Secret if it is of another account",
+                        context.namespace()?,
+                        ec2.region(),
+                        names.owned().key()
+                    ),
+                ));
+            }
+        }
+        self.reconcile(context).await
+    }
+
+    async fn migrate(&self, _: &Context<Infrastructure>) -> Result<Outcome> {
+        // All is outside, and the state of the last reconciliation is complete (RX-11).
+        Ok(Outcome::none())
+    }
+
+    async fn delete(&self, context: &Context<Infrastructure>) -> Result<()> {
+        let ec2 = self.0.open(context, &context.object.spec.region).await?;
+        remove(&ec2, &Names::of(&context.namespace()?)).await
+    }
+
+    async fn force_delete(&self, context: &Context<Infrastructure>) -> Result<Released> {
+        let names = Names::of(&context.namespace()?);
+        // A state that cannot be read is no reason to hold on.
+        let vpc = match context.state::<State>() {
+            Ok(Some(state)) => state.vpc().unwrap_or("the VPC").to_owned(),
+            _ => "the VPC".into(),
+        };
+        let what = format!("{vpc}, with all that has the tag {},", names.owned().key());
+        forced::attempt(&what, || self.delete(context)).await
+    }
+}
+
+fn outcome(mut made: Made) -> Result<Outcome> {
+    made.status.api_version = API_VERSION.into();
+    made.status.kind = "InfrastructureStatus".into();
+    let range = made.range;
+    let outcome = Outcome {
+        state: Some(encode(&made.state)?),
+        provider_status: Some(encode(&made.status)?),
+        ..Outcome::none()
+    };
+    Ok(outcome
+        .with("nodesCIDR", range.clone())
+        .with("networking", json!({"nodes": [range]}))
+        .with("egressCIDRs", json!(made.egress)))
+}
+
+fn encode(value: &impl Serialize) -> Result<RawExtension> {
+    RawExtension::encode(value)
+        .map_err(|e| Error::bug(format!("the infrastructure's status does not serialise: {e}")))
+}

@@ -1,0 +1,91 @@
+//! The process: reads flags, connects to the seed, runs the controllers.
+
+use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
+
+use clap::Parser;
+use extension::{OwnerChecks, heartbeat};
+use leader_migration::{Locks, answer_if_asked, manager};
+use provider_aws::{
+    MANAGER,
+    account::Place,
+    controllers::{self, Context, PROVIDER_AWS},
+};
+use runtime::{Cluster, Connection, Events, Permit, Process, Seed, runner::Settings};
+
+/// Looks after extension objects of type `aws` in one seed.
+#[derive(Parser)]
+#[command(version)]
+struct Flags {
+    /// Where EC2 is, instead of the place of each region. For tests.
+    #[arg(long)]
+    ec2_endpoint: Option<String>,
+    /// At most so many objects of each kind at the same time.
+    #[arg(long, default_value_t = 5)]
+    concurrent_syncs: u16,
+    /// Where /healthz, /readyz and /metrics are served.
+    #[arg(long, default_value = "0.0.0.0:8080")]
+    health_address: SocketAddr,
+    /// Kubeconfig of the seed; the account of the pod if not given.
+    #[arg(long)]
+    kubeconfig: Option<PathBuf>,
+    /// Namespace of this process in the seed, for its heartbeat.
+    #[arg(long, env = "POD_NAMESPACE", default_value = "extension-provider-aws")]
+    namespace: String,
+    /// Name of this process in its heartbeat.
+    #[arg(long, env = "POD_NAME", default_value = "provider-aws")]
+    identity: String,
+    /// Under which locks the controllers run.
+    #[command(flatten)]
+    lease: leader_migration::Flags,
+}
+
+fn main() -> ExitCode {
+    if let Some(answered) = answer_if_asked(&PROVIDER_AWS) {
+        return answered;
+    }
+    let flags = Flags::parse();
+    manager::run(MANAGER.0, |process| start(process, flags))
+}
+
+async fn start(mut process: Process, flags: Flags) -> Result<Process, String> {
+    let locks = Locks::assign(&flags.lease, &PROVIDER_AWS).map_err(|error| error.to_string())?;
+    let connect = || Connection::of_flag("--kubeconfig", flags.kubeconfig.as_deref());
+    let (seed, elections) = (connect().await?, connect().await?);
+    process.serve_health(flags.health_address);
+    let permit = Permit::sole(
+        "the heartbeat is also of a process that waits for its lock: it lives, and can take over",
+    );
+    process.part(
+        "heartbeat",
+        heartbeat::run(
+            Seed::new(seed.clone(), &permit),
+            MANAGER,
+            flags.namespace,
+            flags.identity,
+        ),
+    );
+    let owners = OwnerChecks::new(&process.metrics);
+    let (metrics, shutdown) = (process.metrics.clone(), process.shutdown.clone());
+    let place = Place {
+        endpoint: flags.ec2_endpoint,
+    };
+    let context = move |permit: &Permit| {
+        let seed = Seed::new(seed.clone(), permit);
+        Context {
+            settings: Settings {
+                concurrency: flags.concurrent_syncs,
+                shutdown: shutdown.clone(),
+                permit: permit.clone(),
+                metrics: metrics.clone(),
+                events: Events::new(seed.client().clone(), MANAGER.0),
+            },
+            seed,
+            owners: owners.clone(),
+            place: place.clone(),
+        }
+    };
+    locks.start(&mut process, &elections, move |names, permit| {
+        controllers::run(names, context(&permit))
+    });
+    Ok(process)
+}
