@@ -109,11 +109,11 @@ impl Reconciler<Shoot> for ShootTakeover {
     }
 
     async fn apply(&self, shoot: Arc<Shoot>) -> Result<Next> {
-        self.step(&shoot).await
+        Box::pin(self.step(&shoot)).await
     }
 
     async fn cleanup(&self, shoot: Arc<Shoot>) -> Result<Next> {
-        self.step(&shoot).await
+        Box::pin(self.step(&shoot)).await
     }
 }
 

@@ -46,21 +46,7 @@ async fn actuators_behave_when_something_is_in_the_way() -> Result<()> {
         control_plane,
     };
     let outcomes = [
-        told(
-            "networks never overlap",
-            infrastructure::networks_never_overlap(world),
-        )
-        .await,
-        told(
-            "a lost network is never replaced",
-            infrastructure::a_lost_network_is_never_replaced(world),
-        )
-        .await,
-        told(
-            "a list of instances is begun once",
-            infrastructure::a_list_of_instances_is_begun_once(world),
-        )
-        .await,
+        Box::pin(networks(world)).await,
         Box::pin(control_plane::all(world)).await,
         told(
             "refused cloud credentials",
@@ -123,6 +109,25 @@ async fn actuators_behave_when_something_is_in_the_way() -> Result<()> {
         .collect();
     assert!(failures.is_empty(), "{}", failures.join("\n"));
     Ok(())
+}
+
+/// What an Infrastructure makes.
+async fn networks(world: &World) -> Result<()> {
+    told(
+        "networks never overlap",
+        infrastructure::networks_never_overlap(world),
+    )
+    .await?;
+    told(
+        "a lost network is never replaced",
+        infrastructure::a_lost_network_is_never_replaced(world),
+    )
+    .await?;
+    told(
+        "a list of instances is begun once",
+        infrastructure::a_list_of_instances_is_begun_once(world),
+    )
+    .await
 }
 
 /// Zones of which the network is closed.
