@@ -231,8 +231,8 @@ impl World {
         self.deleted(json!({CONFIRMATION_DELETION: "true", CONFIRMATION_FORCE_DELETION: "true"}))
             .await?;
         let _gardenlet = self.gardenlet()?;
-        let lost = "seed seed-a has lost the shoot in ownership epoch 1: epoch 2 has begun";
-        let last = self.until_error(lost).await?;
+        let says = "seed seed-a has lost the shoot in ownership epoch 1: epoch 2 has begun";
+        let last = self.until_error(says).await?;
         ensure!(last.state == State::Error, "{last:?}");
         self.until_error("it needs a later epoch; see Event OwnershipLost")
             .await?;

@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn the_status_shows_what_was_there_and_a_provider_cannot_take_its_place() {
         let more = json!({"aclID": "acl-1", "isolatedZoneCode": "other", "before": "other"});
-        let Value::Object(more) = more else { panic!() };
+        let more = more.as_object().cloned().unwrap();
         let outcome = state("a", 0, Some("x")).outcome("g/v1", more).unwrap();
         let told = json!({
             "apiVersion": "g/v1", "kind": "SubnetIsolationStatus", "isolatedZoneCode": "a", "before": "x", "aclID": "acl-1",

@@ -180,14 +180,14 @@ impl ZoneNetwork for ToyZones {
         before: &Before,
     ) -> runtime::Result<Map<String, Value>> {
         let owner = context.namespace()?;
-        let make = |account: &mut Account| match account.list_of(&owner) {
-            Some(list) => list,
-            None => {
-                let list = format!("acl-{}", account.made);
-                account.made += 1;
-                account.lists.insert(list.clone(), owner.clone());
-                list
+        let make = |account: &mut Account| {
+            if let Some(list) = account.list_of(&owner) {
+                return list;
             }
+            let list = format!("acl-{}", account.made);
+            account.made += 1;
+            account.lists.insert(list.clone(), owner.clone());
+            list
         };
         let list = self.cloud.call(make).await?;
         for subnet in before.keys() {
