@@ -2,6 +2,7 @@
 
 use std::{
     fs::File,
+    path::{Path, PathBuf},
     process::Command,
     sync::atomic::{AtomicU16, Ordering},
 };
@@ -37,6 +38,12 @@ impl Namespace {
         Ok(made)
     }
 
+    /// What a program enters it by.
+    #[must_use]
+    pub fn path(&self) -> PathBuf {
+        Path::new("/run/netns").join(&self.0)
+    }
+
     /// Runs `ip` in it, and gives what it says.
     ///
     /// # Errors
@@ -51,7 +58,7 @@ impl Namespace {
     /// # Errors
     /// It cannot be entered.
     pub fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
-        let file = File::open(format!("/run/netns/{}", self.0))?;
+        let file = File::open(self.path())?;
         let runtime = Handle::try_current();
         std::thread::scope(|scope| {
             let thread = scope.spawn(move || {
