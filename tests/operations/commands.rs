@@ -156,7 +156,7 @@ async fn bring(desk: &Desk, objects: &[Value]) -> Result<()> {
 }
 
 /// A shoot that is on seed-a, as its users find it.
-async fn a_shoot_of_the_garden(desk: &Desk) -> Result<()> {
+async fn a_shoot_of_the_garden(desk: &Desk, provider: &Value) -> Result<()> {
     let core = "core.gardener.cloud/v1beta1";
     let time = "2026-01-01T00:00:00Z";
     let condition = json!({"type": "ReadyForMigration", "status": "True", "reason": "r", "message": "m",
@@ -174,7 +174,8 @@ async fn a_shoot_of_the_garden(desk: &Desk) -> Result<()> {
         seed("seed-b"),
         json!({"apiVersion": core, "kind": "Shoot",
             "metadata": {"name": "demo", "namespace": "garden-dev", "finalizers": ["gardener"]},
-            "spec": {"cloudProfile": {"name": "local"}, "region": "local", "provider": {"type": "local"}, "seedName": "seed-a"},
+            "spec": {"cloudProfile": {"name": "local"}, "region": "local", "provider": provider, "seedName": "seed-a",
+                "credentialsBindingName": "cloud", "networking": {"type": "local"}},
             "status": {"seedName": "seed-a", "constraints": [condition], "lastOperation": last, "migration": approval}}),
         json!({"apiVersion": core, "kind": "ShootState", "metadata": {"name": "demo", "namespace": "garden-dev"}, "spec": {}}),
         json!({"apiVersion": core, "kind": "BackupBucket", "metadata": {"name": "bucket"},
@@ -224,6 +225,11 @@ const FORMER_SHOOT_GOES: &str = r#"
     shoot patch --type=merge -p '{"metadata":{"finalizers":null}}'
     shoot delete --ignore-not-found"#;
 
+async fn former_shoot_goes(desk: &Desk) -> Result<()> {
+    let gone = desk.run("bash", &["-c", FORMER_SHOOT_GOES]).await?;
+    gone.or_fail("the former shoot goes").map(drop)
+}
+
 /// Objects that a few commands ask for.
 fn asked_for() -> [(&'static str, Cluster, Value); 3] {
     [
@@ -256,28 +262,29 @@ async fn prepare(clusters: &Clusters, command: &Documented) -> Result<()> {
     let garden = &clusters.at_garden;
     if text.contains("patch shoot demo") {
         // The same command stands on several pages; each begins with a shoot that has not moved.
-        garden
-            .run("bash", &["-c", FORMER_SHOOT_GOES])
-            .await?
-            .or_fail("the former shoot goes")?;
-        a_shoot_of_the_garden(garden).await?;
+        former_shoot_goes(garden).await?;
+        a_shoot_of_the_garden(garden, &json!({"type": "local"})).await?;
     }
     if text.contains("shoot.gardener.cloud/isolated-zone") {
-        // Only a shoot with two zones can do without one.
-        let pool = r#"{"name":"a","machine":{"type":"local"},"minimum":1,"maximum":2,"zones":["a","b"]}"#;
-        let more = r#""credentialsBindingName":"cloud","networking":{"type":"local"}"#;
-        let pools = format!(r#"{{"spec":{{{more},"provider":{{"workers":[{pool}]}}}}}}"#);
+        // Only a shoot with two zones can do without one, and one that was made without pools gets none.
+        let zones = "jsonpath={.spec.provider.workers[*].zones}";
         let args = [
             "-n",
             "garden-dev",
-            "patch",
+            "get",
             "shoot",
             "demo",
-            "--type=merge",
-            "-p",
-            &pools,
+            "--ignore-not-found",
+            "-o",
+            zones,
         ];
-        garden.run("kubectl", &args).await?.or_fail("worker pools")?;
+        let zones = garden.run("kubectl", &args).await?.or_fail("its zones")?;
+        if zones.trim().is_empty() {
+            former_shoot_goes(garden).await?;
+            let pool = json!({"name": "a", "machine": {"type": "local"}, "minimum": 1, "maximum": 2, "zones": ["a", "b"]});
+            let provider = json!({"type": "local", "workers": [pool]});
+            a_shoot_of_the_garden(garden, &provider).await?;
+        }
     }
     if text.contains("--wait") {
         // Helm waits for the address of the front as well, which a cloud gives.

@@ -140,8 +140,11 @@ pub async fn a_zone_is_cut_off_until_a_time(garden: &Garden) {
     ] {
         refused(both(id(), json!(text)).await, "which is no time: write one like");
     }
-    // Whatever has the form of a time and is none.
-    refused(both(id(), json!("2999-02-30T00:00:00Z")).await, "2999-02-30");
+    // Whatever has the form of a time and is none: in the API server's own words.
+    refused(
+        both(id(), json!("2999-02-30T00:00:00Z")).await,
+        "type conversion error from 'string' to 'google.protobuf.Timestamp'",
+    );
     refused(
         both(id(), json!("2020-01-01T00:00:00Z")).await,
         "is in the past (2020-01-01T00:00:00Z)",

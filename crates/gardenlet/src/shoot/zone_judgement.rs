@@ -4,6 +4,8 @@
 //! labels for both, from what was told of the zone before, or from pools, where a provider calls a zone by its ID. Where nothing says so
 //! nothing is refused for it: a sick zone is left by a guess of nobody.
 
+use std::collections::BTreeSet;
+
 use api::gardencore::Shoot;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
@@ -163,10 +165,11 @@ fn of_nodes(
         .filter(|node| node.is_in(zone, name).is_none())
         .collect();
     // Of two zones one at most is this one.
-    let several = unknown
+    let names: BTreeSet<_> = unknown
         .iter()
-        .any(|node| node.zone_name.is_some() && node.zone_name != unknown[0].zone_name);
-    if ready.iter().any(|node| is_elsewhere(&node)) || several {
+        .filter_map(|node| node.zone_name.as_deref())
+        .collect();
+    if ready.iter().any(|node| is_elsewhere(&node)) || names.len() > 1 {
         return None;
     }
     if unknown.is_empty() {

@@ -179,60 +179,6 @@ pub async fn a_source_that_cannot_help_is_claimed(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// A bucket that is gone is told with who must do what, and no Secret comes that would say that the place was taken.
-pub async fn a_bucket_that_is_gone_is_told(world: &World) -> Result<()> {
-    let namespace = "shoot--dev--bucketless";
-    world::namespace(&world.seed, namespace, &world::store_credentials(&world.store)).await?;
-    let reconciler = world::backup_entry(&world.seed);
-    let entries = Api::<BackupEntry>::all(world.seed.clone());
-    let secrets = Api::<Secret>::namespaced(world.seed.clone(), namespace);
-    let own = format!("{namespace}--uid-1");
-    let source = format!("source-{own}");
-    world::given(&world.seed, namespace, json!({"epoch": 2, "phase": "Claiming"})).await?;
-    let gone = [
-        (&own, "1", "etcd-backup", "annotate its BackupBucket with"),
-        (
-            &source,
-            "2",
-            "source-etcd-backup",
-            "put them back (from a replica",
-        ),
-    ];
-    for (name, epoch, secret, part) in gone {
-        let mut entry: BackupEntry = object(name, namespace, json!({"bucketName": "gone"}))?;
-        entry
-            .annotations_mut()
-            .insert(OWNERSHIP_EPOCH.into(), epoch.into());
-        ensure!(
-            run_created(&reconciler, &entry).await.is_err(),
-            "{name} has no bucket"
-        );
-        let why = codes(&entries, name, "ERR_INFRA_DEPENDENCIES").await?;
-        ensure!(
-            why.contains("bucket gone does not exist") && why.contains(part),
-            "{why}"
-        );
-        ensure!(
-            secrets.get_opt(secret).await?.is_none(),
-            "{secret} says that the place was taken"
-        );
-    }
-    ensure!(
-        !world.store.folder().join("gone").exists(),
-        "somebody made the bucket"
-    );
-    // It is back.
-    world.store.create_bucket("gone")?;
-    run(&reconciler, &entries.get(&source).await?).await?;
-    let secret = secrets.get("source-etcd-backup").await?;
-    ensure!(
-        secret.annotations()[OWNERSHIP_EPOCH] == "2",
-        "{:?}",
-        secret.annotations()
-    );
-    Ok(())
-}
-
 /// More objects than one page holds; those of a longer name with the same beginning stay.
 pub async fn only_the_own_entry_removes_objects(world: &World) -> Result<()> {
     let namespace = "shoot--dev--objects";

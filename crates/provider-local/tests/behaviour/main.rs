@@ -78,11 +78,6 @@ async fn actuators_behave_when_something_is_in_the_way() -> Result<()> {
         )
         .await,
         told(
-            "a bucket that is gone",
-            backups::a_bucket_that_is_gone_is_told(world),
-        )
-        .await,
-        told(
             "backup objects",
             backups::only_the_own_entry_removes_objects(world),
         )
