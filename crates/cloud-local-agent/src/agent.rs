@@ -1,16 +1,12 @@
 //! Makes the kernel shut what one account wants closed, and says so.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
 use cloud_local::{
     Host,
     isolation::{Machine, Order},
 };
-use runtime::{Error, Result, metrics::Metrics, process::Health};
+use runtime::{Error, Result, failing::Failing, follow::Known, metrics::Metrics, process::Health};
 use tokio::{
     sync::watch,
     time::{Instant, sleep},
@@ -18,7 +14,6 @@ use tokio::{
 use tracing::{info, warn};
 
 use crate::{
-    follow::Known,
     kernel::Kernel,
     plan::{Plan, plan},
 };
@@ -47,9 +42,6 @@ pub struct Agent {
     pub name: String,
 }
 
-/// Since when nothing has gone well.
-type Failing = Arc<Mutex<Option<Instant>>>;
-
 impl Agent {
     /// Does what is wanted, again and again, until nobody follows the account any more.
     pub async fn run(
@@ -59,9 +51,7 @@ impl Agent {
         metrics: Metrics,
         health: Health,
     ) {
-        let failing = Failing::default();
-        let seen = Arc::clone(&failing);
-        health.add(move || ill(&seen));
+        let failing = Failing::watched(&health, ILL_AFTER, "closed zones could not be made so");
         let mut told = None;
         loop {
             let begun = Instant::now();
@@ -71,7 +61,7 @@ impl Agent {
                 (Some(wanted), Some(there)) => self.make(wanted, there).await,
                 _ => Err(Error::not_ready(TRY_AGAIN, "the account has not been read yet")),
             };
-            note(&failing, begun, &done);
+            failing.note(begun, &done);
             let result = done.as_ref().map_or_else(Error::class, |_| "success");
             metrics.reconciled(NAME, result, begun.elapsed());
             let pause = if done.is_ok() { LOOK_AGAIN } else { TRY_AGAIN };
@@ -134,19 +124,6 @@ fn readable(orders: &Orders) -> Result<Vec<&Order>> {
         })
     });
     all.collect()
-}
-
-fn note(failing: &Failing, begun: Instant, done: &Result<Plan>) {
-    let mut since = failing.lock().unwrap_or_else(PoisonError::into_inner);
-    // What is awaited is no reason to start anew.
-    let failed = done.as_ref().is_err_and(Error::is_failure);
-    *since = failed.then(|| since.unwrap_or(begun));
-}
-
-fn ill(failing: &Failing) -> Option<String> {
-    let since = *failing.lock().unwrap_or_else(PoisonError::into_inner);
-    let long = since?.elapsed();
-    (long > ILL_AFTER).then(|| format!("closed zones could not be made so for {} s", long.as_secs()))
 }
 
 /// Says what is new, once.

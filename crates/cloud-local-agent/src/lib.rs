@@ -18,6 +18,5 @@
 //! its address and the agent has heard of it. A real access list is there before any machine.
 
 pub mod agent;
-pub mod follow;
 pub mod kernel;
 pub mod plan;

@@ -7,10 +7,10 @@ use cloud_local::{
     Cloud, Host,
     isolation::{LABEL, MACHINES, Machine, Order},
 };
-use cloud_local_agent::{agent::Agent, follow::follow, kernel::Kernel};
+use cloud_local_agent::{agent::Agent, kernel::Kernel};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, Client, runtime::watcher};
-use runtime::{Connection, Permit, Process, apply::FieldManager, process};
+use runtime::{Connection, Permit, Process, apply::FieldManager, follow::follow, process};
 use tokio::sync::watch;
 
 /// Closes zones on one host of the local cloud.

@@ -1,14 +1,10 @@
 //! Makes the machine's network as it follows from the machines that are known.
 
-use std::{
-    path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{path::PathBuf, time::Duration};
 
 use ipnet::Ipv4Net;
 use prometheus_client::metrics::gauge::Gauge;
-use runtime::{Error, Result, metrics::Metrics, process::Health};
+use runtime::{Error, Result, failing::Failing, follow::Known, metrics::Metrics, process::Health};
 use tokio::{
     sync::watch,
     time::{Instant, sleep},
@@ -17,8 +13,7 @@ use tracing::{info, warn};
 
 use crate::{
     conflist,
-    fleet::Machines,
-    follow::Known,
+    fleet::{Machine, Machines},
     kernel::Kernel,
     plan::{Plan, plan},
 };
@@ -44,20 +39,15 @@ pub struct Agent {
     pub folder: PathBuf,
 }
 
-/// Since when the kernel has refused what it was told.
-type Refusing = Arc<Mutex<Option<Instant>>>;
-
 impl Agent {
     /// Makes the network as it follows from what is known, again and again, until nobody follows the Nodes any more.
-    pub async fn run(mut self, mut known: watch::Receiver<Known>, metrics: Metrics, health: Health) {
+    pub async fn run(mut self, mut known: watch::Receiver<Known<Machine>>, metrics: Metrics, health: Health) {
         let machines = Gauge::<i64>::default();
         metrics.register(|registry| {
             let help = "Other machines to whose pods there is a way";
             registry.register("network_machines", help, machines.clone());
         });
-        let refusing = Refusing::default();
-        let seen = Arc::clone(&refusing);
-        health.add(move || ill(&seen));
+        let failing = Failing::watched(&health, ILL_AFTER, "the network could not be made");
         let mut told = None;
         loop {
             let now = known.borrow_and_update().clone();
@@ -66,7 +56,7 @@ impl Agent {
                 Some(machines) => self.make(machines).await,
                 None => Err(Error::not_ready(TRY_AGAIN, "the Nodes have not been read yet")),
             };
-            note(&refusing, begun, &done);
+            failing.note(begun, &done);
             let result = done.as_ref().map_or_else(Error::class, |_| "success");
             metrics.reconciled(NAME, result, begun.elapsed());
             if let Ok(plan) = &done {
@@ -109,19 +99,6 @@ impl Agent {
         }
         Ok(plan)
     }
-}
-
-fn note(refusing: &Refusing, begun: Instant, done: &Result<Plan>) {
-    let mut since = refusing.lock().unwrap_or_else(PoisonError::into_inner);
-    // What is awaited is no reason to start anew.
-    let failed = done.as_ref().is_err_and(Error::is_failure);
-    *since = failed.then(|| since.unwrap_or(begun));
-}
-
-fn ill(refusing: &Refusing) -> Option<String> {
-    let since = *refusing.lock().unwrap_or_else(PoisonError::into_inner);
-    let long = since?.elapsed();
-    (long > ILL_AFTER).then(|| format!("the network could not be made for {} s", long.as_secs()))
 }
 
 /// Says what is new, once.

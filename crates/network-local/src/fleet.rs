@@ -1,13 +1,9 @@
 //! The machines of the shoot, as its Nodes tell.
-//!
-//! A list counts when it has been read to its end. One that breaks off, or that cannot be read at all, is not an empty one: what
-//! was known before stays (I4).
 
 use std::{collections::BTreeMap, net::Ipv4Addr};
 
 use ipnet::Ipv4Net;
 use k8s_openapi::api::core::v1::Node;
-use kube::{ResourceExt, runtime::watcher::Event};
 
 /// All machines, by the names of their Nodes.
 pub type Machines = BTreeMap<String, Machine>;
@@ -21,47 +17,10 @@ pub struct Machine {
     pub address: Option<Ipv4Addr>,
 }
 
-/// The machines as they are known, and a list that is being read.
-#[derive(Debug, Default)]
-pub struct Fleet {
-    known: Option<Machines>,
-    arriving: Machines,
-}
-
-impl Fleet {
-    /// Takes what a watch says. Gives the machines if it has changed them.
-    pub fn take(&mut self, event: Event<Node>) -> Option<&Machines> {
-        let changed = match event {
-            Event::Init => {
-                self.arriving = Machines::new();
-                false
-            }
-            Event::InitApply(node) => {
-                self.arriving.insert(node.name_any(), Machine::of(&node));
-                false
-            }
-            Event::InitDone => {
-                let complete = Some(std::mem::take(&mut self.arriving));
-                let changed = self.known != complete;
-                self.known = complete;
-                changed
-            }
-            Event::Apply(node) => {
-                let machine = Machine::of(&node);
-                self.changed(|known| known.insert(node.name_any(), machine) != Some(machine))
-            }
-            Event::Delete(node) => self.changed(|known| known.remove(&node.name_any()).is_some()),
-        };
-        self.known.as_ref().filter(|_| changed)
-    }
-
-    fn changed(&mut self, change: impl FnOnce(&mut Machines) -> bool) -> bool {
-        self.known.as_mut().is_some_and(change)
-    }
-}
-
 impl Machine {
-    fn of(node: &Node) -> Self {
+    /// What the Node says.
+    #[must_use]
+    pub fn of(node: &Node) -> Self {
         let spec = node.spec.as_ref();
         let ranges = spec.into_iter().flat_map(|spec| {
             let more = spec.pod_cidrs.iter().flatten();
@@ -86,6 +45,8 @@ impl Machine {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use kube::{ResourceExt, runtime::watcher::Event};
+    use runtime::follow::Kept;
     use serde_json::json;
 
     use super::*;
@@ -107,8 +68,18 @@ mod tests {
         node(name, &["10.0.1.0/24"], &[("InternalIP", "192.0.2.1")])
     }
 
+    /// As an agent follows them.
+    #[derive(Default)]
+    struct Fleet(Kept<Machine>);
+
+    impl Fleet {
+        fn take(&mut self, event: Event<Node>) -> Option<&Machines> {
+            self.0.take(event, |node| Some(Machine::of(node)))
+        }
+    }
+
     fn names(fleet: &Fleet) -> Option<Vec<&str>> {
-        let known = fleet.known.as_ref()?;
+        let known = fleet.0.known()?;
         Some(known.keys().map(String::as_str).collect())
     }
 

@@ -7,7 +7,7 @@
 //!
 //! | what | where |
 //! |---|---|
-//! | which machines there are | [`follow`] and [`fleet`], from a watch of Nodes |
+//! | which machines there are | [`runtime::follow`] and [`fleet`], from a watch of Nodes |
 //! | what follows for this machine | [`plan`] |
 //! | what has to be changed for it | [`diff`] |
 //! | that it is made so | [`agent`] |
@@ -24,6 +24,5 @@ pub mod agent;
 pub mod conflist;
 pub mod diff;
 pub mod fleet;
-pub mod follow;
 pub mod kernel;
 pub mod plan;

@@ -4,8 +4,9 @@ use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
 
 use clap::Parser;
 use ipnet::Ipv4Net;
-use network_local::{agent::Agent, follow::follow, kernel::Kernel};
-use runtime::{Cluster, Connection, Permit, Process, Shoot, process};
+use kube::runtime::watcher;
+use network_local::{agent::Agent, fleet::Machine, kernel::Kernel};
+use runtime::{Cluster, Connection, Permit, Process, Shoot, follow::follow, process};
 use tokio::sync::watch;
 
 /// Makes the network of the pods of one machine.
@@ -50,7 +51,10 @@ async fn start(mut process: Process, flags: Flags) -> Result<Process, String> {
     };
     process.serve_health(flags.health_address);
     let (sender, known) = watch::channel(None);
-    process.part("nodes", async move { follow(shoot.cluster_wide(), sender).await });
+    process.part("nodes", async move {
+        let all = watcher::Config::default();
+        follow(shoot.cluster_wide(), all, |node| Some(Machine::of(node)), sender).await;
+    });
     let (metrics, health) = (process.metrics.clone(), process.health.clone());
     process.part("network", agent.run(known, metrics, health));
     Ok(process)

@@ -10,16 +10,16 @@ use k8s_openapi::api::core::v1::Node;
 use kube::{
     Api, Client,
     api::{DeleteParams, Patch, PatchParams, PostParams},
+    runtime::watcher,
 };
 use landscape::{Machine, talk};
 use network_local::{
     agent::Agent,
     conflist,
     fleet::{self, Machines},
-    follow::follow,
     kernel::Kernel,
 };
-use runtime::{metrics::Metrics, process::Health};
+use runtime::{follow::follow, metrics::Metrics, process::Health};
 use serde_json::json;
 use testkit::{ControlPlane, Namespace, eventually};
 use tokio::{sync::watch, task::JoinSet};
@@ -54,7 +54,9 @@ fn agent(name: &str, machine: &Machine, folder: &Path) -> Result<Agent> {
 fn run(client: &Client, agent: Agent) -> JoinSet<()> {
     let (sender, known) = watch::channel(None);
     let mut parts = JoinSet::new();
-    parts.spawn(follow(Api::all(client.clone()), sender));
+    let nodes = Api::all(client.clone());
+    let all = watcher::Config::default();
+    parts.spawn(follow(nodes, all, |node| Some(fleet::Machine::of(node)), sender));
     parts.spawn(agent.run(known, Metrics::default(), Health::default()));
     parts
 }

@@ -12,14 +12,14 @@ use cloud_local::{
     Cloud, Host,
     isolation::{LABEL, MACHINES, Machine, Order},
 };
-use cloud_local_agent::{agent::Agent, follow::follow, kernel::Kernel};
+use cloud_local_agent::{agent::Agent, kernel::Kernel};
 use k8s_openapi::api::core::v1::{Namespace as Account, Pod, ServiceAccount};
 use kube::{
     Api, Client,
     api::{Patch, PatchParams, PostParams},
     runtime::watcher,
 };
-use runtime::{apply::FieldManager, metrics::Metrics, process::Health};
+use runtime::{apply::FieldManager, follow::follow, metrics::Metrics, process::Health};
 use serde_json::json;
 use testkit::{Namespace, eventually};
 use tokio::{sync::watch, task::JoinSet};

@@ -1,4 +1,4 @@
-//! Follows objects of one kind in an account.
+//! Follows all objects of one kind, for agents that make something so as it follows from them.
 //!
 //! A list counts when it has been read to its end. One that breaks off, or that cannot be read at all, is not an empty one: what
 //! was known before stays (I4).
@@ -10,20 +10,32 @@ use kube::{
     Api, Resource, ResourceExt,
     runtime::{WatchStreamExt, watcher, watcher::Event},
 };
-use runtime::wait::Watched;
 use tokio::sync::watch;
 use tracing::warn;
+
+use crate::wait::Watched;
 
 /// What is known, by the objects' names; none before the first list.
 pub type Known<V> = Option<Arc<BTreeMap<String, V>>>;
 
 /// What is known, and a list that is being read.
-struct Kept<V> {
+#[derive(Debug)]
+pub struct Kept<V> {
     known: Option<BTreeMap<String, V>>,
     arriving: BTreeMap<String, V>,
 }
 
-/// Follows what `read` makes of the objects, for ever. An object of which it makes nothing is not there.
+impl<V> Default for Kept<V> {
+    fn default() -> Self {
+        Self {
+            known: None,
+            arriving: BTreeMap::new(),
+        }
+    }
+}
+
+/// Follows what `read` makes of the objects, for ever. An object of which it makes nothing is not there. Where they cannot be listed or
+/// watched, nothing is told: what is known stays.
 pub async fn follow<K, V>(
     objects: Api<K>,
     config: watcher::Config,
@@ -33,12 +45,9 @@ pub async fn follow<K, V>(
     K: Watched + Resource<DynamicType = ()>,
     V: Clone + Debug + PartialEq,
 {
-    let mut kept = Kept {
-        known: None,
-        arriving: BTreeMap::new(),
-    };
+    let mut kept = Kept::default();
     let mut away = false;
-    // The list is read with quorum (the default): an API server that is behind must not open a zone.
+    // The list is read with quorum (the default): an API server that is behind must not make an object disappear.
     let events = watcher(objects, config).default_backoff();
     pin_mut!(events);
     while let Some(event) = events.next().await {
@@ -49,11 +58,11 @@ pub async fn follow<K, V>(
                     sender.send_replace(Some(Arc::new(known.clone())));
                 }
             }
-            // Once, not at each try.
+            // Once, not at each try: a move takes a while.
             Err(error) if !away => {
                 away = true;
                 let kind = K::plural(&());
-                warn!(%error, %kind, "the account cannot be read; everything stays as it is");
+                warn!(%error, %kind, "they cannot be read; everything stays as it is");
             }
             Err(_) => {}
         }
@@ -62,7 +71,7 @@ pub async fn follow<K, V>(
 
 impl<V: PartialEq> Kept<V> {
     /// Takes what a watch says. Gives what is known if that has changed.
-    fn take<K: Resource>(
+    pub fn take<K: Resource>(
         &mut self,
         event: Event<K>,
         read: impl Fn(&K) -> Option<V>,
@@ -88,6 +97,12 @@ impl<V: PartialEq> Kept<V> {
             Event::Delete(object) => self.set(object.name_any(), None),
         };
         self.known.as_ref().filter(|_| changed)
+    }
+
+    /// What is known; none before the first list.
+    #[must_use]
+    pub fn known(&self) -> Option<&BTreeMap<String, V>> {
+        self.known.as_ref()
     }
 
     fn set(&mut self, name: String, value: Option<V>) -> bool {
@@ -130,10 +145,7 @@ mod tests {
 
     #[test]
     fn a_list_counts_when_it_is_complete_and_changes_are_told_once() {
-        let mut kept = Kept {
-            known: None,
-            arriving: BTreeMap::new(),
-        };
+        let mut kept = Kept::default();
         let mut take = |event| take(&mut kept, event);
         // What is said before the first list is not all.
         assert_eq!(take(Event::Apply(object("a", "1"))), None);
