@@ -1,18 +1,17 @@
 //! Fail everywhere, run twice: one driver that disturbs any flow at each of its tasks and checks invariants.
 //!
-//! A test implements [`Scenario`] for a flow, and [`run`], [`spread`], [`in_one_world`] or [`end_after_each`] does the rest. For each task that an undisturbed run executes
-//! and for each [`Fault`], the driver resets the world, runs the flow with the fault in that task, lets the scenario
+//! A test implements [`Scenario`] for a flow, and [`run`], [`spread`], [`in_one_world`] or [`end_after_each`] does the rest. For each task
+//! that an undisturbed run executes and for each [`Fault`], the driver resets the world, runs the flow with the fault in that task, lets the scenario
 //! check what must hold even now, runs the flow again to its end, and lets the scenario check the final state. Hence a
 //! new task is under test from the day it is added to the graph.
 //!
 //! The tasks to disturb are found by name, so a flow may be built differently on its second run.
 
-mod crash;
+mod interceptors;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::StreamExt;
@@ -20,8 +19,7 @@ use tokio::sync::Notify;
 
 use crate::intercept::{Interceptor, TaskRef, Undisturbed};
 use crate::outcome::{FlowError, Report};
-
-pub use crash::end_after_each;
+use interceptors::{End, Front};
 
 /// What happens to a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,10 +167,48 @@ pub async fn spread<S: Scenario>(
 /// at any time is checked after each run. One reset does for all tasks, where [`spread`] needs one for each, and the longest chain of
 /// tasks says how many runs there are. No task is left out: one that is not reached, since a run before has left nothing for it to do,
 /// gets a case of its own.
-pub async fn in_one_world<S: Scenario>(mut scenario: impl FnMut() -> S) -> Result<Summary, DrillError> {
+pub async fn in_one_world<S: Scenario>(scenario: impl FnMut() -> S) -> Result<Summary, DrillError> {
+    everywhere(scenario, Way::Fail).await
+}
+
+/// Ends the process after every task, in one world: each run is dropped when a task has done its work after which no run before was
+/// dropped. All that is under way beside it ends in its middle; nobody fails, nobody cleans up, and the next process finds what is there.
+/// Otherwise as [`in_one_world`], but that the last run is left alone.
+pub async fn end_after_each<S: Scenario>(scenario: impl FnMut() -> S) -> Result<Summary, DrillError> {
+    everywhere(scenario, Way::End).await
+}
+
+/// How tasks are disturbed in one world.
+#[derive(Clone, Copy)]
+enum Way {
+    /// All that are reached, side by side.
+    Fail,
+    /// One after the other.
+    End,
+}
+
+impl Way {
+    /// In the one world, and where a task needs one of its own.
+    fn faults(self) -> [Fault; 2] {
+        match self {
+            Self::Fail => [Fault::FailAfter, Fault::FailThenTwice],
+            Self::End => [Fault::EndAfter, Fault::EndAfter],
+        }
+    }
+
+    fn last(self) -> (Which, &'static str) {
+        match self {
+            Self::Fail => (Which::All, "run with each task done twice"),
+            Self::End => (Which::None, "run that is left alone"),
+        }
+    }
+}
+
+async fn everywhere<S: Scenario>(mut scenario: impl FnMut() -> S, way: Way) -> Result<Summary, DrillError> {
+    let [_, alone] = way.faults();
     let tasks = survey(&mut scenario()).await?;
-    let missed = disturb_all(&mut scenario(), &tasks).await?;
-    for case in cases(&missed, &[Fault::FailThenTwice]) {
+    let missed = disturb_all(&mut scenario(), &tasks, way).await?;
+    for case in cases(&missed, &[alone]) {
         one(&mut scenario(), case).await?;
     }
     Ok(Summary {
@@ -185,31 +221,85 @@ pub async fn in_one_world<S: Scenario>(mut scenario: impl FnMut() -> S) -> Resul
 async fn disturb_all<S: Scenario>(
     world: &mut S,
     tasks: &[&'static str],
+    way: Way,
 ) -> Result<Vec<&'static str>, DrillError> {
+    let [fault, _] = way.faults();
     let mut left = tasks.to_vec();
     world.reset().await.map_err(at(None, "reset"))?;
     while !left.is_empty() {
-        let front = Front::new(world, &left);
-        let result = world.run(&front).await;
-        let failed = front.failed();
-        let Some(first) = failed.first() else {
-            result.map_err(at(None, "run in which no task was left to fail after"))?;
+        let (reached, went) = match way {
+            Way::Fail => fail_after(world, &left).await,
+            Way::End => end_after_first(world, tasks, &left).await,
+        };
+        let Some(task) = reached.first() else {
+            went.map_err(at(None, "run in which no task was left to disturb"))?;
             break;
         };
-        let case = Case {
-            fault: Fault::FailAfter,
-            task: first,
-        };
-        only_these_failed(&failed, result).map_err(at(Some(case), "disturbed run"))?;
+        let case = Case { fault, task };
+        went.map_err(at(Some(case), "disturbed run"))?;
         let checked = world.check(Moment::Disturbed(case)).await;
         checked.map_err(at(Some(case), "check after the fault"))?;
-        left.retain(|task| !failed.contains(task));
+        left.retain(|task| !reached.contains(task));
     }
-    let end = world.run(&Twice(Which::All)).await;
-    end.map_err(at(None, "run with each task done twice"))?;
+    let (times, step) = way.last();
+    let last = world.run(&Twice(times)).await;
+    last.map_err(at(None, step))?;
     let checked = world.check(Moment::Finished(None)).await;
     checked.map_err(at(None, "check at the end"))?;
     Ok(left)
+}
+
+/// A run that fails after all of these tasks that it reaches: which, and whether it went as it must.
+async fn fail_after<S: Scenario>(
+    world: &mut S,
+    left: &[&'static str],
+) -> (Vec<&'static str>, Result<(), String>) {
+    let case = |task| Case {
+        fault: Fault::FailAfter,
+        task,
+    };
+    let front = Front::new(errors(world, left, |task| case(task).to_string()));
+    let result = world.run(&front).await;
+    let failed = front.failed();
+    let went = if failed.is_empty() {
+        result.map(drop).map_err(|error| error.to_string())
+    } else {
+        only_these_failed(&failed, result)
+    };
+    (failed, went)
+}
+
+/// A run that is dropped after the first of these tasks that does its work: after which, and how it ended if it did so by itself.
+async fn end_after_first<S: Scenario>(
+    world: &mut S,
+    tasks: &[&'static str],
+    left: &[&'static str],
+) -> (Vec<&'static str>, Result<(), String>) {
+    let end = End::new(
+        errors(world, tasks, |task| format!("too late for {task:?}")),
+        left,
+    );
+    let result = tokio::select! {
+        biased;
+        () = end.has_come() => None,
+        result = world.run(&end) => Some(result),
+    };
+    let done = end.done();
+    let went = match result {
+        Some(Err(error)) if done.is_empty() => Err(error.to_string()),
+        _ => Ok(()),
+    };
+    (done, went)
+}
+
+/// What each of these tasks may fail with, once.
+fn errors<S: Scenario>(
+    scenario: &S,
+    tasks: &[&'static str],
+    why: impl Fn(&'static str) -> String,
+) -> BTreeMap<&'static str, S::Error> {
+    let error = |task: &&'static str| (*task, scenario.injected(format!("drill: {}", why(task))));
+    tasks.iter().map(error).collect()
 }
 
 /// Says where a case went wrong.
@@ -379,43 +469,5 @@ impl<E: Send> Interceptor<E> for Injector<E> {
         } else {
             Ok(())
         }
-    }
-}
-
-/// Fails after each of these tasks that is reached.
-struct Front<E> {
-    /// What they fail with. It is taken by the one that does.
-    errors: std::sync::Mutex<BTreeMap<&'static str, E>>,
-    failed: std::sync::Mutex<Vec<&'static str>>,
-}
-
-impl<E> Front<E> {
-    fn new(scenario: &impl Scenario<Error = E>, tasks: &[&'static str]) -> Self {
-        let error = |task: &&'static str| {
-            let fault = Fault::FailAfter;
-            let case = Case { fault, task };
-            (*task, scenario.injected(format!("drill: {case}")))
-        };
-        Self {
-            errors: std::sync::Mutex::new(tasks.iter().map(error).collect()),
-            failed: std::sync::Mutex::default(),
-        }
-    }
-
-    /// The tasks that were reached, in this order.
-    fn failed(self) -> Vec<&'static str> {
-        self.failed.into_inner().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl<E: Send> Interceptor<E> for Front<E> {
-    fn after(&self, task: TaskRef) -> Result<(), E> {
-        let mut errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(error) = errors.remove(task.name) else {
-            return Ok(());
-        };
-        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
-        failed.push(task.name);
-        Err(error)
     }
 }
