@@ -38,6 +38,14 @@ pub(super) struct World {
     pub(super) hosts_as: Option<String>,
 }
 
+impl World {
+    /// What the account calls the zone.
+    pub(super) fn name<'a>(&'a self, shoot: &'a Shoot, zone: &str) -> Option<&'a str> {
+        let nodes = self.nodes.as_ref().and_then(|nodes| nodes.as_ref().ok());
+        name_of(shoot, zone, nodes.map_or(&[], Vec::as_slice))
+    }
+}
+
 /// What comes of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Verdict {
@@ -71,7 +79,7 @@ impl NodeSeen {
 }
 
 /// What the account calls the zone, as far as anything says so.
-pub(super) fn name_of<'a>(shoot: &'a Shoot, zone: &str, nodes: &'a [NodeSeen]) -> Option<&'a str> {
+fn name_of<'a>(shoot: &'a Shoot, zone: &str, nodes: &'a [NodeSeen]) -> Option<&'a str> {
     let recorded = shoot
         .status
         .as_ref()

@@ -12,7 +12,7 @@ use runtime::{Cluster, Error, Result, apply::Object, error::Explain};
 
 use super::{
     record::Record,
-    zone_judgement::{self, NodeSeen, World, name_of},
+    zone_judgement::{self, NodeSeen, World},
     zone_volumes,
 };
 
@@ -38,8 +38,8 @@ pub(super) async fn before(f: &mut Facts, labels: &[String], record: &Record<'_>
     if f.operation != Operation::Reconcile || has_begun(f, zone).await? {
         return Ok(());
     }
-    let seen = Seen::of(f, labels).await?;
-    let verdict = zone_judgement::judge(zone, seen.name(f, zone), &seen.world);
+    let world = world(f, labels).await?;
+    let verdict = zone_judgement::judge(zone, world.name(&f.shoot, zone), &world);
     for sentence in &verdict.told {
         record.warn("ZoneIsolationUncertain", sentence).await;
     }
@@ -62,34 +62,23 @@ async fn has_begun(f: &Facts, zone: &str) -> Result<bool> {
     Ok(closed.is_some_and(|closed| closed.spec.isolated_zone_id == zone))
 }
 
-/// What was seen.
-pub(super) struct Seen {
-    /// What counts.
-    pub(super) world: World,
-}
-
-impl Seen {
-    pub(super) async fn of(f: &Facts, labels: &[String]) -> Result<Self> {
-        let sleeps = placement::is_to_sleep(&f.shoot) || placement::is_asleep(&f.shoot);
-        let asked = if sleeps { None } else { Some(ask(f, labels).await) };
-        let (nodes, uid) = match asked {
-            None => (None, None),
-            Some(Ok((nodes, uid))) => (Some(Ok(nodes)), uid),
-            Some(Err(why)) => (Some(Err(why.to_string())), None),
-        };
-        let world = World {
-            nodes,
-            control_plane: control_plane(f, labels).await?,
-            hosts_as: hosts_as(f, uid.as_deref()).await?,
-        };
-        Ok(Self { world })
-    }
-
-    /// What the account calls the zone.
-    pub(super) fn name<'a>(&'a self, f: &'a Facts, zone: &str) -> Option<&'a str> {
-        let nodes = self.world.nodes.as_ref().and_then(|nodes| nodes.as_ref().ok());
-        name_of(&f.shoot, zone, nodes.map_or(&[], Vec::as_slice))
-    }
+/// What counts for a failover, as it is now.
+///
+/// # Errors
+/// The garden or the seed could not be asked.
+pub(super) async fn world(f: &Facts, labels: &[String]) -> Result<World> {
+    let sleeps = placement::is_to_sleep(&f.shoot) || placement::is_asleep(&f.shoot);
+    let asked = if sleeps { None } else { Some(ask(f, labels).await) };
+    let (nodes, uid) = match asked {
+        None => (None, None),
+        Some(Ok((nodes, uid))) => (Some(Ok(nodes)), uid),
+        Some(Err(why)) => (Some(Err(why.to_string())), None),
+    };
+    Ok(World {
+        nodes,
+        control_plane: control_plane(f, labels).await?,
+        hosts_as: hosts_as(f, uid.as_deref()).await?,
+    })
 }
 
 /// The shoot's Nodes, and by what it is known as a Seed.

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use super::{
     zone_judgement::{self, names},
-    zone_look::{self, Seen},
+    zone_look,
 };
 use crate::context::{Context, MANAGER};
 
@@ -61,8 +61,7 @@ pub(super) async fn answer(context: &Context, shoot: Arc<Shoot>) -> Result<Optio
         &answer.message,
         now,
     );
-    conditions.retain(|other| other.type_ != ZONE_ISOLATION_DRY_RUN);
-    conditions.push(condition);
+    condition.merge_into(&mut conditions);
     let api: Api<Shoot> = context.garden.namespaced(&shoot.namespace().unwrap_or_default());
     let told = json!({"conditions": conditions});
     let Some(written) = MANAGER.try_merge_status_of(&api, &shoot, &told).await? else {
@@ -107,9 +106,9 @@ async fn look(context: &Context, shoot: &Shoot, zone: &str) -> Result<Answer> {
     if let Isolation::Refused(refusal) = &facts.isolation {
         return Ok(refused(&refusal.message));
     }
-    let seen = Seen::of(&facts, &context.config.zone_id_labels).await?;
-    let name = seen.name(&facts, zone);
-    let verdict = zone_judgement::judge(zone, name, &seen.world);
+    let world = zone_look::world(&facts, &context.config.zone_id_labels).await?;
+    let name = world.name(&facts.shoot, zone);
+    let verdict = zone_judgement::judge(zone, name, &world);
     if let Some(refusal) = verdict.refusal {
         return Ok(refused(&refusal.message));
     }
@@ -125,7 +124,8 @@ async fn look(context: &Context, shoot: &Shoot, zone: &str) -> Result<Answer> {
     let machines: Api<Machine> = facts.seed.namespaced(&facts.namespace);
     let machines = machines.list(&ListParams::default()).await;
     let machines = machines.context("could not list the shoot's machines")?.items;
-    let pods = if placement::is_to_sleep(shoot) || placement::is_asleep(shoot) {
+    // One that sleeps has neither Nodes nor pods.
+    let pods = if world.nodes.is_none() {
         Vec::new()
     } else {
         zone_look::bound_pods(&facts, name).await?
