@@ -109,8 +109,11 @@ compile() {
 provide() {
   local name=$1 dir module package version stamp file found
   describe "$name"
-  version=$(pinned "$module" 2>/dev/null || true)
-  case $module in crate) version=$S3S_FS_VERSION ;; python) version=$(pinned_python "$name") ;; esac
+  case $module in
+    crate) version=$S3S_FS_VERSION ;;
+    python) version=$(pinned_python "$name") ;;
+    *) version=$(pinned "$module") ;;
+  esac
   [ -n "$version" ] || fail "$name is not pinned in $dir"
   file=$REPOT_BIN/$name stamp=$REPOT_BIN/.stamps/$name
   found=$(prebuilt "$name" "$version")

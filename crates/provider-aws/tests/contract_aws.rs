@@ -16,7 +16,7 @@ use api::{
 };
 use extension::{
     Actuator, ExtensionReconciler, OwnerChecks,
-    contract::{Contract, Proof},
+    contract::{Contract, Proof, Refuse},
     reconciler::namespaced,
     subnet_isolation::SubnetIsolationActuator,
 };
@@ -77,13 +77,7 @@ async fn infrastructure(moto: &Moto, seeds: &[Client]) -> Result<()> {
         }
         .boxed()
     }))
-    .refuse(Box::new(move || {
-        async move {
-            region.proxy.set(Fault::Refuse);
-            Ok(())
-        }
-        .boxed()
-    }));
+    .refuse(refuses(region));
     proven("Infrastructure", contract.prove().await)
 }
 
@@ -112,14 +106,19 @@ async fn subnet_isolation(moto: &Moto, seeds: &[Client]) -> Result<()> {
         }
         .boxed()
     }))
-    .refuse(Box::new(move || {
+    .refuse(refuses(region));
+    proven("SubnetIsolation", contract.prove().await)
+}
+
+/// From now on the cloud refuses each call.
+fn refuses(region: &Region) -> Refuse<'_> {
+    Box::new(move || {
         async move {
             region.proxy.set(Fault::Refuse);
             Ok(())
         }
         .boxed()
-    }));
-    proven("SubnetIsolation", contract.prove().await)
+    })
 }
 
 fn place(region: &Region) -> Place {
