@@ -99,20 +99,7 @@ impl Web {
 
     /// The probe reaches the page by the name of its Service.
     pub async fn answers(&self, shoot: &Client) -> Result<()> {
-        let wrong = proof::until_nothing(READY_WITHIN, || async {
-            Ok(match looks(shoot).await.map(|mut looks| looks.pop()) {
-                Ok(Some(last)) if last.contains(" succeeded") => vec![],
-                Ok(last) => vec![last.unwrap_or_default()],
-                // On new machines it is started anew.
-                Err(error) => vec![format!("{error:#}")],
-            })
-        })
-        .await?;
-        ensure!(
-            wrong.is_empty(),
-            "the page is not to be had from inside the shoot: {wrong:?}"
-        );
-        Ok(())
+        answers(shoot).await
     }
 
     /// How many answers of the page so far were none, and how many requests it has seen.
@@ -265,5 +252,23 @@ where
         .patch(&name, &PatchParams::apply(WRITER).force(), &Patch::Apply(&object))
         .await
         .with_context(|| format!("{} {name} cannot be applied", K::kind(&())))?;
+    Ok(())
+}
+
+/// Waits until the probe reaches the page by the name of its Service.
+pub(super) async fn answers(shoot: &Client) -> Result<()> {
+    let wrong = proof::until_nothing(READY_WITHIN, || async {
+        Ok(match looks(shoot).await.map(|mut looks| looks.pop()) {
+            Ok(Some(last)) if last.contains(" succeeded") => vec![],
+            Ok(last) => vec![last.unwrap_or_default()],
+            // On new machines it is started anew.
+            Err(error) => vec![format!("{error:#}")],
+        })
+    })
+    .await?;
+    ensure!(
+        wrong.is_empty(),
+        "the page is not to be had from inside the shoot: {wrong:?}"
+    );
     Ok(())
 }

@@ -11,7 +11,7 @@ use kube::{
 };
 use serde_json::json;
 
-use super::web::{PROBE, READY_WITHIN, SERVER, apply, deployment, lines, looks, pods_of};
+use super::web::{PROBE, READY_WITHIN, SERVER, answers, apply, deployment, lines, looks, pods_of};
 
 /// Label of a node's zone.
 const ZONE: &str = "topology.kubernetes.io/zone";
@@ -22,7 +22,7 @@ const ASKED_STILL: i64 = 10;
 pub struct Zonal;
 
 impl Zonal {
-    /// Deploys a server in each of the zones, and a probe in `home`, and waits until they are ready.
+    /// Deploys a server in each of the zones, and a probe in `home`, and waits until they are ready and the page answers.
     pub async fn deploy(shoot: &Client, zones: i32, home: &str) -> Result<Self> {
         for (name, config, replicas) in [("web", SERVER, zones), ("probe", PROBE, 1)] {
             let config_map = json!({"metadata": {"name": name}, "data": {"haproxy.cfg": config}});
@@ -50,6 +50,7 @@ impl Zonal {
                 .await
                 .with_context(|| format!("Deployment {name} does not become ready"))??;
         }
+        answers(shoot).await?;
         Ok(Self)
     }
 
