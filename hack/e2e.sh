@@ -25,10 +25,14 @@ ONLY_IN_ALL=(
   a_takeover_ends_although_the_gardenlet_that_restores_is_killed
   ten_minutes_of_servfail_fence_nobody
   a_zone_is_cut_off_and_taken_back
+  whoever_changes_his_mind_gets_what_he_wanted_last
+  a_zone_stays_cut_off_while_its_shoot_moves_and_is_taken_over
+  a_zone_that_does_not_let_go_is_cut_off_all_the_same
 )
 # All flows that are drilled. `make test` leaves out those whose tasks are those of others. Crash: a takeover whose destination ends
 # after each task.
 DRILLED=Create,Migrate,CallOff,Restore,TakeOver,Crash,Leave,Hibernate,RestoreAsleep,Delete,ForceDelete
+DRILLED+=,Failover,Failback,AnotherZone,RestoreIsolated,TakeOverIsolated,DeleteIsolated
 # Journeys of many shoots. A name that no test has would run none and succeed.
 JOURNEYS=journeys_are_edited_called_off_and_deleted_on_their_way_while_processes_die
 grep -q "fn $JOURNEYS(" tests/drill/main.rs || fail "JOURNEYS names $JOURNEYS, and there is no such test"

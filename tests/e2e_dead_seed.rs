@@ -202,6 +202,7 @@ async fn taken_over(landscape: &Landscape, shoot: &UserShoot, plan: Plan<'_>) ->
     let place = lifecycle::place(&landscape.garden, "seed-a").await.unwrap();
     check_store(landscape, &moved, fence_of(&moved, plan), &place);
     check_cloud(landscape, fence_of(&moved, plan));
+    check_nothing_twice(landscape);
     let client = shoot.client().await.unwrap();
     let after = proof::read(shoot, landscape.seed("seed-b").unwrap())
         .await
@@ -345,6 +346,12 @@ fn check_store(landscape: &Landscape, moved: &Takeover, fenced: Instant, place: 
         .filter(|change| !change.what.contains(place))
         .collect();
     assert!(elsewhere.is_empty(), "{elsewhere:?}");
+}
+
+/// The destination writes no snapshot twice, one that it copies or one of its own, however often what writes it begins anew (R17-27).
+fn check_nothing_twice(landscape: &Landscape) {
+    let all = record::store_changes(landscape, "seed-b").unwrap();
+    assert_eq!(record::written_twice(&all), Vec::<&str>::new());
 }
 
 /// After its fence the source changes nothing in the cloud, neither while its trouble lasts nor when it is back. It has no other shoot.

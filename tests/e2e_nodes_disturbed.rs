@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use kube::api::{Patch, PatchParams};
 use repot_tests::{
+    hunter::Hunter,
     landscape::Landscape,
-    lifecycle::{self, MOVE_WITHIN, deleted, kill, kill_gardenlets, nothing_left},
+    lifecycle::{self, MOVE_WITHIN, deleted, nothing_left},
     nodes::{Fleet, Instances, Taints, Web},
     proof,
-    shoot::UserShoot,
 };
 use serde_json::json;
 
@@ -21,14 +21,6 @@ use serde_json::json;
 const ROLLED_WITHIN: Duration = Duration::from_secs(400);
 /// Kills on each way.
 const KILLS: usize = 4;
-/// Longest pause before a kill, in milliseconds. Four of them are about as long as a move is without kills.
-const PAUSE_AT_MOST: u64 = 7000;
-/// Where provider-local runs.
-const PROVIDER: (&str, &str) = (
-    "extension-provider-local",
-    "app.kubernetes.io/name=provider-local",
-);
-const MACHINE_CONTROLLER_MANAGER: &str = "role=machine-controller-manager";
 
 #[tokio::test]
 async fn nodes_survive_the_way_there_and_back_whoever_is_killed() {
@@ -44,18 +36,13 @@ async fn nodes_survive_the_way_there_and_back_whoever_is_killed() {
     let before = Fleet::read(landscape.seed("seed-a").unwrap(), &id, &client)
         .await
         .unwrap();
-    let seed = std::env::var("REPOT_SEED").map_or_else(|_| fastrand::u64(..), |seed| seed.parse().unwrap());
-    println!("kills at random moments; REPOT_SEED={seed} repeats them");
-    let mut random = fastrand::Rng::with_seed(seed);
+    let mut hunter = Hunter::new().unwrap();
     for (from, to) in [("seed-a", "seed-b"), ("seed-b", "seed-a")] {
         let client = shoot.client().await.unwrap();
         let taints = Taints::watch(&client);
         let (counted, begin) = (web.counts(&client).await.unwrap(), Instant::now());
         shoot.set_seed(to).await.unwrap();
-        for _ in 0..KILLS {
-            tokio::time::sleep(Duration::from_millis(random.u64(200..PAUSE_AT_MOST))).await;
-            disturb(&landscape, &shoot, &id, &mut random).await;
-        }
+        hunter.kills(KILLS, &landscape, &shoot).await.unwrap();
         shoot.wait_until_on(to, MOVE_WITHIN).await.unwrap();
         let client = shoot.client().await.unwrap();
         let after = Fleet::read(landscape.seed(to).unwrap(), &id, &client)
@@ -75,28 +62,6 @@ async fn nodes_survive_the_way_there_and_back_whoever_is_killed() {
     assert_eq!(instances.ever_and_now().await.unwrap(), [2, 2], "instances");
     deleted(&landscape, &shoot).await.unwrap();
     Fleet::nothing_left(&landscape, &id).await.unwrap();
-}
-
-/// Kills the gardenlets, the providers or the managers of machines, on both seeds.
-async fn disturb(landscape: &Landscape, shoot: &UserShoot, id: &str, random: &mut fastrand::Rng) {
-    let status = shoot.get().await.unwrap().status.unwrap_or_default();
-    let last = status.last_operation.unwrap();
-    let victim = random.choice(["gardenlet", "provider-local", "machine-controller-manager"]);
-    let victim = victim.unwrap();
-    println!(
-        "killing {victim}: {} {}%: {}",
-        last.type_, last.progress, last.description
-    );
-    if victim == "gardenlet" {
-        return kill_gardenlets(landscape).await.unwrap();
-    }
-    let (namespace, labels) = match victim {
-        "provider-local" => PROVIDER,
-        _ => (id, MACHINE_CONTROLLER_MANAGER),
-    };
-    for client in landscape.seeds.values() {
-        kill(client, namespace, labels).await.unwrap();
-    }
 }
 
 #[tokio::test]

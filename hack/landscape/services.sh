@@ -112,7 +112,7 @@ global
 defaults
   mode http
   log global
-  log-format "%ci %HM %HP %ST"
+  log-format "%ci %HM %HU %ST"
   timeout connect 5s
   timeout client 1h
   timeout server 1h

@@ -24,6 +24,7 @@ use crate::refusal::is_backed_up;
 use crate::scenario::{Drilled, ShootScenario};
 use crate::seed::RunningSeed;
 use crate::subject::{InCloud, Subject, transient};
+use crate::zones::Zone;
 
 /// What a Shoot has that a move must not change.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,11 +32,13 @@ pub struct Evidence {
     /// Data of the Secrets that are carried, by name.
     secrets: BTreeMap<String, BTreeMap<String, Vec<u8>>>,
     /// The node network in the cloud, and the list of its instances.
-    network: InCloud,
+    pub network: InCloud,
     /// What its extensions have outside.
     extended: BTreeMap<String, u32>,
     /// Its machines in the cloud.
-    machines: BTreeMap<u32, String>,
+    pub machines: BTreeMap<u32, String>,
+    /// The zone that is cut off.
+    zone: Zone,
 }
 
 /// Longer than etcd-druid takes to see an annotation on a busy machine.
@@ -70,6 +73,7 @@ impl Evidence {
             network: of.network().await?,
             extended: of.extended(),
             machines: of.machines(),
+            zone: of.zone(seed).await?,
         })
     }
 }
@@ -85,13 +89,16 @@ pub fn require(holds: bool, sentence: impl Into<String>) -> Result<()> {
 impl ShootScenario<'_> {
     /// What must hold at any moment of a move.
     pub async fn check_always(&self) -> Result<()> {
+        self.check_zones().await?;
         let moving = matches!(
             self.drilled,
             Drilled::Migrate
                 | Drilled::CallOff
                 | Drilled::Restore
                 | Drilled::RestoreAsleep
+                | Drilled::RestoreIsolated
                 | Drilled::TakeOver
+                | Drilled::TakeOverIsolated
                 | Drilled::Leave
         );
         let (true, Some(evidence)) = (moving, &self.evidence) else {
@@ -116,6 +123,10 @@ impl ShootScenario<'_> {
             ),
         )?;
         require(
+            self.closed().await? == evidence.zone.closed,
+            "I9: the closed zone changed",
+        )?;
+        require(
             self.extended() == evidence.extended,
             "I9: what extensions have outside changed",
         )?;
@@ -131,12 +142,19 @@ impl ShootScenario<'_> {
     /// The record names who has the shoot now, and nobody where it is between two seeds or gone (R17-21, R17-50).
     async fn check_owner_at_end(&self) -> Result<()> {
         let (owner, epoch) = match self.drilled {
-            Drilled::Create | Drilled::Hibernate => (Some(self.place()), Some(1)),
-            Drilled::Restore | Drilled::RestoreAsleep | Drilled::TakeOver | Drilled::CallOff => {
-                (Some(self.place()), Some(2))
-            }
+            Drilled::Create
+            | Drilled::Hibernate
+            | Drilled::Failover
+            | Drilled::Failback
+            | Drilled::AnotherZone => (Some(self.place()), Some(1)),
+            Drilled::Restore
+            | Drilled::RestoreAsleep
+            | Drilled::RestoreIsolated
+            | Drilled::TakeOver
+            | Drilled::TakeOverIsolated
+            | Drilled::CallOff => (Some(self.place()), Some(2)),
             Drilled::Migrate | Drilled::Leave => (None, Some(1)),
-            Drilled::Delete | Drilled::ForceDelete => (None, None),
+            Drilled::Delete | Drilled::DeleteIsolated | Drilled::ForceDelete => (None, None),
         };
         self.check_owner(owner, epoch).await
     }
@@ -152,11 +170,14 @@ impl ShootScenario<'_> {
         )?;
         let has_machines = self.has_nodes && !self.drilled.deletes() && self.drilled != Drilled::Hibernate;
         let (wanted, machines) = (usize::from(has_machines) * machines::PER_SHOOT, self.machines());
+        // What has grown elsewhere stays (RZ-22).
+        let wanted = wanted + usize::from(self.drilled == Drilled::Failback);
         require(
             machines.len() == wanted,
             format!("there are to be {wanted} machines: {machines:?}"),
         )?;
         self.check_owner_at_end().await?;
+        self.check_zones_at_end().await?;
         match self.drilled {
             Drilled::Create => {
                 self.check_here(self.place()).await?;
@@ -182,6 +203,15 @@ impl ShootScenario<'_> {
                 self.check_same().await?;
                 self.check_etcd_has_a_past().await
             }
+            Drilled::Failover | Drilled::Failback | Drilled::AnotherZone => {
+                self.check_here(self.place()).await
+            }
+            Drilled::RestoreIsolated | Drilled::TakeOverIsolated => {
+                self.check_here(self.place()).await?;
+                self.check_same().await?;
+                self.check_states().await?;
+                Box::pin(self.next_obeys()).await
+            }
             Drilled::CallOff | Drilled::Restore | Drilled::TakeOver => {
                 self.check_here(self.place()).await?;
                 self.check_same().await?;
@@ -205,7 +235,7 @@ impl ShootScenario<'_> {
                 }
                 Ok(())
             }
-            Drilled::Delete => {
+            Drilled::Delete | Drilled::DeleteIsolated => {
                 self.check_nothing_left(self.place()).await?;
                 self.check_backups().await?;
                 for name in self.names() {
@@ -223,7 +253,7 @@ impl ShootScenario<'_> {
     }
 
     /// I7.
-    async fn check_same(&self) -> Result<()> {
+    pub async fn check_same(&self) -> Result<()> {
         let mut now = Evidence::collect(self, self.place()).await?;
         if let (Drilled::Hibernate, Some(before)) = (self.drilled, &self.evidence) {
             // It sleeps, and is to have none.
@@ -237,7 +267,7 @@ impl ShootScenario<'_> {
 
     /// RX-11: each extension was restored from what it wrote last: when it let go, where its source could.
     async fn check_states(&self) -> Result<()> {
-        let times = u32::from(self.drilled != Drilled::TakeOver);
+        let times = u32::from(!self.drilled.takes_over());
         let objects: Api<Extension> = Api::namespaced(self.place().client(), &self.namespace());
         let all = objects.list(&ListParams::default()).await?;
         let left: Vec<_> = all.iter().map(guest::left).collect();

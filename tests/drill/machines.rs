@@ -148,13 +148,14 @@ impl Of<'_> {
         };
         let own: Vec<_> = machines.iter().filter(own).collect();
         let wanted = usize::try_from(deployment.spec.replicas.unwrap_or_default())?;
+        let template = set.spec.template.clone().unwrap_or_default();
         for number in own.len()..wanted {
             let mut machine: Machine = serde_json::from_value(json!({
                 "metadata": {
                     "name": format!("{}-{number}", set.name_any()), "finalizers": [labels::FINALIZER],
-                    "labels": set.spec.selector.clone().unwrap_or_default().match_labels,
+                    "labels": template.metadata.clone().unwrap_or_default().labels,
                 },
-                "spec": set.spec.template.clone().unwrap_or_default().spec,
+                "spec": template.spec,
             }))?;
             machine
                 .owner_references_mut()

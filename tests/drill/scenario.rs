@@ -20,6 +20,7 @@ use crate::refusal;
 use crate::seed::RunningSeed;
 use crate::subject::{Subject, transient};
 use crate::world::World;
+use crate::zones;
 
 /// The flow that is disturbed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,17 +40,53 @@ pub enum Drilled {
     Delete,
     /// While the cloud and the DNS server refuse.
     ForceDelete,
+    /// A zone is cut off (RZ-10, RZ-11).
+    Failover,
+    /// It is taken back (RZ-12, RZ-22).
+    Failback,
+    /// Another zone is to be cut off while one is.
+    AnotherZone,
+    /// The destination restores a shoot one of whose zones is cut off.
+    RestoreIsolated,
+    /// The same of a shoot whose source is silent.
+    TakeOverIsolated,
+    /// A shoot goes one of whose zones is cut off (RZ-14).
+    DeleteIsolated,
 }
 
 impl Drilled {
     /// Whether nothing of the Shoot is wanted any more.
     pub fn deletes(self) -> bool {
-        matches!(self, Self::Delete | Self::ForceDelete)
+        matches!(self, Self::Delete | Self::ForceDelete | Self::DeleteIsolated)
     }
 
     /// Whether the Shoot is handed over before.
     pub fn follows_hand_over(self) -> bool {
-        matches!(self, Self::Restore | Self::RestoreAsleep | Self::Leave)
+        matches!(
+            self,
+            Self::Restore | Self::RestoreAsleep | Self::RestoreIsolated | Self::Leave
+        )
+    }
+
+    /// Whether the source is silent when the destination begins.
+    pub fn takes_over(self) -> bool {
+        matches!(self, Self::TakeOver | Self::TakeOverIsolated)
+    }
+
+    /// Whether a zone is cut off, before or by the drilled flow.
+    pub fn is_of_zones(self) -> bool {
+        self == Self::Failover || self.begins_isolated()
+    }
+
+    fn begins_isolated(self) -> bool {
+        matches!(
+            self,
+            Self::Failback
+                | Self::AnotherZone
+                | Self::RestoreIsolated
+                | Self::TakeOverIsolated
+                | Self::DeleteIsolated
+        )
     }
 
     /// Whether the Shoot has nodes. One that is deleted by force and one that sleeps when it moves have none, so that those without
@@ -59,18 +96,22 @@ impl Drilled {
     }
 
     fn is_on_destination(self) -> bool {
-        matches!(self, Self::Restore | Self::RestoreAsleep | Self::TakeOver)
+        matches!(self, Self::Restore | Self::RestoreAsleep | Self::RestoreIsolated) || self.takes_over()
     }
 
     fn operation(self) -> Operation {
         match self {
             Self::Create => Operation::Create,
             Self::Migrate => Operation::Migrate,
-            Self::CallOff | Self::Restore | Self::RestoreAsleep | Self::TakeOver | Self::Leave => {
-                Operation::Restore
-            }
-            Self::Hibernate => Operation::Reconcile,
-            Self::Delete => Operation::Delete,
+            Self::CallOff
+            | Self::Restore
+            | Self::RestoreAsleep
+            | Self::RestoreIsolated
+            | Self::TakeOver
+            | Self::TakeOverIsolated
+            | Self::Leave => Operation::Restore,
+            Self::Hibernate | Self::Failover | Self::Failback | Self::AnotherZone => Operation::Reconcile,
+            Self::Delete | Self::DeleteIsolated => Operation::Delete,
             Self::ForceDelete => Operation::ForceDelete,
         }
     }
@@ -82,6 +123,8 @@ pub struct ShootScenario<'w> {
     pub drilled: Drilled,
     /// Whether the Shoot has nodes.
     pub has_nodes: bool,
+    /// Whether its user takes the zone back while the shoot moves.
+    pub asks_no_more: bool,
     /// What must survive; known once the Shoot was created.
     pub evidence: Option<Evidence>,
 }
@@ -92,6 +135,7 @@ impl<'w> ShootScenario<'w> {
             subject: Subject::new(world),
             drilled,
             has_nodes: drilled.has_nodes(),
+            asks_no_more: false,
             evidence: None,
         }
     }
@@ -100,6 +144,14 @@ impl<'w> ShootScenario<'w> {
     pub fn without_nodes(world: &'w World, drilled: Drilled) -> Self {
         Self {
             has_nodes: false,
+            ..Self::new(world, drilled)
+        }
+    }
+
+    /// The same, whose user takes the zone back on the way.
+    pub fn asking_no_more(world: &'w World, drilled: Drilled) -> Self {
+        Self {
+            asks_no_more: true,
             ..Self::new(world, drilled)
         }
     }
@@ -124,7 +176,8 @@ impl<'w> ShootScenario<'w> {
         Ok(())
     }
 
-    async fn status(&self, status: Value) -> Result<()> {
+    /// Writes into its status.
+    pub async fn status(&self, status: Value) -> Result<()> {
         let patch = Patch::Merge(json!({"status": status}));
         self.shoots()
             .patch_status(&self.name, &PatchParams::default(), &patch)
@@ -174,12 +227,18 @@ impl<'w> ShootScenario<'w> {
             .await
     }
 
-    async fn flow_on(
+    /// The same on this seed. Of zones it is recorded besides what a gardenlet records.
+    pub async fn flow_on(
         &self,
         seed: &RunningSeed,
         operation: Operation,
         interceptor: &dyn Interceptor<Error>,
     ) -> Result<Report, FlowError<Error>> {
+        if self.drilled.is_of_zones() {
+            self.zone_begins(operation)
+                .await
+                .map_err(|error| around("Recording which zone is cut off", error))?;
+        }
         let facts = Box::pin(self.facts(seed, operation))
             .await
             .map_err(|error| around("Collecting facts", error))?;
@@ -194,6 +253,11 @@ impl<'w> ShootScenario<'w> {
             Cluster::destroy(&facts)
                 .await
                 .map_err(|error| around("Deleting Cluster resource", error))?;
+        }
+        if self.drilled.is_of_zones() {
+            self.zone_ends(seed, operation)
+                .await
+                .map_err(|error| around("Recording what has become of the zone", error))?;
         }
         Ok(report)
     }
@@ -279,9 +343,19 @@ impl Scenario for ShootScenario<'_> {
         }
         self.settled(Drilled::Create).await?;
         refusal::back_up(self).await?;
+        if self.drilled.begins_isolated() {
+            self.asks_for(Some(zones::SICK)).await?;
+            self.settled(Drilled::Failover).await?;
+        }
         self.evidence = Some(Evidence::collect(self, &self.world.seeds[0]).await?);
         if self.drilled.deletes() {
             return self.delete().await;
+        }
+        match self.drilled {
+            Drilled::Failover => return self.asks_for(Some(zones::SICK)).await,
+            Drilled::Failback => return self.asks_for(None).await,
+            Drilled::AnotherZone => return self.asks_for(Some(zones::OTHER)).await,
+            _ => {}
         }
         if matches!(self.drilled, Drilled::Hibernate | Drilled::RestoreAsleep) {
             self.wants_sleep(true).await?;
@@ -297,11 +371,13 @@ impl Scenario for ShootScenario<'_> {
         self.shoots()
             .patch(&self.name, &PatchParams::default(), &destination)
             .await?;
-        if self.drilled == Drilled::TakeOver {
-            return Box::pin(self.is_taken()).await;
-        }
-        if self.drilled != Drilled::Migrate {
+        if self.drilled.takes_over() {
+            Box::pin(self.is_taken()).await?;
+        } else if self.drilled != Drilled::Migrate {
             self.settled(Drilled::Migrate).await?;
+        }
+        if self.asks_no_more {
+            self.asks_for(None).await?;
         }
         if self.drilled.follows_hand_over() {
             self.hand_over().await?;

@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 use crate::guest::Outside;
 use crate::machines::Instances;
 use crate::seed::RunningSeed;
+use crate::zones::Wishes;
 use crate::{garden, manager, rights};
 
 /// Domain under which shoots are found.
@@ -34,10 +35,13 @@ pub struct World {
     pub outside: Outside,
     /// The machines of all shoots.
     pub instances: Instances,
+    /// What the cloud was asked for of zones.
+    pub wishes: Wishes,
     /// The API that all shoots of this world share.
     shoots: ControlPlane,
     next: AtomicUsize,
     controllers: Vec<JoinSet<()>>,
+    _of_cloud: JoinSet<()>,
 }
 
 impl World {
@@ -83,6 +87,8 @@ impl World {
             apply_crds(&second, &seed_definitions),
         )?;
         garden::fill(&garden, &dns, &store).await?;
+        let mut of_cloud = JoinSet::new();
+        let wishes = Wishes::watch(&mut of_cloud, garden.admin()).await?;
         let (of_a, of_b) = (
             identity(&garden, "seed-a").await?,
             identity(&garden, "seed-b").await?,
@@ -123,6 +129,8 @@ impl World {
             shoots,
             next: AtomicUsize::new(0),
             controllers: Vec::new(),
+            wishes,
+            _of_cloud: of_cloud,
         })
     }
 

@@ -3,6 +3,8 @@
 
 pub mod availability;
 pub mod dns;
+pub mod hunter;
+pub mod isolation;
 pub mod landscape;
 pub mod lifecycle;
 pub mod managers;

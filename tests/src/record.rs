@@ -1,7 +1,7 @@
 //! What happened outside of the seeds, by those who keep a record of it: the cloud's API server, the DNS server,
 //! and what stands before the object store.
 
-use std::{process::Command, time::Instant};
+use std::{collections::BTreeSet, process::Command, time::Instant};
 
 use anyhow::{Context, Result, ensure};
 use jiff::Timestamp;
@@ -123,6 +123,27 @@ fn stored(log: &str, address: &str) -> Result<Vec<Change>> {
     Ok(changes)
 }
 
+/// Snapshots among changes of an object store that were written more than once, by their paths.
+#[must_use]
+pub fn written_twice(changes: &[Change]) -> Vec<&str> {
+    let mut seen = BTreeSet::new();
+    let written = changes.iter().filter_map(|change| snapshot_of(&change.what));
+    written.filter(|path| !seen.insert(*path)).collect()
+}
+
+/// The path of the snapshot that this request has put in its place: at once, or as the end of one in parts.
+fn snapshot_of(what: &str) -> Option<&str> {
+    let (verb, uri) = what.split_once(' ')?;
+    let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
+    let is_whole = match verb {
+        "PUT" => !query.contains("partNumber="),
+        "POST" => query.contains("uploadId="),
+        _ => false,
+    };
+    let is_snapshot = path.contains("/Full-") || path.contains("/Incr-");
+    (is_whole && is_snapshot).then_some(path)
+}
+
 /// All values that a name has had, oldest first, by the zone's journal (IXFR).
 ///
 /// # Errors
@@ -219,5 +240,29 @@ z. 30 IN SOA ns.z. h.z. 3 1 1 1 5";
         let found = stored(log, "192.0.2.1").unwrap();
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(found[0].what, "PUT /b/full");
+    }
+
+    #[test]
+    fn a_snapshot_that_is_written_twice_is_told_and_one_in_parts_is_one() {
+        let changes = |all: &[&str]| -> Vec<Change> {
+            let change = |what: &&str| Change {
+                at: Timestamp::UNIX_EPOCH,
+                what: (*what).to_owned(),
+            };
+            all.iter().map(change).collect()
+        };
+        let once = changes(&[
+            "PUT /b/Full-1",
+            "POST /b/Full-2?uploads",
+            "PUT /b/Full-2?partNumber=1&uploadId=a",
+            "PUT /b/Full-2?partNumber=2&uploadId=a",
+            "POST /b/Full-2?uploadId=a",
+            "PUT /b/owner",
+            "PUT /b/owner",
+            "DELETE /b/Full-1",
+        ]);
+        assert_eq!(written_twice(&once), Vec::<&str>::new());
+        let twice = changes(&["PUT /b/Incr-1", "POST /b/Incr-1?uploadId=a", "PUT /b/Full-1"]);
+        assert_eq!(written_twice(&twice), ["/b/Incr-1"]);
     }
 }

@@ -94,6 +94,18 @@ fn a_fence_that_was_lowered_behind_a_dead_seed_is_waited_for_as_it_was() {
     assert_eq!(fence_of(usual, &of(Value::Null, 0)), Ok(s(20)));
 }
 
+/// A seed writes its own status: what it tells holds a takeover up for an hour at most (`ownership::settings::LONGEST`).
+#[test]
+fn a_seed_that_tells_an_endless_fence_does_not_keep_its_shoots() {
+    for (told, expected) in [(i64::MAX, s(3600)), (3601, s(3600)), (3599, s(3599)), (-1, s(20))] {
+        let mut source = seed("a", &json!({"enabled": true}));
+        source.status = serde_json::from_value(json!({"ownerCheckFenceSeconds": told})).unwrap();
+        let needed = fence_of(Terms::default(), &source).unwrap();
+        let waited = Terms::default().waiting_for([needed]).settings().fence;
+        assert_eq!(waited, expected, "{told}");
+    }
+}
+
 #[test]
 fn settings_of_checks_that_are_off_hold_up_nothing() {
     let off = json!({"enabled": false, "validity": "30s"});

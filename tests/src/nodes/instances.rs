@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
@@ -13,12 +13,14 @@ use kube::{
     api::ListParams,
     runtime::{WatchStreamExt, watcher},
 };
-use tokio::task::JoinSet;
+use tokio::{process::Command, task::JoinSet};
 
 use crate::landscape::Landscape;
 
 /// Where the cloud runs them.
 pub(super) const CLOUD: &str = "cloud";
+/// Annotation of an instance's zone.
+const ZONE_OF: &str = "local.provider.extensions.gardener.cloud/zone";
 
 /// Remembers the instances of one cluster since it began to watch.
 pub struct Instances {
@@ -70,4 +72,40 @@ impl Instances {
 /// Finds what the cloud runs for a cluster.
 pub(super) fn selector(technical_id: &str) -> String {
     format!("local.provider.extensions.gardener.cloud/cluster={technical_id}")
+}
+
+/// Stops the kubelets of a cluster's machines in a zone: their Nodes fall silent, and what runs on them runs on.
+///
+/// # Errors
+/// There is none, or one cannot be stopped.
+pub async fn silence(landscape: &Landscape, technical_id: &str, zone: &str) -> Result<()> {
+    let pods: Api<Pod> = Api::namespaced(landscape.cloud().await?, CLOUD);
+    let pods = pods
+        .list(&ListParams::default().labels(&selector(technical_id)))
+        .await?
+        .items;
+    let there: Vec<_> = pods
+        .iter()
+        .filter(|pod| pod.annotations().get(ZONE_OF).is_some_and(|of| of == zone))
+        .collect();
+    ensure!(!there.is_empty(), "no machine is in zone {zone}");
+    for pod in there {
+        let stopped = Command::new("kubectl")
+            .args([
+                "--kubeconfig",
+                landscape.variable("INFRA_KUBECONFIG")?,
+                "-n",
+                CLOUD,
+            ])
+            .args(["exec", &pod.name_any(), "--", "pkill", "-STOP", "-x", "kubelet"])
+            .kill_on_drop(true)
+            .status();
+        let stopped = stopped.await?;
+        ensure!(
+            stopped.success(),
+            "{}: its kubelet cannot be stopped",
+            pod.name_any()
+        );
+    }
+    Ok(())
 }

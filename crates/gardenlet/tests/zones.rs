@@ -1,0 +1,148 @@
+//! What a gardenlet makes of the annotation that cuts a zone off (RZ-01..05): it looks before it begins, answers who asks before, and ends
+//! what is not wanted any more. A real API server plays garden, seed and shoot.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::large_futures)]
+
+#[path = "zones/world.rs"]
+mod world;
+
+use anyhow::{Result, ensure};
+use api::{
+    extensions::{SubnetIsolation, Worker},
+    gardencore::shoot::{ZoneIsolationPhase as Phase, ZoneIsolationStatus as Status},
+};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{Api, ResourceExt, api::ListParams};
+use serde_json::{Value, json};
+
+use world::{DRY_RUN, ISOLATED, NAMESPACE, World};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failover_begins_only_where_it_can_end_well() -> Result<()> {
+    let world = Box::pin(World::start("zones-look", None)).await?;
+    world
+        .shoot(json!({"seedName": "seed-a", "lastOperation": world::succeeded()}))
+        .await?;
+    world.shoot_api().await?;
+    world.node("n-a", "id-a", "a", true).await?;
+    world.node("n-b", "id-b", "b", false).await?;
+    world.etcd_on("n-a").await?;
+    let _gardenlet = world.gardenlet()?;
+
+    let told = world.asked("id-b").await?;
+    ensure!(
+        told.contains("No Node outside") || told.contains("would leave"),
+        "{told}"
+    );
+    let told = world.asked("id-a").await?;
+    ensure!(
+        told.contains("would be refused. The shoot's control plane runs in zone id-a"),
+        "{told}"
+    );
+    world.move_etcd_to("n-b").await?;
+    world.ready("n-b", true).await?;
+    world.machines_and_volumes().await?;
+    let told = world.asked("id-a").await?;
+    for part in [
+        "2 machines would leave zone id-a (a), 1 of them without a successor",
+        "both: 1 of 2, replaced",
+        "narrow: 1 of 1, none replaced",
+        "1 pods have volumes of the zone and would wait until it is back: default/db-0",
+    ] {
+        ensure!(told.contains(part), "{told}");
+    }
+    let told = world.asked("id-x").await?;
+    ensure!(
+        told.contains("no Node of the shoot says that its zone has the ID id-x"),
+        "{told}"
+    );
+    nothing_was_done(&world).await?;
+
+    // The same in earnest, each with an Event.
+    world.move_etcd_to("n-a").await?;
+    world.annotate(ISOLATED, json!("id-a")).await?;
+    world
+        .until_reason("ControlPlaneInZone", (Phase::Failover, Status::Failed))
+        .await?;
+    world.event("ControlPlaneInZone").await?;
+    world.move_etcd_to("n-b").await?;
+    world.ready("n-b", false).await?;
+    world.reconcile().await?;
+    world
+        .until_reason("NoNodeElsewhere", (Phase::Failover, Status::Failed))
+        .await?;
+    world.ready("n-b", true).await?;
+    world.hosts_as("big").await?;
+    world.reconcile().await?;
+    world
+        .until_reason("IsSeed", (Phase::Failover, Status::Failed))
+        .await?;
+    nothing_was_done(&world).await?;
+    // Nothing is in its way any more: what it fails for is that this test carries no Secrets of a shoot that lives.
+    world.hosts_nothing("big").await?;
+    world.reconcile().await?;
+    world.event("ZoneFailoverBegun").await?;
+    let message = world
+        .until_reason("FailoverFailed", (Phase::Failover, Status::Failed))
+        .await?;
+    ensure!(message.contains("Initializing secrets management"), "{message}");
+    Ok(())
+}
+
+/// Of what would cut a zone off.
+async fn nothing_was_done(world: &World) -> Result<()> {
+    let workers: Api<Worker> = Api::namespaced(world.client.clone(), NAMESPACE);
+    let closed: Api<SubnetIsolation> = Api::namespaced(world.client.clone(), NAMESPACE);
+    let params = ListParams::default();
+    ensure!(workers.list(&params).await?.items.is_empty());
+    ensure!(closed.list(&params).await?.items.is_empty());
+    let shoot = world.shoots.get("web").await?;
+    ensure!(!shoot.annotations().contains_key(DRY_RUN), "it was answered");
+    Ok(())
+}
+
+/// The flow waits for an owner record that nobody writes here, as long waits do: that is no error. A change of the annotation ends it at
+/// once, and whoever changes it again and again waits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_ends_what_is_under_way_and_many_changes_wait() -> Result<()> {
+    let world = Box::pin(World::start("zones-abort", Some("owner"))).await?;
+    world.shoot(Value::Null).await?;
+    world.annotate(ISOLATED, json!("id-a")).await?;
+    let _gardenlet = world.gardenlet()?;
+    world
+        .until_reason("FailoverInProgress", (Phase::Failover, Status::InProgress))
+        .await?;
+    let first = world.until_flow_waits("").await?;
+    let namespaces: Api<Namespace> = Api::all(world.client.clone());
+    namespaces.get(NAMESPACE).await?;
+    // 1
+    world.annotate(ISOLATED, Value::Null).await?;
+    world
+        .until_reason("Aborting", (Phase::Failover, Status::Aborting))
+        .await?;
+    world.event("ZoneFailoverAborting").await?;
+    let second = world.until_flow_waits(&first).await?;
+    // 2
+    world.annotate(ISOLATED, json!("id-a")).await?;
+    world
+        .until_reason("FailoverInProgress", (Phase::Failover, Status::InProgress))
+        .await?;
+    world.until_flow_waits(&second).await?;
+    // 3, and nothing follows.
+    world.annotate(ISOLATED, Value::Null).await?;
+    let message = world.until_message("was changed again and again").await?;
+    ensure!(message.contains("begins at 2"), "{message}");
+    let held = world.shoots.get("web").await?;
+    world.annotate(ISOLATED, json!("id-a")).await?;
+    world.looks_at_another_shoot().await?;
+    let still = world.shoots.get("web").await?;
+    let operation = |shoot: &api::gardencore::Shoot| {
+        shoot
+            .status
+            .as_ref()
+            .and_then(|status| status.last_operation.clone())
+    };
+    ensure!(operation(&held) == operation(&still), "{:?}", operation(&still));
+    ensure!(still.status.unwrap().last_errors.is_empty(), "a wait is no error");
+    Ok(())
+}

@@ -1,0 +1,390 @@
+//! One real API server that plays garden, seed and shoot, with a gardenlet's shoot controller.
+
+use std::{sync::Arc, time::Duration};
+
+use anyhow::{Context as _, Result};
+use api::{
+    constants::{OPERATION, PROJECT_NAME, TIMESTAMP, condition},
+    extensions::DNSRecord,
+    gardencore::{
+        Seed as SeedObject, Shoot,
+        shoot::{ZoneIsolationPhase as Phase, ZoneIsolationStatus as Status},
+    },
+    meta::find_condition,
+};
+use clap::Parser;
+use gardenlet::{Config, Context, context::Heartbeat, shoot};
+use k8s_openapi::api::{
+    core::v1::{Namespace, Node, Pod, ServiceAccount},
+    events::v1::Event,
+};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{DeleteParams, ListParams, Patch, PatchParams},
+};
+use parts::{Settings, UrlOf};
+use runtime::{
+    Events, Garden, Permit, Seed, clock,
+    metrics::Metrics,
+    wait::{self, Look},
+};
+use serde_json::{Value, json};
+use testkit::{ControlPlane, NameServer, apply, eventually};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+pub const PROJECT: &str = "garden-dev";
+pub const NAMESPACE: &str = "shoot--dev--web";
+pub const ISOLATED: &str = "shoot.gardener.cloud/isolated-zone";
+pub const DRY_RUN: &str = "shoot.gardener.cloud/isolated-zone-dry-run";
+const CORE: &str = "core.gardener.cloud/v1beta1";
+const ZONE_ID: &str = "topology.k8s.aws/zone-id";
+const DNS_ZONE: &str = "internal.example.test";
+/// Several tries with their pauses on a busy machine.
+const SOON: Duration = Duration::from_secs(180);
+
+pub struct World {
+    plane: ControlPlane,
+    pub client: Client,
+    pub shoots: Api<Shoot>,
+    _dns: NameServer,
+}
+
+/// What the last operation says of a shoot that is well.
+pub fn succeeded() -> Value {
+    json!({"type": "Reconcile", "state": "Succeeded", "progress": 100, "description": "", "lastUpdateTime": clock::now_k8s()})
+}
+
+impl World {
+    /// `owners`: the seed asks who owns its shoots.
+    pub async fn start(name: &str, owners: Option<&str>) -> Result<Self> {
+        let plane = ControlPlane::start(name).await?;
+        let client = plane.admin();
+        let crds: Vec<_> = api::all_crds().into_iter().map(|crd| crd.definition).collect();
+        testkit::apply_crds(&client, &crds).await?;
+        let dns = NameServer::start(&[DNS_ZONE]).await?;
+        for object in garden(&dns.address, owners.is_some()) {
+            apply(&client, object).await?;
+        }
+        let seeds: Api<SeedObject> = Api::all(client.clone());
+        let identity = Patch::Merge(json!({"status": {"clusterIdentity": "seed-a-uid"}}));
+        seeds
+            .patch_status("seed-a", &PatchParams::default(), &identity)
+            .await?;
+        Ok(Self {
+            plane,
+            shoots: Api::namespaced(client.clone(), PROJECT),
+            client,
+            _dns: dns,
+        })
+    }
+
+    /// The Shoot `web`, with two pools.
+    pub async fn shoot(&self, status: Value) -> Result<()> {
+        let shoot = apply(&self.client, shoot_of("web", "seed-a")).await?;
+        if status.is_null() {
+            return Ok(());
+        }
+        let mut status = status;
+        status["observedGeneration"] = json!(shoot.metadata.generation);
+        status["technicalID"] = json!(NAMESPACE);
+        status["uid"] = json!(shoot.metadata.uid);
+        self.status(status).await?;
+        let metadata =
+            json!({"name": NAMESPACE, "annotations": {"shoot.gardener.cloud/uid": shoot.metadata.uid}});
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata});
+        apply(&self.client, namespace).await?;
+        Ok(())
+    }
+
+    /// What the gardenlet logs on with at the shoot's API.
+    pub async fn shoot_api(&self) -> Result<()> {
+        let authority = self.plane.authority();
+        let user = authority.user("gardenlet", &["system:masters"])?;
+        let trusted = json!({"ca.crt": authority.certificate()});
+        let login = json!({"tls.crt": user.certificate, "tls.key": user.key});
+        for (name, data) in [("ca", trusted), ("gardenlet", login)] {
+            let metadata = json!({"name": name, "namespace": NAMESPACE});
+            let secret =
+                json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": data});
+            apply(&self.client, secret).await?;
+        }
+        Ok(())
+    }
+
+    pub fn gardenlet(&self) -> Result<JoinSet<()>> {
+        let config = Config::try_parse_from([
+            "gardenlet",
+            "--garden-kubeconfig=/none",
+            "--seed-name=seed-a",
+            "--seed-config=/none",
+        ])?;
+        let permit = Permit::sole("a test");
+        let url = self.plane.url().to_owned();
+        let settings = Settings {
+            shoot_api_url: UrlOf::new(move |_| url.clone()),
+            ..config.settings()
+        };
+        let context = Context {
+            garden: Garden::new(self.client.clone(), &permit),
+            seed: Seed::new(self.client.clone(), &permit),
+            seed_name: "seed-a".into(),
+            settings: Arc::new(settings),
+            config: Arc::new(config),
+            garden_events: Events::new(self.client.clone(), "gardenlet"),
+            metrics: Metrics::default(),
+            shutdown: CancellationToken::new(),
+            heartbeat: Heartbeat::default(),
+        };
+        let mut tasks = JoinSet::new();
+        tasks.spawn(Box::pin(shoot::run(Arc::new(context))));
+        Ok(tasks)
+    }
+
+    /// A Node of the seed and of the shoot.
+    pub async fn node(&self, name: &str, id: &str, zone: &str, is_ready: bool) -> Result<()> {
+        let labels = json!({ZONE_ID: id, "topology.kubernetes.io/zone": zone});
+        let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}});
+        apply(&self.client, node).await?;
+        self.ready(name, is_ready).await
+    }
+
+    pub async fn ready(&self, name: &str, is_ready: bool) -> Result<()> {
+        let nodes: Api<Node> = Api::all(self.client.clone());
+        let status = if is_ready { "True" } else { "False" };
+        let body = json!({"status": {"conditions": [{"type": "Ready", "status": status, "reason": "x", "message": ""}]}});
+        nodes
+            .patch_status(name, &PatchParams::default(), &Patch::Merge(body))
+            .await?;
+        Ok(())
+    }
+
+    pub async fn etcd_on(&self, node: &str) -> Result<()> {
+        let labels = json!({"app.kubernetes.io/component": "etcd-statefulset"});
+        self.pod(NAMESPACE, "etcd-main-0", json!({"nodeName": node}), labels)
+            .await
+    }
+
+    pub async fn move_etcd_to(&self, node: &str) -> Result<()> {
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), NAMESPACE);
+        let at_once = DeleteParams::default().grace_period(0);
+        pods.delete("etcd-main-0", &at_once).await?;
+        self.etcd_on(node).await
+    }
+
+    async fn pod(&self, namespace: &str, name: &str, mut spec: Value, labels: Value) -> Result<()> {
+        let accounts: Api<ServiceAccount> = Api::namespaced(self.client.clone(), namespace);
+        eventually("pods can be made", SOON, || accounts.get("default")).await?;
+        // As pods of a control plane are: others are refused once a flow has made its namespace a restricted one.
+        spec["securityContext"] =
+            json!({"runAsNonRoot": true, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}});
+        let confined = json!({"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}});
+        spec["containers"] = json!([{"name": "a", "image": "none", "securityContext": confined}]);
+        let metadata = json!({"name": name, "namespace": namespace, "labels": labels});
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec});
+        apply(&self.client, pod).await.map(drop)
+    }
+
+    /// Three machines, two of them in zone `a`, and a pod that is bound to it.
+    pub async fn machines_and_volumes(&self) -> Result<()> {
+        for (name, pool, zone) in [("m-1", "both", "a"), ("m-2", "both", "b"), ("m-3", "narrow", "a")] {
+            let labels = json!({"worker.gardener.cloud/pool": pool, "topology.kubernetes.io/zone": zone});
+            let class = json!({"class": {"kind": "MachineClass", "name": "c"}});
+            apply(
+                &self.client,
+                json!({"apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "Machine", "spec": class,
+                    "metadata": {"name": name, "namespace": NAMESPACE, "labels": labels}}),
+            )
+            .await?;
+        }
+        let wanted = json!({"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["a"]});
+        apply(
+            &self.client,
+            json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "v"}, "spec": {
+                "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/v"},
+                "claimRef": {"namespace": "default", "name": "data-db-0"},
+                "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [wanted]}]}}}}),
+        )
+        .await?;
+        let volumes = json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data-db-0"}}]);
+        self.pod("default", "db-0", json!({"volumes": volumes}), json!({}))
+            .await
+    }
+
+    /// The shoot is this Seed, which hosts another shoot.
+    pub async fn hosts_as(&self, seed: &str) -> Result<()> {
+        let system: Api<Namespace> = Api::all(self.client.clone());
+        let uid = system.get("kube-system").await?.metadata.uid;
+        apply(
+            &self.client,
+            json!({"apiVersion": CORE, "kind": "Seed", "metadata": {"name": seed},
+                "spec": {"provider": {"type": "local", "region": "local"}, "dns": {},
+                    "networks": {"pods": "10.1.0.0/16", "services": "10.2.0.0/16"}}}),
+        )
+        .await?;
+        let seeds: Api<SeedObject> = Api::all(self.client.clone());
+        let identity = Patch::Merge(json!({"status": {"clusterIdentity": uid}}));
+        seeds
+            .patch_status(seed, &PatchParams::default(), &identity)
+            .await?;
+        apply(&self.client, shoot_of("guest", seed)).await.map(drop)
+    }
+
+    pub async fn hosts_nothing(&self, seed: &str) -> Result<()> {
+        let seeds: Api<SeedObject> = Api::all(self.client.clone());
+        self.shoots.delete("guest", &DeleteParams::default()).await?;
+        seeds.delete(seed, &DeleteParams::default()).await?;
+        Ok(())
+    }
+
+    pub async fn annotate(&self, key: &str, value: Value) -> Result<()> {
+        let body = json!({"metadata": {"annotations": {key: value}}});
+        self.shoots
+            .patch("web", &PatchParams::default(), &Patch::Merge(body))
+            .await?;
+        Ok(())
+    }
+
+    pub async fn reconcile(&self) -> Result<()> {
+        self.annotate(OPERATION, json!("reconcile")).await
+    }
+
+    async fn status(&self, status: Value) -> Result<()> {
+        let body = Patch::Merge(json!({"status": status}));
+        self.shoots
+            .patch_status("web", &PatchParams::default(), &body)
+            .await?;
+        Ok(())
+    }
+
+    /// Asks what would move, and gives the answer.
+    pub async fn asked(&self, zone: &str) -> Result<String> {
+        self.annotate(DRY_RUN, json!(zone)).await?;
+        let answered = self.until("no answer", |shoot| !shoot.annotations().contains_key(DRY_RUN));
+        let status = answered.await?.status.context("a status")?;
+        let told = find_condition(&status.conditions, condition::ZONE_ISOLATION_DRY_RUN);
+        Ok(told.context("a condition")?.message.clone())
+    }
+
+    /// The message of the condition with this reason.
+    pub async fn until_reason(&self, reason: &str, is: (Phase, Status)) -> Result<String> {
+        let seen = self.until(reason, |shoot| {
+            let status = shoot.status.as_ref();
+            let recorded = status.and_then(|status| status.zone_isolation.as_ref());
+            let told =
+                status.and_then(|status| find_condition(&status.conditions, condition::ZONE_ISOLATION));
+            recorded.map(|recorded| (recorded.phase, recorded.status)) == Some(is)
+                && told.is_some_and(|told| told.reason == reason)
+        });
+        message_of(&seen.await?)
+    }
+
+    pub async fn until_message(&self, part: &str) -> Result<String> {
+        let seen = self.until(part, |shoot| {
+            message_of(shoot).is_ok_and(|message| message.contains(part))
+        });
+        message_of(&seen.await?)
+    }
+
+    /// A flow is under way, another one than `before`, and has come to the task that does not end here. Tells them apart by when they
+    /// have written the owner record.
+    pub async fn until_flow_waits(&self, before: &str) -> Result<String> {
+        let records: Api<DNSRecord> = Api::namespaced(self.client.clone(), NAMESPACE);
+        let at = |record: &DNSRecord| record.annotations().get(TIMESTAMP).cloned();
+        let seen = wait::until(
+            &records,
+            "web-owner",
+            SOON,
+            |record: Option<&DNSRecord>| match record.and_then(at) {
+                Some(time) if time != before => Look::Done,
+                other => Look::Wait(format!("the owner record was written at {other:?}")),
+            },
+        );
+        seen.await?.as_ref().and_then(at).context("a time")
+    }
+
+    /// The controller has seen what came before.
+    pub async fn looks_at_another_shoot(&self) -> Result<()> {
+        apply(&self.client, shoot_of("later", "seed-a")).await?;
+        let looked = wait::until(&self.shoots, "later", SOON, |shoot: Option<&Shoot>| {
+            match shoot.and_then(|shoot| shoot.status.as_ref()?.last_operation.as_ref()) {
+                Some(_) => Look::Done,
+                None => Look::Wait("it has no status".into()),
+            }
+        });
+        looked.await?;
+        Ok(())
+    }
+
+    /// An Event with this reason was told of the Shoot.
+    pub async fn event(&self, reason: &str) -> Result<()> {
+        let events: Api<Event> = Api::namespaced(self.client.clone(), PROJECT);
+        eventually("it is told by an Event", SOON, || async {
+            let all = events.list(&ListParams::default()).await;
+            let all = all.map_err(|error| error.to_string())?;
+            let reasons: Vec<_> = all.iter().filter_map(|event| event.reason.clone()).collect();
+            if reasons.iter().any(|other| other == reason) {
+                Ok(())
+            } else {
+                Err(format!("{reasons:?}"))
+            }
+        })
+        .await
+    }
+
+    async fn until(&self, why: &str, holds: impl Fn(&Shoot) -> bool + Send + Sync) -> Result<Shoot> {
+        let seen = wait::until(&self.shoots, "web", SOON, |shoot: Option<&Shoot>| {
+            if shoot.is_some_and(&holds) {
+                Look::Done
+            } else {
+                let status = shoot.and_then(|shoot| shoot.status.as_ref());
+                Look::Wait(format!("{why}: {status:?}"))
+            }
+        });
+        seen.await?.context("a Shoot")
+    }
+}
+
+fn message_of(shoot: &Shoot) -> Result<String> {
+    let status = shoot.status.as_ref().context("a status")?;
+    let told = find_condition(&status.conditions, condition::ZONE_ISOLATION);
+    Ok(told.context("the condition")?.message.clone())
+}
+
+fn shoot_of(name: &str, seed: &str) -> Value {
+    let pool = |name: &str, zones: &[&str]| {
+        json!({"name": name, "machine": {"type": "local", "image": {"name": "local", "version": "1.0.0"}},
+            "minimum": 1, "maximum": 2, "zones": zones})
+    };
+    json!({"apiVersion": CORE, "kind": "Shoot", "metadata": {"name": name, "namespace": PROJECT},
+        "spec": {"cloudProfile": {"name": "local"}, "region": "local", "seedName": seed, "secretBindingName": "cloud",
+            "networking": {"type": "local", "nodes": "10.250.0.0/16", "pods": "100.96.0.0/11", "services": "100.64.0.0/13"},
+            "kubernetes": {"version": "1.34.4"},
+            "provider": {"type": "local", "workers": [pool("both", &["a", "b"]), pool("narrow", &["a"])]}}})
+}
+
+/// What the facts of a shoot are read from.
+fn garden(authority: &str, owners: bool) -> Vec<Value> {
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "namespace": "garden", "name": "dns"});
+    let checks = json!({"enabled": owners, "authorities": [authority]});
+    vec![
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "garden"}}),
+        json!({"apiVersion": "v1", "kind": "Namespace",
+            "metadata": {"name": PROJECT, "labels": {PROJECT_NAME: "dev"}}}),
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "dns", "namespace": "garden"},
+            "stringData": {"server": authority}}),
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "cloud", "namespace": PROJECT},
+            "stringData": {"token": "none"}}),
+        json!({"apiVersion": CORE, "kind": "SecretBinding", "metadata": {"name": "cloud", "namespace": PROJECT},
+            "provider": {"type": "local"}, "secretRef": {"name": "cloud"}}),
+        json!({"apiVersion": CORE, "kind": "Project", "metadata": {"name": "dev"}, "spec": {"namespace": PROJECT}}),
+        json!({"apiVersion": CORE, "kind": "CloudProfile", "metadata": {"name": "local"},
+            "spec": {"type": "local", "regions": [{"name": "local"}],
+                "kubernetes": {"versions": [{"version": "1.34.4"}]}, "machineImages": [], "machineTypes": []}}),
+        json!({"apiVersion": CORE, "kind": "Seed", "metadata": {"name": "seed-a"},
+            "spec": {"provider": {"type": "local", "region": "local"},
+                "dns": {"internal": {"type": "local", "domain": DNS_ZONE, "credentialsRef": secret}},
+                "networks": {"pods": "10.1.0.0/16", "services": "10.2.0.0/16"},
+                "settings": {"ownerChecks": checks}}}),
+    ]
+}

@@ -1,0 +1,265 @@
+//! A zone is cut off from a shoot and taken back although its user changes his mind, the shoot moves or is taken over, processes are
+//! killed, and the zone does not let go (GEP-21, RZ-02, RZ-10..14, RZ-20..35).
+//!
+//! Needs the landscape `e2e` with the suite installed: `make e2e-all`.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use api::{
+    extensions::SubnetIsolation,
+    gardencore::shoot::{ZoneIsolationPhase as Phase, ZoneIsolationStatus as Status},
+};
+use k8s_openapi::api::{events::v1::Event, policy::v1::PodDisruptionBudget};
+use kube::{
+    Api, Client,
+    api::{ListParams, Patch, PatchParams, PostParams},
+};
+use repot_tests::{
+    hunter::Hunter,
+    isolation::{self, BACK_WITHIN, CUT_OFF_WITHIN, Probes, ZONE, ZONE_ID},
+    landscape::Landscape,
+    lifecycle::{self, MOVE_WITHIN, deleted, nothing_left},
+    nodes::{Fleet, Zonal, silence},
+    proof,
+    shoot::UserShoot,
+    takeover::{Plan, Takeover},
+    trouble::{OTHERS, Trouble},
+};
+use serde_json::json;
+
+/// Bounds what a gardenlet does by itself once the Shoot has changed.
+const BEGUN_WITHIN: Duration = Duration::from_secs(120);
+const KILLS: usize = 4;
+
+/// A shoot with a machine in each of three zones, and what its user looks at.
+struct Stage {
+    landscape: Landscape,
+    shoot: UserShoot,
+    id: String,
+}
+
+impl Stage {
+    async fn set(name: &str) -> Result<Self> {
+        let landscape = Landscape::open("e2e").await?;
+        let shoot = lifecycle::created_in_three_zones(&landscape, name).await?;
+        let id = proof::technical_id(&shoot).await?;
+        Ok(Self {
+            landscape,
+            shoot,
+            id,
+        })
+    }
+
+    async fn fleet(&self, seed: &str) -> Result<Fleet> {
+        let client = self.shoot.client().await?;
+        Fleet::read(self.landscape.seed(seed)?, &self.id, &client).await
+    }
+
+    /// How the last operation of the shoot ends, whatever it was of.
+    async fn rests_on(&self, seed: &str) -> Result<()> {
+        self.shoot.wait_until_on(seed, MOVE_WITHIN).await.map(drop)
+    }
+
+    async fn deleted(&self) -> Result<()> {
+        deleted(&self.landscape, &self.shoot).await?;
+        Fleet::nothing_left(&self.landscape, &self.id).await?;
+        isolation::nothing_in_account(&self.landscape, &self.id).await
+    }
+}
+
+/// RZ-02: the zone is called off at once, so that no machine has gone yet; it is cut off, and asked for again while it is taken back.
+#[tokio::test]
+async fn whoever_changes_his_mind_gets_what_he_wanted_last() {
+    let stage = Stage::set("fickle").await.unwrap();
+    let shoot = &stage.shoot;
+    let before = stage.fleet("seed-a").await.unwrap();
+    assert_eq!(before.zones(), [ZONE, "b", "c"], "one machine in each zone");
+
+    isolation::ask(shoot, Some(ZONE_ID)).await.unwrap();
+    isolation::tells(shoot, Phase::Failover, Status::InProgress, BEGUN_WITHIN)
+        .await
+        .unwrap();
+    isolation::ask(shoot, None).await.unwrap();
+    isolation::tells(shoot, Phase::Failover, Status::Aborting, BEGUN_WITHIN)
+        .await
+        .unwrap();
+    isolation::done(shoot, Phase::Failback, BACK_WITHIN).await.unwrap();
+    stage.rests_on("seed-a").await.unwrap();
+    let called_off = stage.fleet("seed-a").await.unwrap();
+    for (name, node) in &before.nodes {
+        assert_eq!(called_off.nodes.get(name), Some(node), "node {name} was lost");
+    }
+
+    isolation::cut_off(shoot).await.unwrap();
+    isolation::ask(shoot, None).await.unwrap();
+    isolation::tells(shoot, Phase::Failback, Status::InProgress, BEGUN_WITHIN)
+        .await
+        .unwrap();
+    isolation::ask(shoot, Some(ZONE_ID)).await.unwrap();
+    isolation::tells(shoot, Phase::Failback, Status::Aborting, BEGUN_WITHIN)
+        .await
+        .unwrap();
+    isolation::done(shoot, Phase::Failover, CUT_OFF_WITHIN).await.unwrap();
+    let away = stage.fleet("seed-a").await.unwrap();
+    assert!(!away.zones().contains(&ZONE), "{:?}", away.zones());
+    assert_eq!(away.machines.len(), 3, "{:?}", away.machines);
+
+    // A deletion opens the network, and leaves nothing.
+    stage.deleted().await.unwrap();
+}
+
+/// I4, RZ-30: what is cut off stays so on each seed, whoever is killed, whether or not the source can hand over; and no machine notices.
+#[tokio::test]
+async fn a_zone_stays_cut_off_while_its_shoot_moves_and_is_taken_over() {
+    let stage = Stage::set("wanderer").await.unwrap();
+    let Stage {
+        landscape,
+        shoot,
+        id,
+    } = &stage;
+    let web = Zonal::deploy(&shoot.client().await.unwrap(), 3, "b").await.unwrap();
+    let failed = web.failed(&shoot.client().await.unwrap()).await.unwrap();
+    let probes = Probes::start(landscape, id).await.unwrap();
+    let mut hunter = Hunter::new().unwrap();
+
+    isolation::ask(shoot, Some(ZONE_ID)).await.unwrap();
+    hunter.kills(KILLS, landscape, shoot).await.unwrap();
+    isolation::done(shoot, Phase::Failover, CUT_OFF_WITHIN).await.unwrap();
+    stage.rests_on("seed-a").await.unwrap();
+    probes.find_the_zone_closed(true).await.unwrap();
+    let away = stage.fleet("seed-a").await.unwrap();
+    assert_eq!(away.zones().len(), 3, "{:?}", away.zones());
+    assert!(!away.zones().contains(&ZONE), "{:?}", away.zones());
+
+    shoot.set_seed("seed-b").await.unwrap();
+    hunter.kills(KILLS, landscape, shoot).await.unwrap();
+    stage.rests_on("seed-b").await.unwrap();
+    let moved = stage.fleet("seed-b").await.unwrap();
+    assert_eq!(away.differences(&moved), Vec::<String>::new());
+    probes.find_the_zone_closed(true).await.unwrap();
+    remembers_what_was_there(landscape, "seed-b", shoot, id).await.unwrap();
+    nothing_left(landscape, "seed-a", id).await.unwrap();
+
+    let plan = Plan {
+        from: "seed-b",
+        to: "seed-a",
+        trouble: Trouble::CutOff(&OTHERS),
+        has_begun: false,
+        kills: &[],
+        first: 0,
+    };
+    let taken = Box::pin(Takeover::of(landscape, shoot, plan)).await.unwrap();
+    println!(
+        "with a zone cut off, seed-a is writable {:.1} s after the decision",
+        taken.writable_after().unwrap().as_secs_f64()
+    );
+    let back = stage.fleet("seed-a").await.unwrap();
+    assert_eq!(away.differences(&back), Vec::<String>::new());
+    probes.find_the_zone_closed(true).await.unwrap();
+    remembers_what_was_there(landscape, "seed-a", shoot, id).await.unwrap();
+
+    isolation::ask(shoot, None).await.unwrap();
+    hunter.kills(KILLS, landscape, shoot).await.unwrap();
+    isolation::done(shoot, Phase::Failback, BACK_WITHIN).await.unwrap();
+    probes.find_the_zone_closed(false).await.unwrap();
+    let last = stage.fleet("seed-a").await.unwrap();
+    assert!(last.zones().contains(&ZONE), "{:?}", last.zones());
+    for (name, pod) in &away.pods {
+        assert_eq!(last.pods.get(name), Some(pod), "pod {name} elsewhere is another one");
+    }
+    let client = shoot.client().await.unwrap();
+    assert_eq!(
+        web.failed(&client).await.unwrap(),
+        failed,
+        "requests from other zones"
+    );
+    probes.remove().await.unwrap();
+    stage.deleted().await.unwrap();
+}
+
+/// RZ-33: it came along with the shoot.
+async fn remembers_what_was_there(
+    landscape: &Landscape,
+    seed: &str,
+    shoot: &UserShoot,
+    id: &str,
+) -> Result<()> {
+    let objects: Api<SubnetIsolation> = Api::namespaced(landscape.seed(seed)?.clone(), id);
+    let status = objects.get(&shoot.name).await?.status.context("no status")?;
+    let state = status.state.context("no state")?;
+    ensure!(state.0["before"].is_object(), "{:?}", state.0);
+    Ok(())
+}
+
+/// RZ-21: neither a budget that lets no pod go nor a Node that says nothing holds up the zone's end; what that cost is told.
+#[tokio::test]
+async fn a_zone_that_does_not_let_go_is_cut_off_all_the_same() {
+    let stage = Stage::set("obstinate").await.unwrap();
+    let Stage {
+        landscape,
+        shoot,
+        id,
+    } = &stage;
+    let client = shoot.client().await.unwrap();
+    let web = Zonal::deploy(&client, 3, "b").await.unwrap();
+    keep_all(&client).await.unwrap();
+    let probes = Probes::start(landscape, id).await.unwrap();
+    let before = stage.fleet("seed-a").await.unwrap();
+    silence(landscape, id, ZONE).await.unwrap();
+
+    let begin = Instant::now();
+    drain_for(shoot, "30s").await.unwrap();
+    isolation::cut_off(shoot).await.unwrap();
+    println!("a zone that does not let go is cut off after {:?}", begin.elapsed());
+    probes.find_the_zone_closed(true).await.unwrap();
+    let away = stage.fleet("seed-a").await.unwrap();
+    assert!(!away.zones().contains(&ZONE), "{:?}", away.zones());
+    for (name, node) in before.nodes.iter().filter(|(_, node)| node[2] != ZONE) {
+        assert_eq!(away.nodes.get(name), Some(node), "node {name} elsewhere was lost");
+    }
+    let told = told_of_lost_pods(landscape, id).await.unwrap();
+    assert!(told.contains("default/web-"), "{told}");
+    println!("{told}");
+    assert_eq!(web.served(&client).await.unwrap().len(), 3);
+
+    isolation::take_back(shoot).await.unwrap();
+    probes.remove().await.unwrap();
+    stage.deleted().await.unwrap();
+}
+
+/// No server may go.
+async fn keep_all(shoot: &Client) -> Result<()> {
+    let budget = serde_json::from_value(json!({"metadata": {"name": "web"},
+        "spec": {"minAvailable": 3, "selector": {"matchLabels": {"app": "web"}}}}))?;
+    let budgets: Api<PodDisruptionBudget> = Api::default_namespaced(shoot.clone());
+    budgets.create(&PostParams::default(), &budget).await?;
+    Ok(())
+}
+
+/// How long pods of its machines are asked to go.
+async fn drain_for(shoot: &UserShoot, time: &str) -> Result<()> {
+    let patch = json!([{"op": "add", "path": "/spec/provider/workers/0/machineControllerManager",
+        "value": {"machineDrainTimeout": time}}]);
+    let patch: json_patch::Patch = serde_json::from_value(patch)?;
+    let params = PatchParams::default();
+    shoot
+        .api()
+        .patch(&shoot.name, &params, &Patch::Json::<()>(patch))
+        .await?;
+    Ok(())
+}
+
+/// What the manager of machines says of pods that it deleted.
+async fn told_of_lost_pods(landscape: &Landscape, id: &str) -> Result<String> {
+    let events: Api<Event> = Api::namespaced(landscape.seed("seed-a")?.clone(), id);
+    let events = events.list(&ListParams::default()).await?.items;
+    let told = events
+        .iter()
+        .filter(|event| event.reason.as_deref() == Some("DrainTimedOut"));
+    let notes: Vec<_> = told.filter_map(|event| event.note.clone()).collect();
+    ensure!(!notes.is_empty(), "no Event tells it");
+    Ok(notes.join("; "))
+}

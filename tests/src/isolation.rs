@@ -1,0 +1,154 @@
+//! A zone that is cut off from a shoot (GEP-21): how its user asks for it, and what the cloud's network lets pass then.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use api::{
+    constants::{SHOOT_ISOLATED_ZONE, condition::ZONE_ISOLATION},
+    gardencore::{
+        Shoot,
+        shoot::{ZoneIsolation, ZoneIsolationPhase as Phase, ZoneIsolationStatus as Status},
+    },
+    meta::find_condition,
+};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    Api, ResourceExt,
+    api::{ListParams, Patch, PatchParams},
+};
+use serde_json::json;
+
+use crate::{landscape::Landscape, nodes::Probe, shoot::UserShoot};
+
+/// What all accounts of the local cloud call the zone that is cut off.
+pub const ZONE_ID: &str = "az-a";
+/// What this one calls it.
+pub const ZONE: &str = "a";
+/// Bounds a new machine elsewhere, the drain, the end of a machine and a closing, with room for a slow machine.
+pub const CUT_OFF_WITHIN: Duration = Duration::from_secs(600);
+/// Bounds an opening and a new machine.
+pub const BACK_WITHIN: Duration = Duration::from_secs(400);
+
+/// Sets the annotation, or takes it away.
+///
+/// # Errors
+/// It is refused.
+pub async fn ask(shoot: &UserShoot, id: Option<&str>) -> Result<()> {
+    let patch = json!({"metadata": {"annotations": {SHOOT_ISOLATED_ZONE: id}}});
+    shoot
+        .api()
+        .patch(&shoot.name, &PatchParams::default(), &Patch::Merge(patch))
+        .await?;
+    Ok(())
+}
+
+/// The zone is cut off, and all that follows has ended.
+///
+/// # Errors
+/// It has not within [`CUT_OFF_WITHIN`], or failed.
+pub async fn cut_off(shoot: &UserShoot) -> Result<ZoneIsolation> {
+    ask(shoot, Some(ZONE_ID)).await?;
+    done(shoot, Phase::Failover, CUT_OFF_WITHIN).await
+}
+
+/// It is taken back, and all that follows has ended.
+///
+/// # Errors
+/// It has not within [`BACK_WITHIN`], or failed.
+pub async fn take_back(shoot: &UserShoot) -> Result<ZoneIsolation> {
+    ask(shoot, None).await?;
+    done(shoot, Phase::Failback, BACK_WITHIN).await
+}
+
+/// Waits until the Shoot tells this of its zone.
+///
+/// # Errors
+/// It does not.
+pub async fn tells(shoot: &UserShoot, phase: Phase, status: Status, within: Duration) -> Result<Shoot> {
+    let what = format!("{phase:?} {status:?}");
+    let is_told =
+        |shoot: &Shoot| told(shoot).is_some_and(|told| (told.phase, told.status) == (phase, status));
+    shoot.wait(&what, within, is_told).await
+}
+
+/// Waits until this phase has ended well.
+///
+/// # Errors
+/// It has not in time, or failed.
+pub async fn done(shoot: &UserShoot, phase: Phase, within: Duration) -> Result<ZoneIsolation> {
+    let what = format!("{phase:?} has ended");
+    let has_ended = |shoot: &Shoot| {
+        told(shoot)
+            .is_some_and(|told| told.phase == phase && matches!(told.status, Status::Done | Status::Failed))
+    };
+    let ended = shoot.wait(&what, within, has_ended).await?;
+    let conditions = ended.status.as_ref().map_or(&[][..], |status| &status.conditions);
+    let why = find_condition(conditions, ZONE_ISOLATION);
+    let told = told(&ended).filter(|told| told.status == Status::Done);
+    told.cloned()
+        .ok_or_else(|| anyhow::anyhow!("{what}, and not well: {why:?}"))
+}
+
+fn told(shoot: &Shoot) -> Option<&ZoneIsolation> {
+    shoot.status.as_ref()?.zone_isolation.as_ref()
+}
+
+/// Pods that the cloud takes for machines: one is left in the zone, one is in the same zone and another cluster's, and one is anywhere
+/// else.
+pub struct Probes {
+    left: Probe,
+    same: Probe,
+    peer: Probe,
+}
+
+impl Probes {
+    /// Starts them.
+    ///
+    /// # Errors
+    /// One does not start.
+    pub async fn start(landscape: &Landscape, technical_id: &str) -> Result<Self> {
+        Ok(Self {
+            left: Probe::start(landscape, "probe-left", technical_id, ZONE).await?,
+            same: Probe::start(landscape, "probe-same", "shoot--dev--same", ZONE).await?,
+            peer: Probe::start(landscape, "probe-peer", "shoot--dev--peer", "b").await?,
+        })
+    }
+
+    /// Fails unless the zone is closed, or open, for this cluster, and open for the other one.
+    ///
+    /// # Errors
+    /// What is not so.
+    pub async fn find_the_zone_closed(&self, closed: bool) -> Result<()> {
+        let passed = self.left.exchanges_with(&self.peer).await?;
+        ensure!(passed != closed, "packets of the zone pass: {passed}");
+        ensure!(
+            self.same.exchanges_with(&self.peer).await?,
+            "another cluster is cut off"
+        );
+        Ok(())
+    }
+
+    /// Takes them away.
+    ///
+    /// # Errors
+    /// One does not go.
+    pub async fn remove(self) -> Result<()> {
+        for probe in [self.left, self.same, self.peer] {
+            probe.remove().await?;
+        }
+        Ok(())
+    }
+}
+
+/// Fails with what the account still has of a cluster's zones.
+///
+/// # Errors
+/// What it is.
+pub async fn nothing_in_account(landscape: &Landscape, technical_id: &str) -> Result<()> {
+    let objects: Api<ConfigMap> = Api::namespaced(landscape.cloud().await?, "cloud");
+    let objects = objects.list(&ListParams::default()).await?.items;
+    let mut left = objects.iter().map(ResourceExt::name_any);
+    let left = left.find(|name| name.contains(technical_id));
+    ensure!(left.is_none(), "left in the account: {left:?}");
+    Ok(())
+}
