@@ -46,11 +46,7 @@ impl Stage {
         let landscape = Landscape::open("e2e").await?;
         let shoot = lifecycle::created_in_three_zones(&landscape, name).await?;
         let id = proof::technical_id(&shoot).await?;
-        Ok(Self {
-            landscape,
-            shoot,
-            id,
-        })
+        Ok(Self { landscape, shoot, id })
     }
 
     async fn fleet(&self, seed: &str) -> Result<Fleet> {
@@ -86,7 +82,9 @@ async fn whoever_changes_his_mind_gets_what_he_wanted_last() {
     isolation::tells(shoot, Phase::Failover, Status::Aborting, BEGUN_WITHIN)
         .await
         .unwrap();
-    isolation::done(shoot, Phase::Failback, BACK_WITHIN).await.unwrap();
+    isolation::done(shoot, Phase::Failback, BACK_WITHIN)
+        .await
+        .unwrap();
     stage.rests_on("seed-a").await.unwrap();
     let called_off = stage.fleet("seed-a").await.unwrap();
     for (name, node) in &before.nodes {
@@ -102,7 +100,9 @@ async fn whoever_changes_his_mind_gets_what_he_wanted_last() {
     isolation::tells(shoot, Phase::Failback, Status::Aborting, BEGUN_WITHIN)
         .await
         .unwrap();
-    isolation::done(shoot, Phase::Failover, CUT_OFF_WITHIN).await.unwrap();
+    isolation::done(shoot, Phase::Failover, CUT_OFF_WITHIN)
+        .await
+        .unwrap();
     let away = stage.fleet("seed-a").await.unwrap();
     assert!(!away.zones().contains(&ZONE), "{:?}", away.zones());
     assert_eq!(away.machines.len(), 3, "{:?}", away.machines);
@@ -115,19 +115,19 @@ async fn whoever_changes_his_mind_gets_what_he_wanted_last() {
 #[tokio::test]
 async fn a_zone_stays_cut_off_while_its_shoot_moves_and_is_taken_over() {
     let stage = Stage::set("wanderer").await.unwrap();
-    let Stage {
-        landscape,
-        shoot,
-        id,
-    } = &stage;
-    let web = Zonal::deploy(&shoot.client().await.unwrap(), 3, "b").await.unwrap();
+    let Stage { landscape, shoot, id } = &stage;
+    let web = Zonal::deploy(&shoot.client().await.unwrap(), 3, "b")
+        .await
+        .unwrap();
     let failed = web.failed(&shoot.client().await.unwrap()).await.unwrap();
     let probes = Probes::start(landscape, id).await.unwrap();
     let mut hunter = Hunter::new().unwrap();
 
     isolation::ask(shoot, Some(ZONE_ID)).await.unwrap();
     hunter.kills(KILLS, landscape, shoot).await.unwrap();
-    isolation::done(shoot, Phase::Failover, CUT_OFF_WITHIN).await.unwrap();
+    isolation::done(shoot, Phase::Failover, CUT_OFF_WITHIN)
+        .await
+        .unwrap();
     stage.rests_on("seed-a").await.unwrap();
     probes.find_the_zone_closed(true).await.unwrap();
     let away = stage.fleet("seed-a").await.unwrap();
@@ -140,7 +140,9 @@ async fn a_zone_stays_cut_off_while_its_shoot_moves_and_is_taken_over() {
     let moved = stage.fleet("seed-b").await.unwrap();
     assert_eq!(away.differences(&moved), Vec::<String>::new());
     probes.find_the_zone_closed(true).await.unwrap();
-    remembers_what_was_there(landscape, "seed-b", shoot, id).await.unwrap();
+    remembers_what_was_there(landscape, "seed-b", shoot, id)
+        .await
+        .unwrap();
     nothing_left(landscape, "seed-a", id).await.unwrap();
 
     let plan = Plan {
@@ -159,16 +161,24 @@ async fn a_zone_stays_cut_off_while_its_shoot_moves_and_is_taken_over() {
     let back = stage.fleet("seed-a").await.unwrap();
     assert_eq!(away.differences(&back), Vec::<String>::new());
     probes.find_the_zone_closed(true).await.unwrap();
-    remembers_what_was_there(landscape, "seed-a", shoot, id).await.unwrap();
+    remembers_what_was_there(landscape, "seed-a", shoot, id)
+        .await
+        .unwrap();
 
     isolation::ask(shoot, None).await.unwrap();
     hunter.kills(KILLS, landscape, shoot).await.unwrap();
-    isolation::done(shoot, Phase::Failback, BACK_WITHIN).await.unwrap();
+    isolation::done(shoot, Phase::Failback, BACK_WITHIN)
+        .await
+        .unwrap();
     probes.find_the_zone_closed(false).await.unwrap();
     let last = stage.fleet("seed-a").await.unwrap();
     assert!(last.zones().contains(&ZONE), "{:?}", last.zones());
     for (name, pod) in &away.pods {
-        assert_eq!(last.pods.get(name), Some(pod), "pod {name} elsewhere is another one");
+        assert_eq!(
+            last.pods.get(name),
+            Some(pod),
+            "pod {name} elsewhere is another one"
+        );
     }
     let client = shoot.client().await.unwrap();
     assert_eq!(
@@ -198,11 +208,7 @@ async fn remembers_what_was_there(
 #[tokio::test]
 async fn a_zone_that_does_not_let_go_is_cut_off_all_the_same() {
     let stage = Stage::set("obstinate").await.unwrap();
-    let Stage {
-        landscape,
-        shoot,
-        id,
-    } = &stage;
+    let Stage { landscape, shoot, id } = &stage;
     let client = shoot.client().await.unwrap();
     let web = Zonal::deploy(&client, 3, "b").await.unwrap();
     keep_all(&client).await.unwrap();
@@ -213,7 +219,10 @@ async fn a_zone_that_does_not_let_go_is_cut_off_all_the_same() {
     let begin = Instant::now();
     drain_for(shoot, "30s").await.unwrap();
     isolation::cut_off(shoot).await.unwrap();
-    println!("a zone that does not let go is cut off after {:?}", begin.elapsed());
+    println!(
+        "a zone that does not let go is cut off after {:?}",
+        begin.elapsed()
+    );
     probes.find_the_zone_closed(true).await.unwrap();
     let away = stage.fleet("seed-a").await.unwrap();
     assert!(!away.zones().contains(&ZONE), "{:?}", away.zones());

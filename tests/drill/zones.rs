@@ -16,7 +16,7 @@ use api::machine::{Machine, labels};
 use cloud_local::{isolation, zones};
 use flow::Undisturbed;
 use futures::StreamExt;
-use gardenlet::shoot::status::{Writer, started};
+use gardenlet::shoot::status::{Trigger, Writer, started};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ListParams;
 use kube::runtime::watcher::{self, Event};
@@ -148,7 +148,7 @@ impl ShootScenario<'_> {
             version: "",
             seed: self.place().name.into(),
         };
-        let told = started(&shoot, "dev", &writer, operation, &clock::now_k8s());
+        let told = started(&shoot, "dev", &writer, operation, Trigger::Due, &clock::now_k8s());
         let fields = ["zoneIsolation", "conditions"];
         let told = fields.map(|field| Some((field.to_owned(), told.get(field)?.clone())));
         let told: Map<_, _> = told.into_iter().flatten().collect();

@@ -107,10 +107,14 @@ impl Probes {
     /// # Errors
     /// One does not start.
     pub async fn start(landscape: &Landscape, technical_id: &str) -> Result<Self> {
+        // Those of a test that has failed are left behind, and are not to be met by another one.
+        let start = async |name: &str, cluster, zone| {
+            Probe::start(landscape, &format!("{name}-{technical_id}"), cluster, zone).await
+        };
         Ok(Self {
-            left: Probe::start(landscape, "probe-left", technical_id, ZONE).await?,
-            same: Probe::start(landscape, "probe-same", "shoot--dev--same", ZONE).await?,
-            peer: Probe::start(landscape, "probe-peer", "shoot--dev--peer", "b").await?,
+            left: start("probe-left", technical_id, ZONE).await?,
+            same: start("probe-same", "shoot--dev--same", ZONE).await?,
+            peer: start("probe-peer", "shoot--dev--peer", "b").await?,
         })
     }
 

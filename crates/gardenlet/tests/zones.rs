@@ -17,8 +17,12 @@ use serde_json::{Value, json};
 
 use world::{DRY_RUN, ISOLATED, NAMESPACE, World};
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_failover_begins_only_where_it_can_end_well() -> Result<()> {
+#[test]
+fn a_failover_begins_only_where_it_can_end_well() -> Result<()> {
+    world::story(looked_before())
+}
+
+async fn looked_before() -> Result<()> {
     let world = Box::pin(World::start("zones-look", None)).await?;
     world
         .shoot(json!({"seedName": "seed-a", "lastOperation": world::succeeded()}))
@@ -103,8 +107,12 @@ async fn nothing_was_done(world: &World) -> Result<()> {
 
 /// The flow waits for an owner record that nobody writes here, as long waits do: that is no error. A change of the annotation ends it at
 /// once, and whoever changes it again and again waits.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_change_ends_what_is_under_way_and_many_changes_wait() -> Result<()> {
+#[test]
+fn a_change_ends_what_is_under_way_and_many_changes_wait() -> Result<()> {
+    world::story(changed_again_and_again())
+}
+
+async fn changed_again_and_again() -> Result<()> {
     let world = Box::pin(World::start("zones-abort", Some("owner"))).await?;
     world.shoot(Value::Null).await?;
     world.annotate(ISOLATED, json!("id-a")).await?;
@@ -112,22 +120,16 @@ async fn a_change_ends_what_is_under_way_and_many_changes_wait() -> Result<()> {
     world
         .until_reason("FailoverInProgress", (Phase::Failover, Status::InProgress))
         .await?;
-    let first = world.until_flow_waits("").await?;
+    world.until_flow_waits().await?;
     let namespaces: Api<Namespace> = Api::all(world.client.clone());
     namespaces.get(NAMESPACE).await?;
     // 1
-    world.annotate(ISOLATED, Value::Null).await?;
-    world
-        .until_reason("Aborting", (Phase::Failover, Status::Aborting))
-        .await?;
+    let undone = world.until_next_flow((Phase::Failover, Status::Aborting));
+    tokio::try_join!(undone, world.annotate(ISOLATED, Value::Null))?;
     world.event("ZoneFailoverAborting").await?;
-    let second = world.until_flow_waits(&first).await?;
     // 2
-    world.annotate(ISOLATED, json!("id-a")).await?;
-    world
-        .until_reason("FailoverInProgress", (Phase::Failover, Status::InProgress))
-        .await?;
-    world.until_flow_waits(&second).await?;
+    let done_again = world.until_next_flow((Phase::Failover, Status::InProgress));
+    tokio::try_join!(done_again, world.annotate(ISOLATED, json!("id-a")))?;
     // 3, and nothing follows.
     world.annotate(ISOLATED, Value::Null).await?;
     let message = world.until_message("was changed again and again").await?;

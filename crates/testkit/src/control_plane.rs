@@ -213,7 +213,14 @@ impl ControlPlane {
 /// Writes what the processes read.
 fn prepare(folder: &Path, authority: &Authority, url: &str) -> Result<()> {
     authority.write(folder, "ca")?;
-    let names = ["127.0.0.1", "localhost", "kubernetes.default.svc", "10.0.0.1"];
+    let names = [
+        "127.0.0.1",
+        "localhost",
+        "kubernetes.default.svc",
+        "10.0.0.1",
+        // By this one a gardenlet knows the API of a shoot.
+        "kube-apiserver",
+    ];
     authority.server(&names)?.write(folder, "server")?;
     let (private, public) = pki::keys()?;
     fs::write(folder.join("service-account.key"), private)?;

@@ -32,7 +32,7 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    /// Reads it. Only pods that run are kept: what is starting may go on starting.
+    /// Reads it. Only pods that run are kept: what is starting may go on starting, and what was on a node that has gone is collected.
     pub async fn read(seed: &Client, technical_id: &str, shoot: &Client) -> Result<Self> {
         let machines: Api<Machine> = Api::namespaced(seed.clone(), technical_id);
         let machines = machines.list(&ListParams::default()).await?.items.into_iter();
@@ -42,19 +42,22 @@ impl Fleet {
         let pods = Api::<Pod>::all(shoot.clone())
             .list(&ListParams::default())
             .await?;
+        let nodes: BTreeMap<_, _> = nodes
+            .items
+            .iter()
+            .map(|node| (node.name_any(), of_node(node)))
+            .collect();
+        let is_on_node = |pod: &[String; 4]| nodes.contains_key(&pod[1]);
+        let pods = pods.items.iter().filter_map(of_pod);
         Ok(Self {
+            pods: pods.filter(|(_, pod)| is_on_node(pod)).collect(),
             machines: machines
                 .map(|machine| {
                     let node = machine.labels().get("node").cloned();
                     (machine.name_any(), [machine.spec.provider_id.clone(), node])
                 })
                 .collect(),
-            nodes: nodes
-                .items
-                .iter()
-                .map(|node| (node.name_any(), of_node(node)))
-                .collect(),
-            pods: pods.items.iter().filter_map(of_pod).collect(),
+            nodes,
         })
     }
 

@@ -24,7 +24,7 @@ use super::{
     operation::{self, Failure},
     record::Record,
     right,
-    status::{self, Writer},
+    status::{self, Trigger, Writer},
     zone_changes::Changes,
     zone_plan, zone_record, zone_story,
 };
@@ -146,13 +146,14 @@ impl ShootReconciler {
                 if let Some(pause) = self.changes.hold(&self.context, &shoot, operation).await? {
                     return Ok(Next::After(pause));
                 }
+                let trigger = Trigger::of(&shoot);
                 let shoot = self.take_operation_annotation(shoot).await?;
                 // A user may have changed his mind between the two: what counts is the Shoot without the annotation.
                 match self.decide_without_request(&shoot) {
                     Some(operation) => match self.loss_of(&shoot, operation) {
                         Some(sentence) => self.tell_loss(&shoot, operation, &sentence).await,
                         // Large, and on the stack of every other step otherwise.
-                        None => Box::pin(self.begin(shoot, operation)).await,
+                        None => Box::pin(self.begin(shoot, operation, trigger)).await,
                     },
                     None => Ok(Next::After(LOOK_AGAIN)),
                 }
@@ -189,7 +190,7 @@ impl ShootReconciler {
         lost::tell(&self.context, &self.lost, (shoot, type_), sentence).await
     }
 
-    async fn begin(&self, shoot: Arc<Shoot>, operation: Operation) -> Result<Next> {
+    async fn begin(&self, shoot: Arc<Shoot>, operation: Operation, trigger: Trigger) -> Result<Next> {
         let context = &self.context;
         if operation == Operation::Migrate && approval(&shoot).is_none() {
             self.tell_obstacle(&shoot).await?;
@@ -205,6 +206,7 @@ impl ShootReconciler {
             &project,
             &writer(context),
             operation,
+            trigger,
             &clock::now_k8s(),
         );
         let begun = MANAGER

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use api::{
-    constants::condition::OWNERSHIP_VERIFIED,
+    constants::{OPERATION, condition::OWNERSHIP_VERIFIED},
     gardencore::{Shoot, shoot::FormerSeed},
     meta::{
         Condition, ConditionStatus, LastError, LastOperation, LastOperationState as State,
@@ -14,6 +14,7 @@ use api::{
 use flow::{Cause, FlowError, Progress};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::ResourceExt;
 use ownership::{Ownership, Phase, Step};
 use placement::{Operation, names, record};
 use runtime::Error;
@@ -34,11 +35,38 @@ pub struct Writer {
     pub seed: String,
 }
 
+/// Why an operation begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    /// By itself: something is to be done, or is tried again.
+    Due,
+    /// Somebody asks for it by the annotation `gardener.cloud/operation`.
+    Asked,
+}
+
+impl Trigger {
+    /// Of a Shoot whose annotation is not taken yet.
+    pub(super) fn of(shoot: &Shoot) -> Self {
+        if shoot.annotations().contains_key(OPERATION) {
+            Self::Asked
+        } else {
+            Self::Due
+        }
+    }
+}
+
 /// The first write of an operation. From here on the seed is recorded as responsible: before anything is made there.
 /// `traveller`: the Shoot with which the operation works; its generation is the one that is observed. `project`: the Project
 /// that the Shoot's namespace belongs to.
 #[must_use]
-pub fn started(traveller: &Shoot, project: &str, writer: &Writer, operation: Operation, now: &Time) -> Value {
+pub fn started(
+    traveller: &Shoot,
+    project: &str,
+    writer: &Writer,
+    operation: Operation,
+    trigger: Trigger,
+    now: &Time,
+) -> Value {
     let (shoot, type_) = (traveller, operation.type_());
     let status = shoot.status.as_ref();
     // After a loss there is no cycle to go on with.
@@ -70,7 +98,10 @@ pub fn started(traveller: &Shoot, project: &str, writer: &Writer, operation: Ope
         patch["lastErrors"] = Value::Null;
         patch["retryCycleStartTime"] = json!(now);
     }
-    zone_record::and(patch, zone_record::begun(shoot, operation, again, now))
+    // What has failed of a zone may succeed now: somebody says so, or has changed what stood in the way (RZ-03).
+    let is_edited = status.map(|status| status.observed_generation) != Some(shoot.metadata.generation);
+    let by_itself = again && trigger == Trigger::Due && !is_edited;
+    zone_record::and(patch, zone_record::begun(shoot, operation, by_itself, now))
 }
 
 /// Progress of a running flow.

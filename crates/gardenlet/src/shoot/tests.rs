@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::{
     confirmation,
     dispatch::{self, Duty, Periods},
-    status::{self, Writer},
+    status::{self, Trigger, Writer},
 };
 
 const PERIODS: Periods = Periods {
@@ -202,6 +202,7 @@ fn the_first_write_records_the_seed_before_anything_is_made_there() {
         "dev",
         &writer(),
         Operation::Create,
+        Trigger::Due,
         &Time(now()),
     );
     assert_eq!(patch["seedName"], "a");
@@ -221,7 +222,7 @@ fn a_shoot_sleeps_from_the_end_of_one_operation_to_the_begin_of_another() {
     let begun = |enabled: bool, operation| {
         let sleeping =
             shoot(&json!({"spec": {"hibernation": {"enabled": enabled}}, "status": {"hibernated": true}}));
-        status::started(&sleeping, "dev", &writer(), operation, &now())["hibernated"].clone()
+        status::started(&sleeping, "dev", &writer(), operation, Trigger::Due, &now())["hibernated"].clone()
     };
     assert_eq!(begun(false, Operation::Reconcile), json!(false));
     assert_eq!(begun(false, Operation::Restore), json!(false));
@@ -252,7 +253,14 @@ fn the_hand_over_names_the_new_seed_and_begins_a_new_history() {
     let moving = shoot(&approved(
         recorded("a", "Migrate", "Processing")["status"].clone(),
     ));
-    let started = status::started(&moving, "dev", &writer(), Operation::Migrate, &Time(now()));
+    let started = status::started(
+        &moving,
+        "dev",
+        &writer(),
+        Operation::Migrate,
+        Trigger::Due,
+        &Time(now()),
+    );
     assert!(started.get("seedName").is_none(), "{started}");
     let written = status::handed_over(&moving, Time(now())).unwrap();
     assert_eq!(written["seedName"], "b");
@@ -377,11 +385,45 @@ fn a_retry_keeps_the_errors_and_the_start_of_the_cycle() {
     let mut again = recorded("a", "Reconcile", "Error");
     again["status"]["retryCycleStartTime"] = json!(NOW);
     let again = shoot(&again);
-    let patch = status::started(&again, "dev", &writer(), Operation::Reconcile, &Time(now()));
+    let patch = status::started(
+        &again,
+        "dev",
+        &writer(),
+        Operation::Reconcile,
+        Trigger::Due,
+        &Time(now()),
+    );
     assert!(
         patch.get("lastErrors").is_none() && patch.get("retryCycleStartTime").is_none(),
         "{patch}"
     );
+}
+
+/// RZ-03: a shoot whose reconciliation fails for something else is no reason to pass over whoever asks for its zone again.
+#[test]
+fn a_zone_that_has_failed_is_tried_again_when_it_is_asked_for_or_edited_and_not_by_itself() {
+    let mut failed = recorded("a", "Reconcile", "Error");
+    failed["metadata"]["generation"] = json!(2);
+    failed["metadata"]["annotations"] = json!({"shoot.gardener.cloud/isolated-zone": "az-a"});
+    failed["status"]["retryCycleStartTime"] = json!(NOW);
+    failed["status"]["observedGeneration"] = json!(2);
+    failed["status"]["zoneIsolation"] =
+        json!({"isolatedZoneID": "az-a", "phase": "Failover", "status": "Failed", "lastUpdateTime": NOW});
+    let begun = |of: &Value, trigger| {
+        let patch = status::started(
+            &shoot(of),
+            "dev",
+            &writer(),
+            Operation::Reconcile,
+            trigger,
+            &Time(now()),
+        );
+        patch["zoneIsolation"]["status"].clone()
+    };
+    assert_eq!(begun(&failed, Trigger::Due), Value::Null);
+    assert_eq!(begun(&failed, Trigger::Asked), "InProgress");
+    failed["metadata"]["generation"] = json!(3);
+    assert_eq!(begun(&failed, Trigger::Due), "InProgress");
 }
 
 /// R17-61: it is told once, as what is not tried again; and the next epoch begins with all its time.
@@ -404,7 +446,14 @@ fn what_is_lost_is_told_once_and_begins_anew_in_the_next_epoch() {
         None
     );
     assert!(status::lost(&told, Type::Reconcile, "in another epoch", Time(now())).is_some());
-    let anew = status::started(&told, "dev", &writer(), Operation::Reconcile, &Time(now()));
+    let anew = status::started(
+        &told,
+        "dev",
+        &writer(),
+        Operation::Reconcile,
+        Trigger::Due,
+        &Time(now()),
+    );
     assert_eq!(anew["retryCycleStartTime"], NOW);
     assert!(
         anew["lastErrors"].is_null() && anew.get("lastErrors").is_some(),

@@ -1,10 +1,16 @@
 //! One real API server that plays garden, seed and shoot, with a gardenlet's shoot controller.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicI32, Ordering},
+    },
+    time::Duration,
+};
 
 use anyhow::{Context as _, Result};
 use api::{
-    constants::{OPERATION, PROJECT_NAME, TIMESTAMP, condition},
+    constants::{OPERATION, PROJECT_NAME, condition},
     extensions::DNSRecord,
     gardencore::{
         Seed as SeedObject, Shoot,
@@ -48,6 +54,21 @@ pub struct World {
     pub client: Client,
     pub shoots: Api<Shoot>,
     _dns: NameServer,
+}
+
+/// Stack of a thread, as in the gardenlet itself (`runtime::Process`).
+const STACK: usize = 8 << 20;
+
+/// Runs it where it has room: what a test has on its stack overflows.
+pub fn story(work: impl Future<Output = Result<()>> + Send + 'static) -> Result<()> {
+    let run = || -> Result<()> {
+        let mut threads = tokio::runtime::Builder::new_multi_thread();
+        let threads = threads.worker_threads(2).thread_stack_size(STACK);
+        threads.enable_all().build()?.block_on(work)
+    };
+    let thread = std::thread::Builder::new().stack_size(2 * STACK).spawn(run)?;
+    let ended = thread.join();
+    ended.map_err(|_| anyhow::anyhow!("the story ended early"))?
 }
 
 /// What the last operation says of a shoot that is well.
@@ -286,21 +307,37 @@ impl World {
         message_of(&seen.await?)
     }
 
-    /// A flow is under way, another one than `before`, and has come to the task that does not end here. Tells them apart by when they
-    /// have written the owner record.
-    pub async fn until_flow_waits(&self, before: &str) -> Result<String> {
+    /// The flow has come to the task that does not end here: nobody writes the owner record.
+    pub async fn until_flow_waits(&self) -> Result<()> {
         let records: Api<DNSRecord> = Api::namespaced(self.client.clone(), NAMESPACE);
-        let at = |record: &DNSRecord| record.annotations().get(TIMESTAMP).cloned();
         let seen = wait::until(
             &records,
             "web-owner",
             SOON,
-            |record: Option<&DNSRecord>| match record.and_then(at) {
-                Some(time) if time != before => Look::Done,
-                other => Look::Wait(format!("the owner record was written at {other:?}")),
+            |record: Option<&DNSRecord>| match record {
+                Some(_) => Look::Done,
+                None => Look::Wait("there is no owner record".into()),
             },
         );
-        seen.await?.as_ref().and_then(at).context("a time")
+        seen.await.map(drop).map_err(Into::into)
+    }
+
+    /// A flow begins after the one that is under way, records this, and has done some of its tasks.
+    pub async fn until_next_flow(&self, is: (Phase, Status)) -> Result<()> {
+        let (before, has_begun) = (AtomicI32::new(-1), AtomicBool::new(false));
+        let seen = self.until("no other flow", |shoot| {
+            let Some(status) = &shoot.status else { return false };
+            let progress = status.last_operation.as_ref().map_or(0, |last| last.progress);
+            // Progress goes back as a flow begins.
+            if progress < before.swap(progress, Ordering::Relaxed) {
+                has_begun.store(true, Ordering::Relaxed);
+            }
+            let recorded = status.zone_isolation.as_ref();
+            recorded.map(|recorded| (recorded.phase, recorded.status)) == Some(is)
+                && has_begun.load(Ordering::Relaxed)
+                && progress > 0
+        });
+        seen.await.map(drop)
     }
 
     /// The controller has seen what came before.
