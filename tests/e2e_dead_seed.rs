@@ -6,10 +6,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use std::{
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use api::{
@@ -26,12 +23,14 @@ use repot_tests::{
     proof,
     record::{self, Span},
     shoot::UserShoot,
-    takeover::{Plan, Takeover},
+    takeover::{self, Plan, Takeover},
     trouble::{Disturbed, OTHERS, Trouble},
     writer::Writer,
 };
 
 const OBJECTS: usize = 200;
+/// Number of the first object that is written on the way back.
+const BACK: u64 = 400_000;
 /// From the cut to the last write that the source acknowledges (R17-47): the validity of a permit, and what lies between two checks.
 const FENCED_WITHIN: Duration = Duration::from_secs(30);
 /// From the decision to the destination's claim in the bucket of the source, which comes after its record in DNS.
@@ -48,13 +47,22 @@ const TEN_MINUTES: Duration = Duration::from_secs(600);
 const UNDISTURBED: Duration = Duration::from_secs(5);
 
 /// First of one witness after the other, then of both. It stops before the destination begins: there are never two control planes
-/// (R17-06).
+/// (R17-06). Then that one hears nothing of the garden alone, and the first takes the shoot back: whoever serves until he is told saves all
+/// that he has, and nothing is lost (R17-01).
 #[tokio::test]
 async fn a_seed_that_is_cut_off_fences_itself_and_its_shoot_goes_on_elsewhere() {
     let landscape = Landscape::open("e2e").await.unwrap();
     let shoot = filled(&landscape, "orphan").await;
     one_silent_witness_fences_nobody(&landscape, &shoot).await;
-    is_taken_over(&landscape, &shoot, plan(Trouble::CutOff(&OTHERS))).await;
+    Box::pin(taken_over(&landscape, &shoot, plan(Trouble::CutOff(&OTHERS)))).await;
+    let back = Plan {
+        from: "seed-b",
+        to: "seed-a",
+        first: BACK,
+        ..plan(Trouble::CutOff(&["garden"]))
+    };
+    Box::pin(taken_over(&landscape, &shoot, back)).await;
+    deleted(&landscape, &shoot).await.unwrap();
 }
 
 /// R17-05: its processes wake as if nothing had happened, with open connections, and with permits and locks that they had just renewed.
@@ -81,12 +89,6 @@ async fn a_seed_that_stands_still_while_it_hands_over_does_not_go_on() {
         },
     )
     .await;
-}
-
-/// R17-01: it serves until it is told, and saves all it has: nothing is lost.
-#[tokio::test]
-async fn a_seed_that_hears_nothing_of_the_garden_alone_saves_what_it_has() {
-    goes_on_elsewhere("unheard", plan(Trouble::CutOff(&["garden"]))).await;
 }
 
 /// One witness is left to it, and its bucket is that which the destination claims later (R17-01, R17-40).
@@ -190,23 +192,19 @@ async fn is_taken_over(landscape: &Landscape, shoot: &UserShoot, plan: Plan<'_>)
     deleted(landscape, shoot).await.unwrap();
 }
 
-async fn taken_over(landscape: &Landscape, shoot: &UserShoot, plan: Plan<'_>) -> Takeover {
-    let id = proof::technical_id(shoot).await.unwrap();
-    let before = proof::read(shoot, landscape.seed("seed-a").unwrap())
-        .await
-        .unwrap();
-    backed_up(landscape, shoot, &id).await.unwrap();
+async fn taken_over(landscape: &Landscape, shoot: &UserShoot, plan: Plan<'_>) {
+    let Plan { from, to, .. } = plan;
+    let before = proof::read(shoot, landscape.seed(from).unwrap()).await.unwrap();
+    backed_up(landscape, shoot, from).await.unwrap();
 
     let moved = Box::pin(Takeover::of(landscape, shoot, plan)).await.unwrap();
     check_times(&moved, plan);
-    let place = lifecycle::place(&landscape.garden, "seed-a").await.unwrap();
-    check_store(landscape, &moved, fence_of(&moved, plan), &place);
-    check_cloud(landscape, fence_of(&moved, plan));
-    check_nothing_twice(landscape);
+    let place = lifecycle::place(&landscape.garden, from).await.unwrap();
+    check_store(landscape, &moved, plan, &place);
+    check_cloud(landscape, from, fence_of(&moved, plan));
+    check_nothing_twice(landscape, to);
     let client = shoot.client().await.unwrap();
-    let after = proof::read(shoot, landscape.seed("seed-b").unwrap())
-        .await
-        .unwrap();
+    let after = proof::read(shoot, landscape.seed(to).unwrap()).await.unwrap();
     assert_eq!(before.differences(&after), Vec::<String>::new());
     // What was acknowledged after the last snapshot is gone, and nothing else; the status says so to the revision.
     let lost = moved.followed.lost(&client).await.unwrap();
@@ -225,27 +223,28 @@ async fn taken_over(landscape: &Landscape, shoot: &UserShoot, plan: Plan<'_>) ->
         let found = status.and_then(|status| find_condition(&status.conditions, OWNERSHIP_VERIFIED));
         found.is_some_and(|found| found.status == ConditionStatus::True)
     };
-    let what = "seed-b says that it is confirmed to be the owner";
-    shoot.wait(what, COLLECTED_WITHIN, verified).await.unwrap();
+    let what = format!("{to} says that it is confirmed to be the owner");
+    shoot.wait(&what, COLLECTED_WITHIN, verified).await.unwrap();
     let is_late = moved.told.is_some();
-    late_snapshot_is_removed(landscape, shoot, "seed-a", is_late)
+    late_snapshot_is_removed(landscape, shoot, from, is_late)
         .await
         .unwrap();
-    names_went_on(landscape, shoot).await.unwrap();
-    moved
+    let status = shoot.get().await.unwrap().status.unwrap();
+    let epoch = status.ownership.unwrap().epoch;
+    names_went_on(landscape, shoot, to, epoch).await.unwrap();
 }
 
-/// Names in DNS: from the source to the destination, and never back.
-async fn names_went_on(landscape: &Landscape, shoot: &UserShoot) -> Result<()> {
+/// Names in DNS: from each owner to the next one, and never back. An epoch has one value.
+async fn names_went_on(landscape: &Landscape, shoot: &UserShoot, seed: &str, epoch: i64) -> Result<()> {
     let id = proof::technical_id(shoot).await?;
-    let records: Api<DNSRecord> = Api::namespaced(landscape.seed("seed-b")?.clone(), &id);
+    let records: Api<DNSRecord> = Api::namespaced(landscape.seed(seed)?.clone(), &id);
     for found in records.list(&ListParams::default()).await? {
         let (name, kind) = (&found.spec.name, format!("{:?}", found.spec.record_type));
         let mut values = record::values_of(landscape, name, &kind)?;
         values.dedup();
         println!("{kind} {name}: {values:?}");
         ensure!(
-            values.len() == 2,
+            i64::try_from(values.len())? == epoch,
             "{kind} {name} had these values, one after the other: {values:?}"
         );
     }
@@ -334,13 +333,14 @@ async fn stays(landscape: &Landscape, shoot: &UserShoot, trouble: Trouble, time:
 
 /// While its trouble lasts the source writes nothing to the object store after its fence, and later to its own place only: what it had
 /// not saved (R17-46).
-fn check_store(landscape: &Landscape, moved: &Takeover, fenced: Instant, place: &str) {
-    let all = record::store_changes(landscape, "seed-a").unwrap();
+fn check_store(landscape: &Landscape, moved: &Takeover, plan: Plan<'_>, place: &str) {
+    let source = plan.from;
+    let all = record::store_changes(landscape, source).unwrap();
     let within = |from, to| Span::new(from, to).unwrap().of(all.clone());
-    let silent = within(fenced, moved.over);
-    assert_eq!(silent, [], "seed-a wrote to the object store after its fence");
+    let silent = within(fence_of(moved, plan), moved.over);
+    assert_eq!(silent, [], "{source} wrote to the object store after its fence");
     let later = within(moved.over, Instant::now());
-    println!("seed-a has changed in the object store since: {later:?}");
+    println!("{source} has changed in the object store since: {later:?}");
     let elsewhere: Vec<_> = later
         .iter()
         .filter(|change| !change.what.contains(place))
@@ -349,51 +349,47 @@ fn check_store(landscape: &Landscape, moved: &Takeover, fenced: Instant, place: 
 }
 
 /// The destination writes no snapshot twice, one that it copies or one of its own, however often what writes it begins anew (R17-27).
-fn check_nothing_twice(landscape: &Landscape) {
-    let all = record::store_changes(landscape, "seed-b").unwrap();
+fn check_nothing_twice(landscape: &Landscape, destination: &str) {
+    let all = record::store_changes(landscape, destination).unwrap();
     assert_eq!(record::written_twice(&all), Vec::<&str>::new());
 }
 
 /// After its fence the source changes nothing in the cloud, neither while its trouble lasts nor when it is back. It has no other shoot.
-fn check_cloud(landscape: &Landscape, fenced: Instant) {
-    let all = record::cloud_changes(landscape, "seed-a").unwrap();
+fn check_cloud(landscape: &Landscape, source: &str, fenced: Instant) {
+    let all = record::cloud_changes(landscape, source).unwrap();
     let late = Span::new(fenced, Instant::now()).unwrap().of(all);
-    assert_eq!(late, [], "seed-a changed something in the cloud after its fence");
+    assert_eq!(
+        late,
+        [],
+        "{source} changed something in the cloud after its fence"
+    );
 }
 
-/// What the source uploads when it returns is for people who look for what was lost (R17-46). Nobody else reads it, and nobody else
-/// removes it, as docs/operations.md says.
+/// What the source uploads when it returns is final, and there only where something is lost (R17-46).
 async fn late_snapshot_is_removed(
     landscape: &Landscape,
     shoot: &UserShoot,
     seed: &str,
     is_late: bool,
 ) -> Result<()> {
-    let backups = lifecycle::backup_name(shoot).await?;
-    let store = Path::new(landscape.variable("S3_DATA")?);
-    let place = store
-        .join(lifecycle::place(&landscape.garden, seed).await?)
-        .join(&backups);
-    let found = lifecycle::snapshots(&place, &backups);
+    let found = takeover::remove_late(landscape, shoot, seed).await?;
     println!("the source has uploaded since it returned: {found:?}");
     ensure!(
         found.len() == usize::from(is_late) && found.iter().all(|late| late.contains(".final")),
         "not what there is to be: {found:?}"
     );
-    if place.exists() {
-        std::fs::remove_dir_all(place)?;
-    }
     Ok(())
 }
 
 /// Waits until the bucket has all that was written by now. A process that begins uploads at once what the store does not have.
-async fn backed_up(landscape: &Landscape, shoot: &UserShoot, namespace: &str) -> Result<()> {
+async fn backed_up(landscape: &Landscape, shoot: &UserShoot, seed: &str) -> Result<()> {
+    let namespace = proof::technical_id(shoot).await?;
     let backups = lifecycle::backup_name(shoot).await?;
     let store = landscape.variable("S3_DATA")?.to_owned();
     let stored = lifecycle::snapshots(store.as_ref(), &backups);
     lifecycle::kill(
-        landscape.seed("seed-a")?,
-        namespace,
+        landscape.seed(seed)?,
+        &namespace,
         "app.kubernetes.io/component=etcd-statefulset",
     )
     .await?;
@@ -404,7 +400,7 @@ async fn backed_up(landscape: &Landscape, shoot: &UserShoot, namespace: &str) ->
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
     let silent = proof::until_nothing(COLLECTED_WITHIN, || async {
-        let answer = async { anyhow::Ok(proof::read(shoot, landscape.seed("seed-a")?).await?) };
+        let answer = async { anyhow::Ok(proof::read(shoot, landscape.seed(seed)?).await?) };
         Ok(answer
             .await
             .err()

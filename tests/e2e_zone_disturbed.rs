@@ -25,7 +25,7 @@ use repot_tests::{
     nodes::{Fleet, Zonal, silence},
     proof,
     shoot::UserShoot,
-    takeover::{Plan, Takeover},
+    takeover::{self, Plan, Takeover},
     trouble::{OTHERS, Trouble},
 };
 use serde_json::json;
@@ -165,6 +165,8 @@ async fn a_zone_stays_cut_off_while_its_shoot_moves_and_is_taken_over() {
         .await
         .unwrap();
 
+    takeover::remove_late(landscape, shoot, "seed-b").await.unwrap();
+
     isolation::ask(shoot, None).await.unwrap();
     hunter.kills(KILLS, landscape, shoot).await.unwrap();
     isolation::done(shoot, Phase::Failback, BACK_WITHIN)
@@ -212,9 +214,9 @@ async fn a_zone_that_does_not_let_go_is_cut_off_all_the_same() {
     let client = shoot.client().await.unwrap();
     let web = Zonal::deploy(&client, 3, "b").await.unwrap();
     keep_all(&client).await.unwrap();
-    let probes = Probes::start(landscape, id).await.unwrap();
     let before = stage.fleet("seed-a").await.unwrap();
     silence(landscape, id, ZONE).await.unwrap();
+    let probes = Probes::start(landscape, id).await.unwrap();
 
     let begin = Instant::now();
     drain_for(shoot, "30s").await.unwrap();

@@ -219,37 +219,37 @@ impl ShootScenario<'_> {
                 self.check_copy_is_gone().await?;
                 self.check_etcd_has_a_past().await
             }
-            Drilled::ForceDelete => {
-                self.check_nothing_left(self.place()).await?;
-                self.check_backups().await?;
-                // The cloud and the DNS server refused: what they keep is left, and nothing waited for them.
-                require(
-                    Some(self.network().await?) == self.evidence.as_ref().map(|e| e.network.clone()),
-                    "the cloud refused, and the network is another one",
-                )?;
-                for name in self.names() {
-                    require(
-                        !self.addresses(&name).await?.is_empty(),
-                        format!("the DNS server refused, and {name} is gone"),
-                    )?;
-                }
-                Ok(())
-            }
-            Drilled::Delete | Drilled::DeleteIsolated => {
-                self.check_nothing_left(self.place()).await?;
-                self.check_backups().await?;
-                for name in self.names() {
-                    require(
-                        self.addresses(&name).await?.is_empty(),
-                        format!("I6: the name {name} is left"),
-                    )?;
-                }
-                require(
-                    self.network().await?.is_empty(),
-                    "I6: the network in the cloud is left",
-                )
-            }
+            Drilled::Delete | Drilled::DeleteIsolated | Drilled::ForceDelete => self.check_gone().await,
         }
+    }
+
+    async fn check_gone(&self) -> Result<()> {
+        self.check_nothing_left(self.place()).await?;
+        self.check_backups().await?;
+        if self.drilled == Drilled::ForceDelete {
+            // The cloud and the DNS server refused: what they keep is left, and nothing waited for them.
+            require(
+                Some(self.network().await?) == self.evidence.as_ref().map(|e| e.network.clone()),
+                "the cloud refused, and the network is another one",
+            )?;
+            for name in self.names() {
+                require(
+                    !self.addresses(&name).await?.is_empty(),
+                    format!("the DNS server refused, and {name} is gone"),
+                )?;
+            }
+            return Ok(());
+        }
+        for name in self.names() {
+            require(
+                self.addresses(&name).await?.is_empty(),
+                format!("I6: the name {name} is left"),
+            )?;
+        }
+        require(
+            self.network().await?.is_empty(),
+            "I6: the network in the cloud is left",
+        )
     }
 
     /// I7.

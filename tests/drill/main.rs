@@ -61,35 +61,10 @@ async fn every_task_of_every_flow_may_fail_and_may_run_twice() {
         .and_then(|text| text.parse().ok())
         .unwrap_or(WIDTH);
     let only = std::env::var("REPOT_DRILL_FLOWS").unwrap_or_default();
-    let mut flows = vec![
-        Drilled::Create,
-        Drilled::Migrate,
-        Drilled::CallOff,
-        Drilled::Restore,
-        Drilled::TakeOver,
-        Drilled::Leave,
-        Drilled::Hibernate,
-        Drilled::RestoreAsleep,
-        Drilled::Delete,
-        Drilled::ForceDelete,
-        Drilled::Failover,
-        Drilled::Failback,
-        Drilled::AnotherZone,
-        Drilled::RestoreIsolated,
-        Drilled::TakeOverIsolated,
-        Drilled::DeleteIsolated,
-    ];
-    // These are drilled by `make e2e-all`, which names its flows: most of their tasks are those of other flows.
-    let is_like_others = |flow: &Drilled| {
-        matches!(
-            flow,
-            Drilled::Create | Drilled::CallOff | Drilled::Hibernate | Drilled::RestoreAsleep
-        ) || flow.is_of_zones()
-    };
-    flows.retain(|flow| {
-        let name = format!("{flow:?}");
-        only.split(',').any(|wanted| wanted == name) || only.is_empty() && !is_like_others(flow)
-    });
+    let flows: Vec<_> = Drilled::ALL
+        .into_iter()
+        .filter(|flow| flow.is_wanted(&only))
+        .collect();
     let world = World::for_flows().await.unwrap();
     let world = &world;
     // Where each flow has one Shoot, all of them run at a time; where each task has one, one flow after the other.

@@ -55,6 +55,37 @@ pub enum Drilled {
 }
 
 impl Drilled {
+    pub const ALL: [Self; 16] = [
+        Self::Create,
+        Self::Migrate,
+        Self::CallOff,
+        Self::Restore,
+        Self::TakeOver,
+        Self::Leave,
+        Self::Hibernate,
+        Self::RestoreAsleep,
+        Self::Delete,
+        Self::ForceDelete,
+        Self::Failover,
+        Self::Failback,
+        Self::AnotherZone,
+        Self::RestoreIsolated,
+        Self::TakeOverIsolated,
+        Self::DeleteIsolated,
+    ];
+
+    /// Whether it is among these, by its name. Where none are named those are left out that are left to `make e2e-all`, which names them:
+    /// most of their tasks are those of other flows.
+    pub fn is_wanted(self, only: &str) -> bool {
+        let is_like_others = matches!(
+            self,
+            Self::Create | Self::CallOff | Self::Hibernate | Self::RestoreAsleep
+        );
+        let name = format!("{self:?}");
+        only.split(',').any(|wanted| wanted == name)
+            || only.is_empty() && !is_like_others && !self.is_of_zones()
+    }
+
     /// Whether nothing of the Shoot is wanted any more.
     pub fn deletes(self) -> bool {
         matches!(self, Self::Delete | Self::ForceDelete | Self::DeleteIsolated)

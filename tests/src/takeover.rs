@@ -1,6 +1,9 @@
 //! A seed in trouble, and another one that takes its shoot over (GEP-17): what an operator does, and what users saw.
 
-use std::time::{Duration, Instant};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, Result, ensure};
 use api::{
@@ -17,7 +20,7 @@ use serde_json::json;
 
 use crate::{
     landscape::Landscape,
-    lifecycle::{COLLECTED_WITHIN, MOVE_WITHIN, kill_gardenlet, nothing_left_within},
+    lifecycle::{self, COLLECTED_WITHIN, MOVE_WITHIN, kill_gardenlet, nothing_left_within},
     proof,
     shoot::UserShoot,
     trouble::{Disturbed, Trouble},
@@ -177,6 +180,24 @@ impl Takeover {
             .context("the former seed acknowledged nothing")?;
         Ok(last.at)
     }
+}
+
+/// Removes what a seed has uploaded since it returned, as docs/operations.md says: it is for people who look for what was lost (R17-46),
+/// nobody else reads it, and nobody else removes it. Returns what it was.
+///
+/// # Errors
+/// It cannot be removed.
+pub async fn remove_late(landscape: &Landscape, shoot: &UserShoot, seed: &str) -> Result<Vec<String>> {
+    let backups = lifecycle::backup_name(shoot).await?;
+    let bucket = lifecycle::place(&landscape.garden, seed).await?;
+    let place = Path::new(landscape.variable("S3_DATA")?)
+        .join(bucket)
+        .join(&backups);
+    let found = lifecycle::snapshots(&place, &backups);
+    if place.exists() {
+        std::fs::remove_dir_all(place)?;
+    }
+    Ok(found)
 }
 
 fn is_restored(shoot: &Shoot, percent: i32) -> bool {

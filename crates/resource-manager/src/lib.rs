@@ -10,7 +10,8 @@
 //! | `manifest` | data of Secrets becomes objects, within bounds |
 //! | `object` | names, annotations, order and marks of objects |
 //! | `plan`, `health`, `status`, `refusal` | decisions and words, without a client |
-//! | `target` | a cluster that objects go into: connection, back-off, kinds |
+//! | `kinds` | what clusters serve, once for all that serve it alike |
+//! | `target` | a cluster that objects go into: connection, back-off |
 //! | `watches` | what becomes of objects, in a few bytes for each |
 //! | `ledger`, `wakes` | which ManagedResource has to be looked at, and why |
 //! | `controller` | read, decide, write |
@@ -18,6 +19,7 @@
 mod controller;
 pub mod flags;
 pub mod health;
+mod kinds;
 mod ledger;
 pub mod manifest;
 pub mod names;

@@ -139,12 +139,11 @@ impl Controller {
         if items.iter().any(|item| item.key.identity() == key.identity()) {
             return;
         }
-        let watch = target.watches.of(Of {
+        let watch = target.watches.of(&Of {
             client: target.lookout().client().clone(),
             permit: target.lookout().permit().clone(),
             scope: target.scope.clone(),
-            kind: key.gvk(),
-            resource: served.resource.clone(),
+            kind: Arc::clone(&served),
         });
         items.push(crate::ledger::Item {
             key: key.clone(),

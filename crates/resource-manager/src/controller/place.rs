@@ -6,9 +6,10 @@ use api::resources::ManagedResource;
 
 use super::Controller;
 use crate::{
+    kinds::Served,
     ledger::Item,
     object::{Key, Owner, Wanted},
-    target::{Served, Target},
+    target::Target,
     trouble::Trouble,
     watches::Of,
 };
@@ -65,12 +66,11 @@ impl Controller {
                 continue;
             }
             let watch = served.watchable.then(|| {
-                work.target.watches.of(Of {
+                work.target.watches.of(&Of {
                     client: work.target.lookout().client().clone(),
                     permit: work.target.lookout().permit().clone(),
                     scope: work.target.scope.clone(),
-                    kind: key.gvk(),
-                    resource: served.resource.clone(),
+                    kind: Arc::clone(&served),
                 })
             });
             let item = Item {

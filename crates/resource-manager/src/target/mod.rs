@@ -3,7 +3,6 @@
 
 mod answer;
 mod gate;
-mod kinds;
 mod kubeconfig;
 mod targets;
 
@@ -19,10 +18,10 @@ use tokio::{
 
 pub use answer::Refused;
 pub use gate::{Gate, Look};
-pub use kinds::{Kinds, Served};
 pub use targets::Targets;
 
 use crate::{
+    kinds::{self, Catalogue, Kinds, Served},
     names::ANSWER_WITHIN,
     object::Key,
     watches::{Scope, Watches},
@@ -66,7 +65,7 @@ pub struct Target {
 }
 
 impl Target {
-    fn new(way: Way, scope: Scope, watches: Watches) -> Arc<Self> {
+    fn new(way: Way, scope: Scope, watches: Watches, catalogue: &Arc<Catalogue>) -> Arc<Self> {
         let turns = if scope.in_seed() {
             Semaphore::MAX_PERMITS
         } else {
@@ -77,7 +76,7 @@ impl Target {
             scope,
             watches: Arc::new(watches),
             gate: Arc::default(),
-            kinds: Arc::default(),
+            kinds: Arc::new(Kinds::new(Arc::clone(catalogue))),
             lookout: None,
             turns: Arc::new(Semaphore::new(turns)),
         })

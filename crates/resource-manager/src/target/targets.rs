@@ -13,6 +13,7 @@ use runtime::{Cluster, Error, Result, Seed, Shoot, error::Explain, rollout::chec
 
 use super::{Target, Way, kubeconfig};
 use crate::{
+    kinds::Catalogue,
     names::KUBECONFIG_SECRET,
     object::Owner,
     watches::{Scope, Watcher, Watches},
@@ -51,6 +52,7 @@ pub struct Targets {
     seed: Seed,
     of_seed: Arc<Target>,
     watcher: Watcher,
+    catalogue: Arc<Catalogue>,
     shoots: Mutex<HashMap<String, Known>>,
     /// Changes of Secrets with a way into a shoot that were seen.
     changes: AtomicU64,
@@ -60,16 +62,19 @@ impl Targets {
     /// None but the seed yet.
     #[must_use]
     pub fn new(seed: Seed, watcher: Watcher) -> Self {
+        let catalogue = Arc::default();
         let of_seed = Target::new(
             Way::Seed(seed.clone()),
             Scope::Seed,
             Watches::new(watcher.clone()),
+            &catalogue,
         );
         of_seed.gate.answered();
         Self {
             seed,
             of_seed,
             watcher,
+            catalogue,
             shoots: Mutex::default(),
             changes: AtomicU64::default(),
         }
@@ -130,6 +135,7 @@ impl Targets {
             way,
             Scope::Shoot(namespace.as_str().into()),
             Watches::new(self.watcher.clone()),
+            &self.catalogue,
         );
         // Another ManagedResource of this namespace may have been faster: one connection is enough.
         if let Some(first) = self.same(namespace, &checksum, as_of) {

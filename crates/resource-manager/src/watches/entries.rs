@@ -63,7 +63,8 @@ pub enum State {
 #[derive(Debug, Default)]
 #[allow(clippy::struct_excessive_bools)] // each is a fact of its own
 pub struct Entries {
-    objects: HashMap<Place, Entry>,
+    /// In boxes: the smallest table has room for four, and most clusters have one object of a kind.
+    objects: HashMap<Place, Box<Entry>>,
     listing: u64,
     listed: bool,
     problem: Option<String>,

@@ -14,7 +14,6 @@ use futures::{
 use kube::{
     Api, Client, Resource,
     api::{DynamicObject, PartialObjectMeta},
-    core::{ApiResource, GroupVersionKind},
     runtime::{WatchStreamExt, watcher},
 };
 use permit::Permit;
@@ -27,6 +26,7 @@ use super::{
 };
 use crate::{
     health::{self, Health},
+    kinds::Served,
     names::{MANAGED_BY, MANAGED_BY_LABEL, RESOURCES_ORIGIN},
     object::{Key, Owner},
 };
@@ -45,10 +45,15 @@ pub struct Of {
     pub permit: Permit,
     /// Whose objects count.
     pub scope: Scope,
-    /// Which kind.
-    pub kind: GroupVersionKind,
-    /// How it is asked for.
-    pub resource: ApiResource,
+    /// Which kind, and how it is asked for.
+    pub kind: Arc<Served>,
+}
+
+impl Of {
+    /// Whether there is more to an object than that it is there.
+    fn is_judged(&self) -> bool {
+        health::is_judged(&self.kind.resource.group, &self.kind.resource.kind)
+    }
 }
 
 /// A watch that runs. It ends when this is dropped.
@@ -62,16 +67,15 @@ fn lock(entries: &Mutex<Entries>) -> MutexGuard<'_, Entries> {
 }
 
 impl KindWatch {
-    pub(super) fn new(of: Of, tell: Tell) -> (Arc<Self>, BoxFuture<'static, ()>) {
-        let entries = Entries::new(health::is_judged(&of.kind.group, &of.kind.kind));
+    pub(super) fn new(of: &Of, tell: Tell) -> (Arc<Self>, BoxFuture<'static, ()>) {
+        let entries = Entries::new(of.is_judged());
         let (entries, end) = (Arc::new(Mutex::new(entries)), CancellationToken::new());
         let watch = Self {
             entries: Arc::clone(&entries),
             _end: end.clone().drop_guard(),
         };
-        let permit = of.permit.clone();
         // In a box by itself: what is around it would keep room for it four times.
-        let seeing = see(of, entries, tell).boxed();
+        let (permit, seeing) = (of.permit.clone(), see(of, entries, tell));
         let work = async move {
             let _ = end.run_until_cancelled(permit.guard(seeing)).await;
         };
@@ -126,16 +130,17 @@ type Stream_ = BoxStream<'static, watcher::Result<watcher::Event<Shown>>>;
 fn stream(of: &Of) -> Stream_ {
     let label = format!("{MANAGED_BY_LABEL}={MANAGED_BY}");
     let config = watcher::Config::default().labels(&label).page_size(PAGE);
-    if health::is_judged(&of.kind.group, &of.kind.kind) {
+    if of.is_judged() {
         let config = config.page_size(PAGE_OF_JUDGED);
-        let (api, kind) = (Api::all_with(of.client.clone(), &of.resource), of.kind.clone());
+        let kind = Arc::clone(&of.kind);
+        let api = Api::all_with(of.client.clone(), &kind.resource);
         shown(watcher(api, config), move |object: &DynamicObject| {
-            let health =
-                serde_json::to_value(object).map(|object| health::of(&kind.group, &kind.kind, &object));
+            let health = serde_json::to_value(object)
+                .map(|object| health::of(&kind.resource.group, &kind.resource.kind, &object));
             Shown::new(object, health.unwrap_or_default())
         })
     } else {
-        let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(of.client.clone(), &of.resource);
+        let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(of.client.clone(), &of.kind.resource);
         shown(
             watcher(api, config),
             |object: &PartialObjectMeta<DynamicObject>| Shown::new(object, Health::default()),
@@ -159,19 +164,25 @@ fn shown<K: Debug + Send + 'static>(
     events.default_backoff().boxed()
 }
 
-async fn see(of: Of, entries: Arc<Mutex<Entries>>, tell: Tell) {
-    stream(&of)
-        .for_each(|event| {
-            let (told, scope) = (take_in(&of, &entries, event), &of.scope);
-            debug!(kind = of.kind.kind, ?scope, ?told, "seen");
-            told.into_iter().for_each(&*tell);
-            ready(())
-        })
-        .await;
+/// Keeps nothing of what it was begun with but what it tells of: there is one of these for each kind in each shoot.
+fn see(of: &Of, entries: Arc<Mutex<Entries>>, tell: Tell) -> BoxFuture<'static, ()> {
+    let (scope, kind) = (of.scope.clone(), Arc::clone(&of.kind));
+    let seeing = stream(of).for_each(move |event| {
+        let kind = kind.resource.kind.as_str();
+        let told = take_in((&scope, kind), &entries, event);
+        debug!(kind, ?scope, ?told, "seen");
+        told.into_iter().for_each(&*tell);
+        ready(())
+    });
+    seeing.boxed()
 }
 
 /// Notes an event, and says what follows from it.
-fn take_in(of: &Of, entries: &Mutex<Entries>, event: watcher::Result<watcher::Event<Shown>>) -> Vec<Event> {
+fn take_in(
+    (scope, kind): (&Scope, &str),
+    entries: &Mutex<Entries>,
+    event: watcher::Result<watcher::Event<Shown>>,
+) -> Vec<Event> {
     let mut entries = lock(entries);
     match event {
         Ok(watcher::Event::Init) => {
@@ -179,7 +190,7 @@ fn take_in(of: &Of, entries: &Mutex<Entries>, event: watcher::Result<watcher::Ev
             Vec::new()
         }
         Ok(watcher::Event::InitApply(object) | watcher::Event::Apply(object)) => {
-            let owner = object.origin.as_deref().and_then(|origin| of.scope.owner(origin));
+            let owner = object.origin.as_deref().and_then(|origin| scope.owner(origin));
             match owner {
                 Some(owner) => {
                     let seen = Seen {
@@ -206,30 +217,27 @@ fn take_in(of: &Of, entries: &Mutex<Entries>, event: watcher::Result<watcher::Ev
         Ok(watcher::Event::InitDone) => {
             let mut events = entries.list_ends();
             if entries.is_crowded() {
-                let (kind, scope) = (&of.kind.kind, &of.scope);
                 warn!(
                     kind,
                     ?scope,
                     "more objects carry our label than anybody has applied: most are passed over"
                 );
             }
-            events.push(Event::Listed(of.scope.clone()));
+            events.push(Event::Listed(scope.clone()));
             events
         }
         Err(watcher::Error::InitialListFailed(kube::Error::Api(status))) => {
             let why = format!(
                 "{} cannot be listed: the API server answers {}",
-                of.kind.kind, status.code
+                kind, status.code
             );
             let news = entries.list_fails(why);
-            news.then(|| Event::Listed(of.scope.clone()))
-                .into_iter()
-                .collect()
+            news.then(|| Event::Listed(scope.clone())).into_iter().collect()
         }
         // The server has said something: it is there.
         Err(watcher::Error::WatchError(_) | watcher::Error::WatchStartFailed(kube::Error::Api(_))) => {
             Vec::new()
         }
-        Err(_) => vec![Event::Lost(of.scope.clone())],
+        Err(_) => vec![Event::Lost(scope.clone())],
     }
 }

@@ -6,13 +6,9 @@ mod event;
 mod kind;
 mod marks;
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError, Weak},
-};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use futures::future::BoxFuture;
-use kube::core::GroupVersionKind;
 use tokio::{
     sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
     task::JoinSet,
@@ -22,6 +18,8 @@ pub use entries::State;
 pub use event::{Event, Scope, Tell};
 pub use kind::{KindWatch, Of};
 pub use marks::Marks;
+
+use crate::kinds::Served;
 
 /// Starts watches. Cheap to clone.
 #[derive(Clone)]
@@ -55,7 +53,7 @@ async fn run(mut begin: UnboundedReceiver<BoxFuture<'static, ()>>) {
 /// The watches of one cluster.
 pub struct Watches {
     watcher: Watcher,
-    kinds: Mutex<HashMap<GroupVersionKind, Weak<KindWatch>>>,
+    kinds: Mutex<Vec<(Arc<Served>, Weak<KindWatch>)>>,
 }
 
 impl Watches {
@@ -70,15 +68,16 @@ impl Watches {
 
     /// The watch of a kind, begun now if there is none. It lasts as long as what is returned.
     #[must_use]
-    pub fn of(&self, of: Of) -> Arc<KindWatch> {
+    pub fn of(&self, of: &Of) -> Arc<KindWatch> {
         let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(running) = kinds.get(&of.kind).and_then(Weak::upgrade) {
+        kinds.retain(|(_, watch)| watch.strong_count() > 0);
+        let running = kinds.iter().find(|(kind, _)| *kind == of.kind);
+        if let Some(running) = running.and_then(|(_, watch)| watch.upgrade()) {
             return running;
         }
-        kinds.retain(|_, watch| watch.strong_count() > 0);
-        let kind = of.kind.clone();
+        let kind = Arc::clone(&of.kind);
         let (watch, work) = KindWatch::new(of, Arc::clone(&self.watcher.tell));
-        kinds.insert(kind, Arc::downgrade(&watch));
+        kinds.push((kind, Arc::downgrade(&watch)));
         // Nobody receives when the process ends.
         let _ = self.watcher.begun.send(work);
         watch

@@ -1,0 +1,168 @@
+//! The kinds that a cluster serves: asked for when they are needed, remembered, and asked for again when one is missed.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use kube::{
+    Client,
+    core::{ApiResource, GroupVersionKind},
+    discovery::{self, ApiCapabilities, Scope, verbs},
+    error::DiscoveryError,
+};
+
+use crate::object::Key;
+
+/// A kind that is served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Served {
+    /// How it is asked for.
+    pub resource: ApiResource,
+    /// Whether its objects are in namespaces.
+    pub namespaced: bool,
+    /// Whether it can be watched.
+    pub watchable: bool,
+}
+
+impl Served {
+    fn new((resource, can): (ApiResource, ApiCapabilities)) -> Self {
+        Self {
+            namespaced: can.scope == Scope::Namespaced,
+            watchable: can.supports_operation(verbs::WATCH) && can.supports_operation(verbs::LIST),
+            resource,
+        }
+    }
+
+    /// Whether this object is of the kind.
+    fn is_of(&self, key: &Key) -> bool {
+        let kind = &self.resource;
+        kind.kind == key.kind && kind.group == key.group && kind.version == key.version
+    }
+}
+
+/// What clusters serve, once for all that serve it alike: most shoots do.
+#[derive(Debug, Default)]
+pub struct Catalogue(Mutex<Vec<Weak<Served>>>);
+
+impl Catalogue {
+    fn entry(&self, served: Served) -> Arc<Served> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|known| known.strong_count() > 0);
+        let alike = all
+            .iter()
+            .filter_map(Weak::upgrade)
+            .find(|known| **known == served);
+        alike.unwrap_or_else(|| {
+            let new = Arc::new(served);
+            all.push(Arc::downgrade(&new));
+            new
+        })
+    }
+}
+
+/// The kinds of one cluster that were asked for. They are few.
+#[derive(Debug)]
+pub struct Kinds {
+    known: Mutex<Vec<Arc<Served>>>,
+    catalogue: Arc<Catalogue>,
+}
+
+impl Kinds {
+    pub(crate) fn new(catalogue: Arc<Catalogue>) -> Self {
+        Self {
+            known: Mutex::default(),
+            catalogue,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Served>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The kind of an object, if it is known.
+    #[must_use]
+    pub fn known(&self, key: &Key) -> Option<Arc<Served>> {
+        self.lock().iter().find(|served| served.is_of(key)).cloned()
+    }
+
+    /// It is not served as it was.
+    pub fn forget(&self, key: &Key) {
+        self.lock().retain(|served| !served.is_of(key));
+    }
+
+    pub(crate) fn remember(&self, key: &Key, served: Served) -> Arc<Served> {
+        let served = self.catalogue.entry(served);
+        let mut known = self.lock();
+        known.retain(|other| !other.is_of(key));
+        known.push(Arc::clone(&served));
+        served
+    }
+}
+
+/// Asks a cluster for a kind.
+pub(crate) async fn ask(client: Client, kind: GroupVersionKind) -> kube::Result<Option<Served>> {
+    match discovery::pinned_kind(&client, &kind).await {
+        Ok(found) => Ok(Some(Served::new(found))),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+        Err(kube::Error::Discovery(DiscoveryError::MissingKind(_))) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Asks a cluster for a kind in whichever version it prefers.
+pub(crate) async fn ask_any_version(
+    client: &Client,
+    group: &str,
+    kind: &str,
+) -> kube::Result<Option<Served>> {
+    match discovery::group(client, group).await {
+        Ok(found) => Ok(found.recommended_kind(kind).map(Served::new)),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+        Err(kube::Error::Discovery(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn served(kind: &str, namespaced: bool) -> Served {
+        let kind = GroupVersionKind::gvk("", "v1", kind);
+        Served {
+            resource: ApiResource::from_gvk(&kind),
+            namespaced,
+            watchable: true,
+        }
+    }
+
+    fn key(kind: &str) -> Key {
+        Key {
+            group: String::new(),
+            version: "v1".to_owned(),
+            kind: kind.to_owned(),
+            namespace: None,
+            name: "n".to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_clusters_serve_alike_is_kept_once_and_each_forgets_for_itself() {
+        let catalogue = Arc::new(Catalogue::default());
+        let [one, other] = [(); 2].map(|()| Kinds::new(Arc::clone(&catalogue)));
+        let kept = one.remember(&key("Secret"), served("Secret", true));
+        let same = other.remember(&key("Secret"), served("Secret", true));
+        assert!(Arc::ptr_eq(&kept, &same));
+        // Another one serves the kind in another way.
+        let odd = other.remember(&key("Secret"), served("Secret", false));
+        assert_eq!(other.known(&key("Secret")), Some(odd));
+        assert_eq!(one.known(&key("Secret")), Some(kept));
+        one.forget(&key("Secret"));
+        assert_eq!(one.known(&key("Secret")), None);
+        assert!(other.known(&key("Secret")).is_some());
+        drop((one, other, same));
+        catalogue.entry(served("Node", false));
+        assert_eq!(
+            catalogue.0.lock().unwrap_or_else(PoisonError::into_inner).len(),
+            1
+        );
+    }
+}
