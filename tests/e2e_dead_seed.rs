@@ -201,7 +201,10 @@ async fn taken_over(landscape: &Landscape, shoot: &UserShoot, plan: Plan<'_>) {
     check_times(&moved, plan);
     let place = lifecycle::place(&landscape.garden, from).await.unwrap();
     check_store(landscape, &moved, plan, &place);
-    check_cloud(landscape, from, fence_of(&moved, plan));
+    // On the way back: who has only restored a shoot without nodes has changed nothing there, and there is no record that it could.
+    if from == "seed-a" {
+        check_cloud(landscape, from, fence_of(&moved, plan));
+    }
     check_nothing_twice(landscape, to);
     let client = shoot.client().await.unwrap();
     let after = proof::read(shoot, landscape.seed(to).unwrap()).await.unwrap();

@@ -17,6 +17,7 @@ pub mod controllers;
 pub mod seed;
 pub mod shoot;
 pub mod shoot_state;
+mod words;
 
 pub use config::Config;
 pub use context::{Context, MANAGER};

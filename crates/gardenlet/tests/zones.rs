@@ -31,6 +31,8 @@ async fn looked_before() -> Result<()> {
     world.node("n-a", "id-a", "a", true).await?;
     world.node("n-b", "id-b", "b", false).await?;
     world.etcd_on("n-a").await?;
+    // Whoever may write in a shoot makes its objects as large as they can be: they are looked at in small answers.
+    world.heavy_nodes(8).await?;
     let _gardenlet = world.gardenlet()?;
 
     let told = world.asked("id-b").await?;

@@ -25,7 +25,8 @@ impl Stay {
         let mut config = client_config(&self.settings.shoot_api_url.of(&self.namespace), &secret)?;
         config.tls_server_name = Some(KUBE_APISERVER.into());
         config.connect_timeout = Some(TRY_FOR);
-        let connection = Connection::new(config).context("could not prepare the connection to the shoot")?;
+        let connection =
+            Connection::to_users_cluster(config).context("could not prepare the connection to the shoot")?;
         Ok(Shoot::new(connection, self.seed.permit()))
     }
 }

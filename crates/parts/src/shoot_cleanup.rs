@@ -4,7 +4,7 @@
 //! Order: what can get in the way of deletions first (webhooks, extended APIs), then custom resources, then what holds
 //! something outside, then namespaces with all the rest.
 
-use std::time::Duration;
+use std::{fmt, ops::ControlFlow, time::Duration};
 
 use api::meta::ErrorCode;
 use k8s_openapi::{
@@ -32,6 +32,8 @@ const KEPT: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lea
 /// Pause between two looks: many kinds at once, each a watch of its own, would cost more than it saves. Much shorter than
 /// the wait as a whole.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// So many objects of a kind are deleted after one look.
+const AT_A_TIME: usize = 1000;
 /// How many names an error quotes.
 const QUOTED: usize = 10;
 
@@ -110,34 +112,65 @@ async fn clean(shoot: &Shoot, step: Wave) -> Result<Vec<String>> {
     Ok(remains)
 }
 
-async fn clean_kind<K: Object>(shoot: &Shoot, concerns: impl Fn(&K) -> bool) -> Result<Vec<String>> {
-    let kind = K::kind(&());
-    let list = shoot
-        .all::<K>()
-        .list(&ListParams::default())
-        .await
-        .context(format_args!("could not list {kind} in the shoot"))?;
-    let mut remains = Vec::new();
-    for object in list.items.iter().filter(|object| concerns(object)) {
-        let name = object.name_any();
-        if object.meta().deletion_timestamp.is_none() {
-            let kind = ApiResource::erase::<K>(&());
-            dynamic::delete(&api_of(shoot, object, &kind), &kind, &name, None).await?;
+async fn clean_kind<K: Object>(shoot: &Shoot, concerns: fn(&K) -> bool) -> Result<Vec<String>> {
+    let kind = ApiResource::erase::<K>(&());
+    let (mut to_delete, mut remains) = (Vec::new(), Vec::new());
+    // Its users make as many as they like. What is too many is deleted after the next look, and not told.
+    let (objects, all) = (shoot.all::<K>(), ListParams::default());
+    let survey = runtime::survey(&objects, &all, |object| {
+        if concerns(&object) {
+            let place = Place::of(&object);
+            if remains.len() < AT_A_TIME {
+                remains.push(format!("{} {place}", kind.kind));
+            }
+            if object.meta().deletion_timestamp.is_none() {
+                to_delete.push(place);
+            }
         }
-        let place = object
-            .namespace()
-            .map(|namespace| format!("{namespace}/"))
-            .unwrap_or_default();
-        remains.push(format!("{kind} {place}{name}"));
+        if to_delete.len() < AT_A_TIME {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
+    });
+    let surveyed = survey.await;
+    surveyed.context(format_args!("could not list {} in the shoot", kind.kind))?;
+    for place in to_delete {
+        let api = api_of(shoot, place.namespace.as_deref(), &kind);
+        dynamic::delete(&api, &kind, &place.name, None).await?;
     }
     Ok(remains)
 }
 
+/// Where an object is.
+struct Place {
+    namespace: Option<String>,
+    name: String,
+}
+
+impl Place {
+    fn of<K: Object>(object: &K) -> Self {
+        Self {
+            namespace: object.namespace(),
+            name: object.name_any(),
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(f, "{namespace}/{}", self.name),
+            None => f.write_str(&self.name),
+        }
+    }
+}
+
 /// The Api in which one object can be deleted, whatever its scope is.
-fn api_of<K: Object>(shoot: &Shoot, object: &K, kind: &ApiResource) -> Api<DynamicObject> {
+fn api_of(shoot: &Shoot, namespace: Option<&str>, kind: &ApiResource) -> Api<DynamicObject> {
     let client = shoot.client().clone();
-    match object.namespace() {
-        Some(namespace) => Api::namespaced_with(client, &namespace, kind),
+    match namespace {
+        Some(namespace) => Api::namespaced_with(client, namespace, kind),
         None => Api::all_with(client, kind),
     }
 }

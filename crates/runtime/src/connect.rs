@@ -3,6 +3,7 @@
 
 use std::{path::Path, time::Duration};
 
+use http_body_util::Limited;
 use kube::{
     Client, Config,
     config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
@@ -13,6 +14,7 @@ use tower::{Layer, service_fn};
 use crate::{
     kept_alive,
     multiplexed::{self, Sender},
+    survey,
 };
 
 /// For opening a connection. A packet that is lost is sent again after 1, 3 and 7 s: what is reached again late is tried anew first.
@@ -25,6 +27,8 @@ pub struct Connection(Way);
 #[derive(Clone)]
 enum Way {
     Usual(Client),
+    /// With answers of a bounded size.
+    Bounded(Client),
     Own(Sender, String),
 }
 
@@ -35,6 +39,15 @@ impl Connection {
     /// An address, a certificate or a key that is of no use.
     pub fn new(config: Config) -> kube::Result<Self> {
         Client::try_from(config).map(Self::from)
+    }
+
+    /// The same to a cluster whose users write into it what they like: an answer of more than 4 MiB is an error. For what is asked, not
+    /// for watches. See [`survey`](crate::survey) for lists.
+    ///
+    /// # Errors
+    /// As [`Connection::new`].
+    pub fn to_users_cluster(config: Config) -> kube::Result<Self> {
+        Client::try_from(config).map(|client| Self(Way::Bounded(client)))
     }
 
     /// The same with one connection for everything that is under way, for who watches many things: see `multiplexed`. The
@@ -113,6 +126,17 @@ impl Connection {
                 let service = service_fn(move |request| {
                     let client = client.clone();
                     async move { client.send(request).await }
+                });
+                Client::new(permit.layer().layer(service), namespace)
+            }
+            Way::Bounded(client) => {
+                let (namespace, client) = (client.default_namespace().to_owned(), client.clone());
+                let service = service_fn(move |request| {
+                    let client = client.clone();
+                    async move {
+                        let answer = client.send(request).await?;
+                        Ok::<_, kube::Error>(answer.map(|body| Limited::new(body, survey::ANSWER)))
+                    }
                 });
                 Client::new(permit.layer().layer(service), namespace)
             }

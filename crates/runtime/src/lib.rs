@@ -22,6 +22,7 @@ mod multiplexed;
 pub mod process;
 pub mod rollout;
 pub mod runner;
+mod survey;
 pub mod wait;
 pub mod workload;
 
@@ -33,3 +34,4 @@ pub use events::Events;
 pub use permit::Permit;
 pub use process::Process;
 pub use runner::{Next, Reconciler};
+pub use survey::survey;

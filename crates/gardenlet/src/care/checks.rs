@@ -5,7 +5,7 @@ use api::{
     gardencore::Shoot,
     meta::{ConditionStatus, LastOperationState},
 };
-use k8s_openapi::api::{apps::v1::Deployment, core::v1::Node};
+use k8s_openapi::api::apps::v1::Deployment;
 use kube::ResourceExt;
 
 use super::{
@@ -13,6 +13,7 @@ use super::{
     observation::Observation,
     seen::{Extension, Observed},
 };
+use crate::words::names;
 
 /// Deployments that every control plane has.
 const REQUIRED: [&str; 3] = ["kube-apiserver", "kube-controller-manager", "kube-scheduler"];
@@ -179,30 +180,16 @@ pub(super) fn nodes(shoot: &Shoot, seen: &Observed) -> Observation {
         let message = format!("{there} of at least {wanted} nodes have joined.");
         return Observation::new(ConditionStatus::False, "MissingNodes", message);
     }
-    let unready: Vec<String> = nodes
-        .iter()
-        .filter(|node| !is_ready(node))
-        .map(ResourceExt::name_any)
-        .collect();
+    let unready = nodes.iter().filter(|node| !node.is_ready);
+    let unready: Vec<_> = unready.map(|node| node.name.as_str()).collect();
     if unready.is_empty() {
         return Observation::new(ConditionStatus::True, "EveryNodeReady", "All nodes are ready.");
     }
     Observation::new(
         ConditionStatus::False,
         "NodeUnhealthy",
-        format!("Not ready: {}.", unready.join(", ")),
+        format!("Not ready: {}.", names(&unready)),
     )
-}
-
-fn is_ready(node: &Node) -> bool {
-    let conditions = node
-        .status
-        .as_ref()
-        .and_then(|s| s.conditions.as_deref())
-        .unwrap_or_default();
-    conditions
-        .iter()
-        .any(|c| c.type_ == "Ready" && c.status == "True")
 }
 
 /// `ObservabilityComponentsHealthy`. There is nothing that could be ill, and the reason says so.

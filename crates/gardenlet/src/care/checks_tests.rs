@@ -11,7 +11,7 @@ use api::{
 };
 use serde_json::json;
 
-use super::*;
+use super::{super::seen::NodeSeen, *};
 
 /// As its controller shows it: one of one pods may be unavailable, so that it is always `Available`.
 fn deployment(name: &str, available: i32) -> Deployment {
@@ -83,11 +83,11 @@ fn extension(state: LastOperationState, error: Option<&str>) -> Extension {
     }
 }
 
-fn node(name: &str, ready: &str) -> Node {
-    serde_json::from_value(json!({
+fn node(name: &str, ready: &str) -> NodeSeen {
+    let node = json!({
         "metadata": {"name": name}, "status": {"conditions": [{"type": "Ready", "status": ready}]},
-    }))
-    .unwrap()
+    });
+    NodeSeen::of(&serde_json::from_value(node).unwrap())
 }
 
 #[test]
@@ -203,6 +203,11 @@ fn nodes_are_counted_and_asked() {
     assert_eq!(nodes(&shoot, &seen).reason, "MissingNodes");
     seen.nodes = Ok(vec![node("n1", "True"), node("n2", "False")]);
     assert_eq!(nodes(&shoot, &seen).message, "Not ready: n2.");
+    // Users of the shoot make as many as they like: they are not all told.
+    let many = (0..9).map(|number| node(&format!("n{number}"), "False"));
+    seen.nodes = Ok(many.collect());
+    let told = nodes(&shoot, &seen).message;
+    assert_eq!(told, "Not ready: n0, n1, n2, n3, n4 and 4 more.");
     seen.nodes = Ok(vec![node("n1", "True"), node("n2", "True")]);
     assert_eq!(nodes(&shoot, &seen).status, ConditionStatus::True);
     seen.nodes = Err("the shoot's API is not available".into());

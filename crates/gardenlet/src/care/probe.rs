@@ -1,8 +1,8 @@
 //! Asks the shoot's API how it is, from inside the seed.
 
-use std::time::Duration;
+use std::{ops::ControlFlow, time::Duration};
 
-use k8s_openapi::api::core::v1::{Node, Secret};
+use k8s_openapi::api::core::v1::Secret;
 use kube::{
     Api,
     api::ListParams,
@@ -10,6 +10,8 @@ use kube::{
 };
 use parts::{Settings, secrets::config::GARDENLET};
 use runtime::{Connection, Seed, Shoot, clusters::Cluster};
+
+use super::seen::NodeSeen;
 
 /// How long an answer is waited for. Shorter than the period of care, longer than a busy API takes.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -45,11 +47,16 @@ pub(super) async fn api_server(seed: &Seed, settings: &Settings, namespace: &str
     }
 }
 
-/// The shoot's nodes.
-pub(super) async fn nodes(shoot: &Shoot) -> Result<Vec<Node>, String> {
-    let nodes: Api<Node> = shoot.cluster_wide();
-    match tokio::time::timeout(PATIENCE, nodes.list(&ListParams::default())).await {
-        Ok(Ok(list)) => Ok(list.items),
+/// The shoot's nodes. Its users make as many as they like: so many are looked at as are counted within the time.
+pub(super) async fn nodes(shoot: &Shoot) -> Result<Vec<NodeSeen>, String> {
+    let mut seen = Vec::new();
+    let (nodes, all) = (shoot.cluster_wide(), ListParams::default());
+    let survey = runtime::survey(&nodes, &all, |node| {
+        seen.push(NodeSeen::of(&node));
+        ControlFlow::Continue(())
+    });
+    match tokio::time::timeout(PATIENCE, survey).await {
+        Ok(Ok(())) => Ok(seen),
         Ok(Err(error)) => Err(format!("the nodes could not be listed: {error}")),
         Err(_) => Err(format!("the nodes were not listed within {PATIENCE:?}")),
     }
@@ -77,7 +84,7 @@ async fn connect(seed: &Seed, settings: &Settings, namespace: &str) -> Result<Sh
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
         .await
         .map_err(wrong)?;
-    let connection =
-        Connection::new(config).map_err(|e| format!("no client for the shoot can be made: {e}"))?;
+    let connection = Connection::to_users_cluster(config)
+        .map_err(|e| format!("no client for the shoot can be made: {e}"))?;
     Ok(Shoot::new(connection, seed.permit()))
 }

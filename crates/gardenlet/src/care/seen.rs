@@ -8,6 +8,7 @@ use api::{
     resources::ManagedResource,
 };
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Node};
+use kube::ResourceExt;
 
 /// How an extension object stands.
 #[derive(Clone, Debug)]
@@ -20,6 +21,28 @@ pub(super) struct Extension {
     pub last_error: Option<LastError>,
 }
 
+/// What is kept of a node.
+#[derive(Debug)]
+pub(super) struct NodeSeen {
+    /// Its name.
+    pub name: String,
+    /// Whether it says that it is.
+    pub is_ready: bool,
+}
+
+impl NodeSeen {
+    /// What counts of it.
+    pub(super) fn of(node: &Node) -> Self {
+        let status = node.status.as_ref();
+        let conditions = status.and_then(|status| status.conditions.as_deref());
+        let mut conditions = conditions.unwrap_or_default().iter();
+        Self {
+            name: node.name_any(),
+            is_ready: conditions.any(|c| c.type_ == "Ready" && c.status == "True"),
+        }
+    }
+}
+
 /// What was seen of a shoot's control plane.
 #[derive(Debug)]
 pub(super) struct Observed {
@@ -28,7 +51,7 @@ pub(super) struct Observed {
     /// The API could not even be asked.
     pub api_not_asked: bool,
     /// The nodes, or why they are not known.
-    pub nodes: std::result::Result<Vec<Node>, String>,
+    pub nodes: std::result::Result<Vec<NodeSeen>, String>,
     /// Deployments in the shoot's namespace.
     pub deployments: Vec<Deployment>,
     /// What the pods of Deployments that lack some say, by the names of the Deployments.

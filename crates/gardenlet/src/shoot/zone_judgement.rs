@@ -11,10 +11,10 @@ use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 use placement::isolation::Refusal;
 
+use crate::words::names;
+
 /// The label by which Nodes say what the account calls their zone.
 const ZONE_NAME: &str = "topology.kubernetes.io/zone";
-/// So many names are told of many.
-const NAMES: usize = 5;
 
 /// A Node, as far as it counts here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -194,15 +194,6 @@ fn of_nodes(
          this one."
     ));
     None
-}
-
-/// Some names, and how many there are besides.
-pub(super) fn names(all: &[impl AsRef<str>]) -> String {
-    let some: Vec<_> = all.iter().take(NAMES).map(AsRef::as_ref).collect();
-    match all.len().saturating_sub(NAMES) {
-        0 => some.join(", "),
-        more => format!("{} and {more} more", some.join(", ")),
-    }
 }
 
 #[cfg(test)]

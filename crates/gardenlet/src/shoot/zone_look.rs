@@ -1,7 +1,7 @@
 //! Looks at the shoot and at its seed before a zone is cut off, and when it is asked what would move. Every look is bounded, in time and
 //! in what it reads.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, ops::ControlFlow, time::Duration};
 
 use api::gardencore::{Seed as SeedObject, Shoot as ShootObject};
 use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolume, Pod};
@@ -20,10 +20,8 @@ use super::{
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Between two tries.
 const AGAIN: Duration = Duration::from_secs(1);
-/// Objects of one answer.
-const PAGE: u32 = 500;
-/// So many answers are read of a kind at most, of 10,000 objects. What is beyond is not looked at.
-const PAGES: usize = 20;
+/// So many objects of a kind are looked at. What is beyond is not.
+const OBJECTS: usize = 10_000;
 
 /// The failover that is asked for is refused if it must not begin; what speaks against it otherwise is told. One that has begun is not
 /// looked at: it goes on whatever has come about since.
@@ -101,8 +99,11 @@ async fn ask(f: &Facts, labels: &[String]) -> Result<(Vec<NodeSeen>, Option<Stri
 
 async fn ask_once(f: &Facts, labels: &[String]) -> Result<(Vec<NodeSeen>, Option<String>)> {
     let shoot = f.shoot_client().await?;
-    let nodes = read(&shoot.cluster_wide::<Node>(), &ListParams::default()).await?;
-    let seen = nodes.iter().map(|node| NodeSeen::of(node, labels)).collect();
+    let mut seen = Vec::new();
+    survey(&shoot.cluster_wide(), |node: Node| {
+        seen.push(NodeSeen::of(&node, labels));
+    })
+    .await?;
     let system = shoot.cluster_wide::<Namespace>().get_opt("kube-system").await;
     let system = system.context("could not read namespace kube-system of the shoot")?;
     Ok((seen, system.and_then(|system| system.uid())))
@@ -111,7 +112,8 @@ async fn ask_once(f: &Facts, labels: &[String]) -> Result<(Vec<NodeSeen>, Option
 /// Pods of etcd and of the API server, and where they run.
 async fn control_plane(f: &Facts, labels: &[String]) -> Result<Vec<(String, Option<String>)>> {
     let pods: Api<Pod> = f.seed.namespaced(&f.namespace);
-    let pods = read(&pods, &ListParams::default()).await?;
+    let pods = pods.list(&ListParams::default()).await;
+    let pods = pods.context("could not list pods")?;
     let nodes: Api<Node> = f.seed.cluster_wide();
     let mut found = Vec::new();
     for pod in pods.iter().filter(|pod| is_vital(pod)) {
@@ -137,7 +139,9 @@ fn is_vital(pod: &Pod) -> bool {
 /// The Seed that the shoot is, if that hosts shoots: its gardenlet has recorded the uid of namespace kube-system, or a shoot of the garden's
 /// own project has its name.
 async fn hosts_as(f: &Facts, uid: Option<&str>) -> Result<Option<String>> {
-    let seeds = read(&f.garden.cluster_wide::<SeedObject>(), &ListParams::default()).await?;
+    let seeds: Api<SeedObject> = f.garden.cluster_wide();
+    let seeds = seeds.list(&ListParams::default()).await;
+    let seeds = seeds.context("could not list Seeds")?;
     let is_own = f.shoot.namespace().as_deref() == Some("garden");
     let is_it = |seed: &&SeedObject| {
         let identity = seed
@@ -168,36 +172,42 @@ async fn hosts_as(f: &Facts, uid: Option<&str>) -> Result<Option<String>> {
 /// The shoot's API does not answer.
 pub(super) async fn bound_pods(stay: &Stay, name: &str) -> Result<Vec<String>> {
     let shoot = stay.shoot_client().await?;
-    let volumes = read(&shoot.cluster_wide::<PersistentVolume>(), &ListParams::default()).await?;
-    let claims: BTreeSet<_> = volumes
-        .iter()
-        .filter_map(|volume| zone_volumes::claim_in(volume, name))
-        .collect();
+    let mut claims = BTreeSet::new();
+    survey(&shoot.cluster_wide(), |volume: PersistentVolume| {
+        claims.extend(zone_volumes::claim_in(&volume, name));
+    })
+    .await?;
+    let mut bound = Vec::new();
     if claims.is_empty() {
-        return Ok(Vec::new());
+        return Ok(bound);
     }
-    let pods = read(&shoot.all::<Pod>(), &ListParams::default()).await?;
-    let bound = pods.iter().filter(|pod| zone_volumes::uses(pod, &claims));
-    Ok(bound
-        .map(|pod| format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any()))
-        .collect())
+    survey(&shoot.all(), |pod: Pod| {
+        if zone_volumes::uses(&pod, &claims) {
+            bound.push(format!(
+                "{}/{}",
+                pod.namespace().unwrap_or_default(),
+                pod.name_any()
+            ));
+        }
+    })
+    .await?;
+    Ok(bound)
 }
 
-/// Objects of a kind, in answers of a bounded size.
-async fn read<K: Object + Resource>(api: &Api<K>, meant: &ListParams) -> Result<Vec<K>> {
-    let mut all = Vec::new();
-    let mut params = meant.clone().limit(PAGE);
-    for _ in 0..PAGES {
-        let page = tokio::time::timeout(PATIENCE, api.list(&params)).await;
-        let page = page.map_err(|_| {
-            Error::transient(format!("{} were not listed within {PATIENCE:?}", K::plural(&())))
-        })?;
-        let page = page.context(format_args!("could not list {}", K::plural(&())))?;
-        all.extend(page.items);
-        match page.metadata.continue_.filter(|token| !token.is_empty()) {
-            Some(token) => params = params.continue_token(&token),
-            None => break,
+/// Looks at objects of the shoot, of which its users make as many as they like: at some of them, for some time.
+async fn survey<K: Object + Resource>(api: &Api<K>, mut see: impl FnMut(K)) -> Result<()> {
+    let (mut count, all) = (0, ListParams::default());
+    let work = runtime::survey(api, &all, |object| {
+        see(object);
+        count += 1;
+        if count < OBJECTS {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
         }
-    }
-    Ok(all)
+    });
+    let kind = K::plural(&());
+    let done = tokio::time::timeout(PATIENCE, work).await;
+    let done = done.map_err(|_| Error::transient(format!("{kind} were not listed within {PATIENCE:?}")))?;
+    done.context(format_args!("could not list {kind}"))
 }

@@ -19,11 +19,11 @@ use placement::{
 use runtime::{Cluster, Result, clock, error::Explain};
 use serde_json::{Value, json};
 
-use super::{
-    zone_judgement::{self, names},
-    zone_look,
+use super::{zone_judgement, zone_look};
+use crate::{
+    context::{Context, MANAGER},
+    words::names,
 };
-use crate::context::{Context, MANAGER};
 
 /// Reason and sentences of an answer.
 struct Answer {

@@ -26,7 +26,7 @@ use placement::{
 };
 use serde_json::{Value, json};
 
-use super::zone_judgement::names;
+use crate::words::names;
 
 /// So much is told of what is awaited.
 const AWAITED: usize = 300;

@@ -22,7 +22,8 @@ use runtime::{
     wait::{self, Look, Watched},
 };
 
-use super::{record::Record, zone_judgement::names, zone_look, zone_record};
+use super::{record::Record, zone_look, zone_record};
+use crate::words::names;
 
 /// For one watch. It is begun anew after it.
 const WATCH: Duration = Duration::from_secs(60 * 60);

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use api::{
     constants::{OPERATION, PROJECT_NAME, condition},
     extensions::DNSRecord,
@@ -27,10 +27,11 @@ use k8s_openapi::api::{
 use kube::{
     Api, Client, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams},
+    config::KubeConfigOptions,
 };
 use parts::{Settings, UrlOf};
 use runtime::{
-    Events, Garden, Permit, Seed, clock,
+    Connection, Events, Garden, Permit, Seed, clock,
     metrics::Metrics,
     wait::{self, Look},
 };
@@ -168,6 +169,27 @@ impl World {
         let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}});
         apply(&self.client, node).await?;
         self.ready(name, is_ready).await
+    }
+
+    /// Nodes that are not Ready, of more bytes together than an answer of a shoot may have.
+    pub async fn heavy_nodes(&self, count: usize) -> Result<()> {
+        let nodes: Api<Node> = Api::all(self.client.clone());
+        for number in 0..count {
+            let name = format!("heavy-{number}");
+            self.node(&name, "id-c", "c", false).await?;
+            let image = json!({"names": ["x".repeat(700 << 10)], "sizeBytes": 1});
+            let body = json!({"status": {"images": [image]}});
+            nodes
+                .patch_status(&name, &PatchParams::default(), &Patch::Merge(body))
+                .await?;
+        }
+        let login = self.plane.kubeconfig("gardenlet", &["system:masters"])?;
+        let config = kube::Config::from_custom_kubeconfig(login, &KubeConfigOptions::default()).await?;
+        let bounded = Connection::to_users_cluster(config)?;
+        let bounded: Api<Node> = Api::all(bounded.client(&Permit::sole("a test")));
+        let refused = bounded.list(&ListParams::default()).await;
+        ensure!(refused.is_err(), "an answer of any size was taken");
+        Ok(())
     }
 
     pub async fn ready(&self, name: &str, is_ready: bool) -> Result<()> {
