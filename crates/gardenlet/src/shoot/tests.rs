@@ -17,6 +17,8 @@ use super::{
     status::{self, Trigger, Writer},
 };
 
+mod started;
+
 const PERIODS: Periods = Periods {
     sync: Duration::from_secs(3600),
 };
@@ -195,26 +197,6 @@ fn writer() -> Writer {
     }
 }
 
-#[test]
-fn the_first_write_records_the_seed_before_anything_is_made_there() {
-    let patch = status::started(
-        &shoot(&json!({})),
-        "dev",
-        &writer(),
-        Operation::Create,
-        Trigger::Due,
-        &Time(now()),
-    );
-    assert_eq!(patch["seedName"], "a");
-    assert_eq!(patch["technicalID"], "shoot--dev--demo");
-    assert_eq!(patch["uid"], "u-1");
-    assert_eq!(patch["observedGeneration"], 2);
-    assert_eq!(
-        patch["lastOperation"]["description"],
-        "Reconciliation of Shoot cluster initialized."
-    );
-}
-
 /// A shoot sleeps when all of it does, and not any more as soon as something of it is about to be woken.
 #[test]
 fn a_shoot_sleeps_from_the_end_of_one_operation_to_the_begin_of_another() {
@@ -378,87 +360,6 @@ fn the_class_of_an_error_travels_through_a_flow() {
     assert_eq!(of(vec![TimedOut { after: second, last }, waits()]), "Config");
     let last = Some(Error::not_ready(second, "an answer"));
     assert_eq!(of(vec![TimedOut { after: second, last }]), "Transient");
-}
-
-#[test]
-fn a_retry_keeps_the_errors_and_the_start_of_the_cycle() {
-    let mut again = recorded("a", "Reconcile", "Error");
-    again["status"]["retryCycleStartTime"] = json!(NOW);
-    let again = shoot(&again);
-    let patch = status::started(
-        &again,
-        "dev",
-        &writer(),
-        Operation::Reconcile,
-        Trigger::Due,
-        &Time(now()),
-    );
-    assert!(
-        patch.get("lastErrors").is_none() && patch.get("retryCycleStartTime").is_none(),
-        "{patch}"
-    );
-}
-
-/// RZ-03: a shoot whose reconciliation fails for something else is no reason to pass over whoever asks for its zone again.
-#[test]
-fn a_zone_that_has_failed_is_tried_again_when_it_is_asked_for_or_edited_and_not_by_itself() {
-    let mut failed = recorded("a", "Reconcile", "Error");
-    failed["metadata"]["generation"] = json!(2);
-    failed["metadata"]["annotations"] = json!({"shoot.gardener.cloud/isolated-zone": "az-a"});
-    failed["status"]["retryCycleStartTime"] = json!(NOW);
-    failed["status"]["observedGeneration"] = json!(2);
-    failed["status"]["zoneIsolation"] =
-        json!({"isolatedZoneID": "az-a", "phase": "Failover", "status": "Failed", "lastUpdateTime": NOW});
-    let begun = |of: &Value, trigger| {
-        let patch = status::started(
-            &shoot(of),
-            "dev",
-            &writer(),
-            Operation::Reconcile,
-            trigger,
-            &Time(now()),
-        );
-        patch["zoneIsolation"]["status"].clone()
-    };
-    assert_eq!(begun(&failed, Trigger::Due), Value::Null);
-    assert_eq!(begun(&failed, Trigger::Asked), "InProgress");
-    failed["metadata"]["generation"] = json!(3);
-    assert_eq!(begun(&failed, Trigger::Due), "InProgress");
-}
-
-/// R17-61: it is told once, as what is not tried again; and the next epoch begins with all its time.
-#[test]
-fn what_is_lost_is_told_once_and_begins_anew_in_the_next_epoch() {
-    let mut over = recorded("a", "Reconcile", "Processing");
-    over["status"]["retryCycleStartTime"] = json!("2025-12-01T00:00:00Z");
-    over["status"]["lastOperation"]["progress"] = json!(40);
-    let patch = status::lost(&shoot(&over), Type::Reconcile, "it is lost", Time(now())).unwrap();
-    let last = &patch["lastOperation"];
-    assert_eq!((&last["state"], &last["progress"]), (&json!("Error"), &json!(40)));
-    assert!(
-        !last["description"].as_str().unwrap().contains("retried"),
-        "{patch}"
-    );
-    json_patch::merge(&mut over, &json!({"status": patch}));
-    let told = shoot(&over);
-    assert_eq!(
-        status::lost(&told, Type::Reconcile, "it is lost", Time(now())),
-        None
-    );
-    assert!(status::lost(&told, Type::Reconcile, "in another epoch", Time(now())).is_some());
-    let anew = status::started(
-        &told,
-        "dev",
-        &writer(),
-        Operation::Reconcile,
-        Trigger::Due,
-        &Time(now()),
-    );
-    assert_eq!(anew["retryCycleStartTime"], NOW);
-    assert!(
-        anew["lastErrors"].is_null() && anew.get("lastErrors").is_some(),
-        "{anew}"
-    );
 }
 
 #[test]
