@@ -47,13 +47,20 @@ const TEN_MINUTES: Duration = Duration::from_secs(600);
 const UNDISTURBED: Duration = Duration::from_secs(5);
 
 /// First of one witness after the other, then of both. It stops before the destination begins: there are never two control planes
-/// (R17-06). Then that one hears nothing of the garden alone, and the first takes the shoot back: whoever serves until he is told saves all
-/// that he has, and nothing is lost (R17-01).
+/// (R17-06).
 #[tokio::test]
 async fn a_seed_that_is_cut_off_fences_itself_and_its_shoot_goes_on_elsewhere() {
     let landscape = Landscape::open("e2e").await.unwrap();
     let shoot = filled(&landscape, "orphan").await;
     one_silent_witness_fences_nobody(&landscape, &shoot).await;
+    is_taken_over(&landscape, &shoot, plan(Trouble::CutOff(&OTHERS))).await;
+}
+
+/// The seed that took a shoot over loses it in its turn, to the one that had it first.
+#[tokio::test]
+async fn a_shoot_is_taken_over_there_and_back() {
+    let landscape = Landscape::open("e2e").await.unwrap();
+    let shoot = filled(&landscape, "returner").await;
     Box::pin(taken_over(&landscape, &shoot, plan(Trouble::CutOff(&OTHERS)))).await;
     let back = Plan {
         from: "seed-b",
@@ -61,8 +68,7 @@ async fn a_seed_that_is_cut_off_fences_itself_and_its_shoot_goes_on_elsewhere() 
         first: BACK,
         ..plan(Trouble::CutOff(&["garden"]))
     };
-    Box::pin(taken_over(&landscape, &shoot, back)).await;
-    deleted(&landscape, &shoot).await.unwrap();
+    is_taken_over(&landscape, &shoot, back).await;
 }
 
 /// R17-05: its processes wake as if nothing had happened, with open connections, and with permits and locks that they had just renewed.
@@ -89,6 +95,12 @@ async fn a_seed_that_stands_still_while_it_hands_over_does_not_go_on() {
         },
     )
     .await;
+}
+
+/// R17-01: it serves until it is told, and saves all it has: nothing is lost.
+#[tokio::test]
+async fn a_seed_that_hears_nothing_of_the_garden_alone_saves_what_it_has() {
+    goes_on_elsewhere("unheard", plan(Trouble::CutOff(&["garden"]))).await;
 }
 
 /// One witness is left to it, and its bucket is that which the destination claims later (R17-01, R17-40).

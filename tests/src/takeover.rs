@@ -112,7 +112,10 @@ impl Takeover {
             over.elapsed().as_secs_f64()
         );
         let ownership = shoot.get().await?.status.and_then(|status| status.ownership);
-        let told = ownership.and_then(|ownership| ownership.restored);
+        let told = ownership.and_then(|ownership| {
+            let of_this = |restored: &RestoredData| restored.epoch == ownership.epoch;
+            ownership.restored.filter(of_this)
+        });
         Ok(Self {
             disturbed,
             decided,
