@@ -4,7 +4,7 @@
 //! Order: what can get in the way of deletions first (webhooks, extended APIs), then custom resources, then what holds
 //! something outside, then namespaces with all the rest.
 
-use std::{fmt, ops::ControlFlow, time::Duration};
+use std::{ops::ControlFlow, time::Duration};
 
 use api::meta::ErrorCode;
 use k8s_openapi::{
@@ -21,7 +21,7 @@ use kube::{
     api::{DynamicObject, ListParams},
     core::ApiResource,
 };
-use runtime::{Cluster, Error, Result, Shoot, apply::Object, error::Explain};
+use runtime::{Cluster, Error, Result, Shoot, apply::Object, error::Explain, words::some_of};
 
 use crate::{Facts, dynamic};
 
@@ -119,12 +119,13 @@ async fn clean_kind<K: Object>(shoot: &Shoot, concerns: fn(&K) -> bool) -> Resul
     let (objects, all) = (shoot.all::<K>(), ListParams::default());
     let survey = runtime::survey(&objects, &all, |object| {
         if concerns(&object) {
-            let place = Place::of(&object);
+            let (namespace, name) = (object.namespace(), object.name_any());
             if remains.len() < AT_A_TIME {
-                remains.push(format!("{} {place}", kind.kind));
+                let place = namespace.as_ref().map_or(String::new(), |of| format!("{of}/"));
+                remains.push(format!("{} {place}{name}", kind.kind));
             }
             if object.meta().deletion_timestamp.is_none() {
-                to_delete.push(place);
+                to_delete.push((namespace, name));
             }
         }
         if to_delete.len() < AT_A_TIME {
@@ -135,35 +136,11 @@ async fn clean_kind<K: Object>(shoot: &Shoot, concerns: fn(&K) -> bool) -> Resul
     });
     let surveyed = survey.await;
     surveyed.context(format_args!("could not list {} in the shoot", kind.kind))?;
-    for place in to_delete {
-        let api = api_of(shoot, place.namespace.as_deref(), &kind);
-        dynamic::delete(&api, &kind, &place.name, None).await?;
+    for (namespace, name) in to_delete {
+        let api = api_of(shoot, namespace.as_deref(), &kind);
+        dynamic::delete(&api, &kind, &name, None).await?;
     }
     Ok(remains)
-}
-
-/// Where an object is.
-struct Place {
-    namespace: Option<String>,
-    name: String,
-}
-
-impl Place {
-    fn of<K: Object>(object: &K) -> Self {
-        Self {
-            namespace: object.namespace(),
-            name: object.name_any(),
-        }
-    }
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.namespace {
-            Some(namespace) => write!(f, "{namespace}/{}", self.name),
-            None => f.write_str(&self.name),
-        }
-    }
 }
 
 /// The Api in which one object can be deleted, whatever its scope is.
@@ -192,15 +169,7 @@ fn is_users(namespace: &Namespace) -> bool {
 }
 
 fn sentence(remains: &[String]) -> String {
-    let mut quoted = remains
-        .iter()
-        .take(QUOTED)
-        .cloned()
-        .collect::<Vec<_>>()
-        .join(", ");
-    if remains.len() > QUOTED {
-        quoted = format!("{quoted} and {} more", remains.len() - QUOTED);
-    }
+    let quoted = some_of(remains, QUOTED);
     format!(
         "objects in the shoot are still being deleted: {quoted}. Remove what holds them (their finalizers' controllers); \
          or delete the Shoot by force, and clean up in the infrastructure by hand"

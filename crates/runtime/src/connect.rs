@@ -26,9 +26,8 @@ pub struct Connection(Way);
 
 #[derive(Clone)]
 enum Way {
-    Usual(Client),
-    /// With answers of a bounded size.
-    Bounded(Client),
+    /// With answers of so many bytes at most.
+    Usual(Client, usize),
     Own(Sender, String),
 }
 
@@ -47,7 +46,7 @@ impl Connection {
     /// # Errors
     /// As [`Connection::new`].
     pub fn to_users_cluster(config: Config) -> kube::Result<Self> {
-        Client::try_from(config).map(|client| Self(Way::Bounded(client)))
+        Client::try_from(config).map(|client| Self(Way::Usual(client, survey::ANSWER)))
     }
 
     /// The same with one connection for everything that is under way, for who watches many things: see `multiplexed`. The
@@ -121,21 +120,14 @@ impl Connection {
     pub fn client(&self, permit: &Permit) -> Client {
         #[allow(clippy::disallowed_methods)] // the one place
         match &self.0 {
-            Way::Usual(client) => {
+            Way::Usual(client, answer) => {
                 let (namespace, client) = (client.default_namespace().to_owned(), client.clone());
-                let service = service_fn(move |request| {
-                    let client = client.clone();
-                    async move { client.send(request).await }
-                });
-                Client::new(permit.layer().layer(service), namespace)
-            }
-            Way::Bounded(client) => {
-                let (namespace, client) = (client.default_namespace().to_owned(), client.clone());
+                let most = *answer;
                 let service = service_fn(move |request| {
                     let client = client.clone();
                     async move {
                         let answer = client.send(request).await?;
-                        Ok::<_, kube::Error>(answer.map(|body| Limited::new(body, survey::ANSWER)))
+                        Ok::<_, kube::Error>(answer.map(|body| Limited::new(body, most)))
                     }
                 });
                 Client::new(permit.layer().layer(service), namespace)
@@ -161,7 +153,7 @@ fn of_no_use(error: kube::Error) -> String {
 /// A client that is there already: one of a test, or one that has other bounds besides.
 impl From<Client> for Connection {
     fn from(client: Client) -> Self {
-        Self(Way::Usual(client))
+        Self(Way::Usual(client, usize::MAX))
     }
 }
 

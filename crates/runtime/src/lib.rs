@@ -24,6 +24,7 @@ pub mod rollout;
 pub mod runner;
 mod survey;
 pub mod wait;
+pub mod words;
 pub mod workload;
 
 pub use clusters::{Cluster, Garden, Seed, Shoot};

@@ -10,6 +10,8 @@ use api::{
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Node};
 use kube::ResourceExt;
 
+use crate::words::is_ready;
+
 /// How an extension object stands.
 #[derive(Clone, Debug)]
 pub(super) struct Extension {
@@ -33,12 +35,9 @@ pub(super) struct NodeSeen {
 impl NodeSeen {
     /// What counts of it.
     pub(super) fn of(node: &Node) -> Self {
-        let status = node.status.as_ref();
-        let conditions = status.and_then(|status| status.conditions.as_deref());
-        let mut conditions = conditions.unwrap_or_default().iter();
         Self {
             name: node.name_any(),
-            is_ready: conditions.any(|c| c.type_ == "Ready" && c.status == "True"),
+            is_ready: is_ready(node),
         }
     }
 }

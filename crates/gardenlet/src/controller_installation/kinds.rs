@@ -1,7 +1,7 @@
 //! Extension objects in the seed: whether there are any of a kind and type, and when one comes or goes. Of the watches only the
 //! uids are kept.
 
-use std::{collections::HashSet, fmt::Debug, time::Duration};
+use std::{collections::HashSet, fmt::Debug, ops::ControlFlow, time::Duration};
 
 use api::{
     extensions::{
@@ -26,8 +26,6 @@ use kube::{
 use runtime::{Cluster, Result, Seed, error::Explain};
 use serde::de::DeserializeOwned;
 
-/// Objects that are read at a time. Where any is of the type, the first ones nearly always tell.
-const PAGE: u32 = 50;
 /// What comes and goes within this time is one change: a shoot has a dozen objects.
 const TOGETHER: Duration = Duration::from_secs(1);
 
@@ -85,32 +83,24 @@ pub(super) async fn in_use(seed: &Seed, resources: &[ControllerResource]) -> Res
 
 async fn first(seed: &Seed, kind: &ApiResource, type_: &str) -> Result<Option<String>> {
     let api: Api<DynamicObject> = Api::all_with(seed.client().clone(), kind);
-    let mut page = ListParams::default().limit(PAGE);
-    loop {
-        let read = api.list(&page).await;
-        let read = match read {
-            // The seed does not serve it, so there are none.
-            Err(kube::Error::Api(status)) if status.is_not_found() => return Ok(None),
-            read => read.context(format_args!("could not list {}", kind.plural))?,
-        };
-        let is_it = |object: &&DynamicObject| {
-            object
-                .data
-                .pointer("/spec/type")
-                .is_some_and(|found| found == type_)
-        };
-        if let Some(object) = read.items.iter().find(is_it) {
-            let name = object.name_any();
-            return Ok(Some(
-                object
-                    .namespace()
-                    .map_or(name.clone(), |namespace| format!("{namespace}/{name}")),
-            ));
+    let (mut found, all) = (None, ListParams::default());
+    let survey = runtime::survey(&api, &all, |object| {
+        let its_type = object.data.pointer("/spec/type");
+        if its_type.is_none_or(|its_type| its_type != type_) {
+            return ControlFlow::Continue(());
         }
-        match read.metadata.continue_.filter(|token| !token.is_empty()) {
-            Some(token) => page = page.continue_token(&token),
-            None => return Ok(None),
-        }
+        let name = object.name_any();
+        found = Some(match object.namespace() {
+            Some(namespace) => format!("{namespace}/{name}"),
+            None => name,
+        });
+        ControlFlow::Break(())
+    });
+    match survey.await {
+        Ok(()) => Ok(found),
+        // The seed does not serve it, so there are none.
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
+        Err(error) => Err(error).context(format_args!("could not list {}", kind.plural)),
     }
 }
 

@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 use placement::isolation::Refusal;
 
-use crate::words::names;
+use crate::words::{is_ready, names};
 
 /// The label by which Nodes say what the account calls their zone.
 const ZONE_NAME: &str = "topology.kubernetes.io/zone";
@@ -58,16 +58,10 @@ pub(super) struct Verdict {
 impl NodeSeen {
     /// `labels`: those of Nodes that have the ID of a zone.
     pub(super) fn of(node: &Node, labels: &[String]) -> Self {
-        let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
-        let ready = |all: &Vec<_>| {
-            all.iter().any(|one: &k8s_openapi::api::core::v1::NodeCondition| {
-                one.type_ == "Ready" && one.status == "True"
-            })
-        };
         Self {
             zone_id: labels.iter().find_map(|label| node.labels().get(label)).cloned(),
             zone_name: node.labels().get(ZONE_NAME).cloned(),
-            is_ready: conditions.is_some_and(ready),
+            is_ready: is_ready(node),
         }
     }
 

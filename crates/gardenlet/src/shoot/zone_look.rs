@@ -111,19 +111,21 @@ async fn ask_once(f: &Facts, labels: &[String]) -> Result<(Vec<NodeSeen>, Option
 
 /// Pods of etcd and of the API server, and where they run.
 async fn control_plane(f: &Facts, labels: &[String]) -> Result<Vec<(String, Option<String>)>> {
-    let pods: Api<Pod> = f.seed.namespaced(&f.namespace);
-    let pods = pods.list(&ListParams::default()).await;
-    let pods = pods.context("could not list pods")?;
+    let mut vital = Vec::new();
+    survey(&f.seed.namespaced(&f.namespace), |pod: Pod| {
+        if is_vital(&pod) {
+            let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
+            vital.extend(node.map(|node| (pod.name_any(), node)));
+        }
+    })
+    .await?;
     let nodes: Api<Node> = f.seed.cluster_wide();
     let mut found = Vec::new();
-    for pod in pods.iter().filter(|pod| is_vital(pod)) {
-        let Some(name) = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) else {
-            continue;
-        };
+    for (pod, node) in vital {
         // A Node that may not be read, or is gone, says nothing.
-        let node = nodes.get_opt(name).await.ok().flatten();
+        let node = nodes.get_opt(&node).await.ok().flatten();
         let zone = node.and_then(|node| NodeSeen::of(&node, labels).zone_id);
-        found.push((pod.name_any(), zone));
+        found.push((pod, zone));
     }
     Ok(found)
 }
@@ -139,18 +141,22 @@ fn is_vital(pod: &Pod) -> bool {
 /// The Seed that the shoot is, if that hosts shoots: its gardenlet has recorded the uid of namespace kube-system, or a shoot of the garden's
 /// own project has its name.
 async fn hosts_as(f: &Facts, uid: Option<&str>) -> Result<Option<String>> {
-    let seeds: Api<SeedObject> = f.garden.cluster_wide();
-    let seeds = seeds.list(&ListParams::default()).await;
-    let seeds = seeds.context("could not list Seeds")?;
     let is_own = f.shoot.namespace().as_deref() == Some("garden");
-    let is_it = |seed: &&SeedObject| {
+    let is_it = |seed: &SeedObject| {
         let identity = seed
             .status
             .as_ref()
             .and_then(|status| status.cluster_identity.as_deref());
         (identity.is_some() && identity == uid) || (is_own && seed.name_any() == f.shoot.name_any())
     };
-    for seed in seeds.iter().filter(is_it).map(ResourceExt::name_any) {
+    let mut seeds = Vec::new();
+    survey(&f.garden.cluster_wide(), |seed: SeedObject| {
+        if is_it(&seed) {
+            seeds.push(seed.name_any());
+        }
+    })
+    .await?;
+    for seed in seeds {
         let shoots: Api<ShootObject> = f.garden.all();
         for field in ["spec", "status"] {
             let hosted = ListParams::default()
@@ -194,7 +200,7 @@ pub(super) async fn bound_pods(stay: &Stay, name: &str) -> Result<Vec<String>> {
     Ok(bound)
 }
 
-/// Looks at objects of the shoot, of which its users make as many as they like: at some of them, for some time.
+/// Looks at some objects, for some time: users of the shoot make as many as they like.
 async fn survey<K: Object + Resource>(api: &Api<K>, mut see: impl FnMut(K)) -> Result<()> {
     let (mut count, all) = (0, ListParams::default());
     let work = runtime::survey(api, &all, |object| {

@@ -70,11 +70,11 @@ impl Watches {
     #[must_use]
     pub fn of(&self, of: &Of) -> Arc<KindWatch> {
         let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
-        kinds.retain(|(_, watch)| watch.strong_count() > 0);
-        let running = kinds.iter().find(|(kind, _)| *kind == of.kind);
-        if let Some(running) = running.and_then(|(_, watch)| watch.upgrade()) {
+        let mut same = kinds.iter().filter(|(kind, _)| *kind == of.kind);
+        if let Some(running) = same.find_map(|(_, watch)| watch.upgrade()) {
             return running;
         }
+        kinds.retain(|(_, watch)| watch.strong_count() > 0);
         let kind = Arc::clone(&of.kind);
         let (watch, work) = KindWatch::new(of, Arc::clone(&self.watcher.tell));
         kinds.push((kind, Arc::downgrade(&watch)));

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Resource, ResourceExt};
+use runtime::words::some_of;
 
 /// Pods that did not go, and what keeps each.
 pub type Refusals = BTreeMap<String, String>;
@@ -40,14 +41,7 @@ pub fn sentence(left: &[String], refused: &Refusals) -> String {
     // Those that are kept first: they are what somebody has to do something about.
     let (mut kept, mut others): (Vec<_>, Vec<_>) = told.partition(|text| text.contains(" ("));
     kept.append(&mut others);
-    let more = kept.len().saturating_sub(NAMED);
-    kept.truncate(NAMED);
-    let named = kept.join(", ");
-    if more == 0 {
-        named
-    } else {
-        format!("{named} and {more} more")
-    }
+    some_of(&kept, NAMED)
 }
 
 #[cfg(test)]
