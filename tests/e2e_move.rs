@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use api::meta::{LastOperationState, LastOperationType};
 use repot_tests::{
+    hunter::Hunter,
     is_every_scenario,
     landscape::Landscape,
     lifecycle::{COLLECTED_WITHIN, MOVE_WITHIN, PROJECT, created, deleted, kill_gardenlets, nothing_left},
@@ -111,12 +112,10 @@ async fn a_move_ends_although_the_gardenlets_are_killed_at_five_random_moments()
         .unwrap();
     let id = proof::technical_id(&shoot).await.unwrap();
     shoot.set_seed("seed-b").await.unwrap();
-    let seed = std::env::var("REPOT_SEED").map_or_else(|_| fastrand::u64(..), |seed| seed.parse().unwrap());
-    println!("kills at random moments; REPOT_SEED={seed} repeats them");
-    let mut random = fastrand::Rng::with_seed(seed);
+    let mut hunter = Hunter::new().unwrap();
     let (mut from, mut to) = ("seed-a", "seed-b");
     for kill in 1..=KILLS {
-        tokio::time::sleep(Duration::from_millis(random.u64(200..PAUSE_AT_MOST))).await;
+        hunter.lies_in_wait(PAUSE_AT_MOST).await;
         let status = shoot.get().await.unwrap().status.unwrap_or_default();
         let last = status.last_operation.unwrap();
         println!(

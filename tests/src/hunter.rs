@@ -24,7 +24,7 @@ const MACHINE_CONTROLLER_MANAGER: &str = "role=machine-controller-manager";
 pub struct Hunter(fastrand::Rng);
 
 impl Hunter {
-    /// With the seed of `REPOT_SEED`, or a new one, which is printed.
+    /// Chooses by the seed of `REPOT_SEED`, or a new one, which is printed.
     ///
     /// # Errors
     /// `REPOT_SEED` is no number.
@@ -37,6 +37,12 @@ impl Hunter {
         Ok(Self(fastrand::Rng::with_seed(seed)))
     }
 
+    /// Waits until the next moment, so many milliseconds at most.
+    pub async fn lies_in_wait(&mut self, at_most: u64) {
+        // A moment that nothing tells is what it is about.
+        tokio::time::sleep(Duration::from_millis(self.0.u64(200..at_most))).await;
+    }
+
     /// Kills so many times after a pause: the gardenlets, the providers, or the managers of the shoot's machines.
     ///
     /// # Errors
@@ -44,8 +50,7 @@ impl Hunter {
     pub async fn kills(&mut self, times: usize, landscape: &Landscape, shoot: &UserShoot) -> Result<()> {
         let id = proof::technical_id(shoot).await?;
         for _ in 0..times {
-            // A moment that nothing tells is what it is about.
-            tokio::time::sleep(Duration::from_millis(self.0.u64(200..PAUSE_AT_MOST))).await;
+            self.lies_in_wait(PAUSE_AT_MOST).await;
             let status = shoot.get().await?.status.unwrap_or_default();
             let last = status.last_operation.context("the Shoot has no last operation")?;
             let victims = ["gardenlet", "provider-local", "machine-controller-manager"];

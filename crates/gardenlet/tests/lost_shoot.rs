@@ -3,45 +3,37 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::large_futures)]
 
+mod ground;
+
 use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use api::{
-    constants::{
-        CONFIRMATION_DELETION, CONFIRMATION_FORCE_DELETION, OPERATION, OWNERSHIP_EPOCH, PROJECT_NAME,
-    },
+    constants::{CONFIRMATION_DELETION, CONFIRMATION_FORCE_DELETION, OPERATION, OWNERSHIP_EPOCH},
     extensions::DNSRecord,
-    gardencore::{Seed as SeedObject, Shoot},
+    gardencore::Shoot,
     meta::{LastOperation, LastOperationState as State},
 };
-use clap::Parser;
-use gardenlet::{Config, Context, context::Heartbeat, shoot};
+use gardenlet::shoot;
 use k8s_openapi::api::{core::v1::Namespace, events::v1::Event};
 use kube::{
     Api, Client, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams},
 };
 use runtime::{
-    Events, Garden, Permit, Seed, clock,
-    metrics::Metrics,
+    clock,
     wait::{self, Look},
 };
 use serde_json::{Value, json};
 use testkit::{ControlPlane, NameServer, apply, eventually};
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 
-const PROJECT: &str = "garden-dev";
-const NAMESPACE: &str = "shoot--dev--web";
-const CORE: &str = "core.gardener.cloud/v1beta1";
-const ZONE: &str = "internal.example.test";
+use ground::{CORE, DNS_ZONE, Ground, NAMESPACE, OURS, PROJECT, SOON, context::context};
+
 const OWNER: &str = "owner.web.dev.internal.example.test";
 const EPOCH: &str = "epoch.owner.web.dev.internal.example.test";
-/// The seed of the gardenlet, and another one.
-const OURS: &str = "seed-a-uid";
+/// Another seed than that of the gardenlet.
 const THEIRS: &str = "seed-b-uid";
-/// Several tries with their pauses on a busy machine.
-const SOON: Duration = Duration::from_secs(180);
 /// Longer than a gardenlet takes to begin what it was asked for.
 const QUIET: Duration = Duration::from_secs(5);
 
@@ -67,51 +59,32 @@ async fn nothing_is_done_for_a_shoot_that_is_lost() -> Result<()> {
 /// What is asked of a shoot that is deleted, and whose record goes with it.
 #[test]
 fn a_deletion_ends_although_its_record_goes_and_begins_for_who_has_the_shoot_alone() -> Result<()> {
-    let story = || -> Result<()> {
-        let mut runtime = tokio::runtime::Builder::new_multi_thread();
-        let runtime = runtime.worker_threads(2).enable_all().build()?;
-        runtime.block_on(async {
-            let world = Box::pin(World::start()).await?;
-            Box::pin(world.its_own_record_goes()).await?;
-            let shoot = garden(&world.dns.address).pop().context("a Shoot")?;
-            apply(&world.client, shoot).await?;
-            Box::pin(world.force_is_of_no_use_for_what_is_lost()).await
-        })
-    };
-    // The story overflows what a test has. The gardenlet has threads of the usual size.
-    let thread = std::thread::Builder::new().stack_size(16 << 20).spawn(story)?;
-    thread
-        .join()
-        .map_err(|_| anyhow::anyhow!("the story ended early"))?
+    // Of the usual size, which is less than the gardenlet's own threads have.
+    ground::story(2 << 20, async {
+        let world = Box::pin(World::start()).await?;
+        Box::pin(world.its_own_record_goes()).await?;
+        apply(&world.client, the_shoot()).await?;
+        Box::pin(world.force_is_of_no_use_for_what_is_lost()).await
+    })
 }
 
 impl World {
     async fn start() -> Result<Self> {
-        let plane = ControlPlane::start("lost-shoot").await?;
-        let client = plane.admin();
-        let crds: Vec<_> = api::all_crds().into_iter().map(|crd| crd.definition).collect();
-        testkit::apply_crds(&client, &crds).await?;
-        let dns = NameServer::start(&[ZONE]).await?;
-        for object in garden(&dns.address) {
-            apply(&client, object).await?;
-        }
-        let seeds: Api<SeedObject> = Api::all(client.clone());
-        let identity = Patch::Merge(json!({"status": {"clusterIdentity": OURS}}));
-        let params = PatchParams::default();
-        seeds.patch_status("seed-a", &params, &identity).await?;
+        let ground = Box::pin(Ground::start("lost-shoot", true)).await?;
+        apply(&ground.client, the_shoot()).await?;
         Ok(Self {
-            _plane: plane,
-            shoots: Api::namespaced(client.clone(), PROJECT),
-            records: Api::namespaced(client.clone(), NAMESPACE),
-            client,
-            dns,
+            _plane: ground.plane,
+            records: Api::namespaced(ground.client.clone(), NAMESPACE),
+            client: ground.client,
+            dns: ground.dns,
+            shoots: ground.shoots,
         })
     }
 
     /// Begins one; it ends with the set.
     fn gardenlet(&self) -> Result<JoinSet<()>> {
         let mut gardenlet = JoinSet::new();
-        gardenlet.spawn(Box::pin(shoot::run(Arc::new(context(&self.client)?))));
+        gardenlet.spawn(Box::pin(shoot::run(Arc::new(context(&self.client, &[])?))));
         Ok(gardenlet)
     }
 
@@ -124,7 +97,7 @@ impl World {
         let epoch = epoch.map(|epoch| epoch.to_string());
         let (identity, epoch) = (Vec::from_iter(identity), Vec::from_iter(epoch.as_deref()));
         let names: [(&str, &[&str]); 2] = [(OWNER, &identity), (EPOCH, &epoch)];
-        self.dns.write_texts(ZONE, &names).await
+        self.dns.write_texts(DNS_ZONE, &names).await
     }
 
     /// Nothing is begun while the record of an earlier shoot of this name stands there. When it is gone the shoot is made, by the word of
@@ -339,15 +312,7 @@ impl World {
     }
 
     async fn until(&self, why: &str, holds: impl Fn(&Shoot) -> bool + Send + Sync) -> Result<Shoot> {
-        let seen = wait::until(&self.shoots, "web", SOON, |shoot: Option<&Shoot>| {
-            if shoot.is_some_and(&holds) {
-                Look::Done
-            } else {
-                let status = shoot.and_then(|shoot| shoot.status.as_ref());
-                Look::Wait(format!("{why}: {status:?}"))
-            }
-        });
-        seen.await?.context("a Shoot")
+        ground::until(&self.shoots, why, holds).await
     }
 
     /// The last operation that says so, and nothing else.
@@ -381,47 +346,8 @@ fn last_of(shoot: &Shoot) -> Result<LastOperation> {
     last.context("a last operation")
 }
 
-/// What the facts of a shoot are read from. The seed says whose its shoots are.
-fn garden(authority: &str) -> Vec<Value> {
-    let secret = json!({"apiVersion": "v1", "kind": "Secret", "namespace": "garden", "name": "dns"});
-    vec![
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "garden"}}),
-        json!({"apiVersion": "v1", "kind": "Namespace",
-            "metadata": {"name": PROJECT, "labels": {PROJECT_NAME: "dev"}}}),
-        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "dns", "namespace": "garden"},
-            "stringData": {"server": authority}}),
-        json!({"apiVersion": CORE, "kind": "Project", "metadata": {"name": "dev"}, "spec": {"namespace": PROJECT}}),
-        json!({"apiVersion": CORE, "kind": "CloudProfile", "metadata": {"name": "local"},
-            "spec": {"type": "local", "regions": [{"name": "local"}],
-                "kubernetes": {"versions": [{"version": "1.34.4"}]}, "machineImages": [], "machineTypes": []}}),
-        json!({"apiVersion": CORE, "kind": "Seed", "metadata": {"name": "seed-a"},
-            "spec": {"provider": {"type": "local", "region": "local"},
-                "dns": {"internal": {"type": "local", "domain": ZONE, "credentialsRef": secret}},
-                "networks": {"pods": "10.1.0.0/16", "services": "10.2.0.0/16"},
-                "settings": {"ownerChecks": {"enabled": true, "authorities": [authority]}}}}),
-        json!({"apiVersion": CORE, "kind": "Shoot", "metadata": {"name": "web", "namespace": PROJECT},
-            "spec": {"cloudProfile": {"name": "local"}, "region": "local", "seedName": "seed-a",
-                "kubernetes": {"version": "1.34.4"}, "provider": {"type": "local"}}}),
-    ]
-}
-
-fn context(client: &Client) -> Result<Context> {
-    let config = Config::try_parse_from([
-        "gardenlet",
-        "--garden-kubeconfig=/none",
-        "--seed-name=seed-a",
-        "--seed-config=/none",
-    ])?;
-    let permit = Permit::sole("a test");
-    Ok(Context {
-        garden: Garden::new(client.clone(), &permit),
-        seed: Seed::new(client.clone(), &permit),
-        seed_name: "seed-a".into(),
-        settings: Arc::new(config.settings()),
-        config: Arc::new(config),
-        garden_events: Events::new(client.clone(), "gardenlet"),
-        metrics: Metrics::default(),
-        shutdown: CancellationToken::new(),
-        heartbeat: Heartbeat::default(),
-    })
+fn the_shoot() -> Value {
+    json!({"apiVersion": CORE, "kind": "Shoot", "metadata": {"name": "web", "namespace": PROJECT},
+        "spec": {"cloudProfile": {"name": "local"}, "region": "local", "seedName": "seed-a",
+            "kubernetes": {"version": "1.34.4"}, "provider": {"type": "local"}}})
 }

@@ -3,6 +3,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+#[path = "ground/context.rs"]
+mod context;
+
 use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result};
@@ -12,19 +15,19 @@ use api::{
     gardencore::{Shoot, ShootState},
     meta::ConditionStatus,
 };
-use clap::Parser;
-use gardenlet::{Config, Context, context::Heartbeat, shoot_state};
+use gardenlet::shoot_state;
 use kube::{
     Api, Client, Resource, ResourceExt,
     api::{DynamicObject, Patch, PatchParams},
     core::{ApiResource, GroupVersionKind},
 };
 use parts::secrets::config::CARRIED;
-use runtime::{Cluster, Events, Garden, Permit, Seed, metrics::Metrics, wait};
+use runtime::{Cluster, Garden, Permit, metrics::Metrics, wait};
 use serde_json::{Value, json};
 use testkit::{ControlPlane, eventually};
 use tokio::{task::JoinSet, time::Instant};
-use tokio_util::sync::CancellationToken;
+
+use context::context;
 
 const PROJECT: &str = "garden-dev";
 const NAMESPACE: &str = "shoot--dev--web";
@@ -40,9 +43,11 @@ async fn a_shoot_state_follows_its_seed() -> Result<()> {
     let crds: Vec<_> = api::all_crds().into_iter().map(|crd| crd.definition).collect();
     testkit::apply_crds(&client, &crds).await?;
     a_shoot(&client).await?;
-    let metrics = Metrics::default();
+    let delay = format!("--shoot-state-sync-delay={}s", DELAY.as_secs());
+    let context = context(&client, &[&delay])?;
+    let metrics = context.metrics.clone();
     let mut running = JoinSet::new();
-    running.spawn(shoot_state::run(Arc::new(context(&client, &metrics)?)));
+    running.spawn(shoot_state::run(Arc::new(context)));
 
     let garden = Garden::new(client.clone(), &Permit::sole("a test"));
     let states: Api<ShootState> = garden.namespaced(PROJECT);
@@ -95,29 +100,6 @@ async fn a_shoot_state_follows_its_seed() -> Result<()> {
         "nothing new writes nothing"
     );
     Ok(())
-}
-
-fn context(client: &Client, metrics: &Metrics) -> Result<Context> {
-    let delay = format!("--shoot-state-sync-delay={}s", DELAY.as_secs());
-    let config = Config::try_parse_from([
-        "gardenlet",
-        "--garden-kubeconfig=/none",
-        "--seed-name=seed-a",
-        "--seed-config=/none",
-        &delay,
-    ])?;
-    let permit = Permit::sole("a test");
-    Ok(Context {
-        garden: Garden::new(client.clone(), &permit),
-        seed: Seed::new(client.clone(), &permit),
-        seed_name: "seed-a".into(),
-        settings: Arc::new(config.settings()),
-        config: Arc::new(config),
-        garden_events: Events::new(client.clone(), "gardenlet"),
-        metrics: metrics.clone(),
-        shutdown: CancellationToken::new(),
-        heartbeat: Heartbeat::default(),
-    })
 }
 
 /// One that was created, with its namespace, its keys, and an Infrastructure.

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::large_futures)]
 
+mod ground;
 #[path = "zones/world.rs"]
 mod world;
 
@@ -15,7 +16,8 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, ResourceExt, api::ListParams};
 use serde_json::{Value, json};
 
-use world::{DRY_RUN, ISOLATED, NAMESPACE, World};
+use ground::NAMESPACE;
+use world::{DRY_RUN, ISOLATED, World};
 
 #[test]
 fn a_failover_begins_only_where_it_can_end_well() -> Result<()> {
@@ -23,7 +25,7 @@ fn a_failover_begins_only_where_it_can_end_well() -> Result<()> {
 }
 
 async fn looked_before() -> Result<()> {
-    let world = Box::pin(World::start("zones-look", None)).await?;
+    let world = Box::pin(World::start("zones-look", false)).await?;
     world
         .shoot(json!({"seedName": "seed-a", "lastOperation": world::succeeded()}))
         .await?;
@@ -115,7 +117,7 @@ fn a_change_ends_what_is_under_way_and_many_changes_wait() -> Result<()> {
 }
 
 async fn changed_again_and_again() -> Result<()> {
-    let world = Box::pin(World::start("zones-abort", Some("owner"))).await?;
+    let world = Box::pin(World::start("zones-abort", true)).await?;
     world.shoot(Value::Null).await?;
     world.annotate(ISOLATED, json!("id-a")).await?;
     let _gardenlet = world.gardenlet()?;

@@ -82,13 +82,22 @@ impl Fleet {
         if self.nodes != after.nodes {
             found.push(format!("nodes: {:?} became {:?}", self.nodes, after.nodes));
         }
-        for (name, pod) in &self.pods {
-            let now = after.pods.get(name);
-            if now != Some(pod) {
-                found.push(format!("pod {name}: {pod:?} became {now:?}"));
-            }
-        }
+        found.extend(self.other_pods(after));
         found
+    }
+
+    /// Pods that are not the same in `after`, a sentence each.
+    #[must_use]
+    pub fn other_pods(&self, after: &Self) -> Vec<String> {
+        let became = |(name, pod)| (name, pod, after.pods.get(name));
+        let others = self
+            .pods
+            .iter()
+            .map(became)
+            .filter(|(_, pod, now)| *now != Some(*pod));
+        others
+            .map(|(name, pod, now)| format!("pod {name}: {pod:?} became {now:?}"))
+            .collect()
     }
 
     /// Waits until the Lease of each of its nodes is renewed from now on.

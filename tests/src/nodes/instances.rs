@@ -19,8 +19,8 @@ use crate::landscape::Landscape;
 
 /// Where the cloud runs them.
 pub(super) const CLOUD: &str = "cloud";
-/// Annotation of an instance's zone.
-const ZONE_OF: &str = "local.provider.extensions.gardener.cloud/zone";
+/// What the marks of an instance begin with.
+pub(super) const MARKS: &str = "local.provider.extensions.gardener.cloud";
 
 /// Remembers the instances of one cluster since it began to watch.
 pub struct Instances {
@@ -71,7 +71,7 @@ impl Instances {
 
 /// Finds what the cloud runs for a cluster.
 pub(super) fn selector(technical_id: &str) -> String {
-    format!("local.provider.extensions.gardener.cloud/cluster={technical_id}")
+    format!("{MARKS}/cluster={technical_id}")
 }
 
 /// Stops the kubelets of a cluster's machines in a zone: their Nodes fall silent, and what runs on them runs on.
@@ -84,9 +84,10 @@ pub async fn silence(landscape: &Landscape, technical_id: &str, zone: &str) -> R
         .list(&ListParams::default().labels(&selector(technical_id)))
         .await?
         .items;
+    let mark = format!("{MARKS}/zone");
     let there: Vec<_> = pods
         .iter()
-        .filter(|pod| pod.annotations().get(ZONE_OF).is_some_and(|of| of == zone))
+        .filter(|pod| pod.annotations().get(&mark).is_some_and(|of| of == zone))
         .collect();
     ensure!(!there.is_empty(), "no machine is in zone {zone}");
     for pod in there {

@@ -16,15 +16,13 @@ use kube::{
 use serde_json::json;
 use tokio::process::Command;
 
-use super::instances::CLOUD;
+use super::instances::{CLOUD, MARKS};
 use crate::landscape::Landscape;
 
 /// Longer than a pod takes to start whose image is there, or to go.
 const READY_WITHIN: Duration = Duration::from_secs(120);
 /// Longer than a program takes to be started in a pod.
 const RUN_WITHIN: Duration = Duration::from_secs(60);
-/// What the marks of a machine begin with.
-const MARKS: &str = "local.provider.extensions.gardener.cloud";
 /// Echoes a line, and waits for the echo for five seconds.
 const ASK: &str = "timeout 5 bash -c 'exec 3<>/dev/tcp/$0/8080 && echo hello >&3 && read -r said <&3 && [ \"$said\" = hello ]' \"$0\" \
   2>/dev/null && echo yes || echo no";

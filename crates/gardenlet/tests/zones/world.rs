@@ -1,16 +1,13 @@
 //! One real API server that plays garden, seed and shoot, with a gardenlet's shoot controller.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicI32, Ordering},
-    },
-    time::Duration,
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicI32, Ordering},
 };
 
 use anyhow::{Context as _, Result, ensure};
 use api::{
-    constants::{OPERATION, PROJECT_NAME, condition},
+    constants::{OPERATION, condition},
     extensions::DNSRecord,
     gardencore::{
         Seed as SeedObject, Shoot,
@@ -18,8 +15,7 @@ use api::{
     },
     meta::find_condition,
 };
-use clap::Parser;
-use gardenlet::{Config, Context, context::Heartbeat, shoot};
+use gardenlet::shoot;
 use k8s_openapi::api::{
     core::v1::{Namespace, Node, Pod, ServiceAccount},
     events::v1::Event,
@@ -31,24 +27,18 @@ use kube::{
 };
 use parts::{Settings, UrlOf};
 use runtime::{
-    Connection, Events, Garden, Permit, Seed, clock,
-    metrics::Metrics,
+    Connection, Permit, clock,
     wait::{self, Look},
 };
 use serde_json::{Value, json};
 use testkit::{ControlPlane, NameServer, apply, eventually};
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 
-pub const PROJECT: &str = "garden-dev";
-pub const NAMESPACE: &str = "shoot--dev--web";
+use crate::ground::{self, CORE, Ground, NAMESPACE, PROJECT, SOON, context::context};
+
 pub const ISOLATED: &str = "shoot.gardener.cloud/isolated-zone";
 pub const DRY_RUN: &str = "shoot.gardener.cloud/isolated-zone-dry-run";
-const CORE: &str = "core.gardener.cloud/v1beta1";
 const ZONE_ID: &str = "topology.k8s.aws/zone-id";
-const DNS_ZONE: &str = "internal.example.test";
-/// Several tries with their pauses on a busy machine.
-const SOON: Duration = Duration::from_secs(180);
 
 pub struct World {
     plane: ControlPlane,
@@ -57,19 +47,9 @@ pub struct World {
     _dns: NameServer,
 }
 
-/// Stack of a thread, as in the gardenlet itself (`runtime::Process`).
-const STACK: usize = 8 << 20;
-
-/// Runs it where it has room: what a test has on its stack overflows.
+/// Runs it with threads as in the gardenlet itself (`runtime::Process`).
 pub fn story(work: impl Future<Output = Result<()>> + Send + 'static) -> Result<()> {
-    let run = || -> Result<()> {
-        let mut threads = tokio::runtime::Builder::new_multi_thread();
-        let threads = threads.worker_threads(2).thread_stack_size(STACK);
-        threads.enable_all().build()?.block_on(work)
-    };
-    let thread = std::thread::Builder::new().stack_size(2 * STACK).spawn(run)?;
-    let ended = thread.join();
-    ended.map_err(|_| anyhow::anyhow!("the story ended early"))?
+    ground::story(8 << 20, work)
 }
 
 /// What the last operation says of a shoot that is well.
@@ -78,26 +58,22 @@ pub fn succeeded() -> Value {
 }
 
 impl World {
-    /// `owners`: the seed asks who owns its shoots.
-    pub async fn start(name: &str, owners: Option<&str>) -> Result<Self> {
-        let plane = ControlPlane::start(name).await?;
-        let client = plane.admin();
-        let crds: Vec<_> = api::all_crds().into_iter().map(|crd| crd.definition).collect();
-        testkit::apply_crds(&client, &crds).await?;
-        let dns = NameServer::start(&[DNS_ZONE]).await?;
-        for object in garden(&dns.address, owners.is_some()) {
-            apply(&client, object).await?;
+    /// `checks_owners`: the seed asks who owns its shoots.
+    pub async fn start(name: &str, checks_owners: bool) -> Result<Self> {
+        let ground = Box::pin(Ground::start(name, checks_owners)).await?;
+        for object in [
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "cloud", "namespace": PROJECT},
+                "stringData": {"token": "none"}}),
+            json!({"apiVersion": CORE, "kind": "SecretBinding", "metadata": {"name": "cloud", "namespace": PROJECT},
+                "provider": {"type": "local"}, "secretRef": {"name": "cloud"}}),
+        ] {
+            apply(&ground.client, object).await?;
         }
-        let seeds: Api<SeedObject> = Api::all(client.clone());
-        let identity = Patch::Merge(json!({"status": {"clusterIdentity": "seed-a-uid"}}));
-        seeds
-            .patch_status("seed-a", &PatchParams::default(), &identity)
-            .await?;
         Ok(Self {
-            plane,
-            shoots: Api::namespaced(client.clone(), PROJECT),
-            client,
-            _dns: dns,
+            plane: ground.plane,
+            shoots: ground.shoots,
+            client: ground.client,
+            _dns: ground.dns,
         })
     }
 
@@ -135,29 +111,12 @@ impl World {
     }
 
     pub fn gardenlet(&self) -> Result<JoinSet<()>> {
-        let config = Config::try_parse_from([
-            "gardenlet",
-            "--garden-kubeconfig=/none",
-            "--seed-name=seed-a",
-            "--seed-config=/none",
-        ])?;
-        let permit = Permit::sole("a test");
+        let mut context = context(&self.client, &[])?;
         let url = self.plane.url().to_owned();
-        let settings = Settings {
+        context.settings = Arc::new(Settings {
             shoot_api_url: UrlOf::new(move |_| url.clone()),
-            ..config.settings()
-        };
-        let context = Context {
-            garden: Garden::new(self.client.clone(), &permit),
-            seed: Seed::new(self.client.clone(), &permit),
-            seed_name: "seed-a".into(),
-            settings: Arc::new(settings),
-            config: Arc::new(config),
-            garden_events: Events::new(self.client.clone(), "gardenlet"),
-            metrics: Metrics::default(),
-            shutdown: CancellationToken::new(),
-            heartbeat: Heartbeat::default(),
-        };
+            ..context.config.settings()
+        });
         let mut tasks = JoinSet::new();
         tasks.spawn(Box::pin(shoot::run(Arc::new(context))));
         Ok(tasks)
@@ -392,15 +351,7 @@ impl World {
     }
 
     async fn until(&self, why: &str, holds: impl Fn(&Shoot) -> bool + Send + Sync) -> Result<Shoot> {
-        let seen = wait::until(&self.shoots, "web", SOON, |shoot: Option<&Shoot>| {
-            if shoot.is_some_and(&holds) {
-                Look::Done
-            } else {
-                let status = shoot.and_then(|shoot| shoot.status.as_ref());
-                Look::Wait(format!("{why}: {status:?}"))
-            }
-        });
-        seen.await?.context("a Shoot")
+        ground::until(&self.shoots, why, holds).await
     }
 }
 
@@ -420,30 +371,4 @@ fn shoot_of(name: &str, seed: &str) -> Value {
             "networking": {"type": "local", "nodes": "10.250.0.0/16", "pods": "100.96.0.0/11", "services": "100.64.0.0/13"},
             "kubernetes": {"version": "1.34.4"},
             "provider": {"type": "local", "workers": [pool("both", &["a", "b"]), pool("narrow", &["a"])]}}})
-}
-
-/// What the facts of a shoot are read from.
-fn garden(authority: &str, owners: bool) -> Vec<Value> {
-    let secret = json!({"apiVersion": "v1", "kind": "Secret", "namespace": "garden", "name": "dns"});
-    let checks = json!({"enabled": owners, "authorities": [authority]});
-    vec![
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "garden"}}),
-        json!({"apiVersion": "v1", "kind": "Namespace",
-            "metadata": {"name": PROJECT, "labels": {PROJECT_NAME: "dev"}}}),
-        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "dns", "namespace": "garden"},
-            "stringData": {"server": authority}}),
-        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "cloud", "namespace": PROJECT},
-            "stringData": {"token": "none"}}),
-        json!({"apiVersion": CORE, "kind": "SecretBinding", "metadata": {"name": "cloud", "namespace": PROJECT},
-            "provider": {"type": "local"}, "secretRef": {"name": "cloud"}}),
-        json!({"apiVersion": CORE, "kind": "Project", "metadata": {"name": "dev"}, "spec": {"namespace": PROJECT}}),
-        json!({"apiVersion": CORE, "kind": "CloudProfile", "metadata": {"name": "local"},
-            "spec": {"type": "local", "regions": [{"name": "local"}],
-                "kubernetes": {"versions": [{"version": "1.34.4"}]}, "machineImages": [], "machineTypes": []}}),
-        json!({"apiVersion": CORE, "kind": "Seed", "metadata": {"name": "seed-a"},
-            "spec": {"provider": {"type": "local", "region": "local"},
-                "dns": {"internal": {"type": "local", "domain": DNS_ZONE, "credentialsRef": secret}},
-                "networks": {"pods": "10.1.0.0/16", "services": "10.2.0.0/16"},
-                "settings": {"ownerChecks": checks}}}),
-    ]
 }
