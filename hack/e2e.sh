@@ -15,6 +15,7 @@ ONLY_IN_ALL=(
   a_shoot_sleeps_moves_in_its_sleep_and_wakes
   nodes_that_no_seed_reaches_survive_a_move
   a_shoot_is_taken_over_there_and_back
+  a_seed_that_hears_nothing_of_the_garden_alone_saves_what_it_has
   a_seed_that_stands_still_and_wakes_later_does_not_go_on
   a_seed_that_lost_its_power_saves_late_what_is_lost
   a_seed_that_stands_still_while_it_hands_over_does_not_go_on
