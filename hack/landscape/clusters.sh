@@ -100,7 +100,7 @@ create_once() {
   # kubeadm says only that it waited in vain; the kubelet knows for what.
   {
     uptime
-    on_node "$cluster" crictl ps -a
+    on_node "$cluster" ctr -n k8s.io tasks ls
     on_node "$cluster" journalctl -u kubelet -u containerd --no-pager -n 60 -o cat
   } 2>&1 | cut -c1-400 | tee -a "$log" >&2 || true
   "$REPOT_BIN/kind" delete cluster --name "$name" --kubeconfig "$STATE/$cluster.kubeconfig" >/dev/null 2>&1 || true
