@@ -14,6 +14,7 @@ pub mod config;
 pub mod context;
 pub mod controller_installation;
 pub mod controllers;
+mod node;
 pub mod seed;
 pub mod shoot;
 pub mod shoot_state;

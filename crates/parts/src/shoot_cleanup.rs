@@ -17,13 +17,14 @@ use k8s_openapi::{
     kube_aggregator::pkg::apis::apiregistration::v1::APIService,
 };
 use kube::{
-    Api, ResourceExt,
-    api::{DynamicObject, ListParams},
-    core::ApiResource,
+    Resource, ResourceExt,
+    api::{DeleteParams, DynamicObject, ListParams},
+    core::{ApiResource, Request},
 };
 use runtime::{Cluster, Error, Result, Shoot, apply::Object, error::Explain, words::some_of};
+use serde::{Deserialize, de::IgnoredAny};
 
-use crate::{Facts, dynamic};
+use crate::Facts;
 
 /// Annotation: the cleaning is left out, by a user who knows that nothing outside is lost.
 const SKIP: &str = "shoot.gardener.cloud/skip-cleanup";
@@ -36,6 +37,29 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const AT_A_TIME: usize = 1000;
 /// How many names an error quotes.
 const QUOTED: usize = 10;
+
+/// What is read of an object of any of these kinds. Their types of Kubernetes would let a schema of a user's fill the memory.
+#[derive(Deserialize)]
+struct Seen {
+    metadata: Metadata,
+    #[serde(default)]
+    spec: Spec,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    name: String,
+    namespace: Option<String>,
+    deletion_timestamp: Option<IgnoredAny>,
+}
+
+#[derive(Default, Deserialize)]
+struct Spec {
+    #[serde(rename = "type")]
+    type_: Option<String>,
+    service: Option<IgnoredAny>,
+}
 
 /// What users made in the shoot.
 #[derive(Debug)]
@@ -112,19 +136,23 @@ async fn clean(shoot: &Shoot, step: Wave) -> Result<Vec<String>> {
     Ok(remains)
 }
 
-async fn clean_kind<K: Object>(shoot: &Shoot, concerns: fn(&K) -> bool) -> Result<Vec<String>> {
+async fn clean_kind<K: Object>(shoot: &Shoot, concerns: fn(&Seen) -> bool) -> Result<Vec<String>> {
     let kind = ApiResource::erase::<K>(&());
     let (mut to_delete, mut remains) = (Vec::new(), Vec::new());
     // Its users make as many as they like. What is too many is deleted after the next look, and not told.
     let (objects, all) = (shoot.all::<K>(), ListParams::default());
-    let survey = runtime::survey(&objects, &all, |object| {
+    let survey = runtime::survey(&objects, &all, |object: Seen| {
         if concerns(&object) {
-            let (namespace, name) = (object.namespace(), object.name_any());
+            let Metadata {
+                name,
+                namespace,
+                deletion_timestamp,
+            } = object.metadata;
             if remains.len() < AT_A_TIME {
                 let place = namespace.as_ref().map_or(String::new(), |of| format!("{of}/"));
                 remains.push(format!("{} {place}{name}", kind.kind));
             }
-            if object.meta().deletion_timestamp.is_none() {
+            if deletion_timestamp.is_none() {
                 to_delete.push((namespace, name));
             }
         }
@@ -137,35 +165,38 @@ async fn clean_kind<K: Object>(shoot: &Shoot, concerns: fn(&K) -> bool) -> Resul
     let surveyed = survey.await;
     surveyed.context(format_args!("could not list {} in the shoot", kind.kind))?;
     for (namespace, name) in to_delete {
-        let api = api_of(shoot, namespace.as_deref(), &kind);
-        dynamic::delete(&api, &kind, &name, None).await?;
+        delete(shoot, &kind, namespace.as_deref(), &name).await?;
     }
     Ok(remains)
 }
 
-/// The Api in which one object can be deleted, whatever its scope is.
-fn api_of(shoot: &Shoot, namespace: Option<&str>, kind: &ApiResource) -> Api<DynamicObject> {
-    let client = shoot.client().clone();
-    match namespace {
-        Some(namespace) => Api::namespaced_with(client, namespace, kind),
-        None => Api::all_with(client, kind),
+/// Deletes one object. The answer, which may be the object itself, is not read.
+async fn delete(shoot: &Shoot, kind: &ApiResource, namespace: Option<&str>, name: &str) -> Result<()> {
+    let request = Request::new(DynamicObject::url_path(kind, namespace));
+    let request = request.delete(name, &DeleteParams::default());
+    let asked = match request {
+        Ok(request) => shoot.client().request_text(request).await,
+        Err(error) => Err(kube::Error::BuildRequest(error)),
+    };
+    match asked {
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+        asked => asked
+            .context(format_args!("could not delete {} {name}", kind.kind))
+            .map(drop),
     }
 }
 
-/// Served by a pod, which will be gone.
-fn is_extended(service: &APIService) -> bool {
-    service.spec.as_ref().is_some_and(|spec| spec.service.is_some())
+/// An extended API: served by a pod, which will be gone.
+fn is_extended(service: &Seen) -> bool {
+    service.spec.service.is_some()
 }
 
-fn is_load_balancer(service: &Service) -> bool {
-    service
-        .spec
-        .as_ref()
-        .is_some_and(|spec| spec.type_.as_deref() == Some("LoadBalancer"))
+fn is_load_balancer(service: &Seen) -> bool {
+    service.spec.type_.as_deref() == Some("LoadBalancer")
 }
 
-fn is_users(namespace: &Namespace) -> bool {
-    !KEPT.contains(&namespace.name_any().as_str())
+fn is_users(namespace: &Seen) -> bool {
+    !KEPT.contains(&namespace.metadata.name.as_str())
 }
 
 fn sentence(remains: &[String]) -> String {
@@ -178,17 +209,42 @@ fn sentence(remains: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::{Value, json};
+
     use super::*;
+
+    fn seen(object: Value) -> Seen {
+        serde_json::from_value(object).unwrap()
+    }
 
     #[test]
     fn namespaces_of_the_cluster_itself_are_kept() {
-        let named = |name: &str| {
-            let mut namespace = Namespace::default();
-            namespace.metadata.name = Some(name.to_owned());
-            namespace
-        };
+        let named = |name: &str| seen(json!({"metadata": {"name": name}}));
         assert!(is_users(&named("web")));
         assert!(KEPT.iter().all(|name| !is_users(&named(name))));
+    }
+
+    // The parser of a type that keeps what it reads gives up at 128.
+    #[test]
+    fn a_schema_of_any_depth_is_read_over() {
+        let schema = "{\"items\":".repeat(10_000) + "{}" + &"}".repeat(10_000);
+        let text = format!(r#"{{"metadata":{{"name":"deep"}},"spec":{{"versions":[{schema}]}}}}"#);
+        let seen: Seen = serde_json::from_str(&text).unwrap();
+        assert_eq!(seen.metadata.name, "deep");
+        assert!(!is_extended(&seen) && !is_load_balancer(&seen));
+    }
+
+    #[test]
+    fn what_is_held_outside_is_known_by_its_spec() {
+        let with = |spec: Value| seen(json!({"metadata": {"name": "a"}, "spec": spec}));
+        assert!(is_load_balancer(&with(json!({"type": "LoadBalancer"}))));
+        assert!(!is_load_balancer(&with(json!({"type": "ClusterIP"}))));
+        assert!(is_extended(&with(
+            json!({"service": {"name": "metrics", "namespace": "kube-system"}})
+        )));
+        assert!(!is_extended(&with(json!({"service": null, "group": "apps"}))));
+        assert!(!is_extended(&with(json!({}))));
     }
 
     #[test]

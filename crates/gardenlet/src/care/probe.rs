@@ -2,7 +2,7 @@
 
 use std::{ops::ControlFlow, time::Duration};
 
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{Node, Secret};
 use kube::{
     Api,
     api::ListParams,
@@ -50,7 +50,7 @@ pub(super) async fn api_server(seed: &Seed, settings: &Settings, namespace: &str
 /// The shoot's nodes. Its users make as many as they like: so many are looked at as are counted within the time.
 pub(super) async fn nodes(shoot: &Shoot) -> Result<Vec<NodeSeen>, String> {
     let mut seen = Vec::new();
-    let (nodes, all) = (shoot.cluster_wide(), ListParams::default());
+    let (nodes, all) = (shoot.cluster_wide::<Node>(), ListParams::default());
     let survey = runtime::survey(&nodes, &all, |node| {
         seen.push(NodeSeen::of(&node));
         ControlFlow::Continue(())

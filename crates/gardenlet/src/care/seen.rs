@@ -7,10 +7,9 @@ use api::{
     meta::{LastError, LastOperation},
     resources::ManagedResource,
 };
-use k8s_openapi::api::{apps::v1::Deployment, core::v1::Node};
-use kube::ResourceExt;
+use k8s_openapi::api::apps::v1::Deployment;
 
-use crate::words::is_ready;
+use crate::node::SeenNode;
 
 /// How an extension object stands.
 #[derive(Clone, Debug)]
@@ -34,10 +33,10 @@ pub(super) struct NodeSeen {
 
 impl NodeSeen {
     /// What counts of it.
-    pub(super) fn of(node: &Node) -> Self {
+    pub(super) fn of(node: &SeenNode) -> Self {
         Self {
-            name: node.name_any(),
-            is_ready: is_ready(node),
+            name: node.name().to_owned(),
+            is_ready: node.is_ready(),
         }
     }
 }

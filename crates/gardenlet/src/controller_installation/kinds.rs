@@ -84,7 +84,7 @@ pub(super) async fn in_use(seed: &Seed, resources: &[ControllerResource]) -> Res
 async fn first(seed: &Seed, kind: &ApiResource, type_: &str) -> Result<Option<String>> {
     let api: Api<DynamicObject> = Api::all_with(seed.client().clone(), kind);
     let (mut found, all) = (None, ListParams::default());
-    let survey = runtime::survey(&api, &all, |object| {
+    let survey = runtime::survey(&api, &all, |object: DynamicObject| {
         let its_type = object.data.pointer("/spec/type");
         if its_type.is_none_or(|its_type| its_type != type_) {
             return ControlFlow::Continue(());

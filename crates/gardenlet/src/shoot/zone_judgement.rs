@@ -7,11 +7,9 @@
 use std::collections::BTreeSet;
 
 use api::gardencore::Shoot;
-use k8s_openapi::api::core::v1::Node;
-use kube::ResourceExt;
 use placement::isolation::Refusal;
 
-use crate::words::{is_ready, names};
+use crate::{node::SeenNode, words::names};
 
 /// The label by which Nodes say what the account calls their zone.
 const ZONE_NAME: &str = "topology.kubernetes.io/zone";
@@ -57,11 +55,11 @@ pub(super) struct Verdict {
 
 impl NodeSeen {
     /// `labels`: those of Nodes that have the ID of a zone.
-    pub(super) fn of(node: &Node, labels: &[String]) -> Self {
+    pub(super) fn of(node: &SeenNode, labels: &[String]) -> Self {
         Self {
-            zone_id: labels.iter().find_map(|label| node.labels().get(label)).cloned(),
-            zone_name: node.labels().get(ZONE_NAME).cloned(),
-            is_ready: is_ready(node),
+            zone_id: labels.iter().find_map(|label| node.label(label)).cloned(),
+            zone_name: node.label(ZONE_NAME).cloned(),
+            is_ready: node.is_ready(),
         }
     }
 

@@ -1,11 +1,10 @@
 #![allow(clippy::unwrap_used)]
 
 use api::gardencore::Shoot;
-use k8s_openapi::api::core::v1::Node;
 use rstest::rstest;
 use serde_json::json;
 
-use super::{NodeSeen, World, judge, name_of, names};
+use super::{NodeSeen, SeenNode, World, judge, name_of, names};
 
 const LABEL: &str = "topology.k8s.aws/zone-id";
 
@@ -141,7 +140,7 @@ fn what_a_zone_is_called_is_said_by_whoever_knows(
 
 #[test]
 fn a_node_is_known_by_its_labels() {
-    let node: Node = serde_json::from_value(json!({
+    let node: SeenNode = serde_json::from_value(json!({
         "metadata": {"name": "n", "labels": {LABEL: "z", "topology.kubernetes.io/zone": "one"}},
         "status": {"conditions": [{"type": "Ready", "status": "True"}]},
     }))
@@ -152,7 +151,7 @@ fn a_node_is_known_by_its_labels() {
     };
     assert_eq!(of(&["example.org/zone-id", LABEL]), self::node("z/one"));
     assert_eq!(of(&[]), self::node("-/one"));
-    assert!(!NodeSeen::of(&Node::default(), &[]).is_ready);
+    assert!(!NodeSeen::of(&SeenNode::default(), &[]).is_ready);
 }
 
 #[test]

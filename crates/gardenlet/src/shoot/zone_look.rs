@@ -9,6 +9,7 @@ use kube::{Api, Resource, ResourceExt, api::ListParams};
 use parts::{Facts, Stay, SubnetIsolation, Workers};
 use placement::{Isolation, Operation, isolation};
 use runtime::{Cluster, Error, Result, apply::Object, error::Explain};
+use serde::de::DeserializeOwned;
 
 use super::{
     record::Record,
@@ -100,7 +101,7 @@ async fn ask(f: &Facts, labels: &[String]) -> Result<(Vec<NodeSeen>, Option<Stri
 async fn ask_once(f: &Facts, labels: &[String]) -> Result<(Vec<NodeSeen>, Option<String>)> {
     let shoot = f.shoot_client().await?;
     let mut seen = Vec::new();
-    survey(&shoot.cluster_wide(), |node: Node| {
+    survey(&shoot.cluster_wide::<Node>(), |node| {
         seen.push(NodeSeen::of(&node, labels));
     })
     .await?;
@@ -112,7 +113,7 @@ async fn ask_once(f: &Facts, labels: &[String]) -> Result<(Vec<NodeSeen>, Option
 /// Pods of etcd and of the API server, and where they run.
 async fn control_plane(f: &Facts, labels: &[String]) -> Result<Vec<(String, Option<String>)>> {
     let mut vital = Vec::new();
-    survey(&f.seed.namespaced(&f.namespace), |pod: Pod| {
+    survey(&f.seed.namespaced::<Pod>(&f.namespace), |pod: Pod| {
         if is_vital(&pod) {
             let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
             vital.extend(node.map(|node| (pod.name_any(), node)));
@@ -124,7 +125,7 @@ async fn control_plane(f: &Facts, labels: &[String]) -> Result<Vec<(String, Opti
     for (pod, node) in vital {
         // A Node that may not be read, or is gone, says nothing.
         let node = nodes.get_opt(&node).await.ok().flatten();
-        let zone = node.and_then(|node| NodeSeen::of(&node, labels).zone_id);
+        let zone = node.and_then(|node| labels.iter().find_map(|label| node.labels().get(label)).cloned());
         found.push((pod, zone));
     }
     Ok(found)
@@ -150,7 +151,7 @@ async fn hosts_as(f: &Facts, uid: Option<&str>) -> Result<Option<String>> {
         (identity.is_some() && identity == uid) || (is_own && seed.name_any() == f.shoot.name_any())
     };
     let mut seeds = Vec::new();
-    survey(&f.garden.cluster_wide(), |seed: SeedObject| {
+    survey(&f.garden.cluster_wide::<SeedObject>(), |seed: SeedObject| {
         if is_it(&seed) {
             seeds.push(seed.name_any());
         }
@@ -179,29 +180,26 @@ async fn hosts_as(f: &Facts, uid: Option<&str>) -> Result<Option<String>> {
 pub(super) async fn bound_pods(stay: &Stay, name: &str) -> Result<Vec<String>> {
     let shoot = stay.shoot_client().await?;
     let mut claims = BTreeSet::new();
-    survey(&shoot.cluster_wide(), |volume: PersistentVolume| {
-        claims.extend(zone_volumes::claim_in(&volume, name));
+    survey(&shoot.cluster_wide::<PersistentVolume>(), |volume| {
+        claims.extend(zone_volumes::claim_in(volume, name));
     })
     .await?;
     let mut bound = Vec::new();
     if claims.is_empty() {
         return Ok(bound);
     }
-    survey(&shoot.all(), |pod: Pod| {
-        if zone_volumes::uses(&pod, &claims) {
-            bound.push(format!(
-                "{}/{}",
-                pod.namespace().unwrap_or_default(),
-                pod.name_any()
-            ));
-        }
+    survey(&shoot.all::<Pod>(), |pod| {
+        bound.extend(zone_volumes::in_need(&pod, &claims));
     })
     .await?;
     Ok(bound)
 }
 
 /// Looks at some objects, for some time: users of the shoot make as many as they like.
-async fn survey<K: Object + Resource>(api: &Api<K>, mut see: impl FnMut(K)) -> Result<()> {
+async fn survey<K: Object + Resource, S: DeserializeOwned>(
+    api: &Api<K>,
+    mut see: impl FnMut(S),
+) -> Result<()> {
     let (mut count, all) = (0, ListParams::default());
     let work = runtime::survey(api, &all, |object| {
         see(object);
