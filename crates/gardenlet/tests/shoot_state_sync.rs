@@ -43,18 +43,20 @@ async fn a_shoot_state_follows_its_seed() -> Result<()> {
     let crds: Vec<_> = api::all_crds().into_iter().map(|crd| crd.definition).collect();
     testkit::apply_crds(&client, &crds).await?;
     a_shoot(&client).await?;
+    is_there_when_it_is_created(&client).await?;
     let delay = format!("--shoot-state-sync-delay={}s", DELAY.as_secs());
     let context = context(&client, &[&delay])?;
     let metrics = context.metrics.clone();
     let mut running = JoinSet::new();
     running.spawn(shoot_state::run(Arc::new(context)));
+    eventually("it is looked at for the first time", SOON, || async {
+        last_synced(&metrics)
+    })
+    .await?;
 
     let garden = Garden::new(client.clone(), &Permit::sole("a test"));
     let states: Api<ShootState> = garden.namespaced(PROJECT);
-    let first = until(&states, "keys are not there", |state| {
-        state.spec.gardener.len() == CARRIED.len()
-    })
-    .await?;
+    let first = states.get("web").await?;
     assert!(first.annotations().contains_key("gardener.cloud/timestamp"));
     told(&garden).await?;
 
@@ -102,7 +104,35 @@ async fn a_shoot_state_follows_its_seed() -> Result<()> {
     Ok(())
 }
 
-/// One that was created, with its namespace, its keys, and an Infrastructure.
+/// R7-40: what a dying seed would take along is in the ShootState before somebody can miss it, whatever pause there is between two looks.
+async fn is_there_when_it_is_created(client: &Client) -> Result<()> {
+    let never = ["--shoot-state-sync-delay=1h", "--shoot-state-sync-max-delay=1h"];
+    let mut running = JoinSet::new();
+    running.spawn(shoot_state::run(Arc::new(context(client, &never)?)));
+    let states: Api<ShootState> = Api::namespaced(client.clone(), PROJECT);
+    until(&states, "keys are not there", |state| {
+        state.spec.gardener.len() == CARRIED.len()
+    })
+    .await?;
+    report(client, json!({"networkID": 0})).await?;
+    operation(client, "Succeeded").await?;
+    until(&states, "the state is not there", |state| {
+        let entry = state.spec.extensions.first();
+        entry.and_then(|entry| entry.state.as_ref()).is_some()
+    })
+    .await
+    .map(drop)
+}
+
+async fn operation(client: &Client, state: &str) -> Result<Shoot> {
+    let shoots: Api<Shoot> = Api::namespaced(client.clone(), PROJECT);
+    let status = json!({"status": {"lastOperation": {"type": "Create", "state": state, "progress": 100, "description": "",
+        "lastUpdateTime": "2026-01-01T00:00:00Z"}}});
+    let params = PatchParams::default();
+    Ok(shoots.patch_status("web", &params, &Patch::Merge(status)).await?)
+}
+
+/// One that is being created, with its namespace, its keys, and an Infrastructure.
 async fn a_shoot(client: &Client) -> Result<()> {
     let core = "core.gardener.cloud/v1beta1";
     bring(
@@ -119,12 +149,11 @@ async fn a_shoot(client: &Client) -> Result<()> {
     .await?;
     let uid = shoot.uid().context("a uid")?;
     let shoots: Api<Shoot> = Api::namespaced(client.clone(), PROJECT);
-    let status = json!({"status": {"technicalID": NAMESPACE, "uid": uid, "seedName": "seed-a",
-        "lastOperation": {"type": "Create", "state": "Succeeded", "progress": 100, "description": "",
-            "lastUpdateTime": "2026-01-01T00:00:00Z"}}});
-    let shoot = shoots
+    let status = json!({"status": {"technicalID": NAMESPACE, "uid": uid, "seedName": "seed-a"}});
+    shoots
         .patch_status("web", &PatchParams::default(), &Patch::Merge(status))
         .await?;
+    let shoot = operation(client, "Processing").await?;
     let owner = shoot.controller_owner_ref(&()).context("an owner")?;
     bring(
         client,

@@ -27,7 +27,7 @@ use tokio::time::Instant;
 use super::{
     changes,
     debounce::{Debounce, Pace},
-    duty::{is_kept, up_to_date},
+    duty::{Stage, kept, up_to_date},
     gauge::Gauges,
 };
 use crate::{Context, MANAGER, care};
@@ -122,11 +122,11 @@ impl Reconciler<Shoot> for Sync {
 
     async fn apply(&self, shoot: Arc<Shoot>) -> Result<Next> {
         let key = key(&shoot);
-        if !is_kept(&shoot, &self.context.seed_name) {
+        let Some(stage) = kept(&shoot, &self.context.seed_name) else {
             self.gauges.forget(&shoot);
             return Ok(Next::Change);
-        }
-        if let Some(rest) = self.changes().rest(&key, self.pace(), Instant::now()) {
+        };
+        if let Some(rest) = self.rest(&key, stage) {
             return Ok(Next::After(rest));
         }
         let api: Api<Shoot> = self
@@ -137,20 +137,23 @@ impl Reconciler<Shoot> for Sync {
         let Some(shoot) = api.get_opt(&shoot.name_any()).await? else {
             return Ok(Next::Change);
         };
-        if !is_kept(&shoot, &self.context.seed_name) {
+        let Some(stage) = kept(&shoot, &self.context.seed_name) else {
             return Ok(Next::Change);
-        }
+        };
         self.changes().begin(&key);
         let outcome = self.sync(&shoot).await;
         if outcome.is_err() {
             self.changes().touch(&key, Instant::now());
         }
+        // What is being created has not all of its keys at first; each new one wakes this again.
+        if stage == Stage::Creating && matches!(outcome, Err(Error::NotReady { .. })) {
+            return Ok(Next::After(LOOK_AGAIN));
+        }
         self.tell(&api, &shoot, outcome.as_ref()).await?;
         let kept = outcome.map_err(patiently)?;
         self.gauges.synced(&shoot, kept);
-        self.changes().done(&key, Instant::now());
-        let rest = self.changes().rest(&key, self.pace(), Instant::now());
-        Ok(Next::After(rest.unwrap_or_default()))
+        self.changes().done(&key, stage, Instant::now());
+        Ok(Next::After(self.rest(&key, stage).unwrap_or_default()))
     }
 
     async fn cleanup(&self, shoot: Arc<Shoot>) -> Result<Next> {
@@ -203,6 +206,11 @@ impl Sync {
         })
         .await
         .map(drop)
+    }
+
+    /// How long nothing is to be done about it.
+    fn rest(&self, key: &str, stage: Stage) -> Option<Duration> {
+        self.changes().rest(key, stage, self.pace(), Instant::now())
     }
 
     fn pace(&self) -> Pace {

@@ -1,8 +1,11 @@
-//! Changes come in bursts: what is done about them is done some seconds after the last, and not much later than the first. Pure.
+//! Changes come in bursts: what is done about them is done some seconds after the last, and not much later than the first. What reaches a
+//! new stage is due at once. Pure.
 
 use std::{collections::HashMap, time::Duration};
 
 use tokio::time::Instant;
+
+use super::duty::Stage;
 
 /// When changes are followed.
 #[derive(Clone, Copy, Debug)]
@@ -23,8 +26,8 @@ pub(super) struct Debounce(HashMap<String, Entry>);
 struct Entry {
     /// The first and the last change that were not followed yet.
     changed: Option<(Instant, Instant)>,
-    /// When it was done last.
-    done: Option<Instant>,
+    /// When it was done last, and of which stage.
+    done: Option<(Instant, Stage)>,
 }
 
 impl Debounce {
@@ -36,12 +39,15 @@ impl Debounce {
     }
 
     /// How long nothing is to be done about this key; `None`: it is due.
-    pub(super) fn rest(&self, key: &str, pace: Pace, now: Instant) -> Option<Duration> {
+    pub(super) fn rest(&self, key: &str, stage: Stage, pace: Pace, now: Instant) -> Option<Duration> {
         let entry = self.0.get(key).copied().unwrap_or_default();
-        let due = match (entry.changed, entry.done) {
-            (Some((first, last)), _) => (last + pace.quiet).min(first + pace.longest),
-            (None, Some(done)) => done + pace.period,
-            (None, None) => return None,
+        let (done, of) = entry.done?;
+        if of < stage {
+            return None;
+        }
+        let due = match entry.changed {
+            Some((first, last)) => (last + pace.quiet).min(first + pace.longest),
+            None => done + pace.period,
         };
         due.checked_duration_since(now).filter(|rest| !rest.is_zero())
     }
@@ -51,9 +57,9 @@ impl Debounce {
         self.0.entry(key.to_owned()).or_default().changed = None;
     }
 
-    /// It was done.
-    pub(super) fn done(&mut self, key: &str, now: Instant) {
-        self.0.entry(key.to_owned()).or_default().done = Some(now);
+    /// It was done, as of this stage.
+    pub(super) fn done(&mut self, key: &str, stage: Stage, now: Instant) {
+        self.0.entry(key.to_owned()).or_default().done = Some((now, stage));
     }
 
     /// Nothing is to be done about this key any more.
@@ -80,13 +86,19 @@ mod tests {
     async fn a_burst_is_followed_once_and_one_without_end_in_time() {
         let start = Instant::now();
         let mut changes = Debounce::default();
-        assert_eq!(changes.rest("a", PACE, start), None, "what was never done is due");
-        changes.done("a", start);
-        assert_eq!(changes.rest("a", PACE, start), Some(second(600)));
+        changes.touch("a", start);
+        let first = changes.rest("a", Stage::Created, PACE, start);
+        assert_eq!(
+            first, None,
+            "what was never done is due, although it has just changed"
+        );
+        changes.begin("a");
+        changes.done("a", Stage::Created, start);
+        assert_eq!(changes.rest("a", Stage::Created, PACE, start), Some(second(600)));
         for at in 0..8 {
             changes.touch("a", start + second(at));
         }
-        let rest = |changes: &Debounce, at| changes.rest("a", PACE, start + second(at));
+        let rest = |changes: &Debounce, at| changes.rest("a", Stage::Created, PACE, start + second(at));
         assert_eq!(rest(&changes, 8), Some(second(4)), "five seconds after the last");
         assert_eq!(rest(&changes, 12), None);
         for at in 8..60 {
@@ -99,14 +111,32 @@ mod tests {
         );
         changes.begin("a");
         changes.touch("a", start + second(61));
-        changes.done("a", start + second(62));
+        changes.done("a", Stage::Created, start + second(62));
         assert_eq!(
             rest(&changes, 62),
             Some(second(4)),
             "what changed meanwhile is not lost"
         );
-        assert_eq!(changes.rest("b", PACE, start), None, "keys are apart");
+        assert_eq!(
+            changes.rest("b", Stage::Created, PACE, start),
+            None,
+            "keys are apart"
+        );
         changes.forget("a");
         assert_eq!(rest(&changes, 62), None);
+    }
+
+    // A seed that dies right after it has created a shoot takes nothing of it along.
+    #[tokio::test(start_paused = true)]
+    async fn what_reaches_a_new_stage_is_due() {
+        let start = Instant::now();
+        let mut changes = Debounce::default();
+        changes.done("a", Stage::Creating, start);
+        changes.touch("a", start);
+        assert_eq!(changes.rest("a", Stage::Creating, PACE, start), Some(second(5)));
+        assert_eq!(changes.rest("a", Stage::Created, PACE, start), None);
+        changes.begin("a");
+        changes.done("a", Stage::Created, start);
+        assert_eq!(changes.rest("a", Stage::Created, PACE, start), Some(second(600)));
     }
 }

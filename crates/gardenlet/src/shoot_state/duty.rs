@@ -10,23 +10,30 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use placement::{Role, names, role};
 use std::time::Duration;
 
-/// Whether this seed keeps the ShootState up to date: it has the shoot, which was created once and is complete. While it moves,
-/// is restored or deleted, the flow that does so writes the ShootState, and what is in the namespace is not all of it.
-pub(super) fn is_kept(shoot: &Shoot, seed: &str) -> bool {
-    let Some(status) = &shoot.status else { return false };
-    let complete = status
-        .last_operation
-        .as_ref()
-        .is_some_and(|last| match last.type_ {
-            Type::Create | Type::Restore => last.state == State::Succeeded,
-            Type::Reconcile => true,
-            Type::Delete | Type::Migrate | Type::LiveMigrate => false,
-        });
-    complete
-        && role(shoot, seed) == Role::Owner
+/// How far a shoot is whose ShootState is kept up to date.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Stage {
+    /// It is being created: it has its keys before it has data, and nobody can do without them (R7-40).
+    Creating,
+    /// It was created once, and all of it is there.
+    Created,
+}
+
+/// How far the shoot is, if this seed keeps its ShootState up to date: it has the shoot. While it moves, is restored or deleted, the flow
+/// that does so writes the ShootState, and what is in the namespace is not all of it.
+pub(super) fn kept(shoot: &Shoot, seed: &str) -> Option<Stage> {
+    let status = shoot.status.as_ref()?;
+    let last = status.last_operation.as_ref()?;
+    let stage = match (last.type_, last.state) {
+        (Type::Create | Type::Restore, State::Succeeded) | (Type::Reconcile, _) => Stage::Created,
+        (Type::Create, _) => Stage::Creating,
+        _ => return None,
+    };
+    let is_ours = role(shoot, seed) == Role::Owner
         && status.seed_name.as_deref() == Some(seed)
         && names::recorded_technical_id(shoot).is_some()
-        && shoot.metadata.deletion_timestamp.is_none()
+        && shoot.metadata.deletion_timestamp.is_none();
+    is_ours.then_some(stage)
 }
 
 /// What is told after a success. Its `lastUpdateTime` is the age: it is written anew when it is older than `period`, although
@@ -71,27 +78,26 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_complete_here_is_kept() {
-        for (type_, state, kept) in [
-            ("Create", "Processing", false),
-            ("Create", "Succeeded", true),
-            ("Reconcile", "Processing", true),
-            ("Reconcile", "Failed", true),
-            ("Restore", "Processing", false),
-            ("Restore", "Succeeded", true),
-            ("Migrate", "Processing", false),
-            ("Migrate", "Succeeded", false),
-            ("Delete", "Error", false),
+    fn only_what_is_here_and_stays_is_kept() {
+        for (type_, state, stage) in [
+            ("Create", "Processing", Some(Stage::Creating)),
+            ("Create", "Error", Some(Stage::Creating)),
+            ("Create", "Succeeded", Some(Stage::Created)),
+            ("Reconcile", "Processing", Some(Stage::Created)),
+            ("Reconcile", "Failed", Some(Stage::Created)),
+            ("Restore", "Processing", None),
+            ("Restore", "Succeeded", Some(Stage::Created)),
+            ("Migrate", "Processing", None),
+            ("Migrate", "Succeeded", None),
+            ("Delete", "Error", None),
         ] {
-            assert_eq!(is_kept(&shoot("a", type_, state), "a"), kept, "{type_} {state}");
-            assert!(
-                !is_kept(&shoot("a", type_, state), "b"),
-                "meant for it, and not its own"
-            );
+            assert_eq!(kept(&shoot("a", type_, state), "a"), stage, "{type_} {state}");
+            let elsewhere = kept(&shoot("a", type_, state), "b");
+            assert_eq!(elsewhere, None, "meant for it, and not its own");
         }
         let mut going = shoot("a", "Reconcile", "Succeeded");
         going.metadata.deletion_timestamp = Some(Time(jiff::Timestamp::UNIX_EPOCH));
-        assert!(!is_kept(&going, "a"));
+        assert_eq!(kept(&going, "a"), None);
     }
 
     #[test]
