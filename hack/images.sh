@@ -16,6 +16,8 @@ GARDEN_CRATES="garden-controller-manager"
 # The last ones are for the control planes of shoots in the seed: provider-local deploys them.
 SEED_CRATES="gardenlet etcd-druid etcd-backup-restore resource-manager provider-local cloud-controller-manager-local machine-controller-manager-local tunnel"
 profile=${IMAGE_PROFILE:-dev} tag=${IMAGE_TAG:-dev}
+# Images of providers that the landscapes do not run: built and loaded into seeds where they are named.
+OTHER_CRATES="provider-aws machine-controller-manager-aws"
 # What runs on the machines of shoots: instances of the local cloud cannot pull. The tunnel has a side in each.
 MACHINE_CRATES="network-local tunnel"
 # What runs on the hosts of the local cloud.
@@ -27,7 +29,7 @@ while [ $# -gt 0 ]; do
     --garden) gardens+=("$2"); shift ;;
     --cloud) clouds+=("$2"); shift ;;
     -*) fail "usage: hack/images.sh [--seed CLUSTER]… [--garden CLUSTER]… [--cloud CLUSTER]… [CRATE…]" ;;
-    *) case " $GARDEN_CRATES $SEED_CRATES $MACHINE_CRATES $CLOUD_CRATES " in *" $1 "*) crates+=("$1") ;; *) fail "no image is made of $1; there are: $GARDEN_CRATES $SEED_CRATES $MACHINE_CRATES $CLOUD_CRATES" ;; esac ;;
+    *) case " $GARDEN_CRATES $SEED_CRATES $OTHER_CRATES $MACHINE_CRATES $CLOUD_CRATES " in *" $1 "*) crates+=("$1") ;; *) fail "no image is made of $1; there are: $GARDEN_CRATES $SEED_CRATES $OTHER_CRATES $MACHINE_CRATES $CLOUD_CRATES" ;; esac ;;
   esac
   shift
 done
@@ -101,7 +103,7 @@ load_all() {
     [ ${#images[@]} -eq 0 ] || { load "$cluster" "${images[@]}" & jobs+=($!); }
   done
   for cluster in "${seeds[@]}"; do
-    mapfile -t images < <("$1" "$SEED_CRATES" seed)
+    mapfile -t images < <("$1" "$SEED_CRATES $OTHER_CRATES" seed)
     [ ${#images[@]} -eq 0 ] || { load "$cluster" "${images[@]}" & jobs+=($!); }
   done
   for job in "${jobs[@]}"; do wait "$job" || fail "an image could not be loaded"; done

@@ -11,6 +11,7 @@ pub struct Call {
     action: &'static str,
     parameters: Vec<(String, String)>,
     filters: usize,
+    tagged: usize,
 }
 
 impl Call {
@@ -21,6 +22,7 @@ impl Call {
             action,
             parameters: Vec::new(),
             filters: 0,
+            tagged: 0,
         }
     }
 
@@ -56,12 +58,14 @@ impl Call {
             .with(&format!("{filter}.Value.1"), value)
     }
 
-    /// What is made gets these tags by the same call, so that it is never there without.
+    /// What is made of this type gets these tags by the same call, so that it is never there without.
     #[must_use]
-    pub fn tagged(self, resource_type: &str, tags: &[Tag]) -> Self {
-        let mut call = self.with("TagSpecification.1.ResourceType", resource_type);
+    pub fn tagged(mut self, resource_type: &str, tags: &[Tag]) -> Self {
+        self.tagged += 1;
+        let specification = format!("TagSpecification.{}", self.tagged);
+        let mut call = self.with(&format!("{specification}.ResourceType"), resource_type);
         for (index, tag) in tags.iter().enumerate() {
-            let name = format!("TagSpecification.1.Tag.{}", index + 1);
+            let name = format!("{specification}.Tag.{}", index + 1);
             call = call
                 .with(&format!("{name}.Key"), &tag.key)
                 .with(&format!("{name}.Value"), &tag.value);
@@ -94,6 +98,17 @@ mod tests {
             "Action=CreateVpc&Version=2016-11-15&CidrBlock=10.0.0.0%2F16&TagSpecification.1.ResourceType=vpc\
              &TagSpecification.1.Tag.1.Key=Name&TagSpecification.1.Tag.1.Value=a+b"
         );
+    }
+
+    #[test]
+    fn what_is_made_by_one_call_has_tags_of_its_own() {
+        let tags = [Tag::new("a", "b")];
+        let call = Call::new("RunInstances")
+            .tagged("instance", &tags)
+            .tagged("volume", &tags);
+        assert!(call.form().ends_with(
+            "TagSpecification.2.ResourceType=volume&TagSpecification.2.Tag.1.Key=a&TagSpecification.2.Tag.1.Value=b"
+        ));
     }
 
     #[test]

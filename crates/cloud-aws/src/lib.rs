@@ -1,5 +1,5 @@
-//! An account of AWS as a library: the network of a shoot, zones of it that are closed, and below them the few calls of EC2's Query API
-//! that this takes, each typed where it is used.
+//! An account of AWS as a library: the network of a shoot, its machines, zones of it that are closed, and below them the few calls of
+//! EC2's Query API that this takes, each typed where it is used.
 //!
 //! | module | what |
 //! |---|---|
@@ -7,8 +7,9 @@
 //! | [`call`] | one call: its action and parameters |
 //! | [`refusal`] | what EC2 says no by, and who has to act then |
 //! | [`tags`] | how things of a cluster are found again |
-//! | [`zones`], [`network`], [`routing`], [`acls`] | the calls |
-//! | [`infrastructure`] | makes and removes all that one shoot has |
+//! | [`zones`], [`network`], [`routing`], [`acls`], [`instances`] | the calls |
+//! | [`infrastructure`] | makes and removes all that one shoot has but its machines |
+//! | [`machines`] | makes, finds and removes those |
 //! | [`isolation`] | closes and opens a zone of it |
 //!
 //! Promises
@@ -22,7 +23,9 @@ pub mod acls;
 pub mod call;
 pub mod client;
 pub mod infrastructure;
+pub mod instances;
 pub mod isolation;
+pub mod machines;
 pub mod network;
 pub mod refusal;
 pub mod routing;

@@ -9,12 +9,22 @@ use sha2::{Digest, Sha256};
 /// enough that what somebody has removed by hand can be made anew soon: EC2 gives the first answer again, also of what is gone.
 const SAME_CALL_FOR: i64 = 60;
 
+/// The token of what has a name of its own for ever, as a machine has: however late a call is repeated, it makes no second one.
+#[must_use]
+pub fn token_for_ever(parent: &str, name: &str) -> String {
+    hex(&format!("{parent}/{name}"))
+}
+
 /// The token of what is called so, of this parent. It is the same for a minute ([`SAME_CALL_FOR`]), so that an answer that was lost makes
 /// no second one; what is made anew later is another one.
 #[must_use]
 pub fn token(parent: &str, name: &str) -> String {
     let time = clock::now().as_second() / SAME_CALL_FOR;
-    let digest = Sha256::digest(format!("{parent}/{name}/{time}"));
+    hex(&format!("{parent}/{name}/{time}"))
+}
+
+fn hex(text: &str) -> String {
+    let digest = Sha256::digest(text);
     // EC2 takes 64 characters.
     digest.iter().take(16).fold(String::new(), |mut hex, byte| {
         // Writing into a String cannot fail.
@@ -25,7 +35,7 @@ pub fn token(parent: &str, name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::token;
+    use super::{token, token_for_ever};
 
     #[test]
     fn a_token_is_of_one_thing() {
@@ -33,5 +43,8 @@ mod tests {
         assert!(one.len() == 32 && one.is_ascii(), "{one}");
         assert_ne!(one, token("vpc-2", "acl"));
         assert_ne!(one, token("vpc-1", "nat"));
+        let machine = token_for_ever("shoot--dev--one", "a-x7");
+        assert_eq!(machine, token_for_ever("shoot--dev--one", "a-x7"));
+        assert_ne!(machine, token_for_ever("shoot--dev--one", "a-x8"));
     }
 }

@@ -1,23 +1,29 @@
 //! Which controllers run, one for each kind, by name; and how a set of them runs under a lock (RK-01).
 
-use api::extensions::{ExtensionClass, ExtensionObject, Infrastructure, SubnetIsolation};
+use api::extensions::{
+    ControlPlane, ExtensionClass, ExtensionObject, Infrastructure, SubnetIsolation, Worker,
+};
 use extension::{
-    Actuator, OwnerChecks, controller,
+    Actuator, OwnerChecks,
+    control_plane::ControlPlaneActuator,
+    controller,
     reconciler::{Provider, namespaced},
     subnet_isolation::SubnetIsolationActuator,
+    worker::WorkerActuator,
 };
 use futures::future::{BoxFuture, FutureExt, join_all};
 use leader_migration::Manager;
 use runtime::{Seed, runner::Settings};
 
 use crate::{
-    MANAGER, TYPE, account::Place, infrastructure::InfrastructureActuator, subnet_isolation::AwsZones,
+    MANAGER, TYPE, account::Place, control_plane::AwsControlPlane, infrastructure::InfrastructureActuator,
+    subnet_isolation::AwsZones, worker::AwsMachines,
 };
 
 /// This process, for leader migration: the controllers that it runs. Another provider's of the same names are others, of other objects.
 pub const PROVIDER_AWS: Manager = Manager {
     component: "provider-aws",
-    controllers: &["infrastructure", "subnetisolation"],
+    controllers: &["infrastructure", "controlplane", "worker", "subnetisolation"],
     guests: &[],
 };
 
@@ -32,6 +38,8 @@ pub struct Context {
     pub settings: Settings,
     /// Where EC2 is.
     pub place: Place,
+    /// Image of the machine-controller-manager of each shoot, with its tag.
+    pub machine_controller_manager_image: String,
 }
 
 /// What the reconcilers of this provider share in a seed.
@@ -52,6 +60,16 @@ type Start = fn(&Context) -> BoxFuture<'static, ()>;
 const CONTROLLERS: &[(&str, Start)] = &[
     ("infrastructure", |context| {
         context.start::<Infrastructure, _>(InfrastructureActuator(context.place.clone()))
+    }),
+    ("controlplane", |context| {
+        context.start::<ControlPlane, _>(ControlPlaneActuator(AwsControlPlane))
+    }),
+    ("worker", |context| {
+        let machines = AwsMachines {
+            manager_image: context.machine_controller_manager_image.clone(),
+            place: context.place.clone(),
+        };
+        context.start::<Worker, _>(WorkerActuator(machines))
     }),
     ("subnetisolation", |context| {
         let zones = AwsZones(context.place.clone());

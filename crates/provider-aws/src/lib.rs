@@ -4,14 +4,19 @@
 //! | kind | what it is outside of the seed | state |
 //! |---|---|---|
 //! | [`infrastructure`] | a VPC with subnets, a NAT gateway and a route table for each zone | ids of all of it |
+//! | [`control_plane`] | nothing yet | none |
+//! | [`worker`] | instances, by the machine-controller-manager of the shoot | its machine objects are that |
 //! | [`subnet_isolation`] | a network ACL that lets nothing pass, in front of a zone's subnets | which ACL each subnet had |
 //!
 //! What comes later is told in docs/provider-aws.md, with the rights that an account needs.
 
 pub mod account;
+pub mod control_plane;
 pub mod controllers;
 pub mod infrastructure;
+mod problem;
 pub mod subnet_isolation;
+pub mod worker;
 pub mod zone;
 
 use runtime::apply::FieldManager;

@@ -19,6 +19,9 @@ struct Flags {
     /// Where EC2 is, instead of the place of each region. For tests.
     #[arg(long)]
     ec2_endpoint: Option<String>,
+    /// Image of the machine-controller-manager of each shoot, with its tag.
+    #[arg(long)]
+    machine_controller_manager_image: String,
     /// At most so many objects of each kind at the same time.
     #[arg(long, default_value_t = 5)]
     concurrent_syncs: u16,
@@ -82,6 +85,7 @@ async fn start(mut process: Process, flags: Flags) -> Result<Process, String> {
             seed,
             owners: owners.clone(),
             place: place.clone(),
+            machine_controller_manager_image: flags.machine_controller_manager_image.clone(),
         }
     };
     locks.start(&mut process, &elections, move |names, permit| {

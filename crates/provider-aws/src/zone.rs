@@ -1,8 +1,10 @@
 //! Which zone has an ID: what the account calls it. It stands in the infrastructure's status, so that nobody has to be asked.
 
-use api::meta::{ErrorCode, RawExtension};
+use api::meta::RawExtension;
 use cloud_aws::{infrastructure::InfrastructureStatus, zones::Zone};
-use runtime::{Error, Result};
+use runtime::Result;
+
+use crate::problem::problem;
 
 /// What an Infrastructure has said of itself.
 ///
@@ -13,8 +15,7 @@ pub fn infrastructure(told: Option<&RawExtension>) -> Result<InfrastructureStatu
     match status {
         Ok(Some(status)) if !status.vpc.id.is_empty() => Ok(status),
         Ok(_) => Err(problem(
-            "spec.infrastructureProviderStatus names no VPC: the object is wanted before its infrastructure"
-                .into(),
+            "spec.infrastructureProviderStatus names no VPC: the object is wanted before its infrastructure",
         )),
         Err(error) => Err(problem(format!(
             "spec.infrastructureProviderStatus cannot be understood: {error}"
@@ -49,13 +50,10 @@ pub fn named<'z>(zones: &'z [Zone], id: &str) -> Result<&'z str> {
     }
 }
 
-fn problem(message: String) -> Error {
-    Error::config(ErrorCode::ErrConfigurationProblem, message)
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use api::meta::ErrorCode;
     use serde_json::json;
 
     use super::*;

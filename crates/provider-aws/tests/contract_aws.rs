@@ -1,49 +1,45 @@
-//! Both actuators through the contract, over two seeds with real API servers and one EC2 (R7-04, RX-43).
+//! Actuators through the contract, over two seeds with real API servers and one EC2 (R7-04, RX-43).
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::large_futures)]
 
+#[path = "../../extension/tests/played/machines.rs"]
+mod played;
 #[path = "../../cloud-aws/tests/ec2/proxy.rs"]
 mod proxy;
+mod seeds;
 #[path = "../../cloud-aws/tests/ec2/world.rs"]
 mod world;
 
-use std::collections::BTreeMap;
-
-use anyhow::{Context as _, Result, anyhow};
-use api::{
-    Target, crds_of,
-    extensions::{Cluster, ExtensionObject, Infrastructure, SubnetIsolation},
-};
+use anyhow::{Result, anyhow};
+use api::extensions::{ControlPlane, Infrastructure, SubnetIsolation};
 use extension::{
-    Actuator, ExtensionReconciler, OwnerChecks,
     contract::{Contract, Proof, Refuse},
-    reconciler::namespaced,
+    control_plane::ControlPlaneActuator,
     subnet_isolation::SubnetIsolationActuator,
+    worker::WorkerActuator,
 };
 use futures::FutureExt;
-use k8s_openapi::{
-    ByteString, NamespaceResourceScope,
-    api::core::v1::{Namespace, Secret},
-};
-use kube::{Api, Client, Resource, api::PostParams};
+use kube::Client;
 use provider_aws::{
-    account::Place, controllers, infrastructure::InfrastructureActuator, subnet_isolation::AwsZones,
+    account::Place, control_plane::AwsControlPlane, infrastructure::InfrastructureActuator,
+    subnet_isolation::AwsZones, worker::AwsMachines,
 };
-use runtime::{Permit, Seed};
 use serde_json::{Value, json};
-use testkit::{ControlPlane, Moto};
+use testkit::{ControlPlane as Plane, Moto, PlayedKubelet};
 
+use played::PlayedMachines;
 use proxy::Fault;
-use world::{Region, SHOOT, credentials};
+use seeds::{equip, object, place, reconciler, seed};
+use world::{Region, SHOOT};
 
 /// How many attempts a proof disturbs at least. One that disturbs fewer proves nothing.
 const MANY: usize = 30;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn both_actuators_keep_the_contract_over_two_seeds() -> Result<()> {
+async fn actuators_keep_the_contract_over_two_seeds() -> Result<()> {
     let (moto, planes) = (
         Moto::start().await?,
-        ControlPlane::start_all(["seed-a", "seed-b"]).await?,
+        Plane::start_all(["seed-a", "seed-b"]).await?,
     );
     let mut seeds = Vec::new();
     for plane in &planes {
@@ -52,6 +48,8 @@ async fn both_actuators_keep_the_contract_over_two_seeds() -> Result<()> {
     let outcomes = [
         Box::pin(infrastructure(&moto, &seeds)).await,
         Box::pin(subnet_isolation(&moto, &seeds)).await,
+        Box::pin(worker(&seeds)).await,
+        Box::pin(control_plane(&seeds)).await,
     ];
     let failures: Vec<String> = outcomes
         .into_iter()
@@ -110,6 +108,84 @@ async fn subnet_isolation(moto: &Moto, seeds: &[Client]) -> Result<()> {
     proven("SubnetIsolation", contract.prove().await)
 }
 
+/// By the generic actuator, with machines as this provider says what they are. Their manager is played: the real one is in
+/// `tests/drill/aws`.
+async fn worker(seeds: &[Client]) -> Result<()> {
+    for seed in seeds {
+        equip(seed, "eu-west-1", b"k".to_vec()).await?;
+    }
+    let machines = &PlayedMachines::new(SHOOT);
+    let _pods: Vec<_> = seeds.iter().map(PlayedKubelet::start).collect();
+    let _managers: Vec<_> = seeds.iter().map(|seed| machines.managed_by(seed)).collect();
+    let zones = ["eu-west-1a".to_owned(), "eu-west-1b".to_owned()];
+    let wanted = seeds::worker("eu-west-1", &infrastructure_in(&zones), &zones, [3, 3])?;
+    let contract = Contract::new(
+        || reconciler(&seeds[0], WorkerActuator(aws_machines())),
+        || reconciler(&seeds[1], WorkerActuator(aws_machines())),
+        [wanted.clone(), wanted],
+    )
+    .outside(Box::new(|| async { Ok(machines.look()) }.boxed()))
+    .inside_source(Box::new(|| {
+        async { machines.manager_in(&seeds[0]).await.map_err(|error| text(&error)) }.boxed()
+    }))
+    .inside_destination(Box::new(|| {
+        async { machines.manager_in(&seeds[1]).await.map_err(|error| text(&error)) }.boxed()
+    }))
+    .carried_apart(Box::new(|| {
+        async {
+            machines
+                .collect_and_forget(&seeds[0], 3)
+                .await
+                .map_err(|error| text(&error))
+        }
+        .boxed()
+    }));
+    proven("Worker", contract.prove().await)
+}
+
+/// Nothing is beside a control plane yet, so that nothing can be done twice or be left: it comes and goes.
+async fn control_plane(seeds: &[Client]) -> Result<()> {
+    let zones = ["eu-west-1a".to_owned()];
+    let wanted: ControlPlane = object(
+        "one",
+        "eu-west-1",
+        json!({"infrastructureProviderStatus": infrastructure_in(&zones)}),
+    )?;
+    let contract = Contract::new(
+        || reconciler(&seeds[0], ControlPlaneActuator(AwsControlPlane)),
+        || reconciler(&seeds[1], ControlPlaneActuator(AwsControlPlane)),
+        [wanted.clone(), wanted],
+    );
+    contract
+        .prove()
+        .await
+        .map(drop)
+        .map_err(|violated| anyhow!("ControlPlane: {violated}"))
+}
+
+fn aws_machines() -> AwsMachines {
+    AwsMachines {
+        manager_image: "machine-controller-manager-aws:test".into(),
+        place: Place::default(),
+    }
+}
+
+/// What an Infrastructure says of these zones.
+fn infrastructure_in(zones: &[String]) -> Value {
+    let subnet = |zone: &String| json!({"id": format!("subnet-{zone}"), "purpose": "nodes", "zone": zone});
+    json!({
+        "vpc": {
+            "id": "vpc-1", "securityGroups": [{"id": "sg-1", "purpose": "nodes"}],
+            "subnets": zones.iter().map(subnet).collect::<Vec<_>>(),
+        },
+        "zones": zones.iter().map(|zone| json!({"name": zone, "id": format!("id-{zone}")})).collect::<Vec<_>>(),
+    })
+}
+
+fn text(error: &anyhow::Error) -> String {
+    format!("{error:#}")
+}
+
 /// From now on the cloud refuses each call.
 fn refuses(region: &Region) -> Refuse<'_> {
     Box::new(move || {
@@ -121,75 +197,8 @@ fn refuses(region: &Region) -> Refuse<'_> {
     })
 }
 
-fn place(region: &Region) -> Place {
-    Place {
-        endpoint: Some(region.proxy.endpoint.clone()),
-    }
-}
-
 fn proven(name: &str, outcome: std::result::Result<Proof, String>) -> Result<()> {
     let proof = outcome.map_err(|violated| anyhow!("{name}: {violated}"))?;
     anyhow::ensure!(proof.dropped > MANY, "{name}: {proof:?} proves little");
     Ok(())
-}
-
-fn reconciler<K, A>(seed: &Client, actuator: A) -> ExtensionReconciler<K, A>
-where
-    K: ExtensionObject + Resource<Scope = NamespaceResourceScope>,
-    A: Actuator<K>,
-{
-    let seed = Seed::new(seed.clone(), &Permit::sole("a test"));
-    ExtensionReconciler::new(
-        controllers::provider(&seed, &OwnerChecks::default()),
-        namespaced,
-        actuator,
-    )
-}
-
-/// A seed with the shoot's namespace in it, of a shoot that it acts on, with the Secret of the account.
-async fn seed(plane: &ControlPlane) -> Result<Client> {
-    let seed = plane.admin();
-    testkit::apply_crds(&seed, &crds_of(Target::Seed)).await?;
-    let cluster: Cluster = of_kind(json!({"metadata": {"name": SHOOT}, "spec": {
-        "cloudProfile": {}, "seed": {"metadata": {"name": "this-seed"}},
-        "shoot": {
-            "spec": {"seedName": "this-seed", "provider": {"workers": [{"name": "a", "zones": ["eu-central-1a", "eu-central-1b"]}]}},
-            "status": {
-                "seedName": "this-seed",
-                "advertisedAddresses": [{"name": "internal", "url": "https://api.internal.example"}],
-            },
-        },
-    }}))?;
-    let create = PostParams::default();
-    Api::all(seed.clone()).create(&create, &cluster).await?;
-    let namespace: Namespace = of_kind(json!({"metadata": {"name": SHOOT}}))?;
-    Api::all(seed.clone()).create(&create, &namespace).await?;
-    let data = credentials().data().clone().into_iter();
-    let data: BTreeMap<_, _> = data.map(|(key, value)| (key, ByteString(value))).collect();
-    let secret = Secret {
-        data: Some(data),
-        ..of_kind(json!({"metadata": {"name": "cloudprovider"}}))?
-    };
-    Api::namespaced(seed.clone(), SHOOT)
-        .create(&create, &secret)
-        .await?;
-    Ok(seed)
-}
-
-/// An extension object of our type.
-fn object<K: ExtensionObject>(name: &str, region: &str, more: Value) -> Result<K> {
-    let mut object = json!({
-        "metadata": {"name": name, "namespace": SHOOT},
-        "spec": {"type": "aws", "region": region, "secretRef": {"name": "cloudprovider", "namespace": SHOOT}},
-    });
-    if let (Some(spec), Value::Object(more)) = (object["spec"].as_object_mut(), more) {
-        spec.extend(more);
-    }
-    of_kind(object)
-}
-
-fn of_kind<K: Resource<DynamicType = ()> + serde::de::DeserializeOwned>(mut object: Value) -> Result<K> {
-    object["apiVersion"] = json!(K::api_version(&()));
-    object["kind"] = json!(K::kind(&()));
-    serde_json::from_value(object).context("the object does not fit its kind")
 }

@@ -3,5 +3,9 @@
 
 #[test]
 fn a_file_that_is_not_there_is_told_on_stderr() {
-    testkit::refuses_missing_migration_file(env!("CARGO_BIN_EXE_provider-aws"), &[]).unwrap();
+    testkit::refuses_missing_migration_file(
+        env!("CARGO_BIN_EXE_provider-aws"),
+        &["--machine-controller-manager-image=repot/m:dev"],
+    )
+    .unwrap();
 }

@@ -175,6 +175,23 @@ pub struct GroupStatus {
 }
 
 impl InfrastructureStatus {
+    /// The subnet for the machines of a zone.
+    #[must_use]
+    pub fn subnet_for_nodes(&self, zone: &str) -> Option<&str> {
+        let mut of_zone = self.vpc.subnets.iter();
+        of_zone
+            .find(|subnet| subnet.zone == zone && subnet.purpose == NODES)
+            .map(|subnet| subnet.id.as_str())
+    }
+
+    /// The security groups of machines.
+    #[must_use]
+    pub fn groups_of_nodes(&self) -> Vec<String> {
+        let groups = self.vpc.security_groups.iter();
+        let of_nodes = groups.filter(|group| group.purpose == NODES);
+        of_nodes.map(|group| group.id.clone()).collect()
+    }
+
     /// The subnets of a zone.
     #[must_use]
     pub fn subnets_of(&self, zone: &str) -> BTreeSet<String> {
@@ -191,6 +208,8 @@ pub struct State {
     pub ids: BTreeMap<String, String>,
 }
 
+/// Purpose of subnets and groups for machines.
+pub(super) const NODES: &str = "nodes";
 /// Key of the VPC's id.
 pub(super) const VPC: &str = "vpc";
 

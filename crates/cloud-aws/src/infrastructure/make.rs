@@ -7,7 +7,7 @@ use api::meta::ErrorCode;
 use runtime::{Error, Result};
 
 use super::{
-    config::{GroupStatus, InfrastructureStatus, Plan, State, SubnetStatus, VPC, VpcStatus, problem},
+    config::{GroupStatus, InfrastructureStatus, NODES, Plan, State, SubnetStatus, VPC, VpcStatus, problem},
     found::{Found, Names, split},
 };
 use crate::{
@@ -20,8 +20,7 @@ use crate::{
 
 /// How soon to look again for NAT gateways, which take one to three minutes.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
-/// Purposes of subnets.
-const NODES: &str = "nodes";
+/// Purpose of the subnets for NAT gateways.
 const PUBLIC: &str = "public";
 
 /// What is there in the end.

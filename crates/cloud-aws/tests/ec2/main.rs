@@ -1,7 +1,8 @@
-//! Infrastructure and isolation of zones against EC2, as moto plays it (docs/provider-aws.md says where that differs): each call is
+//! Infrastructure, machines and isolation of zones against EC2, as moto plays it (docs/provider-aws.md says where that differs): each call is
 //! throttled, each loses its answer once, the right ends after each, and what somebody changes by hand is mended or left.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod machines;
 mod policy;
 mod proxy;
 mod world;
@@ -37,6 +38,8 @@ async fn a_shoot_converges_whatever_happens_to_each_call() -> Result<()> {
         Box::pin(zones::what_is_changed_by_hand_is_left_or_told(&moto)),
         Box::pin(zones::a_seed_that_knows_nothing_opens_what_another_closed(&moto)),
         Box::pin(zones::a_right_that_ends_midway_stops_it(&moto)),
+        Box::pin(machines::are_told_apart(&moto)),
+        Box::pin(machines::are_made_once_although_a_right_ends(&moto)),
         Box::pin(who_is_throttled_gives_up_in_time(&moto)),
     )?;
     for region in &regions {
@@ -72,6 +75,8 @@ async fn life(moto: &Moto, region: &'static str, fault: Fault) -> Result<Region>
     region.proxy.set(fault);
     isolate(&region, &made).await?;
     mend(&region, &made).await?;
+
+    machines::come_and_go(&region, &made, fault).await?;
 
     region.proxy.set(fault);
     until_done(|| remove(&ec2, &names)).await?;

@@ -1,0 +1,249 @@
+//! Instances, and the images that they start with.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde::Deserialize;
+
+use crate::{
+    Answer, Call, Ec2, Items, Owned,
+    network::owned,
+    tags::{Tag, tagged},
+};
+
+/// Instances in one answer. EC2 takes 1000 at most.
+const PAGE: &str = "1000";
+
+/// A machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Instance {
+    /// Its id, which no other one ever has.
+    pub instance_id: String,
+    /// Where it is in its life.
+    #[serde(default, rename = "instanceState")]
+    pub state: InstanceState,
+    /// Why it is there, where EC2 says it.
+    #[serde(default, rename = "stateReason")]
+    pub reason: Option<StateReason>,
+    /// Where it is.
+    #[serde(default)]
+    pub placement: Placement,
+    /// Its network. One that is gone has none.
+    #[serde(default)]
+    pub subnet_id: Option<String>,
+    /// Its tags.
+    #[serde(default, rename = "tagSet")]
+    pub tags: Items<Tag>,
+}
+
+/// Where an instance is in its life.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct InstanceState {
+    /// EC2's word.
+    pub name: String,
+}
+
+/// Why an instance is in its state.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct StateReason {
+    /// EC2's word, such as `Client.VolumeLimitExceeded`.
+    #[serde(default)]
+    pub code: String,
+    /// EC2's sentence.
+    #[serde(default)]
+    pub message: String,
+}
+
+/// Where an instance is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Placement {
+    /// The zone, as the account calls it.
+    #[serde(default)]
+    pub availability_zone: String,
+}
+
+tagged!(Instance, instance_id);
+
+impl Instance {
+    /// It is gone. It is listed for an hour nevertheless.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.state.name == "terminated"
+    }
+
+    /// It is gone, or on its way.
+    #[must_use]
+    pub fn is_going(&self) -> bool {
+        self.is_gone() || self.state.name == "shutting-down"
+    }
+}
+
+/// What an instance is to be.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'a> {
+    /// The image.
+    pub image: &'a str,
+    /// The size.
+    pub type_: &'a str,
+    /// In which subnet, and so in which zone.
+    pub subnet: &'a str,
+    /// Who may reach it.
+    pub groups: &'a [String],
+    /// What it runs at first.
+    pub user_data: &'a str,
+    /// Its disk, where it is another than its image's.
+    pub disk: Option<Disk<'a>>,
+}
+
+/// The disk that an instance starts from.
+#[derive(Clone, Copy, Debug)]
+pub struct Disk<'a> {
+    /// The device, as the image calls it.
+    pub device: &'a str,
+    /// Its size.
+    pub gib: u32,
+    /// Its type; EC2's own default if there is none.
+    pub type_: Option<&'a str>,
+    /// It is encrypted, with the account's own key.
+    pub is_encrypted: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Reservation {
+    #[serde(default)]
+    instances_set: Items<Instance>,
+}
+
+impl Ec2 {
+    /// The instances of a cluster, gone ones too.
+    ///
+    /// # Errors
+    /// See [`crate::Failed`]. Half a list is none.
+    pub async fn instances(&self, of: &Owned) -> Answer<Vec<Instance>> {
+        let call = owned("DescribeInstances", of).with("MaxResults", PAGE);
+        self.all(&call).await
+    }
+
+    /// The instances of a cluster that are called so, gone ones too.
+    ///
+    /// # Errors
+    /// See [`crate::Failed`].
+    pub async fn instances_called(&self, of: &Owned, name: &str) -> Answer<Vec<Instance>> {
+        let call = owned("DescribeInstances", of).filtered("tag:Name", name);
+        self.all(&call.with("MaxResults", PAGE)).await
+    }
+
+    /// The instance with this id, whose it may be.
+    ///
+    /// # Errors
+    /// See [`crate::Failed`].
+    pub async fn instance(&self, id: &str) -> Answer<Option<Instance>> {
+        let call = Call::new("DescribeInstances").with("InstanceId.1", id);
+        match self.all(&call).await {
+            Ok(found) => Ok(found.into_iter().find(|instance| instance.instance_id == id)),
+            Err(failed) if failed.is_missing() => Ok(None),
+            Err(failed) => Err(failed),
+        }
+    }
+
+    async fn all(&self, call: &Call) -> Answer<Vec<Instance>> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Found {
+            #[serde(default)]
+            reservation_set: Items<Reservation>,
+            #[serde(default)]
+            next_token: Option<String>,
+        }
+        let (mut all, mut next) = (Vec::new(), None::<String>);
+        loop {
+            let page = match &next {
+                Some(token) => call.clone().with("NextToken", token),
+                None => call.clone(),
+            };
+            let found: Found = self.ask(&page).await?;
+            let reservations = Vec::from(found.reservation_set);
+            all.extend(
+                reservations
+                    .into_iter()
+                    .flat_map(|one| Vec::from(one.instances_set)),
+            );
+            next = found.next_token.filter(|token| !token.is_empty());
+            if next.is_none() {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// Makes an instance. By the same `token` there is one only, however often it is asked for. Its own metadata service answers only
+    /// to who asks in two steps, and not to pods: what it runs at first holds a token of the shoot.
+    ///
+    /// # Errors
+    /// See [`crate::Failed`].
+    pub async fn run_instance(&self, run: &Run<'_>, token: &str, tags: &[Tag]) -> Answer<Option<Instance>> {
+        let mut call = Call::new("RunInstances")
+            .with("ImageId", run.image)
+            .with("InstanceType", run.type_)
+            .with("MinCount", "1")
+            .with("MaxCount", "1")
+            .with("ClientToken", token)
+            .with("SubnetId", run.subnet)
+            .with_each("SecurityGroupId", run.groups)
+            .with("UserData", STANDARD.encode(run.user_data))
+            .with("MetadataOptions.HttpTokens", "required")
+            .with("MetadataOptions.HttpPutResponseHopLimit", "1")
+            .tagged("instance", tags)
+            .tagged("volume", tags);
+        if let Some(disk) = &run.disk {
+            call = call
+                .with("BlockDeviceMapping.1.DeviceName", disk.device)
+                .with("BlockDeviceMapping.1.Ebs.VolumeSize", disk.gib.to_string())
+                .with("BlockDeviceMapping.1.Ebs.DeleteOnTermination", "true");
+            if let Some(type_) = disk.type_ {
+                call = call.with("BlockDeviceMapping.1.Ebs.VolumeType", type_);
+            }
+            if disk.is_encrypted {
+                call = call.with("BlockDeviceMapping.1.Ebs.Encrypted", "true");
+            }
+        }
+        let made: Reservation = self.ask(&call).await?;
+        Ok(Vec::from(made.instances_set).into_iter().next())
+    }
+
+    /// Ends an instance. It takes a minute to be gone.
+    ///
+    /// # Errors
+    /// See [`crate::Failed`].
+    pub async fn terminate_instance(&self, id: &str) -> Answer<()> {
+        self.remove(&Call::new("TerminateInstances").with("InstanceId.1", id))
+            .await
+    }
+
+    /// How an image calls the disk that it starts from. `None`: there is no such image for this account.
+    ///
+    /// # Errors
+    /// See [`crate::Failed`].
+    pub async fn root_device(&self, image: &str) -> Answer<Option<String>> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Image {
+            #[serde(default)]
+            root_device_name: String,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Found {
+            #[serde(default)]
+            images_set: Items<Image>,
+        }
+        let call = Call::new("DescribeImages").with("ImageId.1", image);
+        match self.ask::<Found>(&call).await {
+            Ok(found) => Ok(Vec::from(found.images_set)
+                .pop()
+                .map(|image| image.root_device_name)),
+            Err(failed) if failed.is_missing() => Ok(None),
+            Err(failed) => Err(failed),
+        }
+    }
+}

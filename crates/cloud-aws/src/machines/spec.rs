@@ -1,0 +1,117 @@
+//! What a MachineClass says of an instance in `providerSpec`.
+
+use api::meta::{ErrorCode, RawExtension};
+use runtime::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+/// Version of the object.
+const API_VERSION: &str = "aws.provider.extensions.gardener.cloud/v1alpha1";
+/// Kind of the object.
+const KIND: &str = "ProviderSpec";
+
+/// An instance, but for its name and user data.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ProviderSpec {
+    /// Group and version.
+    pub api_version: String,
+    /// `ProviderSpec`.
+    pub kind: String,
+    /// The cluster whose instance it is: the shoot's technical id.
+    pub cluster: String,
+    /// The region.
+    pub region: String,
+    /// The image.
+    pub ami: String,
+    /// The size.
+    pub machine_type: String,
+    /// The subnet, and by it the zone.
+    #[serde(rename = "subnetID")]
+    pub subnet_id: String,
+    /// Who may reach it.
+    #[serde(rename = "securityGroupIDs")]
+    pub security_group_ids: Vec<String>,
+    /// Its disk, where it is another than its image's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root_volume: Option<RootVolume>,
+}
+
+/// The disk that an instance starts from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RootVolume {
+    /// Its size.
+    #[serde(rename = "sizeGiB")]
+    pub size_gib: u32,
+    /// Its type, such as `gp3`.
+    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+    pub type_: Option<String>,
+    /// It is encrypted.
+    #[serde(default)]
+    pub encrypted: bool,
+}
+
+impl ProviderSpec {
+    /// One of this cluster in this region; the rest is for the caller.
+    #[must_use]
+    pub fn new(cluster: &str, region: &str) -> Self {
+        Self {
+            api_version: API_VERSION.into(),
+            kind: KIND.into(),
+            cluster: cluster.into(),
+            region: region.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Reads one. `class`: the name of the MachineClass, for messages.
+    ///
+    /// # Errors
+    /// It is none: whoever wrote the class has to correct it.
+    pub fn of(class: &str, raw: &RawExtension) -> Result<Self> {
+        let wrong = |why: String| {
+            Error::config(
+                ErrorCode::ErrConfigurationProblem,
+                format!("providerSpec of MachineClass {class} cannot be used: {why}"),
+            )
+        };
+        let spec: Self = raw.decode().map_err(|error| wrong(error.to_string()))?;
+        if (spec.api_version.as_str(), spec.kind.as_str()) != (API_VERSION, KIND) {
+            return Err(wrong(format!("it must be a {KIND} of {API_VERSION}")));
+        }
+        Ok(spec)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn it_is_read_as_it_was_written() {
+        let spec = ProviderSpec {
+            ami: "ami-1".into(),
+            subnet_id: "subnet-1".into(),
+            root_volume: Some(RootVolume {
+                size_gib: 50,
+                type_: Some("gp3".into()),
+                encrypted: true,
+            }),
+            ..ProviderSpec::new("shoot--dev--one", "eu-west-1")
+        };
+        let raw = RawExtension::encode(&spec).unwrap();
+        assert_eq!(
+            raw.0["rootVolume"],
+            json!({"sizeGiB": 50, "type": "gp3", "encrypted": true})
+        );
+        assert_eq!(ProviderSpec::of("a", &raw).unwrap(), spec);
+        let mut other = raw;
+        other.0["kind"] = json!("Other");
+        let error = ProviderSpec::of("a", &other).unwrap_err();
+        assert_eq!(error.codes(), [ErrorCode::ErrConfigurationProblem]);
+        assert!(error.to_string().contains("MachineClass a "), "{error}");
+    }
+}

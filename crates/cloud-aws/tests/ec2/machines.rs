@@ -1,0 +1,198 @@
+//! Machines: each is there once, is found again, and is gone when that is said.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Result, ensure};
+use api::meta::ErrorCode;
+use cloud_aws::{
+    Tagged,
+    infrastructure::Made,
+    instances::Instance,
+    machines::{Machines, ProviderId, ProviderSpec, RootVolume},
+};
+use permit::Permit;
+use testkit::Moto;
+
+use super::{
+    proxy::Fault,
+    world::{Region, SHOOT, right, until_done},
+};
+
+/// An image that moto has.
+const IMAGE: &str = "ami-1e749f67";
+/// What a machine runs at first; longer than a line of Base64.
+const USER_DATA: &str = "#!/bin/sh\n# a token that nobody may see in a log: s3cret\n";
+
+/// What machines of the first zone are.
+fn spec(region: &Region, made: &Made) -> ProviderSpec {
+    let [zone, _] = region.zones();
+    ProviderSpec {
+        ami: IMAGE.into(),
+        machine_type: "m5.large".into(),
+        subnet_id: made.status.subnet_for_nodes(&zone).unwrap().to_owned(),
+        security_group_ids: made.status.groups_of_nodes(),
+        root_volume: Some(RootVolume {
+            size_gib: 50,
+            type_: Some("gp3".into()),
+            encrypted: true,
+        }),
+        ..ProviderSpec::new(SHOOT, "any")
+    }
+}
+
+/// As the controllers do it: looked for first, always.
+async fn bring(machines: &Machines, name: &str, spec: &ProviderSpec) -> runtime::Result<Instance> {
+    match machines.find(name, None).await? {
+        Some(found) => Ok(found),
+        None => machines.launch(name, spec, USER_DATA).await,
+    }
+}
+
+/// Two machines come, are found by name and by id, and go; whatever happens to each call, neither is there twice.
+pub async fn come_and_go(region: &Region, made: &Made, fault: Fault) -> Result<()> {
+    let machines = Machines::of(region.ec2(&Permit::sole("a test"))?, SHOOT);
+    let spec = spec(region, made);
+    let [zone, _] = region.zones();
+    let mut ids = BTreeSet::new();
+    for name in ["pool-a-x1", "pool-a-x2"] {
+        region.proxy.set(fault);
+        let (instance, _) = until_done(|| bring(&machines, name, &spec)).await?;
+        region.proxy.set(Fault::None);
+        let id = ProviderId::from(&instance);
+        ensure!(id.zone == zone && instance.name() == name, "{instance:?}");
+        for known in [None, Some(&id)] {
+            let found = machines.find(name, known).await?;
+            ensure!(found.as_ref().map(Tagged::id) == Some(&id.id), "{found:?}");
+        }
+        ensure!(
+            bring(&machines, name, &spec).await?.instance_id == id.id,
+            "{name} is there twice"
+        );
+        ids.insert(id.id);
+    }
+    let listed: Vec<Instance> = machines.list().await?;
+    let listed: BTreeSet<_> = listed.into_iter().map(|instance| instance.instance_id).collect();
+    ensure!(listed == ids, "{listed:?} were {ids:?}");
+
+    for name in ["pool-a-x1", "pool-a-x2"] {
+        let found = machines
+            .find(name, None)
+            .await?
+            .map(|found| ProviderId::from(&found));
+        region.proxy.set(fault);
+        let ((), waited) = until_done(|| machines.terminate(name, found.as_ref())).await?;
+        ensure!(waited > 0, "{name} was said to be gone before it was seen so");
+        let from = region.proxy.calls().len();
+        machines.terminate(name, found.as_ref()).await?;
+        let writes = region.proxy.writes_since(from);
+        ensure!(writes.is_empty(), "what is gone is ended once more: {writes:?}");
+        for known in [None, found.as_ref()] {
+            let left = machines.find(name, known).await?;
+            ensure!(left.is_none(), "{left:?}");
+        }
+    }
+    region.proxy.set(Fault::None);
+    ensure!(machines.list().await?.is_empty(), "machines are left");
+    Ok(())
+}
+
+/// Of two that somebody has made of one machine all see the same, and both go; machines of another cluster are nobody's business; an image
+/// that is not there, and an id that EC2 never gave, are told as what they are.
+pub async fn are_told_apart(moto: &Moto) -> Result<()> {
+    let region = Region::of(moto, "ca-central-1").await?;
+    let (status, state) = region.made().await?;
+    let made = Made {
+        range: String::new(),
+        egress: Vec::new(),
+        state,
+        status,
+    };
+    let (ec2, spec) = (region.direct.clone(), spec(&region, &made));
+    let machines = Machines::of(ec2.clone(), SHOOT);
+    let others = Machines::of(ec2.clone(), "shoot--dev--two");
+    let of_others = others.launch("pool-a-x1", &spec, USER_DATA).await?;
+    ensure!(
+        machines.list().await?.is_empty(),
+        "machines of another shoot are listed"
+    );
+    ensure!(
+        machines.find("pool-a-x1", None).await?.is_none(),
+        "a machine of another shoot is found"
+    );
+
+    // moto knows no client tokens: there the second call makes a second one, as if somebody had made it by hand.
+    let one = machines.launch("pool-a-x1", &spec, USER_DATA).await?;
+    let two = machines.launch("pool-a-x1", &spec, USER_DATA).await?;
+    ensure!(
+        one.instance_id != two.instance_id,
+        "moto knows client tokens: say so in docs/provider-aws.md"
+    );
+    let found = machines.find("pool-a-x1", None).await?;
+    let lowest = one.instance_id.clone().min(two.instance_id.clone());
+    ensure!(
+        found.map(|found| found.instance_id) == Some(lowest),
+        "the one with the lowest id is it"
+    );
+    let known = ProviderId::from(&one);
+    until_done(|| machines.terminate("pool-a-x1", Some(&known))).await?;
+    ensure!(machines.list().await?.is_empty(), "one of two is left");
+    let left = others.find("pool-a-x1", None).await?;
+    ensure!(
+        left.map(|left| left.instance_id) == Some(of_others.instance_id),
+        "another shoot's machine is gone"
+    );
+
+    let never = ProviderId {
+        zone: "ca-central-1a".into(),
+        id: "i-0123456789abcdef0".into(),
+    };
+    ensure!(
+        machines.find("pool-a-x9", Some(&never)).await?.is_none(),
+        "an id that nobody has is found"
+    );
+    machines.terminate("pool-a-x9", Some(&never)).await?;
+    let wrong = ProviderSpec {
+        ami: "ami-00000000".into(),
+        ..spec
+    };
+    let error = machines.launch("pool-a-x3", &wrong, USER_DATA).await.unwrap_err();
+    ensure!(error.codes() == [ErrorCode::ErrConfigurationProblem], "{error:?}");
+    ensure!(error.to_string().contains("ami-00000000"), "{error}");
+    Ok(())
+}
+
+/// The right ends after each single call: nothing more leaves, and whoever has the next right finds what was made.
+pub async fn are_made_once_although_a_right_ends(moto: &Moto) -> Result<()> {
+    let region = Region::of(moto, "sa-east-1").await?;
+    let (status, state) = region.made().await?;
+    let made = Made {
+        range: String::new(),
+        egress: Vec::new(),
+        state,
+        status,
+    };
+    let spec = spec(&region, &made);
+    for calls in 1.. {
+        let issuer = right();
+        region.proxy.end_after(calls, std::sync::Arc::clone(&issuer));
+        let machines = Machines::of(region.ec2(&issuer.permit())?, SHOOT);
+        let (name, from) = (format!("pool-b-x{calls}"), region.proxy.calls().len());
+        let done = issuer.permit().guard(bring(&machines, &name, &spec)).await;
+        let made = region.proxy.calls().len() - from;
+        if made < calls {
+            ensure!(matches!(done, Ok(Ok(_))) && calls > 3, "{done:?}");
+            return Ok(());
+        }
+        ensure!(
+            made == calls,
+            "after its right had ended it made {} calls more",
+            made - calls
+        );
+        let next = Machines::of(region.ec2(&Permit::sole("a test"))?, SHOOT);
+        until_done(|| bring(&next, &name, &spec)).await?;
+        let all = next.list().await?;
+        let count = all.iter().filter(|instance| instance.name() == name).count();
+        ensure!(count == 1, "{name} is there {count} times");
+    }
+    Ok(())
+}

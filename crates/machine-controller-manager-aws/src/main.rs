@@ -1,0 +1,29 @@
+//! The process: reads flags, waits for its lock, runs the controllers.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use leader_migration::{MACHINE_CONTROLLER_MANAGER, answer_if_asked, manager};
+use machine_controller_manager_aws::{MANAGER, driver::AwsDriver};
+
+/// Looks after the machines of one shoot in Amazon Web Services.
+#[derive(Parser)]
+#[command(version)]
+struct Flags {
+    /// Where EC2 is, instead of the place of each region. For tests.
+    #[arg(long)]
+    ec2_endpoint: Option<String>,
+    #[command(flatten)]
+    all: machine_controller_manager::Flags,
+}
+
+fn main() -> ExitCode {
+    if let Some(answered) = answer_if_asked(&MACHINE_CONTROLLER_MANAGER) {
+        return answered;
+    }
+    let Flags { ec2_endpoint, all } = Flags::parse();
+    manager::run(MANAGER.0, |process| {
+        let driver = move |permit: &_| AwsDriver::new(permit, ec2_endpoint.clone());
+        machine_controller_manager::start(process, all, MANAGER, driver)
+    })
+}

@@ -1,0 +1,106 @@
+//! The driver on EC2 as moto plays it. What happens to single calls is for the tests of `cloud-aws`.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../../cloud-aws/tests/ec2/proxy.rs"]
+mod proxy;
+#[path = "../../cloud-aws/tests/ec2/world.rs"]
+mod world;
+
+use anyhow::{Result, ensure};
+use api::{
+    machine::{Machine, MachineClass, MachineClassFields, MachineSpec},
+    meta::{ErrorCode, RawExtension},
+};
+use cloud_aws::machines::{ProviderId, ProviderSpec};
+use machine_controller_manager_aws::driver::AwsDriver;
+use machine_controllers::{Driver, Request};
+use runtime::{Error, Permit};
+use serde_json::json;
+use testkit::Moto;
+
+use world::{Region, SHOOT, credentials, until_done};
+
+fn request<'a>(machine: &'a Machine, class: &'a MachineClass) -> Request<'a> {
+    Request {
+        machine,
+        class,
+        credentials: credentials(),
+        user_data: Some("true".to_owned()),
+    }
+}
+
+fn class(spec: RawExtension) -> MachineClass {
+    let fields = MachineClassFields {
+        provider_spec: spec,
+        ..MachineClassFields::default()
+    };
+    MachineClass {
+        spec: fields,
+        ..MachineClass::new("pool-a", MachineClassFields::default())
+    }
+}
+
+#[tokio::test]
+async fn an_instance_is_made_once_found_again_and_taken_away() -> Result<()> {
+    let moto = Moto::start().await?;
+    let region = Region::of(&moto, "eu-west-1").await?;
+    let (status, _) = region.made().await?;
+    let [zone, _] = region.zones();
+    let class = class(RawExtension::encode(&ProviderSpec {
+        ami: "ami-1e749f67".into(),
+        machine_type: "m5.large".into(),
+        subnet_id: status.subnet_for_nodes(&zone).unwrap().to_owned(),
+        security_group_ids: status.groups_of_nodes(),
+        ..ProviderSpec::new(SHOOT, "eu-west-1")
+    })?);
+    let driver = AwsDriver::new(&Permit::sole("a test"), Some(region.proxy.endpoint.clone()));
+    let mut machine = Machine::new("pool-a-x1", MachineSpec::default());
+    ensure!(
+        driver.status(&request(&machine, &class)).await?.is_none(),
+        "it is there before it was made"
+    );
+
+    let made = driver.create(&request(&machine, &class)).await?;
+    let id: ProviderId = made.provider_id.parse().unwrap();
+    ensure!(made.node_name == "pool-a-x1" && id.zone == zone, "{made:?}");
+    ensure!(
+        driver.create(&request(&machine, &class)).await? == made,
+        "it is made twice"
+    );
+    let listed = driver.list(&class, credentials()).await?;
+    ensure!(
+        listed.len() == 1 && listed[0].provider_id == made.provider_id,
+        "{listed:?}"
+    );
+    machine.spec.provider_id = Some(made.provider_id.clone());
+    ensure!(
+        driver.status(&request(&machine, &class)).await? == Some(made),
+        "it is not found by its id"
+    );
+
+    let first = driver.delete(&request(&machine, &class)).await;
+    ensure!(matches!(first, Err(Error::NotReady { .. })), "{first:?}");
+    let asked = request(&machine, &class);
+    until_done(|| driver.delete(&asked)).await?;
+    ensure!(
+        driver.status(&request(&machine, &class)).await?.is_none(),
+        "what is gone is found"
+    );
+    ensure!(
+        driver.list(&class, credentials()).await?.is_empty(),
+        "what is gone is listed"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_class_of_another_cloud_is_refused_by_its_name() {
+    let driver = AwsDriver::new(&Permit::sole("a test"), None);
+    let class = class(RawExtension(
+        json!({"apiVersion": "other/v1", "kind": "ProviderSpec"}),
+    ));
+    let machine = Machine::new("pool-a-x1", MachineSpec::default());
+    let error = driver.status(&request(&machine, &class)).await.unwrap_err();
+    assert_eq!(error.codes(), [ErrorCode::ErrConfigurationProblem]);
+    assert!(error.to_string().contains("MachineClass pool-a"), "{error}");
+}

@@ -1,0 +1,12 @@
+//! How the process ends that must not start.
+#![allow(clippy::unwrap_used)]
+
+#[test]
+fn a_file_that_is_not_there_is_told_on_stderr() {
+    let flags = [
+        "--namespace=shoot--dev--web",
+        "--target-kubeconfig=/nowhere/kubeconfig",
+    ];
+    testkit::refuses_missing_migration_file(env!("CARGO_BIN_EXE_machine-controller-manager-aws"), &flags)
+        .unwrap();
+}

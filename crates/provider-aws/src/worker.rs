@@ -1,0 +1,150 @@
+//! Worker: what a machine of a pool is in EC2, and which program makes machines there. What is done with machine objects is
+//! [`extension::worker`]'s.
+
+mod images;
+mod size;
+
+use api::{
+    extensions::{Worker, WorkerPool},
+    meta::RawExtension,
+};
+use cloud_aws::{
+    infrastructure::InfrastructureStatus,
+    machines::{ProviderSpec, RootVolume},
+};
+use extension::{
+    Context,
+    worker::{Class, Machines, Manager},
+};
+use runtime::{
+    Error, Result,
+    workload::{Health, mounted},
+};
+
+use crate::{TYPE, account::Place, problem::problem, zone};
+
+/// Name of the Secret with the kubeconfig of the shoot, which a gardenlet makes.
+const KUBECONFIG: &str = "machine-controller-manager";
+/// Where it says whether it lives.
+const HEALTH_PORT: u16 = 8080;
+
+/// Machines in EC2.
+pub struct AwsMachines {
+    /// Image of the machine-controller-manager, with its tag.
+    pub manager_image: String,
+    /// Where EC2 is.
+    pub place: Place,
+}
+
+impl Machines for AwsMachines {
+    fn class(&self, context: &Context<Worker>, pool: &WorkerPool, zone: &str) -> Result<Class> {
+        refuse_what_is_not_there_yet(pool)?;
+        let object = &context.object;
+        let infrastructure = zone::infrastructure(object.spec.infrastructure_provider_status.as_ref())?;
+        let profile = context
+            .cluster
+            .as_ref()
+            .map(|cluster| &cluster.spec.cloud_profile);
+        let spec = ProviderSpec {
+            ami: images::image_of(profile, pool, &object.spec.region)?,
+            machine_type: pool.machine_type.clone(),
+            subnet_id: subnet_of(&infrastructure, pool, zone)?,
+            security_group_ids: infrastructure.groups_of_nodes(),
+            root_volume: root_volume(pool)?,
+            ..ProviderSpec::new(&context.namespace()?, &object.spec.region)
+        };
+        let encoded = RawExtension::encode(&spec)
+            .map_err(|e| Error::bug(format!("a machine's specification does not serialise: {e}")))?;
+        Ok(Class {
+            provider: TYPE.into(),
+            provider_spec: encoded,
+            ..Class::default()
+        })
+    }
+
+    fn zone_of(&self, context: &Context<Worker>, id: &str) -> Result<String> {
+        let infrastructure =
+            zone::infrastructure(context.object.spec.infrastructure_provider_status.as_ref())?;
+        zone::named(&infrastructure.zones, id).map(str::to_owned)
+    }
+
+    fn manager(&self, context: &Context<Worker>) -> Result<Manager> {
+        let namespace = context.namespace()?;
+        let endpoint = self.place.endpoint.as_ref();
+        let mut args = vec![
+            format!("--namespace={namespace}"),
+            format!("--target-kubeconfig={}", mounted(KUBECONFIG, "kubeconfig")),
+            format!("--leader-elect-resource-namespace={namespace}"),
+            format!("--health-address=0.0.0.0:{HEALTH_PORT}"),
+        ];
+        args.extend(endpoint.map(|endpoint| format!("--ec2-endpoint={endpoint}")));
+        Ok(Manager {
+            image: self.manager_image.clone(),
+            program: "/machine-controller-manager-aws".into(),
+            args,
+            health: Health {
+                scheme: "HTTP",
+                port: HEALTH_PORT,
+                readiness: "/readyz",
+                liveness: "/healthz",
+            },
+            secrets: vec![KUBECONFIG],
+            asks_whose_the_shoot_is: true,
+        })
+    }
+}
+
+fn subnet_of(infrastructure: &InfrastructureStatus, pool: &WorkerPool, zone: &str) -> Result<String> {
+    let subnet = infrastructure.subnet_for_nodes(zone);
+    subnet.map(str::to_owned).ok_or_else(|| {
+        let known: Vec<_> = infrastructure.zones.iter().map(|zone| zone.name.as_str()).collect();
+        problem(format!(
+            "worker pool {} names the zone {zone:?}, and the infrastructure has subnets in {} only: name one of these, or add the \
+             zone to networks.zones of the infrastructureConfig",
+            pool.name,
+            known.join(", ")
+        ))
+    })
+}
+
+/// Whoever trusts in it would be deceived.
+fn refuse_what_is_not_there_yet(pool: &WorkerPool) -> Result<()> {
+    let refused = [
+        ("dataVolumes", !pool.data_volumes.is_empty()),
+        (
+            "providerConfig",
+            pool.provider_config
+                .as_ref()
+                .is_some_and(|config| !config.0.is_null()),
+        ),
+    ];
+    match refused.iter().find(|(_, is_there)| *is_there) {
+        None => Ok(()),
+        Some((field, _)) => Err(problem(format!(
+            "{field} of worker pool {} has no effect in this provider yet: take it out",
+            pool.name
+        ))),
+    }
+}
+
+fn root_volume(pool: &WorkerPool) -> Result<Option<RootVolume>> {
+    let Some(volume) = &pool.volume else {
+        return Ok(None);
+    };
+    let size_gib = size::gib(&volume.size).ok_or_else(|| {
+        problem(format!(
+            "the volume of worker pool {} has the size {:?}: EC2 takes whole GiB from 1Gi to 16384Gi",
+            pool.name, volume.size
+        ))
+    })?;
+    Ok(Some(RootVolume {
+        size_gib,
+        type_: volume.type_.clone(),
+        // As Gardener does where nothing is said.
+        encrypted: volume.encrypted.unwrap_or(true),
+    }))
+}
+
+#[cfg(test)]
+#[path = "worker/tests.rs"]
+mod tests;

@@ -1,0 +1,310 @@
+//! A shoot on AWS from its first machine to its last: EC2 is moto's, seeds and shoot are real API servers, the controllers of machines
+//! are the real ones; Nodes are played. What happens to single calls is for the tests of `cloud-aws`.
+#![allow(clippy::unwrap_used, clippy::large_futures)]
+
+mod managers;
+#[path = "../../../crates/extension/tests/played/machines.rs"]
+#[allow(dead_code)] // what a gardenlet does with machines, and not their manager
+mod played;
+#[path = "../../../crates/cloud-aws/tests/ec2/proxy.rs"]
+mod proxy;
+#[path = "../../../crates/provider-aws/tests/seeds/mod.rs"]
+mod seeds;
+#[path = "../../../crates/cloud-aws/tests/ec2/world.rs"]
+mod world;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, ensure};
+use api::{
+    constants::{
+        OPERATION,
+        operation::{MIGRATE, RECONCILE, RESTORE, WAIT_FOR_STATE},
+    },
+    extensions::{ExtensionObject, Infrastructure, SubnetIsolation, Worker},
+};
+use cloud_aws::{Tagged, machines::Machines};
+use extension::{
+    Actuator, ExtensionReconciler, subnet_isolation::SubnetIsolationActuator, worker::WorkerActuator,
+};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{DeleteParams, PostParams},
+};
+use provider_aws::{infrastructure::InfrastructureActuator, subnet_isolation::AwsZones, worker::AwsMachines};
+use serde_json::{Value, json};
+use testkit::{ControlPlane, Moto, PlayedKubelet, eventually};
+
+use played::PlayedMachines;
+use seeds::{TEST, equip, object, place, reconciler, seed};
+use world::{Region, SHOOT, is_complete};
+
+/// Longer than any of these steps takes on a busy machine.
+const SOON: Duration = Duration::from_secs(180);
+/// One that the Clusters of these seeds have pools in.
+const REGION: &str = "eu-central-1";
+
+/// Who looks after the shoot in a seed.
+struct Provider {
+    client: Client,
+    infrastructure: ExtensionReconciler<Infrastructure, InfrastructureActuator>,
+    worker: ExtensionReconciler<Worker, WorkerActuator<AwsMachines>>,
+    zone: ExtensionReconciler<SubnetIsolation, SubnetIsolationActuator<AwsZones>>,
+}
+
+impl Provider {
+    fn of(client: &Client, region: &Region) -> Self {
+        let machines = AwsMachines {
+            manager_image: "machine-controller-manager-aws:test".into(),
+            place: place(region),
+        };
+        Self {
+            client: client.clone(),
+            infrastructure: reconciler(client, InfrastructureActuator(place(region))),
+            worker: reconciler(client, WorkerActuator(machines)),
+            zone: reconciler(client, SubnetIsolationActuator(AwsZones(place(region)))),
+        }
+    }
+}
+
+/// A zone is cut off; the shoot is moved meanwhile, which the cloud does not notice; the zone is taken back on the other seed, and no
+/// machine elsewhere has noticed either; the shoot goes, and nothing is left (RZ-10..14, RZ-20..22, RZ-30..34, R7-03).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_zone_is_cut_off_moved_and_taken_back() -> Result<()> {
+    let moto = Moto::start().await?;
+    let region = Region::of(&moto, REGION).await?;
+    let [a, b, shoot] = ControlPlane::start_all(["seed-a", "seed-b", "shoot"]).await?;
+    let mut clients = Vec::new();
+    for plane in [&a, &b] {
+        let client = seed(plane).await?;
+        equip(&client, REGION, b"for a process; here it is played".to_vec()).await?;
+        clients.push(client);
+    }
+    let _pods: Vec<_> = clients.iter().map(PlayedKubelet::start).collect();
+    let (shoot, endpoint) = (shoot.admin(), &region.proxy.endpoint);
+    let _managers: Vec<_> = clients
+        .iter()
+        .map(|client| managers::manage(client, &shoot, endpoint))
+        .collect();
+    let _nodes: Vec<_> = clients
+        .iter()
+        .map(|client| managers::play_nodes(client, &shoot))
+        .collect();
+    let [from, to] = [0, 1].map(|index| Provider::of(&clients[index], &region));
+
+    let (mut objects, machines) = Box::pin(made(&from, &region)).await?;
+    let open = region.acls(&objects.vpc).await?;
+    let left = Box::pin(cut_off(&from, &region, &objects, &machines)).await?;
+    let closed = region.acls(&objects.vpc).await?;
+    ensure!(closed != open, "the zone is open");
+
+    let calls = region.proxy.calls().len();
+    Box::pin(moved(&from, &to, &mut objects)).await?;
+    let writes = region.proxy.writes_since(calls);
+    ensure!(writes.is_empty(), "a move asks the cloud for {writes:?}");
+    ensure!(instances(&region).await? == left, "a move changes machines");
+    ensure!(
+        region.acls(&objects.vpc).await? == closed,
+        "a move opens the zone"
+    );
+
+    deleted(&to.zone, &objects.zone).await?;
+    let opened = region.acls(&objects.vpc).await?;
+    ensure!(opened == open, "the zone has not what it had: {opened:#?}");
+    isolate(&to.worker, &objects.worker, Value::Null).await?;
+    let back = instances(&region).await?;
+    let [sick, _] = region.zones();
+    ensure!(
+        back.values().any(|zone| *zone == sick),
+        "no machine came back: {back:?}"
+    );
+    ensure!(
+        left.keys().all(|id| back.contains_key(id)),
+        "{left:?} were moved: {back:?}"
+    );
+    Box::pin(gone(&to, &region, &objects)).await
+}
+
+/// The objects of the shoot, and the network that was made for it.
+struct Objects {
+    infrastructure: Infrastructure,
+    worker: Worker,
+    zone: SubnetIsolation,
+    vpc: String,
+}
+
+/// A network, and a machine in each of two zones.
+async fn made(by: &Provider, region: &Region) -> Result<(Objects, BTreeMap<String, String>)> {
+    let infrastructure: Infrastructure = object("one", REGION, json!({"providerConfig": region.config()}))?;
+    let told = created(&by.infrastructure, &infrastructure).await?;
+    let worker = seeds::worker(REGION, &told, &region.zones(), [2, 4])?;
+    created(&by.worker, &worker).await?;
+    let machines = instances(region).await?;
+    let zones: BTreeSet<_> = machines.values().collect();
+    ensure!(machines.len() == 2 && zones.len() == 2, "{machines:?}");
+    let text = |pointer| told.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+    let id = text("/zones/0/id").context("no id of a zone")?;
+    let vpc = text("/vpc/id").context("no VPC")?;
+    let isolation = json!({"isolatedZoneID": id, "infrastructureProviderStatus": told});
+    let objects = Objects {
+        infrastructure,
+        worker,
+        zone: object("one", REGION, isolation)?,
+        vpc,
+    };
+    Ok((objects, machines))
+}
+
+/// The first zone is left and closed. Returns the machines that are left.
+async fn cut_off(
+    by: &Provider,
+    region: &Region,
+    objects: &Objects,
+    before: &BTreeMap<String, String>,
+) -> Result<BTreeMap<String, String>> {
+    isolate(
+        &by.worker,
+        &objects.worker,
+        json!(objects.zone.spec.isolated_zone_id),
+    )
+    .await?;
+    created(&by.zone, &objects.zone).await?;
+    let left = instances(region).await?;
+    let [sick, _] = region.zones();
+    ensure!(
+        left.len() == 2 && left.values().all(|zone| *zone != sick),
+        "{left:?}"
+    );
+    let mut elsewhere = before.iter().filter(|(_, zone)| **zone != sick);
+    ensure!(
+        elsewhere.all(|(id, _)| left.contains_key(id)),
+        "a machine elsewhere has noticed: {left:?} of {before:?}"
+    );
+    Ok(left)
+}
+
+/// One seed lets go of the shoot, the other one takes it up.
+async fn moved(from: &Provider, to: &Provider, objects: &mut Objects) -> Result<()> {
+    let played = PlayedMachines::new(SHOOT);
+    let of_zone = migrated(&from.zone, &objects.zone).await?;
+    migrated(&from.worker, &objects.worker).await?;
+    let of_infrastructure = migrated(&from.infrastructure, &objects.infrastructure).await?;
+    let manager = played.manager_in(&from.client).await?;
+    ensure!(manager == Value::Null, "two managers could act");
+    let machines = played.collect_and_forget(&from.client, 2).await?;
+
+    restored(&to.infrastructure, &objects.infrastructure, of_infrastructure).await?;
+    objects.worker.spec.isolated_zone_id = Some(objects.zone.spec.isolated_zone_id.clone());
+    restored(&to.worker, &objects.worker, machines).await?;
+    restored(&to.zone, &objects.zone, of_zone).await
+}
+
+async fn gone(by: &Provider, region: &Region, objects: &Objects) -> Result<()> {
+    deleted(&by.worker, &objects.worker).await?;
+    ensure!(instances(region).await?.is_empty(), "machines are left");
+    is_complete(&region.found().await?)?;
+    deleted(&by.infrastructure, &objects.infrastructure).await?;
+    let found = region.found().await?;
+    ensure!(found.vpcs.is_empty() && found.addresses.is_empty(), "{found:#?}");
+    Ok(())
+}
+
+/// Instances by id, with their zones.
+async fn instances(region: &Region) -> Result<BTreeMap<String, String>> {
+    let all = Machines::of(region.direct.clone(), SHOOT)
+        .list()
+        .await?
+        .into_iter();
+    Ok(all
+        .map(|one| (one.id().to_owned(), one.placement.availability_zone))
+        .collect())
+}
+
+async fn isolate<A: Actuator<Worker>>(
+    by: &ExtensionReconciler<Worker, A>,
+    worker: &Worker,
+    id: Value,
+) -> Result<()> {
+    let api = by.api_of(worker);
+    TEST.merge(&api, "one", &json!({"spec": {"isolatedZoneID": id}}))
+        .await?;
+    asked(by, worker, RECONCILE).await
+}
+
+/// Makes the object, and gives what its provider says of it.
+async fn created<K: ExtensionObject, A: Actuator<K>>(
+    by: &ExtensionReconciler<K, A>,
+    object: &K,
+) -> Result<Value> {
+    let api: Api<K> = by.api_of(object);
+    api.create(&PostParams::default(), object).await?;
+    done(by, object).await?;
+    let status = api
+        .get("one")
+        .await?
+        .default_status()
+        .cloned()
+        .unwrap_or_default();
+    Ok(status.provider_status.unwrap_or_default().0)
+}
+
+/// Lets go of the object, and gives what is carried of it.
+async fn migrated<K: ExtensionObject, A: Actuator<K>>(
+    by: &ExtensionReconciler<K, A>,
+    object: &K,
+) -> Result<Value> {
+    asked(by, object, MIGRATE).await?;
+    let api: Api<K> = by.api_of(object);
+    let status = api
+        .get("one")
+        .await?
+        .default_status()
+        .cloned()
+        .unwrap_or_default();
+    api.delete("one", &DeleteParams::default()).await?;
+    Ok(status.state.unwrap_or_default().0)
+}
+
+async fn restored<K: ExtensionObject, A: Actuator<K>>(
+    by: &ExtensionReconciler<K, A>,
+    object: &K,
+    state: Value,
+) -> Result<()> {
+    let mut object = object.clone();
+    let waits = (OPERATION.to_owned(), WAIT_FOR_STATE.to_owned());
+    object.annotations_mut().extend([waits]);
+    let api: Api<K> = by.api_of(&object);
+    api.create(&PostParams::default(), &object).await?;
+    TEST.merge_status(&api, "one", &json!({"state": state})).await?;
+    asked(by, &object, RESTORE).await
+}
+
+async fn deleted<K: ExtensionObject, A: Actuator<K>>(
+    by: &ExtensionReconciler<K, A>,
+    object: &K,
+) -> Result<()> {
+    let api: Api<K> = by.api_of(object);
+    api.delete("one", &DeleteParams::default()).await?;
+    done(by, object).await?;
+    ensure!(api.get_opt("one").await?.is_none(), "a {} is left", K::kind(&()));
+    Ok(())
+}
+
+async fn asked<K: ExtensionObject, A: Actuator<K>>(
+    by: &ExtensionReconciler<K, A>,
+    object: &K,
+    operation: &str,
+) -> Result<()> {
+    let api: Api<K> = by.api_of(object);
+    TEST.annotate(&api, "one", OPERATION, Some(operation)).await?;
+    done(by, object).await
+}
+
+/// Runs the operation until it has succeeded, as the controller does.
+async fn done<K: ExtensionObject, A: Actuator<K>>(by: &ExtensionReconciler<K, A>, object: &K) -> Result<()> {
+    let what = format!("the {} is done", K::kind(&()));
+    eventually(&what, SOON, || async { Box::pin(by.run(object)).await.map(drop) }).await
+}

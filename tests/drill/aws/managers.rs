@@ -1,0 +1,130 @@
+//! The machine-controller-manager of each seed, as its Deployment says whether it runs; and Nodes of machines that have an instance.
+
+use std::{sync::Arc, time::Duration};
+
+use api::machine::Machine;
+use futures::{Stream, StreamExt};
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::Node};
+use kube::{
+    Api, Client, Resource, ResourceExt,
+    runtime::watcher::{self, Event, watcher},
+};
+use machine_controller_manager_aws::{MANAGER, driver::AwsDriver};
+use machine_controllers::{Context, NAMES, Timing};
+use runtime::{Connection, Events, Permit, Seed, Shoot, metrics::Metrics, runner::Settings};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::{seeds::TEST, world::SHOOT};
+
+/// Name of the Deployment.
+const NAME: &str = "machine-controller-manager";
+
+/// Runs the controllers while their Deployment wants a pod, until the value is dropped.
+pub fn manage(seed: &Client, shoot: &Client, endpoint: &str) -> JoinSet<()> {
+    let mut tasks = JoinSet::new();
+    tasks.spawn(follow(seed.clone(), shoot.clone(), endpoint.to_owned()));
+    tasks
+}
+
+async fn follow(seed: Client, shoot: Client, endpoint: String) {
+    let mut runs = None;
+    let mut wanted = std::pin::pin!(is_wanted(&seed));
+    while let Some(is_wanted) = wanted.next().await {
+        if is_wanted && runs.is_none() {
+            let mut tasks = JoinSet::new();
+            tasks.spawn(machine_controllers::run(
+                NAMES.to_vec(),
+                context(&seed, &shoot, &endpoint),
+            ));
+            runs = Some(tasks);
+        } else if !is_wanted {
+            // The pod is gone, with all that it has begun.
+            runs = None;
+        }
+    }
+}
+
+fn is_wanted(seed: &Client) -> impl Stream<Item = bool> + Send + use<> {
+    let deployments: Api<Deployment> = Api::namespaced(seed.clone(), SHOOT);
+    let replicas = |deployment: &Deployment| deployment.spec.as_ref().and_then(|spec| spec.replicas);
+    watcher(deployments, watcher::Config::default()).filter_map(move |event| async move {
+        match event {
+            Ok(Event::Apply(found) | Event::InitApply(found)) if found.name_any() == NAME => {
+                Some(replicas(&found).unwrap_or_default() > 0 && found.meta().deletion_timestamp.is_none())
+            }
+            Ok(Event::Delete(found)) if found.name_any() == NAME => Some(false),
+            _ => None,
+        }
+    })
+}
+
+fn context(seed: &Client, shoot: &Client, endpoint: &str) -> Context {
+    let permit = Permit::sole("a test");
+    Context {
+        control: Seed::new(seed.clone(), &permit),
+        namespace: SHOOT.to_owned(),
+        shoot: Shoot::new(shoot.clone(), &permit),
+        driver: Arc::new(AwsDriver::new(&permit, Some(endpoint.to_owned()))),
+        settings: Settings {
+            concurrency: 10,
+            shutdown: CancellationToken::new(),
+            permit: permit.clone(),
+            metrics: Metrics::default(),
+            events: Events::new(Connection::from(seed.clone()).client(&permit), MANAGER.0),
+        },
+        manager: MANAGER,
+        timing: Timing {
+            look_every: Duration::from_millis(300),
+            orphans_every: Duration::from_millis(500),
+            ..Timing::default()
+        },
+    }
+}
+
+/// A Node that is ready for each machine with an instance, until the value is dropped. Their manager takes it away.
+pub fn play_nodes(seed: &Client, shoot: &Client) -> JoinSet<()> {
+    let mut tasks = JoinSet::new();
+    tasks.spawn(play(seed.clone(), Api::all(shoot.clone())));
+    tasks
+}
+
+async fn play(seed: Client, nodes: Api<Node>) {
+    let machines: Api<Machine> = Api::namespaced(seed, SHOOT);
+    let mut events = std::pin::pin!(watcher(machines, watcher::Config::default()));
+    while let Some(event) = events.next().await {
+        let Ok(Event::Apply(machine) | Event::InitApply(machine)) = event else {
+            continue;
+        };
+        let goes = machine.meta().deletion_timestamp.is_some();
+        let Some(id) = machine
+            .spec
+            .provider_id
+            .clone()
+            .filter(|id| !goes && !id.is_empty())
+        else {
+            continue;
+        };
+        if let Err(error) = join(&nodes, &machine.name_any(), &id).await {
+            tracing::warn!(%error, "a Node that does not join");
+        }
+    }
+}
+
+async fn join(nodes: &Api<Node>, name: &str, id: &str) -> runtime::Result<()> {
+    let node = |more: Value| -> Result<Node, serde_json::Error> {
+        let mut node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}});
+        if let (Some(node), Value::Object(more)) = (node.as_object_mut(), more) {
+            node.extend(more);
+        }
+        serde_json::from_value(node)
+    };
+    let wrong = |error: serde_json::Error| runtime::Error::bug(error.to_string());
+    TEST.apply(nodes, &node(json!({"spec": {"providerID": id}})).map_err(wrong)?)
+        .await?;
+    let ready = json!({"type": "Ready", "status": "True", "reason": "Played", "message": ""});
+    TEST.merge_status(nodes, name, &json!({"conditions": [ready]}))
+        .await?;
+    Ok(())
+}
