@@ -15,7 +15,7 @@ use api::{
     gardencore::{Shoot, ShootState},
     meta::ConditionStatus,
 };
-use gardenlet::shoot_state;
+use gardenlet::{Context, shoot_state};
 use kube::{
     Api, Client, Resource, ResourceExt,
     api::{DynamicObject, Patch, PatchParams},
@@ -43,16 +43,17 @@ async fn a_shoot_state_follows_its_seed() -> Result<()> {
     let crds: Vec<_> = api::all_crds().into_iter().map(|crd| crd.definition).collect();
     testkit::apply_crds(&client, &crds).await?;
     a_shoot(&client).await?;
-    is_there_when_it_is_created(&client).await?;
+    // Its gauges are those of the process.
+    let metrics = is_there_when_it_is_created(&client).await?;
+    let created = last_synced(&metrics)?;
     let delay = format!("--shoot-state-sync-delay={}s", DELAY.as_secs());
-    let context = context(&client, &[&delay])?;
-    let metrics = context.metrics.clone();
+    let context = Context {
+        metrics: metrics.clone(),
+        ..context(&client, &[&delay])?
+    };
     let mut running = JoinSet::new();
     running.spawn(shoot_state::run(Arc::new(context)));
-    eventually("it is looked at for the first time", SOON, || async {
-        last_synced(&metrics)
-    })
-    .await?;
+    synced_after(&metrics, created).await?;
 
     let garden = Garden::new(client.clone(), &Permit::sole("a test"));
     let states: Api<ShootState> = garden.namespaced(PROJECT);
@@ -86,15 +87,7 @@ async fn a_shoot_state_follows_its_seed() -> Result<()> {
     infrastructures
         .patch("web", &PatchParams::default(), &Patch::Merge(annotations))
         .await?;
-    eventually("it is looked at again", SOON, || async {
-        let now = last_synced(&metrics).map_err(|error| error.to_string())?;
-        if now > synced {
-            Ok(())
-        } else {
-            Err(format!("still {now}"))
-        }
-    })
-    .await?;
+    synced_after(&metrics, synced).await?;
     let after = states.get("web").await?;
     assert_eq!(
         after.resource_version(),
@@ -105,10 +98,12 @@ async fn a_shoot_state_follows_its_seed() -> Result<()> {
 }
 
 /// R7-40: what a dying seed would take along is in the ShootState before somebody can miss it, whatever pause there is between two looks.
-async fn is_there_when_it_is_created(client: &Client) -> Result<()> {
+async fn is_there_when_it_is_created(client: &Client) -> Result<Metrics> {
     let never = ["--shoot-state-sync-delay=1h", "--shoot-state-sync-max-delay=1h"];
+    let context = context(client, &never)?;
+    let metrics = context.metrics.clone();
     let mut running = JoinSet::new();
-    running.spawn(shoot_state::run(Arc::new(context(client, &never)?)));
+    running.spawn(shoot_state::run(Arc::new(context)));
     let states: Api<ShootState> = Api::namespaced(client.clone(), PROJECT);
     until(&states, "keys are not there", |state| {
         state.spec.gardener.len() == CARRIED.len()
@@ -120,8 +115,8 @@ async fn is_there_when_it_is_created(client: &Client) -> Result<()> {
         let entry = state.spec.extensions.first();
         entry.and_then(|entry| entry.state.as_ref()).is_some()
     })
-    .await
-    .map(drop)
+    .await?;
+    Ok(metrics)
 }
 
 async fn operation(client: &Client, state: &str) -> Result<Shoot> {
@@ -229,6 +224,16 @@ async fn told(garden: &Garden) -> Result<()> {
     });
     Box::pin(seen).await?;
     Ok(())
+}
+
+/// It is looked at later than then.
+async fn synced_after(metrics: &Metrics, then: f64) -> Result<()> {
+    eventually("it is looked at again", SOON, || async {
+        let now = last_synced(metrics)?;
+        anyhow::ensure!(now > then, "still {now}");
+        anyhow::Ok(())
+    })
+    .await
 }
 
 /// And a metric.

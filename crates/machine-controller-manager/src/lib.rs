@@ -13,6 +13,8 @@ use runtime::{Connection, Events, Permit, Process, Seed, Shoot, apply::FieldMana
 
 /// What every such program is told.
 #[derive(clap::Args)]
+// A group would have the name of the type, which the flags of the lock have, too.
+#[group(skip)]
 pub struct Flags {
     /// Kubeconfig of the cluster with the machine objects; the account of the pod if not given.
     #[arg(long)]

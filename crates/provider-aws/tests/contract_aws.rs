@@ -11,18 +11,16 @@ mod seeds;
 mod world;
 
 use anyhow::{Result, anyhow};
-use api::extensions::{ControlPlane, Infrastructure, SubnetIsolation};
+use api::extensions::{Infrastructure, SubnetIsolation};
 use extension::{
     contract::{Contract, Proof, Refuse},
-    control_plane::ControlPlaneActuator,
     subnet_isolation::SubnetIsolationActuator,
     worker::WorkerActuator,
 };
 use futures::FutureExt;
 use kube::Client;
 use provider_aws::{
-    account::Place, control_plane::AwsControlPlane, infrastructure::InfrastructureActuator,
-    subnet_isolation::AwsZones, worker::AwsMachines,
+    account::Place, infrastructure::InfrastructureActuator, subnet_isolation::AwsZones, worker::AwsMachines,
 };
 use serde_json::{Value, json};
 use testkit::{ControlPlane as Plane, Moto, PlayedKubelet};
@@ -49,7 +47,6 @@ async fn actuators_keep_the_contract_over_two_seeds() -> Result<()> {
         Box::pin(infrastructure(&moto, &seeds)).await,
         Box::pin(subnet_isolation(&moto, &seeds)).await,
         Box::pin(worker(&seeds)).await,
-        Box::pin(control_plane(&seeds)).await,
     ];
     let failures: Vec<String> = outcomes
         .into_iter()
@@ -141,26 +138,6 @@ async fn worker(seeds: &[Client]) -> Result<()> {
         .boxed()
     }));
     proven("Worker", contract.prove().await)
-}
-
-/// Nothing is beside a control plane yet, so that nothing can be done twice or be left: it comes and goes.
-async fn control_plane(seeds: &[Client]) -> Result<()> {
-    let zones = ["eu-west-1a".to_owned()];
-    let wanted: ControlPlane = object(
-        "one",
-        "eu-west-1",
-        json!({"infrastructureProviderStatus": infrastructure_in(&zones)}),
-    )?;
-    let contract = Contract::new(
-        || reconciler(&seeds[0], ControlPlaneActuator(AwsControlPlane)),
-        || reconciler(&seeds[1], ControlPlaneActuator(AwsControlPlane)),
-        [wanted.clone(), wanted],
-    );
-    contract
-        .prove()
-        .await
-        .map(drop)
-        .map_err(|violated| anyhow!("ControlPlane: {violated}"))
 }
 
 fn aws_machines() -> AwsMachines {

@@ -81,6 +81,7 @@ pub async fn come_and_go(region: &Region, made: &Made, fault: Fault) -> Result<(
             .map(|found| ProviderId::from(&found));
         region.proxy.set(fault);
         let ((), waited) = until_done(|| machines.terminate(name, found.as_ref())).await?;
+        region.proxy.set(Fault::None);
         ensure!(waited > 0, "{name} was said to be gone before it was seen so");
         let from = region.proxy.calls().len();
         machines.terminate(name, found.as_ref()).await?;
@@ -91,7 +92,6 @@ pub async fn come_and_go(region: &Region, made: &Made, fault: Fault) -> Result<(
             ensure!(left.is_none(), "{left:?}");
         }
     }
-    region.proxy.set(Fault::None);
     ensure!(machines.list().await?.is_empty(), "machines are left");
     Ok(())
 }
