@@ -113,11 +113,29 @@ impl Machines {
     /// EC2 refuses or does not answer. It is not concluded that there is none.
     pub async fn find(&self, name: &str, known: Option<&ProviderId>) -> Result<Option<Instance>> {
         let found = match known {
-            Some(known) => self.ec2.instance(&known.id).await?.into_iter().collect(),
+            Some(known) => self.known(known).await?.into_iter().collect(),
             None => self.ec2.instances_called(&self.owned, name).await?,
         };
         let there = found.into_iter().filter(|instance| !instance.is_going());
         Ok(there.min_by(|one, other| one.instance_id.cmp(&other.instance_id)))
+    }
+
+    /// The instance with an id. What is not this cluster's is not touched, whoever says that it is: an id comes from an object that was
+    /// carried here.
+    async fn known(&self, known: &ProviderId) -> Result<Option<Instance>> {
+        let found = self.ec2.instance(&known.id).await?;
+        match found {
+            Some(stranger) if !self.owned.is(&stranger) && !stranger.is_gone() => Err(Error::config(
+                ErrorCode::ErrInfraDependencies,
+                format!(
+                    "the instance {} has not the tag {} of this cluster and is left alone: put the tag back if it is the cluster's, or take the \
+                     id out of the Machine",
+                    known.id,
+                    self.owned.key()
+                ),
+            )),
+            found => Ok(found),
+        }
     }
 
     /// Takes away the instance of a machine, and what else carries its name. What is gone already is success.
@@ -129,7 +147,7 @@ impl Machines {
         if let Some(known) = known
             && !found.iter().any(|instance| instance.instance_id == known.id)
         {
-            found.extend(self.ec2.instance(&known.id).await?);
+            found.extend(self.known(known).await?);
         }
         let mut waits_for = None;
         for instance in found.iter().filter(|instance| !instance.is_gone()) {

@@ -60,6 +60,12 @@ impl Owned {
         format!("{CLUSTER}{}", self.cluster)
     }
 
+    /// Whether a thing is one of them.
+    #[must_use]
+    pub fn is(&self, thing: &impl Tagged) -> bool {
+        thing.tag(&self.key()) == Some(OWNED)
+    }
+
     /// The filter that lets only these things through: its name and value.
     #[must_use]
     pub fn filter(&self) -> (String, &'static str) {

@@ -142,6 +142,19 @@ pub async fn are_told_apart(moto: &Moto) -> Result<()> {
         "another shoot's machine is gone"
     );
 
+    // A Machine that was carried here says that another shoot's instance is its own.
+    let stolen = ProviderId::from(&others.find("pool-a-x1", None).await?.unwrap());
+    for outcome in [
+        machines.find("pool-a-x8", Some(&stolen)).await.map(drop),
+        machines.terminate("pool-a-x8", Some(&stolen)).await,
+    ] {
+        let error = outcome.unwrap_err();
+        ensure!(error.codes() == [ErrorCode::ErrInfraDependencies], "{error:?}");
+        ensure!(error.to_string().contains("is left alone"), "{error}");
+    }
+    let left = others.list().await?;
+    ensure!(left.len() == 1, "another shoot's machine is gone");
+
     let never = ProviderId {
         zone: "ca-central-1a".into(),
         id: "i-0123456789abcdef0".into(),
