@@ -30,13 +30,14 @@ use cloud_aws::{Tagged, machines::Machines};
 use extension::{
     Actuator, ExtensionReconciler, subnet_isolation::SubnetIsolationActuator, worker::WorkerActuator,
 };
+use k8s_openapi::NamespaceResourceScope;
 use kube::{
-    Api, Client, ResourceExt,
+    Api, Client, Resource, ResourceExt,
     api::{DeleteParams, PostParams},
 };
 use provider_aws::{infrastructure::InfrastructureActuator, subnet_isolation::AwsZones, worker::AwsMachines};
 use serde_json::{Value, json};
-use testkit::{ControlPlane, Moto, PlayedKubelet, eventually};
+use testkit::{ControlPlane, Moto, PlayedKubelet, eventually, grant_chart};
 
 use played::PlayedMachines;
 use seeds::{TEST, equip, object, place, reconciler, seed};
@@ -44,28 +45,55 @@ use world::{Region, SHOOT, is_complete};
 
 /// Longer than any of these steps takes on a busy machine.
 const SOON: Duration = Duration::from_secs(180);
+/// As whom the provider acts.
+const USER: &str = "provider-aws";
 /// One that the Clusters of these seeds have pools in.
 const REGION: &str = "eu-central-1";
 
-/// Who looks after the shoot in a seed.
+/// Who looks after the shoot in a seed, with the rights that the chart gives. The test itself may do all.
 struct Provider {
-    client: Client,
-    infrastructure: ExtensionReconciler<Infrastructure, InfrastructureActuator>,
-    worker: ExtensionReconciler<Worker, WorkerActuator<AwsMachines>>,
-    zone: ExtensionReconciler<SubnetIsolation, SubnetIsolationActuator<AwsZones>>,
+    admin: Client,
+    infrastructure: Hand<Infrastructure, InfrastructureActuator>,
+    worker: Hand<Worker, WorkerActuator<AwsMachines>>,
+    zone: Hand<SubnetIsolation, SubnetIsolationActuator<AwsZones>>,
+}
+
+/// Objects of one kind, and who looks after them.
+struct Hand<K: ExtensionObject, A: Actuator<K>> {
+    by: ExtensionReconciler<K, A>,
+    api: Api<K>,
 }
 
 impl Provider {
-    fn of(client: &Client, region: &Region) -> Self {
+    async fn of(plane: &ControlPlane, region: &Region) -> Result<Self> {
+        let admin = plane.admin();
+        grant_chart(&admin, "provider-aws", USER).await?;
+        let client = plane.client(USER, &[]).await?;
+        // What was granted counts once the API server has seen it itself, a moment later.
+        let workers: Api<Worker> = Api::namespaced(client.clone(), SHOOT);
+        eventually("the provider is let in", SOON, || workers.get_opt("none")).await?;
         let machines = AwsMachines {
             manager_image: "machine-controller-manager-aws:test".into(),
             place: place(region),
         };
+        Ok(Self {
+            infrastructure: Hand::new(&admin, &client, InfrastructureActuator(place(region))),
+            worker: Hand::new(&admin, &client, WorkerActuator(machines)),
+            zone: Hand::new(&admin, &client, SubnetIsolationActuator(AwsZones(place(region)))),
+            admin,
+        })
+    }
+}
+
+impl<K, A> Hand<K, A>
+where
+    K: ExtensionObject + Resource<Scope = NamespaceResourceScope>,
+    A: Actuator<K>,
+{
+    fn new(admin: &Client, client: &Client, actuator: A) -> Self {
         Self {
-            client: client.clone(),
-            infrastructure: reconciler(client, InfrastructureActuator(place(region))),
-            worker: reconciler(client, WorkerActuator(machines)),
-            zone: reconciler(client, SubnetIsolationActuator(AwsZones(place(region)))),
+            by: reconciler(client, actuator),
+            api: Api::namespaced(admin.clone(), SHOOT),
         }
     }
 }
@@ -93,7 +121,7 @@ async fn a_zone_is_cut_off_moved_and_taken_back() -> Result<()> {
         .iter()
         .map(|client| managers::play_nodes(client, &shoot))
         .collect();
-    let [from, to] = [0, 1].map(|index| Provider::of(&clients[index], &region));
+    let [from, to] = [Provider::of(&a, &region).await?, Provider::of(&b, &region).await?];
 
     let (mut objects, machines) = Box::pin(made(&from, &region)).await?;
     let open = region.acls(&objects.vpc).await?;
@@ -192,9 +220,9 @@ async fn moved(from: &Provider, to: &Provider, objects: &mut Objects) -> Result<
     let of_zone = migrated(&from.zone, &objects.zone).await?;
     migrated(&from.worker, &objects.worker).await?;
     let of_infrastructure = migrated(&from.infrastructure, &objects.infrastructure).await?;
-    let manager = played.manager_in(&from.client).await?;
+    let manager = played.manager_in(&from.admin).await?;
     ensure!(manager == Value::Null, "two managers could act");
-    let machines = played.collect_and_forget(&from.client, 2).await?;
+    let machines = played.collect_and_forget(&from.admin, 2).await?;
 
     restored(&to.infrastructure, &objects.infrastructure, of_infrastructure).await?;
     objects.worker.spec.isolated_zone_id = Some(objects.zone.spec.isolated_zone_id.clone());
@@ -223,23 +251,15 @@ async fn instances(region: &Region) -> Result<BTreeMap<String, String>> {
         .collect())
 }
 
-async fn isolate<A: Actuator<Worker>>(
-    by: &ExtensionReconciler<Worker, A>,
-    worker: &Worker,
-    id: Value,
-) -> Result<()> {
-    let api = by.api_of(worker);
-    TEST.merge(&api, "one", &json!({"spec": {"isolatedZoneID": id}}))
+async fn isolate<A: Actuator<Worker>>(by: &Hand<Worker, A>, worker: &Worker, id: Value) -> Result<()> {
+    TEST.merge(&by.api, "one", &json!({"spec": {"isolatedZoneID": id}}))
         .await?;
     asked(by, worker, RECONCILE).await
 }
 
 /// Makes the object, and gives what its provider says of it.
-async fn created<K: ExtensionObject, A: Actuator<K>>(
-    by: &ExtensionReconciler<K, A>,
-    object: &K,
-) -> Result<Value> {
-    let api: Api<K> = by.api_of(object);
+async fn created<K: ExtensionObject, A: Actuator<K>>(by: &Hand<K, A>, object: &K) -> Result<Value> {
+    let api = &by.api;
     api.create(&PostParams::default(), object).await?;
     done(by, object).await?;
     let status = api
@@ -252,12 +272,9 @@ async fn created<K: ExtensionObject, A: Actuator<K>>(
 }
 
 /// Lets go of the object, and gives what is carried of it.
-async fn migrated<K: ExtensionObject, A: Actuator<K>>(
-    by: &ExtensionReconciler<K, A>,
-    object: &K,
-) -> Result<Value> {
+async fn migrated<K: ExtensionObject, A: Actuator<K>>(by: &Hand<K, A>, object: &K) -> Result<Value> {
     asked(by, object, MIGRATE).await?;
-    let api: Api<K> = by.api_of(object);
+    let api = &by.api;
     let status = api
         .get("one")
         .await?
@@ -269,24 +286,21 @@ async fn migrated<K: ExtensionObject, A: Actuator<K>>(
 }
 
 async fn restored<K: ExtensionObject, A: Actuator<K>>(
-    by: &ExtensionReconciler<K, A>,
+    by: &Hand<K, A>,
     object: &K,
     state: Value,
 ) -> Result<()> {
     let mut object = object.clone();
     let waits = (OPERATION.to_owned(), WAIT_FOR_STATE.to_owned());
     object.annotations_mut().extend([waits]);
-    let api: Api<K> = by.api_of(&object);
+    let api = &by.api;
     api.create(&PostParams::default(), &object).await?;
-    TEST.merge_status(&api, "one", &json!({"state": state})).await?;
+    TEST.merge_status(api, "one", &json!({"state": state})).await?;
     asked(by, &object, RESTORE).await
 }
 
-async fn deleted<K: ExtensionObject, A: Actuator<K>>(
-    by: &ExtensionReconciler<K, A>,
-    object: &K,
-) -> Result<()> {
-    let api: Api<K> = by.api_of(object);
+async fn deleted<K: ExtensionObject, A: Actuator<K>>(by: &Hand<K, A>, object: &K) -> Result<()> {
+    let api = &by.api;
     api.delete("one", &DeleteParams::default()).await?;
     done(by, object).await?;
     ensure!(api.get_opt("one").await?.is_none(), "a {} is left", K::kind(&()));
@@ -294,17 +308,19 @@ async fn deleted<K: ExtensionObject, A: Actuator<K>>(
 }
 
 async fn asked<K: ExtensionObject, A: Actuator<K>>(
-    by: &ExtensionReconciler<K, A>,
+    by: &Hand<K, A>,
     object: &K,
     operation: &str,
 ) -> Result<()> {
-    let api: Api<K> = by.api_of(object);
-    TEST.annotate(&api, "one", OPERATION, Some(operation)).await?;
+    TEST.annotate(&by.api, "one", OPERATION, Some(operation)).await?;
     done(by, object).await
 }
 
 /// Runs the operation until it has succeeded, as the controller does.
-async fn done<K: ExtensionObject, A: Actuator<K>>(by: &ExtensionReconciler<K, A>, object: &K) -> Result<()> {
+async fn done<K: ExtensionObject, A: Actuator<K>>(by: &Hand<K, A>, object: &K) -> Result<()> {
     let what = format!("the {} is done", K::kind(&()));
-    eventually(&what, SOON, || async { Box::pin(by.run(object)).await.map(drop) }).await
+    eventually(&what, SOON, || async {
+        Box::pin(by.by.run(object)).await.map(drop)
+    })
+    .await
 }
