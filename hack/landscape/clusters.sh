@@ -90,20 +90,25 @@ create_network() {
     fail "the docker network $SUBNET.0.0/16 could not be made; REPOT_SUBNET_PREFIX=A.B chooses another"
 }
 
+# remove_cluster CLUSTER: what is left of it. That there is nothing is success, and what stands in the way the next creation says.
+remove_cluster() {
+  "$REPOT_BIN/kind" delete cluster --name "$(cluster_of "$1")" --kubeconfig "$STATE/$1.kubeconfig" >/dev/null 2>&1 || true
+}
+
 # create_once CLUSTER IMAGE: kind makes the cluster; where it cannot, the log ends with what its node says, and the node goes.
 create_once() {
   local cluster=$1 image=$2 name log=$LOG/kind-$1.log
   name=$(cluster_of "$cluster")
-  "$REPOT_BIN/kind" delete cluster --name "$name" --kubeconfig "$STATE/$cluster.kubeconfig" >/dev/null 2>&1 || true
+  remove_cluster "$cluster"
   KIND_EXPERIMENTAL_DOCKER_NETWORK=$NETWORK logged "$log" timeout 600 "$REPOT_BIN/kind" create cluster --retain \
     --name "$name" --image "$image" --config "$STATE/kind/$cluster.yaml" --kubeconfig "$STATE/$cluster.kubeconfig" && return
-  # kubeadm says only that it waited in vain; the kubelet knows for what.
+  # kubeadm says only that it waited in vain; the kubelet knows for what, if its node was started at all.
   {
     uptime
     on_node "$cluster" ctr -n k8s.io tasks ls
     on_node "$cluster" journalctl -u kubelet -u containerd --no-pager -n 60 -o cat
   } 2>&1 | cut -c1-400 | tee -a "$log" >&2 || true
-  "$REPOT_BIN/kind" delete cluster --name "$name" --kubeconfig "$STATE/$cluster.kubeconfig" >/dev/null 2>&1 || true
+  remove_cluster "$cluster"
   return 1
 }
 

@@ -37,7 +37,7 @@ use async_trait::async_trait;
 use runtime::Result;
 use serde_json::Value;
 
-pub use machines::{Class, Machines, Manager};
+pub use machines::{Class, Machines, Manager, cloud_profile_config};
 
 use crate::{Actuator, Context, Outcome, Released};
 

@@ -3,7 +3,7 @@
 use kube::{
     Api, ResourceExt,
     api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PropagationPolicy},
-    core::ApiResource,
+    core::{ApiResource, Request},
 };
 use runtime::{Cluster, Result, error::Explain};
 use serde_json::{Value, json};
@@ -45,7 +45,8 @@ pub(crate) async fn merge(
     }
 }
 
-/// Deletes an object. That it is gone is success.
+/// Deletes an object. That it is gone is success. The answer, which may be the object itself, is not read: users of a shoot make some that
+/// are too large or too deep for that.
 pub(crate) async fn delete(
     api: &Api<DynamicObject>,
     kind: &ApiResource,
@@ -56,11 +57,15 @@ pub(crate) async fn delete(
         propagation_policy: dependents,
         ..DeleteParams::default()
     };
-    match api.delete(name, &params).await {
+    let asked = match Request::new(api.resource_url()).delete(name, &params) {
+        Ok(request) => api.clone().into_client().request_text(request).await,
+        Err(error) => Err(kube::Error::BuildRequest(error)),
+    };
+    match asked {
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
         other => other
             .context(format_args!("could not delete {} {name}", kind.kind))
-            .map(|_| ()),
+            .map(drop),
     }
 }
 

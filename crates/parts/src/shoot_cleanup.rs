@@ -17,14 +17,14 @@ use k8s_openapi::{
     kube_aggregator::pkg::apis::apiregistration::v1::APIService,
 };
 use kube::{
-    Resource, ResourceExt,
-    api::{DeleteParams, DynamicObject, ListParams},
-    core::{ApiResource, Request},
+    Api, ResourceExt,
+    api::{DynamicObject, ListParams},
+    core::ApiResource,
 };
 use runtime::{Cluster, Error, Result, Shoot, apply::Object, error::Explain, words::some_of};
 use serde::{Deserialize, de::IgnoredAny};
 
-use crate::Facts;
+use crate::{Facts, dynamic};
 
 /// Annotation: the cleaning is left out, by a user who knows that nothing outside is lost.
 const SKIP: &str = "shoot.gardener.cloud/skip-cleanup";
@@ -165,24 +165,18 @@ async fn clean_kind<K: Object>(shoot: &Shoot, concerns: fn(&Seen) -> bool) -> Re
     let surveyed = survey.await;
     surveyed.context(format_args!("could not list {} in the shoot", kind.kind))?;
     for (namespace, name) in to_delete {
-        delete(shoot, &kind, namespace.as_deref(), &name).await?;
+        let api = api_of(shoot, namespace.as_deref(), &kind);
+        dynamic::delete(&api, &kind, &name, None).await?;
     }
     Ok(remains)
 }
 
-/// Deletes one object. The answer, which may be the object itself, is not read.
-async fn delete(shoot: &Shoot, kind: &ApiResource, namespace: Option<&str>, name: &str) -> Result<()> {
-    let request = Request::new(DynamicObject::url_path(kind, namespace));
-    let request = request.delete(name, &DeleteParams::default());
-    let asked = match request {
-        Ok(request) => shoot.client().request_text(request).await,
-        Err(error) => Err(kube::Error::BuildRequest(error)),
-    };
-    match asked {
-        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
-        asked => asked
-            .context(format_args!("could not delete {} {name}", kind.kind))
-            .map(drop),
+/// The Api in which one object can be deleted, whatever its scope is.
+fn api_of(shoot: &Shoot, namespace: Option<&str>, kind: &ApiResource) -> Api<DynamicObject> {
+    let client = shoot.client().clone();
+    match namespace {
+        Some(namespace) => Api::namespaced_with(client, namespace, kind),
+        None => Api::all_with(client, kind),
     }
 }
 

@@ -16,17 +16,9 @@ use extension::{
     Context,
     worker::{Class, Machines, Manager},
 };
-use runtime::{
-    Error, Result,
-    workload::{Health, mounted},
-};
+use runtime::{Error, Result};
 
 use crate::{TYPE, account::Place, problem::problem, zone};
-
-/// Name of the Secret with the kubeconfig of the shoot, which a gardenlet makes.
-const KUBECONFIG: &str = "machine-controller-manager";
-/// Where it says whether it lives.
-const HEALTH_PORT: u16 = 8080;
 
 /// Machines in EC2.
 pub struct AwsMachines {
@@ -69,28 +61,13 @@ impl Machines for AwsMachines {
     }
 
     fn manager(&self, context: &Context<Worker>) -> Result<Manager> {
-        let namespace = context.namespace()?;
+        let program = "/machine-controller-manager-aws";
+        let mut manager = Manager::of_suite(&self.manager_image, program, &context.namespace()?);
         let endpoint = self.place.endpoint.as_ref();
-        let mut args = vec![
-            format!("--namespace={namespace}"),
-            format!("--target-kubeconfig={}", mounted(KUBECONFIG, "kubeconfig")),
-            format!("--leader-elect-resource-namespace={namespace}"),
-            format!("--health-address=0.0.0.0:{HEALTH_PORT}"),
-        ];
-        args.extend(endpoint.map(|endpoint| format!("--ec2-endpoint={endpoint}")));
-        Ok(Manager {
-            image: self.manager_image.clone(),
-            program: "/machine-controller-manager-aws".into(),
-            args,
-            health: Health {
-                scheme: "HTTP",
-                port: HEALTH_PORT,
-                readiness: "/readyz",
-                liveness: "/healthz",
-            },
-            secrets: vec![KUBECONFIG],
-            asks_whose_the_shoot_is: true,
-        })
+        manager
+            .args
+            .extend(endpoint.map(|endpoint| format!("--ec2-endpoint={endpoint}")));
+        Ok(manager)
     }
 }
 

@@ -13,20 +13,12 @@ use api::{
 use cloud_local::{ProviderSpec, zones};
 use extension::{
     Context,
-    worker::{Class, Machines, Manager},
+    worker::{Class, Machines, Manager, cloud_profile_config},
 };
-use runtime::{
-    Error, Result,
-    workload::{Health, mounted},
-};
+use runtime::{Error, Result};
 use serde::Deserialize;
 
 use crate::{TYPE, unread};
-
-/// Name of the Secret with the kubeconfig of the shoot, which a gardenlet makes.
-const KUBECONFIG: &str = "machine-controller-manager";
-/// Where it says whether it lives.
-const HEALTH_PORT: u16 = 8080;
 
 /// Machines in the local cloud.
 pub struct LocalMachines {
@@ -87,25 +79,12 @@ impl Machines for LocalMachines {
     }
 
     fn manager(&self, context: &Context<Worker>) -> Result<Manager> {
-        let namespace = context.namespace()?;
-        Ok(Manager {
-            image: self.manager_image.clone(),
-            program: "/machine-controller-manager-local".into(),
-            args: vec![
-                format!("--namespace={namespace}"),
-                format!("--target-kubeconfig={}", mounted(KUBECONFIG, "kubeconfig")),
-                format!("--leader-elect-resource-namespace={namespace}"),
-                format!("--health-address=0.0.0.0:{HEALTH_PORT}"),
-            ],
-            health: Health {
-                scheme: "HTTP",
-                port: HEALTH_PORT,
-                readiness: "/readyz",
-                liveness: "/healthz",
-            },
-            secrets: vec![KUBECONFIG],
-            asks_whose_the_shoot_is: true,
-        })
+        let program = "/machine-controller-manager-local";
+        Ok(Manager::of_suite(
+            &self.manager_image,
+            program,
+            &context.namespace()?,
+        ))
     }
 }
 
@@ -144,16 +123,8 @@ fn image_of(context: &Context<Worker>, pool: &WorkerPool) -> Result<String> {
     let profile = context
         .cluster
         .as_ref()
-        .and_then(|cluster| cluster.spec.cloud_profile.0.pointer("/spec/providerConfig"));
-    let config: CloudProfileConfig = profile
-        .map(|raw| serde_json::from_value(raw.clone()))
-        .transpose()
-        .map_err(|e| {
-            problem(format!(
-                "spec.providerConfig of the CloudProfile cannot be understood: {e}"
-            ))
-        })?
-        .unwrap_or_default();
+        .map(|cluster| &cluster.spec.cloud_profile);
+    let config: CloudProfileConfig = cloud_profile_config(profile)?;
     let wanted = &pool.machine_image;
     let versions = config
         .machine_images

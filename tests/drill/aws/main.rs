@@ -24,7 +24,7 @@ use api::{
         OPERATION,
         operation::{MIGRATE, RECONCILE, RESTORE, WAIT_FOR_STATE},
     },
-    extensions::{ExtensionObject, Infrastructure, SubnetIsolation, Worker},
+    extensions::{DefaultStatus, ExtensionObject, Infrastructure, SubnetIsolation, Worker},
 };
 use cloud_aws::{Tagged, machines::Machines};
 use extension::{
@@ -259,30 +259,22 @@ async fn isolate<A: Actuator<Worker>>(by: &Hand<Worker, A>, worker: &Worker, id:
 
 /// Makes the object, and gives what its provider says of it.
 async fn created<K: ExtensionObject, A: Actuator<K>>(by: &Hand<K, A>, object: &K) -> Result<Value> {
-    let api = &by.api;
-    api.create(&PostParams::default(), object).await?;
+    by.api.create(&PostParams::default(), object).await?;
     done(by, object).await?;
-    let status = api
-        .get("one")
-        .await?
-        .default_status()
-        .cloned()
-        .unwrap_or_default();
-    Ok(status.provider_status.unwrap_or_default().0)
+    Ok(status(by).await?.provider_status.unwrap_or_default().0)
 }
 
 /// Lets go of the object, and gives what is carried of it.
 async fn migrated<K: ExtensionObject, A: Actuator<K>>(by: &Hand<K, A>, object: &K) -> Result<Value> {
     asked(by, object, MIGRATE).await?;
-    let api = &by.api;
-    let status = api
-        .get("one")
-        .await?
-        .default_status()
-        .cloned()
-        .unwrap_or_default();
-    api.delete("one", &DeleteParams::default()).await?;
-    Ok(status.state.unwrap_or_default().0)
+    let left = status(by).await?;
+    by.api.delete("one", &DeleteParams::default()).await?;
+    Ok(left.state.unwrap_or_default().0)
+}
+
+async fn status<K: ExtensionObject, A: Actuator<K>>(by: &Hand<K, A>) -> Result<DefaultStatus> {
+    let object = by.api.get("one").await?;
+    Ok(object.default_status().cloned().unwrap_or_default())
 }
 
 async fn restored<K: ExtensionObject, A: Actuator<K>>(

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use api::meta::ErrorCode;
 use cloud_aws::{
     Tagged,
-    infrastructure::Made,
+    infrastructure::{InfrastructureStatus, Made},
     instances::Instance,
     machines::{Machines, ProviderId, ProviderSpec, RootVolume},
 };
@@ -24,13 +24,13 @@ const IMAGE: &str = "ami-1e749f67";
 const USER_DATA: &str = "#!/bin/sh\n# a token that nobody may see in a log: s3cret\n";
 
 /// What machines of the first zone are.
-fn spec(region: &Region, made: &Made) -> ProviderSpec {
+fn spec(region: &Region, status: &InfrastructureStatus) -> ProviderSpec {
     let [zone, _] = region.zones();
     ProviderSpec {
         ami: IMAGE.into(),
         machine_type: "m5.large".into(),
-        subnet_id: made.status.subnet_for_nodes(&zone).unwrap().to_owned(),
-        security_group_ids: made.status.groups_of_nodes(),
+        subnet_id: status.subnet_for_nodes(&zone).unwrap().to_owned(),
+        security_group_ids: status.groups_of_nodes(),
         root_volume: Some(RootVolume {
             size_gib: 50,
             type_: Some("gp3".into()),
@@ -51,7 +51,7 @@ async fn bring(machines: &Machines, name: &str, spec: &ProviderSpec) -> runtime:
 /// Two machines come, are found by name and by id, and go; whatever happens to each call, neither is there twice.
 pub async fn come_and_go(region: &Region, made: &Made, fault: Fault) -> Result<()> {
     let machines = Machines::of(region.ec2(&Permit::sole("a test"))?, SHOOT);
-    let spec = spec(region, made);
+    let spec = spec(region, &made.status);
     let [zone, _] = region.zones();
     let mut ids = BTreeSet::new();
     for name in ["pool-a-x1", "pool-a-x2"] {
@@ -100,14 +100,8 @@ pub async fn come_and_go(region: &Region, made: &Made, fault: Fault) -> Result<(
 /// that is not there, and an id that EC2 never gave, are told as what they are.
 pub async fn are_told_apart(moto: &Moto) -> Result<()> {
     let region = Region::of(moto, "ca-central-1").await?;
-    let (status, state) = region.made().await?;
-    let made = Made {
-        range: String::new(),
-        egress: Vec::new(),
-        state,
-        status,
-    };
-    let (ec2, spec) = (region.direct.clone(), spec(&region, &made));
+    let (status, _) = region.made().await?;
+    let (ec2, spec) = (region.direct.clone(), spec(&region, &status));
     let machines = Machines::of(ec2.clone(), SHOOT);
     let others = Machines::of(ec2.clone(), "shoot--dev--two");
     let of_others = others.launch("pool-a-x1", &spec, USER_DATA).await?;
@@ -177,14 +171,8 @@ pub async fn are_told_apart(moto: &Moto) -> Result<()> {
 /// The right ends after each single call: nothing more leaves, and whoever has the next right finds what was made.
 pub async fn are_made_once_although_a_right_ends(moto: &Moto) -> Result<()> {
     let region = Region::of(moto, "sa-east-1").await?;
-    let (status, state) = region.made().await?;
-    let made = Made {
-        range: String::new(),
-        egress: Vec::new(),
-        state,
-        status,
-    };
-    let spec = spec(&region, &made);
+    let (status, _) = region.made().await?;
+    let spec = spec(&region, &status);
     for calls in 1.. {
         let issuer = right();
         region.proxy.end_after(calls, std::sync::Arc::clone(&issuer));

@@ -4,7 +4,11 @@ use api::{
     extensions::{Worker, WorkerPool},
     meta::{ErrorCode, RawExtension},
 };
-use runtime::{Error, Result, workload::Health};
+use runtime::{
+    Error, Result,
+    workload::{Health, mounted},
+};
+use serde::de::DeserializeOwned;
 
 use crate::Context;
 
@@ -66,4 +70,51 @@ pub struct Manager {
     pub secrets: Vec<&'static str>,
     /// It knows the flags of [`owner_checks::OwnerFlags`], and is given them where the seed says whose its shoots are (R17-60).
     pub asks_whose_the_shoot_is: bool,
+}
+
+/// Name of the Secret with the kubeconfig of the shoot, which a gardenlet makes.
+const KUBECONFIG: &str = "machine-controller-manager";
+/// Where it says whether it lives.
+const HEALTH_PORT: u16 = 8080;
+
+impl Manager {
+    /// One that is made of the crate `machine-controller-manager`, whose flags it knows, for the shoot in a namespace. Flags of its own
+    /// come after these.
+    #[must_use]
+    pub fn of_suite(image: &str, program: &str, namespace: &str) -> Self {
+        Self {
+            image: image.to_owned(),
+            program: program.to_owned(),
+            args: vec![
+                format!("--namespace={namespace}"),
+                format!("--target-kubeconfig={}", mounted(KUBECONFIG, "kubeconfig")),
+                format!("--leader-elect-resource-namespace={namespace}"),
+                format!("--health-address=0.0.0.0:{HEALTH_PORT}"),
+            ],
+            health: Health {
+                scheme: "HTTP",
+                port: HEALTH_PORT,
+                readiness: "/readyz",
+                liveness: "/healthz",
+            },
+            secrets: vec![KUBECONFIG],
+            asks_whose_the_shoot_is: true,
+        }
+    }
+}
+
+/// What a CloudProfile says to its provider in `spec.providerConfig`, or its default where it says nothing.
+///
+/// # Errors
+/// It cannot be understood: [`runtime::Error::Config`].
+pub fn cloud_profile_config<T: DeserializeOwned + Default>(profile: Option<&RawExtension>) -> Result<T> {
+    let config = profile.and_then(|profile| profile.0.pointer("/spec/providerConfig"));
+    let config = config.map(|raw| serde_json::from_value(raw.clone())).transpose();
+    let config = config.map_err(|error| {
+        Error::config(
+            ErrorCode::ErrConfigurationProblem,
+            format!("spec.providerConfig of the CloudProfile cannot be understood: {error}"),
+        )
+    })?;
+    Ok(config.unwrap_or_default())
 }

@@ -1,6 +1,7 @@
 //! Which image of EC2 a pool's machines start with: as the CloudProfile says, in the format of Gardener's provider for AWS.
 
 use api::{extensions::WorkerPool, meta::RawExtension};
+use extension::worker::cloud_profile_config;
 use runtime::Result;
 use serde::Deserialize;
 
@@ -41,16 +42,7 @@ const USUAL: &str = "amd64";
 /// # Errors
 /// The CloudProfile cannot be understood, or names none.
 pub(super) fn image_of(profile: Option<&RawExtension>, pool: &WorkerPool, region: &str) -> Result<String> {
-    let config = profile.and_then(|profile| profile.0.pointer("/spec/providerConfig"));
-    let config: CloudProfileConfig = config
-        .map(|raw| serde_json::from_value(raw.clone()))
-        .transpose()
-        .map_err(|e| {
-            problem(format!(
-                "spec.providerConfig of the CloudProfile cannot be understood: {e}"
-            ))
-        })?
-        .unwrap_or_default();
+    let config: CloudProfileConfig = cloud_profile_config(profile)?;
     let wanted = &pool.machine_image;
     let architecture = pool.architecture.as_deref().unwrap_or(USUAL);
     let mut regions = config
