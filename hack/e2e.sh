@@ -92,41 +92,44 @@ alone=()
 for file in tests/e2e_*.rs; do
   case $file in *_leader_migration.rs | *_backup_controllers.rs | *_tunnel.rs) ;; *) alone+=(--test "$(basename "$file" .rs)") ;; esac
 done
-cargo test --no-fail-fast "${suite[@]}" "${alone[@]}" -- --test-threads=1 --nocapture "${skipped[@]}" "$@" 9>&-
+# A run takes hours: it shows all that fails, and fails at its end.
+failed=()
+cargo test --no-fail-fast "${suite[@]}" "${alone[@]}" -- --test-threads=1 --nocapture "${skipped[@]}" "$@" 9>&- ||
+  failed+=("the tests on both seeds")
 # Side by side, as one has to do with seed-a and the other with seed-b only, and both mostly wait.
 say "running the tests of leader migration, on either seed"
 log=$REPOT_CACHE/log/e2e_backup_controllers.log
 setsid cargo test "${suite[@]}" --test e2e_backup_controllers -- --nocapture "${skipped[@]}" "$@" >"$log" 2>&1 9>&- & beside=$!
-failed=""
-cargo test "${suite[@]}" --test e2e_leader_migration -- --nocapture "${skipped[@]}" "$@" 9>&- || failed=yes
-wait "$beside" || failed=yes
+cargo test "${suite[@]}" --test e2e_leader_migration -- --nocapture "${skipped[@]}" "$@" 9>&- || failed+=("leader migration")
+wait "$beside" || failed+=("leader migration of backup controllers")
 beside=""
 cat "$log"
-[ -z "$failed" ] || fail "a test of leader migration failed"
 if [ "$set_of_tests" = all ]; then
   say "without roads from seeds to machines: kubelets are reached by the tunnel"
   REPOT_TUNNEL=true hack/install.sh e2e
   hack/landscape.sh strand e2e
-  cargo test "${suite[@]}" --test e2e_tunnel -- --nocapture "$@" 9>&-
+  cargo test "${suite[@]}" --test e2e_tunnel -- --nocapture "$@" 9>&- || failed+=("the tunnel")
 fi
 # The suite is made to survive its own end, so that no test notices one. Events outlive the pods that tests delete.
 say "looking for processes of the suite that ended by themselves"
-failed=""
+ended=""
 for cluster in garden seed-a seed-b infra; do
   while read -r namespace pod starts; do
     case $namespace in garden | garden-exposure | extension-*) ;; *) continue ;; esac
     say "$cluster: $namespace/$pod was started $starts times"
     # Once may be a lock that was lost because the machine stood still.
-    [ "$starts" -le 2 ] || failed=yes
+    [ "$starts" -le 2 ] || ended=yes
   done < <("$REPOT_BIN/kubectl" --kubeconfig "$REPOT_CACHE/landscape/e2e/$cluster.kubeconfig" get events -A --field-selector reason=Started \
     -o jsonpath='{range .items[?(@.count>1)]}{.metadata.namespace} {.involvedObject.name} {.count}{"\n"}{end}')
 done
-[ -z "$failed" ] || fail "a process of the suite ended again and again"
+[ -z "$ended" ] || failed+=("a process of the suite ended again and again")
 # On servers without clusters, and therefore last: the clusters would only take its time away.
 if [ "$set_of_tests" = all ]; then
+  [ "${#failed[@]}" -eq 0 ] || hack/report.sh e2e || say "no report could be made"
   hack/landscape.sh down e2e
   say "drilling all flows"
-  REPOT_DRILL_FLOWS=$DRILLED hack/test.sh --test drill -- --nocapture 9>&-
+  REPOT_DRILL_FLOWS=$DRILLED hack/test.sh --test drill -- --nocapture 9>&- || failed+=("the drill of all flows")
   say "journeys"
-  hack/test.sh --test drill -- --nocapture --ignored "$JOURNEYS" 9>&-
+  hack/test.sh --test drill -- --nocapture --ignored "$JOURNEYS" 9>&- || failed+=("journeys")
 fi
+[ "${#failed[@]}" -eq 0 ] || fail "failed: $(printf '%s; ' "${failed[@]}")"
