@@ -207,7 +207,7 @@ async fn is_taken_over(landscape: &Landscape, shoot: &UserShoot, plan: Plan<'_>)
 async fn taken_over(landscape: &Landscape, shoot: &UserShoot, plan: Plan<'_>) {
     let Plan { from, to, .. } = plan;
     let before = proof::read(shoot, landscape.seed(from).unwrap()).await.unwrap();
-    backed_up(landscape, shoot, from).await.unwrap();
+    lifecycle::backed_up(landscape, shoot, from).await.unwrap();
 
     let moved = Box::pin(Takeover::of(landscape, shoot, plan)).await.unwrap();
     check_times(&moved, plan);
@@ -394,41 +394,6 @@ async fn late_snapshot_is_removed(
     ensure!(
         found.len() == usize::from(is_late) && found.iter().all(|late| late.contains(".final")),
         "not what there is to be: {found:?}"
-    );
-    Ok(())
-}
-
-/// Waits until the bucket has all that was written by now. A process that begins uploads at once what the store does not have.
-async fn backed_up(landscape: &Landscape, shoot: &UserShoot, seed: &str) -> Result<()> {
-    let namespace = proof::technical_id(shoot).await?;
-    let backups = lifecycle::backup_name(shoot).await?;
-    let store = landscape.variable("S3_DATA")?.to_owned();
-    let stored = lifecycle::snapshots(store.as_ref(), &backups);
-    lifecycle::kill(
-        landscape.seed(seed)?,
-        &namespace,
-        "app.kubernetes.io/component=etcd-statefulset",
-    )
-    .await?;
-    let end = Instant::now() + COLLECTED_WITHIN;
-    while lifecycle::snapshots(store.as_ref(), &backups) == stored {
-        ensure!(Instant::now() < end, "no snapshot more than {stored:?}");
-        // A folder of the object store: there is nothing to watch.
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
-    let silent = proof::until_nothing(COLLECTED_WITHIN, || async {
-        let answer = async { anyhow::Ok(proof::read(shoot, landscape.seed(seed)?).await?) };
-        Ok(answer
-            .await
-            .err()
-            .into_iter()
-            .map(|why| why.to_string())
-            .collect())
-    });
-    let silent = silent.await?;
-    ensure!(
-        silent.is_empty(),
-        "the shoot's API does not answer again: {silent:?}"
     );
     Ok(())
 }

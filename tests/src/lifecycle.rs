@@ -1,6 +1,10 @@
 //! A Shoot from the first manifest to the last trace of it, as the end-to-end tests make it, disturb it and take it away.
 
-use std::{net::Ipv4Addr, path::Path, time::Duration};
+use std::{
+    net::Ipv4Addr,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, Result, ensure};
 use api::gardencore::Seed;
@@ -147,6 +151,35 @@ pub fn snapshots(folder: &Path, backup_name: &str) -> Vec<String> {
         .collect();
     found.sort();
     found
+}
+
+/// Waits until the bucket has all that was written by now, and the shoot's API answers. A process that begins uploads at once what the
+/// store does not have, so the one that looks after etcd is ended.
+///
+/// # Errors
+/// No snapshot in time, or no API.
+pub async fn backed_up(landscape: &Landscape, shoot: &UserShoot, seed: &str) -> Result<()> {
+    let (namespace, backups) = (proof::technical_id(shoot).await?, backup_name(shoot).await?);
+    let store = landscape.variable("S3_DATA")?.to_owned();
+    let stored = snapshots(store.as_ref(), &backups);
+    let client = landscape.seed(seed)?;
+    kill(client, &namespace, "app.kubernetes.io/component=etcd-statefulset").await?;
+    let end = Instant::now() + COLLECTED_WITHIN;
+    while snapshots(store.as_ref(), &backups) == stored {
+        ensure!(Instant::now() < end, "no snapshot more than {stored:?}");
+        // A folder of the object store: there is nothing to watch.
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    let silent = proof::until_nothing(COLLECTED_WITHIN, || async {
+        let answer = proof::read(shoot, client).await;
+        Ok(answer.err().into_iter().map(|why| why.to_string()).collect())
+    });
+    let silent = silent.await?;
+    ensure!(
+        silent.is_empty(),
+        "the shoot's API does not answer again: {silent:?}"
+    );
+    Ok(())
 }
 
 /// Kills the gardenlet of every seed without a word, and returns when their successors are elected: they must wait until the

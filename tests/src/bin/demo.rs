@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client, ResourceExt, api::ListParams};
 use repot_tests::{
     landscape::Landscape,
-    manifests,
+    lifecycle, manifests,
     nodes::{Counts, Fleet, Web},
     proof,
     shoot::UserShoot,
@@ -147,6 +147,10 @@ async fn move_it(landscape: &Landscape, shoot: &UserShoot, to: &str) -> Result<M
 
 /// The bad case (GEP-17).
 async fn take_it_over(landscape: &Landscape, shoot: &UserShoot, from: &str, to: &str) -> Result<Moved> {
+    say(&format!(
+        "The bucket of {from} gets what was written so far; what comes after it will be lost, and the status will say how much"
+    ));
+    lifecycle::backed_up(landscape, shoot, from).await?;
     say(&format!(
         "{from} hears nothing of {} any more, and users still reach it. Then, as an operator: kubectl patch shoot {NAME} -p \
          '{{\"spec\":{{\"seedName\":\"{to}\"}}}}' and kubectl annotate shoot {NAME} shoot.gardener.cloud/force-restore=true",
