@@ -26,7 +26,6 @@ ONLY_IN_ALL=(
   no_node_is_lost_with_the_seed_that_looked_after_it
   a_takeover_ends_although_the_gardenlet_that_restores_is_killed
   ten_minutes_of_servfail_fence_nobody
-  a_zone_is_cut_off_and_taken_back
   whoever_changes_his_mind_gets_what_he_wanted_last
   a_zone_stays_cut_off_while_its_shoot_moves_and_is_taken_over
   a_zone_that_does_not_let_go_is_cut_off_all_the_same
@@ -57,15 +56,17 @@ flock -n 9 || fail "another run of the end-to-end tests is under way; wait for i
 export REPOT_E2E_SET=$set_of_tests
 # A test is a whole story in one future, compiled without optimisation: what Rust gives its thread (2 MiB) is not enough for all.
 export RUST_MIN_STACK=16777216
-beside=""
+groups=()
 clean_up() {
-  local code=$?
+  local code=$? group
   trap - EXIT INT TERM
   # The whole group: what Cargo has started does not end with it. It may be over already.
-  if [ -n "$beside" ] && kill -- "-$beside" 2>/dev/null; then
-    wait "$beside" || say "the tests beside were stopped"
-    kill -KILL -- "-$beside" 2>/dev/null || say "nothing of them is left"
-  fi
+  for group in "${groups[@]}"; do
+    if kill -- "-$group" 2>/dev/null; then
+      wait "$group" || say "tests were stopped"
+      kill -KILL -- "-$group" 2>/dev/null || say "nothing of them is left"
+    fi
+  done
   if [ "$code" -ne 0 ]; then hack/report.sh e2e || say "no report could be made"; fi
   [ -n "${REPOT_KEEP:-}" ] || hack/landscape.sh down e2e
   exit "$code"
@@ -88,22 +89,30 @@ hack/landscape.sh up e2e
 export IMAGE_BINARIES=$CARGO_TARGET_DIR/$CARGO_BUILD_TARGET/debug
 hack/install.sh e2e
 say "running the tests; each prints how long something was not to be had"
+# These run beside the leader migration of a shoot on seed-a, as all of them mostly wait. The first has to do with seed-b only.
+beside=(e2e_backup_controllers)
+# Not where leader migration also stops the gardenlet of seed-a for a while.
+[ "$set_of_tests" = all ] || beside+=(e2e_zone)
 alone=()
 for file in tests/e2e_*.rs; do
-  case $file in *_leader_migration.rs | *_backup_controllers.rs | *_tunnel.rs) ;; *) alone+=(--test "$(basename "$file" .rs)") ;; esac
+  name=$(basename "$file" .rs)
+  case " ${beside[*]} e2e_leader_migration e2e_tunnel " in *" $name "*) ;; *) alone+=(--test "$name") ;; esac
 done
 # A run takes hours: it shows all that fails, and fails at its end.
 failed=()
 cargo test --no-fail-fast "${suite[@]}" "${alone[@]}" -- --test-threads=1 --nocapture "${skipped[@]}" "$@" 9>&- ||
   failed+=("the tests on both seeds")
-# Side by side, as one has to do with seed-a and the other with seed-b only, and both mostly wait.
-say "running the tests of leader migration, on either seed"
-log=$REPOT_CACHE/log/e2e_backup_controllers.log
-setsid cargo test "${suite[@]}" --test e2e_backup_controllers -- --nocapture "${skipped[@]}" "$@" >"$log" 2>&1 9>&- & beside=$!
-cargo test "${suite[@]}" --test e2e_leader_migration -- --nocapture "${skipped[@]}" "$@" 9>&- || failed+=("leader migration")
-wait "$beside" || failed+=("leader migration of backup controllers")
-beside=""
-cat "$log"
+say "running the tests of leader migration, and beside them ${beside[*]}"
+for name in "${beside[@]}"; do
+  setsid cargo test "${suite[@]}" --test "$name" -- --nocapture "${skipped[@]}" "$@" >"$REPOT_CACHE/log/$name.log" 2>&1 9>&- &
+  groups+=($!)
+done
+cargo test "${suite[@]}" --test e2e_leader_migration -- --nocapture "${skipped[@]}" "$@" 9>&- || failed+=(e2e_leader_migration)
+for index in "${!beside[@]}"; do
+  wait "${groups[$index]}" || failed+=("${beside[$index]}")
+  cat "$REPOT_CACHE/log/${beside[$index]}.log"
+done
+groups=()
 if [ "$set_of_tests" = all ]; then
   say "without roads from seeds to machines: kubelets are reached by the tunnel"
   REPOT_TUNNEL=true hack/install.sh e2e

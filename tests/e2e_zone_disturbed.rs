@@ -9,8 +9,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use api::{
+    constants::OPERATION,
     extensions::SubnetIsolation,
-    gardencore::shoot::{ZoneIsolationPhase as Phase, ZoneIsolationStatus as Status},
+    gardencore::{
+        Shoot,
+        shoot::{ZoneIsolationPhase as Phase, ZoneIsolationStatus as Status},
+    },
 };
 use k8s_openapi::api::{events::v1::Event, policy::v1::PodDisruptionBudget};
 use kube::{
@@ -66,16 +70,28 @@ impl Stage {
     }
 }
 
-/// RZ-02: the zone is called off at once, so that no machine has gone yet; it is cut off, and asked for again while it is taken back.
+/// RZ-02: a zone that does not exist is given up; the zone is called off at once, so that no machine has gone yet; it is cut off, and
+/// asked for again while it is taken back; and a process is killed while each is undone.
 #[tokio::test]
 async fn whoever_changes_his_mind_gets_what_he_wanted_last() {
     let stage = Stage::set("fickle").await.unwrap();
-    let shoot = &stage.shoot;
+    let Stage { landscape, shoot, .. } = &stage;
+    let mut hunter = Hunter::new().unwrap();
     let before = stage.fleet("seed-a").await.unwrap();
     assert_eq!(before.zones(), [ZONE, "b", "c"], "one machine in each zone");
 
+    isolation::ask(shoot, Some("az-of-nobody")).await.unwrap();
+    isolation::tells(shoot, Phase::Failover, Status::Failed, BEGUN_WITHIN)
+        .await
+        .unwrap();
+    isolation::take_back(shoot).await.unwrap();
+    stage.rests_on("seed-a").await.unwrap();
+    let given_up = stage.fleet("seed-a").await.unwrap();
+    assert_eq!(before.nodes, given_up.nodes, "of a zone that nobody has");
+
     isolation::ask(shoot, Some(ZONE_ID)).await.unwrap();
     is_called_off(shoot, Phase::Failover, None).await.unwrap();
+    hunter.kills(1, landscape, shoot).await.unwrap();
     isolation::done(shoot, Phase::Failback, BACK_WITHIN)
         .await
         .unwrap();
@@ -90,6 +106,7 @@ async fn whoever_changes_his_mind_gets_what_he_wanted_last() {
     is_called_off(shoot, Phase::Failback, Some(ZONE_ID))
         .await
         .unwrap();
+    hunter.kills(1, landscape, shoot).await.unwrap();
     isolation::done(shoot, Phase::Failover, CUT_OFF_WITHIN)
         .await
         .unwrap();
@@ -97,8 +114,35 @@ async fn whoever_changes_his_mind_gets_what_he_wanted_last() {
     assert!(!away.zones().contains(&ZONE), "{:?}", away.zones());
     assert_eq!(away.machines.len(), 3, "{:?}", away.machines);
 
+    maintenance_is_due(shoot).await.unwrap();
+    stage.rests_on("seed-a").await.unwrap();
+    let maintained = stage.fleet("seed-a").await.unwrap();
+    assert_eq!(away.differences(&maintained), Vec::<String>::new());
+
     // A deletion opens the network, and leaves nothing.
     stage.deleted().await.unwrap();
+}
+
+/// RZ-13: it is the hour for it, and everything is to be brought up to date. Nobody does so here, least of all while a zone is cut off;
+/// who asks for it by hand is told.
+async fn maintenance_is_due(shoot: &UserShoot) -> Result<()> {
+    let maintenance = json!({
+        "autoUpdate": {"kubernetesVersion": true, "machineImageVersion": true},
+        "timeWindow": {"begin": "000000+0000", "end": "235900+0000"},
+    });
+    let (api, params) = (shoot.api(), PatchParams::default());
+    let due = Patch::Merge(json!({"spec": {"maintenance": maintenance}}));
+    let due = api.patch(&shoot.name, &params, &due).await?;
+    let carried_out = |shoot: &Shoot| {
+        let status = shoot.status.as_ref();
+        status.is_some_and(|status| status.observed_generation == due.metadata.generation)
+    };
+    shoot.wait("the edit is seen", BEGUN_WITHIN, carried_out).await?;
+    let by_hand = Patch::Merge(json!({"metadata": {"annotations": {OPERATION: "maintain"}}}));
+    let refused = api.patch(&shoot.name, &params, &by_hand).await.err();
+    let why = refused.map(|error| error.to_string()).unwrap_or_default();
+    ensure!(why.contains("maintain"), "it is not refused: {why:?}");
+    Ok(())
 }
 
 /// While this phase is under way its user asks for something else, and it is told that it ends.
@@ -133,7 +177,17 @@ async fn a_zone_stays_cut_off_while_its_shoot_moves_and_is_taken_over() {
     assert!(!away.zones().contains(&ZONE), "{:?}", away.zones());
 
     shoot.set_seed("seed-b").await.unwrap();
+    // What is asked for on the way waits, and here is called off before its time has come.
+    isolation::ask(shoot, None).await.unwrap();
+    isolation::tells(shoot, Phase::Failback, Status::Pending, BEGUN_WITHIN)
+        .await
+        .unwrap();
+    isolation::ask(shoot, Some(ZONE_ID)).await.unwrap();
     hunter.kills(KILLS, landscape, shoot).await.unwrap();
+    stage.rests_on("seed-b").await.unwrap();
+    isolation::done(shoot, Phase::Failover, CUT_OFF_WITHIN)
+        .await
+        .unwrap();
     stage.rests_on("seed-b").await.unwrap();
     let moved = stage.fleet("seed-b").await.unwrap();
     assert_eq!(away.differences(&moved), Vec::<String>::new());
