@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures what docs/bench.md has figures of, and prints its tables. Everything runs as processes on this machine, and ends
 # with this script; nothing else should run beside.
-#   hack/bench.sh [idle|state|moves]…      all by default
+#   hack/bench.sh [idle|state|moves|zones]…      all by default
 # BENCH_PROFILE=release measures optimised binaries (they are compiled first; default: dev, dependencies with opt-level 1).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -12,12 +12,12 @@ cd "$(dirname "$0")/.."
 LIMIT=5400
 IDLE_SECONDS=60
 profile=${BENCH_PROFILE:-dev}
-wanted=${*:-idle state moves}
+wanted=${*:-idle state moves zones}
 # With the whole workspace, as in hack/test.sh: no dependency is compiled again with other features.
-suite=(--workspace --profile "$profile" --test idle --test shoot_state --test drill)
+suite=(--workspace --profile "$profile" --test idle --test shoot_state --test drill --test aws)
 
 hack/packages.sh protobuf-compiler knot util-linux
-hack/tools.sh etcd etcdctl etcdutl kube-apiserver kube-controller-manager s3s-fs
+hack/tools.sh etcd etcdctl etcdutl kube-apiserver kube-controller-manager s3s-fs moto
 # Servers end with the test that has started them; their folders go with this one.
 TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/repot-bench-XXXXXX")
 export TMPDIR RUST_LOG="${RUST_LOG:-error}"
@@ -77,9 +77,16 @@ moves() {
   done
 }
 
+zones() {
+  printf '\n| a zone is cut off | last pod out | last machine gone | closed after that | calls for network ACLs | all calls |\n|---|---|---|---|---|---|\n'
+  for machines in 10 100; do
+    measure "a zone of a shoot with $machines machines" a_zone_of_many_machines_is_closed REPOT_ZONE_MACHINES=$machines
+  done
+}
+
 for part in $wanted; do
   case $part in
-    idle | state | moves) "$part" ;;
-    *) fail "usage: hack/bench.sh [idle|state|moves]…" ;;
+    idle | state | moves | zones) "$part" ;;
+    *) fail "usage: hack/bench.sh [idle|state|moves|zones]…" ;;
   esac
 done

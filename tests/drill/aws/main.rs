@@ -2,6 +2,7 @@
 //! are the real ones; Nodes are played. What happens to single calls is for the tests of `cloud-aws`.
 #![allow(clippy::unwrap_used, clippy::large_futures)]
 
+mod bench;
 mod managers;
 #[path = "../../../crates/extension/tests/played/machines.rs"]
 #[allow(dead_code)] // what a gardenlet does with machines, and not their manager
@@ -115,7 +116,7 @@ async fn a_zone_is_cut_off_moved_and_taken_back() -> Result<()> {
     let (shoot, endpoint) = (shoot.admin(), &region.proxy.endpoint);
     let _managers: Vec<_> = clients
         .iter()
-        .map(|client| managers::manage(client, &shoot, endpoint))
+        .map(|client| managers::manage(client, &shoot, endpoint, managers::quick()))
         .collect();
     let _nodes: Vec<_> = clients
         .iter()
@@ -154,6 +155,13 @@ async fn a_zone_is_cut_off_moved_and_taken_back() -> Result<()> {
         "{left:?} were moved: {back:?}"
     );
     Box::pin(gone(&to, &region, &objects)).await
+}
+
+#[ignore = "a measurement of some minutes: make bench"]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_zone_of_many_machines_is_closed() -> Result<()> {
+    let machines = testkit::size("REPOT_ZONE_MACHINES", 10)?;
+    Box::pin(bench::measure(machines)).await
 }
 
 /// The objects of the shoot, and the network that was made for it.

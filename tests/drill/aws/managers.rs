@@ -21,14 +21,23 @@ use crate::{seeds::TEST, world::SHOOT};
 /// Name of the Deployment.
 const NAME: &str = "machine-controller-manager";
 
+/// As the process has it, but for looks that a test need not wait for.
+pub fn quick() -> Timing {
+    Timing {
+        look_every: Duration::from_millis(300),
+        orphans_every: Duration::from_millis(500),
+        ..Timing::default()
+    }
+}
+
 /// Runs the controllers while their Deployment wants a pod, until the value is dropped.
-pub fn manage(seed: &Client, shoot: &Client, endpoint: &str) -> JoinSet<()> {
+pub fn manage(seed: &Client, shoot: &Client, endpoint: &str, timing: Timing) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
-    tasks.spawn(follow(seed.clone(), shoot.clone(), endpoint.to_owned()));
+    tasks.spawn(follow(seed.clone(), shoot.clone(), endpoint.to_owned(), timing));
     tasks
 }
 
-async fn follow(seed: Client, shoot: Client, endpoint: String) {
+async fn follow(seed: Client, shoot: Client, endpoint: String, timing: Timing) {
     let mut runs = None;
     let mut wanted = std::pin::pin!(is_wanted(&seed));
     while let Some(is_wanted) = wanted.next().await {
@@ -36,7 +45,7 @@ async fn follow(seed: Client, shoot: Client, endpoint: String) {
             let mut tasks = JoinSet::new();
             tasks.spawn(machine_controllers::run(
                 NAMES.to_vec(),
-                context(&seed, &shoot, &endpoint),
+                context(&seed, &shoot, &endpoint, timing.clone()),
             ));
             runs = Some(tasks);
         } else if !is_wanted {
@@ -60,7 +69,7 @@ fn is_wanted(seed: &Client) -> impl Stream<Item = bool> + Send + use<> {
     })
 }
 
-fn context(seed: &Client, shoot: &Client, endpoint: &str) -> Context {
+fn context(seed: &Client, shoot: &Client, endpoint: &str, timing: Timing) -> Context {
     let permit = Permit::sole("a test");
     Context {
         control: Seed::new(seed.clone(), &permit),
@@ -75,11 +84,7 @@ fn context(seed: &Client, shoot: &Client, endpoint: &str) -> Context {
             events: Events::new(Connection::from(seed.clone()).client(&permit), MANAGER.0),
         },
         manager: MANAGER,
-        timing: Timing {
-            look_every: Duration::from_millis(300),
-            orphans_every: Duration::from_millis(500),
-            ..Timing::default()
-        },
+        timing,
     }
 }
 
