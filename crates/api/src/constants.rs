@@ -234,6 +234,8 @@ pub mod condition {
     pub const SYSTEM_COMPONENTS_HEALTHY: &str = "SystemComponentsHealthy";
     /// Shoot: the garden holds what the shoot would need on another seed (R7-42).
     pub const SHOOT_STATE_UP_TO_DATE: &str = "ShootStateUpToDate";
+    /// Reason of that condition: nothing of the shoot was ever written into it, so that no other seed could restore the shoot.
+    pub const SHOOT_STATE_NEVER_SYNCED: &str = "ShootStateNeverSynced";
     /// Shoot and Etcd: it is confirmed that the shoot is this seed's.
     pub const OWNERSHIP_VERIFIED: &str = "OwnershipVerified";
     /// Reason of that condition: etcd is served for longer than other seeds wait, or for ever, while nobody confirms it.

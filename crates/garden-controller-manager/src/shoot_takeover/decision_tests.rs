@@ -58,15 +58,17 @@ impl Known {
         if self.deleting {
             metadata["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
         }
-        let told = |reason: &str| {
-            json!({"type": "OwnershipVerified", "status": "Unknown", "reason": reason, "message": "m",
+        let told = |type_: &str, reason: &str| {
+            json!({"type": type_, "status": "Unknown", "reason": reason, "message": "m",
                 "lastTransitionTime": "2026-01-01T00:00:00Z", "lastUpdateTime": "2026-01-01T00:00:00Z"})
         };
-        let conditions: Vec<_> = self.verified.into_iter().map(told).collect();
+        let verified = self.verified.map(|reason| told("OwnershipVerified", reason));
+        let conditions: Vec<_> = verified.into_iter().collect();
         serde_json::from_value(json!({
             "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": metadata,
             "spec": {"provider": {"type": "local"}, "region": "local", "seedName": self.to, "kubernetes": {"version": "1.34.4"}},
             "status": {"seedName": "a", "technicalID": "t", "uid": "u", "ownership": self.ownership, "conditions": conditions,
+                "constraints": [told("ShootStateUpToDate", "ShootStateNotSynced")],
                 "lastOperation": {"type": type_, "state": state, "progress": 5, "description": "d",
                     "lastUpdateTime": "2026-01-01T00:00:00Z"}},
         }))

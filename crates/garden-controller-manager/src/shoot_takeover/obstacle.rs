@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use api::{
-    constants::condition::{NEVER_ANSWERED, OUTLASTS_FENCE, OWNERSHIP_VERIFIED},
+    constants::condition::{
+        NEVER_ANSWERED, OUTLASTS_FENCE, OWNERSHIP_VERIFIED, SHOOT_STATE_NEVER_SYNCED, SHOOT_STATE_UP_TO_DATE,
+    },
     gardencore::{Seed, Shoot, seed::OwnerChecks, shoot::ApprovedBy},
     meta::find_condition,
 };
@@ -82,11 +84,25 @@ pub fn route<'a>(facts: &Facts<'a>) -> Result<(&'a str, &'a str, Ownership<Strin
              of it runs any more, set that condition by hand, with another reason"
         ));
     }
+    if !was_saved(shoot) {
+        return Err(format!(
+            "no seed could restore it: seed {from} has never saved its keys into the garden (constraint ShootStateUpToDate); if the \
+             shoot's ShootState has them all the same, set that constraint by hand"
+        ));
+    }
     match facts.verdict {
         Some(verdict) if verdict.ready => Ok((from, to, now)),
         Some(verdict) => Err(verdict.message.trim_end_matches('.').to_owned()),
         None => Err("it was not judged whether the destination can take it".to_owned()),
     }
+}
+
+/// Whether a ShootState was ever written for it, or is said to have been: without its keys a shoot is restored nowhere, and its seed
+/// may come back. How old they are does not matter: keys stay.
+fn was_saved(shoot: &Shoot) -> bool {
+    let status = shoot.status.as_ref();
+    let told = status.and_then(|status| find_condition(&status.constraints, SHOOT_STATE_UP_TO_DATE));
+    told.is_some_and(|told| told.reason != SHOOT_STATE_NEVER_SYNCED)
 }
 
 /// What a seed tells as the reason of the condition. Any other one is the word of a person.
@@ -173,13 +189,22 @@ mod tests {
         .unwrap()
     }
 
-    /// Its seed has been dead for hours, and somebody asks for it elsewhere.
+    fn told(type_: &str, reason: &str) -> Value {
+        json!([{"type": type_, "status": "Unknown", "reason": reason, "message": "m", "lastTransitionTime": NOW,
+            "lastUpdateTime": NOW}])
+    }
+
     fn asked(conditions: &Value) -> Decision {
+        asked_having(conditions, &told(SHOOT_STATE_UP_TO_DATE, "ShootStateNotSynced"))
+    }
+
+    /// Its seed has been dead for hours, and somebody asks for it elsewhere.
+    fn asked_having(conditions: &Value, constraints: &Value) -> Decision {
         let shoot: Shoot = serde_json::from_value(json!({
             "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot",
             "metadata": {"name": "web", "uid": "u-1", "annotations": {"shoot.gardener.cloud/force-restore": "true"}},
             "spec": {"provider": {"type": "local"}, "region": "local", "seedName": "b", "kubernetes": {"version": "1.34.4"}},
-            "status": {"seedName": "a", "technicalID": "t", "uid": "u", "conditions": conditions,
+            "status": {"seedName": "a", "technicalID": "t", "uid": "u", "conditions": conditions, "constraints": constraints,
                 "lastOperation": {"type": "Reconcile", "state": "Succeeded", "progress": 100, "description": "d",
                     "lastUpdateTime": "2026-01-01T00:00:00Z"}},
         }))
@@ -244,6 +269,24 @@ mod tests {
                 matches!(&decision, Decision::Refuse(why) if why.contains("has never told")),
                 "{decision:?}"
             );
+        }
+    }
+
+    /// R7-40: its keys were written down once, however long ago, or somebody says so; otherwise nobody could restore it.
+    #[test]
+    fn what_nobody_could_restore_is_left_to_its_seed() {
+        let verified = told(OWNERSHIP_VERIFIED, "Owner");
+        let decide = |constraints: &Value| asked_having(&verified, constraints);
+        for never in [json!([]), told(SHOOT_STATE_UP_TO_DATE, SHOOT_STATE_NEVER_SYNCED)] {
+            let decision = decide(&never);
+            assert!(
+                matches!(&decision, Decision::Refuse(why) if why.contains("seed a has never saved its keys")),
+                "{decision:?}"
+            );
+        }
+        for once in ["ShootStateSynced", "ShootStateNotSynced", "KeysAreThere"] {
+            let decision = decide(&told(SHOOT_STATE_UP_TO_DATE, once));
+            assert!(matches!(decision, Decision::Approve(_)), "{once}: {decision:?}");
         }
     }
 

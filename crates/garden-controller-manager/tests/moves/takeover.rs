@@ -37,7 +37,7 @@ pub async fn with_the_controller(garden: &Garden) {
     controllers.spawn(shoot_takeover::run(context.clone()));
     controllers.spawn(backup_entry_placement::run(context.clone()));
     a_seed_that_lives_keeps_its_shoot(garden).await;
-    without_a_fence_nothing_is_taken(garden).await;
+    Box::pin(without_a_fence_nothing_is_taken(garden)).await;
     a_call_off_after_the_seal_begins_a_new_epoch(garden).await;
     Box::pin(a_silent_seed_loses_its_shoot(garden)).await;
     a_third_seed_takes_what_the_second_has_not_opened(garden).await;
@@ -78,15 +78,20 @@ async fn without_a_fence_nothing_is_taken(garden: &Garden) {
     ask(garden, "alive").await;
     let shoot = unasked(garden, "alive").await;
     assert_eq!(shoot.status.unwrap().ownership, None);
-    verifies(garden, "alive").await;
+    tells(garden, "conditions", "OwnershipVerified").await;
+    // It died before it had written any key down.
+    ask(garden, "alive").await;
+    let shoot = unasked(garden, "alive").await;
+    assert_eq!(shoot.status.unwrap().ownership, None);
+    tells(garden, "constraints", "ShootStateUpToDate").await;
 }
 
-/// What the gardenlet of a seed that checks owners tells of each shoot.
-async fn verifies(garden: &Garden, name: &str) {
-    let told = json!({"type": "OwnershipVerified", "status": "True", "reason": "Owner", "message": "m",
+/// What the gardenlet of a seed that checks owners, and saves what another one needs, tells of each shoot.
+async fn tells(garden: &Garden, list: &str, type_: &str) {
+    let told = json!({"type": type_, "status": "True", "reason": "R", "message": "m",
         "lastTransitionTime": "2026-01-01T00:00:00Z", "lastUpdateTime": "2026-01-01T00:00:00Z"});
     garden
-        .status::<Shoot>(&garden.admin(NAMESPACE), name, json!({"conditions": [told]}))
+        .status::<Shoot>(&garden.admin(NAMESPACE), "alive", json!({list: [told]}))
         .await;
 }
 

@@ -27,7 +27,7 @@ use tokio::time::Instant;
 use super::{
     changes,
     debounce::{Debounce, Pace},
-    duty::{Stage, kept, up_to_date},
+    duty::{Stage, kept, not_synced, up_to_date},
     gauge::Gauges,
 };
 use crate::{Context, MANAGER, care};
@@ -194,7 +194,7 @@ impl Sync {
                 Err(error) => {
                     let seen = care::Observation {
                         status: ConditionStatus::False,
-                        reason: "ShootStateNotSynced",
+                        reason: not_synced(old.as_ref()),
                         message: error.to_string(),
                         codes: error.codes().to_vec(),
                     };

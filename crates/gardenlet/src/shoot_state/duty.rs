@@ -1,7 +1,7 @@
 //! Whether a ShootState is kept up to date, and what is told of it. Pure.
 
 use api::{
-    constants::condition::SHOOT_STATE_UP_TO_DATE,
+    constants::condition::{SHOOT_STATE_NEVER_SYNCED, SHOOT_STATE_UP_TO_DATE},
     gardencore::Shoot,
     meta::{Condition, ConditionStatus, LastOperationState as State, LastOperationType as Type},
 };
@@ -57,6 +57,15 @@ pub(super) fn up_to_date(old: Option<&Condition>, period: Duration, now: &Time) 
         new.last_transition_time = old.last_transition_time.clone();
     }
     Some(new)
+}
+
+/// The reason that is told after a failure. Whether there was ever a success decides whether another seed may take the shoot over.
+pub(super) fn not_synced(old: Option<&Condition>) -> &'static str {
+    if old.is_none_or(|old| old.reason == SHOOT_STATE_NEVER_SYNCED) {
+        SHOOT_STATE_NEVER_SYNCED
+    } else {
+        "ShootStateNotSynced"
+    }
 }
 
 #[cfg(test)]
@@ -115,5 +124,19 @@ mod tests {
         failing.status = ConditionStatus::False;
         let again = up_to_date(Some(&failing), period, &at(1)).unwrap();
         assert_eq!(again.last_transition_time.0, at(1).0);
+    }
+
+    #[test]
+    fn what_was_synced_once_is_not_forgotten() {
+        let with = |reason| {
+            let (status, now) = (ConditionStatus::False, Time(jiff::Timestamp::UNIX_EPOCH));
+            Condition::new(SHOOT_STATE_UP_TO_DATE, status, reason, "", now)
+        };
+        let first = not_synced(None);
+        assert_eq!(first, SHOOT_STATE_NEVER_SYNCED);
+        assert_eq!(not_synced(Some(&with(first))), SHOOT_STATE_NEVER_SYNCED);
+        let later = not_synced(Some(&with("ShootStateSynced")));
+        assert_eq!(later, "ShootStateNotSynced");
+        assert_eq!(not_synced(Some(&with(later))), later);
     }
 }
