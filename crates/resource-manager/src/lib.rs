@@ -10,6 +10,7 @@
 //! | `manifest` | data of Secrets becomes objects, within bounds |
 //! | `object` | names, annotations, order and marks of objects |
 //! | `plan`, `health`, `status`, `refusal` | decisions and words, without a client |
+//! | `live` | objects as they are in a cluster, without what nobody looks at |
 //! | `kinds` | what clusters serve, once for all that serve it alike |
 //! | `target` | a cluster that objects go into: connection, back-off |
 //! | `watches` | what becomes of objects, in a few bytes for each |
@@ -21,6 +22,7 @@ pub mod flags;
 pub mod health;
 mod kinds;
 mod ledger;
+mod live;
 pub mod manifest;
 pub mod names;
 mod numbers;

@@ -39,6 +39,19 @@ pub const PRESERVE_RESOURCES: &str = "resources.gardener.cloud/preserve-resource
 /// Annotation: after this time of being deleted, the object loses its finalizers.
 pub const FINALIZE_DELETION_AFTER: &str = "resources.gardener.cloud/finalize-deletion-after";
 
+/// Annotations by which an object says something to us.
+pub const MEANT_FOR_US: [&str; 9] = [
+    RESOURCES_ORIGIN,
+    RESOURCES_IGNORE,
+    RESOURCES_KEEP_OBJECT,
+    RESOURCES_MODE,
+    SKIP_HEALTH_CHECK,
+    DELETE_ON_INVALID_UPDATE,
+    PRESERVE_REPLICAS,
+    PRESERVE_RESOURCES,
+    FINALIZE_DELETION_AFTER,
+];
+
 /// One request. Longer than a busy API server takes; short enough that one which hangs is told soon.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// When what is awaited is looked at again where no watch tells: a kind that is not served yet, an object with finalizers.

@@ -3,13 +3,15 @@
 
 use std::{path::Path, time::Duration};
 
+use http::Request;
 use http_body_util::Limited;
 use kube::{
     Client, Config,
+    client::Body,
     config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 use permit::Permit;
-use tower::{Layer, service_fn};
+use tower::{BoxError, Layer, ServiceExt, service_fn};
 
 use crate::{
     kept_alive,
@@ -26,9 +28,25 @@ pub struct Connection(Way);
 
 #[derive(Clone)]
 enum Way {
-    /// With answers of so many bytes at most.
-    Usual(Client, usize),
-    Own(Sender, String),
+    Usual(Client, Bound),
+    Own(Sender, String, Bound),
+}
+
+/// How many bytes an answer may have. A watch has no end.
+#[derive(Clone, Copy)]
+struct Bound(usize);
+
+impl Bound {
+    const NONE: Self = Self(usize::MAX);
+
+    fn of<B>(self, request: &Request<B>) -> usize {
+        let query = request.uri().query().unwrap_or_default();
+        if query.split('&').any(|part| part == "watch=true") {
+            usize::MAX
+        } else {
+            self.0
+        }
+    }
 }
 
 impl Connection {
@@ -40,13 +58,13 @@ impl Connection {
         Client::try_from(config).map(Self::from)
     }
 
-    /// The same to a cluster whose users write into it what they like: an answer of more than 4 MiB is an error. For what is asked, not
-    /// for watches. See [`survey`](crate::survey) for lists.
+    /// The same to a cluster whose users write into it what they like: an answer of more than 4 MiB is an error
+    /// ([`is_too_large`](crate::is_too_large)), but for a watch, which has no end. See [`survey`](crate::survey) for lists.
     ///
     /// # Errors
     /// As [`Connection::new`].
     pub fn to_users_cluster(config: Config) -> kube::Result<Self> {
-        Client::try_from(config).map(|client| Self(Way::Usual(client, survey::ANSWER)))
+        Client::try_from(config).map(|client| Self(Way::Usual(client, Bound(survey::ANSWER))))
     }
 
     /// The same with one connection for everything that is under way, for who watches many things: see `multiplexed`. The
@@ -55,11 +73,23 @@ impl Connection {
     /// # Errors
     /// As [`Connection::new`].
     pub fn multiplexed(config: Config) -> kube::Result<Self> {
+        Self::multiplexed_within(config, Bound::NONE)
+    }
+
+    /// The same with answers bounded as by [`Connection::to_users_cluster`].
+    ///
+    /// # Errors
+    /// As [`Connection::new`].
+    pub fn multiplexed_to_users_cluster(config: Config) -> kube::Result<Self> {
+        Self::multiplexed_within(config, Bound(survey::ANSWER))
+    }
+
+    fn multiplexed_within(config: Config, bound: Bound) -> kube::Result<Self> {
         if config.cluster_url.scheme_str() == Some("https") {
             let sender = multiplexed::sender(&config)?;
-            Ok(Self(Way::Own(sender, config.default_namespace)))
+            Ok(Self(Way::Own(sender, config.default_namespace, bound)))
         } else {
-            Self::new(config)
+            Client::try_from(config).map(|client| Self(Way::Usual(client, bound)))
         }
     }
 
@@ -107,7 +137,7 @@ impl Connection {
         config.connect_timeout = Some(CONNECT_WITHIN);
         if config.cluster_url.scheme_str() == Some("https") && config.proxy_url.is_none() {
             let sender = kept_alive::sender(&config)?;
-            Ok(Self(Way::Own(sender, config.default_namespace)))
+            Ok(Self(Way::Own(sender, config.default_namespace, Bound::NONE)))
         } else {
             Self::new(config)
         }
@@ -120,11 +150,11 @@ impl Connection {
     pub fn client(&self, permit: &Permit) -> Client {
         #[allow(clippy::disallowed_methods)] // the one place
         match &self.0 {
-            Way::Usual(client, answer) => {
+            Way::Usual(client, bound) => {
                 let (namespace, client) = (client.default_namespace().to_owned(), client.clone());
-                let most = *answer;
-                let service = service_fn(move |request| {
-                    let client = client.clone();
+                let bound = *bound;
+                let service = service_fn(move |request: Request<Body>| {
+                    let (client, most) = (client.clone(), bound.of(&request));
                     async move {
                         let answer = client.send(request).await?;
                         Ok::<_, kube::Error>(answer.map(|body| Limited::new(body, most)))
@@ -132,8 +162,16 @@ impl Connection {
                 });
                 Client::new(permit.layer().layer(service), namespace)
             }
-            Way::Own(sender, namespace) => {
-                Client::new(permit.layer().layer(sender.clone()), namespace.clone())
+            Way::Own(sender, namespace, bound) => {
+                let (sender, bound) = (sender.clone(), *bound);
+                let service = service_fn(move |request: Request<Body>| {
+                    let (sender, most) = (sender.clone(), bound.of(&request));
+                    async move {
+                        let answer = sender.oneshot(request).await?;
+                        Ok::<_, BoxError>(answer.map(|body| Limited::new(body, most)))
+                    }
+                });
+                Client::new(permit.layer().layer(service), namespace.clone())
             }
         }
     }
@@ -153,7 +191,7 @@ fn of_no_use(error: kube::Error) -> String {
 /// A client that is there already: one of a test, or one that has other bounds besides.
 impl From<Client> for Connection {
     fn from(client: Client) -> Self {
-        Self(Way::Usual(client, usize::MAX))
+        Self(Way::Usual(client, Bound::NONE))
     }
 }
 

@@ -37,4 +37,4 @@ pub use few::{Few, FewEntries};
 pub use permit::Permit;
 pub use process::Process;
 pub use runner::{Next, Reconciler};
-pub use survey::survey;
+pub use survey::{is_too_large, survey};

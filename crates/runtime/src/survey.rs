@@ -6,6 +6,7 @@
 
 use std::ops::ControlFlow;
 
+use http_body_util::LengthLimitError;
 use kube::{
     Api, Resource,
     api::ListParams,
@@ -17,6 +18,19 @@ use serde::{Deserialize, de::DeserializeOwned};
 pub(crate) const ANSWER: usize = 4 << 20;
 /// Objects in one answer. Where they are too large for that, fewer are asked for.
 const PAGES: [u32; 3] = [50, 10, 1];
+
+/// Whether an answer was not read because it was larger than it may be.
+#[must_use]
+pub fn is_too_large(error: &kube::Error) -> bool {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if error.is::<LengthLimitError>() {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
 
 /// One answer.
 #[derive(Deserialize)]

@@ -1,10 +1,11 @@
 //! Whose an object is that is there already: one object is kept by one ManagedResource.
 
-use kube::{Api, ResourceExt, api::DynamicObject};
+use kube::Api;
 use runtime::Cluster;
 
 use super::Controller;
 use crate::{
+    live::Live,
     names::RESOURCES_ORIGIN,
     object::{Key, Owner},
     status,
@@ -23,13 +24,9 @@ impl Controller {
         owner: &Owner,
         target: &Target,
         key: &Key,
-        live: &DynamicObject,
+        live: &Live,
     ) -> Result<(), Trouble> {
-        let Some(origin) = live
-            .annotations()
-            .get(RESOURCES_ORIGIN)
-            .filter(|origin| **origin != owner.origin())
-        else {
+        let Some(origin) = live.origin().filter(|origin| *origin != owner.origin()) else {
             return Ok(());
         };
         let Some(other) = target.scope.owner(origin) else {

@@ -1,18 +1,22 @@
 //! Takes one object away, if that is still wanted at this moment (RX-02, RX-23).
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, ops::ControlFlow, time::Duration};
 
 use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, Preconditions, PropagationPolicy},
+    api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions, PropagationPolicy},
+    core::Request,
 };
+use runtime::survey;
+use serde::Deserialize;
 use serde_json::json;
 
 use super::{Controller, keeps};
 use crate::{
-    names::{LOOK_AGAIN, MANAGER, RESOURCES_ORIGIN},
+    live::Live,
+    names::{LOOK_AGAIN, MANAGER},
     object::{Handling, Key, Owner},
     plan::{self, Leaving},
     target::{Refused, Target},
@@ -53,17 +57,13 @@ impl Controller {
         let Some(live) = target.ask(api.get_opt(&key.name)).await.map_err(refused)? else {
             return Ok(Removed::Gone);
         };
-        if live
-            .annotations()
-            .get(RESOURCES_ORIGIN)
-            .is_some_and(|origin| *origin != owner.origin())
-        {
+        if live.origin().is_some_and(|origin| origin != owner.origin()) {
             return Ok(Removed::Gone);
         }
-        let body = serde_json::to_value(&live).unwrap_or_default();
+        let body = live.value();
         // An annotation that means nothing must not keep it from going: only its value is of no use.
-        let handling = Handling::of(&body).unwrap_or_default();
-        match plan::leaving(&handling, &body, runtime::clock::now()) {
+        let handling = Handling::of(body).unwrap_or_default();
+        match plan::leaving(&handling, body, runtime::clock::now()) {
             Leaving::Keep => Ok(Removed::Kept),
             Leaving::Wait(why, after) => Ok(Removed::Lingers(why, after.unwrap_or(LOOK_AGAIN))),
             Leaving::Finalize => {
@@ -81,7 +81,7 @@ impl Controller {
                     return Ok(Removed::Spared);
                 }
                 if delete_claims && key.is("apps", "StatefulSet") {
-                    delete_claims_of(target, key, &body).await.map_err(refused)?;
+                    delete_claims_of(target, key, body).await.map_err(refused)?;
                 }
                 delete(target, &api, &live).await.map_err(refused)
             }
@@ -96,8 +96,9 @@ impl Controller {
     }
 }
 
-/// Deletes exactly this object. What depends on it goes afterwards.
-async fn delete(target: &Target, api: &Api<DynamicObject>, live: &DynamicObject) -> Result<Removed, Refused> {
+/// Deletes exactly this object. What depends on it goes afterwards. Of the answer, which may be the object itself, only
+/// the kind is read.
+async fn delete(target: &Target, api: &Api<Live>, live: &Live) -> Result<Removed, Refused> {
     let params = DeleteParams {
         propagation_policy: Some(PropagationPolicy::Background),
         preconditions: Some(Preconditions {
@@ -106,11 +107,15 @@ async fn delete(target: &Target, api: &Api<DynamicObject>, live: &DynamicObject)
         }),
         ..DeleteParams::default()
     };
-    match target.ask(api.delete(&live.name_any(), &params)).await {
+    let request = Request::new(api.resource_url())
+        .delete(&live.name_any(), &params)
+        .map_err(|error| Refused::from(kube::Error::BuildRequest(error)))?;
+    match target.ask(target.client().request_text(request)).await {
         // The object as it was, or a status: gone, unless it waits for something.
-        Ok(answer) => Ok(answer.either(
-            |_| Removed::Lingers("its deletion was asked for".to_owned(), LOOK_AGAIN),
-            |_| Removed::Gone,
+        Ok(answer) if is_status(&answer) => Ok(Removed::Gone),
+        Ok(_) => Ok(Removed::Lingers(
+            "its deletion was asked for".to_owned(),
+            LOOK_AGAIN,
         )),
         Err(gone) if gone.is_not_found() || gone.is_conflict() => Ok(Removed::Lingers(
             "it is another object than a moment ago".to_owned(),
@@ -120,8 +125,16 @@ async fn delete(target: &Target, api: &Api<DynamicObject>, live: &DynamicObject)
     }
 }
 
+fn is_status(answer: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Answer {
+        kind: String,
+    }
+    serde_json::from_str::<Answer>(answer).is_ok_and(|answer| answer.kind == "Status")
+}
+
 /// Takes all finalizers of exactly this object away.
-async fn finalize(target: &Target, api: &Api<DynamicObject>, live: &DynamicObject) -> Result<(), Refused> {
+async fn finalize(target: &Target, api: &Api<Live>, live: &Live) -> Result<(), Refused> {
     let body = json!({"metadata": {"finalizers": null, "uid": live.uid(), "resourceVersion": live.resource_version()}});
     let params = PatchParams {
         field_manager: Some(MANAGER.0.to_owned()),
@@ -151,15 +164,14 @@ async fn delete_claims_of(target: &Target, key: &Key, set: &serde_json::Value) -
         .iter()
         .map(|(key, value)| format!("{key}={value}"))
         .collect();
-    let found = target
-        .ask(claims.list(&ListParams::default().labels(&selector.join(","))))
-        .await?;
-    let own = found
-        .into_iter()
-        .map(|claim| claim.name_any())
-        .filter(|name| plan::is_claim_of(set, name));
+    let (of_set, mut own) = (ListParams::default().labels(&selector.join(",")), Vec::new());
+    let found = survey::<PersistentVolumeClaim, Live>(&claims, &of_set, |claim| {
+        own.extend(Some(claim.name_any()).filter(|name| plan::is_claim_of(set, name)));
+        ControlFlow::Continue(())
+    });
+    target.ask(found).await?;
     let params = DeleteParams::default();
-    try_join_all(own.map(|name| {
+    try_join_all(own.into_iter().map(|name| {
         let (claims, params) = (claims.clone(), params.clone());
         async move {
             match target.ask(claims.delete(&name, &params)).await {

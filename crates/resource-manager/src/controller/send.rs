@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use futures::{FutureExt, StreamExt, stream};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
     Api,
-    api::{DynamicObject, Patch, PatchParams},
+    api::{Patch, PatchParams},
 };
 use runtime::wait::{self, Look};
 use serde_json::Value;
@@ -17,12 +16,14 @@ use super::{
     remove::Removed,
 };
 use crate::{
+    health,
+    kinds::Served,
+    live::Live,
     names::MANAGER,
     object::{Dress, Key, dressed},
     plan::{self, Overwrite, Step},
     target::Target,
     trouble::Trouble,
-    watches::Marks,
 };
 
 /// Requests of one ManagedResource at the same time.
@@ -61,8 +62,7 @@ impl Controller {
             labels: &work.resource.spec.inject_labels,
         };
         let body = dressed(&object.wanted.body, key, &dress);
-        let there = live.as_ref().and_then(|live| serde_json::to_value(live).ok());
-        let body = match plan::step(handling, body, there.as_ref()) {
+        let body = match plan::step(handling, body, live.as_ref().map(Live::value)) {
             Step::Send(body) => body,
             Step::Leave => return Ok(()),
             Step::Await => {
@@ -104,15 +104,10 @@ impl Controller {
         };
         let written = self.overwrite(work, &api, key, exactly, &body, written).await?;
         if let Some(watch) = &object.item.watch {
-            watch.applied(
-                key,
-                work.owner,
-                Marks::of(&written.metadata),
-                exactly != Overwrite::default(),
-            );
+            watch.applied(key, work.owner, written.marks(), exactly != Overwrite::default());
         }
         if key.is("apiextensions.k8s.io", "CustomResourceDefinition") {
-            established(target, &key.name).await;
+            established(target, &object.served, key).await;
         }
         Ok(())
     }
@@ -121,18 +116,13 @@ impl Controller {
     async fn overwrite(
         &self,
         work: &Work<'_>,
-        api: &Api<DynamicObject>,
+        api: &Api<Live>,
         key: &Key,
         exactly: Overwrite,
         sent: &Value,
-        written: DynamicObject,
-    ) -> Result<DynamicObject, Trouble> {
-        let there =
-            serde_json::to_value(&written.metadata).map(|metadata| serde_json::json!({"metadata": metadata}));
-        let Some(patch) = there
-            .ok()
-            .and_then(|there| plan::overwrite(exactly, sent, &there))
-        else {
+        written: Live,
+    ) -> Result<Live, Trouble> {
+        let Some(patch) = plan::overwrite(exactly, sent, written.value()) else {
             return Ok(written);
         };
         let params = PatchParams {
@@ -167,16 +157,15 @@ impl Controller {
 
 /// Waits until a definition is served, so that what needs it can be applied in the same run. If it takes longer, that is told
 /// of the objects.
-async fn established(target: &Target, name: &str) {
-    let api: Api<CustomResourceDefinition> = Api::all(target.client().clone());
-    let is_established = |definition: Option<&CustomResourceDefinition>| {
-        let conditions = definition.and_then(|found| found.status.as_ref()?.conditions.as_ref());
-        let mut conditions = conditions.into_iter().flatten();
-        if conditions.any(|of| of.type_ == "Established" && of.status == "True") {
-            Look::Done
-        } else {
-            Look::Wait("it is not served yet".to_owned())
+async fn established(target: &Target, served: &Served, key: &Key) {
+    let api = target.api(served, key);
+    let is_established = |definition: Option<&Live>| {
+        let health = definition.map(|found| health::of(&key.group, &key.kind, found.value()));
+        match health.map(|health| health.wrong) {
+            Some(None) => Look::Done,
+            Some(Some(why)) => Look::Wait(why.into()),
+            None => Look::Wait("it is not there".to_owned()),
         }
     };
-    let _ = wait::until(&api, name, ESTABLISHED_WITHIN, is_established).await;
+    let _ = wait::until(&api, &key.name, ESTABLISHED_WITHIN, is_established).await;
 }

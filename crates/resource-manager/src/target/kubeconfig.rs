@@ -36,7 +36,7 @@ pub(super) async fn connection(data: &BTreeMap<String, Vec<u8>>) -> Result<Conne
         .await
         .map_err(|_| wrong("has no context that can be used"))?;
     config.connect_timeout = Some(CONNECT_WITHIN);
-    Connection::multiplexed(config).map_err(|_| wrong("makes no client"))
+    Connection::multiplexed_to_users_cluster(config).map_err(|_| wrong("makes no client"))
 }
 
 /// A kubeconfig is used in this process: it must neither start programs here, nor read files, nor lead past certificates.

@@ -8,7 +8,7 @@ mod targets;
 
 use std::{future::Future, sync::Arc};
 
-use kube::{Api, Client, api::DynamicObject};
+use kube::{Api, Client};
 use permit::Permit;
 use runtime::{Cluster, Seed, Shoot};
 use tokio::{
@@ -22,6 +22,7 @@ pub use targets::Targets;
 
 use crate::{
     kinds::{self, Catalogue, Kinds, Served},
+    live::Live,
     names::ANSWER_WITHIN,
     object::Key,
     watches::{Scope, Watches},
@@ -190,7 +191,7 @@ impl Target {
 
     /// The objects of a kind, where `key` is.
     #[must_use]
-    pub fn api(&self, served: &Served, key: &Key) -> Api<DynamicObject> {
+    pub fn api(&self, served: &Served, key: &Key) -> Api<Live> {
         let client = self.client().clone();
         match &key.namespace {
             Some(namespace) if served.namespaced => Api::namespaced_with(client, namespace, &served.resource),

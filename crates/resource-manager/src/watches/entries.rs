@@ -6,9 +6,10 @@
 
 use std::collections::HashMap;
 
-use super::{Event, Marks};
+use super::Event;
 use crate::{
     health::Health,
+    live::Marks,
     names::{MANAGED_BY, MANAGED_BY_LABEL},
     object::Owner,
 };

@@ -1,5 +1,6 @@
+#![allow(clippy::unwrap_used)]
 use super::*;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use crate::live::Live;
 use serde_json::json;
 
 fn owner(name: &str) -> Owner {
@@ -12,13 +13,13 @@ fn owner(name: &str) -> Owner {
 
 /// Of an object of this uid, in which we have written this field, with this label.
 fn marks(uid: &str, field: &str, label: &str) -> Marks {
-    let meta: ObjectMeta = serde_json::from_value(json!({"uid": uid, "labels": {"a": label}, "managedFields": [
+    let live: Live = serde_json::from_value(json!({"metadata": {"uid": uid, "labels": {"a": label}, "managedFields": [
         {"manager": "somebody", "operation": "Update", "fieldsV1": {"f:x": {"f:replicas": {}}}},
         {"manager": "resource-manager", "operation": "Update", "subresource": "status", "fieldsV1": {"f:y": {}}},
         {"manager": "resource-manager", "operation": "Apply", "fieldsV1": {field: {}}},
-    ]}))
-    .unwrap_or_default();
-    Marks::of(&meta)
+    ]}}))
+    .unwrap();
+    live.marks()
 }
 
 fn seen(marks: Marks, wrong: Option<&str>) -> Seen {

@@ -1,19 +1,11 @@
 //! One watch: of the objects of one kind in one cluster that carry the label. Of kinds whose objects are healthy by being there,
 //! only metadata come over the wire.
 
-use std::{
-    fmt::Debug,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use futures::{
-    FutureExt, Stream, StreamExt,
-    future::{BoxFuture, ready},
-    stream::BoxStream,
-};
+use futures::{FutureExt, StreamExt, future::BoxFuture, stream::BoxStream};
 use kube::{
-    Api, Client, Resource,
-    api::{DynamicObject, PartialObjectMeta},
+    Api, Client, ResourceExt,
     runtime::{WatchStreamExt, watcher},
 };
 use permit::Permit;
@@ -21,20 +13,19 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{debug, warn};
 
 use super::{
-    Event, Marks, Scope, State, Tell,
+    Event, Scope, State, Tell,
     entries::{Entries, Seen},
 };
 use crate::{
     health::{self, Health},
     kinds::Served,
-    names::{MANAGED_BY, MANAGED_BY_LABEL, RESOURCES_ORIGIN},
+    live::{self, Marks},
+    names::{MANAGED_BY, MANAGED_BY_LABEL},
     object::{Key, Owner},
 };
 
-/// Objects in one answer. A list of everything at once would be in memory at once; of a kind that is judged all of each object is,
-/// which whoever may write there makes as large as an API server takes it (1.5 MiB).
-const PAGE: u32 = 50;
-const PAGE_OF_JUDGED: u32 = 10;
+/// Objects in one answer. Where they are too large for that (`runtime::Connection`), fewer are asked for.
+const PAGES: [u32; 3] = [50, 10, 1];
 
 /// What is to be watched.
 #[derive(Clone)]
@@ -75,7 +66,7 @@ impl KindWatch {
             _end: end.clone().drop_guard(),
         };
         // In a box by itself: what is around it would keep room for it four times.
-        let (permit, seeing) = (of.permit.clone(), see(of, entries, tell));
+        let (permit, seeing) = (of.permit.clone(), see(of.clone(), entries, tell).boxed());
         let work = async move {
             let _ = end.run_until_cancelled(permit.guard(seeing)).await;
         };
@@ -109,54 +100,39 @@ struct Shown {
 }
 
 impl Shown {
-    fn new<K: Resource>(object: &K, health: Health) -> Self {
-        let meta = object.meta();
+    fn new<const WHOLE: bool>(of: &Served, object: &live::Seen<WHOLE>) -> Self {
         Self {
-            namespace: meta.namespace.clone(),
-            name: meta.name.clone().unwrap_or_default(),
-            origin: meta
-                .annotations
-                .as_ref()
-                .and_then(|all| all.get(RESOURCES_ORIGIN))
-                .cloned(),
-            marks: Marks::of(meta),
-            health,
+            namespace: object.namespace(),
+            name: object.name_any(),
+            origin: object.origin().map(str::to_owned),
+            marks: object.marks(),
+            health: health::of(&of.resource.group, &of.resource.kind, object.value()),
         }
     }
 }
 
-type Stream_ = BoxStream<'static, watcher::Result<watcher::Event<Shown>>>;
+type Changes = BoxStream<'static, watcher::Result<watcher::Event<Shown>>>;
 
-fn stream(of: &Of) -> Stream_ {
-    let label = format!("{MANAGED_BY_LABEL}={MANAGED_BY}");
-    let config = watcher::Config::default().labels(&label).page_size(PAGE);
+/// What is there, and each change. `size`: objects in one answer.
+fn changes(of: &Of, size: u32) -> Changes {
     if of.is_judged() {
-        let config = config.page_size(PAGE_OF_JUDGED);
-        let kind = Arc::clone(&of.kind);
-        let api = Api::all_with(of.client.clone(), &kind.resource);
-        shown(watcher(api, config), move |object: &DynamicObject| {
-            let health = serde_json::to_value(object)
-                .map(|object| health::of(&kind.resource.group, &kind.resource.kind, &object));
-            Shown::new(object, health.unwrap_or_default())
-        })
+        changes_of::<true>(of, size)
     } else {
-        let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(of.client.clone(), &of.kind.resource);
-        shown(
-            watcher(api, config),
-            |object: &PartialObjectMeta<DynamicObject>| Shown::new(object, Health::default()),
-        )
+        changes_of::<false>(of, size)
     }
 }
 
-fn shown<K: Debug + Send + 'static>(
-    events: impl Stream<Item = watcher::Result<watcher::Event<K>>> + Send + 'static,
-    show: impl Fn(&K) -> Shown + Send + 'static,
-) -> Stream_ {
-    let events = events.map(move |event| {
+fn changes_of<const WHOLE: bool>(of: &Of, size: u32) -> Changes {
+    let label = format!("{MANAGED_BY_LABEL}={MANAGED_BY}");
+    let config = watcher::Config::default().labels(&label).page_size(size);
+    let kind = Arc::clone(&of.kind);
+    let api = Api::<live::Seen<WHOLE>>::all_with(of.client.clone(), &kind.resource);
+    let show = move |object| Shown::new(&kind, &object);
+    let events = watcher(api, config).map(move |event| {
         event.map(|event| match event {
-            watcher::Event::Apply(object) => watcher::Event::Apply(show(&object)),
-            watcher::Event::Delete(object) => watcher::Event::Delete(show(&object)),
-            watcher::Event::InitApply(object) => watcher::Event::InitApply(show(&object)),
+            watcher::Event::Apply(object) => watcher::Event::Apply(show(object)),
+            watcher::Event::Delete(object) => watcher::Event::Delete(show(object)),
+            watcher::Event::InitApply(object) => watcher::Event::InitApply(show(object)),
             watcher::Event::Init => watcher::Event::Init,
             watcher::Event::InitDone => watcher::Event::InitDone,
         })
@@ -164,17 +140,24 @@ fn shown<K: Debug + Send + 'static>(
     events.default_backoff().boxed()
 }
 
-/// Keeps nothing of what it was begun with but what it tells of: there is one of these for each kind in each shoot.
-fn see(of: &Of, entries: Arc<Mutex<Entries>>, tell: Tell) -> BoxFuture<'static, ()> {
-    let (scope, kind) = (of.scope.clone(), Arc::clone(&of.kind));
-    let seeing = stream(of).for_each(move |event| {
-        let kind = kind.resource.kind.as_str();
-        let told = take_in((&scope, kind), &entries, event);
-        debug!(kind, ?scope, ?told, "seen");
-        told.into_iter().for_each(&*tell);
-        ready(())
-    });
-    seeing.boxed()
+/// Notes what is seen, and tells what follows from it.
+async fn see(of: Of, entries: Arc<Mutex<Entries>>, tell: Tell) {
+    let kind = of.kind.resource.kind.as_str();
+    for (index, size) in PAGES.into_iter().enumerate() {
+        let mut events = changes(&of, size);
+        while let Some(event) = events.next().await {
+            if index + 1 < PAGES.len() && event.as_ref().is_err_and(is_too_large) {
+                break;
+            }
+            let told = take_in((&of.scope, kind), &entries, event);
+            debug!(kind, scope = ?of.scope, ?told, "seen");
+            told.into_iter().for_each(&*tell);
+        }
+    }
+}
+
+fn is_too_large(error: &watcher::Error) -> bool {
+    matches!(error, watcher::Error::InitialListFailed(error) if runtime::is_too_large(error))
 }
 
 /// Notes an event, and says what follows from it.

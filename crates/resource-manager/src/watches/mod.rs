@@ -4,7 +4,6 @@
 mod entries;
 mod event;
 mod kind;
-mod marks;
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -17,7 +16,6 @@ use tokio::{
 pub use entries::State;
 pub use event::{Event, Scope, Tell};
 pub use kind::{KindWatch, Of};
-pub use marks::Marks;
 
 use crate::kinds::Served;
 

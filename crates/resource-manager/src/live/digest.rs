@@ -1,0 +1,95 @@
+//! A number in the place of what is read.
+
+use std::{
+    borrow::Cow,
+    fmt,
+    hash::{DefaultHasher, Hash, Hasher},
+};
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
+};
+
+/// What lies deeper counts for nothing. Nobody here writes anything so deep, and others must not make it unreadable.
+const DEEPEST: usize = 64;
+
+/// Another number whenever the content is another one, in whichever order its fields come. It is that of one process only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Digest(pub(super) u64);
+
+/// Of anything that can be hashed.
+pub(super) fn hash(value: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+impl<'de> Deserialize<'de> for Digest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Below(0).deserialize(deserializer).map(Self)
+    }
+}
+
+/// At this depth.
+struct Below(usize);
+
+impl<'de> DeserializeSeed<'de> for Below {
+    type Value = u64;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<u64, D::Error> {
+        if self.0 > DEEPEST {
+            return IgnoredAny::deserialize(deserializer).map(|_| 0);
+        }
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Below {
+    type Value = u64;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("anything")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<u64, E> {
+        Ok(hash(()))
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<u64, E> {
+        Ok(hash(value))
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<u64, E> {
+        Ok(hash(value))
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<u64, E> {
+        Ok(hash(value))
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<u64, E> {
+        Ok(hash(value.to_bits()))
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<u64, E> {
+        Ok(hash(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<u64, A::Error> {
+        let mut all = hash("list");
+        while let Some(element) = elements.next_element_seed(Self(self.0 + 1))? {
+            all = hash((all, element));
+        }
+        Ok(all)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<u64, A::Error> {
+        let mut all = hash("map");
+        while let Some(key) = entries.next_key::<Cow<'_, str>>()? {
+            let value = entries.next_value_seed(Self(self.0 + 1))?;
+            all = all.wrapping_add(hash((key, value)));
+        }
+        Ok(all)
+    }
+}
