@@ -319,15 +319,19 @@ pub async fn left_in_garden(shoot: &UserShoot, garden: &Client) -> Result<Vec<St
 
 /// Looks again until `look` finds nothing, for `within` at most; gives what is left then. For objects that are collected in
 /// the background (volumes, garbage collection).
+///
+/// # Errors
+/// What the last look met. A cluster that was away closes connections for a while.
 pub async fn until_nothing<F>(within: Duration, mut look: impl FnMut() -> F) -> Result<Vec<String>>
 where
     F: Future<Output = Result<Vec<String>>>,
 {
     let end = tokio::time::Instant::now() + within;
     loop {
-        let found = look().await?;
-        if found.is_empty() || tokio::time::Instant::now() >= end {
-            return Ok(found);
+        let found = look().await;
+        let is_nothing = found.as_ref().is_ok_and(Vec::is_empty);
+        if is_nothing || tokio::time::Instant::now() >= end {
+            return found;
         }
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
