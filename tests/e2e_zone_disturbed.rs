@@ -15,6 +15,7 @@ use api::{
         Shoot,
         shoot::{ZoneIsolationPhase as Phase, ZoneIsolationStatus as Status},
     },
+    meta::LastOperationType,
 };
 use k8s_openapi::api::{events::v1::Event, policy::v1::PodDisruptionBudget};
 use kube::{
@@ -178,6 +179,8 @@ async fn a_zone_stays_cut_off_while_its_shoot_moves_and_is_taken_over() {
 
     shoot.set_seed("seed-b").await.unwrap();
     // What is asked for on the way waits, and here is called off before its time has come.
+    let what = "it is on its way";
+    shoot.wait(what, BEGUN_WITHIN, is_on_its_way).await.unwrap();
     isolation::ask(shoot, None).await.unwrap();
     isolation::tells(shoot, Phase::Failback, Status::Pending, BEGUN_WITHIN)
         .await
@@ -236,6 +239,15 @@ async fn a_zone_stays_cut_off_while_its_shoot_moves_and_is_taken_over() {
     );
     probes.remove().await.unwrap();
     stage.deleted().await.unwrap();
+}
+
+/// Before that, what is asked for is done where the shoot is.
+fn is_on_its_way(shoot: &Shoot) -> bool {
+    let last = shoot
+        .status
+        .as_ref()
+        .and_then(|status| status.last_operation.as_ref());
+    last.is_some_and(|last| last.type_ == LastOperationType::Migrate)
 }
 
 /// RZ-33: it came along with the shoot.

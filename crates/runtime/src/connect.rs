@@ -3,18 +3,15 @@
 
 use std::{path::Path, time::Duration};
 
-use http::Request;
-use http_body_util::Limited;
 use kube::{
     Client, Config,
-    client::Body,
     config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 use permit::Permit;
-use tower::{BoxError, Layer, ServiceExt, service_fn};
+use tower::{Layer, ServiceExt, service_fn};
 
 use crate::{
-    kept_alive,
+    bounded, kept_alive,
     multiplexed::{self, Sender},
     survey,
 };
@@ -28,25 +25,9 @@ pub struct Connection(Way);
 
 #[derive(Clone)]
 enum Way {
-    Usual(Client, Bound),
-    Own(Sender, String, Bound),
-}
-
-/// How many bytes an answer may have. A watch has no end.
-#[derive(Clone, Copy)]
-struct Bound(usize);
-
-impl Bound {
-    const NONE: Self = Self(usize::MAX);
-
-    fn of<B>(self, request: &Request<B>) -> usize {
-        let query = request.uri().query().unwrap_or_default();
-        if query.split('&').any(|part| part == "watch=true") {
-            usize::MAX
-        } else {
-            self.0
-        }
-    }
+    /// With answers of so many bytes at most.
+    Usual(Client, usize),
+    Own(Sender, String, usize),
 }
 
 impl Connection {
@@ -58,13 +39,13 @@ impl Connection {
         Client::try_from(config).map(Self::from)
     }
 
-    /// The same to a cluster whose users write into it what they like: an answer of more than 4 MiB is an error
-    /// ([`is_too_large`](crate::is_too_large)), but for a watch, which has no end. See [`survey`](crate::survey) for lists.
+    /// The same to a cluster whose users write into it what they like: an answer of more than 4 MiB is an error, but for a watch, which
+    /// has no end, and for a list that is read page by page: its pages get smaller. See [`survey`](crate::survey).
     ///
     /// # Errors
     /// As [`Connection::new`].
     pub fn to_users_cluster(config: Config) -> kube::Result<Self> {
-        Client::try_from(config).map(|client| Self(Way::Usual(client, Bound(survey::ANSWER))))
+        Client::try_from(config).map(|client| Self(Way::Usual(client, survey::ANSWER)))
     }
 
     /// The same with one connection for everything that is under way, for who watches many things: see `multiplexed`. The
@@ -73,7 +54,7 @@ impl Connection {
     /// # Errors
     /// As [`Connection::new`].
     pub fn multiplexed(config: Config) -> kube::Result<Self> {
-        Self::multiplexed_within(config, Bound::NONE)
+        Self::multiplexed_within(config, usize::MAX)
     }
 
     /// The same with answers bounded as by [`Connection::to_users_cluster`].
@@ -81,15 +62,15 @@ impl Connection {
     /// # Errors
     /// As [`Connection::new`].
     pub fn multiplexed_to_users_cluster(config: Config) -> kube::Result<Self> {
-        Self::multiplexed_within(config, Bound(survey::ANSWER))
+        Self::multiplexed_within(config, survey::ANSWER)
     }
 
-    fn multiplexed_within(config: Config, bound: Bound) -> kube::Result<Self> {
+    fn multiplexed_within(config: Config, most: usize) -> kube::Result<Self> {
         if config.cluster_url.scheme_str() == Some("https") {
             let sender = multiplexed::sender(&config)?;
-            Ok(Self(Way::Own(sender, config.default_namespace, bound)))
+            Ok(Self(Way::Own(sender, config.default_namespace, most)))
         } else {
-            Client::try_from(config).map(|client| Self(Way::Usual(client, bound)))
+            Client::try_from(config).map(|client| Self(Way::Usual(client, most)))
         }
     }
 
@@ -137,7 +118,7 @@ impl Connection {
         config.connect_timeout = Some(CONNECT_WITHIN);
         if config.cluster_url.scheme_str() == Some("https") && config.proxy_url.is_none() {
             let sender = kept_alive::sender(&config)?;
-            Ok(Self(Way::Own(sender, config.default_namespace, Bound::NONE)))
+            Ok(Self(Way::Own(sender, config.default_namespace, usize::MAX)))
         } else {
             Self::new(config)
         }
@@ -150,26 +131,20 @@ impl Connection {
     pub fn client(&self, permit: &Permit) -> Client {
         #[allow(clippy::disallowed_methods)] // the one place
         match &self.0 {
-            Way::Usual(client, bound) => {
+            Way::Usual(client, most) => {
                 let (namespace, client) = (client.default_namespace().to_owned(), client.clone());
-                let bound = *bound;
-                let service = service_fn(move |request: Request<Body>| {
-                    let (client, most) = (client.clone(), bound.of(&request));
-                    async move {
-                        let answer = client.send(request).await?;
-                        Ok::<_, kube::Error>(answer.map(|body| Limited::new(body, most)))
-                    }
+                let most = *most;
+                let service = service_fn(move |request| {
+                    let client = client.clone();
+                    async move { bounded::ask(request, most, |request| client.send(request)).await }
                 });
                 Client::new(permit.layer().layer(service), namespace)
             }
-            Way::Own(sender, namespace, bound) => {
-                let (sender, bound) = (sender.clone(), *bound);
-                let service = service_fn(move |request: Request<Body>| {
-                    let (sender, most) = (sender.clone(), bound.of(&request));
-                    async move {
-                        let answer = sender.oneshot(request).await?;
-                        Ok::<_, BoxError>(answer.map(|body| Limited::new(body, most)))
-                    }
+            Way::Own(sender, namespace, most) => {
+                let (sender, most) = (sender.clone(), *most);
+                let service = service_fn(move |request| {
+                    let sender = sender.clone();
+                    async move { bounded::ask(request, most, |request| sender.clone().oneshot(request)).await }
                 });
                 Client::new(permit.layer().layer(service), namespace.clone())
             }
@@ -191,7 +166,7 @@ fn of_no_use(error: kube::Error) -> String {
 /// A client that is there already: one of a test, or one that has other bounds besides.
 impl From<Client> for Connection {
     fn from(client: Client) -> Self {
-        Self(Way::Usual(client, Bound::NONE))
+        Self(Way::Usual(client, usize::MAX))
     }
 }
 

@@ -5,6 +5,7 @@
 //! events and shutdown are the [`runner`]'s.
 
 pub mod apply;
+mod bounded;
 pub mod clock;
 pub mod clusters;
 pub mod conditions;
@@ -37,4 +38,4 @@ pub use few::{Few, FewEntries};
 pub use permit::Permit;
 pub use process::Process;
 pub use runner::{Next, Reconciler};
-pub use survey::{is_too_large, survey};
+pub use survey::survey;

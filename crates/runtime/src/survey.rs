@@ -6,7 +6,6 @@
 
 use std::ops::ControlFlow;
 
-use http_body_util::LengthLimitError;
 use kube::{
     Api, Resource,
     api::ListParams,
@@ -16,21 +15,8 @@ use serde::{Deserialize, de::DeserializeOwned};
 
 /// Bytes of an answer. An API server takes 3 MiB for an object at most.
 pub(crate) const ANSWER: usize = 4 << 20;
-/// Objects in one answer. Where they are too large for that, fewer are asked for.
-const PAGES: [u32; 3] = [50, 10, 1];
-
-/// Whether an answer was not read because it was larger than it may be.
-#[must_use]
-pub fn is_too_large(error: &kube::Error) -> bool {
-    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(error) = cause {
-        if error.is::<LengthLimitError>() {
-            return true;
-        }
-        cause = error.source();
-    }
-    false
-}
+/// Objects in one answer. Where they are too large for that, it has fewer of them.
+const PAGE: u32 = 50;
 
 /// One answer.
 #[derive(Deserialize)]
@@ -39,8 +25,7 @@ struct Page<S> {
     items: Option<Vec<S>>,
 }
 
-/// Shows each object that `params` means to `see`, which ends the survey by [`ControlFlow::Break`]. Pages of objects that are larger
-/// than an answer may be are asked for again, with fewer of them. It has no bound in time: give it one.
+/// Shows each object that `params` means to `see`, which ends the survey by [`ControlFlow::Break`]. It has no bound in time: give it one.
 ///
 /// `S`: what is read of an object, with a bound for each of its lists ([`Few`](crate::Few)) where users fill them. Its type of
 /// Kubernetes only where the suite itself makes the objects.
@@ -53,21 +38,11 @@ pub async fn survey<K: Clone + Resource, S: DeserializeOwned>(
     mut see: impl FnMut(S) -> ControlFlow<()>,
 ) -> kube::Result<()> {
     let client = api.clone().into_client();
-    let mut sizes = PAGES.into_iter();
-    let mut size = sizes.next().unwrap_or(1);
-    let mut params = params.clone();
+    let mut params = params.clone().limit(PAGE);
     loop {
-        let request = Request::new(api.resource_url()).list(&params.clone().limit(size));
+        let request = Request::new(api.resource_url()).list(&params);
         let request = request.map_err(kube::Error::BuildRequest)?;
-        let text = match client.request_text(request).await {
-            Ok(text) => text,
-            // What the server says of it is an answer.
-            Err(error @ kube::Error::Api(_)) => return Err(error),
-            Err(error) => {
-                size = sizes.next().ok_or(error)?;
-                continue;
-            }
-        };
+        let text = client.request_text(request).await?;
         // Not by the client, which writes an answer that it cannot read into the log.
         let page: Page<S> = serde_json::from_str(&text).map_err(kube::Error::SerdeError)?;
         drop(text);

@@ -3,7 +3,11 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use futures::{FutureExt, StreamExt, future::BoxFuture, stream::BoxStream};
+use futures::{
+    FutureExt, StreamExt,
+    future::{BoxFuture, ready},
+    stream::BoxStream,
+};
 use kube::{
     Api, Client, ResourceExt,
     runtime::{WatchStreamExt, watcher},
@@ -24,8 +28,8 @@ use crate::{
     object::{Key, Owner},
 };
 
-/// Objects in one answer. Where they are too large for that (`runtime::Connection`), fewer are asked for.
-const PAGES: [u32; 3] = [50, 10, 1];
+/// Objects in one answer, which has fewer where they are too large ([`runtime::Connection`]).
+const PAGE: u32 = 50;
 
 /// What is to be watched.
 #[derive(Clone)]
@@ -66,7 +70,7 @@ impl KindWatch {
             _end: end.clone().drop_guard(),
         };
         // In a box by itself: what is around it would keep room for it four times.
-        let (permit, seeing) = (of.permit.clone(), see(of.clone(), entries, tell).boxed());
+        let (permit, seeing) = (of.permit.clone(), see(of, entries, tell));
         let work = async move {
             let _ = end.run_until_cancelled(permit.guard(seeing)).await;
         };
@@ -113,18 +117,18 @@ impl Shown {
 
 type Changes = BoxStream<'static, watcher::Result<watcher::Event<Shown>>>;
 
-/// What is there, and each change. `size`: objects in one answer.
-fn changes(of: &Of, size: u32) -> Changes {
+/// What is there, and each change.
+fn changes(of: &Of) -> Changes {
     if of.is_judged() {
-        changes_of::<true>(of, size)
+        changes_of::<true>(of)
     } else {
-        changes_of::<false>(of, size)
+        changes_of::<false>(of)
     }
 }
 
-fn changes_of<const WHOLE: bool>(of: &Of, size: u32) -> Changes {
+fn changes_of<const WHOLE: bool>(of: &Of) -> Changes {
     let label = format!("{MANAGED_BY_LABEL}={MANAGED_BY}");
-    let config = watcher::Config::default().labels(&label).page_size(size);
+    let config = watcher::Config::default().labels(&label).page_size(PAGE);
     let kind = Arc::clone(&of.kind);
     let api = Api::<live::Seen<WHOLE>>::all_with(of.client.clone(), &kind.resource);
     let show = move |object| Shown::new(&kind, &object);
@@ -140,24 +144,17 @@ fn changes_of<const WHOLE: bool>(of: &Of, size: u32) -> Changes {
     events.default_backoff().boxed()
 }
 
-/// Notes what is seen, and tells what follows from it.
-async fn see(of: Of, entries: Arc<Mutex<Entries>>, tell: Tell) {
-    let kind = of.kind.resource.kind.as_str();
-    for (index, size) in PAGES.into_iter().enumerate() {
-        let mut events = changes(&of, size);
-        while let Some(event) = events.next().await {
-            if index + 1 < PAGES.len() && event.as_ref().is_err_and(is_too_large) {
-                break;
-            }
-            let told = take_in((&of.scope, kind), &entries, event);
-            debug!(kind, scope = ?of.scope, ?told, "seen");
-            told.into_iter().for_each(&*tell);
-        }
-    }
-}
-
-fn is_too_large(error: &watcher::Error) -> bool {
-    matches!(error, watcher::Error::InitialListFailed(error) if runtime::is_too_large(error))
+/// Keeps nothing of what it was begun with but what it tells of: there is one of these for each kind in each shoot.
+fn see(of: &Of, entries: Arc<Mutex<Entries>>, tell: Tell) -> BoxFuture<'static, ()> {
+    let (scope, kind) = (of.scope.clone(), Arc::clone(&of.kind));
+    let seeing = changes(of).for_each(move |event| {
+        let kind = kind.resource.kind.as_str();
+        let told = take_in((&scope, kind), &entries, event);
+        debug!(kind, ?scope, ?told, "seen");
+        told.into_iter().for_each(&*tell);
+        ready(())
+    });
+    seeing.boxed()
 }
 
 /// Notes an event, and says what follows from it.

@@ -5,6 +5,7 @@
 
 mod annotations;
 mod away;
+mod filled;
 mod keeping;
 mod life;
 mod owner;
@@ -66,6 +67,7 @@ async fn objects_of_managed_resources() -> Result<()> {
         refused::another_s_object(&world).boxed(),
         away::a_shoot_that_is_away(&world).boxed(),
         away::a_shoot_without_a_way(&world).boxed(),
+        filled::a_shoot_that_its_users_have_filled(&world).boxed(),
         owner::a_shoot_that_is_lost(&world).boxed(),
         owner::a_shoot_of_which_nobody_says_whose_it_is(&world).boxed(),
         silent::shoots_of_which_nobody_says_whose_they_are(&world).boxed(),
