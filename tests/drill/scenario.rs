@@ -79,7 +79,12 @@ impl Drilled {
     pub fn is_wanted(self, only: &str) -> bool {
         let is_like_others = matches!(
             self,
-            Self::Create | Self::CallOff | Self::Hibernate | Self::RestoreAsleep
+            Self::Create
+                | Self::CallOff
+                | Self::Leave
+                | Self::Hibernate
+                | Self::RestoreAsleep
+                | Self::ForceDelete
         );
         let name = format!("{self:?}");
         only.split(',').any(|wanted| wanted == name)
