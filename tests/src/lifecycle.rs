@@ -170,15 +170,12 @@ pub async fn backed_up(landscape: &Landscape, shoot: &UserShoot, seed: &str) -> 
         // A folder of the object store: there is nothing to watch.
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
-    let silent = proof::until_nothing(COLLECTED_WITHIN, || async {
-        let answer = proof::read(shoot, client).await;
-        Ok(answer.err().into_iter().map(|why| why.to_string()).collect())
-    });
-    let silent = silent.await?;
-    ensure!(
-        silent.is_empty(),
-        "the shoot's API does not answer again: {silent:?}"
-    );
+    proof::until_nothing(COLLECTED_WITHIN, || async {
+        proof::read(shoot, client).await?;
+        Ok(Vec::new())
+    })
+    .await
+    .context("the shoot's API does not answer again")?;
     Ok(())
 }
 

@@ -220,12 +220,12 @@ fn is_being_handed_over(shoot: &Shoot) -> bool {
 /// Waits until the seed's own API server does.
 async fn answers(landscape: &Landscape, seed: &str) -> Result<()> {
     let client = landscape.seed(seed)?;
-    let silent = proof::until_nothing(COLLECTED_WITHIN, || async {
-        let answer = client.apiserver_version().await;
-        Ok(answer.err().into_iter().map(|why| why.to_string()).collect())
-    });
-    let silent = silent.await?;
-    ensure!(silent.is_empty(), "{seed} does not answer again: {silent:?}");
+    proof::until_nothing(COLLECTED_WITHIN, || async {
+        client.apiserver_version().await?;
+        Ok(Vec::new())
+    })
+    .await
+    .with_context(|| format!("{seed} does not answer again"))?;
     Ok(())
 }
 
