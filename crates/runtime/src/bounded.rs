@@ -1,5 +1,6 @@
-//! Answers of a cluster whose users write into it what they like: none is read that is larger than it may be. A list whose answer would
-//! be is asked for again with fewer objects, down to one: its page is smaller, and whoever reads it page by page notices nothing.
+//! Answers as they are read: each [`skimmed`], and of a cluster whose users write into it what they like none that is larger than it may
+//! be. A list whose answer would be is asked for again with fewer objects, down to one: its page is smaller, and whoever reads it page by
+//! page notices nothing.
 
 use std::future::Future;
 
@@ -9,16 +10,40 @@ use hyper::body::{Body as Frames, Bytes};
 use kube::client::Body;
 use tower::BoxError;
 
+use crate::skim::{Skimmed, Without, skimmed};
+
 /// So many objects are asked for where more of them are too large.
 const FEWER: [u32; 2] = [10, 1];
 
 /// A body of an answer: that of a list was read already.
-pub(crate) type Answer<B> = Either<Limited<B>, Full<Bytes>>;
+pub(crate) type Answer<B> = Either<Limited<Skimmed<B>>, Full<Bytes>>;
 
-/// Sends a request by `send`. `most`: bytes that an answer may have. That of a watch has no end and no bound.
+/// What is read of answers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answers {
+    /// Bytes that one may have. That of a watch has no end and no bound.
+    pub(crate) most: usize,
+    pub(crate) without: Without,
+}
+
+impl Answers {
+    /// All that can be read.
+    pub(crate) const WHOLE: Self = Self {
+        most: usize::MAX,
+        without: Without::Nothing,
+    };
+
+    fn read<B: Frames<Data = Bytes>>(self, answer: Response<B>) -> Response<Limited<Skimmed<B>>> {
+        let (head, body) = answer.into_parts();
+        let body = skimmed(body, &head.headers, self.without);
+        Response::from_parts(head, Limited::new(body, self.most))
+    }
+}
+
+/// Sends a request by `send`.
 pub(crate) async fn ask<B, E, Sent>(
     request: Request<Body>,
-    most: usize,
+    mut answers: Answers,
     send: impl Fn(Request<Body>) -> Sent,
 ) -> Result<Response<Answer<B>>, BoxError>
 where
@@ -29,10 +54,12 @@ where
 {
     let query = request.uri().query().unwrap_or_default();
     let is = |wanted: &str| query.split('&').any(|part| part == wanted);
-    let most = if is("watch=true") { usize::MAX } else { most };
-    let Some(size) = size_of(&request).filter(|_| most != usize::MAX) else {
+    if is("watch=true") {
+        answers.most = usize::MAX;
+    }
+    let Some(size) = size_of(&request).filter(|_| answers.most != usize::MAX) else {
         let answer = send(request).await.map_err(Into::into)?;
-        return Ok(answer.map(|body| Either::Left(Limited::new(body, most))));
+        return Ok(answers.read(answer).map(Either::Left));
     };
     let (head, _nothing) = request.into_parts();
     let mut fewer = FEWER.into_iter().filter(|fewer| *fewer < size);
@@ -41,8 +68,8 @@ where
         let mut again = Request::new(Body::empty());
         (*again.method_mut(), *again.uri_mut()) = (Method::GET, uri);
         again.headers_mut().clone_from(&head.headers);
-        let (answer, body) = send(again).await.map_err(Into::into)?.into_parts();
-        match Limited::new(body, most).collect().await {
+        let (answer, body) = answers.read(send(again).await.map_err(Into::into)?).into_parts();
+        match body.collect().await {
             Ok(whole) => {
                 let whole = Full::new(whole.to_bytes());
                 return Ok(Response::from_parts(answer, Either::Right(whole)));
@@ -96,7 +123,11 @@ mod tests {
         let sent = Arc::new(Mutex::new(Vec::new()));
         let mut request = Request::new(Body::empty());
         (*request.method_mut(), *request.uri_mut()) = (method, uri.parse().unwrap());
-        let answer = ask(request, most, |request| {
+        let answers = Answers {
+            most,
+            ..Answers::WHOLE
+        };
+        let answer = ask(request, answers, |request| {
             let sent = Arc::clone(&sent);
             async move {
                 let size = size_of(&request).unwrap_or(1).min(30);

@@ -11,23 +11,36 @@ use permit::Permit;
 use tower::{Layer, ServiceExt, service_fn};
 
 use crate::{
-    bounded, kept_alive,
+    bounded::{self, Answers},
+    kept_alive,
     multiplexed::{self, Sender},
+    skim::Without,
     survey,
 };
 
 /// For opening a connection. A packet that is lost is sent again after 1, 3 and 7 s: what is reached again late is tried anew first.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 
-/// A way to an API server. By itself it sends nothing: whoever may act gets a client of it.
+/// Of a cluster whose users write into it what they like.
+const OF_USERS: Answers = Answers {
+    most: survey::ANSWER,
+    ..Answers::WHOLE
+};
+/// Of the clusters that a process works in. Whoever reads who wrote which field has a connection of his own.
+const OF_OURS: Answers = Answers {
+    without: Without::ManagedFields,
+    ..Answers::WHOLE
+};
+
+/// A way to an API server. By itself it sends nothing: whoever may act gets a client of it. Of an answer nothing is read that is nested
+/// too deep to be decoded: one such object would end the watch of all others.
 #[derive(Clone)]
-pub struct Connection(Way);
+pub struct Connection(Way, Answers);
 
 #[derive(Clone)]
 enum Way {
-    /// With answers of so many bytes at most.
-    Usual(Client, usize),
-    Own(Sender, String, usize),
+    Usual(Client),
+    Own(Sender, String),
 }
 
 impl Connection {
@@ -45,7 +58,7 @@ impl Connection {
     /// # Errors
     /// As [`Connection::new`].
     pub fn to_users_cluster(config: Config) -> kube::Result<Self> {
-        Client::try_from(config).map(|client| Self(Way::Usual(client, survey::ANSWER)))
+        Client::try_from(config).map(|client| Self(Way::Usual(client), OF_USERS))
     }
 
     /// The same with one connection for everything that is under way, for who watches many things: see `multiplexed`. The
@@ -54,7 +67,7 @@ impl Connection {
     /// # Errors
     /// As [`Connection::new`].
     pub fn multiplexed(config: Config) -> kube::Result<Self> {
-        Self::multiplexed_within(config, usize::MAX)
+        Self::multiplexed_within(config, Answers::WHOLE)
     }
 
     /// The same with answers bounded as by [`Connection::to_users_cluster`].
@@ -62,15 +75,15 @@ impl Connection {
     /// # Errors
     /// As [`Connection::new`].
     pub fn multiplexed_to_users_cluster(config: Config) -> kube::Result<Self> {
-        Self::multiplexed_within(config, survey::ANSWER)
+        Self::multiplexed_within(config, OF_USERS)
     }
 
-    fn multiplexed_within(config: Config, most: usize) -> kube::Result<Self> {
+    fn multiplexed_within(config: Config, answers: Answers) -> kube::Result<Self> {
         if config.cluster_url.scheme_str() == Some("https") {
             let sender = multiplexed::sender(&config)?;
-            Ok(Self(Way::Own(sender, config.default_namespace, most)))
+            Ok(Self(Way::Own(sender, config.default_namespace), answers))
         } else {
-            Client::try_from(config).map(|client| Self(Way::Usual(client, most)))
+            Client::try_from(config).map(|client| Self(Way::Usual(client), answers))
         }
     }
 
@@ -113,14 +126,14 @@ impl Connection {
     }
 
     /// To an API server that the process talks to as long as it lives: see `kept_alive`. One without TLS, or behind a proxy, gets
-    /// connections as kube makes them.
+    /// connections as kube makes them. Who wrote which field (`metadata.managedFields`) is not read.
     fn lasting(mut config: Config) -> kube::Result<Self> {
         config.connect_timeout = Some(CONNECT_WITHIN);
         if config.cluster_url.scheme_str() == Some("https") && config.proxy_url.is_none() {
             let sender = kept_alive::sender(&config)?;
-            Ok(Self(Way::Own(sender, config.default_namespace, usize::MAX)))
+            Ok(Self(Way::Own(sender, config.default_namespace), OF_OURS))
         } else {
-            Self::new(config)
+            Client::try_from(config).map(|client| Self(Way::Usual(client), OF_OURS))
         }
     }
 
@@ -129,22 +142,22 @@ impl Connection {
     /// its answer.
     #[must_use]
     pub fn client(&self, permit: &Permit) -> Client {
+        let answers = self.1;
         #[allow(clippy::disallowed_methods)] // the one place
         match &self.0 {
-            Way::Usual(client, most) => {
+            Way::Usual(client) => {
                 let (namespace, client) = (client.default_namespace().to_owned(), client.clone());
-                let most = *most;
                 let service = service_fn(move |request| {
                     let client = client.clone();
-                    async move { bounded::ask(request, most, |request| client.send(request)).await }
+                    async move { bounded::ask(request, answers, |request| client.send(request)).await }
                 });
                 Client::new(permit.layer().layer(service), namespace)
             }
-            Way::Own(sender, namespace, most) => {
-                let (sender, most) = (sender.clone(), *most);
+            Way::Own(sender, namespace) => {
+                let sender = sender.clone();
                 let service = service_fn(move |request| {
                     let sender = sender.clone();
-                    async move { bounded::ask(request, most, |request| sender.clone().oneshot(request)).await }
+                    async move { bounded::ask(request, answers, |request| sender.clone().oneshot(request)).await }
                 });
                 Client::new(permit.layer().layer(service), namespace.clone())
             }
@@ -166,7 +179,7 @@ fn of_no_use(error: kube::Error) -> String {
 /// A client that is there already: one of a test, or one that has other bounds besides.
 impl From<Client> for Connection {
     fn from(client: Client) -> Self {
-        Self(Way::Usual(client, usize::MAX))
+        Self(Way::Usual(client), Answers::WHOLE)
     }
 }
 

@@ -24,6 +24,7 @@ mod multiplexed;
 pub mod process;
 pub mod rollout;
 pub mod runner;
+mod skim;
 mod survey;
 pub mod wait;
 pub mod words;

@@ -67,6 +67,9 @@ pub trait Reconciler<K: Object>: Send + Sync + 'static {
     fn cleanup(&self, object: Arc<K>) -> impl Future<Output = Result<Next>> + Send;
 }
 
+/// Objects that are listed at a time. Each may be as large as its kind may be, and a process has several such lists when it starts.
+const PAGE: u32 = 50;
+
 /// A controller that is woken only when what `fingerprint` hashes has changed, so that a controller's own status writes
 /// do not wake it (and would not undo its back-off). `None` wakes always. Field ownership data is dropped from the cache.
 pub fn controller<K: Object + Sync>(
@@ -74,10 +77,23 @@ pub fn controller<K: Object + Sync>(
     config: watcher::Config,
     fingerprint: impl Fn(&K) -> Option<u64> + Send + 'static,
 ) -> Controller<K> {
+    controller_of(api, config, |_| {}, fingerprint)
+}
+
+/// The same of objects of which `slim` leaves what is to be remembered.
+pub fn controller_of<K: Object + Sync>(
+    api: Api<K>,
+    config: watcher::Config,
+    mut slim: impl FnMut(&mut K) + Send + 'static,
+    fingerprint: impl Fn(&K) -> Option<u64> + Send + 'static,
+) -> Controller<K> {
     let (reader, writer) = reflector::store();
-    let changes = watcher(api, config)
+    let changes = watcher(api, config.page_size(PAGE))
         .default_backoff()
-        .modify(|object| object.managed_fields_mut().clear())
+        .modify(move |object| {
+            object.managed_fields_mut().clear();
+            slim(object);
+        })
         .reflect(writer)
         .touched_objects()
         .predicate_filter(fingerprint, kube::runtime::PredicateConfig::default());

@@ -2,14 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
-use api::gardencore::{Shoot, shoot::HibernationSchedule};
+use api::gardencore::{Shoot, ShootSpec, shoot::HibernationSchedule};
 use jiff::Timestamp;
-use kube::{Api, ResourceExt, runtime::watcher};
+use kube::{Api, ResourceExt};
 use runtime::{Next, Reconciler, Result, clock, clusters::Cluster, runner};
 use serde_json::json;
 
 use super::{decision::decide, schedule::Schedule};
-use crate::{Context, MANAGER};
+use crate::{Context, MANAGER, shoots};
 
 /// Pause before a Shoot is looked at again that somebody has changed in between; the change wakes this earlier.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -20,15 +20,15 @@ struct ShootHibernation {
 
 /// Runs the controller until shutdown.
 pub async fn run(context: Context) {
-    let controller = runner::controller(
-        context.garden.all::<Shoot>(),
-        watcher::Config::default(),
-        |shoot: &Shoot| {
-            let status = shoot.status.as_ref();
-            let last = status.and_then(|status| status.last_hibernation_trigger_time.as_ref());
-            runner::fingerprint((shoot.uid(), shoot.metadata.generation, last.map(|time| time.0)))
-        },
-    );
+    let schedules = |spec: ShootSpec| ShootSpec {
+        hibernation: spec.hibernation,
+        ..ShootSpec::default()
+    };
+    let controller = shoots::controller(&context, schedules, |shoot| {
+        let status = shoot.status.as_ref();
+        let last = status.and_then(|status| status.last_hibernation_trigger_time.as_ref());
+        runner::fingerprint((shoot.uid(), shoot.metadata.generation, last.map(|time| time.0)))
+    });
     context
         .run(controller, |context| ShootHibernation { context })
         .await;

@@ -8,11 +8,12 @@ use api::{
     meta::LastOperationType,
 };
 use k8s_openapi::api::core::v1::{Namespace, Secret};
-use kube::{Api, Resource, ResourceExt, api::PostParams, runtime::watcher};
+use kube::{Api, Resource, ResourceExt, api::PostParams};
+use placement::its_place_alone;
 use runtime::{Error, Next, Reconciler, Result, clusters::Cluster, error::Explain as _, runner};
 use serde_json::json;
 
-use crate::{Context, MANAGER};
+use crate::{Context, MANAGER, shoots};
 
 /// When a Secret is missed that somebody deleted: Secrets are not watched, since whoever watches them reads all of them.
 const LOOK_AGAIN: Duration = Duration::from_secs(300);
@@ -25,7 +26,7 @@ struct ShootKubeconfig {
 
 /// Runs the controller until shutdown.
 pub async fn run(context: Context) {
-    let controller = runner::controller(context.garden.all::<Shoot>(), watcher::Config::default(), wakes);
+    let controller = shoots::controller(&context, its_place_alone, wakes);
     context
         .run(controller, |context| ShootKubeconfig { context })
         .await;

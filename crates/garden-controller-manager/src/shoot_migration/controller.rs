@@ -18,6 +18,7 @@ use kube::{
         watcher,
     },
 };
+use placement::its_place_alone;
 use runtime::{Error, Next, Reconciler, Result, clock, clusters::Cluster, error::Explain as _};
 
 use super::{
@@ -28,7 +29,7 @@ use super::{
     preflight::{BUSY, Verdict, wanted_move},
     reading::{backup_entry_name, read, write},
 };
-use crate::{Context, controller_registration::seed_of};
+use crate::{Context, controller_registration::seed_of, shoots};
 
 /// Collisions in a row that are borne. A gardenlet that works on the shoot writes its progress once a second, which is long
 /// beside one read and one write.
@@ -48,8 +49,7 @@ struct ShootMigration {
 
 /// Runs the controller until shutdown.
 pub async fn run(context: Context) {
-    let shoots: Api<Shoot> = context.garden.all();
-    let controller = Controller::new(shoots, watcher::Config::default());
+    let controller = shoots::controller(&context, its_place_alone, |_| None);
     let (of_seed, of_bucket, of_entry) = (controller.store(), controller.store(), controller.store());
     // A change of a seed concerns the shoots that are about to move there or away from there, and its end those that left it.
     let seeds: Api<Seed> = context.garden.cluster_wide();

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use api::gardencore::{Seed, Shoot};
 use kube::{
     Api, ResourceExt,
-    runtime::{Controller, reflector::ObjectRef, watcher},
+    runtime::{reflector::ObjectRef, watcher},
 };
+use placement::its_place_alone;
 use runtime::{Next, Reconciler, Result, clock, clusters::Cluster, error::Explain as _};
 
 use super::decision::{is_unplaced, obstacle, status};
-use crate::{Context, MANAGER};
+use crate::{Context, MANAGER, shoots};
 
 struct ShootPlacement {
     context: Context,
@@ -18,9 +19,8 @@ struct ShootPlacement {
 
 /// Runs the controller until shutdown.
 pub async fn run(context: Context) {
-    let shoots: Api<Shoot> = context.garden.all();
     let seeds: Api<Seed> = context.garden.cluster_wide();
-    let controller = Controller::new(shoots, watcher::Config::default());
+    let controller = shoots::controller(&context, its_place_alone, |_| None);
     let store = controller.store();
     let controller = controller.watches(seeds, watcher::Config::default(), move |seed| {
         let name = seed.name_any();

@@ -6,12 +6,13 @@ use api::gardencore::{Shoot, ShootState, ShootStateSpec};
 use kube::{
     Api, Resource, ResourceExt,
     api::PostParams,
-    runtime::{Controller, reflector::ObjectRef, watcher},
+    runtime::{reflector::ObjectRef, watcher},
 };
+use placement::its_place_alone;
 use runtime::{Next, Reconciler, Result, clusters::Cluster, error::Explain as _, finalizer};
 
 use super::{protection::FINALIZER, seen::StateMeta};
-use crate::{Context, MANAGER};
+use crate::{Context, MANAGER, shoots};
 
 /// When the ShootState of an earlier Shoot of the same name is looked at again: it is being collected.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
@@ -22,9 +23,8 @@ struct ShootStateMaking {
 
 /// Runs the controller until shutdown.
 pub(super) async fn run(context: Context) {
-    let shoots: Api<Shoot> = context.garden.all();
     let states: Api<StateMeta> = context.garden.all();
-    let controller = Controller::new(shoots, watcher::Config::default()).watches(
+    let controller = shoots::controller(&context, its_place_alone, |_| None).watches(
         states,
         watcher::Config::default(),
         |state| {

@@ -18,10 +18,11 @@ use kube::{
         watcher,
     },
 };
+use placement::its_place_alone;
 use runtime::{Error, Next, Reconciler, Result, clusters::Cluster, runner};
 use serde_json::{Value, json};
 
-use crate::{Context, MANAGER};
+use crate::{Context, MANAGER, shoots};
 
 /// When a Role is put right that somebody has changed: its content is not watched.
 const LOOK_AGAIN: Duration = Duration::from_secs(300);
@@ -49,12 +50,11 @@ pub(super) async fn run(context: Context) {
         .modify(|chunk| chunk.managed_fields_mut().clear())
         .reflect(writer)
         .touched_objects();
-    let shoots = context.garden.all::<Shoot>();
     // A Shoot that is deleted in the foreground loses what belongs to it at once, and may have to be restored first.
     let roles: Api<PartialObjectMeta<Role>> = context.garden.all();
     let bindings: Api<PartialObjectMeta<RoleBinding>> = context.garden.all();
     let made = || watcher::Config::default().labels(&format!("{}={}", LABEL.0, LABEL.1));
-    let controller = runner::controller(shoots, watcher::Config::default(), wakes)
+    let controller = shoots::controller(&context, its_place_alone, wakes)
         .watches_stream(changes, |chunk: ChunkMeta| {
             let namespace = chunk.namespace()?;
             Some(ObjectRef::new(state_of(&chunk)?).within(&namespace))

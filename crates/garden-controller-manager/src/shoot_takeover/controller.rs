@@ -13,8 +13,9 @@ use futures::future;
 use jiff::Timestamp;
 use kube::{
     Api, ResourceExt,
-    runtime::{Controller, reflector::ObjectRef, watcher},
+    runtime::{reflector::ObjectRef, watcher},
 };
+use placement::its_place_alone;
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family},
@@ -33,6 +34,7 @@ use super::{
 use crate::{
     Context, MANAGER,
     shoot_migration::{self, wanted_move},
+    shoots,
 };
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -68,7 +70,7 @@ fn counter_of_process(metrics: &Metrics) -> Family<Labels, Counter> {
 pub async fn run(context: Context) {
     let seen = Arc::<Mutex<Seen>>::default();
     let forced = counter_of_process(&context.metrics);
-    let controller = Controller::new(context.garden.all::<Shoot>(), watcher::Config::default());
+    let controller = shoots::controller(&context, its_place_alone, |_| None);
     let known = controller.store();
     let seeds: Api<Seed> = context.garden.cluster_wide();
     // Owner checks are switched on, the destination is well: what an approval may wait for.

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use api::gardencore::{CloudProfile, Shoot};
+use api::gardencore::{CloudProfile, Shoot, ShootSpec, shoot::Kubernetes};
 use kube::{
     Api, ResourceExt,
-    runtime::{Controller, reflector::ObjectRef, watcher},
+    runtime::{reflector::ObjectRef, watcher},
 };
 use runtime::{Next, Reconciler, Result, clock, clusters::Cluster, error::Explain as _};
 use serde_json::json;
 
 use super::choice::newest;
-use crate::{Context, MANAGER};
+use crate::{Context, MANAGER, shoots};
 
 struct ShootVersion {
     context: Context,
@@ -20,7 +20,16 @@ struct ShootVersion {
 /// Runs the controller until shutdown.
 pub async fn run(context: Context) {
     let profiles: Api<CloudProfile> = context.garden.cluster_wide();
-    let controller = Controller::new(context.garden.all::<Shoot>(), watcher::Config::default());
+    let version = |spec: ShootSpec| ShootSpec {
+        kubernetes: Kubernetes {
+            version: spec.kubernetes.version,
+            ..Kubernetes::default()
+        },
+        cloud_profile: spec.cloud_profile,
+        cloud_profile_name: spec.cloud_profile_name,
+        ..ShootSpec::default()
+    };
+    let controller = shoots::controller(&context, version, |_| None);
     let store = controller.store();
     let controller = controller.watches(profiles, watcher::Config::default(), move |profile| {
         let name = profile.name_any();

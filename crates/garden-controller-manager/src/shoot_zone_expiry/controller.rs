@@ -6,12 +6,13 @@ use api::{
     constants::{SHOOT_ISOLATED_ZONE, SHOOT_ISOLATED_ZONE_EXPIRES},
     gardencore::Shoot,
 };
-use kube::{Api, ResourceExt, runtime::watcher};
+use kube::{Api, ResourceExt};
+use placement::its_place_alone;
 use runtime::{Next, Reconciler, Result, clock, clusters::Cluster, runner};
 use serde_json::{Value, json};
 
 use super::decision::{Decision, decide};
-use crate::{Context, MANAGER};
+use crate::{Context, MANAGER, shoots};
 
 /// Pause before a Shoot is looked at again that somebody has changed in between; the change wakes this earlier.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -24,15 +25,10 @@ struct ShootZoneExpiry {
 
 /// Runs the controller until shutdown.
 pub async fn run(context: Context) {
-    let controller = runner::controller(
-        context.garden.all::<Shoot>(),
-        watcher::Config::default(),
-        |shoot: &Shoot| {
-            let said =
-                [SHOOT_ISOLATED_ZONE, SHOOT_ISOLATED_ZONE_EXPIRES].map(|key| shoot.annotations().get(key));
-            runner::fingerprint((shoot.uid(), said))
-        },
-    );
+    let controller = shoots::controller(&context, its_place_alone, |shoot| {
+        let said = [SHOOT_ISOLATED_ZONE, SHOOT_ISOLATED_ZONE_EXPIRES].map(|key| shoot.annotations().get(key));
+        runner::fingerprint((shoot.uid(), said))
+    });
     context
         .run(controller, |context| ShootZoneExpiry { context })
         .await;

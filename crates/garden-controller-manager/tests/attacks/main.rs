@@ -8,6 +8,7 @@ mod garden;
 mod garden_token;
 #[path = "garden_controller_manager.rs"]
 mod its_rights;
+mod large;
 mod members;
 mod ownership;
 mod readable;
@@ -50,6 +51,8 @@ async fn what_a_hostile_seed_or_tenant_tries_is_refused() {
     members::a_member_of_a_project_gets_at_no_key(&garden).await;
     readable::nobody_writes_times_that_cannot_be_read(&garden).await;
     readable::what_is_taken_can_be_read(&garden).await;
+    large::a_shoot_is_small_enough_for_everybody(&garden).await;
+    large::nobody_writes_into_what_garden_controller_manager_watches(&garden).await;
     garden::no_gaps();
 }
 

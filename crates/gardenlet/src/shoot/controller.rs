@@ -5,10 +5,10 @@ use std::{sync::Arc, time::Duration};
 use api::{
     constants::{OPERATION, PROJECT_NAME, condition::READY_FOR_MIGRATION, finalizer::GARDENER},
     gardencore::{Shoot, shoot::ShootStatus},
-    meta::{ConditionStatus, ErrorCode, LastOperationState as State},
+    meta::{ErrorCode, LastOperationState as State},
 };
 use k8s_openapi::api::core::v1::Namespace;
-use kube::{Api, ResourceExt, runtime::watcher};
+use kube::{Api, ResourceExt};
 use parts::{FenceClock, Fences};
 use placement::{Operation, Role, Wanted, approval, is_move_wanted, isolation, names, role, traveller};
 use runtime::{Cluster, Error, Next, Reconciler, Result, clock, error::Explain as _, finalizer, runner};
@@ -25,6 +25,7 @@ use super::{
     record::Record,
     right,
     status::{self, Trigger, Writer},
+    watched::{self, ready_for_migration},
     zone_changes::Changes,
     zone_plan, zone_record, zone_story,
 };
@@ -38,7 +39,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// Runs the shoot controller until shutdown.
 pub async fn run(context: Arc<Context>) {
     let garden = context.garden.clone();
-    let controller = runner::controller(garden.all::<Shoot>(), watcher::Config::default(), wakes);
+    let controller = watched::controller(&garden);
     let settings = context.runner();
     // There from the start, so that a first loss is seen as one.
     loss::metrics(&context.metrics);
@@ -49,39 +50,6 @@ pub async fn run(context: Arc<Context>) {
         changes: Changes::default(),
     });
     runner::run_namespaced(controller, &garden, reconciler, settings).await;
-}
-
-/// What of a Shoot wakes the controller: not its own writes of progress and errors.
-fn wakes(shoot: &Shoot) -> Option<u64> {
-    let status = shoot.status.as_ref();
-    runner::fingerprint((
-        shoot.metadata.generation,
-        shoot.metadata.deletion_timestamp.as_ref().map(|time| time.0),
-        shoot.annotations(),
-        // Its own seed may be given it anew.
-        status.map(|status| (status.seed_name.as_deref(), status.epoch())),
-        ready_for_migration(shoot).map(|(ready, message)| (ready, message.to_owned())),
-        status
-            .and_then(|status| status.migration.as_ref())
-            .map(|approval| (&approval.source, &approval.destination, approval.generation)),
-        // A seed that the shoot has left waits for the end of the restore.
-        status
-            .filter(|status| !status.former_seeds.is_empty())
-            .map(|status| {
-                let former = status
-                    .former_seeds
-                    .iter()
-                    .map(|former| (&former.name, former.epoch));
-                let last = status.last_operation.as_ref();
-                let last = last.map(|last| (last.type_.to_string(), last.state.to_string()));
-                let phase = status.ownership.as_ref().and_then(|recorded| recorded.phase);
-                (
-                    former.collect::<Vec<_>>(),
-                    last,
-                    phase.map(|phase| format!("{phase:?}")),
-                )
-            }),
-    ))
 }
 
 struct ShootReconciler {
@@ -479,14 +447,6 @@ fn left_behind(shoot: &Shoot) -> String {
          its provider for networks, machines and load balancers of {id}, in DNS for its names, and remove them by hand; \
          backups go after their grace period."
     )
-}
-
-fn ready_for_migration(shoot: &Shoot) -> Option<(bool, &str)> {
-    let constraint = shoot.status.as_ref()?.constraint(READY_FOR_MIGRATION)?;
-    Some((
-        constraint.status == ConditionStatus::True,
-        constraint.message.as_str(),
-    ))
 }
 
 fn writer(context: &Context) -> Writer {

@@ -30,6 +30,7 @@ pub mod sleep_flow;
 mod sleep_steps;
 pub mod status;
 mod take_down;
+mod watched;
 mod zone_changes;
 mod zone_judgement;
 mod zone_look;
