@@ -18,7 +18,7 @@ use crate::garden::{self, Garden, NAMESPACE, allowed, refused};
 const POLICY: &str = "shoot-size";
 const TOO_LARGE: &str = "characters, and a Shoot may have 65536";
 const TOO_MANY: &str = "fields and entries, and a Shoot may have 3000";
-const TOO_DEEP: &str = "nested deeper than 24 levels";
+const TOO_DEEP: &str = "nested deeper than 20 levels";
 const TOO_MUCH_BESIDE: &str = "characters together, and those of a Shoot may have 65536";
 
 fn shoot(name: &str, config: &Value) -> DynamicObject {
@@ -52,8 +52,13 @@ pub async fn a_shoot_is_small_enough_for_everybody(garden: &Garden) {
         (json!({"x": vec![json!({}); 1500]}), TOO_MANY),
         (nested(30), TOO_DEEP),
         (nested(250), TOO_DEEP),
-        (json!({"x": "{"}), TOO_DEEP),
-        (json!({"x": "]["}), TOO_DEEP),
+        // Brackets in texts neither hide levels nor are any.
+        (json!({"a": "]}}]", "b": nested(13), "c": "[{{["}), TOO_DEEP),
+        (
+            json!({"a": r#"\"]}}]"#, "b": nested(13), "c": r#"\"[{{["#}),
+            TOO_DEEP,
+        ),
+        (json!({r#"}"}}"#: nested(13)}), TOO_DEEP),
     ] {
         let told = config.to_string();
         println!("{} of {}", words, told.get(..60).unwrap_or(&told));
@@ -62,8 +67,9 @@ pub async fn a_shoot_is_small_enough_for_everybody(garden: &Garden) {
     for config in [
         json!({"x": "a".repeat(65_000)}),
         json!({"x": vec![0; 2900]}),
-        json!({"x": "a{2,3}[b] \n{{}}\\"}),
-        nested(14),
+        json!({"x": "a{2,3}[b] \n{{}}\\", "y": "{", "z": "][", "}}": ["\\\"{", "ü\u{1}"]}),
+        json!({"a": "[".repeat(1000), "b": nested(10), "c": "\"\\".repeat(1000)}),
+        nested(12),
     ] {
         allowed(garden::try_create(&tenant, shoot("x", &config)).await);
     }
