@@ -2,7 +2,7 @@
 # Unit tests and tests on real server processes. Tests on clusters need the feature e2e and are hack/e2e.sh's.
 #   hack/test.sh [CARGO TEST ARGUMENTS…]
 #   REPOT_TEST_LIMIT=SECONDS   how long they may take once they are built
-# Without arguments they run in four lanes side by side, as most of them wait most of the time. Every lane goes through all programs,
+# Without arguments they run in five lanes side by side, as most of them wait most of the time. Every lane goes through all programs,
 # and runs those that no other lane has begun.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -19,7 +19,7 @@ TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/repot-test-XXXXXX")
 export TMPDIR
 # What takes longest begins first, each in a lane. What measures how much a process needs that does nothing runs when all others have
 # ended.
-FIRST=(drill real contract operations) ALONE=idle
+FIRST=(drill real contract operations election) ALONE=idle
 for name in "${FIRST[@]}" "$ALONE"; do
   compgen -G "crates/*/tests/$name*" >/dev/null || [ -d "tests/$name" ] || fail "no program of tests is called $name"
 done
