@@ -53,6 +53,10 @@ idle() {
     measure "a gardenlet with $shoots shoots" a_gardenlet_with_250_shoots_idles_below_40_mib \
       REPOT_IDLE_SHOOTS=$shoots REPOT_IDLE_CARE=30s
   done
+  for large in 0 20; do
+    measure "a garden-controller-manager with 250 shoots, $large of them large" \
+      a_garden_controller_manager_idles_in_little_memory REPOT_IDLE_LARGE=$large
+  done
   for shoots in 50 250; do
     measure "a resource-manager with $shoots shoots" a_resource_manager_idles_in_little_memory \
       REPOT_IDLE_SHOOTS=$shoots MALLOC_ARENA_MAX=1

@@ -1,7 +1,7 @@
 //! How controllers of this process watch Shoots: each remembers all Shoots of all tenants, so it keeps of each what it looks at.
 
 use api::gardencore::{Shoot, ShootSpec};
-use kube::runtime::{Controller, watcher};
+use kube::runtime::Controller;
 use placement::remembered;
 use runtime::{Cluster, runner};
 
@@ -15,5 +15,5 @@ pub fn controller(
     wakes: impl Fn(&Shoot) -> Option<u64> + Send + 'static,
 ) -> Controller<Shoot> {
     let slim = move |shoot: &mut Shoot| remembered(shoot, more);
-    runner::controller_of(context.garden.all(), watcher::Config::default(), slim, wakes)
+    runner::controller_of(context.garden.all(), runner::few_at_a_time(), slim, wakes)
 }

@@ -67,8 +67,12 @@ pub trait Reconciler<K: Object>: Send + Sync + 'static {
     fn cleanup(&self, object: Arc<K>) -> impl Future<Output = Result<Next>> + Send;
 }
 
-/// Objects that are listed at a time. Each may be as large as its kind may be, and a process has several such lists when it starts.
-const PAGE: u32 = 50;
+/// A watch of objects that are as large as their writers like. All that is in an answer is in memory at once, decoded, before any of it
+/// is made smaller, and a process that starts has several answers at once: few are listed at a time.
+#[must_use]
+pub fn few_at_a_time() -> watcher::Config {
+    watcher::Config::default().page_size(10)
+}
 
 /// A controller that is woken only when what `fingerprint` hashes has changed, so that a controller's own status writes
 /// do not wake it (and would not undo its back-off). `None` wakes always. Field ownership data is dropped from the cache.
@@ -88,7 +92,7 @@ pub fn controller_of<K: Object + Sync>(
     fingerprint: impl Fn(&K) -> Option<u64> + Send + 'static,
 ) -> Controller<K> {
     let (reader, writer) = reflector::store();
-    let changes = watcher(api, config.page_size(PAGE))
+    let changes = watcher(api, config)
         .default_backoff()
         .modify(move |object| {
             object.managed_fields_mut().clear();

@@ -1,6 +1,6 @@
 //! Gives each seed its extensions, and takes away what it does not need any more.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, ops::ControlFlow, sync::Arc, time::Duration};
 
 use api::gardencore::{ControllerInstallation, Seed, Shoot};
 use kube::{
@@ -8,12 +8,12 @@ use kube::{
     api::{DeleteParams, ListParams, Preconditions},
     runtime::{Controller, watcher},
 };
-use runtime::{Cluster, Next, Reconciler, Result, error::Explain as _, runner};
+use runtime::{Cluster, Next, Reconciler, Result, error::Explain as _, runner, survey};
 
 use super::{
     choice::{may_go, plan, wanted},
     need::{Needs, of_backups, of_seed, of_shoot},
-    sources::Sources,
+    sources::{self, Sources},
 };
 use crate::{Context, MANAGER};
 
@@ -116,8 +116,12 @@ impl SeedExtensions {
         let mut shoots = self.sources.shoots_of(seed);
         for field in ["spec.seedName", "status.seedName"] {
             let some = ListParams::default().fields(&format!("{field}={seed}"));
-            let found = api.list(&some).await.context("could not list Shoots")?;
-            shoots.extend(found.items.into_iter().map(Arc::new));
+            let found = survey(&api, &some, |mut shoot: Shoot| {
+                sources::slim(&mut shoot);
+                shoots.push(Arc::new(shoot));
+                ControlFlow::Continue(())
+            });
+            found.await.context("could not list Shoots")?;
         }
         Ok(shoots)
     }

@@ -23,7 +23,7 @@ use kube::{
         watcher,
     },
 };
-use runtime::{Cluster, Error, Garden, Result, apply::Object};
+use runtime::{Cluster, Error, Garden, Result, apply::Object, runner};
 use tokio::sync::OnceCell;
 
 use super::{
@@ -116,7 +116,7 @@ where
 {
     let (store, writer) = reflector::store();
     let mut changes = Changes::new(seeds);
-    let events = watcher(api, watcher::Config::default())
+    let events = watcher(api, runner::few_at_a_time())
         .default_backoff()
         .modify(keep)
         .reflect(writer);
@@ -133,7 +133,7 @@ fn plain<K: Object>(object: &mut K) {
 }
 
 /// Where it is, and what it needs.
-fn slim(shoot: &mut Shoot) {
+pub(super) fn slim(shoot: &mut Shoot) {
     let (meta, spec) = (&mut shoot.metadata, &mut shoot.spec);
     let annotations = meta.annotations.take().map(|mut annotations| {
         annotations.retain(|key, _| key == SHOOT_ISOLATED_ZONE);
@@ -147,12 +147,24 @@ fn slim(shoot: &mut Shoot) {
         annotations: annotations.filter(|annotations| !annotations.is_empty()),
         ..ObjectMeta::default()
     };
-    let workers = spec.provider.workers.drain(..).map(|worker| Worker {
-        name: worker.name,
-        machine: worker.machine,
-        cri: worker.cri,
-        ..Worker::default()
+    let workers = spec.provider.workers.drain(..).map(|mut worker| {
+        for runtime in worker.cri.iter_mut().flat_map(|cri| &mut cri.container_runtimes) {
+            runtime.provider_config = None;
+        }
+        if let Some(image) = &mut worker.machine.image {
+            image.provider_config = None;
+        }
+        Worker {
+            name: worker.name,
+            machine: worker.machine,
+            cri: worker.cri,
+            ..Worker::default()
+        }
     });
+    let mut extensions = std::mem::take(&mut spec.extensions);
+    for extension in &mut extensions {
+        extension.provider_config = None;
+    }
     shoot.spec = ShootSpec {
         seed_name: spec.seed_name.take(),
         provider: Provider {
@@ -165,7 +177,7 @@ fn slim(shoot: &mut Shoot) {
             ..Networking::default()
         }),
         dns: spec.dns.take(),
-        extensions: std::mem::take(&mut spec.extensions),
+        extensions,
         ..ShootSpec::default()
     };
     shoot.status = shoot.status.take().map(|status| ShootStatus {

@@ -10,6 +10,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api, ResourceExt,
     api::{ListParams, PostParams},
+    core::PartialObjectMeta,
     runtime::{Controller, reflector::ObjectRef, watcher},
 };
 use runtime::{Error, Next, Reconciler, Result, apply, clusters::Cluster, error::Explain as _, runner};
@@ -168,7 +169,7 @@ impl ProjectController {
     /// What still needs the namespace, if anything.
     async fn still_used(&self, namespace: &str) -> Result<Option<String>> {
         let some = ListParams::default();
-        let shoots: Api<Shoot> = self.context.garden.namespaced(namespace);
+        let shoots: Api<PartialObjectMeta<Shoot>> = self.context.garden.namespaced(namespace);
         let shoots = shoots.list(&some).await.context("could not list Shoots")?;
         if !shoots.items.is_empty() {
             let names: Vec<_> = shoots.items.iter().map(ResourceExt::name_any).collect();

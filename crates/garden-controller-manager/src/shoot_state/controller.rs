@@ -7,7 +7,7 @@ use kube::{
     Api, ResourceExt,
     runtime::{Controller, reflector::ObjectRef, watcher},
 };
-use runtime::{Next, Reconciler, Result, clusters::Cluster, error::Explain as _, finalizer};
+use runtime::{Next, Reconciler, Result, clusters::Cluster, error::Explain as _, finalizer, runner};
 
 use super::{
     protection::{FINALIZER, needs_protection},
@@ -25,7 +25,7 @@ pub(super) async fn run(context: Context) {
     let shoots: Api<Shoot> = context.garden.all();
     let controller = Controller::new(states, watcher::Config::default()).watches(
         shoots,
-        watcher::Config::default(),
+        runner::few_at_a_time(),
         |shoot| {
             shoot
                 .namespace()

@@ -19,7 +19,7 @@ use api::{
     gardencore::{Seed, Shoot, ShootStatus},
     meta::{Condition, LastOperationType},
 };
-use kube::{Api, ResourceExt, runtime::watcher};
+use kube::{Api, ResourceExt};
 use runtime::{Next, Reconciler, Result, clock, clusters::Cluster, conditions, error::Explain, runner};
 use serde_json::json;
 use tokio::time::Instant;
@@ -47,7 +47,7 @@ struct Care {
 /// Runs the controller until shutdown.
 pub async fn run(context: Arc<Context>) {
     let garden = context.garden.clone();
-    let mine = watcher::Config::default().fields(&format!("status.seedName={}", context.seed_name));
+    let mine = runner::few_at_a_time().fields(&format!("status.seedName={}", context.seed_name));
     // Progress and conditions change often and say nothing about what is to be looked at.
     let controller = runner::controller(garden.all::<Shoot>(), mine, |shoot: &Shoot| {
         let operation = shoot.status.as_ref().and_then(|s| s.last_operation.as_ref());

@@ -15,6 +15,7 @@ use k8s_openapi::api::{apps::v1::Deployment, core::v1::Namespace};
 use kube::{
     Api, ResourceExt,
     api::ListParams,
+    core::PartialObjectMeta,
     runtime::{Controller, reflector::ObjectRef, watcher},
 };
 use runtime::{
@@ -243,7 +244,7 @@ impl SeedController {
     /// How many shoots are on the seed or meant for it, and one of them.
     async fn shoots_here(&self) -> Result<Option<(usize, String)>> {
         let name = &self.context.seed_name;
-        let shoots: Api<Shoot> = self.context.garden.all();
+        let shoots: Api<PartialObjectMeta<Shoot>> = self.context.garden.all();
         for field in ["spec.seedName", "status.seedName"] {
             let some = ListParams::default().fields(&format!("{field}={name}"));
             let found = shoots.list(&some).await.context("could not list Shoots")?;

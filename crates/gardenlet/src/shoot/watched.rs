@@ -1,17 +1,14 @@
 //! What the shoot controller sees of all Shoots of the garden: enough to know when one concerns it.
 
 use api::{constants::condition::READY_FOR_MIGRATION, gardencore::Shoot, meta::ConditionStatus};
-use kube::{
-    ResourceExt,
-    runtime::{Controller, watcher},
-};
+use kube::{ResourceExt, runtime::Controller};
 use placement::{its_place_alone, remembered};
 use runtime::{Cluster, Garden, runner};
 
 /// Watches all of them. A step reads its Shoot anew.
 pub(super) fn controller(garden: &Garden) -> Controller<Shoot> {
     let slim = |shoot: &mut Shoot| remembered(shoot, its_place_alone);
-    runner::controller_of(garden.all(), watcher::Config::default(), slim, wakes)
+    runner::controller_of(garden.all(), runner::few_at_a_time(), slim, wakes)
 }
 
 /// What of a Shoot wakes the controller: not its own writes of progress and errors.

@@ -45,7 +45,7 @@ struct Sync {
 pub async fn run(context: Arc<Context>) {
     let changes = Arc::new(Mutex::new(Debounce::default()));
     let (shoots, writer) = reflector::store();
-    let mine = watcher::Config::default().fields(&format!("status.seedName={}", context.seed_name));
+    let mine = runner::few_at_a_time().fields(&format!("status.seedName={}", context.seed_name));
     let garden = context.garden.clone();
     let stream = watcher(garden.all::<Shoot>(), mine)
         .default_backoff()

@@ -1,0 +1,140 @@
+//! A garden-controller-manager that has nothing to do is small, however many shoots there are, and however large their tenants make
+//! them: the last ones have as much in them as a Shoot may have, in the shape that takes most memory.
+//!
+//! `make bench` runs it; `REPOT_IDLE_SHOOTS` is how many, `REPOT_IDLE_LARGE` how many of them are large.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::{fmt::Debug, time::Duration};
+
+use anyhow::{Context, Result, ensure};
+use api::gardencore::{Shoot, ShootState};
+use futures::{StreamExt, TryStreamExt, stream};
+use k8s_openapi::{
+    NamespaceResourceScope,
+    api::{core::v1::Secret, rbac::v1::RoleBinding},
+};
+use kube::{
+    Api, Client, Resource,
+    api::{ListParams, Patch, PatchParams},
+    core::PartialObjectMeta,
+};
+use serde_json::{Value, json};
+use testkit::{ControlPlane, Idle, Server, apply, eventually, size};
+
+const SHOOTS: usize = 250;
+const LARGE: usize = 20;
+/// What one process may need of memory that is its own, in KiB. What it has of its program's file is shared and can be dropped.
+const AT_MOST: u64 = 40 * 1024;
+const PROJECT: &str = "garden-dev";
+/// On a busy machine.
+const SETTLED_WITHIN: Duration = Duration::from_secs(300);
+
+#[ignore = "a measurement of a minute"]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_garden_controller_manager_idles_in_little_memory() -> Result<()> {
+    let (count, large) = (
+        size("REPOT_IDLE_SHOOTS", SHOOTS)?,
+        size("REPOT_IDLE_LARGE", LARGE)?,
+    );
+    let plane = ControlPlane::start("idle").await?;
+    let client = plane.admin();
+    let crds: Vec<_> = api::all_crds().into_iter().map(|crd| crd.definition).collect();
+    testkit::apply_crds(&client, &crds).await?;
+    for (namespace, labels) in [
+        (PROJECT, json!({"project.gardener.cloud/name": "dev"})),
+        ("garden", json!({})),
+    ] {
+        let metadata = json!({"name": namespace, "labels": labels});
+        apply(
+            &client,
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}),
+        )
+        .await?;
+    }
+    stream::iter(0..count)
+        .map(|number| shoot(&client, number, number + large >= count))
+        .buffer_unordered(8)
+        .try_collect::<Vec<()>>()
+        .await?;
+
+    testkit::free_lock(&client, "garden", "garden-controller-manager").await?;
+    let folder = tempfile::tempdir()?;
+    let arguments = [
+        format!("--garden-kubeconfig={}", plane.admin_kubeconfig_file().display()),
+        "--health-address=127.0.0.1:0".into(),
+        // What it needs is measured, not how soon it gives up its lock on a machine that is busy with other tests.
+        "--leader-elect-lease-duration=90s".into(),
+        "--leader-elect-renew-deadline=60s".into(),
+    ];
+    let mut manager = Server::start(
+        "garden-controller-manager",
+        env!("CARGO_BIN_EXE_garden-controller-manager"),
+        folder.path(),
+        arguments,
+        &[],
+    )?;
+    let settled = eventually("every shoot has what is made for it", SETTLED_WITHIN, || {
+        settled(&client, count)
+    })
+    .await;
+    manager.check_alive()?;
+    settled.with_context(|| manager.log_tail())?;
+    let idle = Idle::of(&manager).await?;
+    idle.tell(
+        "garden-controller-manager",
+        &format!("{count} shoots, {large} of them as large as they may be"),
+    );
+    ensure!(idle.own < AT_MOST, "{} KiB are more than {AT_MOST} KiB", idle.own);
+    Ok(())
+}
+
+/// A shoot that a seed has.
+async fn shoot(client: &Client, number: usize, large: bool) -> Result<()> {
+    let name = format!("s{number}");
+    let config = if large { as_much_as_may_be() } else { json!({}) };
+    let object = json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot",
+        "metadata": {"name": name, "namespace": PROJECT, "finalizers": ["gardener"]},
+        "spec": {"cloudProfile": {"name": "local"}, "secretBindingName": "cloud", "region": "local", "seedName": "seed-a",
+            "networking": {"type": "local", "pods": "100.96.0.0/11", "services": "100.64.0.0/13"},
+            "provider": {"type": "local", "infrastructureConfig": config}, "kubernetes": {"version": "1.34.4"}}});
+    apply(client, object).await?;
+    let status = json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "status": {
+        "technicalID": format!("shoot--dev--{name}"), "uid": name, "seedName": "seed-a",
+        "lastOperation": {"type": "Reconcile", "state": "Succeeded", "progress": 100, "lastUpdateTime": "2026-01-01T00:00:00Z",
+            "description": "Shoot cluster has been successfully reconciled."}}});
+    let shoots: Api<Shoot> = Api::namespaced(client.clone(), PROJECT);
+    shoots
+        .patch_status(&name, &PatchParams::default(), &Patch::Merge(status))
+        .await?;
+    Ok(())
+}
+
+/// Within the bounds of policy `shoot-size`: nearly 3000 parts, nearly all of them an object with one field, and texts.
+fn as_much_as_may_be() -> Value {
+    let chain = (0..14).fold(json!({}), |inner, _| json!({"a": inner}));
+    json!({"chains": vec![chain; 180], "text": "x".repeat(40_000)})
+}
+
+/// Whether each shoot has its Secret, its ShootState, and who may read that.
+async fn settled(client: &Client, count: usize) -> Result<(), String> {
+    for found in [
+        known::<Secret>(client).await,
+        known::<ShootState>(client).await,
+        known::<RoleBinding>(client).await,
+    ] {
+        let found = found.map_err(|error| error.to_string())?;
+        if found < count {
+            return Err(format!("{found} of {count}"));
+        }
+    }
+    Ok(())
+}
+
+async fn known<K>(client: &Client) -> Result<usize, kube::Error>
+where
+    K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + Debug,
+{
+    let api: Api<PartialObjectMeta<K>> = Api::namespaced(client.clone(), PROJECT);
+    Ok(api.list(&ListParams::default()).await?.items.len())
+}
