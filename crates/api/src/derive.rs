@@ -8,4 +8,4 @@ pub(crate) use schemars::JsonSchema;
 pub(crate) use serde::{Deserialize, Serialize};
 pub(crate) use serde_with_macros::skip_serializing_none;
 
-pub(crate) use crate::meta::RawExtension;
+pub(crate) use crate::meta::{PackedExtension, RawExtension};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use api::{
     constants::WRITTEN_IN_EPOCH,
     extensions::{Cluster as ClusterObject, ExtensionObject},
-    meta::{ErrorCode, RawExtension},
+    meta::{ErrorCode, PackedExtension, RawExtension},
 };
 use k8s_openapi::{NamespaceResourceScope, api::core::v1::Secret};
 use kube::{Api, Resource, ResourceExt};
@@ -85,11 +85,12 @@ impl<K: ExtensionObject> Context<K> {
 
     /// The provider's own configuration, or its default where none is given.
     pub fn provider_config<T: DeserializeOwned + Default>(&self) -> Result<T> {
-        decode(
-            self.object.default_spec().provider_config.as_ref(),
-            "spec.providerConfig",
-        )
-        .map(Option::unwrap_or_default)
+        let config = self.object.default_spec().provider_config.as_ref();
+        let config = config.filter(|config| !config.is_null());
+        let decoded = config.map(PackedExtension::decode).transpose();
+        decoded
+            .map_err(|error| not_understood("spec.providerConfig", &error))
+            .map(Option::unwrap_or_default)
     }
 
     /// The state that an earlier reconciliation, here or on another seed, has left (RX-31).
@@ -180,10 +181,12 @@ fn decode<T: DeserializeOwned>(raw: Option<&RawExtension>, field: &str) -> Resul
     raw.filter(|raw| !raw.0.is_null())
         .map(RawExtension::decode)
         .transpose()
-        .map_err(|e| {
-            Error::config(
-                ErrorCode::ErrConfigurationProblem,
-                format!("{field} cannot be understood: {e}; correct it"),
-            )
-        })
+        .map_err(|error| not_understood(field, &error))
+}
+
+fn not_understood(field: &str, error: &serde_json::Error) -> Error {
+    Error::config(
+        ErrorCode::ErrConfigurationProblem,
+        format!("{field} cannot be understood: {error}; correct it"),
+    )
 }

@@ -2,7 +2,7 @@
 
 use api::{
     extensions::{self, DefaultSpec, InfrastructureSpec},
-    meta::{RawExtension, SecretReference},
+    meta::{PackedExtension, SecretReference},
 };
 use k8s_openapi::ByteString;
 use kube::ResourceExt;
@@ -75,7 +75,7 @@ impl Infrastructure {
 
 impl Facts {
     /// What every extension object of the shoot's own provider says.
-    pub(crate) fn default_spec(&self, config: Option<&RawExtension>) -> DefaultSpec {
+    pub(crate) fn default_spec(&self, config: Option<&PackedExtension>) -> DefaultSpec {
         DefaultSpec {
             type_: self.shoot.spec.provider.type_.clone(),
             provider_config: config.cloned(),

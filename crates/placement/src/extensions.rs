@@ -12,7 +12,7 @@ use api::{
         ClusterType, ControllerRegistration, ControllerResource, ControllerResourceLifecycle,
         LifecycleStrategy as Phase, Shoot, shoot::Extension,
     },
-    meta::RawExtension,
+    meta::PackedExtension,
 };
 use kube::ResourceExt;
 
@@ -33,7 +33,7 @@ pub struct Wanted {
     /// Its type, which is the name of its object, too.
     pub type_: String,
     /// Its own configuration, from the Shoot.
-    pub provider_config: Option<RawExtension>,
+    pub provider_config: Option<PackedExtension>,
     /// How long its provider may take, as the registration writes it.
     pub reconcile_timeout: Option<String>,
 }
@@ -131,7 +131,7 @@ impl Extensions {
     fn want(
         &mut self,
         type_: &str,
-        provider_config: Option<RawExtension>,
+        provider_config: Option<PackedExtension>,
         resource: Option<&ControllerResource>,
     ) {
         let wanted = Wanted {

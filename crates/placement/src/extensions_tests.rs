@@ -92,10 +92,7 @@ fn the_configuration_is_the_shoot_s_and_the_patience_the_registration_s() {
     let configured = json!([{"type": "a", "providerConfig": {"kind": "Config"}}]);
     let extensions = Extensions::of(&shoot(&configured, true), &registrations);
     let wanted = extensions.wanted().next().unwrap();
-    assert_eq!(
-        wanted.provider_config.as_ref().unwrap().0,
-        json!({"kind": "Config"})
-    );
+    assert_eq!(wanted.provider_config, Some(json!({"kind": "Config"}).into()));
     assert_eq!(wanted.reconcile_timeout.as_deref(), Some("5m"));
 }
 

@@ -3,7 +3,7 @@
 
 use api::{
     gardencore::{Shoot, ShootSpec},
-    meta::RawExtension,
+    meta::PackedExtension,
 };
 
 /// Leaves of a specification where the shoot is to be, and what `more` takes out of it.
@@ -15,7 +15,7 @@ pub fn remembered(shoot: &mut Shoot, more: impl FnOnce(ShootSpec) -> ShootSpec) 
     };
     let status = shoot.status.as_mut();
     if let Some(approval) = status.and_then(|status| status.migration.as_mut()) {
-        approval.spec = RawExtension::default();
+        approval.spec = PackedExtension::default();
     }
 }
 
@@ -56,7 +56,7 @@ mod tests {
             assert_eq!(crate::role(seen, "a"), crate::role(&shoot, "a"));
             let approval = seen.status.as_ref().unwrap().migration.as_ref().unwrap();
             assert_eq!((approval.destination.as_str(), approval.generation), ("b", 7));
-            assert!(approval.spec.0.is_null());
+            assert!(approval.spec.is_null());
         }
         assert_eq!(place.spec.hibernation, None);
         assert_eq!(more.spec.hibernation, shoot.spec.hibernation);

@@ -92,7 +92,7 @@ fn refuse_what_is_not_there_yet(pool: &WorkerPool) -> Result<()> {
             "providerConfig",
             pool.provider_config
                 .as_ref()
-                .is_some_and(|config| !config.0.is_null()),
+                .is_some_and(|config| !config.is_null()),
         ),
     ];
     match refused.iter().find(|(_, is_there)| *is_there) {

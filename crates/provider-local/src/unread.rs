@@ -1,14 +1,14 @@
 //! Configuration that the API lets a user give to a provider, and that this one does not read.
 
-use api::meta::{ErrorCode, RawExtension};
+use api::meta::{ErrorCode, PackedExtension};
 use runtime::{Error, Result};
 use serde_json::Value;
 
 /// Refuses what would be ignored silently. A configuration that says no more than its own kind asks for nothing.
-pub fn refuse(field: &str, config: Option<&RawExtension>) -> Result<()> {
-    let asked = match config.map(|config| &config.0) {
-        None | Some(Value::Null) => return Ok(()),
-        Some(Value::Object(settings)) => {
+pub fn refuse(field: &str, config: Option<&PackedExtension>) -> Result<()> {
+    let asked = match config.map(PackedExtension::decode) {
+        None | Some(Ok(Value::Null)) => return Ok(()),
+        Some(Ok(Value::Object(settings))) => {
             let is_setting = |name: &&String| !matches!(name.as_str(), "apiVersion" | "kind");
             let asked: Vec<_> = settings.keys().filter(is_setting).map(String::as_str).collect();
             if asked.is_empty() {
@@ -33,7 +33,7 @@ mod tests {
 
     #[test]
     fn only_what_asks_for_nothing_passes() {
-        let told = |config: Value| refuse("providerConfig of x", Some(&RawExtension(config)));
+        let told = |config: Value| refuse("providerConfig of x", Some(&config.into()));
         assert_eq!(refuse("", None), Ok(()));
         for nothing in [json!(null), json!({}), json!({"apiVersion": "a/v1", "kind": "B"})] {
             assert_eq!(told(nothing.clone()), Ok(()), "{nothing}");

@@ -5,7 +5,9 @@ use std::fmt;
 use serde::de::DeserializeOwned;
 
 use crate::{
-    derive::{Deserialize, JsonSchema, KubeSchema, RawExtension, Serialize, skip_serializing_none},
+    derive::{
+        Deserialize, JsonSchema, KubeSchema, PackedExtension, RawExtension, Serialize, skip_serializing_none,
+    },
     meta::{Condition, LastError, LastOperation, NamedResourceReference, SecretReference},
 };
 
@@ -20,7 +22,7 @@ pub struct DefaultSpec {
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     pub class: Option<ExtensionClass>,
     /// The provider's own configuration.
-    pub provider_config: Option<RawExtension>,
+    pub provider_config: Option<PackedExtension>,
 }
 
 /// Which kind of cluster an extension object serves.

@@ -2,7 +2,8 @@
 
 use crate::{
     derive::{
-        CustomResource, Deserialize, JsonSchema, KubeSchema, RawExtension, Serialize, skip_serializing_none,
+        CustomResource, Deserialize, JsonSchema, KubeSchema, PackedExtension, RawExtension, Serialize,
+        skip_serializing_none,
     },
     meta::{LastError, LastOperation, ObjectReference, SecretReference},
 };
@@ -46,7 +47,7 @@ pub struct BackupBucketSpec {
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     pub provider: BackupBucketProvider,
     /// The provider's own configuration.
-    pub provider_config: Option<RawExtension>,
+    pub provider_config: Option<PackedExtension>,
     /// Credentials of the account.
     pub credentials_ref: Option<ObjectReference>,
     /// The seed whose bucket it is.

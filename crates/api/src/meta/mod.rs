@@ -3,12 +3,14 @@
 mod condition;
 mod gardener_info;
 mod last_operation;
+mod packed_extension;
 mod raw_extension;
 mod reference;
 
 pub use condition::{Condition, ConditionStatus, find_condition};
 pub use gardener_info::GardenerInfo;
 pub use last_operation::{ErrorCode, LastError, LastOperation, LastOperationState, LastOperationType};
+pub use packed_extension::PackedExtension;
 pub use raw_extension::RawExtension;
 pub(crate) use raw_extension::{any_schema, bytes_schema, object_schema};
 pub use reference::{

@@ -18,7 +18,7 @@ use api::{
         Shoot,
         shoot::{FormerSeed, MigrationApproval, Ownership, OwnershipPhase},
     },
-    meta::{LastOperationState as State, RawExtension},
+    meta::{LastOperationState as State, PackedExtension},
 };
 use placement::{Journey, journey};
 use runtime::Result;
@@ -102,7 +102,7 @@ fn approve(
 ) -> Result<MigrationApproval> {
     let spec = match begun {
         Some(begun) => begun.spec.clone(),
-        None => RawExtension::encode(&shoot.spec)
+        None => PackedExtension::encode(&shoot.spec)
             .map_err(|error| runtime::Error::bug(format!("Shoot does not serialise: {error}")))?,
     };
     Ok(MigrationApproval {

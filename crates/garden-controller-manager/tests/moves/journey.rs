@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use api::{
     constants::condition::READY_FOR_MIGRATION,
     gardencore::{BackupBucket, Seed, Shoot, ShootSpec, shoot::MigrationApproval},
-    meta::{ConditionStatus, LastOperationState as State, LastOperationType as Type},
+    meta::{ConditionStatus, LastOperationState as State, LastOperationType as Type, PackedExtension},
 };
 use clap::Parser;
 use garden_controller_manager::{
@@ -68,7 +68,8 @@ pub async fn a_verdict_never_lands_on_a_newer_specification(garden: &Garden) {
     // A later specification replaces the recorded one as a whole: what the edit took away is gone there too.
     allowed(edit(garden, "hasty", json!({"purpose": null})).await);
     let written = write(shoots.get("hasty").await.unwrap()).await.unwrap();
-    assert_eq!(approval(&written).unwrap().spec.0.get("purpose"), None);
+    let spec: Value = approval(&written).unwrap().spec.decode().unwrap();
+    assert_eq!(spec.get("purpose"), None);
 }
 
 /// With the controller at work.
@@ -139,7 +140,7 @@ async fn the_specification_travels(garden: &Garden) {
     assert_eq!(redirected.source, "seed-a");
     say(garden, "seed-b", "GardenletReady", ConditionStatus::True).await;
     let spec = judged.spec.clone();
-    a_shoot_is_handed_on(garden, &spec.0).await;
+    a_shoot_is_handed_on(garden, &spec).await;
     // The destination begins, and ends.
     let b: Api<Shoot> = Api::namespaced(garden.seed_b.clone(), NAMESPACE);
     let restoring = json!({"lastOperation": operation("Restore", "Processing")});
@@ -171,7 +172,7 @@ fn former(shoot: &Shoot) -> Vec<(&str, i64)> {
 }
 
 /// The shoot was handed over to seed-c, which dies before it has begun. It goes on to seed-b in one write.
-async fn a_shoot_is_handed_on(garden: &Garden, spec: &Value) {
+async fn a_shoot_is_handed_on(garden: &Garden, spec: &PackedExtension) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     let handed_over = json!({
         "seedName": "seed-c", "lastOperation": operation("Migrate", "Succeeded"),
@@ -198,7 +199,7 @@ async fn a_shoot_is_handed_on(garden: &Garden, spec: &Value) {
         (
             approval.source.as_str(),
             approval.destination.as_str(),
-            &approval.spec.0
+            &approval.spec
         ),
         ("seed-c", "seed-b", spec)
     );

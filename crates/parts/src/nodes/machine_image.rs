@@ -2,7 +2,7 @@
 
 use api::{
     gardencore::{CloudProfile, shoot::Worker},
-    meta::RawExtension,
+    meta::PackedExtension,
 };
 use kube::ResourceExt;
 use runtime::Result;
@@ -14,7 +14,7 @@ use crate::configuration_problem;
 pub(super) struct MachineImage {
     pub(super) name: String,
     pub(super) version: String,
-    pub(super) provider_config: Option<RawExtension>,
+    pub(super) provider_config: Option<PackedExtension>,
 }
 
 /// What the pool names. A version that is left open is not chosen here: another profile would be another choice, and with it

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use api::{
     extensions::{Cluster, Infrastructure},
-    meta::{ErrorCode, RawExtension},
+    meta::ErrorCode,
 };
 use cloud_local::instances;
 use futures::future::try_join_all;
@@ -184,7 +184,7 @@ pub async fn unknown_configuration_survives(world: &World) -> Result<()> {
         .get("infra")
         .await?;
     ensure!(
-        infra.spec.default.provider_config == Some(RawExtension(config)),
+        infra.spec.default.provider_config == Some(config.into()),
         "{:?}",
         infra.spec.default.provider_config
     );

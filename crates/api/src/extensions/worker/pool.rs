@@ -6,7 +6,7 @@ use k8s_openapi::{
 };
 
 use crate::{
-    derive::{BTreeMap, Deserialize, JsonSchema, RawExtension, Serialize, skip_serializing_none},
+    derive::{BTreeMap, Deserialize, JsonSchema, PackedExtension, Serialize, skip_serializing_none},
     gardencore::shoot::{
         DataVolume, KubeletConfig, MachineControllerManagerSettings, MachineUpdateStrategy, Volume,
     },
@@ -45,7 +45,7 @@ pub struct WorkerPool {
     /// The Secret with the access of the agent on its nodes.
     pub node_agent_secret_name: Option<String>,
     /// The provider's own configuration.
-    pub provider_config: Option<RawExtension>,
+    pub provider_config: Option<PackedExtension>,
     /// The Secret with what machines run at first.
     pub user_data_secret_ref: SecretKeySelector,
     /// The root disk.

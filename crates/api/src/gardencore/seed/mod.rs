@@ -12,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use crate::{
     derive::{
-        BTreeMap, CustomResource, Deserialize, JsonSchema, KubeSchema, RawExtension, Serialize, Time,
+        BTreeMap, CustomResource, Deserialize, JsonSchema, KubeSchema, PackedExtension, Serialize, Time,
         skip_serializing_none,
     },
     gardencore::shoot::{AccessRestriction, Extension, IPFamily},
@@ -122,7 +122,7 @@ pub struct SeedBackup {
     #[schemars(length(min = 1, max = 253))]
     pub provider: String,
     /// The provider's own configuration.
-    pub provider_config: Option<RawExtension>,
+    pub provider_config: Option<PackedExtension>,
     /// The region; the seed's own unless given.
     #[schemars(length(max = 253))]
     pub region: Option<String>,
@@ -241,7 +241,7 @@ pub struct SeedProvider {
     #[schemars(length(min = 1, max = 253))]
     pub type_: String,
     /// The provider's own configuration.
-    pub provider_config: Option<RawExtension>,
+    pub provider_config: Option<PackedExtension>,
     /// Where it is.
     #[schemars(length(min = 1, max = 253))]
     pub region: String,

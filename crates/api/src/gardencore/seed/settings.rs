@@ -4,7 +4,7 @@ use k8s_openapi::{api::core::v1::Toleration, apimachinery::pkg::api::resource::Q
 
 use super::owner_checks::OwnerChecks;
 use crate::derive::{
-    BTreeMap, Deserialize, JsonSchema, KubeSchema, RawExtension, Serialize, skip_serializing_none,
+    BTreeMap, Deserialize, JsonSchema, KubeSchema, PackedExtension, Serialize, skip_serializing_none,
 };
 
 /// Further settings.
@@ -225,7 +225,7 @@ pub struct IngressController {
     /// Its kind.
     pub kind: IngressControllerKind,
     /// Its own configuration.
-    pub provider_config: Option<RawExtension>,
+    pub provider_config: Option<PackedExtension>,
 }
 
 /// What may serve an ingress.

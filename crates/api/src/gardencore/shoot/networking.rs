@@ -1,7 +1,7 @@
 //! Networks and names of a Shoot.
 
 use crate::{
-    derive::{Deserialize, JsonSchema, KubeSchema, RawExtension, Serialize, skip_serializing_none},
+    derive::{Deserialize, JsonSchema, KubeSchema, PackedExtension, Serialize, skip_serializing_none},
     meta::CrossVersionObjectReference,
 };
 
@@ -17,7 +17,7 @@ pub struct Networking {
     #[schemars(length(min = 1, max = 253))]
     pub type_: Option<String>,
     /// The plugin's own configuration.
-    pub provider_config: Option<RawExtension>,
+    pub provider_config: Option<PackedExtension>,
     /// Of the pods.
     #[schemars(length(max = 128))]
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]

@@ -1,7 +1,7 @@
 //! What a Shoot says to its provider.
 
 use super::{Worker, WorkersSettings};
-use crate::derive::{Deserialize, KubeSchema, RawExtension, Serialize, skip_serializing_none};
+use crate::derive::{Deserialize, KubeSchema, PackedExtension, Serialize, skip_serializing_none};
 
 /// What the provider needs.
 #[skip_serializing_none]
@@ -23,9 +23,9 @@ pub struct Provider {
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     pub type_: String,
     /// Its own configuration of the control plane.
-    pub control_plane_config: Option<RawExtension>,
+    pub control_plane_config: Option<PackedExtension>,
     /// Its own configuration of the infrastructure.
-    pub infrastructure_config: Option<RawExtension>,
+    pub infrastructure_config: Option<PackedExtension>,
     /// Pools of nodes; none at all makes the shoot workerless.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256))]

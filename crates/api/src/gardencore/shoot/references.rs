@@ -3,7 +3,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use crate::derive::{
-    BTreeMap, Deserialize, JsonSchema, KubeSchema, RawExtension, Serialize, skip_serializing_none,
+    BTreeMap, Deserialize, JsonSchema, KubeSchema, PackedExtension, Serialize, skip_serializing_none,
 };
 
 /// A CloudProfile or NamespacedCloudProfile.
@@ -50,7 +50,7 @@ pub struct Extension {
     #[schemars(length(min = 1, max = 253))]
     pub type_: String,
     /// Its own configuration.
-    pub provider_config: Option<RawExtension>,
+    pub provider_config: Option<PackedExtension>,
     /// Switches it off where it would be on by itself.
     pub disabled: Option<bool>,
 }

@@ -1,7 +1,7 @@
 //! How a Shoot is.
 
 use crate::{
-    derive::{Deserialize, JsonSchema, RawExtension, Serialize, Time, skip_serializing_none},
+    derive::{Deserialize, JsonSchema, PackedExtension, Serialize, Time, skip_serializing_none},
     meta::{Condition, GardenerInfo, LastError, LastOperation, LastOperationState},
 };
 
@@ -86,7 +86,7 @@ pub struct MigrationApproval {
     /// Generation of the Shoot that was judged. A move begins only with that one.
     pub generation: i64,
     /// The Shoot's specification with which the whole move works: later edits wait for its end.
-    pub spec: RawExtension,
+    pub spec: PackedExtension,
 }
 
 /// When a shoot was last looked after without being asked.

@@ -4,7 +4,9 @@ use k8s_openapi::{api::core::v1::Taint, apimachinery::pkg::util::intstr::IntOrSt
 
 use super::KubeletConfig;
 use crate::{
-    derive::{BTreeMap, Deserialize, JsonSchema, KubeSchema, RawExtension, Serialize, skip_serializing_none},
+    derive::{
+        BTreeMap, Deserialize, JsonSchema, KubeSchema, PackedExtension, Serialize, skip_serializing_none,
+    },
     gardencore::seed::SeedBackup,
     meta::Duration,
 };
@@ -46,7 +48,7 @@ pub struct Worker {
     /// How many fewer there may be during an update.
     pub max_unavailable: Option<IntOrString>,
     /// The provider's own configuration.
-    pub provider_config: Option<RawExtension>,
+    pub provider_config: Option<PackedExtension>,
     /// Taints of its nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taints: Vec<Taint>,
@@ -107,7 +109,7 @@ pub struct ContainerRuntime {
     /// Its type.
     pub type_: String,
     /// Its own configuration.
-    pub provider_config: Option<RawExtension>,
+    pub provider_config: Option<PackedExtension>,
 }
 
 /// Kubernetes on a pool's nodes.
@@ -145,7 +147,7 @@ pub struct ShootMachineImage {
     /// Its name.
     pub name: String,
     /// Its own configuration.
-    pub provider_config: Option<RawExtension>,
+    pub provider_config: Option<PackedExtension>,
     /// Its version.
     pub version: Option<String>,
 }
@@ -258,7 +260,7 @@ pub struct ExposureExtension {
     /// Its type; the provider's unless given.
     pub type_: Option<String>,
     /// Its own configuration.
-    pub provider_config: Option<RawExtension>,
+    pub provider_config: Option<PackedExtension>,
 }
 
 /// Exposure by a name for all nodes; has no settings.

@@ -2,7 +2,7 @@
 
 use super::{ControlPlaneAutoscaling, FeatureGates};
 use crate::{
-    derive::{BTreeMap, Deserialize, JsonSchema, RawExtension, Serialize, skip_serializing_none},
+    derive::{BTreeMap, Deserialize, JsonSchema, PackedExtension, Serialize, skip_serializing_none},
     meta::{Duration, ObjectReference},
 };
 
@@ -62,7 +62,7 @@ pub struct AdmissionPlugin {
     /// Its name.
     pub name: String,
     /// Its own configuration.
-    pub config: Option<RawExtension>,
+    pub config: Option<PackedExtension>,
     /// Switches it off.
     pub disabled: Option<bool>,
     /// The Secret with the kubeconfig it uses.
