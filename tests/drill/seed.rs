@@ -95,6 +95,16 @@ impl RunningSeed {
         objects::play(&mut self.controllers, client);
     }
 
+    /// Asks whose a shoot is as somebody who is busy.
+    pub fn is_busy(&mut self) -> Result<()> {
+        let owner_check = terms::patient()?;
+        self.settings = Arc::new(Settings {
+            owner_check,
+            ..Settings::clone(&self.settings)
+        });
+        Ok(())
+    }
+
     pub fn client(&self) -> Client {
         self.plane.admin()
     }

@@ -62,7 +62,10 @@ impl World {
     /// Controllers do all of the work, with their own rights under the policies of a garden. Gardenlets and
     /// garden-controller-manager are started, and killed, by the test.
     pub async fn for_journeys() -> Result<Self> {
-        let world = Self::start(rights::gardenlet).await?;
+        let mut world = Self::start(rights::gardenlet).await?;
+        for seed in &mut world.seeds {
+            seed.is_busy()?;
+        }
         rights::install(&world.garden()).await?;
         Ok(world)
     }
