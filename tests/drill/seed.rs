@@ -2,6 +2,7 @@
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use clap::Parser;
@@ -95,9 +96,10 @@ impl RunningSeed {
         objects::play(&mut self.controllers, client);
     }
 
-    /// Asks whose a shoot is as somebody who is busy.
+    /// Waits longer for who says whose a shoot is. All of a garden is one process here, which may be busy for longer than an answer
+    /// takes.
     pub fn is_busy(&mut self) -> Result<()> {
-        let owner_check = terms::patient()?;
+        let owner_check = terms::answered_within(Duration::from_millis(200))?;
         self.settings = Arc::new(Settings {
             owner_check,
             ..Settings::clone(&self.settings)

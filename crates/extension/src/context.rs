@@ -87,10 +87,7 @@ impl<K: ExtensionObject> Context<K> {
     pub fn provider_config<T: DeserializeOwned + Default>(&self) -> Result<T> {
         let config = self.object.default_spec().provider_config.as_ref();
         let config = config.filter(|config| !config.is_null());
-        let decoded = config.map(PackedExtension::decode).transpose();
-        decoded
-            .map_err(|error| not_understood("spec.providerConfig", &error))
-            .map(Option::unwrap_or_default)
+        understood(config.map(PackedExtension::decode), "spec.providerConfig").map(Option::unwrap_or_default)
     }
 
     /// The state that an earlier reconciliation, here or on another seed, has left (RX-31).
@@ -178,15 +175,15 @@ impl<K: ExtensionObject + Resource<Scope = NamespaceResourceScope>> Context<K> {
 }
 
 fn decode<T: DeserializeOwned>(raw: Option<&RawExtension>, field: &str) -> Result<Option<T>> {
-    raw.filter(|raw| !raw.0.is_null())
-        .map(RawExtension::decode)
-        .transpose()
-        .map_err(|error| not_understood(field, &error))
+    let raw = raw.filter(|raw| !raw.0.is_null());
+    understood(raw.map(RawExtension::decode), field)
 }
 
-fn not_understood(field: &str, error: &serde_json::Error) -> Error {
-    Error::config(
-        ErrorCode::ErrConfigurationProblem,
-        format!("{field} cannot be understood: {error}; correct it"),
-    )
+fn understood<T>(decoded: Option<serde_json::Result<T>>, field: &str) -> Result<Option<T>> {
+    decoded.transpose().map_err(|error| {
+        Error::config(
+            ErrorCode::ErrConfigurationProblem,
+            format!("{field} cannot be understood: {error}; correct it"),
+        )
+    })
 }

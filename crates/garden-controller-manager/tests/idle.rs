@@ -5,28 +5,27 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+#[path = "../../gardenlet/tests/idle/shoot.rs"]
+mod shoot;
+
 use std::{fmt::Debug, time::Duration};
 
 use anyhow::{Context, Result, ensure};
-use api::gardencore::{Shoot, ShootState};
+use api::gardencore::ShootState;
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::{
     NamespaceResourceScope,
     api::{core::v1::Secret, rbac::v1::RoleBinding},
 };
-use kube::{
-    Api, Client, Resource,
-    api::{ListParams, Patch, PatchParams},
-    core::PartialObjectMeta,
-};
+use kube::{Api, Client, Resource, api::ListParams, core::PartialObjectMeta};
 use serde_json::{Value, json};
+use shoot::PROJECT;
 use testkit::{ControlPlane, Idle, Server, apply, eventually, size};
 
 const SHOOTS: usize = 250;
 const LARGE: usize = 20;
 /// What one process may need of memory that is its own, in KiB. What it has of its program's file is shared and can be dropped.
 const AT_MOST: u64 = 40 * 1024;
-const PROJECT: &str = "garden-dev";
 /// On a busy machine.
 const SETTLED_WITHIN: Duration = Duration::from_secs(300);
 
@@ -53,7 +52,14 @@ async fn a_garden_controller_manager_idles_in_little_memory() -> Result<()> {
         .await?;
     }
     stream::iter(0..count)
-        .map(|number| shoot(&client, number, number + large >= count))
+        .map(|number| {
+            let is_large = number + large >= count;
+            shoot::settled(
+                &client,
+                number,
+                if is_large { as_much_as_may_be() } else { json!({}) },
+            )
+        })
         .buffer_unordered(8)
         .try_collect::<Vec<()>>()
         .await?;
@@ -86,27 +92,6 @@ async fn a_garden_controller_manager_idles_in_little_memory() -> Result<()> {
         &format!("{count} shoots, {large} of them as large as they may be"),
     );
     ensure!(idle.own < AT_MOST, "{} KiB are more than {AT_MOST} KiB", idle.own);
-    Ok(())
-}
-
-/// A shoot that a seed has.
-async fn shoot(client: &Client, number: usize, large: bool) -> Result<()> {
-    let name = format!("s{number}");
-    let config = if large { as_much_as_may_be() } else { json!({}) };
-    let object = json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot",
-        "metadata": {"name": name, "namespace": PROJECT, "finalizers": ["gardener"]},
-        "spec": {"cloudProfile": {"name": "local"}, "secretBindingName": "cloud", "region": "local", "seedName": "seed-a",
-            "networking": {"type": "local", "pods": "100.96.0.0/11", "services": "100.64.0.0/13"},
-            "provider": {"type": "local", "infrastructureConfig": config}, "kubernetes": {"version": "1.34.4"}}});
-    apply(client, object).await?;
-    let status = json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "status": {
-        "technicalID": format!("shoot--dev--{name}"), "uid": name, "seedName": "seed-a",
-        "lastOperation": {"type": "Reconcile", "state": "Succeeded", "progress": 100, "lastUpdateTime": "2026-01-01T00:00:00Z",
-            "description": "Shoot cluster has been successfully reconciled."}}});
-    let shoots: Api<Shoot> = Api::namespaced(client.clone(), PROJECT);
-    shoots
-        .patch_status(&name, &PatchParams::default(), &Patch::Merge(status))
-        .await?;
     Ok(())
 }
 

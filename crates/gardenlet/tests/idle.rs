@@ -4,24 +4,25 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+#[path = "idle/shoot.rs"]
+mod shoot;
+
 use std::{collections::BTreeSet, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use api::gardencore::Shoot;
 use futures::{StreamExt, TryStreamExt, stream};
-use jiff::Timestamp;
 use kube::{
     Api, Client, ResourceExt,
-    api::{Patch, PatchParams},
     runtime::{WatchStreamExt, watcher},
 };
 use serde_json::json;
+use shoot::PROJECT;
 use testkit::{ControlPlane, Idle, Server, apply, size};
 
 const SHOOTS: usize = 250;
 /// What one process may need of memory that is its own, in KiB. What it has of its program's file is shared and can be dropped.
 const AT_MOST: u64 = 40 * 1024;
-const PROJECT: &str = "garden-dev";
 /// A first round over all shoots on a busy machine.
 const LOOKED_AFTER_WITHIN: Duration = Duration::from_secs(300);
 const CONDITIONS: usize = 5;
@@ -43,7 +44,7 @@ async fn a_gardenlet_with_250_shoots_idles_below_40_mib() -> Result<()> {
         .await?;
     }
     stream::iter(0..count)
-        .map(|number| shoot(&client, number))
+        .map(|number| shoot::settled(&client, number, json!({})))
         .buffer_unordered(8)
         .try_collect::<Vec<()>>()
         .await?;
@@ -139,31 +140,6 @@ async fn requests(client: &Client, verb: &str, resource: &str) -> Result<usize> 
     lines
         .map(|line| line.rsplit(' ').next().unwrap_or_default().parse::<usize>())
         .try_fold(0, |all, count| Ok(all + count?))
-}
-
-/// A shoot with which nothing is to be done for an hour.
-async fn shoot(client: &Client, number: usize) -> Result<()> {
-    let name = format!("s{number}");
-    let object = json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot",
-        "metadata": {"name": name, "namespace": PROJECT, "finalizers": ["gardener"]},
-        "spec": {"cloudProfile": {"name": "local"}, "secretBindingName": "cloud", "region": "local", "seedName": "seed-a",
-            "networking": {"type": "local", "pods": "100.96.0.0/11", "services": "100.64.0.0/13"},
-            "provider": {"type": "local"}, "kubernetes": {"version": "1.34.4"}}});
-    let written = apply(client, object).await?;
-    let status = json!({"status": {"technicalID": format!("shoot--dev--{name}"), "uid": written.metadata.uid, "seedName": "seed-a",
-        "observedGeneration": written.metadata.generation, "hibernated": false,
-        "lastOperation": {"type": "Reconcile", "state": "Succeeded", "progress": 100, "lastUpdateTime": now(),
-            "description": "Shoot cluster has been successfully reconciled."}}});
-    let shoots: Api<Shoot> = Api::namespaced(client.clone(), PROJECT);
-    shoots
-        .patch_status(&name, &PatchParams::default(), &Patch::Merge(status))
-        .await?;
-    Ok(())
-}
-
-#[allow(clippy::disallowed_methods)] // what a shoot's status says is of today
-fn now() -> String {
-    Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 /// Waits until every shoot has its conditions and none waits for a threshold any more: from there on rounds change nothing. By

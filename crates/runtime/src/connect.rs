@@ -49,7 +49,7 @@ impl Connection {
     /// # Errors
     /// An address, a certificate or a key that is of no use.
     pub fn new(config: Config) -> kube::Result<Self> {
-        Client::try_from(config).map(Self::from)
+        Self::usual(config, Answers::WHOLE)
     }
 
     /// The same to a cluster whose users write into it what they like: an answer of more than 4 MiB is an error, but for a watch, which
@@ -58,7 +58,7 @@ impl Connection {
     /// # Errors
     /// As [`Connection::new`].
     pub fn to_users_cluster(config: Config) -> kube::Result<Self> {
-        Client::try_from(config).map(|client| Self(Way::Usual(client), OF_USERS))
+        Self::usual(config, OF_USERS)
     }
 
     /// The same with one connection for everything that is under way, for who watches many things: see `multiplexed`. The
@@ -78,12 +78,17 @@ impl Connection {
         Self::multiplexed_within(config, OF_USERS)
     }
 
+    /// With connections as kube makes them.
+    fn usual(config: Config, answers: Answers) -> kube::Result<Self> {
+        Client::try_from(config).map(|client| Self(Way::Usual(client), answers))
+    }
+
     fn multiplexed_within(config: Config, answers: Answers) -> kube::Result<Self> {
         if config.cluster_url.scheme_str() == Some("https") {
             let sender = multiplexed::sender(&config)?;
             Ok(Self(Way::Own(sender, config.default_namespace), answers))
         } else {
-            Client::try_from(config).map(|client| Self(Way::Usual(client), answers))
+            Self::usual(config, answers)
         }
     }
 
@@ -133,7 +138,7 @@ impl Connection {
             let sender = kept_alive::sender(&config)?;
             Ok(Self(Way::Own(sender, config.default_namespace), OF_OURS))
         } else {
-            Client::try_from(config).map(|client| Self(Way::Usual(client), OF_OURS))
+            Self::usual(config, OF_OURS)
         }
     }
 

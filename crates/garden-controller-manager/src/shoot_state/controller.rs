@@ -5,9 +5,10 @@ use std::sync::Arc;
 use api::gardencore::Shoot;
 use kube::{
     Api, ResourceExt,
+    core::PartialObjectMeta,
     runtime::{Controller, reflector::ObjectRef, watcher},
 };
-use runtime::{Next, Reconciler, Result, clusters::Cluster, error::Explain as _, finalizer, runner};
+use runtime::{Next, Reconciler, Result, clusters::Cluster, error::Explain as _, finalizer};
 
 use super::{
     protection::{FINALIZER, needs_protection},
@@ -22,10 +23,10 @@ struct ShootStateProtection {
 /// Runs the controller until shutdown.
 pub(super) async fn run(context: Context) {
     let states: Api<StateMeta> = context.garden.all();
-    let shoots: Api<Shoot> = context.garden.all();
+    let shoots: Api<PartialObjectMeta<Shoot>> = context.garden.all();
     let controller = Controller::new(states, watcher::Config::default()).watches(
         shoots,
-        runner::few_at_a_time(),
+        watcher::Config::default(),
         |shoot| {
             shoot
                 .namespace()

@@ -138,6 +138,14 @@ impl Garden {
             try_create(&roles, role)
         })
         .await?;
+        let members: Api<Role> = Api::namespaced(self.member(NAMESPACE).await?, NAMESPACE);
+        in_force("shoot-state-roles", || {
+            let mut role = Role::default();
+            role.metadata.name = Some("x".into());
+            role.metadata.labels = Some([("gardener.cloud/role".into(), "shoot-state".into())].into());
+            try_create(&members, role)
+        })
+        .await?;
         in_force("shoot-ownership", || {
             try_patch_status(&shoots, "probe", json!({"uid": "another"}))
         })

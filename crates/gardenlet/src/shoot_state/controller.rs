@@ -7,7 +7,7 @@ use std::{
 
 use api::{
     constants::condition::SHOOT_STATE_UP_TO_DATE,
-    gardencore::{Shoot, ShootSpec},
+    gardencore::Shoot,
     meta::{ConditionStatus, find_condition},
 };
 use futures::StreamExt;
@@ -20,7 +20,7 @@ use kube::{
     },
 };
 use parts::{ShootState, Stay, shoot_state::Kept, tenant};
-use placement::names;
+use placement::{its_place_alone, names, remembered};
 use runtime::{Cluster, Error, Next, Reconciler, Result, clock, conditions, runner};
 use tokio::time::Instant;
 
@@ -73,10 +73,7 @@ pub async fn run(context: Arc<Context>) {
 fn slim(shoot: &mut Shoot) {
     shoot.metadata.managed_fields = None;
     shoot.metadata.annotations = None;
-    shoot.spec = ShootSpec {
-        seed_name: shoot.spec.seed_name.take(),
-        ..ShootSpec::default()
-    };
+    remembered(shoot, its_place_alone);
     if let Some(status) = &mut shoot.status {
         status.conditions = Vec::new();
         status.constraints = Vec::new();

@@ -1,0 +1,39 @@
+//! Shoots with which nothing is to be done, for processes that are measured while they do nothing: here, and of the garden.
+
+use anyhow::Result;
+use api::gardencore::Shoot;
+use jiff::Timestamp;
+use kube::{
+    Api, Client,
+    api::{Patch, PatchParams},
+};
+use serde_json::{Value, json};
+use testkit::apply;
+
+/// Where they are.
+pub const PROJECT: &str = "garden-dev";
+
+/// One of seed-a with which nothing is to be done for an hour. `config`: what its user configures for the provider.
+pub async fn settled(client: &Client, number: usize, config: Value) -> Result<()> {
+    let name = format!("s{number}");
+    let object = json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot",
+        "metadata": {"name": name, "namespace": PROJECT, "finalizers": ["gardener"]},
+        "spec": {"cloudProfile": {"name": "local"}, "secretBindingName": "cloud", "region": "local", "seedName": "seed-a",
+            "networking": {"type": "local", "pods": "100.96.0.0/11", "services": "100.64.0.0/13"},
+            "provider": {"type": "local", "infrastructureConfig": config}, "kubernetes": {"version": "1.34.4"}}});
+    let written = apply(client, object).await?;
+    let status = json!({"status": {"technicalID": format!("shoot--dev--{name}"), "uid": written.metadata.uid, "seedName": "seed-a",
+        "observedGeneration": written.metadata.generation, "hibernated": false,
+        "lastOperation": {"type": "Reconcile", "state": "Succeeded", "progress": 100, "lastUpdateTime": now(),
+            "description": "Shoot cluster has been successfully reconciled."}}});
+    let shoots: Api<Shoot> = Api::namespaced(client.clone(), PROJECT);
+    shoots
+        .patch_status(&name, &PatchParams::default(), &Patch::Merge(status))
+        .await?;
+    Ok(())
+}
+
+#[allow(clippy::disallowed_methods)] // what a shoot's status says is of today
+fn now() -> String {
+    Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
