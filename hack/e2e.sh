@@ -34,9 +34,14 @@ ONLY_IN_ALL=(
 # after each task.
 DRILLED=Create,Migrate,CallOff,Restore,TakeOver,Crash,Leave,Hibernate,RestoreAsleep,Delete,ForceDelete
 DRILLED+=,Failover,Failback,AnotherZone,RestoreIsolated,TakeOverIsolated,DeleteIsolated
-# Journeys of many shoots. A name that no test has would run none and succeed.
-JOURNEYS=journeys_are_edited_called_off_and_deleted_on_their_way_while_processes_die
-grep -q "fn $JOURNEYS(" tests/drill/main.rs || fail "JOURNEYS names $JOURNEYS, and there is no such test"
+# Journeys of many shoots, and one of a shoot on AWS. A name that no test has would run none and succeed.
+JOURNEYS=(
+  journeys_are_edited_called_off_and_deleted_on_their_way_while_processes_die
+  a_shoot_on_aws_moves_while_a_zone_of_it_is_cut_off
+)
+for name in "${JOURNEYS[@]}"; do
+  grep -q "fn $name(" tests/drill/main.rs || fail "JOURNEYS names $name, and there is no such test"
+done
 
 set_of_tests=${1:-} skipped=()
 case $set_of_tests in
@@ -139,6 +144,6 @@ if [ "$set_of_tests" = all ]; then
   say "drilling all flows"
   REPOT_DRILL_FLOWS=$DRILLED hack/test.sh --test drill -- --nocapture 9>&- || failed+=("the drill of all flows")
   say "journeys"
-  hack/test.sh --test drill -- --nocapture --ignored "$JOURNEYS" 9>&- || failed+=("journeys")
+  hack/test.sh --test drill -- --nocapture --test-threads=1 --ignored "${JOURNEYS[@]}" 9>&- || failed+=("journeys")
 fi
 [ "${#failed[@]}" -eq 0 ] || fail "failed: $(printf '%s; ' "${failed[@]}")"

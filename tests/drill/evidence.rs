@@ -430,7 +430,7 @@ impl Subject<'_> {
     }
 
     /// It is found by its names, and its users can log on.
-    async fn check_reachable(&self, seed: &RunningSeed) -> Result<()> {
+    pub async fn check_reachable(&self, seed: &RunningSeed) -> Result<()> {
         for name in self.names() {
             let found = self.addresses(&name).await?;
             require(

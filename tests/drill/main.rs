@@ -20,6 +20,7 @@ mod journeys;
 mod machines;
 mod manager;
 mod objects;
+mod on_aws;
 mod owner;
 mod pods;
 mod refusal;
@@ -156,10 +157,7 @@ const STACK: usize = 16 * 1024 * 1024;
 #[ignore = "five minutes of two processors; make e2e-all plays them"]
 #[test]
 fn journeys_are_edited_called_off_and_deleted_on_their_way_while_processes_die() {
-    let seed = std::env::var("REPOT_SEED")
-        .ok()
-        .and_then(|text| text.parse().ok());
-    let seed = seed.unwrap_or_else(|| fastrand::u64(..1_000_000));
+    let seed = lot();
     println!("Journeys: REPOT_SEED={seed}");
     with_large_stacks(async move {
         let begin = tokio::time::Instant::now();
@@ -168,6 +166,20 @@ fn journeys_are_edited_called_off_and_deleted_on_their_way_while_processes_die()
             panic!("Journeys with REPOT_SEED={seed}: {why:#}");
         }
         println!("Journeys: passed in {} s", begin.elapsed().as_secs());
+    });
+}
+
+#[ignore = "minutes of two processors; make e2e-all plays it"]
+#[test]
+fn a_shoot_on_aws_moves_while_a_zone_of_it_is_cut_off() {
+    let lot = lot();
+    println!("A shoot on AWS: REPOT_SEED={lot}");
+    with_large_stacks(async move {
+        let begin = tokio::time::Instant::now();
+        if let Err(why) = on_aws::check(lot).await {
+            panic!("A shoot on AWS with REPOT_SEED={lot}: {why:#}");
+        }
+        println!("A shoot on AWS: passed in {} s", begin.elapsed().as_secs());
     });
 }
 
@@ -180,6 +192,13 @@ fn many_moves_at_once() {
         let world = Arc::new(World::for_journeys().await.unwrap());
         journeys::together::measure(&world, count, begin).await.unwrap();
     });
+}
+
+/// From which random moments are drawn: those of a former run, or others.
+fn lot() -> u64 {
+    let former = std::env::var("REPOT_SEED").ok();
+    let former = former.and_then(|text| text.parse().ok());
+    former.unwrap_or_else(|| fastrand::u64(..1_000_000))
 }
 
 fn with_large_stacks(work: impl Future<Output = ()> + Send + 'static) {

@@ -14,7 +14,7 @@ use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
 use leader_migration::PROVIDER_LOCAL;
 use parts::{Settings, UrlOf};
-use runtime::{Events, Garden, Permit, Process, Seed, runner};
+use runtime::{Events, Garden, Permit, Process, Seed, metrics::Metrics, runner};
 use serde_json::{Value, json};
 use testkit::{ControlPlane, PlayedKubelet};
 use tokio::task::JoinSet;
@@ -36,6 +36,8 @@ pub struct RunningSeed {
     pub sidecars: Sidecars,
     config: Arc<Config>,
     garden: Client,
+    /// Where pods are played.
+    pods: String,
     _manifest: tempfile::NamedTempFile,
     controllers: JoinSet<()>,
     _rollout: PlayedKubelet,
@@ -69,6 +71,8 @@ impl RunningSeed {
         });
         let mut process = others(&client, &pods)?;
         guest::join(&mut process, &client, outside);
+        // Somebody applies objects in shoots.
+        objects::play(&mut controllers, client.clone());
         controllers.spawn(async move {
             if let Err(ended) = process.run().await {
                 eprintln!("{name}: controllers ended: {ended}");
@@ -82,6 +86,7 @@ impl RunningSeed {
             sidecars,
             config: Arc::new(config),
             garden,
+            pods,
             _manifest: manifest,
             controllers,
             _rollout: rollout,
@@ -89,11 +94,20 @@ impl RunningSeed {
         })
     }
 
-    /// Somebody makes machines, in the cloud that all seeds share, and somebody applies objects in shoots.
-    pub fn play_what_runs_in_pods(&mut self, instances: &Instances) {
+    /// Somebody makes machines, in the cloud that all seeds share.
+    pub fn play_machines(&mut self, instances: &Instances) {
         let client = self.client();
-        machines::play(&mut self.controllers, client.clone(), instances.clone());
-        objects::play(&mut self.controllers, client);
+        machines::play(&mut self.controllers, client, instances.clone());
+    }
+
+    /// Something else runs in it, too.
+    pub fn run(&mut self, work: impl Future<Output = ()> + Send + 'static) {
+        self.controllers.spawn(work);
+    }
+
+    /// How the processes of this seed learn whose a shoot is.
+    pub fn owners(&self, metrics: &Metrics) -> OwnerChecks {
+        owners(&self.pods, metrics)
     }
 
     /// Waits longer for who says whose a shoot is. All of a garden is one process here, which may be busy for longer than an answer
@@ -181,6 +195,10 @@ async fn front(client: &Client, address: Ipv4Addr) -> Result<()> {
     Ok(())
 }
 
+fn owners(pods: &str, metrics: &Metrics) -> OwnerChecks {
+    OwnerChecks::with_sidecars_at(&format!("{pods}/backup/{{namespace}}"), metrics)
+}
+
 /// The processes of the seed beside its gardenlet. `pods`: where pods are played.
 fn others(seed: &Client, pods: &str) -> Result<Process> {
     let mut process = Process::new("drill");
@@ -203,7 +221,7 @@ fn others(seed: &Client, pods: &str) -> Result<Process> {
     process.part("etcd controller", druid);
     let of_provider = provider_local::context::Context {
         seed: own,
-        owners: OwnerChecks::with_sidecars_at(&format!("{pods}/backup/{{namespace}}"), &process.metrics),
+        owners: owners(pods, &process.metrics),
         settings: runner::Settings {
             concurrency: 20,
             shutdown: process.shutdown.clone(),

@@ -39,6 +39,12 @@ impl<'w> Subject<'w> {
         }
     }
 
+    /// The one of this name, which no other has.
+    pub fn named(world: &'w World, name: &str) -> Self {
+        let name = name.to_owned();
+        Self { world, name }
+    }
+
     pub fn shoots(&self) -> Api<Shoot> {
         Api::namespaced(self.world.garden(), PROJECT)
     }

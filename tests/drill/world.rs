@@ -48,6 +48,7 @@ impl World {
     /// Flows are run by the test; those controllers run that a flow needs, and may do everything.
     pub async fn for_flows() -> Result<Self> {
         let mut world = Self::start(async |garden, _| Ok(garden.admin())).await?;
+        world.play_machines();
         let manager = manager::start(&world.garden(), manager::FOR_FLOWS)?;
         let gardenlets = world.seeds.iter().map(|seed| seed.gardenlet(FOR_FLOWS));
         world.controllers = gardenlets.chain([manager]).collect();
@@ -62,6 +63,13 @@ impl World {
     /// Controllers do all of the work, with their own rights under the policies of a garden. Gardenlets and
     /// garden-controller-manager are started, and killed, by the test.
     pub async fn for_journeys() -> Result<Self> {
+        let mut world = Self::without_machines().await?;
+        world.play_machines();
+        Ok(world)
+    }
+
+    /// The same, where nobody makes machines yet.
+    pub async fn without_machines() -> Result<Self> {
         let mut world = Self::start(rights::gardenlet).await?;
         for seed in &mut world.seeds {
             seed.is_busy()?;
@@ -97,7 +105,7 @@ impl World {
             identity(&garden, "seed-b").await?,
         );
         let (shoot_api, outside, instances) = (shoots.admin(), Outside::default(), Instances::default());
-        let mut seeds = [
+        let seeds = [
             RunningSeed::start(
                 "seed-a",
                 a,
@@ -119,9 +127,6 @@ impl World {
             )
             .await?,
         ];
-        for seed in &mut seeds {
-            seed.play_what_runs_in_pods(&instances);
-        }
         Ok(Self {
             seeds,
             garden,
@@ -135,6 +140,12 @@ impl World {
             wishes,
             _of_cloud: of_cloud,
         })
+    }
+
+    fn play_machines(&mut self) {
+        for seed in &mut self.seeds {
+            seed.play_machines(&self.instances);
+        }
     }
 
     pub fn garden(&self) -> Client {

@@ -1,8 +1,8 @@
 //! The machine-controller-manager of each seed, as its Deployment says whether it runs; and Nodes of machines that have an instance.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use api::machine::Machine;
+use api::machine::{Machine, labels};
 use futures::{Stream, StreamExt};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Node};
 use kube::{
@@ -11,13 +11,19 @@ use kube::{
 };
 use machine_controller_manager_aws::{MANAGER, driver::AwsDriver};
 use machine_controllers::{Context, NAMES, Timing};
-use runtime::{Connection, Events, Permit, Seed, Shoot, metrics::Metrics, runner::Settings};
-use serde_json::{Value, json};
+use runtime::{
+    Connection, Events, Permit, Seed, Shoot, apply::FieldManager, metrics::Metrics, runner::Settings,
+};
+use serde_json::json;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::{seeds::TEST, world::SHOOT};
+use super::world::SHOOT;
 
+/// Who plays kubelets.
+const KUBELETS: FieldManager = FieldManager("played-kubelets");
+/// By which a Node says in which zone it is.
+const ZONE: &str = "topology.kubernetes.io/zone";
 /// Name of the Deployment.
 const NAME: &str = "machine-controller-manager";
 
@@ -111,25 +117,23 @@ async fn play(seed: Client, nodes: Api<Node>) {
         else {
             continue;
         };
-        if let Err(error) = join(&nodes, &machine.name_any(), &id).await {
+        let zone = machine.labels().get(labels::ZONE).cloned();
+        if let Err(error) = join(&nodes, &machine.name_any(), &id, zone).await {
             tracing::warn!(%error, "a Node that does not join");
         }
     }
 }
 
-async fn join(nodes: &Api<Node>, name: &str, id: &str) -> runtime::Result<()> {
-    let node = |more: Value| -> Result<Node, serde_json::Error> {
-        let mut node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}});
-        if let (Some(node), Value::Object(more)) = (node.as_object_mut(), more) {
-            node.extend(more);
-        }
-        serde_json::from_value(node)
-    };
-    let wrong = |error: serde_json::Error| runtime::Error::bug(error.to_string());
-    TEST.apply(nodes, &node(json!({"spec": {"providerID": id}})).map_err(wrong)?)
-        .await?;
+async fn join(nodes: &Api<Node>, name: &str, id: &str, zone: Option<String>) -> runtime::Result<()> {
+    let labels: BTreeMap<_, _> = zone.into_iter().map(|zone| (ZONE, zone)).collect();
+    let node = json!({
+        "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "spec": {"providerID": id},
+    });
+    let node: Node = serde_json::from_value(node).map_err(|error| runtime::Error::bug(error.to_string()))?;
+    KUBELETS.apply(nodes, &node).await?;
     let ready = json!({"type": "Ready", "status": "True", "reason": "Played", "message": ""});
-    TEST.merge_status(nodes, name, &json!({"conditions": [ready]}))
+    KUBELETS
+        .merge_status(nodes, name, &json!({"conditions": [ready]}))
         .await?;
     Ok(())
 }

@@ -90,10 +90,21 @@ impl<'w> Journey<'w> {
         }
     }
 
+    /// The one of this name, which no other has.
+    pub fn named(stage: &'w Stage<'w>, name: &str) -> Self {
+        let subject = Subject::named(stage.world, name);
+        Self { stage, subject }
+    }
+
     /// Makes it on the first seed, and says what must survive.
     pub async fn begin(&self) -> Result<Evidence> {
+        self.begin_as(&garden::shoot(&self.name)).await
+    }
+
+    /// The same, as its user writes it.
+    pub async fn begin_as(&self, shoot: &Value) -> Result<Evidence> {
         eventually("the Shoot is accepted", SET_WITHIN, || async {
-            let made = garden::apply(&self.world.garden(), garden::shoot(&self.name)).await;
+            let made = garden::apply(&self.world.garden(), shoot.clone()).await;
             made.map_err(|error| format!("{error:#}"))
         })
         .await?;

@@ -15,14 +15,14 @@
 //!
 //! `REPOT_SEED` repeats the random moments of a former run.
 
-mod journey;
-mod mortals;
-mod outcome;
+pub mod journey;
+pub mod mortals;
+pub mod outcome;
 mod plots;
 mod rules;
 pub mod together;
 mod traces;
-mod witness;
+pub mod witness;
 
 use std::sync::Arc;
 

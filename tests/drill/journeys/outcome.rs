@@ -15,7 +15,7 @@ use crate::evidence::{Evidence, require};
 use crate::garden::PROJECT;
 
 /// What follows a Shoot takes longest for the garbage collector, and for a source that nobody waits for.
-const FOLLOWS_WITHIN: Duration = Duration::from_secs(300);
+pub const FOLLOWS_WITHIN: Duration = Duration::from_secs(300);
 
 impl Journey<'_> {
     /// It is complete on this seed with all that it had, and the other one has nothing of it.

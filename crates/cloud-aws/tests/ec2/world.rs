@@ -26,6 +26,8 @@ use super::proxy::Proxy;
 const MOST_ATTEMPTS: usize = 100;
 /// Technical id of the shoot.
 pub const SHOOT: &str = "shoot--dev--one";
+/// An image that moto has.
+pub const IMAGE: &str = "ami-1e749f67";
 
 /// A region with a proxy before it.
 pub struct Region {

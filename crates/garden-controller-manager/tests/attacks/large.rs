@@ -78,8 +78,36 @@ pub async fn a_shoot_is_small_enough_for_everybody(garden: &Garden) {
         .annotations_mut()
         .insert("a".to_owned(), "b".repeat(66_000));
     refused(garden::try_create(&tenant, labelled).await, TOO_MUCH_BESIDE);
+    whoever_fills_it_keeps_nobody_from_his_work(garden, &tenant).await;
     from_before_the_bounds(garden, &tenant).await;
     what_its_writer_says_of_it_is_read_over(garden, &tenant).await;
+}
+
+/// Its seed, and an operator who has a shoot taken over, write into metadata that a tenant has filled; the tenant does not.
+async fn whoever_fills_it_keeps_nobody_from_his_work(garden: &Garden, tenant: &Api<DynamicObject>) {
+    garden
+        .shoot("full", "seed-a", Some("seed-a"), ("Create", "Succeeded"))
+        .await;
+    let annotated =
+        |key: &str, length: usize| json!({"metadata": {"annotations": {key: "b".repeat(length)}}});
+    allowed(garden.patch(tenant, "full", annotated("a", 65_450)).await);
+    refused(
+        garden.patch(tenant, "full", annotated("b", 100)).await,
+        TOO_MUCH_BESIDE,
+    );
+    let gardenlet: Api<Shoot> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
+    let works = json!({"metadata": {"finalizers": ["gardener"], "labels": {"shoot.gardener.cloud/status": "progressing"}}});
+    allowed(garden.patch(&gardenlet, "full", works).await);
+    let operator: Api<Shoot> = garden.admin(NAMESPACE);
+    allowed(garden.patch(&operator, "full", annotated("b", 1000)).await);
+    refused(
+        garden.patch(&operator, "full", annotated("b", 5000)).await,
+        TOO_MUCH_BESIDE,
+    );
+    garden.patch(&operator, "full", confirmation()).await.unwrap();
+    let emptied = json!({"metadata": {"finalizers": null}});
+    allowed(garden.patch(&operator, "full", emptied).await);
+    operator.delete("full", &DeleteParams::default()).await.unwrap();
 }
 
 fn confirmation() -> Value {

@@ -62,7 +62,7 @@ impl Garden {
         let takeover = json!({"metadata": {"annotations": {"shoot.gardener.cloud/force-restore": "x"}}});
         in_force("shoot-force-restore", || try_patch(&shoots, "probe", &takeover)).await?;
         in_force("shoot-force-deletion", || try_patch(&shoots, "probe", &force)).await?;
-        let long = json!({"metadata": {"annotations": {"x": "y".repeat(66_000)}}});
+        let long = json!({"metadata": {"annotations": {"x": "y".repeat(70_000)}}});
         in_force("shoot-size", || try_patch(&shoots, "probe", &long)).await?;
         in_force("shoot-deletion", || try_delete(&shoots, "probe")).await?;
         in_force("backupentry-deletion", || try_delete(&entries, "t--u")).await?;

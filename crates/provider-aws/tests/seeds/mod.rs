@@ -19,12 +19,10 @@ use runtime::{Permit, Seed, apply::FieldManager};
 use serde_json::{Value, json};
 use testkit::ControlPlane;
 
-use crate::world::{Region, SHOOT, credentials};
+use crate::world::{IMAGE, Region, SHOOT, credentials};
 
 /// The test plays whoever else writes.
 pub const TEST: FieldManager = FieldManager("test");
-/// An image that moto has.
-const IMAGE: &str = "ami-1e749f67";
 
 /// EC2 behind the proxy.
 pub fn place(region: &Region) -> Place {

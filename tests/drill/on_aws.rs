@@ -1,0 +1,335 @@
+//! A Shoot on AWS, looked after by whole gardenlets, garden-controller-manager and the provider, with all that a user does to it: one of
+//! its zones is cut off, it moves, the zone is taken back, it goes. EC2 is moto's, what makes machines is real, Nodes are played.
+
+#[path = "aws/managers.rs"]
+mod managers;
+#[path = "../../crates/cloud-aws/tests/ec2/proxy.rs"]
+mod proxy;
+#[path = "../../crates/cloud-aws/tests/ec2/world.rs"]
+mod world;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, ensure};
+use api::constants::SHOOT_ISOLATED_ZONE;
+use api::extensions::Infrastructure;
+use api::gardencore::Shoot;
+use api::gardencore::shoot::{ZoneIsolationPhase as Phase, ZoneIsolationStatus as Status};
+use cloud_aws::{Tagged, machines::Machines};
+use fastrand::Rng;
+use kube::Api;
+use provider_aws::account::Place;
+use provider_aws::controllers::{self, Context, PROVIDER_AWS};
+use runtime::apply::FieldManager;
+use runtime::{Events, Permit, Process, Seed, runner};
+use serde_json::{Value, json};
+use testkit::{Moto, eventually};
+use tokio::task::JoinSet;
+
+use crate::evidence::Evidence;
+use crate::garden::{self, PROJECT};
+use crate::guest;
+use crate::journeys::journey::{Journey, Stage};
+use crate::journeys::mortals::Mortals;
+use crate::journeys::outcome::FOLLOWS_WITHIN;
+use crate::journeys::witness::Witness;
+use crate::rights;
+use crate::seed::RunningSeed;
+use crate::world::World;
+use world::{IMAGE, Region, is_complete};
+
+/// Its technical id is [`world::SHOOT`].
+const NAME: &str = "one";
+/// Who plays its user, where its user annotates.
+const USER: FieldManager = FieldManager("user");
+const REGION: &str = "eu-central-1";
+/// The seeds' indices and names.
+const A: usize = 0;
+const B: usize = 1;
+const NAME_OF_B: &str = "seed-b";
+/// What provider-aws serves.
+const KINDS: [&str; 4] = ["ControlPlane", "Infrastructure", "SubnetIsolation", "Worker"];
+
+/// A zone is cut off; the shoot moves meanwhile, and the cloud is asked for nothing; the zone is taken back on the other seed, and no machine
+/// elsewhere has noticed; the shoot goes, and nothing is left. Gardenlets and garden-controller-manager are killed all the while
+/// (RZ-01..04, RZ-10..14, RZ-20..22, RZ-30..35, R7-03).
+pub async fn check(lot: u64) -> Result<()> {
+    let moto = Moto::start().await?;
+    let region = Region::of(&moto, REGION).await?;
+    let world = Arc::new(world_of(&region).await?);
+    let _nodes: Vec<_> = world
+        .seeds
+        .iter()
+        .flat_map(|seed| look_after_machines(seed, &world, &region))
+        .collect();
+    let stage = Stage {
+        world: &world,
+        mortals: Mortals::start(&world, rights::manager(&world.garden).await?, &[])?,
+        witness: Witness::watch(&world),
+    };
+    stage.is_set().await?;
+    let mut deaths = Rng::with_seed(lot);
+    let shoot = OnAws {
+        journey: Journey::named(&stage, NAME),
+        region: &region,
+    };
+    let played = tokio::select! {
+        played = Box::pin(shoot.play()) => played,
+        never = stage.mortals.die_now_and_then(&mut deaths) => match never {},
+    };
+    played.with_context(|| stage.witness.story(NAME))?;
+    let broken = stage.witness.broken();
+    ensure!(broken.is_empty(), "{}", broken.join("\n"));
+    println!(
+        "A shoot on AWS: {} processes were killed, {} calls to the cloud",
+        stage.mortals.killed(),
+        region.proxy.calls().len()
+    );
+    Ok(())
+}
+
+/// A garden that knows of AWS, and seeds with its provider.
+async fn world_of(region: &Region) -> Result<World> {
+    let mut world = World::without_machines().await?;
+    for object in of_garden() {
+        garden::apply(&world.garden(), object).await?;
+    }
+    for seed in &mut world.seeds {
+        let process = provider(seed, region);
+        seed.run(async move {
+            if let Err(ended) = process.run().await {
+                eprintln!("provider-aws ended: {ended}");
+            }
+        });
+    }
+    Ok(world)
+}
+
+/// What operators and users write of AWS, beside what is in every garden here.
+fn of_garden() -> Vec<Value> {
+    let data = world::credentials();
+    let text = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
+    let data: BTreeMap<_, _> = data
+        .data()
+        .iter()
+        .map(|(key, value)| (key, text(value)))
+        .collect();
+    let image = |more: Value| json!([{"name": "local", "versions": [more]}]);
+    let resources = KINDS.map(|kind| json!({"kind": kind, "type": "aws"}));
+    vec![
+        json!({
+            "apiVersion": "core.gardener.cloud/v1beta1", "kind": "ControllerRegistration", "metadata": {"name": "provider-aws"},
+            "spec": {"resources": resources},
+        }),
+        json!({
+            "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
+            "metadata": {"namespace": PROJECT, "name": "aws"}, "stringData": data,
+        }),
+        json!({
+            "apiVersion": "core.gardener.cloud/v1beta1", "kind": "SecretBinding",
+            "metadata": {"name": "aws", "namespace": PROJECT},
+            "provider": {"type": "aws"}, "secretRef": {"name": "aws", "namespace": PROJECT},
+        }),
+        json!({
+            "apiVersion": "core.gardener.cloud/v1beta1", "kind": "CloudProfile", "metadata": {"name": "aws"},
+            "spec": {
+                "type": "aws", "regions": [{"name": REGION}], "kubernetes": {"versions": [{"version": garden::VERSION}]},
+                "machineImages": image(json!({"version": "1.0.0", "cri": [{"name": "containerd"}]})),
+                "machineTypes": [{"name": "m5.large", "cpu": "2", "gpu": "0", "memory": "8Gi"}],
+                "volumeTypes": [{"name": "gp3", "class": "standard"}],
+                "providerConfig": {
+                    "machineImages": image(json!({"version": "1.0.0", "regions": [{"name": REGION, "ami": IMAGE}]})),
+                },
+            },
+        }),
+    ]
+}
+
+/// A Shoot with two machines, one in each of two zones, as its user writes it.
+fn written(region: &Region) -> Value {
+    let mut config = region.config();
+    config["apiVersion"] = json!("aws.provider.extensions.gardener.cloud/v1alpha1");
+    config["kind"] = json!("InfrastructureConfig");
+    json!({
+        "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot",
+        "metadata": {"name": NAME, "namespace": PROJECT},
+        "spec": {
+            "cloudProfile": {"name": "aws"}, "secretBindingName": "aws", "region": REGION, "seedName": "seed-a",
+            "networking": {
+                "type": "local", "nodes": "10.250.0.0/16", "pods": "100.96.0.0/11", "services": "100.64.0.0/13",
+            },
+            "provider": {
+                "type": "aws", "infrastructureConfig": config,
+                "workers": [{
+                    "name": "pool", "machine": {"type": "m5.large", "image": {"name": "local", "version": "1.0.0"}},
+                    "minimum": 2, "maximum": 4, "maxSurge": 1, "maxUnavailable": 0, "zones": region.zones(),
+                    "volume": {"type": "gp3", "size": "50Gi"},
+                }],
+            },
+            "kubernetes": {"version": garden::VERSION},
+            "extensions": guest::wanted(),
+        },
+    })
+}
+
+/// The process of a seed.
+fn provider(seed: &RunningSeed, region: &Region) -> Process {
+    let mut process = Process::new("drill");
+    let permit = Permit::sole("the drill has no other process");
+    let context = Context {
+        seed: Seed::new(seed.client(), &permit),
+        owners: seed.owners(&process.metrics),
+        settings: runner::Settings {
+            concurrency: 5,
+            shutdown: process.shutdown.clone(),
+            permit,
+            metrics: process.metrics.clone(),
+            events: Events::new(seed.client(), "provider-aws"),
+        },
+        place: Place {
+            endpoint: Some(region.proxy.endpoint.clone()),
+        },
+        // It runs in this process.
+        machine_controller_manager_image: "not-run".to_owned(),
+    };
+    let run = controllers::run(PROVIDER_AWS.controllers.to_vec(), context);
+    process.fallible_part("provider-aws", run);
+    process
+}
+
+/// Those who make machines of a seed, and its Nodes.
+fn look_after_machines(seed: &RunningSeed, world: &World, region: &Region) -> [JoinSet<()>; 2] {
+    let (client, shoot, endpoint) = (seed.client(), world.shoot_api(), &region.proxy.endpoint);
+    [
+        managers::manage(&client, &shoot, endpoint, managers::quick()),
+        managers::play_nodes(&client, &shoot),
+    ]
+}
+
+/// The Shoot, and where it is.
+struct OnAws<'w> {
+    journey: Journey<'w>,
+    region: &'w Region,
+}
+
+/// Instances by id, with their zones.
+type Instances = BTreeMap<String, String>;
+
+impl OnAws<'_> {
+    async fn play(&self) -> Result<()> {
+        Box::pin(self.journey.begin_as(&written(self.region))).await?;
+        let (machines, zones) = (self.instances().await?, self.region.zones());
+        let used: BTreeSet<_> = machines.values().collect();
+        ensure!(machines.len() == 2 && used.len() == 2, "{machines:?}");
+        is_complete(&self.region.found().await?)?;
+        let vpc = self.region.found().await?.vpcs[0].vpc_id.clone();
+        let open = self.region.acls(&vpc).await?;
+
+        let id = self.zone_id(&zones[0]).await?;
+        self.annotate(Some(&id)).await?;
+        self.zone_is(Phase::Failover).await?;
+        let left = self.instances().await?;
+        let closed = self.region.acls(&vpc).await?;
+        ensure!(closed != open, "the zone is open");
+        ensure!(
+            left.len() == 2 && left.values().all(|zone| *zone == zones[1]),
+            "{left:?}"
+        );
+        ensure!(
+            machines
+                .iter()
+                .all(|(id, zone)| *zone == zones[0] || left.contains_key(id)),
+            "a machine elsewhere has noticed: {left:?} of {machines:?}"
+        );
+
+        Box::pin(self.moved()).await?;
+        ensure!(self.instances().await? == left, "a move changes machines");
+        ensure!(self.region.acls(&vpc).await? == closed, "a move opens the zone");
+
+        self.annotate(None).await?;
+        self.zone_is(Phase::Failback).await?;
+        let opened = self.region.acls(&vpc).await?;
+        ensure!(opened == open, "the zone has not what it had: {opened:#?}");
+        let back = self.instances().await?;
+        ensure!(
+            back.values().any(|zone| *zone == zones[0]) && left.keys().all(|id| back.contains_key(id)),
+            "{left:?} and one in {} are to be there: {back:?}",
+            zones[0]
+        );
+
+        self.journey.delete().await?;
+        Box::pin(self.journey.is_nowhere()).await?;
+        let found = self.region.found().await?;
+        ensure!(found.vpcs.is_empty() && found.addresses.is_empty(), "{found:#?}");
+        let machines = self.instances().await?;
+        ensure!(machines.is_empty(), "machines are left: {machines:?}");
+        Ok(())
+    }
+
+    /// To the other seed; while it does nothing is asked of the cloud that would change something, and what is carried arrives.
+    async fn moved(&self) -> Result<()> {
+        let (from, to) = (&self.journey.world.seeds[A], &self.journey.world.seeds[B]);
+        let before = Evidence::collect(&self.journey, from).await?;
+        let calls = self.region.proxy.calls().len();
+        self.journey.send_to(NAME_OF_B).await?;
+        self.journey.settled(B).await?;
+        let writes = self.region.proxy.writes_since(calls);
+        ensure!(writes.is_empty(), "a move asks the cloud for {writes:?}");
+        let after = Evidence::collect(&self.journey, to).await?;
+        ensure!(after == before, "what is here is not what was there");
+        self.journey.check_reachable(to).await?;
+        let shoot = self.journey.shoots().get(NAME).await?;
+        ensure!(
+            is(&shoot, Phase::Failover),
+            "the move has changed what is told of the zone"
+        );
+        eventually("nothing is left where it was", FOLLOWS_WITHIN, || {
+            self.journey.check_nothing_left(from)
+        })
+        .await
+    }
+
+    /// As its user does.
+    async fn annotate(&self, zone: Option<&str>) -> Result<()> {
+        let shoots = self.journey.shoots();
+        USER.annotate(&shoots, NAME, SHOOT_ISOLATED_ZONE, zone).await?;
+        Ok(())
+    }
+
+    async fn zone_is(&self, phase: Phase) -> Result<Shoot> {
+        let what = format!("the zone's {phase:?} is done");
+        self.journey.until(&what, |shoot| is(shoot, phase)).await
+    }
+
+    /// By what the provider knows a zone of this name.
+    async fn zone_id(&self, name: &str) -> Result<String> {
+        let seed = self.journey.world.seeds[A].client();
+        let objects: Api<Infrastructure> = Api::namespaced(seed, world::SHOOT);
+        let told = objects.get(NAME).await?.status;
+        let told = told.and_then(|status| status.default.provider_status);
+        let told = told.context("the Infrastructure tells nothing")?.0;
+        let zones = told["zones"].as_array().context("no zones are told")?;
+        let zone = zones.iter().find(|zone| zone["name"] == json!(name));
+        let id = zone.and_then(|zone| zone["id"].as_str());
+        Ok(id
+            .with_context(|| format!("{name} is none of {zones:?}"))?
+            .to_owned())
+    }
+
+    async fn instances(&self) -> Result<Instances> {
+        let machines = Machines::of(self.region.direct.clone(), world::SHOOT);
+        let all = machines.list().await?.into_iter();
+        Ok(all
+            .map(|one| (one.id().to_owned(), one.placement.availability_zone))
+            .collect())
+    }
+}
+
+fn is(shoot: &Shoot, phase: Phase) -> bool {
+    let told = shoot
+        .status
+        .as_ref()
+        .and_then(|status| status.zone_isolation.as_ref());
+    told.is_some_and(|told| told.phase == phase && told.status == Status::Done)
+}
