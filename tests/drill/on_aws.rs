@@ -58,7 +58,7 @@ pub async fn check(lot: u64) -> Result<()> {
     let moto = Moto::start().await?;
     let region = Region::of(&moto, REGION).await?;
     let world = Arc::new(world_of(&region).await?);
-    let _nodes: Vec<_> = world
+    let _machines: Vec<_> = world
         .seeds
         .iter()
         .flat_map(|seed| look_after_machines(seed, &world, &region))
