@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Three real clusters (garden, seed-a, seed-b) with a DNS server and an object store beside them, on this machine.
+# Four real clusters (garden, seed-a, seed-b, infra) with a DNS server and an object store beside them, on this machine.
 #   hack/landscape.sh up NAME           makes what is missing; NAME is demo or e2e
 #   hack/landscape.sh down NAME         leaves nothing behind; the caches in $REPOT_CACHE stay
 #   hack/landscape.sh status NAME
