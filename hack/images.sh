@@ -79,9 +79,12 @@ build_foreign() {
   control_plane+=(repot/edge:dev)
 }
 
-# load CLUSTER IMAGE…: imports into the node what it does not have in exactly this version.
+# nodes_of CLUSTER: the containers of its nodes.
+nodes_of() { docker ps --filter "label=io.x-k8s.kind.cluster=$1" --format '{{.Names}}'; }
+
+# load NODE IMAGE…: imports into the node what it does not have in exactly this version.
 load() {
-  local node=$1-control-plane image id missing=() ids=() have; shift
+  local node=$1 image id missing=() ids=() have; shift
   have=$(docker exec "$node" sh -c 'cat /kind/loaded-images 2>/dev/null' || true)
   for image in "$@"; do
     id=$(docker image inspect -f '{{.Id}}' "$image")
@@ -100,22 +103,29 @@ load_all() {
   local jobs=() job cluster images
   for cluster in "${gardens[@]}"; do
     mapfile -t images < <("$1" "$GARDEN_CRATES" garden)
-    [ ${#images[@]} -eq 0 ] || { load "$cluster" "${images[@]}" & jobs+=($!); }
+    [ ${#images[@]} -eq 0 ] || { load "$cluster-control-plane" "${images[@]}" & jobs+=($!); }
   done
   for cluster in "${seeds[@]}"; do
     mapfile -t images < <("$1" "$SEED_CRATES $OTHER_CRATES" seed)
-    [ ${#images[@]} -eq 0 ] || { load "$cluster" "${images[@]}" & jobs+=($!); }
+    [ ${#images[@]} -eq 0 ] || { load "$cluster-control-plane" "${images[@]}" & jobs+=($!); }
   done
   for job in "${jobs[@]}"; do wait "$job" || fail "an image could not be loaded"; done
 }
 foreign_image() {
   docker image inspect "$1" >/dev/null 2>&1 || timeout 300 docker pull -q "$1" >/dev/null || fail "there is no image $1"
 }
-# What instances start with, and an archive of what runs on them, for which they look at their node.
+# What instances start with. It is large and takes no compiling: it is loaded while the other images are made.
+load_machines() {
+  local cluster node
+  for cluster in "${clouds[@]}"; do
+    for node in $(nodes_of "$cluster"); do load "$node" repot/machine:dev & machine_jobs+=($!); done
+  done
+}
+
+# What runs on the hosts of the cloud, and an archive of what runs on instances, for which these look at their host.
 load_cloud() {
-  local cluster=$1 node=$1-control-plane kept="" ids=() own=() image version short full
+  local cluster=$1 node own=() version short full jobs=() job
   mapfile -t own < <(own_images "$CLOUD_CRATES")
-  load "$cluster" repot/machine:dev "${own[@]}"
   version=$("$REPOT_BIN/kubeadm" version -o short)
   set -- repot/edge:dev
   for crate in $MACHINE_CRATES; do set -- "$@" "repot/$crate:$tag"; done
@@ -130,6 +140,15 @@ load_cloud() {
   full=$(docker run --rm --entrypoint grep repot/machine:dev -ohE '[a-z0-9./-]+/pause:[0-9.]+' /etc/containerd/config.toml | head -n 1)
   foreign_image "$full"
   set -- "$@" "$full"
+  for node in $(nodes_of "$cluster"); do
+    (load "$node" "${own[@]}" && keep_for_machines "$node" "$@") & jobs+=($!)
+  done
+  for job in "${jobs[@]}"; do wait "$job" || fail "images could not be loaded into a node of $cluster"; done
+}
+
+# keep_for_machines NODE IMAGE…: as an archive, beside which stands what is in it.
+keep_for_machines() {
+  local node=$1 kept="" ids=() image; shift
   for image in "$@"; do ids+=("$image $(docker image inspect -f '{{.Id}}' "$image")"); done
   # There is none before the first time.
   kept=$(docker exec "$node" cat /var/lib/machine-images/content 2>/dev/null || true)
@@ -147,7 +166,8 @@ hack/docker.sh up
 lock_images
 hack/tools.sh etcd etcdutl etcdctl helm kube-apiserver kube-controller-manager kube-scheduler kubeadm
 # What takes no compiling comes first: a seed that waits for our own images can already be looked at.
-control_plane=()
+control_plane=() machine_jobs=()
+load_machines
 if [ -z "$only_ours" ]; then
   build_foreign
   load_all foreign_images
@@ -155,5 +175,6 @@ fi
 compile_own
 build_own
 load_all own_images
+for job in "${machine_jobs[@]}"; do wait "$job" || fail "the image of instances could not be loaded"; done
 for cluster in "${clouds[@]}"; do load_cloud "$cluster"; done
 say "images ready: ${crates[*]/#/repot/} ${control_plane[*]}"

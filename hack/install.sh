@@ -53,12 +53,16 @@ server_of() { echo "https://$(node_ip "$1"):6443"; }
 ca_of() { at "$1" config view --raw -o jsonpath='{.clusters[0].cluster.certificate-authority-data}'; }
 
 # The cloud of provider-local: a namespace in the cluster infra, and an account that can do nothing outside of it. Its instances
-# are privileged pods there. The one node plays all zones.
+# are privileged pods there. Of three hosts each plays a zone, one plays all.
 cloud() {
-  local zone
+  local zone hosts place=0
+  mapfile -t hosts < <(nodes infra)
   for zone in $ZONES; do
-    at infra label nodes --all --overwrite "zone.local.provider.extensions.gardener.cloud/$zone=true" >/dev/null
+    at infra label node "$(node_of infra "${hosts[place++ % ${#hosts[@]}]}")" --overwrite \
+      "zone.local.provider.extensions.gardener.cloud/$zone=true" >/dev/null
   done
+  # Where there are others, kind has kept the first one for what runs the cluster. It plays a zone, too.
+  [ "${#hosts[@]}" -eq 1 ] || at infra patch node "$(node_of infra)" --type merge -p '{"spec":{"taints":null}}' >/dev/null
   at infra apply -f - >/dev/null <<END
 apiVersion: v1
 kind: Namespace
@@ -104,14 +108,19 @@ END
     "token: $(at infra -n cloud get secret cloud-token -o jsonpath='{.data.token}' | base64 -d)" >"$STATE/cloud.kubeconfig")
 }
 
+# As many as there are.
+hosts_are_listed() {
+  [ "$(at infra -n cloud get configmap hosts -o go-template='{{len .data}}')" = "$(nodes infra | wc -l)" ]
+}
+
 # Closes zones of the cloud. No zone is closed before its host is in the list.
 cloud_agent() {
   at infra apply -f hack/landscape/cloud-agent.yaml >/dev/null
   [ -z "$again" ] || at infra -n cloud-agent rollout restart daemonset/cloud-local-agent >/dev/null
   at infra -n cloud-agent rollout status daemonset/cloud-local-agent --timeout=120s >/dev/null ||
     fail "the cloud's agent does not run: kubectl --kubeconfig $STATE/infra.kubeconfig -n cloud-agent describe pods"
-  wait_for 60 "the cloud's host is in its list of hosts (see: kubectl --kubeconfig $STATE/infra.kubeconfig -n cloud-agent logs daemonset/cloud-local-agent)" \
-    at infra -n cloud get configmap hosts
+  wait_for 60 "the cloud's hosts are in its list of hosts (see: kubectl --kubeconfig $STATE/infra.kubeconfig -n cloud-agent logs daemonset/cloud-local-agent)" \
+    hosts_are_listed
 }
 
 # gardenlet_answers BASE: the identity that was made before is still good.

@@ -108,10 +108,11 @@ expose() {
 }
 
 addresses_of() {
+  local number
   case $1 in
     dns) echo "$DNS_IP" ;;
     s3) echo "$S3_IP" ;;
-    *) node_ip "$1" && node_pod_cidr "$1" ;;
+    *) for number in $(nodes "$1"); do node_ip "$1" "$number" && node_pod_cidr "$1" "$number"; done ;;
   esac
 }
 
@@ -148,16 +149,18 @@ mend() {
 
 # Machines are pods of the cluster infra. They still reach the seeds: what they send there has their node's address.
 strand() {
-  local seed
+  local seed number
   for seed in seed-a seed-b; do
-    on_node "$seed" ip route replace unreachable "$(node_pod_cidr infra)"
+    for number in $(nodes infra); do on_node "$seed" ip route replace unreachable "$(node_pod_cidr infra "$number")"; done
     say "$seed has no road to machines"
   done
 }
 reconnect() {
-  local seed
+  local seed number
   for seed in seed-a seed-b; do
-    on_node "$seed" ip route replace "$(node_pod_cidr infra)" via "$(node_ip infra)"
+    for number in $(nodes infra); do
+      on_node "$seed" ip route replace "$(node_pod_cidr infra "$number")" via "$(node_ip infra "$number")"
+    done
     say "$seed has a road to machines"
   done
 }

@@ -2,15 +2,8 @@
 # shellcheck shell=bash
 
 write_kind_config() {
-  local cluster=$1
+  local cluster=$1 number
   mkdir -p "$STATE/kind"
-  # Pods keep their address on the way to other pods, also of other clusters: no masquerading by the plugin.
-  cat >"$STATE/kind/$cluster.conflist" <<E
-{"cniVersion": "0.3.1", "name": "repot", "plugins": [
-  {"type": "ptp", "ipMasq": false, "ipam": {"type": "host-local", "dataDir": "/run/cni-ipam-state",
-    "routes": [{"dst": "0.0.0.0/0"}], "ranges": [[{"subnet": "$(node_pod_cidr "$cluster")"}]]}},
-  {"type": "portmap", "capabilities": {"portMappings": true}}]}
-E
   cat >"$STATE/kind/$cluster.yaml" <<E
 kind: Cluster
 apiVersion: kind.x-k8s.io/v1alpha4
@@ -19,16 +12,36 @@ networking:
   podSubnet: $(pod_cidr "$cluster")
   serviceSubnet: $(service_cidr "$cluster")
 nodes:
-- role: control-plane
+E
+  {
+    write_node "$cluster" 0 control-plane
+    case $cluster in
+      garden) write_encryption ;;
+      infra)
+        write_audit
+        for ((number = 1; number < HOSTS; number++)); do write_node infra "$number" worker; done
+        ;;
+    esac
+  } >>"$STATE/kind/$cluster.yaml"
+}
+
+# write_node CLUSTER NUMBER ROLE: pods keep their address on the way to other pods, also of other clusters: no masquerading by the
+# plugin.
+write_node() {
+  local file=$STATE/kind/$1-$2.conflist
+  cat >"$file" <<E
+{"cniVersion": "0.3.1", "name": "repot", "plugins": [
+  {"type": "ptp", "ipMasq": false, "ipam": {"type": "host-local", "dataDir": "/run/cni-ipam-state",
+    "routes": [{"dst": "0.0.0.0/0"}], "ranges": [[{"subnet": "$(node_pod_cidr "$1" "$2")"}]]}},
+  {"type": "portmap", "capabilities": {"portMappings": true}}]}
+E
+  cat <<E
+- role: $3
   extraMounts:
-  - hostPath: $STATE/kind/$cluster.conflist
+  - hostPath: $file
     containerPath: /etc/cni/net.d/10-repot.conflist
     readOnly: true
 E
-  case $cluster in
-    garden) write_encryption >>"$STATE/kind/$cluster.yaml" ;;
-    infra) write_audit >>"$STATE/kind/$cluster.yaml" ;;
-  esac
 }
 
 # Tests ask who has changed anything in the cloud: tests/src/record.rs.
@@ -134,13 +147,17 @@ create_cluster() {
 
 # Roads that a restarted node forgets; so each `up` lays them again.
 connect() {
-  local cluster=$1 other rule
-  rule=(POSTROUTING -s "$(node_pod_cidr "$cluster")" ! -d 10.0.0.0/8 -j MASQUERADE)
-  on_node "$cluster" iptables -t nat -C "${rule[@]}" 2>/dev/null || on_node "$cluster" iptables -t nat -A "${rule[@]}"
+  local cluster=$1 number node rule other peer
   # Its kube-proxy leads them to the machines of shoots; the node only has to take them for its own.
   [ "$cluster" != infra ] || on_node infra ip route replace local "$LOAD_BALANCERS" dev lo
-  for other in $CLUSTERS; do
-    [ "$other" = "$cluster" ] || on_node "$cluster" ip route replace "$(node_pod_cidr "$other")" via "$(node_ip "$other")"
+  for number in $(nodes "$cluster"); do
+    node=$(node_of "$cluster" "$number")
+    rule=(POSTROUTING -s "$(node_pod_cidr "$cluster" "$number")" ! -d 10.0.0.0/8 -j MASQUERADE)
+    in_container "$node" iptables -t nat -C "${rule[@]}" 2>/dev/null || in_container "$node" iptables -t nat -A "${rule[@]}"
+    for other in $CLUSTERS; do for peer in $(nodes "$other"); do
+      [ "$node" = "$(node_of "$other" "$peer")" ] ||
+        in_container "$node" ip route replace "$(node_pod_cidr "$other" "$peer")" via "$(node_ip "$other" "$peer")"
+    done; done
   done
 }
 
