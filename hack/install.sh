@@ -56,13 +56,14 @@ ca_of() { at "$1" config view --raw -o jsonpath='{.clusters[0].cluster.certifica
 # are privileged pods there. Of three hosts each plays a zone, one plays all.
 cloud() {
   local zone hosts place=0
-  mapfile -t hosts < <(nodes infra)
+  hosts=$(nodes infra | wc -l)
   for zone in $ZONES; do
-    at infra label node "$(node_of infra "${hosts[place++ % ${#hosts[@]}]}")" --overwrite \
+    at infra label node "$(node_of infra "$place")" --overwrite \
       "zone.local.provider.extensions.gardener.cloud/$zone=true" >/dev/null
+    place=$(((place + 1) % hosts))
   done
   # Where there are others, kind has kept the first one for what runs the cluster. It plays a zone, too.
-  [ "${#hosts[@]}" -eq 1 ] || at infra patch node "$(node_of infra)" --type merge -p '{"spec":{"taints":null}}' >/dev/null
+  [ "$hosts" -eq 1 ] || at infra patch node "$(node_of infra)" --type merge -p '{"spec":{"taints":null}}' >/dev/null
   at infra apply -f - >/dev/null <<END
 apiVersion: v1
 kind: Namespace
