@@ -100,7 +100,7 @@ load() {
 
 # load_all LISTER: every cluster at once, each what its role needs.
 load_all() {
-  local jobs=() job cluster images
+  local jobs=() cluster images
   for cluster in "${gardens[@]}"; do
     mapfile -t images < <("$1" "$GARDEN_CRATES" garden)
     [ ${#images[@]} -eq 0 ] || { load "$cluster-control-plane" "${images[@]}" & jobs+=($!); }
@@ -109,7 +109,7 @@ load_all() {
     mapfile -t images < <("$1" "$SEED_CRATES $OTHER_CRATES" seed)
     [ ${#images[@]} -eq 0 ] || { load "$cluster-control-plane" "${images[@]}" & jobs+=($!); }
   done
-  for job in "${jobs[@]}"; do wait "$job" || fail "an image could not be loaded"; done
+  joined "an image could not be loaded" "${jobs[@]}"
 }
 foreign_image() {
   docker image inspect "$1" >/dev/null 2>&1 || timeout 300 docker pull -q "$1" >/dev/null || fail "there is no image $1"
@@ -124,7 +124,7 @@ load_machines() {
 
 # What runs on the hosts of the cloud, and an archive of what runs on instances, for which these look at their host.
 load_cloud() {
-  local cluster=$1 node own=() version short full jobs=() job
+  local cluster=$1 node own=() version short full jobs=()
   mapfile -t own < <(own_images "$CLOUD_CRATES")
   version=$("$REPOT_BIN/kubeadm" version -o short)
   set -- repot/edge:dev
@@ -143,7 +143,7 @@ load_cloud() {
   for node in $(nodes_of "$cluster"); do
     (load "$node" "${own[@]}" && keep_for_machines "$node" "$@") & jobs+=($!)
   done
-  for job in "${jobs[@]}"; do wait "$job" || fail "images could not be loaded into a node of $cluster"; done
+  joined "images could not be loaded into a node of $cluster" "${jobs[@]}"
 }
 
 # keep_for_machines NODE IMAGE…: as an archive, beside which stands what is in it.
@@ -175,6 +175,6 @@ fi
 compile_own
 build_own
 load_all own_images
-for job in "${machine_jobs[@]}"; do wait "$job" || fail "the image of instances could not be loaded"; done
+joined "the image of instances could not be loaded" "${machine_jobs[@]}"
 for cluster in "${clouds[@]}"; do load_cloud "$cluster"; done
 say "images ready: ${crates[*]/#/repot/} ${control_plane[*]}"

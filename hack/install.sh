@@ -353,7 +353,7 @@ register_provider
 cloud
 cloud_agent
 for seed in seed-a seed-b; do install_seed "$seed" & jobs+=($!); done
-for job in "${jobs[@]}"; do wait "$job" || fail "a seed could not be installed"; done
+joined "a seed could not be installed" "${jobs[@]}"
 hack/landscape.sh expose "$NAME"
 for cluster in $CLUSTERS; do
   [ -z "$again" ] || restart "$cluster"

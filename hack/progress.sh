@@ -63,6 +63,12 @@ compile() {
   return "$status"
 }
 
+# joined MESSAGE JOB…: waits for jobs of this shell, and fails with MESSAGE where one of them failed.
+joined() {
+  local message=$1 job; shift
+  for job in "$@"; do wait "$job" || fail "$message"; done
+}
+
 # count_tests FILE: one line with what the tests did whose output is in FILE.
 count_tests() {
   awk '/^test result:/ { passed += $4; failed += $6; ignored += $8 }

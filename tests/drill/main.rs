@@ -157,30 +157,16 @@ const STACK: usize = 16 * 1024 * 1024;
 #[ignore = "five minutes of two processors; make e2e-all plays them"]
 #[test]
 fn journeys_are_edited_called_off_and_deleted_on_their_way_while_processes_die() {
-    let seed = lot();
-    println!("Journeys: REPOT_SEED={seed}");
-    with_large_stacks(async move {
-        let begin = tokio::time::Instant::now();
-        let world = Arc::new(World::for_journeys().await.unwrap());
-        if let Err(why) = journeys::check(&world, seed).await {
-            panic!("Journeys with REPOT_SEED={seed}: {why:#}");
-        }
-        println!("Journeys: passed in {} s", begin.elapsed().as_secs());
+    by_lot("Journeys", |lot| async move {
+        let world = Arc::new(World::for_journeys().await?);
+        journeys::check(&world, lot).await
     });
 }
 
 #[ignore = "minutes of two processors; make e2e-all plays it"]
 #[test]
 fn a_shoot_on_aws_moves_while_a_zone_of_it_is_cut_off() {
-    let lot = lot();
-    println!("A shoot on AWS: REPOT_SEED={lot}");
-    with_large_stacks(async move {
-        let begin = tokio::time::Instant::now();
-        if let Err(why) = on_aws::check(lot).await {
-            panic!("A shoot on AWS with REPOT_SEED={lot}: {why:#}");
-        }
-        println!("A shoot on AWS: passed in {} s", begin.elapsed().as_secs());
-    });
+    by_lot("A shoot on AWS", on_aws::check);
 }
 
 #[ignore = "a measurement of some minutes"]
@@ -194,11 +180,23 @@ fn many_moves_at_once() {
     });
 }
 
-/// From which random moments are drawn: those of a former run, or others.
-fn lot() -> u64 {
+/// Plays what happens at random moments: at those of a former run, or at others.
+fn by_lot<F>(what: &'static str, play: impl FnOnce(u64) -> F)
+where
+    F: Future<Output = anyhow::Result<()>> + Send + 'static,
+{
     let former = std::env::var("REPOT_SEED").ok();
     let former = former.and_then(|text| text.parse().ok());
-    former.unwrap_or_else(|| fastrand::u64(..1_000_000))
+    let lot = former.unwrap_or_else(|| fastrand::u64(..1_000_000));
+    println!("{what}: REPOT_SEED={lot}");
+    let played = play(lot);
+    with_large_stacks(async move {
+        let begin = tokio::time::Instant::now();
+        if let Err(why) = played.await {
+            panic!("{what} with REPOT_SEED={lot}: {why:#}");
+        }
+        println!("{what}: passed in {} s", begin.elapsed().as_secs());
+    });
 }
 
 fn with_large_stacks(work: impl Future<Output = ()> + Send + 'static) {

@@ -14,10 +14,7 @@ mod seeds;
 #[path = "../../../crates/cloud-aws/tests/ec2/world.rs"]
 mod world;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::{collections::BTreeSet, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use api::{
@@ -27,7 +24,6 @@ use api::{
     },
     extensions::{DefaultStatus, ExtensionObject, Infrastructure, SubnetIsolation, Worker},
 };
-use cloud_aws::{Tagged, machines::Machines};
 use extension::{
     Actuator, ExtensionReconciler, subnet_isolation::SubnetIsolationActuator, worker::WorkerActuator,
 };
@@ -42,7 +38,7 @@ use testkit::{ControlPlane, Moto, PlayedKubelet, eventually, grant_chart};
 
 use played::PlayedMachines;
 use seeds::{TEST, equip, object, place, reconciler, seed};
-use world::{Region, SHOOT, is_complete};
+use world::{Instances, Region, SHOOT, is_complete};
 
 /// Longer than any of these steps takes on a busy machine.
 const SOON: Duration = Duration::from_secs(180);
@@ -134,7 +130,7 @@ async fn a_zone_is_cut_off_moved_and_taken_back() -> Result<()> {
     Box::pin(moved(&from, &to, &mut objects)).await?;
     let writes = region.proxy.writes_since(calls);
     ensure!(writes.is_empty(), "a move asks the cloud for {writes:?}");
-    ensure!(instances(&region).await? == left, "a move changes machines");
+    ensure!(region.instances().await? == left, "a move changes machines");
     ensure!(
         region.acls(&objects.vpc).await? == closed,
         "a move opens the zone"
@@ -144,16 +140,7 @@ async fn a_zone_is_cut_off_moved_and_taken_back() -> Result<()> {
     let opened = region.acls(&objects.vpc).await?;
     ensure!(opened == open, "the zone has not what it had: {opened:#?}");
     isolate(&to.worker, &objects.worker, Value::Null).await?;
-    let back = instances(&region).await?;
-    let [sick, _] = region.zones();
-    ensure!(
-        back.values().any(|zone| *zone == sick),
-        "no machine came back: {back:?}"
-    );
-    ensure!(
-        left.keys().all(|id| back.contains_key(id)),
-        "{left:?} were moved: {back:?}"
-    );
+    region.first_zone_is_back(&left, &region.instances().await?)?;
     Box::pin(gone(&to, &region, &objects)).await
 }
 
@@ -173,12 +160,12 @@ struct Objects {
 }
 
 /// A network, and a machine in each of two zones.
-async fn made(by: &Provider, region: &Region) -> Result<(Objects, BTreeMap<String, String>)> {
+async fn made(by: &Provider, region: &Region) -> Result<(Objects, Instances)> {
     let infrastructure: Infrastructure = object("one", REGION, json!({"providerConfig": region.config()}))?;
     let told = created(&by.infrastructure, &infrastructure).await?;
     let worker = seeds::worker(REGION, &told, &region.zones(), [2, 4])?;
     created(&by.worker, &worker).await?;
-    let machines = instances(region).await?;
+    let machines = region.instances().await?;
     let zones: BTreeSet<_> = machines.values().collect();
     ensure!(machines.len() == 2 && zones.len() == 2, "{machines:?}");
     let text = |pointer| told.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
@@ -195,12 +182,7 @@ async fn made(by: &Provider, region: &Region) -> Result<(Objects, BTreeMap<Strin
 }
 
 /// The first zone is left and closed. Returns the machines that are left.
-async fn cut_off(
-    by: &Provider,
-    region: &Region,
-    objects: &Objects,
-    before: &BTreeMap<String, String>,
-) -> Result<BTreeMap<String, String>> {
+async fn cut_off(by: &Provider, region: &Region, objects: &Objects, before: &Instances) -> Result<Instances> {
     isolate(
         &by.worker,
         &objects.worker,
@@ -208,17 +190,8 @@ async fn cut_off(
     )
     .await?;
     created(&by.zone, &objects.zone).await?;
-    let left = instances(region).await?;
-    let [sick, _] = region.zones();
-    ensure!(
-        left.len() == 2 && left.values().all(|zone| *zone != sick),
-        "{left:?}"
-    );
-    let mut elsewhere = before.iter().filter(|(_, zone)| **zone != sick);
-    ensure!(
-        elsewhere.all(|(id, _)| left.contains_key(id)),
-        "a machine elsewhere has noticed: {left:?} of {before:?}"
-    );
+    let left = region.instances().await?;
+    region.first_zone_is_left(before, &left)?;
     Ok(left)
 }
 
@@ -240,23 +213,12 @@ async fn moved(from: &Provider, to: &Provider, objects: &mut Objects) -> Result<
 
 async fn gone(by: &Provider, region: &Region, objects: &Objects) -> Result<()> {
     deleted(&by.worker, &objects.worker).await?;
-    ensure!(instances(region).await?.is_empty(), "machines are left");
+    ensure!(region.instances().await?.is_empty(), "machines are left");
     is_complete(&region.found().await?)?;
     deleted(&by.infrastructure, &objects.infrastructure).await?;
     let found = region.found().await?;
     ensure!(found.vpcs.is_empty() && found.addresses.is_empty(), "{found:#?}");
     Ok(())
-}
-
-/// Instances by id, with their zones.
-async fn instances(region: &Region) -> Result<BTreeMap<String, String>> {
-    let all = Machines::of(region.direct.clone(), SHOOT)
-        .list()
-        .await?
-        .into_iter();
-    Ok(all
-        .map(|one| (one.id().to_owned(), one.placement.availability_zone))
-        .collect())
 }
 
 async fn isolate<A: Actuator<Worker>>(by: &Hand<Worker, A>, worker: &Worker, id: Value) -> Result<()> {

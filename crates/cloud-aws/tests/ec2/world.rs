@@ -13,6 +13,7 @@ use cloud_aws::{
     Ec2, Tagged,
     acls::Entry,
     infrastructure::{Found, InfrastructureConfig, InfrastructureStatus, Names, Plan, State, make},
+    machines::Machines,
     network::Subnet,
 };
 use permit::{Clock, Issuer, Permit};
@@ -92,6 +93,44 @@ impl Region {
         Ok((made.status, made.state))
     }
 
+    /// The shoot's instances.
+    pub async fn instances(&self) -> Result<Instances> {
+        let all = Machines::of(self.direct.clone(), SHOOT).list().await?;
+        Ok(all
+            .into_iter()
+            .map(|one| (one.id().to_owned(), one.placement.availability_zone))
+            .collect())
+    }
+
+    /// Of two machines, one in each zone, that in the first zone has gone to the other one, and nobody else has noticed.
+    pub fn first_zone_is_left(&self, before: &Instances, left: &Instances) -> Result<()> {
+        let [sick, other] = self.zones();
+        ensure!(
+            left.len() == 2 && left.values().all(|zone| *zone == other),
+            "{left:?}"
+        );
+        let mut elsewhere = before.iter().filter(|(_, zone)| **zone != sick);
+        ensure!(
+            elsewhere.all(|(id, _)| left.contains_key(id)),
+            "a machine elsewhere has noticed: {left:?} of {before:?}"
+        );
+        Ok(())
+    }
+
+    /// The first zone has machines again, and all others are still there.
+    pub fn first_zone_is_back(&self, left: &Instances, back: &Instances) -> Result<()> {
+        let [sick, _] = self.zones();
+        ensure!(
+            back.values().any(|zone| *zone == sick),
+            "no machine came back: {back:?}"
+        );
+        ensure!(
+            left.keys().all(|id| back.contains_key(id)),
+            "{left:?} were moved: {back:?}"
+        );
+        Ok(())
+    }
+
     /// Which ACL each subnet of a VPC has, and the rules and tags of all ACLs.
     pub async fn acls(&self, vpc: &str) -> Result<Acls> {
         let mut seen = Acls::default();
@@ -129,6 +168,9 @@ impl Region {
         Ok(acl)
     }
 }
+
+/// Instances by id, with their zones.
+pub type Instances = BTreeMap<String, String>;
 
 /// What a VPC's ACLs are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
