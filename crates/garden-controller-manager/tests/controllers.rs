@@ -162,28 +162,41 @@ async fn backups_follow_their_shoot(garden: &Garden) {
 async fn a_silent_seed_is_unknown(garden: &Garden) {
     let seeds: Api<Seed> = Api::all(garden.administrator());
     let namespaces: Api<Namespace> = Api::all(garden.administrator());
-    // Heard first: the controller has counted since it started.
-    allowed(renew(garden, "seed-c").await);
-    let ready = condition("GardenletReady", ConditionStatus::True);
-    garden
-        .status(&seeds, "seed-c", json!({"conditions": [ready]}))
-        .await;
-    // For longer than silence is borne.
-    let end = Instant::now() + SILENCE_BORNE + Duration::from_secs(2);
-    while Instant::now() < end {
+    let mut seen = None;
+    for _ in 0..5 {
+        // Heard first: the controller has counted since it started.
         allowed(renew(garden, "seed-c").await);
-        tokio::time::sleep(RENEWED_EVERY).await;
+        let ready = condition("GardenletReady", ConditionStatus::True);
+        garden
+            .status(&seeds, "seed-c", json!({"conditions": [ready]}))
+            .await;
+        let silence = renewed_for(garden, SILENCE_BORNE + Duration::from_secs(2)).await;
+        seen = gardenlet_of(&seeds.get("seed-c").await.unwrap());
+        // Where the machine stood still, the seed was silent indeed: that shows nothing.
+        if seen == Some(ConditionStatus::True) || silence < SILENCE_BORNE / 2 {
+            break;
+        }
     }
-    assert_eq!(
-        gardenlet_of(&seeds.get("seed-c").await.unwrap()),
-        Some(ConditionStatus::True)
-    );
+    assert_eq!(seen, Some(ConditionStatus::True));
     until(&seeds, "seed-c", |seed| {
         gardenlet_of(seed) == Some(ConditionStatus::Unknown)
     })
     .await;
     let namespace = namespaces.get("seed-seed-c").await.unwrap();
     assert_eq!(namespace.owner_references()[0].name, "seed-c");
+}
+
+/// Renews for so long; gives the longest time between two renewals.
+async fn renewed_for(garden: &Garden, time: Duration) -> Duration {
+    let (mut last, mut longest) = (Instant::now(), Duration::ZERO);
+    let end = last + time;
+    while Instant::now() < end {
+        allowed(renew(garden, "seed-c").await);
+        tokio::time::sleep(RENEWED_EVERY).await;
+        longest = longest.max(last.elapsed());
+        last = Instant::now();
+    }
+    longest
 }
 
 /// What a gardenlet does all the time.

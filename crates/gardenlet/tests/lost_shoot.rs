@@ -26,7 +26,7 @@ use runtime::{
 };
 use serde_json::{Value, json};
 use testkit::{ControlPlane, NameServer, apply, eventually};
-use tokio::task::JoinSet;
+use tokio::{sync::Notify, task::JoinSet};
 
 use ground::{CORE, DNS_ZONE, Ground, NAMESPACE, OURS, PROJECT, SOON, context::context};
 
@@ -121,7 +121,8 @@ impl World {
     async fn lost_while_it_is_created(&self) -> Result<()> {
         self.says(Some((OURS, 1))).await?;
         self.write_record().await?;
-        self.says(Some((THEIRS, 2))).await?;
+        // The epoch alone: who asks for one name after the other could see the other owner in this seed's epoch.
+        self.says(Some((OURS, 2))).await?;
         let last = self
             .until_error("seed seed-a has lost the shoot in ownership epoch 1: epoch 2 has begun")
             .await?;
@@ -192,13 +193,19 @@ impl World {
             },
         )
         .await?;
-        self.say(None, Some(1)).await?;
         let told = "the owner's record goes with the shoot, whose deletion goes on";
-        self.until(told, |shoot| {
+        // It is told for a moment only: who waits for it has looked before.
+        let looked = Notify::new();
+        let seen = self.until(told, |shoot| {
+            looked.notify_one();
             let status = serde_json::to_string(&shoot.status).unwrap_or_default();
             status.contains(told)
-        })
-        .await?;
+        });
+        let said = async {
+            looked.notified().await;
+            self.say(None, Some(1)).await
+        };
+        tokio::try_join!(seen, said)?;
         self.say(None, None).await?;
         self.change_record(json!({"metadata": {"finalizers": null}}))
             .await?;

@@ -119,21 +119,22 @@ fn a_change_ends_what_is_under_way_and_many_changes_wait() -> Result<()> {
 async fn changed_again_and_again() -> Result<()> {
     let world = Box::pin(World::start("zones-abort", true)).await?;
     world.shoot(Value::Null).await?;
-    world.annotate(ISOLATED, json!("id-a")).await?;
+    let begun = world.change_zone(json!("id-a"), "testing").await?;
     let _gardenlet = world.gardenlet()?;
-    world
-        .until_reason("FailoverInProgress", (Phase::Failover, Status::InProgress))
-        .await?;
-    world.until_flow_waits().await?;
+    let is_under_way = (Phase::Failover, Status::InProgress);
+    world.until_reason("FailoverInProgress", is_under_way).await?;
+    world.until_flow_waits(begun, is_under_way).await?;
     let namespaces: Api<Namespace> = Api::all(world.client.clone());
     namespaces.get(NAMESPACE).await?;
     // 1
-    let undone = world.until_next_flow((Phase::Failover, Status::Aborting));
-    tokio::try_join!(undone, world.annotate(ISOLATED, Value::Null))?;
+    let undone = world.change_zone(Value::Null, "evaluation").await?;
+    world
+        .until_flow_waits(undone, (Phase::Failover, Status::Aborting))
+        .await?;
     world.event("ZoneFailoverAborting").await?;
     // 2
-    let done_again = world.until_next_flow((Phase::Failover, Status::InProgress));
-    tokio::try_join!(done_again, world.annotate(ISOLATED, json!("id-a")))?;
+    let done_again = world.change_zone(json!("id-a"), "testing").await?;
+    world.until_flow_waits(done_again, is_under_way).await?;
     // 3, and nothing follows.
     world.annotate(ISOLATED, Value::Null).await?;
     let message = world.until_message("was changed again and again").await?;

@@ -74,6 +74,12 @@ pub async fn pools_have_what_nodes_can_run(garden: &Garden) {
 pub async fn pools_have_bounds(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     garden.bring(&bounded_profile(10)).await.unwrap();
+    // The policy knows CloudProfiles from a cache that follows later.
+    crate::garden::until_refused_with("the 10 nodes that CloudProfile bounded allows", || {
+        let pools = json!([pool("a", 1, 11)]);
+        crate::garden::try_apply(&shoots, "bounded", shoot_with_pools("bounded", "bounded", &pools))
+    })
+    .await;
     let make = |profile, all: &[Value]| {
         garden.apply(
             &shoots,

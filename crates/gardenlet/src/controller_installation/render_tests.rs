@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use std::{fs, os::unix::fs::PermissionsExt};
+use std::process::Command;
 
 use serde_json::json;
 
@@ -10,8 +10,11 @@ use super::*;
 async fn played(script: &str) -> Result<String, Failure> {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("helm");
-    fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    // Written by another process: one that a test beside this one starts would hold the file open, which cannot be started then.
+    let write = r#"printf '#!/bin/sh\n%s\n' "$1" >"$0" && chmod 755 "$0""#;
+    let mut shell = Command::new("/bin/sh");
+    let written = shell.args(["-c", write]).arg(&program).arg(script).status();
+    assert!(written.unwrap().success());
     let template = Template {
         archive: b"archive",
         values: &json!({"a": 1}),

@@ -17,6 +17,7 @@ use kube::{
 use runtime::wait::{self, Look};
 use serde_json::{Value, json};
 use testkit::{ControlPlane, NameServer, apply};
+use tokio::time::{Instant, sleep};
 
 pub const PROJECT: &str = "garden-dev";
 /// That of the Shoot `web`.
@@ -67,15 +68,23 @@ pub async fn until(
     why: &str,
     holds: impl Fn(&Shoot) -> bool + Send + Sync,
 ) -> Result<Shoot> {
-    let seen = wait::until(shoots, "web", SOON, |shoot: Option<&Shoot>| {
+    let look = |shoot: Option<&Shoot>| {
         if shoot.is_some_and(&holds) {
             Look::Done
         } else {
             let status = shoot.and_then(|shoot| shoot.status.as_ref());
             Look::Wait(format!("{why}: {status:?}"))
         }
-    });
-    seen.await?.context("a Shoot")
+    };
+    let end = Instant::now() + SOON;
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        match Box::pin(wait::until(shoots, "web", left, look)).await {
+            // A wait ends with the first list that a busy server refuses.
+            Err(runtime::Error::Transient(_)) if !left.is_zero() => sleep(Duration::from_secs(1)).await,
+            seen => return seen?.context("a Shoot"),
+        }
+    }
 }
 
 /// Runs a long story. `stack`: of the threads on which a gardenlet is beside it.

@@ -1,14 +1,10 @@
 //! One real API server that plays garden, seed and shoot, with a gardenlet's shoot controller.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicI32, Ordering},
-};
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
 use api::{
     constants::{OPERATION, condition},
-    extensions::DNSRecord,
     gardencore::{
         Seed as SeedObject, Shoot,
         shoot::{ZoneIsolationPhase as Phase, ZoneIsolationStatus as Status},
@@ -272,11 +268,9 @@ impl World {
     pub async fn until_reason(&self, reason: &str, is: (Phase, Status)) -> Result<String> {
         let seen = self.until(reason, |shoot| {
             let status = shoot.status.as_ref();
-            let recorded = status.and_then(|status| status.zone_isolation.as_ref());
             let told =
                 status.and_then(|status| find_condition(&status.conditions, condition::ZONE_ISOLATION));
-            recorded.map(|recorded| (recorded.phase, recorded.status)) == Some(is)
-                && told.is_some_and(|told| told.reason == reason)
+            is_recorded(shoot, is) && told.is_some_and(|told| told.reason == reason)
         });
         message_of(&seen.await?)
     }
@@ -288,37 +282,26 @@ impl World {
         message_of(&seen.await?)
     }
 
-    /// The flow has come to the task that does not end here: nobody writes the owner record.
-    pub async fn until_flow_waits(&self) -> Result<()> {
-        let records: Api<DNSRecord> = Api::namespaced(self.client.clone(), NAMESPACE);
-        let seen = wait::until(
-            &records,
-            "web-owner",
-            SOON,
-            |record: Option<&DNSRecord>| match record {
-                Some(_) => Look::Done,
-                None => Look::Wait("there is no owner record".into()),
-            },
-        );
-        seen.await.map(drop).map_err(Into::into)
+    /// Wants a zone cut off, or none, and edits the Shoot with it: its generation tells the flow that follows from the one before.
+    pub async fn change_zone(&self, zone: Value, purpose: &str) -> Result<i64> {
+        let body = json!({"metadata": {"annotations": {ISOLATED: zone}}, "spec": {"purpose": purpose}});
+        let changed = self
+            .shoots
+            .patch("web", &PatchParams::default(), &Patch::Merge(body))
+            .await?;
+        changed.metadata.generation.context("a generation")
     }
 
-    /// A flow begins after the one that is under way, records this, and has done some of its tasks.
-    pub async fn until_next_flow(&self, is: (Phase, Status)) -> Result<()> {
-        let (before, has_begun) = (AtomicI32::new(-1), AtomicBool::new(false));
-        let seen = self.until("no other flow", |shoot| {
-            let Some(status) = &shoot.status else { return false };
-            let progress = status.last_operation.as_ref().map_or(0, |last| last.progress);
-            // Progress goes back as a flow begins.
-            if progress < before.swap(progress, Ordering::Relaxed) {
-                has_begun.store(true, Ordering::Relaxed);
-            }
-            let recorded = status.zone_isolation.as_ref();
-            recorded.map(|recorded| (recorded.phase, recorded.status)) == Some(is)
-                && has_begun.load(Ordering::Relaxed)
-                && progress > 0
+    /// The flow of a generation has recorded this and come to the task that does not end here: nobody writes the owner record.
+    pub async fn until_flow_waits(&self, generation: i64, is: (Phase, Status)) -> Result<()> {
+        let waits = self.until("its flow does not wait", |shoot| {
+            let status = shoot.status.as_ref();
+            let last = status.and_then(|status| status.last_operation.as_ref());
+            status.and_then(|status| status.observed_generation) == Some(generation)
+                && is_recorded(shoot, is)
+                && last.is_some_and(|last| last.description.contains("owner domain DNS record"))
         });
-        seen.await.map(drop)
+        waits.await.map(drop)
     }
 
     /// The controller has seen what came before.
@@ -353,6 +336,12 @@ impl World {
     async fn until(&self, why: &str, holds: impl Fn(&Shoot) -> bool + Send + Sync) -> Result<Shoot> {
         ground::until(&self.shoots, why, holds).await
     }
+}
+
+fn is_recorded(shoot: &Shoot, is: (Phase, Status)) -> bool {
+    let status = shoot.status.as_ref();
+    let recorded = status.and_then(|status| status.zone_isolation.as_ref());
+    recorded.map(|recorded| (recorded.phase, recorded.status)) == Some(is)
 }
 
 fn message_of(shoot: &Shoot) -> Result<String> {
