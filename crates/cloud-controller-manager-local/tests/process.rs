@@ -43,8 +43,8 @@ controllerLeaders:
 /// A holder that dies is respected for the lease duration: short, so that the test need not wait long. The deadline is one that
 /// a holder meets also on a busy machine: it would end, and nobody starts it again.
 const LOCKS: [&str; 3] = [
-    "--leader-elect-lease-duration=10s",
-    "--leader-elect-renew-deadline=8s",
+    "--leader-elect-lease-duration=20s",
+    "--leader-elect-renew-deadline=16s",
     "--leader-elect-retry-period=1s",
 ];
 const PODS: [&str; 2] = ["--allocate-node-cidrs", "--cluster-cidr=10.96.0.0/16"];
@@ -329,22 +329,27 @@ async fn after_a_clean_stop_nobody_waits_for_a_lock_of_ours() -> Result<()> {
 
     let second = holder(&world, SHARED).await?;
     ensure!(second != first, "the lock was not handed over");
-    let works = ours(&world, folder.path(), "ccm-1", &[], &migrating)?;
-    let third = held_by_another(&world, SHARED, &second).await?;
-    let waits = ours(&world, folder.path(), "ccm-2", &[], &migrating)?;
-    // Both locks of a process name the same holder.
-    waits_for(&waits, &third).await?;
-    let ours = gap(&world, works, "ours").await?;
-
-    let (ours, theirs) = (ours.as_secs_f64(), theirs.as_secs_f64());
-    println!(
-        "a Node waited {ours:.1} s for its range after a clean stop of ours, {theirs:.1} s after one of theirs"
-    );
     // Who waited for the lock would wait for as long as it lasts (15 s), less one pause between renewals.
-    ensure!(
-        ours < 12.0 && ours < theirs,
-        "{ours:.1} s, and theirs {theirs:.1} s"
+    let is_short = |gap: Duration| gap < Duration::from_secs(12) && gap < theirs;
+    let mut works = ours(&world, folder.path(), "ccm-1", &[], &migrating)?;
+    let mut last = held_by_another(&world, SHARED, &second).await?;
+    let mut best = Duration::MAX;
+    // A stall only adds time, or leaves the lock to run out: one short wait shows that a lock is given back.
+    for turn in 2..=4 {
+        let waits = ours(&world, folder.path(), &format!("ccm-{turn}"), &[], &migrating)?;
+        // Both locks of a process name the same holder.
+        waits_for(&waits, &last).await?;
+        best = best.min(gap(&world, works, &format!("ours-{turn}")).await?);
+        if is_short(best) {
+            break;
+        }
+        last = held_by_another(&world, SHARED, &last).await?;
+        works = waits;
+    }
+    println!(
+        "a Node waited {best:.1?} for its range after a clean stop of ours, {theirs:.1?} after one of theirs"
     );
+    ensure!(is_short(best), "{best:.1?}, and theirs {theirs:.1?}");
     Ok(())
 }
 
@@ -355,7 +360,7 @@ async fn output(folder: &Path, args: &[&str]) -> Result<(bool, String)> {
         .current_dir(folder)
         .kill_on_drop(true)
         .output();
-    let output = tokio::time::timeout(Duration::from_secs(20), run)
+    let output = tokio::time::timeout(SOON, run)
         .await
         .context("it does not end")??;
     let text = [output.stdout, output.stderr].concat();

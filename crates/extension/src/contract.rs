@@ -38,6 +38,7 @@ use serde_json::{Value, json};
 use crate::{Actuator, ExtensionReconciler, kind};
 
 use carried::{Carried, resources_of, state_of};
+pub use drive::run_until_ready;
 use played::Played;
 use protocol::{GARDENLET, annotate, create, ended, last, read};
 
@@ -76,8 +77,8 @@ pub struct Proof {
     pub failed: usize,
 }
 
-/// How long a deleted object may take to be gone: longer than an API server needs, short for a test.
-const GONE_WITHIN: Duration = Duration::from_secs(10);
+/// How long a deleted object may take to be gone: longer than an API server needs where nobody gets a turn for a while.
+const GONE_WITHIN: Duration = Duration::from_secs(90);
 
 impl<'a, K, A> Contract<'a, K, A>
 where

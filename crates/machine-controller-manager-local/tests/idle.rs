@@ -16,7 +16,7 @@ use api::{
     machine::{Machine, MachineDeployment},
 };
 use futures::{StreamExt, TryStreamExt};
-use k8s_openapi::api::core::v1::{Node, ServiceAccount};
+use k8s_openapi::api::core::v1::Node;
 use kube::{
     Api, Client, ResourceExt,
     api::{Patch, PatchParams},
@@ -24,9 +24,9 @@ use kube::{
 };
 use managers::{manager, pool, shoot};
 use serde_json::json;
-use testkit::{ControlPlane, Idle, PlayedKubelet, apply, eventually, size};
+use testkit::{ControlPlane, Idle, PlayedKubelet, apply, size};
 use tokio::task::JoinSet;
-use world::{ACCOUNT, CLUSTER, SOON, account};
+use world::{CLUSTER, account};
 
 const MACHINES: usize = 1000;
 /// What a process may have for itself, in KiB (the aim of `make bench`).
@@ -42,8 +42,6 @@ async fn a_machine_controller_manager_idles_in_little_memory() -> Result<()> {
     let client = plane.admin();
     testkit::apply_crds(&client, &crds_of(Target::Seed)).await?;
     let credentials = account(&plane).await?;
-    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), ACCOUNT);
-    eventually("instances can be made", SOON, || accounts.get("default")).await?;
     // A kubelet that is played says once that it is ready; after a minute they would not believe it any more.
     plane.stop_controllers();
     shoot(&plane, &credentials).await?;

@@ -10,11 +10,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use api::{Target, crds_of, machine::Machine};
-use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::{Api, api::ListParams};
 use managers::{manager, pool, shoot};
 use testkit::{ControlPlane, OwnerRecord, PlayedKubelet, Server, eventually};
-use world::{ACCOUNT, CLUSTER, SOON, account};
+use world::{CLUSTER, account};
 
 const OVER: Duration = OwnerRecord::OUTLASTS_AN_ANSWER;
 /// Longer than a manager needs to begin anew on a busy machine.
@@ -34,8 +33,6 @@ impl World {
         let client = plane.admin();
         testkit::apply_crds(&client, &crds_of(Target::Seed)).await?;
         let credentials = account(&plane).await?;
-        let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), ACCOUNT);
-        eventually("instances can be made", SOON, || accounts.get("default")).await?;
         shoot(&plane, &credentials).await?;
         Ok(Self {
             machines: Api::namespaced(client.clone(), CLUSTER),

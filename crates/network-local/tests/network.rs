@@ -89,7 +89,10 @@ async fn pods_reach_each_other_and_do_not_notice_that_the_api_is_away() -> Resul
     join(&nodes, "b", &b).await?;
     has_file(folders[1].path(), &b.range).await?;
     eventually("there are ways in both directions", SOON, || async {
-        ensure!(!a.entries()?.is_empty() && !b.entries()?.is_empty());
+        for entries in [a.entries()?, b.entries()?] {
+            // A route, a neighbour, a forwarding: they are made one after the other.
+            ensure!(entries.lines().count() == 3, "{entries}");
+        }
         anyhow::Ok(())
     })
     .await?;

@@ -135,10 +135,11 @@ async fn seen_everywhere(subject: &Subject) -> Result<()> {
         .await?;
     subject.given(taken(20)).await?;
     // Long enough for a slow machine; nobody waits for this fence.
-    let facts = subject
-        .world
-        .facts(Operation::Restore, Settings::default())
-        .await?;
+    let settings = Settings {
+        owner_check: terms::answered_within(Duration::from_secs(10))?,
+        ..Settings::default()
+    };
+    let facts = subject.world.facts(Operation::Restore, settings).await?;
     let look = async || Fence::deploy(&facts).await.map_err(|error| error.to_string());
     let secrets: Api<Secret> = Api::namespaced(subject.world.client(), NAMESPACE);
     for (identity, epoch, claimed, expected) in [

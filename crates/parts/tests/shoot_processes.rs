@@ -78,7 +78,7 @@ async fn the_processes_of_a_shoot_run_with_what_is_written() -> Result<()> {
         folder.path(),
         "kube-controller-manager",
         |flag| Some(flag.to_owned()),
-        &[format!("--secure-port={kcm_port}")],
+        &beside_others(kcm_port),
     )
     .await?;
     let mut scheduler = start(
@@ -86,7 +86,7 @@ async fn the_processes_of_a_shoot_run_with_what_is_written() -> Result<()> {
         folder.path(),
         "kube-scheduler",
         |flag| Some(flag.to_owned()),
-        &[format!("--secure-port={scheduler_port}")],
+        &beside_others(scheduler_port),
     )
     .await?;
 
@@ -98,6 +98,15 @@ async fn the_processes_of_a_shoot_run_with_what_is_written() -> Result<()> {
     scheduler.check_alive()?;
     only_health_is_open(api_port).await?;
     is_encrypted(&shoot, etcd_port, folder.path()).await
+}
+
+/// What is seen is that they work, not how soon they give up their locks on a machine that is busy with other tests.
+fn beside_others(port: u16) -> [String; 3] {
+    [
+        format!("--secure-port={port}"),
+        "--leader-elect-lease-duration=90s".to_owned(),
+        "--leader-elect-renew-deadline=60s".to_owned(),
+    ]
 }
 
 /// kube-controller-manager makes an account in each namespace: it is logged on and may write.

@@ -21,7 +21,10 @@ const READY_WITHIN: Duration = Duration::from_secs(60);
 
 /// Longer than an answer over loopback takes, also where server and test get no turn for some seconds. A server that is
 /// stopped refuses at once.
-const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+
+/// How often the same is asked meanwhile: a datagram may be lost.
+const ASK_EVERY: Duration = Duration::from_secs(5);
 
 /// A running knot.
 pub struct NameServer {
@@ -176,9 +179,17 @@ async fn ask(address: &str, name: &str, kind: RecordType) -> Result<Vec<String>>
     question.add_query(Query::query(absolute(name)?, kind));
     let socket = UdpSocket::bind("127.0.0.1:0").await?;
     socket.connect(address).await?;
-    socket.send(&question.to_vec()?).await?;
+    let question = question.to_vec()?;
     let mut buffer = vec![0; 4096];
-    let length = tokio::time::timeout(ANSWER_WITHIN, socket.recv(&mut buffer))
+    let answered = async {
+        loop {
+            socket.send(&question).await?;
+            if let Ok(heard) = tokio::time::timeout(ASK_EVERY, socket.recv(&mut buffer)).await {
+                return heard;
+            }
+        }
+    };
+    let length = tokio::time::timeout(ANSWER_WITHIN, answered)
         .await
         .context("no answer")??;
     let answer = Message::from_vec(&buffer[..length])?;

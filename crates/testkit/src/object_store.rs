@@ -11,7 +11,7 @@ use crate::process::Server;
 use crate::wait::eventually;
 
 /// Longer than the server needs to bind its port on a busy machine.
-const READY_WITHIN: Duration = Duration::from_secs(20);
+const READY_WITHIN: Duration = Duration::from_secs(90);
 
 /// A running S3 server. A bucket is a folder in [`ObjectStore::folder`], an object a file in it.
 pub struct ObjectStore {

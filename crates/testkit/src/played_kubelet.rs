@@ -7,6 +7,7 @@
 //! What runs in pods is not shown by such a test; that is for the clusters of `make e2e`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
@@ -15,6 +16,11 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
+
+/// How often a status is written at most: an API server that is busy or stopped does not take it.
+const WRITES: usize = 60;
+/// The pause in between.
+const WRITE_EVERY: Duration = Duration::from_secs(1);
 
 /// What becomes of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,11 +95,17 @@ async fn write(client: Client, pod: &Pod, fate: &Fate) {
     {
         let api: Api<Pod> = Api::namespaced(client, &pod.namespace().unwrap_or_default());
         let patch = Patch::Merge(json!({"metadata": {"uid": pod.uid()}, "status": status}));
-        if let Err(error) = api
-            .patch_status(&pod.name_any(), &PatchParams::default(), &patch)
-            .await
-        {
-            tracing::debug!(%error, pod = pod.name_any(), "pod status was not written");
+        let (name, params) = (pod.name_any(), PatchParams::default());
+        for _ in 0..WRITES {
+            let Err(error) = api.patch_status(&name, &params, &patch).await else {
+                return;
+            };
+            tracing::debug!(%error, pod = name, "pod status was not written");
+            // It is gone, another one has its name, or it can never be so.
+            if matches!(&error, kube::Error::Api(status) if matches!(status.code, 404 | 409 | 422)) {
+                return;
+            }
+            tokio::time::sleep(WRITE_EVERY).await;
         }
     }
 }

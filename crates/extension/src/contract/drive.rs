@@ -1,11 +1,12 @@
 //! Disturbs an operation until it gets through.
 
-use std::{fmt::Debug, sync::atomic::Ordering};
+use std::{fmt::Debug, sync::atomic::Ordering, time::Duration};
 
 use api::{extensions::ExtensionObject, meta::LastOperationType};
 use kube::{Api, ResourceExt};
 use runtime::{Error, Next};
 use serde_json::Value;
+use tokio::time::{Instant, sleep};
 
 use super::{Contract, Make, fault::Fault, protocol::ended};
 use crate::{Actuator, ExtensionReconciler, interrupt::interrupted};
@@ -18,6 +19,10 @@ const MOST_FAILURES: usize = 5;
 
 /// About as many awaits as a request has at least.
 const AWAITS_OF_A_REQUEST: usize = 3;
+/// For how long what an operation awaits may take: others make it, and may not get a turn for a while.
+const READY_WITHIN: Duration = Duration::from_secs(180);
+/// Between two calls of an operation that awaits something.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
 /// In the name of a step: it is a forced deletion.
 const FORCED: &str = "forced";
 
@@ -29,6 +34,25 @@ enum Attempt {
     Failed,
     /// Nothing is left to do.
     Through,
+}
+
+/// Runs an operation as a controller does, until nothing is awaited: on a slow machine one run ends before that comes.
+///
+/// # Errors
+/// That of the last call.
+pub async fn run_until_ready<K, A>(by: &ExtensionReconciler<K, A>, object: &K) -> runtime::Result<Next>
+where
+    K: ExtensionObject,
+    A: Actuator<K>,
+{
+    let end = Instant::now() + READY_WITHIN;
+    loop {
+        // Boxed: the futures of operations are large.
+        match Box::pin(by.run(object)).await {
+            Err(Error::NotReady { .. }) if Instant::now() < end => sleep(LOOK_AGAIN).await,
+            outcome => return outcome,
+        }
+    }
 }
 
 impl<K, A> Contract<'_, K, A>
@@ -148,13 +172,14 @@ where
         }
     }
 
+    /// Runs one operation that nobody disturbs.
     pub(super) async fn once(
         &self,
         by: &ExtensionReconciler<K, A>,
         object: &K,
         step: &str,
     ) -> Result<(), String> {
-        by.run(object)
+        run_until_ready(by, object)
             .await
             .map(|_| ())
             .map_err(|e| format!("{step}: {e}"))

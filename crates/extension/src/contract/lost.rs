@@ -27,7 +27,7 @@ use super::{
 use crate::{Actuator, Operation, owner::concerns};
 
 /// An actuator has no time to end in: it is dropped. Long enough for a machine on which nobody gets a turn for a while.
-const ENDS_WITHIN: Duration = Duration::from_secs(20);
+const ENDS_WITHIN: Duration = Duration::from_secs(90);
 /// For how long a request may land that had left.
 const LANDS_WITHIN: Duration = Duration::from_secs(1);
 /// For how long it is looked whether something goes on.

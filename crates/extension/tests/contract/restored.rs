@@ -11,7 +11,7 @@ use api::{
         state::{self, collect},
     },
 };
-use extension::{reconciler::namespaced, worker::WorkerActuator};
+use extension::{contract::run_until_ready, reconciler::namespaced, worker::WorkerActuator};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::{Api, Client, ResourceExt, api::ListParams, runtime::wait::await_condition};
 use serde_json::{Value, json};
@@ -51,7 +51,7 @@ pub async fn are_all_there_before_anybody_acts(seeds: &Seeds) -> Result<()> {
     });
     // Nobody plays the manager here: the operation goes on to wait for machines, and is dropped.
     tokio::select! {
-        done = by.run(&wanted) => drop(done?),
+        done = run_until_ready(&by, &wanted) => drop(done?),
         made = timeout(SOON, made) => drop(made.context("the machines were not restored")??),
     }
 

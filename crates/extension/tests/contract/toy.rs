@@ -140,7 +140,7 @@ impl Toy {
         let mut task = tokio::task::JoinSet::new();
         task.spawn(async move {
             let mut made = Ok(String::new());
-            for _ in 0..50 {
+            for _ in 0..600 {
                 tokio::time::sleep(Duration::from_millis(200)).await;
                 made = cloud.make(&owner).await;
             }

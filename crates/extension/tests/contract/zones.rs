@@ -20,7 +20,7 @@ use api::{
 use async_trait::async_trait;
 use extension::{
     Actuator, Context, ExtensionReconciler, Outcome,
-    contract::{Contract, Proof},
+    contract::{Contract, Proof, run_until_ready},
     reconciler::namespaced,
     subnet_isolation::{SubnetIsolationActuator, WAIT_FOR_MACHINES, ZoneNetwork},
 };
@@ -373,7 +373,7 @@ pub async fn wait_for_their_machines(seeds: &Seeds) -> Result<()> {
         machines.delete("m", &DeleteParams::default()).await?;
         anyhow::Ok(())
     };
-    let (done, left) = tokio::join!(timeout(SOON, by.run(&made)), leaves);
+    let (done, left) = tokio::join!(timeout(SOON, run_until_ready(&by, &made)), leaves);
     left?;
     done??;
     ensure!(Cloud::is_closed(&cloud.look(), namespace), "{:?}", cloud.look());
@@ -411,7 +411,7 @@ async fn closes_when_it_has_waited(seed: &Client, namespace: &str, cloud: &Arc<C
         machines.delete("m", &DeleteParams::default()).await?;
         anyhow::Ok(())
     };
-    let (done, left) = tokio::join!(timeout(SOON, by.run(&made)), leaves);
+    let (done, left) = tokio::join!(timeout(SOON, run_until_ready(&by, &made)), leaves);
     left?;
     done??;
     let now = objects.get("one").await?.status.unwrap_or_default();

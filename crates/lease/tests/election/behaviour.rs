@@ -20,10 +20,7 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::world::{admin, config, elector, latecomer, leases, short, spec};
-
-/// Longer than anything takes that does not fail.
-const LONG: Duration = Duration::from_secs(30);
+use crate::world::{LONG, admin, config, elector, free, latecomer, leases, renewed, short, spec, steady};
 
 /// Counts itself while it lives: tells whether work was dropped.
 struct Alive<'a>(&'a AtomicU32);
@@ -57,7 +54,8 @@ async fn work_runs_under_the_lease_which_is_given_back() {
         assert_eq!(taken.holder_identity.as_deref(), Some("me"));
         assert_eq!(taken.lease_duration_seconds, Some(15));
         assert_eq!(taken.lease_transitions, Some(0));
-        assert_eq!(taken.acquire_time, taken.renew_time);
+        // A slow machine looks when it has been renewed.
+        assert!(taken.acquire_time.is_some() && taken.acquire_time <= taken.renew_time);
         // It is renewed, and nothing else changes.
         let renewed = eventually("renewed", LONG, async || {
             match spec(&client, "given-back").await {
@@ -86,8 +84,9 @@ async fn work_runs_under_the_lease_which_is_given_back() {
 #[tokio::test]
 async fn a_released_lock_is_taken_at_once_and_the_hand_over_is_measured_and_told() {
     let client = admin().await;
+    free(&client, "handed-over").await;
     // Long: a look that is only due would not be "at once", and a busy machine has its time.
-    let [lease, renew, retry] = [30, 20, 10].map(Duration::from_secs);
+    let [lease, renew, retry] = [120, 100, 60].map(Duration::from_secs);
     let (timing, metrics) = (Timing::new(lease, renew, retry).unwrap(), Metrics::default());
     let (late, second_waits) = latecomer(config("second").await);
     let lock = |client: &Client, who: &str| Lock::new(client.clone(), "default", "handed-over", who);
@@ -102,6 +101,16 @@ async fn a_released_lock_is_taken_at_once_and_the_hand_over_is_measured_and_told
     });
     let hand_over = async {
         first_works.await.unwrap();
+        // It is told beside the work, and not any more when that has ended.
+        let announced = eventually("the first one is told of", LONG, async || {
+            let notes = notes(&client, "handed-over").await?;
+            if notes.is_empty() {
+                Err("it is not".to_owned())
+            } else {
+                Ok(())
+            }
+        });
+        announced.await.unwrap();
         let second = second.with_lease(CancellationToken::new(), |_| async {
             assert!(
                 end_first.is_cancelled(),
@@ -124,7 +133,7 @@ async fn a_released_lock_is_taken_at_once_and_the_hand_over_is_measured_and_told
     assert_eq!(first.unwrap(), Ended::Shutdown);
     println!("hand-over by watch: {took:?}");
     assert!(took < timing.pause(1.0), "{took:?}");
-    assert_eq!(spec(&client, "handed-over").await.lease_transitions, Some(1));
+    assert_eq!(spec(&client, "handed-over").await.lease_transitions, Some(2));
 
     let mut registry = Registry::default();
     metrics.register(&mut registry);
@@ -134,22 +143,8 @@ async fn a_released_lock_is_taken_at_once_and_the_hand_over_is_measured_and_told
     let count = "leader_handover_duration_seconds_count{name=\"handed-over\"} 1\n";
     assert!(text.contains(count), "{text}");
 
-    let events: Api<Event> = Api::namespaced(client, "default");
     let told = eventually("all is told", LONG, async || {
-        let mut notes: Vec<String> = Vec::new();
-        let all = events
-            .list(&ListParams::default())
-            .await
-            .map_err(|e| e.to_string())?;
-        for event in all.items {
-            let regarding = event.regarding.unwrap_or_default();
-            if regarding.name.as_deref() == Some("handed-over") {
-                assert_eq!(event.reason.as_deref(), Some("LeaderElection"));
-                assert_eq!(regarding.kind.as_deref(), Some("Lease"));
-                notes.extend(event.note);
-            }
-        }
-        notes.sort();
+        let notes = notes(&client, "handed-over").await?;
         if notes.len() < 3 {
             Err(format!("{notes:?}"))
         } else {
@@ -165,6 +160,23 @@ async fn a_released_lock_is_taken_at_once_and_the_hand_over_is_measured_and_told
     ] {
         assert!(told.iter().any(|t| t == note), "{told:?}");
     }
+}
+
+/// What is told of a lock, sorted.
+async fn notes(client: &Client, lock: &str) -> Result<Vec<String>, String> {
+    let events: Api<Event> = Api::namespaced(client.clone(), "default");
+    let all = events.list(&ListParams::default()).await;
+    let mut notes: Vec<String> = Vec::new();
+    for event in all.map_err(|e| e.to_string())?.items {
+        let regarding = event.regarding.unwrap_or_default();
+        if regarding.name.as_deref() == Some(lock) {
+            assert_eq!(event.reason.as_deref(), Some("LeaderElection"));
+            assert_eq!(regarding.kind.as_deref(), Some("Lease"));
+            notes.extend(event.note);
+        }
+    }
+    notes.sort();
+    Ok(notes)
 }
 
 #[tokio::test]
@@ -196,7 +208,8 @@ async fn a_lease_that_somebody_else_takes_by_hand_ends_the_work() {
 #[tokio::test]
 async fn a_holder_keeps_a_lease_that_others_label_and_their_labels() {
     let client = admin().await;
-    let elector = elector(&client, "labelled", "me");
+    free(&client, "labelled").await;
+    let elector = steady(&client, "labelled", "me");
     let work = async |held: Permit| {
         let label = json!({"metadata": {"labels": {"team": "blue"}}});
         let params = PatchParams::default();
@@ -204,8 +217,7 @@ async fn a_holder_keeps_a_lease_that_others_label_and_their_labels() {
             .patch("labelled", &params, &Patch::Merge(label))
             .await
             .unwrap();
-        let before = held.valid_until();
-        tokio::time::sleep_until(before).await;
+        renewed(&held).await;
         held.is_valid()
     };
     let outcome = elector.with_lease(CancellationToken::new(), work).await.unwrap();
@@ -217,10 +229,11 @@ async fn a_holder_keeps_a_lease_that_others_label_and_their_labels() {
 #[tokio::test]
 async fn a_deleted_lease_is_made_again_by_its_holder_and_taken_by_nobody() {
     let client = admin().await;
+    free(&client, "deleted").await;
     let (late, other_waits) = latecomer(config("late").await);
     let (holder, other) = (
-        elector(&client, "deleted", "holder"),
-        elector(&late, "deleted", "other"),
+        steady(&client, "deleted", "holder"),
+        steady(&late, "deleted", "other"),
     );
     let (begun, works) = oneshot::channel();
     let end = CancellationToken::new();
@@ -231,8 +244,7 @@ async fn a_deleted_lease_is_made_again_by_its_holder_and_taken_by_nobody() {
             .delete("deleted", &DeleteParams::default())
             .await
             .unwrap();
-        let until = held.valid_until();
-        tokio::time::sleep_until(until).await;
+        renewed(&held).await;
         let holder = spec(&client, "deleted").await.holder_identity;
         // Before the lock is given back: from then on it is anybody's.
         end.cancel();

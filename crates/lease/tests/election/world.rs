@@ -9,10 +9,17 @@ use kube::client::{Body, ClientBuilder};
 use kube::config::KubeConfigOptions;
 use kube::{Api, Client, Config};
 use lease::{Elector, Lock, Metrics, Timing};
-use testkit::ControlPlane;
+use permit::Permit;
+use testkit::{ControlPlane, eventually};
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use tower::util::MapRequestLayer;
+
+/// Longer than anything takes that does not fail.
+pub const LONG: Duration = Duration::from_secs(30);
+
+/// Between two looks or renewals: short, so that a test takes seconds.
+const RETRY: Duration = Duration::from_millis(400);
 
 static PLANE: OnceLock<OnceCell<ControlPlane>> = OnceLock::new();
 
@@ -39,20 +46,46 @@ pub async fn config(user: &str) -> Config {
 /// Short, so that a test takes seconds; long enough for a machine that is busy with other tests.
 pub fn short() -> Timing {
     let ms = Duration::from_millis;
-    Timing::new(ms(3000), ms(2000), ms(400)).unwrap()
+    Timing::new(ms(3000), ms(2000), RETRY).unwrap()
 }
 
 /// Looks and renewals as often as with [`short`], and a lock that its holder keeps although the machine stands still for some
 /// seconds.
 pub fn lasting() -> Timing {
     let ms = Duration::from_millis;
-    Timing::new(ms(10_000), ms(8000), ms(400)).unwrap()
+    Timing::new(ms(10_000), ms(8000), RETRY).unwrap()
 }
 
 /// A candidate for the lock `name`.
 pub fn elector(client: &Client, name: &str, identity: &str) -> Elector {
     let lock = Lock::new(client.clone(), "default", name, identity);
     Elector::new(lock, lasting(), Metrics::default())
+}
+
+/// The same for a lock that is there (see [`free`]), and that its holder keeps however long the machine stands still.
+pub fn steady(client: &Client, name: &str, identity: &str) -> Elector {
+    let [lease, renew] = [60, 50].map(Duration::from_secs);
+    let lock = Lock::new(client.clone(), "default", name, identity);
+    Elector::new(
+        lock,
+        Timing::new(lease, renew, RETRY).unwrap(),
+        Metrics::default(),
+    )
+}
+
+/// Waits until a renewal counts that was sent after this moment: the second one, as the first one may be under way.
+pub async fn renewed(held: &Permit) {
+    for _ in 0..2 {
+        let before = held.valid_until();
+        let later = eventually("a renewal counts", LONG, async || {
+            if held.valid_until() > before + RETRY / 2 {
+                Ok(())
+            } else {
+                Err("none does")
+            }
+        });
+        later.await.unwrap();
+    }
 }
 
 /// A client for a candidate of a lock that another one has, and what is cancelled once the candidate has seen that: it asks

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use anyhow::Result;
 use cloud_local::instances;
 use k8s_openapi::api::{
-    core::v1::{ConfigMap, Namespace, Pod},
+    core::v1::{ConfigMap, Namespace, Pod, ServiceAccount},
     rbac::v1::{Role, RoleBinding},
 };
 use kube::{
@@ -18,8 +18,8 @@ use testkit::{ControlPlane, eventually};
 
 pub const ACCOUNT: &str = "cloud";
 pub const CLUSTER: &str = "shoot--dev--web";
-/// The API server sees a moment later what was granted.
-pub const SOON: Duration = Duration::from_secs(20);
+/// The API server sees a moment later what was granted; far longer than that takes.
+pub const SOON: Duration = Duration::from_secs(120);
 
 pub fn made<K: DeserializeOwned>(value: Value) -> K {
     serde_json::from_value(value).unwrap()
@@ -46,12 +46,16 @@ pub async fn account(cloud: &ControlPlane) -> Result<BTreeMap<String, Vec<u8>>> 
         .create(&create, &binding)
         .await?;
     let list: ConfigMap = made(json!({"metadata": {"name": instances(CLUSTER)}}));
-    Api::namespaced(admin, ACCOUNT).create(&create, &list).await?;
+    Api::namespaced(admin.clone(), ACCOUNT)
+        .create(&create, &list)
+        .await?;
     let pods: Api<Pod> = Api::namespaced(cloud.client("owner", &[]).await?, ACCOUNT);
     eventually("the owner is let in", SOON, || async {
         pods.list(&ListParams::default()).await
     })
     .await?;
+    let accounts: Api<ServiceAccount> = Api::namespaced(admin, ACCOUNT);
+    eventually("instances can be made", SOON, || accounts.get("default")).await?;
     let kubeconfig = serde_json::to_vec(&cloud.kubeconfig("owner", &[])?)?;
     Ok(BTreeMap::from([
         ("kubeconfig".to_owned(), kubeconfig),

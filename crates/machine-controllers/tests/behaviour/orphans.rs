@@ -22,8 +22,9 @@ pub async fn orphans_are_collected_only_when_it_is_sure_that_they_are(client: &C
     // Somebody has looked at it. From now on a listing is complete.
     world.cloud.take("before");
     running.until("machine-safety", "success", 2).await?;
-    world.cloud.put("with-node");
+    // The Node comes first: without one the instance would be an orphan for a moment.
     world.cloud.register("with-node", "False").await?;
+    world.cloud.put("with-node");
     world.cloud.put("orphan");
     eventually("it is collected", SOON, || async {
         let left = world.cloud.instances();

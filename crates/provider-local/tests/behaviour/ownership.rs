@@ -11,6 +11,7 @@ use api::{
 };
 use extension::{
     Actuator, ExtensionReconciler, Operation, OwnerChecks,
+    contract::run_until_ready,
     reconciler::{LEFT_BEHIND, namespaced},
 };
 use k8s_openapi::api::events::v1::Event;
@@ -142,7 +143,7 @@ async fn a_lost_record_ends_the_work(world: &World) -> Result<()> {
     ensure!(!is_made(world, namespace).await?, "a network was made before");
 
     write_the_record(world, owners, namespace).await?;
-    run(&real, &infra).await?;
+    run_until_ready(&real, &infra).await?;
     ensure!(is_made(world, namespace).await?, "no network was made");
 
     // Work that needs nothing but the seed and the cloud, and would go on for ever.
@@ -153,7 +154,7 @@ async fn a_lost_record_ends_the_work(world: &World) -> Result<()> {
         begun.notified().await;
         another_seed_takes_it(world, "taken").await
     };
-    let (ended, taken) = tokio::join!(timeout(SOON, run(&endless, &infra)), losing);
+    let (ended, taken) = tokio::join!(timeout(SOON, run_until_ready(&endless, &infra)), losing);
     taken?;
     let error = ended.context("it worked on")?.unwrap_err();
     let is_told = matches!(&error, Error::NotOwner(why) if why.contains("epoch 2 has begun"));
@@ -167,7 +168,7 @@ async fn a_lost_record_ends_the_work(world: &World) -> Result<()> {
 
     // RX-42.
     let infra = ask(&api, "migrate").await?;
-    run(&real, &infra).await?;
+    run_until_ready(&real, &infra).await?;
     let left = api.get("infra").await?;
     let status = left.status.as_ref().context("no status")?;
     let last = status
@@ -237,14 +238,14 @@ async fn one_silent_witness_ends_nothing(world: &World) -> Result<()> {
     let sidecar = Sidecar::start().await?;
     sidecar.say("Owned", 60_000);
     let (namespace, real, infra) = silent(world, "relayed", &sidecar).await?;
-    run(&real, &infra).await?;
+    run_until_ready(&real, &infra).await?;
     ensure!(is_made(world, &namespace).await?, "no network was made");
 
     // What it has stopped for good is over here, too.
     sidecar.say("Sealed", 0);
     let api = real.api_of(&infra);
     let infra = ask(&api, "reconcile").await?;
-    let error = run(&real, &infra).await.unwrap_err();
+    let error = run_until_ready(&real, &infra).await.unwrap_err();
     let is_told = matches!(&error, Error::NotOwner(why) if why.contains("sealed"));
     ensure!(is_told, "{error:?}");
     Ok(())
@@ -269,7 +270,7 @@ async fn without_witnesses_nothing_is_done(world: &World) -> Result<()> {
     );
 
     sidecar.say("Owned", 60_000);
-    run(&real, &infra).await?;
+    run_until_ready(&real, &infra).await?;
     ensure!(is_made(world, &namespace).await?, "no network was made");
 
     *sidecar.says.lock().unwrap() = None;

@@ -204,6 +204,11 @@ impl Stay {
         self.kept.starts.load(Ordering::SeqCst)
     }
 
+    /// Waits until etcd was started again.
+    pub async fn has_started_since(&self, before: usize, what: &str) {
+        eventually(what, async || (self.starts() > before).then_some(())).await;
+    }
+
     /// Whoever ends is not started again.
     pub fn kubelet_stands_still(&self) {
         self.kept.limit.store(self.starts(), Ordering::SeqCst);

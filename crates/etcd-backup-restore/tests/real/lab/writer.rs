@@ -31,11 +31,12 @@ impl Writer {
                 };
                 for more in 0_u64.. {
                     let key = format!("/written/{number}/{more}");
+                    let sent = Instant::now();
                     if client.txn(vec![put(&key, "x", 0)]).await.is_err() {
                         failures.fetch_add(1, Ordering::SeqCst);
                         break;
                     }
-                    kept.lock().unwrap().push((key, Instant::now()));
+                    kept.lock().unwrap().push((key, sent));
                     tokio::time::sleep(Duration::from_millis(10)).await;
                 }
             }
@@ -47,7 +48,7 @@ impl Writer {
         }
     }
 
-    /// What was acknowledged until now, and when.
+    /// What was acknowledged until now, and when it was sent: a test that stands still dates no write too late.
     pub fn acknowledged(&self) -> Vec<(String, Instant)> {
         let kept = self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner);
         kept.clone()
