@@ -37,14 +37,15 @@ const FENCED_WITHIN: Duration = Duration::from_secs(30);
 const CLAIMED_WITHIN: Duration = Duration::from_secs(60);
 /// From the decision to a write that the destination acknowledges. A bound to notice a step that hangs; the aim is 60 s, and the figure
 /// is printed.
-const BACK_WITHIN: Duration = Duration::from_secs(180);
+const BACK_WITHIN: Duration = Duration::from_secs(300);
 /// What one end of the gardenlet that restores may cost: its lock runs out, and the fence is counted anew.
 const KILLED_FOR: Duration = Duration::from_secs(60);
 /// For how long one witness is silent: longer than a permit is good (V of docs/ownership.md, 12 s).
 const SILENT_FOR: Duration = Duration::from_secs(20);
 const TEN_MINUTES: Duration = Duration::from_secs(600);
-/// The longest time between two writes of a shoot that nothing happens to, on a busy machine.
-const UNDISTURBED: Duration = Duration::from_secs(5);
+/// The longest time between two writes of a shoot that nothing happens to, on a busy machine. A control plane that was stopped cannot be
+/// written for longer.
+const UNDISTURBED: Duration = Duration::from_secs(15);
 
 /// First of one witness after the other, then of both. It stops before the destination begins: there are never two control planes
 /// (R17-06).

@@ -20,9 +20,9 @@ use repot_tests::{
 };
 
 const OBJECTS: usize = 500;
-/// The time in which the shoot's API cannot be written: a bound to notice a step that hangs, thrice what it takes on two
-/// cores. The aim is 60 s; the figure is printed, and measured in docs/testing.md.
-const UNWRITABLE_AT_MOST: Duration = Duration::from_secs(120);
+/// The time in which the shoot's API cannot be written: a bound to notice a step that hangs, many times what it takes on two cores. The
+/// aim is 60 s; the figure is printed, and measured in docs/testing.md.
+const UNWRITABLE_AT_MOST: Duration = Duration::from_secs(240);
 /// Kills in one move.
 const KILLS: usize = 5;
 /// Longest pause before a kill, in milliseconds. Five of them are about as long as a move is without kills.

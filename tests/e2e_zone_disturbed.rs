@@ -149,9 +149,7 @@ async fn maintenance_is_due(shoot: &UserShoot) -> Result<()> {
 /// While this phase is under way its user asks for something else, and it is told that it ends.
 async fn is_called_off(shoot: &UserShoot, phase: Phase, asked: Option<&str>) -> Result<()> {
     isolation::tells(shoot, phase, Status::InProgress, BEGUN_WITHIN).await?;
-    isolation::ask(shoot, asked).await?;
-    isolation::tells(shoot, phase, Status::Aborting, BEGUN_WITHIN).await?;
-    Ok(())
+    isolation::tells_when_asked(shoot, asked, (phase, Status::Aborting), BEGUN_WITHIN).await
 }
 
 /// I4, RZ-30: what is cut off stays so on each seed, whoever is killed, whether or not the source can hand over; and no machine notices.

@@ -165,7 +165,7 @@ connect() {
 forward_zone() {
   local cluster=$1 corefile
   # An API server that has just started may refuse what its administrator asks for.
-  wait_for 60 "the DNS configuration of $cluster can be read" at "$cluster" -n kube-system get configmap coredns
+  wait_for 300 "the DNS configuration of $cluster can be read" at "$cluster" -n kube-system get configmap coredns
   corefile=$(at "$cluster" -n kube-system get configmap coredns -o jsonpath='{.data.Corefile}')
   [ -n "$corefile" ] || fail "the DNS configuration of $cluster cannot be read"
   case $corefile in *"$DNS_ZONE:53"*) return ;; esac

@@ -95,6 +95,22 @@ pub async fn held_by(seed: &Client, lock: &str, manager: &Manager) -> Result<()>
     .await
 }
 
+/// How often each container of both managers was started again: one that loses its lock as the machine stands still ends, and another
+/// one takes over.
+pub async fn starts(seed: &Client) -> Result<BTreeMap<String, i32>> {
+    let mut all = BTreeMap::new();
+    for manager in [&HOME, &GUEST] {
+        for pod in pods(seed, manager).await? {
+            let status = pod.status.as_ref();
+            let containers = status
+                .iter()
+                .flat_map(|status| status.container_statuses.iter().flatten());
+            all.insert(pod.name_any(), containers.map(|one| one.restart_count).sum());
+        }
+    }
+    Ok(all)
+}
+
 pub async fn pods(seed: &Client, manager: &Manager) -> Result<Vec<Pod>> {
     let pods: Api<Pod> = Api::namespaced(seed.clone(), manager.namespace);
     let labelled = ListParams::default().labels(&format!("app.kubernetes.io/name={}", manager.name));

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use api::{
     constants::GARDEN_NAMESPACE,
     gardencore::{BackupBucket, BackupBucketProvider, BackupBucketSpec, BackupEntry, BackupEntrySpec},
@@ -16,9 +16,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
     Api, Client, Resource, ResourceExt,
     api::{DeleteParams, ListParams, PostParams},
-    runtime::wait::{await_condition, conditions},
+    runtime::wait::conditions,
 };
-use repot_tests::lifecycle::PROJECT;
+use repot_tests::{lifecycle::PROJECT, watched};
 use serde::de::DeserializeOwned;
 use tokio::{sync::watch, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
@@ -159,16 +159,11 @@ where
         let state = found.and_then(&operation).map(|operation| operation.state);
         state == Some(LastOperationState::Succeeded)
     };
-    let ready = tokio::time::timeout(WITHIN, Box::pin(await_condition(api.clone(), &name, is_ready))).await;
+    let ready = watched::until(api, &name, WITHIN, is_ready).await;
     let waited = Wait::since(made, "ready");
-    match ready {
-        Ok(found) => found?,
-        Err(_) => bail!(
-            "{} {name} is not ready in {WITHIN:?}: {:?}",
-            K::kind(&()),
-            api.get(&name).await?
-        ),
-    };
+    if let Err(why) = ready {
+        return Err(why.context(format!("is not ready: {:?}", api.get(&name).await?)));
+    }
     let deleted = Instant::now();
     gone(api, &object).await?;
     Ok([waited, Wait::since(deleted, "gone")])
@@ -200,9 +195,8 @@ where
         Err(kube::Error::Api(status)) if status.is_not_found() => return Ok(()),
         other => other?,
     };
-    let deleted = Box::pin(await_condition(api.clone(), &name, conditions::is_deleted(&uid)));
-    tokio::time::timeout(WITHIN, deleted)
+    watched::until(api, &name, WITHIN, conditions::is_deleted(&uid))
         .await
-        .with_context(|| format!("{} {name} is not gone in {WITHIN:?}", K::kind(&())))??;
+        .context("is not gone")?;
     Ok(())
 }

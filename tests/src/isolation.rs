@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use api::{
     constants::{SHOOT_ISOLATED_ZONE, condition::ZONE_ISOLATION},
     gardencore::{
@@ -17,6 +17,7 @@ use kube::{
     api::{ListParams, Patch, PatchParams},
 };
 use serde_json::json;
+use tokio::sync::Notify;
 
 use crate::{landscape::Landscape, nodes::Probe, shoot::UserShoot};
 
@@ -71,6 +72,28 @@ pub async fn tells(shoot: &UserShoot, phase: Phase, status: Status, within: Dura
     shoot.wait(&what, within, is_told).await
 }
 
+/// Asks, and waits until the Shoot tells this of its zone, also where it does so for a moment only: who waits has looked before.
+///
+/// # Errors
+/// It does not.
+pub async fn tells_when_asked(
+    shoot: &UserShoot,
+    id: Option<&str>,
+    is: (Phase, Status),
+    within: Duration,
+) -> Result<()> {
+    let (what, looked) = (format!("{is:?}"), Notify::new());
+    let seen = shoot.wait(&what, within, |shoot: &Shoot| {
+        looked.notify_one();
+        told(shoot).is_some_and(|told| (told.phase, told.status) == is)
+    });
+    let asks = async {
+        looked.notified().await;
+        ask(shoot, id).await
+    };
+    tokio::try_join!(seen, asks).map(drop)
+}
+
 /// Waits until this phase has ended well.
 ///
 /// # Errors
@@ -123,13 +146,16 @@ impl Probes {
     /// # Errors
     /// What is not so.
     pub async fn find_the_zone_closed(&self, closed: bool) -> Result<()> {
-        let passed = self.left.exchanges_with(&self.peer).await?;
-        ensure!(passed != closed, "packets of the zone pass: {passed}");
-        ensure!(
-            self.same.exchanges_with(&self.peer).await?,
-            "another cluster is cut off"
-        );
-        Ok(())
+        if closed {
+            let passed = self.left.exchanges_with(&self.peer).await?;
+            ensure!(!passed, "packets of the zone pass");
+        } else {
+            self.left.meets(&self.peer).await.context("the zone is cut off")?;
+        }
+        self.same
+            .meets(&self.peer)
+            .await
+            .context("another cluster is cut off")
     }
 
     /// Takes them away.

@@ -18,6 +18,7 @@ pub mod stored;
 pub mod takeover;
 pub mod timeline;
 pub mod trouble;
+pub mod watched;
 pub mod writer;
 
 /// Whether every scenario is to be shown (`make e2e-all`), and not each capability once. hack/e2e.sh says so by `REPOT_E2E_SET`.

@@ -12,11 +12,11 @@ use k8s_openapi::api::{apps::v1::Deployment, coordination::v1::Lease, core::v1::
 use kube::{
     Api, Client, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams},
-    runtime::wait::{await_condition, conditions},
+    runtime::wait::conditions,
 };
 use serde_json::json;
 
-use crate::{dns, landscape::Landscape, manifests, proof, shoot::UserShoot};
+use crate::{dns, landscape::Landscape, manifests, proof, shoot::UserShoot, watched};
 
 /// Namespace of the project in `tests/landscape/manifests`.
 pub const PROJECT: &str = "garden-dev";
@@ -27,6 +27,7 @@ pub const MOVE_WITHIN: Duration = Duration::from_secs(300);
 pub const COLLECTED_WITHIN: Duration = Duration::from_secs(120);
 const GARDENLET: &str = "gardenlet";
 const NAMESPACE_OF_GARDENLET: &str = "garden";
+const PODS_OF_GARDENLET: &str = "app.kubernetes.io/name=gardenlet";
 
 /// A Shoot that was made on seed-a.
 pub async fn created(landscape: &Landscape, name: &str) -> Result<UserShoot> {
@@ -60,12 +61,11 @@ pub async fn deleted(landscape: &Landscape, shoot: &UserShoot) -> Result<()> {
     let (id, backups) = (proof::technical_id(shoot).await?, backup_name(shoot).await?);
     let host = shoot.host().await?;
     shoot.delete().await?;
-    let gone = Box::pin(await_condition(shoot.api(), &shoot.name, |shoot: Option<&_>| {
+    watched::until(&shoot.api(), &shoot.name, MOVE_WITHIN, |shoot: Option<&_>| {
         shoot.is_none()
-    }));
-    tokio::time::timeout(MOVE_WITHIN, gone)
-        .await
-        .context("the Shoot is not deleted in time")??;
+    })
+    .await
+    .context("the Shoot is not deleted in time")?;
     for seed in landscape.seeds.keys() {
         nothing_left(landscape, seed, &id).await?;
     }
@@ -193,12 +193,7 @@ pub async fn kill_gardenlets(landscape: &Landscape) -> Result<()> {
 
 /// Kills the gardenlet of a seed without a word, and waits for nothing.
 pub async fn kill_gardenlet(seed: &Client) -> Result<()> {
-    for pod in gardenlet_pods(seed).await? {
-        let pods: Api<Pod> = Api::namespaced(seed.clone(), NAMESPACE_OF_GARDENLET);
-        pods.delete(&pod.name_any(), &DeleteParams::default().grace_period(0))
-            .await?;
-    }
-    Ok(())
+    kill(seed, NAMESPACE_OF_GARDENLET, PODS_OF_GARDENLET).await
 }
 
 /// Kills the pods of one process without a word, where there are any, and waits for nothing.
@@ -244,10 +239,9 @@ pub async fn stop_gardenlet(seed: &Client) -> Result<()> {
     let pods: Api<Pod> = Api::namespaced(seed.clone(), NAMESPACE_OF_GARDENLET);
     for pod in gardenlet_pods(seed).await? {
         let (name, uid) = (pod.name_any(), pod.uid().unwrap_or_default());
-        let gone = await_condition(pods.clone(), &name, conditions::is_deleted(&uid));
-        tokio::time::timeout(COLLECTED_WITHIN, Box::pin(gone))
+        watched::until(&pods, &name, COLLECTED_WITHIN, conditions::is_deleted(&uid))
             .await
-            .context("the gardenlet does not stop")??;
+            .context("the gardenlet does not stop")?;
     }
     Ok(())
 }
@@ -268,6 +262,6 @@ async fn scale_gardenlet(seed: &Client, replicas: u32) -> Result<()> {
 
 async fn gardenlet_pods(seed: &Client) -> Result<Vec<Pod>> {
     let pods: Api<Pod> = Api::namespaced(seed.clone(), NAMESPACE_OF_GARDENLET);
-    let labelled = ListParams::default().labels("app.kubernetes.io/name=gardenlet");
+    let labelled = ListParams::default().labels(PODS_OF_GARDENLET);
     Ok(pods.list(&labelled).await?.items)
 }

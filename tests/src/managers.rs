@@ -21,7 +21,7 @@ pub const CLOUD: &str = "cloud-controller-manager";
 /// By which the kube-controller-manager leaves node IPAM to others.
 pub const WITHOUT_NODE_IPAM: &str = "-node-ipam-controller";
 /// Longer than a change takes to come by a watch, also by one that broke and is begun anew.
-const SEEN_WITHIN: Duration = Duration::from_secs(30);
+const SEEN_WITHIN: Duration = Duration::from_secs(120);
 
 /// What one manager does with node IPAM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

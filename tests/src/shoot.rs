@@ -12,11 +12,10 @@ use kube::{
     Api, Client, Config,
     api::{Patch, PatchParams},
     config::{KubeConfigOptions, Kubeconfig},
-    runtime::wait::await_condition,
 };
 use serde_json::json;
 
-use crate::{dns, landscape::Landscape};
+use crate::{dns, landscape::Landscape, watched};
 
 /// A Shoot under test.
 pub struct UserShoot {
@@ -54,9 +53,8 @@ impl UserShoot {
     /// Waits on a watch until `done` says so.
     pub async fn wait(&self, what: &str, within: Duration, done: impl Fn(&Shoot) -> bool) -> Result<Shoot> {
         let condition = |shoot: Option<&Shoot>| shoot.is_some_and(&done);
-        let watched = Box::pin(await_condition(self.api(), &self.name, condition));
-        if let Ok(shoot) = tokio::time::timeout(within, watched).await {
-            return shoot?.context("the Shoot is gone");
+        if let Ok(shoot) = watched::until(&self.api(), &self.name, within, condition).await {
+            return shoot.context("the Shoot is gone");
         }
         let status = self.get().await?.status.unwrap_or_default();
         bail!(

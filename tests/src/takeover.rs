@@ -14,7 +14,6 @@ use k8s_openapi::api::core::v1::Event;
 use kube::{
     Api, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams},
-    runtime::wait::await_condition,
 };
 use serde_json::json;
 
@@ -24,6 +23,7 @@ use crate::{
     proof,
     shoot::UserShoot,
     trouble::{Disturbed, Trouble},
+    watched,
     writer::{Acknowledged, Book, Writer},
 };
 
@@ -235,7 +235,11 @@ async fn forget_starts(landscape: &Landscape, seed: &str) -> Result<()> {
     let started = ListParams::default().fields("reason=Started");
     for event in Api::<Event>::all(client.clone()).list(&started).await? {
         let api: Api<Event> = Api::namespaced(client.clone(), &event.namespace().unwrap_or_default());
-        api.delete(&event.name_any(), &DeleteParams::default()).await?;
+        match api.delete(&event.name_any(), &DeleteParams::default()).await {
+            // The server lets old ones go.
+            Err(kube::Error::Api(status)) if status.is_not_found() => {}
+            other => drop(other?),
+        }
     }
     Ok(())
 }
@@ -248,10 +252,9 @@ async fn is_silent(landscape: &Landscape, seed: &str) -> Result<()> {
         let mut conditions = status.into_iter().flat_map(|status| &status.conditions);
         conditions.any(|one| one.type_ == "GardenletReady" && one.status == ConditionStatus::Unknown)
     };
-    let silent = Box::pin(await_condition(seeds, seed, unknown));
-    tokio::time::timeout(COLLECTED_WITHIN, silent)
+    watched::until(&seeds, seed, COLLECTED_WITHIN, unknown)
         .await
-        .with_context(|| format!("{seed} is heard of although it is in trouble"))??;
+        .with_context(|| format!("{seed} is heard of although it is in trouble"))?;
     Ok(())
 }
 

@@ -51,6 +51,12 @@ struct Place {
     cluster: String,
 }
 
+/// Bounds what an API is asked to take until it has.
+async fn taken(when: &str, work: impl Future<Output = ()>) -> Result<()> {
+    let in_time = tokio::time::timeout(SERVED_WITHIN, work).await;
+    in_time.with_context(|| format!("{when}: Nodes and machines cannot be registered"))
+}
+
 /// A probe at work.
 pub struct Probe {
     place: Place,
@@ -72,11 +78,11 @@ impl Probe {
             cloud: Api::namespaced(Client::try_from(account)?, ACCOUNT),
             cluster: proof::technical_id(shoot).await?,
         };
-        work::many_machines(&place, 0).await?;
         let (book, stop) = (
             Arc::new(watch::Sender::new(Book::default())),
             CancellationToken::new(),
         );
+        taken("at first", work::many_machines(&place, &book, 0)).await?;
         let (mut registering, mut watching) = (JoinSet::new(), JoinSet::new());
         watching.spawn(work::watch_nodes(place.clone(), Arc::clone(&book)));
         watching.spawn(work::watch_services(place.clone(), Arc::clone(&book)));
@@ -101,9 +107,7 @@ impl Probe {
     pub async fn served(&self, when: &str) -> Result<BTreeSet<Option<Manager>>> {
         let now = Instant::now();
         let burst = self.bursts.fetch_add(1, Ordering::Relaxed);
-        work::many_nodes(&self.place, &self.book, burst)
-            .await
-            .with_context(|| format!("{when}: Nodes cannot be registered"))?;
+        taken(when, work::many_nodes(&self.place, &self.book, burst)).await?;
         let came = Instant::now();
         let served = |book: &Book| book.waiting(came).is_empty();
         let mut seen = self.book.subscribe();

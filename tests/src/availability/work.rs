@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use futures::{StreamExt, future::try_join_all, pin_mut};
+use futures::{StreamExt, future::join_all, pin_mut};
 use k8s_openapi::api::{
     coordination::v1::Lease,
     core::v1::{Node, Service},
@@ -123,15 +123,18 @@ where
 }
 
 /// The kubelets of many machines register them at the same moment.
-pub async fn many_nodes(place: &Place, book: &watch::Sender<Book>, burst: u32) -> kube::Result<()> {
-    try_join_all(names(burst).iter().map(|name| node(place, book, name))).await?;
-    many_machines(place, burst + 1).await
+pub async fn many_nodes(place: &Place, book: &watch::Sender<Book>, burst: u32) {
+    let names = names(burst);
+    let nodes = names.iter();
+    join_all(nodes.map(|name| until_taken(book, move || node(place, book, name)))).await;
+    many_machines(place, book, burst + 1).await;
 }
 
 /// The machines of a burst. They start well before they are registered.
-pub async fn many_machines(place: &Place, burst: u32) -> kube::Result<()> {
-    try_join_all(names(burst).iter().map(|name| machine(place, name))).await?;
-    Ok(())
+pub async fn many_machines(place: &Place, book: &watch::Sender<Book>, burst: u32) {
+    let names = names(burst);
+    let machines = names.iter();
+    join_all(machines.map(|name| until_taken(book, move || machine(place, name)))).await;
 }
 
 fn names(burst: u32) -> Vec<String> {

@@ -15,12 +15,12 @@ use k8s_openapi::api::{
 use kube::{
     Api, Client,
     api::{Patch, PatchParams},
-    runtime::wait::{await_condition, conditions},
+    runtime::wait::conditions,
 };
 use serde_json::{Value, json};
 
 use super::web::{READY_WITHIN, WRITER, apply, deployment, lines, pod_of};
-use crate::proof;
+use crate::{proof, watched};
 
 const NAME: &str = "controller";
 /// Who asks it.
@@ -80,16 +80,10 @@ impl Controller {
         apply::<Deployment>(shoot, deployment(ASKER, &config, 1)).await?;
         for name in [NAME, ASKER] {
             let deployments: Api<Deployment> = Api::default_namespaced(shoot.clone());
-            let done = Box::pin(await_condition(
-                deployments,
-                name,
-                conditions::is_deployment_completed(),
-            ));
-            tokio::time::timeout(READY_WITHIN, done).await.with_context(|| {
-                format!(
-                    "Deployment {name} does not become ready: does the Service kubernetes lead to the API?"
-                )
-            })??;
+            let ready = conditions::is_deployment_completed();
+            watched::until(&deployments, name, READY_WITHIN, ready)
+                .await
+                .context("does the Service kubernetes lead to the API?")?;
         }
         Ok(Self)
     }

@@ -8,13 +8,13 @@ use k8s_openapi::api::{
     coordination::v1::Lease,
     core::v1::{Node, Pod},
 };
-use kube::{Api, Client, ResourceExt, api::ListParams, runtime::wait::await_condition};
+use kube::{Api, Client, ResourceExt, api::ListParams};
 
 use super::instances;
-use crate::{landscape::Landscape, proof};
+use crate::{landscape::Landscape, proof, watched};
 
 /// Longer than a kubelet takes between two renewals.
-const RENEWED_WITHIN: Duration = Duration::from_secs(40);
+const RENEWED_WITHIN: Duration = Duration::from_secs(120);
 /// Where kubelets renew their Leases.
 const LEASES: &str = "kube-node-lease";
 /// Label of a node's zone.
@@ -106,12 +106,10 @@ impl Fleet {
         for node in self.nodes.keys() {
             let renewed = |lease: &Lease| lease.spec.as_ref().and_then(|spec| spec.renew_time.clone());
             let before = renewed(&leases.get(node).await?);
-            let again = await_condition(leases.clone(), node, |lease: Option<&Lease>| {
-                lease.is_some_and(|lease| renewed(lease) != before)
-            });
-            tokio::time::timeout(RENEWED_WITHIN, Box::pin(again))
+            let again = |lease: Option<&Lease>| lease.is_some_and(|lease| renewed(lease) != before);
+            watched::until(&leases, node, RENEWED_WITHIN, again)
                 .await
-                .with_context(|| format!("the Lease of {node} is not renewed"))??;
+                .with_context(|| format!("the Lease of {node} is not renewed"))?;
         }
         Ok(())
     }

@@ -6,25 +6,27 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
     Api, ResourceExt,
     api::{DeleteParams, PostParams},
-    runtime::wait::{await_condition, conditions},
+    runtime::wait::conditions,
 };
 use serde_json::json;
 use tokio::process::Command;
 
 use super::instances::{CLOUD, MARKS};
-use crate::landscape::Landscape;
+use crate::{landscape::Landscape, watched};
 
 /// Longer than a pod takes to start whose image is there, or to go.
 const READY_WITHIN: Duration = Duration::from_secs(120);
 /// Longer than a program takes to be started in a pod.
 const RUN_WITHIN: Duration = Duration::from_secs(60);
-/// Echoes a line, and waits for the echo for five seconds.
-const ASK: &str = "timeout 5 bash -c 'exec 3<>/dev/tcp/$0/8080 && echo hello >&3 && read -r said <&3 && [ \"$said\" = hello ]' \"$0\" \
+/// So often an answer is asked for that must come.
+const TRIES: usize = 3;
+/// Echoes a line, and waits for the echo: for longer than a busy machine may stand still.
+const ASK: &str = "timeout 15 bash -c 'exec 3<>/dev/tcp/$0/8080 && echo hello >&3 && read -r said <&3 && [ \"$said\" = hello ]' \"$0\" \
   2>/dev/null && echo yes || echo no";
 
 /// A probe that runs.
@@ -53,15 +55,14 @@ impl Probe {
                 "containers": [{
                     "name": "probe", "image": "repot/machine:dev", "imagePullPolicy": "IfNotPresent",
                     "command": ["socat", "TCP-LISTEN:8080,fork,reuseaddr", "EXEC:cat"],
-                    "readinessProbe": {"exec": {"command": ["true"]}, "periodSeconds": 1},
+                    "readinessProbe": {"exec": {"command": ["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/8080"]}, "periodSeconds": 1},
                 }],
             },
         }))?;
         pods.create(&PostParams::default(), &pod).await?;
-        let running = Box::pin(await_condition(pods.clone(), name, conditions::is_pod_running()));
-        let pod = tokio::time::timeout(READY_WITHIN, running)
+        let pod = watched::until(&pods, name, READY_WITHIN, listens)
             .await
-            .with_context(|| format!("the probe {name} does not run"))??;
+            .context("the probe does not listen")?;
         let address = pod.and_then(|pod| pod.status?.pod_ip);
         Ok(Self {
             kubeconfig: landscape.variable("INFRA_KUBECONFIG")?.to_owned(),
@@ -110,6 +111,23 @@ impl Probe {
         }
     }
 
+    /// Each reaches the other. An answer that is late on a busy machine is asked for again; what is closed stays closed.
+    ///
+    /// # Errors
+    /// One never does.
+    pub async fn meets(&self, other: &Self) -> Result<()> {
+        let mut last = self.exchanges_with(other).await;
+        for _ in 1..TRIES {
+            if matches!(last, Ok(true)) {
+                return Ok(());
+            }
+            last = self.exchanges_with(other).await;
+        }
+        let met = last?;
+        ensure!(met, "{} and {} exchange nothing", self.name, other.name);
+        Ok(())
+    }
+
     /// Takes it away.
     ///
     /// # Errors
@@ -117,14 +135,17 @@ impl Probe {
     pub async fn remove(self) -> Result<()> {
         let uid = self.pods.get(&self.name).await?.uid().unwrap_or_default();
         self.pods.delete(&self.name, &DeleteParams::default()).await?;
-        let gone = Box::pin(await_condition(
-            self.pods,
-            &self.name,
-            conditions::is_deleted(&uid),
-        ));
-        tokio::time::timeout(READY_WITHIN, gone)
+        watched::until(&self.pods, &self.name, READY_WITHIN, conditions::is_deleted(&uid))
             .await
-            .with_context(|| format!("the probe {} does not go", self.name))??;
+            .context("the probe does not go")?;
         Ok(())
     }
+}
+
+fn listens(pod: Option<&Pod>) -> bool {
+    let status = pod.and_then(|pod| pod.status.as_ref());
+    let mut conditions = status
+        .into_iter()
+        .flat_map(|status| status.conditions.iter().flatten());
+    conditions.any(|one| one.type_ == "Ready" && one.status == "True")
 }

@@ -10,18 +10,19 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Service;
-use kube::{Api, Client, Config, runtime::wait::await_condition};
+use kube::{Api, Client, Config};
 use serde_json::json;
 use tokio::{task::JoinSet, time};
 
 use super::web::apply;
+use crate::watched;
 
 /// Longer than a cloud takes to give an address on a busy machine.
-const SHOWN_WITHIN: Duration = Duration::from_secs(60);
+const SHOWN_WITHIN: Duration = Duration::from_secs(120);
 /// Between two requests.
 const EVERY: Duration = Duration::from_millis(200);
 /// An answer that comes later is none.
-const ANSWERED_WITHIN: Duration = Duration::from_secs(5);
+const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
 const NAME: &str = "public";
 
 /// The page under the address of a load balancer.
@@ -40,12 +41,10 @@ impl Public {
         let service = json!({"metadata": {"name": NAME},
             "spec": {"type": "LoadBalancer", "selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": 8080}]}});
         apply::<Service>(shoot, service).await?;
-        let shown = Box::pin(await_condition(services, NAME, |service: Option<&Service>| {
-            service.and_then(address_of).is_some()
-        }));
-        let shown = time::timeout(SHOWN_WITHIN, shown)
+        let is_shown = |service: Option<&Service>| service.and_then(address_of).is_some();
+        let shown = watched::until(&services, NAME, SHOWN_WITHIN, is_shown)
             .await
-            .context("the load balancer gets no address")??;
+            .context("the load balancer gets no address")?;
         let address = shown.as_ref().and_then(address_of).context("an address")?;
         let page = Client::try_from(Config::new(format!("http://{address}").parse()?))?;
         let end = time::Instant::now() + SHOWN_WITHIN;

@@ -1,7 +1,8 @@
 //! A web page on the workers, and who asks for it all the time from inside the shoot.
 //!
 //! Both are HAProxy: one answers with a page and writes a line for each request, the other asks for it by its Service's name five
-//! times a second and writes a line when the answer is another than before. So what is counted is counted inside, also while the
+//! times a second and writes a line when the answer is another than before: one that is refused, that has no connection after a second,
+//! or no end after ten. So what is counted is counted inside, also while the
 //! shoot's API is away, and read from the logs when it is back.
 
 use std::{path::Path, time::Duration};
@@ -14,20 +15,20 @@ use k8s_openapi::api::{
 use kube::{
     Api, Client, ResourceExt,
     api::{ListParams, LogParams, Patch, PatchParams},
-    runtime::wait::{await_condition, conditions},
+    runtime::wait::conditions,
 };
 use serde_json::{Value, json};
 use tokio::process::Command;
 
 use super::Fleet;
-use crate::proof;
+use crate::{proof, watched};
 
 /// Longer than pods take to be placed and started on two machines.
 pub(super) const READY_WITHIN: Duration = Duration::from_secs(120);
 
 pub(super) const WRITER: &str = "repot-test";
 
-/// Requests a second, by the probe.
+/// Requests a second, by the probe: one by each of so many servers, as it takes the page.
 const RATE: u64 = 5;
 
 pub(super) const SERVER: &str = "global\n  log stdout format raw local0\ndefaults\n  mode http\n  log global\n  option httplog\n  timeout client 10s\n\
@@ -35,9 +36,10 @@ pub(super) const SERVER: &str = "global\n  log stdout format raw local0\ndefault
   http-request return status 200 content-type text/html string \"<h1>this page stays</h1>\"\n";
 
 pub(super) const PROBE: &str = "global\n  log stdout format raw local0\ndefaults\n  mode http\n  log global\n  timeout client 10s\n\
-  timeout server 10s\n  timeout connect 2s\n  timeout check 2s\nresolvers cluster\n  parse-resolv-conf\n  hold valid 5s\n\
+  timeout server 10s\n  timeout connect 2s\n  timeout check 10s\nresolvers cluster\n  parse-resolv-conf\n  hold valid 5s\n\
 backend page\n  option httpchk GET /page\n  option log-health-checks\n\
-  server web web.default.svc.cluster.local:80 check inter 200ms fall 1 rise 1 resolvers cluster init-addr libc,none\n\
+  server-template web 5 web.default.svc.cluster.local:80 check inter 1s fall 1 rise 1 resolvers cluster \
+  resolve-opts allow-dup-ip init-addr libc,none\n\
 frontend ready\n  bind :8080\n  http-request return status 200 content-type text/plain string ok\n";
 
 /// The page and its probe.
@@ -85,14 +87,8 @@ impl Web {
         }
         for name in ["web", "probe"] {
             let deployments: Api<Deployment> = Api::default_namespaced(shoot.clone());
-            let done = Box::pin(await_condition(
-                deployments,
-                name,
-                conditions::is_deployment_completed(),
-            ));
-            tokio::time::timeout(READY_WITHIN, done)
-                .await
-                .with_context(|| format!("Deployment {name} does not become ready"))??;
+            let ready = conditions::is_deployment_completed();
+            watched::until(&deployments, name, READY_WITHIN, ready).await?;
         }
         Ok(Self)
     }
@@ -154,14 +150,10 @@ impl Web {
         .await?;
         apply::<Deployment>(shoot, deployment("new", SERVER, 1)).await?;
         let deployments: Api<Deployment> = Api::default_namespaced(shoot.clone());
-        let done = Box::pin(await_condition(
-            deployments,
-            "new",
-            conditions::is_deployment_completed(),
-        ));
-        tokio::time::timeout(READY_WITHIN, done)
+        let ready = conditions::is_deployment_completed();
+        watched::until(&deployments, "new", READY_WITHIN, ready)
             .await
-            .context("a new pod does not become ready")??;
+            .context("a new pod does not become ready")?;
         let node = pod_of(shoot, "new")
             .await?
             .spec
@@ -255,12 +247,21 @@ where
     Ok(())
 }
 
+/// What the probe wrote last of one of its servers, unless that was an answer.
+fn unanswered(looks: &[String], server: u64) -> Option<String> {
+    let name = format!("page/web{server} ");
+    let last = looks.iter().rfind(|look| look.contains(&name));
+    let is_answer = last.is_some_and(|look| look.contains(" succeeded"));
+    (!is_answer).then(|| last.cloned().unwrap_or(name))
+}
+
 /// Waits until the probe reaches the page by the name of its Service.
 pub(super) async fn answers(shoot: &Client) -> Result<()> {
     let wrong = proof::until_nothing(READY_WITHIN, || async {
-        Ok(match looks(shoot).await.map(|mut looks| looks.pop()) {
-            Ok(Some(last)) if last.contains(" succeeded") => vec![],
-            Ok(last) => vec![last.unwrap_or_default()],
+        Ok(match looks(shoot).await {
+            Ok(looks) => (1..=RATE)
+                .filter_map(|server| unanswered(&looks, server))
+                .collect(),
             // On new machines it is started anew.
             Err(error) => vec![format!("{error:#}")],
         })

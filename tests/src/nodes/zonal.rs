@@ -1,22 +1,20 @@
 //! The web page with a server in each zone, and who asks for it all the time from a zone that stays.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use k8s_openapi::api::{
     apps::v1::Deployment,
     core::v1::{ConfigMap, Service},
 };
-use kube::{
-    Api, Client, ResourceExt,
-    runtime::wait::{await_condition, conditions},
-};
+use kube::{Api, Client, ResourceExt, runtime::wait::conditions};
 use serde_json::json;
 
 use super::web::{PROBE, READY_WITHIN, SERVER, answers, apply, deployment, lines, looks, pods_of};
+use crate::{proof, watched};
 
 /// Label of a node's zone.
 const ZONE: &str = "topology.kubernetes.io/zone";
 /// Longer than the shoot's machines take to hear that a pod is not to be asked any more.
-const ASKED_STILL: i64 = 10;
+const ASKED_STILL: i64 = 20;
 
 /// The page and its probe.
 pub struct Zonal;
@@ -45,10 +43,7 @@ impl Zonal {
         for name in ["web", "probe"] {
             let deployments: Api<Deployment> = Api::default_namespaced(shoot.clone());
             let ready = conditions::is_deployment_completed();
-            let done = Box::pin(await_condition(deployments, name, ready));
-            tokio::time::timeout(READY_WITHIN, done)
-                .await
-                .with_context(|| format!("Deployment {name} does not become ready"))??;
+            watched::until(&deployments, name, READY_WITHIN, ready).await?;
         }
         answers(shoot).await?;
         Ok(Self)
@@ -62,6 +57,20 @@ impl Zonal {
             "the probe has never had an answer: {looks:?}"
         );
         Ok(looks.iter().filter(|look| look.contains(" failed")).count())
+    }
+
+    /// As [`Zonal::served`], when so many servers run.
+    pub async fn served_by(&self, shoot: &Client, servers: usize) -> Result<Vec<(String, usize)>> {
+        let others = proof::until_nothing(READY_WITHIN, || async {
+            let run = pods_of(shoot, "web").await?;
+            let names: Vec<_> = run.iter().map(ResourceExt::name_any).collect();
+            Ok(Vec::from_iter(
+                (names.len() != servers).then(|| format!("{names:?}")),
+            ))
+        })
+        .await?;
+        ensure!(others.is_empty(), "not {servers} servers: {others:?}");
+        self.served(shoot).await
     }
 
     /// How many requests each server that runs now has seen, by its name.

@@ -10,7 +10,7 @@ mod template;
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use futures::future::try_join_all;
 use k8s_openapi::api::{
     apps::v1::Deployment,
@@ -21,14 +21,14 @@ use k8s_openapi::api::{
 use kube::{
     Api, Client, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
-    runtime::wait::{Condition, await_condition},
+    runtime::wait::Condition,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use template::Template;
 
-use crate::{availability::Manager, managers, proof};
+use crate::{availability::Manager, managers, proof, watched};
 
 /// The lock of a migration of node IPAM.
 pub const LOCK: &str = "node-ipam-migration";
@@ -269,11 +269,8 @@ async fn until<K>(
 where
     K: kube::Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Send + Sync + 'static,
 {
-    let waiting = Box::pin(await_condition(api.clone(), name, done));
-    match tokio::time::timeout(within, waiting).await {
-        Ok(object) => Ok(object?),
-        Err(_) => bail!("{} {name} {what}: not so within {within:?}", K::kind(&())),
-    }
+    let seen = watched::until(api, name, within, done).await;
+    seen.with_context(|| what.to_owned())
 }
 
 /// Makes an object called [`MADE`].

@@ -1,0 +1,42 @@
+//! Waits on a watch that a busy server does not end.
+
+use std::{fmt::Debug, time::Duration};
+
+use anyhow::{Context, Result};
+use kube::{
+    Api, Resource,
+    runtime::wait::{Condition, await_condition},
+};
+use serde::de::DeserializeOwned;
+
+/// After a watch that has failed.
+const ANEW_AFTER: Duration = Duration::from_secs(1);
+
+/// Waits until an object is as asked for, or is gone if that is asked for. kube's own wait ends with the first list that the server
+/// refuses; this one looks anew.
+///
+/// # Errors
+/// Not so in this time.
+pub async fn until<K>(
+    api: &Api<K>,
+    name: &str,
+    within: Duration,
+    done: impl Condition<K>,
+) -> Result<Option<K>>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
+{
+    let watched = async {
+        loop {
+            let holds = |object: Option<&K>| done.matches_object(object);
+            match Box::pin(await_condition(api.clone(), name, holds)).await {
+                Ok(found) => return found,
+                Err(why) => println!("{} {name} is watched anew: {why}", K::kind(&())),
+            }
+            tokio::time::sleep(ANEW_AFTER).await;
+        }
+    };
+    tokio::time::timeout(within, watched)
+        .await
+        .with_context(|| format!("{} {name}: not so within {within:?}", K::kind(&())))
+}
