@@ -105,7 +105,7 @@ impl Probe {
     /// # Errors
     /// One way only.
     pub async fn exchanges_with(&self, other: &Self) -> Result<bool> {
-        match (self.reaches(other).await?, other.reaches(self).await?) {
+        match tokio::try_join!(self.reaches(other), other.reaches(self))? {
             (there, back) if there == back => Ok(there),
             (there, back) => bail!("{} -> {}: {there}, back: {back}", self.name, other.name),
         }
