@@ -59,6 +59,8 @@ exec 9>"$REPOT_CACHE/e2e.lock"
 flock -n 9 || fail "another run of the end-to-end tests is under way; wait for it, or end it"
 # Some tests show more in the set `all` (repot_tests::is_every_scenario): e2e_bad_input, e2e_move and e2e_leader_migration.
 export REPOT_E2E_SET=$set_of_tests
+# Where every scenario runs, each zone of the local cloud has a host of its own.
+[ "$set_of_tests" = once ] || export REPOT_HOSTS=${REPOT_HOSTS:-3}
 # A test is a whole story in one future, compiled without optimisation: what Rust gives its thread (2 MiB) is not enough for all.
 export RUST_MIN_STACK=16777216
 groups=()
@@ -124,6 +126,11 @@ if [ "$set_of_tests" = all ]; then
   hack/landscape.sh strand e2e
   cargo test "${suite[@]}" --test e2e_tunnel -- --nocapture "$@" 9>&- || failed+=("the tunnel")
 fi
+# lost_its_lock CLUSTER NAMESPACE POD: whether that is how it ended the last time.
+lost_its_lock() {
+  "$REPOT_BIN/kubectl" --kubeconfig "$REPOT_CACHE/landscape/e2e/$1.kubeconfig" -n "$2" logs "$3" --previous --tail=20 </dev/null 2>/dev/null |
+    grep -q "could not be renewed for"
+}
 # The suite is made to survive its own end, so that no test notices one. Events outlive the pods that tests delete.
 say "looking for processes of the suite that ended by themselves"
 ended=""
@@ -131,8 +138,8 @@ for cluster in garden seed-a seed-b infra; do
   while read -r namespace pod starts; do
     case $namespace in garden | garden-exposure | extension-*) ;; *) continue ;; esac
     say "$cluster: $namespace/$pod was started $starts times"
-    # Once may be a lock that was lost because the machine stood still.
-    [ "$starts" -le 2 ] || ended=yes
+    # A lock may be lost because the machine stood still.
+    [ "$starts" -le 2 ] || lost_its_lock "$cluster" "$namespace" "$pod" || ended=yes
   done < <("$REPOT_BIN/kubectl" --kubeconfig "$REPOT_CACHE/landscape/e2e/$cluster.kubeconfig" get events -A --field-selector reason=Started \
     -o jsonpath='{range .items[?(@.count>1)]}{.metadata.namespace} {.involvedObject.name} {.count}{"\n"}{end}')
 done
