@@ -10,7 +10,7 @@ use kube::{
     Api, Client, ResourceExt,
     api::{ListParams, Patch, PatchParams},
 };
-use repot_tests::{landscape::Landscape, proof};
+use repot_tests::{landscape::Landscape, lifecycle, proof};
 use serde_json::{Value, json};
 use tokio::{io::AsyncWriteExt, process::Command};
 
@@ -97,18 +97,10 @@ pub async fn held_by(seed: &Client, lock: &str, manager: &Manager) -> Result<()>
 
 /// How often each container of both managers was started again: one that loses its lock as the machine stands still ends, and another
 /// one takes over.
-pub async fn starts(seed: &Client) -> Result<BTreeMap<String, i32>> {
-    let mut all = BTreeMap::new();
-    for manager in [&HOME, &GUEST] {
-        for pod in pods(seed, manager).await? {
-            let status = pod.status.as_ref();
-            let containers = status
-                .iter()
-                .flat_map(|status| status.container_statuses.iter().flatten());
-            all.insert(pod.name_any(), containers.map(|one| one.restart_count).sum());
-        }
-    }
-    Ok(all)
+pub async fn starts(seed: &Client) -> Result<Vec<(String, String, i32)>> {
+    let mut all = pods(seed, &HOME).await?;
+    all.extend(pods(seed, &GUEST).await?);
+    Ok(lifecycle::starts(all))
 }
 
 pub async fn pods(seed: &Client, manager: &Manager) -> Result<Vec<Pod>> {

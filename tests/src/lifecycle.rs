@@ -104,8 +104,13 @@ pub async fn nothing_left_within(
 /// Containers of a control plane with how often each was started again, ordered.
 pub async fn containers(seed: &Client, technical_id: &str) -> Result<Vec<(String, String, i32)>> {
     let pods = Api::<Pod>::namespaced(seed.clone(), technical_id);
+    Ok(starts(pods.list(&ListParams::default()).await?))
+}
+
+/// Each container of these pods, and how often it was started again.
+pub fn starts(pods: impl IntoIterator<Item = Pod>) -> Vec<(String, String, i32)> {
     let mut found = Vec::new();
-    for pod in pods.list(&ListParams::default()).await? {
+    for pod in pods {
         let name = pod.name_any();
         let states = pod.status.and_then(|status| status.container_statuses);
         for state in states.unwrap_or_default() {
@@ -113,7 +118,7 @@ pub async fn containers(seed: &Client, technical_id: &str) -> Result<Vec<(String
         }
     }
     found.sort();
-    Ok(found)
+    found
 }
 
 /// Name of a shoot's BackupEntry and of its place in a bucket. An earlier shoot of the same name had another.

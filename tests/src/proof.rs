@@ -16,11 +16,11 @@ use kube::{
     Api, Client, ResourceExt,
     api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams},
     config::{AuthInfo, Kubeconfig},
-    runtime::wait::{await_condition, conditions},
+    runtime::wait::conditions,
 };
 use serde_json::{Value, json};
 
-use crate::shoot::UserShoot;
+use crate::{shoot::UserShoot, watched};
 
 /// Labels what [`write_data`] makes.
 const MADE: &str = "repot.test/made=before-the-move";
@@ -55,12 +55,10 @@ pub async fn write_data(client: &Client, count: usize) -> Result<()> {
         )?),
     )
     .await?;
-    tokio::time::timeout(
-        Duration::from_secs(30),
-        await_condition(crds, "widgets.repot.test", conditions::is_crd_established()),
-    )
-    .await
-    .context("the CRD is not served")??;
+    let established = conditions::is_crd_established();
+    watched::until(&crds, "widgets.repot.test", Duration::from_secs(30), established)
+        .await
+        .context("the CRD is not served")?;
     let labels = json!({"repot.test/made": "before-the-move"});
     for number in 0..10 {
         let widget = json!({"apiVersion": "repot.test/v1", "kind": "Widget", "spec": {"size": number},

@@ -58,19 +58,18 @@ pub fn lasting() -> Timing {
 
 /// A candidate for the lock `name`.
 pub fn elector(client: &Client, name: &str, identity: &str) -> Elector {
-    let lock = Lock::new(client.clone(), "default", name, identity);
-    Elector::new(lock, lasting(), Metrics::default())
+    timed(client, name, identity, lasting())
 }
 
 /// The same for a lock that is there (see [`free`]), and that its holder keeps however long the machine stands still.
 pub fn steady(client: &Client, name: &str, identity: &str) -> Elector {
     let [lease, renew] = [60, 50].map(Duration::from_secs);
+    timed(client, name, identity, Timing::new(lease, renew, RETRY).unwrap())
+}
+
+fn timed(client: &Client, name: &str, identity: &str, timing: Timing) -> Elector {
     let lock = Lock::new(client.clone(), "default", name, identity);
-    Elector::new(
-        lock,
-        Timing::new(lease, renew, RETRY).unwrap(),
-        Metrics::default(),
-    )
+    Elector::new(lock, timing, Metrics::default())
 }
 
 /// Waits until a renewal counts that was sent after this moment: the second one, as the first one may be under way.
