@@ -3,6 +3,7 @@
 # look.
 #   hack/e2e.sh once|all [TEST ARGUMENTS…]     further arguments go to the tests, e.g. a part of a test's name
 # once: each capability once (make e2e). all: every scenario (make e2e-all).
+# PART=1…4 runs a quarter of `all`, of at most 45 minutes: 1 and 2 have the dead seeds, 3 moves, nodes and zones, 4 the rest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . hack/env.sh
@@ -30,6 +31,15 @@ ONLY_IN_ALL=(
   a_zone_stays_cut_off_while_its_shoot_moves_and_is_taken_over
   a_zone_that_does_not_let_go_is_cut_off_all_the_same
 )
+# Tests of e2e_dead_seed that belong to part 2; part 1 has the others.
+DEAD_SEEDS_OF_PART_2=(
+  a_seed_without_its_bucket_saves_late_what_is_lost
+  a_seed_without_its_api_server_saves_what_its_shoots_have
+  a_seed_whose_gardenlet_and_kubelet_stand_still_saves_what_its_shoots_have
+  a_takeover_ends_although_the_gardenlet_that_restores_is_killed
+  no_node_is_lost_with_the_seed_that_looked_after_it
+  ten_minutes_of_servfail_fence_nobody
+)
 # All flows that are drilled. `make test` leaves out those whose tasks are those of others. Crash: a takeover whose destination ends
 # after each task.
 DRILLED=Create,Migrate,CallOff,Restore,TakeOver,Crash,Leave,Hibernate,RestoreAsleep,Delete,ForceDelete
@@ -53,6 +63,17 @@ case $set_of_tests in
   *) fail "usage: hack/e2e.sh once|all [TEST ARGUMENTS…]" ;;
 esac
 shift
+for name in "${DEAD_SEEDS_OF_PART_2[@]}"; do
+  grep -q "fn $name(" tests/e2e_dead_seed.rs || fail "DEAD_SEEDS_OF_PART_2 names $name, and e2e_dead_seed has no such test"
+done
+part=${PART:-}
+case $part in
+  "") ;;
+  [1-4]) [ "$set_of_tests" = all ] || fail "PART divides make e2e-all; make e2e has no parts" ;;
+  *) fail "PART is $part; write 1, 2, 3 or 4, or leave PART out to run all four parts" ;;
+esac
+# has_part N: whether this run includes part N.
+has_part() { [ -z "$part" ] || [ "$part" = "$1" ]; }
 # One run at a time. Tests do not hold the lock: where a run was killed, they may live on for a while.
 mkdir -p "$REPOT_CACHE"
 exec 9>"$REPOT_CACHE/e2e.lock"
@@ -103,24 +124,44 @@ beside=(e2e_backup_controllers)
 alone=()
 for file in tests/e2e_*.rs; do
   name=$(basename "$file" .rs)
-  case " ${beside[*]} e2e_leader_migration e2e_tunnel " in *" $name "*) ;; *) alone+=(--test "$name") ;; esac
+  case " ${beside[*]} e2e_leader_migration e2e_tunnel " in *" $name "*) continue ;; esac
+  case $name in
+    e2e_dead_seed) part_of_file=1 ;;
+    e2e_bad_input | e2e_hibernation | e2e_zone_disturbed) part_of_file=4 ;;
+    e2e_server_lists | e2e_owner_record) part_of_file=2 ;;
+    *) part_of_file=3 ;;
+  esac
+  if has_part "$part_of_file"; then alone+=(--test "$name"); fi
 done
 # A run takes hours: it shows all that fails, and fails at its end.
 failed=()
-cargo test --no-fail-fast "${suite[@]}" "${alone[@]}" -- --test-threads=1 --nocapture "${skipped[@]}" "$@" 9>&- ||
-  failed+=("the tests on both seeds")
-say "running the tests of leader migration, and beside them ${beside[*]}"
-for name in "${beside[@]}"; do
-  setsid cargo test "${suite[@]}" --test "$name" -- --nocapture "${skipped[@]}" "$@" >"$REPOT_CACHE/log/$name.log" 2>&1 9>&- &
-  groups+=($!)
-done
-cargo test "${suite[@]}" --test e2e_leader_migration -- --nocapture "${skipped[@]}" "$@" 9>&- || failed+=(e2e_leader_migration)
-for index in "${!beside[@]}"; do
-  wait "${groups[$index]}" || failed+=("${beside[$index]}")
-  cat "$REPOT_CACHE/log/${beside[$index]}.log"
-done
-groups=()
-if [ "$set_of_tests" = all ]; then
+# on_both_seeds FAILURE CARGO-ARGUMENTS… -- TEST-ARGUMENTS…: one test after the other.
+on_both_seeds() {
+  local what=$1; shift
+  cargo test --no-fail-fast "${suite[@]}" "$@" --test-threads=1 --nocapture 9>&- || failed+=("$what")
+}
+if [ "${#alone[@]}" -gt 0 ]; then
+  not_here=("${skipped[@]}")
+  if [ "$part" = 1 ]; then for name in "${DEAD_SEEDS_OF_PART_2[@]}"; do not_here+=(--skip "$name"); done; fi
+  on_both_seeds "the tests on both seeds" "${alone[@]}" -- "${not_here[@]}" "$@"
+fi
+if [ "$part" = 2 ]; then
+  on_both_seeds "the dead seeds of part 2" --test e2e_dead_seed -- "${DEAD_SEEDS_OF_PART_2[@]}" "$@"
+fi
+if has_part 4; then
+  say "running the tests of leader migration, and beside them ${beside[*]}"
+  for name in "${beside[@]}"; do
+    setsid cargo test "${suite[@]}" --test "$name" -- --nocapture "${skipped[@]}" "$@" >"$REPOT_CACHE/log/$name.log" 2>&1 9>&- &
+    groups+=($!)
+  done
+  cargo test "${suite[@]}" --test e2e_leader_migration -- --nocapture "${skipped[@]}" "$@" 9>&- || failed+=(e2e_leader_migration)
+  for index in "${!beside[@]}"; do
+    wait "${groups[$index]}" || failed+=("${beside[$index]}")
+    cat "$REPOT_CACHE/log/${beside[$index]}.log"
+  done
+  groups=()
+fi
+if [ "$set_of_tests" = all ] && has_part 4; then
   say "without roads from seeds to machines: kubelets are reached by the tunnel"
   REPOT_TUNNEL=true hack/install.sh e2e
   hack/landscape.sh strand e2e
@@ -145,7 +186,7 @@ for cluster in garden seed-a seed-b infra; do
 done
 [ -z "$ended" ] || failed+=("a process of the suite ended again and again")
 # On servers without clusters, and therefore last: the clusters would only take its time away.
-if [ "$set_of_tests" = all ]; then
+if [ "$set_of_tests" = all ] && has_part 3; then
   [ "${#failed[@]}" -eq 0 ] || hack/report.sh e2e || say "no report could be made"
   hack/landscape.sh down e2e
   say "drilling all flows"
