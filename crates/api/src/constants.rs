@@ -49,8 +49,12 @@ pub const SHOOT_SKIP_READINESS: &str = "shoot.gardener.cloud/skip-readiness";
 pub const SHOOT_EXPIRATION_TIMESTAMP: &str = "shoot.gardener.cloud/expiration-timestamp";
 /// Annotation of a Seed: its shoots are not reconciled (`true`).
 pub const EMERGENCY_STOP: &str = "shoot.gardener.cloud/emergency-stop-reconciliations";
-/// Annotation: the destination is taken over although the source did not hand over (`true`).
+/// Annotation: the shoot is taken over without the help of the seed that has the shoot (`true` or [`FORCE_RESTORE_SOURCE_IS_OFF`]).
 pub const SHOOT_FORCE_RESTORE: &str = "shoot.gardener.cloud/force-restore";
+/// Value of [`SHOOT_FORCE_RESTORE`]: a person states that no process of the source runs any more.
+pub const FORCE_RESTORE_SOURCE_IS_OFF: &str = "source-is-off";
+/// Annotation: the seed that has the shoot keeps it in the next ownership epoch, with its data (`true`).
+pub const SHOOT_RENEW_OWNERSHIP: &str = "shoot.gardener.cloud/renew-ownership";
 /// Annotation: the zone that is to be cut off, by the provider's physical ID of it. While it is there the shoot has no machines in
 /// the zone, and the network there is closed (RZ-01).
 pub const SHOOT_ISOLATED_ZONE: &str = "shoot.gardener.cloud/isolated-zone";
@@ -245,6 +249,14 @@ pub mod condition {
     pub const OUTLASTS_ANY_FENCE: &str = "OutlastsAnyFence";
     /// Reason of that condition: no process has answered yet that asks who owns the shoot, so none may be fenced by time.
     pub const NEVER_ANSWERED: &str = "NeverAnswered";
+    /// Shoot: a flow has ended with the present owner terms, and no manager runs without owner check.
+    pub const OWNER_CHECKS_COMPLETE: &str = "OwnerChecksComplete";
+    /// Reason of that condition: no flow has ended with the present owner terms.
+    pub const TERMS_NOT_APPLIED: &str = "TermsNotApplied";
+    /// Reason of that condition: a manager of machines or of the cloud runs without owner check.
+    pub const MANAGER_WITHOUT_OWNER_CHECK: &str = "ManagerWithoutOwnerCheck";
+    /// Seed: all Seeds of the same zone ask the same servers for owner records.
+    pub const OWNER_SERVERS_AGREE: &str = "OwnerServersAgree";
     /// Shoot: no zone is cut off that ought not to be, and the one that ought to be is. Its reason and message say how far that is.
     pub const ZONE_ISOLATION: &str = "ZoneIsolation";
     /// Shoot: what was found when it was last asked what would move if a zone were cut off. Always `True`: it judges nothing.

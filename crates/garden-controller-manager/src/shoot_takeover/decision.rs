@@ -184,6 +184,7 @@ fn approve(
         accepted_loss: AcceptedLoss::SinceLastSnapshot,
         expiry: Time(expiry),
         by,
+        source_is_off: false,
         reason,
     })
 }

@@ -31,8 +31,8 @@ pub struct Ownership {
     pub restored_before: Vec<RestoredData>,
 }
 
-/// What an epoch began with that was taken over: whatever the source acknowledged between the two times is lost. Where one of these
-/// bounds is not there, `unknown` says why.
+/// The data with which an epoch began that was taken over. Writes that the source acknowledged after `saved` are lost. `fenced` bounds
+/// these writes only if all processes of the source follow the owner check. Where one of the two times is absent, `unknown` says why.
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -44,7 +44,8 @@ pub struct RestoredData {
     pub last_revision: Option<i64>,
     /// When the newest snapshot was taken, by the clock of the source.
     pub saved: Option<Time>,
-    /// From when on the source could not acknowledge anything, by the clock of the destination.
+    /// The latest time at which the source has ended to acknowledge writes, by the clock of the destination, if all processes of the
+    /// source seed ask the servers that the destination has asked. The destination calculates this time and cannot observe the source.
     pub fenced: Time,
     /// Who had acknowledged it, and tells how much it was when it returns.
     pub source: Option<FormerSeed>,
@@ -114,6 +115,11 @@ pub struct OwnershipApproval {
     pub by: ApprovedBy,
     /// What was decided, and why: a sentence for people.
     pub reason: String,
+    /// Whether the person who approved has stated that nothing of the source runs any more
+    /// (`shoot.gardener.cloud/force-restore=source-is-off`). Then the takeover needs no agreement of server lists, and the fence asks the
+    /// servers of the destination alone. Defaults to `false`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub source_is_off: bool,
 }
 
 /// What whoever approves a hand-over accepts to lose.
@@ -126,7 +132,8 @@ pub enum AcceptedLoss {
 /// Who decided that a shoot is taken over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum ApprovedBy {
-    /// Somebody with the right to, by annotation `shoot.gardener.cloud/force-restore=true`.
+    /// A person with the right to decide this, by annotation `shoot.gardener.cloud/force-restore` or
+    /// `shoot.gardener.cloud/renew-ownership`.
     Operator,
     /// garden-controller-manager, after the configured silence of the source's Lease.
     Silence,
@@ -142,6 +149,15 @@ impl Ownership {
         let told = self.restored.iter().chain(&self.restored_before);
         let earlier = told.filter(|told| told.epoch < epoch);
         earlier.take(Self::MOST_RESTORED_BEFORE).cloned().collect()
+    }
+
+    /// Name of the seed whose processes are stated to be off by the approval that began this epoch. Only the former owner can be stated:
+    /// `source` may name a seed of an earlier epoch, of which nothing was stated.
+    #[must_use]
+    pub fn seed_that_is_off(&self) -> Option<&str> {
+        let approval = self.approval.as_ref()?;
+        let began_this_epoch = approval.epoch + 1 == self.epoch;
+        (approval.source_is_off && began_this_epoch).then_some(approval.from.as_str())
     }
 
     /// That of a shoot whose phases nobody records.
@@ -163,6 +179,31 @@ mod tests {
 
     fn told(epoch: i64) -> serde_json::Value {
         json!({"epoch": epoch, "lastRevision": epoch * 100, "fenced": "2026-01-01T00:01:30Z"})
+    }
+
+    /// The statement ends with the epoch that it began: the fence of a later epoch asks the servers of every seed again.
+    #[test]
+    fn a_seed_is_off_for_the_epoch_that_began_with_the_statement() {
+        let approved = |epoch: i64, is_off: Option<bool>| {
+            let mut approval = json!({"uid": "u", "from": "a", "to": "b", "epoch": 4, "acceptedLoss": "SinceLastSnapshot",
+                "expiry": "2026-01-01T00:00:00Z", "by": "Operator", "reason": "r"});
+            if let Some(is_off) = is_off {
+                approval["sourceIsOff"] = json!(is_off);
+            }
+            serde_json::from_value::<Ownership>(json!({"epoch": epoch, "approval": approval})).unwrap()
+        };
+        assert_eq!(approved(5, Some(true)).seed_that_is_off(), Some("a"));
+        for other in [
+            approved(4, Some(true)),
+            approved(6, Some(true)),
+            approved(5, Some(false)),
+            approved(5, None),
+        ] {
+            assert_eq!(other.seed_that_is_off(), None, "{other:?}");
+        }
+        // A record without the field is read and written unchanged.
+        let approval = json!(approved(5, None).approval);
+        assert_eq!(approval.get("sourceIsOff"), None);
     }
 
     fn epochs(told: &[RestoredData]) -> Vec<i64> {
