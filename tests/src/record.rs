@@ -1,10 +1,17 @@
 //! What happened outside of the seeds, by those who keep a record of it: the cloud's API server, the DNS server,
 //! and what stands before the object store.
 
-use std::{collections::BTreeSet, process::Command, time::Instant};
+use std::{
+    collections::BTreeSet,
+    io::Write as _,
+    process::{Command, Stdio},
+    time::Instant,
+};
 
 use anyhow::{Context, Result, ensure};
+use api::extensions::DNSRecord;
 use jiff::Timestamp;
+use kube::{Api, ResourceExt, api::ListParams};
 use serde_json::Value;
 
 use crate::landscape::Landscape;
@@ -156,6 +163,31 @@ pub fn values_of(landscape: &Landscape, name: &str, kind: &str) -> Result<Vec<St
     let question = ["+noall", "+answer", "-y", &key, &server, "-t", "IXFR=1", zone];
     let journal = output(Command::new("kdig").args(question))?;
     added(&journal, name, kind)
+}
+
+/// Deletes the owner record of a shoot at the zone's server, as an administrator's slip does. The epoch's name stays.
+///
+/// # Errors
+/// The seed has no DNSRecord of the owner, or the server refuses the update.
+pub async fn delete_owner_record(landscape: &Landscape, seed: &str, technical_id: &str) -> Result<String> {
+    let records: Api<DNSRecord> = Api::namespaced(landscape.seed(seed)?.clone(), technical_id);
+    let found = records.list(&ListParams::default()).await?;
+    let owner = found.iter().find(|record| record.name_any().ends_with("-owner"));
+    let name = owner.context("no DNSRecord of the owner")?.spec.name.clone();
+    let key = ["TSIG_ALGORITHM", "TSIG_KEY_NAME", "TSIG_SECRET"];
+    let key: Result<Vec<_>> = key.into_iter().map(|key| landscape.variable(key)).collect();
+    let mut update = Command::new("knsupdate")
+        .args(["-y", &key?.join(":")])
+        .stdin(Stdio::piped())
+        .spawn()?;
+    let zone = landscape.variable("DNS_ZONE")?;
+    let (server, port) = (landscape.dns.ip(), landscape.dns.port());
+    let words = format!("server {server} {port}\nzone {zone}.\ndel {name}. TXT\nsend\n");
+    let mut input = update.stdin.take().context("knsupdate has no input")?;
+    input.write_all(words.as_bytes())?;
+    drop(input);
+    ensure!(update.wait()?.success(), "the server did not delete {name}");
+    Ok(name)
 }
 
 /// Of an answer to IXFR: an SOA, and then for each change the former SOA, what went, the new SOA, and what came.
