@@ -46,6 +46,26 @@ pub struct EtcdStatus {
     pub bootstrap_with_existing_cluster: Option<JoinedCluster>,
     /// What was copied, where `spec.backup.sourceStore` asks for a copy.
     pub copied: Option<CopiedChain>,
+    /// How the process beside etcd checks the owner, as this process reports it. The last report stays while the process does not
+    /// answer. Absent where `spec.backup.ownerCheck` is not set, and until the process has answered once.
+    pub owner_check: Option<ReportedOwnerCheck>,
+}
+
+/// How a process beside etcd checks the owner.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReportedOwnerCheck {
+    /// The DNS servers that the process asks for the owner records, as `address:port`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<String>,
+    /// Whether these servers are named in the settings (`true`), or found by the NS records of the zone (`false`).
+    pub servers_named: bool,
+    /// The shortest time in seconds, rounded up, for which a destination has to wait for this process.
+    pub least_fence_seconds: Option<i64>,
+    /// The clock of the host that ends permits after a pause of the guest: `Rtc`, `Ptp` or `None`. Absent where the process does not
+    /// report it.
+    pub host_clock: Option<String>,
 }
 
 /// The end of the backups that were copied.

@@ -5,7 +5,7 @@ use crate::{
     meta::{Condition, GardenerInfo, LastError, LastOperation, LastOperationState},
 };
 
-use super::{FormerSeed, Ownership, PendingWorkersRollout, ShootCredentials, ZoneIsolation};
+use super::{FormerSeed, Ownership, PendingWorkersRollout, SeedOwnerCheck, ShootCredentials, ZoneIsolation};
 
 /// How the cluster is.
 #[skip_serializing_none]
@@ -69,6 +69,12 @@ pub struct ShootStatus {
     /// Seeds that hosted it and still have something of it to clean up. Each removes its own entry, last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub former_seeds: Vec<FormerSeed>,
+    /// How the processes of each seed that may act for the shoot check its owner: of the seed that has the shoot, and of former seeds that
+    /// may have left processes. The gardenlet of the seed that has the shoot writes its own entry and removes entries of other seeds
+    /// once they have cleaned up.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
+    pub owner_checks: Vec<SeedOwnerCheck>,
     /// The move that garden-controller-manager has approved. Absent while none may begin.
     pub migration: Option<MigrationApproval>,
     /// The zone that was last cut off, or is, and how far that is. Absent while none ever was.
