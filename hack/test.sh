@@ -3,7 +3,7 @@
 #   hack/test.sh [CARGO TEST ARGUMENTS…]
 #   REPOT_TEST_LIMIT=SECONDS   how long they may take once they are built
 # Without arguments they run in five lanes side by side, as most of them wait most of the time. Every lane goes through all programs,
-# and runs those that no other lane has begun. There one that fails is run once more, and told in the end if it passes then.
+# and runs those that no other lane has begun. hack/test-runner.sh says which programs run a second time if they fail.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . hack/env.sh
@@ -91,6 +91,6 @@ say "what took longest:"
 sort -rn "$REPOT_TEST_SECONDS" | head -n 12 >&2
 count_tests "$REPOT_CACHE/test.log"
 [ ! -s "$unsteady" ] ||
-  say "UNSTEADY, to be mended: these failed, and passed when run again (output: $REPOT_CACHE/test.log): $(paste -sd, "$unsteady")"
+  say "UNSTEADY, to be fixed: these failed, and passed when run again (output: $REPOT_CACHE/test.log): $(paste -sd, "$unsteady")"
 [ $# -gt 0 ] || [ ${#failed[@]} -eq 0 ] || cat "${failed[@]}" >&2
 [ ${#failed[@]} -eq 0 ] || fail "tests failed, or took longer than $LIMIT s; the output is in ${failed[*]}"

@@ -1,0 +1,54 @@
+//! `hack/test-runner.sh` never runs a program that guards safety a second time.
+#![allow(clippy::unwrap_used)]
+
+use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
+
+/// A package with one of these dependencies may decide who owns a shoot, or act by the right of an owner.
+const GUARDS: [&str; 4] = ["lease", "owner-checks", "ownership", "permit"];
+
+#[test]
+fn a_program_that_guards_safety_runs_once_and_a_second_run_of_others_is_named() {
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("program");
+    fs::write(
+        &program,
+        "#!/bin/sh\necho >>\"$RUNS\"\n[ \"$(wc -l <\"$RUNS\")\" -gt 1 ]\n",
+    )
+    .unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let (runs, unsteady) = (folder.path().join("runs"), folder.path().join("unsteady"));
+    let run = |package: &str| {
+        for file in [&runs, &unsteady] {
+            fs::write(file, "").unwrap();
+        }
+        let ran = Command::new("bash")
+            .args(["-c", "exec \"$0\" \"$1\" 3>&2"])
+            .args([&root.join("hack/test-runner.sh"), &program])
+            .envs([("RUNS", &runs), ("REPOT_TEST_UNSTEADY", &unsteady)])
+            .env("CARGO_PKG_NAME", package)
+            .output()
+            .unwrap();
+        let lines = fs::read_to_string(&runs).unwrap().lines().count();
+        (
+            ran.status.success(),
+            lines,
+            fs::read_to_string(&unsteady).unwrap(),
+        )
+    };
+    let mut guarding = Vec::from(["repot-tests".to_owned(), "a-new-package".to_owned()]);
+    for entry in fs::read_dir(root.join("crates")).unwrap() {
+        let entry = entry.unwrap();
+        let manifest = fs::read_to_string(entry.path().join("Cargo.toml")).unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        let depends = |guard: &&str| manifest.contains(&format!("\n{guard}."));
+        if GUARDS.contains(&name.as_str()) || GUARDS.iter().any(|guard| depends(&guard)) {
+            guarding.push(name);
+        }
+    }
+    assert!(guarding.len() > 10, "{guarding:?}");
+    for package in guarding {
+        assert_eq!(run(&package), (false, 1, String::new()), "{package}");
+    }
+    assert_eq!(run("tunnel"), (true, 2, "tunnel program\n".to_owned()));
+}
