@@ -20,6 +20,7 @@ fn the_flags_of_a_control_plane_are_understood() {
         load_balancer_range: "192.0.2.0/24".parse().ok(),
     };
     let owner = OwnerClaim {
+        shoot_uid: String::new(),
         name: "owner.one.dev.internal.example.test".into(),
         identity: "seed-a".into(),
         zone: "example.test".into(),

@@ -21,6 +21,8 @@ const WAIT_FOR_IDENTITY: Duration = Duration::from_secs(10);
 /// One shoot in one epoch, as this seed has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnerClaim {
+    /// The uid of the Shoot; empty where the Cluster has none, or in a process of a single shoot.
+    pub shoot_uid: String,
     /// Name of the owner record.
     pub name: String,
     /// This seed's, which the record must have.
@@ -55,6 +57,7 @@ impl OwnerClaim {
             ));
         };
         Ok(Some(Self {
+            shoot_uid: shoot_uid(&cluster.spec.shoot.0),
             name,
             identity: identity(&seed.0)?,
             zone: dns.zone_name().to_owned(),
@@ -92,6 +95,13 @@ fn owner_name(shoot: &Value) -> Option<String> {
     let addresses = shoot.pointer("/status/advertisedAddresses")?.as_array()?;
     let internal = addresses.iter().find(|address| address["name"] == "internal")?;
     placement::names::owner_record(internal["url"].as_str()?.strip_prefix("https://")?)
+}
+
+/// As `placement::names::uid`: a garden that was restored gives the object another uid, and the status keeps the first.
+fn shoot_uid(shoot: &Value) -> String {
+    let uids = ["/status/uid", "/metadata/uid"].map(|path| shoot.pointer(path).and_then(Value::as_str));
+    let uid = uids.into_iter().flatten().find(|uid| !uid.is_empty());
+    uid.unwrap_or_default().to_owned()
 }
 
 fn identity(seed: &Value) -> Result<String> {

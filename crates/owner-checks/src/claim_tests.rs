@@ -18,7 +18,7 @@ fn cluster(change: impl FnOnce(&mut Value)) -> ClusterObject {
                 },
                 "status": {"clusterIdentity": "landscape-seed-a"},
             },
-            "shoot": {"status": {
+            "shoot": {"metadata": {"uid": "0841c87f"}, "status": {
                 "seedName": "seed-a", "ownership": {"epoch": 3},
                 "advertisedAddresses": [
                     {"name": "external", "url": "https://api.web.example.test"},
@@ -38,6 +38,7 @@ fn all_that_is_needed_comes_with_the_cluster() {
     assert_eq!(
         wanted,
         OwnerClaim {
+            shoot_uid: "0841c87f".into(),
             name: "owner.web.dev.internal.example.test".into(),
             identity: "landscape-seed-a".into(),
             zone: "example.test".into(),
@@ -53,6 +54,19 @@ fn all_that_is_needed_comes_with_the_cluster() {
         spec["shoot"]["status"]["ownership"] = Value::Null;
     }));
     assert_eq!(first.unwrap().unwrap().epoch, 1);
+}
+
+/// R17-49: losses are remembered by this uid, which a garden that was restored from a backup keeps in the status.
+#[test]
+fn the_uid_is_that_of_the_first_reconciliation() {
+    for (status, expected) in [
+        (json!(null), "0841c87f"),
+        (json!(""), "0841c87f"),
+        (json!("first"), "first"),
+    ] {
+        let of = cluster(move |spec| spec["shoot"]["status"]["uid"] = status);
+        assert_eq!(OwnerClaim::of(&of).unwrap().unwrap().shoot_uid, expected);
+    }
 }
 
 /// A provider may know its zone by an id: that is no name of one.

@@ -140,6 +140,7 @@ impl OwnerFlags {
             return Ok(None);
         };
         let claim = OwnerClaim {
+            shoot_uid: String::new(),
             name,
             identity,
             zone,
@@ -175,6 +176,7 @@ mod tests {
 
     fn claim() -> OwnerClaim {
         OwnerClaim {
+            shoot_uid: String::new(),
             name: "owner.web.dev.internal.example.test".into(),
             identity: "seed-a".into(),
             zone: "example.test".into(),

@@ -32,6 +32,7 @@ fn what_a_seed_does_not_give_is_as_usual() {
         propagation: s(0),
         caches: s(60),
         drift: 500,
+        pause: Settings::default().pause,
         fence: s(90),
         // Of etcd alone: others hear of it from the process beside it.
         silence: ownership::Silence::Deactivate,
@@ -98,7 +99,7 @@ fn what_is_wrong_is_said_with_what_to_write() {
         (json!({"interval": "5s"}), &format!("{TOGETHER}validity")),
         (
             json!({"validity": "30s"}),
-            &format!("{TOGETHER}fence (20s) must be at least 37.068s"),
+            &format!("{TOGETHER}fence (24s) must be at least 41.072s"),
         ),
         (json!({"dnsCacheTTL": "10s"}), &format!("{TOGETHER}fence")),
     ] {
@@ -114,12 +115,12 @@ fn what_is_wrong_is_said_with_what_to_write() {
 #[test]
 fn a_seed_is_waited_for_as_long_as_it_says_and_as_it_needs() {
     for (fields, expected) in [
-        (json!({}), s(20)),
+        (json!({}), s(24)),
         (json!({"fence": "45s"}), s(45)),
         (json!({"validity": "30s", "fence": "45s"}), s(45)),
         // Nobody acts by what does not fit together, and nobody knows what it was before.
-        (json!({"validity": "30s"}), Duration::from_millis(37_068)),
-        (json!({"silence": "Tolerate"}), s(20)),
+        (json!({"validity": "30s"}), Duration::from_millis(41_072)),
+        (json!({"silence": "Tolerate"}), s(24)),
     ] {
         let needed = needed_fence(&given(&fields), Terms::default());
         assert_eq!(needed, Ok(expected), "{fields}");
@@ -139,11 +140,11 @@ fn an_etcd_is_fenced_by_what_covers_all_of_its_settings() {
     };
     let longer = json!({"validity": "30s", "fence": "1m"});
     for (fields, fence, expected) in [
-        (&json!({}), 20, true),
-        (&json!({}), 19, false),
-        (&longer, 37, false),
+        (&json!({}), 24, true),
+        (&json!({}), 23, false),
+        (&longer, 41, false),
         // Its own fence is what it was checked against; what it needs is less.
-        (&longer, 38, true),
+        (&longer, 42, true),
         (&json!({"silence": "Tolerate"}), 3600, false),
         (&json!({"validity": "soon"}), 3600, false),
     ] {

@@ -67,6 +67,7 @@ impl OwnerRecord {
         }
         let (name, dns) = owner_claim::name(&f.seed_object, &f.names)?;
         Ok(Some(OwnerClaim {
+            shoot_uid: placement::names::uid(&f.shoot),
             name,
             identity: owner_claim::identity(&f.seed_object)?,
             zone: dns.zone_name().to_owned(),
@@ -257,6 +258,7 @@ mod tests {
     #[test]
     fn it_can_be_asked_for_when_it_is_written() {
         let claim = OwnerClaim {
+            shoot_uid: String::new(),
             name: "owner.web.dev.internal.example.test".into(),
             identity: "seed-a".into(),
             zone: "example.test".into(),

@@ -88,6 +88,7 @@ fn loss() -> Loss {
 impl Ask for Played {
     fn wanted(&self, _: Option<&ClusterObject>) -> Result<Option<OwnerClaim>> {
         Ok(Some(OwnerClaim {
+            shoot_uid: String::new(),
             name: "owner.test".to_owned(),
             identity: "this-seed".to_owned(),
             zone: "test".to_owned(),

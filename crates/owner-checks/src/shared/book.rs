@@ -14,9 +14,26 @@ use crate::OwnerClaim;
 /// A check, for whoever polls it.
 pub(super) type Run = Shared<BoxFuture<'static, Loss>>;
 
-/// By namespace. It holds as many shoots as are worked for, and those that were lost since the process began.
+/// All shoots that are worked for, and those that were lost since the process began.
 #[derive(Default)]
-pub(super) struct Book(Mutex<HashMap<String, Entry>>);
+pub(super) struct Book(Mutex<HashMap<ShootKey, Entry>>);
+
+/// Identifies a shoot. A shoot that is deleted and made anew under its name has the same namespace, record name and first epoch,
+/// and must not inherit a loss: only the uid tells the two apart.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct ShootKey {
+    pub namespace: String,
+    pub uid: String,
+}
+
+impl ShootKey {
+    pub fn new(namespace: &str, claim: &OwnerClaim) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            uid: claim.shoot_uid.clone(),
+        }
+    }
+}
 
 enum Entry {
     Asked {
@@ -44,12 +61,12 @@ impl Book {
     /// What is known; where that is nothing of this epoch, `begin` begins to ask.
     pub fn find<E>(
         &self,
-        namespace: &str,
+        shoot: &ShootKey,
         wanted: &OwnerClaim,
         begin: impl FnOnce() -> Result<(Receiver<Report>, Run), E>,
     ) -> Result<Known, E> {
         let mut shoots = self.shoots();
-        match shoots.get(namespace) {
+        match shoots.get(shoot) {
             Some(Entry::Lost { epoch, why, .. }) if *epoch >= wanted.epoch => {
                 return Ok(Known::Lost(why.clone()));
             }
@@ -71,19 +88,19 @@ impl Book {
                 reports: reports.clone(),
                 run: weak,
             };
-            shoots.insert(namespace.to_owned(), entry);
+            shoots.insert(shoot.clone(), entry);
         }
         Ok(Known::Asked(reports, run))
     }
 
     /// The shoot is lost, in this epoch for ever. What is asked for a later one goes on.
-    pub fn lost(&self, namespace: &str, epoch: i64, why: &str) {
+    pub fn lost(&self, shoot: &ShootKey, epoch: i64, why: &str) {
         let lost = || Entry::Lost {
             epoch,
             why: why.to_owned(),
             told: HashSet::new(),
         };
-        match self.shoots().entry(namespace.to_owned()) {
+        match self.shoots().entry(shoot.clone()) {
             hash_map::Entry::Vacant(entry) => drop(entry.insert(lost())),
             hash_map::Entry::Occupied(mut entry) => {
                 let is_over = match entry.get() {
@@ -97,23 +114,30 @@ impl Book {
         }
     }
 
-    /// Whether this is the first time that the loss of a shoot is told of this object.
-    pub fn is_news(&self, namespace: &str, object: String) -> bool {
-        match self.shoots().get_mut(namespace) {
-            Some(Entry::Lost { told, .. }) => told.insert(object),
-            _ => true,
+    /// Whether the loss of a shoot in this namespace is reported for this object for the first time.
+    pub fn is_news(&self, namespace: &str, object: &str) -> bool {
+        let mut shoots = self.shoots();
+        let (mut losses, mut is_news) = (0, false);
+        for (shoot, entry) in shoots.iter_mut() {
+            if let Entry::Lost { told, .. } = entry
+                && shoot.namespace == namespace
+            {
+                losses += 1;
+                is_news |= told.insert(object.to_owned());
+            }
         }
+        losses == 0 || is_news
     }
 
     /// Nobody works for it any more, or another one does by now.
-    pub fn leave(&self, namespace: &str, left: &OwnerClaim) {
+    pub fn leave(&self, shoot: &ShootKey, left: &OwnerClaim) {
         let mut shoots = self.shoots();
         let is_over = matches!(
-            shoots.get(namespace),
+            shoots.get(shoot),
             Some(Entry::Asked { wanted, run, .. }) if wanted == left && run.upgrade().is_none()
         );
         if is_over {
-            shoots.remove(namespace);
+            shoots.remove(shoot);
         }
     }
 
@@ -123,7 +147,7 @@ impl Book {
         self.shoots().len()
     }
 
-    fn shoots(&self) -> MutexGuard<'_, HashMap<String, Entry>> {
+    fn shoots(&self) -> MutexGuard<'_, HashMap<ShootKey, Entry>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

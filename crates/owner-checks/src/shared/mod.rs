@@ -27,7 +27,7 @@ pub use tenure::{Refusal, Tenure};
 
 use crate::OwnerClaim;
 use asking::Asking;
-use book::{Book, Known};
+use book::{Book, Known, ShootKey};
 use tenure::Hold;
 
 /// Who may act for which shoot, as their owner records say. A process makes one and gives it to all that act. Cheap to clone.
@@ -113,11 +113,12 @@ impl SharedChecks {
             let begun = begun.map_err(Refusal::Impossible)?;
             Ok((begun.reports, begun.run.shared()))
         };
-        match self.book.find(namespace, &wanted, begin)? {
+        let shoot = ShootKey::new(namespace, &wanted);
+        match self.book.find(&shoot, &wanted, begin)? {
             Known::Lost(why) => Err(Refusal::Lost(why)),
             Known::Asked(reports, run) => Ok(Hold {
                 book: Arc::clone(&self.book),
-                namespace: namespace.to_owned(),
+                shoot,
                 wanted,
                 reports,
                 run: Some(run),
@@ -128,7 +129,7 @@ impl SharedChecks {
     /// Whether this is the first time that the loss of a shoot is told of this object.
     #[must_use]
     pub fn is_news(&self, namespace: &str, object: String) -> bool {
-        self.book.is_news(namespace, object)
+        self.book.is_news(namespace, &object)
     }
 
     /// Of how many shoots something is known.

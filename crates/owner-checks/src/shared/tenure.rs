@@ -8,7 +8,7 @@ use permit::Permit;
 use runtime::Error;
 use tokio::sync::watch::Receiver;
 
-use super::book::{Book, Run};
+use super::book::{Book, Run, ShootKey};
 use crate::OwnerClaim;
 
 /// How soon it is asked again where nobody has confirmed whose a shoot is, or what is wanted is not of its epoch. About as often as a
@@ -48,7 +48,7 @@ pub struct Tenure {
 /// A part in a check, which ends with the last of them.
 pub(super) struct Hold {
     pub book: Arc<Book>,
-    pub namespace: String,
+    pub shoot: ShootKey,
     pub wanted: OwnerClaim,
     pub reports: Receiver<Report>,
     /// There until this is dropped.
@@ -112,7 +112,7 @@ impl Hold {
             "this seed does nothing for the shoot in ownership epoch {epoch} any more ({loss}); what is left here is cleaned up \
              without touching anything outside, and only a new epoch of this seed brings the rest back"
         );
-        self.book.lost(&self.namespace, epoch, &why);
+        self.book.lost(&self.shoot, epoch, &why);
         why
     }
 }
@@ -125,6 +125,6 @@ impl Drop for Hold {
         if let Standing::Lost(loss) = &standing {
             self.remember(loss);
         }
-        self.book.leave(&self.namespace, &self.wanted);
+        self.book.leave(&self.shoot, &self.wanted);
     }
 }

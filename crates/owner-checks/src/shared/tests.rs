@@ -88,6 +88,7 @@ fn seed() -> Seed {
 
 fn wanted(epoch: i64) -> OwnerClaim {
     OwnerClaim {
+        shoot_uid: "0841c87f".into(),
         name: "owner.web.dev.internal.example".into(),
         identity: "seed-a".into(),
         zone: "internal.example".into(),
@@ -103,8 +104,16 @@ fn checks() -> (Arc<Scripted>, SharedChecks) {
 }
 
 async fn confirmed(checks: &SharedChecks, epoch: i64, script: impl FnOnce()) -> Result<Tenure, Refusal> {
+    confirmed_claim(checks, wanted(epoch), script).await
+}
+
+async fn confirmed_claim(
+    checks: &SharedChecks,
+    claim: OwnerClaim,
+    script: impl FnOnce(),
+) -> Result<Tenure, Refusal> {
     let seed = seed();
-    let confirming = checks.confirm(&seed, NAMESPACE, wanted(epoch), Patience::FirstAnswer);
+    let confirming = checks.confirm(&seed, NAMESPACE, claim, Patience::FirstAnswer);
     let saying = async {
         sleep(Duration::from_millis(1)).await;
         script();
@@ -174,6 +183,43 @@ async fn what_was_lost_stays_lost_until_a_later_epoch() {
         .await
         .unwrap();
     assert_eq!((again.epoch(), script.begun.load(Ordering::SeqCst)), (4, 2));
+}
+
+/// R17-61: a shoot that is deleted and made anew has the namespace, the record name and the epoch of the one that was lost.
+#[tokio::test(start_paused = true)]
+async fn a_shoot_that_is_made_anew_under_its_name_does_not_inherit_a_loss() {
+    let (script, checks) = checks();
+    let mut issued = None;
+    let old = confirmed(&checks, 3, || issued = Some(script.owned()))
+        .await
+        .unwrap();
+    let new = || OwnerClaim {
+        shoot_uid: "anew".into(),
+        ..wanted(3)
+    };
+    issued.take().unwrap().end("lost");
+    script.lost();
+    assert!(matches!(old.ended(), Some(Refusal::Lost(_))));
+    assert!(checks.is_news(NAMESPACE, "Worker one".into()));
+    let work = confirmed_claim(&checks, new(), || issued = Some(script.owned()))
+        .await
+        .unwrap();
+    // What is left of the old shoot's work ends while the new shoot is worked for.
+    drop(old);
+    assert!(work.ended().is_none() && work.permit.is_valid());
+    assert!(matches!(
+        refused(confirmed(&checks, 3, || {}).await),
+        Refusal::Lost(_)
+    ));
+
+    issued.take().unwrap().end("lost");
+    script.lost();
+    assert!(matches!(work.ended(), Some(Refusal::Lost(_))));
+    assert!(checks.is_news(NAMESPACE, "Worker one".into()), "of the new shoot");
+    assert!(!checks.is_news(NAMESPACE, "Worker one".into()));
+    let refusal = refused(confirmed_claim(&checks, new(), || {}).await);
+    assert!(matches!(refusal, Refusal::Lost(_)));
+    assert_eq!(script.begun.load(Ordering::SeqCst), 2);
 }
 
 /// Also where its work ended before it could notice.

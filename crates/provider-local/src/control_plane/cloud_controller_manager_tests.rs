@@ -151,6 +151,7 @@ fn all_that_the_flags_name_is_mounted() {
 #[test]
 fn where_the_seed_says_so_it_asks_whose_the_shoot_is() {
     let owner = OwnerClaim {
+        shoot_uid: String::new(),
         name: "owner.web.dev.internal.example.test".into(),
         identity: "seed-a".into(),
         zone: "example.test".into(),
