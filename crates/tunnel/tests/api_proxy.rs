@@ -208,7 +208,7 @@ async fn a_pod_that_says_no_name_reaches_the_api_of_its_shoot_and_no_other() -> 
     .await?;
     eventually("the front has told who came", LONG, || async {
         let log = std::fs::read_to_string(front.haproxy.log())?;
-        let line = log.lines().find(|line| line.contains("shoot/kube-apiserver"));
+        let line = log.lines().find(|line| line.contains("/kube-apiserver"));
         // Who came stands before what the head says.
         ensure!(
             line.context("no line")?.contains("127.0.0.1 for 127.0.0.1:"),
