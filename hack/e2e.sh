@@ -21,6 +21,7 @@ ONLY_IN_ALL=(
   a_seed_that_lost_its_power_saves_late_what_is_lost
   a_seed_that_stands_still_while_it_hands_over_does_not_go_on
   a_seed_that_is_told_by_its_bucket_alone_saves_what_it_has
+  a_seed_that_is_cut_off_in_the_moment_of_the_change_acknowledges_nothing_after_its_successor
   a_seed_without_its_bucket_saves_late_what_is_lost
   a_seed_without_its_api_server_saves_what_its_shoots_have
   a_seed_whose_gardenlet_and_kubelet_stand_still_saves_what_its_shoots_have
@@ -43,7 +44,7 @@ DEAD_SEEDS_OF_PART_2=(
 )
 # All flows that are drilled. `make test` leaves out those whose tasks are those of others. Crash: a takeover whose destination ends
 # after each task.
-DRILLED=Create,Migrate,CallOff,Restore,TakeOver,Crash,Leave,Hibernate,RestoreAsleep,Delete,ForceDelete
+DRILLED=Create,Migrate,CallOff,Renew,Restore,TakeOver,Crash,Leave,Hibernate,RestoreAsleep,Delete,ForceDelete
 DRILLED+=,Failover,Failback,AnotherZone,RestoreIsolated,TakeOverIsolated,DeleteIsolated
 # Journeys of many shoots, and one of a shoot on AWS. A name that no test has would run none and succeed.
 JOURNEYS=(

@@ -104,6 +104,13 @@ async fn a_seed_that_hears_nothing_of_the_garden_alone_saves_what_it_has() {
     goes_on_elsewhere("unheard", plan(Trouble::CutOff(&["garden"]))).await;
 }
 
+/// R17-06: the cut races the source's next check. The source has read its loss, or goes on by an answer that it got right before: no write
+/// is acknowledged after the first one at the destination, and the status says what is lost.
+#[tokio::test]
+async fn a_seed_that_is_cut_off_in_the_moment_of_the_change_acknowledges_nothing_after_its_successor() {
+    goes_on_elsewhere("racer", plan(Trouble::RacesTheFence)).await;
+}
+
 /// One witness is left to it, and its bucket is that which the destination claims later (R17-01, R17-40).
 #[tokio::test]
 async fn a_seed_that_is_told_by_its_bucket_alone_saves_what_it_has() {
@@ -288,6 +295,9 @@ fn check_loss(told: &RestoredData, moved: &Takeover, lost: &[u64]) {
 
 /// When the source must have stopped at the latest.
 fn fence_of(moved: &Takeover, plan: Plan<'_>) -> Instant {
+    if let Some(changed) = moved.changed {
+        return changed + FENCED_WITHIN;
+    }
     if plan.trouble.lets_it_serve() {
         // It is told by the destination, and not before the decision.
         let later = if plan.trouble.leaves_it_the_bucket_alone() {

@@ -20,8 +20,30 @@ const TRIES: usize = 30;
 
 /// The IPv4 addresses of a name; empty if it has none.
 pub async fn addresses(server: SocketAddr, name: &str) -> Result<Vec<Ipv4Addr>> {
+    let address = |data: &RData| if let RData::A(a) = data { Some(a.0) } else { None };
+    values(server, name, RecordType::A, address).await
+}
+
+/// The texts of a name; empty if it has none.
+pub async fn texts(server: SocketAddr, name: &str) -> Result<Vec<String>> {
+    let text = |data: &RData| {
+        if let RData::TXT(text) = data {
+            Some(text.to_string())
+        } else {
+            None
+        }
+    };
+    values(server, name, RecordType::TXT, text).await
+}
+
+async fn values<T>(
+    server: SocketAddr,
+    name: &str,
+    type_: RecordType,
+    value: impl Fn(&RData) -> Option<T>,
+) -> Result<Vec<T>> {
     let mut message = Message::query();
-    message.add_query(Query::query(Name::from_str(&format!("{name}."))?, RecordType::A));
+    message.add_query(Query::query(Name::from_str(&format!("{name}."))?, type_));
     let socket = UdpSocket::bind("0.0.0.0:0").await?;
     socket.connect(server).await?;
     let mut buffer = [0; 1500];
@@ -32,13 +54,7 @@ pub async fn addresses(server: SocketAddr, name: &str) -> Result<Vec<Ipv4Addr>> 
     Ok(answer
         .answers
         .iter()
-        .filter_map(|record| {
-            if let RData::A(a) = &record.data {
-                Some(a.0)
-            } else {
-                None
-            }
-        })
+        .filter_map(|record| value(&record.data))
         .collect())
 }
 

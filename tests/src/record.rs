@@ -165,15 +165,23 @@ pub fn values_of(landscape: &Landscape, name: &str, kind: &str) -> Result<Vec<St
     added(&journal, name, kind)
 }
 
+/// Name of the owner record of a shoot.
+///
+/// # Errors
+/// The seed has no DNSRecord of the owner.
+pub async fn owner_record(landscape: &Landscape, seed: &str, technical_id: &str) -> Result<String> {
+    let records: Api<DNSRecord> = Api::namespaced(landscape.seed(seed)?.clone(), technical_id);
+    let found = records.list(&ListParams::default()).await?;
+    let owner = found.iter().find(|record| record.name_any().ends_with("-owner"));
+    Ok(owner.context("no DNSRecord of the owner")?.spec.name.clone())
+}
+
 /// Deletes the owner record of a shoot at the zone's server, as an administrator's slip does. The epoch's name stays.
 ///
 /// # Errors
 /// The seed has no DNSRecord of the owner, or the server refuses the update.
 pub async fn delete_owner_record(landscape: &Landscape, seed: &str, technical_id: &str) -> Result<String> {
-    let records: Api<DNSRecord> = Api::namespaced(landscape.seed(seed)?.clone(), technical_id);
-    let found = records.list(&ListParams::default()).await?;
-    let owner = found.iter().find(|record| record.name_any().ends_with("-owner"));
-    let name = owner.context("no DNSRecord of the owner")?.spec.name.clone();
+    let name = owner_record(landscape, seed, technical_id).await?;
     let key = ["TSIG_ALGORITHM", "TSIG_KEY_NAME", "TSIG_SECRET"];
     let key: Result<Vec<_>> = key.into_iter().map(|key| landscape.variable(key)).collect();
     let mut update = Command::new("knsupdate")

@@ -20,7 +20,7 @@ use serde_json::json;
 use crate::{
     landscape::Landscape,
     lifecycle::{self, COLLECTED_WITHIN, MOVE_WITHIN, kill_gardenlet, nothing_left_within},
-    proof,
+    proof, record,
     shoot::UserShoot,
     trouble::{Disturbed, Trouble},
     watched,
@@ -53,7 +53,9 @@ pub struct Takeover {
     pub disturbed: Instant,
     /// When the operator gave his word.
     pub decided: Instant,
-    /// From then until the shoot was restored.
+    /// When the owner record changed, where the trouble grew in that moment.
+    pub changed: Option<Instant>,
+    /// From the decision until the shoot was restored.
     pub restored: Duration,
     /// When the trouble of the former seed was over.
     pub over: Instant,
@@ -83,12 +85,14 @@ impl Takeover {
             let what = "the shoot is being handed over";
             shoot.wait(what, MOVE_WITHIN, is_being_handed_over).await?;
         }
-        let trouble = Disturbed::by(plan.trouble, landscape, from)?;
+        let owner_record = record::owner_record(landscape, from, &id).await?;
+        let mut trouble = Disturbed::by(plan.trouble, landscape, from)?;
         let disturbed = Instant::now();
         is_silent(landscape, from).await?;
         shoot.set_seed(to).await?;
         force(shoot).await?;
         let decided = Instant::now();
+        let changed = trouble.race(landscape, &owner_record, MOVE_WITHIN).await?;
         for percent in plan.kills {
             let what = format!("{percent} % are restored");
             let far = |shoot: &Shoot| is_restored(shoot, *percent);
@@ -119,6 +123,7 @@ impl Takeover {
         Ok(Self {
             disturbed,
             decided,
+            changed,
             restored,
             over,
             stayed: staying.stop().await?,

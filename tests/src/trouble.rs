@@ -1,14 +1,21 @@
 //! What befalls a seed, and ends when the test does.
 
-use std::process::Command;
+use std::{
+    process::Command,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, Result, ensure};
+use tokio::time::sleep;
 
-use crate::landscape::Landscape;
+use crate::{dns, landscape::Landscape};
 
 /// What a seed needs of others. Its users still reach it when it hears nothing of these: that is what makes two control planes
 /// possible.
 pub const OTHERS: [&str; 3] = ["garden", "dns", "s3"];
+
+/// How often the owner record is read for its change: much shorter than a source's interval of 4 s, which the cut has to race.
+const RECORD_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// What befalls a seed.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +32,9 @@ pub enum Trouble {
     HasNoApiServer,
     /// Whatever it asks the DNS server is answered by SERVFAIL.
     DnsFails,
+    /// It is cut off from the garden, and from DNS and its bucket in the moment in which the owner record changes: it has read the change
+    /// by then, is about to, or never does.
+    RacesTheFence,
 }
 
 impl Trouble {
@@ -33,7 +43,7 @@ impl Trouble {
     pub fn lets_it_save(self) -> bool {
         match self {
             Self::CutOff(others) => !others.contains(&"s3"),
-            Self::StandsStill | Self::IsOff => false,
+            Self::StandsStill | Self::IsOff | Self::RacesTheFence => false,
             Self::NobodyReconciles | Self::HasNoApiServer | Self::DnsFails => true,
         }
     }
@@ -60,7 +70,7 @@ impl Trouble {
         match self {
             Self::CutOff(others) => !(others.contains(&"s3") && others.contains(&"dns")),
             Self::StandsStill | Self::IsOff => false,
-            Self::NobodyReconciles | Self::HasNoApiServer | Self::DnsFails => true,
+            Self::NobodyReconciles | Self::HasNoApiServer | Self::DnsFails | Self::RacesTheFence => true,
         }
     }
 }
@@ -71,6 +81,8 @@ pub struct Disturbed {
     landscape: String,
     seed: String,
     node: String,
+    /// Of what the seed is cut off, where that grows.
+    cut_off: Vec<&'static str>,
     is_over: bool,
 }
 
@@ -92,10 +104,44 @@ impl Disturbed {
             landscape: landscape.name.clone(),
             seed: seed.to_owned(),
             node: landscape.variable(&node)?.to_owned(),
+            cut_off: Vec::new(),
             is_over: false,
         };
         disturbed.begin()?;
         Ok(disturbed)
+    }
+
+    /// Cuts a seed off from what is left to it when the owner record changes, for [`Trouble::RacesTheFence`]; nothing for other trouble.
+    /// Returns when the change was seen.
+    ///
+    /// # Errors
+    /// The record does not change in time, or a road cannot be cut.
+    pub async fn race(
+        &mut self,
+        landscape: &Landscape,
+        owner_record: &str,
+        within: Duration,
+    ) -> Result<Option<Instant>> {
+        if !matches!(self.trouble, Trouble::RacesTheFence) {
+            return Ok(None);
+        }
+        let (begun, before) = (Instant::now(), dns::texts(landscape.dns, owner_record).await?);
+        ensure!(!before.is_empty(), "{owner_record} has no value");
+        while dns::texts(landscape.dns, owner_record).await? == before {
+            ensure!(begun.elapsed() < within, "{owner_record} is {before:?} still");
+            sleep(RECORD_POLL_INTERVAL).await;
+        }
+        let changed = Instant::now();
+        for other in ["dns", "s3"] {
+            self.cut_off.push(other);
+            self.road("cut", other)?;
+        }
+        println!(
+            "{} was cut off from DNS and its bucket within {:?} of the change of {owner_record}",
+            self.seed,
+            changed.elapsed()
+        );
+        Ok(Some(changed))
     }
 
     /// Ends it.
@@ -116,6 +162,7 @@ impl Disturbed {
             Trouble::NobodyReconciles => self.signal("STOP"),
             Trouble::HasNoApiServer => self.on_node(&format!("mv {runs} {rests}")),
             Trouble::DnsFails => self.script(&["spoil", &self.landscape, &self.seed]),
+            Trouble::RacesTheFence => self.road("cut", "garden"),
         }
     }
 
@@ -132,6 +179,10 @@ impl Disturbed {
             Trouble::NobodyReconciles => self.signal("CONT"),
             Trouble::HasNoApiServer => self.on_node(&format!("mv {rests} {runs}")),
             Trouble::DnsFails => self.script(&["mend", &self.landscape, &self.seed]),
+            Trouble::RacesTheFence => {
+                let mut all = self.cut_off.iter().chain([&"garden"]);
+                all.try_for_each(|other| self.road("heal", other))
+            }
         }
     }
 

@@ -18,7 +18,9 @@ pub struct Acknowledged {
     pub number: u64,
     /// The resourceVersion that the API gave it.
     pub version: u64,
-    /// When the acknowledgement came.
+    /// When the attempt that was acknowledged was sent.
+    pub sent: Instant,
+    /// When the acknowledgement was read. A test that stands still reads it late: only `sent` proves that a write came late.
     pub at: Instant,
 }
 
@@ -150,6 +152,7 @@ async fn write(road: Road, first: u64, stopped: CancellationToken, begun: watch:
         if client.is_none() {
             client = road.client().await;
         }
+        let sent = Instant::now();
         let outcome = match &client {
             Some(client) => create(client, number).await,
             None => None,
@@ -158,6 +161,7 @@ async fn write(road: Road, first: u64, stopped: CancellationToken, begun: watch:
             book.writes.push(Acknowledged {
                 number,
                 version,
+                sent,
                 at: Instant::now(),
             });
             number += 1;
