@@ -3,27 +3,36 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use api::{
-    constants::{SEED_LEASE_NAMESPACE, condition::GARDENLET_READY},
+    constants::{
+        SEED_LEASE_NAMESPACE,
+        condition::{GARDENLET_READY, OWNER_SERVERS_AGREE},
+    },
     gardencore::Seed,
     meta::{Condition, ConditionStatus},
 };
 use k8s_openapi::api::{coordination::v1::Lease, core::v1::Namespace};
 use kube::{
     Api, ResourceExt,
-    runtime::{Controller, reflector::ObjectRef, watcher},
+    runtime::{
+        Controller,
+        reflector::{ObjectRef, Store},
+        watcher,
+    },
 };
 use runtime::{Next, Reconciler, Result, clock, clusters::Cluster, conditions, error::Explain as _, runner};
 use tokio::time::Instant;
 
 use super::{
     liveness::{Liveness, Observations},
-    namespace,
+    namespace, owner_servers,
 };
 use crate::{Context, MANAGER};
 
 struct SeedController {
     context: Context,
     observations: Mutex<Observations>,
+    /// All Seeds, as the watch has shown them last.
+    known: Store<Seed>,
 }
 
 /// Runs the controller until shutdown.
@@ -35,10 +44,12 @@ pub async fn run(context: Context) {
         watcher::Config::default(),
         |lease| Some(ObjectRef::new(&lease.name_any())),
     );
+    let known = controller.store();
     let settings = context.runner();
     let reconciler = Arc::new(SeedController {
         context,
         observations: Mutex::default(),
+        known,
     });
     runner::run(controller, move |_| seeds.clone(), reconciler, settings).await;
 }
@@ -50,6 +61,7 @@ impl Reconciler<Seed> for SeedController {
         let namespaces: Api<Namespace> = self.context.garden.cluster_wide();
         MANAGER.apply(&namespaces, &namespace::desired(&seed)).await?;
         self.judge(&seed).await?;
+        self.compare_servers(&seed).await?;
         Ok(Next::After(self.context.config.seed_sync_period()))
     }
 
@@ -104,6 +116,33 @@ impl SeedController {
         if written {
             let note = format!("nothing was heard of the gardenlet for {} s", silence.as_secs());
             self.context.events.warning(seed, "GardenletSilent", &note).await;
+        }
+        Ok(())
+    }
+
+    /// Reports Seeds that ask other DNS servers. An edit of the other Seed is noticed within the sync period.
+    async fn compare_servers(&self, seed: &Seed) -> Result<()> {
+        let found = owner_servers::condition(seed, &self.known.state(), clock::now_k8s());
+        if owner_servers::is_told(seed, found.as_ref()) {
+            return Ok(());
+        }
+        let seeds: Api<Seed> = self.context.garden.cluster_wide();
+        conditions::change(
+            MANAGER,
+            &seeds,
+            &seed.name_any(),
+            "conditions",
+            |list| match &found {
+                Some(found) => found.clone().merge_into(list),
+                None => list.retain(|one| one.type_ != OWNER_SERVERS_AGREE),
+            },
+        )
+        .await?;
+        if let Some(found) = found.filter(|found| found.status == ConditionStatus::False) {
+            self.context
+                .events
+                .warning(seed, "OwnerServersDisagree", &found.message)
+                .await;
         }
         Ok(())
     }

@@ -11,6 +11,7 @@ use super::{
     extensions::Extensions,
     seed_defaults::{difference, remedy},
 };
+use crate::shoot_takeover::servers;
 
 /// Annotation of a Shoot whose value says why it may move between seeds of different provider types.
 pub const ALLOW_DIFFERENT_PROVIDER: &str = "migration.gardener.cloud/allow-different-provider";
@@ -118,8 +119,26 @@ pub fn judge(wanted: &Move<'_>) -> Option<Verdict> {
     Some(Verdict {
         ready: true,
         reason: "DestinationSeedReady",
-        message: format!("Seed {destination} can take the shoot over from {source}."),
+        message: format!(
+            "Seed {destination} can take the shoot over from {source}.{}",
+            takeover_note(wanted).unwrap_or_default()
+        ),
     })
+}
+
+/// Whether a takeover of the shoot without the help of its source would be refused. A planned move needs no fence.
+fn takeover_note(wanted: &Move<'_>) -> Option<String> {
+    let (source, destination) = (wanted.source?, wanted.destination?);
+    if !source.spec.checks_owners() || !destination.spec.checks_owners() {
+        return None;
+    }
+    let status = wanted.shoot.status.as_ref();
+    let reported = status.and_then(|status| status.owner_check_in(&source.name_any()));
+    let why = servers::disagreement(source, reported, destination)?;
+    Some(format!(
+        " Without the help of {} the shoot would not be taken over: {why}. Name the same servers in both Seeds.",
+        source.name_any()
+    ))
 }
 
 fn seed_obstacle(wanted: &Move<'_>, seed: &Seed, name: &str, back: &str) -> Option<Verdict> {

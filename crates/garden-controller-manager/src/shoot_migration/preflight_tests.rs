@@ -12,6 +12,8 @@ use api::gardencore::{
 use api::meta::{Condition, LastOperation, LastOperationType};
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 
+use serde_json::json;
+
 use super::*;
 
 fn epoch() -> Time {
@@ -332,4 +334,32 @@ fn extensions_of_the_destination() {
     let codes = |kinds| judged(change(kinds)).unwrap().codes();
     assert_eq!(codes(all), [ErrorCode::ErrRetryableInfraDependencies]);
     assert_eq!(codes(&all[..1]), [ErrorCode::ErrConfigurationProblem]);
+}
+
+/// A planned move needs no fence, and whoever plans it sees that a takeover on the way would be refused.
+#[test]
+fn a_move_between_seeds_with_other_servers_begins_and_says_that_a_takeover_would_not() {
+    let checks = |authorities: &[&str]| {
+        let settings = json!({"ownerChecks": {"enabled": true, "authorities": authorities}});
+        serde_json::from_value(settings).unwrap()
+    };
+    let told = |source: &[&str], destination: &[&str]| {
+        let verdict = judged(|world| {
+            world.source.as_mut().unwrap().spec.settings = Some(checks(source));
+            world.destination.as_mut().unwrap().spec.settings = Some(checks(destination));
+        });
+        let verdict = verdict.unwrap();
+        assert!(verdict.ready, "{verdict:?}");
+        verdict.message
+    };
+    let same = told(&["192.0.2.1:53"], &["192.0.2.1:53"]);
+    assert!(!same.contains("would not be taken over"), "{same}");
+    let differs = told(&["192.0.2.1:53"], &["192.0.2.2:53"]);
+    for part in [
+        "would not be taken over",
+        "asks 192.0.2.1:53",
+        "asks 192.0.2.2:53",
+    ] {
+        assert!(differs.contains(part), "{differs}");
+    }
 }

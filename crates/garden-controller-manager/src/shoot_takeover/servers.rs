@@ -1,0 +1,163 @@
+//! Whether the processes of two seeds ask the same DNS servers for owner records, and whether all processes of the source ask at all. A
+//! server that the source asks and the destination does not know could keep two control planes alive: pure decisions.
+
+use std::{collections::BTreeSet, net::SocketAddr};
+
+use api::{
+    constants::{
+        FORCE_RESTORE_SOURCE_IS_OFF, OPERATION, SHOOT_FORCE_RESTORE, condition::OWNER_CHECKS_COMPLETE,
+    },
+    gardencore::{Seed, Shoot, shoot::SeedOwnerCheck},
+    meta::{ConditionStatus, find_condition},
+};
+use kube::ResourceExt as _;
+
+/// How the processes of a seed come to their servers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Servers {
+    /// The settings name them.
+    Named(BTreeSet<SocketAddr>),
+    /// The NS records of the zone name them.
+    Found,
+}
+
+impl Servers {
+    fn describe(&self) -> String {
+        match self {
+            Self::Found => "finds servers by the NS records of the zone".to_owned(),
+            Self::Named(servers) => {
+                let servers: Vec<_> = servers.iter().map(ToString::to_string).collect();
+                format!("asks {}", servers.join(", "))
+            }
+        }
+    }
+
+    fn in_settings_of(seed: &Seed) -> Result<Self, String> {
+        let named = seed.spec.owner_authorities();
+        let named = named.map_err(|error| format!("Seed {} is invalid: {error}", seed.name_any()))?;
+        Ok(if named.is_empty() {
+            Self::Found
+        } else {
+            Self::Named(named.into_iter().collect())
+        })
+    }
+
+    /// `None` where the process beside etcd has not reported any.
+    fn in_report(entry: &SeedOwnerCheck) -> Result<Option<Self>, String> {
+        match entry.servers_named {
+            None => return Ok(None),
+            Some(false) => return Ok(Some(Self::Found)),
+            Some(true) => {}
+        }
+        let parsed: Result<_, _> = entry.servers.iter().map(|server| server.parse()).collect();
+        let servers = parsed.map_err(|_| {
+            format!(
+                "status.ownerChecks of the Shoot has an invalid server of seed {}",
+                entry.seed_name
+            )
+        })?;
+        Ok(Some(Self::Named(servers)))
+    }
+}
+
+/// Why the processes of two seeds may ask different servers; `None` where they ask the same.
+#[must_use]
+pub fn disagreement(source: &Seed, reported: Option<&SeedOwnerCheck>, destination: &Seed) -> Option<String> {
+    let judged = || -> Result<Option<String>, String> {
+        let wanted = Servers::in_settings_of(destination)?;
+        let told = reported.map(Servers::in_report).transpose()?.flatten();
+        let settings = Servers::in_settings_of(source)?;
+        let (from, to) = (source.name_any(), destination.name_any());
+        for (asks, place) in [
+            (Some(settings), "spec.settings.ownerChecks.authorities"),
+            (told, "as its processes report in status.ownerChecks of the Shoot"),
+        ] {
+            if let Some(asks) = asks.filter(|asks| *asks != wanted) {
+                return Ok(Some(format!(
+                    "seed {from} {} ({place}), and seed {to} {}",
+                    asks.describe(),
+                    wanted.describe()
+                )));
+            }
+        }
+        Ok(None)
+    };
+    judged().unwrap_or_else(Some)
+}
+
+/// Whether both Seeds keep owner records under the same domain, whatever each of them calls its zone.
+#[must_use]
+pub fn share_domain(one: &Seed, other: &Seed) -> bool {
+    let domain = |seed: &Seed| {
+        let dns = seed
+            .spec
+            .dns
+            .internal
+            .as_ref()
+            .filter(|_| seed.spec.checks_owners())?;
+        Some(dns.domain.trim_end_matches('.').to_ascii_lowercase())
+    };
+    let domain_of_one = domain(one);
+    domain_of_one.is_some() && domain_of_one == domain(other)
+}
+
+/// Why no fence of the destination is known to stop every process of the source. `opened`: the source has opened the data of the shoot,
+/// so that its processes may act.
+#[must_use]
+pub fn obstacle(shoot: &Shoot, source: &Seed, destination: &Seed, opened: bool) -> Option<String> {
+    let from = source.name_any();
+    let entry = shoot
+        .status
+        .as_ref()
+        .and_then(|status| status.owner_check_in(&from));
+    let (why, remedy) = if let Some(why) = disagreement(source, entry, destination) {
+        let remedy =
+            format!("name the same servers in both Seeds, and reconcile the shoot while seed {from} lives");
+        (why, remedy)
+    } else {
+        let why = incomplete(shoot, entry, &from).filter(|_| opened)?;
+        let remedy =
+            format!("reconcile the shoot once while seed {from} lives (annotation {OPERATION}=reconcile)");
+        (why, remedy)
+    };
+    Some(format!(
+        "without a fence two control planes could write: {why}; {remedy}, or, if no process of seed {from} runs any more, state that with \
+         {SHOOT_FORCE_RESTORE}={FORCE_RESTORE_SOURCE_IS_OFF}"
+    ))
+}
+
+/// Why processes of the source may not ask at all, or ask servers that nothing reports. How old the report is does not matter: a seed that
+/// is dead reports nothing anew, and its processes stay as they are.
+fn incomplete(shoot: &Shoot, entry: Option<&SeedOwnerCheck>, from: &str) -> Option<String> {
+    let status = shoot.status.as_ref()?;
+    let told = find_condition(&status.conditions, OWNER_CHECKS_COMPLETE);
+    let Some(told) = told else {
+        return Some(format!(
+            "seed {from} has never reported that all processes of the shoot check the owner (condition {OWNER_CHECKS_COMPLETE})"
+        ));
+    };
+    if told.status != ConditionStatus::True {
+        let message = told.message.trim_end_matches('.');
+        return Some(format!(
+            "condition {OWNER_CHECKS_COMPLETE} is {:?} ({message})",
+            told.status
+        ));
+    }
+    // The condition may be older than a flow that has begun to give other terms to processes.
+    let applied = entry.is_some_and(|entry| entry.epoch == status.epoch() && entry.terms.is_some());
+    if !applied {
+        return Some(format!(
+            "a reconciliation in seed {from} has begun to change the owner terms and has not ended (status.ownerChecks has no terms)"
+        ));
+    }
+    let reported = entry.is_some_and(|entry| entry.servers_named.is_some());
+    (!reported && !placement::is_asleep(shoot)).then(|| {
+        format!(
+            "the process beside etcd in seed {from} has not reported which DNS servers it asks (status.ownerChecks has no servers)"
+        )
+    })
+}
+
+#[cfg(test)]
+#[path = "servers_tests.rs"]
+mod tests;

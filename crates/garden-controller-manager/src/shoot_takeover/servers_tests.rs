@@ -1,0 +1,182 @@
+//! Server lists that agree or not, and sources whose processes may not ask.
+
+#![allow(clippy::unwrap_used)]
+use serde_json::{Value, json};
+
+use super::*;
+
+fn seed(name: &str, authorities: &[&str]) -> Seed {
+    serde_json::from_value(json!({
+        "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Seed", "metadata": {"name": name},
+        "spec": {"dns": {"internal": {"type": "local", "domain": "internal.example.test", "zone": "example.test",
+                "credentialsRef": {"name": "dns", "namespace": "garden"}}},
+            "networks": {"pods": "10.1.0.0/16", "services": "10.2.0.0/16"}, "provider": {"type": "local", "region": "local"},
+            "settings": {"ownerChecks": {"enabled": true, "authorities": authorities}}},
+    }))
+    .unwrap()
+}
+
+fn entry(servers: &[&str], named: Option<bool>) -> Value {
+    json!({"seedName": "a", "epoch": 3, "servers": servers, "serversNamed": named, "terms": "t"})
+}
+
+fn shoot(entry: &Value, complete: Option<&str>) -> Shoot {
+    let conditions: Vec<_> = complete
+        .map(|status| {
+            json!({"type": OWNER_CHECKS_COMPLETE, "status": status, "reason": "R", "message": "Deployment x asks nobody.",
+                "lastTransitionTime": "2020-01-01T00:00:00Z", "lastUpdateTime": "2020-01-01T00:00:00Z"})
+        })
+        .into_iter()
+        .collect();
+    let entries: Vec<_> = Some(entry).into_iter().filter(|entry| !entry.is_null()).collect();
+    serde_json::from_value(json!({
+        "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": {"name": "web"},
+        "spec": {"provider": {"type": "local"}, "region": "local", "kubernetes": {"version": "1.34.4"}},
+        "status": {"seedName": "a", "ownership": {"epoch": 3, "phase": "Held"}, "ownerChecks": entries, "conditions": conditions},
+    }))
+    .unwrap()
+}
+
+const ONE: &str = "192.0.2.1:53";
+const TWO: &str = "192.0.2.2:53";
+
+#[test]
+fn lists_that_differ_are_named_with_their_seeds() {
+    let check = |entry: Value| -> SeedOwnerCheck { serde_json::from_value(entry).unwrap() };
+    let (named, found) = (
+        check(entry(&[ONE], Some(true))),
+        check(entry(&[TWO], Some(false))),
+    );
+    let (other, none) = (check(entry(&[ONE, TWO], Some(true))), check(entry(&[], None)));
+    for (source, reported, destination, expected) in [
+        (vec![ONE], None, vec![ONE], None),
+        (vec![ONE, TWO], None, vec![TWO, ONE], None),
+        (vec![ONE], Some(&named), vec![ONE], None),
+        (vec![ONE], Some(&none), vec![ONE], None),
+        // Both find servers: what the source has found the fence asks besides.
+        (vec![], Some(&found), vec![], None),
+        (vec![], None, vec![], None),
+        (
+            vec![ONE],
+            None,
+            vec![TWO],
+            Some("seed a asks 192.0.2.1:53 (spec.settings"),
+        ),
+        (
+            vec![ONE, TWO],
+            None,
+            vec![TWO],
+            Some("and seed b asks 192.0.2.2:53"),
+        ),
+        (
+            vec![],
+            None,
+            vec![TWO],
+            Some("seed a finds servers by the NS records"),
+        ),
+        (
+            vec![ONE],
+            None,
+            vec![],
+            Some("and seed b finds servers by the NS records"),
+        ),
+        // Its processes have not heard of the settings.
+        (
+            vec![ONE],
+            Some(&other),
+            vec![ONE],
+            Some("seed a asks 192.0.2.1:53, 192.0.2.2:53 (as its processes report"),
+        ),
+        (
+            vec![ONE],
+            Some(&found),
+            vec![ONE],
+            Some("seed a finds servers by the NS records of the zone (as its processes"),
+        ),
+        (
+            vec![],
+            Some(&named),
+            vec![],
+            Some("seed a asks 192.0.2.1:53 (as its processes report"),
+        ),
+    ] {
+        let told = disagreement(&seed("a", &source), reported, &seed("b", &destination));
+        match expected {
+            None => assert_eq!(told, None, "{source:?} {reported:?} {destination:?}"),
+            Some(part) => assert!(told.as_ref().is_some_and(|told| told.contains(part)), "{told:?}"),
+        }
+    }
+}
+
+#[test]
+fn only_seeds_with_records_under_the_same_domain_are_compared() {
+    let one = seed("a", &[ONE]);
+    assert!(share_domain(&one, &seed("b", &[TWO])));
+    let mut dotted = seed("b", &[TWO]);
+    let dns = dotted.spec.dns.internal.as_mut().unwrap();
+    (dns.domain, dns.zone) = ("Internal.example.test.".to_owned(), Some("Z123".to_owned()));
+    assert!(share_domain(&one, &dotted));
+    let mut elsewhere = seed("b", &[TWO]);
+    elsewhere.spec.dns.internal.as_mut().unwrap().domain = "other.example.test".to_owned();
+    assert!(!share_domain(&one, &elsewhere));
+    let mut off = seed("b", &[TWO]);
+    off.spec
+        .settings
+        .as_mut()
+        .unwrap()
+        .owner_checks
+        .as_mut()
+        .unwrap()
+        .enabled = false;
+    assert!(!share_domain(&one, &off) && !share_domain(&off, &off));
+}
+
+#[test]
+fn a_source_whose_processes_may_not_ask_is_not_taken_over() {
+    let known = entry(&[ONE], Some(true));
+    let mut withdrawn = known.clone();
+    withdrawn["terms"] = Value::Null;
+    let mut earlier = known.clone();
+    earlier["epoch"] = json!(2);
+    let of = |entry: &Value, complete| {
+        obstacle(
+            &shoot(entry, complete),
+            &seed("a", &[ONE]),
+            &seed("b", &[ONE]),
+            true,
+        )
+    };
+    assert_eq!(of(&known, Some("True")), None);
+    for (entry, complete, expected) in [
+        (&known, None, "has never reported that all processes"),
+        (&known, Some("False"), "is False (Deployment x asks nobody)"),
+        (&known, Some("Unknown"), "is Unknown"),
+        (&withdrawn, Some("True"), "has begun to change the owner terms"),
+        (&earlier, Some("True"), "has begun to change the owner terms"),
+        (&Value::Null, Some("True"), "has begun to change the owner terms"),
+        (
+            &self::entry(&[], None),
+            Some("True"),
+            "has not reported which DNS servers",
+        ),
+    ] {
+        let why = of(entry, complete).unwrap();
+        assert!(why.contains(expected), "{why}");
+        assert!(
+            why.contains("reconcile the shoot once while seed a lives"),
+            "{why}"
+        );
+        assert!(
+            why.contains("shoot.gardener.cloud/force-restore=source-is-off"),
+            "{why}"
+        );
+    }
+    // A claimant that has opened nothing has no process that acts for the shoot; its server list counts all the same.
+    let claims = shoot(&Value::Null, None);
+    assert_eq!(
+        obstacle(&claims, &seed("a", &[ONE]), &seed("b", &[ONE]), false),
+        None
+    );
+    let why = obstacle(&claims, &seed("a", &[ONE]), &seed("b", &[TWO]), false).unwrap();
+    assert!(why.contains("name the same servers in both Seeds"), "{why}");
+}
