@@ -24,6 +24,7 @@ pub mod full;
 pub mod garbage;
 pub mod integrity;
 pub mod metrics;
+mod mutation;
 pub mod owner;
 pub mod restore;
 pub mod schedule;

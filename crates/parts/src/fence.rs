@@ -15,6 +15,7 @@ use crate::{
     ClaimPlan, Facts, configuration_problem,
     etcd::BACKUP_SECRET,
     etcd_copy::SOURCE_SECRET,
+    mutation::{Mutation, breaks},
     owner_claim,
     verbs::{Deploy, Tasks},
 };
@@ -82,7 +83,7 @@ async fn bucket(f: &Facts) -> Result<Testimony> {
 /// `chosen`: the data of this epoch were chosen, and so this fence has passed once.
 fn testimony(name: &str, secret: Option<&Secret>, chosen: bool, epoch: i64) -> Testimony {
     let claimed = secret.and_then(|secret| secret.annotations().get(OWNERSHIP_EPOCH)?.parse().ok());
-    if chosen || claimed == Some(epoch) {
+    if chosen || claimed == Some(epoch) || breaks(Mutation::FenceBeforeClaim) {
         return Testimony::Claimed { epoch };
     }
     Testimony::Silent(format!(

@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::*;
-use crate::FenceClock;
+use crate::{FenceClock, mutation::Broken};
 
 fn terms(silence: Silence) -> Terms {
     Terms::new(Settings {
@@ -39,6 +39,29 @@ async fn a_fence_counts_from_the_first_look_that_showed_it_everywhere() {
     assert!(fence.has_passed(&terms));
     // A flow that is begun anew, in this process or another one.
     assert!(!FenceClock::default().has_passed(&terms));
+}
+
+/// Each rule that is switched off makes the test of that rule fail.
+#[test]
+fn a_fence_that_is_no_fence_is_noticed() {
+    for (rule, test) in [
+        (
+            Mutation::FencePassesAtOnce,
+            a_fence_counts_from_the_first_look_that_showed_it_everywhere as fn(),
+        ),
+        (
+            Mutation::FencePassesAtOnce,
+            no_time_fences_a_seed_that_tolerates_silence,
+        ),
+        (
+            Mutation::FenceBeforeClaim,
+            the_bucket_shows_what_the_provider_has_claimed_in_this_epoch,
+        ),
+    ] {
+        test();
+        let _broken = Broken::rule(rule);
+        assert!(std::panic::catch_unwind(test).is_err(), "{rule:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -38,6 +38,7 @@ mod kubeconfig;
 mod lost;
 mod machine;
 mod managed_resources;
+mod mutation;
 mod namespace;
 mod nodes;
 mod owner_claim;

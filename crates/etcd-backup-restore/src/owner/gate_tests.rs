@@ -1,7 +1,8 @@
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 //! The gate over real sockets.
 
 use super::*;
+use crate::mutation::Broken;
 use permit::{Clock, Issuer};
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -127,6 +128,79 @@ async fn after_a_suspension_no_byte_passes() {
     client.write_all(b"late").await.unwrap();
     is_cut(&mut server).await;
     is_cut(&mut client).await;
+}
+
+/// Bytes that the gate has written and the client has not read, once the gate waits for the client.
+async fn written_and_unread(gate: SocketAddr, client: SocketAddr) -> usize {
+    let mut before = usize::MAX;
+    loop {
+        let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+        let queue = |local: SocketAddr, remote: SocketAddr, index: usize| {
+            let ends = |line: &&str| {
+                let mut fields = line.split_whitespace().skip(1);
+                let mut has = |end: SocketAddr| {
+                    let port = format!(":{:04X}", end.port());
+                    fields.next().is_some_and(|field| field.ends_with(&port))
+                };
+                has(local) && has(remote)
+            };
+            let line = table.lines().find(ends).unwrap();
+            let queues = line.split_whitespace().nth(4).unwrap();
+            usize::from_str_radix(queues.split(':').nth(index).unwrap(), 16).unwrap()
+        };
+        let now = queue(gate, client, 0) + queue(client, gate, 1);
+        if now > 0 && now == before {
+            return now;
+        }
+        before = now;
+        sleep(Duration::from_millis(200)).await;
+    }
+}
+
+/// etcd has replied while the seed owned the shoot, and the client is slow: the gate still holds a part of the reply when the permit
+/// ends. The timers do not know of the end, as the machine was suspended.
+#[tokio::test]
+async fn a_reply_that_etcd_gave_in_time_is_not_released_after_the_permit() {
+    let world = World::begin(16).await;
+    let (mut client, mut server) = world.pair().await;
+    let address = client.local_addr().unwrap();
+    let mut replying = JoinSet::new();
+    // More than all sockets on the way hold together.
+    replying.spawn(async move { server.write_all(&vec![7; 256 << 20]).await });
+    written_and_unread(world.address, address).await;
+    world.suspended.store(3600, Ordering::SeqCst);
+    let written = written_and_unread(world.address, address).await;
+    let (mut chunk, mut received) = (vec![0; 1 << 20], 0);
+    let broken = loop {
+        match timeout(PATIENCE, client.read(&mut chunk)).await.unwrap() {
+            Ok(0) => panic!("the reply ended in order after {received} bytes"),
+            Ok(read) => received += read,
+            Err(broken) => break broken,
+        }
+    };
+    assert_eq!(broken.kind(), io::ErrorKind::ConnectionReset);
+    assert!(
+        received <= written,
+        "{} bytes were released after the permit had ended",
+        received - written
+    );
+}
+
+/// Each rule that is switched off makes the test of that rule fail.
+#[test]
+fn a_gate_that_checks_the_permit_at_the_beginning_alone_is_noticed() {
+    let _broken = Broken::rule(Mutation::BytesWithoutPermit);
+    for (test, failure) in [
+        (after_a_suspension_no_byte_passes as fn(), "unwrap_err"),
+        (
+            a_reply_that_etcd_gave_in_time_is_not_released_after_the_permit,
+            "the reply ended in order",
+        ),
+    ] {
+        let failed = std::panic::catch_unwind(test).unwrap_err();
+        let message = failed.downcast::<String>().unwrap();
+        assert!(message.contains(failure), "{message}");
+    }
 }
 
 #[tokio::test]
