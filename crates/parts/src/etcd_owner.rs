@@ -1,8 +1,8 @@
 //! Who must own the shoot for etcd-main to be served (R17-13), and what a move may conclude from an etcd that is kept away from
 //! clients by design (R17-53, R17-54; docs/ownership.md).
 //!
-//! etcd-events has no such check: it is in no backup, so that there is no final snapshot of it; and kube-apiserver, which is its
-//! only client, does nothing without etcd-main.
+//! etcd-events has no such check: no backup and no other seed ever has its content. kube-apiserver acknowledges Events without
+//! etcd-main until the kubelet ends it, about a minute after the fence (docs/decisions/0036-events-need-the-gate.md).
 
 use api::{
     constants::{OWNERSHIP_EPOCH, condition::OWNERSHIP_VERIFIED},
