@@ -9,9 +9,8 @@ use api::meta::ErrorCode;
 use backon::{ExponentialBuilder, Retryable};
 use http::{HeaderValue, Request, Uri, header::CONTENT_TYPE};
 use object_store::{
-    Certificate, ClientOptions,
     aws::{AwsAuthorizer, AwsCredential},
-    client::{HttpClient, HttpConnector, HttpRequestBody},
+    client::{HttpClient, HttpRequestBody},
 };
 use permit::{Permit, StoreConnector};
 use runtime::{Credentials, Error, Result, error::refusal};
@@ -84,12 +83,8 @@ impl Ec2 {
             secret_key: credentials.text("secretAccessKey")?,
             token: None,
         };
-        let options = options(endpoint.scheme_str() == Some("http"))?;
-        let client = StoreConnector(permit.clone())
-            .connect(&options)
-            .map_err(|error| Error::bug(format!("no HTTP client can be made: {error}")))?;
         Ok(Self {
-            client,
+            client: StoreConnector::new(permit, CONNECT_WITHIN, ANSWER_WITHIN).client(),
             credential: Account(std::sync::Arc::new(credential)),
             region: region.to_owned(),
             endpoint,
@@ -202,23 +197,6 @@ fn endpoint_of(region: &str) -> Result<String> {
         "amazonaws.com"
     };
     Ok(format!("https://ec2.{region}.{domain}"))
-}
-
-/// How long is waited, and whom to trust: images have no certificates of a system.
-fn options(plain: bool) -> Result<ClientOptions> {
-    let mut options = ClientOptions::new()
-        .with_timeout(ANSWER_WITHIN)
-        .with_connect_timeout(CONNECT_WITHIN)
-        .with_allow_http(plain)
-        .with_no_system_certificates(true);
-    if !plain {
-        for root in webpki_root_certs::TLS_SERVER_ROOT_CERTS {
-            let certificate = Certificate::from_der(root)
-                .map_err(|error| Error::bug(format!("a root certificate cannot be read: {error}")))?;
-            options = options.with_root_certificate(certificate);
-        }
-    }
-    Ok(options)
 }
 
 #[cfg(test)]

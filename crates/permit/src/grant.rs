@@ -2,13 +2,17 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::{Clock, Moment};
+use crate::host_clock::Mark;
 use crate::under_way::UnderWay;
+
+/// A right that is good for longer does not end by time but by a loss, so a pause takes nothing from it.
+const LONGEST_VALIDITY: Duration = Duration::from_secs(60 * 60);
 
 /// Nothing may be done any more in the name of something.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,6 +31,8 @@ pub(crate) struct Grant {
     origin: Moment,
     /// Nanoseconds after `origin`; zero is "ended".
     until: AtomicU64,
+    /// The state of the host clock when this right was asked for last; none where no host clock guards it.
+    asked: Mutex<Option<Mark>>,
     /// Nothing new may begin.
     closed: AtomicBool,
     why: OnceLock<String>,
@@ -42,6 +48,7 @@ impl Grant {
             origin: clock.now(),
             clock,
             until: AtomicU64::new(0),
+            asked: Mutex::new(None),
             closed: AtomicBool::new(false),
             why: OnceLock::new(),
             over: CancellationToken::new(),
@@ -58,7 +65,19 @@ impl Grant {
 
     /// Whether the right is there, be it only to finish what is under way.
     pub(crate) fn in_time(&self) -> bool {
-        self.clock.now().since(self.origin) < self.allowance()
+        if self.clock.now().since(self.origin) >= self.allowance() {
+            return false;
+        }
+        let reason = self
+            .clock
+            .host()
+            .zip(self.asked())
+            .and_then(|(host, asked)| host.reason_to_end(asked));
+        if let Some(reason) = reason {
+            // For good: a later reading may show less.
+            self.end(reason);
+        }
+        reason.is_none()
     }
 
     /// For how long it is there if it is not extended.
@@ -102,8 +121,14 @@ impl Grant {
     }
 
     fn set(&self, until: Moment) {
+        let by_time = until.since(self.clock.now()) <= LONGEST_VALIDITY;
+        *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = until.host().filter(|_| by_time);
         let after = u64::try_from(until.since(self.origin).as_nanos());
         self.until.store(after.unwrap_or(u64::MAX), Ordering::SeqCst);
+    }
+
+    fn asked(&self) -> Option<Mark> {
+        *self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn allowance(&self) -> Duration {

@@ -29,10 +29,11 @@ impl Issuer {
     /// answer may be held back, and others count from when they saw the question's effect.
     #[must_use]
     pub fn new(by: impl Into<String>, clock: Clock, until: Moment) -> Self {
-        Self {
-            grant: Arc::new(Grant::new(by.into(), clock.clone(), until)),
-            clock,
+        let grant = Arc::new(Grant::new(by.into(), clock.clone(), until));
+        if let Some(host) = clock.host() {
+            host.watch(&grant);
         }
+        Self { grant, clock }
     }
 
     /// The right that is given.

@@ -59,11 +59,15 @@ where
         self.inner.poll_ready(context).map_err(Into::into)
     }
 
-    fn call(&mut self, request: Request<B>) -> Self::Future {
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
         if let Err(refused) = self.permit.check() {
             return Box::pin(async move { Err(refused.into()) });
         }
         let permit = self.permit.clone();
+        // For the connection, see `connection::Unanswered`.
+        let outer = request.extensions_mut().remove::<Permit>();
+        let of_request = outer.map_or_else(|| permit.clone(), |outer| outer.and(&permit));
+        request.extensions_mut().insert(of_request);
         let is_read = request.method().is_safe();
         // A service may do its sending in the future that it returns, and may wait in it (kube retries there): so each
         // step of that future is guarded too.

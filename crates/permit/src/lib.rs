@@ -17,7 +17,10 @@
 //!   ([`Issuer::close`], [`Settling`]). Then it is *ended*. A loss ends it at once ([`Issuer::end`]).
 //! - [`Permit::and`] of several is good while all of them are: the earliest deadline, and the first end.
 //!
-//! What no permit of this kind can do: take back bytes that were given to the operating system, or notice a stop between the
+//! - A request that may change something is not delivered after its permit: connections of [`PermittedConnector`] throw away
+//!   what the kernel has not sent, and give up what is not acknowledged after [`UNACKNOWLEDGED_FOR`].
+//!
+//! What no permit of this kind can do: take back bytes that have reached the other side or a proxy, or notice a stop between the
 //! look at the clock and the very next instruction. Whoever issues permits leaves time for the first (what a successor waits
 //! beyond the validity); for the second a write must be refused by its target.
 //!
@@ -26,15 +29,19 @@
 //! | `permit` | what work holds: check, guard, and |
 //! | `effects` | what work changes outside |
 //! | `layer` | the same for requests of clients |
+//! | `connection` | connections that throw away what is not sent when a permit ends |
 //! | `store` | the same for requests to object stores (feature `object-store`) |
 //! | `issuer` | what whoever gives the right holds: extend, close, settle, end |
 //! | `under_way` | what has left and is not answered |
 //! | `grant` | the state that all of them look at |
 //! | `clock` | monotonic time that counts suspension |
+//! | `host_clock` | the clock of the host, which shows that the guest was paused |
 
 mod clock;
+mod connection;
 mod effects;
 mod grant;
+mod host_clock;
 mod issuer;
 mod layer;
 mod permit;
@@ -43,7 +50,9 @@ mod store;
 mod under_way;
 
 pub use clock::{Clock, Moment};
+pub use connection::{PermittedConnector, PermittedStream, UNACKNOWLEDGED_FOR, Unanswered, discard_unsent};
 pub use grant::NotPermitted;
+pub use host_clock::{HostClock, HostClockKind, UNNOTICED_PAUSE};
 pub use issuer::{Issuer, Settling};
 pub use layer::{Fence, Fenced};
 pub use permit::Permit;

@@ -1,44 +1,210 @@
-//! The way to an object store, for clients of the crate `object_store`: each request leaves only while it is permitted.
+//! Requests to an object store, for clients of the crate `object_store`: each request leaves only while it is permitted.
 //!
 //! The library repeats what failed and sends parts of an upload by itself, so the right is looked at beneath it. A request
-//! that is under way when the right is lost is given up; one that was refused is not tried again.
+//! that is under way when the right is lost is given up with its connection; one that was refused is not tried again.
+//!
+//! The HTTP client is `hyper-util`, because `reqwest`, the library's own, lets nobody prepare its sockets. It takes no proxy from
+//! the environment: a proxy could deliver a request after the permit.
+
+use std::error::Error;
+use std::fmt;
+use std::io::{self, ErrorKind};
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+use std::time::Duration;
 
 use async_trait::async_trait;
+use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
+use hyper_rustls::HttpsConnector;
+use hyper_util::client::legacy::{Builder, Client};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 use object_store::{
     ClientOptions,
     client::{
-        HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService,
-        ReqwestConnector,
+        HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpRequestBody, HttpResponse,
+        HttpResponseBody, HttpService,
     },
 };
+use rustls::{ClientConfig, RootCertStore};
+use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
+use tower::Service;
 
 use crate::Permit;
+use crate::connection::{PermittedConnector, Unanswered};
 
 /// Makes clients whose every request needs the permit.
-#[derive(Clone, Debug)]
-pub struct StoreConnector(pub Permit);
+#[derive(Clone)]
+pub struct StoreConnector {
+    permit: Permit,
+    connect_within: Duration,
+    answer_within: Duration,
+    tls: Arc<ClientConfig>,
+}
+
+impl StoreConnector {
+    /// Bounds the time for opening a connection and for one request with its answer. Trusts the authorities that are built in.
+    #[must_use]
+    pub fn new(permit: &Permit, connect_within: Duration, answer_within: Duration) -> Self {
+        static BUILT_IN: OnceLock<Arc<ClientConfig>> = OnceLock::new();
+        let tls = BUILT_IN.get_or_init(|| {
+            let mut roots = RootCertStore::empty();
+            roots.add_parsable_certificates(webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().cloned());
+            tls(roots)
+        });
+        Self {
+            permit: permit.clone(),
+            connect_within,
+            answer_within,
+            tls: Arc::clone(tls),
+        }
+    }
+
+    /// Trusts these authorities alone.
+    #[must_use]
+    pub fn trusting(self, roots: RootCertStore) -> Self {
+        Self {
+            tls: tls(roots),
+            ..self
+        }
+    }
+
+    /// A client for requests.
+    #[must_use]
+    pub fn client(&self) -> HttpClient {
+        let tcp = PermittedConnector::new(Some(self.connect_within));
+        let connector = HttpsConnector::from((tcp, Arc::clone(&self.tls)));
+        let client = Builder::new(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .build(connector);
+        HttpClient::new(Guarded {
+            permit: self.permit.clone(),
+            answer_within: self.answer_within,
+            client: Unanswered(client),
+        })
+    }
+}
+
+fn tls(roots: RootCertStore) -> Arc<ClientConfig> {
+    let config = ClientConfig::builder().with_root_certificates(roots);
+    Arc::new(config.with_no_client_auth())
+}
+
+impl fmt::Debug for StoreConnector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("StoreConnector").field(&self.permit).finish()
+    }
+}
+
+impl HttpConnector for StoreConnector {
+    /// Bounds and authorities in the options are not taken: nobody can read these there.
+    fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
+        Ok(self.client())
+    }
+}
 
 #[derive(Debug)]
 struct Guarded {
     permit: Permit,
-    client: HttpClient,
-}
-
-impl HttpConnector for StoreConnector {
-    fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
-        let client = ReqwestConnector::default().connect(options)?;
-        let permit = self.0.clone();
-        Ok(HttpClient::new(Guarded { permit, client }))
-    }
+    answer_within: Duration,
+    client: Unanswered<Client<HttpsConnector<PermittedConnector>, HttpRequestBody>>,
 }
 
 #[async_trait]
 impl HttpService for Guarded {
-    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
-        let client = self.client.clone();
-        let answered = self.permit.effect(async move { client.execute(request).await });
+    async fn call(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        request.extensions_mut().insert(self.permit.clone());
+        let (mut client, deadline) = (self.client.clone(), Instant::now() + self.answer_within);
+        let answered = self
+            .permit
+            .effect(async move { timeout_at(deadline, client.call(request)).await });
         // The library tries again what is of another kind.
         let refused = |refused| HttpError::new(HttpErrorKind::Unknown, refused);
-        answered.await.map_err(refused)?
+        let answer = answered.await.map_err(refused)?.map_err(|_| late())?;
+        let answer = answer.map_err(|error| HttpError::new(kind_of(&error), error))?;
+        let body = |body| HttpResponseBody::new(Bounded::new(body, deadline));
+        Ok(answer.map(body))
+    }
+}
+
+fn late() -> HttpError {
+    let late = io::Error::new(ErrorKind::TimedOut, "the answer did not come in time");
+    HttpError::new(HttpErrorKind::Timeout, late)
+}
+
+/// The kind decides whether the library tries again.
+fn kind_of(error: &(dyn Error + 'static)) -> HttpErrorKind {
+    let legacy = error.downcast_ref::<hyper_util::client::legacy::Error>();
+    if legacy.is_some_and(hyper_util::client::legacy::Error::is_connect) {
+        return HttpErrorKind::Connect;
+    }
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(kind) = kind_of_cause(error) {
+            return kind;
+        }
+        cause = error.source();
+    }
+    HttpErrorKind::Unknown
+}
+
+fn kind_of_cause(cause: &(dyn Error + 'static)) -> Option<HttpErrorKind> {
+    if let Some(error) = cause.downcast_ref::<hyper::Error>() {
+        if error.is_closed() || error.is_incomplete_message() || error.is_body_write_aborted() {
+            return Some(HttpErrorKind::Request);
+        }
+        return error.is_timeout().then_some(HttpErrorKind::Timeout);
+    }
+    match cause.downcast_ref::<io::Error>()?.kind() {
+        ErrorKind::TimedOut => Some(HttpErrorKind::Timeout),
+        ErrorKind::ConnectionAborted
+        | ErrorKind::ConnectionReset
+        | ErrorKind::BrokenPipe
+        | ErrorKind::UnexpectedEof => Some(HttpErrorKind::Interrupted),
+        _ => None,
+    }
+}
+
+/// The body of an answer that must have come by a moment.
+struct Bounded {
+    body: Incoming,
+    deadline: Pin<Box<Sleep>>,
+}
+
+impl Bounded {
+    fn new(body: Incoming, deadline: Instant) -> Self {
+        Self {
+            body,
+            deadline: Box::pin(sleep_until(deadline)),
+        }
+    }
+}
+
+impl Body for Bounded {
+    type Data = Bytes;
+    type Error = HttpError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, HttpError>>> {
+        match Pin::new(&mut self.body).poll_frame(context) {
+            Poll::Ready(frame) => {
+                let failed = |error: hyper::Error| HttpError::new(kind_of(&error), error);
+                Poll::Ready(frame.map(|frame| frame.map_err(failed)))
+            }
+            Poll::Pending if self.deadline.as_mut().poll(context).is_ready() => {
+                Poll::Ready(Some(Err(late())))
+            }
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }

@@ -14,11 +14,10 @@ use futures::{StreamExt, TryStreamExt, future, stream};
 use object_store::{
     Error as StoreError, ObjectStore, ObjectStoreExt,
     aws::AmazonS3,
-    client::{HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest},
+    client::{HttpClient, HttpError, HttpErrorKind, HttpRequest},
     path::Path,
     signer::{Method, Signer},
 };
-use permit::StoreConnector;
 use runtime::{Error, Permit, Result};
 
 use place::Place;
@@ -31,7 +30,7 @@ const PAGE: usize = 1000;
 
 /// A client for the objects of a bucket, as the library has it. `region` counts where the credentials name none.
 pub fn objects(credentials: &Credentials, name: &str, region: &str, permit: &Permit) -> Result<AmazonS3> {
-    Place::of(credentials, name, region)?.client(credentials, StoreConnector(permit.clone()))
+    Place::of(credentials, name, region)?.client(credentials, place::connector(permit))
 }
 
 /// A bucket with the credentials for it.
@@ -46,9 +45,7 @@ impl Store {
     /// The bucket `name`. `region` counts where the credentials name none.
     pub fn open(credentials: &Credentials, name: &str, region: &str, permit: &Permit) -> Result<Self> {
         let place = Place::of(credentials, name, region)?;
-        let client = StoreConnector(permit.clone())
-            .connect(&place.options())
-            .map_err(|e| Error::bug(format!("no HTTP client can be made: {e}")))?;
+        let client = place::connector(permit).client();
         Ok(Self {
             s3: place.client(credentials, Telling(client.clone()))?,
             client,

@@ -44,7 +44,7 @@ enum Way {
 }
 
 impl Connection {
-    /// For what is asked once. Opens nothing yet. Nothing notices that the other side is gone: bound what is asked.
+    /// For what is asked once. Opens nothing yet. Bound what is asked: a server that is there and does not answer holds a request up.
     ///
     /// # Errors
     /// An address, a certificate or a key that is of no use.
@@ -78,9 +78,14 @@ impl Connection {
         Self::multiplexed_within(config, OF_USERS)
     }
 
-    /// With connections as kube makes them.
+    /// A connection for each request that is under way. Behind a proxy the connections are those that kube opens, and what the kernel
+    /// holds of a request may outlive the permit.
     fn usual(config: Config, answers: Answers) -> kube::Result<Self> {
-        Client::try_from(config).map(|client| Self(Way::Usual(client), answers))
+        if config.proxy_url.is_some() {
+            return Client::try_from(config).map(|client| Self(Way::Usual(client), answers));
+        }
+        let sender = kept_alive::sender_with_timeouts(&config)?;
+        Ok(Self(Way::Own(sender, config.default_namespace), answers))
     }
 
     fn multiplexed_within(config: Config, answers: Answers) -> kube::Result<Self> {
@@ -130,8 +135,7 @@ impl Connection {
         Self::multiplexed(infer().await?).map_err(of_no_use)
     }
 
-    /// To an API server that the process talks to as long as it lives: see `kept_alive`. One without TLS, or behind a proxy, gets
-    /// connections as kube makes them. Who wrote which field (`metadata.managedFields`) is not read.
+    /// To an API server that the process talks to as long as it lives. `metadata.managedFields` is not read.
     fn lasting(mut config: Config) -> kube::Result<Self> {
         config.connect_timeout = Some(CONNECT_WITHIN);
         if config.cluster_url.scheme_str() == Some("https") && config.proxy_url.is_none() {

@@ -3,39 +3,32 @@
 //! connection for everything (`multiplexed`) is not for a process that waits for many things at once: an API server takes a
 //! hundred requests on one, and the next ones wait for one of these to end.
 
-use std::time::Duration;
-
-use hyper_util::{
-    client::legacy::{Builder, connect::HttpConnector},
-    rt::TokioExecutor,
-};
+use hyper_timeout::TimeoutConnector;
+use hyper_util::{client::legacy::Builder, rt::TokioExecutor};
 use kube::{
     Config,
     client::{Body, ConfigExt},
 };
+use permit::PermittedConnector;
 
 use crate::multiplexed::{Sender, layered};
 
-/// A connection that carries a watch is silent for minutes. After this time the other side is asked whether it is there…
-const SILENT_FOR: Duration = Duration::from_secs(20);
-/// …and again, so often…
-const ASK_EVERY: Duration = Duration::from_secs(10);
-/// …and so many times.
-const ASK_TIMES: u32 = 3;
-/// What was sent and is not acknowledged ends the connection, too. Longer than a busy machine stands still.
-const UNACKNOWLEDGED_FOR: Duration = Duration::from_secs(40);
-
-/// Opens nothing yet. The server must speak TLS.
+/// Opens nothing yet.
 pub(crate) fn sender(config: &Config) -> kube::Result<Sender> {
-    let mut tcp = HttpConnector::new();
-    tcp.enforce_http(false);
-    tcp.set_connect_timeout(config.connect_timeout);
-    tcp.set_keepalive(Some(SILENT_FOR));
-    tcp.set_keepalive_interval(Some(ASK_EVERY));
-    tcp.set_keepalive_retries(Some(ASK_TIMES));
-    #[cfg(target_os = "linux")]
-    tcp.set_tcp_user_timeout(Some(UNACKNOWLEDGED_FOR));
+    let tcp = PermittedConnector::new(config.connect_timeout);
     let connector = config.rustls_https_connector_with_connector(tcp)?;
+    let connections = Builder::new(TokioExecutor::new()).build::<_, Body>(connector);
+    layered(config, connections, |frame| frame)
+}
+
+/// The same, and a connection ends when nothing is read or written on it for as long as the configuration says.
+pub(crate) fn sender_with_timeouts(config: &Config) -> kube::Result<Sender> {
+    let tcp = PermittedConnector::new(config.connect_timeout);
+    let mut connector = TimeoutConnector::new(config.rustls_https_connector_with_connector(tcp)?);
+    connector.set_connect_timeout(config.connect_timeout);
+    connector.set_read_timeout(config.read_timeout);
+    connector.set_write_timeout(config.write_timeout);
+    connector.set_reset_reader_on_write(config.reset_reader_on_write);
     let connections = Builder::new(TokioExecutor::new()).build::<_, Body>(connector);
     layered(config, connections, |frame| frame)
 }

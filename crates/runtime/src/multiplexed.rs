@@ -8,16 +8,14 @@ use http_body_util::{BodyExt, combinators::MapFrame};
 use hyper::body::{Bytes, Frame, Incoming};
 use hyper_rustls::{DefaultServerNameResolver, FixedServerNameResolver, HttpsConnector, ResolveServerName};
 use hyper_util::{
-    client::legacy::{
-        Builder, Client,
-        connect::{Connect, HttpConnector},
-    },
+    client::legacy::{Builder, Client, connect::Connect},
     rt::{TokioExecutor, TokioTimer},
 };
 use kube::{
     Config,
     client::{Body, ConfigExt},
 };
+use permit::{PermittedConnector, Unanswered};
 use rustls::client::Resumption;
 use tower::{BoxError, ServiceBuilder, util::BoxCloneSyncService};
 
@@ -59,9 +57,7 @@ pub(crate) fn sender(config: &Config) -> kube::Result<Sender> {
         }
         None => Arc::new(DefaultServerNameResolver::default()),
     };
-    let mut tcp = HttpConnector::new();
-    tcp.enforce_http(false);
-    tcp.set_connect_timeout(config.connect_timeout);
+    let tcp = PermittedConnector::new(config.connect_timeout);
     let connector = HttpsConnector::new(tcp, tls, true, server_name);
     let connections = Builder::new(TokioExecutor::new())
         .http2_only(true)
@@ -90,6 +86,6 @@ where
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
         .map_err(BoxError::from)
-        .service(connections);
+        .service(Unanswered(connections));
     Ok(BoxCloneSyncService::new(service))
 }

@@ -53,6 +53,11 @@ const WAYS: &[Way] = &[
         ],
         instead: "take cloud_local::dns, whose every question asks a permit",
     },
+    Way {
+        code: &["HttpConnector::new("],
+        files: &["crates/permit/src/connection.rs"],
+        instead: "take permit::PermittedConnector, whose connections end with the permit",
+    },
 ];
 
 /// Where `Permit::sole` is used outside of tests, and for what: nothing else acts without a lock.

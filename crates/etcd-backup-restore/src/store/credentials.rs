@@ -1,17 +1,18 @@
 //! Where a store is and how it is reached: flags, and the files of a mounted Secret.
 
 use crate::error::{Class, Error, Result};
-use object_store::{
-    Certificate, ClientOptions, ObjectStore, RetryConfig, aws::AmazonS3Builder, local::LocalFileSystem,
-    signer::Url,
-};
+use object_store::{ObjectStore, RetryConfig, aws::AmazonS3Builder, local::LocalFileSystem, signer::Url};
 use permit::{Permit, StoreConnector};
+use rustls::RootCertStore;
+use rustls::pki_types::{CertificateDer, pem::PemObject};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// One request to the store, a part of 5 MiB included. It must be longer than such a part takes on a slow link.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(120);
+/// Opening a connection to the store.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Repeats of a failing request. It must be shorter than the time in which the callers of a final snapshot give up.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -56,6 +57,11 @@ pub struct Credentials {
 }
 
 impl Credentials {
+    fn is_plain(&self) -> bool {
+        let endpoint = self.endpoint.as_ref();
+        endpoint.is_some_and(|endpoint| endpoint.starts_with("http://"))
+    }
+
     /// The library makes a URL of these and takes it for granted that it is one.
     fn check(&self) -> Result<()> {
         let wrong = |what: String| {
@@ -146,6 +152,15 @@ impl StoreConfig {
         Ok(credentials)
     }
 
+    /// The image has no certificates of its own, so the authorities are those built in, or those of the Secret's `ca.crt` alone.
+    fn connector(&self, credentials: &Credentials) -> Result<StoreConnector> {
+        let connector = StoreConnector::new(&self.permit, CONNECT_TIMEOUT, REQUEST_TIMEOUT);
+        match &credentials.ca {
+            Some(ca) => Ok(connector.trusting(authorities(ca)?)),
+            None => Ok(connector),
+        }
+    }
+
     /// Builds a client. Nothing is sent yet.
     pub(super) fn connect(&self, credentials: &Credentials) -> Result<Arc<dyn ObjectStore>> {
         if self.provider == Provider::Local {
@@ -165,8 +180,8 @@ impl StoreConfig {
             .with_region(&credentials.region)
             .with_access_key_id(&credentials.access_key_id)
             .with_secret_access_key(&credentials.secret_access_key)
-            .with_client_options(client_options(credentials)?)
-            .with_http_connector(StoreConnector(self.permit.clone()))
+            .with_allow_http(credentials.is_plain())
+            .with_http_connector(self.connector(credentials)?)
             .with_retry(RetryConfig {
                 max_retries: 5,
                 retry_timeout: RETRY_TIMEOUT,
@@ -185,33 +200,20 @@ impl StoreConfig {
     }
 }
 
-/// The image has no certificates of its own, so the roots are those built in, or the Secret's `ca.crt` alone.
-fn client_options(credentials: &Credentials) -> Result<ClientOptions> {
-    let wrong = |e: object_store::Error| {
+/// The authorities of the Secret's `ca.crt`.
+fn authorities(ca: &str) -> Result<RootCertStore> {
+    let wrong = |why: &dyn std::fmt::Display| {
         Error::new(
             Class::Configuration,
-            format!("the store's ca.crt cannot be used: {e}"),
+            format!("the store's ca.crt cannot be used: {why}"),
         )
     };
-    let plain = credentials
-        .endpoint
-        .as_ref()
-        .is_some_and(|e| e.starts_with("http://"));
-    let mut options = ClientOptions::new()
-        .with_timeout(REQUEST_TIMEOUT)
-        .with_connect_timeout(Duration::from_secs(5))
-        .with_allow_http(plain)
-        .with_no_system_certificates(true);
-    if let Some(ca) = &credentials.ca {
-        for certificate in Certificate::from_pem_bundle(ca.as_bytes()).map_err(wrong)? {
-            options = options.with_root_certificate(certificate);
-        }
-    } else if !plain {
-        for root in webpki_root_certs::TLS_SERVER_ROOT_CERTS {
-            options = options.with_root_certificate(Certificate::from_der(root).map_err(wrong)?);
-        }
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(ca.as_bytes()) {
+        let certificate = certificate.map_err(|e| wrong(&e))?;
+        roots.add(certificate).map_err(|e| wrong(&e))?;
     }
-    Ok(options)
+    Ok(roots)
 }
 
 #[cfg(test)]

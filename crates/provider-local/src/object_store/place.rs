@@ -5,12 +5,13 @@ use std::time::Duration;
 use api::meta::ErrorCode;
 use extension::context::Credentials;
 use object_store::{
-    ClientOptions, RetryConfig,
+    RetryConfig,
     aws::{AmazonS3, AmazonS3Builder},
     client::HttpConnector,
     signer::Url,
 };
-use runtime::{Error, Result};
+use permit::StoreConnector;
+use runtime::{Error, Permit, Result};
 
 /// Time for one request. Longer than the removal of a thousand objects takes.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
@@ -18,6 +19,11 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 /// Repeats of a failing request. Shorter than a heartbeat of the object that waits for it.
 const RETRY_WITHIN: Duration = Duration::from_secs(15);
+
+/// Bounds each request. Trusts the authorities that are built in: the image has none.
+pub fn connector(permit: &Permit) -> StoreConnector {
+    StoreConnector::new(permit, CONNECT_WITHIN, ANSWER_WITHIN)
+}
 
 /// Where a bucket is. Whatever stands in a Secret, it is a URL: the library takes that for granted.
 pub struct Place {
@@ -68,17 +74,6 @@ impl Place {
         })
     }
 
-    /// How long is waited, and whom to trust.
-    pub fn options(&self) -> ClientOptions {
-        let plain = self.url.scheme() == "http";
-        ClientOptions::new()
-            .with_timeout(ANSWER_WITHIN)
-            .with_connect_timeout(CONNECT_WITHIN)
-            .with_allow_http(plain)
-            // None are read where none are needed: the image has none.
-            .with_no_system_certificates(plain)
-    }
-
     /// A client for its objects.
     pub fn client(&self, credentials: &Credentials, connector: impl HttpConnector) -> Result<AmazonS3> {
         AmazonS3Builder::new()
@@ -89,7 +84,7 @@ impl Place {
             .with_region(&self.region)
             .with_access_key_id(credentials.text("accessKeyID")?)
             .with_secret_access_key(credentials.text("secretAccessKey")?)
-            .with_client_options(self.options())
+            .with_allow_http(self.url.scheme() == "http")
             .with_http_connector(connector)
             .with_retry(RetryConfig {
                 max_retries: 3,
