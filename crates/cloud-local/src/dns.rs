@@ -6,4 +6,4 @@ mod update;
 
 pub use server::Server;
 pub use text::{Change, Held, change, only_while};
-pub use update::{Records, absolute, remove, replace};
+pub use update::{RecordSet, Records, absolute, remove, replace, replace_while};

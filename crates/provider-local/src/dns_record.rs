@@ -4,11 +4,13 @@
 //! still those that this object wrote: a late deletion from one seed must not take away what another seed has written since
 //! (I9). Migrate leaves it.
 //!
-//! Where owners are checked, what is in the zone of the owner record changes only in the shoot's present epoch, see `epoch`.
+//! Where owners are checked, what is in the zone of the owner record changes only in the shoot's present epoch, see `epoch`. What is
+//! elsewhere changes only while the name has the values that were read, see `elsewhere`.
 //!
 //! The owner record of a shoot (an annotation says so) is another thing: it changes only towards a later epoch, see `owner`.
 
 mod claim;
+mod elsewhere;
 mod epoch;
 mod owner;
 
@@ -56,10 +58,14 @@ impl Actuator<DNSRecord> for DNSRecordActuator {
         if let Some(claim) = &claim {
             owner::write(&server, &zone, claim, spec.ttl).await?;
         } else {
-            let epoch = Epoch::of(context, &zone)?;
-            match epoch::send(&server, dns::replace(&zone, &records)?, epoch.as_ref()).await? {
-                ResponseCode::NoError => {}
-                code => return Err(server.refused(&zone, code)),
+            match Epoch::of(context, &zone)? {
+                None => elsewhere::write(&server, &zone, &records).await?,
+                Some(epoch) => {
+                    match epoch::send(&server, dns::replace(&zone, &records)?, Some(&epoch)).await? {
+                        ResponseCode::NoError => {}
+                        code => return Err(server.refused(&zone, code)),
+                    }
+                }
             }
         }
         let written = Written {

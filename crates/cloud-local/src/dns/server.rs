@@ -8,6 +8,7 @@ use hickory_proto::{
     op::{Message, Query, ResponseCode},
     rr::{Name, RecordType, TSigner, rdata::tsig::TsigAlgorithm},
 };
+use permit::discard_unsent;
 use runtime::{Credentials, Error, Permit, Result, clock};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -17,7 +18,7 @@ use tokio::{
 
 use super::{
     text::{Held, held},
-    update::absolute,
+    update::{RecordSet, Records, absolute},
 };
 
 /// Time for one message and its answer. Much shorter than the 2 minutes that a gardenlet waits for a DNSRecord, so that
@@ -121,20 +122,51 @@ impl Server {
 
     /// What a name has to say as a text.
     pub async fn text_of(&self, name: &Name) -> Result<Held> {
+        let answer = self.ask(name, RecordType::TXT).await?;
+        held(&answer, name).ok_or_else(|| self.not_as_an_authority(name, &answer))
+    }
+
+    /// What a name has of the types that an update of these records changes.
+    pub async fn sets_of(&self, records: &Records) -> Result<Vec<RecordSet>> {
+        let (name, mut sets) = (&records.name, Vec::new());
+        for &kind in records.concerned() {
+            let answer = self.ask(name, kind).await?;
+            let code = answer.metadata.response_code;
+            if !matches!(code, ResponseCode::NoError | ResponseCode::NXDomain)
+                || !answer.metadata.authoritative
+            {
+                return Err(self.not_as_an_authority(name, &answer));
+            }
+            // An alias is answered to each question, with what it leads to.
+            let found = answer.answers.iter();
+            let found: Vec<_> = found
+                .filter(|record| record.name == *name && record.record_type() == kind)
+                .collect();
+            sets.push(RecordSet {
+                kind,
+                ttl: found.first().map_or(0, |record| record.ttl),
+                values: found.into_iter().map(|record| record.data.clone()).collect(),
+            });
+        }
+        Ok(sets)
+    }
+
+    async fn ask(&self, name: &Name, kind: RecordType) -> Result<Message> {
         let mut message = Message::query();
         message.metadata.recursion_desired = false;
-        message.add_query(Query::query(name.clone(), RecordType::TXT));
-        let answer = decode(&self.address, &self.exchange(&message).await?)?;
-        held(&answer, name).ok_or_else(|| {
-            let how = match answer.metadata.response_code {
-                ResponseCode::NoError | ResponseCode::NXDomain => "not as an authority".to_owned(),
-                code => code.to_string(),
-            };
-            Error::transient(format!(
-                "DNS server {} answered the question for {name}: {how}",
-                self.address
-            ))
-        })
+        message.add_query(Query::query(name.clone(), kind));
+        decode(&self.address, &self.exchange(&message).await?)
+    }
+
+    fn not_as_an_authority(&self, name: &Name, answer: &Message) -> Error {
+        let how = match answer.metadata.response_code {
+            ResponseCode::NoError | ResponseCode::NXDomain => "not as an authority".to_owned(),
+            code => code.to_string(),
+        };
+        Error::transient(format!(
+            "DNS server {} answered the question for {name}: {how}",
+            self.address
+        ))
     }
 
     /// What a refusal means and what to do.
@@ -184,6 +216,8 @@ impl Server {
         let (address, id) = (self.address.clone(), bytes.get(..2).map(<[u8]>::to_vec));
         let work = async move {
             let mut stream = TcpStream::connect(&address).await?;
+            // An update must not be delivered after the permit.
+            discard_unsent(&stream)?;
             let mut framed = length.to_be_bytes().to_vec();
             framed.extend_from_slice(&bytes);
             stream.write_all(&framed).await?;

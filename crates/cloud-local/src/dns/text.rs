@@ -9,7 +9,7 @@ use hickory_proto::{
 };
 use runtime::{Error, Result};
 
-use super::update::{LONGEST_TEXT, message, whole_set};
+use super::update::{LONGEST_TEXT, message, no_set, whole_set};
 
 /// What a name has to say as a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,13 +113,6 @@ fn record(name: &Name, text: &str, ttl: u32) -> Result<Record> {
     }
     let text = RData::TXT(TXT::from_bytes(vec![text.as_bytes()]));
     Ok(Record::from_rdata(name.clone(), ttl, text))
-}
-
-/// RFC 2136, 2.4.3: there must be no such record.
-fn no_set(name: &Name, kind: RecordType) -> Record {
-    let mut record = whole_set(name, kind);
-    record.dns_class = DNSClass::NONE;
-    record
 }
 
 #[cfg(test)]

@@ -82,6 +82,50 @@ pub fn replace(zone: &Name, records: &Records) -> Result<Message> {
     Ok(message)
 }
 
+/// All records of one name and one type, as a server has them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordSet {
+    pub(super) kind: RecordType,
+    pub(super) ttl: u32,
+    pub(super) values: Vec<RData>,
+}
+
+impl Records {
+    /// The types that an update changes or removes at this name.
+    pub(super) fn concerned(&self) -> &'static [RecordType] {
+        self.replaced()
+    }
+
+    fn is_served(&self, sets: &[RecordSet]) -> bool {
+        sets.iter().all(|set| {
+            let are_same = set.values.len() == self.values.len()
+                && self.values.iter().all(|value| set.values.contains(value));
+            if set.kind == self.kind {
+                are_same && set.ttl == self.ttl
+            } else {
+                set.values.is_empty()
+            }
+        })
+    }
+}
+
+/// The same as [`replace`], made only while the server has what was read. Else the server answers `NXRRSet`, `YXRRSet` or `NXDomain`
+/// and changes nothing. None where the name has these values already.
+pub fn replace_while(zone: &Name, records: &Records, read: &[RecordSet]) -> Result<Option<Message>> {
+    if records.is_served(read) {
+        return Ok(None);
+    }
+    let mut message = replace(zone, records)?;
+    for RecordSet { kind, values, .. } in read {
+        if values.is_empty() {
+            message.add_pre_requisite(no_set(&records.name, *kind));
+        }
+        let values = values.iter().cloned();
+        message.add_pre_requisites(values.map(|value| Record::from_rdata(records.name.clone(), 0, value)));
+    }
+    Ok(Some(message))
+}
+
 /// Removes the name's values, if they are exactly these. Else the server answers `NXRRSet` or `NXDomain` and changes nothing.
 pub fn remove(zone: &Name, records: &Records) -> Result<Message> {
     let mut message = message(zone, &records.name)?;
@@ -115,6 +159,13 @@ pub(super) fn message(zone: &Name, name: &Name) -> Result<Message> {
 pub(super) fn whole_set(name: &Name, kind: RecordType) -> Record {
     let mut record = Record::update0(name.clone(), 0, kind);
     record.dns_class = DNSClass::ANY;
+    record
+}
+
+/// RFC 2136, 2.4.3: there must be no such record.
+pub(super) fn no_set(name: &Name, kind: RecordType) -> Record {
+    let mut record = whole_set(name, kind);
+    record.dns_class = DNSClass::NONE;
     record
 }
 

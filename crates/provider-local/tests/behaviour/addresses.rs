@@ -10,6 +10,12 @@ use hickory_proto::op::ResponseCode;
 use provider_local::{MANAGER, dns_record::DNSRecordActuator};
 use runtime::{Credentials, Permit, Seed};
 use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    sync::Mutex,
+    task::JoinSet,
+};
 
 use super::{
     World,
@@ -27,6 +33,11 @@ pub async fn all(world: &World) -> Result<()> {
     told(
         "a late address",
         an_address_that_lands_late_changes_nothing(world),
+    )
+    .await?;
+    told(
+        "an update of another zone",
+        an_update_outside_of_the_owners_zone_that_lands_late_changes_nothing(world),
     )
     .await?;
     told(
@@ -141,6 +152,111 @@ async fn an_address_that_lands_late_changes_nothing(world: &World) -> Result<()>
     has(world, "late-name", &[FRONT]).await?;
     DNSRecordActuator.delete(&back).await?;
     has(world, "late-name", &[]).await
+}
+
+/// Two seeds write a name where no server can compare the epoch. What the first seed sent is delivered once more when the second seed
+/// has written, as after a network failure.
+async fn an_update_outside_of_the_owners_zone_that_lands_late_changes_nothing(world: &World) -> Result<()> {
+    let name = format!("elsewhere.{ZONE}");
+    let copied = Copied::start(&world.dns.address).await?;
+    let through = world::with(&world::dns_credentials(&world.dns), "server", &copied.address);
+    for (namespace, credentials) in [
+        ("shoot--elsewhere--a", through),
+        ("shoot--elsewhere--b", world::dns_credentials(&world.dns)),
+    ] {
+        world::namespace(&world.seed, namespace, &credentials).await?;
+    }
+    let write = async |namespace: &str, address: &str| {
+        let spec = json!({"name": name, "recordType": "A", "values": [address], "ttl": 5, "zone": ZONE});
+        let of_seed = Context {
+            seed: Seed::new(world.seed.clone(), &Permit::sole("a test")),
+            manager: MANAGER,
+            object: Arc::new(object("elsewhere", namespace, spec)?),
+            cluster: None,
+        };
+        DNSRecordActuator.reconcile(&of_seed).await?;
+        ensure!(
+            world.dns.addresses(&name).await? == [address],
+            "{address} was not written"
+        );
+        anyhow::Ok(())
+    };
+    // The name is new, and then has other values.
+    for (first, second) in [("192.0.2.1", "192.0.2.2"), ("192.0.2.3", "192.0.2.4")] {
+        write("shoot--elsewhere--a", first).await?;
+        write("shoot--elsewhere--b", second).await?;
+        let before = version(world).await?;
+        copied.send_again().await?;
+        ensure!(version(world).await? == before, "the zone was changed");
+        ensure!(
+            world.dns.addresses(&name).await? == [second],
+            "a late update replaced {second}"
+        );
+    }
+    Ok(())
+}
+
+/// Stands before the DNS server and keeps a copy of each message.
+struct Copied {
+    address: String,
+    server: String,
+    messages: Arc<Mutex<Vec<Vec<u8>>>>,
+    _line: JoinSet<()>,
+}
+
+impl Copied {
+    async fn start(server: &str) -> Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let (address, messages) = (
+            listener.local_addr()?.to_string(),
+            Arc::<Mutex<Vec<_>>>::default(),
+        );
+        let (to, copies, mut line) = (server.to_owned(), Arc::clone(&messages), JoinSet::new());
+        line.spawn(async move {
+            while let Ok((mut client, _)) = listener.accept().await {
+                let pass = async {
+                    let mut message = vec![0; usize::from(client.read_u16().await?)];
+                    client.read_exact(&mut message).await?;
+                    let answer = exchange(&to, &message).await?;
+                    copies.lock().await.push(message);
+                    client.write_all(&answer).await
+                };
+                if pass.await.is_err() {
+                    return;
+                }
+            }
+        });
+        Ok(Self {
+            address,
+            server: server.to_owned(),
+            messages,
+            _line: line,
+        })
+    }
+
+    /// Delivers all messages once more.
+    async fn send_again(&self) -> Result<()> {
+        let messages = self.messages.lock().await;
+        ensure!(!messages.is_empty(), "nothing was sent");
+        for message in messages.iter() {
+            exchange(&self.server, message).await?;
+        }
+        Ok(())
+    }
+}
+
+/// The answer with its length in front.
+async fn exchange(server: &str, message: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut stream = TcpStream::connect(server).await?;
+    stream
+        .write_u16(u16::try_from(message.len()).map_err(std::io::Error::other)?)
+        .await?;
+    stream.write_all(message).await?;
+    let length = stream.read_u16().await?;
+    let mut answer = length.to_be_bytes().to_vec();
+    answer.resize(2 + usize::from(length), 0);
+    stream.read_exact(&mut answer[2..]).await?;
+    Ok(answer)
 }
 
 async fn without_an_owner_record_nothing_is_written(world: &World) -> Result<()> {
