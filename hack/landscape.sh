@@ -6,8 +6,13 @@
 #   hack/landscape.sh expose NAME       gives each seed's front Service (garden-exposure/ingress) its node's address
 #   hack/landscape.sh cut NAME A B      nothing that B's node or pods send reaches A any more, established connections included;
 #   hack/landscape.sh heal NAME A B     A and B are clusters, and B may be dns or s3. A's API stays reachable from this machine
+#   hack/landscape.sh cut-out NAME A B  nothing that A's node or pods send leaves for B any more; what B sends still arrives
+#   hack/landscape.sh heal-out NAME A B ends that
 #   hack/landscape.sh spoil NAME A      whatever A asks the DNS server is answered by SERVFAIL
 #   hack/landscape.sh mend NAME A       it is answered again; fails if A has asked nothing meanwhile
+#   hack/landscape.sh freeze NAME A     Seed A names a second DNS server, which serves a copy of the zone as it is now, for ever
+#   hack/landscape.sh thaw NAME A       Seed A names the DNS server again; the copy still answers
+#   hack/landscape.sh end-copy NAME     the copy answers no more
 #   hack/landscape.sh strand NAME       takes away the seeds' roads to machines of shoots: API servers need the tunnel then
 #   hack/landscape.sh reconnect NAME    lays them again
 #   hack/landscape.sh with NAME COMMAND…   up, COMMAND with the landscape's variables, and down whatever happens
@@ -17,7 +22,7 @@ cd "$(dirname "$0")/.."
 . hack/env.sh
 . hack/progress.sh
 ACTION=${1:-} NAME=${2:-}
-[ -n "$NAME" ] || fail "usage: hack/landscape.sh up|down|status|expose|cut|heal|spoil|mend|strand|reconnect|with demo|e2e"
+[ -n "$NAME" ] || fail "usage: hack/landscape.sh up|down|status|expose|cut|heal|cut-out|heal-out|spoil|mend|freeze|thaw|end-copy|strand|reconnect|with demo|e2e"
 . hack/landscape/settings.sh
 . hack/images/store.sh
 . hack/landscape/clusters.sh
@@ -71,7 +76,7 @@ down() {
         timeout 180 docker rm -f -v "$container" >/dev/null
       done
     done
-    for container in "$NAME-dns-failing" "$NAME-s3-store" "$NAME-dns" "$NAME-s3"; do docker rm -f -v "$container" >/dev/null 2>&1 || true; done
+    for container in "$NAME-dns-failing" "$NAME-dns-copy" "$NAME-s3-store" "$NAME-dns" "$NAME-s3"; do docker rm -f -v "$container" >/dev/null 2>&1 || true; done
     docker network rm "$NETWORK" >/dev/null 2>&1 || true
     # The engine goes when nothing runs on it any more, and only if hack/docker.sh started it.
     [ -n "$(docker ps -q)" ] || hack/docker.sh down
@@ -125,6 +130,15 @@ block() {
 cut_off() { block -I "$1" "$2"; say "$1 hears nothing from $2"; }
 heal() { block -D "$1" "$2"; say "$1 hears $2 again"; }
 
+# Drops what leaves the node and its pods. Packets still arrive, and sent bytes wait in the kernels of the senders.
+hold() {
+  local operation=$1 from=$2 targets target
+  targets=$(addresses_of "$3")
+  for target in $targets; do on_node "$from" iptables -t mangle "$operation" POSTROUTING -d "$target" -j DROP; done
+}
+cut_out() { hold -I "$1" "$2"; say "$1 sends nothing to $2"; }
+heal_out() { hold -D "$1" "$2"; say "$1 sends to $2 again"; }
+
 # What leaves the node and what leaves its pods. Each question has a connection of its own, so none stays with the real server.
 lead() {
   local operation=$1 chain protocol
@@ -146,6 +160,15 @@ mend() {
   say "$1 has an answer of DNS again, after SERVFAIL for $asked questions"
   [ "$asked" -gt 0 ] || fail "$1 has asked nothing: nothing was shown"
 }
+
+# name_dns SEED ADDRESS: the servers that the Seed names for owner records.
+name_dns() {
+  at garden patch seed "$1" --type merge \
+    -p "{\"spec\":{\"settings\":{\"ownerChecks\":{\"authorities\":[\"$2\"]}}}}" >/dev/null
+  say "Seed $1 names $2"
+}
+freeze() { start_dns_copy; name_dns "$1" "$DNS_IP:$DNS_COPY_PORT"; }
+thaw() { name_dns "$1" "$DNS_IP:53"; }
 
 # Machines are pods of the cluster infra. They still reach the seeds: what they send there has their node's address.
 strand() {
@@ -169,11 +192,17 @@ reconnect() {
 stop_jobs() { local job; for job in $(jobs -p); do kill "$job" 2>/dev/null || true; wait "$job" 2>/dev/null || true; done; }
 
 case $ACTION in
-  cut | heal)
+  cut | heal | cut-out | heal-out)
     [ $# -eq 4 ] || fail "usage: hack/landscape.sh $ACTION NAME A B"
-    case $ACTION in cut) cut_off "$3" "$4" ;; heal) heal "$3" "$4" ;; esac
+    case $ACTION in
+      cut) cut_off "$3" "$4" ;;
+      heal) heal "$3" "$4" ;;
+      cut-out) cut_out "$3" "$4" ;;
+      heal-out) heal_out "$3" "$4" ;;
+    esac
     ;;
-  spoil | mend)
+  end-copy) stop_dns_copy; say "no copy of the zone answers any more" ;;
+  spoil | mend | freeze | thaw)
     [ $# -eq 3 ] || fail "usage: hack/landscape.sh $ACTION NAME A"
     "$ACTION" "$3"
     ;;
@@ -187,5 +216,5 @@ case $ACTION in
     set -a && . "$STATE/landscape.env" && set +a
     "$@"
     ;;
-  *) fail "usage: hack/landscape.sh up|down|status|expose|cut|heal|spoil|mend|strand|reconnect|with demo|e2e" ;;
+  *) fail "usage: hack/landscape.sh up|down|status|expose|cut|heal|cut-out|heal-out|spoil|mend|strand|reconnect|with demo|e2e" ;;
 esac

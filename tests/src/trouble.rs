@@ -14,7 +14,7 @@ use crate::{dns, landscape::Landscape};
 /// possible.
 pub const OTHERS: [&str; 3] = ["garden", "dns", "s3"];
 
-/// How often the owner record is read for its change: much shorter than a source's interval of 4 s, which the cut has to race.
+/// How often the owner record is read: much shorter than the source's check interval of 4 s, which the cut has to race.
 const RECORD_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// What befalls a seed.
@@ -22,6 +22,8 @@ const RECORD_POLL_INTERVAL: Duration = Duration::from_millis(20);
 pub enum Trouble {
     /// It hears nothing of these (see [`OTHERS`]).
     CutOff(&'static [&'static str]),
+    /// Nothing that it sends leaves for these, and it hears these still. What it has sent waits in its kernels.
+    SendsNothing(&'static [&'static str]),
     /// Nothing in it moves.
     StandsStill,
     /// Its node has no power: all of it begins anew when that is back.
@@ -32,8 +34,8 @@ pub enum Trouble {
     HasNoApiServer,
     /// Whatever it asks the DNS server is answered by SERVFAIL.
     DnsFails,
-    /// It is cut off from the garden, and from DNS and its bucket in the moment in which the owner record changes: it has read the change
-    /// by then, is about to, or never does.
+    /// The seed is cut off from the garden, and from DNS and the bucket in the moment in which the owner record changes. By then
+    /// the seed has read the change, is about to read it, or never does.
     RacesTheFence,
 }
 
@@ -42,7 +44,7 @@ impl Trouble {
     #[must_use]
     pub fn lets_it_save(self) -> bool {
         match self {
-            Self::CutOff(others) => !others.contains(&"s3"),
+            Self::CutOff(others) | Self::SendsNothing(others) => !others.contains(&"s3"),
             Self::StandsStill | Self::IsOff | Self::RacesTheFence => false,
             Self::NobodyReconciles | Self::HasNoApiServer | Self::DnsFails => true,
         }
@@ -52,7 +54,9 @@ impl Trouble {
     #[must_use]
     pub fn leaves_it_the_bucket_alone(self) -> bool {
         match self {
-            Self::CutOff(others) => others.contains(&"dns") && !others.contains(&"s3"),
+            Self::CutOff(others) | Self::SendsNothing(others) => {
+                others.contains(&"dns") && !others.contains(&"s3")
+            }
             Self::DnsFails => true,
             _ => false,
         }
@@ -68,7 +72,9 @@ impl Trouble {
     #[must_use]
     pub fn lets_it_serve(self) -> bool {
         match self {
-            Self::CutOff(others) => !(others.contains(&"s3") && others.contains(&"dns")),
+            Self::CutOff(others) | Self::SendsNothing(others) => {
+                !(others.contains(&"s3") && others.contains(&"dns"))
+            }
             Self::StandsStill | Self::IsOff => false,
             Self::NobodyReconciles | Self::HasNoApiServer | Self::DnsFails | Self::RacesTheFence => true,
         }
@@ -81,7 +87,7 @@ pub struct Disturbed {
     landscape: String,
     seed: String,
     node: String,
-    /// Of what the seed is cut off, where that grows.
+    /// Roads that [`Self::race`] has cut.
     cut_off: Vec<&'static str>,
     is_over: bool,
 }
@@ -111,8 +117,8 @@ impl Disturbed {
         Ok(disturbed)
     }
 
-    /// Cuts a seed off from what is left to it when the owner record changes, for [`Trouble::RacesTheFence`]; nothing for other trouble.
-    /// Returns when the change was seen.
+    /// For [`Trouble::RacesTheFence`], cuts the seed off from DNS and the bucket when the owner record changes, and returns the
+    /// moment of the change. Other trouble does nothing here.
     ///
     /// # Errors
     /// The record does not change in time, or a road cannot be cut.
@@ -157,6 +163,7 @@ impl Disturbed {
         let [runs, rests] = MANIFEST;
         match self.trouble {
             Trouble::CutOff(others) => others.iter().try_for_each(|other| self.road("cut", other)),
+            Trouble::SendsNothing(others) => others.iter().try_for_each(|other| self.road("cut-out", other)),
             Trouble::StandsStill => docker(&["pause", &self.node]),
             Trouble::IsOff => docker(&["kill", &self.node]),
             Trouble::NobodyReconciles => self.signal("STOP"),
@@ -170,6 +177,7 @@ impl Disturbed {
         let [runs, rests] = MANIFEST;
         match self.trouble {
             Trouble::CutOff(others) => others.iter().try_for_each(|other| self.road("heal", other)),
+            Trouble::SendsNothing(others) => others.iter().try_for_each(|other| self.road("heal-out", other)),
             Trouble::StandsStill => docker(&["unpause", &self.node]),
             Trouble::IsOff => {
                 docker(&["start", &self.node])?;
@@ -225,4 +233,63 @@ fn run(command: &mut Command) -> Result<()> {
     let ended = command.status()?;
     ensure!(ended.success(), "{command:?}: {ended}");
     Ok(())
+}
+
+/// A DNS server that one Seed alone names, with a copy of the zone that nothing updates: a secondary that is out of date. The Seed names
+/// the server of all others again when this is dropped.
+pub struct OwnServer {
+    landscape: String,
+    seed: String,
+    is_over: bool,
+}
+
+impl OwnServer {
+    /// Copies the zone as it is now.
+    ///
+    /// # Errors
+    /// The server does not start, or the Seed cannot be written.
+    pub fn of(landscape: &Landscape, seed: &str) -> Result<Self> {
+        let own = Self {
+            landscape: landscape.name.clone(),
+            seed: seed.to_owned(),
+            is_over: false,
+        };
+        own.script(&["freeze", &own.landscape, &own.seed])?;
+        Ok(own)
+    }
+
+    /// The Seed names the server of all others again. Processes that have not heard of that still ask the copy.
+    ///
+    /// # Errors
+    /// The Seed cannot be written.
+    pub fn correct_seed(&self) -> Result<()> {
+        self.script(&["thaw", &self.landscape, &self.seed])
+    }
+
+    /// No process asks the copy any more.
+    ///
+    /// # Errors
+    /// The server cannot be ended.
+    pub fn end(mut self) -> Result<()> {
+        self.is_over = true;
+        self.script(&["end-copy", &self.landscape])
+    }
+
+    fn script(&self, words: &[&str]) -> Result<()> {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../hack/landscape.sh");
+        run(Command::new(script).args(words)).with_context(|| self.seed.clone())
+    }
+}
+
+impl Drop for OwnServer {
+    fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
+        for ended in [self.correct_seed(), self.script(&["end-copy", &self.landscape])] {
+            if let Err(error) = ended {
+                eprintln!("{error:#}");
+            }
+        }
+    }
 }
