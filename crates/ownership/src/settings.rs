@@ -6,6 +6,8 @@
 use std::ops::Add;
 use std::time::Duration;
 
+use permit::UNNOTICED_PAUSE;
+
 /// So often each server is asked in one check.
 pub(crate) const TRIES: u32 = 2;
 
@@ -64,6 +66,9 @@ pub struct Settings {
     pub caches: Duration,
     /// ρ: by how many parts of a million a clock may run too fast or too slowly.
     pub drift: u32,
+    /// How much longer a permit may last because the hypervisor paused the machine for too short a time to be noticed. No setting of
+    /// a Seed: the bound follows from how often the clock of the host is read.
+    pub pause: Duration,
     /// F: how long a destination waits after every witness shows it as the owner.
     pub fence: Duration,
     /// What silence of both witnesses does.
@@ -81,7 +86,8 @@ impl Default for Settings {
             propagation: Duration::from_secs(2),
             caches: Duration::ZERO,
             drift: 1000,
-            fence: Duration::from_secs(20),
+            pause: UNNOTICED_PAUSE,
+            fence: Duration::from_secs(24),
             silence: Silence::Deactivate,
         }
     }
@@ -128,7 +134,7 @@ pub enum SettingsError {
     /// A permit of the source could be good when the destination begins.
     #[error(
         "fence ({fence:?}) must be at least {least:?} = (1 + drift) x (propagation + dnsCacheTTL + validity / (1 - drift) + \
-         requests), or the destination begins while the source may still act"
+         requests + {UNNOTICED_PAUSE:?}), or the destination begins while the source may still act"
     )]
     FenceTooShort {
         /// The fence given.
@@ -147,13 +153,15 @@ impl Settings {
             .saturating_add(self.second_witness)
     }
 
-    /// The shortest fence that is safe with these settings: (1+ρ)·(P + caches + V/(1−ρ) + H), rounded up to a millisecond.
+    /// The shortest fence that is safe with these settings: (1+ρ)·(P + caches + V/(1−ρ) + H + pause), rounded up to a
+    /// millisecond.
     #[must_use]
     pub fn least_fence(&self) -> Duration {
         let (million, drift) = (u128::from(MILLION), u128::from(self.drift.min(WORST_DRIFT)));
         // Nanoseconds times a million fit u128 many times over. Each division rounds up.
         let valid = (self.validity.as_nanos() * million).div_ceil(million - drift);
-        let other = self.propagation.as_nanos() + self.caches.as_nanos() + self.requests.as_nanos();
+        let other = [self.propagation, self.caches, self.requests, self.pause];
+        let other: u128 = other.iter().map(Duration::as_nanos).sum();
         let nanos = ((valid + other) * (million + drift)).div_ceil(million);
         Duration::from_millis(u64::try_from(nanos.div_ceil(1_000_000)).unwrap_or(u64::MAX))
     }
@@ -179,6 +187,7 @@ impl Settings {
             ("requests", self.requests, true),
             ("propagation", self.propagation, false),
             ("dnsCacheTTL", self.caches, false),
+            ("pause", self.pause, false),
             ("fence", self.fence, true),
         ];
         for (name, given, needed) in all {

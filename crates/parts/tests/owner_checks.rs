@@ -188,7 +188,7 @@ async fn wrong_intervals(world: &World) -> Result<()> {
             "spec.settings.ownerChecks.requests",
         ),
         (json!({"propagation": "1us"}), "must be from 1ms to 1h, or 0s"),
-        (json!({"fence": "19s"}), "must be from 20s to 1h"),
+        (json!({"fence": "23s"}), "must be from 24s to 1h"),
         (json!({"drift": 200_000}), "spec.settings.ownerChecks.drift"),
         (json!({"silence": "Maybe"}), "spec.settings.ownerChecks.silence"),
         (

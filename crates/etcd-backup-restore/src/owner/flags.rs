@@ -68,7 +68,7 @@ pub struct OwnerArgs {
     #[arg(long, requires = "owner_name", value_parser = number::<u32>(0, 100_000), default_value = "1000")]
     pub owner_check_drift: u32,
     /// How long a destination waits: the others are checked against it.
-    #[arg(long, requires = "owner_name", value_parser = period("100ms", "1h"), default_value = "20s")]
+    #[arg(long, requires = "owner_name", value_parser = period("100ms", "1h"), default_value = "24s")]
     pub owner_check_fence: Duration,
     /// What silence of both witnesses does.
     #[arg(long, requires = "owner_name", value_enum, default_value = "Deactivate")]
@@ -155,6 +155,7 @@ impl OwnerArgs {
             propagation: self.owner_check_propagation,
             caches: self.owner_check_caches,
             drift: self.owner_check_drift,
+            pause: Settings::default().pause,
             fence: self.owner_check_fence,
             silence: match self.owner_check_silence {
                 OnSilence::Deactivate => Silence::Deactivate,

@@ -65,9 +65,9 @@ fn settings_that_do_not_fit_together_are_refused_with_a_sentence() {
             &["--owner-check-validity=10s"],
             "validity (10s) must be at least 11s",
         ),
-        (&["--owner-check-validity=13s"], "fence (20s) must be at least"),
-        (&["--owner-check-fence=19s"], "fence (19s) must be at least"),
-        (&["--owner-check-caches=10s"], "fence (20s) must be at least"),
+        (&["--owner-check-validity=13s"], "fence (24s) must be at least"),
+        (&["--owner-check-fence=23s"], "fence (23s) must be at least"),
+        (&["--owner-check-caches=10s"], "fence (24s) must be at least"),
         (&["--owner-check-drift=100001"], "write a number"),
         (&["--owner-check-silence=Ignore"], "possible values"),
         (&["--ownership-epoch=0"], "write a number"),
@@ -77,7 +77,7 @@ fn settings_that_do_not_fit_together_are_refused_with_a_sentence() {
         assert!(refused.contains(word), "{flags:?}: {refused}");
     }
     assert_eq!(
-        with(&["--owner-check-validity=13s", "--owner-check-fence=21s"]),
+        with(&["--owner-check-validity=13s", "--owner-check-fence=25s"]),
         Ok(true)
     );
     assert_eq!(with(&["--owner-check-silence=Tolerate"]), Ok(true));

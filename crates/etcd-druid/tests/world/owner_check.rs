@@ -48,7 +48,7 @@ async fn refused(world: &World) -> Result<()> {
         ),
         (json!({"validity": "10s"}), "validity must be at least"),
         (json!({"interval": "5s"}), "validity must be at least"),
-        (json!({"fence": "18s"}), "fence must be longer than"),
+        (json!({"fence": "22s"}), "fence must be longer than"),
         (json!({"dnsCacheTTL": "1m"}), "fence must be longer than"),
         (json!({"drift": -1}), "spec.backup.ownerCheck.drift"),
         (json!({"silence": "Maybe"}), "spec.backup.ownerCheck.silence"),

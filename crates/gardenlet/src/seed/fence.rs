@@ -61,10 +61,10 @@ mod tests {
     fn a_shorter_fence_is_not_told_while_something_may_go_by_the_longer_one() {
         let shorter = |given, before| Told::Shorter { given, before };
         for (checks, before, expected) in [
-            (json!({"enabled": true}), None, Told::Now(Some(20))),
+            (json!({"enabled": true}), None, Told::Now(Some(24))),
             (
                 json!({"enabled": true, "fence": "45s"}),
-                Some(20),
+                Some(24),
                 Told::Now(Some(45)),
             ),
             (
@@ -72,7 +72,7 @@ mod tests {
                 Some(45),
                 Told::Now(Some(45)),
             ),
-            (json!({"enabled": true}), Some(45), shorter(Some(20), Some(45))),
+            (json!({"enabled": true}), Some(45), shorter(Some(24), Some(45))),
             // Checks that are switched off, and settings that nobody can read, end nothing that was told.
             (Value::Null, Some(45), shorter(None, Some(45))),
             (
@@ -85,7 +85,7 @@ mod tests {
             (
                 json!({"enabled": true, "validity": "40s"}),
                 None,
-                Told::Now(Some(48)),
+                Told::Now(Some(52)),
             ),
         ] {
             assert_eq!(of(&seed(&checks, before)), expected, "{checks} {before:?}");

@@ -30,8 +30,8 @@ fn one_field_that_is_wrong_is_named_and_all_are_judged_together() {
     );
     let apart = Terms::default().given([("validity", Some("30s"))], None);
     assert!(matches!(apart, Err(GivenError::Together(_))), "{apart:?}");
-    let together = Terms::default().given([("validity", Some("30s")), ("fence", Some("40s"))], None);
-    assert_eq!(together.unwrap().fence(), Some(Duration::from_secs(40)));
+    let together = Terms::default().given([("validity", Some("30s")), ("fence", Some("42s"))], None);
+    assert_eq!(together.unwrap().fence(), Some(Duration::from_secs(42)));
 }
 
 /// What a process is given by flags is what they were made of.
@@ -68,8 +68,8 @@ fn flags_say_what_is_not_usual_and_exactly() {
 fn a_destination_waits_for_the_longest_and_never_less() {
     let seconds = |fences: &[u64]| -> Vec<_> { fences.iter().copied().map(Duration::from_secs).collect() };
     for (others, expected) in [
-        (seconds(&[]), 20),
-        (seconds(&[5, 19]), 20),
+        (seconds(&[]), 24),
+        (seconds(&[5, 23]), 24),
         (seconds(&[45, 30]), 45),
     ] {
         let waits = Terms::default().waiting_for(others).fence();
@@ -77,6 +77,6 @@ fn a_destination_waits_for_the_longest_and_never_less() {
     }
     let settings = Settings::default();
     assert!(
-        settings.is_fenced_by(Duration::from_secs(20)) && !settings.is_fenced_by(Duration::from_secs(19))
+        settings.is_fenced_by(Duration::from_secs(24)) && !settings.is_fenced_by(Duration::from_secs(23))
     );
 }

@@ -306,8 +306,8 @@ fn what_follows_from_answers() {
 fn a_fence_needs_to_have_been_seen_and_to_have_passed() {
     let terms = Terms::default();
     assert!(!terms.fence_has_passed(None, s(1000)));
-    assert!(!terms.fence_has_passed(Some(s(100)), s(119)));
-    assert!(terms.fence_has_passed(Some(s(100)), s(120)));
+    assert!(!terms.fence_has_passed(Some(s(100)), s(123)));
+    assert!(terms.fence_has_passed(Some(s(100)), s(124)));
     let tolerant = Terms::new(Settings {
         silence: Silence::Tolerate,
         ..Settings::default()

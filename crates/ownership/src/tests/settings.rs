@@ -20,9 +20,9 @@ fn the_defaults_are_those_of_the_page() {
     let terms = Terms::new(settings).unwrap();
     assert_eq!(terms, Terms::default());
     assert_eq!(settings.check_takes(), s(3));
-    // 1.001 * (2 + 12 / 0.999 + 5) = 19.031...
-    assert_eq!(settings.least_fence(), ms(19_032));
-    assert_eq!(terms.fence(), Some(s(20)));
+    // 1.001 * (2 + 12 / 0.999 + 5 + 4) = 23.035...
+    assert_eq!(settings.least_fence(), ms(23_036));
+    assert_eq!(terms.fence(), Some(s(24)));
     // The page shows each of them.
     let page =
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/ownership.md")).unwrap();
@@ -36,8 +36,9 @@ fn the_defaults_are_those_of_the_page() {
         "| P | `propagation` | 2 s |",
         "| | `dnsCacheTTL` | 0 s |",
         "| ρ | `drift` | 1000 |",
-        "| F | `fence` | 20 s |",
-        "19.032 s",
+        "| | | 4 s |",
+        "| F | `fence` | 24 s |",
+        "23.036 s",
     ] {
         assert!(page.contains(row), "docs/ownership.md does not say {row:?}");
     }
@@ -67,10 +68,10 @@ fn who_tolerates_silence_gives_no_fence() {
 #[case(|x: &mut Settings| x.attempt = s(2), SettingsError::IntervalTooShort { interval: s(4), check: s(5) })]
 #[case(|x: &mut Settings| x.validity = ms(10_999), SettingsError::ValidityTooShort { validity: ms(10_999), least: s(11) })]
 #[case(|x: &mut Settings| x.interval = s(5), SettingsError::ValidityTooShort { validity: s(12), least: s(13) })]
-#[case(|x: &mut Settings| x.fence = s(19), SettingsError::FenceTooShort { fence: s(19), least: ms(19_032) })]
-#[case(|x: &mut Settings| x.validity = s(13), SettingsError::FenceTooShort { fence: s(20), least: ms(20_034) })]
-#[case(|x: &mut Settings| x.caches = s(10), SettingsError::FenceTooShort { fence: s(20), least: ms(29_042) })]
-#[case(|x: &mut Settings| x.propagation = s(60), SettingsError::FenceTooShort { fence: s(20), least: ms(77_090) })]
+#[case(|x: &mut Settings| x.fence = s(23), SettingsError::FenceTooShort { fence: s(23), least: ms(23_036) })]
+#[case(|x: &mut Settings| x.validity = s(13), SettingsError::FenceTooShort { fence: s(24), least: ms(24_038) })]
+#[case(|x: &mut Settings| x.caches = s(10), SettingsError::FenceTooShort { fence: s(24), least: ms(33_046) })]
+#[case(|x: &mut Settings| x.propagation = s(60), SettingsError::FenceTooShort { fence: s(24), least: ms(81_094) })]
 fn what_does_not_fit_is_refused(#[case] change: fn(&mut Settings), #[case] expected: SettingsError) {
     let mut settings = Settings::default();
     change(&mut settings);
@@ -95,7 +96,7 @@ fn an_error_says_what_to_change() {
     let told = Terms::new(settings).unwrap_err().to_string();
     assert_eq!(
         told,
-        "fence (10s) must be at least 19.032s = (1 + drift) x (propagation + dnsCacheTTL + validity / (1 - drift) + requests), \
+        "fence (10s) must be at least 23.036s = (1 + drift) x (propagation + dnsCacheTTL + validity / (1 - drift) + requests + 4s), \
          or the destination begins while the source may still act"
     );
 }

@@ -19,6 +19,7 @@ pub fn answered_within(short: Duration) -> Result<Terms> {
         validity: short * 9,
         requests: short,
         propagation: Duration::ZERO,
+        pause: Duration::ZERO,
         fence: short * 25,
         ..Settings::default()
     })?)

@@ -28,8 +28,8 @@ const SHORT_DURATION: &str = r"^([0-9]{1,6}(\.[0-9]{1,3})?(ns|us|µs|ms|s|m|h))+
     "validity must be at least 2 x interval + 2 x timeout + storeTimeout, so that one failed check ends no permit: make it longer, or the interval shorter"
 ))]
 #[x_kube(validation = (
-    "duration(has(self.fence) ? self.fence : '20s') >= duration(has(self.propagation) ? self.propagation : '2s') + duration(has(self.dnsCacheTTL) ? self.dnsCacheTTL : '0s') + duration(has(self.validity) ? self.validity : '12s') + duration(has(self.requests) ? self.requests : '5s')",
-    "fence must be longer than propagation + dnsCacheTTL + validity + requests, or a destination begins while this seed may still act: make it longer"
+    "duration(has(self.fence) ? self.fence : '24s') >= duration(has(self.propagation) ? self.propagation : '2s') + duration(has(self.dnsCacheTTL) ? self.dnsCacheTTL : '0s') + duration(has(self.validity) ? self.validity : '12s') + duration(has(self.requests) ? self.requests : '5s') + duration('4s')",
+    "fence must be longer than propagation + dnsCacheTTL + validity + requests + 4s (an unnoticed pause of the machine), or a destination begins while this seed may still act: make it longer"
 ))]
 pub struct OwnerChecks {
     /// Whether it is on.
@@ -74,10 +74,10 @@ pub struct OwnerChecks {
         "must be from 1ms to 1h, or 0s"
     ))]
     pub dns_cache_ttl: Option<String>,
-    /// How long whoever takes a shoot over without this seed's help waits; 20s unless given, and
-    /// nobody waits for less. The others are checked against it.
+    /// How long a seed waits that takes a shoot over without the help of this seed. The default of 24s is also the shortest wait.
+    /// The other durations are checked against this field.
     #[schemars(length(max = 16), regex(pattern = SHORT_DURATION))]
-    #[x_kube(validation = ("duration(self) >= duration('20s') && duration(self) <= duration('1h')", "must be from 20s to 1h"))]
+    #[x_kube(validation = ("duration(self) >= duration('24s') && duration(self) <= duration('1h')", "must be from 24s to 1h"))]
     pub fence: Option<String>,
     /// By how many parts of a million a clock may be wrong; 1000 unless given.
     #[schemars(range(min = 0, max = 100_000))]
