@@ -68,17 +68,35 @@ pub struct ReportedOwnerCheck {
     pub host_clock: Option<String>,
 }
 
+impl ReportedOwnerCheck {
+    /// Whether permits of the process end after a pause of the guest by its hypervisor.
+    #[must_use]
+    pub fn reads_host_clock(&self) -> bool {
+        matches!(self.host_clock.as_deref(), Some("Rtc" | "Ptp"))
+    }
+}
+
 /// The end of the backups that were copied.
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CopiedChain {
-    /// Whether it is the source's final snapshot: then it is all that the source ever acknowledged.
+    /// Whether the chain is the source's final snapshot alone.
     pub final_snapshot: bool,
     /// Revision of etcd up to which it has every change.
     pub last_revision: i64,
     /// When its newest snapshot was taken, by the clock of the source.
     pub saved: Option<Time>,
+    /// Whether the chain holds every change that the source has acknowledged. The copying process has read and hashed each object of
+    /// the chain, and the chain reaches `sealedRevision`, or is the final snapshot where that revision is not known.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub complete: bool,
+    /// Revision of etcd at which the source ended its epoch: `spec.backup.requiredRevision`, else the revision that the source has
+    /// noted in its bucket. Absent where neither is known.
+    pub sealed_revision: Option<i64>,
+    /// Changes between `lastRevision` and `sealedRevision` that are in no snapshot, and whose loss `spec.backup.acceptedLoss` allows.
+    /// Absent where nothing is known to be lost.
+    pub lost_revisions: Option<i64>,
 }
 
 /// An aspect of the cluster's state.

@@ -8,7 +8,7 @@ use api::{
         ETCD_MAIN,
         condition::{NEVER_ANSWERED, OUTLASTS_ANY_FENCE, OUTLASTS_FENCE, OWNERSHIP_VERIFIED},
     },
-    druid::{Etcd, EtcdCondition, OwnerCheckSpec},
+    druid::{Etcd, EtcdCondition, OwnerCheckSpec, ReportedOwnerCheck},
     meta::{Condition, ConditionStatus, find_condition},
 };
 use jiff::SignedDuration;
@@ -26,6 +26,10 @@ const TELL_EVERY: SignedDuration = SignedDuration::from_mins(3);
 /// What was told so long ago says nothing of now: etcd-druid tells it anew every minute while the process beside etcd answers, and tells
 /// otherwise where that does not.
 const OLD: SignedDuration = SignedDuration::from_mins(5);
+
+/// Added to the message where no clock of the host guards the permits of the seed.
+const CLOCK_MAY_STOP: &str = "The clock of this seed may stop: while a hypervisor pauses its machines no clock of the machines advances, \
+    and the process beside etcd reads no clock of the host (/sys/class/rtc, /dev/ptp*). So only a person approves a takeover from this seed.";
 
 /// Reason of what is old.
 const NOT_TOLD_ANEW: &str = "NotToldAnew";
@@ -101,15 +105,27 @@ fn verified_by(etcds: &[Etcd], now: &Time, fence: Duration) -> Option<Verified> 
     } else {
         said.message.as_str()
     };
+    let message = if status == ConditionStatus::True && clock_may_stop(etcds) {
+        format!("{message} {CLOCK_MAY_STOP}")
+    } else {
+        message.to_owned()
+    };
     // However old that is: a process that goes on in silence does not end by it.
     let reason = match status {
         ConditionStatus::True | ConditionStatus::Unknown if outlasts(etcds, fence) => OUTLASTS_FENCE,
         _ => reason,
     };
     Some(Verified {
-        seen: Observation::new(status, reason, message),
+        seen: Observation::new(status, reason, &message),
         asked: Some(said.last_update_time.clone()),
     })
+}
+
+/// Whether the process beside etcd reads no clock of the host, or does not report such a clock.
+fn clock_may_stop(etcds: &[Etcd]) -> bool {
+    let main = etcds.iter().find(|etcd| etcd.name_any() == ETCD_MAIN);
+    let reported = main.and_then(|etcd| etcd.status.as_ref()?.owner_check.as_ref());
+    !reported.is_some_and(ReportedOwnerCheck::reads_host_clock)
 }
 
 /// Whether there is that much between two times. One that is to come was told by a clock that was wrong.
@@ -150,7 +166,7 @@ mod tests {
 
     use super::*;
 
-    const USUAL: Duration = Duration::from_secs(20);
+    const USUAL: Duration = Duration::from_secs(24);
 
     fn at(second: i64) -> Time {
         Time(jiff::Timestamp::from_second(second).unwrap())
@@ -167,7 +183,9 @@ mod tests {
                     "lastTransitionTime": at(0), "lastUpdateTime": at(1000)})
             })
             .collect();
-        etcd.status = Some(serde_json::from_value(json!({"conditions": conditions})).unwrap());
+        let owner_check = json!({"servers": ["192.0.2.1:53"], "serversNamed": true, "hostClock": "Rtc"});
+        let status = json!({"conditions": conditions, "ownerCheck": owner_check});
+        etcd.status = Some(serde_json::from_value(status).unwrap());
         etcd
     }
 
@@ -273,7 +291,7 @@ mod tests {
         let mut longer = etcd(true, &[("True", "a sentence.")]);
         longer.status.as_mut().unwrap().conditions[0].reason = OUTLASTS_FENCE.into();
         let check = longer.spec.backup.owner_check.as_mut().unwrap();
-        (check.validity, check.fence) = (seconds("30s"), seconds("40s"));
+        (check.validity, check.fence) = (seconds("30s"), seconds("44s"));
         let mut tolerant = longer.clone();
         let check = tolerant.spec.backup.owner_check.as_mut().unwrap();
         check.silence = Some(api::druid::OwnerCheckSilence::Tolerate);
@@ -282,11 +300,11 @@ mod tests {
         let mut unreadable = longer.clone();
         unreadable.spec.backup.owner_check.as_mut().unwrap().validity = seconds("90m");
         for (etcd, fence, reason) in [
-            (&longer, 40, "Owner"),
-            // 1.001 * (2 + 30 / 0.999 + 5) = 37.07
-            (&longer, 38, "Owner"),
-            (&longer, 37, OUTLASTS_FENCE),
-            (&longer, 20, OUTLASTS_FENCE),
+            (&longer, 44, "Owner"),
+            // 1.001 * (2 + 30 / 0.999 + 5 + 4) = 41.07
+            (&longer, 42, "Owner"),
+            (&longer, 41, OUTLASTS_FENCE),
+            (&longer, 24, OUTLASTS_FENCE),
             (&tolerant, 3600, OUTLASTS_FENCE),
             (&unreadable, 3600, OUTLASTS_FENCE),
             // Its process goes by others.
@@ -294,6 +312,32 @@ mod tests {
         ] {
             let told = verified_by(std::slice::from_ref(etcd), &at(1000), Duration::from_secs(fence));
             assert_eq!(told.unwrap().seen.reason, reason, "{fence}");
+        }
+    }
+
+    /// R17-47. The fence of such a seed rests on clocks that a hypervisor may stop.
+    #[test]
+    fn a_seed_without_a_clock_of_the_host_says_that_its_clock_may_stop() {
+        for (reported, may_stop) in [
+            (Some("Rtc"), false),
+            (Some("Ptp"), false),
+            (Some("None"), true),
+            (Some("Sundial"), true),
+            (None, true),
+        ] {
+            for (status, is_owner) in [("True", true), ("Unknown", false)] {
+                let mut etcd = etcd(true, &[(status, "Owner")]);
+                let check = etcd.status.as_mut().unwrap().owner_check.as_mut().unwrap();
+                check.host_clock = reported.map(str::to_owned);
+                let told = verified_by(&[etcd], &at(1000), USUAL).unwrap();
+                assert_eq!(
+                    told.seen.message.contains(CLOCK_MAY_STOP),
+                    may_stop && is_owner,
+                    "{reported:?} {status}"
+                );
+                assert!(told.seen.message.starts_with("a sentence."));
+                assert_eq!(told.seen.status, if is_owner { True } else { Unknown });
+            }
         }
     }
 

@@ -40,6 +40,14 @@ pub struct SeedOwnerCheck {
     pub unchecked: Vec<String>,
 }
 
+impl SeedOwnerCheck {
+    /// Whether permits of the seed end after a pause of the guest by its hypervisor.
+    #[must_use]
+    pub fn reads_host_clock(&self) -> bool {
+        matches!(self.host_clock.as_deref(), Some("Rtc" | "Ptp"))
+    }
+}
+
 impl super::ShootStatus {
     /// The entry of a seed.
     #[must_use]
