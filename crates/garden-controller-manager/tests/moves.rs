@@ -8,6 +8,12 @@ mod garden;
 mod journey;
 #[path = "moves/policies.rs"]
 mod policies;
+#[path = "moves/renewal.rs"]
+mod renewal;
+#[path = "moves/servers.rs"]
+mod servers;
+#[path = "moves/source.rs"]
+mod source;
 #[path = "moves/takeover.rs"]
 mod takeover;
 

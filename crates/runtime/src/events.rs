@@ -28,19 +28,34 @@ impl Events {
 
     /// Something went as wanted. `reason` is one CamelCase word, `note` a sentence without secrets.
     pub async fn normal<K: Resource<DynamicType = ()>>(&self, object: &K, reason: &str, note: &str) {
-        self.publish(object, EventType::Normal, reason, note).await;
+        self.publish(object, EventType::Normal, (reason, reason), note)
+            .await;
     }
 
     /// Something needs attention.
     pub async fn warning<K: Resource<DynamicType = ()>>(&self, object: &K, reason: &str, note: &str) {
-        self.publish(object, EventType::Warning, reason, note).await;
+        self.publish(object, EventType::Warning, (reason, reason), note)
+            .await;
+    }
+
+    /// As [`Self::warning`], in answer to a request. Events of one reason and action are counted in the first Event, which keeps its note:
+    /// the action tells notes apart, so that the note of a later answer is published, too.
+    pub async fn answer_with_warning<K: Resource<DynamicType = ()>>(
+        &self,
+        object: &K,
+        reason: &str,
+        note: &str,
+    ) {
+        let action = action_of(reason, note);
+        self.publish(object, EventType::Warning, (reason, &action), note)
+            .await;
     }
 
     async fn publish<K: Resource<DynamicType = ()>>(
         &self,
         object: &K,
         type_: EventType,
-        reason: &str,
+        (reason, action): (&str, &str),
         note: &str,
     ) {
         // The API refuses notes of more than 1 kB.
@@ -49,11 +64,35 @@ impl Events {
             type_,
             reason: reason.to_owned(),
             note: Some(note),
-            action: reason.to_owned(),
+            action: action.to_owned(),
             secondary: None,
         };
         if let Err(error) = self.recorder.publish(&event, &object.object_ref(&())).await {
             tracing::debug!(%error, reason, "an event could not be published");
         }
+    }
+}
+
+fn action_of(reason: &str, note: &str) -> String {
+    let number = crate::runner::fingerprint(note).unwrap_or_default();
+    format!("{reason}-{number:x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The API refuses actions of more than 128 characters.
+    #[test]
+    fn answers_with_other_notes_have_other_actions() {
+        let reason = "ForceRestoreRefused";
+        let actions = ["the source lives", "the shoot is being deleted"].map(|note| action_of(reason, note));
+        assert_ne!(actions[0], actions[1]);
+        assert_eq!(actions[0], action_of(reason, "the source lives"));
+        assert!(
+            actions
+                .iter()
+                .all(|action| action.len() < 128 && action.starts_with(reason))
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! The writes, each on exactly the version of the Shoot that was judged.
 
 use api::{
-    constants::condition::{OWNERSHIP_VERIFIED, READY_FOR_MIGRATION},
+    constants::condition::{OWNER_CHECKS_COMPLETE, OWNERSHIP_VERIFIED, READY_FOR_MIGRATION},
     gardencore::{
         Shoot,
         shoot::{FormerSeed, MigrationApproval, Ownership as Recorded, OwnershipApproval},
@@ -13,6 +13,9 @@ use kube::ResourceExt;
 use ownership::Ownership;
 use placement::record::recorded;
 use serde_json::{Value, json};
+
+/// What the processes of a seed report in one epoch.
+const OF_THE_SEED: [&str; 2] = [OWNERSHIP_VERIFIED, OWNER_CHECKS_COMPLETE];
 
 /// Records consent, or takes it back.
 #[must_use]
@@ -28,18 +31,64 @@ pub fn consent(shoot: &Shoot, approval: Option<&OwnershipApproval>) -> Value {
     on_what_was_judged(shoot, operations)
 }
 
-/// The seed keeps the shoot in a new epoch. Nothing else of the Shoot changes: its gardenlet restores it.
+/// The seed keeps the shoot in a new epoch. Where a move was called off nothing else of the Shoot changes: its gardenlet restores it.
+/// Where a person has asked, `lastOperation` says that the shoot is to be restored where it is, and with what is specified now.
 #[must_use]
-pub fn renew(shoot: &Shoot, becomes: &Ownership<String>) -> Value {
+pub fn renew(
+    shoot: &Shoot,
+    becomes: &Ownership<String>,
+    approval: Option<&OwnershipApproval>,
+    now: Time,
+) -> Value {
+    let ownership = of_new_epoch(shoot, becomes, approval);
+    let mut operations = vec![json!({"op": "add", "path": "/status/ownership", "value": ownership})];
+    let Some(approval) = approval else {
+        return on_what_was_judged(shoot, operations);
+    };
+    let status = shoot.status.clone().unwrap_or_default();
+    // The processes of the new epoch report anew.
+    let mut conditions = status.conditions;
+    conditions.retain(|condition| !OF_THE_SEED.contains(&condition.type_.as_str()));
+    operations.push(json!({"op": "add", "path": "/status/conditions", "value": conditions}));
+    operations
+        .push(json!({"op": "add", "path": "/status/lastOperation", "value": aborted(&approval.reason, now)}));
+    if !status.last_errors.is_empty() {
+        operations.push(json!({"op": "remove", "path": "/status/lastErrors"}));
+    }
+    // What an earlier move has brought is not what is restored.
+    if status.migration.is_some() {
+        operations.push(json!({"op": "remove", "path": "/status/migration"}));
+    }
+    on_what_was_judged(shoot, operations)
+}
+
+/// The record of a new epoch. The approval that it used up tells why it began.
+fn of_new_epoch(
+    shoot: &Shoot,
+    becomes: &Ownership<String>,
+    approval: Option<&OwnershipApproval>,
+) -> Recorded {
     let told = shoot.status.as_ref().and_then(|status| status.ownership.as_ref());
-    let ownership = Recorded {
+    Recorded {
+        approval: approval.cloned(),
+        // A copy goes by the end of the epoch that is its source, and knows by the epoch in it whether it is that one.
+        sealed: told.and_then(|told| told.sealed.clone()),
         // What is lost by earlier takeovers, until it is known how much that was, and after.
         restored: told.and_then(|told| told.restored.clone()),
         restored_before: told.map(|told| told.restored_before.clone()).unwrap_or_default(),
         ..recorded(becomes)
-    };
-    let operations = vec![json!({"op": "add", "path": "/status/ownership", "value": ownership})];
-    on_what_was_judged(shoot, operations)
+    }
+}
+
+/// What makes the gardenlet of the new epoch restore the shoot (R17-20).
+fn aborted(reason: &str, now: Time) -> LastOperation {
+    LastOperation {
+        description: reason.to_owned(),
+        last_update_time: now,
+        progress: 0,
+        state: LastOperationState::Aborted,
+        type_: LastOperationType::Migrate,
+    }
 }
 
 /// The forced hand-over, all of it in one write. It tests the seed and the whole record, and the version of the Shoot besides: a
@@ -63,23 +112,9 @@ pub fn hand_over(
     constraints.retain(|constraint| constraint.type_ != READY_FOR_MIGRATION);
     // What the former seed found says nothing of the next one.
     let mut conditions = status.conditions;
-    conditions.retain(|condition| condition.type_ != OWNERSHIP_VERIFIED);
-    let last_operation = LastOperation {
-        description: approval.reason.clone(),
-        last_update_time: now,
-        progress: 0,
-        state: LastOperationState::Aborted,
-        type_: LastOperationType::Migrate,
-    };
-    // Used up by its epoch, it tells why this one began.
-    let told = status.ownership.as_ref();
-    let ownership = Recorded {
-        approval: Some(approval.clone()),
-        // What is lost by earlier takeovers, until it is known how much that was, and after.
-        restored: told.and_then(|told| told.restored.clone()),
-        restored_before: told.map(|told| told.restored_before.clone()).unwrap_or_default(),
-        ..recorded(becomes)
-    };
+    conditions.retain(|condition| !OF_THE_SEED.contains(&condition.type_.as_str()));
+    let last_operation = aborted(&approval.reason, now);
+    let ownership = of_new_epoch(shoot, becomes, Some(approval));
     let mut operations = Vec::new();
     for (field, value) in [
         ("seedName", json!(becomes.now.seed)),
@@ -137,7 +172,7 @@ mod tests {
             "source": {"name": "a", "epoch": 3}});
         let approval = json!({"uid": "u", "from": "b", "to": "d", "epoch": 5, "acceptedLoss": "SinceLastSnapshot",
             "expiry": "2026-01-01T00:00:00Z", "by": "Operator", "reason": "Because."});
-        let conditions = ["EveryNodeReady", "OwnershipVerified"].map(|type_| {
+        let conditions = ["EveryNodeReady", "OwnershipVerified", "OwnerChecksComplete"].map(|type_| {
             json!({"type": type_, "status": "True", "reason": "Any", "message": "",
                 "lastTransitionTime": "2025-12-31T00:00:00Z", "lastUpdateTime": "2025-12-31T00:00:00Z"})
         });
@@ -148,6 +183,7 @@ mod tests {
             "status": {
                 "seedName": "b", "formerSeeds": [{"name": "c", "epoch": 4}], "lastErrors": [{"description": "d"}],
                 "ownership": {"epoch": 5, "phase": "Claiming", "source": {"name": "c", "epoch": 4}, "approval": approval,
+                    "sealed": {"epoch": 4, "revision": 9, "snapshot": "s", "sha256": "aa"},
                     "restored": lost, "restoredBefore": [{"epoch": 2, "fenced": "2025-12-30T00:01:00Z", "unknown": "why"}]},
                 "conditions": conditions,
             },
@@ -174,7 +210,7 @@ mod tests {
     fn a_forced_hand_over_is_one_write_of_all_of_it() {
         let shoot = judged();
         let mut written = serde_json::to_value(&shoot).unwrap();
-        let [approval, restored, before] = ["approval", "restored", "restoredBefore"]
+        let [approval, restored, before, sealed] = ["approval", "restored", "restoredBefore", "sealed"]
             .map(|part| written["status"]["ownership"][part].clone());
         json_patch::patch(&mut written, &forced(&shoot).0).unwrap();
         let status = &written["status"];
@@ -182,7 +218,7 @@ mod tests {
         assert_eq!(
             status["ownership"],
             json!({"epoch": 6, "phase": "Claiming", "source": {"name": "c", "epoch": 4}, "approval": approval, "restored": restored,
-                "restoredBefore": before})
+                "restoredBefore": before, "sealed": sealed})
         );
         assert_eq!(
             status["formerSeeds"],
@@ -202,6 +238,61 @@ mod tests {
             "what the former seed found of its owner is gone"
         );
         assert_eq!(written["metadata"]["resourceVersion"], "7");
+    }
+
+    /// The seed keeps data, losses and former seeds, and its gardenlet restores the shoot with what is specified now.
+    #[test]
+    fn a_renewed_epoch_is_one_write_that_makes_its_seed_restore() {
+        let mut shoot = judged();
+        shoot.spec.seed_name = Some("b".to_owned());
+        let status = shoot.status.as_mut().unwrap();
+        status.migration = Some(MigrationApproval {
+            destination: "b".to_owned(),
+            ..MigrationApproval::default()
+        });
+        let record = status.ownership.as_mut().unwrap();
+        record.phase = Some(api::gardencore::shoot::OwnershipPhase::Held);
+        let approval = record.approval.as_mut().unwrap();
+        approval.to = "b".to_owned();
+        let approval = approval.clone();
+        let now = placement::record::ownership(&shoot).unwrap();
+        let consent = Approval {
+            from: now.now.clone(),
+            to: "b".to_owned(),
+        };
+        let becomes = now.step(&Writer::Garden, Step::Grant(consent)).unwrap().becomes;
+        let patch = renew(&shoot, &becomes, Some(&approval), Time(Timestamp::UNIX_EPOCH));
+        let patch: json_patch::Patch = serde_json::from_value(patch).unwrap();
+        let mut written = serde_json::to_value(&shoot).unwrap();
+        let before = written["status"].clone();
+        json_patch::patch(&mut written, &patch.0).unwrap();
+        let status = &written["status"];
+        for same in ["seedName", "formerSeeds"] {
+            assert_eq!(status[same], before[same]);
+        }
+        for same in ["approval", "restored", "restoredBefore"] {
+            assert_eq!(status["ownership"][same], before["ownership"][same]);
+        }
+        let source = json!({"name": "b", "epoch": 5});
+        let told = &status["ownership"];
+        assert_eq!(
+            (&told["epoch"], &told["phase"], &told["source"]),
+            (&json!(6), &json!("Claiming"), &source)
+        );
+        assert_eq!((status.get("lastErrors"), status.get("migration")), (None, None));
+        let written: Shoot = serde_json::from_value(written.clone()).unwrap();
+        let restore = placement::Wanted::Operation(placement::Operation::Restore);
+        assert_eq!(placement::wanted(&written), restore);
+        assert_eq!(
+            placement::traveller(&written, placement::Operation::Restore)
+                .unwrap()
+                .spec,
+            written.spec
+        );
+        // Whoever has written meanwhile is not overwritten.
+        let mut meanwhile = serde_json::to_value(&shoot).unwrap();
+        meanwhile["status"]["ownership"]["phase"] = json!("Leaving");
+        json_patch::patch(&mut meanwhile, &patch.0).unwrap_err();
     }
 
     /// What `a_grant_that_tests_the_epoch_alone` of the model breaks: the owner has begun to open in between.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, OnceLock};
 
 use api::{
-    constants::SHOOT_FORCE_RESTORE,
+    constants::{SHOOT_FORCE_RESTORE, SHOOT_RENEW_OWNERSHIP},
     gardencore::{
         Seed, Shoot,
         shoot::{ApprovedBy, OwnershipApproval},
@@ -26,9 +26,9 @@ use tokio::time::Instant;
 
 use super::{
     change,
-    decision::{self, Decision, decide, is_open},
+    decision::{self, Decision, Request, decide, is_open},
     obstacle::Facts,
-    seen::{Seen, lock, read_renewal, state_of, watch_leases},
+    seen::{Seen, lock, operation_of, progress_of, read_renewal, state_of, watch_leases},
     sightings::Silence,
 };
 use crate::{
@@ -100,12 +100,11 @@ impl Reconciler<Shoot> for ShootTakeover {
     fn is_responsible(&self, shoot: &Shoot) -> bool {
         let concerned = wanted_move(shoot).is_some()
             || shoot.annotations().contains_key(SHOOT_FORCE_RESTORE)
+            || shoot.annotations().contains_key(SHOOT_RENEW_OWNERSHIP)
             || decision::renewed(shoot).is_some()
             || decision::consent(shoot).is_some();
         if !concerned {
-            lock(&self.seen)
-                .operations
-                .forget(&shoot.uid().unwrap_or_default());
+            lock(&self.seen).forget(&shoot.uid().unwrap_or_default());
         }
         concerned
     }
@@ -142,13 +141,33 @@ impl ShootTakeover {
             Some((from, _)) => read_renewal(&self.context, from).await?,
             None => None,
         };
+        let source = match judged.source {
+            Some(source) => Some(source),
+            // No move is wanted: the seed that is to keep the shoot.
+            None => self.hosting_seed(&shoot).await?,
+        };
         let facts = Facts {
-            source: judged.source.as_ref(),
+            source: source.as_ref(),
             destination: judged.destination.as_ref(),
             verdict: judged.verdict.as_ref(),
             ..self.facts(&shoot, renewed)
         };
         self.act(&shoots, &shoot, decide(&facts)).await
+    }
+
+    async fn hosting_seed(&self, shoot: &Shoot) -> Result<Option<Seed>> {
+        let host = shoot
+            .status
+            .as_ref()
+            .and_then(|status| status.seed_name.as_deref());
+        let Some(name) = host.filter(|name| !name.is_empty()) else {
+            return Ok(None);
+        };
+        let seeds: Api<Seed> = self.context.garden.cluster_wide();
+        seeds
+            .get_opt(name)
+            .await
+            .context(format_args!("could not read Seed {name}"))
     }
 
     /// When the Lease of the source was renewed, as the watch has shown it last.
@@ -162,6 +181,8 @@ impl ShootTakeover {
         let (mut seen, now) = (lock(&self.seen), Instant::now());
         let uid = shoot.uid().unwrap_or_default();
         let unchanged = seen.operations.note(&uid, state_of(shoot), now);
+        let (operation, progress) = (operation_of(shoot), progress_of(shoot));
+        let without_progress = seen.progress.note_progress(&uid, operation, progress, now);
         let period = self.context.config.seed_monitor_period();
         let silence = match wanted_move(shoot) {
             Some((from, _)) => seen.leases.silence(from, renewed, period, now),
@@ -174,6 +195,7 @@ impl ShootTakeover {
             verdict: None,
             silence,
             unchanged,
+            without_progress,
             grace: self.context.config.takeover_after(),
             now: clock::now(),
         }
@@ -184,38 +206,35 @@ impl ShootTakeover {
         match next {
             Decision::Nothing => return Ok(Next::Change),
             Decision::Wait(time) => return Ok(Next::After(time)),
-            Decision::Refuse(why) => {
-                if self.consume(shoots, shoot).await? {
-                    let note = format!("the shoot is not taken over: {why}; the annotation was taken away");
-                    tracing::warn!(shoot = name, why, "a forced restore was refused");
-                    events.warning(shoot, "ForceRestoreRefused", &note).await;
+            Decision::Refuse(request, why) => {
+                if self.consume(shoots, shoot, request).await? {
+                    self.report_refusal(shoot, request, &why).await;
                 }
             }
-            Decision::Consume => {
-                self.consume(shoots, shoot).await?;
+            Decision::Consume(request) => {
+                self.consume(shoots, shoot, request).await?;
             }
             Decision::Approve(approval) => {
                 let patch = change::consent(shoot, Some(&approval));
                 if shoot_migration::write(shoots, &name, patch).await? {
-                    tracing::warn!(shoot = name, why = approval.reason, "a takeover was approved");
-                    events.warning(shoot, "TakeoverApproved", &approval.reason).await;
+                    tracing::warn!(shoot = name, why = approval.reason, "a new epoch was approved");
+                    if !approval.renews() {
+                        events.warning(shoot, "TakeoverApproved", &approval.reason).await;
+                    }
                 }
             }
             Decision::Withdraw(why) => {
                 let patch = change::consent(shoot, None);
                 if shoot_migration::write(shoots, &name, patch).await? {
-                    let note =
-                        format!("the consent to take the shoot over counts for nothing any more: {why}");
-                    events.warning(shoot, "TakeoverWithdrawn", &note).await;
+                    self.report_withdrawal(shoot, &why).await;
                 }
             }
-            Decision::Renew(becomes) => {
-                if shoot_migration::write(shoots, &name, change::renew(shoot, &becomes)).await? {
-                    let epoch = becomes.now.epoch;
-                    let note = format!(
-                        "the move was called off after its source had begun to seal: it goes on in epoch {epoch}"
-                    );
-                    events.normal(shoot, "EpochRenewed", &note).await;
+            Decision::Renew { becomes, approval } => {
+                let now = clock::now_k8s();
+                let patch = change::renew(shoot, &becomes, approval.as_ref(), now);
+                if shoot_migration::write(shoots, &name, patch).await? {
+                    self.report_renewal(shoot, becomes.now.epoch, approval.as_ref())
+                        .await;
                 }
             }
             Decision::HandOver { becomes, approval } => {
@@ -231,10 +250,48 @@ impl ShootTakeover {
     }
 
     /// Takes the annotation away, once.
-    async fn consume(&self, shoots: &Api<Shoot>, shoot: &Shoot) -> Result<bool> {
-        let body = json!({"metadata": {"annotations": {(SHOOT_FORCE_RESTORE): null}}});
+    async fn consume(&self, shoots: &Api<Shoot>, shoot: &Shoot, request: Request) -> Result<bool> {
+        let body = json!({"metadata": {"annotations": {(request.annotation()): null}}});
         let written = MANAGER.try_merge_of(shoots, shoot, &body).await?;
         Ok(written.is_some())
+    }
+
+    async fn report_refusal(&self, shoot: &Shoot, request: Request, why: &str) {
+        let (reason, what) = match request {
+            Request::Takeover => ("ForceRestoreRefused", "the shoot is not taken over"),
+            Request::Renewal => ("RenewRefused", "the ownership epoch of the shoot is not renewed"),
+        };
+        let note = format!("{what}: {why}; the annotation was taken away");
+        tracing::warn!(shoot = shoot.name_any(), why, "{what}");
+        let events = &self.context.events;
+        events.answer_with_warning(shoot, reason, &note).await;
+    }
+
+    async fn report_withdrawal(&self, shoot: &Shoot, why: &str) {
+        let renews = decision::consent(shoot).is_some_and(OwnershipApproval::renews);
+        let (reason, what) = if renews {
+            ("RenewRefused", "renew the ownership epoch of the shoot")
+        } else {
+            ("TakeoverWithdrawn", "take the shoot over")
+        };
+        let note = format!("the consent to {what} counts for nothing any more: {why}");
+        let events = &self.context.events;
+        events.answer_with_warning(shoot, reason, &note).await;
+    }
+
+    async fn report_renewal(&self, shoot: &Shoot, epoch: i64, approval: Option<&OwnershipApproval>) {
+        let why = approval.map_or(
+            "the move was called off after its source had begun to seal",
+            |approval| approval.reason.trim_end_matches('.'),
+        );
+        let note = format!("{why}: the shoot goes on in epoch {epoch} where it is, with its data");
+        tracing::info!(
+            shoot = shoot.name_any(),
+            epoch,
+            why,
+            "the ownership epoch was renewed"
+        );
+        self.context.events.normal(shoot, "EpochRenewed", &note).await;
     }
 
     async fn tell(&self, shoot: &Shoot, approval: &OwnershipApproval) {

@@ -10,12 +10,12 @@
 //! | given | | lives again, or it is for something else, or too old | it is taken back |
 //!
 //! A move that was called off after its source had begun to seal (`Sealing`) needs nobody's consent: the source keeps the shoot, in
-//! a new epoch, since a sealed one never serves again.
+//! a new epoch, since a sealed one never serves again. A new epoch that a person asks for is decided in `renewal`.
 
 use std::time::Duration;
 
 use api::{
-    constants::SHOOT_FORCE_RESTORE,
+    constants::{SHOOT_FORCE_RESTORE, SHOOT_RENEW_OWNERSHIP},
     gardencore::{
         Shoot,
         shoot::{AcceptedLoss, ApprovedBy, OwnershipApproval},
@@ -28,7 +28,9 @@ use ownership::{Approval, Ownership, Phase, Step, Writer};
 use placement::{Operation, Wanted};
 
 use super::{
-    obstacle::{Facts, Obstacle, STALLED_AFTER, route, source_is_dead},
+    host_clock,
+    obstacle::{Facts, Obstacle, STALLED_AFTER, is_failing, route, source_is_dead, states_source_is_off},
+    renewal,
     sightings::Silence,
 };
 use crate::shoot_migration::wanted_move;
@@ -39,6 +41,26 @@ pub const GOOD_FOR: SignedDuration = SignedDuration::from_hours(1);
 const AT_MOST: Duration = Duration::from_secs(600);
 const AT_LEAST: Duration = Duration::from_secs(1);
 
+/// What a person can ask for by annotation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// That the shoot is taken over without the help of the seed that has it.
+    Takeover,
+    /// That the seed keeps the shoot in the next epoch.
+    Renewal,
+}
+
+impl Request {
+    /// The annotation.
+    #[must_use]
+    pub fn annotation(self) -> &'static str {
+        match self {
+            Self::Takeover => SHOOT_FORCE_RESTORE,
+            Self::Renewal => SHOOT_RENEW_OWNERSHIP,
+        }
+    }
+}
+
 /// What is next.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decision {
@@ -47,9 +69,9 @@ pub enum Decision {
     /// Time passes.
     Wait(Duration),
     /// It was asked for, and may not be. The annotation goes.
-    Refuse(String),
+    Refuse(Request, String),
     /// It was asked for, and the consent stands. The annotation goes.
-    Consume,
+    Consume(Request),
     /// Consent is recorded.
     Approve(OwnershipApproval),
     /// Consent counts for nothing any more.
@@ -61,23 +83,39 @@ pub enum Decision {
         /// The consent that is used.
         approval: OwnershipApproval,
     },
-    /// The seed keeps the shoot in a new epoch: what the ownership becomes.
-    Renew(Ownership<String>),
+    /// The seed keeps the shoot in a new epoch.
+    Renew {
+        /// What the ownership becomes.
+        becomes: Ownership<String>,
+        /// The consent that is used. None is needed where a move was called off after its source had begun to seal.
+        approval: Option<OwnershipApproval>,
+    },
 }
 
 /// What is next.
 #[must_use]
 pub fn decide(facts: &Facts<'_>) -> Decision {
     if let Some(becomes) = renewed(facts.shoot) {
-        return Decision::Renew(becomes);
+        return if renewal::is_asked(facts.shoot) {
+            Decision::Consume(Request::Renewal)
+        } else {
+            Decision::Renew {
+                becomes,
+                approval: None,
+            }
+        };
     }
     let asked = facts.shoot.annotations().contains_key(SHOOT_FORCE_RESTORE);
     match consent(facts.shoot) {
+        Some(approval) if approval.renews() => renewal::on_consent(facts, approval),
+        // The annotation says more than the approval that it would be taken for.
+        Some(approval) if states_source_is_off(facts.shoot) && !approval.source_is_off => on_request(facts),
         Some(approval) => match still_good(facts, approval) {
             Err(why) => Decision::Withdraw(why),
-            Ok(()) if asked => Decision::Consume,
+            Ok(()) if asked => Decision::Consume(Request::Takeover),
             Ok(()) => hand_over(facts, approval),
         },
+        None if renewal::is_asked(facts.shoot) => renewal::on_request(facts),
         None if asked => on_request(facts),
         None => on_silence(facts),
     }
@@ -87,6 +125,7 @@ pub fn decide(facts: &Facts<'_>) -> Decision {
 #[must_use]
 pub fn is_open(facts: &Facts<'_>) -> bool {
     facts.shoot.annotations().contains_key(SHOOT_FORCE_RESTORE)
+        || renewal::is_asked(facts.shoot)
         || consent(facts.shoot).is_some()
         || renewed(facts.shoot).is_some()
         || source_is_dead(facts, ApprovedBy::Silence).is_ok()
@@ -121,22 +160,35 @@ pub fn consent(shoot: &Shoot) -> Option<&OwnershipApproval> {
 fn on_request(facts: &Facts<'_>) -> Decision {
     let (from, to, now) = match route(facts) {
         Ok(route) => route,
-        Err(why) => return Decision::Refuse(why),
+        Err(why) => return Decision::Refuse(Request::Takeover, why),
     };
     match source_is_dead(facts, ApprovedBy::Operator) {
-        Err(Obstacle::Final(why)) => Decision::Refuse(why),
+        Err(Obstacle::Final(why)) => Decision::Refuse(Request::Takeover, why),
         Err(Obstacle::Passing(_, left)) => wait(left),
         Ok(()) => {
-            let state = match facts.silence {
-                Silence::Silent(silent) => format!("its Lease was not renewed for {} s", silent.as_secs()),
-                Silence::Fresh | Silence::Unknown(_) => {
-                    format!("its operation had not moved for {} s", facts.unchanged.as_secs())
-                }
+            let stated = if facts.source_is_off() {
+                format!(" and stated that no process of seed {from} runs any more")
+            } else {
+                String::new()
             };
             let reason = format!(
-                "An operator asked to take the shoot over from seed {from} to seed {to} without its help; {state}."
+                "An operator asked to take the shoot over from seed {from} to seed {to} without its help{stated}; {}.",
+                state_of_source(facts)
             );
             approve(facts, ApprovedBy::Operator, reason, (from, to, now.now.epoch))
+        }
+    }
+}
+
+fn state_of_source(facts: &Facts<'_>) -> String {
+    let stuck_for = facts.without_progress.as_secs();
+    match facts.silence {
+        Silence::Silent(silent) => format!("its Lease was not renewed for {} s", silent.as_secs()),
+        Silence::Fresh | Silence::Unknown(_) if is_failing(facts.shoot) => {
+            format!("its migration fails and had made no progress for {stuck_for} s")
+        }
+        Silence::Fresh | Silence::Unknown(_) => {
+            format!("its operation had made no progress for {stuck_for} s")
         }
     }
 }
@@ -145,6 +197,10 @@ fn on_silence(facts: &Facts<'_>) -> Decision {
     let Some(grace) = facts.grace.filter(|_| wanted_move(facts.shoot).is_some()) else {
         return Decision::Nothing;
     };
+    if host_clock::obstacle_to_silence(facts.shoot).is_some() {
+        // Reported by the condition OwnershipVerified.
+        return Decision::Nothing;
+    }
     let silent = match facts.silence {
         Silence::Fresh => Duration::ZERO,
         Silence::Unknown(left) => return wait(grace.max(left)),
@@ -167,7 +223,7 @@ fn on_silence(facts: &Facts<'_>) -> Decision {
     approve(facts, ApprovedBy::Silence, reason, (from, to, now.now.epoch))
 }
 
-fn approve(
+pub(super) fn approve(
     facts: &Facts<'_>,
     by: ApprovedBy,
     reason: String,
@@ -184,7 +240,7 @@ fn approve(
         accepted_loss: AcceptedLoss::SinceLastSnapshot,
         expiry: Time(expiry),
         by,
-        source_is_off: false,
+        source_is_off: by == ApprovedBy::Operator && from != to && facts.source_is_off(),
         reason,
     })
 }

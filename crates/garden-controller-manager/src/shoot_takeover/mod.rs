@@ -2,8 +2,11 @@
 //! (R17-05, R17-20). Both seeds must say in DNS whose their shoots are (`spec.settings.ownerChecks`), or nothing here happens:
 //! without a fence two control planes could write.
 //!
+//! The seed that has a shoot keeps the shoot in a new epoch where a person with the verb `renew-ownership` asks for that with
+//! `shoot.gardener.cloud/renew-ownership=true`.
+//!
 //! Consent comes first, as `status.ownership.approval`: from somebody with the verb `force-restore`, who annotates the Shoot with
-//! `shoot.gardener.cloud/force-restore=true`, or from this controller after a configured silence of the source's Lease. The
+//! `shoot.gardener.cloud/force-restore` (`true`, or `source-is-off`), or from this controller after a configured silence of the source's Lease. The
 //! hand-over is one write of its own on exactly the Shoot that was judged.
 //!
 //! Promises: the annotation works once, and is taken away whether it was heeded or not. An approval is for one source, one
@@ -16,15 +19,20 @@
 //! | `sightings` | since when Leases and operations have not changed, as seen from here |
 //! | `seen` | the same of this process: the watch of Leases |
 //! | `obstacle` | why a shoot may not be taken over |
+//! | `servers` | whether the seeds ask the same DNS servers, and whether all processes ask |
 //! | `decision` | what is next |
+//! | `renewal` | what is next where a person asks that the seed keep the shoot in a new epoch |
 //! | `change` | the writes, each conditional |
 //! | `controller` | reads, and does it |
 
 mod change;
 mod controller;
 mod decision;
+mod host_clock;
 mod obstacle;
+mod renewal;
 mod seen;
+pub(crate) mod servers;
 mod sightings;
 
 pub use controller::run;

@@ -3,21 +3,29 @@
 use std::time::Duration;
 
 use api::{
-    constants::condition::{
-        NEVER_ANSWERED, OUTLASTS_FENCE, OWNERSHIP_VERIFIED, SHOOT_STATE_NEVER_SYNCED, SHOOT_STATE_UP_TO_DATE,
+    constants::{
+        FORCE_RESTORE_SOURCE_IS_OFF, SHOOT_FORCE_RESTORE,
+        condition::{
+            NEVER_ANSWERED, OUTLASTS_FENCE, OWNERSHIP_VERIFIED, READY_FOR_MIGRATION,
+            SHOOT_STATE_NEVER_SYNCED, SHOOT_STATE_UP_TO_DATE,
+        },
     },
-    gardencore::{Seed, Shoot, seed::OwnerChecks, shoot::ApprovedBy},
-    meta::find_condition,
+    gardencore::{Seed, Shoot, ShootStatus, seed::OwnerChecks, shoot::ApprovedBy},
+    meta::{LastOperationState as State, find_condition},
 };
 use jiff::Timestamp;
+use kube::ResourceExt as _;
 use ownership::{Ownership, Phase};
 use placement::{Journey, journey};
 
-use super::sightings::Silence;
+use super::{decision::consent, host_clock, servers, sightings::Silence};
 use crate::shoot_migration::{Verdict, wanted_move};
 
 /// An operation without any progress for so long is stuck: much longer than any task between two writes of its progress.
 pub const STALLED_AFTER: Duration = Duration::from_secs(600);
+/// A migration that fails, and whose attempts get no further for so long, is stuck. Longer than the pause between two attempts after the
+/// first errors, and much shorter than [`STALLED_AFTER`], which a migration needs that reports no error.
+pub const FAILING_AFTER: Duration = Duration::from_secs(60);
 
 /// A shoot, and what is known.
 #[derive(Clone, Copy, Debug)]
@@ -34,10 +42,28 @@ pub struct Facts<'a> {
     pub silence: Silence,
     /// For how long the wish to move and the operation have been as they are.
     pub unchanged: Duration,
+    /// For how long no attempt of the operation has got further than every attempt before. At least as long as `unchanged`.
+    pub without_progress: Duration,
     /// The silence after which nobody's word is needed; `None`: never.
     pub grace: Option<Duration>,
     /// For expiries.
     pub now: Timestamp,
+}
+
+impl Facts<'_> {
+    /// Whether a person states that no process of the source runs any more: in the approval that is to be used, or in the annotation that
+    /// asks for one.
+    #[must_use]
+    pub fn source_is_off(&self) -> bool {
+        consent(self.shoot).is_some_and(|approval| approval.source_is_off) || states_source_is_off(self.shoot)
+    }
+}
+
+/// Whether the annotation states that no process of the source runs any more.
+#[must_use]
+pub fn states_source_is_off(shoot: &Shoot) -> bool {
+    let value = shoot.annotations().get(SHOOT_FORCE_RESTORE);
+    value.is_some_and(|value| value == FORCE_RESTORE_SOURCE_IS_OFF)
 }
 
 /// Why not.
@@ -78,11 +104,19 @@ pub fn route<'a>(facts: &Facts<'a>) -> Result<(&'a str, &'a str, Ownership<Strin
         .source
         .and_then(|seed| seed.spec.owner_checks())
         .is_some_and(OwnerChecks::tolerates_silence);
-    if let Some(why) = unfenced(shoot, tolerates).filter(|_| !serves_nobody) {
+    // A process that does not run needs no fence.
+    let needs_no_fence = serves_nobody || facts.source_is_off();
+    if let Some(why) = unfenced(shoot, tolerates).filter(|_| !needs_no_fence) {
         return Err(format!(
-            "without a fence two control planes could write: seed {from} {why} (condition OwnershipVerified); if you know that nothing \
-             of it runs any more, set that condition by hand, with another reason"
+            "without a fence two control planes could write: seed {from} {why} (condition OwnershipVerified); if you know that no \
+             process of seed {from} runs any more, state that with {SHOOT_FORCE_RESTORE}={FORCE_RESTORE_SOURCE_IS_OFF}"
         ));
+    }
+    if let (Some(source), Some(destination)) = (facts.source, facts.destination)
+        && !facts.source_is_off()
+        && let Some(why) = servers::obstacle(shoot, source, destination, now.phase != Phase::Claiming)
+    {
+        return Err(why);
     }
     if !was_saved(shoot) {
         return Err(format!(
@@ -135,9 +169,21 @@ fn unfenced(shoot: &Shoot, tolerates: bool) -> Option<&'static str> {
 /// The obstacle.
 pub fn source_is_dead(facts: &Facts<'_>, by: ApprovedBy) -> Result<(), Obstacle> {
     let begun = journey(facts.shoot) != Journey::Settled;
+    match by {
+        ApprovedBy::Silence => is_silent_for_long(facts, begun),
+        ApprovedBy::Operator if facts.source_is_off() => is_off(facts),
+        ApprovedBy::Operator => is_silent_or_stuck(facts, begun),
+    }
+}
+
+/// A source that writes into the Shoot lives, whatever its Lease says: only a person takes a shoot from it.
+fn is_silent_for_long(facts: &Facts<'_>, begun: bool) -> Result<(), Obstacle> {
+    if let Some(why) = host_clock::obstacle_to_silence(facts.shoot) {
+        return Err(Obstacle::Final(why));
+    }
     let stalled = begun && facts.unchanged >= STALLED_AFTER;
-    match (by, facts.silence) {
-        (ApprovedBy::Silence, Silence::Silent(silent)) => {
+    match facts.silence {
+        Silence::Silent(silent) => {
             let grace = facts.grace.filter(|grace| silent >= *grace);
             if grace.is_some() && (!begun || stalled) {
                 return Ok(());
@@ -146,21 +192,46 @@ pub fn source_is_dead(facts: &Facts<'_>, by: ApprovedBy) -> Result<(), Obstacle>
                 "the source's silence is not long enough".to_owned(),
             ))
         }
-        (ApprovedBy::Silence, Silence::Fresh) => Err(Obstacle::Final(
+        Silence::Fresh => Err(Obstacle::Final(
             "the source's gardenlet was heard again".to_owned(),
         )),
-        (ApprovedBy::Operator, Silence::Silent(_)) => Ok(()),
-        (ApprovedBy::Operator, _) if stalled => Ok(()),
-        (_, Silence::Unknown(left)) => Err(Obstacle::Passing(
-            "the source's Lease is not watched for long enough to say whether its gardenlet lives".to_owned(),
-            left,
+        Silence::Unknown(left) => Err(unknown(left)),
+    }
+}
+
+/// A gardenlet that renews its Lease contradicts the statement.
+fn is_off(facts: &Facts<'_>) -> Result<(), Obstacle> {
+    match facts.silence {
+        Silence::Silent(_) => Ok(()),
+        Silence::Unknown(left) => Err(unknown(left)),
+        Silence::Fresh => Err(Obstacle::Final(format!(
+            "the source is not off: its gardenlet renewed its Lease within the monitor period; stop all processes of the source and ask \
+             again, or ask with {SHOOT_FORCE_RESTORE}=true, which waits for a fence"
+        ))),
+    }
+}
+
+fn is_silent_or_stuck(facts: &Facts<'_>, begun: bool) -> Result<(), Obstacle> {
+    let stuck_for = facts.without_progress;
+    let fails = is_failing(facts.shoot);
+    match facts.silence {
+        Silence::Silent(_) => Ok(()),
+        _ if begun && stuck_for >= STALLED_AFTER => Ok(()),
+        _ if fails && stuck_for >= FAILING_AFTER => Ok(()),
+        _ if fails => Err(Obstacle::Passing(
+            format!(
+                "the source's migration fails, and one of its attempts got further than before {} s ago",
+                stuck_for.as_secs()
+            ),
+            FAILING_AFTER.saturating_sub(stuck_for),
         )),
-        (ApprovedBy::Operator, Silence::Fresh) => Err(Obstacle::Final(format!(
+        Silence::Unknown(left) => Err(unknown(left)),
+        Silence::Fresh => Err(Obstacle::Final(format!(
             "the source's gardenlet lives: it renews its Lease{}; let it hand the shoot over, or stop it",
             if begun {
                 format!(
-                    ", and its operation has been as it is for {} s only, not for {} s",
-                    facts.unchanged.as_secs(),
+                    ", reports no error, and its operation has made no progress for {} s only, not for {} s",
+                    stuck_for.as_secs(),
                     STALLED_AFTER.as_secs()
                 )
             } else {
@@ -168,6 +239,39 @@ pub fn source_is_dead(facts: &Facts<'_>, by: ApprovedBy) -> Result<(), Obstacle>
             }
         ))),
     }
+}
+
+fn unknown(left: Duration) -> Obstacle {
+    Obstacle::Passing(
+        "the source's Lease is not watched for long enough to say whether its gardenlet lives".to_owned(),
+        left,
+    )
+}
+
+/// Whether the source's migration has failed and was not completed since. The state flips between `Error` and `Processing` while the
+/// migration is tried again; the errors stand until an attempt ends without one. An error that repeats the verdict of the preflight is
+/// about the destination.
+#[must_use]
+pub fn is_failing(shoot: &Shoot) -> bool {
+    let Some(status) = shoot
+        .status
+        .as_ref()
+        .filter(|_| journey(shoot) == Journey::Leaving)
+    else {
+        return false;
+    };
+    match status.last_operation.as_ref().map(|last| last.state) {
+        Some(State::Error | State::Failed) => true,
+        Some(State::Processing) => has_errors_of_source(status),
+        _ => false,
+    }
+}
+
+fn has_errors_of_source(status: &ShootStatus) -> bool {
+    let preflight = find_condition(&status.constraints, READY_FOR_MIGRATION);
+    let is_preflight = |error: &str| preflight.is_some_and(|told| told.message == error);
+    let mut errors = status.last_errors.iter();
+    errors.any(|error| !is_preflight(&error.description))
 }
 
 #[cfg(test)]
@@ -200,11 +304,17 @@ mod tests {
 
     /// Its seed has been dead for hours, and somebody asks for it elsewhere.
     fn asked_having(conditions: &Value, constraints: &Value) -> Decision {
+        let mut conditions = conditions.clone();
+        let complete = json!({"type": "OwnerChecksComplete", "status": "True", "reason": "TermsApplied", "message": "m",
+            "lastTransitionTime": NOW, "lastUpdateTime": NOW});
+        conditions.as_array_mut().unwrap().push(complete);
+        let entry = json!({"seedName": "a", "epoch": 1, "serversNamed": false, "terms": "t"});
         let shoot: Shoot = serde_json::from_value(json!({
             "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot",
             "metadata": {"name": "web", "uid": "u-1", "annotations": {"shoot.gardener.cloud/force-restore": "true"}},
             "spec": {"provider": {"type": "local"}, "region": "local", "seedName": "b", "kubernetes": {"version": "1.34.4"}},
             "status": {"seedName": "a", "technicalID": "t", "uid": "u", "conditions": conditions, "constraints": constraints,
+                "ownerChecks": [entry],
                 "lastOperation": {"type": "Reconcile", "state": "Succeeded", "progress": 100, "description": "d",
                     "lastUpdateTime": "2026-01-01T00:00:00Z"}},
         }))
@@ -222,6 +332,7 @@ mod tests {
             verdict: Some(&verdict),
             silence: Silence::Silent(hours),
             unchanged: hours,
+            without_progress: hours,
             grace: None,
             now: NOW.parse().unwrap(),
         })
@@ -257,7 +368,7 @@ mod tests {
             }
             for status in ["True", "Unknown"] {
                 let decision = told(status, OUTLASTS_FENCE);
-                let refused = matches!(&decision, Decision::Refuse(why) if why.contains("for longer than a fence lasts"));
+                let refused = matches!(&decision, Decision::Refuse(_, why) if why.contains("for longer than a fence lasts"));
                 assert!(refused, "{time} {status}: {decision:?}");
             }
         }
@@ -266,7 +377,7 @@ mod tests {
         for untold in [json!([]), never] {
             let decision = asked(&untold);
             assert!(
-                matches!(&decision, Decision::Refuse(why) if why.contains("has never told")),
+                matches!(&decision, Decision::Refuse(_, why) if why.contains("has never told")),
                 "{decision:?}"
             );
         }
@@ -280,7 +391,7 @@ mod tests {
         for never in [json!([]), told(SHOOT_STATE_UP_TO_DATE, SHOOT_STATE_NEVER_SYNCED)] {
             let decision = decide(&never);
             assert!(
-                matches!(&decision, Decision::Refuse(why) if why.contains("seed a has never saved its keys")),
+                matches!(&decision, Decision::Refuse(_, why) if why.contains("seed a has never saved its keys")),
                 "{decision:?}"
             );
         }

@@ -10,10 +10,11 @@ use kube::{
     Api, ResourceExt,
     runtime::{WatchStreamExt as _, watcher, watcher::Event},
 };
+use placement::journey;
 use runtime::{Cluster, Result, error::Explain as _};
 use tokio::time::Instant;
 
-use super::sightings::Sightings;
+use super::sightings::{Advance, Sightings};
 use crate::{Context, shoot_migration::wanted_move};
 
 /// What this process has seen. It is lost with the process, and then all of it begins anew.
@@ -23,6 +24,16 @@ pub struct Seen {
     pub leases: Sightings<Option<Timestamp>>,
     /// [`state_of`] each Shoot, by uid.
     pub operations: Sightings<u64>,
+    /// How far [`operation_of`] each Shoot has come, by uid.
+    pub progress: Sightings<Advance>,
+}
+
+impl Seen {
+    /// Forgets what is known of this Shoot.
+    pub fn forget(&mut self, uid: &str) {
+        self.operations.forget(uid);
+        self.progress.forget(uid);
+    }
 }
 
 /// For a moment: nothing is awaited meanwhile.
@@ -51,6 +62,7 @@ pub async fn watch_leases(context: Context, seen: Arc<Mutex<Seen>>) {
                 tracing::debug!(%error, "the Leases of seeds cannot be watched: silence is counted anew");
                 seen.leases.begin_anew(now);
                 seen.operations.begin_anew(now);
+                seen.progress.begin_anew(now);
             }
         }
     }
@@ -80,4 +92,85 @@ pub fn state_of(shoot: &Shoot) -> u64 {
         (state, last.description.clone(), last.last_update_time.0)
     });
     runtime::runner::fingerprint((wanted_move(shoot), last)).unwrap_or_default()
+}
+
+/// The operation that is under way, whatever attempt of it. A gardenlet notes when the first attempt began; a new destination and each
+/// step of the ownership begin a new count.
+pub fn operation_of(shoot: &Shoot) -> u64 {
+    let status = shoot.status.as_ref();
+    let last = status.and_then(|status| status.last_operation.as_ref());
+    let began = status.and_then(|status| status.retry_cycle_start_time.as_ref());
+    let owned = status.and_then(|status| status.ownership.as_ref());
+    let place = format!(
+        "{:?} {:?} {:?}",
+        last.map(|last| last.type_),
+        journey(shoot),
+        owned.map(|owned| owned.phase)
+    );
+    let epoch = owned.map(|owned| owned.epoch);
+    runtime::runner::fingerprint((wanted_move(shoot), place, began.map(|began| began.0), epoch))
+        .unwrap_or_default()
+}
+
+/// Percent of the present attempt.
+pub fn progress_of(shoot: &Shoot) -> i32 {
+    let last = shoot
+        .status
+        .as_ref()
+        .and_then(|status| status.last_operation.as_ref());
+    last.map_or(0, |last| last.progress)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn shoot(change: &dyn Fn(&mut Value)) -> Shoot {
+        let mut shoot = json!({
+            "metadata": {"name": "web", "uid": "u"},
+            "spec": {"provider": {"type": "local"}, "region": "local", "seedName": "b", "kubernetes": {}},
+            "status": {"seedName": "a", "retryCycleStartTime": "2026-01-01T00:00:00Z", "ownership": {"epoch": 1, "phase": "Leaving"},
+                "lastOperation": {"type": "Migrate", "state": "Processing", "progress": 30, "description": "d",
+                    "lastUpdateTime": "2026-01-01T00:10:00Z"}},
+        });
+        change(&mut shoot);
+        serde_json::from_value(shoot).unwrap()
+    }
+
+    /// Whatever a gardenlet writes with each attempt, the operation is the same.
+    #[test]
+    fn an_operation_is_the_same_however_often_it_is_tried() {
+        let first = operation_of(&shoot(&|_| ()));
+        for (place, value) in [
+            ("state", json!("Error")),
+            ("progress", json!(0)),
+            ("description", json!("Deleting machines")),
+            ("lastUpdateTime", json!("2026-01-01T00:20:00Z")),
+        ] {
+            let again = shoot(&|shoot| shoot["status"]["lastOperation"][place] = value.clone());
+            assert_eq!(operation_of(&again), first, "{place}");
+        }
+        let errors = json!([{"description": "d"}]);
+        let again = shoot(&|shoot| shoot["status"]["lastErrors"] = errors.clone());
+        assert_eq!(operation_of(&again), first);
+    }
+
+    #[test]
+    fn another_operation_is_told_from_the_one_before() {
+        let first = operation_of(&shoot(&|_| ()));
+        let others: [&dyn Fn(&mut Value); 6] = [
+            &|shoot| shoot["spec"]["seedName"] = json!("c"),
+            &|shoot| shoot["status"]["retryCycleStartTime"] = json!("2026-01-01T12:00:00Z"),
+            &|shoot| shoot["status"]["ownership"]["phase"] = json!("Sealing"),
+            &|shoot| shoot["status"]["ownership"]["epoch"] = json!(2),
+            &|shoot| shoot["status"]["lastOperation"]["type"] = json!("Restore"),
+            &|shoot| shoot["status"]["lastOperation"]["state"] = json!("Succeeded"),
+        ];
+        for other in others {
+            assert_ne!(operation_of(&shoot(other)), first, "{:?}", shoot(other));
+        }
+    }
 }

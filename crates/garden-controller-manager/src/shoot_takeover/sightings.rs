@@ -110,6 +110,25 @@ impl Sightings<Option<Timestamp>> {
     }
 }
 
+/// How far an operation has come in all of its attempts.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Advance {
+    operation: u64,
+    reached: i32,
+}
+
+impl Sightings<Advance> {
+    /// Takes note of the progress, and returns for how long the operation has got no further than ever before. An attempt that repeats
+    /// what an earlier attempt has done is no progress.
+    pub fn note_progress(&mut self, name: &str, operation: u64, progress: i32, now: Instant) -> Duration {
+        let reached = match self.get(name) {
+            Some(seen) if seen.operation == operation => seen.reached.max(progress),
+            _ => progress,
+        };
+        self.note(name, Advance { operation, reached }, now)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -145,6 +164,33 @@ mod tests {
         assert_eq!(judge(2, 91), Silence::Silent(Duration::from_secs(41)));
         // A clock that was set back is a change, too.
         assert_eq!(judge(1, 92), Silence::Fresh);
+    }
+
+    /// A gardenlet writes the status anew with each attempt.
+    #[test]
+    fn progress_that_goes_in_circles_is_no_progress() {
+        let mut operations = Sightings::default();
+        let start = Instant::now();
+        let mut note = |operation, progress, second| {
+            let now = start + Duration::from_secs(second);
+            operations.note_progress("u", operation, progress, now).as_secs()
+        };
+        assert_eq!(note(1, 0, 0), 0);
+        assert_eq!(note(1, 40, 10), 0);
+        for (progress, second) in [(40, 20), (0, 300), (15, 310), (40, 400), (0, 900)] {
+            assert_eq!(
+                note(1, progress, second),
+                second - 10,
+                "{progress} % after {second} s"
+            );
+        }
+        assert_eq!(
+            note(1, 41, 910),
+            0,
+            "an attempt gets further than every attempt before"
+        );
+        assert_eq!(note(2, 5, 920), 0, "a new operation begins anew");
+        assert_eq!(note(2, 0, 930), 10);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
+mod accept_loss;
 #[path = "../garden/mod.rs"]
 mod garden;
 mod garden_token;
@@ -44,9 +45,12 @@ async fn what_a_hostile_seed_or_tenant_tries_is_refused() {
     ownership::the_source_writes_no_metadata_but_that_of_its_work(&garden).await;
     ownership::garden_controller_manager_hands_over_by_one_epoch(&garden).await;
     takeover::it_takes_a_verb_of_its_own(&garden).await;
+    takeover::a_new_epoch_takes_a_verb_of_its_own(&garden).await;
     takeover::no_seed_consents_to_a_takeover(&garden).await;
     takeover::a_record_goes_on_step_by_step(&garden).await;
     takeover::a_former_seed_tells_its_own_loss_once(&garden).await;
+    accept_loss::to_accept_a_loss_takes_a_verb_of_its_own(&garden).await;
+    accept_loss::the_end_of_an_epoch_is_recorded_by_its_seed_in_the_hand_over(&garden).await;
     its_rights::it_changes_no_specification(&garden).await;
     members::a_member_of_a_project_gets_at_no_key(&garden).await;
     readable::nobody_writes_times_that_cannot_be_read(&garden).await;

@@ -1,7 +1,7 @@
 //! Who may have a shoot taken over, and what a seed could gain by writing into the record of its ownership.
 
 use api::gardencore::Shoot;
-use kube::Api;
+use kube::{Api, api::DeleteParams};
 use serde_json::{Value, json};
 
 use crate::garden::{Garden, NAMESPACE, allowed, operation, refused, try_patch, until_allowed};
@@ -34,7 +34,7 @@ pub async fn it_takes_a_verb_of_its_own(garden: &Garden) {
     refused(garden.patch(&manager, "goes", yes.clone()).await, "may not");
     refused(
         garden.patch(&admin, "goes", asks(&json!("yes"))).await,
-        "force-restore=yes is unknown; supported is true",
+        "force-restore=yes is unknown; supported are true, and source-is-off",
     );
     refused(
         garden.patch(&admin, "stays", yes.clone()).await,
@@ -49,6 +49,11 @@ pub async fn it_takes_a_verb_of_its_own(garden: &Garden) {
     let elsewhere = json!({"spec": {"seedName": "seed-c"}});
     refused(garden.patch(&theirs, "goes", elsewhere).await, word);
     allowed(garden.patch(&theirs, "goes", label).await);
+    // Nor does such a person state more than the person who asked.
+    let off = asks(&json!("source-is-off"));
+    refused(garden.patch(&theirs, "goes", off.clone()).await, word);
+    allowed(garden.patch(&admin, "goes", off).await);
+    refused(garden.patch(&theirs, "goes", asks(&json!("true"))).await, word);
     // Of the metadata garden-controller-manager takes this away and nothing else.
     let more = json!({"metadata": {"annotations": {(ASK): null, "x": "y"}}});
     refused(
@@ -58,6 +63,61 @@ pub async fn it_takes_a_verb_of_its_own(garden: &Garden) {
     allowed(garden.patch(&manager, "goes", asks(&Value::Null)).await);
     // Anybody may think better of it.
     allowed(garden.patch(&theirs, "stays", asks(&Value::Null)).await);
+}
+
+/// All processes of a shoot stop for the time of a fence: the right to edit a Shoot is not enough.
+pub async fn a_new_epoch_takes_a_verb_of_its_own(garden: &Garden) {
+    const RENEW: &str = "shoot.gardener.cloud/renew-ownership";
+    let renews = |value: &Value| json!({"metadata": {"annotations": {(RENEW): value}}});
+    let admin: Api<Shoot> = garden.admin(NAMESPACE);
+    for (name, seed) in [("kept", "seed-a"), ("leaves", "seed-b"), ("dies", "seed-a")] {
+        garden
+            .shoot(name, seed, Some("seed-a"), ("Reconcile", "Succeeded"))
+            .await;
+    }
+    garden.shoot("nowhere", "seed-a", None, ("", "")).await;
+    garden.finalizer(&admin, "dies").await;
+    let confirmed = json!({"metadata": {"annotations": {"confirmation.gardener.cloud/deletion": "true"}}});
+    allowed(garden.patch(&admin, "dies", confirmed).await);
+    admin.delete("dies", &DeleteParams::default()).await.unwrap();
+    let theirs: Api<Shoot> = Api::namespaced(garden.editor_of_shoots(NAMESPACE).await.unwrap(), NAMESPACE);
+    let label = json!({"metadata": {"labels": {"x": "y"}}});
+    until_allowed(|| try_patch(&theirs, "kept", &label)).await;
+    let yes = renews(&json!("true"));
+    let word = "that takes the verb renew-ownership on shoots";
+    refused(garden.patch(&theirs, "kept", yes.clone()).await, word);
+    let a: Api<Shoot> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
+    // By two policies, in no order.
+    refused(garden.patch(&a, "kept", yes.clone()).await, "Shoot kept");
+    let manager: Api<Shoot> = Api::namespaced(garden.manager.clone(), NAMESPACE);
+    refused(garden.patch(&manager, "kept", yes.clone()).await, "may not");
+    refused(
+        garden
+            .patch(&admin, "kept", renews(&json!("source-is-off")))
+            .await,
+        "renew-ownership=source-is-off is unknown; supported is true",
+    );
+    for (name, why) in [
+        (
+            "leaves",
+            "while the shoot is to move to seed seed-b: set spec.seedName back to seed-a",
+        ),
+        ("dies", "the shoot is being deleted"),
+        ("nowhere", "no seed has the shoot yet"),
+    ] {
+        refused(garden.patch(&admin, name, yes.clone()).await, why);
+    }
+    allowed(garden.patch(&admin, "kept", yes.clone()).await);
+    // It stands: whoever may edit the Shoot goes on.
+    allowed(garden.patch(&theirs, "kept", label).await);
+    let more = json!({"metadata": {"annotations": {(RENEW): null, "x": "y"}}});
+    refused(
+        garden.patch(&manager, "kept", more).await,
+        "may not change Shoot kept",
+    );
+    allowed(garden.patch(&manager, "kept", renews(&Value::Null)).await);
+    allowed(garden.patch(&admin, "kept", yes).await);
+    allowed(garden.patch(&theirs, "kept", renews(&Value::Null)).await);
 }
 
 fn consent(to: &str) -> Value {

@@ -61,6 +61,10 @@ impl Garden {
         in_force("shoot-operation", || try_patch(&shoots, "probe", &operation)).await?;
         let takeover = json!({"metadata": {"annotations": {"shoot.gardener.cloud/force-restore": "x"}}});
         in_force("shoot-force-restore", || try_patch(&shoots, "probe", &takeover)).await?;
+        let loss = json!({"metadata": {"annotations": {"shoot.gardener.cloud/accept-loss": "x"}}});
+        in_force("shoot-accept-loss", || try_patch(&shoots, "probe", &loss)).await?;
+        let renewal = json!({"metadata": {"annotations": {"shoot.gardener.cloud/renew-ownership": "x"}}});
+        in_force("shoot-renew-ownership", || try_patch(&shoots, "probe", &renewal)).await?;
         in_force("shoot-force-deletion", || try_patch(&shoots, "probe", &force)).await?;
         let long = json!({"metadata": {"annotations": {"x": "y".repeat(70_000)}}});
         in_force("shoot-size", || try_patch(&shoots, "probe", &long)).await?;

@@ -295,16 +295,21 @@ async fn a_bucket_that_falls_ill_takes_the_verdict_back(garden: &Garden, shoots:
 
 /// A Shoot on seed-a that has backups.
 pub async fn create(garden: &Garden, name: &str) {
+    create_on(garden, name, "seed-a").await;
+}
+
+/// The same on this seed.
+pub async fn create_on(garden: &Garden, name: &str, seed: &str) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     garden
-        .shoot(name, "seed-a", Some("seed-a"), ("Reconcile", "Succeeded"))
+        .shoot(name, seed, Some(seed), ("Reconcile", "Succeeded"))
         .await;
     let uid = shoots.get(name).await.unwrap().uid().unwrap();
     let id = format!("shoot--dev--{name}");
     garden
         .status(&shoots, name, json!({"technicalID": id, "uid": uid}))
         .await;
-    garden.entry(&format!("{id}--{uid}"), "seed-a", "bucket-a").await;
+    garden.entry(&format!("{id}--{uid}"), seed, "bucket-a").await;
 }
 
 /// The seed reports itself well, and has a bucket.

@@ -21,6 +21,7 @@ use tokio::task::JoinSet;
 use crate::{
     garden::{self, Garden, NAMESPACE, allowed, operation},
     journey::{create, edit, make_ready, until},
+    renewal, servers, source,
 };
 
 /// Many times what the controller needs, also on a slow machine.
@@ -36,14 +37,22 @@ pub async fn with_the_controller(garden: &Garden) {
     let mut controllers = JoinSet::new();
     controllers.spawn(shoot_takeover::run(context.clone()));
     controllers.spawn(backup_entry_placement::run(context.clone()));
-    a_seed_that_lives_keeps_its_shoot(garden).await;
-    Box::pin(without_a_fence_nothing_is_taken(garden)).await;
-    a_call_off_after_the_seal_begins_a_new_epoch(garden).await;
-    Box::pin(a_silent_seed_loses_its_shoot(garden)).await;
+    let of_seed_a = async {
+        a_seed_that_lives_keeps_its_shoot(garden).await;
+        Box::pin(without_a_fence_nothing_is_taken(garden)).await;
+        a_call_off_after_the_seal_begins_a_new_epoch(garden).await;
+        Box::pin(renewal::a_seed_keeps_its_shoot_in_a_new_epoch(garden)).await;
+        Box::pin(a_silent_seed_loses_its_shoot(garden)).await;
+        Box::pin(source::a_source_that_is_stated_to_be_off_needs_no_fence(garden)).await;
+    };
+    // A seed of its own, whose gardenlet lives meanwhile.
+    let of_seed_d = Box::pin(source::a_source_that_fails_in_a_loop_loses_its_shoot(garden));
+    futures::join!(of_seed_a, of_seed_d);
     a_third_seed_takes_what_the_second_has_not_opened(garden).await;
+    renewal::the_annotation_has_worked_once(garden).await;
     let metrics = context.metrics.encode();
     assert!(
-        metrics.contains("forced_hand_overs_total{by=\"operator\"} 2"),
+        metrics.contains("forced_hand_overs_total{by=\"operator\"} 4"),
         "{metrics}"
     );
     context.shutdown.cancel();
@@ -78,20 +87,21 @@ async fn without_a_fence_nothing_is_taken(garden: &Garden) {
     ask(garden, "alive").await;
     let shoot = unasked(garden, "alive").await;
     assert_eq!(shoot.status.unwrap().ownership, None);
-    tells(garden, "conditions", "OwnershipVerified").await;
+    tells(garden, "alive", "conditions", "OwnershipVerified").await;
+    servers::the_shoot_stays_where_a_server_list_is_not_shared(garden, "alive").await;
     // It died before it had written any key down.
     ask(garden, "alive").await;
     let shoot = unasked(garden, "alive").await;
     assert_eq!(shoot.status.unwrap().ownership, None);
-    tells(garden, "constraints", "ShootStateUpToDate").await;
+    tells(garden, "alive", "constraints", "ShootStateUpToDate").await;
 }
 
 /// What the gardenlet of a seed that checks owners, and saves what another one needs, tells of each shoot.
-async fn tells(garden: &Garden, list: &str, type_: &str) {
+pub async fn tells(garden: &Garden, name: &str, list: &str, type_: &str) {
     let told = json!({"type": type_, "status": "True", "reason": "R", "message": "m",
         "lastTransitionTime": "2026-01-01T00:00:00Z", "lastUpdateTime": "2026-01-01T00:00:00Z"});
     garden
-        .status::<Shoot>(&garden.admin(NAMESPACE), "alive", json!({list: [told]}))
+        .status::<Shoot>(&garden.admin(NAMESPACE), name, json!({list: [told]}))
         .await;
 }
 
@@ -222,15 +232,20 @@ async fn taken_over(garden: &Garden, to: &str) -> Shoot {
     .unwrap()
 }
 
-async fn check_owners(garden: &Garden, seed: &str, enabled: bool) {
+pub async fn check_owners(garden: &Garden, seed: &str, enabled: bool) {
     let seeds: Api<Seed> = Api::all(garden.administrator());
     let settings = json!({"spec": {"settings": {"ownerChecks": {"enabled": enabled}}}});
     allowed(garden.patch(&seeds, seed, settings).await);
 }
 
-async fn ask(garden: &Garden, name: &str) {
+pub async fn ask(garden: &Garden, name: &str) {
+    ask_for(garden, name, (SHOOT_FORCE_RESTORE, "true")).await;
+}
+
+/// As a person with all rights does.
+pub async fn ask_for(garden: &Garden, name: &str, (annotation, value): (&str, &str)) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
-    let asked = json!({"metadata": {"annotations": {(SHOOT_FORCE_RESTORE): "true"}}});
+    let asked = json!({"metadata": {"annotations": {annotation: value}}});
     allowed(garden.patch(&shoots, name, asked).await);
 }
 
@@ -241,7 +256,7 @@ async fn ask_again(garden: &Garden) {
     drop(garden.patch(&shoots, "alive", asked).await);
 }
 
-async fn unasked(garden: &Garden, name: &str) -> Shoot {
+pub async fn unasked(garden: &Garden, name: &str) -> Shoot {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     until(&shoots, name, |shoot| {
         !shoot.annotations().contains_key(SHOOT_FORCE_RESTORE)
@@ -251,9 +266,14 @@ async fn unasked(garden: &Garden, name: &str) -> Shoot {
 
 /// The gardenlet of seed-a lives while this goes on.
 async fn beside_a_gardenlet<T>(garden: &Garden, work: impl Future<Output = T>) -> T {
+    beside_the_gardenlet_of(garden, "seed-a", work).await
+}
+
+/// The gardenlet of this seed lives while this goes on.
+pub async fn beside_the_gardenlet_of<T>(garden: &Garden, seed: &str, work: impl Future<Output = T>) -> T {
     let renewals = async {
         loop {
-            allowed(renew(garden, "seed-a").await);
+            allowed(renew(garden, seed).await);
             tokio::time::sleep(RENEWED_EVERY).await;
         }
     };

@@ -1,0 +1,234 @@
+//! A source that is silent for the grace, a source that is alive and fails, and a source that a person states to be off.
+
+use super::*;
+use crate::shoot_takeover::obstacle::FAILING_AFTER;
+
+/// Each attempt is cut off and writes the status anew, so that the status never stands still.
+#[test]
+fn a_source_whose_migration_fails_in_a_loop_is_taken_from() {
+    let failing = |last, errors, without_progress| Known {
+        last,
+        errors,
+        silence: Silence::Fresh,
+        unchanged: Duration::ZERO,
+        without_progress: Some(without_progress),
+        ..asked()
+    };
+    // Between two attempts, and during one.
+    for (last, errors) in [
+        ("Migrate Error", &[FAILED][..]),
+        ("Migrate Error", &[]),
+        ("Migrate Failed", &[FAILED]),
+        (PROCESSING, &[FAILED]),
+        (PROCESSING, &[OBSTACLE, FAILED]),
+    ] {
+        let Decision::Approve(approval) = failing(last, errors, FAILING_AFTER).decide() else {
+            panic!("{last}: {:?}", failing(last, errors, FAILING_AFTER).decide());
+        };
+        assert!(
+            approval
+                .reason
+                .contains("its migration fails and had made no progress for 60 s")
+        );
+        // An attempt has just got further than every attempt before: neither refused nor heeded.
+        let left = failing(last, errors, Duration::from_secs(13)).decide();
+        assert_eq!(left, Decision::Wait(Duration::from_secs(47)), "{last}");
+        // The consent stands whether the next step meets `Error` or `Processing`.
+        let mut consented = failing(last, errors, FAILING_AFTER).consented(&json!({}));
+        consented.asked = false;
+        assert!(matches!(consented.decide(), Decision::HandOver { .. }), "{last}");
+    }
+    // Without an error only the time without progress counts, however often the status was written.
+    for (last, errors) in [
+        (PROCESSING, &[][..]),
+        (PROCESSING, &[OBSTACLE]),
+        ("Restore Processing", &[]),
+    ] {
+        let known = failing(last, errors, FAILING_AFTER);
+        refused(
+            &known,
+            "reports no error, and its operation has made no progress for 60 s only",
+        );
+        let known = failing(last, errors, STALLED_AFTER);
+        assert_eq!(approved_by(&known.decide()), Some(ApprovedBy::Operator), "{last}");
+    }
+    // Errors of another operation: the source has not begun.
+    for last in ["Reconcile Error", "Migrate Pending"] {
+        refused(
+            &failing(last, &[FAILED], HOURS),
+            "renews its Lease and has not begun",
+        );
+    }
+    // A seed that writes into the Shoot is taken from by nobody's word.
+    let written = Known {
+        asked: false,
+        silence: Silence::Silent(HOURS),
+        ..failing(PROCESSING, &[FAILED], HOURS)
+    };
+    assert_eq!(written.decide(), Decision::Wait(STALLED_AFTER));
+}
+
+/// A person's word in place of what the processes of the source would have to say.
+#[test]
+fn a_source_that_is_stated_to_be_off_needs_no_fence() {
+    for verified in [
+        None,
+        Some("OutlastsFence"),
+        Some("NeverAnswered"),
+        Some("NotConfirmed"),
+    ] {
+        let off = Known {
+            off: true,
+            verified,
+            ..asked()
+        };
+        let Decision::Approve(approval) = off.decide() else {
+            panic!("{verified:?}: {:?}", off.decide());
+        };
+        assert!(approval.source_is_off);
+        let stated = "without its help and stated that no process of seed a runs any more; its Lease was not renewed for 60 s";
+        assert!(approval.reason.contains(stated), "{}", approval.reason);
+        // The statement is that of the approval once the annotation is gone.
+        let mut used = Known { verified, ..known() }.consented(&json!({"sourceIsOff": true}));
+        assert!(
+            matches!(used.decide(), Decision::HandOver { approval, .. } if approval.source_is_off),
+            "{verified:?}"
+        );
+        used.asked = true;
+        assert_eq!(used.decide(), Decision::Consume(Request::Takeover));
+        // Consent that was given without the statement is replaced, and not taken for more than it says.
+        let mut more = Known {
+            off: true,
+            verified,
+            ..asked()
+        }
+        .consented(&json!({}));
+        assert!(matches!(more.decide(), Decision::Approve(approval) if approval.source_is_off));
+        more.off = false;
+        assert!(
+            !matches!(more.decide(), Decision::Approve(_)),
+            "{:?}",
+            more.decide()
+        );
+    }
+    // Nothing else is skipped.
+    let off = || Known { off: true, ..asked() };
+    refused(
+        &Known {
+            ready: false,
+            ..off()
+        },
+        "Seed b has no spec.backup",
+    );
+    refused(
+        &Known {
+            checks: (true, false),
+            ..off()
+        },
+        "seed b does not say",
+    );
+    // Without the statement it is asked for.
+    refused(
+        &Known {
+            verified: None,
+            ..asked()
+        },
+        "state that with shoot.gardener.cloud/force-restore=source-is-off",
+    );
+}
+
+/// A gardenlet that renews its Lease contradicts the statement, whatever its operation does.
+#[test]
+fn a_source_that_renews_its_lease_is_not_off() {
+    for last in ["Reconcile Succeeded", "Migrate Error", PROCESSING] {
+        let mut known = Known {
+            off: true,
+            last,
+            silence: Silence::Fresh,
+            ..asked()
+        };
+        refused(
+            &known,
+            "the source is not off: its gardenlet renewed its Lease within the monitor period",
+        );
+        known.silence = Silence::Unknown(MINUTE);
+        assert_eq!(known.decide(), Decision::Wait(MINUTE));
+        let consented = Known {
+            last,
+            silence: Silence::Fresh,
+            ..self::known()
+        }
+        .consented(&json!({"sourceIsOff": true}));
+        withdrawn(&consented, "the source is not off");
+    }
+    // Silence alone states nothing.
+    let Decision::Approve(approval) = (Known {
+        silence: Silence::Silent(HOURS),
+        ..known()
+    })
+    .decide() else {
+        panic!("the grace is over");
+    };
+    assert!(!approval.source_is_off);
+}
+
+#[test]
+fn after_the_grace_nobodys_word_is_needed() {
+    let silent = |silence, last, unchanged, grace| {
+        let known = Known {
+            silence: Silence::Silent(silence),
+            last,
+            unchanged,
+            grace,
+            ..known()
+        };
+        known.decide()
+    };
+    let two = Some(Duration::from_secs(7200));
+    let begun = "Reconcile Succeeded";
+    assert_eq!(
+        approved_by(&silent(HOURS, begun, Duration::ZERO, two)),
+        Some(ApprovedBy::Silence)
+    );
+    assert_eq!(
+        approved_by(&silent(HOURS, PROCESSING, HOURS, two)),
+        Some(ApprovedBy::Silence)
+    );
+    // It was heard of otherwise: it writes to the Shoot.
+    assert_eq!(
+        silent(HOURS, PROCESSING, Duration::from_secs(180), two),
+        Decision::Wait(Duration::from_secs(420))
+    );
+    // Looked at again in time, and never later than after ten minutes.
+    let almost = Duration::from_secs(2 * 3600 - 5);
+    assert_eq!(
+        silent(almost, begun, HOURS, two),
+        Decision::Wait(Duration::from_secs(5))
+    );
+    assert_eq!(
+        silent(MINUTE, begun, HOURS, two),
+        Decision::Wait(Duration::from_secs(600))
+    );
+    // 0: never.
+    assert_eq!(silent(HOURS, begun, HOURS, None), Decision::Nothing);
+    for known in [
+        Known { to: "a", ..known() },
+        Known {
+            deleting: true,
+            silence: Silence::Silent(HOURS),
+            ..known()
+        },
+        Known {
+            checks: (false, false),
+            silence: Silence::Silent(HOURS),
+            ..known()
+        },
+        Known {
+            ready: false,
+            silence: Silence::Silent(HOURS),
+            ..known()
+        },
+    ] {
+        assert_eq!(known.decide(), Decision::Nothing);
+    }
+}

@@ -1,0 +1,50 @@
+//! A shoot is taken over only between seeds that ask the same DNS servers, and only if all its processes ask.
+
+use api::{
+    constants::condition::{OWNER_CHECKS_COMPLETE, OWNERSHIP_VERIFIED},
+    gardencore::{Seed, Shoot},
+};
+use kube::Api;
+use serde_json::{Value, json};
+
+use crate::{
+    garden::{Garden, NAMESPACE, allowed},
+    renewal::until_event,
+    takeover::{ask, unasked},
+};
+
+/// What the gardenlet of a seed reports once a flow has ended with the present owner terms.
+pub async fn all_processes_ask(garden: &Garden, name: &str, seed: &str) {
+    let told = |type_: &str| {
+        json!({"type": type_, "status": "True", "reason": "R", "message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z",
+            "lastUpdateTime": "2026-01-01T00:00:00Z"})
+    };
+    let entry = json!({"seedName": seed, "epoch": 1, "servers": ["192.0.2.1:53"], "serversNamed": false, "terms": "t"});
+    let status = json!({"conditions": [told(OWNERSHIP_VERIFIED), told(OWNER_CHECKS_COMPLETE)], "ownerChecks": [entry]});
+    garden
+        .status::<Shoot>(&garden.admin(NAMESPACE), name, status)
+        .await;
+}
+
+/// Its seed is silent, and asked for by a person who may.
+pub async fn the_shoot_stays_where_a_server_list_is_not_shared(garden: &Garden, name: &str) {
+    ask(garden, name).await;
+    let shoot = unasked(garden, name).await;
+    assert_eq!(shoot.status.unwrap().ownership, None);
+    let missing = "never reported that all processes of the shoot check the owner";
+    until_event(garden, "ForceRestoreRefused", missing).await;
+    all_processes_ask(garden, name, "seed-a").await;
+    name_servers(garden, json!(["192.0.2.1:53"])).await;
+    ask(garden, name).await;
+    let shoot = unasked(garden, name).await;
+    assert_eq!(shoot.status.unwrap().ownership, None);
+    let lists = "seed seed-a asks 192.0.2.1:53 (spec.settings.ownerChecks.authorities), and seed seed-b finds servers by the NS records";
+    until_event(garden, "ForceRestoreRefused", lists).await;
+    name_servers(garden, Value::Null).await;
+}
+
+async fn name_servers(garden: &Garden, servers: Value) {
+    let seeds: Api<Seed> = Api::all(garden.administrator());
+    let settings = json!({"spec": {"settings": {"ownerChecks": {"authorities": servers}}}});
+    allowed(garden.patch(&seeds, "seed-a", settings).await);
+}
