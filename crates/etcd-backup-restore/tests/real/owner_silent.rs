@@ -1,36 +1,42 @@
 //! Witnesses that are silent or say what nobody can use: one of them fences nobody, both suspend.
 
-use crate::lab::{EPOCH, Stay, VALIDITY, Writer, eventually};
+use crate::lab::{EPOCH, REQUESTS, Stay, VALIDITY, Writer, eventually};
 use etcd_backup_restore::owner::Marker;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
-/// For longer than the validity. A machine that stands still ends a permit, too; what fences wrongly does so each time.
+/// A validity that no pause of the machine uses up: a gate that is shut then was shut by the process's own judgement.
+const PATIENT: [&str; 7] = [
+    "--owner-check-interval=2s",
+    "--owner-check-timeout=700ms",
+    "--owner-check-store-timeout=600ms",
+    "--owner-check-validity=10m",
+    "--owner-check-requests=1s",
+    "--owner-check-propagation=0",
+    "--owner-check-fence=15m",
+];
+const PATIENT_VALIDITY: Duration = Duration::from_secs(600);
+/// Between the beginning of a silence and the check that must extend the permit: two checks and more.
+const SILENT_FOR: Duration = Duration::from_secs(6);
+
+/// Waits until a check that began well within the silence has extended the permit, and sees no end of service meanwhile. Each further
+/// check does the same, so that the permit does not end by that silence.
 async fn goes_on(stay: &Stay, writer: &Writer, when: &str) {
-    for _ in 0..4 {
-        if stays_ready(stay, writer).await {
-            return;
-        }
-        println!("{when}: {}", stay.ownership().await);
-        stay.serves().await;
-    }
-    panic!("{when}: it does not go on");
-}
-
-async fn stays_ready(stay: &Stay, writer: &Writer) -> bool {
     let (begun, before) = (Instant::now(), stay.starts());
-    while begun.elapsed() < VALIDITY + Duration::from_secs(3) {
-        if !stay.is_ready().await {
-            return false;
-        }
-        writer.goes_on().await;
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
-    stay.starts() == before
+    eventually(when, async || {
+        assert!(stay.is_ready().await, "{when}: {}", stay.ownership().await);
+        let asked = Instant::now();
+        let left = stay.ownership().await["validForMilliseconds"].as_u64().unwrap();
+        // A permit is valid for V from when its check began.
+        (asked + Duration::from_millis(left) >= begun + SILENT_FOR + PATIENT_VALIDITY).then_some(())
+    })
+    .await;
+    writer.goes_on().await;
+    assert_eq!(stay.starts(), before, "{when}: etcd was told to end");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_silent_witness_fences_nobody_whatever_the_record_says_that_is_no_record() {
-    let mut stay = Stay::begin().await;
+    let mut stay = Stay::with(&PATIENT).await;
     let writer = Writer::start(stay.gate.clone());
     let epoch = EPOCH.to_string();
     stay.zone.write(&["seed-a", "seed-b"], &[&epoch]).await;
@@ -54,10 +60,13 @@ async fn without_both_witnesses_the_gate_is_shut_without_a_seal_and_opens_again(
     let before = stay.starts();
     stay.zone.server.stop();
     stay.lab.s3.stop();
-    let silent = Instant::now();
+    let silent = SystemTime::now();
     stay.is_fenced("Suspended").await;
-    let last = writer.acknowledged().last().unwrap().1;
-    assert!(last.saturating_duration_since(silent) <= VALIDITY);
+    let [sent, released] = writer.settled().await.last().unwrap().since(silent);
+    assert!(
+        sent <= VALIDITY && released <= VALIDITY + REQUESTS,
+        "{sent:?} {released:?}"
+    );
     stay.has_started_since(before, "etcd was started again").await;
     let before = stay.starts();
     let (status, refused) = stay.server().post("/snapshot/full?final=true").await;

@@ -6,6 +6,7 @@ mod road;
 mod s3_server;
 mod server;
 mod stay;
+mod stopwatch;
 mod writer;
 mod zone;
 
@@ -14,10 +15,13 @@ pub use gate::Gate;
 pub use road::Road;
 pub use s3_server::S3Server;
 pub use server::{Server, set_tls_provider};
-pub use stay::{EPOCH, Stay, VALIDITY};
-pub use writer::Writer;
+pub use stay::{EPOCH, REQUESTS, Stay, VALIDITY};
+pub use stopwatch::Stopwatch;
+pub use writer::{Acknowledged, Writer};
 pub use zone::Zone;
 
+use etcd_backup_restore::store::{Provider, Store, StoreConfig};
+use permit::Permit;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -116,6 +120,20 @@ impl Lab {
 
     pub fn object(&self, prefix: &str, name: &str) -> PathBuf {
         self.s3.folder.join(BUCKET).join(prefix).join("v2").join(name)
+    }
+
+    /// The store itself, in the first epoch.
+    pub fn store(&self, prefix: &str) -> Store {
+        set_tls_provider();
+        let config = StoreConfig {
+            provider: Provider::S3,
+            container: BUCKET.to_owned(),
+            prefix: prefix.to_owned(),
+            credentials_dir: Some(self.credentials()),
+            endpoint: None,
+            permit: Permit::sole("a test"),
+        };
+        Store::new(config).unwrap()
     }
 
     /// Makes a place say this of who holds it, as the BackupEntry's actuator does.

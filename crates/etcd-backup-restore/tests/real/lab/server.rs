@@ -72,12 +72,17 @@ impl Server {
     }
 
     pub async fn post(&self, path: &str) -> (u16, Value) {
-        let answer = self
-            .client
-            .post(format!("{}{path}", self.url))
-            .send()
-            .await
-            .unwrap();
+        Self::sent(self.client.post(format!("{}{path}", self.url))).await
+    }
+
+    pub async fn post_json(&self, path: &str, body: &Value) -> (u16, Value) {
+        let request = self.client.post(format!("{}{path}", self.url));
+        let request = request.header("content-type", "application/json");
+        Self::sent(request.body(body.to_string())).await
+    }
+
+    async fn sent(request: reqwest::RequestBuilder) -> (u16, Value) {
+        let answer = request.send().await.unwrap();
         let (status, text) = (answer.status().as_u16(), answer.text().await.unwrap());
         (status, serde_json::from_str(&text).unwrap())
     }

@@ -1,7 +1,7 @@
 use super::zone::{OWNER, ZONE};
-use super::{EtcdServer, Lab, Server, Zone, eventually, free_port, program};
+use super::{Acknowledged, EtcdServer, Lab, Server, Zone, eventually, free_port, program};
 use etcd_backup_restore::etcd::{Etcd, EtcdConfig};
-use etcd_backup_restore::store::{Provider, Store, StoreConfig};
+use etcd_backup_restore::store::Store;
 use permit::Permit;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -15,6 +15,8 @@ const UID: &str = "0841c87f";
 pub const EPOCH: i64 = 3;
 /// Of the quick settings below.
 pub const VALIDITY: Duration = Duration::from_secs(10);
+/// H of the quick settings below: a pause of the machine between the gate's check of its permit and its write.
+pub const REQUESTS: Duration = Duration::from_secs(1);
 
 const QUICK: [&str; 7] = [
     "--owner-check-interval=2s",
@@ -23,7 +25,7 @@ const QUICK: [&str; 7] = [
     "--owner-check-validity=10s",
     "--owner-check-requests=1s",
     "--owner-check-propagation=0",
-    "--owner-check-fence=12s",
+    "--owner-check-fence=16s",
 ];
 
 /// An etcd on loopback that a kubelet starts again whenever it ends.
@@ -176,6 +178,16 @@ impl Stay {
         eventually("clients are served", async || self.is_ready().await.then_some(())).await;
     }
 
+    /// The gardenlet has recorded phase `Sealing`, and reports it.
+    pub async fn passes_sealing(&self) {
+        let report = json!({ "epoch": EPOCH });
+        let (status, answer) = self.server().post_json("/ownership/sealing", &report).await;
+        assert_eq!(
+            (status, &answer),
+            (200, &json!({"epoch": EPOCH, "phase": "Sealing"}))
+        );
+    }
+
     pub async fn is_fenced(&self, state: &str) {
         eventually("clients are not served", async || {
             (self.ownership().await["state"] == state).then_some(())
@@ -225,16 +237,7 @@ impl Stay {
     }
 
     pub fn store(&self) -> Store {
-        super::set_tls_provider();
-        let config = StoreConfig {
-            provider: Provider::S3,
-            container: super::BUCKET.to_owned(),
-            prefix: "p".to_owned(),
-            credentials_dir: Some(self.lab.credentials()),
-            endpoint: None,
-            permit: Permit::sole("a test"),
-        };
-        Store::new(config).unwrap().of_epoch(EPOCH)
+        self.lab.store("p").of_epoch(EPOCH)
     }
 
     /// Writes `ownership.json`, as the BackupEntry's actuator does.
@@ -262,7 +265,7 @@ impl Stay {
     }
 
     /// Waits for the one final snapshot; a seed that takes the shoot over finds in it all that was acknowledged.
-    pub async fn hands_over(&self, acknowledged: &[(String, std::time::Instant)]) {
+    pub async fn hands_over(&self, acknowledged: &[Acknowledged]) {
         eventually("the final snapshot is proven", async || {
             let (_, latest) = self.server().get("/snapshot/latest").await;
             (latest["finished"] == true).then_some(())
@@ -282,7 +285,7 @@ impl Stay {
         let (keys, _) = EtcdServer::start(&volume).await.dump().await;
         let keys: std::collections::BTreeSet<_> = keys.into_iter().map(|key| key.0).collect();
         assert!(!acknowledged.is_empty());
-        for (key, _) in acknowledged {
+        for Acknowledged { key, .. } in acknowledged {
             assert!(
                 keys.contains(key.as_bytes()),
                 "{key} was acknowledged and is lost"

@@ -2,14 +2,33 @@ use etcd_backup_restore::etcd::EtcdConfig;
 use permit::Permit;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, SystemTime};
 use tokio::task::JoinSet;
 
-use super::{eventually, put};
+use super::{Stopwatch, eventually, put};
 
-/// Writes one key after the other, through whatever it was given, and remembers what was acknowledged.
+/// A write that was acknowledged.
+#[derive(Clone, Debug)]
+pub struct Acknowledged {
+    pub key: String,
+    /// When the client sent the write.
+    pub sent: SystemTime,
+    /// When the last byte of the acknowledgement left the gate, by the date that the kernel gave that byte. The date is exact
+    /// also where the client reads late. A late gate and a pause of the machine between the gate's check of the permit and
+    /// the gate's write look the same; H of docs/ownership.md bounds that pause.
+    pub acknowledged: SystemTime,
+}
+
+impl Acknowledged {
+    /// How long after a moment the write was sent, and acknowledged.
+    pub fn since(&self, moment: SystemTime) -> [Duration; 2] {
+        [self.sent, self.acknowledged].map(|date| date.duration_since(moment).unwrap_or_default())
+    }
+}
+
+/// Writes one key after the other, through a stopwatch before the gate, and records what was acknowledged.
 pub struct Writer {
-    acknowledged: Arc<Mutex<Vec<(String, Instant)>>>,
+    acknowledged: Arc<Mutex<Vec<Acknowledged>>>,
     /// How often it could not connect, or write.
     failed: Arc<AtomicUsize>,
     _task: JoinSet<()>,
@@ -20,6 +39,9 @@ impl Writer {
         let acknowledged = Arc::<Mutex<Vec<_>>>::default();
         let failed = Arc::<AtomicUsize>::default();
         let (kept, failures) = (acknowledged.clone(), failed.clone());
+        let stopwatch = Stopwatch::before(&endpoint);
+        let endpoint = stopwatch.endpoint.clone();
+        let newest = stopwatch.newest();
         let mut task = JoinSet::new();
         task.spawn(async move {
             let config = EtcdConfig::plain(endpoint, Duration::from_secs(2), Permit::sole("a test"));
@@ -31,12 +53,18 @@ impl Writer {
                 };
                 for more in 0_u64.. {
                     let key = format!("/written/{number}/{more}");
-                    let sent = Instant::now();
+                    let sent = SystemTime::now();
                     if client.txn(vec![put(&key, "x", 0)]).await.is_err() {
                         failures.fetch_add(1, Ordering::SeqCst);
                         break;
                     }
-                    kept.lock().unwrap().push((key, sent));
+                    // The client has a single request under way: the newest byte is the acknowledgement's.
+                    let acknowledged = *newest.lock().unwrap();
+                    kept.lock().unwrap().push(Acknowledged {
+                        key,
+                        sent,
+                        acknowledged,
+                    });
                     tokio::time::sleep(Duration::from_millis(10)).await;
                 }
             }
@@ -48,14 +76,14 @@ impl Writer {
         }
     }
 
-    /// What was acknowledged until now, and when it was sent: a test that stands still dates no write too late.
-    pub fn acknowledged(&self) -> Vec<(String, Instant)> {
+    /// All writes acknowledged until now.
+    pub fn acknowledged(&self) -> Vec<Acknowledged> {
         let kept = self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner);
         kept.clone()
     }
 
     /// Waits until it has looked at all that was acknowledged when nothing is any more: an attempt that began after that has failed.
-    pub async fn settled(&self) -> Vec<(String, Instant)> {
+    pub async fn settled(&self) -> Vec<Acknowledged> {
         let failed = self.failed.load(Ordering::SeqCst);
         eventually("an attempt that began now has failed", async || {
             (self.failed.load(Ordering::SeqCst) > failed + 1).then_some(())
