@@ -104,8 +104,8 @@ async fn a_seed_that_hears_nothing_of_the_garden_alone_saves_what_it_has() {
     goes_on_elsewhere("unheard", plan(Trouble::CutOff(&["garden"]))).await;
 }
 
-/// R17-06: the cut races the source's next check. The source has read its loss, or goes on by an answer that it got right before: no write
-/// is acknowledged after the first one at the destination, and the status says what is lost.
+/// R17-06: the cut races the source's next check. The source has read the loss, or serves on under an answer from right before
+/// the change. No write is acknowledged after the destination's first write, and the status reports all lost writes.
 #[tokio::test]
 async fn a_seed_that_is_cut_off_in_the_moment_of_the_change_acknowledges_nothing_after_its_successor() {
     goes_on_elsewhere("racer", plan(Trouble::RacesTheFence)).await;

@@ -20,7 +20,7 @@ pub struct Acknowledged {
     pub version: u64,
     /// When the attempt that was acknowledged was sent.
     pub sent: Instant,
-    /// When the acknowledgement was read. A test that stands still reads it late: only `sent` proves that a write came late.
+    /// When the acknowledgement was read. A test that stands still reads late: only `sent` proves that a write was late.
     pub at: Instant,
 }
 

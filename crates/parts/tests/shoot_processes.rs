@@ -28,6 +28,8 @@ use world::{NAMESPACE, World};
 
 /// Longer than a start on a busy machine.
 const READY_WITHIN: Duration = Duration::from_secs(90);
+/// Seconds from the fence to the end of the last watch, as docs/ownership.md states.
+const ENDS_WITHIN: u64 = 65;
 
 #[tokio::test]
 async fn the_processes_of_a_shoot_run_with_what_is_written() -> Result<()> {
@@ -54,7 +56,7 @@ async fn the_processes_of_a_shoot_run_with_what_is_written() -> Result<()> {
 
     let folder = tempfile::tempdir()?;
     write_mounts(&world, folder.path(), api_port).await?;
-    let _etcd = start_etcd(folder.path(), etcd_port, peer_port)?;
+    let etcd = start_etcd(folder.path(), etcd_port, peer_port)?;
     let mut api = start(
         &world,
         folder.path(),
@@ -97,7 +99,31 @@ async fn the_processes_of_a_shoot_run_with_what_is_written() -> Result<()> {
     }
     scheduler.check_alive()?;
     only_health_is_open(api_port).await?;
-    is_encrypted(&shoot, etcd_port, folder.path()).await
+    is_encrypted(&shoot, etcd_port, folder.path()).await?;
+    drop(etcd);
+    ends_without_etcd(&world, api_port).await
+}
+
+/// Watches of clients go on in a kube-apiserver whose etcd is behind a gate that is shut. The kubelet ends this process, and with the
+/// process all its connections, since the liveness probe asks etcd.
+async fn ends_without_etcd(world: &World, port: u16) -> Result<()> {
+    let api: Api<Deployment> = Api::namespaced(world.client(), NAMESPACE);
+    let deployment = serde_json::to_value(api.get("kube-apiserver").await?)?;
+    let pod = &deployment["spec"]["template"]["spec"];
+    let probe = &pod["containers"][0]["livenessProbe"];
+    let path = probe["httpGet"]["path"].as_str().unwrap();
+    eventually("the liveness probe fails without etcd", READY_WITHIN, || async {
+        match anonymous(port, path).await? {
+            500 => Ok(()),
+            status => bail!("{port} says {status} to {path}"),
+        }
+    })
+    .await?;
+    let seconds = |field: &serde_json::Value| field.as_u64().unwrap();
+    let failures = seconds(&probe["failureThreshold"]) * seconds(&probe["periodSeconds"]);
+    let within = failures + seconds(&pod["terminationGracePeriodSeconds"]);
+    assert!(within <= ENDS_WITHIN, "{within} s");
+    Ok(())
 }
 
 /// What is seen is that they work, not how soon they give up their locks on a machine that is busy with other tests.

@@ -185,7 +185,7 @@ async fn what_was_lost_stays_lost_until_a_later_epoch() {
     assert_eq!((again.epoch(), script.begun.load(Ordering::SeqCst)), (4, 2));
 }
 
-/// R17-61: a shoot that is deleted and made anew has the namespace, the record name and the epoch of the one that was lost.
+/// R17-61: a shoot that is deleted and made anew has the namespace, the record name and the epoch of the lost shoot.
 #[tokio::test(start_paused = true)]
 async fn a_shoot_that_is_made_anew_under_its_name_does_not_inherit_a_loss() {
     let (script, checks) = checks();
@@ -204,7 +204,7 @@ async fn a_shoot_that_is_made_anew_under_its_name_does_not_inherit_a_loss() {
     let work = confirmed_claim(&checks, new(), || issued = Some(script.owned()))
         .await
         .unwrap();
-    // What is left of the old shoot's work ends while the new shoot is worked for.
+    // The last work for the old shoot ends during the work for the new shoot.
     drop(old);
     assert!(work.ended().is_none() && work.permit.is_valid());
     assert!(matches!(
