@@ -11,6 +11,8 @@ pub(crate) enum Dns {
     Owned,
     /// Every authority that answers says that it is not mine.
     Lost(Loss),
+    /// Every authority that answers shows my epoch without an identity, and why the second witness has to be asked.
+    Deleted(String),
     /// Anything else, and why.
     Silent(String),
 }
@@ -26,16 +28,48 @@ pub(crate) fn of(said: &[(SocketAddr, Saying)]) -> Dns {
     let Some(first) = spoken.first() else {
         return Dns::Silent(listed("no authority answers", said));
     };
-    let alike = |saying: &&Saying| std::mem::discriminant(*saying) == std::mem::discriminant(*first);
-    if !spoken.iter().all(alike) {
+    if !spoken.iter().all(|saying| agree(first, saying)) {
         return Dns::Silent(listed("the authorities disagree", said));
     }
     match first {
         Saying::Mine => Dns::Owned,
-        // They may differ in how far they are: deleted at one, named after another at the next.
-        Saying::NotMine(loss) => Dns::Lost(loss.clone()),
+        Saying::NotMine(_) | Saying::Deleted => match most_final(&spoken) {
+            Some(loss) => Dns::Lost(loss.clone()),
+            None => Dns::Deleted(listed("the owner record names no seed", said)),
+        },
         Saying::Nothing(_) | Saying::Silent(_) => Dns::Silent(listed("the record decides nothing", said)),
     }
+}
+
+/// Two answers agree where neither contradicts the other. A hand-over reaches servers at different times: the identity is deleted at
+/// the first server, and the second server names the next owner already.
+fn agree(left: &Saying, right: &Saying) -> bool {
+    let is_over = |saying: &Saying| matches!(saying, Saying::Deleted | Saying::NotMine(_));
+    std::mem::discriminant(left) == std::mem::discriminant(right) || (is_over(left) && is_over(right))
+}
+
+/// The loss that a later epoch proves, where a server shows a later epoch. Another identity beside my epoch is weaker: it may be the
+/// identity of the epoch before.
+fn most_final<'a>(spoken: &[&'a Saying]) -> Option<&'a Loss> {
+    let losses = || {
+        spoken.iter().filter_map(|saying| match saying {
+            Saying::NotMine(loss) => Some(loss),
+            _ => None,
+        })
+    };
+    losses()
+        .find(|loss| matches!(loss, Loss::LaterEpoch(_)))
+        .or_else(|| losses().next())
+}
+
+/// Whether a server has shown my epoch, whatever identity stands beside it.
+pub(crate) fn shows_own_epoch(said: &[(SocketAddr, Saying)]) -> bool {
+    said.iter().any(|(_, saying)| {
+        matches!(
+            saying,
+            Saying::Mine | Saying::Deleted | Saying::NotMine(Loss::AnotherIdentity(_))
+        )
+    })
 }
 
 /// Whether every authority, and not one less, shows my identity and my epoch; if not, who does not.
@@ -52,6 +86,7 @@ fn listed(what: &str, said: &[(SocketAddr, Saying)]) -> String {
         text.push_str(if number == 0 { ": " } else { "; " });
         let says = match saying {
             Saying::Mine => "mine".to_owned(),
+            Saying::Deleted => "no identity beside my epoch".to_owned(),
             Saying::NotMine(loss) => loss.to_string(),
             Saying::Nothing(why) | Saying::Silent(why) => why.clone(),
         };

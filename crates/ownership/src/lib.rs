@@ -90,5 +90,5 @@ pub use settings::{Settings, SettingsError, Silence, Terms};
 pub use shown::shown_by_all;
 pub use tenure::{Checked, Standing};
 pub use watch::{Report, Watch, Witnesses};
-pub use wire::{Network, Transport, Wire};
+pub use wire::{Flow, Network, Transport, Wire};
 pub use witness::{NoWitness, Relayed, SecondWitness, Testimony};

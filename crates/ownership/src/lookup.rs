@@ -1,4 +1,4 @@
-//! Asks the authorities: each of them both questions, twice if need be.
+//! Asks the authorities: each of them both questions over one flow, twice if need be.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::question::{Heard, Question};
 use crate::reply::{self, Reply};
 use crate::saying::{self, Saying};
 use crate::settings::TRIES;
-use crate::wire::{Transport, Wire};
+use crate::wire::{Flow, Transport, Wire};
 
 /// The first witness: the owner record, at its authorities.
 pub(crate) struct Lookup<'a> {
@@ -28,11 +28,11 @@ pub(crate) struct Lookup<'a> {
 }
 
 impl Lookup<'_> {
-    /// What the authorities say together.
-    pub(crate) async fn ask(&self) -> Dns {
+    /// What the authorities say together, and whether one of them has shown the claim's own epoch.
+    pub(crate) async fn ask(&self) -> (Dns, bool) {
         match self.said().await {
-            Ok(said) => agreement::of(&said),
-            Err(why) => Dns::Silent(why),
+            Ok(said) => (agreement::of(&said), agreement::shows_own_epoch(&said)),
+            Err(why) => (Dns::Silent(why), false),
         }
     }
 
@@ -81,31 +81,47 @@ impl Lookup<'_> {
         }
     }
 
-    /// The epoch first: `saying::of_epoch` says why.
+    /// Both questions, by one flow. What is cut off over UDP is asked anew over TCP, both questions of it.
     async fn questions(&self, server: SocketAddr, transport: Transport) -> Saying {
-        let epoch = self.texts(server, transport, &self.claim.epoch_name).await;
-        match saying::of_epoch(self.claim, &epoch) {
-            Some(said) if self.compares_epochs => said,
-            _ => {
-                let owner = self.texts(server, transport, &self.claim.owner_name).await;
-                saying::of_owner(self.claim, &owner)
-            }
+        match self.over(server, transport).await {
+            Ok(Some(said)) => said,
+            Ok(None) if transport == Transport::Udp => match self.over(server, Transport::Tcp).await {
+                Ok(Some(said)) => said,
+                Ok(None) => cut_off(),
+                Err(why) => Saying::Silent(why),
+            },
+            Ok(None) => cut_off(),
+            Err(why) => Saying::Silent(why),
         }
     }
 
-    async fn texts(&self, server: SocketAddr, transport: Transport, name: &Name) -> Reply {
-        let question = match Question::new(name) {
-            Ok(question) => question,
-            Err(why) => return Reply::Silent(why),
+    /// Both questions reach the same server behind an anycast address: they share one flow. The epoch comes first:
+    /// `saying::of_epoch` gives the reason. None: the server has cut an answer off.
+    async fn over(&self, server: SocketAddr, transport: Transport) -> Result<Option<Saying>, String> {
+        let flow = self.wire.connect(server, transport).await;
+        let mut flow = flow.map_err(|error| error.to_string())?;
+        let Some(epoch) = self.texts(&mut *flow, &self.claim.epoch_name).await? else {
+            return Ok(None);
         };
-        let mut heard = self.wire.ask(server, transport, &question).await;
-        if transport == Transport::Udp && matches!(heard, Ok(Heard::Truncated)) {
-            heard = self.wire.ask(server, Transport::Tcp, &question).await;
+        if let Some(said) = saying::of_epoch(self.claim, &epoch)
+            && self.compares_epochs
+        {
+            return Ok(Some(said));
         }
-        match heard {
-            Ok(Heard::Answer(answer)) => reply::read(&answer, name, &self.authorities.zone),
-            Ok(Heard::Truncated) => Reply::Silent("it cuts its answer off over TCP".to_owned()),
-            Err(error) => Reply::Silent(error.to_string()),
+        let owner = self.texts(&mut *flow, &self.claim.owner_name).await?;
+        Ok(owner.map(|owner| saying::of_owner(self.claim, &owner)))
+    }
+
+    async fn texts(&self, flow: &mut dyn Flow, name: &Name) -> Result<Option<Reply>, String> {
+        let question = Question::new(name)?;
+        match flow.ask(&question).await {
+            Ok(Heard::Answer(answer)) => Ok(Some(reply::read(&answer, name, &self.authorities.zone))),
+            Ok(Heard::Truncated) => Ok(None),
+            Err(error) => Err(error.to_string()),
         }
     }
+}
+
+fn cut_off() -> Saying {
+    Saying::Silent("it cuts its answer off over TCP".to_owned())
 }

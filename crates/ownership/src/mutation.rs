@@ -11,4 +11,6 @@ pub(crate) enum Mutation {
     EpochIgnored,
     /// The second witness is not asked: silence of the record is Unknown.
     OneWitness,
+    /// A deleted identity ends the epoch by itself.
+    DeletionAlone,
 }

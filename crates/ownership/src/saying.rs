@@ -10,6 +10,9 @@ use crate::reply::Reply;
 pub(crate) enum Saying {
     /// My identity, my epoch.
     Mine,
+    /// My epoch, and no identity beside it. A planned move deletes the identity, and so does a slip of an administrator: this
+    /// answer alone ends no epoch.
+    Deleted,
     /// It is not mine any more.
     NotMine(Loss),
     /// It answers, and that decides nothing: an earlier epoch, several values, something damaged.
@@ -25,7 +28,7 @@ pub enum Loss {
     AnotherIdentity(String),
     /// A later epoch has begun.
     LaterEpoch(i64),
-    /// The record of my epoch was deleted: a planned move (R17-50).
+    /// The record of my epoch was deleted after the gardenlet had recorded phase `Sealing`: a planned move (R17-50).
     Deleted,
     /// The second witness says that my epoch is sealed.
     Sealed,
@@ -69,7 +72,7 @@ pub(crate) fn of_owner(claim: &Claim, owner: &Reply) -> Saying {
     match owner {
         Reply::Silent(why) => Saying::Silent(why.clone()),
         Reply::Unusable(why) => Saying::Nothing(why.clone()),
-        Reply::Nothing => Saying::NotMine(Loss::Deleted),
+        Reply::Nothing => Saying::Deleted,
         Reply::Text(text) if *text == claim.identity => Saying::Mine,
         Reply::Text(text) if is_identity(text) => Saying::NotMine(Loss::AnotherIdentity(text.clone())),
         Reply::Text(text) => Saying::Nothing(format!("{:?} is no seed identity", short(text))),

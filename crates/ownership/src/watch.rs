@@ -1,10 +1,10 @@
 //! Checks the ownership of one shoot again and again, and gives and takes the right to act.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures::future::{Either, select};
-use permit::Clock;
+use permit::{Clock, Moment};
 use tokio::sync::{
     Notify,
     watch::{self, Receiver, Sender},
@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::authorities::{Authorities, AuthoritiesError};
 use crate::claim::Claim;
-use crate::judgement::{self, Answer};
+use crate::judgement::{self, Answer, OwnEpoch};
 use crate::lookup::Lookup;
 use crate::mutation::Mutation;
 use crate::saying::Loss;
@@ -58,6 +58,8 @@ pub struct Watch {
     tenure: Tenure,
     reports: Sender<Report>,
     prompt: Arc<Notify>,
+    /// When this watch first knew that the record shows its own epoch.
+    epoch_seen: Arc<OnceLock<Moment>>,
     pub(crate) mutation: Option<Mutation>,
 }
 
@@ -88,6 +90,7 @@ impl Watch {
             clock,
             reports,
             prompt: Arc::default(),
+            epoch_seen: Arc::default(),
             mutation: None,
         })
     }
@@ -137,6 +140,7 @@ impl Watch {
             terms: self.terms,
             witnesses: self.witnesses.clone(),
             clock: self.clock.clone(),
+            epoch_seen: Arc::clone(&self.epoch_seen),
             mutation: self.mutation,
         };
         let prompt = Arc::clone(&self.prompt);
@@ -183,6 +187,7 @@ struct Checker {
     terms: Terms,
     witnesses: Witnesses,
     clock: Clock,
+    epoch_seen: Arc<OnceLock<Moment>>,
     mutation: Option<Mutation>,
 }
 
@@ -197,7 +202,16 @@ impl Checker {
             attempt: settings.attempt,
             compares_epochs: !self.breaks(Mutation::EpochIgnored),
         };
-        let mut answer = match judgement::by_record(lookup.ask().await) {
+        let (dns, shows_own_epoch) = lookup.ask().await;
+        let own = OwnEpoch {
+            has_passed_sealing: self.witnesses.second.has_passed_sealing(self.claim.epoch)
+                || self.breaks(Mutation::DeletionAlone),
+            is_fresh: self.is_fresh(asked),
+        };
+        if shows_own_epoch {
+            self.epoch_seen.get_or_init(|| self.clock.now());
+        }
+        let mut answer = match judgement::by_record(dns, own) {
             Ok(answer) => answer,
             Err(silent) if self.breaks(Mutation::OneWitness) => Answer::Unknown(silent),
             Err(silent) => {
@@ -217,6 +231,13 @@ impl Checker {
             asked = self.clock.now();
         }
         Checked { asked, answer }
+    }
+
+    /// Whether a replica that was asked at this moment may still be in the middle of the update that began this epoch.
+    fn is_fresh(&self, asked: Moment) -> bool {
+        let propagation = self.terms.settings().propagation;
+        let seen = self.epoch_seen.get();
+        !propagation.is_zero() && seen.is_none_or(|seen| asked <= *seen + propagation)
     }
 
     fn breaks(&self, rule: Mutation) -> bool {

@@ -14,25 +14,27 @@ use crate::question::{Heard, Question};
 /// The longest datagram that is read. Answers without EDNS have at most 512 bytes; servers that send more are understood.
 const LONGEST_DATAGRAM: usize = 4096;
 
-/// How a question travels.
+/// How questions travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
-    /// One datagram there, one back.
+    /// Datagrams from one port.
     Udp,
-    /// A connection of its own.
+    /// One connection.
     Tcp,
 }
 
-/// Carries questions to servers.
+/// The path to servers.
 pub trait Wire: Send + Sync {
-    /// Sends the question once, and gives what answers it. It may wait for ever; whoever asks stops waiting. What does not
-    /// answer this question is not given.
-    fn ask<'a>(
-        &'a self,
-        server: SocketAddr,
-        transport: Transport,
-        question: &'a Question,
-    ) -> BoxFuture<'a, io::Result<Heard>>;
+    /// A new flow to this server. It may wait for ever; the caller stops waiting.
+    fn connect(&self, server: SocketAddr, transport: Transport) -> BoxFuture<'_, io::Result<Box<dyn Flow>>>;
+}
+
+/// One network flow: the same two addresses and ports for all of its questions. Routers and load balancers lead all of it to the same
+/// server behind an anycast address, so that both names of an owner record are answered from one copy of the zone.
+pub trait Flow: Send {
+    /// Sends the question once, and gives the message that answers it. It may wait for ever; the caller stops waiting. Messages that do
+    /// not answer this question are dropped.
+    fn ask<'a>(&'a mut self, question: &'a Question) -> BoxFuture<'a, io::Result<Heard>>;
 }
 
 /// The network.
@@ -40,46 +42,61 @@ pub trait Wire: Send + Sync {
 pub struct Network;
 
 impl Wire for Network {
-    fn ask<'a>(
-        &'a self,
-        server: SocketAddr,
-        transport: Transport,
-        question: &'a Question,
-    ) -> BoxFuture<'a, io::Result<Heard>> {
-        match transport {
-            Transport::Udp => Box::pin(over_udp(server, question)),
-            Transport::Tcp => Box::pin(over_tcp(server, question)),
-        }
+    fn connect(&self, server: SocketAddr, transport: Transport) -> BoxFuture<'_, io::Result<Box<dyn Flow>>> {
+        Box::pin(async move {
+            let flow: Box<dyn Flow> = match transport {
+                Transport::Udp => Box::new(Datagrams::to(server).await?),
+                Transport::Tcp => Box::new(Stream(TcpStream::connect(server).await?)),
+            };
+            Ok(flow)
+        })
     }
 }
 
 /// From a port that the kernel draws, and connected: only the server's own datagrams arrive.
-async fn over_udp(server: SocketAddr, question: &Question) -> io::Result<Heard> {
-    let any: SocketAddr = match server {
-        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
-        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
-    };
-    let socket = UdpSocket::bind(any).await?;
-    socket.connect(server).await?;
-    socket.send(question.bytes()).await?;
-    let mut buffer = vec![0; LONGEST_DATAGRAM];
-    loop {
-        let length = socket.recv(&mut buffer).await?;
-        if let Some(heard) = buffer.get(..length).and_then(|bytes| question.answer(bytes)) {
-            return Ok(heard);
-        }
+struct Datagrams(UdpSocket);
+
+impl Datagrams {
+    async fn to(server: SocketAddr) -> io::Result<Self> {
+        let any: SocketAddr = match server {
+            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+        };
+        let socket = UdpSocket::bind(any).await?;
+        socket.connect(server).await?;
+        Ok(Self(socket))
     }
 }
 
-async fn over_tcp(server: SocketAddr, question: &Question) -> io::Result<Heard> {
-    let length = u16::try_from(question.bytes().len()).map_err(io::Error::other)?;
-    let mut stream = TcpStream::connect(server).await?;
-    let mut framed = length.to_be_bytes().to_vec();
-    framed.extend_from_slice(question.bytes());
-    stream.write_all(&framed).await?;
-    let mut answer = vec![0; usize::from(stream.read_u16().await?)];
-    stream.read_exact(&mut answer).await?;
-    question
-        .answer(&answer)
-        .ok_or_else(|| io::Error::other("it answers another question"))
+impl Flow for Datagrams {
+    fn ask<'a>(&'a mut self, question: &'a Question) -> BoxFuture<'a, io::Result<Heard>> {
+        Box::pin(async move {
+            self.0.send(question.bytes()).await?;
+            let mut buffer = vec![0; LONGEST_DATAGRAM];
+            loop {
+                let length = self.0.recv(&mut buffer).await?;
+                if let Some(heard) = buffer.get(..length).and_then(|bytes| question.answer(bytes)) {
+                    return Ok(heard);
+                }
+            }
+        })
+    }
+}
+
+struct Stream(TcpStream);
+
+impl Flow for Stream {
+    fn ask<'a>(&'a mut self, question: &'a Question) -> BoxFuture<'a, io::Result<Heard>> {
+        Box::pin(async move {
+            let length = u16::try_from(question.bytes().len()).map_err(io::Error::other)?;
+            let mut framed = length.to_be_bytes().to_vec();
+            framed.extend_from_slice(question.bytes());
+            self.0.write_all(&framed).await?;
+            let mut answer = vec![0; usize::from(self.0.read_u16().await?)];
+            self.0.read_exact(&mut answer).await?;
+            question
+                .answer(&answer)
+                .ok_or_else(|| io::Error::other("it answers another question"))
+        })
+    }
 }

@@ -114,6 +114,12 @@ pub trait SecondWitness: Send + Sync {
     /// Asks. It must read what is there at this moment: a cache would extend a right that has ended. It may take as long as it
     /// likes; whoever asks stops waiting.
     fn ask(&self) -> BoxFuture<'_, Testimony>;
+
+    /// Whether the owner's gardenlet has reported that it recorded phase `Sealing` of this epoch. Beside a deleted identity that ends
+    /// the epoch without a question to this witness; beside anything else it means nothing.
+    fn has_passed_sealing(&self, _epoch: i64) -> bool {
+        false
+    }
 }
 
 /// Nobody: where there is no second witness, or until there is one.

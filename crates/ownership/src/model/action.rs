@@ -1,8 +1,8 @@
 //! What can happen in a state.
 
-use super::ask::{self, Via};
+use super::ask::{self, Heard, Via};
 use super::scenario::{Off, Scenario, Seed};
-use super::state::{NOW, Right, Said, State, Who, is_in, ticks};
+use super::state::{NOW, Right, State, Who, is_in, ticks};
 use crate::conditional::Conditional;
 use crate::gates::{Evidence, SealStep, Sealed, may_act, may_open};
 use crate::marks::{Mark, Object, Record};
@@ -20,7 +20,7 @@ pub(super) enum Action {
         epoch: i64,
         who: Who,
         via: Via,
-        said: Said,
+        heard: Heard,
     },
     Hear {
         epoch: i64,
@@ -65,6 +65,10 @@ pub(super) enum Action {
         write: Conditional<Record<Seed>>,
     },
     DnsArrives,
+    /// A stranger deletes the owner's name, and the epoch's name, too.
+    Slip {
+        epoch_too: bool,
+    },
     ZoneTransfer,
     Put {
         bucket: Seed,
@@ -155,11 +159,11 @@ impl State {
                 }
                 if process.right != Right::Lost {
                     let answers = ask::answers(self, scenario, epoch, who).into_iter();
-                    actions.extend(answers.map(|(via, said)| Action::Ask {
+                    actions.extend(answers.map(|(via, heard)| Action::Ask {
                         epoch,
                         who,
                         via,
-                        said,
+                        heard,
                     }));
                 }
             }
@@ -401,6 +405,9 @@ impl State {
         }
         if scenario.servers == 2 && self.zone[0] != self.zone[1] {
             actions.push(Action::ZoneTransfer);
+        }
+        if scenario.slip && !self.slipped && self.zone[0].identity.is_some() {
+            actions.extend([false, true].map(|epoch_too| Action::Slip { epoch_too }));
         }
         if scenario.planned && self.garden.phase == Phase::Sealing {
             let write = self.zone[0].leave(&seed, epoch);

@@ -14,8 +14,9 @@ use super::scenario::{Off, Scenario, Seed};
 use super::state::{Right, Said, State, Who};
 use crate::agreement;
 use crate::claim::Claim;
-use crate::judgement::{self, Answer};
+use crate::judgement::{self, Answer, OwnEpoch};
 use crate::marks::{Object, Record};
+use crate::phase::Phase;
 use crate::reply::{self, Reply};
 use crate::saying::{self, Saying};
 use crate::witness::{Relayed, Testimony};
@@ -44,34 +45,75 @@ struct Question {
     epoch: i64,
     words: Vec<Word>,
     second: Testimony,
+    own: OwnEpoch,
     compares_epochs: bool,
 }
 
 thread_local! {
     /// The same question has the same answer.
-    static KNOWN: RefCell<HashMap<Question, Option<Said>>> = RefCell::default();
+    static KNOWN: RefCell<HashMap<Question, Option<Heard>>> = RefCell::default();
+}
+
+/// An answer, and whether the record has shown the process its own epoch in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Heard {
+    pub(super) said: Said,
+    pub(super) shows_own_epoch: bool,
 }
 
 /// All answers that this process can get now, each once, and on which way.
-pub(super) fn answers(state: &State, scenario: &Scenario, epoch: i64, who: Who) -> Vec<(Via, Said)> {
-    let mut answers: Vec<(Via, Said)> = Vec::new();
+pub(super) fn answers(state: &State, scenario: &Scenario, epoch: i64, who: Who) -> Vec<(Via, Heard)> {
+    let mut answers: Vec<(Via, Heard)> = Vec::new();
     for (via, words) in ways(state, scenario) {
-        let question = Question {
-            seed: state.site(epoch).seed,
-            epoch,
-            words,
-            second: second(state, scenario, epoch, who),
-            compares_epochs: scenario.is_on(Off::EpochCompared),
-        };
-        let said = KNOWN
-            .with_borrow_mut(|known| *known.entry(question.clone()).or_insert_with(|| judged(&question)));
-        if let Some(said) = said
-            && !answers.iter().any(|(_, other)| *other == said)
-        {
-            answers.push((via, said));
+        for own in own_epochs(state, scenario, epoch, who) {
+            let question = Question {
+                seed: state.site(epoch).seed,
+                epoch,
+                words: words.clone(),
+                second: second(state, scenario, epoch, who),
+                own,
+                compares_epochs: scenario.is_on(Off::EpochCompared),
+            };
+            let heard = KNOWN
+                .with_borrow_mut(|known| *known.entry(question.clone()).or_insert_with(|| judged(&question)));
+            let heard = heard.map(|heard| Heard {
+                // Where names are never out of step it makes no difference.
+                shows_own_epoch: heard.shows_own_epoch && scenario.out_of_step,
+                ..heard
+            });
+            if let Some(heard) = heard
+                && !answers.iter().any(|(_, other)| *other == heard)
+            {
+                answers.push((via, heard));
+            }
         }
     }
     answers
+}
+
+/// What the process may know of its own epoch. The report of phase `Sealing` reaches the sidecar at any time, or never.
+fn own_epochs(state: &State, scenario: &Scenario, epoch: i64, who: Who) -> Vec<OwnEpoch> {
+    let site = state.site(epoch);
+    let process = match who {
+        Who::Sidecar => &site.sidecar,
+        Who::Actuator => &site.actuator,
+        Who::Gardenlet => &site.gardenlet,
+    };
+    let propagation = u8::try_from(scenario.settings.propagation.as_secs()).unwrap();
+    let is_fresh = propagation > 0
+        && process.seen.is_none_or(|seen| seen <= propagation)
+        && scenario.is_on(Off::FreshEpoch);
+    let is_reported = who == Who::Sidecar && site.read.phase == Phase::Sealing;
+    let reports: &[bool] = match is_reported {
+        _ if !scenario.is_on(Off::DeletionNeedsWitness) => &[true],
+        true => &[false, true],
+        false => &[false],
+    };
+    let own = |has_passed_sealing: &bool| OwnEpoch {
+        has_passed_sealing: *has_passed_sealing,
+        is_fresh,
+    };
+    reports.iter().map(own).collect()
 }
 
 fn ways(state: &State, scenario: &Scenario) -> Vec<(Via, Vec<Word>)> {
@@ -133,22 +175,27 @@ fn second(state: &State, scenario: &Scenario, epoch: i64, who: Who) -> Testimony
 }
 
 /// The crate's own judgement. None: Unknown.
-fn judged(question: &Question) -> Option<Said> {
+fn judged(question: &Question) -> Option<Heard> {
     let claim = claim(question.seed, question.epoch);
     let said: Vec<(SocketAddr, Saying)> = question
         .words
         .iter()
         .map(|word| (server(), saying(&claim, word, question.compares_epochs)))
         .collect();
-    let answer = judgement::by_record(agreement::of(&said))
+    let shows_own_epoch = agreement::shows_own_epoch(&said);
+    let answer = judgement::by_record(agreement::of(&said), question.own)
         .unwrap_or_else(|silent| judgement::by_second_witness(&claim, &silent, question.second.clone()));
-    match answer {
-        Answer::Owned { at_most } => Some(Said::Owned {
+    let said = match answer {
+        Answer::Owned { at_most } => Said::Owned {
             at_most: at_most.map(|left| u8::try_from(left.as_secs()).unwrap()),
-        }),
-        Answer::Lost(_) => Some(Said::Lost),
-        Answer::Unknown(_) => None,
-    }
+        },
+        Answer::Lost(_) => Said::Lost,
+        Answer::Unknown(_) => return None,
+    };
+    Some(Heard {
+        said,
+        shows_own_epoch,
+    })
 }
 
 /// Whether the destination of this epoch sees that every witness shows it, by the crate's own functions.

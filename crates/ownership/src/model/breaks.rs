@@ -109,6 +109,16 @@ fn a_source_that_counts_as_drained() {
     without(Off::DrainedIsJudged, scenarios::drained(), &["I3"]);
 }
 
+#[test]
+fn a_deletion_that_ends_an_epoch_by_itself() {
+    without(Off::DeletionNeedsWitness, scenarios::slip(), &["false loss"]);
+}
+
+#[test]
+fn a_fresh_epoch_that_another_identity_ends() {
+    without(Off::FreshEpoch, scenarios::out_of_step(), &["false loss"]);
+}
+
 /// The bound is tight: one second less, and it breaks.
 #[test]
 fn a_fence_that_is_one_second_shorter() {

@@ -15,7 +15,7 @@ struct World(Scenario);
 type Event = (&'static str, fn(&State) -> bool);
 
 /// What must be seen on the way (`Scenario::sees`): what does not happen is not tested.
-const EVENTS: [Event; 6] = [
+const EVENTS: [Event; 7] = [
     ("fence", |state| state.has_opened(Chain::Last)),
     ("final", |state| state.has_opened(Chain::Final)),
     ("acts", |state| state.sites.iter().skip(1).any(|site| site.acts)),
@@ -27,6 +27,10 @@ const EVENTS: [Event; 6] = [
     }),
     ("deleted", |state| {
         state.deleted && state.zone[0].epoch.is_none() && state.buckets.iter().all(Option::is_none)
+    }),
+    ("renewed", |state| {
+        let mut pairs = state.sites.windows(2);
+        state.slipped && pairs.any(|pair| pair[0].seed == pair[1].seed && pair[1].opened.is_some())
     }),
 ];
 
@@ -58,10 +62,15 @@ impl Model for World {
                 state.after_final(&world.0)
             }),
         ];
-        if self.0.off.is_none() {
+        if matches!(
+            self.0.off,
+            None | Some(Off::DeletionNeedsWitness | Off::FreshEpoch)
+        ) {
             properties.push(Property::always(FALSE_LOSS, |_, state: &State| {
                 state.no_false_loss()
             }));
+        }
+        if self.0.off.is_none() {
             properties.extend([
                 Property::sometimes(EVENTS[0].0, |_, state: &State| EVENTS[0].1(state)),
                 Property::sometimes(EVENTS[1].0, |_, state: &State| EVENTS[1].1(state)),
@@ -69,6 +78,7 @@ impl Model for World {
                 Property::sometimes(EVENTS[3].0, |_, state: &State| EVENTS[3].1(state)),
                 Property::sometimes(EVENTS[4].0, |_, state: &State| EVENTS[4].1(state)),
                 Property::sometimes(EVENTS[5].0, |_, state: &State| EVENTS[5].1(state)),
+                Property::sometimes(EVENTS[6].0, |_, state: &State| EVENTS[6].1(state)),
             ]);
         }
         properties

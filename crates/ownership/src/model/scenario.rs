@@ -60,6 +60,10 @@ pub(super) enum Off {
     RelayTellsWhatIsLeft,
     /// A source that was told to stop counts as drained.
     DrainedIsJudged,
+    /// A deleted identity ends an epoch, whatever the second witness says.
+    DeletionNeedsWitness,
+    /// Another identity beside an epoch that has just begun ends that epoch.
+    FreshEpoch,
 }
 
 /// One run of the model. Bits of the masks are epochs.
@@ -88,6 +92,10 @@ pub(super) struct Scenario {
     pub(super) late_updates: bool,
     /// Seeds try steps that are not theirs.
     pub(super) strangers: bool,
+    /// A stranger deletes the owner record once, at any time.
+    pub(super) slip: bool,
+    /// Replicas that are behind may be behind with one of the two names.
+    pub(super) out_of_step: bool,
     /// Data directories are lost.
     pub(super) data_loss: bool,
     pub(super) caches: bool,
@@ -119,6 +127,8 @@ impl Scenario {
             late_writes: false,
             late_updates: false,
             strangers: false,
+            slip: false,
+            out_of_step: false,
             data_loss: false,
             caches: true,
             drift: false,
@@ -195,6 +205,8 @@ pub(super) fn settings(propagation: u64, validity: u64, requests: u64, drift: u3
         requests: Duration::from_secs(requests),
         propagation: Duration::from_secs(propagation),
         drift,
+        // No machine is paused in the model.
+        pause: Duration::ZERO,
         ..Settings::default()
     }
 }

@@ -168,3 +168,48 @@ pub(super) fn data() -> Scenario {
         ..Scenario::new("data")
     }
 }
+
+/// A stranger deletes the owner record of a shoot that is served, or in the middle of a move; and the seed is given the next epoch.
+pub(super) fn slip() -> Scenario {
+    Scenario {
+        sidecars: FIRST,
+        planned: true,
+        slip: true,
+        sees: &["fence", "final", "drained", "renewed"],
+        settings: settings(0, 2, 1, 0),
+        ..Scenario::new("a slip")
+    }
+}
+
+/// The same, where actuators ask the sidecar.
+pub(super) fn slip_beside_relay() -> Scenario {
+    Scenario {
+        slip: true,
+        sees: &["fence", "acts", "renewed"],
+        settings: settings(0, 1, 1, 0),
+        name: "a slip beside a relay",
+        ..relay()
+    }
+}
+
+/// The same, where a gardenlet asks the garden.
+pub(super) fn slip_beside_gardenlet() -> Scenario {
+    Scenario {
+        slip: true,
+        sees: &["fence", "acts", "renewed"],
+        name: "a slip beside a gardenlet",
+        ..gardenlet()
+    }
+}
+
+/// Replicas apply the two names of one update one after the other. In a planned move the destination's etcd asks at once.
+pub(super) fn out_of_step() -> Scenario {
+    Scenario {
+        sidecars: FIRST | SECOND,
+        planned: true,
+        out_of_step: true,
+        sees: &["fence", "final", "drained"],
+        settings: settings(1, 1, 1, 0),
+        ..Scenario::new("names out of step")
+    }
+}

@@ -78,6 +78,8 @@ pub(super) struct Process {
     pub(super) right: Right,
     /// An answer under way, and when its question was sent.
     pub(super) answer: Option<(Said, u8)>,
+    /// For how long it has known that the record shows its own epoch; kept where names can be out of step.
+    pub(super) seen: Option<u8>,
 }
 
 impl Default for Process {
@@ -86,6 +88,7 @@ impl Default for Process {
             awake: true,
             right: Right::None,
             answer: None,
+            seen: None,
         }
     }
 }
@@ -130,6 +133,8 @@ pub(super) struct State {
     /// What replicas behind the first server's address still say, and for how long after a destination has looked.
     pub(super) hidden: Vec<(Record<Seed>, u8)>,
     pub(super) update: Option<Conditional<Record<Seed>>>,
+    /// A stranger has deleted the record once.
+    pub(super) slipped: bool,
     /// `ownership.json` of each seed.
     pub(super) buckets: [Option<Object>; 3],
     pub(super) sites: Vec<Site>,
@@ -160,6 +165,7 @@ impl State {
             late: None,
             zone: [first.clone(), first.clone()],
             hidden: Vec::new(),
+            slipped: false,
             // The first owner's own update, sent twice, once by a process that fell asleep in it.
             update: scenario.late_updates.then_some(Conditional {
                 tests: nothing,
@@ -236,7 +242,7 @@ impl State {
         let source = self.site(epoch).read.source.as_ref().map(|source| source.seed);
         self.zone[..scenario.servers]
             .iter()
-            .all(|zone| zone.epoch >= Some(epoch))
+            .all(|zone| zone.epoch >= Some(epoch) || self.slipped && zone.epoch.is_none())
             && source
                 .and_then(|source| self.bucket(source))
                 .is_some_and(|object| object.epoch >= epoch)

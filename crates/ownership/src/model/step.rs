@@ -38,7 +38,15 @@ impl State {
             } => {
                 self.tick(scenario, source_loses_one, destination_gains_one);
             }
-            Action::Ask { epoch, who, said, .. } => self.process_mut(epoch, who).answer = Some((said, 0)),
+            Action::Ask {
+                epoch, who, heard, ..
+            } => {
+                let process = self.process_mut(epoch, who);
+                process.answer = Some((heard.said, 0));
+                if heard.shows_own_epoch {
+                    process.seen = process.seen.or(Some(0));
+                }
+            }
             Action::Hear { epoch, who } => self.process_mut(epoch, who).hear(scenario),
             Action::Pause { epoch, who } => self.process_mut(epoch, who).awake = false,
             Action::Wake { epoch, who } => self.process_mut(epoch, who).awake = true,
@@ -63,6 +71,16 @@ impl State {
                 if let Some(write) = self.update.take() {
                     self.update_dns(scenario, write);
                 }
+            }
+            Action::Slip { epoch_too } => {
+                self.slipped = true;
+                let tests = self.zone[0].clone();
+                let epoch = tests.epoch.filter(|_| !epoch_too);
+                let becomes = Record {
+                    identity: None,
+                    epoch,
+                };
+                self.update_dns(scenario, Conditional { tests, becomes });
             }
             Action::ZoneTransfer => self.zone[1] = self.zone[0].clone(),
             Action::Put { bucket, write } => self.put(bucket, write),
@@ -113,11 +131,12 @@ impl State {
                 process.tick(scenario, validity);
             }
         }
-        if self
-            .sites
-            .last()
-            .is_some_and(|site| site.fence.is_some() || site.acts && site.read.now.epoch > 1)
-        {
+        // P counts from when somebody of the last epoch has seen the new record.
+        if self.sites.last().is_some_and(|site| {
+            let processes = [&site.sidecar, &site.actuator, &site.gardenlet];
+            let is_seen = processes.iter().any(|process| process.seen.is_some());
+            site.fence.is_some() || (site.acts || is_seen) && site.read.now.epoch > 1
+        }) {
             for (_, left) in &mut self.hidden {
                 *left -= 1;
             }
@@ -132,9 +151,9 @@ impl State {
                 site.marker = true;
                 // What it has heard does not matter any more.
                 site.sidecar = Process {
-                    awake: site.sidecar.awake,
                     right: Right::Lost,
                     answer: None,
+                    ..site.sidecar
                 };
             }
             SealStep::Object => {
@@ -187,7 +206,22 @@ impl State {
         if propagation > 0 && becomes != self.zone[0] {
             // Also in the last moment.
             self.hidden.retain(|(record, _)| *record != self.zone[0]);
-            self.hidden.push((self.zone[0].clone(), propagation + 1));
+            let before = &self.zone[0];
+            let mut behind = vec![before.clone()];
+            if scenario.out_of_step && before.identity != becomes.identity && before.epoch != becomes.epoch {
+                behind.extend([
+                    Record {
+                        identity: before.identity,
+                        epoch: becomes.epoch,
+                    },
+                    Record {
+                        identity: becomes.identity,
+                        epoch: before.epoch,
+                    },
+                ]);
+            }
+            self.hidden
+                .extend(behind.into_iter().map(|record| (record, propagation + 1)));
         }
         self.zone[0] = becomes;
     }
@@ -267,6 +301,8 @@ impl Process {
 
     /// By the crate's own judgement of what is over.
     fn tick(&mut self, scenario: &Scenario, validity: u8) {
+        let propagation = u8::try_from(scenario.settings.propagation.as_secs()).unwrap();
+        self.seen = self.seen.map(|seen| (seen + 1).min(propagation + 1));
         if !self.awake && !scenario.is_on(Off::ClockCountsAll) {
             return;
         }

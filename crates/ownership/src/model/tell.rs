@@ -39,13 +39,13 @@ fn sentence(action: &Action) -> String {
             epoch,
             who,
             via,
-            said,
+            heard,
         } => {
             format!(
                 "{} asks, {}: {}",
                 process(*who, *epoch),
                 witness(*via),
-                word(*said)
+                word(heard.said)
             )
         }
         Action::Hear { epoch, who } => format!("{} hears the answer", process(*who, *epoch)),
@@ -70,6 +70,8 @@ fn sentence(action: &Action) -> String {
             record(&write.becomes)
         ),
         Action::DnsArrives => "what was on its way to DNS arrives".to_owned(),
+        Action::Slip { epoch_too: false } => "DNS: a stranger deletes the owner's name".to_owned(),
+        Action::Slip { epoch_too: true } => "DNS: a stranger deletes both names".to_owned(),
         Action::ZoneTransfer => "the second server has the record, too".to_owned(),
         Action::Put { bucket, write } => format!("bucket of {bucket:?}: {}", object(write.becomes.as_ref())),
         Action::Look { epoch } => {

@@ -92,6 +92,8 @@ pub(super) struct History {
     pub(super) take_overs: Vec<TakeOver>,
     /// When the first owner deletes its record in a planned move, at all authorities.
     pub(super) deleted: Option<Duration>,
+    /// When a stranger deletes the identity at all authorities, by a slip.
+    pub(super) slip: Option<Duration>,
     pub(super) authorities_silent: Vec<Window>,
     pub(super) one_silent: [Vec<Window>; SERVERS],
     pub(super) second_silent: Vec<Window>,
@@ -111,6 +113,8 @@ impl History {
     pub(super) fn draw(random: &mut Rng, rules: Rules) -> Self {
         let mut settings = Settings {
             drift: DRIFT,
+            // No machine is paused in the simulation.
+            pause: Duration::ZERO,
             ..Settings::default()
         };
         settings.fence = settings.least_fence();
@@ -122,10 +126,12 @@ impl History {
             take_overs.push(take_over(random, rules, &settings, 3, "seed-a", again));
         }
         let deleted = (random.u8(..4) == 0).then(|| first - ms(random.u64(..10_000)));
+        let slip = (random.u8(..4) == 0).then(|| ms(random.u64(..60_000)));
         let mut history = Self {
             terms,
             take_overs,
             deleted,
+            slip,
             authorities_silent: Vec::new(),
             one_silent: Default::default(),
             second_silent: Vec::new(),
@@ -195,7 +201,13 @@ impl History {
         };
         match self.take_overs.iter().rev().find(shows) {
             Some(take) => (take.epoch, Some(take.identity)),
-            None if self.deleted.is_some_and(|deleted| deleted <= at) => (1, None),
+            None if [self.deleted, self.slip]
+                .into_iter()
+                .flatten()
+                .any(|gone| gone <= at) =>
+            {
+                (1, None)
+            }
             None => (1, Some("seed-a")),
         }
     }
@@ -205,8 +217,13 @@ impl History {
         self.take_overs[0].begins - self.terms.settings().requests
     }
 
-    /// Until when nobody but the first owner has done anything.
+    /// Until when both witnesses would confirm the first owner.
     pub(super) fn quiet_until(&self) -> Duration {
+        self.taken_from().min(self.slip.unwrap_or(LASTS))
+    }
+
+    /// Until when no seed has taken the shoot, and its owner has not left it.
+    pub(super) fn taken_from(&self) -> Duration {
         let first = &self.take_overs[0];
         let earliest = first.shown.iter().min().copied().unwrap_or_default();
         earliest.min(first.second).min(self.deleted.unwrap_or(LASTS))
@@ -247,14 +264,26 @@ fn take_over(
     at: Duration,
 ) -> TakeOver {
     let hidden = u64::try_from(settings.propagation.as_millis()).unwrap();
+    // Worst for P: all servers show it in the same moment, and each has a replica that is behind for all of P.
+    let at_once = random.u8(..3) == 0;
     let shown = [(); SERVERS].map(|()| {
+        if at_once {
+            return at;
+        }
         let slow = if random.u8(..5) == 0 { 20_000 } else { 1500 };
         at + ms(random.u64(..slow))
     });
-    let everywhere = shown.map(|shown| shown + ms(random.u64(..hidden)));
+    let everywhere = shown.map(|shown| {
+        let behind = if at_once { hidden } else { random.u64(..hidden) };
+        shown + ms(behind)
+    });
     // D, then K.
     let last = shown.iter().max().copied().unwrap_or(at);
-    let slow = if random.u8(..3) == 0 { 40_000 } else { 500 };
+    let slow = if !at_once && random.u8(..3) == 0 {
+        40_000
+    } else {
+        500
+    };
     let second = last + ms(random.u64(..slow));
     let right = settings.fence;
     let (from, wait) = match rules.fence {

@@ -5,6 +5,7 @@
 //! In every run
 //! - no permit of an epoch is good when a request under it could arrive after its successor's fence;
 //! - while one witness at a time is silent, and nothing else happens, the permit never ends;
+//! - no shoot is lost that no seed has taken, also where a stranger deletes its owner record;
 //! - nothing passes the gate of the sidecar beside etcd after that fence, or after its final snapshot (`sidecar`).
 //!
 //! A simulation that cannot fail proves nothing: the rest of this file breaks one rule at a time and sees it fail.
@@ -112,6 +113,11 @@ fn a_single_witness_takes_a_healthy_shoot_down() {
         ..without(Mutation::OneWitness)
     };
     must_break(rules, "has ended while a witness answered");
+}
+
+#[test]
+fn a_deletion_that_is_a_loss_by_itself_takes_a_healthy_shoot_down() {
+    must_break(without(Mutation::DeletionAlone), "is lost that no seed has taken");
 }
 
 #[test]

@@ -86,7 +86,13 @@ async fn first_owner(world: &World, seen: &Seen) {
         });
         let Some(kill) = kills.next() else { return };
         match timeout_at(world.start + kill, woken(world, told)).await {
-            Ok(_) => {
+            Ok(loss) => {
+                let now = world.now();
+                if now < world.history.taken_from() {
+                    seen.break_with(format!(
+                        "at {now:?} a shoot is lost that no seed has taken: {loss}"
+                    ));
+                }
                 seen.0.lock().unwrap().run.losses += 1;
                 return;
             }

@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep_until};
 use super::history::{History, Rules, SERVERS, Weather, is_in};
 use crate::marks::{Mark, Object};
 use crate::question::{Heard, Question};
-use crate::wire::{Transport, Wire};
+use crate::wire::{Flow, Transport, Wire};
 use crate::witness::{SecondWitness, Testimony};
 
 pub(super) const ZONE: &str = "internal.example.";
@@ -45,7 +45,6 @@ enum Fate {
         back: Duration,
         /// A cache answers, with what was true so long ago.
         stale: Option<Duration>,
-        replica_is_behind: bool,
     },
 }
 
@@ -66,7 +65,6 @@ impl World {
 
     fn fate(&self, longest: u64) -> Fate {
         let mut random = self.random.lock().unwrap();
-        let replica_is_behind = random.bool();
         let quick = |random: &mut Rng| Duration::from_millis(random.u64(1..100));
         if self.rules.weather == Weather::OneAtATime {
             let (there, back) = (quick(&mut random), quick(&mut random));
@@ -74,7 +72,6 @@ impl World {
                 there,
                 back,
                 stale: None,
-                replica_is_behind,
             };
         }
         let mut delay = || match random.u8(..10) {
@@ -89,7 +86,6 @@ impl World {
                 there,
                 back,
                 stale: (roll < 25).then(|| Duration::from_millis(random.u64(..120_000))),
-                replica_is_behind,
             },
         }
     }
@@ -133,33 +129,42 @@ impl World {
 }
 
 impl Wire for World {
-    fn ask<'a>(
-        &'a self,
-        server: SocketAddr,
-        _transport: Transport,
-        question: &'a Question,
-    ) -> BoxFuture<'a, io::Result<Heard>> {
+    fn connect(&self, server: SocketAddr, _transport: Transport) -> BoxFuture<'_, io::Result<Box<dyn Flow>>> {
         Box::pin(async move {
-            let number = usize::from(server.port() - 5300);
-            let Fate::Answered {
-                there,
-                back,
-                stale,
-                replica_is_behind,
-            } = self.fate(1500)
-            else {
+            let flow: Box<dyn Flow> = Box::new(ToReplica {
+                world: self.clone(),
+                server: usize::from(server.port() - 5300),
+                is_behind: self.random.lock().unwrap().bool(),
+            });
+            Ok(flow)
+        })
+    }
+}
+
+/// All questions of a flow reach the same replica.
+struct ToReplica {
+    world: World,
+    server: usize,
+    is_behind: bool,
+}
+
+impl Flow for ToReplica {
+    fn ask<'a>(&'a mut self, question: &'a Question) -> BoxFuture<'a, io::Result<Heard>> {
+        Box::pin(async move {
+            let world = &self.world;
+            let Fate::Answered { there, back, stale } = world.fate(1500) else {
                 return pending().await;
             };
-            let arrives = self.now() + there;
-            if is_in(&self.history.authorities_silent, arrives)
-                || is_in(&self.history.one_silent[number], arrives)
+            let arrives = world.now() + there;
+            if is_in(&world.history.authorities_silent, arrives)
+                || is_in(&world.history.one_silent[self.server], arrives)
             {
                 return pending().await;
             }
-            let age = stale.unwrap_or_default();
-            let mut message = self.answer(number, arrives.saturating_sub(age), replica_is_behind, question);
-            message.metadata.authoritative = stale.is_none() || self.rules.caches_pose_as_authorities;
-            sleep_until(self.start + arrives + back).await;
+            let shown_at = arrives.saturating_sub(stale.unwrap_or_default());
+            let mut message = world.answer(self.server, shown_at, self.is_behind, question);
+            message.metadata.authoritative = stale.is_none() || world.rules.caches_pose_as_authorities;
+            sleep_until(world.start + arrives + back).await;
             Ok(Heard::Answer(Box::new(message)))
         })
     }
@@ -181,5 +186,10 @@ impl SecondWitness for World {
             sleep_until(self.start + arrives + back).await;
             testimony
         })
+    }
+
+    /// The gardenlet records phase `Sealing` before it deletes the record.
+    fn has_passed_sealing(&self, _epoch: i64) -> bool {
+        self.history.deleted.is_some_and(|deleted| deleted <= self.now())
     }
 }

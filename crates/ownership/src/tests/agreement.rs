@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use rstest::rstest;
 
 use crate::Loss;
-use crate::agreement::{Dns, is_shown_everywhere, of};
+use crate::agreement::{Dns, is_shown_everywhere, of, shows_own_epoch};
 use crate::saying::Saying;
-use Saying::Mine;
+use Saying::{Deleted, Mine};
 
 fn another() -> Saying {
     Saying::NotMine(Loss::AnotherIdentity("seed-b".to_owned()))
@@ -15,10 +15,6 @@ fn another() -> Saying {
 
 fn later() -> Saying {
     Saying::NotMine(Loss::LaterEpoch(4))
-}
-
-fn deleted() -> Saying {
-    Saying::NotMine(Loss::Deleted)
 }
 
 fn behind() -> Saying {
@@ -52,16 +48,29 @@ fn owned_if_all_that_answer_say_so(#[case] said: &[Saying]) {
 #[rstest]
 #[case::one(&[another()], Loss::AnotherIdentity("seed-b".to_owned()))]
 #[case::one_answers(&[silent(), later()], Loss::LaterEpoch(4))]
-#[case::they_are_not_equally_far(&[deleted(), later(), another()], Loss::Deleted)]
+#[case::they_are_not_equally_far(&[Deleted, later(), another()], Loss::LaterEpoch(4))]
+#[case::a_later_epoch_is_certain_where_an_identity_may_be_old(&[another(), later()], Loss::LaterEpoch(4))]
+#[case::deleted_at_the_first(&[Deleted, another()], Loss::AnotherIdentity("seed-b".to_owned()))]
 fn lost_if_all_that_answer_say_so(#[case] said: &[Saying], #[case] loss: Loss) {
     assert_eq!(together(said), Dns::Lost(loss));
+}
+
+/// A deleted identity is no loss by itself (issue 26, 5(a)).
+#[rstest]
+#[case::one(&[Deleted])]
+#[case::all(&[Deleted, Deleted])]
+#[case::one_answers(&[silent(), Deleted, silent()])]
+fn deleted_if_all_that_answer_show_no_identity(#[case] said: &[Saying]) {
+    let dns = together(said);
+    assert!(matches!(dns, Dns::Deleted(_)), "{dns:?}");
 }
 
 #[rstest]
 #[case::nobody(&[])]
 #[case::nobody_answers(&[silent(), silent()])]
 #[case::an_update_is_under_way(&[Mine, later()])]
-#[case::a_deletion_is_under_way(&[Mine, deleted()])]
+#[case::a_deletion_is_under_way(&[Mine, Deleted])]
+#[case::one_is_behind_a_deletion(&[Deleted, behind()])]
 #[case::one_is_behind(&[Mine, behind()])]
 #[case::one_is_behind_and_one_ahead(&[behind(), later()])]
 #[case::all_are_behind(&[behind(), behind(), silent()])]
@@ -88,6 +97,18 @@ fn a_disagreement_says_who_said_what() {
 #[case::one_is_silent(&[Mine, silent()], false)]
 #[case::one_is_behind(&[Mine, behind()], false)]
 #[case::taken_over_again(&[Mine, later()], false)]
+#[case::deleted_again(&[Mine, Deleted], false)]
 fn a_fence_begins_when_all_show_it(#[case] said: &[Saying], #[case] expected: bool) {
     assert_eq!(is_shown_everywhere(&numbered(said)).is_ok(), expected);
+}
+
+#[rstest]
+#[case::mine(&[silent(), Mine], true)]
+#[case::deleted(&[Deleted], true)]
+#[case::another_identity(&[another()], true)]
+#[case::nobody(&[], false)]
+#[case::not_yet(&[behind(), silent()], false)]
+#[case::not_any_more(&[later()], false)]
+fn an_epoch_is_seen_where_a_server_shows_it(#[case] said: &[Saying], #[case] expected: bool) {
+    assert_eq!(shows_own_epoch(&numbered(said)), expected);
 }

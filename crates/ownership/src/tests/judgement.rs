@@ -6,7 +6,7 @@ use rstest::rstest;
 
 use super::claim;
 use crate::agreement::Dns;
-use crate::judgement::{by_record, by_second_witness, is_shown_by_second_witness};
+use crate::judgement::{OwnEpoch, by_record, by_second_witness, is_shown_by_second_witness};
 use crate::{Answer, Loss, Testimony};
 
 fn owned(epoch: i64) -> Testimony {
@@ -15,14 +15,72 @@ fn owned(epoch: i64) -> Testimony {
 
 const LEFT: Option<Duration> = Some(Duration::from_secs(3));
 
-#[test]
-fn a_record_that_decides_is_enough() {
-    assert_eq!(by_record(Dns::Owned), Ok(Answer::Owned { at_most: None }));
+/// An epoch of which nothing more is known.
+const NOTHING: OwnEpoch = OwnEpoch {
+    has_passed_sealing: false,
+    is_fresh: false,
+};
+const SEALING: OwnEpoch = OwnEpoch {
+    has_passed_sealing: true,
+    ..NOTHING
+};
+const FRESH: OwnEpoch = OwnEpoch {
+    is_fresh: true,
+    ..NOTHING
+};
+
+fn another() -> Loss {
+    Loss::AnotherIdentity("seed-b".to_owned())
+}
+
+fn deleted() -> Dns {
+    Dns::Deleted("no identity".to_owned())
+}
+
+#[rstest]
+#[case(NOTHING)]
+#[case(SEALING)]
+#[case(FRESH)]
+fn a_record_that_decides_is_enough(#[case] own: OwnEpoch) {
+    assert_eq!(by_record(Dns::Owned, own), Ok(Answer::Owned { at_most: None }));
+    let later = Loss::LaterEpoch(4);
+    assert_eq!(by_record(Dns::Lost(later.clone()), own), Ok(Answer::Lost(later)));
+    // Phase Sealing ends nothing beside a record that is merely silent.
     assert_eq!(
-        by_record(Dns::Lost(Loss::Deleted)),
-        Ok(Answer::Lost(Loss::Deleted))
+        by_record(Dns::Silent("why".to_owned()), own),
+        Err("why".to_owned())
     );
-    assert_eq!(by_record(Dns::Silent("why".to_owned())), Err("why".to_owned()));
+}
+
+/// R17-50; issue 26, 5(a) and 5(b).
+#[test]
+fn a_deleted_identity_is_a_loss_after_phase_sealing_and_a_question_before() {
+    assert_eq!(by_record(deleted(), SEALING), Ok(Answer::Lost(Loss::Deleted)));
+    for own in [NOTHING, FRESH] {
+        assert_eq!(by_record(deleted(), own), Err("no identity".to_owned()));
+    }
+    let decided = |testimony| by_second_witness(&claim(), "no identity", testimony);
+    assert_eq!(decided(owned(3)), Answer::Owned { at_most: None });
+    assert_eq!(
+        decided(Testimony::Sealed { epoch: 3 }),
+        Answer::Lost(Loss::Sealed)
+    );
+    let later = Answer::Lost(Loss::LaterEpoch(4));
+    assert_eq!(decided(Testimony::Claimed { epoch: 4 }), later);
+    for nothing in [Testimony::Missing, Testimony::Silent("cut off".to_owned())] {
+        assert!(matches!(decided(nothing), Answer::Unknown(_)));
+    }
+}
+
+/// Issue 26, 9(b): a replica may be in the middle of the update that began the epoch.
+#[test]
+fn another_identity_beside_a_fresh_epoch_decides_nothing() {
+    assert_eq!(
+        by_record(Dns::Lost(another()), NOTHING),
+        Ok(Answer::Lost(another()))
+    );
+    let fresh = by_record(Dns::Lost(another()), FRESH);
+    assert!(matches!(fresh, Ok(Answer::Unknown(_))), "{fresh:?}");
 }
 
 #[rstest]

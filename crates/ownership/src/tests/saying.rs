@@ -50,7 +50,7 @@ fn a_missing_epoch_is_no_loss_whatever_identity_is_there() {
 #[case::mine(text("seed-a"), Saying::Mine)]
 #[case::another(text("seed-b"), Saying::NotMine(Loss::AnotherIdentity("seed-b".to_owned())))]
 #[case::mine_in_capitals(text("SEED-A"), Saying::NotMine(Loss::AnotherIdentity("SEED-A".to_owned())))]
-#[case::deleted(Reply::Nothing, Saying::NotMine(Loss::Deleted))]
+#[case::deleted(Reply::Nothing, Saying::Deleted)]
 #[case::silent(Reply::Silent("SERVFAIL".to_owned()), Saying::Silent("SERVFAIL".to_owned()))]
 #[case::several(Reply::Unusable("two".to_owned()), Saying::Nothing("two".to_owned()))]
 fn beside_my_epoch_the_identity_decides(#[case] owner: Reply, #[case] expected: Saying) {

@@ -2,19 +2,23 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use hickory_proto::op::{Message, OpCode, ResponseCode};
+use hickory_proto::rr::rdata::{SOA, TXT};
+use hickory_proto::rr::{RData, Record};
 use permit::Clock;
 use tokio::sync::{Notify, watch::Receiver};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::claim;
 use crate::{
-    Answer, Authorities, AuthoritiesError, Heard, Loss, NoWitness, Question, Report, SecondWitness, Settings,
-    Standing, Terms, Testimony, Transport, Watch, Wire, Witnesses,
+    Answer, Authorities, AuthoritiesError, Flow, Heard, Loss, NoWitness, Question, Report, SecondWitness,
+    Settings, Standing, Terms, Testimony, Transport, Watch, Wire, Witnesses,
 };
 
 const fn s(seconds: u64) -> Duration {
@@ -35,12 +39,7 @@ impl Dead {
 }
 
 impl Wire for Dead {
-    fn ask<'a>(
-        &'a self,
-        _: SocketAddr,
-        transport: Transport,
-        _: &'a Question,
-    ) -> BoxFuture<'a, io::Result<Heard>> {
+    fn connect(&self, _: SocketAddr, transport: Transport) -> BoxFuture<'_, io::Result<Box<dyn Flow>>> {
         self.0.lock().unwrap().push((Instant::now(), transport));
         Box::pin(std::future::pending())
     }
@@ -48,15 +47,20 @@ impl Wire for Dead {
 
 /// A second witness that says what it is told to say.
 #[derive(Clone)]
-struct Told(Arc<Mutex<Testimony>>);
+struct Told(Arc<Mutex<Testimony>>, Arc<AtomicBool>);
 
 impl Told {
     fn new() -> Self {
-        Self(Arc::new(Mutex::new(Testimony::Owned { epoch: 3, left: None })))
+        let owned = Testimony::Owned { epoch: 3, left: None };
+        Self(Arc::new(Mutex::new(owned)), Arc::default())
     }
 
     fn set(&self, testimony: Testimony) {
         *self.0.lock().unwrap() = testimony;
+    }
+
+    fn pass_sealing(&self) {
+        self.1.store(true, Ordering::SeqCst);
     }
 }
 
@@ -65,13 +69,77 @@ impl SecondWitness for Told {
         let testimony = self.0.lock().unwrap().clone();
         Box::pin(async move { testimony })
     }
+
+    fn has_passed_sealing(&self, epoch: i64) -> bool {
+        epoch == 3 && self.1.load(Ordering::SeqCst)
+    }
+}
+
+/// An authority with both names, and the flows in which it was asked for them.
+#[derive(Clone)]
+struct Zone(Arc<Mutex<Texts>>);
+
+struct Texts {
+    epoch: &'static str,
+    owner: Option<&'static str>,
+    flows: Vec<Vec<String>>,
+}
+
+impl Zone {
+    fn with(epoch: &'static str, owner: Option<&'static str>) -> Self {
+        let flows = Vec::new();
+        Self(Arc::new(Mutex::new(Texts { epoch, owner, flows })))
+    }
+
+    fn write(&self, epoch: &'static str, owner: Option<&'static str>) {
+        let mut texts = self.0.lock().unwrap();
+        (texts.epoch, texts.owner) = (epoch, owner);
+    }
+}
+
+impl Wire for Zone {
+    fn connect(&self, _: SocketAddr, _: Transport) -> BoxFuture<'_, io::Result<Box<dyn Flow>>> {
+        let number = {
+            let flows = &mut self.0.lock().unwrap().flows;
+            flows.push(Vec::new());
+            flows.len() - 1
+        };
+        let flow: Box<dyn Flow> = Box::new(ToZone(self.clone(), number));
+        Box::pin(async move { Ok(flow) })
+    }
+}
+
+struct ToZone(Zone, usize);
+
+impl Flow for ToZone {
+    fn ask<'a>(&'a mut self, question: &'a Question) -> BoxFuture<'a, io::Result<Heard>> {
+        let name = question.name().clone();
+        let text = {
+            let mut texts = self.0.0.lock().unwrap();
+            let is_epoch = name.to_ascii().starts_with("epoch.");
+            texts.flows[self.1].push(name.to_ascii());
+            if is_epoch { Some(texts.epoch) } else { texts.owner }
+        };
+        let mut answer = Message::response(question.id(), OpCode::Query);
+        answer.metadata.authoritative = true;
+        if let Some(text) = text {
+            let text = RData::TXT(TXT::new(vec![text.to_owned()]));
+            answer.add_answer(Record::from_rdata(name, 10, text));
+        } else {
+            answer.metadata.response_code = ResponseCode::NXDomain;
+            let zone = super::name("internal.example");
+            let soa = SOA::new(zone.clone(), zone.clone(), 1, 60, 60, 600, 5);
+            answer.add_authority(Record::from_rdata(zone, 5, RData::SOA(soa)));
+        }
+        Box::pin(async move { Ok(Heard::Answer(Box::new(answer))) })
+    }
 }
 
 fn authorities(zone: &str) -> Arc<Authorities> {
     Arc::new(Authorities::named(zone, [SocketAddr::from(([192, 0, 2, 1], 53))]).unwrap())
 }
 
-fn watch(wire: &Dead, second: impl SecondWitness + 'static) -> Watch {
+fn watch(wire: &(impl Wire + Clone + 'static), second: impl SecondWitness + 'static) -> Watch {
     let witnesses = Witnesses {
         authorities: authorities("internal.example"),
         wire: Arc::new(wire.clone()),
@@ -271,4 +339,113 @@ async fn who_expects_a_change_need_not_wait_for_the_interval() {
         lost = watch.run() => panic!("{lost:?}"),
         () = prompted => {}
     }
+}
+
+/// The standing that the watch reports first of all that `wanted` accepts.
+async fn reported(reports: &mut Receiver<Report>, wanted: impl FnMut(&Report) -> bool) -> Report {
+    reports.wait_for(wanted).await.unwrap().clone()
+}
+
+/// Issue 26, 5(a): the bucket's Owned extends the permit for as long as the record is gone.
+#[tokio::test(start_paused = true)]
+async fn a_deleted_identity_takes_nothing_from_a_shoot_whose_bucket_says_owned() {
+    let (zone, told) = (Zone::with("3", Some("seed-a")), Told::new());
+    let watch = watch(&zone, told.clone());
+    let reports = watch.reports();
+    let story = async {
+        sleep(s(3)).await;
+        zone.write("3", None);
+        for _ in 0..120 {
+            sleep(s(1)).await;
+            assert!(is_owner(&reports));
+        }
+        zone.write("3", Some("seed-a"));
+        told.set(Testimony::Silent("cut off".to_owned()));
+        sleep(s(60)).await;
+        assert!(is_owner(&reports), "the record that is written back is enough");
+        zone.write("3", None);
+        sleep(s(20)).await;
+        assert!(!is_owner(&reports), "neither witness confirms the seed");
+    };
+    tokio::select! {
+        lost = watch.run() => panic!("{lost:?}"),
+        () = story => {}
+    }
+}
+
+/// R17-50; issue 26, 5(b): no answer of the bucket is needed, and a silent record alone seals nothing.
+#[tokio::test(start_paused = true)]
+async fn a_deleted_identity_ends_an_epoch_that_has_passed_sealing() {
+    let (zone, told) = (Zone::with("3", Some("seed-a")), Told::new());
+    let watch = watch(&zone, told.clone());
+    let reports = watch.reports();
+    let story = async {
+        told.pass_sealing();
+        sleep(s(30)).await;
+        assert!(is_owner(&reports), "the record is there");
+        told.set(Testimony::Silent("cut off".to_owned()));
+        zone.write("3", None);
+        sleep(s(5)).await;
+        panic!("it is not lost");
+    };
+    tokio::select! {
+        lost = watch.run() => assert_eq!(lost, Loss::Deleted),
+        () = story => {}
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn phase_sealing_seals_nothing_beside_a_silent_record() {
+    let told = Told::new();
+    told.pass_sealing();
+    let watch = watch(&Dead::default(), told);
+    let reports = watch.reports();
+    let story = async {
+        sleep(s(60)).await;
+        assert!(is_owner(&reports));
+    };
+    tokio::select! {
+        lost = watch.run() => panic!("{lost:?}"),
+        () = story => {}
+    }
+}
+
+/// Issue 26, 9(b): a replica shows the new epoch beside the former owner for a moment.
+#[tokio::test(start_paused = true)]
+async fn a_replica_in_the_middle_of_an_update_does_not_take_what_was_just_won() {
+    let (zone, told) = (Zone::with("2", Some("seed-b")), Told::new());
+    told.set(Testimony::Missing);
+    let watch = watch(&zone, told);
+    let mut reports = watch.reports();
+    let story = async {
+        sleep(s(30)).await;
+        zone.write("3", Some("seed-b"));
+        let unknown = |report: &Report| {
+            let answer = report.last.as_ref().map(|checked| &checked.answer);
+            matches!(answer, Some(Answer::Unknown(why)) if why.contains("names seed-b"))
+        };
+        reported(&mut reports, unknown).await;
+        zone.write("3", Some("seed-a"));
+        let owner = |report: &Report| matches!(report.standing, Standing::Owner(_));
+        reported(&mut reports, owner).await;
+        // P has passed long ago.
+        sleep(s(10)).await;
+        zone.write("3", Some("seed-b"));
+        sleep(s(5)).await;
+        panic!("it is not lost");
+    };
+    tokio::select! {
+        lost = watch.run() => assert_eq!(lost, Loss::AnotherIdentity("seed-b".to_owned())),
+        () = story => {}
+    }
+}
+
+/// Issue 26, 9(a).
+#[tokio::test(start_paused = true)]
+async fn both_names_are_asked_for_in_one_flow_the_epoch_first() {
+    let zone = Zone::with("3", Some("seed-a"));
+    let _ = timeout(s(3), watch(&zone, Told::new()).run()).await;
+    let flows = zone.0.lock().unwrap().flows.clone();
+    let owner = "owner.demo.dev.internal.example.";
+    assert_eq!(flows, [[format!("epoch.{owner}"), owner.to_owned()]]);
 }

@@ -63,12 +63,14 @@ async fn what_the_records_say_is_what_is_answered() -> Result<()> {
     assert_eq!(check_at([at]).await, Answer::Lost(Loss::LaterEpoch(4)));
 
     write(&server, &[(EPOCH, &["3"]), (OWNER, &["seed-b"])]).await?;
-    let another = Answer::Lost(Loss::AnotherIdentity("seed-b".to_owned()));
-    assert_eq!(check_at([at]).await, another);
+    // In the first check the epoch is fresh: the update may be under way.
+    let another = check_at([at]).await;
+    assert!(is_unknown(&another, "names seed-b"), "{another:?}");
 
-    // R17-50: the record is deleted, its epoch stays.
+    // The record is deleted, its epoch stays. The second witness has the last word.
     write(&server, &[(OWNER, &[])]).await?;
-    assert_eq!(check_at([at]).await, Answer::Lost(Loss::Deleted));
+    let deleted = check_at([at]).await;
+    assert!(is_unknown(&deleted, "names no seed"), "{deleted:?}");
 
     write(&server, &[(EPOCH, &["2"]), (OWNER, &["seed-b"])]).await?;
     let earlier = check_at([at]).await;

@@ -1,8 +1,10 @@
 //! Servers that are hostile, broken or slow. None of them takes anything from anybody, and none stands in the way of another one
 //! that answers.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use hickory_proto::op::{Message, ResponseCode};
 use hickory_proto::rr::rdata::{CNAME, TXT};
@@ -10,7 +12,7 @@ use hickory_proto::rr::{RData, Record};
 use ownership::Answer;
 
 use crate::server::{Over, Server, answer, right};
-use crate::world::{check_at, name};
+use crate::world::{EPOCH, OWNER, check_at, name};
 
 const OWNED: Answer = Answer::Owned { at_most: None };
 
@@ -81,6 +83,34 @@ async fn an_answer_that_is_cut_off_over_udp_is_read_over_tcp() {
         Over::Tcp => vec![right(question)],
     });
     assert_eq!(cut.await, OWNED);
+}
+
+/// Issue 26, 9(a): behind an anycast address two flows may lead to two servers, of which one is behind.
+#[tokio::test]
+async fn both_names_are_asked_for_by_one_flow() {
+    for blocks_udp in [false, true] {
+        let flows = Arc::new(Mutex::new(BTreeMap::<_, Vec<String>>::new()));
+        let seen = Arc::clone(&flows);
+        let server = Server::telling(move |question, over, from| {
+            if blocks_udp && over == Over::Udp {
+                return vec![];
+            }
+            let name = question.queries.first().unwrap().name().to_ascii();
+            seen.lock()
+                .unwrap()
+                .entry((over == Over::Tcp, from))
+                .or_default()
+                .push(name);
+            vec![right(question)]
+        });
+        assert_eq!(check_at([server.await.address]).await, OWNED);
+        let flows = flows.lock().unwrap();
+        assert!(!flows.is_empty());
+        for ((is_tcp, _), names) in flows.iter() {
+            assert_eq!(*is_tcp, blocks_udp);
+            assert_eq!(names, &[format!("{EPOCH}."), format!("{OWNER}.")]);
+        }
+    }
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use hickory_proto::op::{Message, OpCode};
 use hickory_proto::rr::rdata::TXT;
 use hickory_proto::rr::{RData, Record};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, UdpSocket};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::task::JoinSet;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub enum Over {
 }
 
 /// All that it sends for one question, in this order; each as it is.
-type Behaviour = dyn Fn(&Message, Over) -> Vec<Vec<u8>> + Send + Sync;
+type Behaviour = dyn Fn(&Message, Over, SocketAddr) -> Vec<Vec<u8>> + Send + Sync;
 
 /// It ends when this is dropped.
 pub struct Server {
@@ -27,6 +27,13 @@ pub struct Server {
 
 impl Server {
     pub async fn start(behaviour: impl Fn(&Message, Over) -> Vec<Vec<u8>> + Send + Sync + 'static) -> Self {
+        Self::telling(move |question, over, _| behaviour(question, over)).await
+    }
+
+    /// The same, where it matters by which flow a question comes: the last one is the address that it comes from.
+    pub async fn telling(
+        behaviour: impl Fn(&Message, Over, SocketAddr) -> Vec<Vec<u8>> + Send + Sync + 'static,
+    ) -> Self {
         // A port that is free for both.
         let (udp, tcp) = loop {
             let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -50,22 +57,26 @@ async fn over_udp(socket: UdpSocket, behaviour: Arc<Behaviour>) {
     let mut buffer = vec![0; 4096];
     while let Ok((length, from)) = socket.recv_from(&mut buffer).await {
         let question = Message::from_vec(buffer.get(..length).unwrap()).unwrap();
-        for datagram in behaviour(&question, Over::Udp) {
+        for datagram in behaviour(&question, Over::Udp, from) {
             let _ = socket.send_to(&datagram, from).await;
         }
     }
 }
 
 async fn over_tcp(listener: TcpListener, behaviour: Arc<Behaviour>) {
-    while let Ok((mut stream, _)) = listener.accept().await {
-        let Ok(length) = stream.read_u16().await else {
-            continue;
-        };
+    let mut connections = JoinSet::new();
+    while let Ok((stream, from)) = listener.accept().await {
+        connections.spawn(over_connection(stream, from, Arc::clone(&behaviour)));
+    }
+}
+
+async fn over_connection(mut stream: TcpStream, from: SocketAddr, behaviour: Arc<Behaviour>) {
+    while let Ok(length) = stream.read_u16().await {
         let mut question = vec![0; usize::from(length)];
         if stream.read_exact(&mut question).await.is_err() {
-            continue;
+            return;
         }
-        for message in behaviour(&Message::from_vec(&question).unwrap(), Over::Tcp) {
+        for message in behaviour(&Message::from_vec(&question).unwrap(), Over::Tcp, from) {
             let length = u16::try_from(message.len()).unwrap();
             let _ = stream.write_u16(length).await;
             let _ = stream.write_all(&message).await;
