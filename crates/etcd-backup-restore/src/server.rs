@@ -1,7 +1,8 @@
 //! The HTTP interface of `server`.
 //!
 //! `GET /healthz`, `/snapshot/latest`, `/metrics`; `POST` or `GET` `/snapshot/full[?final=true]` and `/snapshot/delta`;
-//! `POST /snapshot/resume`; `GET /readyz` and, with the owner check, `/ownership`. Errors are JSON: `{"code": "<class>", "error": "<sentence>"}`. `/healthz`, `/snapshot/latest`
+//! `POST /snapshot/resume`; `GET /readyz` and, with the owner check, `GET /ownership` and `POST /ownership/sealing`.
+//! Errors are JSON: `{"code": "<class>", "error": "<sentence>"}`. `/healthz`, `/snapshot/latest`
 //! and `/metrics` answer from memory whatever is under way. `/healthz` tells about this process only: a bucket that
 //! refuses must not take etcd out of service.
 
@@ -77,6 +78,7 @@ pub fn routes(behind: Behind) -> Router {
     Router::new()
         .route("/readyz", get(readyz))
         .route("/ownership", get(ownership))
+        .route("/ownership/sealing", post(sealing))
         .route("/healthz", get(healthz))
         .route("/snapshot/full", get(full).post(full))
         .route("/snapshot/delta", get(delta).post(delta))
@@ -102,6 +104,26 @@ async fn ownership(State(behind): State<Behind>) -> Response {
     match &behind.owner {
         Some(told) => Json(told.ownership()).into_response(),
         None => StatusCode::NOT_FOUND.into_response(),
+    }
+}
+
+/// The body of `POST /ownership/sealing`.
+#[derive(Deserialize)]
+struct Sealing {
+    epoch: i64,
+}
+
+/// The gardenlet has recorded phase `Sealing`. A report of another epoch is a conflict with the epoch of this process.
+async fn sealing(State(behind): State<Behind>, Json(sealing): Json<Sealing>) -> Response {
+    let Some(told) = &behind.owner else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
+    match told.record_sealing(sealing.epoch) {
+        Ok(()) => Json(json!({ "epoch": sealing.epoch, "phase": "Sealing" })).into_response(),
+        Err(refused) => {
+            let answer = json!({ "code": refused.class.word(), "error": refused.to_string() });
+            (StatusCode::CONFLICT, Json(answer)).into_response()
+        }
     }
 }
 

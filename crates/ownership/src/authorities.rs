@@ -126,6 +126,38 @@ impl Authorities {
         })
     }
 
+    /// Whether the servers are named, or found by the NS records of the zone.
+    #[must_use]
+    pub fn are_named(&self) -> bool {
+        matches!(self.source, Source::Named(_))
+    }
+
+    /// The servers that are asked at this moment, without any lookup: none before the first lookup of the NS records.
+    #[must_use]
+    pub fn known_servers(&self) -> Vec<SocketAddr> {
+        match &self.source {
+            Source::Named(servers) => servers.clone(),
+            Source::Found(finder) => finder.known().map_or_else(Vec::new, |known| known.servers),
+        }
+    }
+
+    /// Every server, looked up anew where the servers are not named. Unlike a check, which makes do with the servers that have an
+    /// address, this fails if the address of a single server cannot be found: a former owner may still ask that server.
+    pub async fn every_server(&self, within: Duration) -> Result<Vec<SocketAddr>, String> {
+        let finder = match &self.source {
+            Source::Named(servers) => return Ok(servers.clone()),
+            Source::Found(finder) => finder,
+        };
+        let zone = &self.zone;
+        let found = timeout(within, finder.look_up(zone)).await;
+        let (servers, without_address) =
+            found.map_err(|_| format!("the servers of {zone} were not found within {within:?}"))??;
+        match without_address.first() {
+            None => Ok(servers),
+            Some((server, why)) => Err(format!("server {server} of {zone} has no address: {why}")),
+        }
+    }
+
     /// The servers as far as they are known. Waits only where none are.
     pub(crate) async fn servers(&self) -> Result<Vec<SocketAddr>, String> {
         match &self.source {
@@ -158,28 +190,35 @@ impl Finder {
     }
 
     async fn find(&self, zone: &Name) -> Result<Vec<SocketAddr>, String> {
-        let found = self.resolver.lookup(zone.clone(), RecordType::NS).await;
-        let found = found.map_err(|error| format!("the servers of {zone} cannot be found: {error}"))?;
-        let mut servers = Vec::new();
-        for record in found.answers().iter().take(MOST) {
-            let RData::NS(server) = &record.data else { continue };
-            // A server without an address is one that does not answer.
-            if let Ok(addresses) = self.resolver.lookup_ip(server.0.clone()).await {
-                servers.extend(addresses.iter().map(|ip| SocketAddr::new(ip, self.port)));
-            }
-        }
-        servers.sort_unstable();
-        servers.dedup();
+        // A server without an address is one that does not answer.
+        let (mut servers, _) = self.look_up(zone).await?;
         servers.truncate(MOST);
-        if servers.is_empty() {
-            return Err(format!("no server of {zone} has an address"));
-        }
         let known = Known {
             since: Instant::now(),
             servers: servers.clone(),
         };
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(known);
         Ok(servers)
+    }
+
+    /// Asks the resolver once: the addresses of all servers, and the servers without any.
+    async fn look_up(&self, zone: &Name) -> Result<(Vec<SocketAddr>, Vec<(Name, String)>), String> {
+        let found = self.resolver.lookup(zone.clone(), RecordType::NS).await;
+        let found = found.map_err(|error| format!("the servers of {zone} cannot be found: {error}"))?;
+        let (mut servers, mut without_address) = (Vec::new(), Vec::new());
+        for record in found.answers() {
+            let RData::NS(server) = &record.data else { continue };
+            match self.resolver.lookup_ip(server.0.clone()).await {
+                Ok(addresses) => servers.extend(addresses.iter().map(|ip| SocketAddr::new(ip, self.port))),
+                Err(error) => without_address.push((server.0.clone(), error.to_string())),
+            }
+        }
+        servers.sort_unstable();
+        servers.dedup();
+        if servers.is_empty() {
+            return Err(format!("no server of {zone} has an address"));
+        }
+        Ok((servers, without_address))
     }
 }
 

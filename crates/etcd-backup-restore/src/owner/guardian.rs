@@ -66,6 +66,12 @@ impl Guardian {
         let metrics = Arc::<Metrics>::default();
         let epoch = store.epoch();
         let handle = Handle::idle(&store.prefix(), epoch, metrics.clone());
+        let told = Arc::new(Told::new(
+            epoch,
+            *check.terms.settings(),
+            check.authorities.clone(),
+            metrics.clone(),
+        ));
         Self {
             gate: Gate {
                 listen: check.listen,
@@ -76,8 +82,9 @@ impl Guardian {
             bucket: Arc::new(Bucket {
                 store: Arc::new(store),
                 uid: check.uid.clone(),
+                told: told.clone(),
             }),
-            told: Arc::new(Told::new(epoch, *check.terms.settings(), metrics.clone())),
+            told,
             desk: Arc::new(Mutex::new(handle)),
             check,
             settings,

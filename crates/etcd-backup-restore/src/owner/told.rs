@@ -1,10 +1,12 @@
 //! What probes, people and the relay are told: from memory, at any time.
 
 use crate::clock;
+use crate::error::{Class, Error};
 use crate::metrics::Metrics;
-use ownership::{Answer, Guard as State, Relayed, Report, Settings};
-use permit::Permit;
+use ownership::{Answer, Authorities, Guard as State, Relayed, Report, Settings};
+use permit::{Clock, Permit};
 use serde_json::{Value, json};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -34,18 +36,24 @@ pub struct Told {
     metrics: Arc<Metrics>,
     epoch: i64,
     settings: Settings,
+    authorities: Arc<Authorities>,
+    /// The gardenlet has recorded phase `Sealing` of this epoch. In memory only: the gardenlet repeats its report while it waits for
+    /// the final snapshot.
+    is_sealing: AtomicBool,
 }
 
 impl Told {
-    /// At first nobody has confirmed anything. `settings` are those by which this process goes.
+    /// At first nobody has confirmed anything. This process follows `settings` and asks `authorities`.
     #[must_use]
-    pub fn new(epoch: i64, settings: Settings, metrics: Arc<Metrics>) -> Self {
+    pub fn new(epoch: i64, settings: Settings, authorities: Arc<Authorities>, metrics: Arc<Metrics>) -> Self {
         let told = Self {
             inner: Mutex::default(),
             expected: Arc::default(),
             metrics,
             epoch,
             settings,
+            authorities,
+            is_sealing: AtomicBool::default(),
         };
         told.shown(State::Waiting);
         told
@@ -58,6 +66,35 @@ impl Told {
     /// Somebody waits for the end of the epoch: it is looked for now, and not at the next turn.
     pub fn is_awaited(&self) {
         self.expected.notify_one();
+    }
+
+    /// The gardenlet reports that it has recorded phase `Sealing` of this epoch. From now on a deleted owner record ends the epoch,
+    /// and the next check begins at once.
+    ///
+    /// # Errors
+    /// The report is of another epoch than that of this process.
+    pub fn record_sealing(&self, epoch: i64) -> Result<(), Error> {
+        if epoch != self.epoch {
+            let what = format!(
+                "phase Sealing of ownership epoch {epoch} was reported, and this process runs in epoch {}: wait until etcd-druid has \
+                 started it in the epoch of the Etcd",
+                self.epoch
+            );
+            return Err(Error::new(Class::OtherEpoch, what));
+        }
+        if !self.is_sealing.swap(true, Ordering::SeqCst) {
+            tracing::info!(
+                epoch,
+                "the gardenlet has recorded phase Sealing: a deleted owner record ends this epoch"
+            );
+        }
+        self.is_awaited();
+        Ok(())
+    }
+
+    /// Whether phase `Sealing` of this epoch was reported.
+    pub(super) fn is_sealing(&self, epoch: i64) -> bool {
+        epoch == self.epoch && self.is_sealing.load(Ordering::SeqCst)
     }
 
     /// What that notifies.
@@ -103,6 +140,9 @@ impl Told {
                 "etcd": inner.etcd,
                 "silence": self.settings.silence.word(),
                 "leastFenceMilliseconds": milliseconds(self.settings.least_fence()),
+                "servers": self.authorities.known_servers(),
+                "serversNamed": self.authorities.are_named(),
+                "hostClock": Clock::default().host_clock().as_str(),
             })
         })
     }
@@ -176,14 +216,52 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use ownership::Silence;
-    use permit::{Clock, Issuer};
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use permit::Issuer;
+    use std::sync::atomic::AtomicU64;
 
     const HOUR: Duration = Duration::from_secs(3600);
 
+    fn authorities() -> Arc<Authorities> {
+        let servers = ["192.0.2.2:53", "192.0.2.1:5353"].map(|server| server.parse().unwrap());
+        Arc::new(Authorities::named("example.test", servers).unwrap())
+    }
+
+    /// A destination asks these servers when the seed of this process is dead.
+    #[tokio::test]
+    async fn the_servers_that_the_process_asks_are_reported() {
+        let told = Told::new(3, Settings::default(), authorities(), Arc::default());
+        let said = told.ownership();
+        assert_eq!(
+            said["servers"],
+            json!(["192.0.2.1:5353", "192.0.2.2:53"]),
+            "{said}"
+        );
+        assert_eq!(said["serversNamed"], true, "{said}");
+        let unnamed = Arc::new(Authorities::found("example.test").unwrap());
+        let said = Told::new(3, Settings::default(), unnamed, Arc::default()).ownership();
+        assert_eq!(
+            (&said["servers"], &said["serversNamed"]),
+            (&json!([]), &json!(false))
+        );
+    }
+
+    /// A takeover of a seed whose clocks may stop needs a person.
+    #[tokio::test]
+    async fn the_clock_of_the_host_that_guards_the_process_is_reported() {
+        let told = Told::new(3, Settings::default(), authorities(), Arc::default());
+        let reads_rtc = std::fs::read_dir("/sys/class/rtc").is_ok_and(|rtcs| rtcs.count() > 0);
+        let reported = told.ownership()["hostClock"].as_str().unwrap().to_owned();
+        let expected: &[&str] = if reads_rtc {
+            &["Rtc", "Ptp", "None"]
+        } else {
+            &["Ptp", "None"]
+        };
+        assert!(expected.contains(&reported.as_str()), "{reported}");
+    }
+
     #[tokio::test]
     async fn what_is_told_follows_the_clock_not_the_last_event() {
-        let told = Told::new(3, Settings::default(), Arc::default());
+        let told = Told::new(3, Settings::default(), authorities(), Arc::default());
         assert!(told.ready().unwrap_err().starts_with("Waiting: "));
         assert_eq!(told.ownership()["answer"], "Unknown");
         // A machine that is suspended: an hour is longer than this test takes.
@@ -213,6 +291,21 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn phase_sealing_is_recorded_for_the_own_epoch_alone_and_prompts_a_check() {
+        let told = Told::new(3, Settings::default(), authorities(), Arc::default());
+        for other in [2, 4] {
+            let refused = told.record_sealing(other).unwrap_err();
+            assert_eq!(refused.class, Class::OtherEpoch);
+        }
+        assert!(!told.is_sealing(3));
+        for _ in 0..2 {
+            told.record_sealing(3).unwrap();
+            assert!(told.is_sealing(3) && !told.is_sealing(4));
+            told.expected().notified().await;
+        }
+    }
+
+    #[tokio::test]
     async fn it_says_by_which_settings_it_goes() {
         let longer = Settings {
             validity: Duration::from_secs(15),
@@ -225,11 +318,11 @@ mod tests {
             ..Settings::default()
         };
         for (settings, silence, fence) in [
-            (Settings::default(), "Deactivate", 19_032),
-            (longer, "Deactivate", 22_000),
-            (tolerates, "Tolerate", 19_032),
+            (Settings::default(), "Deactivate", 23_036),
+            (longer, "Deactivate", 26_000),
+            (tolerates, "Tolerate", 23_036),
         ] {
-            let told = Told::new(3, settings, Arc::default());
+            let told = Told::new(3, settings, authorities(), Arc::default());
             // Whatever its state.
             for _ in 0..2 {
                 let said = told.ownership();

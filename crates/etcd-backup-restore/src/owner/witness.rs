@@ -1,5 +1,6 @@
 //! The bucket as second witness: `ownership.json`, read as it is at this moment.
 
+use super::told::Told;
 use crate::store::{Ownership, Store};
 use futures::future::BoxFuture;
 use ownership::{Object, SecondWitness, Testimony};
@@ -10,6 +11,8 @@ pub(super) struct Bucket {
     pub(super) store: Arc<Store>,
     /// The shoot's.
     pub(super) uid: String,
+    /// What the gardenlet has reported to this process.
+    pub(super) told: Arc<Told>,
 }
 
 impl SecondWitness for Bucket {
@@ -20,6 +23,10 @@ impl SecondWitness for Bucket {
                 Err(e) => Testimony::Silent(e.to_string()),
             }
         })
+    }
+
+    fn has_passed_sealing(&self, epoch: i64) -> bool {
+        self.told.is_sealing(epoch)
     }
 }
 
