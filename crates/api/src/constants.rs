@@ -55,6 +55,8 @@ pub const SHOOT_FORCE_RESTORE: &str = "shoot.gardener.cloud/force-restore";
 pub const FORCE_RESTORE_SOURCE_IS_OFF: &str = "source-is-off";
 /// Annotation: the seed that has the shoot keeps it in the next ownership epoch, with its data (`true`).
 pub const SHOOT_RENEW_OWNERSHIP: &str = "shoot.gardener.cloud/renew-ownership";
+/// Annotation: how many revisions of the source's etcd may be lost, where a planned move finds that snapshots of the source are missing.
+pub const SHOOT_ACCEPT_LOSS: &str = "shoot.gardener.cloud/accept-loss";
 /// Annotation: the zone that is to be cut off, by the provider's physical ID of it. While it is there the shoot has no machines in
 /// the zone, and the network there is closed (RZ-01).
 pub const SHOOT_ISOLATED_ZONE: &str = "shoot.gardener.cloud/isolated-zone";

@@ -68,6 +68,7 @@ pub fn recorded(ownership: &Ownership<String>) -> Recorded {
             epoch: source.epoch,
         }),
         chain: ownership.chain.map(recorded_chain),
+        sealed: None,
         approval: None,
         restored: None,
         restored_before: Vec::new(),

@@ -20,6 +20,10 @@ pub struct Ownership {
     pub source: Option<FormerSeed>,
     /// Which of the source's data were chosen: once in an epoch.
     pub chain: Option<OwnershipChain>,
+    /// The end of the epoch that its own seed has handed over last, written with the hand-over and never changed. It binds the copy of
+    /// the backups only if `sealed.epoch` is the epoch of `source` (where `source` is absent: the epoch before this one). A value of
+    /// any other epoch has no effect.
+    pub sealed: Option<SealedEpoch>,
     /// Consent to one hand-over without the source's help. No seed writes it.
     pub approval: Option<OwnershipApproval>,
     /// What the shoot went on with when it was last taken over.
@@ -51,9 +55,30 @@ pub struct RestoredData {
     pub source: Option<FormerSeed>,
     /// Why nobody knows how much may be lost: for people. Absent where both bounds are known.
     pub unknown: Option<String>,
-    /// Changes of the source after `lastRevision`: all that is lost. Absent until the source has returned and saved what it had.
+    /// Changes of the source after `lastRevision`: all that is lost. Absent until the source has returned and saved what it had. After a
+    /// planned move whose loss a person accepted, the number is known at once.
     #[schemars(range(min = 0))]
     pub lost_revisions: Option<i64>,
+}
+
+/// The end of an ownership epoch, as the seed that had the shoot in that epoch proved it: the final snapshot was read back from the bucket,
+/// and etcd had no later revision. The destination fails rather than begin with less, unless a person accepts the loss with annotation
+/// `shoot.gardener.cloud/accept-loss`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SealedEpoch {
+    /// The ownership epoch that has ended. This is the epoch before the hand-over, not the epoch of the destination.
+    #[schemars(range(min = 1))]
+    pub epoch: i64,
+    /// The last revision of etcd in that epoch. The copied backups must reach this revision.
+    #[schemars(range(min = 1))]
+    pub revision: i64,
+    /// Name of the final snapshot in the bucket of the source.
+    #[schemars(length(min = 1, max = 253))]
+    pub snapshot: String,
+    /// The sha256 of the final snapshot as it is stored, in hex. An object with the same name and any other hash does not count.
+    #[schemars(regex(pattern = r"^[0-9a-f]{64}$"))]
+    pub sha256: String,
 }
 
 /// How far an epoch is.
@@ -115,11 +140,21 @@ pub struct OwnershipApproval {
     pub by: ApprovedBy,
     /// What was decided, and why: a sentence for people.
     pub reason: String,
-    /// Whether the person who approved has stated that nothing of the source runs any more
-    /// (`shoot.gardener.cloud/force-restore=source-is-off`). Then the takeover needs no agreement of server lists, and the fence asks the
-    /// servers of the destination alone. Defaults to `false`.
+    /// A person has stated that no process of the seed in `from` runs any more (annotation
+    /// `shoot.gardener.cloud/force-restore=source-is-off`). The takeover then skips the checks that depend on these processes: condition
+    /// `OwnershipVerified`, condition `OwnerChecksComplete`, the comparison of server lists, and the host clock. The fence of the destination
+    /// asks only the servers of the destination. The default is `false`; the silence of a seed never sets this field.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub source_is_off: bool,
+}
+
+impl OwnershipApproval {
+    /// Whether the approval gives a seed the next epoch of a shoot that this seed has already (annotation
+    /// `shoot.gardener.cloud/renew-ownership=true`).
+    #[must_use]
+    pub fn renews(&self) -> bool {
+        self.from == self.to
+    }
 }
 
 /// What whoever approves a hand-over accepts to lose.
@@ -140,6 +175,13 @@ pub enum ApprovedBy {
 }
 
 impl Ownership {
+    /// The end of the epoch whose data this epoch begins with, where the seed of that epoch recorded it.
+    #[must_use]
+    pub fn sealed_source(&self) -> Option<&SealedEpoch> {
+        let source = self.source.as_ref().map_or(self.epoch - 1, |source| source.epoch);
+        self.sealed.as_ref().filter(|sealed| sealed.epoch == source)
+    }
+
     /// How many earlier takeovers are remembered. As many as fit on a page that a person reads; each is a few hundred bytes.
     pub const MOST_RESTORED_BEFORE: usize = 5;
 
@@ -204,6 +246,25 @@ mod tests {
         // A record without the field is read and written unchanged.
         let approval = json!(approved(5, None).approval);
         assert_eq!(approval.get("sourceIsOff"), None);
+    }
+
+    #[test]
+    fn the_end_of_another_epoch_binds_nobody() {
+        let of = |epoch: i64, source: Option<i64>, sealed: i64| {
+            let sealed = json!({"epoch": sealed, "revision": 54, "snapshot": "Full.final", "sha256": "aa"});
+            let source = source.map(|epoch| json!({"name": "a", "epoch": epoch}));
+            let read: Ownership =
+                serde_json::from_value(json!({"epoch": epoch, "source": source, "sealed": sealed})).unwrap();
+            read.sealed_source().is_some()
+        };
+        assert!(of(3, Some(2), 2));
+        // The seed of epoch 3 has opened nothing.
+        assert!(of(4, Some(2), 2));
+        assert!(of(3, None, 2));
+        for (epoch, source, sealed) in [(3, Some(2), 1), (4, Some(3), 2), (3, None, 1), (3, Some(2), 3)] {
+            assert!(!of(epoch, source, sealed), "{epoch} {source:?} {sealed}");
+        }
+        assert_eq!(Ownership::of_epoch(2).sealed_source(), None);
     }
 
     fn epochs(told: &[RestoredData]) -> Vec<i64> {
