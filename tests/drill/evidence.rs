@@ -152,7 +152,8 @@ impl ShootScenario<'_> {
             | Drilled::RestoreIsolated
             | Drilled::TakeOver
             | Drilled::TakeOverIsolated
-            | Drilled::CallOff => (Some(self.place()), Some(2)),
+            | Drilled::CallOff
+            | Drilled::Renew => (Some(self.place()), Some(2)),
             Drilled::Migrate | Drilled::Leave => (None, Some(1)),
             Drilled::Delete | Drilled::DeleteIsolated | Drilled::ForceDelete => (None, None),
         };
@@ -212,7 +213,7 @@ impl ShootScenario<'_> {
                 self.check_states().await?;
                 Box::pin(self.next_obeys()).await
             }
-            Drilled::CallOff | Drilled::Restore | Drilled::TakeOver => {
+            Drilled::CallOff | Drilled::Renew | Drilled::Restore | Drilled::TakeOver => {
                 self.check_here(self.place()).await?;
                 self.check_same().await?;
                 self.check_states().await?;
@@ -267,7 +268,8 @@ impl ShootScenario<'_> {
 
     /// RX-11: each extension was restored from what it wrote last: when it let go, where its source could.
     async fn check_states(&self) -> Result<()> {
-        let times = u32::from(!self.drilled.takes_over());
+        let lets_go = !self.drilled.takes_over() && self.drilled != Drilled::Renew;
+        let times = u32::from(lets_go);
         let objects: Api<Extension> = Api::namespaced(self.place().client(), &self.namespace());
         let all = objects.list(&ListParams::default()).await?;
         let left: Vec<_> = all.iter().map(guest::left).collect();

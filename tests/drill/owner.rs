@@ -12,7 +12,7 @@ use crate::subject::{ANSWER_WITHIN, Subject, transient};
 use crate::world::DOMAIN;
 
 impl Subject<'_> {
-    fn owner_name(&self) -> String {
+    pub fn owner_name(&self) -> String {
         format!("owner.{}.dev.internal.{DOMAIN}", self.name)
     }
 

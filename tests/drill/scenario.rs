@@ -18,8 +18,9 @@ use crate::garden;
 use crate::machines;
 use crate::refusal;
 use crate::seed::RunningSeed;
+use crate::sidecar::LAST_REVISION;
 use crate::subject::{Subject, transient};
-use crate::world::World;
+use crate::world::{DOMAIN, World};
 use crate::zones;
 
 /// The flow that is disturbed.
@@ -29,6 +30,8 @@ pub enum Drilled {
     Migrate,
     /// The source brings the shoot back to life after a move that was all but handed over: in a new epoch.
     CallOff,
+    /// The seed keeps the shoot in a new epoch, after its owner record was deleted.
+    Renew,
     Restore,
     /// The destination takes over a shoot whose source is silent, with all that it has there (R17-20..31).
     TakeOver,
@@ -55,10 +58,11 @@ pub enum Drilled {
 }
 
 impl Drilled {
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Create,
         Self::Migrate,
         Self::CallOff,
+        Self::Renew,
         Self::Restore,
         Self::TakeOver,
         Self::Leave,
@@ -81,6 +85,7 @@ impl Drilled {
             self,
             Self::Create
                 | Self::CallOff
+                | Self::Renew
                 | Self::Leave
                 | Self::Hibernate
                 | Self::RestoreAsleep
@@ -140,6 +145,7 @@ impl Drilled {
             Self::Create => Operation::Create,
             Self::Migrate => Operation::Migrate,
             Self::CallOff
+            | Self::Renew
             | Self::Restore
             | Self::RestoreAsleep
             | Self::RestoreIsolated
@@ -303,6 +309,7 @@ impl<'w> ShootScenario<'w> {
         let former = json!([{"name": "seed-a", "epoch": 1}]);
         let mut ownership = granted();
         ownership["drained"] = json!(true);
+        ownership["sealed"] = json!({"epoch": 1, "revision": LAST_REVISION, "snapshot": "s.final", "sha256": "0".repeat(64)});
         self.status(json!({"seedName": "seed-b", "ownership": ownership, "formerSeeds": former}))
             .await
     }
@@ -316,7 +323,19 @@ impl<'w> ShootScenario<'w> {
             .await
     }
 
-    /// What garden-controller-manager writes when the move is called off after etcd's epoch has ended.
+    /// Nothing says any more whose the shoot is.
+    async fn is_forgotten_by_dns(&self) -> Result<()> {
+        let owner = self.owner_name();
+        let epoch = format!("epoch.{owner}");
+        let names: [(&str, &[&str]); 2] = [(&owner, &[]), (&epoch, &[])];
+        self.world
+            .dns
+            .write_texts(DOMAIN, &names)
+            .await
+            .map_err(transient)
+    }
+
+    /// What garden-controller-manager writes when the move is called off after etcd's epoch has ended, or a person asks for a new epoch.
     async fn is_granted_anew(&self) -> Result<()> {
         self.status(json!({"ownership": granted()})).await
     }
@@ -392,6 +411,10 @@ impl Scenario for ShootScenario<'_> {
             Drilled::Failback => return self.asks_for(None).await,
             Drilled::AnotherZone => return self.asks_for(Some(zones::OTHER)).await,
             _ => {}
+        }
+        if self.drilled == Drilled::Renew {
+            self.is_forgotten_by_dns().await?;
+            return self.is_granted_anew().await;
         }
         if matches!(self.drilled, Drilled::Hibernate | Drilled::RestoreAsleep) {
             self.wants_sleep(true).await?;

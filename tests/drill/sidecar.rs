@@ -1,10 +1,10 @@
 //! Plays etcd-backup-restore of each shoot of a seed as the gardenlet sees it, where no pod runs: once it has taken the final
 //! snapshot of an epoch it has finished, takes no other snapshot, and says so until it is told to go on. Where the owner is
-//! checked it takes that snapshot by itself, when the owner record has gone (R17-50), and at nobody's request. It stays sealed from
-//! then on, until its etcd is started in another epoch.
+//! checked it takes that snapshot by itself, when phase `Sealing` was reported and the owner record has gone (R17-50), and at nobody's
+//! request. It stays sealed from then on, until its etcd is started in another epoch.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use api::constants::OWNERSHIP_EPOCH;
 use api::druid::Etcd;
@@ -21,7 +21,17 @@ use serde_json::{Value, json};
 
 /// Those of one seed.
 #[derive(Clone, Default)]
-pub struct Sidecars(Arc<Mutex<BTreeSet<(String, i64)>>>);
+pub struct Sidecars {
+    finished: Epochs,
+    /// Of which phase `Sealing` was reported: before that a record that has gone is no loss.
+    sealing: Epochs,
+}
+
+type Epochs = Arc<Mutex<BTreeSet<(String, i64)>>>;
+
+fn lock(epochs: &Epochs) -> MutexGuard<'_, BTreeSet<(String, i64)>> {
+    epochs.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 impl Sidecars {
     /// Whether that of this namespace has finished in this epoch.
@@ -35,6 +45,7 @@ impl Sidecars {
             .route("/backup/{namespace}/snapshot/full", get(usual).post(last))
             .route("/backup/{namespace}/snapshot/latest", get(latest))
             .route("/backup/{namespace}/ownership", get(ownership))
+            .route("/backup/{namespace}/ownership/sealing", post(sealing))
             .route("/backup/{namespace}/healthz", get(health))
             .route("/backup/{namespace}/snapshot/delta", get(usual))
             .route("/backup/{namespace}/snapshot/resume", post(resume))
@@ -44,8 +55,8 @@ impl Sidecars {
             })
     }
 
-    fn finished(&self) -> std::sync::MutexGuard<'_, BTreeSet<(String, i64)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn finished(&self) -> MutexGuard<'_, BTreeSet<(String, i64)>> {
+        lock(&self.finished)
     }
 }
 
@@ -78,8 +89,11 @@ impl Served {
         let failed = |error: kube::Error| (StatusCode::BAD_GATEWAY, error.to_string()).into_response();
         let etcds: Api<Etcd> = Api::namespaced(self.seed.clone(), namespace);
         let etcd = etcds.get_opt("etcd-main").await.map_err(failed)?;
-        if etcd.is_none_or(|etcd| etcd.spec.backup.owner_check.is_none()) {
+        let Some(etcd) = etcd.filter(|etcd| etcd.spec.backup.owner_check.is_some()) else {
             return Ok(None);
+        };
+        if !lock(&self.sidecars.sealing).contains(&(namespace.to_owned(), epoch_of(&etcd))) {
+            return Ok(Some(false));
         }
         let records: Api<DNSRecord> = Api::namespaced(self.seed.clone(), namespace);
         let records = records.list(&ListParams::default()).await.map_err(failed)?;
@@ -113,8 +127,12 @@ fn refused() -> Response {
     (StatusCode::CONFLICT, Json(why)).into_response()
 }
 
+/// The last revision of each etcd.
+pub const LAST_REVISION: i64 = 9;
+
 fn proven(epoch: i64) -> Value {
-    json!({"isFinal": true, "verified": true, "lastRevision": 9, "etcdRevision": 9, "epoch": epoch})
+    json!({"isFinal": true, "verified": true, "lastRevision": LAST_REVISION, "etcdRevision": LAST_REVISION, "epoch": epoch,
+        "snapName": "Full-00000000-00000009-1.gz.final", "sha256": "0".repeat(64)})
 }
 
 async fn usual(State(served): State<Served>, Path(namespace): Path<String>) -> Response {
@@ -172,6 +190,25 @@ async fn ownership(State(served): State<Served>, Path(namespace): Path<String>) 
         Ok(Some(false)) => {
             Json(json!({"state": "Serving", "why": "the seed owns the shoot"})).into_response()
         }
+        Err(response) => response,
+    }
+}
+
+async fn sealing(
+    State(served): State<Served>,
+    Path(namespace): Path<String>,
+    Json(report): Json<Value>,
+) -> Response {
+    match served.of(namespace).await {
+        Ok(one) if report["epoch"] == one.1 => {
+            lock(&served.sidecars.sealing).insert(one);
+            Json(json!({"epoch": report["epoch"], "phase": "Sealing"})).into_response()
+        }
+        Ok(_) => (
+            StatusCode::CONFLICT,
+            Json(json!({"code": "other-epoch", "error": "another epoch"})),
+        )
+            .into_response(),
         Err(response) => response,
     }
 }

@@ -31,6 +31,8 @@ pub enum Fate {
     RunsUnready,
     /// All its containers end with exit code 0.
     Succeeds,
+    /// The same, and the first container leaves this message.
+    Reports(String),
     /// Its first container ends with exit code 1 and this message.
     Fails(String),
     /// Nobody cares for it.
@@ -116,7 +118,7 @@ fn status(pod: &Pod, fate: &Fate) -> Option<Value> {
         Fate::StaysPending => return None,
         Fate::Runs => ("Running", true),
         Fate::RunsUnready => ("Running", false),
-        Fate::Succeeds => ("Succeeded", false),
+        Fate::Succeeds | Fate::Reports(_) => ("Succeeded", false),
         Fate::Fails(_) => ("Failed", false),
     };
     let known = pod.status.as_ref();
@@ -166,7 +168,10 @@ fn state(fate: &Fate, first: bool) -> Value {
         Fate::Fails(message) if first => {
             json!({"terminated": {"exitCode": 1, "reason": "Error", "message": message}})
         }
-        Fate::Fails(_) | Fate::Succeeds => json!({"terminated": {"exitCode": 0, "reason": "Completed"}}),
+        Fate::Reports(message) if first => {
+            json!({"terminated": {"exitCode": 0, "reason": "Completed", "message": message}})
+        }
+        Fate::Fails(_) | Fate::Succeeds | Fate::Reports(_) => json!({"terminated": {"exitCode": 0, "reason": "Completed"}}),
         _ => json!({"running": {}}),
     }
 }

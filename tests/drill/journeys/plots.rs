@@ -1,9 +1,10 @@
 //! What happens to a Shoot.
 
 use anyhow::{Result, ensure};
+use api::constants::{OPERATION, SHOOT_RENEW_OWNERSHIP, operation};
 use api::gardencore::Shoot;
 use fastrand::Rng;
-use kube::api::DeleteParams;
+use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 use testkit::eventually;
 
@@ -12,6 +13,7 @@ use super::rules::{epoch, host, last};
 use super::witness::SEEN_WITHIN;
 use crate::evidence::Evidence;
 use crate::garden;
+use crate::world::DOMAIN;
 
 /// The seeds' indices and names.
 const A: usize = 0;
@@ -34,6 +36,9 @@ pub enum Plot {
     CalledOffTooLate,
     /// It is deleted at this moment of a move.
     Deleted(Moment),
+    /// Its owner record was forged, so that its seed does nothing for it any more; the record is repaired, and a person asks for a new epoch.
+    /// After that a new epoch is asked for while all is well.
+    Renewed,
     /// It is sent to a seed that cannot take it, before a move and at this moment of one.
     Misled(Moment),
 }
@@ -54,6 +59,7 @@ impl Plot {
             Self::Deleted(Moment::HandedOver),
             Self::Deleted(Moment::Restore(random.i32(0..100))),
             Self::Misled(Moment::Migrate(random.i32(0..80))),
+            Self::Renewed,
         ]
     }
 
@@ -65,6 +71,7 @@ impl Plot {
             Self::CalledOffTooLate => journey.called_off_too_late().await,
             Self::Deleted(moment) => journey.deleted(moment).await,
             Self::Misled(moment) => journey.misled(moment).await,
+            Self::Renewed => journey.renewed().await,
         }
     }
 }
@@ -178,6 +185,51 @@ impl Journey<'_> {
             self.delete().await?;
         }
         self.is_nowhere().await
+    }
+
+    async fn renewed(&self) -> Result<()> {
+        let evidence = self.begin().await?;
+        // In a later epoch: every process that asks has lost the shoot.
+        self.dns_says(Some("somebody"), Some("2")).await?;
+        self.annotate(OPERATION, operation::RECONCILE).await?;
+        let lost = |shoot: &Shoot| {
+            let mut errors = shoot.status.iter().flat_map(|status| &status.last_errors);
+            errors.any(|error| {
+                error
+                    .description
+                    .contains("has lost the shoot in ownership epoch 1")
+            })
+        };
+        self.until("its seed has lost it", lost).await?;
+        self.dns_says(None, None).await?;
+        for wanted in [2, 3] {
+            self.annotate(SHOOT_RENEW_OWNERSHIP, "true").await?;
+            self.until("its epoch is a new one", |shoot| epoch(shoot) == wanted)
+                .await?;
+            self.settled(A).await?;
+            self.is_complete_on(A, &evidence).await?;
+        }
+        // And nothing is in the way of a move.
+        self.send_to(NAME_OF_B).await?;
+        self.settled(B).await?;
+        self.is_complete_on(B, &evidence).await
+    }
+
+    /// What the owner record says, whoever has written it.
+    async fn dns_says(&self, owner: Option<&str>, epoch: Option<&str>) -> Result<()> {
+        let name = self.owner_name();
+        let of_epoch = format!("epoch.{name}");
+        let (owner, epoch) = (Vec::from_iter(owner), Vec::from_iter(epoch));
+        let names: [(&str, &[&str]); 2] = [(&name, &owner), (&of_epoch, &epoch)];
+        self.world.dns.write_texts(DOMAIN, &names).await
+    }
+
+    async fn annotate(&self, annotation: &str, value: &str) -> Result<()> {
+        let patch = Patch::Merge(json!({"metadata": {"annotations": {annotation: value}}}));
+        self.shoots()
+            .patch(&self.name, &PatchParams::default(), &patch)
+            .await?;
+        Ok(())
     }
 
     async fn misled(&self, moment: Moment) -> Result<()> {

@@ -31,11 +31,14 @@ pub fn succeeded(old: Option<&Shoot>, new: &Shoot) -> Option<Type> {
     (old.and_then(success) != Some(now) || old.map(epoch) != Some(epoch(new))).then_some(now)
 }
 
-/// Whether a seed that had sealed its epoch keeps the Shoot in the next one.
+/// Whether a seed that had sealed its epoch, or for which a person has asked, keeps the Shoot in the next epoch.
 fn is_renewed(old: &Shoot, new: &Shoot) -> bool {
-    let phase = |shoot: &Shoot| shoot.status.as_ref()?.ownership.as_ref()?.phase;
+    let record = |shoot: &Shoot| shoot.status.as_ref()?.ownership.clone();
+    let phase = |shoot: &Shoot| record(shoot)?.phase;
+    let approval = record(old).and_then(|record| record.approval);
+    let is_asked_for = approval.is_some_and(|approval| approval.renews() && approval.epoch == epoch(old));
     epoch(new) == epoch(old) + 1
-        && phase(old) == Some(OwnershipPhase::Sealing)
+        && (phase(old) == Some(OwnershipPhase::Sealing) || is_asked_for)
         && phase(new) == Some(OwnershipPhase::Claiming)
 }
 
@@ -140,6 +143,14 @@ mod tests {
             (&|s| s["ownership"]["epoch"] = json!(3), "b", "by one"),
             (&|s| s["formerSeeds"] = json!([]), "b", "former seed"),
             (&|s| s["seedName"] = json!("a"), "b", "without a hand-over"),
+            (
+                &|s| {
+                    s["seedName"] = json!("a");
+                    s["ownership"]["phase"] = json!("Claiming");
+                },
+                "b",
+                "without a hand-over",
+            ),
             (&|s| s["technicalID"] = json!("x"), "b", "technical id"),
             (&|s| s["uid"] = json!("x"), "b", "uid"),
         ] {
