@@ -78,7 +78,7 @@ impl RunningSeed {
                 eprintln!("{name}: controllers ended: {ended}");
             }
         });
-        let rollout = PlayedKubelet::start(&client);
+        let rollout = PlayedKubelet::with(&client, pods::fate);
         Ok(Self {
             name,
             address,
