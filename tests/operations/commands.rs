@@ -77,6 +77,21 @@ const LEAVES: &[(&str, &str, &str)] = &[
         "true",
     ),
     (
+        "kubectl -n garden-dev annotate --overwrite shoot demo shoot.gardener.cloud/force-restore=source-is-off",
+        "/metadata/annotations/shoot.gardener.cloud~1force-restore",
+        "source-is-off",
+    ),
+    (
+        "kubectl -n garden-dev annotate shoot demo shoot.gardener.cloud/renew-ownership=true",
+        "/metadata/annotations/shoot.gardener.cloud~1renew-ownership",
+        "true",
+    ),
+    (
+        "kubectl -n garden-dev annotate shoot demo shoot.gardener.cloud/accept-loss=17",
+        "/metadata/annotations/shoot.gardener.cloud~1accept-loss",
+        "17",
+    ),
+    (
         "kubectl -n garden-dev annotate shoot demo confirmation.gardener.cloud/force-deletion=true",
         "/metadata/annotations/confirmation.gardener.cloud~1force-deletion",
         "true",
@@ -260,10 +275,23 @@ fn asked_for() -> [(&'static str, Cluster, Value); 3] {
 async fn prepare(clusters: &Clusters, command: &Documented) -> Result<()> {
     let text = command.text.as_str();
     let garden = &clusters.at_garden;
-    if text.contains("patch shoot demo") {
-        // The same command stands on several pages; each begins with a shoot that has not moved.
+    let copies = text.contains("accept-loss=");
+    if text.contains("patch shoot demo") || text.contains("renew-ownership") || copies {
+        // The same command stands on several pages; each begins with a shoot that has not moved. Only such a shoot gets a new epoch.
         former_shoot_goes(garden).await?;
         a_shoot_of_the_garden(garden, &json!({"type": "local"})).await?;
+    }
+    if copies {
+        // Consent is taken while the destination cannot reach the end that the source has recorded.
+        let sealed = json!({"epoch": 1, "revision": 54, "snapshot": "s.final", "sha256": "0".repeat(64)});
+        let last = json!({"type": "Restore", "state": "Error", "progress": 20, "description": "d",
+            "lastUpdateTime": "2026-01-01T00:00:00Z"});
+        let status = json!({"status": {"ownership": {"epoch": 2, "sealed": sealed}, "lastOperation": last}});
+        let args = ["-n", "garden-dev", "patch", "shoot", "demo", "--subresource=status", "--type=merge", "-p"];
+        garden
+            .run("kubectl", &[&args[..], &[&status.to_string()]].concat())
+            .await?
+            .or_fail("a copy that is short")?;
     }
     if text.contains("shoot.gardener.cloud/isolated-zone") {
         // Only a shoot with two zones can do without one, and one that was made without pools gets none.
