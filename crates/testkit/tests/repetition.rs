@@ -41,8 +41,8 @@ fn a_program_that_guards_safety_runs_once_and_a_second_run_of_others_is_named() 
         let entry = entry.unwrap();
         let manifest = fs::read_to_string(entry.path().join("Cargo.toml")).unwrap();
         let name = entry.file_name().into_string().unwrap();
-        let depends = |guard: &&str| manifest.contains(&format!("\n{guard}."));
-        if GUARDS.contains(&name.as_str()) || GUARDS.iter().any(|guard| depends(&guard)) {
+        let depends = |guard: &str| manifest.contains(&format!("\n{guard}."));
+        if GUARDS.contains(&name.as_str()) || GUARDS.iter().any(|guard| depends(guard)) {
             guarding.push(name);
         }
     }
