@@ -63,6 +63,13 @@ impl Plot {
         ]
     }
 
+    /// Whether it is among these, by its name. Where none are named all are.
+    pub fn is_wanted(self, only: &str) -> bool {
+        let name = format!("{self:?}");
+        let name = name.split('(').next().unwrap_or_default();
+        only.is_empty() || only.split(',').any(|wanted| wanted == name)
+    }
+
     pub async fn play(self, journey: Journey<'_>) -> Result<()> {
         match self {
             Self::ThereAndBack => journey.there_and_back().await,
