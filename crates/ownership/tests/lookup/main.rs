@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod authority;
+mod every_server;
 mod hostile;
 mod server;
 mod world;

@@ -1,0 +1,74 @@
+//! Every server of a zone, as a destination has to know them: the fence must not leave out a server that a former owner may ask.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use hickory_proto::op::{Message, ResponseCode};
+use hickory_proto::rr::rdata::{A, NS};
+use hickory_proto::rr::{RData, Record, RecordType};
+use hickory_resolver::TokioResolver;
+use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolverConfig};
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use ownership::Authorities;
+
+use crate::server::{Server, answer};
+use crate::world::{ZONE, name};
+
+/// Longer than a busy machine needs for some questions to itself.
+const WITHIN: Duration = Duration::from_secs(60);
+
+/// Knows two servers of the zone, and the address of the second while `knows` says so.
+fn resolves(question: &Message, knows: &AtomicBool) -> Vec<u8> {
+    let query = question.queries.first().unwrap().clone();
+    answer(question, |message| {
+        message.answers.clear();
+        let mut add = |data| {
+            message.add_answer(Record::from_rdata(query.name().clone(), 10, data));
+        };
+        let asked = query.name().to_ascii();
+        match query.query_type() {
+            RecordType::NS => {
+                for server in ["one.internal.example.", "two.internal.example."] {
+                    add(RData::NS(NS(name(server).unwrap())));
+                }
+            }
+            RecordType::A if asked.starts_with("one.") => add(RData::A(A::new(192, 0, 2, 1))),
+            RecordType::A if knows.load(Ordering::SeqCst) => add(RData::A(A::new(192, 0, 2, 2))),
+            RecordType::AAAA if asked.starts_with("one.") || knows.load(Ordering::SeqCst) => {}
+            _ => message.metadata.response_code = ResponseCode::NXDomain,
+        }
+    })
+}
+
+#[tokio::test]
+async fn a_server_without_an_address_is_not_left_out_of_every_server() {
+    let knows = Arc::new(AtomicBool::new(false));
+    let known = Arc::clone(&knows);
+    let server = Server::start(move |question, _| vec![resolves(question, &known)]).await;
+    let mut connections = [ConnectionConfig::udp(), ConnectionConfig::tcp()];
+    for connection in &mut connections {
+        connection.port = server.address.port();
+    }
+    let upstream = NameServerConfig::new(server.address.ip(), true, connections.into());
+    let config = ResolverConfig::from_name_servers(vec![upstream]);
+    let mut builder = TokioResolver::builder_with_config(config, TokioRuntimeProvider::default());
+    builder.options_mut().cache_size = 0;
+    let found = Authorities::found_by(ZONE, builder.build().unwrap(), 53).unwrap();
+    assert!(!found.are_named() && found.known_servers().is_empty());
+    let why = found.every_server(WITHIN).await.unwrap_err();
+    assert!(
+        why.contains("two.internal.example") && why.contains("has no address"),
+        "{why}"
+    );
+    knows.store(true, Ordering::SeqCst);
+    let expected: Vec<SocketAddr> = ["192.0.2.1:53", "192.0.2.2:53"]
+        .map(|one| one.parse().unwrap())
+        .into();
+    assert_eq!(found.every_server(WITHIN).await, Ok(expected.clone()));
+    let named = Authorities::named(ZONE, expected.clone()).unwrap();
+    assert!(named.are_named());
+    assert_eq!(named.known_servers(), expected);
+    assert_eq!(named.every_server(WITHIN).await, Ok(expected));
+}
