@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use api::druid::Etcd;
+use api::druid::{Etcd, ReportedOwnerCheck};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use ownership::Silence;
@@ -54,6 +54,13 @@ pub struct Ownership {
     pub silence: Option<String>,
     /// How long a destination has to wait for it at least; an older one does not say.
     pub least_fence_milliseconds: Option<u64>,
+    /// The DNS servers that the process asks; an older process does not report them.
+    #[serde(default)]
+    pub servers: Vec<String>,
+    /// Whether these servers are named in the settings; an older process does not report this.
+    pub servers_named: Option<bool>,
+    /// The clock of the host that ends permits after a pause of the guest.
+    pub host_clock: Option<String>,
 }
 
 impl Ownership {
@@ -67,6 +74,20 @@ impl Ownership {
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.state == "Sealed"
+    }
+
+    /// How the process checks the owner, for the status of the Etcd. `None` where the process does not report its servers, or has not
+    /// found them yet.
+    #[must_use]
+    pub fn reported_check(&self) -> Option<ReportedOwnerCheck> {
+        let servers_named = self.servers_named.filter(|_| !self.servers.is_empty())?;
+        let seconds = |milliseconds: u64| i64::try_from(milliseconds.div_ceil(1000)).ok();
+        Some(ReportedOwnerCheck {
+            servers: self.servers.clone(),
+            servers_named,
+            least_fence_seconds: self.least_fence_milliseconds.and_then(seconds),
+            host_clock: self.host_clock.clone(),
+        })
     }
 
     /// By which settings the process that runs goes: whether silence ends its right, and how long a destination has to wait for it at
@@ -149,29 +170,29 @@ mod tests {
         for (answer, expected) in [
             (
                 r#"{"epoch": 3, "answer": "Owned", "state": "Serving", "why": "w", "silence": "Deactivate",
-                    "leastFenceMilliseconds": 19032}"#,
+                    "leastFenceMilliseconds": 23036}"#,
                 Some(false),
             ),
             (
-                r#"{"state": "Serving", "silence": "Deactivate", "leastFenceMilliseconds": 20000}"#,
+                r#"{"state": "Serving", "silence": "Deactivate", "leastFenceMilliseconds": 24000}"#,
                 Some(false),
             ),
             (
-                r#"{"state": "Serving", "silence": "Deactivate", "leastFenceMilliseconds": 20001}"#,
+                r#"{"state": "Serving", "silence": "Deactivate", "leastFenceMilliseconds": 24001}"#,
                 Some(true),
             ),
             (
-                r#"{"state": "Serving", "silence": "Tolerate", "leastFenceMilliseconds": 19032}"#,
+                r#"{"state": "Serving", "silence": "Tolerate", "leastFenceMilliseconds": 23036}"#,
                 Some(true),
             ),
             (
-                r#"{"state": "Serving", "silence": "Other", "leastFenceMilliseconds": 19032}"#,
+                r#"{"state": "Serving", "silence": "Other", "leastFenceMilliseconds": 23036}"#,
                 Some(true),
             ),
             // As it was before it said that.
             (r#"{"state": "Serving", "why": "w", "etcd": null}"#, None),
             (r#"{"state": "Serving", "silence": "Deactivate"}"#, None),
-            (r#"{"state": "Serving", "leastFenceMilliseconds": 19032}"#, None),
+            (r#"{"state": "Serving", "leastFenceMilliseconds": 23036}"#, None),
         ] {
             let said: Ownership = serde_json::from_str(answer).unwrap();
             let outlasts = said

@@ -131,23 +131,23 @@ fn whether_a_fence_outlasts_it_the_process_says_that_runs() {
     use api::druid::OwnerCheckSilence::{Deactivate, Tolerate};
     // What is asked for, by which settings the process says that it goes, what was told last, and what is told now.
     for (asked, goes_by, before, expected) in [
-        (Deactivate, Some(("Deactivate", 19_032)), None, "Owner"),
-        (Deactivate, Some(("Tolerate", 19_032)), None, "OutlastsAnyFence"),
+        (Deactivate, Some(("Deactivate", 23_036)), None, "Owner"),
+        (Deactivate, Some(("Tolerate", 23_036)), None, "OutlastsAnyFence"),
         (
             Deactivate,
-            Some(("Tolerate", 19_032)),
+            Some(("Tolerate", 23_036)),
             Some("Owner"),
             "OutlastsAnyFence",
         ),
         (
             Deactivate,
-            Some(("Deactivate", 22_000)),
+            Some(("Deactivate", 26_000)),
             Some("Owner"),
             "OutlastsAnyFence",
         ),
         (
             Deactivate,
-            Some(("Deactivate", 19_032)),
+            Some(("Deactivate", 23_036)),
             Some("OutlastsFence"),
             "Owner",
         ),
@@ -157,7 +157,7 @@ fn whether_a_fence_outlasts_it_the_process_says_that_runs() {
         (Deactivate, None, Some("OutlastsFence"), "OutlastsAnyFence"),
         (
             Deactivate,
-            Some(("Deactivate", 19_032)),
+            Some(("Deactivate", 23_036)),
             Some("OutlastsAnyFence"),
             "Owner",
         ),
@@ -165,15 +165,15 @@ fn whether_a_fence_outlasts_it_the_process_says_that_runs() {
         // What goes by it may begin at any time.
         (
             Tolerate,
-            Some(("Deactivate", 19_032)),
+            Some(("Deactivate", 23_036)),
             Some("Owner"),
             "OutlastsAnyFence",
         ),
         (Tolerate, None, Some("Owner"), "OutlastsAnyFence"),
-        (Tolerate, Some(("Tolerate", 19_032)), None, "OutlastsAnyFence"),
+        (Tolerate, Some(("Tolerate", 23_036)), None, "OutlastsAnyFence"),
         (
             Tolerate,
-            Some(("Tolerate", 22_000)),
+            Some(("Tolerate", 26_000)),
             Some("OutlastsFence"),
             "OutlastsAnyFence",
         ),
@@ -378,4 +378,39 @@ fn an_etcd_that_was_told_to_end_did_not_fail() {
             status.last_errors
         );
     }
+}
+
+/// A destination asks these servers when this seed is dead, and reads them in the Shoot.
+#[test]
+fn the_servers_that_the_process_asks_are_kept_while_it_does_not_answer() {
+    let mut etcd = checked();
+    let answers = |answer: Value| Observed {
+        ownership: Some(serde_json::from_value(answer).unwrap()),
+        ..observed(&set(1), &[pod(true, true, true)])
+    };
+    let full = json!({"state": "Serving", "servers": ["192.0.2.1:53"], "serversNamed": false, "leastFenceMilliseconds": 19_032,
+        "hostClock": "Rtc"});
+    let reported = |status: &EtcdStatus| status.owner_check.as_ref().map(|check| json!(check));
+    let expected = json!({"servers": ["192.0.2.1:53"], "serversNamed": false, "leastFenceSeconds": 20, "hostClock": "Rtc"});
+    let status = status_of(&etcd, &answers(full.clone()));
+    assert_eq!(reported(&status), Some(expected.clone()));
+    etcd.status = Some(status);
+    let silent = observed(&set(1), &[pod(false, false, false)]);
+    // An older process does not report its servers, and a process that was just started may not have found them.
+    let older = answers(json!({"state": "Serving", "leastFenceMilliseconds": 19_032}));
+    let started = answers(json!({"state": "Waiting", "servers": [], "serversNamed": false}));
+    for observed in [&silent, &older, &started] {
+        assert_eq!(reported(&status_of(&etcd, observed)), Some(expected.clone()));
+    }
+    let mut other = full.clone();
+    other["servers"] = json!(["192.0.2.9:53"]);
+    other["serversNamed"] = json!(true);
+    let status = status_of(&etcd, &answers(other));
+    let check = status.owner_check.unwrap();
+    assert_eq!(
+        (check.servers, check.servers_named),
+        (vec!["192.0.2.9:53".to_owned()], true)
+    );
+    etcd.spec.backup.owner_check = None;
+    assert_eq!(reported(&status_of(&etcd, &answers(full))), None);
 }

@@ -83,6 +83,13 @@ pub fn compute(etcd: &Etcd, outcome: Result<(), &Error>, observed: &Observed, no
         bootstrap_with_existing_cluster: None,
         // Its pods may be collected before its Job.
         copied: copy::said(&observed.copies).or(before.copied).filter(|_| copies),
+        // A destination needs the last report of a process that does not answer any more.
+        owner_check: observed
+            .ownership
+            .as_ref()
+            .and_then(Ownership::reported_check)
+            .or(before.owner_check)
+            .filter(|_| etcd.spec.backup.owner_check.is_some()),
     }
 }
 
