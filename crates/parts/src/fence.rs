@@ -7,7 +7,7 @@ use api::constants::OWNERSHIP_EPOCH;
 use futures::future::{BoxFuture, FutureExt};
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
-use ownership::{Authorities, Claim, Network, SecondWitness, Testimony, Witnesses, shown_by_all};
+use ownership::{Claim, Network, SecondWitness, Testimony, Witnesses, shown_by_all};
 use placement::record;
 use runtime::{Cluster, Error, Result, error::Explain};
 
@@ -15,6 +15,7 @@ use crate::{
     ClaimPlan, Facts, configuration_problem,
     etcd::BACKUP_SECRET,
     etcd_copy::SOURCE_SECRET,
+    fence_servers::FenceServers,
     mutation::{Mutation, breaks},
     owner_claim,
     verbs::{Deploy, Tasks},
@@ -33,7 +34,9 @@ impl Deploy for Fence {
     /// One look. It must come after the owner record and after the claim in the source's bucket.
     async fn deploy(f: &Facts) -> Result<()> {
         let claim = claim(f)?;
-        let authorities = authorities(f)?;
+        let (_, dns) = owner_claim::name(&f.seed_object, &f.names)?;
+        let servers = FenceServers::read(f).await?;
+        let authorities = servers.authorities(dns.zone_name())?;
         authorities
             .check(&claim)
             .map_err(|error| configuration_problem(error.to_string()))?;
@@ -42,9 +45,11 @@ impl Deploy for Fence {
             wire: Arc::new(Network),
             second: Arc::new(Said(bucket(f).await?)),
         };
-        shown_by_all(&claim, &f.owner_check, &witnesses)
-            .await
-            .map_err(|why| Error::transient(format!("the former seed is not fenced yet: {why}")))?;
+        let shown = shown_by_all(&claim, &f.owner_check, &witnesses).await;
+        shown.map_err(|why| {
+            let foreign = servers.describe_foreign(&f.seed_object.name_any());
+            Error::transient(format!("the former seed is not fenced yet: {why}{foreign}"))
+        })?;
         f.fence.begin();
         Ok(())
     }
@@ -95,17 +100,6 @@ fn claim(f: &Facts) -> Result<Claim> {
     let (name, _) = owner_claim::name(&f.seed_object, &f.names)?;
     Claim::new(&name, &owner_claim::identity(&f.seed_object)?, f.epoch())
         .map_err(|error| configuration_problem(error.to_string()))
-}
-
-fn authorities(f: &Facts) -> Result<Authorities> {
-    let (_, dns) = owner_claim::name(&f.seed_object, &f.names)?;
-    let (zone, named) = (dns.zone_name(), owner_claim::authorities(&f.seed_object)?);
-    let authorities = if named.is_empty() {
-        Authorities::found(zone)
-    } else {
-        Authorities::named(zone, named)
-    };
-    authorities.map_err(|error| configuration_problem(error.to_string()))
 }
 
 #[cfg(test)]

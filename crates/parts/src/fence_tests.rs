@@ -18,7 +18,7 @@ fn terms(silence: Silence) -> Terms {
     .unwrap()
 }
 
-/// R17-20: 20 seconds from when every witness was seen, and not from when the flow began or from a second look.
+/// R17-20: 24 seconds from when every witness was seen, and not from when the flow began or from a second look.
 #[tokio::test(start_paused = true)]
 async fn a_fence_counts_from_the_first_look_that_showed_it_everywhere() {
     let (fence, terms) = (FenceClock::default(), terms(Silence::Deactivate));
@@ -33,35 +33,12 @@ async fn a_fence_counts_from_the_first_look_that_showed_it_everywhere() {
     fence.pass(&terms).await.unwrap();
     let took = began.elapsed();
     assert!(
-        took >= terms.fence().unwrap() && took < Duration::from_secs(21),
+        took >= terms.fence().unwrap() && took < Duration::from_secs(25),
         "{took:?}"
     );
     assert!(fence.has_passed(&terms));
     // A flow that is begun anew, in this process or another one.
     assert!(!FenceClock::default().has_passed(&terms));
-}
-
-/// Each rule that is switched off makes the test of that rule fail.
-#[test]
-fn a_fence_that_is_no_fence_is_noticed() {
-    for (rule, test) in [
-        (
-            Mutation::FencePassesAtOnce,
-            a_fence_counts_from_the_first_look_that_showed_it_everywhere as fn(),
-        ),
-        (
-            Mutation::FencePassesAtOnce,
-            no_time_fences_a_seed_that_tolerates_silence,
-        ),
-        (
-            Mutation::FenceBeforeClaim,
-            the_bucket_shows_what_the_provider_has_claimed_in_this_epoch,
-        ),
-    ] {
-        test();
-        let _broken = Broken::rule(rule);
-        assert!(std::panic::catch_unwind(test).is_err(), "{rule:?}");
-    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -95,4 +72,27 @@ fn the_bucket_shows_what_the_provider_has_claimed_in_this_epoch() {
     }
     // Its data were chosen behind a fence, which had begun with the claim; the Secret goes when etcd runs.
     assert_eq!(testimony(SOURCE_SECRET, None, true, 3), shown);
+}
+
+/// Each rule that is switched off makes the test of that rule fail.
+#[test]
+fn a_fence_that_is_no_fence_is_noticed() {
+    for (rule, test) in [
+        (
+            Mutation::FencePassesAtOnce,
+            a_fence_counts_from_the_first_look_that_showed_it_everywhere as fn(),
+        ),
+        (
+            Mutation::FencePassesAtOnce,
+            no_time_fences_a_seed_that_tolerates_silence,
+        ),
+        (
+            Mutation::FenceBeforeClaim,
+            the_bucket_shows_what_the_provider_has_claimed_in_this_epoch,
+        ),
+    ] {
+        test();
+        let _broken = Broken::rule(rule);
+        assert!(std::panic::catch_unwind(test).is_err(), "{rule:?}");
+    }
 }

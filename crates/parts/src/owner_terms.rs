@@ -20,6 +20,7 @@ pub(crate) async fn of(garden: &Garden, usual: Terms, own: &SeedObject, shoot: &
         let found = seeds.get_opt(&name).await;
         let found = found.context(format_args!("could not read Seed {name}, which had the shoot"))?;
         fences.extend(found.map(|seed| fence_of(usual, &seed)).transpose()?);
+        fences.extend(recorded_fence(shoot, &name));
     }
     Ok(terms.waiting_for(fences))
 }
@@ -41,6 +42,12 @@ fn told(seed: &SeedObject) -> Option<Duration> {
     u64::try_from(seconds).ok().map(Duration::from_secs)
 }
 
+/// The fence that the gardenlet of a seed has recorded in the Shoot. It counts also when the Seed was deleted.
+fn recorded_fence(shoot: &Shoot, seed: &str) -> Option<Duration> {
+    let seconds = shoot.status.as_ref()?.owner_check_in(seed)?.fence_seconds?;
+    u64::try_from(seconds).ok().map(Duration::from_secs)
+}
+
 /// How long is waited for what acts by the settings of this Seed. Also where it does not check owners any more: something of it may,
 /// that has not heard of it.
 fn fence_of(usual: Terms, seed: &SeedObject) -> Result<Duration> {
@@ -58,7 +65,7 @@ fn fence_of(usual: Terms, seed: &SeedObject) -> Result<Duration> {
 }
 
 /// The seeds of which something may be left, while this one claims the shoot.
-fn others(shoot: &Shoot, own: &str) -> BTreeSet<String> {
+pub(crate) fn others(shoot: &Shoot, own: &str) -> BTreeSet<String> {
     let claims = record::ownership(shoot)
         .ok()
         .filter(|recorded| matches!(recorded.phase, Phase::Claiming | Phase::Opening));

@@ -34,8 +34,8 @@ fn the_longest_fence_of_all_is_waited_for() {
     let longer = json!({"enabled": true, "validity": "30s", "fence": "45s"});
     let misfit = json!({"enabled": true, "validity": "40s"});
     for (own, others, expected) in [
-        (usual(), vec![], s(20)),
-        (usual(), vec![usual()], s(20)),
+        (usual(), vec![], s(24)),
+        (usual(), vec![usual()], s(24)),
         (usual(), vec![longer.clone()], s(45)),
         (longer.clone(), vec![usual()], s(45)),
         (longer.clone(), vec![], s(45)),
@@ -47,14 +47,14 @@ fn the_longest_fence_of_all_is_waited_for() {
         // It may not have heard yet that nobody is to ask any more.
         (usual(), vec![json!({"enabled": false, "fence": "45s"})], s(45)),
         // What is not known counts as usual.
-        (usual(), vec![Value::Null], s(20)),
+        (usual(), vec![Value::Null], s(24)),
         (longer, vec![Value::Null], s(45)),
-        (usual(), vec![misfit], Duration::from_millis(47_088)),
+        (usual(), vec![misfit], Duration::from_millis(51_092)),
         // Less than usual is not believed: an etcd may not have heard of it.
         (
-            json!({"enabled": true, "interval": "3s", "validity": "9s", "fence": "17s"}),
+            json!({"enabled": true, "interval": "3s", "validity": "9s", "fence": "21s"}),
             vec![],
-            s(20),
+            s(24),
         ),
     ] {
         assert_eq!(fence(&own, &others), Ok(expected), "{own} {others:?}");
@@ -66,7 +66,7 @@ fn the_longest_fence_of_all_is_waited_for() {
     );
     let error = fence(&json!({"enabled": true, "validity": "30s"}), &[]).unwrap_err();
     assert!(
-        error.to_string().contains("fence (20s) must be at least"),
+        error.to_string().contains("fence (24s) must be at least"),
         "{error}"
     );
 }
@@ -91,13 +91,13 @@ fn a_fence_that_was_lowered_behind_a_dead_seed_is_waited_for_as_it_was() {
         let own = own_terms(usual, &of(checks.clone(), 45)).unwrap();
         assert_eq!(own.settings().fence, expected, "{checks}");
     }
-    assert_eq!(fence_of(usual, &of(Value::Null, 0)), Ok(s(20)));
+    assert_eq!(fence_of(usual, &of(Value::Null, 0)), Ok(s(24)));
 }
 
 /// A seed writes its own status: what it tells holds a takeover up for an hour at most (`ownership::settings::LONGEST`).
 #[test]
 fn a_seed_that_tells_an_endless_fence_does_not_keep_its_shoots() {
-    for (told, expected) in [(i64::MAX, s(3600)), (3601, s(3600)), (3599, s(3599)), (-1, s(20))] {
+    for (told, expected) in [(i64::MAX, s(3600)), (3601, s(3600)), (3599, s(3599)), (-1, s(24))] {
         let mut source = seed("a", &json!({"enabled": true}));
         source.status = serde_json::from_value(json!({"ownerCheckFenceSeconds": told})).unwrap();
         let needed = fence_of(Terms::default(), &source).unwrap();
@@ -109,7 +109,7 @@ fn a_seed_that_tells_an_endless_fence_does_not_keep_its_shoots() {
 #[test]
 fn settings_of_checks_that_are_off_hold_up_nothing() {
     let off = json!({"enabled": false, "validity": "30s"});
-    assert_eq!(fence(&off, &[]), Ok(s(20)));
+    assert_eq!(fence(&off, &[]), Ok(s(24)));
 }
 
 /// Each of them may have processes that were told in an earlier epoch that they may act.
@@ -139,4 +139,19 @@ fn all_are_waited_for_of_whom_something_may_be_left() {
     // It takes back what another one did not open: its own processes go by its own settings.
     let back = json!({"epoch": 5, "phase": "Claiming", "source": {"name": "d", "epoch": 1}});
     assert_eq!(others(&shoot(back), "d"), ["b".to_owned()].into());
+}
+
+/// Nobody can read the settings of a Seed that was deleted; its gardenlet has recorded its fence in the Shoot.
+#[test]
+fn the_fence_of_a_deleted_seed_is_recorded_in_the_shoot() {
+    let shoot: Shoot = serde_json::from_value(json!({
+        "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": {"name": "web"},
+        "spec": {"provider": {"type": "local"}, "region": "local", "seedName": "d", "kubernetes": {"version": "1.34.4"}},
+        "status": {"seedName": "d", "ownerChecks": [{"seedName": "a", "epoch": 3, "fenceSeconds": 45},
+            {"seedName": "b", "epoch": 2, "fenceSeconds": -1}, {"seedName": "c", "epoch": 2}]},
+    }))
+    .unwrap();
+    for (seed, expected) in [("a", Some(s(45))), ("b", None), ("c", None), ("e", None)] {
+        assert_eq!(recorded_fence(&shoot, seed), expected, "{seed}");
+    }
 }

@@ -1,0 +1,156 @@
+//! Which DNS servers have to show a destination before its fence begins: every server that a process of any seed may ask that had the
+//! shoot. A single server left out could extend the permit of a former owner (docs/ownership.md, "Which servers").
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::SocketAddr,
+    time::Duration,
+};
+
+use api::gardencore::{Seed as SeedObject, Shoot, shoot::SeedOwnerCheck};
+use kube::ResourceExt;
+use ownership::Authorities;
+use runtime::{Cluster, Error, Result, error::Explain};
+
+use crate::{Facts, configuration_problem, owner_claim, owner_terms};
+
+/// For a lookup of all NS records with their addresses.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The servers, each with the seeds whose processes may ask it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FenceServers(BTreeMap<SocketAddr, BTreeSet<String>>);
+
+/// What the garden knows of the servers of one seed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct SeedServers {
+    servers: BTreeSet<SocketAddr>,
+    /// Processes of the seed find servers by the NS records of the zone.
+    uses_ns_records: bool,
+}
+
+impl FenceServers {
+    /// Reads the Seeds of all former owners anew, so that a correction of a Seed counts with the next try.
+    pub(crate) async fn read(f: &Facts) -> Result<Self> {
+        let own = f.seed_object.name_any();
+        let named = owner_claim::authorities(&f.seed_object)?;
+        let mut uses_ns_records = BTreeSet::new();
+        if named.is_empty() {
+            uses_ns_records.insert(own.clone());
+        }
+        let mut all = Self::default();
+        all.add(&own, named);
+        for (seed, known) in former_servers(f, &own).await? {
+            all.add(&seed, known.servers);
+            if known.uses_ns_records {
+                uses_ns_records.insert(seed);
+            }
+        }
+        if !uses_ns_records.is_empty() {
+            let found = found_servers(f).await?;
+            for seed in uses_ns_records {
+                all.add(&seed, found.iter().copied());
+            }
+        }
+        Ok(all)
+    }
+
+    fn add(&mut self, seed: &str, servers: impl IntoIterator<Item = SocketAddr>) {
+        for server in servers {
+            self.0.entry(server).or_default().insert(seed.to_owned());
+        }
+    }
+
+    /// All of them, as one list of authorities.
+    pub(crate) fn authorities(&self, zone: &str) -> Result<Authorities> {
+        Authorities::named(zone, self.0.keys().copied())
+            .map_err(|error| configuration_problem(error.to_string()))
+    }
+
+    /// Names the seed of each server that the seed `own` would not ask: only such a server needs an explanation.
+    pub(crate) fn describe_foreign(&self, own: &str) -> String {
+        let foreign = self.0.iter().filter(|(_, seeds)| !seeds.contains(own));
+        let described: Vec<_> = foreign
+            .map(|(server, seeds)| {
+                let seeds: Vec<_> = seeds.iter().map(String::as_str).collect();
+                format!("{server} is asked by seed {}", seeds.join(" and seed "))
+            })
+            .collect();
+        if described.is_empty() {
+            return String::new();
+        }
+        format!(" ({})", described.join(", "))
+    }
+}
+
+/// The former owners whose processes may still ask. A person may have stated that nothing of one of them runs any more.
+fn former_owners(shoot: &Shoot, own: &str) -> BTreeSet<String> {
+    let ownership = shoot.status.as_ref().and_then(|status| status.ownership.as_ref());
+    let off = ownership.and_then(|ownership| ownership.seed_that_is_off());
+    let mut seeds = owner_terms::others(shoot, own);
+    seeds.retain(|seed| off != Some(seed.as_str()));
+    seeds
+}
+
+async fn former_servers(f: &Facts, own: &str) -> Result<Vec<(String, SeedServers)>> {
+    let status = f.shoot.status.as_ref();
+    let reported = |seed: &str| status.and_then(|status| status.owner_check_in(seed));
+    let mut all = Vec::new();
+    for name in former_owners(&f.shoot, own) {
+        let seeds = f.garden.cluster_wide::<SeedObject>();
+        let found = seeds.get_opt(&name).await;
+        let found = found.context(format_args!("could not read Seed {name}, which had the shoot"))?;
+        let known = servers_of(&name, found.as_ref(), reported(&name))?;
+        all.push((name, known));
+    }
+    // Processes that an earlier residency has left in this seed go by what they were started with.
+    if let Some(earlier) = reported(own).filter(|entry| entry.epoch < f.epoch()) {
+        all.push((own.to_owned(), servers_of(own, None, Some(earlier))?));
+    }
+    Ok(all)
+}
+
+/// Both the settings and the report count: processes may not have heard of the settings, or may follow them since the report.
+fn servers_of(
+    name: &str,
+    seed: Option<&SeedObject>,
+    reported: Option<&SeedOwnerCheck>,
+) -> Result<SeedServers> {
+    let mut known = SeedServers::default();
+    if let Some(seed) = seed
+        && seed.spec.owner_checks().is_some()
+    {
+        known.servers.extend(owner_claim::authorities(seed)?);
+        known.uses_ns_records = known.servers.is_empty();
+    }
+    if seed.is_none() && reported.is_none_or(|entry| entry.servers_named.is_none()) {
+        return Err(configuration_problem(format!(
+            "the fence cannot begin: Seed {name}, which had the shoot, was deleted, and status.ownerChecks of the Shoot does not say \
+             which DNS servers its processes ask; add an entry for seed {name} with servers and serversNamed to status.ownerChecks \
+             (without servers if nothing of the seed runs any more)"
+        )));
+    }
+    for server in reported.iter().flat_map(|entry| &entry.servers) {
+        let address = server.parse().map_err(|_| {
+            configuration_problem(format!(
+                "the fence cannot begin: server {server:?} in status.ownerChecks of the Shoot (seed {name}) is not an address with a \
+                 port; correct the entry"
+            ))
+        })?;
+        known.servers.insert(address);
+    }
+    known.uses_ns_records |= reported.is_some_and(|entry| entry.servers_named == Some(false));
+    Ok(known)
+}
+
+async fn found_servers(f: &Facts) -> Result<Vec<SocketAddr>> {
+    let (_, dns) = owner_claim::name(&f.seed_object, &f.names)?;
+    let authorities =
+        Authorities::found(dns.zone_name()).map_err(|error| configuration_problem(error.to_string()))?;
+    let servers = authorities.every_server(LOOKUP_TIMEOUT).await;
+    servers.map_err(|why| Error::transient(format!("the former seed is not fenced yet: {why}")))
+}
+
+#[cfg(test)]
+#[path = "fence_servers_tests.rs"]
+mod tests;
