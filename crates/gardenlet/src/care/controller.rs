@@ -19,13 +19,18 @@ use api::{
     gardencore::{Seed, Shoot, ShootStatus},
     meta::{Condition, LastOperationType},
 };
-use kube::{Api, ResourceExt};
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::{
+    Api, ResourceExt,
+    runtime::{reflector::ObjectRef, watcher},
+};
 use runtime::{Next, Reconciler, Result, clock, clusters::Cluster, conditions, error::Explain, runner};
 use serde_json::json;
 use tokio::time::Instant;
 
 use super::{
-    checks, components, label::status_label, observation::Observation, observed, ownership, settle::settle,
+    checks, components, label::status_label, observation::Observation, observed, owner_checks::ObservedCheck,
+    ownership, settle::settle,
 };
 use crate::{Context, MANAGER};
 
@@ -38,11 +43,23 @@ const CONDITIONS: [&str; 5] = [
     SYSTEM_COMPONENTS_HEALTHY,
 ];
 
+/// What a look at a shoot has shown.
+struct Seen {
+    observations: [(&'static str, Observation); 5],
+    owner: Option<ownership::Verified>,
+    owner_check: ObservedCheck,
+}
+
 struct Care {
     context: Arc<Context>,
+    /// The Seed of this gardenlet, as the watch has shown it last.
+    own_seed: OwnSeed,
     /// When each shoot was looked at last. Holds only shoots of this seed.
     looked: Mutex<HashMap<String, Instant>>,
 }
+
+/// The Seed of this gardenlet; `None` before the watch has shown it.
+type OwnSeed = Arc<Mutex<Option<Arc<Seed>>>>;
 
 /// Runs the controller until shutdown.
 pub async fn run(context: Arc<Context>) {
@@ -57,9 +74,19 @@ pub async fn run(context: Arc<Context>) {
             operation.map(|o| (o.type_ as u8, o.state as u8)),
         ))
     });
+    let own_seed = OwnSeed::default();
+    let seen = Arc::clone(&own_seed);
+    let seeds = garden.cluster_wide::<Seed>();
+    let one = watcher::Config::default().fields(&format!("metadata.name={}", context.seed_name));
+    // Each look compares with the newest Seed; no shoot has to be looked at sooner for a change of it.
+    let controller = controller.watches(seeds, one, move |seed: Seed| {
+        *seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(seed));
+        Vec::<ObjectRef<Shoot>>::new()
+    });
     let settings = context.runner();
     let care = Arc::new(Care {
         context,
+        own_seed,
         looked: Mutex::default(),
     });
     runner::run_namespaced(controller, &garden, care, settings).await;
@@ -77,10 +104,10 @@ fn is_cared_for(shoot: &Shoot, seed: &str) -> bool {
 }
 
 /// Whether a shoot says already what is to be told.
-fn is_told(shoot: &Shoot, change: impl Fn(&mut Vec<Condition>)) -> bool {
+fn is_told(shoot: &Shoot, change: impl Fn(&ShootStatus, &mut Vec<Condition>)) -> bool {
     let Some(status) = &shoot.status else { return false };
     let mut conditions = status.conditions.clone();
-    change(&mut conditions);
+    change(status, &mut conditions);
     let label = shoot.labels().get(SHOOT_STATUS);
     conditions == status.conditions && label.is_some_and(|label| label == status_label(status))
 }
@@ -108,17 +135,27 @@ impl Reconciler<Shoot> for Care {
 
 impl Care {
     async fn look_after(&self, seen: &Shoot) -> Result<()> {
-        let (observations, owner) = self.observe(seen).await?;
+        let Seen {
+            observations,
+            owner,
+            owner_check,
+        } = self.observe(seen).await?;
         let now = clock::now_k8s();
         let threshold = self.context.config.condition_threshold;
-        let change = |list: &mut Vec<Condition>| {
+        let own = &self.context.seed_name;
+        let change = |status: &ShootStatus, list: &mut Vec<Condition>| {
             for (type_, seen) in &observations {
                 let old = api::meta::find_condition(list, type_).cloned();
                 settle(old.as_ref(), type_, seen.clone(), threshold, &now).merge_into(list);
             }
             ownership::tell(owner.as_ref(), &now, list);
+            owner_check.tell(status, own, &now, list);
         };
-        if is_told(seen, change) {
+        let is_reported = seen
+            .status
+            .as_ref()
+            .is_none_or(|status| owner_check.entries(status, own).is_none());
+        if is_reported && is_told(seen, change) {
             return Ok(());
         }
         let api: Api<Shoot> = self
@@ -133,37 +170,73 @@ impl Care {
         if shoot.uid() != seen.uid() || !is_cared_for(&shoot, &self.context.seed_name) {
             return Ok(());
         }
-        conditions::change(MANAGER, &api, &name, "conditions", change).await?;
+        let status = shoot.status.clone().unwrap_or_default();
+        if let Some(entries) = owner_check.entries(&status, own) {
+            // Where another write was faster, the next look writes it.
+            let patch = json!({"ownerChecks": entries});
+            if MANAGER.try_merge_status_of(&api, &shoot, &patch).await?.is_none() {
+                return Ok(());
+            }
+        }
+        conditions::change(MANAGER, &api, &name, "conditions", |list| change(&status, list)).await?;
         self.write_label(&name, &api).await
     }
 
     /// What is to be told of a shoot, and of its owner.
-    async fn observe(
-        &self,
-        shoot: &Shoot,
-    ) -> Result<([(&'static str, Observation); 5], Option<ownership::Verified>)> {
+    async fn observe(&self, shoot: &Shoot) -> Result<Seen> {
         let namespace = shoot.status.as_ref().map(|s| s.technical_id.as_str());
         let namespace = namespace.unwrap_or_default();
         if let Some(sleep) = checks::of_sleep(shoot) {
             // etcd serves until the last step before the sleep, and after it nobody asks.
+            let etcds = observed::etcds(&self.context, namespace).await?;
             let owner = if placement::is_asleep(shoot) {
                 None
             } else {
-                self.owner(&observed::etcds(&self.context, namespace).await?)
-                    .await?
+                self.owner(&etcds).await?
             };
-            return Ok((CONDITIONS.map(|type_| (type_, sleep.clone())), owner));
+            let deployments = observed::deployments(&self.context, namespace).await?;
+            return Ok(Seen {
+                observations: CONDITIONS.map(|type_| (type_, sleep.clone())),
+                owner,
+                owner_check: self.owner_check(shoot, &etcds, &deployments).await?,
+            });
         }
         let seen = observed::look(&self.context, shoot, namespace).await?;
-        let conditions = [
+        let observations = [
             (API_SERVER_AVAILABLE, checks::api_server(&seen)),
             (CONTROL_PLANE_HEALTHY, checks::control_plane(&seen)),
             (OBSERVABILITY_COMPONENTS_HEALTHY, checks::observability()),
             (EVERY_NODE_READY, checks::nodes(shoot, &seen)),
             (SYSTEM_COMPONENTS_HEALTHY, components::system_components(&seen)),
         ];
-        let owner = self.owner(&seen.etcds).await?;
-        Ok((conditions, owner))
+        Ok(Seen {
+            observations,
+            owner: self.owner(&seen.etcds).await?,
+            owner_check: self.owner_check(shoot, &seen.etcds, &seen.deployments).await?,
+        })
+    }
+
+    /// How the processes of the shoot check the owner.
+    async fn owner_check(
+        &self,
+        shoot: &Shoot,
+        etcds: &[Etcd],
+        deployments: &[Deployment],
+    ) -> Result<ObservedCheck> {
+        let known = self
+            .own_seed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let seed = match known {
+            Some(seed) => seed,
+            None => {
+                let name = &self.context.seed_name;
+                let seed = self.context.garden.cluster_wide::<Seed>().get(name).await;
+                Arc::new(seed.context(format_args!("could not read Seed {name}"))?)
+            }
+        };
+        Ok(ObservedCheck::new(shoot, &seed, etcds, deployments))
     }
 
     /// What is to be told of its owner.

@@ -1,4 +1,4 @@
-//! How a shoot is: five conditions, a sixth where the seed checks owners, and the label `shoot.gardener.cloud/status`, worked out every 30 seconds.
+//! How a shoot is: five conditions, two more where the seed checks owners, and the label `shoot.gardener.cloud/status`, worked out every 30 seconds.
 //!
 //! Promises: only the seed that hosts the shoot tells, and nothing is told while a move is being prepared, when parts are
 //! taken down on purpose. A condition that held is `Progressing` for a minute before it is `False`. What is not deployed in
@@ -10,6 +10,7 @@ mod controller;
 mod label;
 mod observation;
 mod observed;
+mod owner_checks;
 mod ownership;
 mod probe;
 mod seen;

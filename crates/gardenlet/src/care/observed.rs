@@ -77,6 +77,11 @@ pub(super) async fn etcds(context: &Context, namespace: &str) -> Result<Vec<Etcd
     list::<Etcd>(context, namespace).await
 }
 
+/// The Deployments alone.
+pub(super) async fn deployments(context: &Context, namespace: &str) -> Result<Vec<Deployment>> {
+    list::<Deployment>(context, namespace).await
+}
+
 /// Asks the pods of those Deployments that lack some. It is only for a sentence, so nothing fails.
 async fn what_pods_say(
     context: &Context,

@@ -3,13 +3,17 @@
 use std::sync::OnceLock;
 
 use api::gardencore::Shoot;
+use jiff::Timestamp;
 use prometheus_client::metrics::histogram::Histogram;
 use runtime::metrics::Metrics;
 
 /// What the last takeover of a shoot has cost.
 pub struct Loss {
-    /// Seconds from the last snapshot to the end of the source, at most those in which changes were lost. Nothing where nobody knows.
+    /// Seconds from the last snapshot to the end of the fence. Changes of no other time are lost, if all processes of the source follow
+    /// the fence. `None` where a bound is not known.
     pub seconds: Option<u32>,
+    /// Changes that are lost, where the number is known.
+    pub revisions: Option<i64>,
     /// For people.
     pub sentence: String,
 }
@@ -35,7 +39,7 @@ pub fn metrics(metrics: &Metrics) -> &'static Losses {
         metrics.register(|registry| {
             registry.register(
                 "shoot_takeover_loss_seconds",
-                "Seconds whose changes may be lost, of shoots that were taken over without a final snapshot",
+                "Seconds from the last snapshot to the end of the fence, of shoots that were taken over without a final snapshot",
                 losses.seconds.clone(),
             );
             registry.register(
@@ -52,7 +56,10 @@ impl Loss {
     /// Reason of the Event that tells it.
     #[must_use]
     pub fn reason(&self) -> &'static str {
-        self.seconds.map_or("LossUnknown", |_| "DataLost")
+        if self.seconds.is_none() && self.revisions.is_none() {
+            return "LossUnknown";
+        }
+        "DataLost"
     }
 }
 
@@ -79,13 +86,24 @@ pub fn of(shoot: &Shoot) -> Option<Loss> {
         .last_revision
         .map(|revision| format!(", up to revision {revision}"))
         .unwrap_or_default();
+    if let Some(lost) = restored.lost_revisions {
+        let sentence = format!(
+            "The shoot goes on with the backups of seed {source}{up_to}. {lost} changes that seed {source} acknowledged after that are lost."
+        );
+        return Some(Loss {
+            seconds: None,
+            revisions: Some(lost),
+            sentence,
+        });
+    }
     let saved = restored.saved.as_ref().map(|saved| saved.0);
     let (seconds, sentence) = match (saved, &restored.unknown) {
         (Some(saved), None) if saved <= fenced => {
             let seconds = u32::try_from(fenced.duration_since(saved).as_secs()).unwrap_or(u32::MAX);
             let sentence = format!(
-                "The shoot goes on with what seed {source} had saved at {saved}{up_to}. What was acknowledged after it is lost, at most that \
-                 of {seconds} s: seed {source} could not acknowledge anything from {fenced} on."
+                "The shoot goes on with what seed {source} had saved at {saved}{up_to}. Writes that seed {source} acknowledged later are \
+                 lost. {} That is {seconds} s after it had saved.",
+                last_write(source, fenced)
             );
             (Some(seconds), sentence)
         }
@@ -93,12 +111,25 @@ pub fn of(shoot: &Shoot) -> Option<Loss> {
             let why = why.as_deref().unwrap_or("the two clocks are apart");
             let sentence = format!(
                 "The shoot goes on with the data of seed {source}{up_to}. How much of what that acknowledged last is lost is unknown: {why}. \
-                 Seed {source} could not acknowledge anything from {fenced} on."
+                 {}",
+                last_write(source, fenced)
             );
             (None, sentence)
         }
     };
-    Some(Loss { seconds, sentence })
+    Some(Loss {
+        seconds,
+        revisions: None,
+        sentence,
+    })
+}
+
+/// The destination cannot observe the source: the time of the fence is a bound under a condition.
+fn last_write(source: &str, fenced: Timestamp) -> String {
+    format!(
+        "Seed {source} has acknowledged its last write at the latest by {fenced}, if all processes of seed {source} ask the servers that \
+         the destination has asked."
+    )
 }
 
 /// What the source tells when it has returned and saved what it had.
@@ -135,7 +166,13 @@ mod tests {
         let restored = json!({"epoch": 2, "lastRevision": 832, "saved": "2026-01-01T00:00:00Z", "fenced": "2026-01-01T00:01:30Z"});
         let record = |epoch: i64, restored: &Value| json!({"epoch": epoch, "phase": "Held", "chain": "Last", "source": {"name": "a", "epoch": epoch - 1}, "restored": restored});
         let sentence = told(&record(2, &restored)).unwrap();
-        for part in ["seed a had saved at 2026-01-01T00:00:00Z", "revision 832", "90 s"] {
+        for part in [
+            "seed a had saved at 2026-01-01T00:00:00Z",
+            "revision 832",
+            "90 s",
+            // What a destination cannot observe stands under its condition.
+            "at the latest by 2026-01-01T00:01:30Z, if all processes of seed a ask the servers that the destination has asked",
+        ] {
             assert!(sentence.contains(part), "{sentence}");
         }
         // It was another takeover.
@@ -143,6 +180,24 @@ mod tests {
         assert_eq!(told(&record(2, &Value::Null)), None);
         let known = found(&record(2, &restored)).unwrap();
         assert_eq!((known.seconds, known.reason()), (Some(90), "DataLost"));
+    }
+
+    /// A person has accepted it: the fence says nothing of it.
+    #[test]
+    fn a_loss_whose_number_is_known_is_told_by_the_number() {
+        let restored = json!({"epoch": 2, "lastRevision": 832, "saved": "2026-01-01T00:00:00Z", "fenced": "2026-01-01T00:01:30Z",
+            "lostRevisions": 17});
+        let record = json!({"epoch": 2, "phase": "Held", "chain": "Last", "source": {"name": "a", "epoch": 1}, "restored": restored});
+        let loss = found(&record).unwrap();
+        assert_eq!(
+            (loss.seconds, loss.revisions, loss.reason()),
+            (None, Some(17), "DataLost")
+        );
+        assert!(
+            loss.sentence.contains("up to revision 832. 17 changes"),
+            "{}",
+            loss.sentence
+        );
     }
 
     #[test]
@@ -167,7 +222,10 @@ mod tests {
         ] {
             let loss = found(&record(restored)).unwrap();
             assert_eq!((loss.seconds, loss.reason()), (None, "LossUnknown"));
-            for part in parts.into_iter().chain(["from 2026-01-01T00:01:30Z on"]) {
+            for part in parts
+                .into_iter()
+                .chain(["at the latest by 2026-01-01T00:01:30Z, if all processes of seed a ask"])
+            {
                 assert!(loss.sentence.contains(part), "{}", loss.sentence);
             }
         }
