@@ -4,6 +4,8 @@
 
 # At this port of its address every question is answered by SERVFAIL, if somebody has asked for that.
 DNS_FAILING_PORT=5353
+# At this port of its address a copy of the zone is served that nothing updates, if a test has asked for that.
+DNS_COPY_PORT=5354
 
 write_dns_config() {
   mkdir -p "$STATE/dns/data"
@@ -99,6 +101,46 @@ start_failing_dns() {
 stop_failing_dns() { docker rm -f -v "$NAME-dns-failing" >/dev/null 2>&1 || true; }
 dns_fails() {
   timeout 3 kdig +time=1 +retry=0 "@$DNS_IP" -p "$DNS_FAILING_PORT" "ns.$DNS_ZONE" A | grep -q 'status: SERVFAIL'
+}
+
+# start_dns_copy: a secondary that is out of date for ever, and an authority of the zone as the real server is. stop_dns_copy ends it.
+start_dns_copy() {
+  local dir=$STATE/dns/copy
+  stop_dns_copy
+  mkdir -p "$dir"
+  # A transfer ends with the SOA record that it began with; a zone file has one.
+  timeout 10 kdig "@$DNS_IP" -y "hmac-sha256:$NAME-landscape:$(cat "$STATE/dns/tsig.secret")" +nocomments +nocmd +nostats AXFR "$DNS_ZONE" |
+    awk '/^[^;]/ && NF >= 5 && $4 != "TSIG" && !($4 == "SOA" && soa++)' >"$dir/$DNS_ZONE.zone"
+  grep -q SOA "$dir/$DNS_ZONE.zone" || fail "the zone $DNS_ZONE could not be transferred from $DNS_IP"
+  cat >"$dir/knot.conf" <<E
+server:
+    listen: 0.0.0.0@$DNS_COPY_PORT
+    rundir: /tmp
+    udp-workers: 1
+    tcp-workers: 1
+    background-workers: 1
+log:
+  - target: stdout
+    any: info
+database:
+    storage: /tmp
+    journal-db-max-size: 1M
+    kasp-db-max-size: 8M
+    timer-db-max-size: 1M
+zone:
+  - domain: $DNS_ZONE
+    storage: /copy
+    file: $DNS_ZONE.zone
+    journal-content: none
+    zonefile-sync: -1
+E
+  docker run -d --name "$NAME-dns-copy" --network "container:$NAME-dns" \
+    -v "$dir/knot.conf:/etc/knot/knot.conf:ro" -v "$dir:/copy:ro" repot/dns:dev >/dev/null
+  wait_for 30 "the copy of the zone at $DNS_IP:$DNS_COPY_PORT answers (see: docker logs $NAME-dns-copy)" dns_copy_answers
+}
+stop_dns_copy() { docker rm -f -v "$NAME-dns-copy" >/dev/null 2>&1 || true; }
+dns_copy_answers() {
+  timeout 3 kdig +time=1 +retry=0 +short "@$DNS_IP" -p "$DNS_COPY_PORT" "ns.$DNS_ZONE" A | grep -qxF "$DNS_IP"
 }
 
 # What is asked of the object store goes through HAProxy, which tells who asked: docker logs --timestamps $NAME-s3.

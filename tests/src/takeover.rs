@@ -7,8 +7,9 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use api::{
+    constants::condition::OWNER_CHECKS_COMPLETE,
     gardencore::{Seed, Shoot, shoot::RestoredData},
-    meta::{ConditionStatus, LastOperationState, LastOperationType},
+    meta::{ConditionStatus, LastOperationState, LastOperationType, find_condition},
 };
 use k8s_openapi::api::core::v1::Event;
 use kube::{
@@ -80,6 +81,9 @@ impl Takeover {
         let mut following = Writer::start(user, first);
         staying.has_begun().await?;
         following.has_begun().await?;
+        // Without it no seed takes the shoot over.
+        let what = "all processes of the shoot check the owner";
+        shoot.wait(what, COLLECTED_WITHIN, checks_are_complete).await?;
         if plan.has_begun {
             shoot.set_seed(to).await?;
             let what = "the shoot is being handed over";
@@ -249,8 +253,19 @@ async fn forget_starts(landscape: &Landscape, seed: &str) -> Result<()> {
     Ok(())
 }
 
+/// Whether a flow has ended with the present owner terms, and every manager checks the owner.
+#[must_use]
+pub fn checks_are_complete(shoot: &Shoot) -> bool {
+    let status = shoot.status.as_ref();
+    let told = status.and_then(|status| find_condition(&status.conditions, OWNER_CHECKS_COMPLETE));
+    told.is_some_and(|told| told.status == ConditionStatus::True)
+}
+
 /// Waits until the garden has noticed that the seed's gardenlet is not heard of.
-async fn is_silent(landscape: &Landscape, seed: &str) -> Result<()> {
+///
+/// # Errors
+/// The gardenlet is still heard of.
+pub async fn is_silent(landscape: &Landscape, seed: &str) -> Result<()> {
     let seeds: Api<Seed> = Api::all(landscape.garden.clone());
     let unknown = |seed: Option<&Seed>| {
         let status = seed.and_then(|seed| seed.status.as_ref());
@@ -264,7 +279,10 @@ async fn is_silent(landscape: &Landscape, seed: &str) -> Result<()> {
 }
 
 /// What an operator does: `kubectl annotate shoot … shoot.gardener.cloud/force-restore=true`.
-async fn force(shoot: &UserShoot) -> Result<()> {
+///
+/// # Errors
+/// The Shoot cannot be written.
+pub async fn force(shoot: &UserShoot) -> Result<()> {
     let patch = json!({"metadata": {"annotations": {"shoot.gardener.cloud/force-restore": "true"}}});
     let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
     shoot.api().patch(&shoot.name, &params, &patch).await?;
