@@ -19,6 +19,7 @@ const OBSTACLE: &str = "Seed b has no spec.backup.";
 const FAILED: &str = "task \"Deleting machines\" failed: not done after 600s";
 
 /// What is known; each test changes what it is about.
+#[allow(clippy::struct_excessive_bools)] // Each is a question of its own.
 struct Known {
     to: &'static str,
     last: &'static str,
