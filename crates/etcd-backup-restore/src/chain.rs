@@ -58,6 +58,15 @@ pub fn fulls_newest_first(listing: &[Snapshot]) -> Vec<&Snapshot> {
 /// A hole, or deltas without a full one, is an error and never "the part before the hole": restoring less than what
 /// the store promises would lose acknowledged writes without anybody being told.
 pub fn newest(listing: &[Snapshot]) -> Result<Option<Chain>> {
+    match reachable(listing)? {
+        Some((_, Some(hole))) => Err(hole),
+        found => Ok(found.map(|(chain, _)| chain)),
+    }
+}
+
+/// The newest full snapshot with the deltas up to the first hole, and the hole. Only a copy that reports the
+/// lost revisions may use a chain with a hole.
+pub(crate) fn reachable(listing: &[Snapshot]) -> Result<Option<(Chain, Option<Error>)>> {
     let Some(full) = fulls_newest_first(listing).first().copied() else {
         return match listing.iter().find(|s| s.kind == Kind::Delta) {
             None => Ok(None),
@@ -67,14 +76,13 @@ pub fn newest(listing: &[Snapshot]) -> Result<Option<Chain>> {
             )),
         };
     };
-    Ok(Some(Chain {
-        full: full.clone(),
-        deltas: continuation(full, listing)?,
-    }))
+    let (deltas, hole) = continuation(full, listing);
+    let full = full.clone();
+    Ok(Some((Chain { full, deltas }, hole)))
 }
 
-/// The deltas after a full snapshot. Overlaps are allowed, a restore skips what it has; holes are not.
-fn continuation(full: &Snapshot, listing: &[Snapshot]) -> Result<Vec<Snapshot>> {
+/// The deltas after a full snapshot, and the first hole. Overlaps are allowed, a restore skips what it has.
+fn continuation(full: &Snapshot, listing: &[Snapshot]) -> (Vec<Snapshot>, Option<Error>) {
     let mut later: Vec<_> = listing
         .iter()
         .filter(|s| s.kind == Kind::Delta && s.last_revision > full.last_revision)
@@ -83,7 +91,7 @@ fn continuation(full: &Snapshot, listing: &[Snapshot]) -> Result<Vec<Snapshot>> 
     let (mut reached, mut deltas) = (full.last_revision, Vec::new());
     for delta in later {
         if delta.start_revision > reached + 1 {
-            return Err(Error::new(
+            let hole = Error::new(
                 Class::SnapshotMissing,
                 format!(
                     "revisions {} to {} are in no snapshot: {delta} follows {}; put the missing delta snapshot back, \
@@ -92,14 +100,15 @@ fn continuation(full: &Snapshot, listing: &[Snapshot]) -> Result<Vec<Snapshot>> 
                     delta.start_revision - 1,
                     deltas.last().unwrap_or(full),
                 ),
-            ));
+            );
+            return (deltas, Some(hole));
         }
         if delta.last_revision > reached {
             reached = delta.last_revision;
             deltas.push(delta.clone());
         }
     }
-    Ok(deltas)
+    (deltas, None)
 }
 
 /// The final snapshot that stands for the end of the source, if there is one.

@@ -2,6 +2,7 @@
 
 use crate::bounds::{number, number_or_all, period, period_or_zero};
 use crate::compression::Compression;
+use crate::copy::SourceEnd;
 use crate::error::Result;
 use crate::etcd::EtcdConfig;
 use crate::garbage::Policy;
@@ -266,6 +267,33 @@ pub struct CopyArgs {
     /// Epoch of the ownership of the shoot that begins with what is copied.
     #[arg(long, value_parser = clap::value_parser!(i64).range(1..), default_value = "1")]
     pub ownership_epoch: i64,
+    /// Revision of etcd at which the source's epoch ended: a chain that was read and hashed must reach this
+    /// revision, or the copy fails.
+    #[arg(long, value_parser = number::<i64>(1, i64::MAX))]
+    pub required_revision: Option<i64>,
+    /// Name of the source's final snapshot.
+    #[arg(long, requires = "required_revision")]
+    pub required_snapshot: Option<String>,
+    /// Hash of that snapshot as it is stored: sha256 in hex. An object with that name and another hash does
+    /// not count.
+    #[arg(long, requires = "required_snapshot")]
+    pub required_snapshot_sha256: Option<String>,
+    /// Changes up to the required revision that may be lost.
+    #[arg(long, requires = "required_revision", value_parser = number::<i64>(0, i64::MAX), default_value = "0")]
+    pub accepted_loss: i64,
+}
+
+impl CopyArgs {
+    /// The end of the source's epoch, where the flags name it.
+    #[must_use]
+    pub fn source_end(&self) -> Option<SourceEnd> {
+        Some(SourceEnd {
+            revision: self.required_revision?,
+            snapshot: self.required_snapshot.clone(),
+            sha256: self.required_snapshot_sha256.clone(),
+            accepted_loss: self.accepted_loss,
+        })
+    }
 }
 
 #[cfg(test)]
@@ -326,6 +354,9 @@ mod tests {
             "--max-parallel-copy-operations=0",
             "--max-parallel-copy-operations=100000",
             "--wait-for-final-snapshot-timeout=-1s",
+            "--required-revision=0",
+            "--required-revision=-1",
+            "--accepted-loss=-1",
         ] {
             is_refused(copy(flag), flag);
         }

@@ -7,25 +7,42 @@
 //! A source that lets one wait for its final snapshot may be dead: what it has is copied meanwhile. What of it is not needed in the
 //! end is left to the garbage collection.
 //!
+//! A chain is complete if this process has read and hashed each object of the chain, and the chain reaches
+//! the revision at which the source's epoch was sealed. The hand-over of a planned move records that revision
+//! ([`SourceEnd`]): a copy that does not reach it fails. A source that lost the shoot notes the revision in
+//! its bucket ([`SealNote`]).
+//!
 //! A copy for a later epoch looks at the history of the epoch before only, and records at its end which chain the new epoch
 //! begins with. That is chosen once: whatever the source gets afterwards, a repeated copy brings exactly that chain.
+
+mod evidence;
+mod storing;
+mod transfer;
+
+pub use evidence::SourceEnd;
 
 use crate::chain::{self, Chain};
 use crate::clock;
 use crate::error::{Class, Error, Result};
+use crate::seal_note::SealNote;
 use crate::snapshot_name::{Kind, Snapshot};
-use crate::store::{FIRST, Recorded, Store, check_stream, corrupt, reading};
-use futures::{StreamExt, TryStreamExt};
+use crate::store::{FIRST, Recorded, Store};
+use evidence::Candidate;
 use jiff::Timestamp;
 use serde::Serialize;
 use std::collections::HashSet;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use storing::Storing;
 use tokio::time::{Instant, MissedTickBehavior};
 
 /// How often the source is asked for the final snapshot. Each wait adds to the seconds in which a shoot cannot be
 /// written; a listing costs little beside that.
 pub const POLL: Duration = Duration::from_secs(2);
+
+/// How long the copy waits, after its patience has ended, for a source that reports that it is storing data.
+/// A delta takes a second and a full snapshot of a common etcd some seconds; the shoot has no API meanwhile,
+/// so that a large one is not waited for without end.
+pub const STORING_AT_MOST: Duration = Duration::from_secs(60);
 
 /// What to copy.
 pub struct Copy {
@@ -46,6 +63,9 @@ pub struct Copy {
     pub parallel: usize,
     /// An empty source is not an error.
     pub allow_empty: bool,
+    /// The end of the source's epoch, where its hand-over recorded it: a chain that does not reach it is an
+    /// error.
+    pub end: Option<SourceEnd>,
 }
 
 /// What was done; printed as one line of JSON.
@@ -66,6 +86,13 @@ pub struct Report {
     pub last_revision: i64,
     /// When the newest snapshot of that chain was taken; nothing if its name does not say it.
     pub saved: Option<Timestamp>,
+    /// Whether every change up to the end of the source's epoch is in the copied chain, of which this run has
+    /// read and hashed every object.
+    pub complete: bool,
+    /// Revision at which the source's epoch was sealed, where that is known.
+    pub sealed_revision: Option<i64>,
+    /// Changes up to that revision that are in no snapshot, where their loss was accepted.
+    pub lost_revisions: Option<i64>,
 }
 
 /// What of a [`Report`] others rely on.
@@ -78,6 +105,13 @@ pub struct Summary {
     pub last_revision: i64,
     /// When the newest snapshot of that chain was taken; nothing if its name does not say it.
     pub saved: Option<Timestamp>,
+    /// Whether every change up to the end of the source's epoch is in the copied chain, of which this run has
+    /// read and hashed every object.
+    pub complete: bool,
+    /// Revision at which the source's epoch was sealed, where that is known.
+    pub sealed_revision: Option<i64>,
+    /// Changes up to that revision that are in no snapshot, where their loss was accepted.
+    pub lost_revisions: Option<i64>,
 }
 
 impl Report {
@@ -97,8 +131,17 @@ impl Report {
             final_snapshot: self.final_snapshot,
             last_revision: self.last_revision,
             saved: self.saved,
+            complete: self.complete,
+            sealed_revision: self.sealed_revision,
+            lost_revisions: self.lost_revisions,
         }
     }
+}
+
+/// Whether the newest chain of a listing has every change up to a revision.
+fn reaches(listing: &[Snapshot], sealed: i64, origin: i64) -> bool {
+    let newest = chain::newest(listing).ok().flatten();
+    newest.is_some_and(|chain| evidence::missing_changes(chain.last_revision(), sealed, origin) == 0)
 }
 
 /// When the newest of them was taken. Nothing where its name says a time that can be none.
@@ -116,35 +159,21 @@ impl Copy {
         }
         let origin = self.source.origin_of(epoch).await?;
         let mut report = Report::default();
-        let listing = self.wait(origin, &mut report).await?;
-        let last = chain::final_snapshot_of(origin, &listing);
-        report.final_snapshot = last.is_some();
-        // The final snapshot holds everything; older chains follow only where they are asked for.
-        let chain = if let Some(last) = last {
-            Chain {
-                full: last.clone(),
-                deltas: Vec::new(),
-            }
-        } else {
-            let Some(newest) = chain::newest(&listing)? else {
-                return self.nothing(report, origin);
-            };
-            newest
+        let (listing, sealed) = self.wait(origin, &mut report).await?;
+        let Some(chain) = self.best_chain(origin, &listing, sealed, &mut report).await? else {
+            return self.nothing(report, origin);
         };
-        report.last_revision = chain.last_revision();
-        report.saved = saved(chain.objects());
-        let mut seen = HashSet::new();
-        let objects: Vec<_> = chain
-            .objects()
-            .cloned()
-            .chain(self.older(&listing, &chain.full))
-            .filter(|o| seen.insert(o.to_string()))
-            .collect();
-        self.transfer(report.missing(objects), &mut report).await?;
+        let older = report.missing(self.older(&listing, &chain.full));
+        self.transfer(older, &mut report)
+            .await
+            .map_err(|failed| failed.1)?;
         if epoch == FIRST {
             return Ok(report);
         }
-        let chosen = Recorded::of(&chain, epoch, origin);
+        let chosen = Recorded {
+            complete: report.complete,
+            ..Recorded::of(&chain, epoch, origin)
+        };
         let recorded = self.target.record(chosen.clone()).await?;
         if recorded != chosen {
             // Another copy was faster, and saw the source at another time.
@@ -154,9 +183,74 @@ impl Copy {
             epoch,
             origin,
             revision = recorded.last_revision,
+            complete = report.complete,
             "recorded what the epoch begins with"
         );
         Ok(report)
+    }
+
+    /// Brings the best chain that can be read. Where the end of the source is recorded, an object that cannot
+    /// be trusted leads to the next chain, and a chain that ends too early is an error; else the newest chain
+    /// is the only candidate.
+    async fn best_chain(
+        &self,
+        origin: i64,
+        listing: &[Snapshot],
+        sealed: Option<i64>,
+        report: &mut Report,
+    ) -> Result<Option<Chain>> {
+        let mut rejected = Vec::new();
+        loop {
+            let found = Candidate::newest(origin, listing, &rejected)?;
+            let Some(candidate) = found else {
+                let bad = rejected.pop();
+                return bad.map_or(Ok(None), |(_, why)| Err(why));
+            };
+            let chain = candidate.chain;
+            match (&self.end, candidate.hole) {
+                (Some(end), hole) => {
+                    let reached = (chain.last_revision(), hole.as_ref());
+                    evidence::check_reaches(end, (origin, &self.source.prefix()), reached, &rejected)?;
+                }
+                (None, Some(hole)) => return Err(hole),
+                (None, None) => {}
+            }
+            // The final snapshot holds everything; older chains follow only where they are asked for.
+            let objects = report.missing(chain.objects().cloned());
+            match self.transfer(objects, report).await {
+                Ok(()) => {}
+                Err(failed) if self.end.is_some() && failed.1.class == Class::SnapshotCorrupt => {
+                    tracing::warn!(snapshot = %failed.0, error = %failed.1, "left aside; looking for another chain");
+                    rejected.push(*failed);
+                    continue;
+                }
+                Err(failed) => return Err(failed.1),
+            }
+            report.final_snapshot = candidate.is_final;
+            report.last_revision = chain.last_revision();
+            report.saved = saved(chain.objects());
+            report.judge(sealed, origin, self.accepted_loss());
+            return Ok(Some(chain));
+        }
+    }
+
+    fn accepted_loss(&self) -> i64 {
+        self.end.as_ref().map_or(0, |end| end.accepted_loss)
+    }
+
+    /// The revision at which the source's epoch was sealed: as the hand-over recorded it, else as the source
+    /// noted it in its bucket.
+    async fn sealed_revision(&self, origin: i64) -> Result<Option<SealNote>> {
+        if let Some(end) = &self.end {
+            let (epoch, revision) = (origin, end.revision);
+            return Ok(Some(SealNote {
+                epoch,
+                revision,
+                beat: 0,
+            }));
+        }
+        let note = SealNote::read(&self.source).await?;
+        Ok(note.filter(|note| note.epoch == origin))
     }
 
     /// Brings the chain that was chosen before, whatever the source holds by now.
@@ -171,6 +265,10 @@ impl Copy {
             saved: saved(named.iter()),
             ..Report::default()
         };
+        if let Some(end) = &self.end {
+            let reached = (recorded.last_revision, None);
+            evidence::check_reaches(end, (recorded.origin, &self.source.prefix()), reached, &[])?;
+        }
         let there = self.target.everything().await?;
         let mut source = None;
         let mut objects = Vec::new();
@@ -197,7 +295,15 @@ impl Copy {
         }
         // It stands for the end alone, and for that of this epoch: a chain may begin with the end of an earlier one.
         report.final_snapshot = matches!(&objects[..], [one] if one.is_final && one.epoch == recorded.origin);
-        self.transfer(objects, &mut report).await?;
+        self.transfer(objects, &mut report)
+            .await
+            .map_err(|failed| failed.1)?;
+        let sealed = self.sealed_revision(recorded.origin).await?;
+        report.judge(
+            sealed.map(|note| note.revision),
+            recorded.origin,
+            self.accepted_loss(),
+        );
         Ok(report)
     }
 
@@ -215,25 +321,36 @@ impl Copy {
         ))
     }
 
-    /// Waits for the final snapshot, and copies meanwhile what is there; gives the last listing.
-    async fn wait(&self, origin: i64, report: &mut Report) -> Result<Vec<Snapshot>> {
+    /// Waits until the source's backups are complete, and copies meanwhile what is there; gives the last
+    /// listing, and the revision at which the source's epoch was sealed, where that is known.
+    async fn wait(&self, origin: i64, report: &mut Report) -> Result<(Vec<Snapshot>, Option<i64>)> {
         let begun = Instant::now();
         let mut polls = tokio::time::interval(POLL);
         polls.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut is_first = true;
+        let (mut is_first, mut storing) = (true, Storing::default());
         loop {
             polls.tick().await;
             // Before it is looked: what comes after that is not missed.
             let last = !self.wait_timeout.is_zero() && begun.elapsed() + POLL > self.wait_timeout;
+            let over = begun.elapsed().saturating_sub(self.wait_timeout);
+            // The note before the listing: what the source has stored since then does no harm.
+            let note = self.sealed_revision(origin).await?;
             let listing = self.source.history(origin).await?;
-            if !self.wait_for_final || chain::final_snapshot_of(origin, &listing).is_some() {
-                return Ok(listing);
+            let sealed = note.map(|note| note.revision);
+            let is_complete = chain::final_snapshot_of(origin, &listing).is_some()
+                || sealed.is_some_and(|sealed| reaches(&listing, sealed, origin));
+            // The final snapshot of a source that handed the shoot over was there before that. One look more
+            // is for a store that is behind.
+            let is_known = self.end.is_some() && !is_first;
+            if !self.wait_for_final || is_complete || is_known {
+                return Ok((listing, sealed));
             }
-            if last {
-                tracing::warn!("the source has no final snapshot in time; copying what there is");
+            if last && !(over < STORING_AT_MOST && storing.goes_on(note, listing.len(), Instant::now())) {
+                tracing::warn!("the source's backups are not complete in time; copying what there is");
                 report.wait_timed_out = true;
-                return Ok(listing);
+                return Ok((listing, sealed));
             }
+            storing.saw(note, listing.len(), Instant::now());
             // One that has promised it has it within the first look or two, and then nothing else is needed.
             if !std::mem::take(&mut is_first)
                 && let Err(error) = self.ahead(&listing, report).await
@@ -248,7 +365,7 @@ impl Copy {
             return Ok(());
         };
         let missing = report.missing(chain.objects().cloned());
-        self.transfer(missing, report).await
+        self.transfer(missing, report).await.map_err(|failed| failed.1)
     }
 
     /// Objects of older chains within the limits, newest first.
@@ -277,87 +394,5 @@ impl Copy {
             );
         }
         objects
-    }
-
-    /// Full snapshots one after the other, since each needs some MiB of memory; deltas side by side.
-    async fn transfer(&self, objects: Vec<Snapshot>, report: &mut Report) -> Result<()> {
-        let (fulls, deltas): (Vec<_>, Vec<_>) = objects.into_iter().partition(|o| o.kind == Kind::Full);
-        let mut done = Vec::new();
-        for full in fulls {
-            done.push(self.one(full).await?);
-        }
-        let parallel = futures::stream::iter(deltas)
-            .map(|delta| self.one(delta))
-            .buffered(self.parallel.max(1));
-        done.extend(parallel.try_collect::<Vec<_>>().await?);
-        for (snapshot, copied) in done {
-            match copied {
-                Some(bytes) => {
-                    report.bytes += bytes;
-                    report.copied.push(snapshot.to_string());
-                }
-                None => report.skipped.push(snapshot.to_string()),
-            }
-        }
-        Ok(())
-    }
-
-    /// Copies one object; `None` where the target holds it already.
-    async fn one(&self, snapshot: Snapshot) -> Result<(Snapshot, Option<u64>)> {
-        if self.target.size(&snapshot).await? == Some(snapshot.size) {
-            match self.target.read_verified(&snapshot, &mut tokio::io::sink()).await {
-                Ok(_) => return Ok((snapshot, None)),
-                Err(e) if e.class == Class::SnapshotCorrupt => {
-                    tracing::warn!(%snapshot, "the target's object is broken; copying it again");
-                }
-                Err(e) => return Err(e),
-            }
-        }
-        let bytes = self.stream(&snapshot).await?;
-        tracing::info!(%snapshot, bytes, "copied and verified");
-        Ok((snapshot, Some(bytes)))
-    }
-
-    async fn stream(&self, snapshot: &Snapshot) -> Result<u64> {
-        let mut source = self.source.open(snapshot).await?;
-        let mut upload = self.target.upload(snapshot)?;
-        let (to_check, packed) = tokio::io::duplex(256 * 1024);
-        let content = snapshot.compression.unpack(tokio::io::BufReader::new(packed));
-        let mut nowhere = tokio::io::sink();
-        let check = check_stream(snapshot, content, &mut nowhere);
-        let send = async {
-            let (mut to_check, mut buffer, mut length) = (Some(to_check), vec![0; 64 * 1024], 0);
-            loop {
-                let read = source
-                    .read(&mut buffer)
-                    .await
-                    .map_err(|e| reading(snapshot, &e))?;
-                if read == 0 {
-                    return Ok(length);
-                }
-                length += read as u64;
-                upload.write(&buffer[..read]).await?;
-                // The checker stops at the end of the packed stream; its verdict counts, not that it hung up.
-                if let Some(pipe) = &mut to_check
-                    && pipe.write_all(&buffer[..read]).await.is_err()
-                {
-                    to_check = None;
-                }
-            }
-        };
-        match tokio::try_join!(send, check) {
-            Ok((length, _)) if length == snapshot.size => upload.complete().await,
-            Ok((length, _)) => {
-                upload.abort().await;
-                Err(corrupt(
-                    snapshot,
-                    &format!("{length} of its {} bytes could be read", snapshot.size),
-                ))
-            }
-            Err(e) => {
-                upload.abort().await;
-                Err(e)
-            }
-        }
     }
 }

@@ -197,6 +197,7 @@ mod tests {
             origin: 1,
             snapshots: snapshots.iter().map(ToString::to_string).collect(),
             last_revision: snapshots.last().unwrap().last_revision,
+            complete: false,
         }
     }
 

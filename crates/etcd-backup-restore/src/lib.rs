@@ -28,6 +28,7 @@ mod mutation;
 pub mod owner;
 pub mod restore;
 pub mod schedule;
+pub mod seal_note;
 pub mod server;
 pub mod snapshot_name;
 pub mod snapshotter;

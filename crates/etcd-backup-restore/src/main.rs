@@ -219,7 +219,9 @@ async fn initialize(args: InitializeArgs, permit: &Permit) -> Result<()> {
 
 async fn copy(args: CopyArgs, permit: &Permit) -> Result<()> {
     const DAY: u64 = 24 * 60 * 60;
+    let end = args.source_end();
     let copy = Copy {
+        end,
         source: args.source.open(permit)?,
         target: args.target.open(permit)?.of_epoch(args.ownership_epoch),
         wait_for_final: args.wait_for_final_snapshot,

@@ -10,11 +10,13 @@
 //! - The epoch was sealed: sound data are kept behind a gate, for the final snapshot; nothing is restored.
 //!   Every object is fetched and checked before etcd's tools see the first; an object that cannot be trusted, or a
 //!   hole, is an error, the volume stays as it was, and the next run tries again.
+//! - What is restored ends before the revision with which the epoch is recorded to begin: an error, and the volume stays as it was.
 //! - The store holds nothing and there is no data: etcd starts empty, unless `--require-snapshot` says that this
 //!   etcd must have a past.
 
 mod adopted;
 mod apply;
+mod begins;
 mod bolt;
 mod data_dir;
 mod history;
@@ -110,7 +112,11 @@ impl Initialize {
             data_dir::mark(&self.data_dir, epoch)?;
             return Ok(Initialized::Kept { revision });
         }
-        let Some(newest) = chain::newest(&listing)? else {
+        let newest = chain::newest(&listing)?;
+        if let Some(recorded) = self.store.recorded(epoch).await? {
+            begins::check(&recorded, newest.as_ref(), &self.store.prefix())?;
+        }
+        let Some(newest) = newest else {
             return self.start_empty(&condition).await;
         };
         match &condition {
@@ -244,8 +250,15 @@ impl Initialize {
             settle::settle(&self.tools, place, applied.revision, self.quota).await?;
         }
         let epoch = self.store.epoch();
-        let origin = self.store.recorded(epoch).await?.map(|recorded| recorded.origin);
-        let breaks_off = chain.breaks_off_before(epoch, origin);
+        let recorded = self.store.recorded(epoch).await?;
+        if let Some(recorded) = &recorded {
+            begins::check_restored(recorded, applied.revision)?;
+        }
+        let is_complete = recorded
+            .as_ref()
+            .is_some_and(|recorded| recorded.is_complete(chain));
+        let origin = recorded.map(|recorded| recorded.origin);
+        let breaks_off = !is_complete && chain.breaks_off_before(epoch, origin);
         if deltas.is_empty() && !breaks_off {
             data_dir::sync(work.result())?;
             return Ok(applied.revision);

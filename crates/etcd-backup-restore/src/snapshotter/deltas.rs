@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
 /// Bound of catching up with etcd for a requested delta. It must be shorter than a caller's own timeout of a minute.
-const CATCH_UP: Duration = Duration::from_secs(45);
+pub(super) const CATCH_UP: Duration = Duration::from_secs(45);
 /// The same for the last delta, when the process was told to stop: etcd is told at the same time and may be gone.
 const LAST_CATCH_UP: Duration = Duration::from_secs(5);
 

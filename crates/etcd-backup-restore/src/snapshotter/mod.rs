@@ -21,7 +21,9 @@ mod worker;
 
 pub use plan::{Plan, plan};
 pub use proof::Proof;
+pub(crate) use proof::fingerprint;
 pub use requests::Handle;
+pub use sealed::BEAT;
 pub use state::{Latest, Phase, State};
 pub use worker::Settings;
 

@@ -71,7 +71,7 @@ impl Proof {
 }
 
 /// Reads an object back and gives the hash of what the store holds.
-pub(super) async fn fingerprint(store: &Store, snapshot: &Snapshot) -> Result<String> {
+pub(crate) async fn fingerprint(store: &Store, snapshot: &Snapshot) -> Result<String> {
     let mut object = store.open(snapshot).await?;
     let (mut hash, mut buffer) = (Fingerprint::default(), vec![0; 64 * 1024]);
     loop {

@@ -1,12 +1,30 @@
-//! After the seal: the final snapshot, once, whenever bucket and etcd can be reached again (R17-46), and nothing else.
+//! After the seal: what no snapshot has yet is stored, whenever bucket and etcd can be reached again
+//! (R17-46), and nothing else.
+//!
+//! First the note with etcd's revision, then the pending changes as a delta, then the final snapshot. A delta
+//! takes well under a second where a full snapshot of a large etcd takes minutes, and a destination that
+//! reads note and delta has everything. The note comes before the delta, since a destination that knows the
+//! revision waits for the delta, and knows how much is missing where the delta never comes.
 
+use super::changes::Changes;
+use super::deltas::CATCH_UP;
 use super::proof::Proof;
 use super::requests::{Request, Urgent};
 use super::worker::Worker;
 use super::{PAUSES, Snapshotter};
+use crate::chain;
 use crate::error::{Class, Error, Result};
-use tokio::time::{Instant, sleep_until};
+use crate::etcd::Etcd;
+use crate::seal_note::SealNote;
+use crate::store::Store;
+use std::convert::Infallible;
+use std::time::Duration;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
+
+/// Pause between two writes of the note while data are being stored. Several fit into the time after which a
+/// copy takes the source for dead (`copy::storing`).
+pub const BEAT: Duration = Duration::from_secs(5);
 
 impl Snapshotter {
     /// Tries until the final snapshot is proven, then answers; ends when told to stop, but not in the middle of a try.
@@ -91,6 +109,98 @@ impl Worker {
             self.state.finished(proof.clone());
             return Ok(proof);
         }
-        self.finish(true).await
+        let store = store.clone();
+        let note = self.note_seal().await?;
+        let stored = async {
+            // Neither is needed for the final snapshot: history may be compacted, or the chain may have a
+            // hole.
+            match self.store_pending().await {
+                Ok(()) => {}
+                Err(e) => {
+                    tracing::warn!(class = e.class.word(), error = %e, "the pending changes were not stored as a delta");
+                }
+            }
+            self.finish(true).await
+        };
+        tokio::select! {
+            proof = stored => proof,
+            never = beat(&store, note) => match never {},
+        }
+    }
+
+    /// Notes the revision at which the epoch was sealed. A note of an earlier process stays: etcd goes on by
+    /// itself since then (its leases run out), and no client was told of that.
+    async fn note_seal(&self) -> Result<SealNote> {
+        let store = &self.settings.store;
+        let found = SealNote::read(store).await?;
+        if let Some(found) = found.filter(|found| found.epoch >= store.epoch()) {
+            return Ok(found);
+        }
+        let etcd = self.settings.etcd.connect().await?;
+        let note = SealNote {
+            epoch: store.epoch(),
+            revision: etcd.revision().await?,
+            beat: 0,
+        };
+        note.write(store).await?;
+        tracing::info!(
+            epoch = note.epoch,
+            revision = note.revision,
+            "noted the sealed revision in the bucket"
+        );
+        Ok(note)
+    }
+
+    /// Stores what etcd has and no snapshot, where that continues the newest chain.
+    async fn store_pending(&self) -> Result<()> {
+        let store = &self.settings.store;
+        let etcd = self.settings.etcd.connect().await?;
+        let revision = etcd.revision().await?;
+        let origin = store
+            .recorded(store.epoch())
+            .await?
+            .map(|recorded| recorded.origin);
+        let newest = chain::newest(&store.list().await?)?;
+        let continued = newest.filter(|chain| !chain.breaks_off_before(store.epoch(), origin));
+        let Some(reached) = continued.map(|chain| chain.last_revision()) else {
+            return Ok(());
+        };
+        if reached >= revision {
+            return Ok(());
+        }
+        self.store_between(&etcd, reached, revision).await
+    }
+
+    async fn store_between(&self, etcd: &Etcd, reached: i64, revision: i64) -> Result<()> {
+        let begun = Instant::now();
+        let mut changes = Changes::after(etcd, reached, None, self.settings.compression).await?;
+        let stored = timeout(CATCH_UP, self.store_up_to(&mut changes, revision)).await;
+        stored.map_err(|_| {
+            let what = format!(
+                "etcd did not send revision {revision}, or the store did not take it, within {CATCH_UP:?}"
+            );
+            Error::new(Class::Etcd, what)
+        })??;
+        tracing::info!(
+            from = reached + 1,
+            to = revision,
+            seconds = begun.elapsed().as_secs_f64(),
+            "stored the pending changes of the sealed epoch"
+        );
+        Ok(())
+    }
+}
+
+/// Rewrites the note until the future is dropped, so that a destination sees that the source is alive.
+async fn beat(store: &Store, mut note: SealNote) -> Infallible {
+    loop {
+        sleep(BEAT).await;
+        // Another owner of the place may have noted the end of a later epoch.
+        if note.epoch == store.epoch() {
+            note.beat += 1;
+            if let Err(error) = note.write(store).await {
+                tracing::debug!(%error, "the note of the seal was not written");
+            }
+        }
     }
 }

@@ -29,6 +29,9 @@ pub struct Recorded {
     pub snapshots: Vec<String>,
     /// Revision that a restore reaches.
     pub last_revision: i64,
+    /// The chain holds every change that `origin` has acknowledged: nobody remembers a higher revision.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub complete: bool,
 }
 
 impl Recorded {
@@ -40,7 +43,14 @@ impl Recorded {
             origin,
             snapshots: chain.objects().map(ToString::to_string).collect(),
             last_revision: chain.last_revision(),
+            complete: false,
         }
+    }
+
+    /// Whether a chain is this one, and holds everything.
+    #[must_use]
+    pub fn is_complete(&self, chain: &Chain) -> bool {
+        self.complete && chain.objects().map(ToString::to_string).eq(self.snapshots.iter().cloned())
     }
 }
 
@@ -88,6 +98,7 @@ mod tests {
             origin: 2,
             snapshots: vec![full(30, 4).to_string(), delta(31, 40, 5).to_string()],
             last_revision: 40,
+            complete: false,
         };
         let mine = history(listing.clone(), 3, Some(&recorded));
         assert_eq!(mine, listing[4..]);

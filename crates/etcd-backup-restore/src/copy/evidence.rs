@@ -1,0 +1,250 @@
+//! Which chain of the source is copied, and whether the chain holds everything that the source acknowledged.
+//!
+//! Pure: listings and recorded facts in, a judgement out. That every object of the chain was read and hashed
+//! is the transfer's part.
+
+use super::Report;
+use crate::chain::{self, Chain};
+use crate::error::{Class, Error, Result};
+use crate::mutation::{Mutation, breaks};
+use crate::snapshot_name::Snapshot;
+use ownership::changes_between;
+
+/// The end of the source's epoch, as the hand-over recorded it. A copy that knows the end fails rather than
+/// bring less.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SourceEnd {
+    /// Revision of etcd at which the epoch ended.
+    pub revision: i64,
+    /// Name of the final snapshot.
+    pub snapshot: Option<String>,
+    /// Hash of that snapshot as it was stored, in hex. An object with the name and another hash does not
+    /// count.
+    pub sha256: Option<String>,
+    /// Changes that a person accepts to lose.
+    pub accepted_loss: i64,
+}
+
+impl SourceEnd {
+    /// The hash that an object must have, where one was recorded.
+    pub(super) fn sha256_of(&self, snapshot: &Snapshot) -> Option<&str> {
+        let is_named = self.snapshot.as_deref() == Some(snapshot.to_string().as_str());
+        self.sha256.as_deref().filter(|_| is_named)
+    }
+}
+
+/// An object of the source that cannot be used, and why.
+pub(super) type Rejected = (Snapshot, Error);
+
+/// A chain that can be copied.
+pub(super) struct Candidate {
+    pub(super) chain: Chain,
+    /// The chain is the final snapshot of the origin alone.
+    pub(super) is_final: bool,
+    /// Where the deltas of the source go on after a hole.
+    pub(super) hole: Option<Error>,
+}
+
+impl Candidate {
+    /// The final snapshot, which holds everything, else the newest full snapshot with its deltas. `None`:
+    /// there is no snapshot.
+    pub(super) fn newest(origin: i64, listing: &[Snapshot], rejected: &[Rejected]) -> Result<Option<Self>> {
+        let mut usable = listing.to_vec();
+        usable.retain(|snapshot| !rejected.iter().any(|(bad, _)| bad == snapshot));
+        if let Some(last) = chain::final_snapshot_of(origin, &usable) {
+            return Ok(Some(Self {
+                chain: Chain {
+                    full: last.clone(),
+                    deltas: Vec::new(),
+                },
+                is_final: true,
+                hole: None,
+            }));
+        }
+        Ok(chain::reachable(&usable)?.map(|(chain, hole)| Self {
+            chain,
+            is_final: false,
+            hole,
+        }))
+    }
+}
+
+/// Changes up to the sealed revision that a chain of `origin` does not have.
+pub(super) fn missing_changes(reached: i64, sealed: i64, origin: i64) -> i64 {
+    if breaks(Mutation::SealedRevisionIgnored) {
+        return 0;
+    }
+    changes_between(reached, sealed, origin)
+}
+
+impl Report {
+    /// Takes over what the chain is worth once every object of the chain is in the target. `sealed`: the
+    /// revision at which the source's epoch was sealed, where that is known.
+    pub(super) fn judge(&mut self, sealed: Option<i64>, origin: i64, accepted: i64) {
+        self.sealed_revision = sealed;
+        let missing = sealed.map(|sealed| missing_changes(self.last_revision, sealed, origin));
+        // Without a sealed revision only the end of the epoch says that nothing follows.
+        self.complete = missing.map_or(self.final_snapshot, |missing| missing == 0);
+        // A source that was not asked may still come back and save them.
+        self.lost_revisions = missing.filter(|missing| (1..=accepted).contains(missing));
+    }
+}
+
+/// Refuses a chain that ends before the source did, unless so many changes may be lost.
+pub(super) fn check_reaches(
+    end: &SourceEnd,
+    (origin, folder): (i64, &str),
+    (reached, hole): (i64, Option<&Error>),
+    rejected: &[Rejected],
+) -> Result<()> {
+    let missing = missing_changes(reached, end.revision, origin);
+    if missing <= end.accepted_loss.max(0) {
+        return Ok(());
+    }
+    let mut parts = vec![final_snapshot_part(end, rejected)];
+    parts.extend(
+        rejected
+            .iter()
+            .filter(|(bad, _)| end.snapshot.as_deref() != Some(bad.to_string().as_str()))
+            .map(|(_, why)| why.message.clone()),
+    );
+    parts.push(format!(
+        "revisions {} to {} are in no snapshot that follows without a hole",
+        reached + 1,
+        end.revision
+    ));
+    parts.extend(hole.map(|hole| hole.message.clone()));
+    Err(Error::new(
+        Class::SnapshotMissing,
+        format!(
+            "the backups of ownership epoch {origin} below {folder} end at revision {reached}, and etcd ended at revision {}: {}. Put \
+             the missing objects back, or accept the loss of {missing} revisions: annotate the Shoot with \
+             shoot.gardener.cloud/accept-loss={missing}",
+            end.revision,
+            parts.join("; ")
+        ),
+    ))
+}
+
+fn final_snapshot_part(end: &SourceEnd, rejected: &[Rejected]) -> String {
+    let Some(name) = &end.snapshot else {
+        return "there is no final snapshot".to_owned();
+    };
+    let bad = rejected.iter().find(|(bad, _)| bad.to_string() == *name);
+    bad.map_or_else(
+        || format!("the final snapshot {name} is missing"),
+        |(_, why)| format!("the final snapshot {name} cannot be used: {}", why.message),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::chain::tests::{delta, full, last};
+    use crate::mutation::Broken;
+
+    fn end(revision: i64) -> SourceEnd {
+        SourceEnd {
+            revision,
+            snapshot: Some(last(revision, 9).to_string()),
+            sha256: Some("aa".to_owned()),
+            accepted_loss: 0,
+        }
+    }
+
+    fn refused(end: &SourceEnd, reached: i64, rejected: &[Rejected]) -> Option<String> {
+        let checked = check_reaches(end, (1, "p/v2"), (reached, None), rejected);
+        checked.err().map(|error| error.to_string())
+    }
+
+    /// Each rule that is switched off makes the tests of that rule fail.
+    #[test]
+    fn a_copy_that_ignores_the_sealed_revision_is_noticed() {
+        let _broken = Broken::rule(Mutation::SealedRevisionIgnored);
+        for test in [
+            a_chain_that_ends_before_its_source_is_refused_and_names_what_is_missing as fn(),
+            a_loss_is_accepted_up_to_the_number_that_was_given,
+            a_chain_is_complete_by_its_sealed_revision_else_by_the_final_snapshot,
+        ] {
+            assert!(std::panic::catch_unwind(test).is_err());
+        }
+    }
+
+    #[test]
+    fn a_chain_that_ends_before_its_source_is_refused_and_names_what_is_missing() {
+        let end = end(54);
+        assert_eq!(refused(&end, 54, &[]), None);
+        assert_eq!(refused(&end, 55, &[]), None, "leases ran out after the seal");
+        let text = refused(&end, 37, &[]).unwrap();
+        for part in [
+            "SnapshotMissing: ",
+            "below p/v2",
+            "the final snapshot Full-00000000-00000054-9.gz.final is missing",
+            "revisions 38 to 54 are in no snapshot",
+            "accept-loss=17",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let bad = (
+            last(54, 9),
+            Error::new(Class::SnapshotCorrupt, "its hash is another"),
+        );
+        let text = refused(&end, 37, &[bad]).unwrap();
+        assert!(text.contains("cannot be used: its hash is another"), "{text}");
+    }
+
+    #[test]
+    fn a_loss_is_accepted_up_to_the_number_that_was_given() {
+        for (accepted, is_refused) in [(0, true), (16, true), (17, false), (18, false), (-1, true)] {
+            let end = SourceEnd {
+                accepted_loss: accepted,
+                ..end(54)
+            };
+            assert_eq!(refused(&end, 37, &[]).is_some(), is_refused, "{accepted}");
+            let mut report = Report {
+                last_revision: 37,
+                ..Report::default()
+            };
+            report.judge(Some(54), 1, accepted);
+            assert!(!report.complete, "{accepted}");
+            assert_eq!(report.lost_revisions, (!is_refused).then_some(17), "{accepted}");
+        }
+    }
+
+    #[test]
+    fn a_chain_is_complete_by_its_sealed_revision_else_by_the_final_snapshot() {
+        for (is_final, reached, sealed, complete) in [
+            (false, 54, Some(54), true),
+            (false, 53, Some(54), false),
+            (true, 53, Some(54), false),
+            (false, 54, None, false),
+            (true, 54, None, true),
+        ] {
+            let mut report = Report {
+                final_snapshot: is_final,
+                last_revision: reached,
+                ..Report::default()
+            };
+            report.judge(sealed, 1, 0);
+            assert_eq!(report.complete, complete, "{is_final} {reached} {sealed:?}");
+            assert_eq!(report.lost_revisions, None);
+        }
+    }
+
+    /// A final snapshot that cannot be used is no reason to lose what lies beside it.
+    #[test]
+    fn a_chain_beside_a_broken_final_snapshot_is_the_next_candidate() {
+        let of = |snapshot: Snapshot| Snapshot { epoch: 1, ..snapshot };
+        let listing = [of(full(5, 1)), of(delta(6, 54, 2)), of(last(54, 9))];
+        let first = Candidate::newest(1, &listing, &[]).unwrap().unwrap();
+        assert!(first.is_final && first.chain.full == listing[2]);
+        let bad = (listing[2].clone(), Error::new(Class::SnapshotCorrupt, "bad"));
+        let next = Candidate::newest(1, &listing, &[bad]).unwrap().unwrap();
+        assert!(!next.is_final);
+        assert_eq!(next.chain.last_revision(), 54);
+        let hole = [listing[0].clone(), of(delta(8, 54, 2))];
+        let short = Candidate::newest(1, &hole, &[]).unwrap().unwrap();
+        assert_eq!((short.chain.last_revision(), short.hole.is_some()), (5, true));
+    }
+}

@@ -1,0 +1,48 @@
+//! `sealed.json`, beside the folder of the snapshots: the revision of etcd at which an ownership epoch was
+//! sealed.
+//!
+//! The process beside etcd writes the note after the seal on its volume: the gate in front of etcd never
+//! opens again, so that etcd has acknowledged no change after this revision to any client. A destination that
+//! takes the shoot over learns from the note whether the chain in the bucket is complete, and, by `beat`,
+//! that the source is still storing data.
+
+use crate::error::{Class, Error, Result};
+use crate::store::Store;
+use serde::{Deserialize, Serialize};
+
+const NOTE: &str = "sealed.json";
+
+/// The note.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SealNote {
+    /// The ownership epoch that was sealed.
+    pub epoch: i64,
+    /// No client was told of a change after this revision.
+    pub revision: i64,
+    /// Rises while the source is storing data.
+    #[serde(default)]
+    pub beat: u64,
+}
+
+impl SealNote {
+    /// The note in a store. A note that cannot be understood is treated as missing: then nothing in the store
+    /// is called complete.
+    pub async fn read(store: &Store) -> Result<Option<Self>> {
+        let Some(content) = store.note(NOTE).await? else {
+            return Ok(None);
+        };
+        let note = serde_json::from_slice(&content);
+        if let Err(error) = &note {
+            tracing::warn!(%error, "{NOTE} beside the folder {} cannot be read and is left aside", store.prefix());
+        }
+        Ok(note.ok())
+    }
+
+    /// Writes the note.
+    pub async fn write(&self, store: &Store) -> Result<()> {
+        let content = serde_json::to_vec(self)
+            .map_err(|e| Error::new(Class::Configuration, format!("cannot write {NOTE}: {e}")))?;
+        store.put_note(NOTE, content).await
+    }
+}
