@@ -30,6 +30,18 @@ pub struct BackupSpec {
     pub store: Option<StoreSpec>,
     /// Where backups are taken over from before etcd first starts, if not from `store` (R17-24).
     pub source_store: Option<StoreSpec>,
+    /// Revision of etcd that the backups copied from `sourceStore` must reach. The copy fails if no chain
+    /// that it has read and hashed reaches this revision. Without this field the newest chain is copied. No
+    /// effect without `sourceStore`.
+    #[schemars(range(min = 1))]
+    pub required_revision: Option<i64>,
+    /// The final snapshot of the source, which holds `requiredRevision`. A chain of other snapshots that
+    /// reaches the revision is equally good. No effect without `requiredRevision`.
+    pub required_snapshot: Option<RequiredSnapshot>,
+    /// How many changes up to `requiredRevision` may be missing in the copied backups. Default 0. No effect
+    /// without `requiredRevision`.
+    #[schemars(range(min = 0))]
+    pub accepted_loss: Option<i64>,
     /// Who must own the shoot for its etcd to be served and backed up (R17-13).
     pub owner_check: Option<OwnerCheckSpec>,
     /// Resources of the container.
@@ -64,6 +76,19 @@ pub struct BackupSpec {
     pub etcd_snapshot_timeout: Option<String>,
     /// Choice of the one that makes backups.
     pub leader_election: Option<LeaderElection>,
+}
+
+/// A snapshot that a copy looks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RequiredSnapshot {
+    /// Name of the object below the prefix of `sourceStore`.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+    /// The sha256 of the object as it is stored, in hex. An object with this name and any other hash does not
+    /// count.
+    #[schemars(regex(pattern = r"^[0-9a-f]{64}$"))]
+    pub sha256: String,
 }
 
 /// A place in a bucket.
@@ -106,8 +131,8 @@ pub struct StoreSpec {
     "validity must be at least 2 x interval + 2 x timeout + storeTimeout, so that one failed check ends no permit"
 ))]
 #[x_kube(validation = (
-    "duration(has(self.fence) ? self.fence : '20s') >= duration(has(self.propagation) ? self.propagation : '2s') + duration(has(self.dnsCacheTTL) ? self.dnsCacheTTL : '0s') + duration(has(self.validity) ? self.validity : '12s') + duration(has(self.requests) ? self.requests : '5s')",
-    "fence must be longer than propagation + dnsCacheTTL + validity + requests, or a destination begins while this seed may still act"
+    "duration(has(self.fence) ? self.fence : '24s') >= duration(has(self.propagation) ? self.propagation : '2s') + duration(has(self.dnsCacheTTL) ? self.dnsCacheTTL : '0s') + duration(has(self.validity) ? self.validity : '12s') + duration(has(self.requests) ? self.requests : '5s') + duration('4s')",
+    "fence must be longer than propagation + dnsCacheTTL + validity + requests + 4s (an unnoticed pause of the machine), or a destination begins while this seed may still act"
 ))]
 pub struct OwnerCheckSpec {
     /// The name of the owner's DNS record; there is room for `epoch.` in front.

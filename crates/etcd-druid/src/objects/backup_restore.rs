@@ -11,7 +11,7 @@ use crate::{
         BACKUP_CONTAINER, BACKUP_SERVER_MOUNT, CA_MOUNT, CLIENT_MOUNT, DATA_DIR, INITIALIZE_CONTAINER,
         SOURCE_STORE_MOUNT, STORE_MOUNT, local_host,
     },
-    wanted::{Backup, OwnerCheck, Store, Wanted},
+    wanted::{Backup, OwnerCheck, SourceEnd, Store, Wanted},
 };
 
 /// The binary in its image.
@@ -156,11 +156,25 @@ pub fn copy(wanted: &Wanted, backup: &Backup) -> Container {
         "--wait-for-final-snapshot-timeout={}",
         backup.final_snapshot_wait
     ));
+    args.extend(backup.source_end.iter().flat_map(end_args));
     Container {
         name: BACKUP_CONTAINER.to_owned(),
         volume_mounts: Some(volumes::mounts_of_copy()),
         ..container(backup, args)
     }
+}
+
+/// What the copy must reach, or fail.
+fn end_args(end: &SourceEnd) -> Vec<String> {
+    let mut args = vec![format!("--required-revision={}", end.revision)];
+    if let Some(snapshot) = &end.snapshot {
+        args.push(format!("--required-snapshot={}", snapshot.name));
+        args.push(format!("--required-snapshot-sha256={}", snapshot.sha256));
+    }
+    if end.accepted_loss > 0 {
+        args.push(format!("--accepted-loss={}", end.accepted_loss));
+    }
+    args
 }
 
 fn container(backup: &Backup, args: Vec<String>) -> Container {

@@ -146,6 +146,39 @@ fn an_etcd_with_a_source_is_a_job() {
     );
 }
 
+/// R17-27: the copy is told what it must reach, and what a person accepts to lose.
+#[test]
+fn a_copy_is_told_the_end_of_its_source() {
+    let mut copy = etcd(MAIN);
+    let mut source = copy.spec.backup.store.clone().unwrap();
+    source.container = Some("seed-a-uid".to_owned());
+    copy.spec.backup.source_store = Some(source);
+    let args = |copy: &Etcd| {
+        let wanted = wanted(copy).unwrap();
+        let job = copy_job(&wanted, wanted.copy().unwrap());
+        let pod = job.spec.unwrap().template.spec.unwrap();
+        let args = pod.containers[0].args.clone().unwrap().into_iter();
+        args.filter(|arg| arg.contains("required") || arg.contains("accepted"))
+            .collect::<Vec<_>>()
+    };
+    assert!(args(&copy).is_empty());
+    let backup = &mut copy.spec.backup;
+    backup.required_revision = Some(54);
+    backup.required_snapshot = Some(api::druid::RequiredSnapshot {
+        name: "Full-00000000-00000054-9.gz.final".to_owned(),
+        sha256: "aa".to_owned(),
+    });
+    let mut expected = vec![
+        "--required-revision=54",
+        "--required-snapshot=Full-00000000-00000054-9.gz.final",
+        "--required-snapshot-sha256=aa",
+    ];
+    assert_eq!(args(&copy), expected);
+    copy.spec.backup.accepted_loss = Some(17);
+    expected.push("--accepted-loss=17");
+    assert_eq!(args(&copy), expected);
+}
+
 #[test]
 fn a_stopped_etcd_keeps_its_objects_and_has_no_pods() {
     let stopped = wanted(&main_with("/spec/replicas", 0.into())).unwrap();

@@ -342,6 +342,14 @@ fn what_a_copy_says_is_kept() {
     let status = compute(&etcd, Ok(()), &ended(0, line), &now());
     let copied = status.copied.clone().unwrap();
     assert_eq!((copied.final_snapshot, copied.last_revision), (false, 832));
+    // What an older image does not report is not known.
+    assert_eq!((copied.complete, copied.sealed_revision), (false, None));
+    let judged = line.replace(
+        '}',
+        r#","complete":true,"sealedRevision":832,"lostRevisions":null}"#,
+    );
+    let judged = compute(&etcd, Ok(()), &ended(0, &judged), &now()).copied.unwrap();
+    assert_eq!((judged.complete, judged.sealed_revision), (true, Some(832)));
     // An API server refuses such a time.
     let absurd = line.replace("2026", "9000");
     let timeless = compute(&etcd, Ok(()), &ended(0, &absurd), &now()).copied.unwrap();

@@ -2,7 +2,7 @@
 
 use api::{
     constants::DRUID_REQUIRE_SNAPSHOT,
-    druid::{Compression, CompressionPolicy, Etcd, GarbageCollectionPolicy, StoreSpec},
+    druid::{Compression, CompressionPolicy, Etcd, GarbageCollectionPolicy, RequiredSnapshot, StoreSpec},
 };
 use k8s_openapi::api::core::v1::ResourceRequirements;
 use kube::ResourceExt;
@@ -32,6 +32,8 @@ pub struct Backup {
     pub require_snapshot: bool,
     /// Where backups are first copied from (R17-24).
     pub source: Option<Store>,
+    /// The end of the source that the copy must reach.
+    pub source_end: Option<SourceEnd>,
     /// How long a copy waits for a final snapshot before it goes on without one (R17-26).
     pub final_snapshot_wait: String,
     /// When full snapshots are taken.
@@ -50,6 +52,17 @@ pub struct Backup {
     pub compression_policy: Option<&'static str>,
     /// Resources of the containers.
     pub resources: Option<ResourceRequirements>,
+}
+
+/// What the copied backups must hold.
+#[derive(Clone, Debug)]
+pub struct SourceEnd {
+    /// Revision of etcd.
+    pub revision: i64,
+    /// The final snapshot.
+    pub snapshot: Option<RequiredSnapshot>,
+    /// Changes up to that revision that may be missing.
+    pub accepted_loss: i64,
 }
 
 /// A place in an object store.
@@ -126,6 +139,11 @@ pub(crate) fn backup(etcd: &Etcd, namespace: &str, defaults: &Defaults, tls: &Tl
         owner_check: owner_check(&etcd.spec)?,
         require_snapshot: require_snapshot(etcd),
         source,
+        source_end: spec.required_revision.map(|revision| SourceEnd {
+            revision,
+            snapshot: spec.required_snapshot.clone(),
+            accepted_loss: spec.accepted_loss.unwrap_or_default(),
+        }),
         final_snapshot_wait: spec
             .etcd_snapshot_timeout
             .clone()

@@ -26,7 +26,7 @@ use crate::{
 
 use self::field::image;
 pub use self::{
-    backup::{Backup, Store},
+    backup::{Backup, SourceEnd, Store},
     ignored::without_effect,
     owner::OwnerCheck,
     tls::Tls,
