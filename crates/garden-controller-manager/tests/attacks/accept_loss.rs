@@ -16,14 +16,16 @@ fn end(epoch: i64) -> Value {
     json!({"epoch": epoch, "revision": 54, "snapshot": "Full-00000000-00000054-9.gz.final", "sha256": "a".repeat(64)})
 }
 
-/// Somebody who may edit every Shoot still has no right to lose its data, and consent is for the copy that is under way.
+/// Somebody who may edit every Shoot still has no right to lose its data, and consent is for the copy that is
+/// under way.
 pub async fn to_accept_a_loss_takes_a_verb_of_its_own(garden: &Garden) {
     let admin: Api<Shoot> = garden.admin(NAMESPACE);
     garden
         .shoot("lossy", "seed-b", Some("seed-b"), ("Restore", "Processing"))
         .await;
     let source = json!({"name": "seed-a", "epoch": 1});
-    let claiming = json!({"ownership": {"epoch": 2, "phase": "Claiming", "source": source, "sealed": end(1)}});
+    let claiming =
+        json!({"ownership": {"epoch": 2, "phase": "Claiming", "source": source, "sealed": end(1)}});
     garden.status(&admin, "lossy", claiming).await;
     let editor = garden.editor_of_shoots(NAMESPACE).await.unwrap();
     let theirs: Api<Shoot> = Api::namespaced(editor, NAMESPACE);
@@ -66,7 +68,11 @@ pub async fn to_accept_a_loss_takes_a_verb_of_its_own(garden: &Garden) {
     }
     // Where nobody records phases, the operation tells.
     garden
-        .status(&admin, "lossy", json!({"lastOperation": operation("Restore", "Error")}))
+        .status(
+            &admin,
+            "lossy",
+            json!({"lastOperation": operation("Restore", "Error")}),
+        )
         .await;
     allowed(garden.patch(&admin, "lossy", some).await);
 }
@@ -89,7 +95,8 @@ pub async fn the_end_of_an_epoch_is_recorded_by_its_seed_in_the_hand_over(garden
     }
     let hand_over = |sealed: Value| {
         let source = json!({"name": "seed-a", "epoch": 1});
-        let record = json!({"epoch": 2, "phase": "Claiming", "drained": true, "source": source, "sealed": sealed});
+        let record =
+            json!({"epoch": 2, "phase": "Claiming", "drained": true, "source": source, "sealed": sealed});
         let status = json!({"seedName": "seed-b", "ownership": record, "formerSeeds": [source]});
         garden.patch_status(&a, "ended", status)
     };
