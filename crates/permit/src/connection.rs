@@ -1,14 +1,18 @@
 //! TCP connections whose bytes do not outlive the permit.
 //!
-//! A kernel keeps what a process has written until the other side acknowledges the bytes: for minutes, also when the process has
-//! ended. After a network failure a request could so arrive long after the permit under which the request was sent. Hence
-//! - each write checks the permits of all requests on the connection that may change something and are not answered;
+//! A kernel keeps what a process has written until the other side acknowledges the bytes: for minutes, also
+//! when the process has ended. After a network failure a request could so arrive long after the permit under
+//! which the request was sent. Hence
+//! - each write checks the permits of all requests on the connection that may change something and are not
+//!   answered;
 //! - a connection with such a request is closed when the request is given up, as at the end of its permit;
-//! - a connection that is closed throws away what is not sent (`SO_LINGER` of 0), also when the process is killed;
-//! - bytes that are not acknowledged end the connection after [`UNACKNOWLEDGED_FOR`] (`TCP_USER_TIMEOUT`), which also holds while
-//!   the process is stopped.
+//! - a connection that is closed throws away what is not sent (`SO_LINGER` of 0), also when the process is
+//!   killed;
+//! - bytes that are not acknowledged end the connection after [`UNACKNOWLEDGED_FOR`] (`TCP_USER_TIMEOUT`),
+//!   which also holds while the process is stopped.
 //!
-//! [`PermittedConnector`] opens such connections, and [`Unanswered`] notes requests on them. Both are for clients of `hyper-util`.
+//! [`PermittedConnector`] opens such connections, and [`Unanswered`] notes requests on them. Both are for
+//! clients of `hyper-util`.
 
 use std::future::Future;
 use std::io::{self, ErrorKind, IoSlice};
@@ -32,13 +36,15 @@ use tower::{BoxError, Service};
 
 use crate::permit::Permit;
 
-/// Sent bytes that are not acknowledged for this long end their connection. Shorter than H, the time that a successor leaves for
-/// requests under way (5 s by default, docs/ownership.md). A watch is silent and is not concerned.
+/// Sent bytes that are not acknowledged for this long end their connection. Shorter than H, the time that a
+/// successor leaves for requests under way (5 s by default, docs/ownership.md). A watch is silent and is not
+/// concerned.
 pub const UNACKNOWLEDGED_FOR: Duration = Duration::from_secs(4);
 
 /// After this silence the kernel asks the other side for a sign of life…
 const SILENT_FOR: Duration = Duration::from_secs(20);
-/// …and ends the connection if none has come after this time. `TCP_USER_TIMEOUT` overrides the number of questions.
+/// …and ends the connection if none has come after this time. `TCP_USER_TIMEOUT` overrides the number of
+/// questions.
 const ALIVE_WITHIN: Duration = Duration::from_secs(10);
 
 /// Opens TCP connections whose bytes do not outlive the permit. It is a connector of `hyper-util`.
@@ -123,7 +129,7 @@ impl AsyncRead for PermittedStream {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        // A client always waits for its connection to be readable, so this is how the client hears of the end.
+        // A client always polls its connection for reading, so the client learns of the end here.
         self.requests.closed.register(context.waker());
         self.check()?;
         Pin::new(&mut self.stream).poll_read(context, buffer)
@@ -168,12 +174,12 @@ impl AsyncWrite for PermittedStream {
 struct Requests {
     permits: Mutex<Vec<(u64, Permit)>>,
     next: AtomicU64,
-    /// One of them was given up.
+    /// A request was given up, so the connection must not send any more.
     is_given_up: AtomicBool,
     closed: AtomicWaker,
 }
 
-/// How a client of `hyper-util` says which connection a request took.
+/// Tells [`Unanswered`] which connection a request took.
 #[derive(Clone)]
 struct Noted(Arc<Requests>);
 
@@ -217,9 +223,9 @@ impl Drop for Note {
     }
 }
 
-/// A client of `hyper-util` over a [`PermittedConnector`]. It notes on each connection the permits of the requests that are not
-/// answered, and closes the connection of a request that is given up. Requests that only read are not concerned. The permit comes
-/// with the request, see [`Permit::layer`].
+/// A client of `hyper-util` over a [`PermittedConnector`]. It notes on each connection the permits of the
+/// requests that are not answered, and closes the connection of a request that is given up. Requests that
+/// only read are not concerned. The permit comes with the request, see [`Permit::layer`].
 #[derive(Clone, Debug)]
 pub struct Unanswered<S>(pub S);
 
@@ -263,7 +269,7 @@ struct Waiting<F> {
 }
 
 impl<F> Waiting<F> {
-    /// The client may take another connection when the first is of no use.
+    /// The client takes another connection when the first connection fails before anything is sent.
     fn note(&mut self) {
         let mut extensions = http::Extensions::new();
         if let Some(connected) = &*self.connection.connection_metadata() {

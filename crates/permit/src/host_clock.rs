@@ -1,18 +1,19 @@
 //! A clock of the host, which goes on while a hypervisor pauses the guest.
 //!
-//! During such a pause neither `CLOCK_MONOTONIC` nor `CLOCK_BOOTTIME` of the guest advances, so a guest that wakes takes its
-//! permits for valid. The real-time clock (RTC) and a PTP device of the hypervisor advance. A thread compares this host clock with
-//! the guest's clock once a second. A permit ends when, since the permit was asked for, the host clock has advanced by
-//! [`TOLERATED`] more than the guest's clock, or when the host clock goes back.
+//! During such a pause neither `CLOCK_MONOTONIC` nor `CLOCK_BOOTTIME` of the guest advances, so a guest that
+//! wakes takes its permits for valid. The real-time clock (RTC) and a PTP device of the hypervisor advance. A
+//! thread compares this host clock with the guest's clock once a second. A permit ends when, since the permit
+//! was asked for, the host clock has advanced by [`TOLERATED`] more than the guest's clock, or when the host
+//! clock goes back.
 //!
-//! The RTC counts whole seconds, so a measured advance is wrong by less than a second: a pause shorter than 1 s never ends a
-//! permit, and a pause of 3 s or more is noticed by the next reading.
+//! The RTC counts whole seconds, so a measured advance is wrong by less than a second: a pause shorter than 1
+//! s never ends a permit, and a pause of 3 s or more is noticed by the next reading.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread;
@@ -22,7 +23,8 @@ use nix::time::{ClockId, clock_gettime};
 
 use crate::grant::Grant;
 
-/// From this advance on, a permit ends. Longer than the error of two readings of a clock that counts whole seconds.
+/// From this advance on, a permit ends. Longer than the error of two readings of a clock that counts whole
+/// seconds.
 const TOLERATED: Duration = Duration::from_secs(2);
 
 /// The resolution of the coarsest host clock.
@@ -31,17 +33,20 @@ const RESOLUTION: Duration = Duration::from_secs(1);
 /// From one reading to the next.
 const READ_EVERY: Duration = Duration::from_secs(1);
 
-/// For how long at most a permit lasts longer than it says because the guest was paused, if the pause ends within
-/// [`TOLERATED`] and the resolution after the permit's time: a pause of less than 3 s is not noticed, and the reading that notices a
-/// longer pause follows the wake-up within a second. A successor waits for this time, too.
+/// For how long at most a permit lasts longer than it says because the guest was paused, if the pause ends
+/// within [`TOLERATED`] and the resolution after the permit's time: a pause of less than 3 s is not noticed,
+/// and the reading that notices a longer pause follows the wake-up within a second. A successor waits for
+/// this time, too.
 pub const UNNOTICED_PAUSE: Duration = Duration::from_secs(4);
 const _: () =
     assert!(UNNOTICED_PAUSE.as_secs() == TOLERATED.as_secs() + RESOLUTION.as_secs() + READ_EVERY.as_secs());
 
-/// A reading that took longer says too little: the guest's clock is read before and after. Such a reading counts as missing.
+/// A reading that takes longer is not exact enough, since the guest's clock is read before and after. It
+/// counts as missing.
 const READS_WITHIN: Duration = Duration::from_millis(100);
 
-/// When the last reading is older, the process or the thread was stopped, and the next check of a permit reads by itself.
+/// When the last reading is older, the process or the thread was stopped, and the next check of a permit
+/// reads by itself.
 const LATE: Duration = Duration::from_secs(2);
 
 /// Without a reading for this long, permits end: a pause would not be noticed.
@@ -174,7 +179,7 @@ fn entries(folder: &Path, prefix: &str) -> Vec<PathBuf> {
 /// Compares a clock of the host with the clock of the guest.
 pub struct HostClock {
     shared: Arc<Shared>,
-    /// The thread ends when this is dropped.
+    /// The thread ends when this sender is dropped.
     _thread: Option<Sender<()>>,
 }
 
@@ -183,18 +188,30 @@ pub(crate) struct Shared {
     source: Source,
     /// Counts suspension, but no pause by the hypervisor.
     guest: Box<dyn Fn() -> Option<Duration> + Send + Sync>,
-    /// Of the last reading: the host clock less the guest's clock, after the reading and before the reading, in nanoseconds.
+    /// Of the last reading: the host clock less the guest's clock, after the reading and before the reading,
+    /// in nanoseconds.
     lead_at_least: AtomicI64,
     lead_at_most: AtomicI64,
     steps_back: AtomicU64,
     /// The last reading: of the host clock, and of the guest's clock in nanoseconds.
-    last: Mutex<Duration>,
+    last: Mutex<Last>,
+    /// The host clock has advanced since the first reading. A clock that stands still from the start guards
+    /// nothing and ends nothing.
+    goes: AtomicBool,
     read_at: AtomicU64,
     grants: Mutex<Vec<Weak<Grant>>>,
 }
 
+/// The last reading of the host clock, and the time of the guest when the host clock had advanced last.
+#[derive(Debug, Default)]
+struct Last {
+    host: Duration,
+    advanced_at: Duration,
+}
+
 impl HostClock {
-    /// The first RTC in a folder laid out as `/sys/class/rtc`, to be compared with `guest`. Nothing reads on its own.
+    /// The first RTC in a folder laid out as `/sys/class/rtc`, to be compared with `guest`. Nothing reads on
+    /// its own.
     pub fn of_folder(
         rtcs: &Path,
         guest: impl Fn() -> Option<Duration> + Send + Sync + 'static,
@@ -214,7 +231,7 @@ impl HostClock {
         })
     }
 
-    /// The one of this machine, read by the one thread of this process.
+    /// The host clock of this machine, read by a single thread of the process.
     pub(crate) fn of_machine() -> Option<Arc<Shared>> {
         static MACHINE: OnceLock<Option<HostClock>> = OnceLock::new();
         let machine = MACHINE.get_or_init(|| {
@@ -225,8 +242,8 @@ impl HostClock {
         machine.as_ref().map(Self::shared)
     }
 
-    /// Reads once a second until this is dropped. The reading has a thread of its own, because a busy or blocked async runtime would delay the
-    /// reading by which a paused guest loses its permits.
+    /// Reads once a second until the returned value is dropped. The reading has a thread of its own, because
+    /// a busy or blocked async runtime would delay the reading by which a paused guest loses its permits.
     ///
     /// # Errors
     /// The system gives no thread.
@@ -258,7 +275,7 @@ impl HostClock {
 }
 
 impl Shared {
-    /// With a first reading; none where that fails.
+    /// `None` where the first reading fails.
     fn open(
         source: Source,
         guest: impl Fn() -> Option<Duration> + Send + Sync + 'static,
@@ -270,14 +287,21 @@ impl Shared {
             lead_at_most: AtomicI64::default(),
             steps_back: AtomicU64::default(),
             last: Mutex::default(),
+            goes: AtomicBool::default(),
             read_at: AtomicU64::default(),
             grants: Mutex::default(),
         };
-        shared.read().then(|| Arc::new(shared))
+        let is_read = shared.read();
+        shared.goes.store(false, Ordering::SeqCst);
+        is_read.then(|| Arc::new(shared))
     }
 
     pub(crate) fn kind(&self) -> HostClockKind {
-        self.source.kind()
+        if self.goes.load(Ordering::SeqCst) {
+            self.source.kind()
+        } else {
+            HostClockKind::None
+        }
     }
 
     pub(crate) fn mark(&self) -> Mark {
@@ -289,6 +313,9 @@ impl Shared {
 
     /// Why a permit that was asked for at `asked` has ended; none while the permit stands.
     pub(crate) fn reason_to_end(&self, asked: Mark) -> Option<&'static str> {
+        if !self.goes.load(Ordering::SeqCst) {
+            return None;
+        }
         if self.age() > LATE {
             self.read();
         }
@@ -317,7 +344,7 @@ impl Shared {
         }
     }
 
-    /// False where the reading failed or says too little. Readings of two threads do not overlap.
+    /// False where the reading failed or took too long. Readings of two threads do not overlap.
     fn read(&self) -> bool {
         let mut last = locked(&self.last);
         let (Some(before), Ok(host), Some(after)) = ((self.guest)(), self.source.read(), (self.guest)())
@@ -327,10 +354,19 @@ impl Shared {
         if after.saturating_sub(before) > READS_WITHIN {
             return false;
         }
-        if host < *last {
+        if host < last.host {
             self.steps_back.fetch_add(1, Ordering::SeqCst);
         }
-        *last = host;
+        if host > last.host {
+            self.goes.store(true, Ordering::SeqCst);
+        }
+        if host != last.host {
+            last.advanced_at = after;
+        } else if after.saturating_sub(last.advanced_at) > MISSING {
+            // It stands still, and shows no pause.
+            return false;
+        }
+        last.host = host;
         self.lead_at_least.store(lead(host, after), Ordering::SeqCst);
         self.lead_at_most.store(lead(host, before), Ordering::SeqCst);
         self.read_at.store(nanos(after), Ordering::SeqCst);

@@ -1,10 +1,12 @@
-//! Requests to an object store, for clients of the crate `object_store`: each request leaves only while it is permitted.
+//! Requests to an object store, for clients of the crate `object_store`: each request leaves only while it is
+//! permitted.
 //!
-//! The library repeats what failed and sends parts of an upload by itself, so the right is looked at beneath it. A request
-//! that is under way when the right is lost is given up with its connection; one that was refused is not tried again.
+//! The library repeats what failed and sends parts of an upload by itself, so the right is looked at beneath
+//! it. A request that is under way when the right is lost is given up with its connection; one that was
+//! refused is not tried again.
 //!
-//! The HTTP client is `hyper-util`, because `reqwest`, the library's own, lets nobody prepare its sockets. It takes no proxy from
-//! the environment: a proxy could deliver a request after the permit.
+//! The HTTP client is `hyper-util`, because `reqwest`, the client of the library, gives no access to its
+//! sockets. Proxies in the environment are ignored: a proxy could deliver a request after the permit.
 
 use std::error::Error;
 use std::fmt;
@@ -43,7 +45,8 @@ pub struct StoreConnector {
 }
 
 impl StoreConnector {
-    /// Bounds the time for opening a connection and for one request with its answer. Trusts the authorities that are built in.
+    /// Bounds the time for opening a connection and for one request with its answer. Trusts the authorities
+    /// that are built in.
     #[must_use]
     pub fn new(permit: &Permit, connect_within: Duration, answer_within: Duration) -> Self {
         static BUILT_IN: OnceLock<Arc<ClientConfig>> = OnceLock::new();
@@ -97,7 +100,7 @@ impl fmt::Debug for StoreConnector {
 }
 
 impl HttpConnector for StoreConnector {
-    /// Bounds and authorities in the options are not taken: nobody can read these there.
+    /// Ignores the options, since `ClientOptions` gives no access to certificates.
     fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
         Ok(self.client())
     }
@@ -118,7 +121,7 @@ impl HttpService for Guarded {
         let answered = self
             .permit
             .effect(async move { timeout_at(deadline, client.call(request)).await });
-        // The library tries again what is of another kind.
+        // The library retries errors of another kind.
         let refused = |refused| HttpError::new(HttpErrorKind::Unknown, refused);
         let answer = answered.await.map_err(refused)?.map_err(|_| late())?;
         let answer = answer.map_err(|error| HttpError::new(kind_of(&error), error))?;

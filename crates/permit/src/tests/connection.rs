@@ -1,5 +1,5 @@
-//! Bytes that wait in the kernel when a permit ends. The other side reads nothing at first, as behind a network that drops what
-//! leaves: so the bytes of a request stay in the sender's kernel.
+//! Bytes that wait in the kernel when a permit ends. The other side reads nothing at first, as behind a
+//! network that drops what leaves: so the bytes of a request stay in the sender's kernel.
 
 #![allow(clippy::unwrap_used)]
 
@@ -13,13 +13,14 @@ use socket2::{Domain, Socket, Type};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tower::{Layer, ServiceExt};
 
 use super::*;
 use crate::{Clock, Issuer, NotPermitted};
 
-/// What the other side's kernel takes before its process reads, with what is on its way. Much less than a request.
+/// What the other side's kernel takes before its process reads, with what is on its way. Much less than a
+/// request.
 const TAKEN: usize = 512 << 10;
 
 /// More than the kernels of both sides take.
@@ -105,7 +106,8 @@ async fn what_the_kernel_has_not_sent_when_the_permit_ends_is_never_sent() {
     assert!(bytes < TAKEN, "{bytes} bytes came after the end of the permit");
 }
 
-/// The process was stopped while its request waited: it wakes when the permit is over, and nothing but its connection runs.
+/// The process was stopped while its request waited: it wakes when the permit is over, and nothing but its
+/// connection runs.
 #[tokio::test]
 async fn a_connection_writes_nothing_without_the_permit_though_nobody_drops_the_request() {
     let (listener, issuer) = (listener(), issuer());
@@ -154,7 +156,8 @@ async fn a_connection_for_many_requests_ends_with_the_permit_of_the_one_that_is_
     );
     issuer.end("another seed has it");
     assert!(asking.await.unwrap_err().is::<NotPermitted>());
-    assert!(!watching.await.unwrap_err().is::<NotPermitted>());
+    let closed = timeout(Duration::from_secs(10), watching).await;
+    assert!(!closed.unwrap().unwrap_err().is::<NotPermitted>());
     let (_, end) = server.join_next().await.unwrap().unwrap();
     assert_eq!(end.unwrap_err().kind(), ErrorKind::ConnectionReset);
 }
@@ -184,6 +187,23 @@ async fn an_answered_request_and_one_that_reads_keep_their_connection() {
     assert_eq!(client.oneshot(put).await.unwrap().status(), 200);
     issuer.end("another seed has it");
     assert_eq!(sender.oneshot(get).await.unwrap().status(), 200);
+}
+
+/// As it happens while the process is stopped and cannot check its permit: the kernel alone ends the
+/// connection.
+#[tokio::test]
+async fn the_kernel_gives_up_what_the_other_side_does_not_take() {
+    let (listener, issuer) = (listener(), issuer());
+    let client = issuer.permit().layer().layer(sender(false));
+    let asking = client.oneshot(request(&listener, "PUT", REQUEST));
+    let (begun, stopped) = (Instant::now(), listener.accept());
+    let (asked, accepted) = tokio::join!(timeout(4 * UNACKNOWLEDGED_FOR, asking), stopped);
+    let (mut stream, _) = accepted.unwrap();
+    let failed = asked.unwrap().unwrap_err();
+    assert!(begun.elapsed() >= UNACKNOWLEDGED_FOR / 2, "{:?}", begun.elapsed());
+    assert!(!failed.is::<NotPermitted>(), "{failed}");
+    let (bytes, _) = timeout(Duration::from_secs(10), rest(&mut stream)).await.unwrap();
+    assert!(bytes < TAKEN, "{bytes} bytes came after the kernel had given up");
 }
 
 #[tokio::test]

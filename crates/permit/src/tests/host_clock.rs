@@ -15,8 +15,8 @@ const SECOND: Duration = Duration::from_secs(1);
 /// The reason that a test sees first.
 const PAUSED: &str = "this machine was paused";
 
-/// A machine whose clocks are set by the test: the RTC is a folder in place of `/sys/class/rtc`, and the clocks of the guest stand
-/// still unless the test moves them.
+/// A machine whose clocks are set by the test: the RTC is a folder in place of `/sys/class/rtc`, and the
+/// clocks of the guest stand still unless the test moves them.
 struct Machine {
     rtcs: TempDir,
     guest: Arc<AtomicU64>,
@@ -54,6 +54,13 @@ impl Machine {
             .fetch_add(u64::try_from(time.as_millis()).unwrap(), Ordering::SeqCst);
     }
 
+    /// Both clocks go on.
+    fn go_on(&self, time: Duration) {
+        self.run_guest(time);
+        self.set_rtc(time.as_secs());
+        self.host.read();
+    }
+
     fn issue_for(&self, validity: Duration) -> Issuer {
         Issuer::new("a right", self.clock.clone(), self.clock.now() + validity)
     }
@@ -68,7 +75,6 @@ fn set_rtc(rtcs: &Path, seconds: u64) {
 #[tokio::test(start_paused = true)]
 async fn a_guest_that_was_paused_loses_its_permits_with_the_next_reading() {
     let machine = Machine::new();
-    assert_eq!(machine.clock.host_clock(), HostClockKind::Rtc);
     let issuer = machine.issue_for(12 * SECOND);
     let permit = issuer.permit();
     // Both clocks of the guest stand still, and the host's goes on.
@@ -81,7 +87,8 @@ async fn a_guest_that_was_paused_loses_its_permits_with_the_next_reading() {
     let refused = permit.check().unwrap_err();
     assert!(refused.why.contains(PAUSED), "{refused}");
     // For good, also where a later reading shows less.
-    machine.run_guest(59 * SECOND);
+    machine.run_guest(60 * SECOND);
+    machine.set_rtc(61);
     machine.host.read();
     assert!(!permit.is_valid());
     assert!(!issuer.extend(machine.clock.now() + 12 * SECOND));
@@ -130,18 +137,20 @@ async fn a_host_clock_that_goes_back_ends_permits() {
 #[tokio::test(start_paused = true)]
 async fn a_reading_that_is_late_is_made_by_the_check() {
     let machine = Machine::new();
+    machine.go_on(SECOND);
     let issuer = machine.issue_for(12 * SECOND);
     machine.run_guest(4 * SECOND);
-    machine.set_rtc(4);
+    machine.set_rtc(5);
     assert!(issuer.in_time(), "the clocks agree");
     machine.run_guest(3 * SECOND);
-    machine.set_rtc(27);
+    machine.set_rtc(28);
     assert!(!issuer.in_time(), "nothing but the check has read");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_host_clock_that_cannot_be_read_any_more_ends_permits() {
     let machine = Machine::new();
+    machine.go_on(SECOND);
     let issuer = machine.issue_for(60 * SECOND);
     std::fs::remove_file(machine.rtcs.path().join("rtc0/since_epoch")).unwrap();
     machine.run_guest(5 * SECOND);
@@ -149,6 +158,29 @@ async fn a_host_clock_that_cannot_be_read_any_more_ends_permits() {
     machine.run_guest(SECOND);
     let refused = issuer.permit().check().unwrap_err();
     assert!(refused.why.contains("cannot be read"), "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_clock_that_stands_still_guards_nothing_from_the_start_and_ends_permits_later() {
+    let machine = Machine::new();
+    let issuer = machine.issue_for(600 * SECOND);
+    for _ in 0..20 {
+        machine.run_guest(SECOND);
+        machine.host.read();
+    }
+    assert_eq!(machine.clock.host_clock(), HostClockKind::None);
+    assert!(issuer.in_time());
+    // One that has gone is missed.
+    machine.set_rtc(20);
+    machine.host.read();
+    assert_eq!(machine.clock.host_clock(), HostClockKind::Rtc);
+    let issuer = machine.issue_for(600 * SECOND);
+    for second in 0..12 {
+        assert!(issuer.in_time() || second > MISSING.as_secs(), "after {second} s");
+        machine.run_guest(SECOND);
+        machine.host.read();
+    }
+    assert!(!issuer.in_time());
 }
 
 #[tokio::test(start_paused = true)]
@@ -198,7 +230,8 @@ async fn the_thread_ends_work_that_waits() {
     assert!(begun.elapsed() < 10 * SECOND, "{:?}", begun.elapsed());
 }
 
-/// A machine as it is: readings come late and take long, the host clock counts whole seconds, both clocks run at different rates.
+/// A machine as it is: readings come late and take long, the host clock counts whole seconds, both clocks run
+/// at different rates.
 struct Simulated {
     random: fastrand::Rng,
     /// Parts of a million by which the guest's clock is fast.
@@ -232,7 +265,8 @@ impl Simulated {
         (lead(after), lead(before))
     }
 
-    /// Asks at 0 s of the guest's time, and is paused for `pause` at 6 s. The reason to end of each reading up to 12 s.
+    /// Asks at 0 s of the guest's time, and is paused for `pause` at 6 s. The reason to end of each reading
+    /// up to 12 s.
     fn reasons(&mut self, pause: f64) -> Vec<(f64, Option<&'static str>)> {
         let asked = -self.random.f64();
         let mark = Mark {

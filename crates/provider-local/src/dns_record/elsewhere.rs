@@ -1,5 +1,6 @@
-//! Names outside of the owner record's zone. A server compares only what is in the zone that it changes, so an update cannot name the
-//! epoch. It names what was read: an update that is delivered late changes nothing when the name has other values by then.
+//! Names outside of the owner record's zone. A server compares only what is in the zone that it changes, so
+//! an update cannot name the epoch. It names what was read: an update that is delivered late changes nothing
+//! when the name has other values by then.
 //!
 //! An update whose values are those that stand there again is not noticed (from A to B and back to A).
 
