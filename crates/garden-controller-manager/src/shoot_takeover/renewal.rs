@@ -236,8 +236,8 @@ mod tests {
         ] {
             let ownership = json!({"epoch": 4, "phase": phase});
             let Decision::Approve(approval) = (Known {
-                ownership,
                 last,
+                ownership,
                 ..known()
             })
             .decide() else {
@@ -339,8 +339,8 @@ mod tests {
         let (ownership, last) = (json!({"epoch": 4}), ("Restore", "Error"));
         refused(
             &Known {
-                ownership,
                 last,
+                ownership,
                 ..known()
             },
             "its phases are not recorded",
