@@ -1,6 +1,6 @@
 //! A shoot that is lost: fenced in time, sealed for ever, and its final snapshot holds all that was acknowledged.
 
-use crate::lab::{Acknowledged, EPOCH, EtcdServer, REQUESTS, Stay, VALIDITY, Writer, eventually, put};
+use crate::lab::{Acknowledged, EPOCH, EtcdServer, REQUESTS, Stay, VALIDITY, Writer, eventually, now, put};
 use etcd_backup_restore::owner::Marker;
 use serde_json::json;
 use std::time::{Duration, SystemTime};
@@ -31,7 +31,7 @@ async fn a_lost_shoot_is_fenced_in_time_and_its_final_snapshot_holds_all_that_wa
     );
     let before = stay.starts();
     stay.zone.owned_by("seed-b", EPOCH + 1).await;
-    let changed = SystemTime::now();
+    let changed = now();
     stay.is_fenced("Sealed").await;
     let acknowledged = writer.settled().await;
     was_fenced_in_time(&acknowledged, changed);
@@ -110,7 +110,7 @@ async fn a_bucket_that_is_gone_delays_no_fence_and_gets_the_final_snapshot_when_
     stay.lab.s3.stop();
     let before = stay.starts();
     stay.zone.owned_by("seed-b", EPOCH + 1).await;
-    let changed = SystemTime::now();
+    let changed = now();
     stay.is_fenced("Sealed").await;
     let acknowledged = writer.acknowledged();
     was_fenced_in_time(&acknowledged, changed);
@@ -200,7 +200,7 @@ async fn from_the_records_change_to_the_last_acknowledged_write() {
         // Anywhere between two checks.
         tokio::time::sleep(Duration::from_millis(200 * measured.len() as u64)).await;
         stay.zone.owned_by("seed-b", EPOCH + 1).await;
-        let changed = SystemTime::now();
+        let changed = now();
         stay.is_fenced("Sealed").await;
         let [_, last] = writer.acknowledged().last().unwrap().since(changed);
         measured.push(last);

@@ -1,9 +1,9 @@
 //! A source that is cut off from everything but its clients: for how long it serves on after the record's change, with the settings that
 //! a Seed has where it says nothing of them.
 
-use crate::lab::{EPOCH, Road, Stay, Writer, Zone};
+use crate::lab::{EPOCH, Road, Stay, Writer, Zone, now};
 use futures::{StreamExt, stream};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// V of docs/ownership.md.
 const VALIDITY: Duration = Duration::from_secs(12);
@@ -44,7 +44,7 @@ async fn served_on(after: Duration) -> Duration {
     tokio::time::sleep(after).await;
     road.cut();
     stay.lab.s3.hang();
-    let changed = SystemTime::now();
+    let changed = now();
     stay.zone.owned_by("seed-b", EPOCH + 1).await;
     stay.is_fenced("Suspended").await;
     let acknowledged = writer.settled().await;

@@ -1,8 +1,8 @@
 //! Witnesses that are silent or say what nobody can use: one of them fences nobody, both suspend.
 
-use crate::lab::{EPOCH, REQUESTS, Stay, VALIDITY, Writer, eventually};
+use crate::lab::{EPOCH, REQUESTS, Stay, VALIDITY, Writer, eventually, now};
 use etcd_backup_restore::owner::Marker;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// A validity that no pause of the machine uses up: a gate that is shut then was shut by the process's own judgement.
 const PATIENT: [&str; 7] = [
@@ -60,7 +60,7 @@ async fn without_both_witnesses_the_gate_is_shut_without_a_seal_and_opens_again(
     let before = stay.starts();
     stay.zone.server.stop();
     stay.lab.s3.stop();
-    let silent = SystemTime::now();
+    let silent = now();
     stay.is_fenced("Suspended").await;
     let [sent, released] = writer.settled().await.last().unwrap().since(silent);
     assert!(

@@ -35,6 +35,8 @@ impl ShootKey {
     }
 }
 
+// A process has as many entries as shoots: the size of a loss does not matter.
+#[allow(clippy::large_enum_variant)]
 enum Entry {
     Asked {
         wanted: OwnerClaim,

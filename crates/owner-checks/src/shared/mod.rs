@@ -128,6 +128,7 @@ impl SharedChecks {
 
     /// Whether this is the first time that the loss of a shoot is told of this object.
     #[must_use]
+    #[allow(clippy::needless_pass_by_value)] // Callers have made the text for this call.
     pub fn is_news(&self, namespace: &str, object: String) -> bool {
         self.book.is_news(namespace, &object)
     }

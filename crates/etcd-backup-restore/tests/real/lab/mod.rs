@@ -16,7 +16,7 @@ pub use road::Road;
 pub use s3_server::S3Server;
 pub use server::{Server, set_tls_provider};
 pub use stay::{EPOCH, REQUESTS, Stay, VALIDITY};
-pub use stopwatch::Stopwatch;
+pub use stopwatch::{Stopwatch, now};
 pub use writer::{Acknowledged, Writer};
 pub use zone::Zone;
 

@@ -16,8 +16,7 @@ pub struct Stopwatch {
 
 impl Stopwatch {
     /// Stands between clients and the gate at this endpoint.
-    pub fn before(gate: &str) -> Self {
-        let gate = gate.trim_start_matches("http://").to_owned();
+    pub fn before(gate: String) -> Self {
         let port = free_port();
         let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
         let newest = Arc::new(Mutex::new(SystemTime::UNIX_EPOCH));
@@ -25,7 +24,7 @@ impl Stopwatch {
         // Threads of their own: the runtime of a test may be busy. They end with the test's process, or with their connection.
         thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
-                let Ok(server) = TcpStream::connect(&gate) else {
+                let Ok(server) = TcpStream::connect(gate.trim_start_matches("http://")) else {
                     continue;
                 };
                 let dates = dates.clone();
@@ -52,6 +51,12 @@ impl Stopwatch {
     }
 }
 
+/// This moment by the clock by which the kernel dates received bytes. All dates are of one machine.
+#[allow(clippy::disallowed_methods)]
+pub fn now() -> SystemTime {
+    SystemTime::now()
+}
+
 fn carry(gate: &TcpStream, mut client: &TcpStream, newest: &Mutex<SystemTime>) {
     setsockopt(gate, sockopt::ReceiveTimestampns, &true).unwrap();
     let (mut bytes, mut messages) = (vec![0; 64 * 1024], nix::cmsg_space!(nix::sys::time::TimeSpec));
@@ -73,7 +78,7 @@ fn carry(gate: &TcpStream, mut client: &TcpStream, newest: &Mutex<SystemTime>) {
             _ => None,
         });
         // The first bytes may have come before the kernel was asked for dates.
-        let date = date.map_or_else(SystemTime::now, |date| SystemTime::UNIX_EPOCH + date);
+        let date = date.map_or_else(now, |date| SystemTime::UNIX_EPOCH + date);
         {
             let mut newest = newest.lock().unwrap_or_else(PoisonError::into_inner);
             *newest = date.max(*newest);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 use tokio::task::JoinSet;
 
-use super::{Stopwatch, eventually, put};
+use super::{Stopwatch, eventually, now, put};
 
 /// A write that was acknowledged.
 #[derive(Clone, Debug)]
@@ -16,13 +16,13 @@ pub struct Acknowledged {
     /// When the last byte of the acknowledgement left the gate, by the date that the kernel gave that byte. The date is exact
     /// also where the client reads late. A late gate and a pause of the machine between the gate's check of the permit and
     /// the gate's write look the same; H of docs/ownership.md bounds that pause.
-    pub acknowledged: SystemTime,
+    pub released: SystemTime,
 }
 
 impl Acknowledged {
     /// How long after a moment the write was sent, and acknowledged.
     pub fn since(&self, moment: SystemTime) -> [Duration; 2] {
-        [self.sent, self.acknowledged].map(|date| date.duration_since(moment).unwrap_or_default())
+        [self.sent, self.released].map(|date| date.duration_since(moment).unwrap_or_default())
     }
 }
 
@@ -39,7 +39,7 @@ impl Writer {
         let acknowledged = Arc::<Mutex<Vec<_>>>::default();
         let failed = Arc::<AtomicUsize>::default();
         let (kept, failures) = (acknowledged.clone(), failed.clone());
-        let stopwatch = Stopwatch::before(&endpoint);
+        let stopwatch = Stopwatch::before(endpoint);
         let endpoint = stopwatch.endpoint.clone();
         let newest = stopwatch.newest();
         let mut task = JoinSet::new();
@@ -53,18 +53,14 @@ impl Writer {
                 };
                 for more in 0_u64.. {
                     let key = format!("/written/{number}/{more}");
-                    let sent = SystemTime::now();
+                    let sent = now();
                     if client.txn(vec![put(&key, "x", 0)]).await.is_err() {
                         failures.fetch_add(1, Ordering::SeqCst);
                         break;
                     }
                     // The client has a single request under way: the newest byte is the acknowledgement's.
-                    let acknowledged = *newest.lock().unwrap();
-                    kept.lock().unwrap().push(Acknowledged {
-                        key,
-                        sent,
-                        acknowledged,
-                    });
+                    let released = *newest.lock().unwrap();
+                    kept.lock().unwrap().push(Acknowledged { key, sent, released });
                     tokio::time::sleep(Duration::from_millis(10)).await;
                 }
             }
