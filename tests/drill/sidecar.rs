@@ -1,7 +1,8 @@
 //! Plays etcd-backup-restore of each shoot of a seed as the gardenlet sees it, where no pod runs: once it has taken the final
 //! snapshot of an epoch it has finished, takes no other snapshot, and says so until it is told to go on. Where the owner is
-//! checked it takes that snapshot by itself, when phase `Sealing` was reported and the owner record has gone (R17-50), and at nobody's
-//! request. It stays sealed from then on, until its etcd is started in another epoch.
+//! checked it takes that snapshot by itself, when phase `Sealing` was reported and the owner record has gone
+//! (R17-50), and at nobody's request. It stays sealed from then on, until its etcd is started in another
+//! epoch.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

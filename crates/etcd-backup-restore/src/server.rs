@@ -1,8 +1,9 @@
 //! The HTTP interface of `server`.
 //!
 //! `GET /healthz`, `/snapshot/latest`, `/metrics`; `POST` or `GET` `/snapshot/full[?final=true]` and `/snapshot/delta`;
-//! `POST /snapshot/resume`; `GET /readyz` and, with the owner check, `GET /ownership` and `POST /ownership/sealing`.
-//! Errors are JSON: `{"code": "<class>", "error": "<sentence>"}`. `/healthz`, `/snapshot/latest`
+//! `POST /snapshot/resume`; `GET /readyz` and, with the owner check, `GET /ownership` and `POST
+//! /ownership/sealing`. Errors are JSON: `{"code": "<class>", "error": "<sentence>"}`. `/healthz`,
+//! `/snapshot/latest`
 //! and `/metrics` answer from memory whatever is under way. `/healthz` tells about this process only: a bucket that
 //! refuses must not take etcd out of service.
 
@@ -113,7 +114,8 @@ struct Sealing {
     epoch: i64,
 }
 
-/// The gardenlet has recorded phase `Sealing`. A report of another epoch is a conflict with the epoch of this process.
+/// The gardenlet has recorded phase `Sealing`. A report of another epoch is a conflict with the epoch of this
+/// process.
 async fn sealing(State(behind): State<Behind>, Json(sealing): Json<Sealing>) -> Response {
     let Some(told) = &behind.owner else {
         return StatusCode::NOT_FOUND.into_response();

@@ -11,7 +11,8 @@ pub(crate) enum Dns {
     Owned,
     /// Every authority that answers says that it is not mine.
     Lost(Loss),
-    /// Every authority that answers shows my epoch without an identity, and why the second witness has to be asked.
+    /// Every authority that answers shows my epoch without an identity, and why the second witness has to be
+    /// asked.
     Deleted(String),
     /// Anything else, and why.
     Silent(String),
@@ -41,15 +42,15 @@ pub(crate) fn of(said: &[(SocketAddr, Saying)]) -> Dns {
     }
 }
 
-/// Two answers agree where neither contradicts the other. A hand-over reaches servers at different times: the identity is deleted at
-/// the first server, and the second server names the next owner already.
+/// Two answers agree where neither contradicts the other. A hand-over reaches servers at different times: the
+/// identity is deleted at the first server, and the second server names the next owner already.
 fn agree(left: &Saying, right: &Saying) -> bool {
     let is_over = |saying: &Saying| matches!(saying, Saying::Deleted | Saying::NotMine(_));
     std::mem::discriminant(left) == std::mem::discriminant(right) || (is_over(left) && is_over(right))
 }
 
-/// The loss that a later epoch proves, where a server shows a later epoch. Another identity beside my epoch is weaker: it may be the
-/// identity of the epoch before.
+/// The loss that a later epoch proves, where a server shows a later epoch. Another identity beside my epoch
+/// is weaker: it may be the identity of the epoch before.
 fn most_final<'a>(spoken: &[&'a Saying]) -> Option<&'a Loss> {
     let losses = || {
         spoken.iter().filter_map(|saying| match saying {

@@ -24,22 +24,27 @@ pub enum Answer {
 /// What a process knows of its own epoch when the record answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct OwnEpoch {
-    /// The owner's gardenlet has recorded phase `Sealing` of this epoch ([`crate::SecondWitness::has_passed_sealing`]).
+    /// The owner's gardenlet has recorded phase `Sealing` of this epoch
+    /// ([`crate::SecondWitness::has_passed_sealing`]).
     pub(crate) has_passed_sealing: bool,
-    /// The process has seen its own epoch in the record for less than P: a replica may still show the identity of the epoch before.
+    /// The process has seen its own epoch in the record for less than P: a replica may still show the
+    /// identity of the epoch before.
     pub(crate) is_fresh: bool,
 }
 
-/// What the first witness means by itself. The error is the reason for which the second witness has to be asked.
+/// What the first witness means by itself. The error is the reason for which the second witness has to be
+/// asked.
 pub(crate) fn by_record(dns: Dns, own: OwnEpoch) -> Result<Answer, String> {
     match dns {
         Dns::Owned => Ok(Answer::Owned { at_most: None }),
-        // Both names change in one update, but a replica may apply them one after the other. A loss is final, so wait for P.
+        // Both names change in one update, but a replica may apply them one after the other. A loss is final,
+        // so wait for P.
         Dns::Lost(loss @ Loss::AnotherIdentity(_)) if own.is_fresh => Ok(Answer::Unknown(format!(
             "{loss} beside an epoch that is not everywhere yet"
         ))),
         Dns::Lost(loss) => Ok(Answer::Lost(loss)),
-        // R17-50. The identity goes after phase Sealing was recorded, so the shoot needs no second answer and no bucket.
+        // R17-50. The identity goes after phase Sealing was recorded, so the shoot needs no second answer and
+        // no bucket.
         Dns::Deleted(_) if own.has_passed_sealing => Ok(Answer::Lost(Loss::Deleted)),
         Dns::Deleted(why) | Dns::Silent(why) => Err(why),
     }

@@ -95,8 +95,8 @@ impl Lookup<'_> {
         }
     }
 
-    /// Both questions reach the same server behind an anycast address: they share one flow. The epoch comes first:
-    /// `saying::of_epoch` gives the reason. None: the server has cut an answer off.
+    /// Both questions reach the same server behind an anycast address: they share one flow. The epoch comes
+    /// first: `saying::of_epoch` gives the reason. None: the server has cut an answer off.
     async fn over(&self, server: SocketAddr, transport: Transport) -> Result<Option<Saying>, String> {
         let flow = self.wire.connect(server, transport).await;
         let mut flow = flow.map_err(|error| error.to_string())?;

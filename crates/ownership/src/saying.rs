@@ -10,8 +10,8 @@ use crate::reply::Reply;
 pub(crate) enum Saying {
     /// My identity, my epoch.
     Mine,
-    /// My epoch, and no identity beside it. A planned move deletes the identity, and so does a slip of an administrator: this
-    /// answer alone ends no epoch.
+    /// My epoch, and no identity beside it. A planned move deletes the identity, and so does a slip of an
+    /// administrator: this answer alone ends no epoch.
     Deleted,
     /// It is not mine any more.
     NotMine(Loss),
@@ -28,7 +28,8 @@ pub enum Loss {
     AnotherIdentity(String),
     /// A later epoch has begun.
     LaterEpoch(i64),
-    /// The record of my epoch was deleted after the gardenlet had recorded phase `Sealing`: a planned move (R17-50).
+    /// The record of my epoch was deleted after the gardenlet had recorded phase `Sealing`: a planned move
+    /// (R17-50).
     Deleted,
     /// The second witness says that my epoch is sealed.
     Sealed,

@@ -233,7 +233,8 @@ impl Checker {
         Checked { asked, answer }
     }
 
-    /// Whether a replica that was asked at this moment may still be in the middle of the update that began this epoch.
+    /// Whether a replica that was asked at this moment may still be in the middle of the update that began
+    /// this epoch.
     fn is_fresh(&self, asked: Moment) -> bool {
         let propagation = self.terms.settings().propagation;
         let seen = self.epoch_seen.get();

@@ -29,11 +29,12 @@ pub trait Wire: Send + Sync {
     fn connect(&self, server: SocketAddr, transport: Transport) -> BoxFuture<'_, io::Result<Box<dyn Flow>>>;
 }
 
-/// One network flow: the same two addresses and ports for all of its questions. Routers and load balancers lead all of it to the same
-/// server behind an anycast address, so that both names of an owner record are answered from one copy of the zone.
+/// One network flow: the same two addresses and ports for all of its questions. Routers and load balancers
+/// lead all of it to the same server behind an anycast address, so that both names of an owner record are
+/// answered from one copy of the zone.
 pub trait Flow: Send {
-    /// Sends the question once, and gives the message that answers it. It may wait for ever; the caller stops waiting. Messages that do
-    /// not answer this question are dropped.
+    /// Sends the question once, and gives the message that answers it. It may wait for ever; the caller stops
+    /// waiting. Messages that do not answer this question are dropped.
     fn ask<'a>(&'a mut self, question: &'a Question) -> BoxFuture<'a, io::Result<Heard>>;
 }
 

@@ -115,8 +115,9 @@ pub trait SecondWitness: Send + Sync {
     /// likes; whoever asks stops waiting.
     fn ask(&self) -> BoxFuture<'_, Testimony>;
 
-    /// Whether the owner's gardenlet has reported that it recorded phase `Sealing` of this epoch. Beside a deleted identity that ends
-    /// the epoch without a question to this witness; beside anything else it means nothing.
+    /// Whether the owner's gardenlet has reported that it recorded phase `Sealing` of this epoch. Beside a
+    /// deleted identity that ends the epoch without a question to this witness; beside anything else it means
+    /// nothing.
     fn has_passed_sealing(&self, _epoch: i64) -> bool {
         false
     }

@@ -37,8 +37,8 @@ pub struct Told {
     epoch: i64,
     settings: Settings,
     authorities: Arc<Authorities>,
-    /// The gardenlet has recorded phase `Sealing` of this epoch. In memory only: the gardenlet repeats its report while it waits for
-    /// the final snapshot.
+    /// The gardenlet has recorded phase `Sealing` of this epoch. In memory only: the gardenlet repeats its
+    /// report while it waits for the final snapshot.
     is_sealing: AtomicBool,
 }
 
@@ -68,8 +68,8 @@ impl Told {
         self.expected.notify_one();
     }
 
-    /// The gardenlet reports that it has recorded phase `Sealing` of this epoch. From now on a deleted owner record ends the epoch,
-    /// and the next check begins at once.
+    /// The gardenlet reports that it has recorded phase `Sealing` of this epoch. From now on a deleted owner
+    /// record ends the epoch, and the next check begins at once.
     ///
     /// # Errors
     /// The report is of another epoch than that of this process.

@@ -1,5 +1,5 @@
-//! An owner record that a stranger deletes: etcd serves on by the bucket's word, and the operator's cure keeps all data (docs/operations.md,
-//! "The owner record was deleted").
+//! An owner record that a stranger deletes: etcd serves on by the bucket's word, and the operator's cure
+//! keeps all data (docs/operations.md, "A new epoch for the same seed").
 
 use crate::lab::{Acknowledged, EPOCH, EtcdServer, Stay, VALIDITY, Writer, eventually};
 use etcd_backup_restore::owner::Marker;
@@ -17,7 +17,6 @@ async fn serves_for(stay: &Stay, writer: &Writer, time: Duration, when: &str) {
     stay.serves().await;
 }
 
-/// Issue 26, 5(a) and 5(e).
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deleted_record_ends_no_service_and_a_new_epoch_keeps_all_data() {
     let mut stay = Stay::begin().await;
@@ -49,7 +48,7 @@ async fn a_deleted_record_ends_no_service_and_a_new_epoch_keeps_all_data() {
     assert_eq!(stay.holding().await["epoch"], EPOCH + 1);
 }
 
-/// R17-50; issue 26, 5(b) and 5(c): after phase Sealing the deletion ends the epoch, and the bucket need not answer.
+/// R17-50: after phase Sealing the deletion ends the epoch, and the bucket need not answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_record_that_goes_after_phase_sealing_ends_the_epoch() {
     let mut stay = Stay::begin().await;
@@ -73,7 +72,7 @@ async fn a_record_that_goes_after_phase_sealing_ends_the_epoch() {
     stay.hands_over(&acknowledged).await;
 }
 
-/// Issue 26, 5(b): the gardenlet repeats its report, since a process that is started again has forgotten it.
+/// The gardenlet repeats its report, since a process that is started again has forgotten it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_that_is_started_again_seals_after_the_next_report() {
     let mut stay = Stay::begin().await;

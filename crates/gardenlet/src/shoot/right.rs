@@ -99,10 +99,12 @@ async fn needed(facts: &Facts) -> Result<Option<OwnerClaim>> {
         Asked::Never => Ok(None),
         Asked::WhereTold => OwnerRecord::claim(facts).await,
         Asked::Always => {
-            // First: a seed that has sealed its epoch has taken its record away, which would be a loss.
+            // First: a seed that has sealed its epoch has taken its record away, and waits for the next
+            // epoch.
             Claim::has_not_ended(&facts.shoot)?;
-            // Not only where it is told. Neither a missing record nor one of an earlier epoch is a loss (`ownership::saying`): the
-            // garden decides then, and it is this seed that the garden has given the shoot.
+            // Not only where it is told. Neither a missing or deleted record nor a record of an earlier epoch
+            // is a loss (`ownership::saying`): the garden decides then, and the garden has given the shoot to
+            // this seed.
             OwnerRecord::wanted(facts)
         }
     }
@@ -126,7 +128,8 @@ fn meaning(loss: &Loss, is_told: bool, operation: Operation, (seed, epoch): (&st
         ));
     }
     if asked(operation) == Asked::WhereTold {
-        // Between the two questions of one look both names went.
+        // The deletion has taken the record of this seed away meanwhile, and goes on under the right of the
+        // lock.
         return Refusal::NotNow(Error::not_ready(
             GO_ON,
             "the owner's record goes with the shoot, whose deletion goes on",

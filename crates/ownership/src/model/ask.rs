@@ -91,7 +91,8 @@ pub(super) fn answers(state: &State, scenario: &Scenario, epoch: i64, who: Who) 
     answers
 }
 
-/// What the process may know of its own epoch. The report of phase `Sealing` reaches the sidecar at any time, or never.
+/// What the process may know of its own epoch. The report of phase `Sealing` reaches the sidecar at any time,
+/// or never.
 fn own_epochs(state: &State, scenario: &Scenario, epoch: i64, who: Who) -> Vec<OwnEpoch> {
     let site = state.site(epoch);
     let process = match who {

@@ -79,7 +79,7 @@ fn data_directories_are_lost() {
     explore(&scenarios::data());
 }
 
-/// Issue 26, 5(a) and 11(f): no shoot is lost by it, and a grant to the same seed (`renew`) keeps the data.
+/// No shoot is lost by it, and a grant to the same seed (`renew`) keeps the data.
 #[test]
 fn a_stranger_deletes_the_record() {
     explore(&scenarios::slip());
@@ -95,7 +95,6 @@ fn a_stranger_deletes_the_record_beside_a_gardenlet() {
     explore(&scenarios::slip_beside_gardenlet());
 }
 
-/// Issue 26, 9(b) and 11(f).
 #[test]
 fn the_two_names_are_out_of_step() {
     explore(&scenarios::out_of_step());

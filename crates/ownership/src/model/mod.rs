@@ -7,13 +7,14 @@
 //! witnesses through `marks`, and gates through `gates`. Only the world around them is written here.
 //!
 //! Bounds: three seeds, three epochs, two servers with one hidden replica each update; time in whole seconds, V 1 or 2, H 1, P 0 or 1
-//! (drift: V 9, one second in ten); one question of a process, one write to the garden and one update of DNS under way at a time; one
-//! deletion of the record by a stranger; a hidden replica with one of the two names of an update.
+//! (drift: V 9, one second in ten); one question of a process, one write to the garden and one update of DNS
+//! under way at a time; one deletion of the record by a stranger; a hidden replica with one of the two names
+//! of an update.
 //! A permit is used in every moment in which it is good, and requests take all of H; so there are no actions for writes and
 //! requests, and I1 and I3 say that none *could* be. Each scenario has some processes in detail; others do what they may at any
 //! time. Copying is one step. Not in it: `Tolerate`, several etcd members, the two questions of one lookup at different times
-//! (`simulation` has that), a late update that meets a zone in which both names were deleted, pauses between the last look at the
-//! clock and sending, hostile seeds.
+//! (`simulation` has that), a late update that meets a zone in which both names were deleted, pauses between
+//! the last look at the clock and sending, hostile seeds.
 
 #![allow(
     clippy::unwrap_used,

@@ -169,7 +169,8 @@ pub(super) fn data() -> Scenario {
     }
 }
 
-/// A stranger deletes the owner record of a shoot that is served, or in the middle of a move; and the seed is given the next epoch.
+/// A stranger deletes the owner record of a shoot that is served, or in the middle of a move; and the seed is
+/// given the next epoch.
 pub(super) fn slip() -> Scenario {
     Scenario {
         sidecars: FIRST,
@@ -202,7 +203,8 @@ pub(super) fn slip_beside_gardenlet() -> Scenario {
     }
 }
 
-/// Replicas apply the two names of one update one after the other. In a planned move the destination's etcd asks at once.
+/// Replicas apply the two names of one update one after the other. In a planned move the destination's etcd
+/// asks at once.
 pub(super) fn out_of_step() -> Scenario {
     Scenario {
         sidecars: FIRST | SECOND,

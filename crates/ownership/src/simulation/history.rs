@@ -264,7 +264,8 @@ fn take_over(
     at: Duration,
 ) -> TakeOver {
     let hidden = u64::try_from(settings.propagation.as_millis()).unwrap();
-    // Worst for P: all servers show it in the same moment, and each has a replica that is behind for all of P.
+    // Worst for P: all servers show it in the same moment, and each has a replica that is behind for all of
+    // P.
     let at_once = random.u8(..3) == 0;
     let shown = [(); SERVERS].map(|()| {
         if at_once {

@@ -55,7 +55,7 @@ fn lost_if_all_that_answer_say_so(#[case] said: &[Saying], #[case] loss: Loss) {
     assert_eq!(together(said), Dns::Lost(loss));
 }
 
-/// A deleted identity is no loss by itself (issue 26, 5(a)).
+/// A deleted identity is no loss by itself.
 #[rstest]
 #[case::one(&[Deleted])]
 #[case::all(&[Deleted, Deleted])]

@@ -52,7 +52,7 @@ fn a_record_that_decides_is_enough(#[case] own: OwnEpoch) {
     );
 }
 
-/// R17-50; issue 26, 5(a) and 5(b).
+/// R17-50.
 #[test]
 fn a_deleted_identity_is_a_loss_after_phase_sealing_and_a_question_before() {
     assert_eq!(by_record(deleted(), SEALING), Ok(Answer::Lost(Loss::Deleted)));
@@ -72,7 +72,7 @@ fn a_deleted_identity_is_a_loss_after_phase_sealing_and_a_question_before() {
     }
 }
 
-/// Issue 26, 9(b): a replica may be in the middle of the update that began the epoch.
+/// A replica may be in the middle of the update that began the epoch.
 #[test]
 fn another_identity_beside_a_fresh_epoch_decides_nothing() {
     assert_eq!(

@@ -346,7 +346,7 @@ async fn reported(reports: &mut Receiver<Report>, wanted: impl FnMut(&Report) ->
     reports.wait_for(wanted).await.unwrap().clone()
 }
 
-/// Issue 26, 5(a): the bucket's Owned extends the permit for as long as the record is gone.
+/// The bucket's Owned extends the permit for as long as the record is gone.
 #[tokio::test(start_paused = true)]
 async fn a_deleted_identity_takes_nothing_from_a_shoot_whose_bucket_says_owned() {
     let (zone, told) = (Zone::with("3", Some("seed-a")), Told::new());
@@ -373,7 +373,7 @@ async fn a_deleted_identity_takes_nothing_from_a_shoot_whose_bucket_says_owned()
     }
 }
 
-/// R17-50; issue 26, 5(b): no answer of the bucket is needed, and a silent record alone seals nothing.
+/// R17-50: no answer of the bucket is needed, and a silent record alone seals nothing.
 #[tokio::test(start_paused = true)]
 async fn a_deleted_identity_ends_an_epoch_that_has_passed_sealing() {
     let (zone, told) = (Zone::with("3", Some("seed-a")), Told::new());
@@ -410,7 +410,7 @@ async fn phase_sealing_seals_nothing_beside_a_silent_record() {
     }
 }
 
-/// Issue 26, 9(b): a replica shows the new epoch beside the former owner for a moment.
+/// A replica shows the new epoch beside the former owner for a moment.
 #[tokio::test(start_paused = true)]
 async fn a_replica_in_the_middle_of_an_update_does_not_take_what_was_just_won() {
     let (zone, told) = (Zone::with("2", Some("seed-b")), Told::new());
@@ -440,7 +440,6 @@ async fn a_replica_in_the_middle_of_an_update_does_not_take_what_was_just_won() 
     }
 }
 
-/// Issue 26, 9(a).
 #[tokio::test(start_paused = true)]
 async fn both_names_are_asked_for_in_one_flow_the_epoch_first() {
     let zone = Zone::with("3", Some("seed-a"));

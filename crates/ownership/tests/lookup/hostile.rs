@@ -85,7 +85,7 @@ async fn an_answer_that_is_cut_off_over_udp_is_read_over_tcp() {
     assert_eq!(cut.await, OWNED);
 }
 
-/// Issue 26, 9(a): behind an anycast address two flows may lead to two servers, of which one is behind.
+/// Behind an anycast address two flows may lead to two servers, of which one is behind.
 #[tokio::test]
 async fn both_names_are_asked_for_by_one_flow() {
     for blocks_udp in [false, true] {

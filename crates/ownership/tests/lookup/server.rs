@@ -30,7 +30,8 @@ impl Server {
         Self::telling(move |question, over, _| behaviour(question, over)).await
     }
 
-    /// The same, where it matters by which flow a question comes: the last one is the address that it comes from.
+    /// The same, where it matters by which flow a question comes: the last one is the address that it comes
+    /// from.
     pub async fn telling(
         behaviour: impl Fn(&Message, Over, SocketAddr) -> Vec<Vec<u8>> + Send + Sync + 'static,
     ) -> Self {
