@@ -13,7 +13,7 @@ use runtime::{Cluster, Error, Result, apply, error::Explain, wait};
 use serde_json::json;
 
 use crate::{
-    ClaimPlan, FIELD_MANAGER, Facts, Operation, configuration_problem,
+    ClaimPlan, EtcdCopy, FIELD_MANAGER, Facts, Operation, configuration_problem,
     etcd::epoch_annotation,
     extension_resource::{Awaited, Seen, annotations},
     from_json,
@@ -77,6 +77,7 @@ impl SourceBackupEntry {
     /// "Destroying source backup entry": at once, and with it the backups in the former bucket. Comes after etcd has started
     /// from their copy; an entry that anybody else deletes leaves the backups where they are.
     pub async fn destroy(f: &Facts) -> Result<()> {
+        EtcdCopy::forget_accepted_loss(f).await?;
         let name = f.source_name();
         if f.read_entry(&name).await?.is_none() {
             return Ok(());

@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
-use api::{constants::DRUID_MIGRATING, meta::ErrorCode};
+use api::{constants::DRUID_MIGRATING, gardencore::shoot::SealedEpoch, meta::ErrorCode};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use futures::future::{BoxFuture, FutureExt};
-use http::{Method, Request, StatusCode};
+use http::{Method, Request, StatusCode, header::CONTENT_TYPE};
 use kube::{Client, Config, client::Body, config::AuthInfo};
 use runtime::{Cluster, Connection, Error, Result, error::Explain};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     Facts, Stay, configuration_problem,
@@ -22,6 +22,8 @@ use crate::{
 const QUOTED: usize = 300;
 /// Pause between two looks whether the final snapshot is there: nothing tells of it. Much shorter than one takes.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// For so long the first report of phase `Sealing` may hold up a move.
+const ANNOUNCED_WITHIN: Duration = Duration::from_secs(1);
 /// For so long one attempt of the step looks. Much shorter than the step's patience, so that what it says in the end says why.
 const LOOK_FOR: Duration = Duration::from_secs(60);
 
@@ -63,7 +65,7 @@ impl Backups {
     /// "Creating ETCD Snapshot": a full snapshot that is marked as the last one. Must be called when nothing can write to
     /// etcd any more. Where the owner is checked, the owner record must be gone, too: the snapshot is awaited then, not asked
     /// for (R17-50). It counts only when etcd-backup-restore has proved that what lies in the bucket is etcd's last revision,
-    /// of the present epoch (I2).
+    /// of the present epoch (I2). The hand-over records what was proved.
     pub async fn take_final_snapshot(f: &Facts) -> Result<()> {
         check_backup_entry(f).await?;
         f.mark_etcd(DRUID_MIGRATING, Some("true")).await?;
@@ -72,10 +74,28 @@ impl Backups {
         let client = client(f).await?;
         match etcd_owner::final_snapshot(found.as_ref(), f.seed_object.spec.checks_owners()) {
             FinalSnapshot::AskedFor => {}
-            FinalSnapshot::TakenByItself => return await_final_snapshot(&client, f.epoch()).await.map(drop),
+            FinalSnapshot::TakenByItself => {
+                let awaited = await_final_snapshot(&client, f.epoch(), Ended::BySealing);
+                f.proven_end.keep(awaited.await?);
+                return Ok(());
+            }
             other => return Err(etcd_owner::cannot_be_taken(other)),
         }
-        ask_for_final_snapshot(&client, f.epoch()).await.map(drop)
+        f.proven_end
+            .keep(ask_for_final_snapshot(&client, f.epoch()).await?);
+        Ok(())
+    }
+
+    /// Reports to etcd-backup-restore that phase `Sealing` was recorded, before the owner record goes. The
+    /// wait for the final snapshot repeats the report; this one saves a check that comes in between. So what
+    /// stands in its way is not told.
+    pub(crate) async fn announce_sealing(f: &Facts) {
+        let reported = async { report_sealing(&client(f).await?, f.epoch()).await };
+        match tokio::time::timeout(ANNOUNCED_WITHIN, reported).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::debug!(%error, "phase Sealing is reported later"),
+            Err(_) => tracing::debug!("phase Sealing is reported later: no answer of etcd-backup-restore"),
+        }
     }
 
     /// "Waiting until the last changes are saved": on a seed that lost the shoot in this epoch to another one that goes on without
@@ -93,10 +113,15 @@ impl Backups {
         };
         // Whether the seed keeps records is no matter: whose the shoot is now is known.
         match etcd_owner::final_snapshot(Some(&etcd), true) {
-            FinalSnapshot::TakenByItself => await_final_snapshot(&client(stay).await?, epoch).await.map(Some),
+            FinalSnapshot::TakenByItself => {
+                let client = client(stay).await?;
+                await_final_snapshot(&client, epoch, Ended::ByTakeover)
+                    .await
+                    .map(|end| Some(end.revision))
+            }
             FinalSnapshot::AskedFor => ask_for_final_snapshot(&client(stay).await?, epoch)
                 .await
-                .map(Some),
+                .map(|end| Some(end.revision)),
             FinalSnapshot::NotTaken | FinalSnapshot::Unknown => Ok(None),
         }
     }
@@ -136,8 +161,31 @@ async fn check_backup_entry(f: &Facts) -> Result<()> {
     Ok(())
 }
 
-/// Has it taken, or finds the one that was. Gives etcd's last revision.
-async fn ask_for_final_snapshot(client: &Client, epoch: i64) -> Result<i64> {
+/// What ends the epoch in which the final snapshot is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    /// This seed has recorded phase `Sealing`, and deletes the owner record.
+    BySealing,
+    /// Another seed has begun a later epoch.
+    ByTakeover,
+}
+
+/// Reports phase `Sealing` to etcd-backup-restore, where a deleted owner record ends the epoch from then on.
+/// A process that answers 404 checks no owner, or is older than this report and needs none.
+async fn report_sealing(client: &Client, epoch: i64) -> Result<()> {
+    let body = json!({ "epoch": epoch }).to_string().into_bytes();
+    let (status, answer) = ask_with(client, Method::POST, "/ownership/sealing", body).await?;
+    if status.is_success() || status == StatusCode::NOT_FOUND {
+        return Ok(());
+    }
+    let said = answer["error"].as_str().unwrap_or("it says no more");
+    Err(Error::transient(format!(
+        "etcd-backup-restore was not told that the seed ends ownership epoch {epoch} ({status}): {said}"
+    )))
+}
+
+/// Has it taken, or finds the one that was. Gives the end of the epoch.
+async fn ask_for_final_snapshot(client: &Client, epoch: i64) -> Result<SealedEpoch> {
     let (status, answer) = ask(client, Method::POST, "/snapshot/full?final=true").await?;
     if status.is_success() {
         return check_final(&answer, epoch);
@@ -153,13 +201,13 @@ async fn ask_for_final_snapshot(client: &Client, epoch: i64) -> Result<i64> {
 }
 
 /// Waits for the final snapshot that etcd-backup-restore takes by itself, as the shoot has no owner any more (R17-51), or another
-/// one. Gives etcd's last revision.
-async fn await_final_snapshot(client: &Client, epoch: i64) -> Result<i64> {
+/// one. Gives the end of the epoch.
+async fn await_final_snapshot(client: &Client, epoch: i64, ended: Ended) -> Result<SealedEpoch> {
     let mut last = Error::transient("etcd-backup-restore was not asked for the final snapshot yet");
     let looks = async {
         loop {
-            match look_for_final_snapshot(client, epoch).await {
-                Ok(revision) => return revision,
+            match look_for_final_snapshot(client, epoch, ended).await {
+                Ok(end) => return end,
                 Err(why) => last = why,
             }
             tokio::time::sleep(LOOK_EVERY).await;
@@ -169,7 +217,11 @@ async fn await_final_snapshot(client: &Client, epoch: i64) -> Result<i64> {
 }
 
 /// Whether it is there and proved (R17-52); else why not.
-async fn look_for_final_snapshot(client: &Client, epoch: i64) -> Result<i64> {
+async fn look_for_final_snapshot(client: &Client, epoch: i64, ended: Ended) -> Result<SealedEpoch> {
+    // First, and each time: the process beside etcd forgets the report when it is started again.
+    if ended == Ended::BySealing {
+        report_sealing(client, epoch).await?;
+    }
     let (status, latest) = ask(client, Method::GET, "/snapshot/latest").await?;
     if !status.is_success() {
         return Err(error_of("the final snapshot", status, &latest));
@@ -252,10 +304,17 @@ pub(crate) fn client_config(url: &str, secret: &Data) -> Result<Config> {
 }
 
 async fn ask(client: &Client, method: Method, path: &str) -> Result<(StatusCode, Value)> {
-    let request = Request::builder()
-        .method(method)
-        .uri(path)
-        .body(Body::empty())
+    ask_with(client, method, path, Vec::new()).await
+}
+
+/// The same with a JSON body, unless that is empty.
+async fn ask_with(client: &Client, method: Method, path: &str, body: Vec<u8>) -> Result<(StatusCode, Value)> {
+    let mut request = Request::builder().method(method).uri(path);
+    if !body.is_empty() {
+        request = request.header(CONTENT_TYPE, "application/json");
+    }
+    let request = request
+        .body(Body::from(body))
         .map_err(|e| Error::bug(e.to_string()))?;
     let response = client
         .send(request)
@@ -272,8 +331,9 @@ async fn ask(client: &Client, method: Method, path: &str) -> Result<(StatusCode,
     Ok((status, value))
 }
 
-/// Whether it is the final snapshot of this epoch, was read back from the bucket, and holds etcd's last revision, which it gives.
-fn check_final(snapshot: &Value, epoch: i64) -> Result<i64> {
+/// Whether it is the final snapshot of this epoch, was read back from the bucket, and holds etcd's last
+/// revision.
+fn check_final(snapshot: &Value, epoch: i64) -> Result<SealedEpoch> {
     let refused = |why: String| {
         Err(Error::transient(format!(
             "etcd-backup-restore took a snapshot that does not count as the final one: {why}"
@@ -299,7 +359,16 @@ fn check_final(snapshot: &Value, epoch: i64) -> Result<i64> {
     if of != epoch {
         return refused(format!("it is of epoch {of}, and the shoot is in epoch {epoch}"));
     }
-    Ok(revision)
+    let part = |key: &str| snapshot[key].as_str().filter(|part| !part.is_empty());
+    let (Some(name), Some(sha256)) = (part("snapName"), part("sha256")) else {
+        return refused("its name and its sha256 are not reported".into());
+    };
+    Ok(SealedEpoch {
+        epoch,
+        revision,
+        snapshot: name.to_owned(),
+        sha256: sha256.to_owned(),
+    })
 }
 
 /// What etcd-backup-restore says, with the code that says who has to act.
@@ -398,9 +467,15 @@ mod tests {
     /// I2: no volume goes before it is proved that the bucket holds etcd's last revision.
     #[test]
     fn only_a_proven_snapshot_of_this_epoch_counts() {
-        let proven =
-            json!({"isFinal": true, "verified": true, "lastRevision": 7, "etcdRevision": 7, "epoch": 2});
-        assert!(check_final(&proven, 2).is_ok());
+        let proven = json!({"isFinal": true, "verified": true, "lastRevision": 7, "etcdRevision": 7, "epoch": 2, "snapName": "Full.final",
+            "sha256": "aa"});
+        let end = SealedEpoch {
+            epoch: 2,
+            revision: 7,
+            snapshot: "Full.final".into(),
+            sha256: "aa".into(),
+        };
+        assert_eq!(check_final(&proven, 2).ok(), Some(end));
         for (key, value) in [
             ("isFinal", json!(false)),
             ("verified", json!(false)),
@@ -409,6 +484,8 @@ mod tests {
             ("etcdRevision", Value::Null),
             ("epoch", json!(1)),
             ("epoch", Value::Null),
+            ("snapName", Value::Null),
+            ("sha256", json!("")),
         ] {
             let mut other = proven.clone();
             other[key] = value;

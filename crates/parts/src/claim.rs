@@ -7,9 +7,12 @@
 
 use std::time::Duration;
 
-use api::gardencore::{
-    Shoot,
-    shoot::{Ownership as Recorded, RestoredData},
+use api::{
+    druid::CopiedChain,
+    gardencore::{
+        Shoot,
+        shoot::{Ownership as Recorded, RestoredData},
+    },
 };
 use jiff::Timestamp;
 use kube::ResourceExt;
@@ -105,8 +108,10 @@ impl Claim {
         Ok(plan)
     }
 
-    /// "Recording with which backups the shoot begins": gate E, and phase `Opening`. It must come after the copy, which must come
-    /// after the fence: what is copied then is all there will ever be. Chosen once in an epoch: what is recorded stands.
+    /// "Recording with which backups the shoot begins": gate E, and phase `Opening`. It must come after the
+    /// copy, which must come after the fence: what is copied then is all there will ever be. Chosen once in
+    /// an epoch: what is recorded stands. The choice relies on what the copy has read and hashed, and
+    /// reports.
     pub async fn open(f: &Facts) -> Result<()> {
         let earlier_pods_gone = etcd_ended::has_ended(f).await?;
         let fence_passed = f.fence.has_passed(&f.owner_check);
@@ -114,14 +119,11 @@ impl Claim {
         let copied = f.copied.get();
         let tell = |becomes: &Ownership<String>| lost::of(becomes, copied.as_ref(), fenced);
         advance_telling(f, tell, |now| {
-            let final_seen = is_proved(now);
+            let earlier_pods_gone = earlier_pods_gone || now.phase != Phase::Claiming;
+            let evidence = evidence(now, copied.as_ref(), fence_passed);
             let evidence = Evidence {
-                earlier_pods_gone: earlier_pods_gone || now.phase != Phase::Claiming,
-                final_seen,
-                fence_passed,
-                copied: now
-                    .chain
-                    .or(Some(if final_seen { Chain::Final } else { Chain::Last })),
+                earlier_pods_gone,
+                ..evidence
             };
             let chain =
                 may_open(now, &stay(f), evidence).map_err(|wait| waits("etcd is not opened", wait))?;
@@ -181,10 +183,36 @@ fn check(recorded: &Ownership<String>, checks: bool, copies: bool) -> std::resul
     Ok(())
 }
 
-/// Whether the final snapshot of the source was seen. Only the source's own hand-over says that nothing of it is unanswered, and that is
-/// refused without the snapshot.
-fn is_proved(recorded: &Ownership<String>) -> bool {
-    recorded.drained
+/// What this seed has seen of its source, as gate E has it. Only the report of the copy shows that data are
+/// there: that the source handed the shoot over, or that the fence has passed, says nothing of the bucket.
+/// What is recorded was judged before, and stands.
+fn evidence(recorded: &Ownership<String>, copied: Option<&CopiedChain>, fence_passed: bool) -> Evidence {
+    let brought = if plan_of(recorded).returns() {
+        // Nothing is copied: the data are in the seed's own bucket and on its volume.
+        Some(Chain::Last)
+    } else {
+        copied.map(|copied| {
+            if copied.complete {
+                Chain::Final
+            } else {
+                Chain::Last
+            }
+        })
+    };
+    // A copy of less than the source's hand-over recorded ends well only where a person accepts the loss.
+    let loss_is_accepted = copied.is_some_and(|copied| copied.lost_revisions.is_some());
+    let handed_over = recorded.drained;
+    Evidence {
+        earlier_pods_gone: false,
+        // A source that handed the shoot over has proved its final snapshot: no less than that is awaited.
+        final_seen: if handed_over {
+            !loss_is_accepted
+        } else {
+            fence_passed && brought == Some(Chain::Final)
+        },
+        fence_passed: fence_passed || (handed_over && loss_is_accepted),
+        copied: recorded.chain.or(brought),
+    }
 }
 
 fn stay(f: &Facts) -> Stay<String> {
@@ -198,7 +226,8 @@ pub(crate) fn writer(f: &Facts) -> Writer<String> {
     Writer::Seed(f.seed_object.name_any())
 }
 
-/// From when on the source could not acknowledge anything. Where that was not counted, it could not before now.
+/// When the fence had passed: a bound for the source under the condition that all its processes ask the
+/// servers of the fence. Where the fence was not counted, the bound is now.
 fn fenced(f: &Facts) -> Timestamp {
     let now = clock::now();
     let behind = f.fence.behind(&f.owner_check);

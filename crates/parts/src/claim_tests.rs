@@ -153,3 +153,57 @@ fn a_loss_takes_nothing_over_from_an_earlier_one() {
     let there: std::collections::BTreeSet<_> = json!(all).as_object().unwrap().keys().cloned().collect();
     assert_eq!(named, there);
 }
+
+fn brought(complete: bool, lost_revisions: Option<i64>) -> CopiedChain {
+    CopiedChain {
+        final_snapshot: false,
+        last_revision: 54,
+        saved: None,
+        complete,
+        sealed_revision: None,
+        lost_revisions,
+    }
+}
+
+/// I2, R17-27: what the garden records about the source never replaces what the copy has read and hashed.
+#[test]
+fn only_what_was_copied_opens_an_etcd() {
+    let complete = Some(brought(true, None));
+    let short = Some(brought(false, None));
+    let accepted = Some(brought(false, Some(17)));
+    for (drained, fence_passed, copied, expected) in [
+        (true, false, &complete, Ok(Chain::Final)),
+        (true, false, &None, Err(Wait::Copy(Chain::Final))),
+        (true, false, &short, Err(Wait::Copy(Chain::Final))),
+        (true, false, &accepted, Ok(Chain::Last)),
+        // A fence says nothing of what the source handed over.
+        (true, true, &short, Err(Wait::Copy(Chain::Final))),
+        (false, false, &complete, Err(Wait::Source)),
+        (false, false, &short, Err(Wait::Source)),
+        (false, true, &complete, Ok(Chain::Final)),
+        (false, true, &short, Ok(Chain::Last)),
+        (false, true, &None, Err(Wait::Copy(Chain::Last))),
+    ] {
+        let recorded = recorded("Claiming", drained);
+        let seen = Evidence {
+            earlier_pods_gone: true,
+            ..evidence(&recorded, copied.as_ref(), fence_passed)
+        };
+        let opened = may_open(&recorded, &recorded.now, seen);
+        assert_eq!(opened, expected, "{drained} {fence_passed} {copied:?}");
+    }
+}
+
+/// A gardenlet that is started again has no report of the copy any more: the choice is recorded.
+#[test]
+fn a_recorded_choice_stands() {
+    for chain in [Chain::Final, Chain::Last] {
+        let mut recorded = recorded("Opening", false);
+        recorded.chain = Some(chain);
+        let seen = Evidence {
+            earlier_pods_gone: true,
+            ..evidence(&recorded, None, false)
+        };
+        assert_eq!(may_open(&recorded, &recorded.now, seen), Ok(chain));
+    }
+}

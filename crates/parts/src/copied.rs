@@ -1,10 +1,12 @@
-//! What the copy of backups says that it has brought, kept from the copy until the choice of the data is recorded.
+//! What a step of a flow has proved of the backups, kept until a later step records it: the copy of a
+//! destination, and the end of the epoch of a source.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use api::druid::CopiedChain;
+use api::{druid::CopiedChain, gardencore::shoot::SealedEpoch};
 
-/// Of one run of one flow. A run that is begun anew copies again, which finds what is there, and is told again.
+/// The chain that the copy has brought, by its own report. A flow that is begun anew copies again, finds what
+/// is there, and is told again.
 #[derive(Clone, Debug, Default)]
 pub struct Copied(Arc<Mutex<Option<CopiedChain>>>);
 
@@ -16,5 +18,24 @@ impl Copied {
 
     pub(crate) fn get(&self) -> Option<CopiedChain> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// The final snapshot that was proved in this run of the flow, with the revision of etcd. A flow that is
+/// begun anew proves it anew.
+#[derive(Clone, Debug, Default)]
+pub struct ProvenEnd(Arc<Mutex<Option<SealedEpoch>>>);
+
+impl ProvenEnd {
+    /// Records the proof.
+    pub fn keep(&self, end: SealedEpoch) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(end);
+    }
+
+    /// The proof, if there is one of this epoch.
+    #[must_use]
+    pub fn of_epoch(&self, epoch: i64) -> Option<SealedEpoch> {
+        let end = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        end.filter(|end| end.epoch == epoch)
     }
 }

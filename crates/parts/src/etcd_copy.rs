@@ -3,9 +3,13 @@
 
 use std::time::Duration;
 
-use api::constants::OWNERSHIP_EPOCH;
+use api::{
+    constants::{OWNERSHIP_EPOCH, SHOOT_ACCEPT_LOSS},
+    druid::{BackupSpec, RequiredSnapshot},
+    gardencore::{Shoot, shoot::Ownership},
+};
 use kube::ResourceExt;
-use runtime::{Result, error::Explain, wait};
+use runtime::{Cluster, Error, Result, error::Explain, wait};
 
 use crate::{
     ClaimPlan, FIELD_MANAGER, Facts, Stay,
@@ -52,6 +56,7 @@ impl Deploy for EtcdCopy {
             let patience = begun.and_then(|copy| copy.spec.backup.etcd_snapshot_timeout);
             etcd.spec.backup.etcd_snapshot_timeout = Some(patience.unwrap_or_else(|| until_fenced(left)));
         }
+        require_end(&mut etcd.spec.backup, &f.newest_shoot().await?);
         FIELD_MANAGER.apply(&api, &etcd).await.map(|_| ())
     }
 
@@ -63,9 +68,41 @@ impl Deploy for EtcdCopy {
             .get_opt(MAIN)
             .await
             .context("could not read Etcd etcd-main")?;
-        f.copied.keep(found.and_then(|copy| copy.status?.copied));
+        let Some(copy) = found.filter(|copy| copy.spec.backup.source_store.is_some()) else {
+            // The real one runs, and the choice is recorded.
+            return Ok(());
+        };
+        let copied = copy.status.and_then(|status| status.copied);
+        if copied.is_none() {
+            // Its pod is gone, and the report with it. Nothing opens an etcd without a report.
+            Self::destroy(f).await?;
+            Self::deploy(f).await?;
+            return Err(Error::transient(
+                "the copy of etcd backups has ended without a report of what it has copied: it is run again",
+            ));
+        }
+        f.copied.keep(copied);
         Ok(())
     }
+}
+
+/// What the copy must reach: the end of the source's epoch, where the hand-over recorded it, less what a
+/// person accepts to lose.
+fn require_end(backup: &mut BackupSpec, shoot: &Shoot) {
+    let status = shoot.status.as_ref();
+    let ownership = status.and_then(|status| status.ownership.as_ref());
+    let Some(sealed) = ownership.and_then(Ownership::sealed_source) else {
+        return;
+    };
+    backup.required_revision = Some(sealed.revision);
+    backup.required_snapshot = Some(RequiredSnapshot {
+        name: sealed.snapshot.clone(),
+        sha256: sealed.sha256.clone(),
+    });
+    let accepted = shoot.annotations().get(SHOOT_ACCEPT_LOSS);
+    backup.accepted_loss = accepted
+        .and_then(|number| number.parse().ok())
+        .filter(|number| *number > 0);
 }
 
 /// The patience of a copy that begins beside a fence of which this is left: it looks for the last time when the source can add nothing
@@ -76,6 +113,19 @@ fn until_fenced(left: Duration) -> String {
 }
 
 impl EtcdCopy {
+    /// Takes the person's word back that a loss is accepted: it was for this copy alone.
+    pub(crate) async fn forget_accepted_loss(f: &Facts) -> Result<()> {
+        let shoot = f.newest_shoot().await?;
+        if !shoot.annotations().contains_key(SHOOT_ACCEPT_LOSS) {
+            return Ok(());
+        }
+        let api = f.garden.namespaced::<Shoot>(&f.shoot_namespace());
+        FIELD_MANAGER
+            .annotate(&api, &shoot.name_any(), SHOOT_ACCEPT_LOSS, None)
+            .await
+            .map(drop)
+    }
+
     /// "Destroying copy of etcd backups": deletes the Etcd that copied, and waits until it is gone, as its name is needed
     /// (R17-29).
     pub async fn destroy(stay: &Stay) -> Result<()> {
@@ -92,13 +142,39 @@ impl EtcdCopy {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
     use super::*;
+
+    /// R17-27. Only the end of the epoch whose data are copied counts, and consent is a number.
+    #[test]
+    fn a_copy_must_reach_the_end_that_the_hand_over_recorded() {
+        let required = |epoch: i64, accepted: Option<&str>| {
+            let sealed = json!({"epoch": 1, "revision": 54, "snapshot": "Full.final", "sha256": "aa"});
+            let shoot: Shoot = serde_json::from_value(json!({
+                "metadata": {"name": "web", "annotations": accepted.map(|number| json!({(SHOOT_ACCEPT_LOSS): number}))},
+                "spec": {"kubernetes": {}, "provider": {"type": "local"}, "region": "local"},
+                "status": {"seedName": "b", "ownership": {"epoch": epoch, "sealed": sealed}},
+            }))
+            .unwrap();
+            let mut backup = BackupSpec::default();
+            require_end(&mut backup, &shoot);
+            (backup.required_revision, backup.accepted_loss)
+        };
+        assert_eq!(required(2, None), (Some(54), None));
+        assert_eq!(required(2, Some("17")), (Some(54), Some(17)));
+        for nonsense in ["0", "-17", "all", ""] {
+            assert_eq!(required(2, Some(nonsense)), (Some(54), None), "{nonsense}");
+        }
+        assert_eq!(required(3, Some("17")), (None, None));
+    }
 
     /// I2: the last look is never before the end of the fence. It is at most two seconds before the end of the patience.
     #[test]
     fn a_copy_looks_for_the_last_time_when_the_source_is_fenced() {
         let pause = Duration::from_secs(2);
-        for left in [0, 1, 999, 1000, 1001, 19_032, 20_000] {
+        for left in [0, 1, 999, 1000, 1001, 23_036, 24_000] {
             let left = Duration::from_millis(left);
             let told: u64 = until_fenced(left)
                 .trim_end_matches('s')

@@ -19,7 +19,7 @@ use runtime::{Cluster, Error, Garden, Result, Seed, error::Explain};
 use crate::{
     Settings, configuration_problem,
     controller_leaders::{self, Stage, current_stage},
-    copied::Copied,
+    copied::{Copied, ProvenEnd},
     fence_clock::FenceClock,
     nodes::check_room,
     owner_claim, owner_terms,
@@ -63,6 +63,8 @@ pub struct Facts {
     pub owner_check: Terms,
     /// What the copy of backups has brought.
     pub copied: Copied,
+    /// The end of this seed's epoch, once it is proved.
+    pub proven_end: ProvenEnd,
     /// The ShootState as it was verified last: it may be large.
     pub last_opened: LastOpened,
 }
@@ -109,6 +111,7 @@ impl Facts {
             fence: FenceClock::default(),
             owner_check,
             copied: Copied::default(),
+            proven_end: ProvenEnd::default(),
             last_opened: LastOpened::default(),
             kubernetes_version: kubernetes_version(&shoot, &cloud_profile)?,
             garden,

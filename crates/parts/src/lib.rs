@@ -6,6 +6,7 @@
 //! watching, and it touches nothing outside the seed and the garden but through extension resources (I9). What is to be written
 //! is decided by pure functions, which is where the tests are.
 
+mod applied_terms;
 mod backup_entry;
 mod backups;
 mod claim;
@@ -29,6 +30,7 @@ pub mod extension_resource;
 mod facts;
 mod fence;
 mod fence_clock;
+mod fence_servers;
 mod further_extensions;
 mod infrastructure;
 mod kube_apiserver;
@@ -59,6 +61,7 @@ mod user_kubeconfig;
 mod verbs;
 mod writers;
 
+pub use applied_terms::AppliedTerms;
 pub use backup_entry::{BackupEntry, SourceBackupEntry};
 pub use backups::Backups;
 pub use claim::{Claim, ClaimPlan};
@@ -66,7 +69,7 @@ pub use cluster::{CloudProviderSecret, Cluster};
 pub use cluster_identity::ClusterIdentity;
 pub use control_plane::ControlPlane;
 pub use controller_leaders::ControllerLeaders;
-pub use copied::Copied;
+pub use copied::{Copied, ProvenEnd};
 pub use departure::Departure;
 pub use dns_records::DnsRecords;
 pub use etcd::Etcds;

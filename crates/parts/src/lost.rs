@@ -16,7 +16,7 @@ const NO_TIME: &str = "the newest snapshot does not say when it was taken";
 /// The data of an epoch that begins, where its source may have acknowledged more. Nothing where all of it is there: up to the final
 /// snapshot, or in a seed that has had the shoot all the time, whose move was called off.
 ///
-/// `fenced`: from when on the source could not acknowledge anything.
+/// `fenced`: when the fence had passed. The source acknowledges nothing later, if all its processes ask the servers of the fence.
 pub(crate) fn of(
     becomes: &Ownership<String>,
     copied: Option<&CopiedChain>,
@@ -35,7 +35,7 @@ pub(crate) fn of(
         (Some(source), _) if source.epoch + 1 == becomes.now.epoch => return None,
         (Some(_), _) => (None, Err(NOT_COPIED.to_owned())),
         (None, None) => (None, Err(NOT_READ.to_owned())),
-        (None, Some(copied)) if copied.final_snapshot => return None,
+        (None, Some(copied)) if copied.complete => return None,
         (None, Some(copied)) => (Some(copied.last_revision), time_of(copied, fenced)),
     };
     Some(RestoredData {
@@ -45,7 +45,8 @@ pub(crate) fn of(
         fenced: Time(fenced),
         source: None,
         unknown: saved.err(),
-        lost_revisions: None,
+        // A source that was not asked may still save more: it reports the number when it returns.
+        lost_revisions: copied.and_then(|copied| copied.lost_revisions),
     })
 }
 
@@ -54,8 +55,8 @@ fn time_of(copied: &CopiedChain, fenced: Timestamp) -> Result<Time, String> {
     match &copied.saved {
         None => Err(NO_TIME.to_owned()),
         Some(saved) if saved.0 > fenced => Err(format!(
-            "the newest snapshot says that it was taken at {}, later than that seed could acknowledge anything: one of the two clocks is \
-             wrong",
+            "the newest snapshot says that it was taken at {}, after the fence of that seed had passed: one of the two clocks is wrong, \
+             or the seed went on",
             saved.0
         )),
         Some(saved) => Ok(saved.clone()),
@@ -92,6 +93,9 @@ mod tests {
             final_snapshot: is_final,
             last_revision: 832,
             saved: saved.map(|saved| Time(at(saved))),
+            complete: is_final,
+            sealed_revision: None,
+            lost_revisions: None,
         }
     }
 
@@ -112,6 +116,15 @@ mod tests {
         assert_eq!(told(&opened(("a", 1), 2, Chain::Final), None), None);
     }
 
+    /// A person has accepted it, and the number is known at once.
+    #[test]
+    fn an_accepted_loss_is_reported_as_a_number() {
+        let mut short = copied(false, Some("2026-01-01T00:00:00Z"));
+        short.lost_revisions = Some(17);
+        let found = told(&opened(("a", 1), 2, Chain::Last), Some(&short)).unwrap();
+        assert_eq!((found.last_revision, found.lost_revisions), (Some(832), Some(17)));
+    }
+
     /// Silence would say that nothing is lost.
     #[test]
     fn a_loss_that_nobody_knows_says_why() {
@@ -127,7 +140,7 @@ mod tests {
                 &taken,
                 Some(&absurd),
                 Some(832),
-                "at 8999-01-01T00:00:00Z, later than",
+                "at 8999-01-01T00:00:00Z, after the fence",
             ),
         ] {
             let found = told(becomes, copied).unwrap();

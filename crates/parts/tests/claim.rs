@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "claim/data.rs"]
+mod data;
 #[path = "world/terms.rs"]
 mod terms;
 mod world;
@@ -13,13 +15,13 @@ use std::time::Duration;
 use anyhow::Result;
 use api::{
     constants::OWNERSHIP_EPOCH,
-    druid::{CopiedChain, Etcd, EtcdSpec},
+    druid::{Etcd, EtcdSpec},
     gardencore::{
         Shoot,
         shoot::{Ownership, OwnershipChain, OwnershipPhase},
     },
 };
-use k8s_openapi::{api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::Time};
+use k8s_openapi::api::core::v1::Secret;
 use kube::{
     Api, ResourceExt,
     api::{Patch, PatchParams, PostParams},
@@ -27,7 +29,6 @@ use kube::{
 use parts::{
     Claim, ClaimPlan, Departure, Deploy, EndedEtcd, Facts, Fence, Namespace, Operation, Settings, Sleep,
 };
-use runtime::clock;
 use serde_json::{Value, json};
 
 use world::{NAMESPACE, PROJECT, World};
@@ -86,6 +87,12 @@ impl Subject {
         self.world.facts(Operation::Restore, settings()).await
     }
 
+    /// As the gardenlet of the source has reported it before its end. Its Seed is gone.
+    async fn source_asks(&self, zone: &Zone) -> Result<()> {
+        let entry = json!({"seedName": "seed-z", "epoch": 19, "servers": [zone.address.to_string()], "serversNamed": true});
+        self.status(json!({"ownerChecks": [entry]})).await
+    }
+
     async fn record(&self) -> Result<Ownership> {
         let shoots: Api<Shoot> = Api::namespaced(self.world.client(), PROJECT);
         Ok(shoots.get("web").await?.status.unwrap().ownership.unwrap())
@@ -114,15 +121,17 @@ use OwnershipPhase::{Claiming, Held, Leaving, Opening, Sealing};
 async fn a_destination_takes_its_steps_in_order_and_nobody_takes_them_for_it() -> Result<()> {
     let subject = Subject::start("claim").await?;
     Box::pin(behind_the_fence(&subject)).await?;
-    Box::pin(tells_what_is_lost(&subject)).await?;
-    Box::pin(given_by_its_source(&subject)).await?;
+    Box::pin(data::tells_what_is_lost(&subject)).await?;
+    Box::pin(data::given_by_its_source(&subject)).await?;
+    Box::pin(data::given_with_a_loss(&subject)).await?;
     Box::pin(a_restart_counts_anew(&subject)).await?;
     Box::pin(woken_late(&subject)).await?;
     Box::pin(two_at_once(&subject)).await?;
     Box::pin(pods_of_before(&subject)).await?;
     Box::pin(leaves_and_stays(&subject)).await?;
     Box::pin(comes_back(&subject)).await?;
-    Box::pin(seen_everywhere(&subject)).await
+    Box::pin(seen_everywhere(&subject)).await?;
+    Box::pin(servers_of_the_source(&subject)).await
 }
 
 /// R17-20, R7-59, R7-60: the fence begins when the servers of the zone show the new owner, and the bucket does.
@@ -134,6 +143,7 @@ async fn seen_everywhere(subject: &Subject) -> Result<()> {
         .patch("seed-a", &PatchParams::default(), &Patch::Merge(&named))
         .await?;
     subject.given(taken(20)).await?;
+    subject.source_asks(&zone).await?;
     // Long enough for a slow machine; nobody waits for this fence.
     let settings = Settings {
         owner_check: terms::answered_within(Duration::from_secs(10))?,
@@ -173,6 +183,57 @@ async fn seen_everywhere(subject: &Subject) -> Result<()> {
     Ok(())
 }
 
+/// Two server lists, and the server of the source serves an old copy of the zone: two seeds would write.
+async fn servers_of_the_source(subject: &Subject) -> Result<()> {
+    let (own, stale) = (Zone::start().await?, Zone::start().await?);
+    let named = json!({"spec": {"settings": {"ownerChecks": {"authorities": [own.address.to_string()]}}}});
+    let seeds = subject.world.any("core.gardener.cloud/v1beta1", "Seed", None);
+    seeds
+        .patch("seed-a", &PatchParams::default(), &Patch::Merge(&named))
+        .await?;
+    let secrets: Api<Secret> = Api::namespaced(subject.world.client(), NAMESPACE);
+    let secret: Secret = serde_json::from_value(json!({"apiVersion": "v1", "kind": "Secret",
+        "metadata": {"name": "source-etcd-backup", "annotations": {OWNERSHIP_EPOCH: "20"}}}))?;
+    let params = PatchParams::apply("provider").force();
+    secrets
+        .patch("source-etcd-backup", &params, &Patch::Apply(&secret))
+        .await?;
+    own.says("identity-of-a", 20);
+    stale.says("identity-of-z", 19);
+    let settings = || -> Result<Settings> {
+        Ok(Settings {
+            owner_check: terms::answered_within(Duration::from_secs(10))?,
+            ..Settings::default()
+        })
+    };
+    let facts = async || subject.world.facts(Operation::Restore, settings()?).await;
+    subject.given(taken(20)).await?;
+    subject.status(json!({"ownerChecks": null})).await?;
+    let unknown = Fence::deploy(&facts().await?).await.unwrap_err().to_string();
+    assert!(
+        unknown.contains("Seed seed-z, which had the shoot, was deleted"),
+        "{unknown}"
+    );
+    subject.source_asks(&stale).await?;
+    let destination = facts().await?;
+    let waits = Fence::deploy(&destination).await.unwrap_err().to_string();
+    assert!(waits.contains("not every authority shows it"), "{waits}");
+    let whose = format!("({} is asked by seed seed-z)", stale.address);
+    assert!(waits.contains(&whose), "{waits}");
+    let unbegun = Fence::ready(&destination).await.unwrap_err();
+    assert_eq!(unbegun.class(), "Bug", "the fence counts: {unbegun}");
+    // Healed: the server follows the zone.
+    stale.says("identity-of-a", 20);
+    Fence::deploy(&destination).await?;
+    // A person has stated that nothing of the source runs: its servers do not matter.
+    stale.says("identity-of-z", 19);
+    let mut record = taken(20);
+    record["approval"]["sourceIsOff"] = json!(true);
+    subject.given(record).await?;
+    Fence::deploy(&facts().await?).await?;
+    Ok(())
+}
+
 /// R17-20, R17-31, I2, I3.
 async fn behind_the_fence(subject: &Subject) -> Result<()> {
     let facts = subject.given(taken(2)).await?;
@@ -196,6 +257,10 @@ async fn behind_the_fence(subject: &Subject) -> Result<()> {
     facts.fence.begin();
     Fence::ready(&facts).await?;
     Claim::hold(&facts).await.unwrap_err();
+    // The fence shows that the source has ended, and nothing of what was copied.
+    let unread = Claim::open(&facts).await.unwrap_err();
+    assert!(unread.to_string().contains("not everything of the chain is copied"), "{unread}");
+    facts.copied.keep(data::brought(false));
     Claim::open(&facts).await?;
     assert_eq!(subject.stands().await?, (2, Some(Opening), Some(Last)));
     // A repeated step, as after an answer that was lost.
@@ -209,10 +274,10 @@ async fn behind_the_fence(subject: &Subject) -> Result<()> {
     let restored = record.restored.clone().unwrap();
     assert_eq!(
         (restored.epoch, restored.last_revision, restored.saved),
-        (2, None, None)
+        (2, Some(832), None)
     );
     assert!(
-        restored.unknown.unwrap().contains("nothing tells what the copy"),
+        restored.unknown.unwrap().contains("does not say when"),
         "{record:?}"
     );
     assert!(
@@ -224,59 +289,10 @@ async fn behind_the_fence(subject: &Subject) -> Result<()> {
     Ok(())
 }
 
-/// R17-45: what a copy of the source's last snapshot leaves out is told, with the choice of the data and not later.
-async fn tells_what_is_lost(subject: &Subject) -> Result<()> {
-    let before = clock::now();
-    for (epoch, is_final) in [(30, false), (31, true)] {
-        let facts = subject.given(taken(epoch)).await?;
-        facts.copied.keep(Some(CopiedChain {
-            final_snapshot: is_final,
-            last_revision: 832,
-            saved: Some(Time("2026-01-01T00:00:00Z".parse()?)),
-        }));
-        facts.fence.begin();
-        Fence::ready(&facts).await?;
-        Claim::open(&facts).await?;
-        Claim::hold(&facts).await?;
-        let told = subject.record().await?.restored;
-        if is_final {
-            assert_eq!(told, None, "all of it is there");
-            continue;
-        }
-        let told = told.unwrap();
-        assert_eq!(
-            (told.epoch, told.last_revision, &told.unknown),
-            (epoch, Some(832), &None)
-        );
-        assert_eq!(
-            (told.source.clone(), told.lost_revisions),
-            (subject.record().await?.source, None)
-        );
-        assert_eq!(told.saved.clone().unwrap().0, "2026-01-01T00:00:00Z".parse()?);
-        let fenced = told.fenced.0.as_second();
-        assert!(
-            (before.as_second()..=clock::now().as_second()).contains(&fenced),
-            "the fence passed while this ran: {told:?}"
-        );
-    }
-    Ok(())
-}
-
-/// R17-50..54: both gates are open at once.
-async fn given_by_its_source(subject: &Subject) -> Result<()> {
-    let mut record = taken(3);
-    record["drained"] = json!(true);
-    let facts = subject.given(record).await?;
-    assert_eq!(Claim::plan(&facts, true)?, ClaimPlan::Given);
-    Claim::open(&facts).await?;
-    Claim::hold(&facts).await?;
-    assert_eq!(subject.stands().await?, (3, Some(Held), Some(Final)));
-    Ok(())
-}
-
 /// The chain stands; whether the source acts has to be seen once more.
 async fn a_restart_counts_anew(subject: &Subject) -> Result<()> {
     let facts = subject.given(taken(4)).await?;
+    facts.copied.keep(data::brought(false));
     facts.fence.begin();
     Fence::ready(&facts).await?;
     Claim::open(&facts).await?;
@@ -319,6 +335,7 @@ async fn two_at_once(subject: &Subject) -> Result<()> {
     let facts = subject.given(taken(7)).await?;
     let other = subject.world.facts(Operation::Restore, settings()).await?;
     for facts in [&facts, &other] {
+        facts.copied.keep(data::brought(false));
         facts.fence.begin();
         Fence::ready(facts).await?;
     }
@@ -446,6 +463,7 @@ async fn comes_back(subject: &Subject) -> Result<()> {
 /// What an earlier stay has left is not opened again.
 async fn pods_of_before(subject: &Subject) -> Result<()> {
     let facts = subject.given(taken(8)).await?;
+    facts.copied.keep(data::brought(false));
     facts.fence.begin();
     Fence::ready(&facts).await?;
     let spec: EtcdSpec =

@@ -193,6 +193,7 @@ fn facts() -> Result<Facts> {
         fence: parts::FenceClock::default(),
         owner_check: Settings::default().owner_check,
         copied: parts::Copied::default(),
+        proven_end: parts::ProvenEnd::default(),
         last_opened: parts::shoot_state::LastOpened::default(),
     })
 }

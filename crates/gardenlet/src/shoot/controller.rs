@@ -9,7 +9,7 @@ use api::{
 };
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, ResourceExt};
-use parts::{FenceClock, Fences};
+use parts::{FenceClock, Fences, ProvenEnd};
 use placement::{Operation, Role, Wanted, approval, is_move_wanted, isolation, names, role, traveller};
 use runtime::{Cluster, Error, Next, Reconciler, Result, clock, error::Explain as _, finalizer, runner};
 use serde_json::json;
@@ -201,15 +201,16 @@ impl ShootReconciler {
             )
             .await;
         let record = Record::new(context, &begun, type_);
+        let proven_end = ProvenEnd::default();
         let run = operation::run(
             context,
             &traveller,
             operation,
-            self.fence(&traveller, operation),
+            (self.fence(&traveller, operation), proven_end.clone()),
             &record,
         );
         match Box::pin(run).await {
-            Ok(()) => self.succeeded(&traveller, operation, &record).await,
+            Ok(()) => self.succeeded(&traveller, operation, &record, &proven_end).await,
             Err(Failure { lost: Some(why), .. }) => {
                 self.lost.remember(&begun, &why);
                 self.tell_loss(&begun, operation, &why).await
@@ -227,11 +228,17 @@ impl ShootReconciler {
         }
     }
 
-    async fn succeeded(&self, traveller: &Shoot, operation: Operation, record: &Record<'_>) -> Result<Next> {
+    async fn succeeded(
+        &self,
+        traveller: &Shoot,
+        operation: Operation,
+        record: &Record<'_>,
+        proven_end: &ProvenEnd,
+    ) -> Result<Next> {
         let context = &self.context;
         let type_ = operation.type_();
         let written = if operation == Operation::Migrate {
-            self.hand_over(record).await?
+            self.hand_over(record, proven_end).await?
         } else {
             let settled = status::settled(traveller, operation, clock::now_k8s());
             record.write(&settled).await?
@@ -285,8 +292,9 @@ impl ShootReconciler {
         }))
     }
 
-    /// The point of no return. It is written only while the move is still the one that was approved.
-    async fn hand_over(&self, record: &Record<'_>) -> Result<Shoot> {
+    /// The point of no return. It is written only while the move is still the one that was approved, and with the end of the epoch that this
+    /// run has proved.
+    async fn hand_over(&self, record: &Record<'_>, proven_end: &ProvenEnd) -> Result<Shoot> {
         record
             .write_if(|newest| {
                 if newest.metadata.deletion_timestamp.is_some() && placement::is_confirmed(newest) {
@@ -295,7 +303,13 @@ impl ShootReconciler {
                         "the Shoot is being deleted: it is not handed over any more",
                     ));
                 }
-                match status::handed_over(newest, clock::now_k8s()) {
+                let epoch = newest.status.as_ref().map_or(1, ShootStatus::epoch);
+                let end = proven_end.of_epoch(epoch).ok_or_else(|| {
+                    Error::transient(format!(
+                        "the final snapshot of ownership epoch {epoch} was not proved in this run, so that the Shoot is not handed over"
+                    ))
+                })?;
+                match status::handed_over(newest, &end, clock::now_k8s()) {
                     Some(patch) => Ok(Some(patch)),
                     None => Err(not_approved(newest)),
                 }

@@ -8,7 +8,8 @@ use api::{
 };
 use flow::{Cause, Flow, FlowError, Progress};
 use parts::{
-    Claim, Cluster, Etcds, Facts, FenceClock, KubeApiserver, NamespaceState, OwnerRecord, SubnetIsolation,
+    AppliedTerms, Claim, Cluster, Etcds, Facts, FenceClock, KubeApiserver, NamespaceState, OwnerRecord,
+    ProvenEnd, SubnetIsolation,
 };
 use placement::Operation;
 use runtime::{Error, Result, clock};
@@ -38,12 +39,13 @@ pub(super) struct Failure {
     pub(super) called_off: bool,
 }
 
-/// Runs the flow of an operation. `traveller`: the Shoot with which it works. `fence`: that of its epoch.
+/// Runs the flow of an operation. `traveller`: the Shoot with which it works. `fence`: that of its epoch. `proven_end`: where a migration
+/// leaves the proof of the final snapshot.
 pub(super) async fn run(
     context: &Context,
     traveller: &Arc<Shoot>,
     operation: Operation,
-    fence: FenceClock,
+    (fence, proven_end): (FenceClock, ProvenEnd),
     record: &Record<'_>,
 ) -> Result<(), Failure> {
     let mut facts = Facts::new(
@@ -57,6 +59,7 @@ pub(super) async fn run(
     .await
     .map_err(|error| outside("Collecting facts", error))?;
     facts.fence = fence;
+    facts.proven_end = proven_end;
     zone_look::before(&mut facts, &context.config.zone_id_labels, record)
         .await
         .map_err(|error| outside(zone_watch::TASK, error))?;
@@ -76,6 +79,10 @@ pub(super) async fn run(
 }
 
 async fn act(facts: &Facts, operation: Operation, record: &Record<'_>) -> Result<(), Failure> {
+    let terms = |error| outside("Recording the owner terms", error);
+    if operation.deploys() {
+        AppliedTerms::withdraw_other(facts).await.map_err(terms)?;
+    }
     if !operation.deletes() || exists(facts).await? {
         Cluster::sync(facts)
             .await
@@ -90,6 +97,9 @@ async fn act(facts: &Facts, operation: Operation, record: &Record<'_>) -> Result
         called_off: zone_watch::is_changed(&error),
         ..outside(zone_watch::TASK, error)
     })??;
+    if operation.deploys() {
+        AppliedTerms::record(facts).await.map_err(terms)?;
+    }
     if operation.deletes() {
         Cluster::destroy(facts)
             .await

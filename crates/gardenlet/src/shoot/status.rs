@@ -4,11 +4,17 @@
 use std::time::Duration;
 
 use api::{
-    constants::{OPERATION, condition::OWNERSHIP_VERIFIED},
-    gardencore::{Shoot, shoot::FormerSeed},
+    constants::{
+        OPERATION,
+        condition::{OWNER_CHECKS_COMPLETE, OWNERSHIP_VERIFIED},
+    },
+    gardencore::{
+        Shoot,
+        shoot::{FormerSeed, SealedEpoch},
+    },
     meta::{
         Condition, ConditionStatus, LastError, LastOperation, LastOperationState as State,
-        LastOperationType as Type, find_condition,
+        LastOperationType as Type,
     },
 };
 use flow::{Cause, FlowError, Progress};
@@ -142,10 +148,10 @@ pub fn settled(traveller: &Shoot, operation: Operation, now: Time) -> Value {
 }
 
 /// The hand-over: the one write that names the new seed (I1), and the point of no return. A new history begins, and the
-/// source is noted as one that has something to clean up. `None`: the move is not approved as it is wanted now, or this seed itself
-/// has not opened the data that it was given.
+/// source is noted as one that has something to clean up. `end`: the end of this seed's epoch, which the copy of the destination must
+/// reach. `None`: the move is not approved as it is wanted now, or this seed itself has not opened the data that it was given.
 #[must_use]
-pub fn handed_over(shoot: &Shoot, now: Time) -> Option<Value> {
+pub fn handed_over(shoot: &Shoot, end: &SealedEpoch, now: Time) -> Option<Value> {
     let status = shoot.status.as_ref()?;
     let approval = placement::approval(shoot)?;
     if placement::is_claimed(shoot) {
@@ -167,11 +173,14 @@ pub fn handed_over(shoot: &Shoot, now: Time) -> Option<Value> {
         patch["ownership"] = json!(record::recorded(&given(shoot, &approval.destination)?));
         patch["ownership"]["chain"] = Value::Null;
     }
+    patch["ownership"]["sealed"] = json!(end);
     patch["formerSeeds"] = json!(former);
-    if find_condition(&status.conditions, OWNERSHIP_VERIFIED).is_some() {
+    let of_this_seed = [OWNERSHIP_VERIFIED, OWNER_CHECKS_COMPLETE];
+    let is_of_this_seed = |condition: &Condition| of_this_seed.contains(&condition.type_.as_str());
+    if status.conditions.iter().any(is_of_this_seed) {
         // What this seed found says nothing of the next one.
         let mut conditions = status.conditions.clone();
-        conditions.retain(|condition| condition.type_ != OWNERSHIP_VERIFIED);
+        conditions.retain(|condition| !is_of_this_seed(condition));
         patch["conditions"] = json!(conditions);
     }
     Some(patch)
