@@ -11,7 +11,10 @@ use repot_tests::{
     hunter::Hunter,
     is_every_scenario,
     landscape::Landscape,
-    lifecycle::{COLLECTED_WITHIN, MOVE_WITHIN, PROJECT, created, deleted, kill_gardenlets, nothing_left},
+    lifecycle::{
+        COLLECTED_WITHIN, MOVE_WITHIN, PROJECT, created, deleted, kill_gardenlets, lose_final_snapshot,
+        nothing_left, snapshots_of,
+    },
     proof,
     shoot::UserShoot,
     stored,
@@ -55,7 +58,27 @@ async fn a_shoot_moves_there_and_back_and_keeps_everything() {
         let writer = Writer::start(UserShoot::new(&landscape, PROJECT, "keeps"), next);
         let timeline = Timeline::start(&shoot);
         shoot.set_seed(to).await.unwrap();
-        shoot.wait_until_on(to, MOVE_WITHIN).await.unwrap();
+        // On the way back the final snapshot vanishes from the bucket between hand-over and copy.
+        let is_lost = to == "seed-a";
+        let (arrived, lost) = tokio::join!(shoot.wait_until_on(to, MOVE_WITHIN), async {
+            if is_lost {
+                lose_final_snapshot(&landscape, &shoot, (from, to)).await
+            } else {
+                Ok(Vec::new())
+            }
+        });
+        arrived.unwrap();
+        let lost = lost.unwrap();
+        assert_eq!(
+            lost.is_empty(),
+            !is_lost,
+            "final snapshots that were removed: {lost:?}"
+        );
+        let copied = snapshots_of(&landscape, &shoot, to).await.unwrap();
+        assert!(
+            !lost.iter().any(|name| copied.contains(name)),
+            "{lost:?} was copied before it was removed"
+        );
         let book = writer.stop().await.unwrap();
         let client = shoot.client().await.unwrap();
         let gap = book.longest_gap();

@@ -18,14 +18,16 @@ use tokio::task::JoinSet;
 
 use crate::sidecar::{LAST_REVISION, Sidecars};
 
-/// A copy of backups reports what it has brought: everything where it knows the end of the source, else what was there.
+/// A copy of backups reports what it has brought: everything where it knows the end of the source, else what
+/// was there.
 pub fn fate(pod: &Pod) -> Fate {
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
     let mut args = containers.flat_map(|container| container.args.iter().flatten());
     match PlayedKubelet::usual(pod) {
         Fate::Succeeds => {
             let complete = args.any(|arg| arg.starts_with("--required-revision="));
-            let report = json!({"finalSnapshot": complete, "lastRevision": LAST_REVISION, "complete": complete});
+            let report =
+                json!({"finalSnapshot": complete, "lastRevision": LAST_REVISION, "complete": complete});
             Fate::Reports(report.to_string())
         }
         usual => usual,

@@ -309,7 +309,8 @@ impl<'w> ShootScenario<'w> {
         let former = json!([{"name": "seed-a", "epoch": 1}]);
         let mut ownership = granted();
         ownership["drained"] = json!(true);
-        ownership["sealed"] = json!({"epoch": 1, "revision": LAST_REVISION, "snapshot": "s.final", "sha256": "0".repeat(64)});
+        ownership["sealed"] =
+            json!({"epoch": 1, "revision": LAST_REVISION, "snapshot": "s.final", "sha256": "0".repeat(64)});
         self.status(json!({"seedName": "seed-b", "ownership": ownership, "formerSeeds": former}))
             .await
     }

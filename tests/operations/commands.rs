@@ -287,7 +287,16 @@ async fn prepare(clusters: &Clusters, command: &Documented) -> Result<()> {
         let last = json!({"type": "Restore", "state": "Error", "progress": 20, "description": "d",
             "lastUpdateTime": "2026-01-01T00:00:00Z"});
         let status = json!({"status": {"ownership": {"epoch": 2, "sealed": sealed}, "lastOperation": last}});
-        let args = ["-n", "garden-dev", "patch", "shoot", "demo", "--subresource=status", "--type=merge", "-p"];
+        let args = [
+            "-n",
+            "garden-dev",
+            "patch",
+            "shoot",
+            "demo",
+            "--subresource=status",
+            "--type=merge",
+            "-p",
+        ];
         garden
             .run("kubectl", &[&args[..], &[&status.to_string()]].concat())
             .await?

@@ -158,6 +158,53 @@ pub fn snapshots(folder: &Path, backup_name: &str) -> Vec<String> {
     found
 }
 
+/// Names of a shoot's snapshot objects in the bucket of one seed.
+///
+/// # Errors
+/// The garden does not tell the bucket.
+pub async fn snapshots_of(landscape: &Landscape, shoot: &UserShoot, seed: &str) -> Result<Vec<String>> {
+    let found = snapshot_files(landscape, shoot, seed).await?;
+    Ok(found.iter().filter_map(|path| name_of(path)).collect())
+}
+
+async fn snapshot_files(landscape: &Landscape, shoot: &UserShoot, seed: &str) -> Result<Vec<String>> {
+    let bucket = place(&landscape.garden, seed).await?;
+    let folder = Path::new(landscape.variable("S3_DATA")?).join(bucket);
+    Ok(snapshots(&folder, &backup_name(shoot).await?))
+}
+
+fn name_of(path: &str) -> Option<String> {
+    Some(Path::new(path).file_name()?.to_str()?.to_owned())
+}
+
+/// Removes the final snapshot of a move from the bucket of the source in the moment in which the source has
+/// handed the shoot over. Returns the names of what was removed.
+///
+/// # Errors
+/// The shoot is not handed over in time, or the snapshot cannot be removed.
+pub async fn lose_final_snapshot(
+    landscape: &Landscape,
+    shoot: &UserShoot,
+    (from, to): (&str, &str),
+) -> Result<Vec<String>> {
+    let end = Instant::now() + MOVE_WITHIN;
+    loop {
+        let status = shoot.get().await?.status.unwrap_or_default();
+        if status.seed_name.as_deref() == Some(to) {
+            break;
+        }
+        ensure!(Instant::now() < end, "the shoot was not handed over to {to}");
+        // The copy begins some seconds after the hand-over.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    // An earlier one is what the epoch of the source began with. Names of one bucket are ordered by revision.
+    let files = snapshot_files(landscape, shoot, from).await?;
+    let last = files.iter().rfind(|path| path.ends_with(".final"));
+    let path = last.with_context(|| format!("{from} has no final snapshot among {files:?}"))?;
+    std::fs::remove_file(path).with_context(|| path.clone())?;
+    Ok(name_of(path).into_iter().collect())
+}
+
 /// Waits until the bucket has all that was written by now, and the shoot's API answers. A process that begins uploads at once what the
 /// store does not have, so the one that looks after etcd is ended.
 ///

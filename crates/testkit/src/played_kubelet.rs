@@ -171,7 +171,9 @@ fn state(fate: &Fate, first: bool) -> Value {
         Fate::Reports(message) if first => {
             json!({"terminated": {"exitCode": 0, "reason": "Completed", "message": message}})
         }
-        Fate::Fails(_) | Fate::Succeeds | Fate::Reports(_) => json!({"terminated": {"exitCode": 0, "reason": "Completed"}}),
+        Fate::Fails(_) | Fate::Succeeds | Fate::Reports(_) => {
+            json!({"terminated": {"exitCode": 0, "reason": "Completed"}})
+        }
         _ => json!({"running": {}}),
     }
 }
