@@ -6,7 +6,7 @@ use ownership::{Phase, Step};
 use runtime::Result;
 
 use crate::{
-    Facts,
+    Backups, Facts,
     claim::{advance, refused, writer},
 };
 
@@ -23,7 +23,9 @@ impl Departure {
     /// "Recording that etcd will not serve again in this epoch": phase `Sealing`. It must come after the API has stopped and before the
     /// owner record goes. What is called off after it goes on in a new epoch.
     pub async fn seal(f: &Facts) -> Result<()> {
-        step_from(f, Phase::Leaving, Step::Seal).await
+        step_from(f, Phase::Leaving, Step::Seal).await?;
+        Backups::announce_sealing(f).await;
+        Ok(())
     }
 
     /// "Recording that the seed keeps the shoot": a move was called off before its epoch had ended.
