@@ -11,6 +11,7 @@ mod garden_token;
 mod its_rights;
 mod large;
 mod members;
+mod owner_checks;
 mod ownership;
 mod readable;
 mod shoot_states;
@@ -51,6 +52,7 @@ async fn what_a_hostile_seed_or_tenant_tries_is_refused() {
     takeover::a_former_seed_tells_its_own_loss_once(&garden).await;
     accept_loss::to_accept_a_loss_takes_a_verb_of_its_own(&garden).await;
     accept_loss::the_end_of_an_epoch_is_recorded_by_its_seed_in_the_hand_over(&garden).await;
+    owner_checks::a_seed_writes_its_own_owner_check_alone(&garden).await;
     its_rights::it_changes_no_specification(&garden).await;
     members::a_member_of_a_project_gets_at_no_key(&garden).await;
     readable::nobody_writes_times_that_cannot_be_read(&garden).await;

@@ -21,7 +21,6 @@ use crate::{
     garden::{self, Garden, NAMESPACE, allowed},
     journey::{create, create_on, edit, until},
     servers,
-    servers::all_processes_ask,
     takeover::{ask_for, beside_the_gardenlet_of, check_owners, tells, unasked},
 };
 
