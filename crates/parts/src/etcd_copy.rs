@@ -75,8 +75,8 @@ impl Deploy for EtcdCopy {
         let copied = copy.status.and_then(|status| status.copied);
         if copied.is_none() {
             // Its pod is gone, and the report with it. Nothing opens an etcd without a report.
-            Self::destroy(f).await?;
-            Self::deploy(f).await?;
+            Box::pin(Self::destroy(f)).await?;
+            Box::pin(Self::deploy(f)).await?;
             return Err(Error::transient(
                 "the copy of etcd backups has ended without a report of what it has copied: it is run again",
             ));
