@@ -133,6 +133,7 @@ async fn cost(name: &str, config: &str) -> Result<(usize, f64)> {
     ))
 }
 
+#[allow(clippy::disallowed_methods)] // a user's own thread, outside of any runtime
 fn try_again_and_again(greeting: &[u8], begun: Instant) -> Result<usize> {
     let mut tried = 0;
     while begun.elapsed() < TRYING {
