@@ -8,7 +8,7 @@ use runtime::{Cluster, Result};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use crate::{FIELD_MANAGER, Facts};
+use crate::{FIELD_MANAGER, Facts, secrets::issue::hex};
 
 /// Bytes of the hash that are kept: enough to tell terms apart.
 const HASH_BYTES: usize = 16;
@@ -30,8 +30,7 @@ impl AppliedTerms {
         let dns = seed.spec.dns.internal.as_ref();
         let place = dns.map(|dns| (&dns.domain, dns.zone_name()));
         let digest = Sha256::digest(json!([epoch, identity, place, checks]).to_string());
-        let bytes = digest.iter().take(HASH_BYTES);
-        Some(bytes.map(|byte| format!("{byte:02x}")).collect())
+        digest.get(..HASH_BYTES).map(hex)
     }
 
     /// Withdraws the record where this flow gives other terms. Must come before the flow changes anything.

@@ -228,13 +228,12 @@ impl Care {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
-        let seed = match known {
-            Some(seed) => seed,
-            None => {
-                let name = &self.context.seed_name;
-                let seed = self.context.garden.cluster_wide::<Seed>().get(name).await;
-                Arc::new(seed.context(format_args!("could not read Seed {name}"))?)
-            }
+        let seed = if let Some(seed) = known {
+            seed
+        } else {
+            let name = &self.context.seed_name;
+            let seed = self.context.garden.cluster_wide::<Seed>().get(name).await;
+            Arc::new(seed.context(format_args!("could not read Seed {name}"))?)
         };
         Ok(ObservedCheck::new(shoot, &seed, etcds, deployments))
     }

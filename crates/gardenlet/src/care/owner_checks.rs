@@ -112,11 +112,11 @@ impl ObservedCheck {
     /// Puts the condition into the conditions of a shoot at once: a takeover relies on it.
     pub(super) fn tell(&self, status: &ShootStatus, seed: &str, now: &Time, conditions: &mut Vec<Condition>) {
         match self.complete(status, seed) {
-            Some(seen) => Condition::new(
+            Some(found) => Condition::new(
                 OWNER_CHECKS_COMPLETE,
-                seen.status,
-                seen.reason,
-                &seen.message,
+                found.status,
+                found.reason,
+                &found.message,
                 now.clone(),
             )
             .merge_into(conditions),

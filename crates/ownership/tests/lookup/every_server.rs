@@ -45,8 +45,8 @@ fn resolves(question: &Message, knows: &AtomicBool) -> Vec<u8> {
 #[tokio::test]
 async fn a_server_without_an_address_is_not_left_out_of_every_server() {
     let knows = Arc::new(AtomicBool::new(false));
-    let known = Arc::clone(&knows);
-    let server = Server::start(move |question, _| vec![resolves(question, &known)]).await;
+    let shared = Arc::clone(&knows);
+    let server = Server::start(move |question, _| vec![resolves(question, &shared)]).await;
     let mut connections = [ConnectionConfig::udp(), ConnectionConfig::tcp()];
     for connection in &mut connections {
         connection.port = server.address.port();
