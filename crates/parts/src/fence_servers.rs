@@ -105,7 +105,9 @@ async fn former_servers(f: &Facts, own: &str) -> Result<Vec<(String, SeedServers
     }
     // Processes that an earlier residency has left in this seed go by what they were started with.
     if let Some(earlier) = reported(own).filter(|entry| entry.epoch < f.epoch()) {
-        all.push((own.to_owned(), servers_of(own, None, Some(earlier))?));
+        // This Seed is there: a process that has reported no servers yet goes by its settings.
+        let settings = Some(&f.seed_object);
+        all.push((own.to_owned(), servers_of(own, settings, Some(earlier))?));
     }
     Ok(all)
 }
