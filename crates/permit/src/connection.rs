@@ -92,6 +92,11 @@ pub fn discard_unsent(stream: &TcpStream) -> io::Result<()> {
     SockRef::from(stream).set_tcp_user_timeout(Some(UNACKNOWLEDGED_FOR))
 }
 
+/// The kernel delivers what is not sent when this connection is closed: both sides have finished in order.
+pub fn deliver_unsent(stream: &TcpStream) -> io::Result<()> {
+    SockRef::from(stream).set_linger(None)
+}
+
 /// A connection of a [`PermittedConnector`].
 #[derive(Debug)]
 pub struct PermittedStream {

@@ -50,7 +50,9 @@ mod store;
 mod under_way;
 
 pub use clock::{Clock, Moment};
-pub use connection::{PermittedConnector, PermittedStream, UNACKNOWLEDGED_FOR, Unanswered, discard_unsent};
+pub use connection::{
+    PermittedConnector, PermittedStream, UNACKNOWLEDGED_FOR, Unanswered, deliver_unsent, discard_unsent,
+};
 pub use grant::NotPermitted;
 pub use host_clock::{HostClock, HostClockKind, UNNOTICED_PAUSE};
 pub use issuer::{Issuer, Settling};

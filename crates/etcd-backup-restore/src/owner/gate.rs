@@ -29,9 +29,6 @@ const SILENT: u32 = 60;
 /// Seconds between questions to a client that is silent for that long.
 const QUESTIONS: u32 = 10;
 
-/// Milliseconds for which what was sent may be without an answer.
-const UNANSWERED: u32 = 90_000;
-
 /// Where clients come, and where they are led.
 pub struct Gate {
     /// Where clients connect to.
@@ -118,7 +115,6 @@ fn prepare(client: &TcpStream) -> io::Result<()> {
     setsockopt(client, sockopt::KeepAlive, &true)?;
     setsockopt(client, sockopt::TcpKeepIdle, &SILENT)?;
     setsockopt(client, sockopt::TcpKeepInterval, &QUESTIONS)?;
-    setsockopt(client, sockopt::TcpUserTimeout, &UNANSWERED)?;
     Ok(())
 }
 

@@ -239,3 +239,30 @@ async fn a_client_is_cut_where_etcd_does_not_listen() {
     let mut client = TcpStream::connect(address).await.unwrap();
     is_cut(&mut client).await;
 }
+
+/// A process that is killed closes nothing by itself: the kernel must know before that what waits in it is not to be delivered.
+#[tokio::test]
+async fn what_waits_in_the_kernel_is_discarded_also_when_the_process_is_killed() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let connect = async || {
+        let (client, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
+        (client.unwrap(), Abrupt::new(accepted.unwrap().0))
+    };
+    let (mut client, mut abrupt) = connect().await;
+    prepare(abrupt.stream()).unwrap();
+    assert_eq!(abrupt.stream().linger().unwrap(), Some(Duration::ZERO));
+    let timeout = nix::sys::socket::getsockopt(abrupt.stream(), sockopt::TcpUserTimeout).unwrap();
+    assert_eq!(u128::from(timeout), permit::UNACKNOWLEDGED_FOR.as_millis());
+    drop(abrupt);
+    is_cut(&mut client).await;
+    // Both sides have finished: the last bytes arrive.
+    let (mut client, finished) = connect().await;
+    abrupt = finished;
+    abrupt.stream().try_write(b"last").unwrap();
+    abrupt.finish();
+    drop(abrupt);
+    let mut heard = Vec::new();
+    client.read_to_end(&mut heard).await.unwrap();
+    assert_eq!(heard, b"last");
+}

@@ -2,7 +2,7 @@
 //! a bound on silence; here each write needs the right to it, and a watch may be silent for as long as it likes.)
 
 use crate::mutation::{Mutation, breaks};
-use permit::Permit;
+use permit::{Permit, deliver_unsent, discard_unsent};
 use std::io::{self, ErrorKind};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
@@ -11,8 +11,8 @@ use tokio::net::tcp::{ReadHalf, WriteHalf};
 /// Held only while bytes are under way: an idle connection costs none.
 const CHUNK: usize = 32 * 1024;
 
-/// A stream that breaks off when it is dropped, so that what the kernel still holds of it is not sent any more, unless both
-/// sides have said all.
+/// A stream whose unsent bytes the kernel discards when the stream is closed, unless both sides have finished. The kernel is told so when
+/// the stream is opened: a process that is killed drops nothing, and its acknowledgements would be retransmitted after the fence.
 pub(super) struct Abrupt {
     stream: TcpStream,
     done: bool,
@@ -20,19 +20,29 @@ pub(super) struct Abrupt {
 
 impl Abrupt {
     pub(super) fn new(stream: TcpStream) -> Self {
+        if let Err(error) = discard_unsent(&stream) {
+            // The stream is broken already.
+            tracing::debug!(%error, "a connection was not prepared");
+        }
         Self { stream, done: false }
     }
 
     pub(super) fn stream(&self) -> &TcpStream {
         &self.stream
     }
+
+    /// Both sides have finished: the last bytes are to arrive.
+    pub(super) fn finish(&mut self) {
+        self.done = true;
+    }
 }
 
 impl Drop for Abrupt {
     fn drop(&mut self) {
-        if !self.done {
-            // Where that fails the stream is broken already.
-            let _ = self.stream.set_zero_linger();
+        if self.done
+            && let Err(error) = deliver_unsent(&self.stream)
+        {
+            tracing::debug!(%error, "the last bytes of a connection may be lost");
         }
     }
 }
@@ -47,7 +57,8 @@ pub(super) async fn join(left: &mut Abrupt, right: &mut Abrupt, permit: &Permit)
             one_way(&mut right_reader, &mut left_writer, permit),
         )?;
     }
-    (left.done, right.done) = (true, true);
+    left.finish();
+    right.finish();
     Ok(())
 }
 
