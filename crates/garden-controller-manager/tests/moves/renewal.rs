@@ -30,9 +30,9 @@ pub async fn a_seed_keeps_its_shoot_in_a_new_epoch(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     create(garden, RENEWED).await;
     make_ready(garden, "seed-a").await;
-    let lost = json!({"ownership": {"epoch": 4, "phase": "Held"}, "lastOperation": operation("Reconcile", "Error"),
+    let dead = json!({"ownership": {"epoch": 4, "phase": "Held"}, "lastOperation": operation("Reconcile", "Error"),
         "lastErrors": [{"description": "seed seed-a has lost the shoot in ownership epoch 4"}]});
-    garden.status(&shoots, RENEWED, lost).await;
+    garden.status(&shoots, RENEWED, dead).await;
     it_is_refused_without_owner_checks(garden, &shoots).await;
     check_owners(garden, "seed-a", true).await;
     ask(garden).await;
