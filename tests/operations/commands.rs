@@ -282,25 +282,7 @@ async fn prepare(clusters: &Clusters, command: &Documented) -> Result<()> {
         a_shoot_of_the_garden(garden, &json!({"type": "local"})).await?;
     }
     if copies {
-        // Consent is taken while the destination cannot reach the end that the source has recorded.
-        let sealed = json!({"epoch": 1, "revision": 54, "snapshot": "s.final", "sha256": "0".repeat(64)});
-        let last = json!({"type": "Restore", "state": "Error", "progress": 20, "description": "d",
-            "lastUpdateTime": "2026-01-01T00:00:00Z"});
-        let status = json!({"status": {"ownership": {"epoch": 2, "sealed": sealed}, "lastOperation": last}});
-        let args = [
-            "-n",
-            "garden-dev",
-            "patch",
-            "shoot",
-            "demo",
-            "--subresource=status",
-            "--type=merge",
-            "-p",
-        ];
-        garden
-            .run("kubectl", &[&args[..], &[&status.to_string()]].concat())
-            .await?
-            .or_fail("a copy that is short")?;
+        a_copy_is_short(garden).await?;
     }
     if text.contains("shoot.gardener.cloud/isolated-zone") {
         // Only a shoot with two zones can do without one, and one that was made without pools gets none.
@@ -347,33 +329,60 @@ async fn prepare(clusters: &Clusters, command: &Documented) -> Result<()> {
         }
     }
     if text.contains("force-deletion=true") {
-        // Admission takes it only after a deletion has failed.
-        let error =
-            r#"{"status":{"lastErrors":[{"description":"d","codes":["ERR_INFRA_UNAUTHENTICATED"]}]}}"#;
-        let shoot = ["-n", "garden-dev"];
-        let confirm = [
-            "annotate",
-            "--overwrite",
-            "shoot",
-            "demo",
-            "confirmation.gardener.cloud/deletion=true",
-        ];
-        let delete = ["delete", "shoot", "demo", "--wait=false"];
-        let status = [
-            "patch",
-            "shoot",
-            "demo",
-            "--subresource=status",
-            "--type=merge",
-            "-p",
-            error,
-        ];
-        for args in [&confirm[..], &delete[..], &status[..]] {
-            garden
-                .run("kubectl", &[&shoot, args].concat())
-                .await?
-                .or_fail("failed deletion")?;
-        }
+        a_deletion_has_failed(garden).await?;
+    }
+    Ok(())
+}
+
+/// Consent to a loss is taken while the destination cannot reach the end that the source has recorded.
+async fn a_copy_is_short(garden: &Desk) -> Result<()> {
+    let sealed = json!({"epoch": 1, "revision": 54, "snapshot": "s.final", "sha256": "0".repeat(64)});
+    let last = json!({"type": "Restore", "state": "Error", "progress": 20, "description": "d",
+        "lastUpdateTime": "2026-01-01T00:00:00Z"});
+    let status = json!({"status": {"ownership": {"epoch": 2, "sealed": sealed}, "lastOperation": last}});
+    let args = [
+        "-n",
+        "garden-dev",
+        "patch",
+        "shoot",
+        "demo",
+        "--subresource=status",
+        "--type=merge",
+        "-p",
+    ];
+    garden
+        .run("kubectl", &[&args[..], &[&status.to_string()]].concat())
+        .await?
+        .or_fail("a copy that is short")?;
+    Ok(())
+}
+
+/// Admission takes a forced deletion only after a deletion has failed.
+async fn a_deletion_has_failed(garden: &Desk) -> Result<()> {
+    let error = r#"{"status":{"lastErrors":[{"description":"d","codes":["ERR_INFRA_UNAUTHENTICATED"]}]}}"#;
+    let shoot = ["-n", "garden-dev"];
+    let confirm = [
+        "annotate",
+        "--overwrite",
+        "shoot",
+        "demo",
+        "confirmation.gardener.cloud/deletion=true",
+    ];
+    let delete = ["delete", "shoot", "demo", "--wait=false"];
+    let status = [
+        "patch",
+        "shoot",
+        "demo",
+        "--subresource=status",
+        "--type=merge",
+        "-p",
+        error,
+    ];
+    for args in [&confirm[..], &delete[..], &status[..]] {
+        garden
+            .run("kubectl", &[&shoot, args].concat())
+            .await?
+            .or_fail("failed deletion")?;
     }
     Ok(())
 }

@@ -199,7 +199,9 @@ pub async fn lose_final_snapshot(
     }
     // An earlier one is what the epoch of the source began with. Names of one bucket are ordered by revision.
     let files = snapshot_files(landscape, shoot, from).await?;
-    let last = files.iter().rfind(|path| path.ends_with(".final"));
+    let last = files
+        .iter()
+        .rfind(|path| path.rsplit('.').next() == Some("final"));
     let path = last.with_context(|| format!("{from} has no final snapshot among {files:?}"))?;
     std::fs::remove_file(path).with_context(|| path.clone())?;
     Ok(name_of(path).into_iter().collect())

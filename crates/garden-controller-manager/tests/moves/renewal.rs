@@ -52,8 +52,11 @@ pub async fn a_seed_keeps_its_shoot_in_a_new_epoch(garden: &Garden) {
     assert_eq!((approval.epoch, approval.by), (4, ApprovedBy::Operator));
     assert_eq!(status.seed_name.as_deref(), Some("seed-a"));
     assert!(status.former_seeds.is_empty() && status.last_errors.is_empty());
-    let last = status.last_operation.unwrap();
-    assert_eq!((last.type_, last.state), (Type::Migrate, State::Aborted));
+    let operation_then = status.last_operation.unwrap();
+    assert_eq!(
+        (operation_then.type_, operation_then.state),
+        (Type::Migrate, State::Aborted)
+    );
     until_event(garden, "EpochRenewed", "goes on in epoch 5").await;
     // It has not come to an end there.
     ask(garden).await;
