@@ -259,7 +259,12 @@ async fn behind_the_fence(subject: &Subject) -> Result<()> {
     Claim::hold(&facts).await.unwrap_err();
     // The fence shows that the source has ended, and nothing of what was copied.
     let unread = Claim::open(&facts).await.unwrap_err();
-    assert!(unread.to_string().contains("not everything of the chain is copied"), "{unread}");
+    assert!(
+        unread
+            .to_string()
+            .contains("not everything of the chain is copied"),
+        "{unread}"
+    );
     facts.copied.keep(data::brought(false));
     Claim::open(&facts).await?;
     assert_eq!(subject.stands().await?, (2, Some(Opening), Some(Last)));

@@ -50,7 +50,11 @@ impl Recorded {
     /// Whether a chain is this one, and holds everything.
     #[must_use]
     pub fn is_complete(&self, chain: &Chain) -> bool {
-        self.complete && chain.objects().map(ToString::to_string).eq(self.snapshots.iter().cloned())
+        self.complete
+            && chain
+                .objects()
+                .map(ToString::to_string)
+                .eq(self.snapshots.iter().cloned())
     }
 }
 
