@@ -1,13 +1,15 @@
 //! The authorities of the zone in which the owner records are: which servers are asked.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use futures::future::join_all;
 use hickory_proto::rr::{Name, RData, RecordType};
 use hickory_resolver::TokioResolver;
 use hickory_resolver::config::ResolveHosts;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout_at};
 
 use crate::claim::{Claim, absolute};
 
@@ -42,7 +44,18 @@ struct Finder {
 struct Known {
     since: Instant,
     servers: Vec<SocketAddr>,
+    /// For each NS record, the addresses that were resolved last.
+    hosts: BTreeMap<Name, ResolvedHost>,
 }
+
+#[derive(Clone)]
+struct ResolvedHost {
+    since: Instant,
+    addresses: Vec<SocketAddr>,
+}
+
+/// The NS records of a zone, each with its addresses or the reason why these could not be resolved.
+type NameServers = BTreeMap<Name, Result<Vec<SocketAddr>, String>>;
 
 /// Authorities that cannot be asked for a claim.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -148,23 +161,23 @@ impl Authorities {
             Source::Named(servers) => return Ok(servers.clone()),
             Source::Found(finder) => finder,
         };
-        let zone = &self.zone;
-        let found = timeout(within, finder.look_up(zone)).await;
-        let (servers, without_address) =
-            found.map_err(|_| format!("the servers of {zone} were not found within {within:?}"))??;
-        match without_address.first() {
-            None => Ok(servers),
-            Some((server, why)) => Err(format!("server {server} of {zone} has no address: {why}")),
+        let hosts = finder.look_up(&self.zone, within).await?;
+        let mut servers = Vec::new();
+        for (host, addresses) in hosts {
+            let addresses =
+                addresses.map_err(|why| format!("server {host} of {} has no address: {why}", self.zone))?;
+            servers.extend(addresses);
         }
+        sorted(servers, &self.zone)
     }
 
-    /// The servers as far as they are known. Waits only where none are.
-    pub(crate) async fn servers(&self) -> Result<Vec<SocketAddr>, String> {
+    /// The servers as far as they are known. Waits only where none are, and for no longer than `within`.
+    pub(crate) async fn servers(&self, within: Duration) -> Result<Vec<SocketAddr>, String> {
         match &self.source {
             Source::Named(servers) => Ok(servers.clone()),
             Source::Found(finder) => match finder.known() {
                 Some(known) => Ok(known.servers),
-                None => finder.find(&self.zone).await,
+                None => finder.find(&self.zone, within).await,
             },
         }
     }
@@ -177,7 +190,7 @@ impl Authorities {
         let is_due = finder
             .known()
             .is_none_or(|known| known.since.elapsed() >= LOOKED_FOR_EVERY);
-        if is_due && let Ok(Err(why)) = timeout(within, finder.find(&self.zone)).await {
+        if is_due && let Err(why) = finder.find(&self.zone, within).await {
             tracing::warn!(zone = %self.zone, why, "the zone's servers cannot be found again");
         }
     }
@@ -189,37 +202,66 @@ impl Finder {
         known.clone().filter(|known| known.since.elapsed() < KEPT)
     }
 
-    async fn find(&self, zone: &Name) -> Result<Vec<SocketAddr>, String> {
-        // A server without an address is one that does not answer.
-        let (mut servers, _) = self.look_up(zone).await?;
+    /// A server whose address cannot be resolved keeps the addresses of before, as a process of the former owner does.
+    async fn find(&self, zone: &Name, within: Duration) -> Result<Vec<SocketAddr>, String> {
+        let found = self.look_up(zone, within).await?;
+        let since = Instant::now();
+        let mut earlier = self.known().map_or_else(BTreeMap::new, |known| known.hosts);
+        let mut hosts = BTreeMap::new();
+        for (host, addresses) in found {
+            match addresses {
+                Ok(addresses) => {
+                    hosts.insert(host, ResolvedHost { since, addresses });
+                }
+                Err(why) => {
+                    tracing::warn!(%zone, server = %host, why, "the address of a server of the zone cannot be found");
+                    let kept = earlier.remove(&host).filter(|kept| kept.since.elapsed() < KEPT);
+                    hosts.extend(kept.map(|kept| (host, kept)));
+                }
+            }
+        }
+        let addresses = hosts.values().flat_map(|host| host.addresses.iter().copied());
+        let mut servers = sorted(addresses.collect(), zone)?;
         servers.truncate(MOST);
         let known = Known {
-            since: Instant::now(),
+            since,
             servers: servers.clone(),
+            hosts,
         };
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(known);
         Ok(servers)
     }
 
-    /// Asks the resolver once: the addresses of all servers, and the servers without any.
-    async fn look_up(&self, zone: &Name) -> Result<(Vec<SocketAddr>, Vec<(Name, String)>), String> {
-        let found = self.resolver.lookup(zone.clone(), RecordType::NS).await;
-        let found = found.map_err(|error| format!("the servers of {zone} cannot be found: {error}"))?;
-        let (mut servers, mut without_address) = (Vec::new(), Vec::new());
-        for record in found.answers() {
-            let RData::NS(server) = &record.data else { continue };
-            match self.resolver.lookup_ip(server.0.clone()).await {
-                Ok(addresses) => servers.extend(addresses.iter().map(|ip| SocketAddr::new(ip, self.port))),
-                Err(error) => without_address.push((server.0.clone(), error.to_string())),
-            }
-        }
-        servers.sort_unstable();
-        servers.dedup();
-        if servers.is_empty() {
-            return Err(format!("no server of {zone} has an address"));
-        }
-        Ok((servers, without_address))
+    /// Asks the resolver once, for all addresses at the same time: a name that is not answered delays no other name.
+    async fn look_up(&self, zone: &Name, within: Duration) -> Result<NameServers, String> {
+        let end = Instant::now() + within;
+        let found = timeout_at(end, self.resolver.lookup(zone.clone(), RecordType::NS)).await;
+        let found = found
+            .map_err(|_| format!("the servers of {zone} were not found within {within:?}"))?
+            .map_err(|error| format!("the servers of {zone} cannot be found: {error}"))?;
+        let hosts = found.answers().iter().filter_map(|record| match &record.data {
+            RData::NS(host) => Some(host.0.clone()),
+            _ => None,
+        });
+        let resolved = hosts.map(|host| async move {
+            let addresses = match timeout_at(end, self.resolver.lookup_ip(host.clone())).await {
+                Ok(Ok(found)) => Ok(found.iter().map(|ip| SocketAddr::new(ip, self.port)).collect()),
+                Ok(Err(error)) => Err(error.to_string()),
+                Err(_) => Err(format!("no answer within {within:?}")),
+            };
+            (host, addresses)
+        });
+        Ok(join_all(resolved).await.into_iter().collect())
     }
+}
+
+fn sorted(mut servers: Vec<SocketAddr>, zone: &Name) -> Result<Vec<SocketAddr>, String> {
+    servers.sort_unstable();
+    servers.dedup();
+    if servers.is_empty() {
+        return Err(format!("no server of {zone} has an address"));
+    }
+    Ok(servers)
 }
 
 fn zone_name(zone: &str) -> Result<Name, AuthoritiesError> {
@@ -228,3 +270,7 @@ fn zone_name(zone: &str) -> Result<Name, AuthoritiesError> {
         why,
     })
 }
+
+#[cfg(test)]
+#[path = "authorities_tests.rs"]
+mod tests;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::future::{Either, join, join_all, select};
 use hickory_proto::rr::Name;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use crate::agreement::{self, Dns};
 use crate::authorities::Authorities;
@@ -40,15 +40,7 @@ impl Lookup<'_> {
     pub(crate) async fn said(&self) -> Result<Vec<(SocketAddr, Saying)>, String> {
         let end = Instant::now() + self.attempt * TRIES;
         // Only where they are not known yet does this take any time; then there is that much less for questions.
-        let servers = timeout(self.attempt, self.authorities.servers())
-            .await
-            .unwrap_or_else(|_| {
-                let zone = &self.authorities.zone;
-                Err(format!(
-                    "the servers of {zone} were not found within {:?}",
-                    self.attempt
-                ))
-            })?;
+        let servers = self.authorities.servers(self.attempt).await?;
         let said = join_all(
             servers
                 .into_iter()

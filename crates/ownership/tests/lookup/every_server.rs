@@ -42,11 +42,8 @@ fn resolves(question: &Message, knows: &AtomicBool) -> Vec<u8> {
     })
 }
 
-#[tokio::test]
-async fn a_server_without_an_address_is_not_left_out_of_every_server() {
-    let knows = Arc::new(AtomicBool::new(false));
-    let shared = Arc::clone(&knows);
-    let server = Server::start(move |question, _| vec![resolves(question, &shared)]).await;
+/// The resolver of a machine, answering from this server.
+fn resolver(server: &Server) -> TokioResolver {
     let mut connections = [ConnectionConfig::udp(), ConnectionConfig::tcp()];
     for connection in &mut connections {
         connection.port = server.address.port();
@@ -55,7 +52,15 @@ async fn a_server_without_an_address_is_not_left_out_of_every_server() {
     let config = ResolverConfig::from_name_servers(vec![upstream]);
     let mut builder = TokioResolver::builder_with_config(config, TokioRuntimeProvider::default());
     builder.options_mut().cache_size = 0;
-    let found = Authorities::found_by(ZONE, builder.build().unwrap(), 53).unwrap();
+    builder.build().unwrap()
+}
+
+#[tokio::test]
+async fn a_server_without_an_address_is_not_left_out_of_every_server() {
+    let knows = Arc::new(AtomicBool::new(false));
+    let shared = Arc::clone(&knows);
+    let server = Server::start(move |question, _| vec![resolves(question, &shared)]).await;
+    let found = Authorities::found_by(ZONE, resolver(&server), 53).unwrap();
     assert!(!found.are_named() && found.known_servers().is_empty());
     let why = found.every_server(WITHIN).await.unwrap_err();
     assert!(
@@ -71,4 +76,26 @@ async fn a_server_without_an_address_is_not_left_out_of_every_server() {
     assert!(named.are_named());
     assert_eq!(named.known_servers(), expected);
     assert_eq!(named.every_server(WITHIN).await, Ok(expected));
+}
+
+/// A name that no server answers comes first: without a bound of its own it would use up the time of the others.
+#[tokio::test]
+async fn a_name_that_is_not_answered_delays_no_other_server() {
+    let answers = Arc::new(AtomicBool::new(false));
+    let shared = Arc::clone(&answers);
+    let server = Server::start(move |question, _| {
+        let asked = question.queries.first().unwrap().name().to_ascii();
+        let is_silent = asked.starts_with("one.") && !shared.load(Ordering::SeqCst);
+        if is_silent {
+            return Vec::new();
+        }
+        vec![resolves(question, &AtomicBool::new(true))]
+    })
+    .await;
+    let found = Authorities::found_by(ZONE, resolver(&server), 53).unwrap();
+    let why = found.every_server(Duration::from_secs(2)).await.unwrap_err();
+    assert!(why.contains("server one.internal.example. of"), "{why}");
+    assert!(why.contains("no answer within 2s"), "{why}");
+    answers.store(true, Ordering::SeqCst);
+    assert_eq!(found.every_server(WITHIN).await.unwrap().len(), 2);
 }
