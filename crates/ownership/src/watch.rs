@@ -233,12 +233,13 @@ impl Checker {
         Checked { asked, answer }
     }
 
-    /// Whether a replica that was asked at this moment may still be in the middle of the update that began
-    /// this epoch.
+    /// Whether a replica that was asked at this moment may still be in the middle of the update that began this epoch, or a cache on
+    /// the path may still answer with the state before that update.
     fn is_fresh(&self, asked: Moment) -> bool {
-        let propagation = self.terms.settings().propagation;
+        let settings = self.terms.settings();
+        let behind = settings.propagation.saturating_add(settings.caches);
         let seen = self.epoch_seen.get();
-        !propagation.is_zero() && seen.is_none_or(|seen| asked <= *seen + propagation)
+        !behind.is_zero() && seen.is_none_or(|seen| asked <= *seen + behind)
     }
 
     fn breaks(&self, rule: Mutation) -> bool {

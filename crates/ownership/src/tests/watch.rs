@@ -140,12 +140,21 @@ fn authorities(zone: &str) -> Arc<Authorities> {
 }
 
 fn watch(wire: &(impl Wire + Clone + 'static), second: impl SecondWitness + 'static) -> Watch {
+    watch_by(wire, second, Settings::default())
+}
+
+fn watch_by(
+    wire: &(impl Wire + Clone + 'static),
+    second: impl SecondWitness + 'static,
+    settings: Settings,
+) -> Watch {
     let witnesses = Witnesses {
         authorities: authorities("internal.example"),
         wire: Arc::new(wire.clone()),
         second: Arc::new(second),
     };
-    Watch::new(claim(), Terms::default(), witnesses, Clock::default()).unwrap()
+    let terms = Terms::new(settings).unwrap();
+    Watch::new(claim(), terms, witnesses, Clock::default()).unwrap()
 }
 
 fn is_owner(reports: &Receiver<Report>) -> bool {
@@ -436,6 +445,41 @@ async fn a_replica_in_the_middle_of_an_update_does_not_take_what_was_just_won() 
     };
     tokio::select! {
         lost = watch.run() => assert_eq!(lost, Loss::AnotherIdentity("seed-b".to_owned())),
+        () = story => {}
+    }
+}
+
+/// A cache shows the former owner for as long as `dnsCacheTTL` beside an authority that has the new epoch.
+#[tokio::test(start_paused = true)]
+async fn a_cache_that_is_behind_does_not_take_what_was_just_won() {
+    let (zone, told) = (Zone::with("3", Some("seed-b")), Told::new());
+    told.set(Testimony::Missing);
+    let caches = Settings {
+        caches: s(30),
+        fence: s(60),
+        ..Settings::default()
+    };
+    let watch = watch_by(&zone, told, caches);
+    let mut reports = watch.reports();
+    let confirmed = std::cell::Cell::new(false);
+    let story = async {
+        sleep(s(25)).await;
+        assert!(!is_owner(&reports));
+        zone.write("3", Some("seed-a"));
+        let owner = |report: &Report| matches!(report.standing, Standing::Owner(_));
+        reported(&mut reports, owner).await;
+        confirmed.set(true);
+        // P and the TTL have passed.
+        sleep(s(20)).await;
+        zone.write("3", Some("seed-b"));
+        sleep(s(5)).await;
+        panic!("it is not lost");
+    };
+    tokio::select! {
+        lost = watch.run() => {
+            assert!(confirmed.get(), "{lost:?} by what a cache has kept");
+            assert_eq!(lost, Loss::AnotherIdentity("seed-b".to_owned()));
+        }
         () = story => {}
     }
 }
