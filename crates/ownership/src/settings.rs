@@ -1,7 +1,7 @@
 //! How often is asked, for how long an answer is good, and how long a destination waits: checked against each other.
 //!
-//! docs/ownership.md explains the numbers. Seeds may have different ones: a destination waits for the longest fence of all that may
-//! have something of the shoot left ([`Terms::waiting_for`]).
+//! docs/ownership.md explains the numbers. Seeds may have different ones: a destination waits for the least fence of the settings of all
+//! seeds joined ([`Terms::waiting_for_settings`]), and for the longest fence that any seed has recorded ([`Terms::waiting_for`]).
 
 use std::ops::Add;
 use std::time::Duration;
@@ -178,6 +178,22 @@ impl Settings {
         self.fence.max(self.least_fence())
     }
 
+    /// The component-wise maximum of the settings of two seeds. The fence of a pair needs validity and requests of the former owner,
+    /// and clock, propagation and caches of both: no single fence of the two covers that.
+    #[must_use]
+    pub fn joined(&self, other: &Self) -> Self {
+        Self {
+            validity: self.validity.max(other.validity),
+            requests: self.requests.max(other.requests),
+            propagation: self.propagation.max(other.propagation),
+            caches: self.caches.max(other.caches),
+            drift: self.drift.max(other.drift),
+            pause: self.pause.max(other.pause),
+            fence: self.fence.max(other.fence),
+            ..*self
+        }
+    }
+
     fn check(&self) -> Result<(), SettingsError> {
         let all = [
             ("interval", self.interval, true),
@@ -265,6 +281,16 @@ impl Terms {
     pub fn waiting_for(mut self, others: impl IntoIterator<Item = Duration>) -> Self {
         self.0.fence = others.into_iter().fold(self.0.fence, Duration::max).min(LONGEST);
         self
+    }
+
+    /// These, of a destination that waits for former owners with such settings: the fence is at least the least fence of all settings
+    /// joined ([`Settings::joined`]).
+    #[must_use]
+    pub fn waiting_for_settings(self, others: impl IntoIterator<Item = Settings>) -> Self {
+        let joined = others
+            .into_iter()
+            .fold(self.0, |joined, other| joined.joined(&other));
+        self.waiting_for([joined.needs()])
     }
 
     /// F: how long a destination waits after every witness shows it as the owner, by a clock that counts suspension. None where

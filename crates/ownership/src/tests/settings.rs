@@ -87,6 +87,48 @@ fn the_least_fence_is_enough_and_nothing_less() {
     assert!(Terms::new(settings).is_err());
 }
 
+/// Validity belongs to the former owner, the clock that counts the fence to the destination.
+#[test]
+fn the_fence_of_a_pair_is_longer_than_the_fence_of_each() {
+    let former = Settings {
+        validity: s(60),
+        drift: 0,
+        fence: s(71),
+        ..Settings::default()
+    };
+    let destination = Settings {
+        drift: 100_000,
+        fence: s(27),
+        ..Settings::default()
+    };
+    assert_eq!(former.least_fence(), s(71));
+    let terms = Terms::new(destination).unwrap();
+    // 1.1 * (2 + 60 / 0.9 + 5 + 4) = 85.433...
+    let waits = terms.waiting_for_settings([former]);
+    assert_eq!(waits.fence(), Some(ms(85_434)));
+    assert_eq!(waits.settings().validity, destination.validity);
+    assert_eq!(
+        Terms::new(former)
+            .unwrap()
+            .waiting_for_settings([destination])
+            .fence(),
+        Some(ms(85_434))
+    );
+    assert_eq!(terms.waiting_for_settings([]).fence(), Some(s(27)));
+    // Each component of either side counts.
+    let slow = Settings {
+        propagation: s(10),
+        caches: s(20),
+        requests: s(6),
+        ..Settings::default()
+    };
+    // 1.1 * (10 + 20 + 60 / 0.9 + 6 + 4) = 117.333...
+    assert_eq!(
+        terms.waiting_for_settings([slow, former]).fence(),
+        Some(ms(117_334))
+    );
+}
+
 #[test]
 fn an_error_says_what_to_change() {
     let settings = Settings {
