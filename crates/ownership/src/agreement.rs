@@ -81,6 +81,21 @@ pub(crate) fn is_shown_everywhere(said: &[(SocketAddr, Saying)]) -> Result<(), S
     Err(listed("not every authority shows it", said))
 }
 
+/// Whether a planned move may stop the API: no authority that answers contradicts the record of my epoch, and
+/// none still has a record that was deleted at another authority. Such an authority would hold up the end of the
+/// epoch after the API has stopped. A silent authority does not: a move needs no secondary that is down.
+pub(crate) fn lets_an_epoch_end(said: &[(SocketAddr, Saying)]) -> Result<(), String> {
+    let all_are_silent = said.iter().all(|(_, saying)| matches!(saying, Saying::Silent(_)));
+    match of(said) {
+        Dns::Owned | Dns::Deleted(_) => Ok(()),
+        Dns::Silent(_) if all_are_silent => Ok(()),
+        Dns::Silent(_) | Dns::Lost(_) => Err(listed(
+            "a DNS server contradicts the owner record of this seed",
+            said,
+        )),
+    }
+}
+
 fn listed(what: &str, said: &[(SocketAddr, Saying)]) -> String {
     let mut text = what.to_owned();
     for (number, (server, saying)) in said.iter().enumerate() {

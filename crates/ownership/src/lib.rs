@@ -35,7 +35,7 @@
 //! | `wire`, `authorities`, `lookup` | sockets, which servers, and both questions to all of them |
 //! | `witness` | the second witness |
 //! | `stance`, `tenure`, `watch` | what follows, the permit that goes with it, and the loop around both |
-//! | `shown` | for a destination: when its fence may begin |
+//! | `shown` | when a destination's fence may begin, and when a source may end its epoch |
 //! | `phase`, `marks`, `conditional` | what stands in the garden, in DNS and in buckets, and who may write what next |
 //! | `gates` | the end of an epoch, and when the next one may open etcd and touch clouds |
 //! | `guard` | what the sidecar beside etcd does when it hears of the ownership |
@@ -87,7 +87,7 @@ pub use question::{Heard, Question};
 pub use revisions::{LEFT_OUT, changes_between};
 pub use saying::Loss;
 pub use settings::{Settings, SettingsError, Silence, Terms};
-pub use shown::shown_by_all;
+pub use shown::{check_before_sealing, shown_by_all};
 pub use tenure::{Checked, Standing};
 pub use watch::{Report, Watch, Witnesses};
 pub use wire::{Flow, Network, Transport, Wire};

@@ -1,13 +1,15 @@
-//! The other side: when a destination's fence may begin.
+//! When a destination's fence may begin, and when a source may end its epoch.
 
 use tokio::time::timeout;
 
 use crate::agreement;
+use crate::authorities::Authorities;
 use crate::claim::Claim;
 use crate::judgement;
 use crate::lookup::Lookup;
 use crate::settings::Terms;
 use crate::watch::Witnesses;
+use crate::wire::Wire;
 
 /// Looks once whether every witness that could extend a permit of an earlier owner shows this claim: each authority of the
 /// zone, none left out, and the second witness. The destination's fence ([`Terms::fence`]) runs from the moment at which this
@@ -33,4 +35,25 @@ pub async fn shown_by_all(claim: &Claim, terms: &Terms, witnesses: &Witnesses) -
             )
         })?;
     judgement::is_shown_by_second_witness(claim, &testimony)
+}
+
+/// Checks once whether an authority contradicts the owner record, before a planned move stops the API. The error lists
+/// the answer of each authority. Silent authorities, and a zone without known servers, are no obstacle.
+pub async fn check_before_sealing(
+    claim: &Claim,
+    terms: &Terms,
+    authorities: &Authorities,
+    wire: &dyn Wire,
+) -> Result<(), String> {
+    let lookup = Lookup {
+        wire,
+        authorities,
+        claim,
+        attempt: terms.settings().attempt,
+        compares_epochs: true,
+    };
+    match lookup.said().await {
+        Ok(said) => agreement::lets_an_epoch_end(&said),
+        Err(_) => Ok(()),
+    }
 }

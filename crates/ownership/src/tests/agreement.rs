@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use rstest::rstest;
 
 use crate::Loss;
-use crate::agreement::{Dns, is_shown_everywhere, of, shows_own_epoch};
+use crate::agreement::{Dns, is_shown_everywhere, lets_an_epoch_end, of, shows_own_epoch};
 use crate::saying::Saying;
 use Saying::{Deleted, Mine};
 
@@ -100,6 +100,22 @@ fn a_disagreement_says_who_said_what() {
 #[case::deleted_again(&[Mine, Deleted], false)]
 fn a_fence_begins_when_all_show_it(#[case] said: &[Saying], #[case] expected: bool) {
     assert_eq!(is_shown_everywhere(&numbered(said)).is_ok(), expected);
+}
+
+/// A planned move must not stop the API for an end of the epoch that a server holds up, and must not need a server that is down.
+#[rstest]
+#[case::all(&[Mine, Mine], true)]
+#[case::one_is_down(&[Mine, silent()], true)]
+#[case::all_are_down(&[silent(), silent()], true)]
+#[case::nobody(&[], true)]
+#[case::deleted_by_a_slip(&[Deleted, Deleted, silent()], true)]
+#[case::one_still_has_what_was_deleted(&[Deleted, Mine], false)]
+#[case::one_is_behind(&[Mine, behind()], false)]
+#[case::all_are_behind(&[behind(), silent()], false)]
+#[case::one_names_another_seed(&[Mine, another()], false)]
+#[case::a_later_epoch_has_begun(&[later(), silent()], false)]
+fn an_epoch_ends_where_no_server_that_answers_contradicts(#[case] said: &[Saying], #[case] expected: bool) {
+    assert_eq!(lets_an_epoch_end(&numbered(said)).is_ok(), expected);
 }
 
 #[rstest]

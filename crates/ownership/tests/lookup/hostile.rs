@@ -119,6 +119,7 @@ async fn an_answer_that_is_cut_off_everywhere_is_none() {
     assert!(is_unknown(&cut, "cuts its answer off over TCP"), "{cut:?}");
 }
 
+/// R7-59.
 #[tokio::test]
 async fn a_cache_is_no_authority() {
     let cached =
