@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::{Clock, Moment};
-use crate::host_clock::Mark;
+use crate::host_clock::{Guarded, Mark};
 use crate::under_way::UnderWay;
 
 /// A right that is good for longer does not end by time but by a loss, so a pause takes nothing from it.
@@ -133,6 +133,13 @@ impl Grant {
 
     fn allowance(&self) -> Duration {
         Duration::from_nanos(self.until.load(Ordering::SeqCst))
+    }
+}
+
+impl Guarded for Grant {
+    fn end_after_a_pause(&self) {
+        // A right that is not there any more has ended by this call.
+        self.in_time();
     }
 }
 

@@ -21,8 +21,6 @@ use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
 
-use crate::grant::Grant;
-
 /// From this advance on, a permit ends. Longer than the error of two readings of a clock that counts whole
 /// seconds.
 const TOLERATED: Duration = Duration::from_secs(2);
@@ -183,6 +181,12 @@ pub struct HostClock {
     _thread: Option<Sender<()>>,
 }
 
+/// A right that ends where the host clock shows that the guest was paused.
+pub(crate) trait Guarded: Send + Sync {
+    /// Ends the right if the guest was paused since the right was asked for.
+    fn end_after_a_pause(&self);
+}
+
 /// What the thread, clocks and permits share.
 pub(crate) struct Shared {
     source: Source,
@@ -199,7 +203,7 @@ pub(crate) struct Shared {
     /// nothing and ends nothing.
     goes: AtomicBool,
     read_at: AtomicU64,
-    grants: Mutex<Vec<Weak<Grant>>>,
+    grants: Mutex<Vec<Weak<dyn Guarded>>>,
 }
 
 /// The last reading of the host clock, and the time of the guest when the host clock had advanced last.
@@ -328,8 +332,8 @@ impl Shared {
     }
 
     /// Checks this permit after each reading.
-    pub(crate) fn watch(&self, grant: &Arc<Grant>) {
-        locked(&self.grants).push(Arc::downgrade(grant));
+    pub(crate) fn watch(&self, grant: Weak<dyn Guarded>) {
+        locked(&self.grants).push(grant);
     }
 
     /// A permit whose work waits for something is not checked by its work, so its end is announced.
@@ -340,7 +344,7 @@ impl Shared {
             grants.iter().filter_map(Weak::upgrade).collect()
         };
         for grant in present {
-            grant.in_time();
+            grant.end_after_a_pause();
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::poll_fn;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
 use futures::StreamExt;
@@ -12,6 +12,7 @@ use tokio::time::{Instant, Timeout, timeout, timeout_at};
 
 use crate::clock::{Clock, Moment};
 use crate::grant::Grant;
+use crate::host_clock::Guarded;
 use crate::permit::Permit;
 use crate::under_way::FINISH_WITHIN;
 
@@ -31,7 +32,8 @@ impl Issuer {
     pub fn new(by: impl Into<String>, clock: Clock, until: Moment) -> Self {
         let grant = Arc::new(Grant::new(by.into(), clock.clone(), until));
         if let Some(host) = clock.host() {
-            host.watch(&grant);
+            let guarded: Weak<dyn Guarded> = Arc::<Grant>::downgrade(&grant);
+            host.watch(guarded);
         }
         Self { grant, clock }
     }

@@ -1,5 +1,7 @@
 //! Kubernetes Events, so that `kubectl describe` tells the story.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
 use kube::{
     Client, Resource,
     runtime::events::{Event, EventType, Recorder, Reporter},
@@ -74,8 +76,9 @@ impl Events {
 }
 
 fn action_of(reason: &str, note: &str) -> String {
-    let number = crate::runner::fingerprint(note).unwrap_or_default();
-    format!("{reason}-{number:x}")
+    let mut hasher = DefaultHasher::new();
+    note.hash(&mut hasher);
+    format!("{reason}-{:x}", hasher.finish())
 }
 
 #[cfg(test)]

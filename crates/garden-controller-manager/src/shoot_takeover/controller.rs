@@ -26,7 +26,8 @@ use tokio::time::Instant;
 
 use super::{
     change,
-    decision::{self, Decision, Request, decide, is_open},
+    decision::{self, decide, is_open},
+    next_step::{Decision, Request, consent},
     obstacle::Facts,
     seen::{Seen, lock, operation_of, progress_of, read_renewal, state_of, watch_leases},
     sightings::Silence,
@@ -102,7 +103,7 @@ impl Reconciler<Shoot> for ShootTakeover {
             || shoot.annotations().contains_key(SHOOT_FORCE_RESTORE)
             || shoot.annotations().contains_key(SHOOT_RENEW_OWNERSHIP)
             || decision::renewed(shoot).is_some()
-            || decision::consent(shoot).is_some();
+            || consent(shoot).is_some();
         if !concerned {
             lock(&self.seen).forget(&shoot.uid().unwrap_or_default());
         }
@@ -268,7 +269,7 @@ impl ShootTakeover {
     }
 
     async fn report_withdrawal(&self, shoot: &Shoot, why: &str) {
-        let renews = decision::consent(shoot).is_some_and(OwnershipApproval::renews);
+        let renews = consent(shoot).is_some_and(OwnershipApproval::renews);
         let (reason, what) = if renews {
             ("RenewRefused", "renew the ownership epoch of the shoot")
         } else {

@@ -15,82 +15,29 @@
 use std::time::Duration;
 
 use api::{
-    constants::{SHOOT_FORCE_RESTORE, SHOOT_RENEW_OWNERSHIP},
+    constants::SHOOT_FORCE_RESTORE,
     gardencore::{
         Shoot,
-        shoot::{AcceptedLoss, ApprovedBy, OwnershipApproval},
+        shoot::{ApprovedBy, OwnershipApproval},
     },
 };
-use jiff::SignedDuration;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use ownership::{Approval, Ownership, Phase, Step, Writer};
 use placement::{Operation, Wanted};
 
 use super::{
+    approval::approve,
     host_clock,
+    next_step::{Decision, Request, consent},
     obstacle::{Facts, Obstacle, STALLED_AFTER, is_failing, route, source_is_dead, states_source_is_off},
     renewal,
     sightings::Silence,
 };
 use crate::shoot_migration::wanted_move;
 
-/// Consent is used at once. So much later whatever it was given for may look different.
-pub const GOOD_FOR: SignedDuration = SignedDuration::from_hours(1);
 /// Nothing is looked at again later than this, whatever was calculated, nor sooner than [`AT_LEAST`].
 const AT_MOST: Duration = Duration::from_secs(600);
 const AT_LEAST: Duration = Duration::from_secs(1);
-
-/// What a person can ask for by annotation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Request {
-    /// That the shoot is taken over without the help of the seed that has it.
-    Takeover,
-    /// That the seed keeps the shoot in the next epoch.
-    Renewal,
-}
-
-impl Request {
-    /// The annotation.
-    #[must_use]
-    pub fn annotation(self) -> &'static str {
-        match self {
-            Self::Takeover => SHOOT_FORCE_RESTORE,
-            Self::Renewal => SHOOT_RENEW_OWNERSHIP,
-        }
-    }
-}
-
-/// What is next.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Decision {
-    /// Nothing, until something changes.
-    Nothing,
-    /// Time passes.
-    Wait(Duration),
-    /// It was asked for, and may not be. The annotation goes.
-    Refuse(Request, String),
-    /// It was asked for, and the consent stands. The annotation goes.
-    Consume(Request),
-    /// Consent is recorded.
-    Approve(OwnershipApproval),
-    /// Consent counts for nothing any more.
-    Withdraw(String),
-    /// The point of no return: what the ownership becomes.
-    HandOver {
-        /// With what it is now.
-        becomes: Ownership<String>,
-        /// The consent that is used.
-        approval: OwnershipApproval,
-    },
-    /// The seed keeps the shoot in a new epoch.
-    Renew {
-        /// What the ownership becomes.
-        becomes: Ownership<String>,
-        /// The consent that is used. None is needed where a move was called off after its source had begun to seal.
-        approval: Option<OwnershipApproval>,
-    },
-}
 
 /// What is next.
 #[must_use]
@@ -147,14 +94,6 @@ pub fn renewed(shoot: &Shoot) -> Option<Ownership<String>> {
     };
     let write = now.step(&Writer::Garden, Step::Grant(same)).ok()?;
     Some(write.becomes)
-}
-
-/// Consent that is to be used. One of an earlier epoch was used, and tells how this epoch began.
-#[must_use]
-pub fn consent(shoot: &Shoot) -> Option<&OwnershipApproval> {
-    let ownership = shoot.status.as_ref()?.ownership.as_ref()?;
-    let approval = ownership.approval.as_ref()?;
-    (approval.epoch >= ownership.epoch).then_some(approval)
 }
 
 fn on_request(facts: &Facts<'_>) -> Decision {
@@ -221,28 +160,6 @@ fn on_silence(facts: &Facts<'_>) -> Decision {
         grace.as_secs()
     );
     approve(facts, ApprovedBy::Silence, reason, (from, to, now.now.epoch))
-}
-
-pub(super) fn approve(
-    facts: &Facts<'_>,
-    by: ApprovedBy,
-    reason: String,
-    (from, to, epoch): (&str, &str, i64),
-) -> Decision {
-    let Ok(expiry) = facts.now.checked_add(GOOD_FOR) else {
-        return Decision::Nothing;
-    };
-    Decision::Approve(OwnershipApproval {
-        uid: facts.shoot.uid().unwrap_or_default(),
-        from: from.to_owned(),
-        to: to.to_owned(),
-        epoch,
-        accepted_loss: AcceptedLoss::SinceLastSnapshot,
-        expiry: Time(expiry),
-        by,
-        source_is_off: by == ApprovedBy::Operator && from != to && facts.source_is_off(),
-        reason,
-    })
 }
 
 /// Whatever let it be given must hold when it is used.

@@ -20,15 +20,19 @@
 //! | `seen` | the same of this process: the watch of Leases |
 //! | `obstacle` | why a shoot may not be taken over |
 //! | `servers` | whether the seeds ask the same DNS servers, and whether all processes ask |
+//! | `next_step` | the steps of the controller, and the requests of people |
+//! | `approval` | consent, as it is recorded |
 //! | `decision` | what is next |
 //! | `renewal` | what is next where a person asks that the seed keep the shoot in a new epoch |
 //! | `change` | the writes, each conditional |
 //! | `controller` | reads, and does it |
 
+mod approval;
 mod change;
 mod controller;
 mod decision;
 mod host_clock;
+mod next_step;
 mod obstacle;
 mod renewal;
 mod seen;

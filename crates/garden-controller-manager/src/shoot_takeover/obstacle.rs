@@ -18,7 +18,7 @@ use kube::ResourceExt as _;
 use ownership::{Ownership, Phase};
 use placement::{Journey, journey};
 
-use super::{decision::consent, host_clock, servers, sightings::Silence};
+use super::{host_clock, next_step::consent, servers, sightings::Silence};
 use crate::shoot_migration::{Verdict, wanted_move};
 
 /// An operation without any progress for so long is stuck: much longer than any task between two writes of its progress.
@@ -280,7 +280,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::shoot_takeover::decision::{Decision, decide};
+    use crate::shoot_takeover::{decision::decide, next_step::Decision};
 
     const NOW: &str = "2026-01-02T00:00:00Z";
 
@@ -308,7 +308,8 @@ mod tests {
         let complete = json!({"type": "OwnerChecksComplete", "status": "True", "reason": "TermsApplied", "message": "m",
             "lastTransitionTime": NOW, "lastUpdateTime": NOW});
         conditions.as_array_mut().unwrap().push(complete);
-        let entry = json!({"seedName": "a", "epoch": 1, "serversNamed": false, "terms": "t"});
+        let terms = placement::owner_terms::hash(&seed("a"), 1);
+        let entry = json!({"seedName": "a", "epoch": 1, "serversNamed": false, "terms": terms});
         let shoot: Shoot = serde_json::from_value(json!({
             "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot",
             "metadata": {"name": "web", "uid": "u-1", "annotations": {"shoot.gardener.cloud/force-restore": "true"}},

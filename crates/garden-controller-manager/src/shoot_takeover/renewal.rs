@@ -14,7 +14,8 @@ use kube::ResourceExt;
 use ownership::{Approval, Ownership, Phase, Step, Writer};
 
 use super::{
-    decision::{Decision, Request, approve},
+    approval::approve,
+    next_step::{Decision, Request},
     obstacle::Facts,
 };
 use crate::shoot_migration::wanted_move;
