@@ -23,7 +23,7 @@ use placement::record;
 use runtime::{Cluster, Error, Result, clock, error::Explain};
 use serde_json::{Value, json};
 
-use crate::{FIELD_MANAGER, Facts, configuration_problem, etcd_ended, lost};
+use crate::{FIELD_MANAGER, Facts, configuration_problem, etcd_ended, lost, planned_copy};
 
 /// garden-controller-manager watches Shoots: it has answered by then.
 const WAIT_FOR_GRANT: Duration = Duration::from_secs(5);
@@ -117,10 +117,11 @@ impl Claim {
         let fence_passed = f.fence.has_passed(&f.owner_check);
         let fenced = fenced(f);
         let copied = f.copied.get();
+        let accepted = planned_copy::accepted_loss(&f.newest_shoot().await?);
         let tell = |becomes: &Ownership<String>| lost::of(becomes, copied.as_ref(), fenced);
         advance_telling(f, tell, |now| {
             let earlier_pods_gone = earlier_pods_gone || now.phase != Phase::Claiming;
-            let evidence = evidence(now, copied.as_ref(), fence_passed);
+            let evidence = evidence(now, copied.as_ref(), accepted, fence_passed);
             let evidence = Evidence {
                 earlier_pods_gone,
                 ..evidence
@@ -186,7 +187,12 @@ fn check(recorded: &Ownership<String>, checks: bool, copies: bool) -> std::resul
 /// What this seed has seen of its source, as gate E has it. Only the report of the copy shows that data are
 /// there: that the source handed the shoot over, or that the fence has passed, says nothing of the bucket.
 /// What is recorded was judged before, and stands.
-fn evidence(recorded: &Ownership<String>, copied: Option<&CopiedChain>, fence_passed: bool) -> Evidence {
+fn evidence(
+    recorded: &Ownership<String>,
+    copied: Option<&CopiedChain>,
+    accepted: Option<i64>,
+    fence_passed: bool,
+) -> Evidence {
     let brought = if plan_of(recorded).returns() {
         // Nothing is copied: the data are in the seed's own bucket and on its volume.
         Some(Chain::Last)
@@ -200,7 +206,8 @@ fn evidence(recorded: &Ownership<String>, copied: Option<&CopiedChain>, fence_pa
         })
     };
     // A copy of less than the source's hand-over recorded ends well only where a person accepts the loss.
-    let loss_is_accepted = copied.is_some_and(|copied| copied.lost_revisions.is_some());
+    let loss_is_accepted = copied
+        .is_some_and(|copied| !copied.complete && planned_copy::is_loss_accepted(copied, accepted));
     let handed_over = recorded.drained;
     Evidence {
         earlier_pods_gone: false,
@@ -289,22 +296,29 @@ fn told(becomes: &Ownership<String>, restored: Option<RestoredData>, stands: Opt
     let source = ownership.source.clone();
     let mut told = json!(ownership);
     if let Some(restored) = restored {
-        let restored = json!(RestoredData { source, ..restored });
-        // What it does not say must not be what is said of an earlier epoch.
-        told["restored"] = RESTORED
-            .iter()
-            .map(|&field| (field.to_owned(), Value::Null))
-            .collect();
+        let restored = restored_patch(&RestoredData { source, ..restored }, stands);
         for (field, value) in restored.as_object().into_iter().flatten() {
-            told["restored"][field] = value.clone();
-        }
-        // The version of the Shoot is tested with it, so that nothing that was added meanwhile is left out.
-        let before = stands.map(|stands| stands.restored_before_epoch(becomes.now.epoch));
-        if let Some(before) = before.filter(|before| !before.is_empty()) {
-            told["restoredBefore"] = json!(before);
+            told[field] = value.clone();
         }
     }
     told
+}
+
+/// The patch of `status.ownership` that records a loss, beside what earlier epochs have lost.
+pub(crate) fn restored_patch(restored: &RestoredData, stands: Option<&Recorded>) -> Value {
+    // What it does not say must not be what is said of an earlier epoch.
+    let mut fields: serde_json::Map<_, _> = RESTORED
+        .iter()
+        .map(|&field| (field.to_owned(), Value::Null))
+        .collect();
+    fields.extend(json!(restored).as_object().cloned().unwrap_or_default());
+    let mut patch = json!({"restored": fields});
+    // The version of the Shoot is tested with it, so that nothing that was added meanwhile is left out.
+    let before = stands.map(|stands| stands.restored_before_epoch(restored.epoch));
+    if let Some(before) = before.filter(|before| !before.is_empty()) {
+        patch["restoredBefore"] = json!(before);
+    }
+    patch
 }
 
 /// The record, if the shoot is still this seed's, in this epoch and in the operation that the flow is about.

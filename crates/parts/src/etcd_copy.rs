@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use api::{
     constants::{OWNERSHIP_EPOCH, SHOOT_ACCEPT_LOSS},
-    druid::{BackupSpec, RequiredSnapshot},
+    druid::{BackupSpec, Etcd, RequiredSnapshot},
     gardencore::{Shoot, shoot::Ownership},
 };
 use kube::ResourceExt;
@@ -13,7 +13,8 @@ use runtime::{Cluster, Error, Result, error::Explain, wait};
 
 use crate::{
     ClaimPlan, FIELD_MANAGER, Facts, Stay,
-    etcd::{BACKUP_SECRET, MAIN},
+    etcd::{BACKUP_SECRET, MAIN, epoch_annotation},
+    planned_copy,
     verbs::{Deploy, Tasks},
 };
 
@@ -46,12 +47,14 @@ impl Deploy for EtcdCopy {
             // The real one runs already, with the copied backups.
             return Ok(());
         }
+        if found.as_ref().is_some_and(|found| !is_of_epoch(found, f.epoch())) {
+            // An applied Etcd would keep its report, and the report is of the source of another epoch.
+            Box::pin(Self::destroy(f)).await?;
+        }
         let mut etcd = f.etcd(MAIN, Some(f.store(BACKUP_SECRET).await?));
         etcd.spec.backup.source_store = Some(f.store(SOURCE_SECRET).await?);
         if ClaimPlan::of(&f.shoot).fences() {
-            let begun = found.filter(|found| {
-                found.annotations().get(OWNERSHIP_EPOCH) == etcd.annotations().get(OWNERSHIP_EPOCH)
-            });
+            let begun = found.filter(|found| is_of_epoch(found, f.epoch()));
             let left = f.fence.left(&f.owner_check)?;
             let patience = begun.and_then(|copy| copy.spec.backup.etcd_snapshot_timeout);
             etcd.spec.backup.etcd_snapshot_timeout = Some(patience.unwrap_or_else(|| until_fenced(left)));
@@ -72,6 +75,12 @@ impl Deploy for EtcdCopy {
             // The real one runs, and the choice is recorded.
             return Ok(());
         };
+        if !is_of_epoch(&copy, f.epoch()) {
+            return Err(Error::transient(format!(
+                "Etcd {MAIN} has copied the backups for another epoch than epoch {} of the shoot: the backups are copied again",
+                f.epoch()
+            )));
+        }
         let copied = copy.status.and_then(|status| status.copied);
         if copied.is_none() {
             // Its pod is gone, and the report with it. Nothing opens an etcd without a report.
@@ -81,9 +90,18 @@ impl Deploy for EtcdCopy {
                 "the copy of etcd backups has ended without a report of what it has copied: it is run again",
             ));
         }
-        f.copied.keep(copied);
+        if let Some(copied) = copied {
+            f.copied
+                .keep(Some(Box::pin(planned_copy::settle(f, copied)).await?));
+        }
         Ok(())
     }
+}
+
+/// Whether the Etcd was applied in this epoch of the shoot.
+fn is_of_epoch(etcd: &Etcd, epoch: i64) -> bool {
+    let wanted = epoch_annotation(epoch).unwrap_or_default();
+    etcd.annotations().get(OWNERSHIP_EPOCH) == wanted.get(OWNERSHIP_EPOCH)
 }
 
 /// What the copy must reach: the end of the source's epoch, where the hand-over recorded it, less what a
@@ -99,10 +117,7 @@ fn require_end(backup: &mut BackupSpec, shoot: &Shoot) {
         name: sealed.snapshot.clone(),
         sha256: sealed.sha256.clone(),
     });
-    let accepted = shoot.annotations().get(SHOOT_ACCEPT_LOSS);
-    backup.accepted_loss = accepted
-        .and_then(|number| number.parse().ok())
-        .filter(|number| *number > 0);
+    backup.accepted_loss = planned_copy::accepted_loss(shoot);
 }
 
 /// The patience of a copy that begins beside a fence of which this is left: it looks for the last time when the source can add nothing

@@ -46,6 +46,7 @@ mod nodes;
 mod owner_claim;
 mod owner_record;
 mod owner_terms;
+mod planned_copy;
 mod rbac;
 pub mod secrets;
 mod settings;

@@ -50,6 +50,21 @@ pub(crate) fn of(
     })
 }
 
+/// The data of an epoch that begins without phases with an incomplete copy. The source has ended by itself before `now`.
+pub(crate) fn without_phases(epoch: i64, copied: &CopiedChain, now: Timestamp) -> RestoredData {
+    let fenced = Timestamp::from_second(now.as_second()).unwrap_or(now);
+    let saved = time_of(copied, fenced);
+    RestoredData {
+        epoch,
+        last_revision: Some(copied.last_revision),
+        saved: saved.as_ref().ok().cloned(),
+        fenced: Time(fenced),
+        source: None,
+        unknown: saved.err(),
+        lost_revisions: copied.lost_revisions,
+    }
+}
+
 /// When the newest snapshot was taken, if that can be.
 fn time_of(copied: &CopiedChain, fenced: Timestamp) -> Result<Time, String> {
     match &copied.saved {

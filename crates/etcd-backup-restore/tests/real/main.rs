@@ -21,6 +21,5 @@ mod permit;
 mod restore;
 mod restore_refused;
 mod resume;
-mod takeover;
 mod taking;
 mod tls;

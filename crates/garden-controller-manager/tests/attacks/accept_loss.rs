@@ -74,7 +74,38 @@ pub async fn to_accept_a_loss_takes_a_verb_of_its_own(garden: &Garden) {
             json!({"lastOperation": operation("Restore", "Error")}),
         )
         .await;
-    allowed(garden.patch(&admin, "lossy", some).await);
+    allowed(garden.patch(&admin, "lossy", some.clone()).await);
+    // A source gardenlet that is older than the record of the end: the copy tells whether the backups are complete.
+    for (ownership, operation_state, is_allowed) in [
+        (
+            json!({"phase": null, "source": null, "sealed": null}),
+            ("Restore", "Error"),
+            true,
+        ),
+        (json!({"phase": null}), ("Migrate", "Processing"), false),
+        (json!({"phase": null}), ("Restore", "Succeeded"), false),
+        (
+            json!({"phase": "Claiming", "drained": true, "source": source}),
+            ("Restore", "Error"),
+            true,
+        ),
+        (
+            json!({"phase": "Claiming", "drained": false}),
+            ("Restore", "Error"),
+            false,
+        ),
+    ] {
+        allowed(garden.patch(&admin, "lossy", accepts(&Value::Null)).await);
+        let (type_, state) = operation_state;
+        let status = json!({"ownership": ownership, "lastOperation": operation(type_, state)});
+        garden.status(&admin, "lossy", status).await;
+        let accepted = garden.patch(&admin, "lossy", some.clone()).await;
+        if is_allowed {
+            allowed(accepted);
+        } else {
+            refused(accepted, "there is no loss to accept");
+        }
+    }
 }
 
 /// Or a destination would begin with less than the source had, and nobody would be told.

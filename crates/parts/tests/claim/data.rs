@@ -2,14 +2,25 @@
 
 use anyhow::Result;
 use api::druid::CopiedChain;
+use api::{
+    constants::{OWNERSHIP_EPOCH, SHOOT_ACCEPT_LOSS},
+    druid::Etcd,
+    gardencore::Shoot,
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use parts::{Claim, ClaimPlan, Deploy, Fence};
+use kube::{
+    Api,
+    api::{DeleteParams, Patch, PatchParams, PostParams},
+};
+use parts::{Claim, ClaimPlan, Deploy, EtcdCopy, Facts, Fence, Operation};
 use runtime::clock;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{Claiming, Final, Held, Last, Subject, taken};
+use super::{Claiming, Final, Held, Last, Subject, operation, settings, taken};
+use crate::world::{NAMESPACE, PROJECT};
 
 /// What a copy reports: the chain holds everything, or its end.
+#[allow(clippy::unnecessary_wraps)] // as `Copied::keep` takes it
 pub fn brought(complete: bool) -> Option<CopiedChain> {
     Some(CopiedChain {
         final_snapshot: false,
@@ -103,4 +114,125 @@ pub async fn given_with_a_loss(subject: &Subject) -> Result<()> {
         (40, Some(832), Some(17))
     );
     Ok(())
+}
+
+/// An Etcd that has copied in an epoch, as etcd-druid reports it.
+async fn copied_in(subject: &Subject, epoch: i64, copied: &Value) -> Result<()> {
+    let etcds: Api<Etcd> = Api::namespaced(subject.world.client(), NAMESPACE);
+    let spec = json!({"labels": {}, "etcd": {}, "replicas": 1, "backup": {"sourceStore": {"prefix": "p"}}});
+    let mut etcd = Etcd::new("etcd-main", serde_json::from_value(spec)?);
+    etcd.metadata.annotations = Some([(OWNERSHIP_EPOCH.to_owned(), epoch.to_string())].into());
+    let made = etcds.create(&PostParams::default(), &etcd).await?;
+    let status = json!({"observedGeneration": made.metadata.generation, "ready": true, "copied": copied});
+    let body = Patch::Merge(json!({"status": status}));
+    etcds
+        .patch_status("etcd-main", &PatchParams::default(), &body)
+        .await?;
+    Ok(())
+}
+
+async fn copy_is_gone(subject: &Subject) -> Result<()> {
+    let etcds: Api<Etcd> = Api::namespaced(subject.world.client(), NAMESPACE);
+    etcds.delete("etcd-main", &DeleteParams::default()).await?;
+    Ok(())
+}
+
+async fn accepts(subject: &Subject, number: Option<&str>) -> Result<()> {
+    let shoots: Api<Shoot> = Api::namespaced(subject.world.client(), PROJECT);
+    let body = json!({"metadata": {"annotations": {(SHOOT_ACCEPT_LOSS): number}}});
+    shoots
+        .patch("web", &PatchParams::default(), &Patch::Merge(&body))
+        .await?;
+    Ok(())
+}
+
+/// As the hand-over of a seed without owner records leaves the Shoot: no phase, whoever restores it.
+async fn given_without_phases(subject: &Subject, record: Value) -> Result<Facts> {
+    subject
+        .status(json!({"seedName": "seed-a", "ownership": null}))
+        .await?;
+    let status = json!({"ownership": record, "lastOperation": operation("Restore")});
+    subject.status(status).await?;
+    subject.world.facts(Operation::Restore, settings()).await
+}
+
+/// R17-45: a loss that a person has accepted was recorded nowhere without phases, and the backups of the source were deleted.
+pub async fn without_phases_a_loss_is_recorded(subject: &Subject) -> Result<()> {
+    let facts = given_without_phases(subject, json!({"epoch": 42})).await?;
+    assert_eq!(Claim::plan(&facts, true)?, ClaimPlan::Nothing);
+    copied_in(subject, 42, &json!({"finalSnapshot": false, "lastRevision": 37})).await?;
+    let error = EtcdCopy::ready(&facts).await.unwrap_err();
+    assert_eq!(error.class(), "Config", "{error}");
+    assert!(error.to_string().contains("end at revision 37"), "{error}");
+    assert_eq!(subject.record().await?.restored, None);
+    accepts(subject, Some("1")).await?;
+    for _ in 0..2 {
+        EtcdCopy::ready(&facts).await?;
+        let restored = subject.record().await?.restored.unwrap();
+        assert_eq!((restored.epoch, restored.last_revision), (42, Some(37)));
+        assert_eq!(subject.stands().await?, (42, None, None));
+    }
+    copy_is_gone(subject).await?;
+
+    // A number, and the loss of an earlier epoch beside it.
+    let earlier = json!({"epoch": 41, "lastRevision": 7, "fenced": "2026-01-01T00:01:30Z", "unknown": "why"});
+    let facts = given_without_phases(subject, json!({"epoch": 43, "restored": earlier})).await?;
+    let short =
+        json!({"finalSnapshot": false, "lastRevision": 37, "sealedRevision": 54, "lostRevisions": 17});
+    copied_in(subject, 43, &short).await?;
+    EtcdCopy::ready(&facts).await?;
+    let record = subject.record().await?;
+    let restored = record.restored.unwrap();
+    assert_eq!((restored.epoch, restored.lost_revisions), (43, Some(17)));
+    assert_eq!(record.restored_before.first().map(|lost| lost.epoch), Some(41));
+    copy_is_gone(subject).await?;
+
+    // All of it is there.
+    let facts = given_without_phases(subject, json!({"epoch": 44})).await?;
+    copied_in(
+        subject,
+        44,
+        &json!({"finalSnapshot": true, "lastRevision": 37, "complete": true}),
+    )
+    .await?;
+    EtcdCopy::ready(&facts).await?;
+    assert_eq!(subject.record().await?.restored, None);
+    copy_is_gone(subject).await?;
+    accepts(subject, None).await
+}
+
+/// R17-27: a source gardenlet from before `status.ownership.sealed`. The destination waited without an end.
+pub async fn given_without_an_end(subject: &Subject) -> Result<()> {
+    let mut record = taken(45);
+    record["drained"] = json!(true);
+    let facts = subject.given(record).await?;
+    copied_in(subject, 45, &json!({"finalSnapshot": false, "lastRevision": 37})).await?;
+    let error = EtcdCopy::ready(&facts).await.unwrap_err();
+    assert_eq!(error.class(), "Config", "{error}");
+    assert!(error.to_string().contains("accept-loss"), "{error}");
+    accepts(subject, Some("1")).await?;
+    EtcdCopy::ready(&facts).await?;
+    copy_is_gone(subject).await?;
+    Claim::open(&facts).await?;
+    assert_eq!(subject.record().await?.restored.unwrap().epoch, 45);
+    assert_eq!(subject.record().await?.chain, Some(Last));
+    accepts(subject, None).await
+}
+
+/// I2: a report of an earlier epoch is of another source.
+pub async fn a_copy_of_an_earlier_epoch_is_no_evidence(subject: &Subject) -> Result<()> {
+    let facts = subject.given(taken(47)).await?;
+    let whole = json!({"finalSnapshot": true, "lastRevision": 37, "complete": true});
+    copied_in(subject, 46, &whole).await?;
+    let error = EtcdCopy::ready(&facts).await.unwrap_err().to_string();
+    assert!(error.contains("another epoch than epoch 47"), "{error}");
+    // What follows needs the credentials of the buckets; the copy of before is gone by then.
+    EtcdCopy::deploy(&facts).await.unwrap_err();
+    let etcds: Api<Etcd> = Api::namespaced(subject.world.client(), NAMESPACE);
+    assert!(etcds.get_opt("etcd-main").await?.is_none());
+    // A copy of this epoch stays.
+    copied_in(subject, 47, &whole).await?;
+    EtcdCopy::deploy(&facts).await.unwrap_err();
+    EtcdCopy::ready(&facts).await?;
+    copy_is_gone(subject).await
 }

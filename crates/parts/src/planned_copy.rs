@@ -1,0 +1,233 @@
+//! Judgement of a copy that holds less than a source seed had, where that seed handed the shoot over by itself: no fence bounds the
+//! loss, so the copy must be complete, or a person accepts the loss (R17-27, R17-45).
+
+use api::{
+    constants::SHOOT_ACCEPT_LOSS,
+    druid::CopiedChain,
+    gardencore::{
+        Shoot,
+        shoot::{Ownership as Recorded, OwnershipPhase, RestoredData},
+    },
+};
+use kube::ResourceExt;
+use ownership::changes_between;
+use runtime::{Cluster, Error, Result, clock};
+use serde_json::json;
+
+use crate::{FIELD_MANAGER, Facts, claim, configuration_problem, lost};
+
+/// The number of revisions whose loss a person accepts.
+pub(crate) fn accepted_loss(shoot: &Shoot) -> Option<i64> {
+    let accepted = shoot.annotations().get(SHOOT_ACCEPT_LOSS);
+    accepted
+        .and_then(|number| number.parse().ok())
+        .filter(|number| *number > 0)
+}
+
+/// Whether a person has accepted the loss of this copy. Where the end of the source is not known, any number accepts the loss: nothing
+/// can be compared with the number.
+pub(crate) fn is_loss_accepted(copied: &CopiedChain, accepted: Option<i64>) -> bool {
+    copied.lost_revisions.is_some() || (copied.sealed_revision.is_none() && accepted.is_some())
+}
+
+/// Checks and records a copy before the copying Etcd goes.
+///
+/// # Errors
+/// The copy is incomplete, and nobody has accepted the loss.
+pub(crate) async fn settle(f: &Facts, copied: CopiedChain) -> Result<CopiedChain> {
+    let newest = f.newest_shoot().await?;
+    let Some(planned) = PlannedMove::of(&newest) else {
+        return Ok(copied);
+    };
+    let copied = planned.check(copied, accepted_loss(&newest))?;
+    if !copied.complete && matches!(planned, PlannedMove::WithoutPhases(_)) {
+        record_loss(f, &copied).await?;
+    }
+    Ok(copied)
+}
+
+/// A move whose data are not chosen yet, and whose source has ended by itself. The number is the epoch of the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PlannedMove {
+    /// The source seed keeps no owner records, so no phase is recorded. A takeover always records phases.
+    WithoutPhases(i64),
+    /// Phase `Claiming` after a hand-over. The step that records phase `Opening` records the loss.
+    Claiming(i64),
+}
+
+impl PlannedMove {
+    fn of(shoot: &Shoot) -> Option<Self> {
+        let status = shoot.status.as_ref()?;
+        let recorded = status.ownership.as_ref().filter(|recorded| recorded.epoch > 1)?;
+        let source = recorded.source.as_ref();
+        let origin = source.map_or(recorded.epoch - 1, |source| source.epoch);
+        match recorded.phase {
+            None => Some(Self::WithoutPhases(origin)),
+            Some(OwnershipPhase::Claiming) if recorded.drained => Some(Self::Claiming(origin)),
+            _ => None,
+        }
+    }
+
+    fn origin(self) -> i64 {
+        match self {
+            Self::WithoutPhases(origin) | Self::Claiming(origin) => origin,
+        }
+    }
+
+    /// The copy, with the number of the revisions that are lost where that is known.
+    fn check(self, copied: CopiedChain, accepted: Option<i64>) -> Result<CopiedChain> {
+        let missing = copied
+            .sealed_revision
+            .map(|sealed| changes_between(copied.last_revision, sealed, self.origin()));
+        if copied.complete || is_loss_accepted(&copied, accepted) {
+            return Ok(copied);
+        }
+        match (missing, accepted) {
+            (Some(missing), Some(accepted)) if (1..=accepted).contains(&missing) => Ok(CopiedChain {
+                lost_revisions: Some(missing),
+                ..copied
+            }),
+            _ => Err(self.incomplete(&copied, missing)),
+        }
+    }
+
+    fn incomplete(self, copied: &CopiedChain, missing: Option<i64>) -> Error {
+        let (end, number) = match (copied.sealed_revision, missing) {
+            (Some(sealed), Some(missing)) => (
+                format!("etcd ended at revision {sealed}"),
+                format!(
+                    "the loss of {missing} revisions: annotate the Shoot with {SHOOT_ACCEPT_LOSS}={missing}"
+                ),
+            ),
+            _ => (
+                "nothing in the bucket of the source states the last revision of etcd".to_owned(),
+                format!(
+                    "a loss of unknown size: annotate the Shoot with {SHOOT_ACCEPT_LOSS}=1 (any number accepts all of that loss)"
+                ),
+            ),
+        };
+        configuration_problem(format!(
+            "the copied backups of ownership epoch {} end at revision {}, and {end}: the source handed the shoot over without a record \
+             of the end of its epoch (status.ownership.sealed). Accept {number}",
+            self.origin(),
+            copied.last_revision
+        ))
+    }
+}
+
+/// Records `status.ownership.restored` of a shoot without phases: the backups of the source stay, and the loss is reported. Once in an
+/// epoch.
+async fn record_loss(f: &Facts, copied: &CopiedChain) -> Result<()> {
+    let api = f.garden.namespaced::<Shoot>(&f.shoot_namespace());
+    loop {
+        let newest = f.newest_shoot().await?;
+        let Some(recorded) = record_of(f, &newest) else {
+            return Err(Error::NotOwner(format!(
+                "the restoration of Shoot {} is over for this seed in epoch {}",
+                newest.name_any(),
+                f.epoch()
+            )));
+        };
+        let is_recorded = |restored: &RestoredData| restored.epoch == recorded.epoch;
+        if recorded.restored.as_ref().is_some_and(is_recorded) {
+            return Ok(());
+        }
+        let restored = lost::without_phases(f.epoch(), copied, clock::now());
+        let patch = json!({"ownership": claim::restored_patch(&restored, Some(recorded))});
+        if FIELD_MANAGER
+            .try_merge_status_of(&api, &newest, &patch)
+            .await?
+            .is_some()
+        {
+            return Ok(());
+        }
+    }
+}
+
+/// The record, if the shoot still is this seed's in this epoch and operation, without phases.
+fn record_of<'a>(f: &Facts, newest: &'a Shoot) -> Option<&'a Recorded> {
+    let status = newest.status.as_ref()?;
+    let is_own = status.seed_name.as_deref() == Some(f.seed_object.name_any().as_str());
+    let last = status.last_operation.as_ref();
+    let goes_on = last.is_none_or(|last| last.type_ == f.operation.type_());
+    let recorded = status.ownership.as_ref()?;
+    (is_own && goes_on && recorded.epoch == f.epoch() && recorded.phase.is_none()).then_some(recorded)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn shoot(ownership: &Value) -> Shoot {
+        serde_json::from_value(json!({
+            "metadata": {"name": "web"},
+            "spec": {"kubernetes": {}, "provider": {"type": "local"}, "region": "local"},
+            "status": {"seedName": "b", "ownership": ownership},
+        }))
+        .unwrap()
+    }
+
+    fn copied(complete: bool, sealed: Option<i64>, lost: Option<i64>) -> CopiedChain {
+        CopiedChain {
+            final_snapshot: complete,
+            last_revision: 37,
+            saved: None,
+            complete,
+            sealed_revision: sealed,
+            lost_revisions: lost,
+        }
+    }
+
+    /// The fence bounds the loss of a takeover, and a choice that is recorded stands.
+    #[test]
+    fn a_copy_is_judged_while_the_data_of_a_planned_move_are_not_chosen() {
+        let source = json!({"name": "a", "epoch": 1});
+        for (ownership, expected) in [
+            (json!({"epoch": 2}), Some(PlannedMove::WithoutPhases(1))),
+            (json!({"epoch": 1}), None),
+            (
+                json!({"epoch": 3, "phase": "Claiming", "drained": true, "source": source}),
+                Some(PlannedMove::Claiming(1)),
+            ),
+            (json!({"epoch": 2, "phase": "Claiming", "source": source}), None),
+            (json!({"epoch": 2, "phase": "Opening", "drained": true}), None),
+            (json!({"epoch": 2, "phase": "Held", "drained": true}), None),
+        ] {
+            assert_eq!(PlannedMove::of(&shoot(&ownership)), expected, "{ownership}");
+        }
+    }
+
+    /// An older source records no end of its epoch. Its destination waited without an end, or began with less and did not report that.
+    #[test]
+    fn an_incomplete_copy_of_a_planned_move_needs_the_consent_of_a_person() {
+        for planned in [PlannedMove::WithoutPhases(1), PlannedMove::Claiming(1)] {
+            let judge = |copied: CopiedChain, accepted| {
+                let checked = planned.check(copied, accepted);
+                checked
+                    .map(|copied| copied.lost_revisions)
+                    .map_err(|error| error.to_string())
+            };
+            assert_eq!(judge(copied(true, None, None), None), Ok(None));
+            assert_eq!(judge(copied(false, Some(54), Some(17)), Some(17)), Ok(Some(17)));
+            // The source noted its end in the bucket, and the copy was not given the number.
+            assert_eq!(judge(copied(false, Some(54), None), Some(17)), Ok(Some(17)));
+            for accepted in [None, Some(16)] {
+                let error = judge(copied(false, Some(54), None), accepted).unwrap_err();
+                assert!(
+                    error.contains("end at revision 37, and etcd ended at revision 54"),
+                    "{error}"
+                );
+                assert!(error.contains("accept-loss=17"), "{error}");
+            }
+            let error = judge(copied(false, None, None), None).unwrap_err();
+            assert!(error.contains("a loss of unknown size"), "{error}");
+            assert_eq!(judge(copied(false, None, None), Some(1)), Ok(None));
+        }
+        assert!(is_loss_accepted(&copied(false, None, None), Some(1)));
+        assert!(!is_loss_accepted(&copied(false, Some(54), None), Some(1)));
+        assert!(!is_loss_accepted(&copied(false, None, None), None));
+    }
+}
