@@ -31,7 +31,7 @@ pub use held::while_owned;
 pub use once::{NotOwned, once_owned};
 pub use shared::{Ask, Begun, Patience, Refusal, SharedChecks, Tenure};
 pub use sidecar::{AUTHORITY, KnownBy, Sidecar, URL};
-pub use terms::{is_fenced_by, needed_fence, terms};
+pub use terms::{is_fenced_by, needed_fence, settings, terms};
 
 /// Reason of the Event by which whoever acts for a shoot tells that this seed has lost it.
 pub const OWNERSHIP_LOST: &str = "OwnershipLost";

@@ -22,8 +22,18 @@ pub fn terms(checks: &OwnerChecks, usual: Terms) -> Result<Terms, String> {
 /// # Errors
 /// What cannot be read.
 pub fn needed_fence(checks: &OwnerChecks, usual: Terms) -> Result<Duration, String> {
-    let settings = usual.settings().given(checks.durations(), checks.drift);
-    settings.map(|settings| settings.needs()).map_err(said)
+    settings(checks, usual).map(|settings| settings.needs())
+}
+
+/// The settings of a seed that gives this, also where they do not fit together.
+///
+/// # Errors
+/// What cannot be read.
+pub fn settings(checks: &OwnerChecks, usual: Terms) -> Result<Settings, String> {
+    usual
+        .settings()
+        .given(checks.durations(), checks.drift)
+        .map_err(said)
 }
 
 /// Whether a destination that waits for this long may take over beside an etcd that asks like that. Not beside one whose settings

@@ -4,25 +4,39 @@ use std::{collections::BTreeSet, time::Duration};
 
 use api::gardencore::{Seed as SeedObject, Shoot};
 use kube::ResourceExt;
-use ownership::{Phase, Terms};
+use ownership::{Phase, Settings, Terms};
 use placement::record;
 use runtime::{Cluster, Garden, Result, error::Explain};
 
 use crate::configuration_problem;
 
-/// Those of this seed. While it claims the shoot the fence is the longest that the Seed of anybody gives of whom something may be left.
-/// A Seed says more before its processes do: they follow with the next reconciliation of each shoot.
+/// The terms of this seed. While it claims the shoot, the fence covers the settings of all former owners joined with its own settings, and is
+/// no shorter than any fence that was recorded. A Seed says more before its processes do: they follow with the next reconciliation of each
+/// shoot.
 pub(crate) async fn of(garden: &Garden, usual: Terms, own: &SeedObject, shoot: &Shoot) -> Result<Terms> {
-    let terms = own_terms(usual, own)?;
-    let mut fences = Vec::new();
+    let mut formers = Vec::new();
     for name in others(shoot, &own.name_any()) {
         let seeds = garden.cluster_wide::<SeedObject>();
         let found = seeds.get_opt(&name).await;
         let found = found.context(format_args!("could not read Seed {name}, which had the shoot"))?;
-        fences.extend(found.map(|seed| fence_of(usual, &seed)).transpose()?);
-        fences.extend(recorded_fence(shoot, &name));
+        formers.push((name, found));
     }
-    Ok(terms.waiting_for(fences))
+    joined(usual, own, shoot, &formers)
+}
+
+fn joined(
+    usual: Terms,
+    own: &SeedObject,
+    shoot: &Shoot,
+    formers: &[(String, Option<SeedObject>)],
+) -> Result<Terms> {
+    let present = || formers.iter().filter_map(|(_, seed)| seed.as_ref());
+    let settings: Result<Vec<_>> = present().map(|seed| settings_of(usual, seed)).collect();
+    let fences = present().filter_map(told);
+    let recorded = formers.iter().filter_map(|(name, _)| recorded_fence(shoot, name));
+    Ok(own_terms(usual, own)?
+        .waiting_for_settings(settings?)
+        .waiting_for(fences.chain(recorded)))
 }
 
 /// Never shorter than what is usual: what an etcd was told before a Seed gave less, nobody knows.
@@ -48,20 +62,18 @@ fn recorded_fence(shoot: &Shoot, seed: &str) -> Option<Duration> {
     u64::try_from(seconds).ok().map(Duration::from_secs)
 }
 
-/// How long is waited for what acts by the settings of this Seed. Also where it does not check owners any more: something of it may,
-/// that has not heard of it.
-fn fence_of(usual: Terms, seed: &SeedObject) -> Result<Duration> {
-    let told = told(seed).unwrap_or_default();
+/// The settings by which processes of this Seed act. They count also where the Seed does not check owners any more: a process may not have
+/// heard of that.
+fn settings_of(usual: Terms, seed: &SeedObject) -> Result<Settings> {
     let Some(checks) = seed.spec.owner_checks() else {
-        return Ok(usual.settings().fence.max(told));
+        return Ok(*usual.settings());
     };
-    let given = owner_checks::needed_fence(checks, usual).map_err(|why| {
+    owner_checks::settings(checks, usual).map_err(|why| {
         configuration_problem(format!(
             "how long seed {}, which had the shoot, has to be waited for cannot be read: {why}",
             seed.name_any()
         ))
-    })?;
-    Ok(given.max(told))
+    })
 }
 
 /// The seeds of which something may be left, while this one claims the shoot.

@@ -18,13 +18,41 @@ fn seed(name: &str, checks: &Value) -> SeedObject {
 
 /// What [`of`] makes of the Seeds that it has read.
 fn fence(own: &Value, others: &[Value]) -> Result<Duration> {
-    let usual = Terms::default();
-    let terms = own_terms(usual, &seed("b", own))?;
-    let fences: Result<Vec<_>> = others
-        .iter()
-        .map(|other| fence_of(usual, &seed("a", other)))
+    let others = others.iter().map(|checks| seed("a", checks)).collect();
+    fence_of(&seed("b", own), others)
+}
+
+fn fence_of(own: &SeedObject, others: Vec<SeedObject>) -> Result<Duration> {
+    let formers: Vec<_> = others
+        .into_iter()
+        .map(|seed| (seed.name_any(), Some(seed)))
         .collect();
-    Ok(terms.waiting_for(fences?).settings().fence)
+    let shoot = shoot(&json!([]));
+    Ok(joined(Terms::default(), own, &shoot, &formers)?.settings().fence)
+}
+
+fn shoot(checks: &Value) -> Shoot {
+    serde_json::from_value(json!({
+        "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": {"name": "web"},
+        "spec": {"provider": {"type": "local"}, "region": "local", "seedName": "d", "kubernetes": {"version": "1.34.4"}},
+        "status": {"seedName": "d", "ownerChecks": checks},
+    }))
+    .unwrap()
+}
+
+/// Validity belongs to the former owner, and the clock that counts the fence to the destination.
+#[test]
+fn the_fence_of_a_pair_covers_the_settings_of_both() {
+    let former = json!({"enabled": true, "validity": "60s", "drift": 0, "fence": "71s"});
+    let own = json!({"enabled": true, "drift": 100_000, "fence": "27s"});
+    // 1.1 * (2 + 60 / 0.9 + 5 + 4) = 85.433...
+    assert_eq!(fence(&own, &[former]), Ok(Duration::from_millis(85_434)));
+    assert_eq!(fence(&own, &[]), Ok(s(27)));
+    // A fence that was recorded is not shortened.
+    let recorded = shoot(&json!([{"seedName": "a", "epoch": 3, "fenceSeconds": 90}]));
+    let formers = [("a".to_owned(), None)];
+    let terms = joined(Terms::default(), &seed("b", &own), &recorded, &formers).unwrap();
+    assert_eq!(terms.settings().fence, s(90));
 }
 
 /// The destination must outlast all that the source's processes may still believe.
@@ -86,12 +114,20 @@ fn a_fence_that_was_lowered_behind_a_dead_seed_is_waited_for_as_it_was() {
         (json!({"enabled": false}), s(45)),
         (Value::Null, s(45)),
     ] {
-        assert_eq!(fence_of(usual, &of(checks.clone(), 45)), Ok(expected), "{checks}");
+        let former = of(checks.clone(), 45);
+        assert_eq!(
+            fence_of(&seed("b", &json!({"enabled": true})), vec![former]),
+            Ok(expected),
+            "{checks}"
+        );
         // Its own processes of an earlier epoch are no others.
         let own = own_terms(usual, &of(checks.clone(), 45)).unwrap();
         assert_eq!(own.settings().fence, expected, "{checks}");
     }
-    assert_eq!(fence_of(usual, &of(Value::Null, 0)), Ok(s(24)));
+    assert_eq!(
+        fence_of(&seed("b", &json!({"enabled": true})), vec![of(Value::Null, 0)]),
+        Ok(s(24))
+    );
 }
 
 /// A seed writes its own status: what it tells holds a takeover up for an hour at most (`ownership::settings::LONGEST`).
@@ -100,9 +136,8 @@ fn a_seed_that_tells_an_endless_fence_does_not_keep_its_shoots() {
     for (told, expected) in [(i64::MAX, s(3600)), (3601, s(3600)), (3599, s(3599)), (-1, s(24))] {
         let mut source = seed("a", &json!({"enabled": true}));
         source.status = serde_json::from_value(json!({"ownerCheckFenceSeconds": told})).unwrap();
-        let needed = fence_of(Terms::default(), &source).unwrap();
-        let waited = Terms::default().waiting_for([needed]).settings().fence;
-        assert_eq!(waited, expected, "{told}");
+        let waited = fence_of(&seed("b", &json!({"enabled": true})), vec![source]);
+        assert_eq!(waited, Ok(expected), "{told}");
     }
 }
 
@@ -144,13 +179,8 @@ fn all_are_waited_for_of_whom_something_may_be_left() {
 /// Nobody can read the settings of a Seed that was deleted; its gardenlet has recorded its fence in the Shoot.
 #[test]
 fn the_fence_of_a_deleted_seed_is_recorded_in_the_shoot() {
-    let shoot: Shoot = serde_json::from_value(json!({
-        "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": {"name": "web"},
-        "spec": {"provider": {"type": "local"}, "region": "local", "seedName": "d", "kubernetes": {"version": "1.34.4"}},
-        "status": {"seedName": "d", "ownerChecks": [{"seedName": "a", "epoch": 3, "fenceSeconds": 45},
-            {"seedName": "b", "epoch": 2, "fenceSeconds": -1}, {"seedName": "c", "epoch": 2}]},
-    }))
-    .unwrap();
+    let shoot = shoot(&json!([{"seedName": "a", "epoch": 3, "fenceSeconds": 45},
+        {"seedName": "b", "epoch": 2, "fenceSeconds": -1}, {"seedName": "c", "epoch": 2}]));
     for (seed, expected) in [("a", Some(s(45))), ("b", None), ("c", None), ("e", None)] {
         assert_eq!(recorded_fence(&shoot, seed), expected, "{seed}");
     }
