@@ -7,7 +7,7 @@ use api::{
     gardencore::seed::{OwnerChecks, SeedDNSProviderConfig},
     meta::{ErrorCode, RawExtension},
 };
-use ownership::{Authorities, Claim, Network, SecondWitness, Terms, Watch, Witnesses};
+use ownership::{Authorities, Claim, Network, SecondWitness, Terms, Watch, Witnesses, check_before_sealing};
 use permit::Clock;
 use runtime::{Error, Result};
 use serde::de::DeserializeOwned;
@@ -72,17 +72,32 @@ impl OwnerClaim {
     /// # Errors
     /// It cannot be asked like that.
     pub fn watch(&self, second: Arc<dyn SecondWitness>) -> Result<Watch> {
+        let (claim, authorities) = self.parsed()?;
+        let witnesses = Witnesses {
+            authorities: Arc::new(authorities),
+            wire: Arc::new(Network),
+            second,
+        };
+        Watch::new(claim, self.terms, witnesses, Clock::default()).map_err(cannot_be_asked)
+    }
+
+    /// Checks once whether a DNS server contradicts the record, before a planned move stops the API.
+    ///
+    /// # Errors
+    /// The claim is invalid, or a server contradicts the record; the error lists the answer of each server.
+    pub async fn check_before_sealing(&self) -> Result<()> {
+        let (claim, authorities) = self.parsed()?;
+        let checked = check_before_sealing(&claim, &self.terms, &authorities, &Network).await;
+        checked.map_err(Error::transient)
+    }
+
+    fn parsed(&self) -> Result<(Claim, Authorities)> {
         let claim = Claim::new(&self.name, &self.identity, self.epoch).map_err(cannot_be_asked)?;
         let authorities = match self.authorities.as_slice() {
             [] => Authorities::found(&self.zone),
             named => Authorities::named(&self.zone, named.iter().copied()),
         };
-        let witnesses = Witnesses {
-            authorities: Arc::new(authorities.map_err(cannot_be_asked)?),
-            wire: Arc::new(Network),
-            second,
-        };
-        Watch::new(claim, self.terms, witnesses, Clock::default()).map_err(cannot_be_asked)
+        Ok((claim, authorities.map_err(cannot_be_asked)?))
     }
 }
 

@@ -3,10 +3,10 @@
 //! Only where the seed keeps an owner record: where nobody asks whose the shoot is, its epoch ends with the hand-over.
 
 use ownership::{Phase, Step};
-use runtime::Result;
+use runtime::{Result, error::Explain};
 
 use crate::{
-    Backups, Facts,
+    Backups, Facts, OwnerRecord,
     claim::{advance, refused, writer},
 };
 
@@ -15,6 +15,16 @@ use crate::{
 pub struct Departure;
 
 impl Departure {
+    /// "Checking that no DNS server contradicts the owner record": while the API still serves. A server that shows another record would
+    /// hold up the end of the epoch, and with it the final snapshot, after the API has stopped.
+    pub async fn check_servers(f: &Facts) -> Result<()> {
+        let Some(claim) = OwnerRecord::claim(f).await? else {
+            return Ok(());
+        };
+        let checked = claim.check_before_sealing().await;
+        checked.context("the move does not stop the API yet; fix or stop the DNS server that contradicts")
+    }
+
     /// "Recording that the seed begins to leave the shoot": phase `Leaving`. From here on it lets go of what is outside.
     pub async fn begin(f: &Facts) -> Result<()> {
         step_from(f, Phase::Held, Step::Leave).await

@@ -12,6 +12,7 @@ use futures::future::try_join_all;
 use kube::{ResourceExt, api::DynamicObject};
 use placement::names;
 use runtime::Result;
+use tracing::warn;
 
 use crate::{
     ExtensionResource, Facts, configuration_problem,
@@ -51,6 +52,35 @@ impl DnsRecords {
     /// "Deploying external domain DNS record".
     pub async fn deploy_external(f: &Facts) -> Result<()> {
         deploy(f, Which::External).await
+    }
+
+    /// "Refreshing credentials of DNS records": before a flow deletes records. A planned move deletes the owner record while the shoot has
+    /// no API, and a key that was rotated since the last reconciliation would stop the move there.
+    ///
+    /// Best effort: without a new copy the provider uses the former one.
+    pub async fn refresh_credentials(f: &Facts) -> Result<()> {
+        let shoot = f.shoot.name_any();
+        let owner = || {
+            let dns = f.seed_object.spec.dns.internal.as_ref();
+            dns.map(|dns| (format!("{shoot}-owner"), of_seed(dns)))
+        };
+        let named = [Which::Internal, Which::External]
+            .into_iter()
+            .filter(|which| is_kept(f, *which))
+            .filter_map(|which| {
+                let provider = match which {
+                    Which::Internal => internal(f),
+                    Which::External => external(f),
+                };
+                provider.ok().map(|(_, provider)| (name(f, which), provider))
+            });
+        for (record, provider) in named.chain(owner()) {
+            let refreshed = refresh_copy(f, &record, &provider).await;
+            if let Err(error) = refreshed {
+                warn!(%error, record, "the credentials of a DNSRecord are not refreshed");
+            }
+        }
+        Ok(())
     }
 
     /// "Waiting until DNS records are ready": until the shoot's names lead to this seed.
@@ -118,6 +148,15 @@ async fn deploy(f: &Facts, which: Which) -> Result<()> {
     object(f, which)
         .deploy(f, record(f, &domain, provider, &secret, value))
         .await
+}
+
+/// Only of a record that is there.
+async fn refresh_copy(f: &Facts, record: &str, provider: &Provider) -> Result<()> {
+    let object = ExtensionResource::<DNSRecord>::new(f, record, f.settings.timeouts.dns_record);
+    if object.get().await?.is_none() {
+        return Ok(());
+    }
+    copy_credentials(f, provider, &format!("dnsrecord-{record}")).await
 }
 
 /// Puts the credentials for a name beside the objects of the shoot.

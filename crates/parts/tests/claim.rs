@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "claim/contradiction.rs"]
+mod contradiction;
 #[path = "claim/data.rs"]
 mod data;
 #[path = "world/terms.rs"]
@@ -124,9 +126,6 @@ async fn a_destination_takes_its_steps_in_order_and_nobody_takes_them_for_it() -
     Box::pin(data::tells_what_is_lost(&subject)).await?;
     Box::pin(data::given_by_its_source(&subject)).await?;
     Box::pin(data::given_with_a_loss(&subject)).await?;
-    Box::pin(data::without_phases_a_loss_is_recorded(&subject)).await?;
-    Box::pin(data::given_without_an_end(&subject)).await?;
-    Box::pin(data::a_copy_of_an_earlier_epoch_is_no_evidence(&subject)).await?;
     Box::pin(a_restart_counts_anew(&subject)).await?;
     Box::pin(woken_late(&subject)).await?;
     Box::pin(two_at_once(&subject)).await?;
@@ -134,7 +133,8 @@ async fn a_destination_takes_its_steps_in_order_and_nobody_takes_them_for_it() -
     Box::pin(leaves_and_stays(&subject)).await?;
     Box::pin(comes_back(&subject)).await?;
     Box::pin(seen_everywhere(&subject)).await?;
-    Box::pin(servers_of_the_source(&subject)).await
+    Box::pin(servers_of_the_source(&subject)).await?;
+    Box::pin(contradiction::servers_that_contradict(&subject)).await
 }
 
 /// R17-20, R7-59, R7-60: the fence begins when the servers of the zone show the new owner, and the bucket does.

@@ -11,12 +11,12 @@ use api::{
     gardencore::Seed,
     meta::ErrorCode,
 };
-use k8s_openapi::api::core::v1::Namespace as NamespaceObject;
+use k8s_openapi::api::core::v1::{Namespace as NamespaceObject, Secret};
 use kube::{
     Api,
-    api::{Patch, PatchParams, PostParams},
+    api::{DeleteParams, Patch, PatchParams, PostParams},
 };
-use parts::{Deploy, Etcds, Facts, Namespace, Operation, OwnerRecord, Settings};
+use parts::{Deploy, DnsRecords, Etcds, Facts, Namespace, Operation, OwnerRecord, Settings};
 use serde_json::{Value, json};
 
 use world::{NAMESPACE, World};
@@ -73,6 +73,9 @@ async fn nothing_begins_without_an_identity(world: &World) -> Result<()> {
     for operation in DEPLOY {
         facts(world, operation).await?;
     }
+    // The domain of a Seed does not go: this is a Seed that never had one.
+    let seeds: Api<Seed> = Api::all(world.client());
+    seeds.delete("seed-a", &DeleteParams::default()).await?;
     seed(world, true, false).await?;
     for operation in DEPLOY {
         let error = refusal(world, operation).await;
@@ -97,6 +100,7 @@ async fn identify(world: &World, identity: &str) -> Result<()> {
 /// R17-13: the check comes and goes with the setting, in flows that deploy only: for others the record may be gone.
 async fn switched_on_and_off(world: &World) -> Result<()> {
     seed(world, true, true).await?;
+    identify(world, "seed-a-uid").await?;
     let f = facts(world, Operation::Reconcile).await?;
     Namespace::deploy(&f).await?;
     let secret = json!({"metadata": {"name": "etcd-backup"}, "stringData": {"bucketName": "backups"}});
@@ -107,6 +111,7 @@ async fn switched_on_and_off(world: &World) -> Result<()> {
     OwnerRecord::deploy(&f).await?;
     let record: DNSRecord = world.read("web-owner").await?;
     assert_eq!(record.spec.values, ["seed-a-uid"]);
+    Box::pin(rotated_keys(world)).await?;
     Etcds::deploy(&f).await?;
     let checked = main(world).await?;
     let check = checked.spec.backup.owner_check.clone().unwrap();
@@ -140,6 +145,38 @@ async fn switched_on_and_off(world: &World) -> Result<()> {
         assert_eq!(found.is_some(), checks, "{operation:?} {found:?}");
     }
     Ok(())
+}
+
+/// A planned move deletes the owner record while the shoot has no API: with a key that was rotated since the last reconciliation the
+/// zone would refuse that. A key that cannot be read stops nothing.
+async fn rotated_keys(world: &World) -> Result<()> {
+    let copied = async || -> Result<Option<String>> {
+        let secret: Secret = world.read("dnsrecord-web-owner").await?;
+        let data = secret.data.unwrap_or_default();
+        Ok(data
+            .get("key")
+            .map(|key| String::from_utf8_lossy(&key.0).into_owned()))
+    };
+    for (operation, key) in [(Operation::Migrate, "second"), (Operation::Delete, "third")] {
+        let rotated = json!({"stringData": {"server": "127.0.0.1:53", "key": key}});
+        world
+            .apply("v1", "Secret", Some("garden"), "dns", rotated)
+            .await?;
+        DnsRecords::refresh_credentials(&facts(world, operation).await?).await?;
+        assert_eq!(copied().await?.as_deref(), Some(key), "{operation:?}");
+    }
+    let names = world.secrets().await?;
+    assert!(
+        !names.contains_key("dnsrecord-web-internal"),
+        "a record that is not there has no credentials"
+    );
+    let gone = facts(world, Operation::Migrate).await?;
+    let secrets: Api<Secret> = Api::namespaced(world.client(), "garden");
+    secrets.delete("dns", &DeleteParams::default()).await?;
+    DnsRecords::refresh_credentials(&gone).await?;
+    assert_eq!(copied().await?.as_deref(), Some("third"));
+    let server = json!({"stringData": {"server": "127.0.0.1:53"}});
+    world.apply("v1", "Secret", Some("garden"), "dns", server).await
 }
 
 /// What the Seed gives reaches etcd and who asks beside it, and what it does not give any more goes.

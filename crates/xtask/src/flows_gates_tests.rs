@@ -145,6 +145,14 @@ fn what_ends_an_epoch_is_recorded_before_it_happens() -> Result<()> {
     for order in [
         ["Checking that backups can be taken", leaving],
         [
+            "Checking that no DNS server contradicts the owner record",
+            leaving,
+        ],
+        [
+            "Refreshing credentials of DNS records",
+            "Deleting kube-apiserver deployment",
+        ],
+        [
             leaving,
             "Configuring Managed Resources objects to be kept in the Shoot",
         ],

@@ -48,7 +48,12 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
     let stopped = g.destroy::<Writers>(f, provider_gone);
     let late_gone = extension_steps::destroy(&mut g, f, AfterKubeAPIServer, stopped);
     // What lies outside the seed.
-    let records_gone = g.destroy::<DnsRecords>(f, stopped);
+    let credentials = when(&mut g, given.namespace_is_active).step(
+        "Refreshing credentials of DNS records",
+        stopped,
+        || DnsRecords::refresh_credentials(f),
+    );
+    let records_gone = g.destroy::<DnsRecords>(f, credentials);
     let infrastructure_gone = g.destroy::<Infrastructure>(f, [stopped, zones_open]);
     delete_the_rest(
         &mut g,

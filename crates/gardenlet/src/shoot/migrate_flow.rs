@@ -50,16 +50,25 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
         || Backups::check(f),
     );
 
+    let servers = when(&mut g, given.owner_record && given.control_plane_is_up).step(
+        "Checking that no DNS server contradicts the owner record",
+        namespace,
+        || Departure::check_servers(f),
+    );
+
     // Until etcd's epoch ends, a call-off goes on in it.
     let leaving = when(&mut g, given.owner_record).step(
         "Recording that the seed begins to leave the shoot",
-        backups,
+        [backups, servers],
         || Departure::begin(f),
     );
     let early = migrate_early_extensions(&mut g, f, leaving);
+    let credentials = g.step("Refreshing credentials of DNS records", namespace, || {
+        DnsRecords::refresh_credentials(f)
+    });
 
     // From here on the shoot's API cannot be written.
-    let stopped = g.destroy::<Writers>(f, [etcd_ready, early]);
+    let stopped = g.destroy::<Writers>(f, [etcd_ready, early, credentials]);
     // From here on it has no owner. Whoever asks for one stops, and takes the final snapshot if that is its duty (R17-50). The garden
     // knows before: nothing leads back into an epoch whose owner was denied.
     let sealing = when(&mut g, given.owner_record).step(
