@@ -39,10 +39,15 @@ impl SealNote {
         Ok(note.ok())
     }
 
-    /// Writes the note.
+    /// Writes the note. The note of a later epoch stays: a process of an epoch that is over may still run.
     pub async fn write(&self, store: &Store) -> Result<()> {
         let content = serde_json::to_vec(self)
             .map_err(|e| Error::new(Class::Configuration, format!("cannot write {NOTE}: {e}")))?;
-        store.put_note(NOTE, content).await
+        let is_later =
+            |found: &[u8]| serde_json::from_slice::<Self>(found).is_ok_and(|found| found.epoch > self.epoch);
+        if !store.replace_note(NOTE, content, is_later).await? {
+            tracing::debug!(epoch = self.epoch, "{NOTE} is of a later epoch and stays");
+        }
+        Ok(())
     }
 }

@@ -1,9 +1,15 @@
 //! Small objects beside the folder of the snapshots. Nothing that lists or copies snapshots sees them.
 
 use super::Store;
-use crate::error::{Error, Result};
+use crate::error::{Class, Error, Result};
 use bytes::Bytes;
-use object_store::{ObjectStoreExt, PutPayload, path::Path};
+use object_store::{
+    Error as StoreError, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, UpdateVersion,
+    path::Path,
+};
+
+/// How often a note is replaced again at once after another process has written it in between.
+const TRIES: u32 = 3;
 
 impl Store {
     fn note_path(&self, name: &str) -> Path {
@@ -28,6 +34,53 @@ impl Store {
             .await;
         put.map(drop)
             .map_err(|e| Error::store(&format!("writing {name}"), &e))
+    }
+
+    /// Writes a note unless `is_newer` says that the note in the store must stay. Returns whether the note was
+    /// written. The store refuses the write if another process wrote the note in between; a folder as store has
+    /// no such condition.
+    pub async fn replace_note(
+        &self,
+        name: &str,
+        content: Vec<u8>,
+        is_newer: impl Fn(&[u8]) -> bool,
+    ) -> Result<bool> {
+        let path = self.note_path(name);
+        for _ in 0..TRIES {
+            let mode = match self.client()?.get(&path).await {
+                Err(StoreError::NotFound { .. }) => PutMode::Create,
+                Err(e) => return Err(Error::store(&format!("reading {name}"), &e)),
+                Ok(found) => {
+                    let version = UpdateVersion {
+                        e_tag: found.meta.e_tag.clone(),
+                        version: found.meta.version.clone(),
+                    };
+                    let found = found.bytes().await;
+                    let found = found.map_err(|e| Error::store(&format!("reading {name}"), &e))?;
+                    if is_newer(&found) {
+                        return Ok(false);
+                    }
+                    PutMode::Update(version)
+                }
+            };
+            let options = PutOptions {
+                mode,
+                ..PutOptions::default()
+            };
+            let payload = PutPayload::from(content.clone());
+            match self.client()?.put_opts(&path, payload, options).await {
+                Ok(_) => return Ok(true),
+                Err(StoreError::Precondition { .. } | StoreError::AlreadyExists { .. }) => {}
+                Err(StoreError::NotImplemented { .. }) => {
+                    return self.put_note(name, content).await.map(|()| true);
+                }
+                Err(e) => return Err(Error::store(&format!("writing {name}"), &e)),
+            }
+        }
+        Err(Error::new(
+            Class::Store,
+            format!("{name} was not written: another process wrote it in between {TRIES} times"),
+        ))
     }
 
     /// Removes a note; one that is gone already is fine.

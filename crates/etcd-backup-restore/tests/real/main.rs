@@ -21,5 +21,6 @@ mod permit;
 mod restore;
 mod restore_refused;
 mod resume;
+mod takeover;
 mod taking;
 mod tls;
