@@ -246,8 +246,16 @@ async fn former_shoot_goes(desk: &Desk) -> Result<()> {
 }
 
 /// Objects that a few commands ask for.
-fn asked_for() -> [(&'static str, Cluster, Value); 3] {
+fn asked_for() -> [(&'static str, Cluster, Value); 4] {
     [
+        (
+            "dns demo-owner",
+            Cluster::Seed,
+            json!({"apiVersion": "extensions.gardener.cloud/v1alpha1", "kind": "DNSRecord",
+                "metadata": {"name": "demo-owner", "namespace": "shoot--dev--demo"},
+                "spec": {"type": "local", "secretRef": {"name": "dns", "namespace": "shoot--dev--demo"},
+                    "name": "owner.api.demo.example.org", "recordType": "TXT", "values": ["identity"]}}),
+        ),
         (
             "-n garden-dev get events",
             Cluster::Garden,

@@ -167,6 +167,20 @@ fn each_requirement_of_the_bad_case_has_its_test() {
     assert!(lack.is_empty(), "docs/gep-17.md:\n{}", lack.join("\n"));
 }
 
+/// GEP-17 does not repeat what GEP-7 names as a weakness.
+#[test]
+fn each_requirement_of_gep_7_on_the_page_has_its_test() {
+    let table = page("gep-17.md");
+    let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("| R7-")).collect();
+    assert!(!rows.is_empty(), "docs/gep-17.md");
+    for row in rows {
+        let named = tests_in(row);
+        assert!(!named.is_empty(), "{row} names no test");
+        let gone = named.iter().find_map(|(file, function)| missing(file, function));
+        assert_eq!(gone, None, "{row}");
+    }
+}
+
 /// A span that begins with `::` goes on with the file before; one of a table with a folder in its head begins there.
 #[test]
 fn each_test_that_prevents_something_is_there() {

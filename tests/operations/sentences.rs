@@ -1,6 +1,7 @@
 //! What people are told to look for: sentences in tables whose first column is "it says" are sentences of the code. A runbook that
 //! explains what nobody says any more fails here.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -67,7 +68,25 @@ fn code() -> String {
     }
     let mut lines = all.split("\\\n");
     let first = lines.next().unwrap_or_default().to_owned();
-    lines.fold(first, |text, line| text + line.trim_start())
+    with_constants(&lines.fold(first, |text, line| text + line.trim_start()))
+}
+
+/// The same text with the values of string constants that a sentence names in braces.
+fn with_constants(text: &str) -> String {
+    let constants: BTreeMap<&str, &str> = text
+        .lines()
+        .filter_map(|line| line.split_once("const ")?.1.split_once(": &str = \""))
+        .filter_map(|(name, rest)| Some((name, rest.split_once('"')?.0)))
+        .collect();
+    let mut parts = text.split('{');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |all, part| {
+        let named = part.split_once('}');
+        match named.and_then(|(name, rest)| Some((constants.get(name)?, rest))) {
+            Some((value, rest)) => all + value + rest,
+            None => all + "{" + part,
+        }
+    })
 }
 
 fn add(folder: &Path, all: &mut String) {
@@ -89,4 +108,11 @@ fn parts_of_sentences_are_found_in_the_first_column() {
         fixed("seed … has never told whether it asks …"),
         ["has never told whether it asks"]
     );
+}
+
+#[test]
+fn sentences_have_the_values_of_constants() {
+    let text = "pub const READY: &str = \"Ready\";\nformat!(\"condition {READY} is {state} ({})\")";
+    let expected = "pub const READY: &str = \"Ready\";\nformat!(\"condition Ready is {state} ({})\")";
+    assert_eq!(with_constants(text), expected);
 }
