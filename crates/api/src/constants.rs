@@ -251,7 +251,8 @@ pub mod condition {
     pub const OUTLASTS_ANY_FENCE: &str = "OutlastsAnyFence";
     /// Reason of that condition: no process has answered yet that asks who owns the shoot, so none may be fenced by time.
     pub const NEVER_ANSWERED: &str = "NeverAnswered";
-    /// Shoot: a flow has ended with the present owner terms, and no manager runs without owner check.
+    /// Shoot: a flow has ended with the present owner terms, and no Deployment of a manager of machines or clouds runs without owner check.
+    /// Actuators of providers are not seen: these check the owner if they are built with the library `extension`.
     pub const OWNER_CHECKS_COMPLETE: &str = "OwnerChecksComplete";
     /// Reason of that condition: no flow has ended with the present owner terms.
     pub const TERMS_NOT_APPLIED: &str = "TermsNotApplied";

@@ -26,6 +26,7 @@ async fn moves_are_approved_and_followed() {
     Box::pin(journey::one_after_the_other(&garden)).await;
     policies::seed_name_of_a_shoot(&garden).await;
     policies::a_seed_approves_nothing(&garden).await;
+    servers::the_internal_domain_of_a_seed_does_not_change_once_set(&garden).await;
     Box::pin(journey::a_verdict_never_lands_on_a_newer_specification(&garden)).await;
     Box::pin(journey::with_the_controller(&garden)).await;
     Box::pin(takeover::with_the_controller(&garden)).await;

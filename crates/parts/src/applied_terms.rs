@@ -4,14 +4,11 @@
 
 use api::gardencore::{Seed as SeedObject, Shoot, shoot::SeedOwnerCheck};
 use kube::ResourceExt;
+use placement::owner_terms;
 use runtime::{Cluster, Result};
 use serde_json::json;
-use sha2::{Digest, Sha256};
 
-use crate::{FIELD_MANAGER, Facts, secrets::issue::hex};
-
-/// Bytes of the hash that are kept: enough to tell terms apart.
-const HASH_BYTES: usize = 16;
+use crate::{FIELD_MANAGER, Facts, owner_claim};
 
 /// The record of the owner terms of a shoot.
 #[derive(Debug)]
@@ -22,15 +19,7 @@ impl AppliedTerms {
     /// check owners.
     #[must_use]
     pub fn of_seed(seed: &SeedObject, epoch: i64) -> Option<String> {
-        let checks = seed.spec.owner_checks().filter(|checks| checks.enabled)?;
-        let identity = seed
-            .status
-            .as_ref()
-            .and_then(|status| status.cluster_identity.as_ref());
-        let dns = seed.spec.dns.internal.as_ref();
-        let place = dns.map(|dns| (&dns.domain, dns.zone_name()));
-        let digest = Sha256::digest(json!([epoch, identity, place, checks]).to_string());
-        digest.get(..HASH_BYTES).map(hex)
+        owner_terms::hash(seed, epoch)
     }
 
     /// Withdraws the record where this flow gives other terms. Must come before the flow changes anything.
@@ -51,13 +40,16 @@ impl AppliedTerms {
         let Some(terms) = Self::of_seed(&f.seed_object, f.epoch()) else {
             return Ok(());
         };
+        let (name, dns) = owner_claim::name(&f.seed_object, &f.names)?;
         change(f, |entry| {
-            let is_known = entry.terms.as_ref() == Some(&terms) && entry.epoch == f.epoch();
-            (!is_known).then(|| SeedOwnerCheck {
+            let recorded = SeedOwnerCheck {
                 epoch: f.epoch(),
                 terms: Some(terms.clone()),
+                name: Some(name.clone()),
+                zone: Some(dns.zone_name().to_owned()),
                 ..entry.clone()
-            })
+            };
+            (recorded != *entry).then_some(recorded)
         })
         .await
     }

@@ -83,33 +83,63 @@ impl FenceServers {
     }
 }
 
-/// The former owners whose processes may still ask. A person may have stated that nothing of one of them runs any more.
+/// The former owners whose processes may still ask. A person may have stated of some of them that no process runs any more.
 fn former_owners(shoot: &Shoot, own: &str) -> BTreeSet<String> {
-    let ownership = shoot.status.as_ref().and_then(|status| status.ownership.as_ref());
-    let off = ownership.and_then(|ownership| ownership.seed_that_is_off());
     let mut seeds = owner_terms::others(shoot, own);
-    seeds.retain(|seed| off != Some(seed.as_str()));
+    let status = shoot.status.as_ref();
+    seeds.retain(|seed| !status.is_some_and(|status| status.is_stated_off(seed)));
     seeds
 }
 
 async fn former_servers(f: &Facts, own: &str) -> Result<Vec<(String, SeedServers)>> {
     let status = f.shoot.status.as_ref();
     let reported = |seed: &str| status.and_then(|status| status.owner_check_in(seed));
+    let (record, dns) = owner_claim::name(&f.seed_object, &f.names)?;
+    let has_same_record = |name: &str| match reported(name)
+        .and_then(|entry| other_record(entry, &record, dns.zone_name()))
+    {
+        None => Ok(()),
+        Some(other) => Err(configuration_problem(format!(
+            "the fence cannot begin: processes of seed {name} ask for the owner record {other} (status.ownerChecks of the Shoot), and seed \
+             {own} writes {record} in zone {}, so that nothing that seed {own} writes ends their permits; give Seed {own} the \
+             spec.dns.internal of before, or, if no process of seed {name} runs any more, remove name and zone from the entry",
+            dns.zone_name()
+        ))),
+    };
     let mut all = Vec::new();
     for name in former_owners(&f.shoot, own) {
         let seeds = f.garden.cluster_wide::<SeedObject>();
         let found = seeds.get_opt(&name).await;
         let found = found.context(format_args!("could not read Seed {name}, which had the shoot"))?;
+        has_same_record(&name)?;
         let known = servers_of(&name, found.as_ref(), reported(&name))?;
         all.push((name, known));
     }
     // Processes that an earlier residency has left in this seed go by what they were started with.
     if let Some(earlier) = reported(own).filter(|entry| entry.epoch < f.epoch()) {
+        has_same_record(own)?;
         // This Seed is there: a process that has reported no servers yet goes by its settings.
         let settings = Some(&f.seed_object);
         all.push((own.to_owned(), servers_of(own, settings, Some(earlier))?));
     }
     Ok(all)
+}
+
+/// The record that processes of a former owner ask for, where it differs from the record of this seed. An entry without name and zone is
+/// older than these fields.
+fn other_record(entry: &SeedOwnerCheck, name: &str, zone: &str) -> Option<String> {
+    let differs = |reported: &Option<String>, own: &str| {
+        let reported = reported.as_ref()?.trim_end_matches('.');
+        Some(!reported.eq_ignore_ascii_case(own.trim_end_matches('.')))
+    };
+    let is_other = differs(&entry.name, name) == Some(true) || differs(&entry.zone, zone) == Some(true);
+    is_other.then(|| {
+        format!(
+            "{} in zone {}",
+            entry.name.as_deref().unwrap_or("with an unknown name"),
+            entry.zone.as_deref().unwrap_or("with an unknown name")
+        )
+    })
 }
 
 /// Both the settings and the report count: processes may not have heard of the settings, or may follow them since the report.
@@ -125,11 +155,12 @@ fn servers_of(
         known.servers.extend(owner_claim::authorities(seed)?);
         known.uses_ns_records = known.servers.is_empty();
     }
-    if seed.is_none() && reported.is_none_or(|entry| entry.servers_named.is_none()) {
+    let is_complete = |entry: &SeedOwnerCheck| entry.servers_named.is_some() && entry.fence_seconds.is_some();
+    if seed.is_none() && !reported.is_some_and(is_complete) {
         return Err(configuration_problem(format!(
             "the fence cannot begin: Seed {name}, which had the shoot, was deleted, and status.ownerChecks of the Shoot does not say \
-             which DNS servers its processes ask; add an entry for seed {name} with servers and serversNamed to status.ownerChecks \
-             (without servers if nothing of the seed runs any more)"
+             which DNS servers its processes ask and how long they may act; add an entry for seed {name} with servers, serversNamed and \
+             fenceSeconds to status.ownerChecks (without servers and with fenceSeconds 0 if no process of the seed runs any more)"
         )));
     }
     for server in reported.iter().flat_map(|entry| &entry.servers) {

@@ -20,6 +20,7 @@ fn entry(servers: &[&str], servers_named: Option<bool>) -> SeedOwnerCheck {
         epoch: 3,
         servers: servers.iter().map(ToString::to_string).collect(),
         servers_named,
+        fence_seconds: Some(24),
         ..SeedOwnerCheck::default()
     }
 }
@@ -68,10 +69,19 @@ fn settings_and_report_of_a_former_seed_both_count() {
 
 #[test]
 fn a_deleted_seed_whose_servers_are_not_known_holds_the_fence_up() {
-    for reported in [None, Some(&entry(&[], None))] {
+    // Its fence is unknown, too.
+    let unbounded = SeedOwnerCheck {
+        fence_seconds: None,
+        ..entry(&["192.0.2.9:53"], Some(true))
+    };
+    for reported in [None, Some(&entry(&[], None)), Some(&unbounded)] {
         let error = servers_of("a", None, reported).unwrap_err().to_string();
         assert!(
             error.contains("Seed a, which had the shoot, was deleted"),
+            "{error}"
+        );
+        assert!(
+            error.contains("servers, serversNamed and fenceSeconds"),
             "{error}"
         );
     }
@@ -111,4 +121,49 @@ fn a_statement_that_the_source_is_off_leaves_out_that_seed_alone() {
     assert_eq!(owners(false, 4), ["a", "c"]);
     // Consent to another epoch says nothing of this one.
     assert_eq!(owners(true, 5), ["a", "c"]);
+}
+
+/// A later takeover does not forget what was stated of an earlier source.
+#[test]
+fn a_seed_that_was_stated_to_be_off_stays_so_until_it_has_the_shoot_again() {
+    let owners = |epoch: i64| {
+        let shoot: Shoot = serde_json::from_value(json!({
+            "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": {"name": "web"},
+            "spec": {"provider": {"type": "local"}, "region": "local", "kubernetes": {"version": "1.34.4"}},
+            "status": {"seedName": "c", "formerSeeds": [{"name": "a", "epoch": epoch}, {"name": "b", "epoch": 4}],
+                "ownership": {"epoch": 9, "phase": "Claiming", "source": {"name": "b", "epoch": 4},
+                    "seedsStatedOff": [{"name": "a", "epoch": 3}, {"name": "b", "epoch": 1}]}},
+        }))
+        .unwrap();
+        former_owners(&shoot, "c").into_iter().collect::<Vec<_>>()
+    };
+    assert_eq!(owners(3), ["b"]);
+    assert_eq!(owners(5), ["a", "b"]);
+}
+
+#[test]
+fn a_former_owner_that_asks_for_any_other_record_is_recognized() {
+    let asks = |name: &str, zone: &str| SeedOwnerCheck {
+        name: Some(name.to_owned()),
+        zone: Some(zone.to_owned()),
+        ..entry(&[], Some(true))
+    };
+    let other =
+        |entry: &SeedOwnerCheck| other_record(entry, "owner.web.dev.internal.example.test", "example.test");
+    assert_eq!(other(&entry(&[], Some(true))), None);
+    assert_eq!(
+        other(&asks("Owner.web.dev.internal.example.test.", "example.test.")),
+        None
+    );
+    assert_eq!(
+        other(&asks("owner.web.dev.internal.old.test", "example.test")).unwrap(),
+        "owner.web.dev.internal.old.test in zone example.test"
+    );
+    assert!(
+        other(&asks(
+            "owner.web.dev.internal.example.test",
+            "internal.example.test"
+        ))
+        .is_some()
+    );
 }

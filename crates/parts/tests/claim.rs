@@ -91,7 +91,7 @@ impl Subject {
 
     /// As the gardenlet of the source has reported it before its end. Its Seed is gone.
     async fn source_asks(&self, zone: &Zone) -> Result<()> {
-        let entry = json!({"seedName": "seed-z", "epoch": 19, "servers": [zone.address.to_string()], "serversNamed": true});
+        let entry = json!({"seedName": "seed-z", "epoch": 19, "servers": [zone.address.to_string()], "serversNamed": true, "fenceSeconds": 0});
         self.status(json!({"ownerChecks": [entry]})).await
     }
 
@@ -219,6 +219,14 @@ async fn servers_of_the_source(subject: &Subject) -> Result<()> {
     assert!(
         unknown.contains("Seed seed-z, which had the shoot, was deleted"),
         "{unknown}"
+    );
+    let elsewhere = json!({"seedName": "seed-z", "epoch": 19, "servers": [], "serversNamed": true, "fenceSeconds": 0,
+        "name": "owner.web.dev.internal.old.test", "zone": "old.test"});
+    subject.status(json!({"ownerChecks": [elsewhere]})).await?;
+    let other = Fence::deploy(&facts().await?).await.unwrap_err().to_string();
+    assert!(
+        other.contains("processes of seed seed-z ask for the owner record owner.web.dev.internal.old.test in zone old.test"),
+        "{other}"
     );
     subject.source_asks(&stale).await?;
     let destination = facts().await?;

@@ -17,6 +17,7 @@
 //! | `extensions` | which further extensions a shoot has, and when each is handled |
 //! | `isolation` | which zone of a shoot is cut off |
 //! | `remembered` | what is kept of a Shoot by whoever watches all of them |
+//! | `owner_terms` | the hash of the owner terms of a Seed |
 //! | `names` | technical id, uid, domains, networks, BackupEntry |
 
 pub mod extensions;
@@ -24,6 +25,7 @@ pub mod isolation;
 pub mod journey;
 pub mod names;
 pub mod operation;
+pub mod owner_terms;
 pub mod record;
 pub mod remembered;
 pub mod role;

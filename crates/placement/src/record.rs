@@ -72,6 +72,7 @@ pub fn recorded(ownership: &Ownership<String>) -> Recorded {
         approval: None,
         restored: None,
         restored_before: Vec::new(),
+        seeds_stated_off: Vec::new(),
     }
 }
 

@@ -76,8 +76,43 @@ fn of_new_epoch(
         // What is lost by earlier takeovers, until it is known how much that was, and after.
         restored: told.and_then(|told| told.restored.clone()),
         restored_before: told.map(|told| told.restored_before.clone()).unwrap_or_default(),
+        seeds_stated_off: seeds_stated_off(shoot, becomes, approval),
         ..recorded(becomes)
     }
+}
+
+/// The statements of before and of this approval. A statement about a seed that can have left no process any more is dropped.
+fn seeds_stated_off(
+    shoot: &Shoot,
+    becomes: &Ownership<String>,
+    approval: Option<&OwnershipApproval>,
+) -> Vec<FormerSeed> {
+    let Some(status) = &shoot.status else {
+        return Vec::new();
+    };
+    let told = status.ownership.as_ref();
+    let used = told.and_then(|told| {
+        let approval = told.approval.as_ref()?;
+        (told.seed_that_is_off().is_some()).then_some(approval)
+    });
+    let stated = [used, approval.filter(|approval| approval.source_is_off)];
+    let mut all = told.map(|told| told.seeds_stated_off.clone()).unwrap_or_default();
+    for approval in stated.into_iter().flatten() {
+        all.retain(|stated| stated.name != approval.from);
+        all.push(FormerSeed {
+            name: approval.from.clone(),
+            epoch: approval.epoch,
+        });
+    }
+    let source = becomes.source.as_ref().map(|source| source.seed.as_str());
+    let formers = status.former_seeds.iter().map(|former| former.name.as_str());
+    // The seed that this grant takes the shoot from becomes a former seed with the same write.
+    let left: Vec<_> = formers
+        .chain(source)
+        .chain(approval.map(|approval| approval.from.as_str()))
+        .collect();
+    all.retain(|stated| left.contains(&stated.name.as_str()));
+    all
 }
 
 /// What makes the gardenlet of the new epoch restore the shoot (R17-20).
@@ -238,6 +273,39 @@ mod tests {
             "what the former seed found of its owner is gone"
         );
         assert_eq!(written["metadata"]["resourceVersion"], "7");
+    }
+
+    /// The name server of a seed that is off may be off as well: without the statement, the fence of a later destination would wait for ever.
+    #[test]
+    fn what_was_stated_of_a_seed_survives_later_grants() {
+        let stated = |shoot: &Shoot| {
+            let mut written = serde_json::to_value(shoot).unwrap();
+            json_patch::patch(&mut written, &forced(shoot).0).unwrap();
+            written["status"]["ownership"]["seedsStatedOff"].clone()
+        };
+        let mut shoot = judged();
+        assert_eq!(stated(&shoot), Value::Null);
+        let record = |shoot: &mut Shoot| shoot.status.as_mut().unwrap().ownership.take().unwrap();
+        let mut earlier = record(&mut shoot);
+        earlier.seeds_stated_off = ["c", "gone"]
+            .map(|name| FormerSeed {
+                name: name.into(),
+                epoch: 4,
+            })
+            .into();
+        shoot.status.as_mut().unwrap().ownership = Some(earlier);
+        assert_eq!(
+            stated(&shoot),
+            json!([{"name": "c", "epoch": 4}]),
+            "the other seed can have left no process"
+        );
+        let mut approved = record(&mut shoot);
+        approved.approval.as_mut().unwrap().source_is_off = true;
+        shoot.status.as_mut().unwrap().ownership = Some(approved);
+        assert_eq!(
+            stated(&shoot),
+            json!([{"name": "c", "epoch": 4}, {"name": "b", "epoch": 5}])
+        );
     }
 
     /// The seed keeps data, losses and former seeds, and its gardenlet restores the shoot with what is specified now.

@@ -86,7 +86,8 @@ impl Known {
         complete["status"] = json!("True");
         let conditions: Vec<_> = verified.into_iter().chain([complete]).collect();
         let epoch = self.ownership.get("epoch").cloned().unwrap_or(json!(1));
-        let entry = json!({"seedName": "a", "epoch": epoch, "serversNamed": false, "terms": "t", "hostClock": self.host_clock});
+        let terms = placement::owner_terms::hash(&seed("a", self.checks.0), epoch.as_i64().unwrap());
+        let entry = json!({"seedName": "a", "epoch": epoch, "serversNamed": false, "terms": terms, "hostClock": self.host_clock});
         let errors: Vec<_> = self
             .errors
             .iter()

@@ -114,8 +114,14 @@ pub fn obstacle(shoot: &Shoot, source: &Seed, destination: &Seed, opened: bool) 
         let remedy =
             format!("name the same servers in both Seeds, and reconcile the shoot while seed {from} lives");
         (why, remedy)
+    } else if let Some(why) = entry.and_then(|entry| other_record(shoot, entry, destination)) {
+        let remedy = format!(
+            "give Seed {} the spec.dns.internal that the processes of seed {from} use",
+            destination.name_any()
+        );
+        (why, remedy)
     } else {
-        let why = incomplete(shoot, entry, &from).filter(|_| opened)?;
+        let why = incomplete(shoot, entry, source).filter(|_| opened)?;
         let remedy =
             format!("reconcile the shoot once while seed {from} lives (annotation {OPERATION}=reconcile)");
         (why, remedy)
@@ -126,9 +132,51 @@ pub fn obstacle(shoot: &Shoot, source: &Seed, destination: &Seed, opened: bool) 
     ))
 }
 
+/// Why the owner record of the destination is none that the processes of the source ask for. An entry without name and zone is older than
+/// these fields.
+fn other_record(shoot: &Shoot, entry: &SeedOwnerCheck, destination: &Seed) -> Option<String> {
+    let (name, zone) = (entry.name.as_deref()?, entry.zone.as_deref()?);
+    let dns = destination.spec.dns.internal.as_ref();
+    let wanted = dns.and_then(|dns| {
+        let shoot = shoot.name_any();
+        // Project and shoot are the same in both seeds; only the domain may differ.
+        let project = name
+            .strip_prefix("owner.")?
+            .strip_prefix(&shoot)?
+            .strip_prefix('.')?;
+        let (project, _) = project.split_once('.')?;
+        let api = format!(
+            "api.{}",
+            placement::names::internal_domain(&shoot, project, &dns.domain)
+        );
+        Some((placement::names::owner_record(&api)?, dns.zone_name()))
+    });
+    let same = |one: &str, other: &str| {
+        one.trim_end_matches('.')
+            .eq_ignore_ascii_case(other.trim_end_matches('.'))
+    };
+    if wanted
+        .as_ref()
+        .is_some_and(|(record, place)| same(record, name) && same(place, zone))
+    {
+        return None;
+    }
+    let to = destination.name_any();
+    let writes = wanted.map_or_else(
+        || "another record".to_owned(),
+        |(record, place)| format!("{record} in zone {place}"),
+    );
+    Some(format!(
+        "the processes of seed {} ask for the owner record {name} in zone {zone} (status.ownerChecks of the Shoot), and seed {to} would write \
+         {writes}",
+        entry.seed_name
+    ))
+}
+
 /// Why processes of the source may not ask at all, or ask servers that nothing reports. How old the report is does not matter: a seed that
 /// is dead reports nothing anew, and its processes stay as they are.
-fn incomplete(shoot: &Shoot, entry: Option<&SeedOwnerCheck>, from: &str) -> Option<String> {
+fn incomplete(shoot: &Shoot, entry: Option<&SeedOwnerCheck>, source: &Seed) -> Option<String> {
+    let from = source.name_any();
     let status = shoot.status.as_ref()?;
     let told = find_condition(&status.conditions, OWNER_CHECKS_COMPLETE);
     let Some(told) = told else {
@@ -148,6 +196,13 @@ fn incomplete(shoot: &Shoot, entry: Option<&SeedOwnerCheck>, from: &str) -> Opti
     if !applied {
         return Some(format!(
             "a reconciliation in seed {from} has begun to change the owner terms and has not ended (status.ownerChecks has no terms)"
+        ));
+    }
+    let present = placement::owner_terms::hash(source, status.epoch());
+    if entry.is_some_and(|entry| entry.terms != present) {
+        return Some(format!(
+            "Seed {from} was edited (spec.settings.ownerChecks or spec.dns.internal) after the last reconciliation of the shoot had ended, so \
+             that its processes may go by the settings of before (status.ownerChecks has other terms); undo the edit"
         ));
     }
     let reported = entry.is_some_and(|entry| entry.servers_named.is_some());

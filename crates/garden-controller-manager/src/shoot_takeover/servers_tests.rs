@@ -17,7 +17,8 @@ fn seed(name: &str, authorities: &[&str]) -> Seed {
 }
 
 fn entry(servers: &[&str], named: Option<bool>) -> Value {
-    json!({"seedName": "a", "epoch": 3, "servers": servers, "serversNamed": named, "terms": "t"})
+    let terms = placement::owner_terms::hash(&seed("a", &[ONE]), 3);
+    json!({"seedName": "a", "epoch": 3, "servers": servers, "serversNamed": named, "terms": terms})
 }
 
 fn shoot(entry: &Value, complete: Option<&str>) -> Shoot {
@@ -179,4 +180,57 @@ fn a_source_whose_processes_may_not_ask_is_not_taken_over() {
     );
     let why = obstacle(&claims, &seed("a", &[ONE]), &seed("b", &[TWO]), false).unwrap();
     assert!(why.contains("name the same servers in both Seeds"), "{why}");
+}
+
+/// Both Seeds agree with each other, and the processes of the dead source go by the settings of before.
+#[test]
+fn a_source_whose_seed_was_edited_after_its_processes_had_begun_is_not_taken_over() {
+    let known = shoot(&entry(&[ONE], Some(true)), Some("True"));
+    let destination = seed("b", &[ONE]);
+    let mut edited = seed("a", &[ONE]);
+    edited.spec.dns.internal.as_mut().unwrap().domain = "old.internal.example.test".to_owned();
+    let mut sooner = seed("a", &[ONE]);
+    let checks = sooner
+        .spec
+        .settings
+        .as_mut()
+        .unwrap()
+        .owner_checks
+        .as_mut()
+        .unwrap();
+    checks.drift = Some(5);
+    for source in [&edited, &sooner] {
+        let why = obstacle(&known, source, &destination, true).unwrap();
+        for part in [
+            "Seed a was edited",
+            "undo the edit",
+            "shoot.gardener.cloud/force-restore=source-is-off",
+        ] {
+            assert!(why.contains(part), "{why}");
+        }
+    }
+}
+
+#[test]
+fn a_source_that_asks_for_any_other_record_is_not_taken_over() {
+    let asks = |name: &str, zone: &str| {
+        let mut entry = entry(&[ONE], Some(true));
+        (entry["name"], entry["zone"]) = (json!(name), json!(zone));
+        let (source, destination) = (seed("a", &[ONE]), seed("b", &[ONE]));
+        obstacle(&shoot(&entry, Some("True")), &source, &destination, true)
+    };
+    assert_eq!(asks("owner.web.dev.internal.example.test", "example.test"), None);
+    for (name, zone) in [
+        ("owner.web.dev.old.internal.example.test", "example.test"),
+        ("owner.web.dev.internal.example.test", "internal.example.test"),
+    ] {
+        let why = asks(name, zone).unwrap();
+        for part in [
+            &format!("ask for the owner record {name} in zone {zone}"),
+            "seed b would write owner.web.dev.internal.example.test in zone example.test",
+            "spec.dns.internal",
+        ] {
+            assert!(why.contains(part), "{why}");
+        }
+    }
 }

@@ -153,6 +153,18 @@ pub async fn no_seed_consents_to_a_takeover(garden: &Garden) {
             "may not change status.ownership.approval",
         );
     }
+    let off = json!({"ownership": {"seedsStatedOff": [{"name": "seed-b", "epoch": 1}]}});
+    refused(
+        garden.patch_status(&a, "coveted", off.clone()).await,
+        "may not change status.ownership.seedsStatedOff",
+    );
+    allowed(garden.patch_status(&manager, "coveted", off).await);
+    refused(
+        garden
+            .patch_status(&a, "coveted", json!({"ownership": {"seedsStatedOff": null}}))
+            .await,
+        "may not change status.ownership.seedsStatedOff",
+    );
     // It takes nothing by it either: that is a write of the garden.
     let taken = json!({"seedName": "seed-b", "ownership": {"epoch": 2}, "formerSeeds": [{"name": "seed-a", "epoch": 1}]});
     refused(
@@ -285,6 +297,7 @@ pub async fn a_former_seed_tells_its_own_loss_once(garden: &Garden) {
         json!({"ownership": {"restored": {"lostRevisions": 7, "fenced": "2026-01-01T00:00:00Z"}}}),
         json!({"ownership": {"restored": {"lostRevisions": 7}, "approval": consent("seed-a")}}),
         json!({"ownership": {"restored": {"lostRevisions": 7}, "phase": "Claiming"}}),
+        json!({"ownership": {"restored": {"lostRevisions": 7}, "seedsStatedOff": [{"name": "seed-b", "epoch": 1}]}}),
         json!({"ownership": {"restored": {"lostRevisions": 7}}, "formerSeeds": []}),
         json!({"ownership": {"restored": {"lostRevisions": 7}}, "observedGeneration": 9}),
         json!({"ownership": {"restored": null}}),

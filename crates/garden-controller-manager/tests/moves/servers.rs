@@ -8,7 +8,7 @@ use kube::Api;
 use serde_json::{Value, json};
 
 use crate::{
-    garden::{Garden, NAMESPACE, allowed},
+    garden::{self, Garden, NAMESPACE, allowed, refused},
     renewal::until_event,
     takeover::{ask, unasked},
 };
@@ -19,7 +19,9 @@ pub async fn all_processes_ask(garden: &Garden, name: &str, seed: &str) {
         json!({"type": type_, "status": "True", "reason": "R", "message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z",
             "lastUpdateTime": "2026-01-01T00:00:00Z"})
     };
-    let entry = json!({"seedName": seed, "epoch": 1, "servers": ["192.0.2.1:53"], "serversNamed": false, "terms": "t"});
+    let seeds: Api<Seed> = Api::all(garden.administrator());
+    let terms = placement::owner_terms::hash(&seeds.get(seed).await.unwrap(), 1);
+    let entry = json!({"seedName": seed, "epoch": 1, "servers": ["192.0.2.1:53"], "serversNamed": false, "terms": terms});
     let status = json!({"conditions": [told(OWNERSHIP_VERIFIED), told(OWNER_CHECKS_COMPLETE)], "ownerChecks": [entry]});
     garden
         .status::<Shoot>(&garden.admin(NAMESPACE), name, status)
@@ -47,4 +49,33 @@ async fn name_servers(garden: &Garden, servers: Value) {
     let seeds: Api<Seed> = Api::all(garden.administrator());
     let settings = json!({"spec": {"settings": {"ownerChecks": {"authorities": servers}}}});
     allowed(garden.patch(&seeds, "seed-a", settings).await);
+}
+
+/// Processes of shoots ask for owner records there, also where no gardenlet can tell them anything new.
+pub async fn the_internal_domain_of_a_seed_does_not_change_once_set(garden: &Garden) {
+    garden.bring(&garden::seed("seed-i")).await.unwrap();
+    let seeds: Api<Seed> = Api::all(garden.administrator());
+    let internal = |change: Value| {
+        let mut internal = json!({"type": "local", "domain": "internal.example.test",
+            "credentialsRef": {"kind": "Secret", "name": "dns", "namespace": "garden"}});
+        json_patch::merge(&mut internal, &change);
+        garden.patch(&seeds, "seed-i", json!({"spec": {"dns": {"internal": internal}}}))
+    };
+    allowed(internal(json!({})).await);
+    allowed(internal(json!({"zone": "example.test"})).await);
+    let word = "domain and zone of dns.internal are immutable";
+    for change in [
+        json!({"domain": "other.example.test", "zone": "example.test"}),
+        json!({"zone": "internal.example.test"}),
+        json!({"zone": null}),
+    ] {
+        refused(internal(change).await, word);
+    }
+    refused(
+        garden
+            .patch(&seeds, "seed-i", json!({"spec": {"dns": {"internal": null}}}))
+            .await,
+        word,
+    );
+    allowed(internal(json!({"zone": "example.test", "credentialsRef": {"name": "new"}})).await);
 }

@@ -65,7 +65,12 @@ pub struct SeedSpec {
         "provider and region of backup are immutable"
     ))]
     pub backup: Option<SeedBackup>,
-    /// Domains under which its shoots are found.
+    /// Domains under which its shoots are found. Domain and zone of `internal` do not change once set: processes of shoots ask for owner
+    /// records there.
+    #[x_kube(validation = (
+        "!has(oldSelf.internal) || has(self.internal) && self.internal.domain == oldSelf.internal.domain && (!has(oldSelf.internal.zone) || has(self.internal.zone) && self.internal.zone == oldSelf.internal.zone)",
+        "domain and zone of dns.internal are immutable, since processes of shoots ask for owner records there; register a Seed with the other domain instead"
+    ))]
     pub dns: SeedDNS,
     /// Its networks.
     pub networks: SeedNetworks,

@@ -14,6 +14,14 @@ pub struct SeedOwnerCheck {
     /// The ownership epoch of the shoot in which the entry was written last.
     #[schemars(range(min = 1))]
     pub epoch: i64,
+    /// The DNS name of the owner record that the processes ask for, as the last create, reconcile or restore flow has configured it. Absent
+    /// until a flow has ended.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: Option<String>,
+    /// The DNS zone of that record, as the same flow has configured it. A destination whose record has any other name or zone cannot fence
+    /// this seed.
+    #[schemars(length(min = 1, max = 253))]
+    pub zone: Option<String>,
     /// The DNS servers that the process beside etcd asks for the owner records, as `address:port`. Empty until that process has
     /// answered once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -45,67 +53,5 @@ impl SeedOwnerCheck {
     #[must_use]
     pub fn reads_host_clock(&self) -> bool {
         matches!(self.host_clock.as_deref(), Some("Rtc" | "Ptp"))
-    }
-}
-
-impl super::ShootStatus {
-    /// The entry of a seed.
-    #[must_use]
-    pub fn owner_check_in(&self, seed: &str) -> Option<&SeedOwnerCheck> {
-        self.owner_checks.iter().find(|entry| entry.seed_name == seed)
-    }
-
-    /// All entries after this one was written: entries of seeds that neither have the shoot nor may have left processes of it are
-    /// removed.
-    #[must_use]
-    pub fn owner_checks_with(&self, entry: SeedOwnerCheck) -> Vec<SeedOwnerCheck> {
-        let source = self
-            .ownership
-            .as_ref()
-            .and_then(|ownership| ownership.source.as_ref());
-        let may_have_left = |name: &str| {
-            let mut formers = self.former_seeds.iter().chain(source);
-            formers.any(|former| former.name == name)
-        };
-        let others = self
-            .owner_checks
-            .iter()
-            .filter(|other| other.seed_name != entry.seed_name && may_have_left(&other.seed_name));
-        let mut all: Vec<_> = others.cloned().collect();
-        all.push(entry);
-        all.sort_by(|one, other| one.seed_name.cmp(&other.seed_name));
-        all
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use serde_json::json;
-
-    use super::*;
-    use crate::gardencore::ShootStatus;
-
-    #[test]
-    fn entries_of_seeds_that_may_have_left_processes_stay() {
-        let status: ShootStatus = serde_json::from_value(json!({
-            "seedName": "d", "formerSeeds": [{"name": "b", "epoch": 3}],
-            "ownership": {"epoch": 4, "phase": "Claiming", "source": {"name": "a", "epoch": 2}},
-            "ownerChecks": [{"seedName": "a", "epoch": 2}, {"seedName": "b", "epoch": 3}, {"seedName": "c", "epoch": 1},
-                {"seedName": "d", "epoch": 1, "servers": ["192.0.2.1:53"]}],
-        }))
-        .unwrap();
-        let own = SeedOwnerCheck {
-            seed_name: "d".into(),
-            epoch: 4,
-            ..SeedOwnerCheck::default()
-        };
-        let written = status.owner_checks_with(own);
-        let names: Vec<_> = written
-            .iter()
-            .map(|entry| (entry.seed_name.as_str(), entry.epoch, entry.servers.len()))
-            .collect();
-        assert_eq!(names, [("a", 2, 0), ("b", 3, 0), ("d", 4, 0)]);
-        assert_eq!(status.owner_check_in("b").unwrap().epoch, 3);
     }
 }

@@ -33,6 +33,13 @@ pub struct Ownership {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 5))]
     pub restored_before: Vec<RestoredData>,
+    /// The former seeds of which a person has stated that none of their processes runs any more (annotation
+    /// `shoot.gardener.cloud/force-restore=source-is-off`), each with the epoch in which the seed had the shoot last. The fence of a
+    /// destination asks no server for these seeds. The list survives later takeovers; garden-controller-manager alone writes the list, and
+    /// removes seeds that are neither in `formerSeeds` nor the `source`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub seeds_stated_off: Vec<FormerSeed>,
 }
 
 /// The data with which an epoch began that was taken over. Writes that the source acknowledged after `saved` are lost. `fenced` bounds
@@ -200,6 +207,14 @@ impl Ownership {
         let approval = self.approval.as_ref()?;
         let began_this_epoch = approval.epoch + 1 == self.epoch;
         (approval.source_is_off && began_this_epoch).then_some(approval.from.as_str())
+    }
+
+    /// Whether a person has stated that no process of the seed runs any more that had the shoot in this epoch or before.
+    #[must_use]
+    pub fn is_stated_off(&self, seed: &str, epoch: i64) -> bool {
+        let mut stated = self.seeds_stated_off.iter();
+        self.seed_that_is_off() == Some(seed)
+            || stated.any(|stated| stated.name == seed && epoch <= stated.epoch)
     }
 
     /// That of a shoot whose phases nobody records.
