@@ -72,15 +72,17 @@ pub fn revisions(lost: i64) -> f64 {
 /// The loss, if this epoch of the shoot began with one. Both times are told as they were taken, by two clocks.
 #[must_use]
 pub fn of(shoot: &Shoot) -> Option<Loss> {
-    let ownership = shoot.status.as_ref()?.ownership.as_ref()?;
+    let status = shoot.status.as_ref()?;
+    let ownership = status.ownership.as_ref()?;
     let restored = ownership.restored.as_ref()?;
     if restored.epoch != ownership.epoch {
         return None;
     }
-    let source = ownership
-        .source
-        .as_ref()
-        .map_or("", |source| source.name.as_str());
+    // Without phases the record names no source.
+    let mut formers = status.former_seeds.iter();
+    let former = formers.find(|former| former.epoch + 1 == ownership.epoch);
+    let source = ownership.source.as_ref().or(former);
+    let source = source.map_or("", |source| source.name.as_str());
     let fenced = restored.fenced.0;
     let up_to = restored
         .last_revision
@@ -195,6 +197,25 @@ mod tests {
         );
         assert!(
             loss.sentence.contains("up to revision 832. 17 changes"),
+            "{}",
+            loss.sentence
+        );
+    }
+
+    /// The record names no source there.
+    #[test]
+    fn a_loss_without_phases_names_the_seed_that_had_the_shoot() {
+        let restored =
+            json!({"epoch": 2, "lastRevision": 832, "fenced": "2026-01-01T00:01:30Z", "lostRevisions": 17});
+        let formers = json!([{"name": "z", "epoch": 7}, {"name": "a", "epoch": 1}]);
+        let shoot = json!({
+            "metadata": {"name": "web"},
+            "spec": {"provider": {"type": "local"}, "region": "local", "kubernetes": {"version": "1.34.4"}},
+            "status": {"seedName": "b", "formerSeeds": formers, "ownership": {"epoch": 2, "restored": restored}},
+        });
+        let loss = of(&serde_json::from_value(shoot).unwrap()).unwrap();
+        assert!(
+            loss.sentence.contains("backups of seed a, up to"),
             "{}",
             loss.sentence
         );
