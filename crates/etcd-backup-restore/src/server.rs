@@ -177,6 +177,7 @@ async fn latest(State(behind): State<Behind>) -> Response {
         "deltaSnapshots": deltas,
         "finished": handle.state.is_finished(),
         "epoch": handle.epoch,
+        "sealedRevision": handle.state.sealed_revision(),
     }))
     .into_response()
 }

@@ -106,11 +106,18 @@ impl Worker {
                 "the final snapshot was taken by an earlier process"
             );
             self.remember(&listing);
+            let note = SealNote::read(store).await?;
+            if let Some(note) = note.filter(|note| note.epoch == store.epoch()) {
+                self.state.note_sealed_revision(note.revision);
+            }
             self.state.finished(proof.clone());
             return Ok(proof);
         }
         let store = store.clone();
         let note = self.note_seal().await?;
+        if note.epoch == store.epoch() {
+            self.state.note_sealed_revision(note.revision);
+        }
         let stored = async {
             // Neither is needed for the final snapshot: history may be compacted, or the chain may have a
             // hole.

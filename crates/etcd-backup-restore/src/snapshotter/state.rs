@@ -38,6 +38,8 @@ struct Inner {
     error: Option<String>,
     /// Of the final snapshot, while the phase is `Finished`.
     proof: Option<Proof>,
+    /// Revision of etcd at which the epoch was sealed, once that is noted in the bucket.
+    sealed_revision: Option<i64>,
 }
 
 /// Shared between the task, which writes, and the HTTP interface, which reads.
@@ -87,6 +89,16 @@ impl State {
     #[must_use]
     pub fn proof(&self) -> Option<Proof> {
         self.with(|inner| inner.proof.clone())
+    }
+
+    /// Revision of etcd at which the epoch was sealed. No client was told of a later one.
+    #[must_use]
+    pub fn sealed_revision(&self) -> Option<i64> {
+        self.with(|inner| inner.sealed_revision)
+    }
+
+    pub(super) fn note_sealed_revision(&self, revision: i64) {
+        self.with(|inner| inner.sealed_revision = Some(revision));
     }
 
     pub(super) fn active(&self) {

@@ -153,6 +153,14 @@ async fn a_deleted_record_brings_the_final_snapshot_and_a_later_claim_in_the_buc
         (stay.server().get("/snapshot/latest").await.1["finished"] == true).then_some(())
     })
     .await;
+    // What etcd does by itself after the seal is no loss of a client.
+    let latest = stay.server().get("/snapshot/latest").await.1;
+    let sealed = latest["sealedRevision"].as_i64().unwrap();
+    assert_eq!(
+        Some(sealed),
+        latest["fullSnapshot"]["lastRevision"].as_i64(),
+        "{latest}"
+    );
     assert_eq!(stay.finals().len(), 1);
     let holding = stay.holding().await;
     assert_eq!(
