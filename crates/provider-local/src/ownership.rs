@@ -1,6 +1,6 @@
 //! `ownership.json`: whose the backups of a shoot are, beside the folder of its snapshots.
 //!
-//! `{"uid", "epoch", "seed", "state", "written", "origin"}`. It changes by writes only that name what was read before
+//! `{"uid", "epoch", "seed", "state", "written", "origin", "formerOrigins"}`. It changes by writes only that name what was read before
 //! (`If-Match`), or that nothing was there (`If-None-Match`), so that of two seeds that take the place one succeeds. `written`
 //! makes each content another one, since a store's tags may be hashes of it. A store that takes such a write whatever it holds is
 //! refused: it would let both succeed.
@@ -61,6 +61,10 @@ struct Ownership {
     written: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     origin: Option<i64>,
+    /// The epochs of this place with which `origin` goes on, the newest first. An epoch may end before its etcd
+    /// has begun: then the data lie in one of these epochs.
+    #[serde(rename = "formerOrigins", default, skip_serializing_if = "Vec::is_empty")]
+    former_origins: Vec<i64>,
 }
 
 impl Ownership {
@@ -78,6 +82,17 @@ impl Ownership {
     /// The epoch whose snapshots are here.
     fn origin(&self) -> Option<i64> {
         self.object().holds(self.origin)
+    }
+
+    /// The epochs of this place with which `origin` goes on; empty where the place does not state that.
+    fn origins_before(&self, origin: i64) -> Vec<i64> {
+        let own = (self.state != State::Claimed && self.epoch == origin).then_some(self.origin);
+        let is_line = own.is_some() || self.origin == Some(origin);
+        let before = own
+            .flatten()
+            .into_iter()
+            .chain(self.former_origins.iter().copied());
+        before.filter(|former| is_line && *former < origin).collect()
     }
 }
 
@@ -103,13 +118,19 @@ pub async fn claim(store: &dyn ObjectStore, claim: &Claim) -> Result<()> {
     }
     probe(store, claim).await?;
     let guessed = found.as_ref().and_then(Ownership::origin);
+    let origin = claim.origin.or(guessed.filter(|_| claim.state == State::Claimed));
     let ownership = Ownership {
         uid: claim.uid.clone(),
         epoch: claim.epoch,
         seed: claim.seed.clone(),
         state: claim.state,
         written: clock::now_rfc3339_nano(),
-        origin: claim.origin.or(guessed.filter(|_| claim.state == State::Claimed)),
+        origin,
+        former_origins: found
+            .as_ref()
+            .zip(origin)
+            .map(|(found, origin)| found.origins_before(origin))
+            .unwrap_or_default(),
     };
     let content = serde_json::to_vec(&ownership)
         .map_err(|e| Error::bug(format!("an ownership does not serialise: {e}")))?;

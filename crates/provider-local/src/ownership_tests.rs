@@ -102,6 +102,37 @@ async fn a_place_goes_on_with_its_own_data_only_where_that_is_said() {
     );
 }
 
+/// An epoch may end before its etcd has begun: the next seed finds the data in the epoch before it.
+#[tokio::test]
+async fn a_claimed_place_names_the_epochs_with_which_its_origin_goes_on() {
+    let store = InMemory::new();
+    claim(&store, &claim_of(1, "a")).await.unwrap();
+    for (epoch, origin) in [(2, 1), (3, 2)] {
+        let returns = Claim {
+            origin: Some(origin),
+            ..claim_of(epoch, "a")
+        };
+        claim(&store, &returns).await.unwrap();
+    }
+    for (epoch, origin) in [(4, Some(3)), (5, None)] {
+        let next = Claim {
+            origin,
+            ..announced(epoch, "b")
+        };
+        claim(&store, &next).await.unwrap();
+        let found = content(&store).await;
+        assert_eq!(
+            (&found["origin"], &found["formerOrigins"]),
+            (&3.into(), &serde_json::json!([2, 1]))
+        );
+    }
+    // The shoot came back from elsewhere: the older data here are leftovers.
+    claim(&store, &claim_of(6, "a")).await.unwrap();
+    claim(&store, &announced(7, "b")).await.unwrap();
+    let found = content(&store).await;
+    assert_eq!((&found["origin"], found.get("formerOrigins")), (&6.into(), None));
+}
+
 /// A store that takes every write.
 #[derive(Debug)]
 struct Careless(InMemory);
