@@ -10,7 +10,8 @@
 //! A chain is complete if this process has read and hashed each object of the chain, and the chain reaches
 //! the revision at which the source's epoch was sealed. The hand-over of a planned move records that revision
 //! ([`SourceEnd`]): a copy that does not reach it fails. A source that lost the shoot notes the revision in
-//! its bucket ([`SealNote`]).
+//! its bucket ([`crate::seal_note`]), and records the final snapshot that follows the seal. A takeover begins
+//! with the longest sound chain, and reports whether the chain is complete.
 //!
 //! A copy for a later epoch looks at the history of the epoch before only, and records at its end which chain the new epoch
 //! begins with. That is chosen once: whatever the source gets afterwards, a repeated copy brings exactly that chain.
@@ -20,11 +21,11 @@ mod storing;
 mod transfer;
 
 pub use evidence::SourceEnd;
+pub(crate) use evidence::{StatedEnd, missing_changes};
 
 use crate::chain::{self, Chain};
 use crate::clock;
 use crate::error::{Class, Error, Result};
-use crate::seal_note::SealNote;
 use crate::snapshot_name::{Kind, Snapshot};
 use crate::store::{FIRST, Recorded, Store};
 use evidence::Candidate;
@@ -138,10 +139,10 @@ impl Report {
     }
 }
 
-/// Whether the newest chain of a listing has every change up to a revision.
+/// Whether a listing has every change up to a revision without a hole.
 fn reaches(listing: &[Snapshot], sealed: i64, origin: i64) -> bool {
-    let newest = chain::newest(listing).ok().flatten();
-    newest.is_some_and(|chain| evidence::missing_changes(chain.last_revision(), sealed, origin) == 0)
+    let newest = chain::reachable(listing).ok().flatten();
+    newest.is_some_and(|(chain, _)| evidence::missing_changes(chain.last_revision(), sealed, origin) == 0)
 }
 
 /// When the newest of them was taken. Nothing where its name says a time that can be none.
@@ -159,8 +160,11 @@ impl Copy {
         }
         let origin = self.source.origin_of(epoch).await?;
         let mut report = Report::default();
-        let (listing, sealed) = self.wait(origin, &mut report).await?;
-        let Some(chain) = self.best_chain(origin, &listing, sealed, &mut report).await? else {
+        let (mut listing, stated) = self.wait(origin, &mut report).await?;
+        if listing.is_empty() && self.is_takeover() {
+            listing = self.before(origin).await?;
+        }
+        let Some(chain) = self.best_chain(origin, &listing, &stated, &mut report).await? else {
             return self.nothing(report, origin);
         };
         let older = report.missing(self.older(&listing, &chain.full));
@@ -189,19 +193,49 @@ impl Copy {
         Ok(report)
     }
 
+    /// Whether the source may be dead: nobody can put a missing object back then, so that a hole in the chain
+    /// must not keep the shoot down.
+    fn is_takeover(&self) -> bool {
+        self.end.is_none() && self.target.epoch() > FIRST
+    }
+
+    /// The snapshots for a takeover whose origin never began in the source, since the seed died before that: the
+    /// history of the newest epoch with which the origin goes on.
+    async fn before(&self, origin: i64) -> Result<Vec<Snapshot>> {
+        if self.source.recorded(origin).await?.is_some() {
+            return Ok(Vec::new());
+        }
+        for former in self.source.origins_before(origin).await? {
+            let listing = self.source.history(former).await?;
+            if !listing.is_empty() {
+                tracing::warn!(
+                    origin,
+                    former,
+                    "the source holds no snapshot of the origin, so that the copy begins with the epoch before it"
+                );
+                return Ok(listing);
+            }
+        }
+        Ok(Vec::new())
+    }
+
     /// Brings the best chain that can be read. Where the end of the source is recorded, an object that cannot
-    /// be trusted leads to the next chain, and a chain that ends too early is an error; else the newest chain
-    /// is the only candidate.
+    /// be trusted leads to the next chain, and a chain that ends too early is an error. The same in a takeover,
+    /// where a chain that ends too early is reported. Else the newest chain is the only candidate.
     async fn best_chain(
         &self,
         origin: i64,
         listing: &[Snapshot],
-        sealed: Option<i64>,
+        stated: &StatedEnd,
         report: &mut Report,
     ) -> Result<Option<Chain>> {
         let mut rejected = Vec::new();
         loop {
-            let found = Candidate::newest(origin, listing, &rejected)?;
+            let found = match Candidate::newest(origin, listing, &rejected) {
+                // No full snapshot is left: the object that was rejected is the cause.
+                Err(_) if !rejected.is_empty() => None,
+                found => found?,
+            };
             let Some(candidate) = found else {
                 let bad = rejected.pop();
                 return bad.map_or(Ok(None), |(_, why)| Err(why));
@@ -212,6 +246,9 @@ impl Copy {
                     let reached = (chain.last_revision(), hole.as_ref());
                     evidence::check_reaches(end, (origin, &self.source.prefix()), reached, &rejected)?;
                 }
+                (None, Some(hole)) if self.is_takeover() => {
+                    tracing::warn!(%hole, "the chain is copied up to the hole");
+                }
                 (None, Some(hole)) => return Err(hole),
                 (None, None) => {}
             }
@@ -219,7 +256,10 @@ impl Copy {
             let objects = report.missing(chain.objects().cloned());
             match self.transfer(objects, report).await {
                 Ok(()) => {}
-                Err(failed) if self.end.is_some() && failed.1.class == Class::SnapshotCorrupt => {
+                Err(failed)
+                    if (self.end.is_some() || self.is_takeover())
+                        && failed.1.class == Class::SnapshotCorrupt =>
+                {
                     tracing::warn!(snapshot = %failed.0, error = %failed.1, "left aside; looking for another chain");
                     rejected.push(*failed);
                     continue;
@@ -229,7 +269,8 @@ impl Copy {
             report.final_snapshot = candidate.is_final;
             report.last_revision = chain.last_revision();
             report.saved = saved(chain.objects());
-            report.judge(sealed, origin, self.accepted_loss());
+            let is_end = candidate.is_final && self.trusts(stated, &chain.full);
+            report.judge(stated.revision(), origin, self.accepted_loss(), is_end);
             return Ok(Some(chain));
         }
     }
@@ -238,19 +279,18 @@ impl Copy {
         self.end.as_ref().map_or(0, |end| end.accepted_loss)
     }
 
-    /// The revision at which the source's epoch was sealed: as the hand-over recorded it, else as the source
-    /// noted it in its bucket.
-    async fn sealed_revision(&self, origin: i64) -> Result<Option<SealNote>> {
-        if let Some(end) = &self.end {
-            let (epoch, revision) = (origin, end.revision);
-            return Ok(Some(SealNote {
-                epoch,
-                revision,
-                beat: 0,
-            }));
+    /// The end of the source's epoch: as the hand-over recorded it, else as the source stated it in its bucket.
+    async fn stated_end(&self, origin: i64) -> Result<StatedEnd> {
+        match &self.end {
+            Some(end) => Ok(StatedEnd::recorded(origin, end)),
+            None => StatedEnd::read(&self.source, origin).await,
         }
-        let note = SealNote::read(&self.source).await?;
-        Ok(note.filter(|note| note.epoch == origin))
+    }
+
+    /// Whether a final snapshot is the end of the source. A takeover needs the source's own statement, since a
+    /// final snapshot may be older than changes that the source acknowledged.
+    fn trusts(&self, stated: &StatedEnd, last: &Snapshot) -> bool {
+        !self.is_takeover() || stated.names(last)
     }
 
     /// Brings the chain that was chosen before, whatever the source holds by now.
@@ -295,15 +335,12 @@ impl Copy {
         }
         // It stands for the end alone, and for that of this epoch: a chain may begin with the end of an earlier one.
         report.final_snapshot = matches!(&objects[..], [one] if one.is_final && one.epoch == recorded.origin);
+        let stated = self.stated_end(recorded.origin).await?;
+        let is_end = report.final_snapshot && objects.iter().all(|one| self.trusts(&stated, one));
         self.transfer(objects, &mut report)
             .await
             .map_err(|failed| failed.1)?;
-        let sealed = self.sealed_revision(recorded.origin).await?;
-        report.judge(
-            sealed.map(|note| note.revision),
-            recorded.origin,
-            self.accepted_loss(),
-        );
+        report.judge(stated.revision(), recorded.origin, self.accepted_loss(), is_end);
         Ok(report)
     }
 
@@ -322,8 +359,8 @@ impl Copy {
     }
 
     /// Waits until the source's backups are complete, and copies meanwhile what is there; gives the last
-    /// listing, and the revision at which the source's epoch was sealed, where that is known.
-    async fn wait(&self, origin: i64, report: &mut Report) -> Result<(Vec<Snapshot>, Option<i64>)> {
+    /// listing, and what is known of the end of the source's epoch.
+    async fn wait(&self, origin: i64, report: &mut Report) -> Result<(Vec<Snapshot>, StatedEnd)> {
         let begun = Instant::now();
         let mut polls = tokio::time::interval(POLL);
         polls.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -334,21 +371,22 @@ impl Copy {
             let last = !self.wait_timeout.is_zero() && begun.elapsed() + POLL > self.wait_timeout;
             let over = begun.elapsed().saturating_sub(self.wait_timeout);
             // The note before the listing: what the source has stored since then does no harm.
-            let note = self.sealed_revision(origin).await?;
+            let stated = self.stated_end(origin).await?;
             let listing = self.source.history(origin).await?;
-            let sealed = note.map(|note| note.revision);
-            let is_complete = chain::final_snapshot_of(origin, &listing).is_some()
-                || sealed.is_some_and(|sealed| reaches(&listing, sealed, origin));
+            let note = stated.note;
+            let is_complete = chain::final_snapshot_of(origin, &listing)
+                .is_some_and(|last| self.trusts(&stated, last))
+                || note.is_some_and(|note| reaches(&listing, note.revision, origin));
             // The final snapshot of a source that handed the shoot over was there before that. One look more
             // is for a store that is behind.
             let is_known = self.end.is_some() && !is_first;
             if !self.wait_for_final || is_complete || is_known {
-                return Ok((listing, sealed));
+                return Ok((listing, stated));
             }
             if last && !(over < STORING_AT_MOST && storing.goes_on(note, listing.len(), Instant::now())) {
                 tracing::warn!("the source's backups are not complete in time; copying what there is");
                 report.wait_timed_out = true;
-                return Ok((listing, sealed));
+                return Ok((listing, stated));
             }
             storing.saw(note, listing.len(), Instant::now());
             // One that has promised it has it within the first look or two, and then nothing else is needed.

@@ -7,7 +7,10 @@ use super::Report;
 use crate::chain::{self, Chain};
 use crate::error::{Class, Error, Result};
 use crate::mutation::{Mutation, breaks};
+use crate::seal_note::SealNote;
 use crate::snapshot_name::Snapshot;
+use crate::snapshotter::Proof;
+use crate::store::Store;
 use ownership::changes_between;
 
 /// The end of the source's epoch, as the hand-over recorded it. A copy that knows the end fails rather than
@@ -30,6 +33,66 @@ impl SourceEnd {
     pub(super) fn sha256_of(&self, snapshot: &Snapshot) -> Option<&str> {
         let is_named = self.snapshot.as_deref() == Some(snapshot.to_string().as_str());
         self.sha256.as_deref().filter(|_| is_named)
+    }
+}
+
+/// What a bucket states about the end of an epoch. The mark `.final` in a name states nothing: a final snapshot
+/// can be asked for while clients write.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StatedEnd {
+    /// The revision at which the epoch was sealed.
+    pub(super) note: Option<SealNote>,
+    /// Name of the final snapshot that was taken after the seal.
+    snapshot: Option<String>,
+}
+
+impl StatedEnd {
+    /// `sealed.json` and `finished.json`, as far as the epoch is theirs.
+    pub(crate) async fn read(store: &Store, epoch: i64) -> Result<Self> {
+        let note = SealNote::read(store).await?;
+        let proof = match Proof::recorded(store).await {
+            Err(e) if e.class == Class::SnapshotUnparsable => {
+                tracing::warn!(error = %e, "the record of the final snapshot is left aside");
+                None
+            }
+            proof => proof?,
+        };
+        Ok(Self {
+            note: note.filter(|note| note.epoch == epoch),
+            snapshot: proof
+                .filter(|proof| proof.sealed && proof.epoch == epoch)
+                .map(|proof| proof.snapshot),
+        })
+    }
+
+    /// As the hand-over recorded it.
+    pub(super) fn recorded(epoch: i64, end: &SourceEnd) -> Self {
+        Self {
+            note: Some(SealNote {
+                epoch,
+                revision: end.revision,
+                beat: 0,
+            }),
+            snapshot: end.snapshot.clone(),
+        }
+    }
+
+    /// The revision at which the epoch was sealed.
+    pub(crate) fn revision(&self) -> Option<i64> {
+        self.note.map(|note| note.revision)
+    }
+
+    /// Whether the snapshot was taken after the seal.
+    pub(super) fn names(&self, snapshot: &Snapshot) -> bool {
+        self.snapshot.as_deref() == Some(snapshot.to_string().as_str())
+    }
+
+    /// Whether the chain of `origin` holds every change that the epoch has acknowledged.
+    pub(crate) fn is_reached_by(&self, chain: &Chain, origin: i64) -> bool {
+        self.revision().map_or_else(
+            || self.names(chain.last()),
+            |sealed| missing_changes(chain.last_revision(), sealed, origin) == 0,
+        )
     }
 }
 
@@ -70,7 +133,7 @@ impl Candidate {
 }
 
 /// Changes up to the sealed revision that a chain of `origin` does not have.
-pub(super) fn missing_changes(reached: i64, sealed: i64, origin: i64) -> i64 {
+pub(crate) fn missing_changes(reached: i64, sealed: i64, origin: i64) -> i64 {
     if breaks(Mutation::SealedRevisionIgnored) {
         return 0;
     }
@@ -79,12 +142,12 @@ pub(super) fn missing_changes(reached: i64, sealed: i64, origin: i64) -> i64 {
 
 impl Report {
     /// Takes over what the chain is worth once every object of the chain is in the target. `sealed`: the
-    /// revision at which the source's epoch was sealed, where that is known.
-    pub(super) fn judge(&mut self, sealed: Option<i64>, origin: i64, accepted: i64) {
+    /// revision at which the source's epoch was sealed, where that is known. `is_end`: the chain is a final
+    /// snapshot after which the source acknowledged nothing.
+    pub(super) fn judge(&mut self, sealed: Option<i64>, origin: i64, accepted: i64, is_end: bool) {
         self.sealed_revision = sealed;
         let missing = sealed.map(|sealed| missing_changes(self.last_revision, sealed, origin));
-        // Without a sealed revision only the end of the epoch says that nothing follows.
-        self.complete = missing.map_or(self.final_snapshot, |missing| missing == 0);
+        self.complete = missing.map_or(is_end, |missing| missing == 0);
         // A source that was not asked may still come back and save them.
         self.lost_revisions = missing.filter(|missing| (1..=accepted).contains(missing));
     }
@@ -165,7 +228,7 @@ mod tests {
         for test in [
             a_chain_that_ends_before_its_source_is_refused_and_names_what_is_missing as fn(),
             a_loss_is_accepted_up_to_the_number_that_was_given,
-            a_chain_is_complete_by_its_sealed_revision_else_by_the_final_snapshot,
+            a_chain_is_complete_by_its_sealed_revision_else_by_the_end_that_the_source_stated,
         ] {
             assert!(std::panic::catch_unwind(test).is_err());
         }
@@ -206,15 +269,15 @@ mod tests {
                 last_revision: 37,
                 ..Report::default()
             };
-            report.judge(Some(54), 1, accepted);
+            report.judge(Some(54), 1, accepted, false);
             assert!(!report.complete, "{accepted}");
             assert_eq!(report.lost_revisions, (!is_refused).then_some(17), "{accepted}");
         }
     }
 
     #[test]
-    fn a_chain_is_complete_by_its_sealed_revision_else_by_the_final_snapshot() {
-        for (is_final, reached, sealed, complete) in [
+    fn a_chain_is_complete_by_its_sealed_revision_else_by_the_end_that_the_source_stated() {
+        for (is_end, reached, sealed, complete) in [
             (false, 54, Some(54), true),
             (false, 53, Some(54), false),
             (true, 53, Some(54), false),
@@ -222,12 +285,13 @@ mod tests {
             (true, 54, None, true),
         ] {
             let mut report = Report {
-                final_snapshot: is_final,
+                // The mark of a final snapshot alone is no end.
+                final_snapshot: true,
                 last_revision: reached,
                 ..Report::default()
             };
-            report.judge(sealed, 1, 0);
-            assert_eq!(report.complete, complete, "{is_final} {reached} {sealed:?}");
+            report.judge(sealed, 1, 0, is_end);
+            assert_eq!(report.complete, complete, "{is_end} {reached} {sealed:?}");
             assert_eq!(report.lost_revisions, None);
         }
     }

@@ -254,11 +254,9 @@ impl Initialize {
         if let Some(recorded) = &recorded {
             begins::check_restored(recorded, applied.revision)?;
         }
-        let is_complete = recorded
-            .as_ref()
-            .is_some_and(|recorded| recorded.is_complete(chain));
-        let origin = recorded.map(|recorded| recorded.origin);
-        let breaks_off = !is_complete && chain.breaks_off_before(epoch, origin);
+        // The mark `.final` is no evidence: the chain was judged when it was chosen.
+        let is_complete = recorded.is_some_and(|recorded| recorded.is_complete(chain));
+        let breaks_off = !is_complete && chain.last().epoch < epoch;
         if deltas.is_empty() && !breaks_off {
             data_dir::sync(work.result())?;
             return Ok(applied.revision);

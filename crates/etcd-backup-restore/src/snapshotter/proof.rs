@@ -42,7 +42,7 @@ impl Proof {
     }
 
     /// The record in the store, if there is one.
-    pub(super) async fn recorded(store: &Store) -> Result<Option<Self>> {
+    pub(crate) async fn recorded(store: &Store) -> Result<Option<Self>> {
         let Some(content) = store.note(RECORD).await? else {
             return Ok(None);
         };

@@ -70,6 +70,22 @@ impl Store {
         }
     }
 
+    /// The epochs of this place with whose end an epoch goes on, the newest first. Only the place itself states
+    /// that: an older history may be a leftover of a residency from which the shoot went on elsewhere.
+    pub async fn origins_before(&self, origin: i64) -> Result<Vec<i64>> {
+        let Some(held) = self.ownership().await? else {
+            return Ok(Vec::new());
+        };
+        let mut before = match held.object().mark {
+            Mark::Owned | Mark::Sealed if held.epoch == origin => held.origin.into_iter().collect(),
+            Mark::Claimed if held.origin == Some(origin) => Vec::new(),
+            _ => return Ok(Vec::new()),
+        };
+        before.extend(held.former_origins);
+        before.retain(|former| *former < origin);
+        Ok(before)
+    }
+
     /// Refuses where the store belongs to a later epoch: another stay of the shoot goes on there. Tells what is said of its own one.
     pub async fn own_epoch(&self) -> Result<OwnEpoch> {
         let Some(found) = self.ownership().await? else {

@@ -60,6 +60,9 @@ pub struct Ownership {
     /// begins, where it was in this place too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) origin: Option<i64>,
+    /// The epochs of this place with which `origin` goes on, the newest first.
+    #[serde(rename = "formerOrigins", default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) former_origins: Vec<i64>,
     /// What others have written there.
     #[serde(flatten)]
     rest: Map<String, Value>,

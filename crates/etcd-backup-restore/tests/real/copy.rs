@@ -1,6 +1,7 @@
 //! Copies are exact, may be repeated and interrupted, and wait for the source.
 
 use crate::lab::{EtcdServer, Lab, Server, binary, eventually, noise};
+use etcd_backup_restore::seal_note::SealNote;
 use std::fs;
 use std::process::Stdio;
 
@@ -218,8 +219,16 @@ async fn what_was_copied_ahead_of_the_final_snapshot_is_collected() {
     ];
     let (ran, end) = tokio::join!(lab.copy("from", "to", &flags), async {
         copied_ahead(&lab, &early).await;
-        etcd.put("late", "a change").await;
-        server.snapshot("/snapshot/full?final=true").await
+        let revision = etcd.put("late", "a change").await;
+        let end = server.snapshot("/snapshot/full?final=true").await;
+        let (epoch, beat) = (1, 0);
+        let note = SealNote {
+            epoch,
+            revision,
+            beat,
+        };
+        note.write(&lab.store("from")).await.unwrap();
+        end
     });
     assert_eq!(ran.json["finalSnapshot"], true, "{}", ran.errors);
     let volume = lab.path("volume/new.etcd");

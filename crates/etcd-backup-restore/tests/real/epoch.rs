@@ -224,7 +224,8 @@ async fn no_revision_is_given_twice_and_who_watches_from_a_lost_one_is_told_to_l
     assert!(EtcdServer::start(&other).await.dump().await == now);
     // A planned move, with the end of the epoch, leaves nothing out.
     server_b.snapshot("/snapshot/full?final=true").await;
-    assert!(lab.copy("b", "c", &["--ownership-epoch=3"]).await.success);
+    let end = format!("--required-revision={}", now.1);
+    assert!(lab.copy("b", "c", &["--ownership-epoch=3", &end]).await.success);
     let third = lab.path("volume-c/new.etcd");
     lab.initialize("c", &third, &["--ownership-epoch=3"]).await;
     assert!(EtcdServer::start(&third).await.dump().await == now);
@@ -300,9 +301,10 @@ async fn the_end_of_the_epoch_before_is_not_that_of_the_one_that_began_with_it()
     etcd_a.put("/kept", "at a").await;
     server_a.snapshot("/snapshot/full?final=true").await;
     let at_a = etcd_a.dump().await;
-    let planned = lab.copy("a", "b", &["--ownership-epoch=2"]).await;
+    let end = format!("--required-revision={}", at_a.1);
+    let planned = lab.copy("a", "b", &["--ownership-epoch=2", &end]).await;
     assert_eq!(planned.json["finalSnapshot"], true, "{}", planned.errors);
-    let again = lab.copy("a", "b", &["--ownership-epoch=2"]).await;
+    let again = lab.copy("a", "b", &["--ownership-epoch=2", &end]).await;
     assert_eq!(again.json["finalSnapshot"], true, "{}", again.errors);
     let volume = lab.path("volume-b/new.etcd");
     let ran = lab.initialize("b", &volume, &["--ownership-epoch=2"]).await;

@@ -1,8 +1,201 @@
-//! A takeover calls a chain complete only where the source has recorded the end of its epoch.
+//! A takeover begins with the longest sound chain in the bucket of its source, and calls a chain complete only
+//! where the source has recorded the end of its epoch.
 
-use crate::lab::Lab;
+use crate::lab::{EtcdServer, Lab, Ran, Server};
 use etcd_backup_restore::seal_note::SealNote;
+use serde_json::{Value, json};
 use std::fs;
+
+const TAKES_OVER: [&str; 3] = [
+    "--ownership-epoch=2",
+    "--wait-for-final-snapshot=true",
+    "--wait-for-final-snapshot-timeout=2s",
+];
+/// A restore leaves out at least so many revisions where the end of the source is not known.
+const LEFT_OUT: i64 = 1_000_000_000;
+
+/// A source in epoch 1, with a full snapshot and three deltas.
+struct Source {
+    lab: Lab,
+    etcd: EtcdServer,
+    server: Server,
+    deltas: Vec<String>,
+    /// The revision that the deltas reach.
+    revision: i64,
+}
+
+impl Source {
+    async fn begin() -> Self {
+        let lab = Lab::new();
+        let etcd = EtcdServer::start(&lab.path("etcd")).await;
+        etcd.put("/early", "x").await;
+        let server = Server::start(&lab, "a", &etcd.endpoint, &["--delta-snapshot-period=24h"]).await;
+        server.snapshot("/snapshot/full").await;
+        let (mut deltas, mut revision) = (Vec::new(), 0);
+        for number in 0..3 {
+            revision = etcd.put(&format!("/delta/{number}"), "x").await;
+            deltas.push(server.snapshot("/snapshot/delta").await);
+        }
+        Self {
+            lab,
+            etcd,
+            server,
+            deltas,
+            revision,
+        }
+    }
+
+    async fn seal_noted(&self, revision: i64) {
+        let note = SealNote {
+            epoch: 1,
+            revision,
+            beat: 0,
+        };
+        note.write(&self.lab.store("a")).await.unwrap();
+    }
+
+    /// Changes a field of `finished.json`.
+    async fn finished_says(&self, field: &str, value: Value) {
+        let store = self.lab.store("a");
+        let content = store.note("finished.json").await.unwrap().unwrap();
+        let mut record: Value = serde_json::from_slice(&content).unwrap();
+        record[field] = value;
+        let content = serde_json::to_vec(&record).unwrap();
+        store.put_note("finished.json", content).await.unwrap();
+    }
+
+    fn garble(&self, name: &str) {
+        let path = self.lab.object("a", name);
+        let mut content = fs::read(&path).unwrap();
+        let middle = content.len() / 2;
+        content[middle] ^= 1;
+        fs::write(path, content).unwrap();
+    }
+
+    /// The revision with which an etcd begins after the copy.
+    async fn begins_with(&self, place: &str) -> i64 {
+        let volume = self.lab.path(&format!("volume-{place}/new.etcd"));
+        let ran = self
+            .lab
+            .initialize(place, &volume, &["--ownership-epoch=2"])
+            .await;
+        assert_eq!(ran.json["result"], "Restored", "{}", ran.errors);
+        ran.json["revision"].as_i64().unwrap()
+    }
+}
+
+fn is_complete(ran: &Ran) -> bool {
+    assert!(ran.success, "{}", ran.errors);
+    ran.json["complete"].as_bool().unwrap()
+}
+
+/// A person or a script asks for the final snapshot in a quiet moment, clients write on, and the machine of the
+/// source dies without a seal.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_final_snapshot_that_was_taken_while_the_epoch_served_is_no_end() {
+    let source = Source::begin().await;
+    let name = source.server.snapshot("/snapshot/full?final=true").await;
+    let lost = source.etcd.put("/late", "acknowledged").await;
+    let ran = source.lab.copy("a", "b", &TAKES_OVER).await;
+    assert!(!is_complete(&ran), "{}", ran.json);
+    assert_eq!(ran.json["lastRevision"], source.revision);
+    assert!(!is_complete(&source.lab.copy("a", "b", &TAKES_OVER).await));
+    assert!(source.begins_with("b").await >= lost + LEFT_OUT - 1);
+
+    // The end that a sealed source has recorded counts, for this epoch and this snapshot alone.
+    source.finished_says("sealed", json!(true)).await;
+    source.finished_says("epoch", json!(7)).await;
+    assert!(!is_complete(&source.lab.copy("a", "c", &TAKES_OVER).await));
+    source.finished_says("epoch", json!(1)).await;
+    source
+        .finished_says("snapshot", json!("Full-00000000-00000001-1.gz.final"))
+        .await;
+    assert!(!is_complete(&source.lab.copy("a", "d", &TAKES_OVER).await));
+    source.finished_says("snapshot", json!(name)).await;
+    let ran = source.lab.copy("a", "e", &TAKES_OVER).await;
+    assert!(
+        is_complete(&ran) && ran.json["waitTimedOut"] == false,
+        "{}",
+        ran.json
+    );
+    assert_eq!(source.begins_with("e").await, source.revision);
+    source.finished_says("sealed", json!(false)).await;
+    source.seal_noted(source.revision).await;
+    assert!(is_complete(&source.lab.copy("a", "f", &TAKES_OVER).await));
+    assert_eq!(source.begins_with("f").await, source.revision);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unusable_final_snapshot_costs_a_takeover_nothing_that_lies_beside_it() {
+    let source = Source::begin().await;
+    let name = source.server.snapshot("/snapshot/full?final=true").await;
+    source.finished_says("sealed", json!(true)).await;
+    source.seal_noted(source.revision).await;
+    source.garble(&name);
+    let ran = source.lab.copy("a", "b", &TAKES_OVER).await;
+    assert!(is_complete(&ran), "{}", ran.json);
+    assert_eq!(ran.json["finalSnapshot"], false);
+    assert_eq!(source.begins_with("b").await, source.revision);
+}
+
+/// What is gone for good must not keep a shoot down for ever: its source cannot put the object back.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_takeover_begins_with_the_chain_up_to_a_hole_and_reports_it_as_incomplete() {
+    for garbled in [true, false] {
+        let source = Source::begin().await;
+        source.seal_noted(source.revision).await;
+        if garbled {
+            source.garble(&source.deltas[1]);
+        } else {
+            fs::remove_file(source.lab.object("a", &source.deltas[1])).unwrap();
+        }
+        let ran = source.lab.copy("a", "b", &TAKES_OVER).await;
+        assert!(!is_complete(&ran), "{}", ran.json);
+        assert_eq!(
+            (&ran.json["lastRevision"], &ran.json["sealedRevision"]),
+            (&json!(source.revision - 2), &json!(source.revision))
+        );
+        assert!(ran.json["saved"].is_string(), "{}", ran.json);
+        assert!(source.begins_with("b").await > LEFT_OUT);
+    }
+}
+
+/// A renewed epoch, or one that came back to the same seed, dies before its etcd has begun.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_epoch_that_never_began_is_taken_over_with_the_end_of_the_one_before_it() {
+    let source = Source::begin().await;
+    let flags = ["--ownership-epoch=3", TAKES_OVER[1], TAKES_OVER[2]];
+    let held = |holding: Value| source.lab.hold("a", holding);
+    held(json!({"epoch": 3, "seed": "b", "state": "Claimed", "origin": 2}));
+    let ran = source.lab.copy("a", "b", &flags).await;
+    assert!(
+        !ran.success && ran.errors.contains("SnapshotMissing: "),
+        "nothing says that the epoch goes on with what lies here: {}",
+        ran.errors
+    );
+    for (place, holding) in [
+        (
+            "c",
+            json!({"epoch": 3, "seed": "b", "state": "Claimed", "origin": 2, "formerOrigins": [1]}),
+        ),
+        (
+            "d",
+            json!({"epoch": 2, "seed": "a", "state": "Owned", "origin": 1}),
+        ),
+    ] {
+        held(holding);
+        let ran = source.lab.copy("a", place, &flags).await;
+        assert!(!is_complete(&ran), "{}", ran.json);
+        assert_eq!(ran.json["lastRevision"], source.revision);
+        let volume = source.lab.path(&format!("volume-{place}/new.etcd"));
+        let begun = source.lab.initialize(place, &volume, &flags[..1]).await;
+        assert!(
+            begun.json["revision"].as_i64() > Some(LEFT_OUT),
+            "{}",
+            begun.errors
+        );
+    }
+}
 
 /// A process of an epoch that is over still beats.
 #[tokio::test(flavor = "multi_thread")]
@@ -20,12 +213,15 @@ async fn the_note_of_a_later_epoch_is_never_replaced() {
     // Also not by a process that has read an older note a moment before.
     store.delete_note("sealed.json").await.unwrap();
     note(1).write(&store).await.unwrap();
-    let path = lab.object("a", "").join("../sealed.json");
     let content = |epoch| serde_json::to_vec(&note(epoch)).unwrap();
     let is_later = |found: &[u8]| {
         let found: SealNote = serde_json::from_slice(found).unwrap();
         if found.epoch == 1 {
-            fs::write(&path, content(3)).unwrap();
+            let in_between = note(3);
+            tokio::task::block_in_place(|| {
+                let runtime = tokio::runtime::Handle::current();
+                runtime.block_on(in_between.write(&store)).unwrap();
+            });
         }
         found.epoch > 2
     };
