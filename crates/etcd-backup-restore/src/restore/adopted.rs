@@ -3,14 +3,63 @@
 
 use super::Initialize;
 use super::data_dir::{Condition, inspect};
-use crate::chain;
-use crate::error::Result;
+use crate::chain::{self, Chain};
+use crate::copy::{StatedEnd, missing_changes};
+use crate::error::{Class, Error, Result};
+use crate::snapshot_name::{Kind, Snapshot};
 use crate::store::Recorded;
 use ownership::keeps_data;
 
 impl Initialize {
+    /// The snapshots of the epoch, after the chain was chosen with which the epoch begins. With a hole no chain is
+    /// chosen: then the listing has the snapshots of `origin` too, for sound data that may reach their end.
+    pub(super) async fn listing(&self, origin: Option<i64>) -> Result<(Vec<Snapshot>, Option<Error>)> {
+        let mut hole = None;
+        if let Some(origin) = origin {
+            let listing = self.store.list().await?;
+            // With a full snapshot of its own the epoch needs no chain of an earlier epoch.
+            if listing.iter().any(|snapshot| snapshot.kind == Kind::Full) {
+                return Ok((listing, None));
+            }
+            hole = match self.record_what_it_goes_on_with(origin).await {
+                Err(e) if e.class == Class::SnapshotMissing => Some(e),
+                recorded => recorded.map(|()| None)?,
+            };
+        }
+        let mut listing = self.store.list().await?;
+        if let (Some(origin), Some(_)) = (origin, &hole) {
+            listing.extend(self.store.history(origin).await?);
+        }
+        Ok((listing, hole))
+    }
+
+    /// Refuses to restore a chain that ends before the revision at which `origin` was sealed in this place: the
+    /// volume of that epoch has the rest.
+    pub(super) async fn check_sealed(&self, origin: i64, newest: Option<&Chain>) -> Result<()> {
+        let stated = StatedEnd::read(&self.store, origin).await?;
+        let Some(sealed) = stated.revision() else {
+            return Ok(());
+        };
+        let reached = newest.map_or(0, Chain::last_revision);
+        let missing = missing_changes(reached, sealed, origin);
+        if missing == 0 {
+            return Ok(());
+        }
+        let (epoch, folder) = (self.store.epoch(), self.store.prefix());
+        Err(Error::new(
+            Class::SnapshotMissing,
+            format!(
+                "ownership epoch {epoch} goes on with epoch {origin}, which was sealed at revision {sealed}, and the snapshots below \
+                 {folder} end at revision {reached}: the other {missing} revisions were on the volume of {data_dir}, which is lost or \
+                 broken. Put that volume or the missing snapshots back; if these {missing} revisions may be lost, remove sealed.json \
+                 beside {folder}. Nothing was changed",
+                data_dir = self.data_dir.display(),
+            ),
+        ))
+    }
+
     /// Chooses the chain that the epoch begins with, once, from what lies in its own place. A place without any snapshot has none.
-    pub(super) async fn record_what_it_goes_on_with(&self, origin: i64) -> Result<()> {
+    async fn record_what_it_goes_on_with(&self, origin: i64) -> Result<()> {
         let epoch = self.store.epoch();
         if self.store.recorded(epoch).await?.is_some() {
             return Ok(());
@@ -18,7 +67,11 @@ impl Initialize {
         let Some(newest) = chain::newest(&self.store.history(origin).await?)? else {
             return Ok(());
         };
-        let chosen = Recorded::of(&newest, epoch, origin);
+        let stated = StatedEnd::read(&self.store, origin).await?;
+        let chosen = Recorded {
+            complete: stated.is_reached_by(&newest, origin),
+            ..Recorded::of(&newest, epoch, origin)
+        };
         let recorded = self.store.record(chosen).await?;
         tracing::info!(
             epoch,

@@ -10,6 +10,8 @@
 //! - The epoch was sealed: sound data are kept behind a gate, for the final snapshot; nothing is restored.
 //!   Every object is fetched and checked before etcd's tools see the first; an object that cannot be trusted, or a
 //!   hole, is an error, the volume stays as it was, and the next run tries again.
+//! - The chain of an epoch that goes on in this place ends before the revision at which the earlier epoch was sealed:
+//!   an error, since only the volume may have the rest.
 //! - What is restored ends before the revision with which the epoch is recorded to begin: an error, and the volume stays as it was.
 //! - The store holds nothing and there is no data: etcd starts empty, unless `--require-snapshot` says that this
 //!   etcd must have a past.
@@ -89,30 +91,39 @@ impl Initialize {
         if sealed {
             return self.keep_sealed(&condition);
         }
-        let listing = async {
-            let own = self.store.own_epoch().await?;
-            if let Some(origin) = own.origin {
-                self.record_what_it_goes_on_with(origin).await?;
-            }
-            Ok::<_, Error>((own, self.store.list().await?))
-        };
-        let (own, listing) = match (listing.await, &condition) {
-            (Ok((own, _)), condition) if own.is_sealed => return self.keep_sealed(condition),
-            (Ok(found), _) => found,
+        let own = match (self.store.own_epoch().await, &condition) {
+            (Ok(own), condition) if own.is_sealed => return self.keep_sealed(condition),
+            (Ok(own), _) => own,
             (Err(e), Condition::Sound(revision)) if e.class != Class::OtherEpoch => {
                 tracing::warn!(error = %e, "the data directory is sound, so etcd may start without the store");
                 return Ok(Initialized::Kept { revision: *revision });
             }
             (Err(e), _) => return Err(e),
         };
+        let was_own = matches!(condition, Condition::Sound(_));
         let condition = self.adopted(condition, own.origin).await?;
+        let (listing, hole) = match (self.listing(own.origin).await, &condition) {
+            (Ok(found), _) => found,
+            (Err(e), Condition::Sound(revision)) if was_own || is_of_one_object(&e) => {
+                tracing::warn!(error = %e, "the data directory is sound, so etcd may start without the store");
+                data_dir::mark(&self.data_dir, epoch)?;
+                return Ok(Initialized::Kept { revision: *revision });
+            }
+            (Err(e), _) => return Err(e),
+        };
         if let Condition::Sound(revision) = condition
             && self.holds_all_of(&listing, revision, &work).await?
         {
             data_dir::mark(&self.data_dir, epoch)?;
             return Ok(Initialized::Kept { revision });
         }
+        if let Some(hole) = hole {
+            return Err(hole);
+        }
         let newest = chain::newest(&listing)?;
+        if let Some(origin) = own.origin {
+            self.check_sealed(origin, newest.as_ref()).await?;
+        }
         if let Some(recorded) = self.store.recorded(epoch).await? {
             begins::check(&recorded, newest.as_ref(), &self.store.prefix())?;
         }
@@ -324,6 +335,11 @@ impl Initialize {
         tracing::info!(%snapshot, bytes, "fetched and verified");
         Ok(bytes)
     }
+}
+
+/// Whether the store answers, and an object of it is the cause: asking again does not help.
+fn is_of_one_object(error: &Error) -> bool {
+    matches!(error.class, Class::SnapshotUnparsable | Class::SnapshotCorrupt)
 }
 
 /// A database that etcdutl finds broken although its hash is right was broken when it was taken.

@@ -21,6 +21,7 @@ mod permit;
 mod restore;
 mod restore_refused;
 mod resume;
+mod returned;
 mod takeover;
 mod taking;
 mod tls;
