@@ -143,6 +143,15 @@ async fn full(State(behind): State<Behind>, Query(full): Query<Full>) -> Result<
         let snapshot = handle.full().await?;
         return Ok(Json(snapshot.view(&handle.prefix)).into_response());
     }
+    if let Some(told) = &behind.owner
+        && told.state() == Ownership::Serving
+        && !told.is_sealing(handle.epoch)
+    {
+        // Clients write on, and no change of theirs would be in the snapshot that is called the final one.
+        let what = "no final snapshot is taken while this etcd serves clients and phase Sealing is not recorded: move the \
+             shoot, which takes the final snapshot, or ask for /snapshot/full without final=true";
+        return Err(Error::new(Class::NotPermitted, what));
+    }
     let proof = handle.finish().await?;
     let Some(snapshot) = Snapshot::parse(&proof.snapshot) else {
         let what = format!("{} is no name of a snapshot", proof.snapshot);

@@ -93,7 +93,7 @@ impl Told {
     }
 
     /// Whether phase `Sealing` of this epoch was reported.
-    pub(super) fn is_sealing(&self, epoch: i64) -> bool {
+    pub(crate) fn is_sealing(&self, epoch: i64) -> bool {
         epoch == self.epoch && self.is_sealing.load(Ordering::SeqCst)
     }
 

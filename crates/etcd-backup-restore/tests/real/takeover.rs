@@ -1,7 +1,7 @@
 //! A takeover begins with the longest sound chain in the bucket of its source, and calls a chain complete only
 //! where the source has recorded the end of its epoch.
 
-use crate::lab::{EtcdServer, Lab, Ran, Server};
+use crate::lab::{EtcdServer, Lab, Ran, Server, Stay};
 use etcd_backup_restore::seal_note::SealNote;
 use serde_json::{Value, json};
 use std::fs;
@@ -123,6 +123,24 @@ async fn a_final_snapshot_that_was_taken_while_the_epoch_served_is_no_end() {
     source.seal_noted(source.revision).await;
     assert!(is_complete(&source.lab.copy("a", "f", &TAKES_OVER).await));
     assert_eq!(source.begins_with("f").await, source.revision);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_serves_clients_takes_no_final_snapshot_before_phase_sealing() {
+    let stay = Stay::begin().await;
+    let (status, refused) = stay.server().post("/snapshot/full?final=true").await;
+    assert_eq!(
+        (status, &refused["code"]),
+        (503, &json!("not-permitted")),
+        "{refused}"
+    );
+    assert!(refused["error"].as_str().unwrap().contains("serves"), "{refused}");
+    assert_eq!(stay.finals(), Vec::<String>::new());
+    assert_eq!(stay.server().get("/healthz").await.1["finished"], false);
+    // The gardenlet of a seed without owner checks asks for it after the API server has stopped.
+    stay.passes_sealing().await;
+    stay.server().snapshot("/snapshot/full?final=true").await;
+    assert_eq!(stay.finals().len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
