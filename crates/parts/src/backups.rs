@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Facts, Stay, configuration_problem,
+    copied::acknowledged_end,
     etcd::MAIN,
     etcd_owner::{self, FinalSnapshot},
     secrets::{config::ETCD_CLIENT, issue::Data},
@@ -137,14 +138,6 @@ impl Backups {
         }
         stay.mark_etcd(DRUID_MIGRATING, None).await
     }
-}
-
-/// The last revision of which a client was told. etcd goes on by itself after the seal, as leases run out, and these revisions are no
-/// loss. An older etcd-backup-restore reports no `sealedRevision`.
-fn acknowledged_end(end: i64, latest: &Value) -> i64 {
-    latest["sealedRevision"]
-        .as_i64()
-        .map_or(end, |sealed| sealed.min(end))
 }
 
 /// The shoot's backups are well as far as its BackupEntry tells. One that has vanished stops a move: nothing would say
@@ -427,18 +420,6 @@ mod tests {
             )
             .is_retryable()
         );
-    }
-
-    #[test]
-    fn revisions_after_the_seal_are_no_loss() {
-        for (latest, expected) in [
-            (json!({"sealedRevision": 849}), 849),
-            (json!({"sealedRevision": 861}), 854),
-            (json!({"sealedRevision": null}), 854),
-            (json!({}), 854),
-        ] {
-            assert_eq!(acknowledged_end(854, &latest), expected, "{latest}");
-        }
     }
 
     /// R17-51: what stands in the way is said, with the code of who has to act.

@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use api::{druid::CopiedChain, gardencore::shoot::SealedEpoch};
+use serde_json::Value;
 
 /// The chain that the copy has brought, by its own report. A flow that is begun anew copies again, finds what
 /// is there, and is told again.
@@ -37,5 +38,32 @@ impl ProvenEnd {
     pub fn of_epoch(&self, epoch: i64) -> Option<SealedEpoch> {
         let end = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         end.filter(|end| end.epoch == epoch)
+    }
+}
+
+/// The last revision of which a client was told. etcd goes on by itself after the seal, as leases run out, and these revisions are no
+/// loss. An older etcd-backup-restore reports no `sealedRevision`.
+pub(crate) fn acknowledged_end(end: i64, latest: &Value) -> i64 {
+    latest["sealedRevision"]
+        .as_i64()
+        .map_or(end, |sealed| sealed.min(end))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn revisions_after_the_seal_are_no_loss() {
+        for (latest, expected) in [
+            (json!({"sealedRevision": 849}), 849),
+            (json!({"sealedRevision": 861}), 854),
+            (json!({"sealedRevision": null}), 854),
+            (json!({}), 854),
+        ] {
+            assert_eq!(acknowledged_end(854, &latest), expected, "{latest}");
+        }
     }
 }

@@ -126,9 +126,7 @@ async fn a_destination_takes_its_steps_in_order_and_nobody_takes_them_for_it() -
     Box::pin(data::tells_what_is_lost(&subject)).await?;
     Box::pin(data::given_by_its_source(&subject)).await?;
     Box::pin(data::given_with_a_loss(&subject)).await?;
-    Box::pin(data::without_phases_a_loss_is_recorded(&subject)).await?;
-    Box::pin(data::given_without_an_end(&subject)).await?;
-    Box::pin(data::a_copy_of_an_earlier_epoch_is_no_evidence(&subject)).await?;
+    Box::pin(data::copies_are_judged(&subject)).await?;
     Box::pin(a_restart_counts_anew(&subject)).await?;
     Box::pin(woken_late(&subject)).await?;
     Box::pin(two_at_once(&subject)).await?;

@@ -116,6 +116,13 @@ pub async fn given_with_a_loss(subject: &Subject) -> Result<()> {
     Ok(())
 }
 
+/// What the destination makes of the report of a copy.
+pub async fn copies_are_judged(subject: &Subject) -> Result<()> {
+    without_phases_a_loss_is_recorded(subject).await?;
+    given_without_an_end(subject).await?;
+    a_copy_of_an_earlier_epoch_is_no_evidence(subject).await
+}
+
 /// An Etcd that has copied in an epoch, as etcd-druid reports it.
 async fn copied_in(subject: &Subject, epoch: i64, copied: &Value) -> Result<()> {
     let etcds: Api<Etcd> = Api::namespaced(subject.world.client(), NAMESPACE);
@@ -157,7 +164,7 @@ async fn given_without_phases(subject: &Subject, record: Value) -> Result<Facts>
 }
 
 /// R17-45: a loss that a person has accepted was recorded nowhere without phases, and the backups of the source were deleted.
-pub async fn without_phases_a_loss_is_recorded(subject: &Subject) -> Result<()> {
+async fn without_phases_a_loss_is_recorded(subject: &Subject) -> Result<()> {
     let facts = given_without_phases(subject, json!({"epoch": 42})).await?;
     assert_eq!(Claim::plan(&facts, true)?, ClaimPlan::Nothing);
     copied_in(subject, 42, &json!({"finalSnapshot": false, "lastRevision": 37})).await?;
@@ -202,7 +209,7 @@ pub async fn without_phases_a_loss_is_recorded(subject: &Subject) -> Result<()> 
 }
 
 /// R17-27: a source gardenlet from before `status.ownership.sealed`. The destination waited without an end.
-pub async fn given_without_an_end(subject: &Subject) -> Result<()> {
+async fn given_without_an_end(subject: &Subject) -> Result<()> {
     let mut record = taken(45);
     record["drained"] = json!(true);
     let facts = subject.given(record).await?;
@@ -220,7 +227,7 @@ pub async fn given_without_an_end(subject: &Subject) -> Result<()> {
 }
 
 /// I2: a report of an earlier epoch is of another source.
-pub async fn a_copy_of_an_earlier_epoch_is_no_evidence(subject: &Subject) -> Result<()> {
+async fn a_copy_of_an_earlier_epoch_is_no_evidence(subject: &Subject) -> Result<()> {
     let facts = subject.given(taken(47)).await?;
     let whole = json!({"finalSnapshot": true, "lastRevision": 37, "complete": true});
     copied_in(subject, 46, &whole).await?;
