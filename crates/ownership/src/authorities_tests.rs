@@ -1,6 +1,6 @@
 //! Which addresses a process keeps where the name of a server is not answered any more.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -213,7 +213,10 @@ impl ShootStatus {
             return false;
         };
         let stays = self.former_seeds.iter().chain(&ownership.source);
-        let last = stays.filter(|stay| stay.name == seed).map(|stay| stay.epoch).max();
+        let last = stays
+            .filter(|stay| stay.name == seed)
+            .map(|stay| stay.epoch)
+            .max();
         last.is_some_and(|epoch| ownership.is_stated_off(seed, epoch))
     }
 
