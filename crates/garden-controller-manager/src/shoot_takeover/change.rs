@@ -81,6 +81,17 @@ fn of_new_epoch(
     }
 }
 
+/// Records that these former seeds are stated to be off, beside the statements of before.
+#[must_use]
+pub fn state_off(shoot: &Shoot, seeds: &[FormerSeed]) -> Value {
+    let ownership = shoot.status.as_ref().and_then(|status| status.ownership.as_ref());
+    let mut all = ownership.map_or_else(Vec::new, |ownership| ownership.seeds_stated_off.clone());
+    all.retain(|stated| !seeds.iter().any(|seed| seed.name == stated.name));
+    all.extend_from_slice(seeds);
+    let operations = vec![json!({"op": "add", "path": "/status/ownership/seedsStatedOff", "value": all})];
+    on_what_was_judged(shoot, operations)
+}
+
 /// The statements of before and of this approval. A statement about a seed that can have left no process any more is dropped.
 fn seeds_stated_off(
     shoot: &Shoot,
@@ -273,6 +284,27 @@ mod tests {
             "what the former seed found of its owner is gone"
         );
         assert_eq!(written["metadata"]["resourceVersion"], "7");
+    }
+
+    #[test]
+    fn a_statement_is_recorded_beside_the_statements_of_before() {
+        let mut shoot = judged();
+        let seed = |name: &str, epoch| FormerSeed {
+            name: name.into(),
+            epoch,
+        };
+        let record = shoot.status.as_mut().unwrap().ownership.as_mut().unwrap();
+        record.seeds_stated_off = vec![seed("a", 1), seed("c", 2)];
+        let patch: json_patch::Patch = serde_json::from_value(state_off(&shoot, &[seed("c", 4)])).unwrap();
+        let mut written = serde_json::to_value(&shoot).unwrap();
+        let mut expected = written.clone();
+        json_patch::patch(&mut written, &patch.0).unwrap();
+        expected["status"]["ownership"]["seedsStatedOff"] =
+            json!([{"name": "a", "epoch": 1}, {"name": "c", "epoch": 4}]);
+        assert_eq!(written, expected, "nothing else changes");
+        // The seed that claims the shoot has gone on meanwhile.
+        written["status"]["ownership"]["phase"] = json!("Opening");
+        json_patch::patch(&mut written, &patch.0).unwrap_err();
     }
 
     /// The name server of a seed that is off may be off as well: without the statement, the fence of a later destination would wait for ever.

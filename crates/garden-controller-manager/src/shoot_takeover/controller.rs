@@ -6,7 +6,7 @@ use api::{
     constants::{SHOOT_FORCE_RESTORE, SHOOT_RENEW_OWNERSHIP},
     gardencore::{
         Seed, Shoot,
-        shoot::{ApprovedBy, OwnershipApproval},
+        shoot::{ApprovedBy, FormerSeed, OwnershipApproval},
     },
 };
 use futures::future;
@@ -31,6 +31,7 @@ use super::{
     obstacle::Facts,
     seen::{Seen, lock, operation_of, progress_of, read_renewal, state_of, watch_leases},
     sightings::Silence,
+    statement,
 };
 use crate::{
     Context, MANAGER,
@@ -137,6 +138,11 @@ impl ShootTakeover {
         let Some(shoot) = read.context(format_args!("could not read Shoot {name}"))? else {
             return Ok(Next::Change);
         };
+        if let Some(seeds) = statement::stated(&shoot) {
+            let silences = self.silences(&seeds).await?;
+            let next = statement::decide(&shoot, seeds, &silences);
+            return self.act(&shoots, &shoot, next).await;
+        }
         let judged = Box::pin(shoot_migration::read(&self.context, &shoot)).await?;
         let renewed = match wanted_move(&shoot) {
             Some((from, _)) => read_renewal(&self.context, from).await?,
@@ -154,6 +160,17 @@ impl ShootTakeover {
             ..self.facts(&shoot, renewed)
         };
         self.act(&shoots, &shoot, decide(&facts)).await
+    }
+
+    async fn silences(&self, seeds: &[FormerSeed]) -> Result<Vec<Silence>> {
+        let period = self.context.config.seed_monitor_period();
+        let mut silences = Vec::new();
+        for seed in seeds {
+            let renewed = read_renewal(&self.context, &seed.name).await?;
+            let leases = &mut lock(&self.seen).leases;
+            silences.push(leases.silence(&seed.name, renewed, period, Instant::now()));
+        }
+        Ok(silences)
     }
 
     async fn hosting_seed(&self, shoot: &Shoot) -> Result<Option<Seed>> {
@@ -224,6 +241,12 @@ impl ShootTakeover {
                     }
                 }
             }
+            Decision::StateOff(seeds) => {
+                let patch = change::state_off(shoot, &seeds);
+                if shoot_migration::write(shoots, &name, patch).await? {
+                    self.report_statement(shoot, &seeds).await;
+                }
+            }
             Decision::Withdraw(why) => {
                 let patch = change::consent(shoot, None);
                 if shoot_migration::write(shoots, &name, patch).await? {
@@ -266,6 +289,23 @@ impl ShootTakeover {
         tracing::warn!(shoot = shoot.name_any(), why, "{what}");
         let events = &self.context.events;
         events.answer_with_warning(shoot, reason, &note).await;
+    }
+
+    async fn report_statement(&self, shoot: &Shoot, seeds: &[FormerSeed]) {
+        let seeds: Vec<_> = seeds.iter().map(|seed| seed.name.as_str()).collect();
+        let note = format!(
+            "an operator stated that no process of the former seeds {} runs any more; the fence asks none of their servers",
+            seeds.join(", ")
+        );
+        tracing::warn!(
+            shoot = shoot.name_any(),
+            note,
+            "former seeds were stated to be off"
+        );
+        self.context
+            .events
+            .warning(shoot, "FormerSeedsStatedOff", &note)
+            .await;
     }
 
     async fn report_withdrawal(&self, shoot: &Shoot, why: &str) {

@@ -10,7 +10,8 @@
 //! | given | | lives again, or it is for something else, or too old | it is taken back |
 //!
 //! A move that was called off after its source had begun to seal (`Sealing`) needs nobody's consent: the source keeps the shoot, in
-//! a new epoch, since a sealed one never serves again. A new epoch that a person asks for is decided in `renewal`.
+//! a new epoch, since a sealed one never serves again. A new epoch that a person asks for is decided in `renewal`, a statement about
+//! former seeds of a claimed shoot in `statement`.
 
 use std::time::Duration;
 

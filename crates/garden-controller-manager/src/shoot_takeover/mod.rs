@@ -24,6 +24,7 @@
 //! | `approval` | consent, as it is recorded |
 //! | `decision` | what is next |
 //! | `renewal` | what is next where a person asks that the seed keep the shoot in a new epoch |
+//! | `statement` | what is next where a person states that former seeds of a claimed shoot are off |
 //! | `change` | the writes, each conditional |
 //! | `controller` | reads, and does it |
 
@@ -38,5 +39,6 @@ mod renewal;
 mod seen;
 pub(crate) mod servers;
 mod sightings;
+mod statement;
 
 pub use controller::run;

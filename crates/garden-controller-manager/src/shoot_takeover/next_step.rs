@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use api::{
     constants::{SHOOT_FORCE_RESTORE, SHOOT_RENEW_OWNERSHIP},
-    gardencore::{Shoot, shoot::OwnershipApproval},
+    gardencore::{
+        Shoot,
+        shoot::{FormerSeed, OwnershipApproval},
+    },
 };
 use ownership::Ownership;
 
@@ -50,6 +53,8 @@ pub enum Decision {
         /// The consent that is used.
         approval: OwnershipApproval,
     },
+    /// These former seeds are recorded as stated to be off; the shoot stays where it is.
+    StateOff(Vec<FormerSeed>),
     /// The seed keeps the shoot in a new epoch.
     Renew {
         /// What the ownership becomes.

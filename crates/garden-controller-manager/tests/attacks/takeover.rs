@@ -40,6 +40,24 @@ pub async fn it_takes_a_verb_of_its_own(garden: &Garden) {
         garden.patch(&admin, "stays", yes.clone()).await,
         "shoot stays is to move nowhere",
     );
+    refused(
+        garden.patch(&admin, "stays", asks(&json!("source-is-off"))).await,
+        "shoot stays is to move nowhere",
+    );
+    // A seed that claims the shoot waits for former seeds, of which a person may state that they are off.
+    garden
+        .shoot("claimed", "seed-a", Some("seed-a"), ("Restore", "Processing"))
+        .await;
+    let claiming =
+        json!({"ownership": {"epoch": 2, "phase": "Claiming", "source": {"name": "seed-b", "epoch": 1}}});
+    garden.status(&admin, "claimed", claiming).await;
+    refused(
+        garden.patch(&admin, "claimed", asks(&json!("true"))).await,
+        "shoot claimed is to move nowhere",
+    );
+    let states = asks(&json!("source-is-off"));
+    refused(garden.patch(&theirs, "claimed", states.clone()).await, word);
+    allowed(garden.patch(&admin, "claimed", states).await);
     // Destination and word in one edit.
     let mut both = yes.clone();
     both["spec"] = json!({"seedName": "seed-b"});

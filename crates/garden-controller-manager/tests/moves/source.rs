@@ -20,6 +20,7 @@ use testkit::eventually;
 use crate::{
     garden::{self, Garden, NAMESPACE, allowed},
     journey::{create, create_on, edit, until},
+    renewal::until_event,
     servers,
     takeover::{ask_for, beside_the_gardenlet_of, check_owners, tells, unasked},
 };
@@ -163,4 +164,18 @@ pub async fn a_source_that_is_stated_to_be_off_needs_no_fence(garden: &Garden) {
         "{}",
         approval.reason
     );
+    // While seed-b claims the shoot, the same is stated of a seed that had the shoot before.
+    garden.bring(&garden::seed("seed-f")).await.unwrap();
+    let formers = json!({"formerSeeds": [{"name": "seed-a", "epoch": 1}, {"name": "seed-f", "epoch": 1}]});
+    garden.status(&shoots, OFF, formers).await;
+    ask_for(garden, OFF, (SHOOT_FORCE_RESTORE, FORCE_RESTORE_SOURCE_IS_OFF)).await;
+    let shoot = unasked(garden, OFF).await;
+    let record = shoot.status.unwrap().ownership.unwrap();
+    let stated: Vec<_> = record
+        .seeds_stated_off
+        .iter()
+        .map(|seed| (seed.name.as_str(), seed.epoch))
+        .collect();
+    assert_eq!((record.epoch, stated), (2, vec![("seed-a", 1), ("seed-f", 1)]));
+    until_event(garden, "FormerSeedsStatedOff", "seed-a, seed-f").await;
 }
