@@ -118,9 +118,9 @@ pub async fn given_with_a_loss(subject: &Subject) -> Result<()> {
 
 /// What the destination makes of the report of a copy.
 pub async fn copies_are_judged(subject: &Subject) -> Result<()> {
-    without_phases_a_loss_is_recorded(subject).await?;
-    given_without_an_end(subject).await?;
-    a_copy_of_an_earlier_epoch_is_no_evidence(subject).await
+    Box::pin(without_phases_a_loss_is_recorded(subject)).await?;
+    Box::pin(given_without_an_end(subject)).await?;
+    Box::pin(a_copy_of_an_earlier_epoch_is_no_evidence(subject)).await
 }
 
 /// An Etcd that has copied in an epoch, as etcd-druid reports it.
