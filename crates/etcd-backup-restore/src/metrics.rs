@@ -59,6 +59,7 @@ pub struct Metrics {
     delta_revisions: Gauge,
     ownership: Family<StateLabel, Gauge>,
     owned: Gauge,
+    record_confirmed: Gauge,
     passages: Family<PassageLabel, Counter>,
     open: Gauge,
 }
@@ -77,6 +78,7 @@ impl Default for Metrics {
             delta_revisions: Gauge::default(),
             ownership: Family::default(),
             owned: Gauge::default(),
+            record_confirmed: Gauge::default(),
             passages: Family::default(),
             open: Gauge::default(),
             registry: Registry::default(),
@@ -130,6 +132,11 @@ impl Metrics {
             self.owned.clone(),
         );
         registry.register(
+            "owner_record_confirmed",
+            "1 where the last check found the owner record of this seed on the DNS servers",
+            self.record_confirmed.clone(),
+        );
+        registry.register(
             "gate_connections",
             "Connections through the gate that have ended, and how",
             self.passages.clone(),
@@ -151,6 +158,11 @@ impl Metrics {
     /// The seed was confirmed as the owner.
     pub fn owned(&self, at: i64) {
         self.owned.set(at);
+    }
+
+    /// Whether the owner record in DNS confirmed the owner in the last check.
+    pub fn owner_record_confirmed(&self, is_confirmed: bool) {
+        self.record_confirmed.set(i64::from(is_confirmed));
     }
 
     /// Connections through the gate came or went.

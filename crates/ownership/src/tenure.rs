@@ -19,6 +19,8 @@ pub struct Checked {
     pub asked: Moment,
     /// The answer.
     pub answer: Answer,
+    /// Why the owner record confirmed nothing, by server, where the second witness alone confirmed the owner.
+    pub silent: Option<String>,
 }
 
 /// How a seed stands to a shoot.

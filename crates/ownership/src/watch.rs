@@ -211,6 +211,7 @@ impl Checker {
         if shows_own_epoch {
             self.epoch_seen.get_or_init(|| self.clock.now());
         }
+        let mut unconfirmed = None;
         let mut answer = match judgement::by_record(dns, own) {
             Ok(answer) => answer,
             Err(silent) if self.breaks(Mutation::OneWitness) => Answer::Unknown(silent),
@@ -221,7 +222,9 @@ impl Checker {
                     .unwrap_or_else(|_| {
                         Testimony::Silent(format!("no answer within {:?}", settings.second_witness))
                     });
-                judgement::by_second_witness(&self.claim, &silent, testimony)
+                let answer = judgement::by_second_witness(&self.claim, &silent, testimony);
+                unconfirmed = Some(silent);
+                answer
             }
         };
         if self.breaks(Mutation::UnknownExtends) && matches!(answer, Answer::Unknown(_)) {
@@ -230,7 +233,12 @@ impl Checker {
         if self.breaks(Mutation::TimeFromAnswer) {
             asked = self.clock.now();
         }
-        Checked { asked, answer }
+        let silent = unconfirmed.filter(|_| matches!(answer, Answer::Owned { .. }));
+        Checked {
+            asked,
+            answer,
+            silent,
+        }
     }
 
     /// Whether a replica that was asked at this moment may still be in the middle of the update that began this epoch, or a cache on

@@ -157,10 +157,17 @@ impl Told {
         let why = match &last.answer {
             Answer::Owned { .. } => {
                 self.metrics.owned(clock::now().as_second());
-                OWNS.to_owned()
+                self.metrics.owner_record_confirmed(last.silent.is_none());
+                match &last.silent {
+                    None => OWNS.to_owned(),
+                    Some(silent) => format!("{OWNS} by its bucket alone: {silent}"),
+                }
             }
             Answer::Lost(loss) => loss.to_string(),
-            Answer::Unknown(why) => why.clone(),
+            Answer::Unknown(why) => {
+                self.metrics.owner_record_confirmed(false);
+                why.clone()
+            }
         };
         self.with(|inner| inner.why = why);
     }
@@ -169,7 +176,7 @@ impl Told {
     pub(super) fn becomes(&self, state: State, permit: Option<Permit>) {
         let (before, why) = self.with(|inner| {
             let before = std::mem::replace(&mut inner.state, state);
-            if state == State::Suspended && inner.why == OWNS {
+            if state == State::Suspended && inner.why.starts_with(OWNS) {
                 TOO_LATE.clone_into(&mut inner.why);
             }
             inner.permit = permit;
@@ -306,6 +313,33 @@ mod tests {
             told.record_sealing(3).unwrap();
             assert!(told.is_sealing(3) && !told.is_sealing(4));
             told.expected().notified().await;
+        }
+    }
+
+    /// A record that is missing stops a planned move, long after it went.
+    #[tokio::test]
+    async fn an_owner_that_the_record_does_not_confirm_is_reported_with_the_servers() {
+        let metrics = Arc::<Metrics>::default();
+        let told = Told::new(3, Settings::default(), authorities(), metrics.clone());
+        for (silent, why, confirmed) in [
+            (None, OWNS.to_owned(), 1),
+            (
+                Some("192.0.2.1:5353: the owner record names no seed".to_owned()),
+                format!("{OWNS} by its bucket alone: 192.0.2.1:5353: the owner record names no seed"),
+                0,
+            ),
+        ] {
+            told.heard(&Report {
+                last: Some(ownership::Checked {
+                    asked: Clock::default().now(),
+                    answer: Answer::Owned { at_most: None },
+                    silent,
+                }),
+                standing: ownership::Standing::Unconfirmed,
+            });
+            assert_eq!(told.ownership()["why"], why);
+            let line = format!("etcdbr_owner_record_confirmed {confirmed}");
+            assert!(metrics.text().contains(&line), "{}", metrics.text());
         }
     }
 

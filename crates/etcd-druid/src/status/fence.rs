@@ -77,12 +77,21 @@ fn found(said: Option<&Ownership>, told: Option<&str>) -> Word {
         ),
         Some(said) if said.is_lost() => ("False", "Lost", describe(said)),
         Some(said) if said.fences() => ("Unknown", "NotConfirmed", describe(said)),
-        Some(_) => (
-            "True",
-            "Owner",
-            "It is confirmed that the shoot is this seed's.".to_owned(),
-        ),
+        Some(said) => ("True", "Owner", confirmed(said)),
     }
+}
+
+/// That the owner is confirmed, and why not by the owner record where that is so.
+fn confirmed(said: &Ownership) -> String {
+    let message = "It is confirmed that the shoot is this seed's";
+    let why = said.why.strip_prefix("the seed owns the shoot by its bucket alone: ");
+    why.map_or_else(
+        || format!("{message}."),
+        |why| {
+            let why: String = why.trim_end_matches('.').chars().take(LONGEST).collect();
+            format!("{message}, by its bucket alone: {why}.")
+        },
+    )
 }
 
 /// What becomes of etcd, and why.

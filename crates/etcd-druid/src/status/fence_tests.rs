@@ -125,6 +125,18 @@ fn an_etcd_that_no_fence_outlasts_says_so_but_where_it_has_lost() {
     assert_eq!(told(waits, "Serving"), words("True", "Owner"));
 }
 
+#[test]
+fn an_owner_that_the_record_does_not_confirm_names_the_servers() {
+    let why = "the seed owns the shoot by its bucket alone: 192.0.2.1:53: no answer";
+    let status = status_of(&checked(), &fenced("Serving", why, Some(said(false, None))));
+    let (status, reason, message) = condition(&status, "OwnershipVerified").unwrap();
+    assert_eq!((status.as_str(), reason.as_str()), ("True", "Owner"));
+    assert!(
+        message.contains("by its bucket alone: 192.0.2.1:53: no answer."),
+        "{message}"
+    );
+}
+
 /// The process that runs may go by other settings than are asked for now: somebody has changed them, and it was not started again.
 #[test]
 fn whether_a_fence_outlasts_it_the_process_says_that_runs() {

@@ -34,7 +34,11 @@ impl Scripted {
         let asked = Clock::default().now();
         let report = Report {
             standing,
-            last: Some(Checked { asked, answer }),
+            last: Some(Checked {
+                asked,
+                answer,
+                silent: None,
+            }),
         };
         let sender = self.last.lock().unwrap();
         sender.as_ref().unwrap().send_replace(report);

@@ -50,7 +50,11 @@ impl Scene {
     async fn hear(&mut self, answer: Answer, later: Duration) -> bool {
         let asked = self.clock.now();
         advance(later).await;
-        self.tenure.hear(&Checked { asked, answer })
+        self.tenure.hear(&Checked {
+            asked,
+            answer,
+            silent: None,
+        })
     }
 
     fn permit(&self) -> Permit {
