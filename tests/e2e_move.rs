@@ -58,27 +58,7 @@ async fn a_shoot_moves_there_and_back_and_keeps_everything() {
         let writer = Writer::start(UserShoot::new(&landscape, PROJECT, "keeps"), next);
         let timeline = Timeline::start(&shoot);
         shoot.set_seed(to).await.unwrap();
-        // On the way back the final snapshot vanishes from the bucket between hand-over and copy.
-        let is_lost = to == "seed-a";
-        let (arrived, lost) = tokio::join!(shoot.wait_until_on(to, MOVE_WITHIN), async {
-            if is_lost {
-                lose_final_snapshot(&landscape, &shoot, (from, to)).await
-            } else {
-                Ok(Vec::new())
-            }
-        });
-        arrived.unwrap();
-        let lost = lost.unwrap();
-        assert_eq!(
-            lost.is_empty(),
-            !is_lost,
-            "final snapshots that were removed: {lost:?}"
-        );
-        let copied = snapshots_of(&landscape, &shoot, to).await.unwrap();
-        assert!(
-            !lost.iter().any(|name| copied.contains(name)),
-            "{lost:?} was copied before it was removed"
-        );
+        arrives(&landscape, &shoot, (from, to)).await;
         let book = writer.stop().await.unwrap();
         let client = shoot.client().await.unwrap();
         let gap = book.longest_gap();
@@ -121,6 +101,30 @@ async fn a_shoot_moves_there_and_back_and_keeps_everything() {
         last_version = book.writes.last().unwrap().version;
     }
     deleted(&landscape, &shoot).await.unwrap();
+}
+
+/// The shoot arrives. On the way back the final snapshot vanishes from the bucket between hand-over and copy, and nothing is lost.
+async fn arrives(landscape: &Landscape, shoot: &UserShoot, (from, to): (&str, &str)) {
+    let is_lost = to == "seed-a";
+    let (arrived, lost) = tokio::join!(shoot.wait_until_on(to, MOVE_WITHIN), async {
+        if is_lost {
+            lose_final_snapshot(landscape, shoot, (from, to)).await
+        } else {
+            Ok(Vec::new())
+        }
+    });
+    arrived.unwrap();
+    let lost = lost.unwrap();
+    assert_eq!(
+        lost.is_empty(),
+        !is_lost,
+        "final snapshots that were removed: {lost:?}"
+    );
+    let copied = snapshots_of(landscape, shoot, to).await.unwrap();
+    assert!(
+        !lost.iter().any(|name| copied.contains(name)),
+        "{lost:?} was copied before it was removed"
+    );
 }
 
 #[tokio::test]

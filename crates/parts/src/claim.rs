@@ -28,9 +28,6 @@ use crate::{FIELD_MANAGER, Facts, configuration_problem, etcd_ended, lost, plann
 /// garden-controller-manager watches Shoots: it has answered by then.
 const WAIT_FOR_GRANT: Duration = Duration::from_secs(5);
 
-/// What `restored` may leave out.
-const RESTORED: [&str; 5] = ["lastRevision", "saved", "source", "unknown", "lostRevisions"];
-
 /// The steps of a claimant that the garden knows of.
 #[derive(Debug)]
 pub struct Claim;
@@ -206,8 +203,8 @@ fn evidence(
         })
     };
     // A copy of less than the source's hand-over recorded ends well only where a person accepts the loss.
-    let loss_is_accepted = copied
-        .is_some_and(|copied| !copied.complete && planned_copy::is_loss_accepted(copied, accepted));
+    let loss_is_accepted =
+        copied.is_some_and(|copied| !copied.complete && planned_copy::is_loss_accepted(copied, accepted));
     let handed_over = recorded.drained;
     Evidence {
         earlier_pods_gone: false,
@@ -296,29 +293,12 @@ fn told(becomes: &Ownership<String>, restored: Option<RestoredData>, stands: Opt
     let source = ownership.source.clone();
     let mut told = json!(ownership);
     if let Some(restored) = restored {
-        let restored = restored_patch(&RestoredData { source, ..restored }, stands);
+        let restored = lost::restored_patch(&RestoredData { source, ..restored }, stands);
         for (field, value) in restored.as_object().into_iter().flatten() {
             told[field] = value.clone();
         }
     }
     told
-}
-
-/// The patch of `status.ownership` that records a loss, beside what earlier epochs have lost.
-pub(crate) fn restored_patch(restored: &RestoredData, stands: Option<&Recorded>) -> Value {
-    // What it does not say must not be what is said of an earlier epoch.
-    let mut fields: serde_json::Map<_, _> = RESTORED
-        .iter()
-        .map(|&field| (field.to_owned(), Value::Null))
-        .collect();
-    fields.extend(json!(restored).as_object().cloned().unwrap_or_default());
-    let mut patch = json!({"restored": fields});
-    // The version of the Shoot is tested with it, so that nothing that was added meanwhile is left out.
-    let before = stands.map(|stands| stands.restored_before_epoch(restored.epoch));
-    if let Some(before) = before.filter(|before| !before.is_empty()) {
-        patch["restoredBefore"] = json!(before);
-    }
-    patch
 }
 
 /// The record, if the shoot is still this seed's, in this epoch and in the operation that the flow is about.

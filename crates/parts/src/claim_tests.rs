@@ -145,7 +145,7 @@ fn a_loss_takes_nothing_over_from_an_earlier_one() {
     let all = json!({"epoch": 2, "fenced": "2026-01-01T00:01:30Z", "unknown": "why", "source": {"name": "a", "epoch": 1},
         "lastRevision": 1, "saved": "2026-01-01T00:01:30Z", "lostRevisions": 1});
     let all: RestoredData = serde_json::from_value(all).unwrap();
-    let named: std::collections::BTreeSet<_> = RESTORED
+    let named: std::collections::BTreeSet<_> = lost::RESTORED
         .into_iter()
         .chain(["epoch", "fenced"])
         .map(str::to_owned)

@@ -1,9 +1,16 @@
 //! What a shoot goes on with that was taken over: the bounds of what may be lost, or why there are none (R17-45).
 
-use api::{druid::CopiedChain, gardencore::shoot::RestoredData};
+use api::{
+    druid::CopiedChain,
+    gardencore::shoot::{Ownership as Recorded, RestoredData},
+};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use ownership::{Chain, Ownership};
+use serde_json::{Value, json};
+
+/// What `restored` may leave out.
+pub(crate) const RESTORED: [&str; 5] = ["lastRevision", "saved", "source", "unknown", "lostRevisions"];
 
 /// A shoot that has come back.
 const NOT_COPIED: &str = "the shoot came back to that seed, and nothing was copied: nothing is lost where its etcd has the volume that \
@@ -81,6 +88,23 @@ fn time_of(copied: &CopiedChain, fenced: Timestamp) -> Result<Time, String> {
         )),
         Some(saved) => Ok(saved.clone()),
     }
+}
+
+/// The patch of `status.ownership` that records a loss, beside what earlier epochs have lost.
+pub(crate) fn restored_patch(restored: &RestoredData, stands: Option<&Recorded>) -> Value {
+    // What it does not say must not be what is said of an earlier epoch.
+    let mut fields: serde_json::Map<_, _> = RESTORED
+        .iter()
+        .map(|&field| (field.to_owned(), Value::Null))
+        .collect();
+    fields.extend(json!(restored).as_object().cloned().unwrap_or_default());
+    let mut patch = json!({"restored": fields});
+    // The version of the Shoot is tested with it, so that nothing that was added meanwhile is left out.
+    let before = stands.map(|stands| stands.restored_before_epoch(restored.epoch));
+    if let Some(before) = before.filter(|before| !before.is_empty()) {
+        patch["restoredBefore"] = json!(before);
+    }
+    patch
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use ownership::changes_between;
 use runtime::{Cluster, Error, Result, clock};
 use serde_json::json;
 
-use crate::{FIELD_MANAGER, Facts, claim, configuration_problem, lost};
+use crate::{FIELD_MANAGER, Facts, configuration_problem, lost};
 
 /// The number of revisions whose loss a person accepts.
 pub(crate) fn accepted_loss(shoot: &Shoot) -> Option<i64> {
@@ -133,7 +133,7 @@ async fn record_loss(f: &Facts, copied: &CopiedChain) -> Result<()> {
             return Ok(());
         }
         let restored = lost::without_phases(f.epoch(), copied, clock::now());
-        let patch = json!({"ownership": claim::restored_patch(&restored, Some(recorded))});
+        let patch = json!({"ownership": lost::restored_patch(&restored, Some(recorded))});
         if FIELD_MANAGER
             .try_merge_status_of(&api, &newest, &patch)
             .await?

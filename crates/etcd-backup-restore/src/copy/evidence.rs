@@ -3,7 +3,7 @@
 //! Pure: listings and recorded facts in, a judgement out. That every object of the chain was read and hashed
 //! is the transfer's part.
 
-use super::Report;
+use super::report::Report;
 use crate::chain::{self, Chain};
 use crate::error::{Class, Error, Result};
 use crate::mutation::{Mutation, breaks};

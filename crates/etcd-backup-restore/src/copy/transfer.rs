@@ -1,7 +1,8 @@
 //! The way of each object: streamed, hashed, and in the target as a whole or not at all.
 
+use super::Copy;
 use super::evidence::Rejected;
-use super::{Copy, Report};
+use super::report::Report;
 use crate::error::{Class, Error, Result};
 use crate::integrity::Fingerprint;
 use crate::snapshot_name::{Kind, Snapshot};
