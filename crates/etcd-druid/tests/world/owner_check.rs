@@ -130,6 +130,6 @@ async fn restarted_once(world: &World) -> Result<()> {
 }
 
 pub async fn owner(world: &World) -> Result<()> {
-    refused(world).await?;
+    Box::pin(refused(world)).await?;
     Box::pin(restarted_once(world)).await
 }
