@@ -8,7 +8,7 @@
 #   REPOT_TEST_UNSTEADY=FILE  where it is noted which failed and passed then
 set -uo pipefail
 # Packages that neither decide who owns a shoot nor act or store data by the right of an owner. A new package runs once.
-REPEATABLE=(cloud-local cloud-local-agent network-local testkit tunnel xtask)
+REPEATABLE=(cloud-local-agent network-local testkit tunnel xtask)
 name=$(basename "$1" | sed 's/-[0-9a-f]\{16\}$//')
 if [ "$name" = "${REPOT_TEST_ALONE:-}" ]; then exit 0; fi
 # Whoever makes the folder runs the program: one succeeds.
