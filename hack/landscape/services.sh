@@ -109,7 +109,7 @@ start_dns_copy() {
   stop_dns_copy
   mkdir -p "$dir"
   # A transfer ends with the SOA record that it began with; a zone file has one.
-  timeout 10 kdig "@$DNS_IP" -y "hmac-sha256:$NAME-landscape:$(cat "$STATE/dns/tsig.secret")" +nocomments +nocmd +nostats AXFR "$DNS_ZONE" |
+  timeout 10 kdig "@$DNS_IP" -y "hmac-sha256:$NAME-landscape:$(cat "$STATE/dns/tsig.secret")" +noall +answer -t AXFR "$DNS_ZONE" |
     awk '/^[^;]/ && NF >= 5 && $4 != "TSIG" && !($4 == "SOA" && soa++)' >"$dir/$DNS_ZONE.zone"
   grep -q SOA "$dir/$DNS_ZONE.zone" || fail "the zone $DNS_ZONE could not be transferred from $DNS_IP"
   cat >"$dir/knot.conf" <<E
