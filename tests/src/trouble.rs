@@ -22,7 +22,7 @@ const RECORD_POLL_INTERVAL: Duration = Duration::from_millis(20);
 pub enum Trouble {
     /// It hears nothing of these (see [`OTHERS`]).
     CutOff(&'static [&'static str]),
-    /// Nothing that it sends leaves for these, and it hears these still. What it has sent waits in its kernels.
+    /// Packets from the seed to these are dropped, and packets from these arrive. Sent bytes wait in the kernels of the seed.
     SendsNothing(&'static [&'static str]),
     /// Nothing in it moves.
     StandsStill,

@@ -80,7 +80,7 @@ pub use conditional::Conditional;
 pub use gates::{Evidence, SealStep, Sealed, Wait, forwards, keeps_data, may_act, may_open};
 pub use given::{GivenError, flag_of};
 pub use guard::{Duty, Guard, Told, hear};
-pub use judgement::Answer;
+pub use judgement::{Answer, OWNED_BY_BUCKET_ALONE};
 pub use marks::{Barred, Mark, Object, Record};
 pub use phase::{Approval, Chain, Ownership, Phase, Refused, Stay, Step, Writer};
 pub use question::{Heard, Question};

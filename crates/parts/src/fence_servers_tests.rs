@@ -119,7 +119,7 @@ fn a_statement_that_the_source_is_off_leaves_out_that_seed_alone() {
     };
     assert_eq!(owners(true, 4), ["c"]);
     assert_eq!(owners(false, 4), ["a", "c"]);
-    // Consent to another epoch says nothing of this one.
+    // Consent to a different epoch does not count in this epoch.
     assert_eq!(owners(true, 5), ["a", "c"]);
 }
 

@@ -1,4 +1,4 @@
-//! What a copy has brought, and what of it others rely on.
+//! The report of a copy, and the summary that gate E and etcd-druid rely on.
 
 use crate::snapshot_name::Snapshot;
 use jiff::Timestamp;

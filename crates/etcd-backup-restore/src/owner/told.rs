@@ -3,7 +3,7 @@
 use crate::clock;
 use crate::error::{Class, Error};
 use crate::metrics::Metrics;
-use ownership::{Answer, Authorities, Guard as State, Relayed, Report, Settings};
+use ownership::{Answer, Authorities, Guard as State, OWNED_BY_BUCKET_ALONE, Relayed, Report, Settings};
 use permit::{Clock, Permit};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -160,7 +160,7 @@ impl Told {
                 self.metrics.owner_record_confirmed(last.silent.is_none());
                 match &last.silent {
                     None => OWNS.to_owned(),
-                    Some(silent) => format!("{OWNS} by its bucket alone: {silent}"),
+                    Some(silent) => format!("{OWNED_BY_BUCKET_ALONE}{silent}"),
                 }
             }
             Answer::Lost(loss) => loss.to_string(),

@@ -84,9 +84,7 @@ fn found(said: Option<&Ownership>, told: Option<&str>) -> Word {
 /// That the owner is confirmed, and why not by the owner record where that is so.
 fn confirmed(said: &Ownership) -> String {
     let message = "It is confirmed that the shoot is this seed's";
-    let why = said
-        .why
-        .strip_prefix("the seed owns the shoot by its bucket alone: ");
+    let why = said.why.strip_prefix(ownership::OWNED_BY_BUCKET_ALONE);
     why.map_or_else(
         || format!("{message}."),
         |why| {

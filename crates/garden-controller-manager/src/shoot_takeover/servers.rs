@@ -173,8 +173,8 @@ fn other_record(shoot: &Shoot, entry: &SeedOwnerCheck, destination: &Seed) -> Op
     ))
 }
 
-/// Why processes of the source may not ask at all, or ask servers that nothing reports. How old the report is does not matter: a seed that
-/// is dead reports nothing anew, and its processes stay as they are.
+/// Why processes of the source may not ask at all, or ask servers that nothing reports. How old the report is does not matter: a dead seed
+/// sends no new report, and the processes of that seed stay as they are.
 fn incomplete(shoot: &Shoot, entry: Option<&SeedOwnerCheck>, source: &Seed) -> Option<String> {
     let from = source.name_any();
     let status = shoot.status.as_ref()?;

@@ -48,7 +48,7 @@ pub async fn to_accept_a_loss_takes_a_verb_of_its_own(garden: &Garden) {
     allowed(garden.patch(&admin, "lossy", some.clone()).await);
     refused(garden.patch(&theirs, "lossy", accepts(&json!("18"))).await, word);
     allowed(garden.patch(&theirs, "lossy", label).await);
-    // The seed whose etcd runs takes it away; anybody may think better of it.
+    // The seed whose etcd runs removes the annotation, and so may every editor of the Shoot.
     allowed(garden.patch(&b, "lossy", accepts(&Value::Null)).await);
     allowed(garden.patch(&admin, "lossy", some.clone()).await);
     allowed(garden.patch(&theirs, "lossy", accepts(&Value::Null)).await);

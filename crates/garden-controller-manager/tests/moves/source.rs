@@ -103,7 +103,7 @@ async fn fails_in_a_loop(garden: &Garden) {
     ];
     for (state, progress) in attempt.into_iter().cycle() {
         let shoot = shoots.get(LOOPS).await.unwrap();
-        // It writes only what is its own.
+        // The gardenlet writes only while its seed has the shoot.
         if shoot
             .status
             .as_ref()

@@ -184,7 +184,7 @@ mod tests {
         assert_eq!((known.seconds, known.reason()), (Some(90), "DataLost"));
     }
 
-    /// A person has accepted it: the fence says nothing of it.
+    /// A person has accepted the loss, so no fence bounds the loss.
     #[test]
     fn a_loss_whose_number_is_known_is_told_by_the_number() {
         let restored = json!({"epoch": 2, "lastRevision": 832, "saved": "2026-01-01T00:00:00Z", "fenced": "2026-01-01T00:01:30Z",
