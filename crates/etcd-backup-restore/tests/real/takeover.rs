@@ -64,14 +64,6 @@ impl Source {
         store.put_note("finished.json", content).await.unwrap();
     }
 
-    fn garble(&self, name: &str) {
-        let path = self.lab.object("a", name);
-        let mut content = fs::read(&path).unwrap();
-        let middle = content.len() / 2;
-        content[middle] ^= 1;
-        fs::write(path, content).unwrap();
-    }
-
     /// The revision with which an etcd begins after the copy.
     async fn begins_with(&self, place: &str) -> i64 {
         let volume = self.lab.path(&format!("volume-{place}/new.etcd"));
@@ -149,7 +141,7 @@ async fn an_unusable_final_snapshot_costs_a_takeover_nothing_that_lies_beside_it
     let name = source.server.snapshot("/snapshot/full?final=true").await;
     source.finished_says("sealed", json!(true)).await;
     source.seal_noted(source.revision).await;
-    source.garble(&name);
+    source.lab.garble("a", &name);
     let ran = source.lab.copy("a", "b", &TAKES_OVER).await;
     assert!(is_complete(&ran), "{}", ran.json);
     assert_eq!(ran.json["finalSnapshot"], false);
@@ -163,7 +155,7 @@ async fn a_takeover_begins_with_the_chain_up_to_a_hole_and_reports_it_as_incompl
         let source = Source::begin().await;
         source.seal_noted(source.revision).await;
         if garbled {
-            source.garble(&source.deltas[1]);
+            source.lab.garble("a", &source.deltas[1]);
         } else {
             fs::remove_file(source.lab.object("a", &source.deltas[1])).unwrap();
         }
