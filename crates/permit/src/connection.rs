@@ -51,6 +51,7 @@ const ALIVE_WITHIN: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug)]
 pub struct PermittedConnector {
     tcp: HttpConnector,
+    is_forwarded: bool,
 }
 
 impl PermittedConnector {
@@ -63,7 +64,17 @@ impl PermittedConnector {
         tcp.set_connect_timeout(connect_timeout);
         tcp.set_keepalive(Some(SILENT_FOR));
         tcp.set_keepalive_interval(Some(ALIVE_WITHIN));
-        Self { tcp }
+        let is_forwarded = false;
+        Self { tcp, is_forwarded }
+    }
+
+    /// The other side is a proxy that forwards each request: requests name the whole URL.
+    #[must_use]
+    pub fn forwarded(self) -> Self {
+        Self {
+            is_forwarded: true,
+            ..self
+        }
     }
 }
 
@@ -77,10 +88,10 @@ impl Service<Uri> for PermittedConnector {
     }
 
     fn call(&mut self, target: Uri) -> Self::Future {
-        let opening = self.tcp.call(target);
+        let (opening, is_forwarded) = (self.tcp.call(target), self.is_forwarded);
         Box::pin(async move {
             let stream = opening.await?.into_inner();
-            Ok(TokioIo::new(PermittedStream::new(stream)?))
+            Ok(TokioIo::new(PermittedStream::new(stream, is_forwarded)?))
         })
     }
 }
@@ -101,14 +112,16 @@ pub fn deliver_unsent(stream: &TcpStream) -> io::Result<()> {
 #[derive(Debug)]
 pub struct PermittedStream {
     stream: TcpStream,
+    is_forwarded: bool,
     requests: Arc<Requests>,
 }
 
 impl PermittedStream {
-    fn new(stream: TcpStream) -> io::Result<Self> {
+    fn new(stream: TcpStream, is_forwarded: bool) -> io::Result<Self> {
         discard_unsent(&stream)?;
         Ok(Self {
             stream,
+            is_forwarded,
             requests: Arc::default(),
         })
     }
@@ -124,7 +137,8 @@ impl PermittedStream {
 
 impl Connection for PermittedStream {
     fn connected(&self) -> Connected {
-        self.stream.connected().extra(Noted(Arc::clone(&self.requests)))
+        let noted = Noted(Arc::clone(&self.requests));
+        self.stream.connected().proxy(self.is_forwarded).extra(noted)
     }
 }
 

@@ -30,6 +30,7 @@
 //! | `effects` | what work changes outside |
 //! | `layer` | the same for requests of clients |
 //! | `connection` | connections that throw away what is not sent when a permit ends |
+//! | `proxy` | connections through the proxy that the environment names (feature `object-store`) |
 //! | `store` | the same for requests to object stores (feature `object-store`) |
 //! | `issuer` | what whoever gives the right holds: extend, close, settle, end |
 //! | `under_way` | what has left and is not answered |
@@ -45,6 +46,8 @@ mod host_clock;
 mod issuer;
 mod layer;
 mod permit;
+#[cfg(feature = "object-store")]
+mod proxy;
 #[cfg(feature = "object-store")]
 mod store;
 mod under_way;

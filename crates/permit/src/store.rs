@@ -6,7 +6,7 @@
 //! refused is not tried again.
 //!
 //! The HTTP client is `hyper-util`, because `reqwest`, the client of the library, gives no access to its
-//! sockets. Proxies in the environment are ignored: a proxy could deliver a request after the permit.
+//! sockets.
 
 use std::error::Error;
 use std::fmt;
@@ -17,6 +17,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use http::header::PROXY_AUTHORIZATION;
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::{Builder, Client};
@@ -28,12 +29,15 @@ use object_store::{
         HttpResponseBody, HttpService,
     },
 };
+use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
 use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 use tower::Service;
+use tracing::warn;
 
 use crate::Permit;
 use crate::connection::{PermittedConnector, Unanswered};
+use crate::proxy::{Proxies, ProxyConnector, with_causes};
 
 /// Makes clients whose every request needs the permit.
 #[derive(Clone)]
@@ -42,24 +46,21 @@ pub struct StoreConnector {
     connect_within: Duration,
     answer_within: Duration,
     tls: Arc<ClientConfig>,
+    proxies: Proxies,
 }
 
 impl StoreConnector {
     /// Bounds the time for opening a connection and for one request with its answer. Trusts the authorities
-    /// that are built in.
+    /// that are built in, and those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name. Connects through the proxies
+    /// that the environment names.
     #[must_use]
     pub fn new(permit: &Permit, connect_within: Duration, answer_within: Duration) -> Self {
-        static BUILT_IN: OnceLock<Arc<ClientConfig>> = OnceLock::new();
-        let tls = BUILT_IN.get_or_init(|| {
-            let mut roots = RootCertStore::empty();
-            roots.add_parsable_certificates(webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().cloned());
-            tls(roots)
-        });
         Self {
             permit: permit.clone(),
             connect_within,
             answer_within,
-            tls: Arc::clone(tls),
+            tls: trust_of_process(),
+            proxies: Proxies::of_environment(),
         }
     }
 
@@ -75,7 +76,12 @@ impl StoreConnector {
     /// A client for requests.
     #[must_use]
     pub fn client(&self) -> HttpClient {
-        let tcp = PermittedConnector::new(Some(self.connect_within));
+        let tcp = ProxyConnector {
+            tcp: PermittedConnector::new(Some(self.connect_within)),
+            tls: trust_of_process(),
+            proxies: self.proxies.clone(),
+            connect_within: self.connect_within,
+        };
         let connector = HttpsConnector::from((tcp, Arc::clone(&self.tls)));
         let client = Builder::new(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
@@ -83,9 +89,35 @@ impl StoreConnector {
         HttpClient::new(Guarded {
             permit: self.permit.clone(),
             answer_within: self.answer_within,
+            proxies: self.proxies.clone(),
             client: Unanswered(client),
         })
     }
+}
+
+/// The authorities that are built in, and those that the environment adds.
+fn trust_of_process() -> Arc<ClientConfig> {
+    static TRUST: OnceLock<Arc<ClientConfig>> = OnceLock::new();
+    let trust = TRUST.get_or_init(|| {
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().cloned());
+        roots.add_parsable_certificates(certificates_of_environment());
+        tls(roots)
+    });
+    Arc::clone(trust)
+}
+
+/// Without the variables nothing is read: the images have no certificates.
+fn certificates_of_environment() -> Vec<CertificateDer<'static>> {
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    if !is_set("SSL_CERT_FILE") && !is_set("SSL_CERT_DIR") {
+        return Vec::new();
+    }
+    let found = rustls_native_certs::load_native_certs();
+    for error in &found.errors {
+        warn!(%error, "a certificate of SSL_CERT_FILE or SSL_CERT_DIR cannot be read, and is not trusted");
+    }
+    found.certs
 }
 
 fn tls(roots: RootCertStore) -> Arc<ClientConfig> {
@@ -110,13 +142,17 @@ impl HttpConnector for StoreConnector {
 struct Guarded {
     permit: Permit,
     answer_within: Duration,
-    client: Unanswered<Client<HttpsConnector<PermittedConnector>, HttpRequestBody>>,
+    proxies: Proxies,
+    client: Unanswered<Client<HttpsConnector<ProxyConnector>, HttpRequestBody>>,
 }
 
 #[async_trait]
 impl HttpService for Guarded {
     async fn call(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
         request.extensions_mut().insert(self.permit.clone());
+        if let Some(login) = self.proxies.login_of_forwarded(request.uri()) {
+            request.headers_mut().insert(PROXY_AUTHORIZATION, login);
+        }
         let (mut client, deadline) = (self.client.clone(), Instant::now() + self.answer_within);
         let answered = self
             .permit
@@ -124,10 +160,17 @@ impl HttpService for Guarded {
         // The library retries errors of another kind.
         let refused = |refused| HttpError::new(HttpErrorKind::Unknown, refused);
         let answer = answered.await.map_err(refused)?.map_err(|_| late())?;
-        let answer = answer.map_err(|error| HttpError::new(kind_of(&error), error))?;
+        let answer = answer.map_err(|source| HttpError::new(kind_of(&source), NoAnswer { source }))?;
         let body = |body| HttpResponseBody::new(Bounded::new(body, deadline));
         Ok(answer.map(body))
     }
+}
+
+/// Shows all causes: the library shows the first error of a chain alone.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", with_causes(source))]
+struct NoAnswer {
+    source: hyper_util::client::legacy::Error,
 }
 
 fn late() -> HttpError {
@@ -211,3 +254,7 @@ impl Body for Bounded {
         self.body.size_hint()
     }
 }
+
+#[cfg(test)]
+#[path = "tests/proxy.rs"]
+mod tests;

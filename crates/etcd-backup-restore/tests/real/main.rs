@@ -20,6 +20,7 @@ mod owner_stopped;
 mod permit;
 mod restore;
 mod restore_refused;
+mod proxy;
 mod resume;
 mod returned;
 mod takeover;
