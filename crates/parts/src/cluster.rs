@@ -16,12 +16,12 @@ use runtime::{Cluster as _, Error, Result, apply, error::Explain, wait};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::{FIELD_MANAGER, Facts, Stay, configuration_problem, owner_record};
+use crate::{
+    FIELD_MANAGER, Facts, Stay, configuration_problem, owner_record, secrets::config::CLOUD_PROVIDER_SECRET,
+};
 
 /// Nothing holds on to it.
 const GOES_WITHIN: Duration = Duration::from_secs(30);
-/// Name of the Secret with the provider's credentials, in the shoot's namespace.
-pub(crate) const CLOUD_PROVIDER_SECRET: &str = "cloudprovider";
 
 /// The Cluster.
 #[derive(Debug)]

@@ -23,7 +23,7 @@ use crate::{
     FIELD_MANAGER, Facts, Operation, Stay, configuration_problem, etcd_owner,
     etcd_ready::{look_migrating, look_ready},
     owner_record,
-    secrets::config::{CA_ETCD, ETCD_CLIENT, ETCD_SERVER},
+    secrets::config::{BACKUP_SECRET, CA_ETCD, ETCD_CLIENT, ETCD_SERVER},
     verbs::{Deploy, Destroy, Sleep, Tasks},
 };
 
@@ -31,8 +31,6 @@ use crate::{
 pub(crate) const MAIN: &str = "etcd-main";
 /// The etcd with the shoot's Events.
 pub(crate) const EVENTS: &str = "etcd-events";
-/// Credentials of the bucket, put into the shoot's namespace by the BackupEntry.
-pub(crate) const BACKUP_SECRET: &str = "etcd-backup";
 
 /// How much may be lost if the seed dies.
 const DELTA_SNAPSHOT_PERIOD: &str = "5m";

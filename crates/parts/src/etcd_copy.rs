@@ -13,13 +13,11 @@ use runtime::{Cluster, Error, Result, error::Explain, wait};
 
 use crate::{
     ClaimPlan, FIELD_MANAGER, Facts, Stay,
-    etcd::{BACKUP_SECRET, MAIN, epoch_annotation},
+    etcd::{MAIN, epoch_annotation},
     planned_copy,
+    secrets::config::{BACKUP_SECRET, SOURCE_SECRET},
     verbs::{Deploy, Tasks},
 };
-
-/// Credentials of the former seed's bucket, put into the shoot's namespace by the source BackupEntry.
-pub(crate) const SOURCE_SECRET: &str = "source-etcd-backup";
 
 /// How long before the end of its patience a copy looks at the source for the last time, at most: its pause between two looks
 /// (`etcd_backup_restore::copy::POLL`), and what seconds cut off.

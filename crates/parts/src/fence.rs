@@ -13,11 +13,10 @@ use runtime::{Cluster, Error, Result, error::Explain};
 
 use crate::{
     ClaimPlan, Facts, configuration_problem,
-    etcd::BACKUP_SECRET,
-    etcd_copy::SOURCE_SECRET,
     fence_servers::FenceServers,
     mutation::{Mutation, breaks},
     owner_claim,
+    secrets::config::{BACKUP_SECRET, SOURCE_SECRET},
     verbs::{Deploy, Tasks},
 };
 

@@ -10,8 +10,10 @@ use runtime::Result;
 
 use crate::{
     ExtensionResource, Facts, Stay,
-    cluster::CLOUD_PROVIDER_SECRET,
-    secrets::{config::SSH_KEY_PAIR, issue::Data},
+    secrets::{
+        config::{CLOUD_PROVIDER_SECRET, SSH_KEY_PAIR},
+        issue::Data,
+    },
     verbs::{Deploy, Destroy, Migrate, Tasks},
 };
 

@@ -84,7 +84,7 @@ fn plants() -> Vec<(Vec<(&'static str, Value)>, &'static str)> {
         (vec![("gardener", entry("x", TOKEN))], "are not carried"),
         (
             vec![("gardener", entry("gardenlet", "Opaque"))],
-            "each seed makes this Secret itself",
+            "each seed creates the Secret of this name itself",
         ),
         (
             vec![("gardener", entry("../../kube-system/secrets/x", "Opaque"))],

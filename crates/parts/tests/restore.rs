@@ -38,6 +38,13 @@ async fn a_shoot_takes_its_secrets_and_states_along() -> Result<()> {
         "type": "example.test/key", "data": {"k": "dw=="}}),
     )
     .await?;
+    let of_provider =
+        json!({"persist": "true", "managed-by": "secrets-manager", "manager-identity": "provider-x"});
+    create_secret(
+        &world,
+        json!({"metadata": {"name": "provider-ca", "labels": of_provider}, "type": "Opaque", "data": {"k": "dw=="}}),
+    )
+    .await?;
     let before = source.carried_secrets().await?;
     let first = world.secrets().await?;
     Secrets::deploy(&source).await?;
@@ -53,11 +60,7 @@ async fn a_shoot_takes_its_secrets_and_states_along() -> Result<()> {
     Namespace::deploy(&destination).await?;
     Secrets::deploy(&destination).await?;
     let after = destination.carried_secrets().await?;
-    assert_eq!(
-        before.len(),
-        15,
-        "fourteen of the secrets manager, one that an extension wants to be carried"
-    );
+    assert_eq!(before.len(), 16, "fourteen of the gardenlet, two of extensions");
     assert_eq!(
         before.iter().map(essence).collect::<Vec<_>>(),
         after.iter().map(essence).collect::<Vec<_>>()

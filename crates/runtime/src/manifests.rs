@@ -146,7 +146,9 @@ pub async fn remove(
     apply::delete(&secrets, &secret_name(name)).await
 }
 
-fn secret_name(name: &str) -> String {
+/// The name of the Secret that holds the manifests of the ManagedResource of this name.
+#[must_use]
+pub fn secret_name(name: &str) -> String {
     format!("managedresource-{name}")
 }
 

@@ -72,6 +72,15 @@ pub const KUBE_SCHEDULER: &str = "kube-scheduler";
 /// Kubeconfig of the gardenlet itself.
 pub const GARDENLET: &str = "gardenlet";
 
+/// Credentials of the bucket, put into the shoot's namespace by the BackupEntry.
+pub(crate) const BACKUP_SECRET: &str = "etcd-backup";
+/// Credentials of the former seed's bucket, put into the shoot's namespace by the source BackupEntry.
+pub(crate) const SOURCE_SECRET: &str = "source-etcd-backup";
+/// Credentials of the provider's account, copied from the garden.
+pub(crate) const CLOUD_PROVIDER_SECRET: &str = "cloudprovider";
+/// The Secrets that each seed puts into the shoot's namespace and that the table below does not create.
+pub(crate) const OF_SEED: &[&str] = &[BACKUP_SECRET, SOURCE_SECRET, CLOUD_PROVIDER_SECRET];
+
 /// Made once in the shoot's life and carried from seed to seed.
 pub const CARRIED: &[&str] = &[
     CA,

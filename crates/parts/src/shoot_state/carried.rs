@@ -9,7 +9,6 @@
 use std::collections::BTreeSet;
 
 use api::{
-    constants::{MANAGED_BY, MANAGER_IDENTITY},
     gardencore::{ExtensionResourceState, GardenerResourceData, ShootState},
     machine::state,
     meta::ResourceData,
@@ -186,15 +185,8 @@ fn why_not_carried(secret: &Secret) -> Option<String> {
     if !entries::is_carried(secret) {
         return Some("it has no label persist=true".into());
     }
-    let name = secret.name_any();
-    let is_material = [MANAGED_BY, MANAGER_IDENTITY]
-        .iter()
-        .any(|label| secret.labels().contains_key(*label));
-    if config::DERIVED.contains(&name.as_str()) {
-        return Some("each seed makes this Secret itself".into());
-    }
-    if is_material && !config::CARRIED.contains(&name.as_str()) {
-        return Some("its labels say that the gardenlet made it, and it makes none of that name".into());
+    if is_reserved(&secret.name_any()) {
+        return Some("each seed creates the Secret of this name itself".into());
     }
     why_not_made(secret)
 }
@@ -230,16 +222,25 @@ fn is_kind_of_object(api_version: Option<&str>, kind: &str) -> bool {
     version(api_version) == "v1" && matches!(kind, "Secret" | "ConfigMap")
 }
 
-/// An extension's Secret may be carried for its own sake too; it is never one of the gardenlet's.
+/// The Secret of an extension may also be carried for its own sake. A Secret of the suite is never carried as a reference.
 fn why_not_referenced(secret: &Secret) -> Option<String> {
-    let name = secret.name_any();
-    let ours = [config::CARRIED, config::DERIVED]
-        .iter()
-        .any(|names| names.contains(&name.as_str()));
-    if ours {
-        return Some("that is a Secret of the gardenlet, not of an extension".into());
+    if !is_referable(&secret.name_any()) {
+        return Some("the gardenlet or the seed creates the Secret of this name, not an extension".into());
     }
     why_not_made(secret)
+}
+
+/// Whether each seed creates the Secret of this name itself. Such a Secret is not carried, whatever its labels say: a restore
+/// would put the content of another seed in the place of the seed's own. All other names are free for extensions.
+pub(super) fn is_reserved(name: &str) -> bool {
+    config::DERIVED.contains(&name)
+        || config::OF_SEED.contains(&name)
+        || name.starts_with(&runtime::manifests::secret_name(""))
+}
+
+/// Whether the Secret of this name may be carried because the state of an extension object refers to it.
+pub(super) fn is_referable(name: &str) -> bool {
+    !is_reserved(name) && !config::CARRIED.contains(&name)
 }
 
 #[cfg(test)]

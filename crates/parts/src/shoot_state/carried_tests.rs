@@ -94,13 +94,30 @@ fn only_secrets_with_the_label_of_carried_ones_are_taken_for_such() {
     );
     refused_with("/spec/gardener/1/type", json!("machine-state"), "its type is");
     refused_with("/spec/gardener/1/name", json!("ca"), "two of that name");
-    refused_with(
-        "/spec/gardener/1/name",
-        json!("etcd-server"),
-        "makes this Secret itself",
-    );
-    let ours = json!({"persist": "true", "managed-by": "secrets-manager"});
-    refused_with("/spec/gardener/1/labels", ours, "the gardenlet made it");
+    for name in [
+        "etcd-server",
+        "etcd-backup",
+        "source-etcd-backup",
+        "cloudprovider",
+        "managedresource-addons",
+    ] {
+        let reason = "each seed creates the Secret of this name itself";
+        refused_with("/spec/gardener/1/name", json!(name), reason);
+    }
+}
+
+/// A provider may use the secrets manager under its own identity, with names of its own.
+#[test]
+fn secrets_of_another_manager_are_carried() {
+    for labels in [
+        json!({"persist": "true", "managed-by": "secrets-manager", "manager-identity": "provider-x"}),
+        json!({"persist": "true", "managed-by": "secrets-manager"}),
+        json!({"persist": "true", "managed-by": "secrets-manager", "manager-identity": "gardenlet"}),
+    ] {
+        let mut state = honest();
+        state["spec"]["gardener"][1]["labels"] = labels;
+        judged(state).unwrap();
+    }
 }
 
 /// A name becomes part of the path of a request.
@@ -143,16 +160,18 @@ fn objects_that_no_state_refers_to_and_keys_of_the_gardenlet_are_refused() {
     let nothing = "no state of an extension object refers to it";
     refused_with("/spec/extensions/0/resources", json!([]), nothing);
     refused_with("/spec/resources/0/name", json!("other"), nothing);
-    let mut state = honest();
-    for pointer in [
-        "/spec/resources/0/name",
-        "/spec/resources/0/data/metadata/name",
-        "/spec/extensions/0/resources/0/resourceRef/name",
-    ] {
-        *state.pointer_mut(pointer).unwrap() = json!("gardenlet");
+    for name in ["gardenlet", "ca", "cloudprovider"] {
+        let mut state = honest();
+        for pointer in [
+            "/spec/resources/0/name",
+            "/spec/resources/0/data/metadata/name",
+            "/spec/extensions/0/resources/0/resourceRef/name",
+        ] {
+            *state.pointer_mut(pointer).unwrap() = json!(name);
+        }
+        let message = judged(state).unwrap_err().to_string();
+        assert!(message.contains("not an extension"), "{message}");
     }
-    let message = judged(state).unwrap_err().to_string();
-    assert!(message.contains("a Secret of the gardenlet"), "{message}");
 }
 
 #[test]

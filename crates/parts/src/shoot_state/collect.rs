@@ -23,6 +23,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{
+    carried::{is_referable, is_reserved},
     content::content,
     entries,
     overlay::Overlay,
@@ -45,8 +46,8 @@ pub(super) async fn collect(stay: &Stay, into: &mut Overlay) -> Result<(), Unwri
     let carried = ListParams::default().labels(&format!("{}=true", constants::PERSIST));
     let mut pages = Pages::new(&secrets, carried);
     while let Some(page) = pages.next().await? {
-        for secret in page {
-            into.put(Piece::Gardener(entries::to_entry(&secret)?)).await?;
+        for secret in page.iter().filter(|secret| !is_reserved(&secret.name_any())) {
+            into.put(Piece::Gardener(entries::to_entry(secret)?)).await?;
         }
     }
     let mut references = BTreeMap::new();
@@ -59,6 +60,9 @@ pub(super) async fn collect(stay: &Stay, into: &mut Overlay) -> Result<(), Unwri
                 let Some(found) = found else { continue };
                 for reference in &found.resources {
                     let target = reference.resource_ref.clone();
+                    if is_created_by_seed(&target) {
+                        continue;
+                    }
                     references.insert(Key::resource(&target), (describe(&kind.kind, &object), target));
                 }
                 into.put(Piece::Extension(found)).await?;
@@ -70,6 +74,11 @@ pub(super) async fn collect(stay: &Stay, into: &mut Overlay) -> Result<(), Unwri
         into.put(Piece::Resource(resource)).await?;
     }
     Ok(())
+}
+
+/// Whether the destination has the object that a state refers to without this seed: the gardenlet or the seed creates it.
+fn is_created_by_seed(target: &CrossVersionObjectReference) -> bool {
+    target.kind == "Secret" && !is_referable(&target.name)
 }
 
 /// The objects of a kind, some at a time, in the order of their names.
