@@ -18,6 +18,7 @@ mod few;
 pub mod finalizer;
 pub mod follow;
 mod kept_alive;
+mod log_filter;
 pub mod manifests;
 pub mod metrics;
 mod multiplexed;

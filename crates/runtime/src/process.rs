@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 use tracing_subscriber::EnvFilter;
 
-use crate::metrics::Metrics;
+use crate::{log_filter::log_filter, metrics::Metrics};
 
 /// Time for tasks to end after a signal. Shorter than the 30 s after which the kubelet kills.
 const STOP_WITHIN: Duration = Duration::from_secs(10);
@@ -30,8 +30,6 @@ const STOP_WITHIN: Duration = Duration::from_secs(10);
 /// Stack of a thread. Where nothing is optimised, a watch of a kind with a large specification takes most of the usual 2 MiB, and
 /// a stack that overflows ends the process. Only what is used takes memory.
 const STACK: usize = 8 * 1024 * 1024;
-/// What is logged. A client of kube warns of an answer that it cannot read with the whole of it, which may be a Secret.
-const LOGGED: &str = "info,kube=warn,kube_client::client=error";
 
 /// Runs a process to its end, on a thread for each core, and tells why it failed: the end of `main` of every manager.
 pub fn run(process: impl Future<Output = Result<(), String>>) -> ExitCode {
@@ -113,7 +111,7 @@ impl Process {
     /// Sets up logging (JSON; `RUST_LOG` filters) and the TLS provider, and starts nothing yet.
     #[must_use]
     pub fn new(name: &'static str) -> Self {
-        let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(LOGGED));
+        let filter = log_filter(std::env::var(EnvFilter::DEFAULT_ENV).ok().as_deref());
         // A second call (tests with several processes in one binary) keeps the first subscriber and provider.
         let _ = tracing_subscriber::fmt()
             .with_env_filter(filter)
