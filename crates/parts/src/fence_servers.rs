@@ -9,7 +9,7 @@ use std::{
 
 use api::gardencore::{Seed as SeedObject, Shoot, shoot::SeedOwnerCheck};
 use kube::ResourceExt;
-use ownership::Authorities;
+use ownership::{AskedServers, Authorities, fence_servers};
 use runtime::{Cluster, Error, Result, error::Explain};
 
 use crate::{Facts, configuration_problem, owner_claim, owner_terms};
@@ -18,47 +18,26 @@ use crate::{Facts, configuration_problem, owner_claim, owner_terms};
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The servers, each with the seeds whose processes may ask it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FenceServers(BTreeMap<SocketAddr, BTreeSet<String>>);
-
-/// What the garden knows of the servers of one seed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct SeedServers {
-    servers: BTreeSet<SocketAddr>,
-    /// Processes of the seed find servers by the NS records of the zone.
-    uses_ns_records: bool,
-}
 
 impl FenceServers {
     /// Reads the Seeds of all former owners anew, so that a correction of a Seed counts with the next try.
     pub(crate) async fn read(f: &Facts) -> Result<Self> {
         let own = f.seed_object.name_any();
         let named = owner_claim::authorities(&f.seed_object)?;
-        let mut uses_ns_records = BTreeSet::new();
-        if named.is_empty() {
-            uses_ns_records.insert(own.clone());
-        }
-        let mut all = Self::default();
-        all.add(&own, named);
-        for (seed, known) in former_servers(f, &own).await? {
-            all.add(&seed, known.servers);
-            if known.uses_ns_records {
-                uses_ns_records.insert(seed);
-            }
-        }
-        if !uses_ns_records.is_empty() {
-            let found = found_servers(f).await?;
-            for seed in uses_ns_records {
-                all.add(&seed, found.iter().copied());
-            }
-        }
-        Ok(all)
-    }
-
-    fn add(&mut self, seed: &str, servers: impl IntoIterator<Item = SocketAddr>) {
-        for server in servers {
-            self.0.entry(server).or_default().insert(seed.to_owned());
-        }
+        let mut seeds = former_servers(f, &own).await?;
+        let asked = AskedServers {
+            uses_ns_records: named.is_empty(),
+            servers: named.into_iter().collect(),
+        };
+        seeds.push((own, asked));
+        let found = if seeds.iter().any(|(_, asked)| asked.uses_ns_records) {
+            found_servers(f).await?
+        } else {
+            Vec::new()
+        };
+        Ok(Self(fence_servers(seeds, &found)))
     }
 
     /// All of them, as one list of authorities.
@@ -91,7 +70,7 @@ fn former_owners(shoot: &Shoot, own: &str) -> BTreeSet<String> {
     seeds
 }
 
-async fn former_servers(f: &Facts, own: &str) -> Result<Vec<(String, SeedServers)>> {
+async fn former_servers(f: &Facts, own: &str) -> Result<Vec<(String, AskedServers)>> {
     let status = f.shoot.status.as_ref();
     let reported = |seed: &str| status.and_then(|status| status.owner_check_in(seed));
     let (record, dns) = owner_claim::name(&f.seed_object, &f.names)?;
@@ -147,8 +126,8 @@ fn servers_of(
     name: &str,
     seed: Option<&SeedObject>,
     reported: Option<&SeedOwnerCheck>,
-) -> Result<SeedServers> {
-    let mut known = SeedServers::default();
+) -> Result<AskedServers> {
+    let mut known = AskedServers::default();
     if let Some(seed) = seed
         && seed.spec.owner_checks().is_some()
     {

@@ -92,11 +92,21 @@ fn a_deleted_seed_whose_servers_are_not_known_holds_the_fence_up() {
 #[test]
 fn an_error_names_the_seed_that_asks_a_foreign_server() {
     let server = |text: &str| text.parse::<SocketAddr>().unwrap();
-    let mut all = FenceServers::default();
-    all.add("b", [server("192.0.2.1:53")]);
-    assert_eq!(all.describe_foreign("b"), "");
-    all.add("a", [server("192.0.2.1:53"), server("192.0.2.9:53")]);
-    all.add("c", [server("192.0.2.9:53")]);
+    let asked = |seed: &str, servers: &[&str]| {
+        let asked = AskedServers {
+            servers: servers.iter().map(|text| server(text)).collect(),
+            uses_ns_records: false,
+        };
+        (seed.to_owned(), asked)
+    };
+    let own = asked("b", &["192.0.2.1:53"]);
+    let alone = FenceServers(fence_servers([own.clone()], &[]));
+    assert_eq!(alone.describe_foreign("b"), "");
+    let former = [
+        asked("a", &["192.0.2.1:53", "192.0.2.9:53"]),
+        asked("c", &["192.0.2.9:53"]),
+    ];
+    let all = FenceServers(fence_servers(former.into_iter().chain([own]), &[]));
     assert_eq!(
         all.describe_foreign("b"),
         " (192.0.2.9:53 is asked by seed a and seed c)"

@@ -100,10 +100,9 @@ struct Latest {
 
 /// Why a permit ends by the host clock; none while the permit stands.
 fn reason_to_end(asked: Mark, latest: Latest) -> Option<&'static str> {
-    let tolerated = i64::try_from(TOLERATED.as_nanos()).unwrap_or(i64::MAX);
     if latest.steps_back != asked.steps_back {
         Some("the clock of the host went back, so a pause of this machine may stay unnoticed")
-    } else if latest.lead.saturating_sub(asked.lead) >= tolerated {
+    } else if HostClock::shows_pause(asked.lead, latest.lead) {
         Some(
             "this machine was paused: the clock of the host has advanced by more than the clocks of this machine",
         )
@@ -214,6 +213,20 @@ struct Last {
 }
 
 impl HostClock {
+    /// The time between two readings. A pause is noticed at most this long after its end.
+    pub const READ_EVERY: Duration = READ_EVERY;
+
+    /// A measured advance is wrong by less than this.
+    pub const RESOLUTION: Duration = RESOLUTION;
+
+    /// Whether a permit ends because the guest was paused since the permit was asked for. A lead is the time, in nanoseconds, by which
+    /// the host clock is ahead of the guest's clock.
+    #[must_use]
+    pub fn shows_pause(lead_when_asked: i64, lead: i64) -> bool {
+        let tolerated = i64::try_from(TOLERATED.as_nanos()).unwrap_or(i64::MAX);
+        lead.saturating_sub(lead_when_asked) >= tolerated
+    }
+
     /// The first RTC in a folder laid out as `/sys/class/rtc`, to be compared with `guest`. Nothing reads on
     /// its own.
     pub fn of_folder(

@@ -34,6 +34,15 @@ pub(super) enum Action {
         epoch: i64,
         who: Who,
     },
+    /// The hypervisor pauses the machine.
+    HostPauses {
+        epoch: i64,
+        who: Who,
+    },
+    HostResumes {
+        epoch: i64,
+        who: Who,
+    },
     Crash {
         epoch: i64,
         who: Who,
@@ -143,11 +152,19 @@ impl State {
                 if !is_in(mask, epoch) || !acts {
                     continue;
                 }
+                if process.is_paused() {
+                    actions.push(Action::HostResumes { epoch, who });
+                    continue;
+                }
                 if !process.awake {
                     actions.push(Action::Wake { epoch, who });
                     continue;
                 }
-                actions.push(Action::Pause { epoch, who });
+                if !scenario.host_pauses {
+                    actions.push(Action::Pause { epoch, who });
+                } else if process.right.is_valid() || process.answer.is_some() {
+                    actions.push(Action::HostPauses { epoch, who });
+                }
                 if is_over {
                     continue;
                 }
@@ -175,7 +192,7 @@ impl State {
             let site = self.site(epoch);
             let knows = site.marker || site.sidecar.right == Right::Lost;
             if is_in(scenario.sidecars, epoch)
-                && site.sidecar.awake
+                && site.sidecar.runs()
                 && knows
                 && site.opened.is_some()
                 && !site.gone
@@ -204,7 +221,7 @@ impl State {
             }
             let may_stop = epoch == self.garden.now.epoch
                 && matches!(self.garden.phase, Phase::Leaving | Phase::Sealing);
-            if may_stop && is_in(scenario.actuators, epoch) && site.actuator.awake && !site.stopped {
+            if may_stop && is_in(scenario.actuators, epoch) && site.actuator.runs() && !site.stopped {
                 actions.push(Action::ActuatorsStop { epoch });
             }
         }
@@ -235,7 +252,9 @@ impl State {
             }
         }
         if scenario.forced && may_grant {
-            for to in self.seats(scenario) {
+            let is_refused =
+                |to: Seed| scenario.refuses_other_lists && !scenario.list(now.seed).eq(scenario.list(to));
+            for to in self.seats(scenario).filter(|to| !is_refused(**to)) {
                 let approval = Approval {
                     from: now.clone(),
                     to: *to,

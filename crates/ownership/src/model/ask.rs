@@ -14,6 +14,7 @@ use super::scenario::{Off, Scenario, Seed};
 use super::state::{Right, Said, State, Who};
 use crate::agreement;
 use crate::claim::Claim;
+use crate::fence_servers::{AskedServers, fence_servers};
 use crate::judgement::{self, Answer, OwnEpoch};
 use crate::marks::{Object, Record};
 use crate::phase::Phase;
@@ -64,7 +65,7 @@ pub(super) struct Heard {
 /// All answers that this process can get now, each once, and on which way.
 pub(super) fn answers(state: &State, scenario: &Scenario, epoch: i64, who: Who) -> Vec<(Via, Heard)> {
     let mut answers: Vec<(Via, Heard)> = Vec::new();
-    for (via, words) in ways(state, scenario) {
+    for (via, words) in ways(state, scenario, state.site(epoch).seed) {
         for own in own_epochs(state, scenario, epoch, who) {
             let question = Question {
                 seed: state.site(epoch).seed,
@@ -117,19 +118,19 @@ fn own_epochs(state: &State, scenario: &Scenario, epoch: i64, who: Who) -> Vec<O
     reports.iter().map(own).collect()
 }
 
-fn ways(state: &State, scenario: &Scenario) -> Vec<(Via, Vec<Word>)> {
+fn ways(state: &State, scenario: &Scenario, seed: Seed) -> Vec<(Via, Vec<Word>)> {
     let word = |record: &Record<Seed>| Word {
         record: record.clone(),
         authoritative: true,
     };
-    let [first, second] = &state.zone;
+    let list = scenario.list(seed);
     let mut ways = vec![(Via::Nobody, Vec::new())];
-    if scenario.servers == 1 {
-        ways.push((Via::AllServers, vec![word(first)]));
-    } else {
-        ways.push((Via::AllServers, vec![word(first), word(second)]));
-        ways.push((Via::FirstServer, vec![word(first)]));
-        ways.push((Via::SecondServer, vec![word(second)]));
+    let all = list.clone().map(|server| word(&state.zone[server]));
+    ways.push((Via::AllServers, all.collect()));
+    if list.clone().count() > 1 {
+        for (server, via) in list.clone().zip([Via::FirstServer, Via::SecondServer]) {
+            ways.push((via, vec![word(&state.zone[server])]));
+        }
     }
     for (hidden, _) in &state.hidden {
         ways.push((Via::HiddenReplica, vec![word(hidden)]));
@@ -157,7 +158,7 @@ fn second(state: &State, scenario: &Scenario, epoch: i64, who: Who) -> Testimony
         Who::Sidecar => Object::testimony(state.bucket(site.seed)),
         Who::Gardenlet if state.deleted => Testimony::Missing,
         Who::Gardenlet => state.garden.testimony(&site.seed),
-        Who::Actuator if !site.sidecar.awake => silent(),
+        Who::Actuator if !site.sidecar.runs() => silent(),
         Who::Actuator => {
             let is_lost = site.marker || site.sidecar.right == Right::Lost;
             let relayed = Relayed::of(is_lost, site.sidecar.right.left());
@@ -181,7 +182,8 @@ fn judged(question: &Question) -> Option<Heard> {
     let said: Vec<(SocketAddr, Saying)> = question
         .words
         .iter()
-        .map(|word| (server(), saying(&claim, word, question.compares_epochs)))
+        .enumerate()
+        .map(|(number, word)| (server(number), saying(&claim, word, question.compares_epochs)))
         .collect();
     let shows_own_epoch = agreement::shows_own_epoch(&said);
     let answer = judgement::by_record(agreement::of(&said), question.own)
@@ -202,19 +204,21 @@ fn judged(question: &Question) -> Option<Heard> {
 /// Whether the destination of this epoch sees that every witness shows it, by the crate's own functions.
 pub(super) fn is_shown(state: &State, scenario: &Scenario, epoch: i64) -> bool {
     let claim = claim(state.site(epoch).seed, epoch);
-    let servers = if scenario.is_on(Off::FenceAfterAllServers) {
-        scenario.servers
+    let all = servers_of_fence(state, scenario, epoch);
+    let number = if scenario.is_on(Off::FenceAfterAllServers) {
+        all.len()
     } else {
         1
     };
-    let said: Vec<(SocketAddr, Saying)> = state.zone[..servers]
-        .iter()
-        .map(|record| {
+    let said: Vec<(SocketAddr, Saying)> = all
+        .into_iter()
+        .take(number)
+        .map(|number| {
             let word = Word {
-                record: record.clone(),
+                record: state.zone[number].clone(),
                 authoritative: true,
             };
-            (server(), saying(&claim, &word, true))
+            (server(number), saying(&claim, &word, true))
         })
         .collect();
     let Some(source) = &state.site(epoch).read.source else {
@@ -224,6 +228,42 @@ pub(super) fn is_shown(state: &State, scenario: &Scenario, epoch: i64) -> bool {
     agreement::is_shown_everywhere(&said).is_ok()
         && (judgement::is_shown_by_second_witness(&claim, &testimony).is_ok()
             || !scenario.is_on(Off::FenceAfterBucket))
+}
+
+/// Whether no witness can say any more that an earlier epoch is the owner's, in truth.
+pub(super) fn all_show(state: &State, scenario: &Scenario, epoch: i64) -> bool {
+    let source = state.site(epoch).read.source.as_ref().map(|source| source.seed);
+    servers_of_fence(state, scenario, epoch)
+        .into_iter()
+        .all(|number| {
+            let zone = &state.zone[number];
+            zone.epoch >= Some(epoch) || state.slipped && zone.epoch.is_none()
+        })
+        && source
+            .and_then(|source| state.bucket(source))
+            .is_some_and(|object| object.epoch >= epoch)
+}
+
+/// The servers that have to show the destination of this epoch, by the crate's own function.
+fn servers_of_fence(state: &State, scenario: &Scenario, epoch: i64) -> Vec<usize> {
+    let own = state.site(epoch).seed;
+    let first = match scenario.off {
+        Some(Off::ServersOfFormerSeeds) => epoch,
+        Some(Off::ServersOfAllFormerSeeds) => (epoch - 1).max(1),
+        _ => 1,
+    };
+    let seeds = (first..epoch).map(|former| state.site(former).seed).chain([own]);
+    let asked = seeds.map(|seed| {
+        let asked = AskedServers {
+            servers: scenario.list(seed).map(server).collect(),
+            uses_ns_records: false,
+        };
+        (seed as usize, asked)
+    });
+    let all = fence_servers(asked, &[]);
+    (0..scenario.servers)
+        .filter(|number| all.contains_key(&server(*number)))
+        .collect()
 }
 
 /// The answer as the process hears it.
@@ -243,8 +283,8 @@ fn claim(seed: Seed, epoch: i64) -> Claim {
     Claim::new(OWNER, &format!("{seed:?}"), epoch).unwrap()
 }
 
-fn server() -> SocketAddr {
-    SocketAddr::from(([192, 0, 2, 1], 53))
+fn server(number: usize) -> SocketAddr {
+    SocketAddr::from(([192, 0, 2, u8::try_from(number).unwrap()], 53))
 }
 
 fn saying(claim: &Claim, word: &Word, compares_epochs: bool) -> Saying {

@@ -119,6 +119,32 @@ fn a_fresh_epoch_that_another_identity_ends() {
     without(Off::FreshEpoch, scenarios::out_of_step(), &["false loss"]);
 }
 
+#[test]
+fn a_fence_that_asks_the_servers_of_the_destination_alone() {
+    without(Off::ServersOfFormerSeeds, scenarios::two_lists(), &["I1"]);
+}
+
+/// The destination before this one died, and the source is older.
+#[test]
+fn a_fence_that_asks_the_servers_of_the_last_two_seeds() {
+    without(Off::ServersOfAllFormerSeeds, scenarios::two_lists(), &["I1"]);
+}
+
+#[test]
+fn a_pause_without_a_host_clock() {
+    without(Off::HostClock, scenarios::host_pauses(), &["I1"]);
+}
+
+#[test]
+fn a_fence_without_unnoticed_pauses() {
+    without(Off::PauseInFence, scenarios::host_pauses(), &["I1"]);
+}
+
+#[test]
+fn a_fence_without_the_time_until_a_reading() {
+    without(Off::ReadingInFence, scenarios::host_pauses(), &["I1"]);
+}
+
 /// The bound is tight: one second less, and it breaks.
 #[test]
 fn a_fence_that_is_one_second_shorter() {

@@ -1,6 +1,7 @@
 //! I1 to I3 hold in every state that can be reached.
 
 use super::check::explore;
+use super::scenario::{Off, Scenario};
 use super::scenarios;
 
 /// R17-06: with the source or without it, no two seeds acknowledge writes.
@@ -98,4 +99,25 @@ fn a_stranger_deletes_the_record_beside_a_gardenlet() {
 #[test]
 fn the_two_names_are_out_of_step() {
     explore(&scenarios::out_of_step());
+}
+
+/// The fence asks the servers of all former seeds, so that a server that only the source asks extends no permit.
+#[test]
+fn seeds_ask_different_servers() {
+    explore(&scenarios::two_lists());
+}
+
+/// The refusal alone is enough, whatever the fence asks: planned moves need no fence.
+#[test]
+fn a_takeover_between_different_lists_is_refused() {
+    explore(&Scenario {
+        off: Some(Off::ServersOfFormerSeeds),
+        ..scenarios::refused_lists()
+    });
+}
+
+/// After a long pause I1 allows for writes until the next reading of the host clock.
+#[test]
+fn a_hypervisor_pauses_the_source() {
+    explore(&scenarios::host_pauses());
 }

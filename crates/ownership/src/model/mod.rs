@@ -29,6 +29,7 @@ mod ask;
 mod breaks;
 mod check;
 mod holds;
+mod machine;
 mod scenario;
 mod scenarios;
 mod state;

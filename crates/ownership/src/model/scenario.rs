@@ -3,6 +3,8 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use permit::HostClock;
+
 use crate::settings::{Settings, Terms};
 
 /// The seeds. An identity is that of a seed, not of a stay there.
@@ -64,6 +66,16 @@ pub(super) enum Off {
     DeletionNeedsWitness,
     /// Another identity beside an epoch that has just begun ends that epoch.
     FreshEpoch,
+    /// The fence asks the servers of the destination alone.
+    ServersOfFormerSeeds,
+    /// The fence asks the servers of the destination and of the seed before the destination.
+    ServersOfAllFormerSeeds,
+    /// Nothing ends a permit after a pause by the hypervisor.
+    HostClock,
+    /// The fence does not count a pause that no reading shows.
+    PauseInFence,
+    /// The fence does not count the second until the host clock is read.
+    ReadingInFence,
 }
 
 /// One run of the model. Bits of the masks are epochs.
@@ -82,6 +94,12 @@ pub(super) struct Scenario {
     /// The last epoch that is granted.
     pub(super) last: i64,
     pub(super) servers: usize,
+    /// The servers that the processes of each seed ask, as bits.
+    pub(super) lists: [u8; 3],
+    /// A takeover between seeds with different lists is refused.
+    pub(super) refuses_other_lists: bool,
+    /// Hypervisors pause machines. No process is stopped then for another reason.
+    pub(super) host_pauses: bool,
     /// A move with the source's help is possible, and its call-off.
     pub(super) planned: bool,
     /// A move without it.
@@ -121,6 +139,9 @@ impl Scenario {
             gardenlets: 0,
             last: 2,
             servers: 1,
+            lists: [0b11; 3],
+            refuses_other_lists: false,
+            host_pauses: false,
             planned: false,
             forced: true,
             deletion: false,
@@ -159,6 +180,7 @@ impl Scenario {
 
     fn least(&self) -> Terms {
         let mut settings = self.settings;
+        settings.pause = self.counted_pause();
         // Less than a thousandth of a tick.
         let nothing = Duration::from_nanos(1);
         match self.off {
@@ -177,9 +199,32 @@ impl Scenario {
         settings.fence = Duration::from_secs(fence);
         settings.propagation = Duration::ZERO;
         settings.requests = nothing;
+        settings.pause = Duration::ZERO;
         settings.validity = settings.interval * 2 + settings.check_takes();
         settings.drift = 0;
         Terms::new(settings).unwrap()
+    }
+
+    /// What the fence counts for a pause that no reading shows.
+    fn counted_pause(&self) -> Duration {
+        match self.off {
+            Some(Off::PauseInFence) => Duration::ZERO,
+            Some(Off::ReadingInFence) => self.settings.pause - HostClock::READ_EVERY,
+            _ => self.settings.pause,
+        }
+    }
+
+    /// Seconds for which all witnesses have shown an epoch until the epoch may open, whatever the destination has seen.
+    pub(super) fn needed(&self) -> u8 {
+        let settings = self.settings;
+        let needed = settings.propagation + settings.validity + settings.requests + self.counted_pause();
+        u8::try_from(needed.as_secs()).unwrap()
+    }
+
+    /// The servers that the processes of a seed ask.
+    pub(super) fn list(&self, seed: Seed) -> impl Iterator<Item = usize> + Clone + use<> {
+        let list = self.lists[seed as usize];
+        (0..self.servers).filter(move |server| list >> server & 1 == 1)
     }
 
     pub(super) fn validity(&self) -> u8 {
@@ -205,7 +250,6 @@ pub(super) fn settings(propagation: u64, validity: u64, requests: u64, drift: u3
         requests: Duration::from_secs(requests),
         propagation: Duration::from_secs(propagation),
         drift,
-        // No machine is paused in the model.
         pause: Duration::ZERO,
         ..Settings::default()
     }

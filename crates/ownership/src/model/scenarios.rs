@@ -1,6 +1,11 @@
 //! What is explored: each scenario has what its question needs in detail, so that all of them together are small.
 
+use std::time::Duration;
+
+use permit::UNNOTICED_PAUSE;
+
 use super::scenario::{Scenario, Seed, settings};
+use crate::settings::Settings;
 
 /// Epochs, for masks.
 const FIRST: u8 = 0b10;
@@ -213,5 +218,47 @@ pub(super) fn out_of_step() -> Scenario {
         sees: &["fence", "final", "drained"],
         settings: settings(1, 1, 1, 0),
         ..Scenario::new("names out of step")
+    }
+}
+
+/// The source asks the second server, and the other seeds ask the first server. The second server may be behind for any time. The
+/// destination may die, and the third seed takes over from the source as well.
+pub(super) fn two_lists() -> Scenario {
+    Scenario {
+        sidecars: FIRST,
+        servers: 2,
+        lists: [0b10, 0b01, 0b01],
+        seats: &[Seed::A, Seed::B, Seed::C],
+        last: 3,
+        sees: &["fence", "third", "stale"],
+        settings: settings(0, 1, 1, 0),
+        ..Scenario::new("two lists of servers")
+    }
+}
+
+/// The same, where garden-controller-manager refuses a takeover between seeds whose lists differ.
+pub(super) fn refused_lists() -> Scenario {
+    Scenario {
+        refuses_other_lists: true,
+        planned: true,
+        sees: &["final", "drained"],
+        name: "a refused takeover",
+        ..two_lists()
+    }
+}
+
+/// The hypervisor pauses the machine of the source's etcd for any time, any number of times. Requests take no time, so that I1 shows a
+/// fence that is one second too short.
+pub(super) fn host_pauses() -> Scenario {
+    Scenario {
+        sidecars: FIRST,
+        host_pauses: true,
+        sees: &["fence", "short pause", "long pause"],
+        settings: Settings {
+            requests: Duration::from_nanos(1),
+            pause: UNNOTICED_PAUSE,
+            ..settings(0, 2, 1, 0)
+        },
+        ..Scenario::new("host pauses")
     }
 }

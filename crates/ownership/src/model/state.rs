@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::machine::Machine;
 use super::scenario::{Off, Scenario, Seed};
 use crate::conditional::Conditional;
 use crate::gates::{Sealed, forwards};
@@ -80,6 +81,7 @@ pub(super) struct Process {
     pub(super) answer: Option<(Said, u8)>,
     /// For how long it has known that the record shows its own epoch; kept where names can be out of step.
     pub(super) seen: Option<u8>,
+    pub(super) machine: Machine,
 }
 
 impl Default for Process {
@@ -89,6 +91,7 @@ impl Default for Process {
             right: Right::None,
             answer: None,
             seen: None,
+            machine: Machine::default(),
         }
     }
 }
@@ -218,7 +221,7 @@ impl State {
             marker: site.marker,
             ..Sealed::default()
         };
-        if site.sidecar.awake {
+        if site.sidecar.runs() {
             forwards(sealed, site.sidecar.right.is_valid())
         } else {
             // Nobody has told etcd to stop.
@@ -230,22 +233,11 @@ impl State {
     pub(super) fn may_act(&self, scenario: &Scenario, epoch: i64) -> bool {
         let site = self.site(epoch);
         let may =
-            |mask: u8, process: &Process| is_in(mask, epoch) && process.awake && process.right.is_valid();
+            |mask: u8, process: &Process| is_in(mask, epoch) && process.runs() && process.right.is_valid();
         site.acts
             && !site.gone
             && (may(scenario.actuators, &site.actuator) && !site.stopped
                 || may(scenario.gardenlets, &site.gardenlet))
-    }
-
-    /// Whether no witness can say any more that an earlier epoch is the owner's, in truth.
-    pub(super) fn all_show(&self, scenario: &Scenario, epoch: i64) -> bool {
-        let source = self.site(epoch).read.source.as_ref().map(|source| source.seed);
-        self.zone[..scenario.servers]
-            .iter()
-            .all(|zone| zone.epoch >= Some(epoch) || self.slipped && zone.epoch.is_none())
-            && source
-                .and_then(|source| self.bucket(source))
-                .is_some_and(|object| object.epoch >= epoch)
     }
 }
 

@@ -43,6 +43,7 @@ impl State {
             } => {
                 let process = self.process_mut(epoch, who);
                 process.answer = Some((heard.said, 0));
+                process.machine.ask();
                 if heard.shows_own_epoch {
                     process.seen = process.seen.or(Some(0));
                 }
@@ -50,6 +51,8 @@ impl State {
             Action::Hear { epoch, who } => self.process_mut(epoch, who).hear(scenario),
             Action::Pause { epoch, who } => self.process_mut(epoch, who).awake = false,
             Action::Wake { epoch, who } => self.process_mut(epoch, who).awake = true,
+            Action::HostPauses { epoch, who } => self.process_mut(epoch, who).machine.is_paused = true,
+            Action::HostResumes { epoch, who } => self.process_mut(epoch, who).machine.is_paused = false,
             Action::Crash { epoch, who } => *self.process_mut(epoch, who) = Process::default(),
             Action::Seal { epoch, step } => self.seal(epoch, step),
             Action::ActuatorsStop { epoch } => self.site_mut(epoch).stopped = true,
@@ -106,13 +109,11 @@ impl State {
 
     fn tick(&mut self, scenario: &Scenario, source_loses_one: bool, destination_gains_one: bool) {
         let (most, validity) = (scenario.fence(), scenario.validity());
-        let settings = scenario.settings;
-        let needed = (settings.propagation + settings.validity + settings.requests).as_secs();
-        let needed = u8::try_from(needed).unwrap();
+        let needed = scenario.needed();
         self.drift.0 &= !source_loses_one;
         self.drift.1 &= !destination_gains_one;
         for epoch in self.epochs() {
-            let truth = self.all_show(scenario, epoch);
+            let truth = ask::all_show(self, scenario, epoch);
             let site = self.site_mut(epoch);
             // What waits for nothing any more has no use for it.
             let waits = site.opened.is_none() && epoch > 1;
@@ -247,8 +248,7 @@ impl State {
         let last_opened = (1..epoch)
             .rev()
             .find(|earlier| self.site(*earlier).opened.is_some());
-        let settings = scenario.settings;
-        let has_passed = ticks(site.truth) >= settings.propagation + settings.validity + settings.requests;
+        let has_passed = site.truth >= scenario.needed();
         if site.opened.is_some_and(|opened| opened != site.seed) {
             return Some("I1: two seeds have opened one epoch");
         }
@@ -292,15 +292,27 @@ impl Process {
             return;
         };
         let asked = NOW.saturating_sub(ticks(age));
+        let left = self.right.left();
         let stance = self
             .right
             .stance()
             .hear(NOW, asked, &ask::answer(said), &scenario.terms());
         self.right = Right::of(&stance);
+        self.machine.hear(self.right.left() > left);
     }
 
     /// By the crate's own judgement of what is over.
     fn tick(&mut self, scenario: &Scenario, validity: u8) {
+        if self.is_paused() {
+            return self.stand_still(scenario);
+        }
+        self.pass_a_second(scenario, validity);
+        if scenario.host_pauses {
+            self.read_host_clock(scenario);
+        }
+    }
+
+    fn pass_a_second(&mut self, scenario: &Scenario, validity: u8) {
         let propagation = u8::try_from(scenario.settings.propagation.as_secs()).unwrap();
         self.seen = self.seen.map(|seen| (seen + 1).min(propagation + 1));
         if !self.awake && !scenario.is_on(Off::ClockCountsAll) {

@@ -51,6 +51,10 @@ fn sentence(action: &Action) -> String {
         Action::Hear { epoch, who } => format!("{} hears the answer", process(*who, *epoch)),
         Action::Pause { epoch, who } => format!("{} is stopped", process(*who, *epoch)),
         Action::Wake { epoch, who } => format!("{} wakes", process(*who, *epoch)),
+        Action::HostPauses { epoch, who } => format!("the hypervisor pauses {}", process(*who, *epoch)),
+        Action::HostResumes { epoch, who } => {
+            format!("the hypervisor goes on with {}", process(*who, *epoch))
+        }
         Action::Crash { epoch, who } => format!("{} is started anew", process(*who, *epoch)),
         Action::Seal { epoch, step } => {
             let what = match step {
