@@ -9,7 +9,10 @@ use runtime::{Cluster, Error, Result, apply, error::Explain, rollout::Rollout, w
 
 use crate::{
     Stay,
-    secrets::config::{KUBE_APISERVER, KUBE_CONTROLLER_MANAGER, KUBE_SCHEDULER},
+    secrets::config::{
+        CLOUD_CONTROLLER_MANAGER, KUBE_APISERVER, KUBE_CONTROLLER_MANAGER, KUBE_SCHEDULER,
+        MACHINE_CONTROLLER_MANAGER,
+    },
     verbs::{Destroy, Tasks},
 };
 
@@ -118,12 +121,28 @@ fn scales_a_writer(scaler: &HorizontalPodAutoscaler) -> bool {
     target.is_some_and(|target| target.kind == "Deployment" && is_writer(&target.name))
 }
 
-/// By the names that Deployments have, and the pods of Deployments begin with.
-fn is_writer(name: &str) -> bool {
-    [KUBE_APISERVER, KUBE_SCHEDULER]
-        .iter()
-        .any(|own| name.starts_with(own))
-        || name.contains("controller-manager")
+/// Deployments that write to the shoot or to its cloud, by the names that the suite and the extension contract give them. Other
+/// Deployments of an extension end with the extension object, whatever their names contain.
+const WRITERS: [&str; 5] = [
+    KUBE_APISERVER,
+    KUBE_SCHEDULER,
+    KUBE_CONTROLLER_MANAGER,
+    CLOUD_CONTROLLER_MANAGER,
+    MACHINE_CONTROLLER_MANAGER,
+];
+
+fn is_writer(deployment: &str) -> bool {
+    WRITERS.contains(&deployment)
+}
+
+/// A Deployment adds at most two parts to its name: those of the ReplicaSet and of the pod.
+fn is_pod_of_writer(name: &str) -> bool {
+    let is_of = |writer: &&str| match name.strip_prefix(*writer) {
+        Some("") => true,
+        Some(rest) => rest.starts_with('-') && rest.matches('-').count() <= 2,
+        None => false,
+    };
+    WRITERS.iter().any(is_of)
 }
 
 /// What is left that may write: pods that have not ended, Deployments that want pods, autoscalers.
@@ -136,7 +155,7 @@ fn left(pods: &[Pod], deployments: &[Deployment], scalers: &[String]) -> Vec<Str
         .iter()
         .filter(|pod| !ended(pod))
         .map(ResourceExt::name_any)
-        .filter(|name| is_writer(name))
+        .filter(|name| is_pod_of_writer(name))
         .map(|name| format!("pod {name}"));
     let wants = |deployment: &Deployment| {
         deployment
@@ -204,9 +223,22 @@ mod tests {
             left(&[pod("cloud-controller-manager-5", "Running")], &[], &[]),
             ["pod cloud-controller-manager-5"]
         );
+        // As the ReplicaSet of a Deployment names its pods.
+        let running = pod("machine-controller-manager-6d4b75cb6d-x2x9k", "Running");
+        assert_eq!(left(&[running], &[], &[]).len(), 1);
         assert_eq!(
             left(&[], &[deployment("kube-apiserver", 1)], &["scaler".to_owned()]),
             ["Deployment kube-apiserver", "HorizontalPodAutoscaler scaler"]
         );
+        // Of extensions, which are no writers for their names.
+        for name in [
+            "vpn-controller-manager",
+            "kube-apiserver-proxy",
+            "cloud-controller-manager-webhook",
+        ] {
+            assert!(left(&[], &[deployment(name, 1)], &[]).is_empty(), "{name}");
+            let its_pod = pod(&format!("{name}-6d4b75cb6d-x2x9k"), "Running");
+            assert!(left(&[its_pod], &[], &[]).is_empty(), "{name}");
+        }
     }
 }
