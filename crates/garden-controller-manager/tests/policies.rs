@@ -18,6 +18,7 @@ use serde_json::json;
 async fn the_policies_of_the_garden() {
     let garden = Garden::start().await.unwrap();
     seed_name_before_creation(&garden).await;
+    seed_name_alone(&garden).await;
     controller_leaders_of_a_shoot(&garden).await;
     version_of_a_shoot(&garden).await;
     nodes::a_shoot_has_nodes_or_has_none(&garden).await;
@@ -153,6 +154,28 @@ async fn seed_name_before_creation(garden: &Garden) {
     allowed(garden.patch(&shoots, "typo", to("seed-a")).await);
     garden.shoot("later", "", None, ("", "")).await;
     allowed(garden.patch(&shoots, "later", to("seed-a")).await);
+}
+
+/// The source would hand over what it has never reconciled.
+async fn seed_name_alone(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    let healthy = ("Reconcile", "Succeeded");
+    garden.shoot("whole", "seed-a", Some("seed-a"), healthy).await;
+    for other in [
+        json!({"kubernetes": {"version": "1.35.0"}}),
+        json!({"hibernation": {"enabled": true}}),
+        json!({"purpose": "production"}),
+        json!({"tolerations": [{"key": "x"}]}),
+    ] {
+        let mut spec = other;
+        spec["seedName"] = json!("seed-b");
+        refused(
+            garden.patch(&shoots, "whole", json!({"spec": spec})).await,
+            "cannot be changed together with other fields of spec",
+        );
+    }
+    let moved = json!({"spec": {"seedName": "seed-b"}, "metadata": {"annotations": {"x": "y"}}});
+    allowed(garden.patch(&shoots, "whole", moved).await);
 }
 
 async fn operations(garden: &Garden) {

@@ -106,6 +106,16 @@ fn the_policy_for_garden_controller_manager_knows_every_field_of_the_specificati
     }
 }
 
+#[test]
+fn the_policy_for_the_name_of_the_seed_knows_every_field_of_the_specification() {
+    let policy = include_str!("../../../../charts/garden/files/policies/shoot-seed-name.yaml");
+    let spec = fields_of_a_shoot()["spec"].properties.clone().unwrap();
+    for field in spec.keys().filter(|field| *field != "seedName") {
+        let compared = format!("object.?spec.?{field} == oldObject.?spec.?{field}");
+        assert!(policy.contains(&compared), "spec.{field} is not compared");
+    }
+}
+
 fn fields_of_a_shoot() -> BTreeMap<String, JSONSchemaProps> {
     let mut crds = api::all_crds().into_iter();
     let shoot = crds
