@@ -24,7 +24,6 @@ pub mod full;
 pub mod garbage;
 pub mod integrity;
 pub mod metrics;
-mod mutation;
 pub mod owner;
 pub mod restore;
 pub mod schedule;

@@ -16,6 +16,7 @@ use api::{
 };
 use jiff::Timestamp;
 use kube::ResourceExt;
+use mutation::Mutation;
 use ownership::{
     Chain, Conditional, Evidence, Ownership, Phase, Refused, Stay, Step, Wait, Writer, may_act, may_open,
 };
@@ -190,7 +191,9 @@ fn evidence(
     accepted: Option<i64>,
     fence_passed: bool,
 ) -> Evidence {
-    let brought = if plan_of(recorded).returns() {
+    let brought = if Mutation::CopyEvidenceIgnored.is_active() {
+        Some(Chain::Final)
+    } else if plan_of(recorded).returns() {
         // Nothing is copied: the data are in the seed's own bucket and on its volume.
         Some(Chain::Last)
     } else {
@@ -305,7 +308,9 @@ fn told(becomes: &Ownership<String>, restored: Option<RestoredData>, stands: Opt
 fn owned(newest: &Shoot, me: &Stay<String>, operation: crate::Operation) -> Result<Ownership<String>> {
     let status = newest.status.as_ref();
     let last = status.and_then(|status| status.last_operation.as_ref());
-    let now = record::ownership(newest).ok().filter(|now| now.now == *me);
+    let now = record::ownership(newest)
+        .ok()
+        .filter(|now| now.now == *me || Mutation::EndedEpochContinued.is_active());
     now.filter(|_| last.is_none_or(|last| last.type_ == operation.type_()))
         .ok_or_else(|| {
             Error::NotOwner(format!(

@@ -207,3 +207,21 @@ fn a_recorded_choice_stands() {
         assert_eq!(may_open(&recorded, &recorded.now, seen), Ok(chain));
     }
 }
+
+#[test]
+fn a_destination_that_relies_on_no_evidence_is_noticed() {
+    for (mutation, test, failure) in [
+        (
+            Mutation::CopyEvidenceIgnored,
+            only_what_was_copied_opens_an_etcd as fn(),
+            "true false None",
+        ),
+        (
+            Mutation::EndedEpochContinued,
+            a_record_of_another_seed_epoch_or_operation_is_not_its_own,
+            "unwrap_err",
+        ),
+    ] {
+        mutation.assert_killed_by(test, failure);
+    }
+}

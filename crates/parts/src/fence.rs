@@ -7,6 +7,7 @@ use api::constants::OWNERSHIP_EPOCH;
 use futures::future::{BoxFuture, FutureExt};
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
+use mutation::Mutation;
 use ownership::{Claim, Network, SecondWitness, Testimony, Witnesses, shown_by_all};
 use placement::record;
 use runtime::{Cluster, Error, Result, error::Explain};
@@ -14,7 +15,6 @@ use runtime::{Cluster, Error, Result, error::Explain};
 use crate::{
     ClaimPlan, Facts, configuration_problem,
     fence_servers::FenceServers,
-    mutation::{Mutation, breaks},
     owner_claim,
     secrets::config::{BACKUP_SECRET, SOURCE_SECRET},
     verbs::{Deploy, Tasks},
@@ -87,7 +87,7 @@ async fn bucket(f: &Facts) -> Result<Testimony> {
 /// `chosen`: the data of this epoch were chosen, and so this fence has passed once.
 fn testimony(name: &str, secret: Option<&Secret>, chosen: bool, epoch: i64) -> Testimony {
     let claimed = secret.and_then(|secret| secret.annotations().get(OWNERSHIP_EPOCH)?.parse().ok());
-    if chosen || claimed == Some(epoch) || breaks(Mutation::FenceBeforeClaim) {
+    if chosen || claimed == Some(epoch) || Mutation::FenceBeforeClaim.is_active() {
         return Testimony::Claimed { epoch };
     }
     Testimony::Silent(format!(

@@ -6,14 +6,12 @@ use std::{
     time::Duration,
 };
 
+use mutation::Mutation;
 use ownership::Terms;
 use permit::{Clock, Moment};
 use runtime::{Error, Result};
 
-use crate::{
-    configuration_problem,
-    mutation::{Mutation, breaks},
-};
+use crate::configuration_problem;
 
 /// A timer may ring a little early by the clock that counts.
 const A_LITTLE: Duration = Duration::from_millis(5);
@@ -35,7 +33,7 @@ impl FenceClock {
     /// Whether it is behind.
     #[must_use]
     pub fn has_passed(&self, terms: &Terms) -> bool {
-        terms.fence_has_passed(self.shown(), self.clock.now()) || breaks(Mutation::FencePassesAtOnce)
+        terms.fence_has_passed(self.shown(), self.clock.now()) || Mutation::FencePassesAtOnce.is_active()
     }
 
     /// How long it takes yet. Fails as [`Self::pass`] does.

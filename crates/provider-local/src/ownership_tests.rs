@@ -1,5 +1,8 @@
 #![allow(clippy::unwrap_used)]
-use std::fmt;
+use std::{
+    fmt,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
@@ -133,27 +136,37 @@ async fn a_claimed_place_names_the_epochs_with_which_its_origin_goes_on() {
     assert_eq!((&found["origin"], found.get("formerOrigins")), (&6.into(), None));
 }
 
-/// A store that takes every write.
 #[derive(Debug)]
-struct Careless(InMemory);
+enum Fault {
+    /// The store takes every write.
+    ConditionsIgnored,
+    /// Another seed takes the place once this seed has read it. Whether that has happened.
+    Rival(AtomicBool),
+}
 
-impl fmt::Display for Careless {
+#[derive(Debug)]
+struct FaultyStore(InMemory, Fault);
+
+impl fmt::Display for FaultyStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("careless")
+        f.write_str("faulty")
     }
 }
 
 #[async_trait]
-impl ObjectStore for Careless {
+impl ObjectStore for FaultyStore {
     async fn put_opts(
         &self,
         path: &Path,
         content: PutPayload,
         options: PutOptions,
     ) -> object_store::Result<PutResult> {
-        let options = PutOptions {
-            mode: PutMode::Overwrite,
-            ..options
+        let options = match self.1 {
+            Fault::ConditionsIgnored => PutOptions {
+                mode: PutMode::Overwrite,
+                ..options
+            },
+            Fault::Rival(_) => options,
         };
         self.0.put_opts(path, content, options).await
     }
@@ -165,7 +178,14 @@ impl ObjectStore for Careless {
         self.0.put_multipart_opts(path, options).await
     }
     async fn get_opts(&self, path: &Path, options: GetOptions) -> object_store::Result<GetResult> {
-        self.0.get_opts(path, options).await
+        let found = self.0.get_opts(path, options).await;
+        if let Fault::Rival(has_come) = &self.1
+            && !has_come.swap(true, Ordering::SeqCst)
+        {
+            let content = serde_json::json!({"uid": "uid", "epoch": 3, "seed": "b", "state": "Claimed", "written": "now"});
+            self.0.put(path, content.to_string().into()).await?;
+        }
+        found
     }
     fn delete_stream(
         &self,
@@ -186,7 +206,7 @@ impl ObjectStore for Careless {
 
 #[tokio::test]
 async fn a_store_that_ignores_conditions_is_refused_and_nothing_is_left_in_it() {
-    let store = Careless(InMemory::new());
+    let store = FaultyStore(InMemory::new(), Fault::ConditionsIgnored);
     let refused = claim(&store, &claim_of(1, "a")).await.unwrap_err();
     assert_eq!(refused.codes(), [ErrorCode::ErrConfigurationProblem]);
     assert!(
@@ -200,6 +220,41 @@ async fn a_store_that_ignores_conditions_is_refused_and_nothing_is_left_in_it() 
         .await
         .unwrap();
     assert!(left.objects.is_empty(), "{left:?}");
+}
+
+/// Each write names what was read before.
+#[tokio::test]
+async fn a_place_that_another_seed_takes_in_between_is_left_to_that_seed() {
+    for former in [None, Some(claim_of(1, "a"))] {
+        let memory = InMemory::new();
+        if let Some(former) = &former {
+            claim(&memory, former).await.unwrap();
+        }
+        let store = FaultyStore(memory, Fault::Rival(AtomicBool::new(false)));
+        let late = claim(&store, &announced(2, "c")).await.unwrap_err();
+        assert!(late.to_string().contains("at the same moment"), "{late}");
+        assert_eq!(content(&store).await["seed"], "b");
+    }
+}
+
+#[test]
+fn a_place_that_is_taken_from_anybody_is_noticed() {
+    for (mutation, test) in [
+        (
+            Mutation::PlaceOfLaterEpochTaken,
+            a_place_goes_to_later_epochs_only_and_its_content_never_repeats as fn(),
+        ),
+        (
+            Mutation::PlaceOfLaterEpochTaken,
+            backups_of_a_later_epoch_or_of_another_shoot_are_not_removed,
+        ),
+        (
+            Mutation::PlaceTakenWithoutCondition,
+            a_place_that_another_seed_takes_in_between_is_left_to_that_seed,
+        ),
+    ] {
+        mutation.assert_killed_by(test, "unwrap_err");
+    }
 }
 
 /// R7-60: whatever a process of the former owner is told there from now on, it is not that it owns the shoot.

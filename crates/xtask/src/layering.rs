@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use self::allowed::ALLOWED;
-use crate::{cycles, sources};
+use crate::{cycles, mutations, sources};
 
 /// Crates of ours that only tests use.
 const DEVELOPMENT: &[&str] = &[
@@ -40,9 +40,11 @@ pub fn run() -> Result<()> {
             String::from_utf8_lossy(&output.stderr)
         );
     }
-    let workspace = Workspace::read(&serde_json::from_slice(&output.stdout)?)?;
+    let metadata = serde_json::from_slice(&output.stdout)?;
+    let workspace = Workspace::read(&metadata)?;
     let mut breaches = workspace.breaches();
     let root = std::path::Path::new(".");
+    breaches.extend(mutations::breaches(&metadata, root)?);
     breaches.extend(sources::breaches(root)?);
     breaches.extend(cycles::breaches(root)?);
     for breach in &breaches {

@@ -7,6 +7,7 @@ mod flows;
 mod generate;
 mod imports;
 mod layering;
+mod mutations;
 mod sources;
 mod values_schema;
 

@@ -6,11 +6,11 @@
 use super::report::Report;
 use crate::chain::{self, Chain};
 use crate::error::{Class, Error, Result};
-use crate::mutation::{Mutation, breaks};
 use crate::seal_note::SealNote;
 use crate::snapshot_name::Snapshot;
 use crate::snapshotter::Proof;
 use crate::store::Store;
+use mutation::Mutation;
 use ownership::changes_between;
 
 /// The end of the source's epoch, as the hand-over recorded it. A copy that knows the end fails rather than
@@ -134,7 +134,7 @@ impl Candidate {
 
 /// Changes up to the sealed revision that a chain of `origin` does not have.
 pub(crate) fn missing_changes(reached: i64, sealed: i64, origin: i64) -> i64 {
-    if breaks(Mutation::SealedRevisionIgnored) {
+    if Mutation::SealedRevisionIgnored.is_active() {
         return 0;
     }
     changes_between(reached, sealed, origin)
@@ -205,7 +205,6 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::chain::tests::{delta, full, last};
-    use crate::mutation::Broken;
 
     fn end(revision: i64) -> SourceEnd {
         SourceEnd {
@@ -221,16 +220,20 @@ mod tests {
         checked.err().map(|error| error.to_string())
     }
 
-    /// Each rule that is switched off makes the tests of that rule fail.
     #[test]
     fn a_copy_that_ignores_the_sealed_revision_is_noticed() {
-        let _broken = Broken::rule(Mutation::SealedRevisionIgnored);
-        for test in [
-            a_chain_that_ends_before_its_source_is_refused_and_names_what_is_missing as fn(),
-            a_loss_is_accepted_up_to_the_number_that_was_given,
-            a_chain_is_complete_by_its_sealed_revision_else_by_the_end_that_the_source_stated,
+        for (test, failure) in [
+            (
+                a_chain_that_ends_before_its_source_is_refused_and_names_what_is_missing as fn(),
+                "Option::unwrap()",
+            ),
+            (a_loss_is_accepted_up_to_the_number_that_was_given, "right: true"),
+            (
+                a_chain_is_complete_by_its_sealed_revision_else_by_the_end_that_the_source_stated,
+                "false 53 Some(54)",
+            ),
         ] {
-            assert!(std::panic::catch_unwind(test).is_err());
+            Mutation::SealedRevisionIgnored.assert_killed_by(test, failure);
         }
     }
 

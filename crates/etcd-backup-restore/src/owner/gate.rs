@@ -6,7 +6,7 @@
 use super::pipe::{Abrupt, join};
 use crate::error::{Class, Error, Result};
 use crate::metrics::{Metrics, Passage};
-use crate::mutation::{Mutation, breaks};
+use mutation::Mutation;
 use nix::sys::socket::{setsockopt, sockopt};
 use permit::Permit;
 use std::io;
@@ -96,7 +96,7 @@ async fn carry(mut client: Abrupt, target: SocketAddr, permit: Permit, metrics: 
         prepare(client.stream())?;
         join(&mut client, &mut Abrupt::new(server), &permit).await
     };
-    let carried = if breaks(Mutation::BytesWithoutPermit) {
+    let carried = if Mutation::BytesWithoutPermit.is_active() {
         Ok(carrying.await)
     } else {
         permit.guard(carrying).await

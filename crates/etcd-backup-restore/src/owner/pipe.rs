@@ -1,7 +1,7 @@
 //! Bytes of one connection through the gate, in both directions. (`tunnel` has a pipe of its own, for any two streams and with
 //! a bound on silence; here each write needs the right to it, and a watch may be silent for as long as it likes.)
 
-use crate::mutation::{Mutation, breaks};
+use mutation::Mutation;
 use permit::{Permit, deliver_unsent, discard_unsent};
 use std::io::{self, ErrorKind};
 use tokio::io::AsyncWriteExt;
@@ -76,7 +76,7 @@ async fn one_way(from: &mut ReadHalf<'_>, to: &mut WriteHalf<'_>, permit: &Permi
         while !left.is_empty() {
             to.writable().await?;
             // Right before the write: whoever waited, or was stopped, looks at the clock again.
-            if !breaks(Mutation::BytesWithoutPermit) {
+            if !Mutation::BytesWithoutPermit.is_active() {
                 permit.check().map_err(io::Error::other)?;
             }
             match to.try_write(left) {

@@ -85,7 +85,7 @@ impl HandedOver {
 
 /// R17-26, R17-27: 17 acknowledged writes were lost without a sign.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_final_snapshot_that_is_gone_fails_the_copy_which_names_it_and_the_loss() {
+pub async fn a_final_snapshot_that_is_gone_fails_the_copy_which_names_it_and_the_loss() {
     let source = HandedOver::begin(false).await;
     let (name, end) = (source.name(), source.revision());
     let before = fs::read(source.lab.object("a", &name)).unwrap();

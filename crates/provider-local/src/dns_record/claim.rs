@@ -13,6 +13,7 @@ use api::{
 use cloud_local::dns::{Change, Held, absolute};
 use hickory_proto::rr::Name;
 use kube::ResourceExt;
+use mutation::Mutation;
 use runtime::{Error, Result};
 
 /// One seed's claim to one shoot in one epoch, as a DNSRecord makes it.
@@ -88,8 +89,19 @@ impl Claim {
     /// What makes the record that of this claim. None: it is already. An error: it is not to become so, now or ever.
     pub(super) fn write(&self, epoch: &Held, owner: &Held) -> Result<Option<Changes>> {
         let found = self.found(epoch, owner)?;
-        let write = found.claim(self.identity.clone(), self.epoch);
-        let write = write.map_err(|barred| wrong(self.why(barred)))?;
+        let write = match found.claim(self.identity.clone(), self.epoch) {
+            Err(_) if Mutation::OwnerRecordReplaced.is_active() => {
+                let becomes = Record {
+                    identity: Some(self.identity.clone()),
+                    epoch: Some(self.epoch),
+                };
+                Some(Conditional {
+                    tests: found,
+                    becomes,
+                })
+            }
+            write => write.map_err(|barred| wrong(self.why(barred)))?,
+        };
         Ok(write.map(|write| self.changes(write)))
     }
 

@@ -88,6 +88,11 @@ fn an_epoch_that_is_over_does_not_come_back() {
 }
 
 #[test]
+fn a_record_that_is_replaced_whatever_it_says_is_noticed() {
+    Mutation::OwnerRecordReplaced.assert_killed_by(an_epoch_that_is_over_does_not_come_back, "unwrap_err");
+}
+
+#[test]
 fn what_is_not_ours_is_named_and_left_alone() {
     let other = |what: &str| Held::Other(what.into());
     let strange = [

@@ -8,6 +8,7 @@ mod dns;
 mod infrastructure;
 mod late;
 mod lost_right;
+mod mutations;
 mod owner;
 mod ownership;
 mod roles;
@@ -164,6 +165,7 @@ async fn names(world: &World) -> Result<()> {
 /// Who may act, and until when.
 async fn rights(world: &World) -> Result<()> {
     roles::only_the_acting_seed_acts(world).await?;
+    mutations::an_actuator_without_a_right_is_noticed(world).await;
     ownership::all(world).await?;
     lost_right::nothing_reaches_an_object_store(world).await?;
     lost_right::nothing_reaches_a_name_server(world).await?;

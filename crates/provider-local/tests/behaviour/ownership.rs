@@ -134,14 +134,8 @@ async fn a_lost_record_ends_the_work(world: &World) -> Result<()> {
     let owners = &OwnerChecks::new(&metrics);
     let api: Api<Infrastructure> = Api::namespaced(world.seed.clone(), namespace);
 
-    let infra: Infrastructure = object("infra", namespace, json!({}))?;
-    create(&api, &infra).await?;
     let real = reconciler(world, owners, InfrastructureActuator);
-    // There is no record yet: nobody has the shoot, and nobody is told that it was lost.
-    let early = run(&real, &infra).await.unwrap_err();
-    ensure!(matches!(early, Error::NotReady { .. }), "{early:?}");
-    ensure!(!is_made(world, namespace).await?, "a network was made before");
-
+    let infra = nothing_is_made_without_a_record(world, namespace, &real).await?;
     write_the_record(world, owners, namespace).await?;
     run_until_ready(&real, &infra).await?;
     ensure!(is_made(world, namespace).await?, "no network was made");
@@ -183,6 +177,30 @@ async fn a_lost_record_ends_the_work(world: &World) -> Result<()> {
     ensure!(left.finalizers().is_empty(), "{:?}", left.finalizers());
     ensure!(is_made(world, namespace).await?, "migrate took the network away");
     Ok(())
+}
+
+/// There is no record yet: nobody has the shoot, and nobody is told that it was lost.
+async fn nothing_is_made_without_a_record(
+    world: &World,
+    namespace: &str,
+    real: &Real,
+) -> Result<Infrastructure> {
+    let infra: Infrastructure = object("infra", namespace, json!({}))?;
+    create(&real.api_of(&infra), &infra).await?;
+    let early = run(real, &infra).await.unwrap_err();
+    ensure!(matches!(early, Error::NotReady { .. }), "{early:?}");
+    ensure!(!is_made(world, namespace).await?, "a network was made before");
+    Ok(infra)
+}
+
+/// The same for a shoot with this name.
+pub async fn nothing_is_made_for_an_unconfirmed_owner(world: &World, name: &str) -> Result<()> {
+    let namespace = &shoot(world, name, &world.dns.address).await?;
+    let owners = &OwnerChecks::new(&Metrics::default());
+    let real = reconciler(world, owners, InfrastructureActuator);
+    nothing_is_made_without_a_record(world, namespace, &real)
+        .await
+        .map(drop)
 }
 
 /// The owner record itself waits for nobody: its writes are conditional.

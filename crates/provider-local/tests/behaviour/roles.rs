@@ -1,6 +1,6 @@
 //! Whose shoot it is: what another seed acts on is left alone, also in the middle of an operation.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use api::{
@@ -21,12 +21,11 @@ use super::{
 };
 
 pub async fn only_the_acting_seed_acts(world: &World) -> Result<()> {
-    a_shoot_of_another_seed_is_left_alone(world).await?;
-    work_ends_when_another_seed_acts(world).await
+    a_shoot_of_another_seed_is_left_alone(world, "shoot--dev--theirs").await?;
+    work_ends_when_another_seed_acts(world, "shoot--dev--given-away", SOON).await
 }
 
-async fn a_shoot_of_another_seed_is_left_alone(world: &World) -> Result<()> {
-    let namespace = "shoot--dev--theirs";
+pub async fn a_shoot_of_another_seed_is_left_alone(world: &World, namespace: &str) -> Result<()> {
     world::namespace(&world.seed, namespace, &world.cloud).await?;
     world::cluster(&world.seed, namespace, "another-seed").await?;
     let reconciler = world::infrastructure(&world.seed);
@@ -86,8 +85,11 @@ impl Actuator<Infrastructure> for Endless {
     }
 }
 
-async fn work_ends_when_another_seed_acts(world: &World) -> Result<()> {
-    let namespace = "shoot--dev--given-away";
+pub async fn work_ends_when_another_seed_acts(
+    world: &World,
+    namespace: &str,
+    patience: Duration,
+) -> Result<()> {
     world::namespace(&world.seed, namespace, &world.cloud).await?;
     let begun = Arc::new(Notify::new());
     let reconciler = world::infrastructure_by(&world.seed, Endless(Arc::clone(&begun)));
@@ -101,7 +103,7 @@ async fn work_ends_when_another_seed_acts(world: &World) -> Result<()> {
         begun.notified().await;
         world::cluster(&world.seed, namespace, "another-seed").await
     };
-    let working = tokio::time::timeout(SOON, run(&reconciler, &infra));
+    let working = tokio::time::timeout(patience, run(&reconciler, &infra));
     let (ended, given) = tokio::join!(working, giving_away);
     given?;
     let error = ended.context("it worked on")?.unwrap_err();

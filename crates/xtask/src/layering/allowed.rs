@@ -4,6 +4,8 @@
 pub(super) const ALLOWED: &[(&str, &[&str])] = &[
     ("api", &[]),
     ("flow", &[]),
+    // Safety rules that tests alone switch off.
+    ("mutation", &[]),
     ("ownership", &["permit"]),
     ("permit", &[]),
     ("lease", &["permit"]),
@@ -20,6 +22,7 @@ pub(super) const ALLOWED: &[(&str, &[&str])] = &[
         "parts",
         &[
             "owner-checks",
+            "mutation",
             "runtime",
             "permit",
             "ownership",
@@ -31,6 +34,7 @@ pub(super) const ALLOWED: &[(&str, &[&str])] = &[
         "extension",
         &[
             "owner-checks",
+            "mutation",
             "runtime",
             "permit",
             "ownership",
@@ -46,6 +50,7 @@ pub(super) const ALLOWED: &[(&str, &[&str])] = &[
             "extension",
             "backup-controllers",
             "owner-checks",
+            "mutation",
             "cloud-local",
             "runtime",
             "leader-migration",
@@ -175,7 +180,7 @@ pub(super) const ALLOWED: &[(&str, &[&str])] = &[
     ("network-local", &["runtime", "permit"]),
     // One side is in the seed, the other in the shoot; neither asks an API.
     ("tunnel", &["runtime"]),
-    ("etcd-backup-restore", &["ownership", "permit"]),
+    ("etcd-backup-restore", &["mutation", "ownership", "permit"]),
     ("kubectl-repot", &["runtime", "permit", "api"]),
     // Development only: nobody uses these outside of tests.
     ("testkit", &[]),

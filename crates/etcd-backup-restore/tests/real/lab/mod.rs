@@ -183,6 +183,7 @@ impl Lab {
 pub fn binary(command: &str, flags: &[String]) -> Command {
     let mut process = Command::new(env!("CARGO_BIN_EXE_etcd-backup-restore"));
     process.arg(command).args(flags).stdin(Stdio::null());
+    mutation::pass_on(&mut process);
     process
 }
 
