@@ -1,12 +1,21 @@
-//! ManagedResources: objects that a resource manager keeps in the shoot or in the seed. In a move their objects in the
-//! shoot stay (RX-02, RX-23).
+//! ManagedResources: objects that a resource manager keeps in the shoot or in the seed. In a move their objects in the shoot stay
+//! (RX-02, RX-23).
+//!
+//! The gardenlet acts on its own ManagedResources alone. Those of extensions end with their extension objects, whose controllers
+//! decide what becomes of the objects. One of an extension that is left holds up the deletion of the namespace, which would end
+//! the resource manager's access to the shoot.
 
 use futures::future::try_join_all;
 use kube::{
     ResourceExt,
+    api::DynamicObject,
     core::{ApiResource, GroupVersionKind},
 };
-use runtime::{Result, wait};
+use runtime::{
+    Error, Result,
+    manifests::{ORIGIN, SEED_CLASS},
+    wait,
+};
 use serde_json::json;
 
 use crate::{
@@ -14,24 +23,33 @@ use crate::{
     verbs::{Destroy, Tasks},
 };
 
-/// All ManagedResources in the shoot's namespace.
+/// Label `origin` of the gardenlet's ManagedResources.
+pub(crate) const OWN_ORIGIN: &str = "gardener";
+/// Before the names of the gardenlet's ManagedResources. Those that a former version has written have no label `origin`.
+const OWN_PREFIX: &str = "shoot-core-";
+
+/// The gardenlet's ManagedResources in the shoot's namespace.
 #[derive(Debug)]
 pub struct ManagedResources;
 
 impl ManagedResources {
     /// "Configuring Managed Resources objects to be kept in the Shoot".
     pub async fn keep_objects(stay: &Stay) -> Result<()> {
-        let (kind, api) = (kind(), stay.any_api(&kind()));
-        for object in dynamic::list(&api, &kind).await? {
-            dynamic::merge(
-                &api,
-                &kind,
-                &object.name_any(),
-                &json!({"spec": {"keepObjects": true}}),
-            )
-            .await?;
+        keep_objects(stay, is_own).await
+    }
+
+    /// Fails while an extension has ManagedResources with objects in the shoot. The error names them.
+    pub(crate) async fn check_no_other(stay: &Stay) -> Result<()> {
+        let left = selected(stay, |object| !is_own(object) && !is_in_seed(object)).await?;
+        if left.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        Err(Error::transient(format!(
+            "namespace {} is not deleted while ManagedResources of extensions have objects in the shoot: {}. Their extensions have \
+             to delete them; where an extension is gone for good, set spec.keepObjects to true and delete them",
+            stay.namespace,
+            left.join(", ")
+        )))
     }
 }
 
@@ -42,22 +60,85 @@ impl Destroy for ManagedResources {
     ];
 
     async fn destroy(stay: &Stay) -> Result<()> {
-        let (kind, api) = (kind(), stay.any_api(&kind()));
-        for object in dynamic::list(&api, &kind).await? {
-            dynamic::delete(&api, &kind, &object.name_any(), None).await?;
-        }
-        Ok(())
+        destroy(stay, is_own).await
     }
 
     async fn gone(stay: &Stay) -> Result<()> {
-        let (kind, api) = (kind(), stay.any_api(&kind()));
-        let all = dynamic::list(&api, &kind).await?;
-        let names: Vec<_> = all.iter().map(ResourceExt::name_any).collect();
-        let timeout = stay.settings.timeouts.managed_resources;
-        try_join_all(names.iter().map(|name| wait::until_gone(&api, name, timeout)))
-            .await
-            .map(|_| ())
+        gone(stay, is_own).await
     }
+}
+
+/// All ManagedResources in the namespace of a shoot whose deletion is forced. Its API may be dead, so that no extension could
+/// delete their objects.
+#[derive(Debug)]
+pub struct ForcedManagedResources;
+
+impl ForcedManagedResources {
+    /// "Configuring Managed Resources objects to be kept in the Shoot".
+    pub async fn keep_objects(stay: &Stay) -> Result<()> {
+        keep_objects(stay, |_| true).await
+    }
+}
+
+impl Destroy for ForcedManagedResources {
+    const TASKS: Tasks = ManagedResources::TASKS;
+
+    async fn destroy(stay: &Stay) -> Result<()> {
+        destroy(stay, |_| true).await
+    }
+
+    async fn gone(stay: &Stay) -> Result<()> {
+        gone(stay, |_| true).await
+    }
+}
+
+/// Objects in the seed are never kept: they would stay behind for good.
+async fn keep_objects(stay: &Stay, which: fn(&DynamicObject) -> bool) -> Result<()> {
+    let (kind, api) = (kind(), stay.any_api(&kind()));
+    let keep = json!({"spec": {"keepObjects": true}});
+    for name in selected(stay, |object| which(object) && !is_in_seed(object)).await? {
+        dynamic::merge(&api, &kind, &name, &keep).await?;
+    }
+    Ok(())
+}
+
+async fn destroy(stay: &Stay, which: fn(&DynamicObject) -> bool) -> Result<()> {
+    let (kind, api) = (kind(), stay.any_api(&kind()));
+    for name in selected(stay, which).await? {
+        dynamic::delete(&api, &kind, &name, None).await?;
+    }
+    Ok(())
+}
+
+async fn gone(stay: &Stay, which: fn(&DynamicObject) -> bool) -> Result<()> {
+    let api = stay.any_api(&kind());
+    let timeout = stay.settings.timeouts.managed_resources;
+    let names = selected(stay, which).await?;
+    try_join_all(names.iter().map(|name| wait::until_gone(&api, name, timeout)))
+        .await
+        .map(|_| ())
+}
+
+/// Names of the ManagedResources in the shoot's namespace for which this holds.
+async fn selected(stay: &Stay, which: impl Fn(&DynamicObject) -> bool) -> Result<Vec<String>> {
+    let kind = kind();
+    let all = dynamic::list(&stay.any_api(&kind), &kind).await?;
+    Ok(all
+        .iter()
+        .filter(|object| which(object))
+        .map(ResourceExt::name_any)
+        .collect())
+}
+
+fn is_own(object: &DynamicObject) -> bool {
+    match object.labels().get(ORIGIN) {
+        Some(origin) => origin == OWN_ORIGIN,
+        None => object.name_any().starts_with(OWN_PREFIX),
+    }
+}
+
+fn is_in_seed(object: &DynamicObject) -> bool {
+    object.data["spec"]["class"] == SEED_CLASS
 }
 
 fn kind() -> ApiResource {
@@ -65,4 +146,41 @@ fn kind() -> ApiResource {
         &GroupVersionKind::gvk("resources.gardener.cloud", "v1alpha1", "ManagedResource"),
         "managedresources",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use serde_json::Value;
+
+    use super::*;
+
+    fn resource(name: &str, labels: Value, class: Value) -> DynamicObject {
+        serde_json::from_value(json!({
+            "apiVersion": "resources.gardener.cloud/v1alpha1", "kind": "ManagedResource",
+            "metadata": {"name": name, "labels": labels}, "spec": {"class": class},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn what_the_gardenlet_has_written_is_told_from_what_extensions_have() {
+        for (name, labels, own) in [
+            ("shoot-core-coredns", json!({}), true),
+            ("extension-controlplane-shoot", json!({}), false),
+            (
+                "extension-controlplane-shoot",
+                json!({"origin": "provider-x"}),
+                false,
+            ),
+            ("shoot-core-addon", json!({"origin": "provider-x"}), false),
+            ("anything", json!({"origin": "gardener"}), true),
+        ] {
+            let resource = resource(name, labels, Value::Null);
+            assert_eq!(is_own(&resource), own, "{resource:?}");
+        }
+        assert!(is_in_seed(&resource("a", json!({}), json!("seed"))));
+        assert!(!is_in_seed(&resource("a", json!({}), Value::Null)));
+    }
 }

@@ -8,16 +8,20 @@ mod world;
 use anyhow::Result;
 use api::{extensions, gardencore::ShootStateSpec};
 use k8s_openapi::api::core::v1::{self, Secret};
-use kube::{Api, ResourceExt, api::PostParams};
+use kube::{
+    Api, ResourceExt,
+    api::{DynamicObject, ListParams, PostParams},
+};
 use parts::{
-    AllExtensions, Deploy, Destroy, Facts, Infrastructure, Kubeconfig, Migrate, Namespace, Operation,
-    Secrets, Settings, shoot_state,
+    AllExtensions, Deploy, Destroy, Facts, ForcedManagedResources, Infrastructure, Kubeconfig,
+    ManagedResources, Migrate, Namespace, Operation, Secrets, Settings, shoot_state,
 };
 use serde_json::{Value, json};
 
 use world::{NAMESPACE, PROJECT, World};
 
 const EXTENSIONS: &str = "extensions.gardener.cloud/v1alpha1";
+const RESOURCES: &str = "resources.gardener.cloud/v1alpha1";
 
 /// R7-23: carried Secrets are on the destination as they were, and what is made from them fits to what users have. R7-31: a
 /// provider is asked to restore, and has the state in `status.state` by then.
@@ -53,6 +57,7 @@ async fn a_shoot_takes_its_secrets_and_states_along() -> Result<()> {
     infrastructure_reports(&world, &source).await?;
     migrate(&world, &source).await?;
     persist(&world, &before).await?;
+    managed_resources_of_extensions_are_left_to_them(&world, &source).await?;
     Namespace::destroy(&source).await?;
     Namespace::gone(&source).await?;
 
@@ -159,6 +164,53 @@ async fn migrate(world: &World, facts: &Facts) -> Result<()> {
     // Over all kinds, too: there is nothing more to tell anybody.
     AllExtensions::migrate(facts).await?;
     AllExtensions::migrated(facts).await?;
+    Ok(())
+}
+
+/// The gardenlet's own go; one of an extension with objects in the shoot holds up the deletion of the namespace.
+async fn managed_resources_of_extensions_are_left_to_them(world: &World, facts: &Facts) -> Result<()> {
+    let api = world.any(RESOURCES, "ManagedResource", Some(NAMESPACE));
+    for (name, spec) in [
+        (
+            "shoot-core-coredns",
+            json!({"secretRefs": [], "keepObjects": false}),
+        ),
+        ("of-extension", json!({"secretRefs": [], "keepObjects": false})),
+        (
+            "of-extension-in-seed",
+            json!({"secretRefs": [], "keepObjects": false, "class": "seed"}),
+        ),
+    ] {
+        world
+            .apply(
+                RESOURCES,
+                "ManagedResource",
+                Some(NAMESPACE),
+                name,
+                json!({"spec": spec}),
+            )
+            .await?;
+    }
+    ManagedResources::keep_objects(facts).await?;
+    let kept = |object: DynamicObject| object.data["spec"]["keepObjects"] == true;
+    assert!(kept(api.get("shoot-core-coredns").await?));
+    assert!(!kept(api.get("of-extension").await?));
+    ManagedResources::destroy(facts).await?;
+    ManagedResources::gone(facts).await?;
+    let left = api.list(&ListParams::default()).await?.items;
+    let left: Vec<_> = left.iter().map(ResourceExt::name_any).collect();
+    assert_eq!(left, ["of-extension", "of-extension-in-seed"]);
+
+    let held = Namespace::destroy(facts).await.unwrap_err().to_string();
+    assert!(held.contains("objects in the shoot: of-extension."), "{held}");
+    ForcedManagedResources::keep_objects(facts).await?;
+    assert!(kept(api.get("of-extension").await?));
+    assert!(
+        !kept(api.get("of-extension-in-seed").await?),
+        "it would stay in the seed for good"
+    );
+    ForcedManagedResources::destroy(facts).await?;
+    ForcedManagedResources::gone(facts).await?;
     Ok(())
 }
 

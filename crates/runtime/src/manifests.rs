@@ -9,7 +9,7 @@ use api::{
     resources::{ManagedResource, ManagedResourceSpec},
 };
 use k8s_openapi::{ByteString, api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::ObjectMeta};
-use kube::Api;
+use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
 use crate::{
@@ -24,12 +24,16 @@ use crate::{
 const APPLIED: &str = "ResourcesApplied";
 
 /// The class of objects that go into the seed itself.
-const SEED_CLASS: &str = "seed";
+pub const SEED_CLASS: &str = "seed";
+
+/// The label of a ManagedResource that says who creates it.
+pub const ORIGIN: &str = "origin";
 
 /// Objects of a shoot, or of the seed, under one name.
 pub struct Manifests {
     name: String,
     class: Option<String>,
+    origin: Option<&'static str>,
     text: String,
 }
 
@@ -41,6 +45,7 @@ impl Manifests {
         Self {
             name: name.into(),
             class: None,
+            origin: None,
             text: format!("{list:#}\n"),
         }
     }
@@ -50,6 +55,15 @@ impl Manifests {
     pub fn in_seed(self) -> Self {
         Self {
             class: Some(SEED_CLASS.to_owned()),
+            ..self
+        }
+    }
+
+    /// The same, with this label `origin`: whoever looks after the namespace tells its own ManagedResources from others by it.
+    #[must_use]
+    pub fn of_origin(self, origin: &'static str) -> Self {
+        Self {
+            origin: Some(origin),
             ..self
         }
     }
@@ -66,7 +80,7 @@ impl Manifests {
     /// The seed does not take them.
     pub async fn deploy(&self, manager: FieldManager, seed: &Seed, namespace: &str) -> Result<()> {
         manager.apply(&seed.namespaced(namespace), &self.secret()).await?;
-        let resource = ManagedResource::new(
+        let mut resource = ManagedResource::new(
             &self.name,
             ManagedResourceSpec {
                 class: self.class.clone(),
@@ -77,6 +91,9 @@ impl Manifests {
                 ..ManagedResourceSpec::default()
             },
         );
+        if let Some(origin) = self.origin {
+            resource.labels_mut().insert(ORIGIN.to_owned(), origin.to_owned());
+        }
         manager
             .apply(&seed.namespaced(namespace), &resource)
             .await

@@ -5,11 +5,10 @@ use api::{
     resources::ManagedResource,
 };
 use kube::ResourceExt;
+use runtime::manifests::SEED_CLASS;
 
 use super::{observation::Observation, seen::Observed};
 
-/// Class of those whose objects are in the seed.
-const SEED_CLASS: &str = "seed";
 /// What must hold of each, and what is said where nobody has said anything.
 const MUST_HOLD: [(&str, &str); 2] = [
     ("ResourcesApplied", "nobody has applied it yet"),

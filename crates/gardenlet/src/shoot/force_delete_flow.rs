@@ -7,7 +7,7 @@
 //! holds up also this deletion, and the wait says which.
 
 use flow::Flow;
-use parts::{Facts, ForcedExtensions, MachineResources, ManagedResources, Writers};
+use parts::{Facts, ForcedExtensions, ForcedManagedResources, MachineResources, Writers};
 use runtime::Error;
 
 use super::{
@@ -23,9 +23,9 @@ pub fn build(f: &Facts) -> Flow<'_, Error> {
     let keep = g.step(
         "Configuring Managed Resources objects to be kept in the Shoot",
         [],
-        || ManagedResources::keep_objects(f),
+        || ForcedManagedResources::keep_objects(f),
     );
-    let resources_gone = g.destroy::<ManagedResources>(f, keep);
+    let resources_gone = g.destroy::<ForcedManagedResources>(f, keep);
     let extensions_gone = g.destroy::<ForcedExtensions>(f, []);
     let machines_gone = g.destroy::<MachineResources>(f, []);
     let stopped = g.destroy::<Writers>(f, [resources_gone, extensions_gone, machines_gone]);

@@ -23,7 +23,7 @@ pub use api_proxy::ApiProxy;
 pub use coredns::CoreDns;
 pub use kube_proxy::KubeProxy;
 
-use crate::{FIELD_MANAGER, Facts};
+use crate::{FIELD_MANAGER, Facts, managed_resources::OWN_ORIGIN};
 
 /// Where they are in the shoot.
 pub(crate) const NAMESPACE: &str = "kube-system";
@@ -31,7 +31,7 @@ pub(crate) const NAMESPACE: &str = "kube-system";
 /// Writes the objects of a part; takes the part away where it is not wanted.
 pub(crate) async fn deploy(f: &Facts, name: &'static str, wanted: Option<&[Value]>) -> Result<()> {
     if let Some(objects) = wanted {
-        let manifests = Manifests::new(name, objects);
+        let manifests = Manifests::new(name, objects).of_origin(OWN_ORIGIN);
         return manifests.deploy(FIELD_MANAGER, &f.seed, &f.namespace).await;
     }
     let within = f.settings.timeouts.managed_resources;
