@@ -61,6 +61,7 @@ async fn a_value_of_the_wrong_kind_or_out_of_range_is_refused() {
         ("provider-local", "garden.kubeconfigSecret=No Name"),
         ("etcd-druid", "finalSnapshotWait=later"),
         ("etcd-druid", "concurrentSyncs=0"),
+        ("etcd-druid", "backupRestore.env.HTTPS-PROXY=a"),
         ("garden-controller-manager", "seedMonitorPeriodSeconds=1"),
         ("garden-controller-manager", "takeoverAfterSeconds=-1"),
         ("seed", "edge.hostPort=99999"),
@@ -84,6 +85,42 @@ async fn defaults_of_every_chart_pass() {
     let desk = Desk::new().unwrap();
     for chart in charts() {
         assert!(!desk.rendered(&chart, &[]).await.unwrap().is_empty(), "{chart}");
+    }
+}
+
+/// A bucket or a cloud behind a proxy.
+#[tokio::test]
+async fn the_environment_reaches_each_container_that_needs_it() {
+    let desk = Desk::new().unwrap();
+    for (chart, key, flag, has_variable) in [
+        (
+            "etcd-druid",
+            "backupRestore.env",
+            Some("etcd-backup-restore-env"),
+            false,
+        ),
+        (
+            "provider-aws",
+            "env",
+            Some("machine-controller-manager-env"),
+            true,
+        ),
+        ("provider-local", "env", None, true),
+    ] {
+        let set = format!("{key}.HTTPS_PROXY=http://proxy:3128");
+        let rendered = desk.rendered(chart, &["--set", &set]).await.unwrap();
+        let deployment = rendered
+            .iter()
+            .find(|object| object["kind"] == "Deployment")
+            .unwrap();
+        let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+        let has = |list: &str, item: Value| container[list].as_array().unwrap().contains(&item);
+        let variable = json!({"name": "HTTPS_PROXY", "value": "http://proxy:3128"});
+        assert_eq!(has("env", variable), has_variable, "{chart}: {container}");
+        if let Some(flag) = flag {
+            let flag = format!("--{flag}=HTTPS_PROXY=http://proxy:3128");
+            assert!(has("args", json!(flag)), "{chart}: {container}");
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use clap::{Args, Parser};
+use runtime::Variable;
 
 /// Runs etcd clusters with their backups from Etcd objects.
 #[derive(Clone, Debug, Parser)]
@@ -35,6 +36,11 @@ pub struct Defaults {
     /// Image of etcd-backup-restore.
     #[arg(long)]
     pub etcd_backup_restore_image: String,
+
+    /// A variable of the environment of each container of etcd-backup-restore, `NAME=VALUE`, such as `HTTPS_PROXY` for
+    /// buckets behind a proxy. A change restarts the etcds with backups.
+    #[arg(long = "etcd-backup-restore-env", value_name = "NAME=VALUE")]
+    pub etcd_backup_restore_env: Vec<Variable>,
 
     /// How long a copy of backups waits for the source's final snapshot before it copies what there is (R17-26), where
     /// spec.backup.etcdSnapshotTimeout is not given. Must be longer than a full snapshot of the largest database takes,

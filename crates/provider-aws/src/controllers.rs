@@ -13,7 +13,7 @@ use extension::{
 };
 use futures::future::{BoxFuture, FutureExt, join_all};
 use leader_migration::Manager;
-use runtime::{Seed, runner::Settings};
+use runtime::{Seed, Variable, runner::Settings};
 
 use crate::{
     MANAGER, TYPE, account::Place, control_plane::AwsControlPlane, infrastructure::InfrastructureActuator,
@@ -40,6 +40,8 @@ pub struct Context {
     pub place: Place,
     /// Image of the machine-controller-manager of each shoot, with its tag.
     pub machine_controller_manager_image: String,
+    /// Variables of its environment.
+    pub machine_controller_manager_env: Vec<Variable>,
 }
 
 /// What the reconcilers of this provider share in a seed.
@@ -67,6 +69,7 @@ const CONTROLLERS: &[(&str, Start)] = &[
     ("worker", |context| {
         let machines = AwsMachines {
             manager_image: context.machine_controller_manager_image.clone(),
+            manager_environment: context.machine_controller_manager_env.clone(),
             place: context.place.clone(),
         };
         context.start::<Worker, _>(WorkerActuator(machines))

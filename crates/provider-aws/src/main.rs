@@ -10,7 +10,7 @@ use provider_aws::{
     account::Place,
     controllers::{self, Context, PROVIDER_AWS},
 };
-use runtime::{Cluster, Connection, Events, Permit, Process, Seed, runner::Settings};
+use runtime::{Cluster, Connection, Events, Permit, Process, Seed, Variable, runner::Settings};
 
 /// Looks after extension objects of type `aws` in one seed.
 #[derive(Parser)]
@@ -22,6 +22,10 @@ struct Flags {
     /// Image of the machine-controller-manager of each shoot, with its tag.
     #[arg(long)]
     machine_controller_manager_image: String,
+    /// A variable of the environment of each machine-controller-manager, `NAME=VALUE`, such as `HTTPS_PROXY` where EC2 is
+    /// behind a proxy.
+    #[arg(long = "machine-controller-manager-env", value_name = "NAME=VALUE")]
+    machine_controller_manager_env: Vec<Variable>,
     /// At most so many objects of each kind at the same time.
     #[arg(long, default_value_t = 5)]
     concurrent_syncs: u16,
@@ -86,6 +90,7 @@ async fn start(mut process: Process, flags: Flags) -> Result<Process, String> {
             owners: owners.clone(),
             place: place.clone(),
             machine_controller_manager_image: flags.machine_controller_manager_image.clone(),
+            machine_controller_manager_env: flags.machine_controller_manager_env.clone(),
         }
     };
     locks.start(&mut process, &elections, move |names, permit| {

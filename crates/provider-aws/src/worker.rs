@@ -16,7 +16,7 @@ use extension::{
     Context,
     worker::{Class, Machines, Manager},
 };
-use runtime::{Error, Result};
+use runtime::{Error, Result, Variable};
 
 use crate::{TYPE, account::Place, problem::problem, zone};
 
@@ -24,6 +24,8 @@ use crate::{TYPE, account::Place, problem::problem, zone};
 pub struct AwsMachines {
     /// Image of the machine-controller-manager, with its tag.
     pub manager_image: String,
+    /// Variables of its environment.
+    pub manager_environment: Vec<Variable>,
     /// Where EC2 is.
     pub place: Place,
 }
@@ -63,6 +65,7 @@ impl Machines for AwsMachines {
     fn manager(&self, context: &Context<Worker>) -> Result<Manager> {
         let program = "/machine-controller-manager-aws";
         let mut manager = Manager::of_suite(&self.manager_image, program, &context.namespace()?);
+        manager.environment.clone_from(&self.manager_environment);
         let endpoint = self.place.endpoint.as_ref();
         manager
             .args

@@ -144,6 +144,7 @@ async fn worker(seeds: &[Client]) -> Result<()> {
 fn aws_machines() -> AwsMachines {
     AwsMachines {
         manager_image: "machine-controller-manager-aws:test".into(),
+        manager_environment: Vec::new(),
         place: Place::default(),
     }
 }

@@ -109,9 +109,12 @@ impl Connection {
                     KubeconfigError::Parse(_) => format!("{flag} {} is no kubeconfig", path.display()),
                     e => format!("{flag} {} cannot be read: {e}", path.display()),
                 })?;
-                Config::from_custom_kubeconfig(read, &KubeConfigOptions::default())
+                let has_proxy = has_proxy(&read);
+                let mut config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default())
                     .await
-                    .map_err(|e| format!("{flag} {} is of no use: {e}", path.display()))?
+                    .map_err(|e| format!("{flag} {} is of no use: {e}", path.display()))?;
+                ignore_proxy_of_environment(&mut config, has_proxy);
+                config
             }
             None => Config::incluster()
                 .map_err(|e| format!("give {flag}, or run in a pod with a ServiceAccount: {e}"))?,
@@ -174,6 +177,21 @@ impl Connection {
     }
 }
 
+fn has_proxy(kubeconfig: &Kubeconfig) -> bool {
+    let clusters = kubeconfig.clusters.iter();
+    clusters
+        .filter_map(|named| named.cluster.as_ref())
+        .any(|cluster| cluster.proxy_url.is_some())
+}
+
+/// kube takes `HTTPS_PROXY` for each kubeconfig, whatever `NO_PROXY` says of the API server, and then opens no connection.
+/// The variable is meant for buckets and clouds, which only a proxy may reach.
+fn ignore_proxy_of_environment(config: &mut Config, has_proxy: bool) {
+    if !has_proxy {
+        config.proxy_url = None;
+    }
+}
+
 async fn infer() -> Result<Config, String> {
     Config::infer().await.map_err(|error| {
         format!("the API server is not known: run in a pod with a ServiceAccount, or set KUBECONFIG: {error}")
@@ -211,5 +229,20 @@ mod tests {
             assert!(why.contains("--kubeconfig") && !why.contains("s3cret"), "{why}");
         }
         std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn an_api_server_is_not_reached_by_the_proxy_for_buckets_and_clouds() {
+        let of = |cluster: &str| {
+            let text = format!("clusters: [{{name: c, cluster: {{server: \"https://s\"{cluster}}}}}]");
+            Kubeconfig::from_yaml(&text).unwrap()
+        };
+        for (cluster, kept) in [("", false), (", proxy-url: \"http://p\"", true)] {
+            // As kube sets the field in a process with HTTPS_PROXY.
+            let mut config = Config::new("https://s".parse().unwrap());
+            config.proxy_url = Some("http://p".parse().unwrap());
+            ignore_proxy_of_environment(&mut config, has_proxy(&of(cluster)));
+            assert_eq!(config.proxy_url.is_some(), kept, "{cluster}");
+        }
     }
 }

@@ -22,6 +22,7 @@ const QUANTITY: &str = r"^[0-9]+(\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$";
 const CIDR: &str = r"^([0-9]{1,3}\.){3}[0-9]{1,3}/[0-9]{1,2}$";
 const NAME: &str = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$";
 /// A key of a Secret.
+const VARIABLE: &str = r"^[A-Za-z_][A-Za-z0-9_]*$";
 const KEY: &str = r"^[-._a-zA-Z0-9]+$";
 /// Under which a chart has values for single seeds.
 const SEEDS: &str = "seeds";
@@ -146,6 +147,9 @@ fn rule(key: &str) -> Result<Option<Value>> {
         "systemComponents" => json!({"type": "array", "items": text("^[-a-z0-9]+/[-a-z0-9.]+$")}),
         "zoneIDLabels" => json!({"type": "array", "items": text("^([-a-z0-9.]+/)?[-A-Za-z0-9_.]+$")}),
         "resources" => resources(),
+        "env" => {
+            json!({"type": "object", "additionalProperties": false, "patternProperties": {VARIABLE: {"type": "string"}}})
+        }
         "config" => leader_migration(),
         "seedConfig" => seed()?,
         // Each is values of the same chart.

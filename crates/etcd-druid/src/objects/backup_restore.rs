@@ -188,6 +188,7 @@ fn container(backup: &Backup, args: Vec<String>) -> Container {
         // It leaves a sentence when it fails, which ends up in `status.lastErrors`.
         termination_message_policy: Some("FallbackToLogsOnError".to_owned()),
         ..Container::default()
+        env: (!backup.environment.is_empty()).then(|| backup.environment.iter().map(Into::into).collect()),
     }
 }
 

@@ -52,12 +52,16 @@ pub(crate) fn main_with(path: &str, value: serde_json::Value) -> Etcd {
 }
 
 pub(crate) fn wanted(etcd: &Etcd) -> Result<Wanted, Error> {
-    let defaults = Defaults {
+    Wanted::new(etcd, &defaults())
+}
+
+fn defaults() -> Defaults {
+    Defaults {
         etcd_image: "etcd:v3".to_owned(),
         etcd_backup_restore_image: "repot/etcd-backup-restore:dev".to_owned(),
+        etcd_backup_restore_env: Vec::new(),
         final_snapshot_wait: "3m".to_owned(),
-    };
-    Wanted::new(etcd, &defaults)
+    }
 }
 
 pub(crate) fn check(objects: impl Serialize, expected: &ExpectFile) {
@@ -177,6 +181,39 @@ fn a_copy_is_told_the_end_of_its_source() {
     copy.spec.backup.accepted_loss = Some(17);
     expected.push("--accepted-loss=17");
     assert_eq!(args(&copy), expected);
+}
+
+#[test]
+fn each_container_that_reaches_buckets_gets_the_environment_and_etcd_does_not() {
+    let mut defaults = defaults();
+    defaults.etcd_backup_restore_env = vec!["HTTPS_PROXY=http://proxy:3128".parse().unwrap()];
+    let names = |pod: Option<k8s_openapi::api::core::v1::PodSpec>| {
+        let pod = pod.unwrap();
+        let containers = pod.init_containers.into_iter().flatten().chain(pod.containers);
+        let has_proxy = |container: &k8s_openapi::api::core::v1::Container| {
+            container
+                .env
+                .iter()
+                .flatten()
+                .any(|env| env.name == "HTTPS_PROXY" && env.value.as_deref() == Some("http://proxy:3128"))
+        };
+        let reached = containers.map(|container| (has_proxy(&container), container.name));
+        reached.collect::<Vec<_>>()
+    };
+    let wanted = Wanted::new(&etcd(MAIN), &defaults).unwrap();
+    assert_eq!(
+        names(stateful_set(&wanted).spec.unwrap().template.spec),
+        [
+            (true, "initialize".to_owned()),
+            (false, "etcd".to_owned()),
+            (true, "backup-restore".to_owned()),
+        ]
+    );
+    let job = copy_job(&wanted, wanted.backup.as_ref().unwrap());
+    assert_eq!(
+        names(job.spec.unwrap().template.spec),
+        [(true, "backup-restore".to_owned())]
+    );
 }
 
 #[test]

@@ -6,7 +6,7 @@ use api::{
 };
 use k8s_openapi::api::core::v1::ResourceRequirements;
 use kube::ResourceExt;
-use runtime::Result;
+use runtime::{Result, Variable};
 
 use super::{
     field::{image, wrong},
@@ -48,6 +48,8 @@ pub struct Backup {
     pub garbage_collection_policy: Option<&'static str>,
     /// How many full snapshots are kept where the policy counts them.
     pub max_backups: Option<i32>,
+    /// Variables of the environment of the containers.
+    pub environment: Vec<Variable>,
     /// How they are compressed.
     pub compression_policy: Option<&'static str>,
     /// Resources of the containers.
@@ -157,6 +159,7 @@ pub(crate) fn backup(etcd: &Etcd, namespace: &str, defaults: &Defaults, tls: &Tl
             GarbageCollectionPolicy::LimitBased => "LimitBased",
         }),
         max_backups: spec.max_backups_limit_based_gc,
+        environment: defaults.etcd_backup_restore_env.clone(),
         compression_policy: compression(spec.compression.as_ref())?,
         resources: spec.resources.clone(),
     }))

@@ -5,7 +5,7 @@ use api::{
     meta::{ErrorCode, RawExtension},
 };
 use runtime::{
-    Error, Result,
+    Error, Result, Variable,
     workload::{Health, mounted},
 };
 use serde::de::DeserializeOwned;
@@ -64,6 +64,8 @@ pub struct Manager {
     pub program: String,
     /// Flags, in a fixed order. Secrets are mounted where [`runtime::workload::mounted`] says.
     pub args: Vec<String>,
+    /// Variables of its environment, such as those of a proxy.
+    pub environment: Vec<Variable>,
     /// Where it says how it is.
     pub health: Health,
     /// Secrets of the namespace that it reads. All must exist before it is started.
@@ -91,6 +93,7 @@ impl Manager {
                 format!("--leader-elect-resource-namespace={namespace}"),
                 format!("--health-address=0.0.0.0:{HEALTH_PORT}"),
             ],
+            environment: Vec::new(),
             health: Health {
                 scheme: "HTTP",
                 port: HEALTH_PORT,

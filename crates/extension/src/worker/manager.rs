@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use api::extensions::Worker;
 use k8s_openapi::api::{
     apps::v1::Deployment,
-    core::v1::{Pod, ServiceAccount},
+    core::v1::{EnvVar, Pod, ServiceAccount},
     rbac::v1::{Role, RoleBinding},
 };
 use kube::{Api, ResourceExt};
@@ -126,6 +126,7 @@ fn deployment(
     replicas: i32,
 ) -> Result<Deployment> {
     let secrets = manager.secrets.into_iter().map(Files::Secret);
+    let environment: Vec<EnvVar> = manager.environment.iter().map(Into::into).collect();
     let workload = Workload {
         name: NAME,
         image: manager.image,
@@ -144,6 +145,10 @@ fn deployment(
     let mut deployment = workload.deployment_as(NAME, checksums)?;
     if let Some(spec) = &mut deployment.spec {
         spec.replicas = Some(replicas);
+        let pod = spec.template.spec.iter_mut();
+        for container in pod.flat_map(|pod| &mut pod.containers) {
+            container.env = (!environment.is_empty()).then(|| environment.clone());
+        }
     }
     Ok(deployment)
 }
@@ -188,4 +193,28 @@ fn made<K: Object + DeserializeOwned>(object: Value) -> Result<K> {
 
 fn of_it(seed: &Seed, namespace: &str) -> Rollout<'static> {
     Rollout::new(seed, namespace, NAME, workload::selected(NAME))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn the_manager_gets_the_environment_of_its_provider() {
+        let manager = || Manager::of_suite("image", "/program", "shoot--a--b");
+        let of = |manager: Manager| {
+            let deployment = deployment(manager, false, &BTreeMap::new(), 1).unwrap();
+            let pod = deployment.spec.unwrap().template.spec.unwrap();
+            pod.containers[0].env.clone()
+        };
+        // A change would start each manager anew.
+        assert_eq!(of(manager()), None);
+        let mut manager = manager();
+        manager.environment = vec!["HTTPS_PROXY=http://proxy:3128".parse().unwrap()];
+        let variable = &of(manager).unwrap()[0];
+        assert_eq!(variable.name, "HTTPS_PROXY");
+        assert_eq!(variable.value.as_deref(), Some("http://proxy:3128"));
+    }
 }

@@ -59,6 +59,7 @@ impl Machines for ToyMachines {
                 liveness: "/healthz",
             },
             secrets: vec![MANAGER],
+            environment: Vec::new(),
             asks_whose_the_shoot_is: false,
         })
     }
