@@ -17,6 +17,8 @@
 //! begins with. That is chosen once: whatever the source gets afterwards, a repeated copy brings exactly that chain.
 
 mod evidence;
+#[cfg(test)]
+mod model;
 mod report;
 mod storing;
 mod transfer;
@@ -84,6 +86,12 @@ fn saved<'a>(snapshots: impl Iterator<Item = &'a Snapshot>) -> Option<Timestamp>
 impl Copy {
     /// Does it.
     pub async fn run(&self) -> Result<Report> {
+        let mut report = self.copied().await?;
+        report.left_aside.extend(self.source.left_aside());
+        Ok(report)
+    }
+
+    async fn copied(&self) -> Result<Report> {
         let epoch = self.target.epoch();
         if let Some(recorded) = self.target.recorded(epoch).await? {
             return self.again(&recorded).await;
@@ -191,6 +199,7 @@ impl Copy {
                         && failed.1.class == Class::SnapshotCorrupt =>
                 {
                     tracing::warn!(snapshot = %failed.0, error = %failed.1, "left aside; looking for another chain");
+                    report.left_aside.push(failed.0.to_string());
                     rejected.push(*failed);
                     continue;
                 }

@@ -61,6 +61,31 @@ pub struct Evidence {
     pub copied: Option<Chain>,
 }
 
+impl Evidence {
+    /// What a copy has brought. `brought`: the chain that the copy has read and hashed, `Final` where that chain holds every write of the
+    /// source. `loss_is_accepted`: the chain holds less than the hand-over recorded, and a person accepts the loss.
+    #[must_use]
+    pub fn after_copy<S>(
+        garden: &Ownership<S>,
+        brought: Option<Chain>,
+        loss_is_accepted: bool,
+        fence_passed: bool,
+    ) -> Self {
+        let handed_over = garden.drained;
+        Self {
+            earlier_pods_gone: false,
+            // A source that handed the shoot over has proved its final snapshot: no less than that is awaited.
+            final_seen: if handed_over {
+                !loss_is_accepted
+            } else {
+                fence_passed && brought == Some(Chain::Final)
+            },
+            fence_passed: fence_passed || (handed_over && loss_is_accepted),
+            copied: garden.chain.or(brought),
+        }
+    }
+}
+
 /// What a new owner waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Wait {

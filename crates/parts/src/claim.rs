@@ -208,18 +208,7 @@ fn evidence(
     // A copy of less than the source's hand-over recorded ends well only where a person accepts the loss.
     let loss_is_accepted =
         copied.is_some_and(|copied| !copied.complete && planned_copy::is_loss_accepted(copied, accepted));
-    let handed_over = recorded.drained;
-    Evidence {
-        earlier_pods_gone: false,
-        // A source that handed the shoot over has proved its final snapshot: no less than that is awaited.
-        final_seen: if handed_over {
-            !loss_is_accepted
-        } else {
-            fence_passed && brought == Some(Chain::Final)
-        },
-        fence_passed: fence_passed || (handed_over && loss_is_accepted),
-        copied: recorded.chain.or(brought),
-    }
+    Evidence::after_copy(recorded, brought, loss_is_accepted, fence_passed)
 }
 
 fn stay(f: &Facts) -> Stay<String> {
