@@ -41,6 +41,8 @@ mutations! {
     FenceBeforeClaim,
     /// `parts`: gate E takes every chain for complete, whatever the copy has read and hashed.
     CopyEvidenceIgnored,
+    /// `parts`: what was copied for an earlier epoch counts as what was copied for this one.
+    CopyOfEarlierEpochCounts,
     /// `parts`: a planned move goes on with an incomplete copy that nobody accepted.
     IncompleteCopyAccepted,
     /// `parts`: a destination that wakes up late goes on in an epoch that is over.

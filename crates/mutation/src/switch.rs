@@ -8,7 +8,6 @@ use std::{
     future::{Future, poll_fn},
     marker::PhantomData,
     panic::{AssertUnwindSafe, catch_unwind},
-    pin::pin,
     process::Command,
     sync::LazyLock,
     task::Poll,
@@ -82,13 +81,14 @@ impl Mutation {
     ///
     /// # Panics
     /// The scenario succeeds, or fails with a message that shows a different cause.
-    pub async fn assert_killed_by_scenario<T, E: Debug>(
+    pub fn assert_killed_by_scenario<T, E: Debug>(
         self,
         scenario: impl Future<Output = Result<T, E>>,
         failure: &str,
-    ) {
-        let mut scenario = pin!(scenario);
-        let ended = poll_fn(|context| {
+    ) -> impl Future<Output = ()> {
+        // The futures of scenarios are large.
+        let mut scenario = Box::pin(scenario);
+        let ended = poll_fn(move |context| {
             let _active = self.activate();
             match catch_unwind(AssertUnwindSafe(|| scenario.as_mut().poll(context))) {
                 Ok(Poll::Pending) => Poll::Pending,
@@ -96,9 +96,8 @@ impl Mutation {
                 Ok(Poll::Ready(Err(error))) => Poll::Ready(Err(format!("{error:?}"))),
                 Err(panic) => Poll::Ready(Err(message(panic.as_ref()))),
             }
-        })
-        .await;
-        self.check(ended, failure);
+        });
+        async move { self.check(ended.await, failure) }
     }
 
     #[track_caller]

@@ -1,10 +1,12 @@
-//! No release has a switch for a safety rule: dev-dependencies alone enable the feature `switches` of crate `mutation`, and neither a
+//! Each mutation of crate `mutation` has a place in production code and a test that fails under the mutation. No release has a switch: dev-dependencies alone enable the feature `switches` of crate `mutation`, and neither a
 //! chart, a script nor production code sets the variable that such a build reads.
 
 use std::{fs, path::Path};
 
 use anyhow::{Context, Result};
 use serde_json::Value;
+
+use crate::sources::rust_files;
 
 const CRATE: &str = "mutation";
 const FEATURE: &str = "switches";
@@ -16,6 +18,17 @@ pub fn breaches(metadata: &Value, root: &Path) -> Result<Vec<String>> {
     for folder in ["charts", "hack", "crates"] {
         in_files(root, &root.join(folder), &mut breaches)?;
     }
+    let listed = fs::read_to_string(root.join("crates/mutation/src/lib.rs"))?;
+    let mut sources = String::new();
+    for file in rust_files(root)? {
+        if !["crates/mutation", "crates/xtask"]
+            .iter()
+            .any(|own| file.starts_with(root.join(own)))
+        {
+            sources += &fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+        }
+    }
+    breaches.extend(unproven(&listed, &sources));
     Ok(breaches)
 }
 
@@ -45,6 +58,35 @@ fn in_dependencies(metadata: &Value) -> Vec<String> {
                     "the feature {feature} of {name} enables {FEATURE} of {CRATE}: name that feature in dev-dependencies alone"
                 ));
             }
+        }
+    }
+    breaches
+}
+
+/// Mutations that production code does not ask for, or that no test names.
+fn unproven(listed: &str, sources: &str) -> Vec<String> {
+    let names = listed
+        .lines()
+        .skip_while(|line| !line.starts_with("mutations! {"));
+    let names = names.take_while(|line| *line != "}").filter_map(|line| {
+        let name = line.trim().strip_suffix(',')?;
+        name.chars().all(char::is_alphanumeric).then_some(name)
+    });
+    let mut breaches = Vec::new();
+    for name in names {
+        let uses: Vec<bool> = sources
+            .split(&format!("Mutation::{name}"))
+            .skip(1)
+            .filter(|rest| !rest.starts_with(char::is_alphanumeric))
+            .map(|rest| rest.starts_with(".is_active()"))
+            .collect();
+        if !uses.contains(&true) {
+            breaches.push(format!("no production code asks for Mutation::{name}"));
+        }
+        if !uses.contains(&false) {
+            breaches.push(format!(
+                "no test fails under Mutation::{name}: call assert_killed_by"
+            ));
         }
     }
     breaches
@@ -115,6 +157,19 @@ mod tests {
             let found = in_dependencies(&json!({"packages": [package]}));
             assert_eq!(!found.is_empty(), is_found, "{package}: {found:?}");
         }
+    }
+
+    #[test]
+    fn a_mutation_without_a_place_or_a_proof_is_found() {
+        let listed = "mutations! {\n    /// One.\n    Late,\n    LateAgain,\n}\nother,\n";
+        let place = "if Mutation::Late.is_active() || Mutation::LateAgain.is_active() {}\n";
+        let proof = "Mutation::LateAgain.assert_killed_by(test);\n(Mutation::Late, test)";
+        assert!(unproven(listed, &format!("{place}{proof}")).is_empty());
+        assert_eq!(
+            unproven(listed, &format!("{place}Mutation::LateAgain")),
+            ["no test fails under Mutation::Late: call assert_killed_by"]
+        );
+        assert_eq!(unproven(listed, proof).len(), 2);
     }
 
     #[test]

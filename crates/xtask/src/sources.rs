@@ -100,7 +100,7 @@ fn in_file(path: &str, text: &str) -> Vec<String> {
     breaches
 }
 
-fn rust_files(root: &Path) -> Result<Vec<PathBuf>> {
+pub(crate) fn rust_files(root: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     let mut folders = vec![root.join("crates"), root.join("tests")];
     while let Some(folder) = folders.pop() {

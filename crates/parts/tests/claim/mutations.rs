@@ -1,0 +1,23 @@
+//! Rules of a claim that are switched off: a scenario of this program fails without each of them.
+
+use mutation::Mutation;
+
+use super::{Subject, data, fence};
+
+pub async fn a_claim_without_a_rule_is_noticed(subject: &Subject) {
+    Mutation::FencePassesAtOnce
+        .assert_killed_by_scenario(
+            fence::behind_the_fence(subject),
+            "etcd is opened before the fence has begun",
+        )
+        .await;
+    Mutation::CopyEvidenceIgnored
+        .assert_killed_by_scenario(data::given_by_its_source(subject), "unwrap_err")
+        .await;
+    Mutation::EndedEpochContinued
+        .assert_killed_by_scenario(super::woken_late(subject), "right: \"NotOwner\"")
+        .await;
+    Mutation::CopyOfEarlierEpochCounts
+        .assert_killed_by_scenario(data::copies_are_judged(subject), "unwrap_err")
+        .await;
+}
