@@ -47,6 +47,31 @@ pub enum Passage {
     Refused,
 }
 
+/// Connections through a gate. A clone counts into the same series.
+#[derive(Clone, Default)]
+pub struct GateMetrics {
+    passages: Family<PassageLabel, Counter>,
+    open: Gauge,
+}
+
+impl GateMetrics {
+    /// Connections through the gate came or went.
+    pub fn connections(&self, more: i64) {
+        self.open.inc_by(more);
+    }
+
+    /// A connection to the gate has ended.
+    pub fn passed(&self, how: Passage) {
+        let result = match how {
+            Passage::Ended => "ended",
+            Passage::Broken => "broken",
+            Passage::Cut => "cut",
+            Passage::Refused => "refused",
+        };
+        self.passages.get_or_create(&PassageLabel { result }).inc();
+    }
+}
+
 /// Everything that is measured.
 pub struct Metrics {
     registry: Registry,
@@ -60,8 +85,8 @@ pub struct Metrics {
     ownership: Family<StateLabel, Gauge>,
     owned: Gauge,
     record_confirmed: Gauge,
-    passages: Family<PassageLabel, Counter>,
-    open: Gauge,
+    gate: GateMetrics,
+    events_gate: GateMetrics,
 }
 
 impl Default for Metrics {
@@ -79,8 +104,8 @@ impl Default for Metrics {
             ownership: Family::default(),
             owned: Gauge::default(),
             record_confirmed: Gauge::default(),
-            passages: Family::default(),
-            open: Gauge::default(),
+            gate: GateMetrics::default(),
+            events_gate: GateMetrics::default(),
             registry: Registry::default(),
         };
         registry.register(
@@ -139,12 +164,22 @@ impl Metrics {
         registry.register(
             "gate_connections",
             "Connections through the gate that have ended, and how",
-            self.passages.clone(),
+            self.gate.passages.clone(),
         );
         registry.register(
             "gate_open_connections",
             "Connections through the gate now",
-            self.open.clone(),
+            self.gate.open.clone(),
+        );
+        registry.register(
+            "events_gate_connections",
+            "Connections through the gate for Events that have ended, and how",
+            self.events_gate.passages.clone(),
+        );
+        registry.register(
+            "events_gate_open_connections",
+            "Connections through the gate for Events now",
+            self.events_gate.open.clone(),
         );
     }
 
@@ -165,20 +200,16 @@ impl Metrics {
         self.record_confirmed.set(i64::from(is_confirmed));
     }
 
-    /// Connections through the gate came or went.
-    pub fn gate_connections(&self, more: i64) {
-        self.open.inc_by(more);
+    /// Of the gate in front of etcd.
+    #[must_use]
+    pub fn gate(&self) -> GateMetrics {
+        self.gate.clone()
     }
 
-    /// A connection to the gate has ended.
-    pub fn passed(&self, how: Passage) {
-        let result = match how {
-            Passage::Ended => "ended",
-            Passage::Broken => "broken",
-            Passage::Cut => "cut",
-            Passage::Refused => "refused",
-        };
-        self.passages.get_or_create(&PassageLabel { result }).inc();
+    /// Of the gate in front of the etcd with the Events.
+    #[must_use]
+    pub fn events_gate(&self) -> GateMetrics {
+        self.events_gate.clone()
     }
 
     /// A snapshot was tried.

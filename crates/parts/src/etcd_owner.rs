@@ -1,12 +1,12 @@
 //! Who must own the shoot for etcd-main to be served (R17-13), and what a move may conclude from an etcd that is kept away from
 //! clients by design (R17-53, R17-54; docs/ownership.md).
 //!
-//! etcd-events has no such check: no backup and no other seed ever has its content. kube-apiserver acknowledges Events without
-//! etcd-main until the kubelet ends it, about a minute after the fence (docs/decisions/0036-events-need-the-gate.md).
+//! etcd-events has no check of its own: no backup and no other seed ever has its content. kube-apiserver reaches etcd-events through
+//! the process beside etcd-main, so that one permit ends both (docs/decisions/0036-events-need-the-gate.md).
 
 use api::{
     constants::{OWNERSHIP_EPOCH, condition::OWNERSHIP_VERIFIED},
-    druid::{Etcd, OwnerCheckSpec},
+    druid::{Etcd, EventsGateSpec, OwnerCheckSpec},
     meta::ErrorCode,
 };
 use kube::ResourceExt;
@@ -14,6 +14,11 @@ use placement::names;
 use runtime::{Error, Result};
 
 use crate::{Facts, owner_claim};
+
+/// Host and port of etcd-events itself.
+pub(crate) const EVENTS_DIRECT: &str = "etcd-events-client:2379";
+/// Port of the Service etcd-main-client for Events.
+const EVENTS_PORT: i32 = 2381;
 
 /// The check of etcd-main. A flow that does not deploy leaves it as it is: etcd is restarted where it changes, and the record
 /// may be gone by then.
@@ -46,6 +51,10 @@ pub(crate) fn check(f: &Facts, found: Option<&Etcd>) -> Result<Option<OwnerCheck
         fence: given.fence,
         drift: given.drift,
         silence: given.silence,
+        events_gate: Some(EventsGateSpec {
+            port: EVENTS_PORT,
+            target: EVENTS_DIRECT.to_owned(),
+        }),
     }))
 }
 

@@ -11,12 +11,17 @@ use api::{
     gardencore::Seed,
     meta::ErrorCode,
 };
-use k8s_openapi::api::core::v1::{Namespace as NamespaceObject, Secret};
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{Namespace as NamespaceObject, Secret},
+};
 use kube::{
     Api,
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
-use parts::{Deploy, DnsRecords, Etcds, Facts, Namespace, Operation, OwnerRecord, Settings};
+use parts::{
+    Deploy, DnsRecords, Etcds, Facts, KubeApiserver, Namespace, Operation, OwnerRecord, Secrets, Settings,
+};
 use serde_json::{Value, json};
 
 use world::{NAMESPACE, World};
@@ -52,7 +57,8 @@ async fn refusal(world: &World, operation: Operation) -> runtime::Error {
 async fn a_seed_that_checks_owners() -> Result<()> {
     let world = World::start("owner-checks").await?;
     Box::pin(nothing_begins_without_an_identity(&world)).await?;
-    Box::pin(switched_on_and_off(&world)).await
+    Box::pin(switched_on_and_off(&world)).await?;
+    Box::pin(kube_apiserver_stores_events_past_the_gate(&world)).await
 }
 
 /// I8: a flow works with the Seed as it was when it began. It does not begin without what it would wait for in vain, and what
@@ -145,6 +151,74 @@ async fn switched_on_and_off(world: &World) -> Result<()> {
         assert_eq!(found.is_some(), checks, "{operation:?} {found:?}");
     }
     Ok(())
+}
+
+/// A fenced seed acknowledges no Events (decision 36). kube-apiserver is led through the gate only where etcd-main has the gate, and back
+/// when the check is switched off; flows that do not deploy keep the address.
+async fn kube_apiserver_stores_events_past_the_gate(world: &World) -> Result<()> {
+    const DIRECT: &str = "https://etcd-events-client:2379";
+    const GATE: &str = "https://etcd-main-client:2381";
+    seed(world, false, true).await?;
+    let f = facts(world, Operation::Reconcile).await?;
+    Secrets::deploy(&f).await?;
+    Etcds::deploy(&f).await?;
+    let deployed = async |operation| -> Result<String> {
+        KubeApiserver::deploy(&facts(world, operation).await?).await?;
+        events_address(world).await
+    };
+    assert_eq!(deployed(Operation::Reconcile).await?, DIRECT);
+
+    // An Etcd of an earlier release has the check without this gate, and a deletion gives it none.
+    seed(world, true, true).await?;
+    Etcds::deploy(&facts(world, Operation::Reconcile).await?).await?;
+    let ungated = json!({"spec": {"backup": {"ownerCheck": {"eventsGate": null}}}});
+    let etcds: Api<Etcd> = Api::namespaced(world.client(), NAMESPACE);
+    etcds
+        .patch("etcd-main", &PatchParams::default(), &Patch::Merge(ungated))
+        .await?;
+    Etcds::deploy(&facts(world, Operation::Delete).await?).await?;
+    assert_eq!(deployed(Operation::Delete).await?, DIRECT);
+
+    // etcd-druid has not opened the port: an address that nobody serves would cost the shoot its Events.
+    Etcds::deploy(&facts(world, Operation::Reconcile).await?).await?;
+    for ports in [None, Some(json!([{"name": "client", "port": 2379}]))] {
+        if let Some(ports) = ports {
+            let service = json!({"spec": {"ports": ports}});
+            world
+                .apply("v1", "Service", Some(NAMESPACE), "etcd-main-client", service)
+                .await?;
+        }
+        let f = facts(world, Operation::Reconcile).await?;
+        let error = KubeApiserver::deploy(&f).await.unwrap_err();
+        assert!(error.to_string().contains("port 2381"), "{error}");
+        assert_eq!(events_address(world).await?, DIRECT);
+    }
+    let ports =
+        json!([{"name": "client", "port": 2379}, {"name": "events", "port": 2381, "targetPort": 2383}]);
+    let service = json!({"spec": {"ports": ports}});
+    world
+        .apply("v1", "Service", Some(NAMESPACE), "etcd-main-client", service)
+        .await?;
+    assert_eq!(deployed(Operation::Reconcile).await?, GATE);
+
+    // The setting is switched off: what does not deploy leaves etcd-main and kube-apiserver as they are.
+    seed(world, false, true).await?;
+    for (operation, expected) in [(Operation::Delete, GATE), (Operation::Reconcile, DIRECT)] {
+        Etcds::deploy(&facts(world, operation).await?).await?;
+        assert_eq!(deployed(operation).await?, expected, "{operation:?}");
+    }
+    Ok(())
+}
+
+/// Where the Deployment kube-apiserver stores Events.
+async fn events_address(world: &World) -> Result<String> {
+    let deployment: Deployment = world.read("kube-apiserver").await?;
+    let pod = deployment.spec.unwrap().template.spec.unwrap();
+    let args = pod.containers[0].args.clone().unwrap();
+    let mut addresses = args
+        .iter()
+        .filter_map(|arg| arg.strip_prefix("--etcd-servers-overrides=/events#"));
+    Ok(addresses.next().unwrap().to_owned())
 }
 
 /// A planned move deletes the owner record while the shoot has no API: with a key that was rotated since the last reconciliation the

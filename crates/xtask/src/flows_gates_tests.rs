@@ -74,6 +74,20 @@ fn only_what_is_in_the_seed_itself_is_begun_without_the_owner_record() -> Result
     Ok(())
 }
 
+/// Decision 36: kube-apiserver is led to the gate for Events, or away from there, after etcd-main runs with or without the gate.
+#[test]
+fn kube_apiserver_is_written_after_etcd_is_ready() -> Result<()> {
+    let page = page()?;
+    let order = [
+        "Waiting until main and event etcd report readiness",
+        "Deploying Kubernetes API server",
+    ];
+    for title in [DESTINATION, "Creation and reconciliation", "Deletion"] {
+        Drawn::read(&page, title)?.in_order(order)?;
+    }
+    Ok(())
+}
+
 /// R17-51: the source hands the shoot over when its flow has ended, whose last task waits for the final snapshot; what takes the
 /// namespace away begins after that.
 #[test]

@@ -11,6 +11,9 @@ use crate::{
 /// An address with a port, as `192.0.2.1:53` or `[2001:db8::1]:53`.
 const ADDRESS_AND_PORT: &str = r"^([0-9.]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}$";
 
+/// A host name or IPv4 address with a port, as `etcd-events-client:2379`.
+const HOST_AND_PORT: &str = r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?:[0-9]{1,5}$";
+
 /// How it is backed up.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
@@ -182,6 +185,10 @@ pub struct OwnerCheckSpec {
     pub drift: Option<i32>,
     /// What happens when neither the servers nor the store say anything.
     pub silence: Option<OwnerCheckSilence>,
+    /// Forwards clients of the etcd with the Events while this seed owns the shoot, so that a fenced seed
+    /// acknowledges no Events. Without this field these clients connect to that etcd directly, and the owner is
+    /// not checked for them.
+    pub events_gate: Option<EventsGateSpec>,
 }
 
 impl OwnerCheckSpec {
@@ -199,6 +206,21 @@ impl OwnerCheckSpec {
             ("fence", self.fence.as_deref()),
         ]
     }
+}
+
+/// A second gate beside etcd, for clients of the etcd with the Events.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EventsGateSpec {
+    /// Port of the Service `<name>-client` at which clients of the etcd with the Events connect. Must differ from
+    /// the ports of etcd and of the program that makes backups.
+    #[schemars(range(min = 1, max = 65535))]
+    pub port: i32,
+    /// Host and port of the etcd with the Events, as `etcd-events-client:2379`. The name is resolved for each
+    /// connection. TLS passes untouched, so that the certificate of that etcd must also hold the name
+    /// `<name>-client`.
+    #[schemars(length(max = 259), regex(pattern = HOST_AND_PORT))]
+    pub target: String,
 }
 
 /// What happens when nobody says anything about the owner.

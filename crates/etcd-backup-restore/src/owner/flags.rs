@@ -1,6 +1,7 @@
 //! The flags of the owner check. Those that Gardener's etcd-backup-restore had carry its names.
 
 use super::etcd_process::EtcdProcess;
+use super::events::EventsTarget;
 use super::marker::Marker;
 use crate::bounds::{number, period, period_or_zero};
 use crate::error::{Class, Error, Result};
@@ -13,6 +14,9 @@ use std::time::Duration;
 
 /// What the process opens besides clients' connections: a flood of those must not stand in the way of the owner check.
 const OWN_FILES: usize = 256;
+
+/// Connections for Events at a time: kube-apiserver opens a handful. A share of its own, so that neither gate takes the other's.
+const EVENTS_CONNECTIONS: usize = 100;
 
 /// `--owner-check-silence`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -82,6 +86,19 @@ pub struct OwnerArgs {
     /// Connections of clients at a time.
     #[arg(long, requires = "owner_name", value_parser = number::<usize>(16, 60_000), default_value = "2000")]
     pub gate_max_connections: usize,
+    /// Where clients of the etcd with the Events connect to. They are served under the same permit as clients of etcd.
+    #[arg(long, requires_all = ["owner_name", "gate_events_target"])]
+    pub gate_events_listen_address: Option<SocketAddr>,
+    /// The etcd with the Events, host:port. The name is resolved for each connection.
+    #[arg(long, requires_all = ["owner_name", "gate_events_listen_address"])]
+    pub gate_events_target: Option<EventsTarget>,
+}
+
+/// The second gate, for clients of the etcd with the Events.
+pub(super) struct EventsGate {
+    pub(super) listen: SocketAddr,
+    pub(super) target: EventsTarget,
+    pub(super) most: usize,
 }
 
 /// An owner check whose settings fit together.
@@ -94,6 +111,7 @@ pub struct OwnerCheck {
     pub(super) etcd: EtcdProcess,
     pub(super) listen: SocketAddr,
     pub(super) most: usize,
+    pub(super) events: Option<EventsGate>,
 }
 
 fn wrong(flag: &str, what: impl std::fmt::Display) -> Error {
@@ -130,6 +148,8 @@ impl OwnerArgs {
         let authorities = authorities.map_err(|e| wrong("--owner-zone, --owner-authorities", e))?;
         authorities.check(&claim).map_err(|e| wrong("--owner-zone", e))?;
         ways(listen, target, endpoints)?;
+        let events = self.events(listen, target)?;
+        let room = Room::new(self.gate_max_connections, events.is_some(), open_files());
         Ok(Some(OwnerCheck {
             claim,
             terms,
@@ -141,8 +161,43 @@ impl OwnerArgs {
                 target,
             },
             listen,
-            most: room(self.gate_max_connections, open_files()),
+            most: room.etcd,
+            events: events.map(|(listen, target)| EventsGate {
+                listen,
+                target,
+                most: room.events,
+            }),
         }))
+    }
+
+    /// Listen address and target of the second gate.
+    fn events(&self, gate: SocketAddr, etcd: SocketAddr) -> Result<Option<(SocketAddr, EventsTarget)>> {
+        let (listen, target) = match (self.gate_events_listen_address, &self.gate_events_target) {
+            (None, None) => return Ok(None),
+            (Some(listen), Some(target)) => (listen, target.clone()),
+            // clap asks for both; this is for whoever builds the flags otherwise.
+            (Some(_), None) => {
+                return Err(wrong(
+                    "--gate-events-target",
+                    "it is needed for the gate for Events",
+                ));
+            }
+            (None, Some(_)) => {
+                return Err(wrong(
+                    "--gate-events-listen-address",
+                    "it is needed for the gate for Events",
+                ));
+            }
+        };
+        for taken in [gate, etcd] {
+            if listen.port() == 0 || listen.port() == taken.port() {
+                let what = format!(
+                    "{listen} must have another port than the gate of etcd, {gate}, and etcd, {etcd}"
+                );
+                return Err(wrong("--gate-events-listen-address", what));
+            }
+        }
+        Ok(Some((listen, target)))
     }
 
     fn settings(&self) -> Settings {
@@ -165,13 +220,31 @@ impl OwnerArgs {
     }
 }
 
-/// How many connections fit: each takes two files.
-fn room(wanted: usize, limit: Option<usize>) -> usize {
-    let fit = limit.map_or(wanted, |limit| limit.saturating_sub(OWN_FILES) / 2);
-    if fit < wanted {
-        tracing::warn!(wanted, fit, "the limit of open files allows fewer connections");
+/// How many connections each gate takes.
+#[derive(Debug, PartialEq, Eq)]
+struct Room {
+    etcd: usize,
+    events: usize,
+}
+
+impl Room {
+    /// Each connection takes two files. Events get a quarter of what fits, at most.
+    fn new(wanted: usize, has_events: bool, limit: Option<usize>) -> Self {
+        let fit = limit.map_or(usize::MAX, |limit| limit.saturating_sub(OWN_FILES) / 2);
+        let events = if has_events {
+            EVENTS_CONNECTIONS.min(fit / 4)
+        } else {
+            0
+        };
+        let fit = fit - events;
+        if fit < wanted {
+            tracing::warn!(wanted, fit, "the limit of open files allows fewer connections");
+        }
+        Self {
+            etcd: wanted.min(fit),
+            events,
+        }
     }
-    wanted.min(fit)
 }
 
 /// How many files the process may open; none where there is no limit, or the kernel does not tell.

@@ -128,12 +128,63 @@ fn clients_have_no_way_past_the_gate_and_this_process_needs_none_through_it() {
     assert_eq!(instead("--gate-target=[::1]:2382"), Ok(true));
 }
 
+const EVENTS: [&str; 2] = [
+    "--gate-events-listen-address=0.0.0.0:2383",
+    "--gate-events-target=etcd-events-client:2379",
+];
+
+#[test]
+fn the_gate_for_events_is_complete_and_has_a_port_of_its_own() {
+    assert_eq!(with(&EVENTS), Ok(true));
+    assert_eq!(
+        with(&[EVENTS[0], "--gate-events-target=192.0.2.1:2379"]),
+        Ok(true)
+    );
+    for (flags, word) in [
+        (&EVENTS[..1], "--gate-events-target"),
+        (&EVENTS[1..], "--gate-events-listen-address"),
+        (
+            &["--gate-events-listen-address=0.0.0.0:2379", EVENTS[1]],
+            "another port",
+        ),
+        (
+            &["--gate-events-listen-address=127.0.0.1:2382", EVENTS[1]],
+            "another port",
+        ),
+        (
+            &["--gate-events-listen-address=0.0.0.0:0", EVENTS[1]],
+            "another port",
+        ),
+        (
+            &[EVENTS[0], "--gate-events-target=etcd-events-client"],
+            "host and port",
+        ),
+        (&[EVENTS[0], "--gate-events-target=:2379"], "host and port"),
+        (
+            &[EVENTS[0], "--gate-events-target=etcd-events-client:0"],
+            "host and port",
+        ),
+    ] {
+        let refused = with(flags).unwrap_err();
+        assert!(refused.contains(word), "{flags:?}: {refused}");
+    }
+    let all: Vec<_> = ["--store-container=b"].iter().chain(&EVENTS).copied().collect();
+    let alone = judged(&all).unwrap_err();
+    assert!(alone.contains("--owner-name"), "{alone}");
+}
+
 #[test]
 fn a_flood_leaves_files_for_the_owner_check() {
-    assert_eq!(super::room(2000, None), 2000);
-    assert_eq!(super::room(2000, Some(1_048_576)), 2000);
-    assert_eq!(super::room(2000, Some(1024)), 384);
-    assert_eq!(super::room(2000, Some(100)), 0);
+    let room = |limit, has_events| {
+        let room = super::Room::new(2000, has_events, limit);
+        (room.etcd, room.events)
+    };
+    assert_eq!(room(None, false), (2000, 0));
+    assert_eq!(room(None, true), (2000, 100));
+    assert_eq!(room(Some(1_048_576), true), (2000, 100));
+    assert_eq!(room(Some(1024), false), (384, 0));
+    assert_eq!(room(Some(1024), true), (288, 96));
+    assert_eq!(room(Some(100), true), (0, 0));
     assert!(super::open_files().is_some_and(|limit| limit > 100));
 }
 
@@ -157,7 +208,9 @@ fn of_druid(command: &str) -> Vec<&'static str> {
 #[test]
 fn what_etcd_druid_gives_is_taken() {
     let server = of_druid("server");
-    assert!(server.iter().any(|flag| flag.starts_with("--gate-target=")));
+    for flag in ["--gate-target=", "--gate-events-target="] {
+        assert!(server.iter().any(|given| given.starts_with(flag)), "{flag}");
+    }
     // Found by themselves, they would need a resolver here.
     let named = ["--owner-authorities=192.0.2.1:53"];
     let flags: Vec<_> = server.iter().chain(&named).copied().collect();

@@ -2,7 +2,9 @@
 //! The gate over real sockets.
 
 use super::*;
+use crate::metrics::Metrics;
 use permit::{Clock, Issuer};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -27,9 +29,9 @@ impl World {
         let metrics = Arc::<Metrics>::default();
         let gate = Gate {
             listen: "127.0.0.1:0".parse().unwrap(),
-            target: server.local_addr().unwrap(),
+            target: GateTarget::Etcd(server.local_addr().unwrap()),
             most,
-            metrics: metrics.clone(),
+            metrics: metrics.gate(),
         };
         let suspended = Arc::<AtomicU64>::default();
         let seconds = suspended.clone();

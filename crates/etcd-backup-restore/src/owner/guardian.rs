@@ -1,7 +1,7 @@
 //! Asks who owns the shoot, and does what follows.
 
 use super::flags::OwnerCheck;
-use super::gate::Gate;
+use super::gate::{Gate, GateTarget};
 use super::told::Told;
 use super::witness::Bucket;
 use crate::error::{Class, Error, Result};
@@ -9,7 +9,7 @@ use crate::metrics::Metrics;
 use crate::snapshotter::{Handle, Settings, Snapshotter};
 use crate::store::Store;
 use futures::FutureExt;
-use futures::future::{BoxFuture, Fuse, pending};
+use futures::future::{BoxFuture, Fuse, join_all, pending};
 use mutation::Mutation;
 use ownership::{
     Duty, Guard as State, Loss, Network, Report, SecondWitness, Standing, Told as Heard, Watch, Witnesses,
@@ -30,7 +30,8 @@ pub type Desk = Arc<Mutex<Handle>>;
 /// What asks, and does what follows.
 pub struct Guardian {
     pub(super) check: OwnerCheck,
-    gate: Gate,
+    /// One permit opens and shuts all of them: in front of etcd, and of the etcd with the Events.
+    gates: Vec<Gate>,
     pub(super) bucket: Arc<Bucket>,
     pub(super) settings: SettingsUnder,
     desk: Desk,
@@ -60,6 +61,23 @@ impl Tenure {
     }
 }
 
+/// The gate in front of etcd, and the one in front of the etcd with the Events where there is one.
+fn gates(check: &OwnerCheck, metrics: &Metrics) -> Vec<Gate> {
+    let etcd = Gate {
+        listen: check.listen,
+        target: GateTarget::Etcd(check.etcd.target),
+        most: check.most,
+        metrics: metrics.gate(),
+    };
+    let events = check.events.as_ref().map(|events| Gate {
+        listen: events.listen,
+        target: GateTarget::Events(events.target.clone()),
+        most: events.most,
+        metrics: metrics.events_gate(),
+    });
+    [etcd].into_iter().chain(events).collect()
+}
+
 impl Guardian {
     /// Nothing is asked yet, and the gate is shut. `store` is the process's own, which needs no permit of ownership.
     #[must_use]
@@ -74,12 +92,7 @@ impl Guardian {
             metrics.clone(),
         ));
         Self {
-            gate: Gate {
-                listen: check.listen,
-                target: check.etcd.target,
-                most: check.most,
-                metrics: metrics.clone(),
-            },
+            gates: gates(&check, &metrics),
             bucket: Arc::new(Bucket {
                 store: Arc::new(store),
                 uid: check.uid.clone(),
@@ -196,17 +209,22 @@ impl Guardian {
         }
     }
 
-    /// Takes the gate's address and begins to take snapshots.
+    /// Takes the addresses of the gates and begins to take snapshots.
     async fn begin(&self, permit: &Permit, stop: &CancellationToken) -> Result<Tenure> {
-        let listener = self.gate.bind().await?;
-        let gate = Gate {
-            metrics: self.metrics.clone(),
-            ..self.gate
-        };
+        let mut bound = Vec::new();
+        for gate in &self.gates {
+            bound.push((gate.clone(), gate.bind().await?));
+        }
         let (snapshotter, handle) = Snapshotter::measured((self.settings)(permit)?, self.metrics.clone());
         self.put(handle);
         let (forward, take, stop) = (permit.clone(), permit.clone(), stop.clone());
-        let forwarding: BoxFuture<()> = Box::pin(async move { gate.forward(listener, &forward).await });
+        let forwarding: BoxFuture<()> = Box::pin(async move {
+            let open = bound.into_iter().map(|(gate, listener)| {
+                let permit = forward.clone();
+                async move { gate.forward(listener, &permit).await }
+            });
+            join_all(open).await;
+        });
         let snapshots: BoxFuture<()> = Box::pin(async move {
             let taking = Box::pin(snapshotter.run(stop));
             if let Err(refused) = take.guard(taking).await {

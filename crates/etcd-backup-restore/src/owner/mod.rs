@@ -15,12 +15,14 @@
 //! | `flags` | the command line, checked |
 //! | `guardian`, `sealing` | asks, and does what follows by the crate `ownership` (`guard`); what follows a loss |
 //! | `gate`, `pipe` | the way of clients to etcd |
+//! | `events` | the etcd with the Events, behind a second gate |
 //! | `marker` | the seal on the volume |
 //! | `witness` | the bucket as second witness |
 //! | `etcd_process` | SIGTERM to etcd |
 //! | `told` | what probes and the relay are told |
 
 mod etcd_process;
+mod events;
 mod flags;
 mod gate;
 mod guardian;
@@ -30,8 +32,9 @@ mod sealing;
 mod told;
 mod witness;
 
+pub use events::EventsTarget;
 pub use flags::{OwnerArgs, OwnerCheck};
-pub use gate::Gate;
+pub use gate::{Gate, GateTarget};
 pub use guardian::{Desk, Guardian, SettingsUnder};
 pub use marker::Marker;
 pub use told::Told;

@@ -6,7 +6,7 @@ use serde_json::json;
 use std::time::{Duration, SystemTime};
 
 /// The destination counts on this: no write is sent after V and acknowledged, and no acknowledgement leaves the gate after V + H.
-fn was_fenced_in_time(acknowledged: &[Acknowledged], changed: SystemTime) {
+pub(super) fn was_fenced_in_time(acknowledged: &[Acknowledged], changed: SystemTime) {
     for write in acknowledged {
         let [sent, released] = write.since(changed);
         assert!(

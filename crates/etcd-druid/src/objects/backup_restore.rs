@@ -106,6 +106,7 @@ pub fn server(wanted: &Wanted, backup: &Backup) -> Container {
     if wanted.gate().is_some() {
         ports.push(port("client", wanted.etcd.client_port));
     }
+    ports.extend(wanted.events_gate().map(|gate| port("events", gate.pod_port)));
     Container {
         name: BACKUP_CONTAINER.to_owned(),
         ports: Some(ports),
@@ -133,6 +134,10 @@ fn owner_args(wanted: &Wanted, check: &OwnerCheck) -> Vec<String> {
         wanted.etcd.client_port
     ));
     args.push(format!("--gate-target=127.0.0.1:{}", check.etcd_port));
+    if let Some(gate) = &check.events_gate {
+        args.push(format!("--gate-events-listen-address=0.0.0.0:{}", gate.pod_port));
+        args.push(format!("--gate-events-target={}", gate.target));
+    }
     args.extend(
         check
             .options

@@ -1,9 +1,12 @@
 //! What the owner check changes in the objects, and what it does not.
 #![allow(clippy::unwrap_used)]
 
-use api::druid::{Etcd, OwnerCheckSilence, OwnerCheckSpec};
+use api::druid::{Etcd, EventsGateSpec, OwnerCheckSilence, OwnerCheckSpec};
 use expect_test::expect_file;
-use k8s_openapi::api::core::v1::{Container, PodSpec};
+use k8s_openapi::{
+    api::core::v1::{Container, PodSpec},
+    apimachinery::pkg::util::intstr::IntOrString,
+};
 
 use super::{
     services,
@@ -19,6 +22,10 @@ pub(crate) fn checked() -> Etcd {
         id: "seed-b-0841c87f-landscape".to_owned(),
         zone: "internal.example.test".to_owned(),
         shoot_uid: "7e0c".to_owned(),
+        events_gate: Some(EventsGateSpec {
+            port: 2381,
+            target: "etcd-events-client:2379".to_owned(),
+        }),
         ..OwnerCheckSpec::default()
     });
     checked
@@ -64,7 +71,8 @@ fn an_etcd_whose_owner_is_checked() {
 /// Clients need not know of it: Services and their ports are the same.
 #[test]
 fn clients_find_the_gate_where_etcd_was() {
-    let (without, with) = (wanted(&etcd(MAIN)).unwrap(), wanted(&checked()).unwrap());
+    let events_ungated = self::with(|check| check.events_gate = None);
+    let (without, with) = (wanted(&etcd(MAIN)).unwrap(), wanted(&events_ungated).unwrap());
     assert_eq!(
         services::client_service(&without),
         services::client_service(&with)
@@ -110,6 +118,35 @@ fn etcd_listens_on_loopback_on_a_port_that_is_free() {
         ] {
             assert!(has(&of_gate, &arg), "{arg} {of_gate:?}");
         }
+    }
+}
+
+/// The port of the Service is the port of etcd's probes in the pod: the Service must lead to the port of the gate, which nothing else in
+/// the pod has.
+#[test]
+fn clients_of_the_etcd_with_the_events_find_the_second_gate_at_the_client_service() {
+    for (client, backup, expected) in [(2379, 8080, 2383), (2382, 2384, 2385), (2383, 8080, 2384)] {
+        let mut etcd = checked();
+        etcd.spec.etcd.client_port = Some(client);
+        etcd.spec.backup.port = Some(backup);
+        let ports = services::client_service(&wanted(&etcd).unwrap())
+            .spec
+            .unwrap()
+            .ports;
+        let events = ports.unwrap().into_iter().find(|port| port.port == 2381).unwrap();
+        assert_eq!(events.target_port, Some(IntOrString::Int(expected)));
+        let args = args(&etcd, "backup-restore");
+        for arg in [
+            format!("--gate-events-listen-address=0.0.0.0:{expected}"),
+            "--gate-events-target=etcd-events-client:2379".to_owned(),
+        ] {
+            assert!(has(&args, &arg), "{arg} {args:?}");
+        }
+        let ports = container(&pod(&etcd), "backup-restore").ports.unwrap();
+        assert!(
+            ports.iter().any(|port| port.container_port == expected),
+            "{ports:?}"
+        );
     }
 }
 
@@ -169,10 +206,14 @@ fn text(text: &str) -> String {
     text.to_owned()
 }
 
+fn events_gate(check: &mut OwnerCheckSpec) -> &mut EventsGateSpec {
+    check.events_gate.as_mut().unwrap()
+}
+
 /// A change, and what is said of the field after `spec.backup.ownerCheck`.
 type Wrong = (fn(&mut OwnerCheckSpec), &'static str);
 
-const WRONG: [Wrong; 18] = [
+const WRONG: [Wrong; 21] = [
     (|c| c.name = String::new(), " is wrong: "),
     (|c| c.id = "a b".to_owned(), " is wrong: "),
     (|c| c.zone = "other.test".to_owned(), ".zone is \"other.test\""),
@@ -196,6 +237,12 @@ const WRONG: [Wrong; 18] = [
     (|c| c.propagation = Some(text("1us")), ".propagation is \"1us\""),
     (|c| c.fence = Some(text("61m")), ".fence is \"61m\""),
     (|c| c.drift = Some(-1), ".drift is -1"),
+    (|c| events_gate(c).port = 2379, ".eventsGate.port is 2379"),
+    (|c| events_gate(c).port = 8080, ".eventsGate.port is 8080"),
+    (
+        |c| events_gate(c).target = text("etcd-events-client"),
+        ".eventsGate.target is \"etcd-events-client\"",
+    ),
     (|c| c.drift = Some(200_000), " does not fit together: drift"),
     (
         |c| c.interval = Some(text("2s")),

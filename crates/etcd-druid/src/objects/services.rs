@@ -15,7 +15,7 @@ use crate::{
     wanted::Wanted,
 };
 
-/// `<name>-client`: etcd for clients and, where there are backups, backup-restore.
+/// `<name>-client`: etcd for clients and, where there are backups, backup-restore and a gate to the etcd with the Events.
 #[must_use]
 pub fn client_service(wanted: &Wanted) -> Service {
     let mut ports = vec![port("client", wanted.etcd.client_port)];
@@ -25,6 +25,10 @@ pub fn client_service(wanted: &Wanted) -> Service {
             .as_ref()
             .map(|backup| port("backuprestore", backup.port)),
     );
+    ports.extend(wanted.events_gate().map(|gate| ServicePort {
+        target_port: Some(IntOrString::Int(gate.pod_port)),
+        ..port("events", gate.service_port)
+    }));
     let mut metadata = meta(wanted, &names::client_service(&wanted.name), MEMBER_COMPONENT);
     if let Some(labels) = &mut metadata.labels {
         labels.extend(wanted.client_service_labels.clone());

@@ -28,7 +28,7 @@ use self::field::image;
 pub use self::{
     backup::{Backup, SourceEnd, Store},
     ignored::without_effect,
-    owner::OwnerCheck,
+    owner::{EventsGate, OwnerCheck},
     tls::Tls,
 };
 pub(crate) use self::{
@@ -208,6 +208,12 @@ impl Wanted {
     #[must_use]
     pub fn gate(&self) -> Option<&OwnerCheck> {
         self.backup.as_ref()?.owner_check.as_ref()
+    }
+
+    /// The gate for clients of the etcd with the Events.
+    #[must_use]
+    pub fn events_gate(&self) -> Option<&EventsGate> {
+        self.gate()?.events_gate.as_ref()
     }
 
     /// The backup with a store to copy from, where the Etcd only stands for a copy of backups (R17-24).

@@ -27,6 +27,19 @@ pub struct OwnerCheck {
     pub options: Vec<(&'static str, String)>,
     /// The port on loopback on which etcd listens.
     pub etcd_port: i32,
+    /// The gate for clients of the etcd with the Events.
+    pub events_gate: Option<EventsGate>,
+}
+
+/// A second gate in the same process, for clients of the etcd with the Events.
+#[derive(Clone, Debug)]
+pub struct EventsGate {
+    /// Port of the client Service.
+    pub service_port: i32,
+    /// Port in the pod. The port of the Service may be the port of etcd's probes there.
+    pub pod_port: i32,
+    /// Host and port of the etcd with the Events.
+    pub target: String,
 }
 
 /// Reads `spec.backup.ownerCheck`.
@@ -72,6 +85,43 @@ pub(crate) fn owner_check(spec: &EtcdSpec) -> Result<Option<OwnerCheck>> {
         shoot_uid: check.shoot_uid.clone(),
         options: options(check)?,
         etcd_port: loopback_port(spec),
+        events_gate: events_gate(spec, check)?,
+    }))
+}
+
+fn events_gate(spec: &EtcdSpec, check: &OwnerCheckSpec) -> Result<Option<EventsGate>> {
+    const FIELD: &str = "spec.backup.ownerCheck.eventsGate";
+    let Some(gate) = &check.events_gate else {
+        return Ok(None);
+    };
+    let of_service = [
+        spec.etcd.client_port.unwrap_or(CLIENT_PORT),
+        spec.backup.port.unwrap_or(BACKUP_PORT),
+    ];
+    if !(1..=65535).contains(&gate.port) || of_service.contains(&gate.port) {
+        return Err(wrong(
+            &format!("{FIELD}.port"),
+            format!(
+                "is {}; choose a port from 1 to 65535 that the client Service does not have yet ({}, {})",
+                gate.port, of_service[0], of_service[1]
+            ),
+        ));
+    }
+    let parts = gate.target.rsplit_once(':');
+    let port = parts.and_then(|(host, port)| port.parse::<u16>().ok().filter(|_| !host.is_empty()));
+    if port.is_none_or(|port| port == 0) {
+        return Err(wrong(
+            &format!("{FIELD}.target"),
+            format!(
+                "is {:?}; write host and port of the etcd with the Events, such as etcd-events-client:2379",
+                gate.target
+            ),
+        ));
+    }
+    Ok(Some(EventsGate {
+        service_port: gate.port,
+        pod_port: free_port(&[&taken(spec)[..], &[loopback_port(spec)]].concat()),
+        target: gate.target.clone(),
     }))
 }
 
@@ -149,16 +199,24 @@ fn refused(error: GivenError) -> runtime::Error {
     }
 }
 
-/// A port that nothing else in the pod has.
+/// The port on which etcd listens behind the gate.
 fn loopback_port(spec: &EtcdSpec) -> i32 {
-    let taken = [
+    free_port(&taken(spec))
+}
+
+/// Ports in the pod without those of the owner check.
+fn taken(spec: &EtcdSpec) -> [i32; 4] {
+    [
         spec.etcd.client_port.unwrap_or(CLIENT_PORT),
         spec.etcd.server_port.unwrap_or(PEER_PORT),
         PROBE_PORT,
         spec.backup.port.unwrap_or(BACKUP_PORT),
-    ];
-    // There are five, and four may be taken.
-    (LOOPBACK_PORT..LOOPBACK_PORT + 5)
+    ]
+}
+
+/// The first port from [`LOOPBACK_PORT`] on that nothing else in the pod has.
+fn free_port(taken: &[i32]) -> i32 {
+    (LOOPBACK_PORT..=u16::MAX.into())
         .find(|port| !taken.contains(port))
         .unwrap_or(LOOPBACK_PORT)
 }

@@ -51,6 +51,18 @@ async fn refused(world: &World) -> Result<()> {
         (json!({"fence": "22s"}), "fence must be longer than"),
         (json!({"dnsCacheTTL": "1m"}), "fence must be longer than"),
         (json!({"drift": -1}), "spec.backup.ownerCheck.drift"),
+        (
+            json!({"eventsGate": {"port": 0, "target": "etcd-events-client:2379"}}),
+            "spec.backup.ownerCheck.eventsGate.port",
+        ),
+        (
+            json!({"eventsGate": {"port": 2381, "target": "etcd-events-client"}}),
+            "spec.backup.ownerCheck.eventsGate.target",
+        ),
+        (
+            json!({"eventsGate": {"port": 2381}}),
+            "spec.backup.ownerCheck.eventsGate.target",
+        ),
         (json!({"silence": "Maybe"}), "spec.backup.ownerCheck.silence"),
     ] {
         let mut manifest = manifest("etcd-main");

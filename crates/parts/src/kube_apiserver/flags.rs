@@ -1,5 +1,5 @@
-//! The flags of kube-apiserver. Nothing in them depends on the seed: tokens and certificates stay good when the shoot
-//! moves.
+//! The flags of kube-apiserver. Only the address of etcd-events depends on the seed: tokens and certificates stay good when the
+//! shoot moves.
 
 use placement::Names;
 use runtime::workload::mounted;
@@ -14,18 +14,18 @@ pub(super) const PORT: u16 = 6443;
 /// ConfigMap that says who may ask without credentials: probes, and nobody else.
 pub(super) const AUTHENTICATION: &str = "kube-apiserver-authentication";
 
-/// All flags, sorted by what they are about.
-pub(super) fn flags(names: &Names) -> Vec<String> {
-    let mut flags = etcd();
+/// All flags, sorted by what they are about. `events`: host and port of etcd-events, or of a gate in front of it.
+pub(super) fn flags(names: &Names, events: &str) -> Vec<String> {
+    let mut flags = etcd(events);
     flags.extend(identity(names));
     flags.extend(serving(names));
     flags
 }
 
-fn etcd() -> Vec<String> {
+fn etcd(events: &str) -> Vec<String> {
     vec![
         "--etcd-servers=https://etcd-main-client:2379".into(),
-        "--etcd-servers-overrides=/events#https://etcd-events-client:2379".into(),
+        format!("--etcd-servers-overrides=/events#https://{events}"),
         format!("--etcd-cafile={}", mounted(CA_ETCD, "ca.crt")),
         format!("--etcd-certfile={}", mounted(ETCD_CLIENT, "tls.crt")),
         format!("--etcd-keyfile={}", mounted(ETCD_CLIENT, "tls.key")),

@@ -1,5 +1,6 @@
 //! kube-apiserver: the process behind a shoot's address. When it is gone, nobody can write to the shoot any more (R7-50).
 
+mod events;
 mod flags;
 
 use k8s_openapi::api::{
@@ -19,6 +20,7 @@ use flags::{AUTHENTICATION, PORT};
 use crate::{
     FIELD_MANAGER, Facts, Stay,
     component::{self, program},
+    etcd_owner::EVENTS_DIRECT,
     exposure, from_json,
     secrets::config::{
         CA_CLIENT, CA_ETCD, CA_FRONT_PROXY, ETCD_CLIENT, ETCD_ENCRYPTION, KUBE_AGGREGATOR, KUBE_APISERVER,
@@ -75,7 +77,8 @@ impl Deploy for KubeApiserver {
     async fn deploy(f: &Facts) -> Result<()> {
         let api: Api<ConfigMap> = f.seed.namespaced(&f.namespace);
         FIELD_MANAGER.apply(&api, &authentication(&f.namespace)?).await?;
-        component::deploy(f, &workload(f)).await
+        let events = events::address(f).await?;
+        component::deploy(f, &workload(f, &events)).await
     }
 
     async fn ready(f: &Facts) -> Result<()> {
@@ -90,7 +93,8 @@ impl Sleep for KubeApiserver {
     ];
 
     async fn sleep(f: &Facts) -> Result<()> {
-        component::stop(f, &workload(f)).await
+        // No process runs with this address: the flow that wakes the shoot asks for the address again.
+        component::stop(f, &workload(f, EVENTS_DIRECT)).await
     }
 
     async fn asleep(f: &Facts) -> Result<()> {
@@ -120,7 +124,7 @@ impl KubeApiserver {
     }
 }
 
-fn workload(f: &Facts) -> Workload {
+fn workload(f: &Facts, events: &str) -> Workload {
     let settings = &f.settings;
     let secrets = [
         ETCD_CLIENT,
@@ -135,7 +139,7 @@ fn workload(f: &Facts) -> Workload {
     let mut files: Vec<_> = secrets.map(Files::Secret).into();
     files.extend(authorities.map(Files::Authority));
     files.push(Files::ConfigMap(AUTHENTICATION));
-    let mut args = flags::flags(&f.names);
+    let mut args = flags::flags(&f.names, events);
     if f.wants_tunnel() {
         files.extend(tunnel::FILES);
         args.push(tunnel::flag());

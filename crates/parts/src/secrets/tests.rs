@@ -413,6 +413,20 @@ fn keys_and_files_have_the_form_that_their_readers_want() {
     );
 }
 
+/// kube-apiserver reaches etcd-events under a name of etcd-main, and TLS passes the gate untouched (decision 36). The names must not
+/// depend on the seed's setting: the certificate of a shoot that is there is not issued anew for it.
+#[test]
+fn the_certificate_of_both_etcds_holds_the_names_of_both() {
+    let table = config::table(&names());
+    let server = table.iter().find(|config| config.name == "etcd-server").unwrap();
+    let Recipe::Certificate { serves, .. } = &server.recipe else {
+        panic!("etcd-server is no certificate");
+    };
+    for name in ["etcd-main-client", "etcd-events-client"] {
+        assert!(serves.iter().any(|served| served == name), "{name}: {serves:?}");
+    }
+}
+
 #[test]
 fn an_authority_that_does_not_parse_is_told() {
     let broken: issue::Data = [

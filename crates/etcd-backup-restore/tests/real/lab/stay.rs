@@ -95,6 +95,15 @@ impl Stay {
         Self::asking(zone, &authority, settings).await
     }
 
+    /// The same with a gate for clients of the etcd with the Events at this host and port, and the address of the gate.
+    pub async fn with_events(target: &str) -> (Self, String) {
+        let address = format!("127.0.0.1:{}", free_port());
+        let listen = format!("--gate-events-listen-address={address}");
+        let target = format!("--gate-events-target={target}");
+        let settings: Vec<_> = QUICK.into_iter().chain([&*listen, &*target]).collect();
+        (Self::with(&settings).await, format!("http://{address}"))
+    }
+
     /// The same of one that reaches the server of this zone at this address.
     pub async fn asking(zone: Zone, authority: &str, settings: &[&str]) -> Self {
         let lab = Lab::new();

@@ -1,0 +1,38 @@
+//! Where kube-apiserver stores Events: in etcd-events, through the gate of etcd-main where that has one
+//! (docs/decisions/0036-events-need-the-gate.md).
+
+use k8s_openapi::api::core::v1::Service;
+use kube::Api;
+use runtime::{Cluster, Error, Result, error::Explain};
+
+use crate::{Facts, etcd::MAIN, etcd_owner::EVENTS_DIRECT};
+
+/// The Service of etcd-main for clients.
+const MAIN_SERVICE: &str = "etcd-main-client";
+
+/// Host and port for `--etcd-servers-overrides`. Must be called after etcd-main was awaited: the Etcd has what the flow asked for, and
+/// the Service what etcd-druid made of that.
+pub(super) async fn address(f: &Facts) -> Result<String> {
+    let found = f.etcds().get_opt(MAIN).await;
+    let found = found.context("could not read Etcd etcd-main")?;
+    let check = found.and_then(|found| found.spec.backup.owner_check);
+    let Some(gate) = check.and_then(|check| check.events_gate) else {
+        return Ok(EVENTS_DIRECT.to_owned());
+    };
+    let services: Api<Service> = f.seed.namespaced(&f.namespace);
+    let service = services.get_opt(MAIN_SERVICE).await;
+    let service = service.context("could not read Service etcd-main-client")?;
+    let ports = service.and_then(|service| service.spec?.ports);
+    if ports
+        .unwrap_or_default()
+        .iter()
+        .any(|port| port.port == gate.port)
+    {
+        return Ok(format!("{MAIN_SERVICE}:{}", gate.port));
+    }
+    Err(Error::transient(format!(
+        "Service etcd-main-client has no port {} for Events yet. etcd-druid opens the port: see that the etcd-druid of this seed is \
+         of the same release as the gardenlet",
+        gate.port
+    )))
+}
