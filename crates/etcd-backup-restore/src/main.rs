@@ -214,7 +214,12 @@ async fn initialize(args: InitializeArgs, permit: &Permit) -> Result<()> {
         behind_gate: args.behind_gate,
         quota: args.embedded_etcd_quota_bytes,
     };
-    print(&initialize.run().await?)
+    let done = initialize.run().await?;
+    // etcd-druid takes from it with which data an ownership epoch begins.
+    if let Ok(summary) = serde_json::to_string(&done.summary()) {
+        report(&summary);
+    }
+    print(&done)
 }
 
 async fn copy(args: CopyArgs, permit: &Permit) -> Result<()> {

@@ -20,7 +20,7 @@ use kube::{Api, ResourceExt};
 use runtime::{Cluster, Error, Result, apply, error::Explain, wait};
 
 use crate::{
-    FIELD_MANAGER, Facts, Operation, Stay, configuration_problem, etcd_owner,
+    FIELD_MANAGER, Facts, Operation, Stay, begun, configuration_problem, etcd_owner,
     etcd_ready::{look_migrating, look_ready},
     owner_record,
     secrets::config::{BACKUP_SECRET, CA_ETCD, ETCD_CLIENT, ETCD_SERVER},
@@ -64,7 +64,13 @@ impl Deploy for Etcds {
         let waits = awaited
             .into_iter()
             .map(|name| f.wait_until_etcd(name, limits, look));
-        try_join_all(waits).await.map(|_| ())
+        try_join_all(waits).await?;
+        if f.operation == Operation::Restore {
+            let found = f.etcds().get_opt(MAIN).await;
+            let found = found.context("could not read Etcd etcd-main")?;
+            Box::pin(begun::record(f, found.as_ref())).await?;
+        }
+        Ok(())
     }
 }
 

@@ -9,6 +9,7 @@
 mod applied_terms;
 mod backup_entry;
 mod backups;
+mod begun;
 mod claim;
 mod cluster;
 mod cluster_identity;

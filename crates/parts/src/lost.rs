@@ -1,7 +1,7 @@
 //! What a shoot goes on with that was taken over: the bounds of what may be lost, or why there are none (R17-45).
 
 use api::{
-    druid::CopiedChain,
+    druid::{BegunEpoch, CopiedChain},
     gardencore::shoot::{Ownership as Recorded, RestoredData},
 };
 use jiff::Timestamp;
@@ -15,8 +15,8 @@ pub(crate) const RESTORED: [&str; 5] = ["lastRevision", "saved", "source", "unkn
 /// A shoot that has come back.
 const NOT_COPIED: &str = "the shoot came back to that seed, and nothing was copied: nothing is lost where its etcd has the volume that \
      it had, and else all that is in none of its backups (the log of init container initialize of pod etcd-main-0 says Kept or Restored)";
-/// A seed that keeps the shoot in a new epoch: a renewal, or a move that was cancelled after its epoch had ended. Nothing tells here
-/// whether etcd found its volume: the container that looks for the volume runs later.
+/// A seed that keeps the shoot in a new epoch: a renewal, or a move that was cancelled after its epoch had ended. The container that
+/// looks for the volume runs later: [`crate::begun`] records what that container has reported.
 const NOT_OBSERVED: &str = "that seed keeps the shoot in a new epoch, and nothing was copied: nothing is lost where its etcd has the \
      volume that it had, and else at most the changes that are in none of its backups (the log of init container initialize of pod \
      etcd-main-0 says Kept or Restored)";
@@ -48,7 +48,7 @@ pub(crate) fn of(
         (Some(_), _) => (None, Err(NOT_COPIED.to_owned())),
         (None, None) => (None, Err(NOT_READ.to_owned())),
         (None, Some(copied)) if copied.complete => return None,
-        (None, Some(copied)) => (Some(copied.last_revision), time_of(copied, fenced)),
+        (None, Some(copied)) => (Some(copied.last_revision), time_of(copied.saved.as_ref(), fenced)),
     };
     Some(RestoredData {
         epoch: becomes.now.epoch,
@@ -65,7 +65,7 @@ pub(crate) fn of(
 /// The data of an epoch that begins without phases with an incomplete copy. The source has ended by itself before `now`.
 pub(crate) fn without_phases(epoch: i64, copied: &CopiedChain, now: Timestamp) -> RestoredData {
     let fenced = Timestamp::from_second(now.as_second()).unwrap_or(now);
-    let saved = time_of(copied, fenced);
+    let saved = time_of(copied.saved.as_ref(), fenced);
     RestoredData {
         epoch,
         last_revision: Some(copied.last_revision),
@@ -77,9 +77,23 @@ pub(crate) fn without_phases(epoch: i64, copied: &CopiedChain, now: Timestamp) -
     }
 }
 
+/// The loss of an epoch that a seed begins with its own data, after etcd has started with them. Nothing where all of it is there.
+pub(crate) fn with_begun(restored: &RestoredData, begun: &BegunEpoch) -> Option<RestoredData> {
+    if begun.complete {
+        return None;
+    }
+    let saved = time_of(begun.saved.as_ref(), restored.fenced.0);
+    Some(RestoredData {
+        last_revision: Some(begun.last_revision),
+        saved: saved.as_ref().ok().cloned(),
+        unknown: saved.err(),
+        ..restored.clone()
+    })
+}
+
 /// When the newest snapshot was taken, if that can be.
-fn time_of(copied: &CopiedChain, fenced: Timestamp) -> Result<Time, String> {
-    match &copied.saved {
+fn time_of(saved: Option<&Time>, fenced: Timestamp) -> Result<Time, String> {
+    match saved {
         None => Err(NO_TIME.to_owned()),
         Some(saved) if saved.0 > fenced => Err(format!(
             "the newest snapshot says that it was taken at {}, after the fence of that seed had passed: one of the two clocks is wrong, \
@@ -167,6 +181,25 @@ mod tests {
         short.lost_revisions = Some(17);
         let found = told(&opened(("a", 1), 2, Chain::Last), Some(&short)).unwrap();
         assert_eq!((found.last_revision, found.lost_revisions), (Some(832), Some(17)));
+    }
+
+    #[test]
+    fn a_loss_of_own_data_is_known_when_etcd_has_started() {
+        let opening = told(&opened(("b", 1), 2, Chain::Last), None).unwrap();
+        let begun = |complete, saved: Option<&str>| BegunEpoch {
+            epoch: 2,
+            result: if complete { "Kept" } else { "Restored" }.to_owned(),
+            last_revision: 49,
+            saved: saved.map(|saved| Time(at(saved))),
+            complete,
+        };
+        assert_eq!(with_begun(&opening, &begun(true, None)), None);
+        let bounded = with_begun(&opening, &begun(false, Some("2026-01-01T00:00:00Z"))).unwrap();
+        assert_eq!((bounded.last_revision, bounded.unknown), (Some(49), None));
+        assert_eq!(bounded.saved, Some(Time(at("2026-01-01T00:00:00Z"))));
+        let timeless = with_begun(&opening, &begun(false, None)).unwrap();
+        assert_eq!(timeless.last_revision, Some(49));
+        assert!(timeless.unknown.unwrap().contains("does not say when"));
     }
 
     /// Silence would say that nothing is lost.

@@ -49,6 +49,30 @@ pub struct EtcdStatus {
     /// How the process beside etcd checks the owner, as this process reports it. The last report stays while the process does not
     /// answer. Absent where `spec.backup.ownerCheck` is not set, and until the process has answered once.
     pub owner_check: Option<ReportedOwnerCheck>,
+    /// The data with which etcd began its ownership epoch, where etcd found the data of an earlier epoch on its volume or restored
+    /// them. Init container `initialize` reports them in its termination message. Absent until the first start of etcd in that epoch
+    /// has been observed.
+    pub begun: Option<BegunEpoch>,
+}
+
+/// The data with which etcd began an ownership epoch.
+#[skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BegunEpoch {
+    /// The ownership epoch that began.
+    pub epoch: i64,
+    /// Where the data come from: `Kept` (the volume of the earlier epoch) or `Restored` (the backups).
+    pub result: String,
+    /// Last revision of the earlier epoch in these data.
+    pub last_revision: i64,
+    /// When the newest snapshot was taken from which etcd was restored, by the clock of the earlier owner. Absent where nothing was
+    /// restored, or the name of the snapshot has no valid time.
+    pub saved: Option<Time>,
+    /// Whether the data hold every change that etcd acknowledged in the earlier epoch: the volume was kept, or the restored chain
+    /// reaches the revision at which the earlier epoch was sealed.
+    #[serde(default)]
+    pub complete: bool,
 }
 
 /// How a process beside etcd checks the owner.

@@ -24,12 +24,14 @@ mod data_dir;
 mod history;
 mod local;
 mod replaced;
+mod report;
 mod room;
 mod sealed;
 mod settle;
 mod tools;
 
 pub use replaced::remove_replaced;
+pub use report::{Begin, Initialized, Summary};
 pub use tools::{Member, Tools};
 
 use crate::chain::{self, Chain};
@@ -38,7 +40,6 @@ use crate::snapshot_name::Snapshot;
 use crate::store::Store;
 use data_dir::Condition;
 use futures::future::{join, try_join};
-use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use tokio::io::AsyncWriteExt;
@@ -61,26 +62,6 @@ pub struct Initialize {
     pub quota: u64,
 }
 
-/// What was done.
-#[derive(Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "result")]
-pub enum Initialized {
-    /// The data directory was sound.
-    Kept {
-        /// Revision in its database; the write-ahead log may hold more.
-        revision: i64,
-    },
-    /// The newest chain was restored.
-    Restored {
-        /// Objects used, in order.
-        snapshots: Vec<String>,
-        /// Revision that etcd starts with.
-        revision: i64,
-    },
-    /// There is nothing to restore.
-    Fresh,
-}
-
 impl Initialize {
     /// Does it. On an error nothing was changed.
     pub async fn run(&self) -> Result<Initialized> {
@@ -96,7 +77,7 @@ impl Initialize {
             (Ok(own), _) => own,
             (Err(e), Condition::Sound(revision)) if e.class != Class::OtherEpoch => {
                 tracing::warn!(error = %e, "the data directory is sound, so etcd may start without the store");
-                return Ok(Initialized::Kept { revision: *revision });
+                return Ok(Initialized::kept(*revision));
             }
             (Err(e), _) => return Err(e),
         };
@@ -107,7 +88,10 @@ impl Initialize {
             (Err(e), Condition::Sound(revision)) if was_own || is_of_one_object(&e) => {
                 tracing::warn!(error = %e, "the data directory is sound, so etcd may start without the store");
                 data_dir::mark(&self.data_dir, epoch)?;
-                return Ok(Initialized::Kept { revision: *revision });
+                return Ok(Initialized::Kept {
+                    revision: *revision,
+                    begin: (!was_own).then(|| Begin::with_volume(epoch, *revision)),
+                });
             }
             (Err(e), _) => return Err(e),
         };
@@ -115,7 +99,10 @@ impl Initialize {
             && self.holds_all_of(&listing, revision, &work).await?
         {
             data_dir::mark(&self.data_dir, epoch)?;
-            return Ok(Initialized::Kept { revision });
+            return Ok(Initialized::Kept {
+                revision,
+                begin: (!was_own).then(|| Begin::with_volume(epoch, revision)),
+            });
         }
         if let Some(hole) = hole {
             return Err(hole);
@@ -124,8 +111,9 @@ impl Initialize {
         if let Some(origin) = own.origin {
             self.check_sealed(origin, newest.as_ref()).await?;
         }
-        if let Some(recorded) = self.store.recorded(epoch).await? {
-            begins::check(&recorded, newest.as_ref(), &self.store.prefix())?;
+        let recorded = self.store.recorded(epoch).await?;
+        if let Some(recorded) = &recorded {
+            begins::check(recorded, newest.as_ref(), &self.store.prefix())?;
         }
         let Some(newest) = newest else {
             return self.start_empty(&condition).await;
@@ -147,12 +135,13 @@ impl Initialize {
         Ok(Initialized::Restored {
             snapshots: newest.objects().map(ToString::to_string).collect(),
             revision,
+            begin: Begin::with_chain(epoch, &newest, recorded.as_ref()),
         })
     }
 
     async fn start_empty(&self, condition: &Condition) -> Result<Initialized> {
         if let Condition::Sound(revision) = condition {
-            return Ok(Initialized::Kept { revision: *revision });
+            return Ok(Initialized::kept(*revision));
         }
         self.no_other_epoch(condition).await?;
         match condition {

@@ -23,7 +23,7 @@ impl Initialize {
                     epoch = self.store.epoch(),
                     "this epoch is sealed: etcd starts for the final snapshot alone"
                 );
-                Ok(Initialized::Kept { revision: *revision })
+                Ok(Initialized::kept(*revision))
             }
             _ => Err(self.sealed()),
         }

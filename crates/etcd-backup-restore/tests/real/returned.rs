@@ -86,6 +86,39 @@ async fn a_returned_epoch_without_its_volume_does_not_begin_with_less_than_was_s
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_first_start_of_an_epoch_reports_with_which_data_the_epoch_begins() {
+    for sealed in [None, Some(1)] {
+        let place = Place::begin().await;
+        let (lab, end) = (&place.lab, place.revision);
+        if let Some(unsaved) = sealed {
+            // The chain reaches the seal: nothing is lost.
+            let note = SealNote {
+                epoch: 1,
+                revision: end - unsaved,
+                beat: 0,
+            };
+            note.write(&lab.store("p")).await.unwrap();
+        }
+        let lost = lab.path("lost/new.etcd");
+        let restored = lab.initialize("p", &lost, &RETURNED).await;
+        let begin = &restored.json["begin"];
+        assert_eq!(begin["epoch"], 2, "{restored:?}");
+        assert_eq!(begin["lastRevision"], end - 1, "{restored:?}");
+        assert_eq!(begin["complete"], sealed.is_some(), "{restored:?}");
+        assert!(begin["saved"].is_string(), "{restored:?}");
+        // A later start does not know what the epoch began with.
+        let again = lab.initialize("p", &lost, &RETURNED).await;
+        assert_eq!(again.json["result"], "Kept", "{again:?}");
+        assert!(again.json["begin"].is_null(), "{again:?}");
+
+        let kept = lab.initialize("p", &place.volume, &RETURNED).await;
+        assert_eq!(kept.json["result"], "Kept", "{kept:?}");
+        let begin = &kept.json["begin"];
+        assert_eq!((&begin["epoch"], &begin["complete"]), (&2.into(), &true.into()));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn sound_data_of_a_returned_epoch_start_beside_a_hole_in_the_bucket() {
     let place = Place::begin().await;
     let lab = &place.lab;

@@ -33,7 +33,7 @@ pub fn said(pods: &[Pod]) -> Option<CopiedChain> {
 }
 
 /// Whether an API server takes a time: from the year 0 on, and before the year 9000.
-fn can_be_written(time: Timestamp) -> bool {
+pub(super) fn can_be_written(time: Timestamp) -> bool {
     (0..9000).contains(&time.to_zoned(TimeZone::UTC).year())
 }
 

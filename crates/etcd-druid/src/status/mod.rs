@@ -1,6 +1,7 @@
 //! The status of an Etcd, computed from what is wanted, what is there and what went wrong. Pure: the same input gives the
 //! same status, and a status in which nothing but times would differ stays as it was, so that it is not written.
 
+mod begun;
 pub mod condition;
 pub mod copy;
 pub mod failure;
@@ -90,6 +91,7 @@ pub fn compute(etcd: &Etcd, outcome: Result<(), &Error>, observed: &Observed, no
             .and_then(Ownership::reported_check)
             .or(before.owner_check)
             .filter(|_| etcd.spec.backup.owner_check.is_some()),
+        begun: begun::newest(&observed.members, before.begun),
     }
 }
 

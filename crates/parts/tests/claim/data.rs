@@ -12,7 +12,7 @@ use kube::{
     Api,
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
-use parts::{Claim, ClaimPlan, Deploy, EtcdCopy, Facts, Fence, Operation};
+use parts::{Claim, ClaimPlan, Deploy, EtcdCopy, Etcds, Facts, Fence, Operation};
 use runtime::clock;
 use serde_json::{Value, json};
 
@@ -120,6 +120,7 @@ pub async fn given_with_a_loss(subject: &Subject) -> Result<()> {
 pub async fn copies_are_judged(subject: &Subject) -> Result<()> {
     Box::pin(without_phases_a_loss_is_recorded(subject)).await?;
     Box::pin(given_without_an_end(subject)).await?;
+    Box::pin(a_loss_of_own_data_is_known_when_etcd_has_started(subject)).await?;
     Box::pin(a_copy_of_an_earlier_epoch_is_no_evidence(subject)).await
 }
 
@@ -135,6 +136,58 @@ async fn copied_in(subject: &Subject, epoch: i64, copied: &Value) -> Result<()> 
     etcds
         .patch_status("etcd-main", &PatchParams::default(), &body)
         .await?;
+    Ok(())
+}
+
+/// Etcds that are ready, of which etcd-main says with which data its epoch began.
+async fn etcd_has_begun(subject: &Subject, begun: &Value) -> Result<()> {
+    let etcds: Api<Etcd> = Api::namespaced(subject.world.client(), NAMESPACE);
+    for (name, begun) in [("etcd-main", begun), ("etcd-events", &Value::Null)] {
+        let spec = json!({"labels": {}, "etcd": {}, "replicas": 1, "backup": {}});
+        let etcd = Etcd::new(name, serde_json::from_value(spec)?);
+        let made = etcds.create(&PostParams::default(), &etcd).await?;
+        let status = json!({"observedGeneration": made.metadata.generation, "ready": true, "begun": begun});
+        let body = Patch::Merge(json!({"status": status}));
+        etcds.patch_status(name, &PatchParams::default(), &body).await?;
+    }
+    Ok(())
+}
+
+/// R17-45: a seed that keeps the shoot learns from its etcd whether the volume was there.
+async fn a_loss_of_own_data_is_known_when_etcd_has_started(subject: &Subject) -> Result<()> {
+    let restored = |epoch: i64| json!({"result": "Restored", "epoch": epoch, "lastRevision": 49, "saved": "2026-01-01T00:00:00Z"});
+    for (epoch, begun, expected) in [
+        // Nothing is lost.
+        (
+            50,
+            json!({"result": "Kept", "epoch": 50, "lastRevision": 49, "complete": true}),
+            None,
+        ),
+        (51, restored(51), Some((Some(49), true))),
+        // Nothing was reported, or of an earlier epoch.
+        (52, Value::Null, Some((None, false))),
+        (53, restored(52), Some((None, false))),
+    ] {
+        let source = json!({"name": "seed-a", "epoch": epoch - 1});
+        let unknown =
+            json!({"epoch": epoch, "fenced": "2026-01-01T00:01:30Z", "source": source, "unknown": "why"});
+        let record =
+            json!({"epoch": epoch, "phase": "Held", "chain": "Last", "source": source, "restored": unknown});
+        let facts = subject.given(record).await?;
+        etcd_has_begun(subject, &begun).await?;
+        for _ in 0..2 {
+            Etcds::ready(&facts).await?;
+            let restored = subject.record().await?.restored;
+            let known = restored
+                .as_ref()
+                .map(|lost| (lost.last_revision, lost.unknown.is_none() && lost.saved.is_some()));
+            assert_eq!(known, expected, "{epoch}: {restored:?}");
+        }
+        let etcds: Api<Etcd> = Api::namespaced(subject.world.client(), NAMESPACE);
+        for name in ["etcd-main", "etcd-events"] {
+            etcds.delete(name, &DeleteParams::default()).await?;
+        }
+    }
     Ok(())
 }
 
