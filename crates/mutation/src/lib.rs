@@ -53,6 +53,8 @@ mutations! {
     OwnerNotConfirmed,
     /// `extension`: an operation goes on after its permit has ended.
     PermitIgnored,
+    /// `cloud-local`: an update of the owner record does not name the text that was read.
+    RecordUpdatedWithoutTest,
     /// `provider-local`: a DNSRecord replaces the owner record of a later epoch or of a different owner.
     OwnerRecordReplaced,
     /// `provider-local`: a BackupEntry takes a place in the bucket that is of a later epoch.

@@ -7,6 +7,7 @@ use hickory_proto::{
     op::{Message, ResponseCode, UpdateMessage},
     rr::{DNSClass, Name, RData, Record, RecordType, rdata::TXT},
 };
+use mutation::Mutation;
 use runtime::{Error, Result};
 
 use super::update::{LONGEST_TEXT, message, no_set, whole_set};
@@ -77,6 +78,7 @@ pub fn change(zone: &Name, changes: &[Change], ttl: u32) -> Result<Message> {
             )));
         }
         match was {
+            _ if Mutation::RecordUpdatedWithoutTest.is_active() => {}
             Some(was) => message.add_pre_requisite(record(name, was, 0)?),
             None => message.add_pre_requisite(no_set(name, RecordType::TXT)),
         }

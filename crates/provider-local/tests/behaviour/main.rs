@@ -159,6 +159,7 @@ async fn names(world: &World) -> Result<()> {
     .await?;
     told("refused DNS key", dns::a_refused_dns_key_is_told(world)).await?;
     owner::all(world).await?;
+    mutations::an_update_without_a_test_is_noticed(world).await;
     addresses::all(world).await
 }
 

@@ -1,10 +1,10 @@
-//! Rules of the extension library that are switched off: a scenario of this program fails without each of them.
+//! Rules of the extension library and of the local cloud that are switched off: a scenario of this program fails without each of them.
 
 use std::time::Duration;
 
 use mutation::Mutation;
 
-use super::{World, ownership, roles};
+use super::{World, owner, ownership, roles};
 
 /// Longer than the reconciler takes to see that another seed acts.
 const SEEN_WITHIN: Duration = Duration::from_secs(5);
@@ -26,6 +26,15 @@ pub async fn an_actuator_without_a_right_is_noticed(world: &World) {
         .assert_killed_by_scenario(
             roles::work_ends_when_another_seed_acts(world, "shoot--mutated--given-away", SEEN_WITHIN),
             "it worked on",
+        )
+        .await;
+}
+
+pub async fn an_update_without_a_test_is_noticed(world: &World) {
+    Mutation::RecordUpdatedWithoutTest
+        .assert_killed_by_scenario(
+            owner::an_update_that_lands_late_changes_nothing(world, "mutated"),
+            "No Error",
         )
         .await;
 }

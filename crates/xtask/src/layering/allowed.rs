@@ -162,7 +162,7 @@ pub(super) const ALLOWED: &[(&str, &[&str])] = &[
     // The calls of EC2, for those who make things there.
     ("cloud-aws", &["runtime", "permit", "api"]),
     // The local cloud, for those who make things in it and for those who look at it.
-    ("cloud-local", &["runtime", "permit", "api"]),
+    ("cloud-local", &["mutation", "runtime", "permit", "api"]),
     (
         "cloud-controller-manager-local",
         &[
