@@ -9,6 +9,7 @@ use etcd_backup_restore::owner::Guardian;
 use etcd_backup_restore::restore::{self, Initialize, Member, Tools};
 use etcd_backup_restore::server::{self, Behind, Tls};
 use etcd_backup_restore::snapshotter::{Settings, Snapshotter};
+use etcd_backup_restore::store::FIRST;
 use futures::future::BoxFuture;
 use permit::Permit;
 use std::io::Write;
@@ -225,9 +226,13 @@ async fn initialize(args: InitializeArgs, permit: &Permit) -> Result<()> {
 async fn copy(args: CopyArgs, permit: &Permit) -> Result<()> {
     const DAY: u64 = 24 * 60 * 60;
     let end = args.source_end();
+    let source = args.source.open(permit)?;
+    // The chain is judged by the end of the source's epoch, and the source may be dead.
+    let is_judged = end.is_some() || args.ownership_epoch > FIRST;
+    let source = if is_judged { source.leaving_aside() } else { source };
     let copy = Copy {
         end,
-        source: args.source.open(permit)?,
+        source,
         target: args.target.open(permit)?.of_epoch(args.ownership_epoch),
         wait_for_final: args.wait_for_final_snapshot,
         wait_timeout: args.wait_for_final_snapshot_timeout,

@@ -140,10 +140,10 @@ fn a_loss_takes_nothing_over_from_an_earlier_one() {
     assert_eq!(
         told["restored"],
         json!({"epoch": 2, "fenced": "2026-01-01T00:01:30Z", "unknown": "why", "source": {"name": "a", "epoch": 1},
-            "lastRevision": null, "saved": null, "lostRevisions": null})
+            "lastRevision": null, "saved": null, "lostRevisions": null, "leftAside": null})
     );
     let all = json!({"epoch": 2, "fenced": "2026-01-01T00:01:30Z", "unknown": "why", "source": {"name": "a", "epoch": 1},
-        "lastRevision": 1, "saved": "2026-01-01T00:01:30Z", "lostRevisions": 1});
+        "lastRevision": 1, "saved": "2026-01-01T00:01:30Z", "lostRevisions": 1, "leftAside": ["a"]});
     let all: RestoredData = serde_json::from_value(all).unwrap();
     let named: std::collections::BTreeSet<_> = lost::RESTORED
         .into_iter()
@@ -162,6 +162,7 @@ fn brought(complete: bool, lost_revisions: Option<i64>) -> CopiedChain {
         complete,
         sealed_revision: None,
         lost_revisions,
+        left_aside: Vec::new(),
     }
 }
 

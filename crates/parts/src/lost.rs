@@ -10,7 +10,14 @@ use ownership::{Chain, Ownership};
 use serde_json::{Value, json};
 
 /// What `restored` may leave out.
-pub(crate) const RESTORED: [&str; 5] = ["lastRevision", "saved", "source", "unknown", "lostRevisions"];
+pub(crate) const RESTORED: [&str; 6] = [
+    "lastRevision",
+    "saved",
+    "source",
+    "unknown",
+    "lostRevisions",
+    "leftAside",
+];
 
 /// A shoot that has come back.
 const NOT_COPIED: &str = "the shoot came back to that seed, and nothing was copied: nothing is lost where its etcd has the volume that \
@@ -59,6 +66,7 @@ pub(crate) fn of(
         unknown: saved.err(),
         // A source that was not asked may still save more: it reports the number when it returns.
         lost_revisions: copied.and_then(|copied| copied.lost_revisions),
+        left_aside: copied.map(|copied| copied.left_aside.clone()).unwrap_or_default(),
     })
 }
 
@@ -74,6 +82,7 @@ pub(crate) fn without_phases(epoch: i64, copied: &CopiedChain, now: Timestamp) -
         source: None,
         unknown: saved.err(),
         lost_revisions: copied.lost_revisions,
+        left_aside: copied.left_aside.clone(),
     }
 }
 
@@ -154,6 +163,7 @@ mod tests {
             complete: is_final,
             sealed_revision: None,
             lost_revisions: None,
+            left_aside: Vec::new(),
         }
     }
 
@@ -169,6 +179,13 @@ mod tests {
         assert_eq!(found.saved, Some(Time(at("2026-01-01T00:00:00Z"))));
         assert_eq!(found.fenced, Time(at("2026-01-01T00:01:30Z")));
         assert_eq!((found.unknown, found.lost_revisions), (None, None));
+        // An object that nobody could read may hold what is lost.
+        let strange = CopiedChain {
+            left_aside: vec!["Incr-0-99-1.Z".to_owned()],
+            ..copied(false, None)
+        };
+        let found = told(&taken, Some(&strange)).unwrap();
+        assert_eq!(found.left_aside, strange.left_aside);
         // All of it is there.
         assert_eq!(told(&taken, Some(&copied(true, None))), None);
         assert_eq!(told(&opened(("a", 1), 2, Chain::Final), None), None);

@@ -180,6 +180,7 @@ mod tests {
             complete,
             sealed_revision: sealed,
             lost_revisions: lost,
+            left_aside: Vec::new(),
         }
     }
 

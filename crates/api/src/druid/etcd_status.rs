@@ -121,6 +121,11 @@ pub struct CopiedChain {
     /// Changes between `lastRevision` and `sealedRevision` that are in no snapshot, and whose loss `spec.backup.acceptedLoss` allows.
     /// Absent where nothing is known to be lost.
     pub lost_revisions: Option<i64>,
+    /// Names of objects in the source's bucket that look like snapshots, and were left aside because their name cannot be read or their
+    /// content cannot be trusted: the first five, each cut to 128 characters. They may hold changes that the copied chain does not hold.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 5), extend("x-kubernetes-list-type" = "atomic"))]
+    pub left_aside: Vec<String>,
 }
 
 /// An aspect of the cluster's state.

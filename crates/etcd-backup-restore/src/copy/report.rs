@@ -5,6 +5,11 @@ use jiff::Timestamp;
 use serde::Serialize;
 use std::collections::HashSet;
 
+/// Names in a summary. With [`LONGEST_NAME`] they stay below the 4096 bytes that a kubelet takes, also in characters of four bytes.
+const MOST_NAMES: usize = 5;
+/// Characters of a name in a summary. A snapshot's own name is shorter.
+const LONGEST_NAME: usize = 128;
+
 /// What was done; printed as one line of JSON.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -30,6 +35,10 @@ pub struct Report {
     pub sealed_revision: Option<i64>,
     /// Changes up to that revision that are in no snapshot, where their loss was accepted.
     pub lost_revisions: Option<i64>,
+    /// Objects of the source that look like snapshots, and are not copied because their name cannot be read or their content cannot
+    /// be trusted. They may hold changes that the chain does not hold.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_aside: Vec<String>,
 }
 
 /// What of a [`Report`] others rely on.
@@ -49,6 +58,9 @@ pub struct Summary {
     pub sealed_revision: Option<i64>,
     /// Changes up to that revision that are in no snapshot, where their loss was accepted.
     pub lost_revisions: Option<i64>,
+    /// Objects of the source that were left aside: the first names, cut to [`LONGEST_NAME`] characters.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_aside: Vec<String>,
 }
 
 impl Report {
@@ -71,6 +83,32 @@ impl Report {
             complete: self.complete,
             sealed_revision: self.sealed_revision,
             lost_revisions: self.lost_revisions,
+            left_aside: self
+                .left_aside
+                .iter()
+                .take(MOST_NAMES)
+                .map(|name| name.chars().take(LONGEST_NAME).collect())
+                .collect(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_summary_with_many_strange_names_fits_into_a_termination_message() {
+        let report = Report {
+            left_aside: vec!["\u{1f9ca}".repeat(1000); 100],
+            ..Report::default()
+        };
+        let summary = serde_json::to_string(&report.summary()).unwrap();
+        assert!(
+            summary.len() < 4096 && summary.contains("leftAside"),
+            "{}",
+            summary.len()
+        );
     }
 }

@@ -25,6 +25,7 @@ use crate::integrity::TrailerCheck;
 use crate::snapshot_name::{LAYOUT, Snapshot};
 use futures::{StreamExt, TryStreamExt};
 use object_store::{ObjectStore, ObjectStoreExt, path::Path};
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -39,6 +40,8 @@ pub struct Store {
     prefix: Path,
     epoch: i64,
     client: Mutex<Option<(Credentials, Arc<dyn ObjectStore>)>>,
+    /// Names that were left aside, where an object that cannot be read is no error.
+    left_aside: Option<Mutex<BTreeSet<String>>>,
 }
 
 impl Store {
@@ -57,7 +60,39 @@ impl Store {
             root,
             epoch: FIRST,
             client: Mutex::new(None),
+            left_aside: None,
         })
+    }
+
+    /// The same place, where an object that looks like a snapshot and cannot be read is left aside: for a source that nobody can put
+    /// in order. Its reader must know by other evidence what the source has acknowledged.
+    #[must_use]
+    pub fn leaving_aside(self) -> Self {
+        Self {
+            left_aside: Some(Mutex::default()),
+            ..self
+        }
+    }
+
+    /// The objects that were left aside so far.
+    #[must_use]
+    pub fn left_aside(&self) -> Vec<String> {
+        let names = self.left_aside.iter();
+        names
+            .flat_map(|names| names.lock().unwrap_or_else(PoisonError::into_inner).clone())
+            .collect()
+    }
+
+    fn leave_aside(&self, name: &str, error: Error) -> Result<()> {
+        let Some(names) = &self.left_aside else {
+            return Err(error);
+        };
+        // A copy lists again and again.
+        let mut names = names.lock().unwrap_or_else(PoisonError::into_inner);
+        if names.insert(name.to_owned()) {
+            tracing::warn!(%error, "left aside");
+        }
+        Ok(())
     }
 
     /// The same place as seen in an ownership epoch. Without this it is the first one.
@@ -92,7 +127,7 @@ impl Store {
     }
 
     /// Every snapshot of the store, whatever its epoch; other objects are not seen. One that looks like a snapshot and cannot
-    /// be read is an error that names it.
+    /// be read is an error that names it, or is left aside ([`Self::leaving_aside`]).
     pub async fn everything(&self) -> Result<Vec<Snapshot>> {
         let objects: Vec<_> = self
             .client()?
@@ -106,9 +141,13 @@ impl Store {
                 && object.location.parts_count() == self.prefix.parts_count() + 1;
             let name = object.location.filename().filter(|_| directly_inside);
             let Some(name) = name else { continue };
-            if let Some(mut snapshot) = Snapshot::read(name)? {
-                snapshot.size = object.size;
-                listing.push(snapshot);
+            match Snapshot::read(name) {
+                Ok(Some(mut snapshot)) => {
+                    snapshot.size = object.size;
+                    listing.push(snapshot);
+                }
+                Ok(None) => {}
+                Err(error) => self.leave_aside(name, error)?,
             }
         }
         self.read_epochs(&mut listing).await?;

@@ -117,6 +117,31 @@ async fn a_final_snapshot_that_was_taken_while_the_epoch_served_is_no_end() {
     assert_eq!(source.begins_with("f").await, source.revision);
 }
 
+/// The source is dead: nobody can give such an object its right name.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_that_cannot_be_read_is_left_aside_by_a_takeover_and_is_named() {
+    let source = Source::begin().await;
+    let strange = "Incr-00000000-99999999-1518427675.Z";
+    for name in [strange, "backup-of-a-colleague.tar"] {
+        fs::write(source.lab.object("a", name), "x").unwrap();
+    }
+    let ran = source.lab.copy("a", "b", &TAKES_OVER).await;
+    assert!(!is_complete(&ran), "{}", ran.json);
+    assert_eq!(ran.json["lastRevision"], source.revision);
+    // An object that does not look like a snapshot is none.
+    assert_eq!(ran.json["leftAside"], json!([strange]), "{}", ran.json);
+    assert!(source.begins_with("b").await > LEFT_OUT);
+    // A repeated copy for the recorded chain.
+    let ran = source.lab.copy("a", "b", &TAKES_OVER).await;
+    assert!(!is_complete(&ran), "{}", ran.json);
+
+    // The source has stated its end: nothing is missing.
+    source.seal_noted(source.revision).await;
+    let ran = source.lab.copy("a", "c", &TAKES_OVER).await;
+    assert!(is_complete(&ran), "{}", ran.json);
+    assert_eq!(ran.json["leftAside"], json!([strange]), "{}", ran.json);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_that_serves_clients_takes_no_final_snapshot_before_phase_sealing() {
     let stay = Stay::begin().await;

@@ -88,9 +88,18 @@ pub fn of(shoot: &Shoot) -> Option<Loss> {
         .last_revision
         .map(|revision| format!(", up to revision {revision}"))
         .unwrap_or_default();
+    let left_aside = match &*restored.left_aside {
+        [] => String::new(),
+        names => format!(
+            " Objects in the bucket of seed {source} look like snapshots and were left aside, because they cannot be read or trusted: \
+             {}. They may hold changes that are lost.",
+            names.join(", ")
+        ),
+    };
     if let Some(lost) = restored.lost_revisions {
         let sentence = format!(
-            "The shoot goes on with the backups of seed {source}{up_to}. {lost} changes that seed {source} acknowledged after that are lost."
+            "The shoot goes on with the backups of seed {source}{up_to}. {lost} changes that seed {source} acknowledged after that are \
+             lost.{left_aside}"
         );
         return Some(Loss {
             seconds: None,
@@ -104,7 +113,7 @@ pub fn of(shoot: &Shoot) -> Option<Loss> {
             let seconds = u32::try_from(fenced.duration_since(saved).as_secs()).unwrap_or(u32::MAX);
             let sentence = format!(
                 "The shoot goes on with what seed {source} had saved at {saved}{up_to}. Writes that seed {source} acknowledged later are \
-                 lost. {} That is {seconds} s after it had saved.",
+                 lost. {} That is {seconds} s after it had saved.{left_aside}",
                 last_write(source, fenced)
             );
             (Some(seconds), sentence)
@@ -113,7 +122,7 @@ pub fn of(shoot: &Shoot) -> Option<Loss> {
             let why = why.as_deref().unwrap_or("the two clocks are apart");
             let sentence = format!(
                 "The shoot goes on with the data of seed {source}{up_to}. How much of what that acknowledged last is lost is unknown: {why}. \
-                 {}",
+                 {}{left_aside}",
                 last_write(source, fenced)
             );
             (None, sentence)
@@ -177,6 +186,14 @@ mod tests {
         ] {
             assert!(sentence.contains(part), "{sentence}");
         }
+        // An object that may hold what is lost is named.
+        let mut strange = restored.clone();
+        strange["leftAside"] = json!(["Incr-0-99-1.Z"]);
+        let sentence = told(&record(2, &strange)).unwrap();
+        assert!(
+            sentence.contains("cannot be read or trusted: Incr-0-99-1.Z. They"),
+            "{sentence}"
+        );
         // It was another takeover.
         assert_eq!(told(&record(3, &restored)), None);
         assert_eq!(told(&record(2, &Value::Null)), None);

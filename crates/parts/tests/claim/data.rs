@@ -29,6 +29,7 @@ pub fn brought(complete: bool) -> Option<CopiedChain> {
         complete,
         sealed_revision: None,
         lost_revisions: None,
+        left_aside: Vec::new(),
     })
 }
 
@@ -44,6 +45,7 @@ pub async fn tells_what_is_lost(subject: &Subject) -> Result<()> {
             complete: is_final,
             sealed_revision: None,
             lost_revisions: None,
+            left_aside: Vec::new(),
         }));
         facts.fence.begin();
         Fence::ready(&facts).await?;
