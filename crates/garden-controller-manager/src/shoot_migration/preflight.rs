@@ -6,12 +6,13 @@ use api::{
     meta::{ConditionStatus, ErrorCode, LastOperationState, find_condition},
 };
 use kube::ResourceExt;
+use ownership::Phase;
 
 use super::{
     extensions::Extensions,
     seed_defaults::{difference, remedy},
 };
-use crate::shoot_takeover::servers;
+use crate::shoot_takeover::{host_clock, servers};
 
 /// Annotation of a Shoot whose value says why it may move between seeds of different provider types.
 pub const ALLOW_DIFFERENT_PROVIDER: &str = "migration.gardener.cloud/allow-different-provider";
@@ -126,18 +127,24 @@ pub fn judge(wanted: &Move<'_>) -> Option<Verdict> {
     })
 }
 
-/// Whether a takeover of the shoot without the help of its source would be refused. A planned move needs no fence.
+/// Whether a takeover of the shoot without the help of its source would be refused, or would need a person. A planned move needs no
+/// fence.
 fn takeover_note(wanted: &Move<'_>) -> Option<String> {
     let (source, destination) = (wanted.source?, wanted.destination?);
     if !source.spec.checks_owners() || !destination.spec.checks_owners() {
         return None;
     }
-    let status = wanted.shoot.status.as_ref();
-    let reported = status.and_then(|status| status.owner_check_in(&source.name_any()));
-    let why = servers::disagreement(source, reported, destination)?;
+    let from = source.name_any();
+    let has_opened =
+        placement::record::ownership(wanted.shoot).map_or(true, |now| now.phase != Phase::Claiming);
+    if let Some(why) = servers::obstacle(wanted.shoot, source, destination, has_opened) {
+        return Some(format!(
+            " Without the help of {from} the shoot would not be taken over: {why}."
+        ));
+    }
+    let why = host_clock::obstacle_to_silence(wanted.shoot)?;
     Some(format!(
-        " Without the help of {} the shoot would not be taken over: {why}. Name the same servers in both Seeds.",
-        source.name_any()
+        " If {from} fails on the way, silence alone begins no takeover: {why}."
     ))
 }
 

@@ -32,7 +32,7 @@ mod approval;
 mod change;
 mod controller;
 mod decision;
-mod host_clock;
+pub(crate) mod host_clock;
 mod next_step;
 mod obstacle;
 mod renewal;
