@@ -231,6 +231,7 @@ async fn taken_over(landscape: &Landscape, shoot: &UserShoot, plan: Plan<'_>) {
     assert_eq!(before.differences(&after), Vec::<String>::new());
     // What was acknowledged after the last snapshot is gone, and nothing else; the status says so to the revision.
     let lost = moved.followed.lost(&client).await.unwrap();
+    proof::stores_events(&client).await.unwrap();
     assert_eq!(lost, moved.lost_as_told().unwrap(), "told: {:?}", moved.told);
     if let Some(told) = &moved.told {
         check_loss(told, &moved, &lost);
@@ -323,6 +324,16 @@ fn check_times(moved: &Takeover, plan: Plan<'_>) {
     );
     let within = fence_of(moved, plan).duration_since(moved.disturbed);
     assert!(served < within, "the source served for {served:?}");
+    let event = moved.events.writes.last().unwrap();
+    let acknowledged = event.sent.saturating_duration_since(moved.disturbed);
+    println!(
+        "the source acknowledged its last Event {:.1} s after its trouble began",
+        acknowledged.as_secs_f64()
+    );
+    assert!(
+        acknowledged < within,
+        "the source acknowledged an Event that was sent after {acknowledged:?}"
+    );
     let kills = u32::try_from(plan.kills.len()).unwrap();
     assert!(back < BACK_WITHIN + kills * KILLED_FOR, "{back:?}");
 }

@@ -69,6 +69,7 @@ async fn a_shoot_sleeps_moves_in_its_sleep_and_wakes() {
     let after = proof::read(&shoot, seed_b).await.unwrap();
     assert_eq!(kept.differences(&after), Vec::<String>::new());
     let client = shoot.client().await.unwrap();
+    proof::stores_events(&client).await.unwrap();
     // Other machines under the same pools, and what ran on them runs again.
     nodes.replaced(&client, SETTLED_WITHIN).await.unwrap();
     web.answers(&client).await.unwrap();

@@ -8,7 +8,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::{
     api::{
         authentication::v1::{SelfSubjectReview, TokenRequest, TokenRequestSpec},
-        core::v1::{ConfigMap, Namespace, PersistentVolume, Secret, Service, ServiceAccount},
+        core::v1::{ConfigMap, Event, Namespace, PersistentVolume, Secret, Service, ServiceAccount},
     },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
@@ -84,6 +84,19 @@ pub async fn write_data(client: &Client, count: usize) -> Result<()> {
         .buffer_unordered(AT_ONCE)
         .try_for_each(|_| async { Ok(()) })
         .await?;
+    Ok(())
+}
+
+/// The shoot acknowledges Events, and has them.
+pub async fn stores_events(client: &Client) -> Result<()> {
+    let api: Api<Event> = Api::default_namespaced(client.clone());
+    let event = serde_json::from_value(json!({
+        "metadata": {"generateName": "stored-"}, "reason": "Stored", "type": "Normal",
+        "involvedObject": {"namespace": client.default_namespace()},
+    }))?;
+    let made = api.create(&PostParams::default(), &event).await;
+    let made = made.context("an Event is not acknowledged")?;
+    api.get(&made.name_any()).await.context("an Event is lost")?;
     Ok(())
 }
 

@@ -62,6 +62,8 @@ pub struct Takeover {
     pub over: Instant,
     /// Of who stayed with the address that he had.
     pub stayed: Book,
+    /// Events of who stayed with the address.
+    pub events: Book,
     /// Of who asked DNS after each failure.
     pub followed: Book,
     /// What the status tells of the loss (R17-46); nothing where the final snapshot was there.
@@ -79,8 +81,10 @@ impl Takeover {
         let mut staying = Writer::staying(shoot.client().await?, STAYING + first);
         let user = UserShoot::new(landscape, &shoot.namespace, &shoot.name);
         let mut following = Writer::start(user, first);
+        let mut events = Writer::of_events(shoot.client().await?, STAYING + first);
         staying.has_begun().await?;
         following.has_begun().await?;
+        events.has_begun().await?;
         // Without it no seed takes the shoot over.
         let what = "all processes of the shoot check the owner";
         shoot.wait(what, COLLECTED_WITHIN, checks_are_complete).await?;
@@ -131,6 +135,7 @@ impl Takeover {
             restored,
             over,
             stayed: staying.stop().await?,
+            events: events.stop().await?,
             followed: following.stop().await?,
             told,
         })

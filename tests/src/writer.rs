@@ -1,10 +1,15 @@
 //! Writes to the shoot without pause, as a user's program does, and keeps book of every acknowledged write.
 
-use std::time::{Duration, Instant};
+use std::{
+    fmt::Debug,
+    time::{Duration, Instant},
+};
 
 use anyhow::Result;
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{Api, Client, ResourceExt, api::PostParams};
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::{ConfigMap, Event};
+use kube::{Api, Client, Resource, ResourceExt, api::PostParams};
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
 use tokio::{sync::watch, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
@@ -103,6 +108,12 @@ impl Writer {
         Self::begin(Road::Staying(client), first)
     }
 
+    /// The same, writing Events: etcd-events is no etcd of the ConfigMaps.
+    #[must_use]
+    pub fn of_events(client: Client, first: u64) -> Self {
+        Self::begin(Road::Events(client), first)
+    }
+
     #[allow(clippy::disallowed_methods)] // a test program, outside of any guard
     fn begin(road: Road, first: u64) -> Self {
         let stop = CancellationToken::new();
@@ -133,13 +144,15 @@ enum Road {
     /// It asks DNS, and asks again after each failure.
     ByName(Box<UserShoot>),
     Staying(Client),
+    /// As `Staying`, and the objects are Events.
+    Events(Client),
 }
 
 impl Road {
     async fn client(&self) -> Option<Client> {
         match self {
             Self::ByName(shoot) => shoot.client().await.ok(),
-            Self::Staying(client) => Some(client.clone()),
+            Self::Staying(client) | Self::Events(client) => Some(client.clone()),
         }
     }
 }
@@ -154,7 +167,8 @@ async fn write(road: Road, first: u64, stopped: CancellationToken, begun: watch:
         }
         let sent = Instant::now();
         let outcome = match &client {
-            Some(client) => create(client, number).await,
+            Some(client) if matches!(road, Road::Events(_)) => create::<Event>(client, number).await,
+            Some(client) => create::<ConfigMap>(client, number).await,
             None => None,
         };
         if let Some(version) = outcome {
@@ -179,10 +193,19 @@ async fn write(road: Road, first: u64, stopped: CancellationToken, begun: watch:
 
 /// Creates one object. An object that is there already was written by an attempt whose answer was lost: reading it is
 /// the acknowledgement.
-async fn create(client: &Client, number: u64) -> Option<u64> {
-    let api = Api::<ConfigMap>::default_namespaced(client.clone());
-    let object: ConfigMap = serde_json::from_value(json!({
+async fn create<K>(client: &Client, number: u64) -> Option<u64>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + Debug
+        + DeserializeOwned
+        + Serialize,
+{
+    let api = Api::<K>::default_namespaced(client.clone());
+    // A field that the kind does not have is left out.
+    let object: K = serde_json::from_value(json!({
         "metadata": {"name": name_of(number)}, "data": {"number": number.to_string()},
+        "involvedObject": {"namespace": client.default_namespace()}, "reason": "Written", "type": "Normal",
     }))
     .ok()?;
     let attempt = async {
