@@ -6,11 +6,11 @@ use std::{fmt::Debug, sync::Arc, time::Duration};
 use api::meta::ErrorCode;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
-    Api, Client, Config,
+    Api, Client,
     api::{DeleteParams, PatchParams, PostParams},
-    config::{KubeConfigOptions, Kubeconfig},
+    config::Kubeconfig,
 };
-use runtime::{Connection, Credentials, Error, Result, apply::FieldManager};
+use runtime::{Connection, Credentials, Error, Result, apply::FieldManager, load_config};
 use serde::de::DeserializeOwned;
 
 /// Key of the Secret with the kubeconfig of the cloud.
@@ -47,7 +47,7 @@ impl Cloud {
         let kubeconfig = Kubeconfig::from_yaml(&credentials.text(KUBECONFIG)?)
             .map_err(|_| wrong(credentials, "is no kubeconfig"))?;
         refuse_programs_and_files(&kubeconfig, credentials)?;
-        let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+        let mut config = load_config(kubeconfig)
             .await
             .map_err(|_| wrong(credentials, "has no usable current context"))?;
         config.connect_timeout = Some(CONNECT_WITHIN);

@@ -109,12 +109,9 @@ impl Connection {
                     KubeconfigError::Parse(_) => format!("{flag} {} is no kubeconfig", path.display()),
                     e => format!("{flag} {} cannot be read: {e}", path.display()),
                 })?;
-                let has_proxy = has_proxy(&read);
-                let mut config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default())
+                load_config(read)
                     .await
-                    .map_err(|e| format!("{flag} {} is of no use: {e}", path.display()))?;
-                ignore_proxy_of_environment(&mut config, has_proxy);
-                config
+                    .map_err(|e| format!("{flag} {} is of no use: {e}", path.display()))?
             }
             None => Config::incluster()
                 .map_err(|e| format!("give {flag}, or run in a pod with a ServiceAccount: {e}"))?,
@@ -175,6 +172,17 @@ impl Connection {
             }
         }
     }
+}
+
+/// The configuration of a kubeconfig in a process that may have a proxy for buckets and clouds in its environment.
+///
+/// # Errors
+/// A kubeconfig without a usable context.
+pub async fn load_config(kubeconfig: Kubeconfig) -> Result<Config, KubeconfigError> {
+    let has_proxy = has_proxy(&kubeconfig);
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    ignore_proxy_of_environment(&mut config, has_proxy);
+    Ok(config)
 }
 
 fn has_proxy(kubeconfig: &Kubeconfig) -> bool {

@@ -33,7 +33,7 @@ pub mod words;
 pub mod workload;
 
 pub use clusters::{Cluster, Garden, Seed, Shoot};
-pub use connect::Connection;
+pub use connect::{Connection, load_config};
 pub use credentials::Credentials;
 pub use error::{Error, Result};
 pub use events::Events;
