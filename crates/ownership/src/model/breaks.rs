@@ -136,6 +136,11 @@ fn a_pause_without_a_host_clock() {
 }
 
 #[test]
+fn a_pause_of_a_gardenlet_without_a_host_clock() {
+    without(Off::HostClock, scenarios::host_pauses_gardenlet(), &["I3"]);
+}
+
+#[test]
 fn a_fence_without_unnoticed_pauses() {
     without(Off::PauseInFence, scenarios::host_pauses(), &["I1"]);
 }
@@ -143,6 +148,7 @@ fn a_fence_without_unnoticed_pauses() {
 #[test]
 fn a_fence_without_the_time_until_a_reading() {
     without(Off::ReadingInFence, scenarios::host_pauses(), &["I1"]);
+    without(Off::ReadingInFence, scenarios::host_pauses_gardenlet(), &["I3"]);
 }
 
 /// The bound is tight: one second less, and it breaks.

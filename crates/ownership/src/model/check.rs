@@ -6,7 +6,7 @@ use stateright::{Checker, HasDiscoveries, Model, Property};
 
 use super::action::Action;
 use super::scenario::{Off, Scenario};
-use super::state::{Right, State, is_in};
+use super::state::{Process, Right, Site, State, is_in};
 use super::tell;
 use crate::phase::{Chain, Phase};
 
@@ -40,18 +40,17 @@ const EVENTS: [Event; 10] = [
         is_claimed && first.epoch > Some(1) && second.epoch == Some(1) && source.sidecar.right.is_valid()
     }),
     ("short pause", |state| {
-        state
-            .sites
-            .iter()
-            .any(|site| site.sidecar.has_outlasted_a_pause())
+        let processes = |site: &Site| [site.sidecar, site.gardenlet];
+        let mut all = state.sites.iter().flat_map(processes);
+        all.any(|process| process.has_outlasted_a_pause())
     }),
-    // A write may be acknowledged after a later epoch was opened, until the host clock is read.
+    // The source may act beside a later epoch until the host clock is read.
     ("long pause", |state| {
         let [source, next, ..] = &state.sites[..] else {
             return false;
         };
-        let sidecar = &source.sidecar;
-        next.opened.is_some() && sidecar.right.is_valid() && sidecar.has_just_woken()
+        let wakes = |process: &Process| process.right.is_valid() && process.has_just_woken();
+        next.opened.is_some() && wakes(&source.sidecar) || next.acts && wakes(&source.gardenlet)
     }),
 ];
 
@@ -139,7 +138,10 @@ impl State {
         self.epochs().rev().all(|epoch| {
             let site = self.site(epoch);
             let mine = self.may_act(scenario, epoch);
-            let holds = !(acts && (mine || site.flight > 0));
+            // As in I1, for the requests of a process.
+            let leaves = mine && !self.is_excepted(scenario, epoch);
+            let lands = site.flight > 0 && !site.is_flight_excepted;
+            let holds = !(acts && (leaves || lands));
             let is_detailed = is_in(scenario.actuators | scenario.gardenlets, epoch);
             acts |= mine || !is_detailed && site.acts;
             holds

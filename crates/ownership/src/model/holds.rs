@@ -118,6 +118,12 @@ fn a_takeover_between_different_lists_is_refused() {
 
 /// After a long pause I1 allows for writes until the next reading of the host clock.
 #[test]
-fn a_hypervisor_pauses_the_source() {
+fn a_hypervisor_pauses_the_etcd_of_the_source() {
     explore(&scenarios::host_pauses());
+}
+
+/// The same of I3.
+#[test]
+fn a_hypervisor_pauses_the_gardenlet_of_the_source() {
+    explore(&scenarios::host_pauses_gardenlet());
 }

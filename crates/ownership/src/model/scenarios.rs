@@ -253,12 +253,27 @@ pub(super) fn host_pauses() -> Scenario {
     Scenario {
         sidecars: FIRST,
         host_pauses: true,
-        sees: &["fence", "short pause", "long pause"],
+        planned: true,
+        sees: &["fence", "final", "drained", "short pause", "long pause"],
         settings: Settings {
             requests: Duration::from_nanos(1),
             pause: UNNOTICED_PAUSE,
             ..settings(0, 2, 1, 0)
         },
         ..Scenario::new("host pauses")
+    }
+}
+
+/// The same, where a gardenlet asks the garden. Requests take their time.
+pub(super) fn host_pauses_gardenlet() -> Scenario {
+    Scenario {
+        host_pauses: true,
+        sees: &["fence", "acts", "short pause", "long pause"],
+        settings: Settings {
+            pause: UNNOTICED_PAUSE,
+            ..settings(0, 2, 1, 0)
+        },
+        name: "host pauses beside a gardenlet",
+        ..gardenlet()
     }
 }

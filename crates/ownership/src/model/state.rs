@@ -110,6 +110,8 @@ pub(super) struct Site {
     pub(super) stopped: bool,
     /// For how long a request may still be under way.
     pub(super) flight: u8,
+    /// That request left right after a long pause, before the host clock was read.
+    pub(super) is_flight_excepted: bool,
     /// By whom o(e) has been.
     pub(super) opened: Option<Seed>,
     /// Gate C was passed.
@@ -229,6 +231,18 @@ impl State {
         }
     }
 
+    /// Whether nothing is promised of the requests that leave now: a guest has just woken.
+    pub(super) fn is_excepted(&self, scenario: &Scenario, epoch: i64) -> bool {
+        let site = self.site(epoch);
+        let processes = [
+            (scenario.actuators, &site.actuator),
+            (scenario.gardenlets, &site.gardenlet),
+        ];
+        processes
+            .iter()
+            .any(|(mask, process)| is_in(*mask, epoch) && process.has_just_woken())
+    }
+
     /// Whether a request to a cloud could leave now.
     pub(super) fn may_act(&self, scenario: &Scenario, epoch: i64) -> bool {
         let site = self.site(epoch);
@@ -252,6 +266,7 @@ impl Site {
             final_snapshot: false,
             stopped: false,
             flight: 0,
+            is_flight_excepted: false,
             opened: None,
             acts: false,
             fence: None,

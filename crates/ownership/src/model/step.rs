@@ -19,12 +19,14 @@ impl State {
             .filter(|epoch| is_in(scenario.actuators | scenario.gardenlets, *epoch))
         {
             let (before, after) = (self.may_act(scenario, epoch), next.may_act(scenario, epoch));
-            let flight = &mut next.site_mut(epoch).flight;
+            let site = next.site_mut(epoch);
             if before && !after {
                 // A request left in the last moment.
-                *flight = scenario.requests();
+                site.flight = scenario.requests();
+                site.is_flight_excepted = self.is_excepted(scenario, epoch);
             } else if is_tick {
-                *flight = flight.saturating_sub(1);
+                site.flight = site.flight.saturating_sub(1);
+                site.is_flight_excepted &= site.flight > 0;
             }
         }
         next
