@@ -38,7 +38,7 @@ pub struct ControlPlane {
     // Dropped in this order: no client is left to log errors about a server that is gone.
     controllers: Option<Server>,
     api_server: Option<Server>,
-    etcd: Server,
+    etcd: Option<Server>,
     etcd_url: String,
     flags: Vec<String>,
     folder: TempDir,
@@ -84,7 +84,7 @@ impl ControlPlane {
             admin,
             controllers: None,
             api_server: Some(api_server),
-            etcd,
+            etcd: Some(etcd),
             etcd_url,
             flags,
             folder,
@@ -151,6 +151,11 @@ impl ControlPlane {
         self.api_server = None;
     }
 
+    /// Stops etcd for good: the API server goes on without it.
+    pub fn stop_etcd(&mut self) {
+        self.etcd = None;
+    }
+
     /// Starts the API server again, on the same address, and waits until it is ready.
     pub async fn start_api(&mut self) -> Result<()> {
         let port = self.url.rsplit(':').next().unwrap_or_default().parse()?;
@@ -169,10 +174,8 @@ impl ControlPlane {
         let (etcd, api_server) = (&mut self.etcd, &mut self.api_server);
         let ready = eventually("the API server is ready", READY_WITHIN, || {
             // A process that ended will never be ready: report its log instead of waiting.
-            let ended = etcd
-                .check_alive()
-                .and_then(|()| api_server.as_mut().map_or(Ok(()), Server::check_alive))
-                .err();
+            let processes = etcd.iter_mut().chain(api_server.iter_mut());
+            let ended = processes.map(Server::check_alive).find_map(Result::err);
             let admin = admin.clone();
             async move {
                 if let Some(ended) = ended {

@@ -167,6 +167,10 @@ fn whole_config() -> Result<String> {
         ("EXPOSURE_NAMESPACE", "garden-exposure"),
         ("CLUSTER_DOMAIN", "cluster.local"),
         (
+            "/etc/edge/fence.lua",
+            concat!(env!("CARGO_MANIFEST_DIR"), "/../../charts/seed/files/fence.lua"),
+        ),
+        (
             "do-resolve(txn.address,cluster,ipv4) var(txn.name)",
             "set-var(txn.address) ipv4(127.0.0.2)",
         ),

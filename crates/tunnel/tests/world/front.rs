@@ -14,6 +14,9 @@ pub const HOST: &str = "api.web.dev.internal.example.test";
 /// Where the front looks names up.
 pub const ZONE: &str = "garden-exposure.svc.cluster.local";
 
+/// How the front finds the address of a shoot.
+pub const LOOKUP: &str = "do-resolve(txn.address,cluster,ipv4) var(txn.name)";
+
 /// It ends with its value.
 pub struct Front {
     /// Port for those who say a name in TLS.
@@ -25,12 +28,31 @@ pub struct Front {
 
 impl Front {
     /// Starts one that leads to these ports: of the API, and of the tunnel.
-    pub async fn start(folder: &Path, names: &NameServer, [api, agents]: [u16; 2]) -> Result<Self> {
+    pub async fn start(folder: &Path, names: &NameServer, ports: [u16; 2]) -> Result<Self> {
+        Self::start_with(folder, names, ports, LOOKUP).await
+    }
+
+    /// The same with another directive in the place of [`LOOKUP`].
+    pub async fn start_with(
+        folder: &Path,
+        names: &NameServer,
+        [api, agents]: [u16; 2],
+        lookup: &str,
+    ) -> Result<Self> {
         let (users, proxies, health) = (free_port()?, free_port()?, free_port()?);
-        let chart = concat!(env!("CARGO_MANIFEST_DIR"), "/../../charts/seed/files/haproxy.cfg");
-        let mut config = std::fs::read_to_string(chart)?;
-        for (from, to) in [
-            ("MAX_CONNECTIONS", "100".to_owned()),
+        let [commands, checks] =
+            ["abns@edge-commands", "abns@edge-checks"].map(|name| (name, format!("{name}-{users}")));
+        // Abstract names are those of the whole machine here.
+        let fence = folder.join(format!("fence-{users}.lua"));
+        write_changed("fence.lua", &fence, &[commands.clone(), checks.clone()])?;
+        let name = format!("haproxy-{users}");
+        let file = folder.join(format!("{name}.cfg"));
+        let changes = [
+            commands,
+            checks,
+            ("/etc/edge/fence.lua", fence.display().to_string()),
+            (LOOKUP, lookup.to_owned()),
+            ("MAX_CONNECTIONS", "1000".to_owned()),
             ("EXPOSURE_NAMESPACE", "garden-exposure".to_owned()),
             ("CLUSTER_DOMAIN", "cluster.local".to_owned()),
             ("parse-resolv-conf", format!("nameserver test {}", names.address)),
@@ -39,16 +61,8 @@ impl Front {
             ("bind :8080", format!("bind 127.0.0.1:{health}")),
             ("0.0.0.0:443", format!("0.0.0.0:{api}")),
             ("0.0.0.0:8133", format!("0.0.0.0:{agents}")),
-        ] {
-            ensure!(
-                config.contains(from),
-                "{from} is not in the chart's configuration any more"
-            );
-            config = config.replace(from, &to);
-        }
-        let name = format!("haproxy-{users}");
-        let file = folder.join(format!("{name}.cfg"));
-        std::fs::write(&file, config)?;
+        ];
+        write_changed("haproxy.cfg", &file, &changes)?;
         let args = ["-db".to_owned(), "-f".to_owned(), file.display().to_string()];
         let mut haproxy = Server::start(&name, "haproxy", folder, args, &[])?;
         eventually("the front is ready", LONG, || {
@@ -67,6 +81,20 @@ impl Front {
             haproxy,
         })
     }
+}
+
+/// Writes a file of the chart with these words replaced.
+fn write_changed(name: &str, file: &Path, changes: &[(&str, String)]) -> Result<()> {
+    let chart = concat!(env!("CARGO_MANIFEST_DIR"), "/../../charts/seed/files");
+    let mut text = std::fs::read_to_string(Path::new(chart).join(name))?;
+    for (from, to) in changes {
+        ensure!(
+            text.contains(from),
+            "{from} is not in the chart's {name} any more"
+        );
+        text = text.replace(from, to);
+    }
+    Ok(std::fs::write(file, text)?)
 }
 
 /// Makes a host known to fronts, which find this machine by it.
