@@ -21,7 +21,8 @@ pub(crate) fn log_filter(given: Option<&str>) -> EnvFilter {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    // No permit: nothing is written.
+    #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
     use std::{
         io::{self, Write},
