@@ -156,7 +156,7 @@ mod tests {
 
     use super::*;
 
-    fn resource(name: &str, labels: Value, class: Value) -> DynamicObject {
+    fn resource(name: &str, labels: &Value, class: &Value) -> DynamicObject {
         serde_json::from_value(json!({
             "apiVersion": "resources.gardener.cloud/v1alpha1", "kind": "ManagedResource",
             "metadata": {"name": name, "labels": labels}, "spec": {"class": class},
@@ -177,10 +177,10 @@ mod tests {
             ("shoot-core-addon", json!({"origin": "provider-x"}), false),
             ("anything", json!({"origin": "gardener"}), true),
         ] {
-            let resource = resource(name, labels, Value::Null);
+            let resource = resource(name, &labels, &Value::Null);
             assert_eq!(is_own(&resource), own, "{resource:?}");
         }
-        assert!(is_in_seed(&resource("a", json!({}), json!("seed"))));
-        assert!(!is_in_seed(&resource("a", json!({}), Value::Null)));
+        assert!(is_in_seed(&resource("a", &json!({}), &json!("seed"))));
+        assert!(!is_in_seed(&resource("a", &json!({}), &Value::Null)));
     }
 }
