@@ -78,7 +78,12 @@ impl Controller {
             .await
         {
             Ok(written) => written,
-            Err(invalid) if invalid.is_invalid() && handling.remade && live.is_some() => {
+            Err(invalid)
+                if invalid.is_invalid()
+                    && live
+                        .as_ref()
+                        .is_some_and(|live| handling.remade || is_immutable(key, live)) =>
+            {
                 return self.make_anew(work, key, Trouble::of(key, invalid)).await;
             }
             Err(changed) if changed.is_conflict() && (handling.own_replicas || handling.own_resources) => {
@@ -153,6 +158,12 @@ impl Controller {
             )),
         }
     }
+}
+
+/// Whether the API server refuses each change of the content of this object in the cluster, also one that sets `immutable` back.
+fn is_immutable(key: &Key, live: &Live) -> bool {
+    let holds_data = key.is("", "ConfigMap") || key.is("", "Secret");
+    holds_data && live.value()["immutable"] == true
 }
 
 /// Waits until a definition is served, so that what needs it can be applied in the same run. If it takes longer, that is told

@@ -24,7 +24,7 @@ use serde_json::{Map, Value, json};
 use self::{
     listed::Listed,
     marks::Ours,
-    pick::{Spec, Status},
+    pick::{Immutable, Spec, Status},
 };
 use crate::names::RESOURCES_ORIGIN;
 
@@ -50,6 +50,7 @@ pub struct Seen<const WHOLE: bool> {
 #[serde(default)]
 struct Wire {
     metadata: Meta,
+    immutable: Immutable,
     spec: Spec,
     status: Status,
 }
@@ -93,6 +94,7 @@ impl<'de, const WHOLE: bool> Deserialize<'de> for Seen<WHOLE> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Wire {
             metadata,
+            immutable,
             spec,
             status,
         } = Wire::deserialize(deserializer)?;
@@ -126,7 +128,10 @@ impl<'de, const WHOLE: bool> Deserialize<'de> for Seen<WHOLE> {
                 told.insert(field.to_owned(), value);
             }
         }
-        let value = json!({"metadata": told, "spec": spec.0, "status": status.0});
+        let mut value = json!({"metadata": told, "spec": spec.0, "status": status.0});
+        if immutable.0 {
+            value["immutable"] = json!(true);
+        }
         Ok(Self { meta, marks, value })
     }
 }

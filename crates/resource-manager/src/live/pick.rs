@@ -93,6 +93,17 @@ pub(super) struct Spec(pub(super) Value);
 #[derive(Clone, Debug, Default)]
 pub(super) struct Status(pub(super) Value);
 
+/// Whether a ConfigMap or a Secret is `immutable`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Immutable(pub(super) bool);
+
+impl<'de> Deserialize<'de> for Immutable {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Pick(&Scalar).deserialize(deserializer)?;
+        Ok(Self(value == Value::Bool(true)))
+    }
+}
+
 impl<'de> Deserialize<'de> for Spec {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Pick(&SPEC).deserialize(deserializer).map(Self)

@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use api::meta::ConditionStatus;
 use k8s_openapi::api::{
     apps::v1::Deployment,
-    core::v1::{ConfigMap, Service},
+    core::v1::{ConfigMap, Secret, Service},
 };
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
@@ -123,6 +123,45 @@ pub async fn of_objects(world: &World) -> Result<()> {
     ensure!(maps.get_opt("released").await?.is_some());
     ensure!(place.in_shoot::<Service>().get_opt("lb").await?.is_none());
     Ok(())
+}
+
+/// Somebody puts an immutable object in the place of one that is kept: no change of its content is possible any more.
+pub async fn of_immutable_objects(world: &World) -> Result<()> {
+    let place = world.shoot("shoot--dev--immutable").await?;
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": {"k": "MQ=="},
+        "metadata": {"name": "kept", "namespace": place.name}});
+    let objects = [map(place.name, "kept", "1", &[]), secret];
+    place.resource("core", json!({}), &objects).await?;
+    place.applied("core", None).await?;
+    let (maps, secrets): (Api<ConfigMap>, Api<Secret>) = (place.in_shoot(), place.in_shoot());
+    let first = (uid(&maps, "kept").await?, uid(&secrets, "kept").await?);
+    change(&maps, "kept", json!({"data": {"k": "2"}, "immutable": true})).await?;
+    change(
+        &secrets,
+        "kept",
+        json!({"data": {"k": "Mg=="}, "immutable": true}),
+    )
+    .await?;
+    until(
+        &maps,
+        "kept",
+        "another one with the content that is wanted",
+        |map| map.uid().unwrap() != first.0 && value_of(map) == Some("1"),
+    )
+    .await?;
+    until(
+        &secrets,
+        "kept",
+        "another one with the content that is wanted",
+        |secret: &Secret| {
+            let value = secret.data.as_ref().and_then(|data| data.get("k"));
+            secret.uid().unwrap() != first.1 && value.is_some_and(|value| value.0 == b"1")
+        },
+    )
+    .await?;
+    place.applied("core", None).await?;
+    place.delete("core").await?;
+    place.gone("core").await
 }
 
 pub async fn of_deletion(world: &World) -> Result<()> {

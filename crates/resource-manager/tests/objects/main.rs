@@ -61,6 +61,7 @@ async fn objects_of_managed_resources() -> Result<()> {
         keeping::objects_are_kept(&world).boxed(),
         keeping::objects_are_kept_half_way(&world).boxed(),
         annotations::of_objects(&world).boxed(),
+        annotations::of_immutable_objects(&world).boxed(),
         annotations::of_deletion(&world).boxed(),
         annotations::of_managed_resources(&world).boxed(),
         refused::wrong_manifests(&world).boxed(),
