@@ -42,6 +42,9 @@ const BACK_WITHIN: Duration = Duration::from_secs(300);
 const KILLED_FOR: Duration = Duration::from_secs(60);
 /// For how long one witness is silent: longer than a permit is good (V of docs/ownership.md, 12 s).
 const SILENT_FOR: Duration = Duration::from_secs(20);
+/// From the end of the permit to the end of a watch through the edge (docs/decisions/0038): 30 s, and a pause of the writer whose last
+/// acknowledgement shows the end of the permit.
+const WATCH_ENDS_WITHIN: Duration = Duration::from_secs(35);
 const TEN_MINUTES: Duration = Duration::from_secs(600);
 /// The longest time between two writes of a shoot that nothing happens to, on a busy machine. A control plane that was stopped cannot be
 /// written for longer.
@@ -312,6 +315,26 @@ fn fence_of(moved: &Takeover, plan: Plan<'_>) -> Instant {
     }
 }
 
+/// The edge of the source ends a watch, also where the kubelet does not end kube-apiserver.
+fn check_watch(moved: &Takeover, plan: Plan<'_>) {
+    if !plan.trouble.leaves_the_edge() {
+        return;
+    }
+    let last = moved.stayed.writes.last().unwrap().at;
+    let Some(ended) = moved.watch_ended else {
+        panic!("the watch at the source goes on");
+    };
+    let after = ended.saturating_duration_since(last);
+    println!(
+        "the watch at the source has ended {:.1} s after the last write that the source acknowledged",
+        after.as_secs_f64()
+    );
+    assert!(
+        after < WATCH_ENDS_WITHIN,
+        "the watch has ended {after:?} after the last write"
+    );
+}
+
 /// Never two at once, and neither for long.
 fn check_times(moved: &Takeover, plan: Plan<'_>) {
     let (served, back) = (moved.served_for().unwrap(), moved.writable_after().unwrap());
@@ -334,6 +357,7 @@ fn check_times(moved: &Takeover, plan: Plan<'_>) {
         acknowledged < within,
         "the source acknowledged an Event that was sent after {acknowledged:?}"
     );
+    check_watch(moved, plan);
     let kills = u32::try_from(plan.kills.len()).unwrap();
     assert!(back < BACK_WITHIN + kills * KILLED_FOR, "{back:?}");
 }

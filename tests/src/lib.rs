@@ -10,6 +10,7 @@ pub mod lifecycle;
 pub mod managers;
 pub mod manifests;
 pub mod nodes;
+pub mod open_watch;
 pub mod proof;
 pub mod record;
 pub mod shoot;

@@ -21,6 +21,7 @@ use serde_json::json;
 use crate::{
     landscape::Landscape,
     lifecycle::{self, COLLECTED_WITHIN, MOVE_WITHIN, kill_gardenlet, nothing_left_within},
+    open_watch::OpenWatch,
     proof, record,
     shoot::UserShoot,
     trouble::{Disturbed, Trouble},
@@ -64,6 +65,8 @@ pub struct Takeover {
     pub stayed: Book,
     /// Events of who stayed with the address.
     pub events: Book,
+    /// When the watch of the user who stayed with the address was broken off.
+    pub watch_ended: Option<Instant>,
     /// Of who asked DNS after each failure.
     pub followed: Book,
     /// What the status tells of the loss (R17-46); nothing where the final snapshot was there.
@@ -82,6 +85,7 @@ impl Takeover {
         let user = UserShoot::new(landscape, &shoot.namespace, &shoot.name);
         let mut following = Writer::start(user, first);
         let mut events = Writer::of_events(shoot.client().await?, STAYING + first);
+        let watch = OpenWatch::begin(shoot.client().await?).await?;
         staying.has_begun().await?;
         following.has_begun().await?;
         events.has_begun().await?;
@@ -135,6 +139,7 @@ impl Takeover {
             restored,
             over,
             stayed: staying.stop().await?,
+            watch_ended: watch.ended(),
             events: events.stop().await?,
             followed: following.stop().await?,
             told,

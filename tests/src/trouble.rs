@@ -62,6 +62,12 @@ impl Trouble {
         }
     }
 
+    /// Whether the edge of the seed goes on.
+    #[must_use]
+    pub fn leaves_the_edge(self) -> bool {
+        !matches!(self, Self::StandsStill | Self::IsOff)
+    }
+
     /// Whether processes end by it.
     #[must_use]
     pub fn ends_processes(self) -> bool {
