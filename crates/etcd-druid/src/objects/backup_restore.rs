@@ -188,12 +188,12 @@ fn container(backup: &Backup, args: Vec<String>) -> Container {
         image_pull_policy: Some("IfNotPresent".to_owned()),
         command: Some(vec![BINARY.to_owned()]),
         args: Some(args),
+        env: (!backup.environment.is_empty()).then(|| backup.environment.iter().map(Into::into).collect()),
         resources: Some(backup.resources.clone().unwrap_or_else(default_resources)),
         security_context: Some(security::container()),
         // It leaves a sentence when it fails, which ends up in `status.lastErrors`.
         termination_message_policy: Some("FallbackToLogsOnError".to_owned()),
         ..Container::default()
-        env: (!backup.environment.is_empty()).then(|| backup.environment.iter().map(Into::into).collect()),
     }
 }
 
