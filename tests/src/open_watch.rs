@@ -37,6 +37,7 @@ impl OpenWatch {
     }
 
     /// When the last watch had ended and no other could be opened; nothing if a watch is still open.
+    #[must_use]
     pub fn ended(mut self) -> Option<Instant> {
         self.0.try_join_next()?.ok()
     }
