@@ -190,6 +190,7 @@ fn provider(seed: &RunningSeed, region: &Region) -> Process {
         },
         // It runs in this process.
         machine_controller_manager_image: "not-run".to_owned(),
+        machine_controller_manager_env: Vec::new(),
     };
     let run = controllers::run(PROVIDER_AWS.controllers.to_vec(), context);
     process.fallible_part("provider-aws", run);

@@ -71,6 +71,7 @@ impl Provider {
         eventually("the provider is let in", SOON, || workers.get_opt("none")).await?;
         let machines = AwsMachines {
             manager_image: "machine-controller-manager-aws:test".into(),
+            manager_environment: Vec::new(),
             place: place(region),
         };
         Ok(Self {
