@@ -67,6 +67,9 @@ async fn a_deleted_owner_record_ends_no_shoot_and_renew_brings_it_back() {
         .wait("the seed holds the next epoch", MOVE_WITHIN, renewed)
         .await
         .unwrap();
+    // etcd kept its volume, and etcd-druid has reported that before the restoration ended.
+    let status = shoot.get().await.unwrap().status.unwrap();
+    assert_eq!(status.ownership.unwrap().restored, None, "nothing is lost");
     let values = record::values_of(&landscape, &name, "TXT").unwrap();
     assert_eq!(
         values.len(),
