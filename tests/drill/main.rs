@@ -78,11 +78,11 @@ async fn every_task_of_every_flow_may_fail_and_may_run_twice() {
             let done = if drilled.is_of_zones() {
                 Box::pin(of_zones(world, drilled)).await
             } else {
-                drill::in_one_world(scenario).await
+                Box::pin(drill::in_one_world(scenario)).await
             };
             done.map_err(alone)
         } else {
-            drill::spread(width, faults, scenario).await
+            Box::pin(drill::spread(width, faults, scenario)).await
         };
         let failures = match done {
             Ok(done) => {
@@ -111,7 +111,7 @@ async fn every_task_of_every_flow_may_fail_and_may_run_twice() {
         }
         why.map(|why| format!("HandOver: {why:#}"))
     };
-    let (mut failed, handed_over, crashed) = futures::join!(drilled, handed_over, crashed(world, &only));
+    let (mut failed, handed_over, crashed) = futures::join!(drilled, Box::pin(handed_over), Box::pin(crashed(world, &only)));
     failed.extend(handed_over.into_iter().chain(crashed));
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
