@@ -13,7 +13,7 @@ use serde_json::json;
 use super::kind::ShootExtension;
 use crate::{
     FIELD_MANAGER, Facts, Stay, configuration_problem,
-    shoot_state::{Opened, Referenced, referenced},
+    shoot_state::{Opened, Referenced, is_created_by_seed, referenced},
 };
 
 /// The kind whose state is that of the shoot's machines.
@@ -48,7 +48,8 @@ pub(super) async fn put_in<K: ShootExtension>(f: &Facts, api: &Api<K>, object: &
     if carried == Carried::default() {
         return Ok(());
     }
-    for reference in &carried.resources {
+    let carried_along = |reference: &&NamedResourceReference| !is_created_by_seed(&reference.resource_ref);
+    for reference in carried.resources.iter().filter(carried_along) {
         deploy_resource(f, &shoot_state.resource(&reference.resource_ref).await?).await?;
     }
     let mut patch = json!({});

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use api::{
     gardencore::{ExtensionResourceState, GardenerResourceData, ShootState},
     machine::state,
-    meta::ResourceData,
+    meta::{CrossVersionObjectReference, ResourceData},
 };
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
@@ -222,9 +222,14 @@ fn is_kind_of_object(api_version: Option<&str>, kind: &str) -> bool {
     version(api_version) == "v1" && matches!(kind, "Secret" | "ConfigMap")
 }
 
-/// The Secret of an extension may also be carried for its own sake. A Secret of the suite is never carried as a reference.
+/// The Secret of an extension may also be carried for its own sake. A Secret of the gardenlet is never carried as a reference. Former
+/// versions carried other Secrets that each seed creates itself; a restore passes over these.
 fn why_not_referenced(secret: &Secret) -> Option<String> {
-    if !is_referable(&secret.name_any()) {
+    let name = secret.name_any();
+    let is_of_gardenlet = [config::CARRIED, config::DERIVED]
+        .iter()
+        .any(|names| names.contains(&name.as_str()));
+    if is_of_gardenlet {
         return Some("the gardenlet or the seed creates the Secret of this name, not an extension".into());
     }
     why_not_made(secret)
@@ -238,9 +243,10 @@ pub(super) fn is_reserved(name: &str) -> bool {
         || name.starts_with(&runtime::manifests::secret_name(""))
 }
 
-/// Whether the Secret of this name may be carried because the state of an extension object refers to it.
-pub(super) fn is_referable(name: &str) -> bool {
-    !is_reserved(name) && !config::CARRIED.contains(&name)
+/// Whether each seed has the object that a state refers to by itself: the gardenlet or the seed creates it. Such an object is
+/// neither collected nor restored for the reference.
+pub(crate) fn is_created_by_seed(target: &CrossVersionObjectReference) -> bool {
+    target.kind == "Secret" && (is_reserved(&target.name) || config::CARRIED.contains(&target.name.as_str()))
 }
 
 #[cfg(test)]

@@ -160,7 +160,7 @@ fn objects_that_no_state_refers_to_and_keys_of_the_gardenlet_are_refused() {
     let nothing = "no state of an extension object refers to it";
     refused_with("/spec/extensions/0/resources", json!([]), nothing);
     refused_with("/spec/resources/0/name", json!("other"), nothing);
-    for name in ["gardenlet", "ca", "cloudprovider"] {
+    for name in ["gardenlet", "ca"] {
         let mut state = honest();
         for pointer in [
             "/spec/resources/0/name",
@@ -172,6 +172,34 @@ fn objects_that_no_state_refers_to_and_keys_of_the_gardenlet_are_refused() {
         let message = judged(state).unwrap_err().to_string();
         assert!(message.contains("not an extension"), "{message}");
     }
+}
+
+/// A former version carried the credentials of the provider where a state refers to them.
+#[test]
+fn a_reference_to_a_secret_of_each_seed_refuses_no_shoot_state() {
+    let mut state = honest();
+    for pointer in [
+        "/spec/resources/0/name",
+        "/spec/resources/0/data/metadata/name",
+        "/spec/extensions/0/resources/0/resourceRef/name",
+    ] {
+        *state.pointer_mut(pointer).unwrap() = json!("cloudprovider");
+    }
+    judged(state).unwrap();
+    let refers = |kind: &str, name: &str| {
+        let target = json!({"apiVersion": "v1", "kind": kind, "name": name});
+        is_created_by_seed(&serde_json::from_value(target).unwrap())
+    };
+    for name in [
+        "cloudprovider",
+        "etcd-backup",
+        "managedresource-x",
+        "ca",
+        "gardenlet",
+    ] {
+        assert!(refers("Secret", name), "{name}");
+    }
+    assert!(!refers("Secret", "of-provider") && !refers("ConfigMap", "cloudprovider"));
 }
 
 #[test]

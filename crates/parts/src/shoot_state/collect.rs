@@ -23,7 +23,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{
-    carried::{is_referable, is_reserved},
+    carried::{is_created_by_seed, is_reserved},
     content::content,
     entries,
     overlay::Overlay,
@@ -74,11 +74,6 @@ pub(super) async fn collect(stay: &Stay, into: &mut Overlay) -> Result<(), Unwri
         into.put(Piece::Resource(resource)).await?;
     }
     Ok(())
-}
-
-/// Whether the destination has the object that a state refers to without this seed: the gardenlet or the seed creates it.
-fn is_created_by_seed(target: &CrossVersionObjectReference) -> bool {
-    target.kind == "Secret" && !is_referable(&target.name)
 }
 
 /// The objects of a kind, some at a time, in the order of their names.

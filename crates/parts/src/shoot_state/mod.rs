@@ -27,6 +27,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt, api::ListParams};
 use runtime::{Cluster, Error, Garden, Result, error::Explain};
 
+pub(crate) use carried::is_created_by_seed;
 pub use content::content;
 pub(crate) use content::{Referenced, referenced};
 pub use entries::{ENTRY_TYPE, from_shoot_state, is_carried, to_shoot_state};
