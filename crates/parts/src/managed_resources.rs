@@ -38,15 +38,17 @@ impl ManagedResources {
         keep_objects(stay, is_own).await
     }
 
-    /// Fails while an extension has ManagedResources with objects in the shoot. The error names them.
-    pub(crate) async fn check_no_other(stay: &Stay) -> Result<()> {
-        let left = selected(stay, |object| !is_own(object) && !is_in_seed(object)).await?;
+    /// "Checking that no extension has objects in the Shoot": fails while one has a ManagedResource with objects in the shoot that
+    /// are not to be kept. The error names them. After the API of the shoot has stopped nothing could delete these objects.
+    pub async fn check_no_other(stay: &Stay) -> Result<()> {
+        let holds_up = |object: &DynamicObject| !is_own(object) && !is_in_seed(object) && !keeps(object);
+        let left = selected(stay, holds_up).await?;
         if left.is_empty() {
             return Ok(());
         }
         Err(Error::transient(format!(
-            "namespace {} is not deleted while ManagedResources of extensions have objects in the shoot: {}. Their extensions have \
-             to delete them; where an extension is gone for good, set spec.keepObjects to true and delete them",
+            "the shoot in namespace {} is not deleted while ManagedResources of extensions have objects in the shoot: {}. Their extensions have \
+             to delete them; where an extension is gone for good, set spec.keepObjects to true",
             stay.namespace,
             left.join(", ")
         )))
@@ -135,6 +137,10 @@ fn is_own(object: &DynamicObject) -> bool {
         Some(origin) => origin == OWN_ORIGIN,
         None => object.name_any().starts_with(OWN_PREFIX),
     }
+}
+
+fn keeps(object: &DynamicObject) -> bool {
+    object.data["spec"]["keepObjects"] == true
 }
 
 fn is_in_seed(object: &DynamicObject) -> bool {

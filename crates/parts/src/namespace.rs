@@ -8,7 +8,7 @@ use runtime::{Cluster, Error, Result, apply, error::Explain, wait, wait::Look};
 use serde_json::json;
 
 use crate::{
-    FIELD_MANAGER, Facts, ManagedResources, Stay, configuration_problem, from_json,
+    FIELD_MANAGER, Facts, Stay, configuration_problem, from_json,
     stay::{NamespaceState, left_in},
     verbs::{Destroy, Tasks},
 };
@@ -88,9 +88,6 @@ impl Destroy for Namespace {
     async fn destroy(stay: &Stay) -> Result<()> {
         match stay.read_namespace().await? {
             Some(namespace) => {
-                if namespace.metadata.deletion_timestamp.is_none() {
-                    ManagedResources::check_no_other(stay).await?;
-                }
                 apply::delete_exactly(&stay.seed.cluster_wide::<v1::Namespace>(), &namespace).await
             }
             None => Ok(()),

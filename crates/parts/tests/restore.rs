@@ -201,10 +201,14 @@ async fn managed_resources_of_extensions_are_left_to_them(world: &World, facts: 
     let left: Vec<_> = left.iter().map(ResourceExt::name_any).collect();
     assert_eq!(left, ["of-extension", "of-extension-in-seed"]);
 
-    let held = Namespace::destroy(facts).await.unwrap_err().to_string();
+    let held = ManagedResources::check_no_other(facts)
+        .await
+        .unwrap_err()
+        .to_string();
     assert!(held.contains("objects in the shoot: of-extension."), "{held}");
     ForcedManagedResources::keep_objects(facts).await?;
     assert!(kept(api.get("of-extension").await?));
+    ManagedResources::check_no_other(facts).await?;
     assert!(
         !kept(api.get("of-extension-in-seed").await?),
         "it would stay in the seed for good"

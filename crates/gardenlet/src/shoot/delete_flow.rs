@@ -45,7 +45,12 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
     // After the others: their providers may have a say in what becomes of those (gardener#9651).
     let further_gone = extension_steps::destroy(&mut g, f, BeforeKubeAPIServer, extensions_gone);
     let provider_gone = g.destroy::<ControlPlane>(f, further_gone);
-    let stopped = g.destroy::<Writers>(f, provider_gone);
+    let nothing_left = g.step(
+        "Checking that no extension has objects in the Shoot",
+        provider_gone,
+        || ManagedResources::check_no_other(f),
+    );
+    let stopped = g.destroy::<Writers>(f, nothing_left);
     let late_gone = extension_steps::destroy(&mut g, f, AfterKubeAPIServer, stopped);
     // What lies outside the seed.
     let credentials = when(&mut g, given.namespace_is_active).step(

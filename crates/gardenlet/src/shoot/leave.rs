@@ -12,7 +12,7 @@ use std::sync::Arc;
 use api::{constants, gardencore::Shoot};
 use k8s_openapi::api::core::v1;
 use kube::ResourceExt;
-use parts::{Cluster, Destroy, Namespace, NamespaceState, Stay, Tenant, left_in, tenant};
+use parts::{Cluster, Destroy, ManagedResources, Namespace, NamespaceState, Stay, Tenant, left_in, tenant};
 use placement::{Journey, Role, journey, names, role};
 use runtime::{Cluster as _, Error, Next, Result};
 use serde_json::json;
@@ -94,6 +94,8 @@ async fn clean_up(stay: &Stay, KeepEtcd(etcd_is_needed): KeepEtcd) -> Result<()>
 /// The rest: nobody needs the data any more. The namespace goes last: it is by its mark that a gardenlet which starts when the
 /// Shoot is gone finds what is left.
 async fn remove(stay: &Stay) -> Result<()> {
+    // Extensions are told of the shoot by the Cluster.
+    ManagedResources::check_no_other(stay).await?;
     Cluster::destroy(stay).await?;
     Namespace::destroy(stay).await?;
     Namespace::gone(stay).await
