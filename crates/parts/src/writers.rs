@@ -135,8 +135,21 @@ fn is_writer(deployment: &str) -> bool {
     WRITERS.contains(&deployment)
 }
 
-/// A Deployment adds at most two parts to its name: those of the ReplicaSet and of the pod.
-fn is_pod_of_writer(name: &str) -> bool {
+/// The owner of a pod decides: a ReplicaSet has the name of its Deployment and a part more. Without an owner the name of the pod
+/// decides: a Deployment adds at most two parts.
+fn is_pod_of_writer(pod: &Pod) -> bool {
+    if let Some(owner) = pod
+        .owner_references()
+        .iter()
+        .find(|owner| owner.controller == Some(true))
+    {
+        let deployment = match owner.name.rsplit_once('-') {
+            Some((deployment, _)) if owner.kind == "ReplicaSet" => deployment,
+            _ => owner.name.as_str(),
+        };
+        return is_writer(deployment);
+    }
+    let name = pod.name_any();
     let is_of = |writer: &&str| match name.strip_prefix(*writer) {
         Some("") => true,
         Some(rest) => rest.starts_with('-') && rest.matches('-').count() <= 2,
@@ -154,8 +167,8 @@ fn left(pods: &[Pod], deployments: &[Deployment], scalers: &[String]) -> Vec<Str
     let pods = pods
         .iter()
         .filter(|pod| !ended(pod))
+        .filter(|pod| is_pod_of_writer(pod))
         .map(ResourceExt::name_any)
-        .filter(|name| is_pod_of_writer(name))
         .map(|name| format!("pod {name}"));
     let wants = |deployment: &Deployment| {
         deployment
@@ -240,5 +253,20 @@ mod tests {
             let its_pod = pod(&format!("{name}-6d4b75cb6d-x2x9k"), "Running");
             assert!(left(&[its_pod], &[], &[]).is_empty(), "{name}");
         }
+        let owned = |name: &str, kind: &str, owner: &str| -> Pod {
+            let owner = json!([{"apiVersion": "apps/v1", "kind": kind, "name": owner, "uid": "u", "controller": true}]);
+            from_json(
+                json!({"metadata": {"name": name, "ownerReferences": owner}, "status": {"phase": "Running"}}),
+            )
+            .unwrap()
+        };
+        let proxy = owned("kube-apiserver-proxy-0", "StatefulSet", "kube-apiserver-proxy");
+        assert!(left(&[proxy], &[], &[]).is_empty());
+        let writer = owned(
+            "kube-apiserver-6d4b75cb6d-x2x9k",
+            "ReplicaSet",
+            "kube-apiserver-6d4b75cb6d",
+        );
+        assert_eq!(left(&[writer], &[], &[]).len(), 1);
     }
 }
