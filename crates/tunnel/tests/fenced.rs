@@ -345,7 +345,7 @@ async fn serve(stream: server::TlsStream<TcpStream>, answer: &AtomicU8, checks: 
     let mut lines = BufReader::new(stream);
     let mut line = String::new();
     while lines.read_line(&mut line).await? > 0 {
-        if line.starts_with("GET /livez ") {
+        if line.starts_with("GET /livez?") {
             while !line.ends_with("\r\n\r\n") && lines.read_line(&mut line).await? > 0 {}
             let (answer, text) = (answer.load(SeqCst), "[-]etcd failed: reason withheld\n");
             checks.fetch_add(1, SeqCst);

@@ -2,8 +2,8 @@
 //! (docs/decisions/0036-events-need-the-gate.md).
 
 use k8s_openapi::api::core::v1::Service;
-use kube::Api;
-use runtime::{Cluster, Error, Result, error::Explain};
+use kube::{Api, ResourceExt};
+use runtime::{Cluster, Result, error::Explain};
 
 use crate::{Facts, etcd::MAIN, etcd_owner::EVENTS_DIRECT};
 
@@ -30,9 +30,12 @@ pub(super) async fn address(f: &Facts) -> Result<String> {
     {
         return Ok(format!("{MAIN_SERVICE}:{}", gate.port));
     }
-    Err(Error::transient(format!(
-        "Service etcd-main-client has no port {} for Events yet. etcd-druid opens the port: see that the etcd-druid of this seed is \
-         of the same release as the gardenlet",
-        gate.port
-    )))
+    // A takeover must not wait for an upgrade of etcd-druid.
+    tracing::warn!(
+        shoot = %f.shoot.name_any(),
+        port = gate.port,
+        "Service etcd-main-client has no port for Events: after a fence kube-apiserver acknowledges Events until the kubelet ends it. \
+         Upgrade the etcd-druid of this seed to the release of the gardenlet, then reconcile the shoot"
+    );
+    Ok(EVENTS_DIRECT.to_owned())
 }

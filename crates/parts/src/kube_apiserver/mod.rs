@@ -152,8 +152,9 @@ fn workload(f: &Facts, events: &str) -> Workload {
         health: Health {
             scheme: "HTTPS",
             port: PORT,
-            readiness: "/readyz",
-            liveness: "/livez",
+            // Events are no reason to end kube-apiserver: etcd-events may be away while etcd-main serves the shoot.
+            readiness: "/readyz?exclude=etcd-override-0&exclude=etcd-override-readiness-0",
+            liveness: "/livez?exclude=etcd-override-0",
         },
         files,
         scratch: true,
