@@ -84,7 +84,9 @@ async fn a_shoot_moves_there_and_back_and_keeps_everything() {
         );
         let after = proof::read(&shoot, landscape.seed(to).unwrap()).await.unwrap();
         assert_eq!(before.differences(&after), Vec::<String>::new());
-        proof::stores_events(&shoot.client().await.unwrap()).await.unwrap();
+        proof::stores_events(&shoot.client().await.unwrap())
+            .await
+            .unwrap();
         assert_eq!(
             proof::whoami(&shoot, &token).await.unwrap(),
             who,

@@ -111,7 +111,8 @@ async fn every_task_of_every_flow_may_fail_and_may_run_twice() {
         }
         why.map(|why| format!("HandOver: {why:#}"))
     };
-    let (mut failed, handed_over, crashed) = futures::join!(drilled, Box::pin(handed_over), Box::pin(crashed(world, &only)));
+    let (mut failed, handed_over, crashed) =
+        futures::join!(drilled, Box::pin(handed_over), Box::pin(crashed(world, &only)));
     failed.extend(handed_over.into_iter().chain(crashed));
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
