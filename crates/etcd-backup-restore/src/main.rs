@@ -17,6 +17,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
@@ -30,8 +31,7 @@ const GRACE: Duration = Duration::from_secs(8);
 /// How long answers that are on their way may take then.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
-#[tokio::main(worker_threads = 2)]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
     let cli = Cli::parse();
     // The library tells each repeat; what came of it is told here, once.
     let filter =
@@ -48,7 +48,7 @@ async fn main() -> ExitCode {
     {
         tracing::debug!("a cryptography provider was set already");
     }
-    match run(cli.command).await {
+    match run_to_end(run(cli.command)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!(class = error.class.word(), "{error}");
@@ -56,6 +56,19 @@ async fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Runs the process. The end does not wait for blocking tasks: a DNS lookup blocks its thread for up to a minute
+/// where no server answers.
+fn run_to_end(process: impl Future<Output = Result<()>>) -> Result<()> {
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|e| Error::new(Class::Configuration, format!("cannot start the runtime: {e}")))?;
+    let ended = runtime.block_on(process);
+    runtime.shutdown_background();
+    ended
 }
 
 /// Leaves a line where `kubectl describe pod` shows it.
@@ -256,4 +269,32 @@ fn print(report: &impl serde::Serialize) -> Result<()> {
     let line = serde_json::to_string(report).map_err(|e| Error::new(Class::Configuration, e.to_string()))?;
     writeln!(std::io::stdout(), "{line}")
         .map_err(|e| Error::new(Class::Configuration, format!("cannot write the report: {e}")))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    #[test]
+    fn the_end_of_the_process_does_not_wait_for_a_lookup_that_hangs() {
+        let (starts, started) = channel();
+        let (answer, answered) = channel::<()>();
+        let (returns, returned) = channel();
+        let lookup = move || {
+            starts.send(()).unwrap();
+            // Bounded, so that a process that waits fails this test.
+            let _ = answered.recv_timeout(Duration::from_secs(5));
+            let _ = returns.send(());
+        };
+        let process = async move {
+            drop(tokio::task::spawn_blocking(lookup));
+            started.recv().unwrap();
+            Ok(())
+        };
+        run_to_end(process).unwrap();
+        assert!(returned.try_recv().is_err(), "the process waited for the lookup");
+        drop(answer);
+    }
 }
