@@ -3,16 +3,21 @@
 
 use api::{
     druid::{BegunEpoch, Etcd},
-    gardencore::{Shoot, shoot::RestoredData},
+    gardencore::{
+        Shoot,
+        shoot::{OwnershipChain, RestoredData},
+    },
 };
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
-use runtime::{Cluster, Result};
+use runtime::{Cluster, Result, clock};
 use serde_json::{Value, json};
 
 use crate::{FIELD_MANAGER, Facts, lost};
 
-/// Replaces an unknown loss of this epoch by the report, or removes the loss where nothing is lost. Without a report the loss stays
-/// unknown.
+/// Replaces an unknown loss of this epoch by the report, or removes the loss where nothing is lost. Without a
+/// report the loss stays unknown. A restore of etcd after a start that lost nothing reports a loss again.
 pub(crate) async fn record(f: &Facts, etcd: Option<&Etcd>) -> Result<()> {
     let Some(begun) = etcd.and_then(|etcd| report(etcd, f.epoch())) else {
         return Ok(());
@@ -21,10 +26,10 @@ pub(crate) async fn record(f: &Facts, etcd: Option<&Etcd>) -> Result<()> {
     let seed = f.seed_object.name_any();
     loop {
         let newest = f.newest_shoot().await?;
-        let Some(restored) = unknown_loss(&newest, &seed, f.epoch()) else {
+        let Some(restored) = loss_to_report(&newest, &seed, begun, clock::now()) else {
             return Ok(());
         };
-        let loss = lost::with_begun(restored, begun);
+        let loss = lost::with_begun(&restored, begun);
         let patch = loss.map_or_else(
             || json!({"restored": Value::Null}),
             |loss| lost::restored_patch(&loss, None),
@@ -46,11 +51,95 @@ fn report(etcd: &Etcd, epoch: i64) -> Option<&BegunEpoch> {
     (begun.epoch == epoch).then_some(begun)
 }
 
+/// The loss that the report replaces.
+fn loss_to_report(shoot: &Shoot, seed: &str, begun: &BegunEpoch, now: Timestamp) -> Option<RestoredData> {
+    unknown_loss(shoot, seed, begun.epoch).or_else(|| removed_loss(shoot, seed, begun, now))
+}
+
 /// What `Claim::open` has recorded of an epoch without a copy.
-fn unknown_loss<'a>(shoot: &'a Shoot, seed: &str, epoch: i64) -> Option<&'a RestoredData> {
+fn unknown_loss(shoot: &Shoot, seed: &str, epoch: i64) -> Option<RestoredData> {
     let ownership = shoot.status.as_ref()?.ownership.as_ref()?;
     let restored = ownership.restored.as_ref()?;
     let is_own = restored.source.as_ref().is_some_and(|source| source.name == seed);
     let is_unknown = restored.last_revision.is_none() && restored.lost_revisions.is_none();
-    (ownership.epoch == epoch && restored.epoch == epoch && is_own && is_unknown).then_some(restored)
+    (ownership.epoch == epoch && restored.epoch == epoch && is_own && is_unknown).then(|| restored.clone())
+}
+
+/// The unknown loss anew, where an earlier report has removed the loss and the present report is incomplete. The
+/// time of the fence was removed too: `now` is a bound, since the former epoch ended before etcd began this epoch.
+fn removed_loss(shoot: &Shoot, seed: &str, begun: &BegunEpoch, now: Timestamp) -> Option<RestoredData> {
+    let ownership = shoot.status.as_ref()?.ownership.as_ref()?;
+    let is_removed = ownership.epoch == begun.epoch
+        && ownership.chain == Some(OwnershipChain::Last)
+        && ownership.restored.is_none();
+    let source = ownership.source.clone().filter(|source| source.name == seed);
+    let source = source.filter(|_| is_removed && !begun.complete)?;
+    Some(RestoredData {
+        epoch: begun.epoch,
+        last_revision: None,
+        saved: None,
+        fenced: Time(Timestamp::from_second(now.as_second()).unwrap_or(now)),
+        source: Some(source),
+        unknown: None,
+        lost_revisions: None,
+        left_aside: Vec::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn shoot(ownership: &Value) -> Shoot {
+        let status = json!({"seedName": "b", "ownership": ownership});
+        let spec =
+            json!({"provider": {"type": "local"}, "region": "local", "kubernetes": {"version": "1.34.4"}});
+        let shoot = json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": {"name": "web"},
+            "spec": spec, "status": status});
+        serde_json::from_value(shoot).unwrap()
+    }
+
+    fn begun(epoch: i64, complete: bool) -> BegunEpoch {
+        BegunEpoch {
+            epoch,
+            result: if complete { "Kept" } else { "Restored" }.to_owned(),
+            last_revision: 49,
+            saved: Some(Time("2026-01-01T00:00:00Z".parse().unwrap())),
+            complete,
+        }
+    }
+
+    #[test]
+    fn an_incomplete_report_after_a_complete_one_is_a_loss() {
+        let record = |source: &str, chain: &str| json!({"epoch": 4, "phase": "Held", "chain": chain, "source": {"name": source, "epoch": 3}});
+        let now = "2026-01-01T00:01:30.7Z".parse().unwrap();
+        let own = shoot(&record("b", "Last"));
+        let removed = loss_to_report(&own, "b", &begun(4, false), now).unwrap();
+        let loss = lost::with_begun(&removed, &begun(4, false)).unwrap();
+        assert_eq!(
+            (loss.epoch, loss.last_revision, loss.unknown.as_ref()),
+            (4, Some(49), None)
+        );
+        assert_eq!(loss.source.as_ref().map(|source| source.epoch), Some(3));
+        assert_eq!(loss.fenced, Time("2026-01-01T00:01:30Z".parse().unwrap()));
+        // Nothing is lost, or the data are not those of this seed, or the report is of an earlier epoch.
+        for (ownership, begun) in [
+            (record("b", "Last"), begun(4, true)),
+            (record("a", "Last"), begun(4, false)),
+            (record("b", "Final"), begun(4, false)),
+            (record("b", "Last"), begun(3, false)),
+        ] {
+            assert_eq!(
+                loss_to_report(&shoot(&ownership), "b", &begun, now),
+                None,
+                "{ownership}"
+            );
+        }
+        // A loss that is recorded stays.
+        let mut known = record("b", "Last");
+        known["restored"] = json!(loss);
+        let known = shoot(&known);
+        assert_eq!(loss_to_report(&known, "b", &begun(4, false), now), None);
+    }
 }
