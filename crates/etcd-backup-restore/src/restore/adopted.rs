@@ -2,7 +2,7 @@
 //! or the shoot came back before another seed had opened its data. Nothing is copied, and nothing is lost.
 
 use super::Initialize;
-use super::data_dir::{Condition, inspect};
+use super::data_dir::{Condition, WorkDir, inspect};
 use crate::chain::{self, Chain};
 use crate::copy::{StatedEnd, missing_changes};
 use crate::error::{Class, Error, Result};
@@ -35,7 +35,12 @@ impl Initialize {
 
     /// Refuses to restore a chain that ends before the revision at which `origin` was sealed in this place: the
     /// volume of that epoch has the rest.
-    pub(super) async fn check_sealed(&self, origin: i64, newest: Option<&Chain>) -> Result<()> {
+    pub(super) async fn check_sealed(
+        &self,
+        origin: i64,
+        newest: Option<&Chain>,
+        condition: &Condition,
+    ) -> Result<()> {
         let stated = StatedEnd::read(&self.store, origin).await?;
         let Some(sealed) = stated.revision() else {
             return Ok(());
@@ -46,12 +51,16 @@ impl Initialize {
             return Ok(());
         }
         let (epoch, folder) = (self.store.epoch(), self.store.prefix());
+        let cause = match condition {
+            Condition::Broken(cause) => format!(" ({cause})"),
+            _ => String::new(),
+        };
         Err(Error::new(
             Class::SnapshotMissing,
             format!(
                 "ownership epoch {epoch} goes on with epoch {origin}, which was sealed at revision {sealed}, and the snapshots below \
                  {folder} end at revision {reached}: the other {missing} revisions were on the volume of {data_dir}, which is lost or \
-                 broken. Put that volume or the missing snapshots back; if these {missing} revisions may be lost, remove sealed.json \
+                 broken{cause}. Put that volume or the missing snapshots back; if these {missing} revisions may be lost, remove sealed.json \
                  beside {folder}. Nothing was changed",
                 data_dir = self.data_dir.display(),
             ),
@@ -82,14 +91,24 @@ impl Initialize {
         Ok(())
     }
 
-    /// What data of that earlier epoch are worth. They hold all that its etcd ever acknowledged, also what no snapshot has.
-    pub(super) async fn adopted(&self, condition: Condition, origin: Option<i64>) -> Result<Condition> {
+    /// The condition of data of the epoch that this epoch goes on with. A volume that an operator has put back may
+    /// be older than the seal: data that end before the sealed revision are unusable, since etcd would assign
+    /// acknowledged revisions again.
+    pub(super) async fn adopted(
+        &self,
+        condition: Condition,
+        origin: Option<i64>,
+        work: &WorkDir,
+    ) -> Result<Condition> {
         let epoch = self.store.epoch();
         let own = match condition {
             Condition::OfEpoch(own) if keeps_data(epoch, origin, own) => own,
             other => return Ok(other),
         };
-        let found = inspect(&self.data_dir, &self.tools, own).await?;
+        let mut found = inspect(&self.data_dir, &self.tools, own).await?;
+        if let Condition::Sound(revision) = found {
+            found = self.compare_with_seal(own, revision, work).await?;
+        }
         tracing::info!(
             origin,
             epoch,
@@ -97,5 +116,23 @@ impl Initialize {
             "the data directory is of the epoch that this one goes on with"
         );
         Ok(found)
+    }
+
+    /// The condition of sound data of `origin`. `revision`: of the database file. The write-ahead log may hold
+    /// more, and is read only where the database file ends before the sealed revision.
+    async fn compare_with_seal(&self, origin: i64, revision: i64, work: &WorkDir) -> Result<Condition> {
+        let stated = StatedEnd::read(&self.store, origin).await?;
+        let is_behind = |revision, sealed: &i64| missing_changes(revision, *sealed, origin) > 0;
+        let Some(sealed) = stated.revision().filter(|sealed| is_behind(revision, sealed)) else {
+            return Ok(Condition::Sound(revision));
+        };
+        let held = self.held_revision(work).await?;
+        if !is_behind(held, &sealed) {
+            return Ok(Condition::Sound(held));
+        }
+        Ok(Condition::Broken(format!(
+            "the volume holds an older state of epoch {origin}, which ends at revision {held}: to accept the loss, delete the \
+             volume before sealed.json is removed"
+        )))
     }
 }

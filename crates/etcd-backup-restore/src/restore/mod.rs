@@ -10,8 +10,8 @@
 //! - The epoch was sealed: sound data are kept behind a gate, for the final snapshot; nothing is restored.
 //!   Every object is fetched and checked before etcd's tools see the first; an object that cannot be trusted, or a
 //!   hole, is an error, the volume stays as it was, and the next run tries again.
-//! - The chain of an epoch that goes on in this place ends before the revision at which the earlier epoch was sealed:
-//!   an error, since only the volume may have the rest.
+//! - The chain of an epoch that goes on in this place ends before the revision at which the earlier epoch was sealed,
+//!   and the volume is unusable or ends before that revision too: an error, since only the newest volume may have the rest.
 //! - What is restored ends before the revision with which the epoch is recorded to begin: an error, and the volume stays as it was.
 //! - The store holds nothing and there is no data: etcd starts empty, unless `--require-snapshot` says that this
 //!   etcd must have a past.
@@ -82,16 +82,14 @@ impl Initialize {
             (Err(e), _) => return Err(e),
         };
         let was_own = matches!(condition, Condition::Sound(_));
-        let condition = self.adopted(condition, own.origin).await?;
+        let condition = self.adopted(condition, own.origin, &work).await?;
         let (listing, hole) = match (self.listing(own.origin).await, &condition) {
             (Ok(found), _) => found,
             (Err(e), Condition::Sound(revision)) if was_own || is_of_one_object(&e) => {
                 tracing::warn!(error = %e, "the data directory is sound, so etcd may start without the store");
                 data_dir::mark(&self.data_dir, epoch)?;
-                return Ok(Initialized::Kept {
-                    revision: *revision,
-                    begin: (!was_own).then(|| Begin::with_volume(epoch, *revision)),
-                });
+                // The data were not compared with the store: without a report of a begin the loss stays unknown.
+                return Ok(Initialized::kept(*revision));
             }
             (Err(e), _) => return Err(e),
         };
@@ -109,7 +107,7 @@ impl Initialize {
         }
         let newest = chain::newest(&listing)?;
         if let Some(origin) = own.origin {
-            self.check_sealed(origin, newest.as_ref()).await?;
+            self.check_sealed(origin, newest.as_ref(), &condition).await?;
         }
         let recorded = self.store.recorded(epoch).await?;
         if let Some(recorded) = &recorded {
@@ -211,10 +209,7 @@ impl Initialize {
         else {
             return Ok(true);
         };
-        let copy = work.begin()?;
-        data_dir::copy(&self.data_dir, &copy)?;
-        let held = local::revision_of(&self.tools, &copy).await?;
-        data_dir::remove(&copy)?;
+        let held = self.held_revision(work).await?;
         if held < stored {
             tracing::warn!(
                 held,
@@ -223,6 +218,15 @@ impl Initialize {
             );
         }
         Ok(held >= stored)
+    }
+
+    /// The revision of the data directory with its write-ahead log, from a local etcd on a copy.
+    async fn held_revision(&self, work: &data_dir::WorkDir) -> Result<i64> {
+        let copy = work.begin()?;
+        data_dir::copy(&self.data_dir, &copy)?;
+        let held = local::revision_of(&self.tools, &copy).await?;
+        data_dir::remove(&copy)?;
+        Ok(held)
     }
 
     /// Builds the restored data directory in the work directory; gives its revision.

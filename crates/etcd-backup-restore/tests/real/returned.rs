@@ -152,4 +152,46 @@ async fn sound_data_of_a_returned_epoch_start_beside_an_object_that_cannot_be_re
     fs::write(place.lab.object("p", stranger), "x").unwrap();
     let ran = place.lab.initialize("p", &place.volume, &RETURNED).await;
     assert_eq!(ran.json["result"], "Kept", "{}", ran.errors);
+    // The volume was not compared with the store.
+    assert!(ran.json["begin"].is_null(), "{}", ran.json);
+}
+
+/// An operator has put back a volume of the former epoch from before the seal. The volume is newer than the bucket.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_returned_epoch_does_not_keep_a_volume_that_ends_before_the_seal() {
+    let place = Place::begin().await;
+    let (lab, held) = (&place.lab, place.revision);
+    let seal = async |revision| {
+        let note = SealNote {
+            epoch: 1,
+            revision,
+            beat: 0,
+        };
+        note.write(&lab.store("p")).await.unwrap();
+    };
+    seal(held + 50).await;
+    let ran = lab.initialize("p", &place.volume, &RETURNED).await;
+    assert!(!ran.success, "{}", ran.json);
+    for part in [
+        "SnapshotMissing: ",
+        &format!("sealed at revision {}", held + 50),
+        &format!("end at revision {}:", held - 1),
+        &format!("an older state of epoch 1, which ends at revision {held}"),
+        "delete the volume",
+        "sealed.json",
+    ] {
+        assert!(ran.errors.contains(part), "{part}: {}", ran.errors);
+    }
+    // An object that cannot be read does not hide the seal.
+    let stranger = lab.object("p", "Full-00000000-00000099-1518427675.Z");
+    fs::write(&stranger, "x").unwrap();
+    let ran = lab.initialize("p", &place.volume, &RETURNED).await;
+    assert!(!ran.success, "{}", ran.json);
+    fs::remove_file(stranger).unwrap();
+
+    // The volume was not changed, and one that reaches the seal is kept.
+    seal(held).await;
+    let kept = lab.initialize("p", &place.volume, &RETURNED).await;
+    assert_eq!(kept.json["result"], "Kept", "{}", kept.errors);
+    assert_eq!(kept.json["begin"]["complete"], true, "{}", kept.json);
 }
