@@ -78,11 +78,15 @@ impl Controller {
             .await
         {
             Ok(written) => written,
+            Err(invalid) if invalid.is_invalid() && handling.remade && live.is_some() => {
+                return self.make_anew(work, key, Trouble::of(key, invalid)).await;
+            }
             Err(invalid)
-                if invalid.is_invalid()
+                if invalid.is_immutable()
+                    && !handling.kept
                     && live
                         .as_ref()
-                        .is_some_and(|live| handling.remade || is_immutable(key, live)) =>
+                        .is_some_and(|live| is_own_immutable(work, key, live)) =>
             {
                 return self.make_anew(work, key, Trouble::of(key, invalid)).await;
             }
@@ -160,10 +164,10 @@ impl Controller {
     }
 }
 
-/// Whether the API server refuses each change of the content of this object in the cluster, also one that sets `immutable` back.
-fn is_immutable(key: &Key, live: &Live) -> bool {
+/// Whether this is an object of the ManagedResource with data that cannot be changed any more. One without its origin may be a user's.
+fn is_own_immutable(work: &Work<'_>, key: &Key, live: &Live) -> bool {
     let holds_data = key.is("", "ConfigMap") || key.is("", "Secret");
-    holds_data && live.value()["immutable"] == true
+    holds_data && live.value()["immutable"] == true && live.origin() == Some(work.owner.origin().as_str())
 }
 
 /// Waits until a definition is served, so that what needs it can be applied in the same run. If it takes longer, that is told

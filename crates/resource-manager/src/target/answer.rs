@@ -36,6 +36,15 @@ impl Refused {
     pub fn is_invalid(&self) -> bool {
         matches!(self, Self::Api(status) if status.code == 422)
     }
+
+    /// Whether nothing but `immutable` of a ConfigMap or a Secret stands against the change.
+    #[must_use]
+    pub fn is_immutable(&self) -> bool {
+        let Self::Api(status) = self else { return false };
+        let causes = status.details.as_ref().map_or(&[][..], |details| &details.causes);
+        let by_immutable = |message: &str| message.contains("field is immutable when `immutable` is set");
+        self.is_invalid() && !causes.is_empty() && causes.iter().all(|cause| by_immutable(&cause.message))
+    }
 }
 
 impl From<kube::Error> for Refused {

@@ -1,7 +1,7 @@
 //! Each annotation of api.md 5.2, on objects and on ManagedResources.
 
 use anyhow::{Result, ensure};
-use api::meta::ConditionStatus;
+use api::{meta::ConditionStatus, resources::ManagedResource};
 use k8s_openapi::api::{
     apps::v1::Deployment,
     core::v1::{ConfigMap, Secret, Service},
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     life::deployment,
-    world::{World, change, checksum, map, names, uid, until, value_of},
+    world::{World, change, checksum, is, map, names, uid, until, value_of},
 };
 
 fn balancer(namespace: &str, annotations: &Value) -> Value {
@@ -160,8 +160,33 @@ pub async fn of_immutable_objects(world: &World) -> Result<()> {
     )
     .await?;
     place.applied("core", None).await?;
-    place.delete("core").await?;
-    place.gone("core").await
+
+    // A user's own of the same name, and a manifest that could not be created either, cost nothing that is there.
+    let theirs = map(place.name, "theirs", "3", &[]);
+    let mut theirs: ConfigMap = serde_json::from_value(theirs)?;
+    theirs.immutable = Some(true);
+    let theirs = maps.create(&kube::api::PostParams::default(), &theirs).await?;
+    change(&maps, "kept", json!({"immutable": true})).await?;
+    let kept = uid(&maps, "kept").await?;
+    let mut wrong = map(place.name, "kept", "4", &[]);
+    wrong["data"] = json!({"not/a/key": "4"});
+    place
+        .resource("clash", json!({}), &[map(place.name, "theirs", "1", &[])])
+        .await?;
+    place.manifests("core", &[wrong]).await?;
+    for name in ["clash", "core"] {
+        let refused = |resource: &ManagedResource| {
+            is(resource, "ResourcesApplied", ConditionStatus::False).then_some(())
+        };
+        place.until(name, "it is not applied", refused).await?;
+    }
+    ensure!(uid(&maps, "theirs").await? == theirs.uid().unwrap());
+    ensure!(uid(&maps, "kept").await? == kept);
+    for name in ["clash", "core"] {
+        place.delete(name).await?;
+        place.gone(name).await?;
+    }
+    Ok(())
 }
 
 pub async fn of_deletion(world: &World) -> Result<()> {
