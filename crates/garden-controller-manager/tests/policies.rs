@@ -174,7 +174,9 @@ async fn seed_name_alone(garden: &Garden) {
             "cannot be changed together with other fields of spec",
         );
     }
-    let moved = json!({"spec": {"seedName": "seed-b"}, "metadata": {"annotations": {"x": "y"}}});
+    let moved = json!({
+        "spec": {"seedName": "seed-b", "tolerations": []}, "metadata": {"annotations": {"x": "y"}},
+    });
     allowed(garden.patch(&shoots, "whole", moved).await);
 }
 
