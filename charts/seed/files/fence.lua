@@ -10,11 +10,17 @@ local COMMANDS, CHECKS = "abns@edge-commands", "abns@edge-checks"
 local PERIOD, FAILURES = 5, 4
 -- Servers of `backend shoot` and `backend shoot-tried`, by which HAProxy finds the connections of a shoot.
 local BACKENDS, SERVERS = { "shoot", "shoot-tried" }, 1000
+-- The most checks at the same time. In a fenced seed each takes 2 s, and 500 are enough for 1250 shoots.
+local WORKERS = 500
+-- Milliseconds until an idle task reads the list of checks again. HAProxy 2.6 cannot wake a task of Lua.
+local IDLE = 200
 
--- By address: failures in a row, time of the next check, whether a check is under way, and number of the server.
+-- By address: failures in a row, time of the next check, whether a check waits or is under way, and number of the server.
 local failures, due, running, numbers = {}, {}, {}, {}
 -- Address by number of the server.
 local addresses = {}
+-- Addresses to check, tasks for checks, and those of them without a check.
+local waiting, workers, idle = {}, 0, 0
 
 -- Gives each address a server of its own. All servers are the same to HAProxy: `set-dst` leads each connection to its shoot.
 -- Beyond that number of shoots several shoots share a server, and the connections of all end together.
@@ -29,17 +35,20 @@ core.register_converters("server_of_address", function(address)
   return "kube-apiserver" .. (number or SERVERS)
 end)
 
--- Sends a request, and gives the answer. Sockets of HAProxy 2.6 stall where an answer is longer than a buffer of 16 KiB, as a list of
--- sessions is.
+-- Sends a request, and gives the answer up to the first empty line. `listen checks` sends the lines of its head all at once, and HAProxy
+-- closes a socket that gets nothing for 10 s, so that kube-apiserver can draw out neither the answer nor the time.
 local function ask(listener, text)
-  local socket, answer, part = core.tcp(), nil, nil
+  local socket, lines = core.tcp(), {}
   socket:settimeout(10)
   if socket:connect(listener) then
     socket:send(text)
-    answer, _, part = socket:receive("*a")
+    repeat
+      local line = socket:receive("*l")
+      table.insert(lines, line)
+    until not line or line == ""
   end
   socket:close()
-  return answer or part or ""
+  return table.concat(lines, "\n")
 end
 
 local function command(text)
@@ -66,7 +75,8 @@ local function end_connections(address)
 end
 
 -- A missing answer is no report of a lost etcd, so that a slow kube-apiserver keeps its connections. After such a report a
--- missing answer counts as well, unless no connection is left: HAProxy is busy while it connects where the node refuses.
+-- missing answer counts as well, unless no connection is left: HAProxy is busy while it connects where the node refuses. For a
+-- missing answer `listen checks` answers with an error. Without that error the check has not left HAProxy, and changes nothing.
 local function check(address)
   local answer = ask(CHECKS, ("GET / HTTP/1.1\r\nhost: %s\r\nconnection: close\r\n\r\n"):format(address))
   local before = failures[address] or 0
@@ -75,7 +85,9 @@ local function check(address)
     if before >= FAILURES then
       command(("set table served key %s data.gpc0_rate 0"):format(address))
     end
-  elseif answer:find("[-]etcd failed", 1, true) or (before > 0 and (connections()[address] or 0) > 0) then
+  elseif answer == "" then
+    return
+  elseif answer:find("\nlost-etcd: 1", 1, true) or (before > 0 and (connections()[address] or 0) > 0) then
     failures[address] = before + 1
     if before + 1 >= FAILURES then
       command(("set table served key %s data.gpc0_rate 1"):format(address))
@@ -86,15 +98,22 @@ local function check(address)
   end
 end
 
-local function start_check(address)
-  running[address] = true
-  core.register_task(function()
-    local done, why = pcall(check, address)
-    running[address] = nil
-    if not done then
-      core.log(core.err, ("could not check kube-apiserver at %s: %s"):format(address, why))
+-- HAProxy 2.6 never frees the function of a task. So the tasks go on for good, and their number is bounded.
+local function work()
+  while true do
+    local address = table.remove(waiting, 1)
+    if address then
+      local done, why = pcall(check, address)
+      running[address] = nil
+      if not done then
+        core.log(core.err, ("could not check kube-apiserver at %s: %s"):format(address, why))
+      end
+    else
+      idle = idle + 1
+      core.msleep(IDLE)
+      idle = idle - 1
     end
-  end)
+  end
 end
 
 local function start_checks()
@@ -109,9 +128,13 @@ local function start_checks()
     -- Spread over the period: after a start of the edge all shoots come at once.
     due[address] = due[address] or now + math.random(0, PERIOD - 1)
     if now >= due[address] and not running[address] and (count > 0 or failures[address]) then
-      due[address] = now + PERIOD
-      start_check(address)
+      due[address], running[address] = now + PERIOD, true
+      table.insert(waiting, address)
     end
+  end
+  for _ = 1, math.min(#waiting - idle, WORKERS - workers) do
+    workers = workers + 1
+    core.register_task(work)
   end
 end
 

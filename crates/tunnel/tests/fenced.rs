@@ -25,13 +25,13 @@ use tokio::{
     net::{TcpListener, TcpSocket, TcpStream},
     sync::{mpsc, oneshot},
     task::JoinSet,
-    time::{Instant, sleep, timeout},
+    time::{Instant, sleep, timeout, timeout_at},
 };
 use tokio_rustls::{TlsAcceptor, TlsConnector, client::TlsStream, server};
 
 use world::{
     LONG,
-    front::{Front, HOST, LOOKUP, ZONE, add},
+    front::{BOUND, Front, HOST, LOOKUP, ZONE, add},
 };
 
 /// From the loss of etcd to the end of each connection (docs/decisions/0038).
@@ -163,6 +163,62 @@ async fn a_slow_kube_apiserver_keeps_its_connections() -> Result<()> {
     goes_on(user).await
 }
 
+/// Such a kube-apiserver takes neither memory nor checks of other shoots.
+#[tokio::test]
+async fn an_answer_without_end_is_given_up_and_holds_up_no_other_shoot() -> Result<()> {
+    let shoot = Shoot::start_with("set-var(txn.address) src").await?;
+    let endless = shoot.user_from(ENDLESS).await?;
+    let mut other = shoot.user_from("127.0.4.1").await?;
+    shoot.api.wait_for_checks(1).await?;
+    let (haproxy, given_up) = (&shoot.front.haproxy, &shoot.api.given_up);
+    let (before, checks, begun) = (haproxy.memory()?, shoot.api.checks.load(SeqCst), Instant::now());
+    eventually("HAProxy gives up", 2 * LONG, || async {
+        let ended = given_up.load(SeqCst);
+        ensure!(ended >= 3, "HAProxy has given up {ended} answers");
+        Ok(())
+    })
+    .await?;
+    let seconds = begun.elapsed().as_secs_f64();
+    let checked = f64::from(shoot.api.checks.load(SeqCst) - checks);
+    ensure!(
+        checked >= seconds / 8.0 - 1.0,
+        "{checked} checks in {seconds:.1} s"
+    );
+    let after = haproxy.memory()?;
+    ensure!(
+        after[0] < before[0] + 8 * 1024,
+        "{before:?} KiB have become {after:?}"
+    );
+    shoot.api.answer(WITHOUT_ETCD);
+    timeout(ENDED_WITHIN, other.read(&mut [0]))
+        .await
+        .context("the connection of the other shoot goes on")?
+        .ok();
+    goes_on(endless).await
+}
+
+#[tokio::test]
+async fn connections_end_also_where_users_have_all_connections_of_the_edge() -> Result<()> {
+    let shoot = Shoot::start().await?;
+    let mut users = Vec::new();
+    for number in 0..BOUND {
+        users.push(shoot.user().await.with_context(|| format!("user {number}"))?);
+    }
+    ensure!(
+        timeout(Duration::from_secs(2), shoot.user()).await.is_err(),
+        "the edge takes one more user than its bound"
+    );
+    shoot.api.answer(WITHOUT_ETCD);
+    let lost = Instant::now();
+    for user in &mut users {
+        timeout_at(lost + ENDED_WITHIN, user.read(&mut [0]))
+            .await
+            .context("a connection goes on")?
+            .ok();
+    }
+    Ok(())
+}
+
 async fn goes_on(mut user: TlsStream<TcpStream>) -> Result<()> {
     user.write_all(b"still there\r\n").await?;
     let mut echoed = [0; 13];
@@ -273,11 +329,16 @@ const WITHOUT_ETCD: u8 = 1;
 const LATE: u8 = 2;
 const CLOSED: u8 = 3;
 
+/// At this address an answer to a check has no end.
+const ENDLESS: &str = "127.0.9.9";
+
 /// Answers checks as told, and repeats each line of a user.
 struct FakeApi {
     port: u16,
     answer: Arc<AtomicU8>,
     checks: Arc<AtomicU32>,
+    /// Answers without end whose connection HAProxy has ended.
+    given_up: Arc<AtomicU32>,
     listening: JoinSet<()>,
     _serving: JoinSet<()>,
 }
@@ -293,6 +354,7 @@ impl FakeApi {
         let listener = TcpListener::bind("0.0.0.0:0").await?;
         let port = listener.local_addr()?.port();
         let (answer, checks) = (Arc::<AtomicU8>::default(), Arc::<AtomicU32>::default());
+        let given_up = Arc::<AtomicU32>::default();
         let (accepted, mut peers) = mpsc::unbounded_channel();
         let mut listening = JoinSet::new();
         listening.spawn(async move {
@@ -301,15 +363,19 @@ impl FakeApi {
             }
         });
         let mut serving = JoinSet::new();
-        let shared = (Arc::clone(&answer), Arc::clone(&checks));
+        let shared = (Arc::clone(&answer), Arc::clone(&checks), Arc::clone(&given_up));
         serving.spawn(async move {
             let mut all = JoinSet::new();
             // Connections go on when nobody listens any more.
             loop {
                 tokio::select! {
                     Some(peer) = peers.recv() => {
-                        let (acceptor, (answer, checks)) = (acceptor.clone(), shared.clone());
-                        all.spawn(async move { serve(acceptor.accept(peer).await?, &answer, &checks).await });
+                        let (acceptor, (answer, checks, given_up)) = (acceptor.clone(), shared.clone());
+                        all.spawn(async move {
+                            let endless = peer.local_addr()?.ip().to_string() == ENDLESS;
+                            let stream = acceptor.accept(peer).await?;
+                            serve(stream, &answer, &checks, endless.then_some(&*given_up)).await
+                        });
                     }
                     Some(_) = all.join_next() => {}
                     else => break,
@@ -320,6 +386,7 @@ impl FakeApi {
             port,
             answer,
             checks,
+            given_up,
             listening,
             _serving: serving,
         })
@@ -341,12 +408,27 @@ impl FakeApi {
     }
 }
 
-async fn serve(stream: server::TlsStream<TcpStream>, answer: &AtomicU8, checks: &AtomicU32) -> Result<()> {
+async fn serve(
+    stream: server::TlsStream<TcpStream>,
+    answer: &AtomicU8,
+    checks: &AtomicU32,
+    endless: Option<&AtomicU32>,
+) -> Result<()> {
     let mut lines = BufReader::new(stream);
     let mut line = String::new();
     while lines.read_line(&mut line).await? > 0 {
         if line.starts_with("GET /livez?") {
             while !line.ends_with("\r\n\r\n") && lines.read_line(&mut line).await? > 0 {}
+            if let Some(given_up) = endless {
+                let head = b"HTTP/1.1 500 Internal Server Error\r\nTransfer-Encoding: chunked\r\n\r\n";
+                lines.write_all(head).await?;
+                let chunk = format!("2000\r\n{}\r\n", "x".repeat(0x2000));
+                while lines.write_all(chunk.as_bytes()).await.is_ok() && lines.flush().await.is_ok() {
+                    sleep(Duration::from_millis(5)).await;
+                }
+                given_up.fetch_add(1, SeqCst);
+                return Ok(());
+            }
             let (answer, text) = (answer.load(SeqCst), "[-]etcd failed: reason withheld\n");
             checks.fetch_add(1, SeqCst);
             line = match answer {

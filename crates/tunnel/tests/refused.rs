@@ -164,6 +164,7 @@ fn whole_config() -> Result<String> {
     let mut config = std::fs::read_to_string(CHART)?;
     for (from, to) in [
         ("MAX_CONNECTIONS", "1000"),
+        ("ALL_CONNECTIONS", "3000"),
         ("EXPOSURE_NAMESPACE", "garden-exposure"),
         ("CLUSTER_DOMAIN", "cluster.local"),
         (

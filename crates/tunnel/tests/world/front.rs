@@ -14,6 +14,9 @@ pub const HOST: &str = "api.web.dev.internal.example.test";
 /// Where the front looks names up.
 pub const ZONE: &str = "garden-exposure.svc.cluster.local";
 
+/// The most connections of users, and of proxies.
+pub const BOUND: u32 = 1000;
+
 /// How the front finds the address of a shoot.
 pub const LOOKUP: &str = "do-resolve(txn.address,cluster,ipv4) var(txn.name)";
 
@@ -52,7 +55,8 @@ impl Front {
             checks,
             ("/etc/edge/fence.lua", fence.display().to_string()),
             (LOOKUP, lookup.to_owned()),
-            ("MAX_CONNECTIONS", "1000".to_owned()),
+            ("MAX_CONNECTIONS", BOUND.to_string()),
+            ("ALL_CONNECTIONS", (2 * BOUND + 1000).to_string()),
             ("EXPOSURE_NAMESPACE", "garden-exposure".to_owned()),
             ("CLUSTER_DOMAIN", "cluster.local".to_owned()),
             ("parse-resolv-conf", format!("nameserver test {}", names.address)),
