@@ -35,8 +35,8 @@ core.register_converters("server_of_address", function(address)
   return "kube-apiserver" .. (number or SERVERS)
 end)
 
--- Sends a request, and gives the answer up to the first empty line. `listen checks` sends the lines of its head all at once, and HAProxy
--- closes a socket that gets nothing for 10 s, so that kube-apiserver can draw out neither the answer nor the time.
+-- Sends a request, and gives the answer up to the first empty line. `listen checks` sends a head all at once, and HAProxy
+-- closes a socket that gets nothing for 10 s, so that kube-apiserver cannot draw the answer out.
 local function ask(listener, text)
   local socket, lines = core.tcp(), {}
   socket:settimeout(10)
