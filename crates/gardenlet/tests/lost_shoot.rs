@@ -45,22 +45,24 @@ struct World {
     records: Api<DNSRecord>,
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_done_for_a_shoot_that_is_lost() -> Result<()> {
-    let world = Box::pin(World::start()).await?;
-    world.says(Some((THEIRS, 1))).await?;
-    let _gardenlet = world.gardenlet()?;
-    Box::pin(world.record_of_an_earlier_shoot()).await?;
-    Box::pin(world.lost_while_it_is_created()).await?;
-    Box::pin(world.stays_lost()).await?;
-    Box::pin(world.begins_in_a_later_epoch()).await
+/// The stack is that of the threads of a gardenlet (`runtime::process::run`).
+#[test]
+fn nothing_is_done_for_a_shoot_that_is_lost() -> Result<()> {
+    ground::story(8 << 20, async {
+        let world = Box::pin(World::start()).await?;
+        world.says(Some((THEIRS, 1))).await?;
+        let _gardenlet = world.gardenlet()?;
+        Box::pin(world.record_of_an_earlier_shoot()).await?;
+        Box::pin(world.lost_while_it_is_created()).await?;
+        Box::pin(world.stays_lost()).await?;
+        Box::pin(world.begins_in_a_later_epoch()).await
+    })
 }
 
 /// What is asked of a shoot that is deleted, and whose record goes with it.
 #[test]
 fn a_deletion_ends_although_its_record_goes_and_begins_for_who_has_the_shoot_alone() -> Result<()> {
-    // Of the usual size, which is less than the gardenlet's own threads have.
-    ground::story(2 << 20, async {
+    ground::story(8 << 20, async {
         let world = Box::pin(World::start()).await?;
         Box::pin(world.its_own_record_goes()).await?;
         apply(&world.client, the_shoot()).await?;
