@@ -180,7 +180,9 @@ impl Connection {
 /// A kubeconfig without a usable context.
 pub async fn load_config(kubeconfig: Kubeconfig) -> Result<Config, KubeconfigError> {
     let has_proxy = has_proxy(&kubeconfig);
-    let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    let options = KubeConfigOptions::default();
+    // The future is large, and callers are futures of controllers.
+    let mut config = Box::pin(Config::from_custom_kubeconfig(kubeconfig, &options)).await?;
     ignore_proxy_of_environment(&mut config, has_proxy);
     Ok(config)
 }

@@ -3,13 +3,9 @@
 use std::{ops::ControlFlow, time::Duration};
 
 use k8s_openapi::api::core::v1::{Node, Secret};
-use kube::{
-    Api,
-    api::ListParams,
-    config::{KubeConfigOptions, Kubeconfig},
-};
+use kube::{Api, api::ListParams, config::Kubeconfig};
 use parts::{Settings, secrets::config::GARDENLET};
-use runtime::{Connection, Seed, Shoot, clusters::Cluster};
+use runtime::{Connection, Seed, Shoot, clusters::Cluster, load_config};
 
 use super::seen::NodeSeen;
 
@@ -81,9 +77,7 @@ async fn connect(seed: &Seed, settings: &Settings, namespace: &str) -> Result<Sh
             cluster.server = Some(settings.shoot_api_url.of(namespace));
         }
     }
-    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
-        .await
-        .map_err(wrong)?;
+    let config = load_config(kubeconfig).await.map_err(wrong)?;
     let connection = Connection::to_users_cluster(config)
         .map_err(|e| format!("no client for the shoot can be made: {e}"))?;
     Ok(Shoot::new(connection, seed.permit()))

@@ -2,11 +2,8 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use kube::{
-    Config,
-    config::{KubeConfigOptions, Kubeconfig},
-};
-use runtime::Connection;
+use kube::config::Kubeconfig;
+use runtime::{Connection, load_config};
 
 use crate::names::{KUBECONFIG_KEY, KUBECONFIG_SECRET};
 
@@ -32,7 +29,7 @@ pub(super) async fn connection(data: &BTreeMap<String, Vec<u8>>) -> Result<Conne
             "names programs, files or a proxy: it must hold its certificates and keys itself",
         ));
     }
-    let mut config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default())
+    let mut config = load_config(read)
         .await
         .map_err(|_| wrong("has no context that can be used"))?;
     config.connect_timeout = Some(CONNECT_WITHIN);
