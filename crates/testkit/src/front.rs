@@ -15,16 +15,15 @@ use hyper::server::conn::http2 as server;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use kube::config::Kubeconfig;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, IpAddr, PrivateKeyDer, ServerName};
+use rustls::pki_types::{IpAddr, ServerName};
 use rustls::server::WebPkiClientVerifier;
-use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use rustls::{ClientConfig, ServerConfig};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use crate::control_plane::ControlPlane;
-use crate::pki::{Authority, Identity};
+use crate::pki::Identity;
 
 /// Where the clusters are below the front's address.
 const CLUSTERS: &str = "/clusters/";
@@ -67,13 +66,13 @@ impl Front {
     ) -> Result<Self> {
         let authority = plane.authority();
         let user = authority.user(user, groups)?;
-        let roots = roots(authority)?;
+        let roots = authority.roots()?;
         let verifier = WebPkiClientVerifier::builder(Arc::clone(&roots)).build()?;
-        let (certificates, key) = parsed(&authority.server(&["127.0.0.1"])?)?;
+        let (certificates, key) = authority.server(&["127.0.0.1"])?.parsed()?;
         let mut accept = ServerConfig::builder()
             .with_client_cert_verifier(verifier)
             .with_single_cert(certificates, key)?;
-        let (certificates, key) = parsed(&user)?;
+        let (certificates, key) = user.parsed()?;
         let mut connect = ClientConfig::builder()
             .with_root_certificates(roots)
             .with_client_auth_cert(certificates, key)?;
@@ -119,20 +118,6 @@ impl Front {
         });
         Ok(serde_json::from_value(config)?)
     }
-}
-
-fn roots(authority: &Authority) -> Result<Arc<RootCertStore>> {
-    let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_slice(
-        authority.certificate().as_bytes(),
-    )?)?;
-    Ok(Arc::new(roots))
-}
-
-fn parsed(identity: &Identity) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)> {
-    let certificate = CertificateDer::from_pem_slice(identity.certificate.as_bytes())?;
-    let key = PrivateKeyDer::from_pem_slice(identity.key.as_bytes())?;
-    Ok((vec![certificate], key))
 }
 
 async fn listen(listener: TcpListener, shared: Arc<Shared>) {

@@ -1,12 +1,17 @@
 //! Certificates for the servers of a test and for their users.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
 use anyhow::{Result, bail};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, ExtendedKeyUsagePurpose,
     IsCa, KeyPair, KeyUsagePurpose,
 };
+use rustls::{
+    ClientConfig, RootCertStore, ServerConfig,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+};
+use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 /// A certificate authority of one test.
 #[derive(Debug)]
@@ -39,6 +44,20 @@ impl Authority {
     #[must_use]
     pub fn certificate(&self) -> String {
         self.issuer.pem()
+    }
+
+    /// Opens connections to servers of this authority, without a client certificate.
+    pub fn connector(&self) -> Result<TlsConnector> {
+        let config = ClientConfig::builder()
+            .with_root_certificates(self.roots()?)
+            .with_no_client_auth();
+        Ok(TlsConnector::from(Arc::new(config)))
+    }
+
+    pub(crate) fn roots(&self) -> Result<Arc<RootCertStore>> {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(self.certificate().as_bytes())?)?;
+        Ok(Arc::new(roots))
     }
 
     /// A server certificate for these DNS names and addresses.
@@ -89,6 +108,21 @@ impl Identity {
         std::fs::write(folder.join(format!("{name}.crt")), &self.certificate)?;
         std::fs::write(folder.join(format!("{name}.key")), &self.key)?;
         Ok(())
+    }
+
+    /// Accepts connections as this server, without client certificates.
+    pub fn acceptor(&self) -> Result<TlsAcceptor> {
+        let (certificates, key) = self.parsed()?;
+        let config = ServerConfig::builder()
+            .with_no_client_auth()
+            .with_single_cert(certificates, key)?;
+        Ok(TlsAcceptor::from(Arc::new(config)))
+    }
+
+    pub(crate) fn parsed(&self) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)> {
+        let certificate = CertificateDer::from_pem_slice(self.certificate.as_bytes())?;
+        let key = PrivateKeyDer::from_pem_slice(self.key.as_bytes())?;
+        Ok((vec![certificate], key))
     }
 }
 

@@ -14,10 +14,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use rustls::{
-    ClientConfig, RootCertStore, ServerConfig,
-    pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject},
-};
+use rustls::pki_types::ServerName;
 use tempfile::TempDir;
 use testkit::{Authority, NameServer, Server, eventually, free_port};
 use tokio::{
@@ -26,7 +23,7 @@ use tokio::{
     task::JoinSet,
     time::{Instant, sleep, timeout},
 };
-use tokio_rustls::{TlsAcceptor, TlsConnector, client::TlsStream};
+use tokio_rustls::client::TlsStream;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tunnel::{
     agent::Way,
@@ -59,12 +56,7 @@ impl Shoot {
 
     /// Stands for kube-apiserver in a seed: says which one it is, then says back what it hears.
     async fn api(&self, seed: u8) -> Result<(u16, JoinSet<()>)> {
-        let identity = self.authority.server(&["127.0.0.1"])?;
-        let chain =
-            CertificateDer::pem_slice_iter(identity.certificate.as_bytes()).collect::<Result<_, _>>()?;
-        let key = PrivateKeyDer::from_pem_slice(identity.key.as_bytes())?;
-        let config = ServerConfig::builder().with_no_client_auth();
-        let acceptor = TlsAcceptor::from(Arc::new(config.with_single_cert(chain, key)?));
+        let acceptor = self.authority.server(&["127.0.0.1"])?.acceptor()?;
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let port = listener.local_addr()?.port();
         let mut serving = JoinSet::new();
@@ -87,15 +79,8 @@ impl Shoot {
 
     /// A pod's connection to the address of the Service; it verifies the API's certificate. Gives what the API says first, too.
     async fn connect(&self, proxy: u16) -> Result<(TlsStream<TcpStream>, u8)> {
-        let mut trusted = RootCertStore::empty();
-        trusted.add(CertificateDer::from_pem_slice(
-            self.authority.certificate().as_bytes(),
-        )?)?;
-        let config = ClientConfig::builder()
-            .with_root_certificates(trusted)
-            .with_no_client_auth();
         let stream = TcpStream::connect(("127.0.0.1", proxy)).await?;
-        let connector = TlsConnector::from(Arc::new(config));
+        let connector = self.authority.connector()?;
         let mut stream = connector
             .connect(ServerName::try_from("127.0.0.1")?, stream)
             .await?;

@@ -2,7 +2,7 @@
 
 mod world;
 
-use std::{sync::Arc, time::Instant};
+use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use futures::{AsyncBufReadExt, AsyncReadExt as _};
@@ -10,10 +10,6 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{
     Api, Client,
     api::{LogParams, Patch, PatchParams, PostParams},
-};
-use rustls::{
-    ServerConfig,
-    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
 };
 use serde_json::json;
 use testkit::ControlPlane;
@@ -144,12 +140,7 @@ async fn pod_on_node(client: &Client, kubelet: u16) -> Result<Api<Pod>> {
 
 /// Answers what an API server asks for logs. It ends with what is given back.
 async fn kubelet(world: &World) -> Result<(u16, JoinSet<()>)> {
-    let identity = world.authority.server(&["127.0.0.1"])?;
-    let config = ServerConfig::builder().with_no_client_auth().with_single_cert(
-        vec![CertificateDer::from_pem_slice(identity.certificate.as_bytes())?],
-        PrivateKeyDer::from_pem_slice(identity.key.as_bytes())?,
-    )?;
-    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let acceptor = world.authority.server(&["127.0.0.1"])?.acceptor()?;
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let port = listener.local_addr()?.port();
     let mut tasks = JoinSet::new();
