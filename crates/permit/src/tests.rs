@@ -6,6 +6,7 @@ mod clock;
 mod effects;
 mod layer;
 mod several;
+pub(crate) mod unread;
 mod work;
 
 use std::time::Duration;

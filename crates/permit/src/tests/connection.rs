@@ -9,19 +9,15 @@ use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper_util::client::legacy::{Builder, Client};
 use hyper_util::rt::TokioExecutor;
-use socket2::{Domain, Socket, Type};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, timeout};
 use tower::{Layer, ServiceExt};
 
 use super::*;
+use crate::tests::unread::{TAKEN, listener, rest, until_full};
 use crate::{Clock, Issuer, NotPermitted};
-
-/// What the other side's kernel takes before its process reads, with what is on its way. Much less than a
-/// request.
-const TAKEN: usize = 512 << 10;
 
 /// More than the kernels of both sides take.
 const REQUEST: usize = 64 << 20;
@@ -43,48 +39,10 @@ fn issuer() -> Issuer {
     Issuer::new("a right", clock, until)
 }
 
-/// A server that takes few bytes before its process reads.
-fn listener() -> TcpListener {
-    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
-    socket.set_recv_buffer_size(64 << 10).unwrap();
-    socket
-        .bind(&"127.0.0.1:0".parse::<std::net::SocketAddr>().unwrap().into())
-        .unwrap();
-    socket.listen(8).unwrap();
-    socket.set_nonblocking(true).unwrap();
-    TcpListener::from_std(socket.into()).unwrap()
-}
-
 fn request(listener: &TcpListener, method: &str, size: usize) -> Request<Full<Bytes>> {
     let request = Request::builder().method(method);
     let target = format!("http://{}/", listener.local_addr().unwrap());
     request.uri(target).body(Full::from(vec![b'x'; size])).unwrap()
-}
-
-/// How many bytes come after this moment, and how the connection ends.
-async fn rest(stream: &mut TcpStream) -> (usize, io::Result<()>) {
-    let (mut bytes, mut chunk) = (0, vec![0; 64 << 10]);
-    loop {
-        match stream.read(&mut chunk).await {
-            Ok(0) => return (bytes, Ok(())),
-            Ok(read) => bytes += read,
-            Err(error) => return (bytes, Err(error)),
-        }
-    }
-}
-
-/// Waits until the bytes that are sent and not acknowledged, or not sent, stay the same.
-async fn until_full(stream: &TcpStream) {
-    let mut before = 0;
-    loop {
-        let mut taken = vec![0; TAKEN];
-        let now = stream.peek(&mut taken).await.unwrap();
-        if now == before && now > 0 {
-            return;
-        }
-        before = now;
-        sleep(Duration::from_millis(100)).await;
-    }
 }
 
 #[tokio::test]

@@ -9,10 +9,11 @@ use rustls::pki_types::PrivateKeyDer;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use super::*;
+use crate::tests::unread;
 use crate::{Clock, Issuer};
 
 const WITHIN: Duration = Duration::from_secs(5);
@@ -64,7 +65,7 @@ async fn store(name: &str, server: &mut JoinSet<String>) -> (RootCertStore, u16)
     (roots, port)
 }
 
-/// A proxy for one connection, which leads all names to this host. The request's head is the task's result.
+/// A proxy for a single connection, leading all names to this host. The request's head is the task's result.
 async fn proxy(tasks: &mut JoinSet<String>) -> u16 {
     let (listener, port) = listener().await;
     tasks.spawn(async move {
@@ -218,7 +219,8 @@ async fn a_proxy_that_does_not_answer_is_given_up_in_time() {
 async fn a_connection_to_a_proxy_ends_with_the_permit() {
     let clock = Clock::default();
     let issuer = Issuer::new("a right", clock.clone(), clock.now() + Duration::from_secs(60));
-    let (listener, port) = listener().await;
+    let listener = unread::listener();
+    let port = listener.local_addr().unwrap().port();
     let rules = Matcher::builder().all(format!("http://127.0.0.1:{port}"));
     let client = connector(rules, &issuer.permit()).client();
     let body = vec![b'x'; 64 << 20];
@@ -227,26 +229,9 @@ async fn a_connection_to_a_proxy_ends_with_the_permit() {
     let (answered, (bytes, end)) = tokio::join!(request, async {
         let (mut stream, _) = listener.accept().await.unwrap();
         head(&mut stream).await;
-        // The kernels of both sides are full.
-        let mut before = 0;
-        loop {
-            let mut taken = vec![0; 4 << 20];
-            let now = stream.peek(&mut taken).await.unwrap();
-            if now == before && now > 0 {
-                break;
-            }
-            before = now;
-            sleep(Duration::from_millis(100)).await;
-        }
+        unread::until_full(&stream).await;
         issuer.end("another seed has it");
-        let (mut bytes, mut chunk) = (0, vec![0; 64 << 10]);
-        loop {
-            match stream.read(&mut chunk).await {
-                Ok(0) => return (bytes, Ok(())),
-                Ok(read) => bytes += read,
-                Err(error) => return (bytes, Err(error)),
-            }
-        }
+        unread::rest(&mut stream).await
     });
     answered.unwrap_err();
     assert_eq!(end.unwrap_err().kind(), ErrorKind::ConnectionReset);

@@ -1,0 +1,51 @@
+//! A server that reads nothing at first, so that the bytes of a request stay in the kernels of both sides.
+
+use std::io;
+use std::time::Duration;
+
+use socket2::{Domain, Socket, Type};
+use tokio::io::AsyncReadExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::sleep;
+
+/// What the other side's kernel takes before its process reads, with what is on its way. Much less than a
+/// request.
+pub(crate) const TAKEN: usize = 512 << 10;
+
+/// A server that takes few bytes before its process reads.
+pub(crate) fn listener() -> TcpListener {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    socket.set_recv_buffer_size(64 << 10).unwrap();
+    socket
+        .bind(&"127.0.0.1:0".parse::<std::net::SocketAddr>().unwrap().into())
+        .unwrap();
+    socket.listen(8).unwrap();
+    socket.set_nonblocking(true).unwrap();
+    TcpListener::from_std(socket.into()).unwrap()
+}
+
+/// How many bytes come after this moment, and how the connection ends.
+pub(crate) async fn rest(stream: &mut TcpStream) -> (usize, io::Result<()>) {
+    let (mut bytes, mut chunk) = (0, vec![0; 64 << 10]);
+    loop {
+        match stream.read(&mut chunk).await {
+            Ok(0) => return (bytes, Ok(())),
+            Ok(read) => bytes += read,
+            Err(error) => return (bytes, Err(error)),
+        }
+    }
+}
+
+/// Waits until the bytes that are sent and not acknowledged, or not sent, stay the same.
+pub(crate) async fn until_full(stream: &TcpStream) {
+    let mut before = 0;
+    loop {
+        let mut taken = vec![0; TAKEN];
+        let now = stream.peek(&mut taken).await.unwrap();
+        if now == before && now > 0 {
+            return;
+        }
+        before = now;
+        sleep(Duration::from_millis(100)).await;
+    }
+}
