@@ -60,6 +60,19 @@ impl GateMetrics {
         self.open.inc_by(more);
     }
 
+    fn register(&self, registry: &mut Registry, prefix: &str, gate: &str) {
+        registry.register(
+            format!("{prefix}_connections"),
+            format!("Connections through {gate} that have ended, and how"),
+            self.passages.clone(),
+        );
+        registry.register(
+            format!("{prefix}_open_connections"),
+            format!("Connections through {gate} now"),
+            self.open.clone(),
+        );
+    }
+
     /// A connection to the gate has ended.
     pub fn passed(&self, how: Passage) {
         let result = match how {
@@ -161,26 +174,9 @@ impl Metrics {
             "1 where the last check found the owner record of this seed on the DNS servers",
             self.record_confirmed.clone(),
         );
-        registry.register(
-            "gate_connections",
-            "Connections through the gate that have ended, and how",
-            self.gate.passages.clone(),
-        );
-        registry.register(
-            "gate_open_connections",
-            "Connections through the gate now",
-            self.gate.open.clone(),
-        );
-        registry.register(
-            "events_gate_connections",
-            "Connections through the gate for Events that have ended, and how",
-            self.events_gate.passages.clone(),
-        );
-        registry.register(
-            "events_gate_open_connections",
-            "Connections through the gate for Events now",
-            self.events_gate.open.clone(),
-        );
+        self.gate.register(registry, "gate", "the gate");
+        self.events_gate
+            .register(registry, "events_gate", "the gate for Events");
     }
 
     /// Whether the owner check is in a state.
