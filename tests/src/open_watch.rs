@@ -36,7 +36,7 @@ impl OpenWatch {
         Ok(Self(watch))
     }
 
-    /// When the last watch had ended and no other could be opened; nothing if a watch is still open.
+    /// When the last watch had ended and no further watch could be opened; `None` if a watch is still open.
     #[must_use]
     pub fn ended(mut self) -> Option<Instant> {
         self.0.try_join_next()?.ok()

@@ -229,7 +229,7 @@ async fn initialize(args: InitializeArgs, permit: &Permit) -> Result<()> {
         quota: args.embedded_etcd_quota_bytes,
     };
     let done = initialize.run().await?;
-    // etcd-druid takes from it with which data an ownership epoch begins.
+    // etcd-druid reads the data with which an ownership epoch begins from this report.
     if let Ok(summary) = serde_json::to_string(&done.summary()) {
         report(&summary);
     }

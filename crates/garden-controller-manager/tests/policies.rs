@@ -156,7 +156,7 @@ async fn seed_name_before_creation(garden: &Garden) {
     allowed(garden.patch(&shoots, "later", to("seed-a")).await);
 }
 
-/// The source would hand over what it has never reconciled.
+/// The source would hand over a specification that was never reconciled.
 async fn seed_name_alone(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     let healthy = ("Reconcile", "Succeeded");

@@ -176,7 +176,7 @@ impl World {
     }
 
     /// A deletion is under the owner's right until the record is taken away. A gardenlet that asks between the two names that go is told by
-    /// the garden that its seed has the shoot: nothing is lost, and the deletion ends.
+    /// the garden that its seed has the shoot: the shoot is not lost, and the deletion ends.
     async fn its_own_record_goes(&self) -> Result<()> {
         self.made().await?;
         let held = json!({"metadata": {"finalizers": ["test.example/provider"]}});

@@ -4,9 +4,9 @@
 //! `make demo` have no switch. Only dev-dependencies enable the feature.
 //!
 //! With the feature, a mutation is active
-//! - in the thread of a test, while an [`Active`] is alive there. A `#[tokio::test]` with a runtime of one thread runs everything on that
+//! - in the thread of a test, while an [`Active`] is alive there. A `#[tokio::test]` with a single-threaded runtime runs all tasks on that
 //!   thread; of a runtime with several threads only the body of the test runs there, so that a spawned task does not see the mutation.
-//!   Tests that run side by side have threads of their own. Code that a mutation does not reach keeps its rule: then the test passes, and
+//!   Tests that run side by side have separate threads. Code that a mutation does not reach keeps the rule: then the test passes, and
 //!   [`Mutation::assert_killed_by`] fails.
 //! - in a whole process whose environment has `REPOT_MUTATION`. [`pass_on`] gives a child process the mutation of the thread.
 //!
@@ -41,7 +41,7 @@ mutations! {
     FenceBeforeClaim,
     /// `parts`: gate E takes every chain for complete, whatever the copy has read and hashed.
     CopyEvidenceIgnored,
-    /// `parts`: what was copied for an earlier epoch counts as what was copied for this one.
+    /// `parts`: a copy for an earlier epoch counts as the copy for the present epoch.
     CopyOfEarlierEpochCounts,
     /// `parts`: a planned move goes on with an incomplete copy that nobody accepted.
     IncompleteCopyAccepted,
@@ -59,7 +59,7 @@ mutations! {
     OwnerRecordReplaced,
     /// `provider-local`: a BackupEntry takes a place in the bucket that is of a later epoch.
     PlaceOfLaterEpochTaken,
-    /// `provider-local`: `ownership.json` is written whatever it holds by then.
+    /// `provider-local`: `ownership.json` is written without a condition on the content that was read.
     PlaceTakenWithoutCondition,
     /// `etcd-backup-restore`: the gate checks the permit when it accepts a connection, and not while bytes pass.
     BytesWithoutPermit,

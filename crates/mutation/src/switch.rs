@@ -33,7 +33,7 @@ static OF_PROCESS: LazyLock<Option<Mutation>> = LazyLock::new(|| {
 #[must_use]
 pub struct Active {
     before: Option<Mutation>,
-    /// The guard must be dropped in the thread in which it was made.
+    /// The guard must be dropped in the thread that created the guard.
     thread: PhantomData<*const ()>,
 }
 

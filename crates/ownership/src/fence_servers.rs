@@ -1,4 +1,4 @@
-//! Which DNS servers have to show a destination before its fence begins: a pure function of the servers that each seed asks.
+//! The DNS servers that have to show a destination before the fence begins: a pure function of the servers that each seed asks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;

@@ -1,5 +1,5 @@
-//! The loss of an epoch that a seed begins with its own data. When the epoch opens, nothing tells whether etcd will find its volume;
-//! etcd-druid reports that when etcd has started.
+//! The loss of an epoch that a seed begins with the data of the same seed. When the epoch opens, it is unknown whether etcd will find
+//! the volume; etcd-druid reports the result when etcd has started.
 
 use api::{
     druid::{BegunEpoch, Etcd},

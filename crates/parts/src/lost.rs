@@ -86,7 +86,7 @@ pub(crate) fn without_phases(epoch: i64, copied: &CopiedChain, now: Timestamp) -
     }
 }
 
-/// The loss of an epoch that a seed begins with its own data, after etcd has started with them. Nothing where all of it is there.
+/// The loss of an epoch that a seed begins with the data of the same seed, after etcd has started. `None` where no change is lost.
 pub(crate) fn with_begun(restored: &RestoredData, begun: &BegunEpoch) -> Option<RestoredData> {
     if begun.complete {
         return None;
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(found.saved, Some(Time(at("2026-01-01T00:00:00Z"))));
         assert_eq!(found.fenced, Time(at("2026-01-01T00:01:30Z")));
         assert_eq!((found.unknown, found.lost_revisions), (None, None));
-        // An object that nobody could read may hold what is lost.
+        // An object that could not be read may hold lost changes.
         let strange = CopiedChain {
             left_aside: vec!["Incr-0-99-1.Z".to_owned()],
             ..copied(false, None)

@@ -1,9 +1,9 @@
 //! ManagedResources: objects that a resource manager keeps in the shoot or in the seed. In a move their objects in the shoot stay
 //! (RX-02, RX-23).
 //!
-//! The gardenlet acts on its own ManagedResources alone. Those of extensions end with their extension objects, whose controllers
-//! decide what becomes of the objects. One of an extension that is left holds up the deletion of the namespace, which would end
-//! the resource manager's access to the shoot.
+//! The gardenlet acts only on ManagedResources that the gardenlet has created. The controller of an extension deletes the
+//! ManagedResources of that extension, and decides about the objects. A remaining ManagedResource of an extension holds up the
+//! deletion of the shoot: without the shoot's API the resource manager cannot delete the objects.
 
 use futures::future::try_join_all;
 use kube::{
@@ -39,7 +39,7 @@ impl ManagedResources {
     }
 
     /// "Checking that no extension has objects in the Shoot": fails while one has a ManagedResource with objects in the shoot that
-    /// are not to be kept. The error names them. After the API of the shoot has stopped nothing could delete these objects.
+    /// are not to be kept. The error names them. After the API of the shoot has stopped these objects could not be deleted.
     pub async fn check_no_other(stay: &Stay) -> Result<()> {
         let holds_up = |object: &DynamicObject| !is_own(object) && !is_in_seed(object) && !keeps(object);
         let left = selected(stay, holds_up).await?;
@@ -70,8 +70,8 @@ impl Destroy for ManagedResources {
     }
 }
 
-/// All ManagedResources in the namespace of a shoot whose deletion is forced. Its API may be dead, so that no extension could
-/// delete their objects.
+/// All ManagedResources in the namespace of a shoot with a forced deletion. The API of the shoot may be dead, so that no extension
+/// could delete the objects.
 #[derive(Debug)]
 pub struct ForcedManagedResources;
 

@@ -121,8 +121,8 @@ fn scales_a_writer(scaler: &HorizontalPodAutoscaler) -> bool {
     target.is_some_and(|target| target.kind == "Deployment" && is_writer(&target.name))
 }
 
-/// Deployments that write to the shoot or to its cloud, by the names that the suite and the extension contract give them. Other
-/// Deployments of an extension end with the extension object, whatever their names contain.
+/// Deployments that write to the shoot or to the cloud, by their names in the suite and in the extension contract. All further
+/// Deployments of an extension end with the extension object.
 const WRITERS: [&str; 5] = [
     KUBE_APISERVER,
     KUBE_SCHEDULER,
@@ -243,7 +243,7 @@ mod tests {
             left(&[], &[deployment("kube-apiserver", 1)], &["scaler".to_owned()]),
             ["Deployment kube-apiserver", "HorizontalPodAutoscaler scaler"]
         );
-        // Of extensions, which are no writers for their names.
+        // Deployments of extensions with similar names.
         for name in [
             "vpn-controller-manager",
             "kube-apiserver-proxy",

@@ -179,7 +179,7 @@ async fn kube_apiserver_stores_events_past_the_gate(world: &World) -> Result<()>
     Etcds::deploy(&facts(world, Operation::Delete).await?).await?;
     assert_eq!(deployed(Operation::Delete).await?, DIRECT);
 
-    // etcd-druid has not opened the port: an address that nobody serves would cost the shoot its Events.
+    // etcd-druid has not opened the port: an address without a server would cost the shoot all Events.
     Etcds::deploy(&facts(world, Operation::Reconcile).await?).await?;
     for ports in [None, Some(json!([{"name": "client", "port": 2379}]))] {
         if let Some(ports) = ports {
@@ -198,7 +198,7 @@ async fn kube_apiserver_stores_events_past_the_gate(world: &World) -> Result<()>
         .await?;
     assert_eq!(deployed(Operation::Reconcile).await?, GATE);
 
-    // The setting is switched off: what does not deploy leaves etcd-main and kube-apiserver as they are.
+    // The setting is switched off: flows that do not deploy leave etcd-main and kube-apiserver unchanged.
     seed(world, false, true).await?;
     for (operation, expected) in [(Operation::Delete, GATE), (Operation::Reconcile, DIRECT)] {
         Etcds::deploy(&facts(world, operation).await?).await?;

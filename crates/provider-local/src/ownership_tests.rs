@@ -140,7 +140,7 @@ async fn a_claimed_place_names_the_epochs_with_which_its_origin_goes_on() {
 enum Fault {
     /// The store takes every write.
     ConditionsIgnored,
-    /// Another seed takes the place once this seed has read it. Whether that has happened.
+    /// A rival seed takes the place after this seed has read the content. Whether that has happened.
     Rival(AtomicBool),
 }
 

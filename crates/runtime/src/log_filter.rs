@@ -15,7 +15,7 @@ pub(crate) fn log_filter(given: Option<&str>) -> EnvFilter {
     let guard = GUARD
         .iter()
         .filter_map(|directive| directive.parse::<Directive>().ok());
-    // The most specific directive counts, and a later one replaces an earlier one of the same target.
+    // The most specific directive counts, and a later directive replaces an earlier directive of the same target.
     guard.fold(asked, EnvFilter::add_directive)
 }
 
@@ -61,7 +61,7 @@ mod tests {
         }
     }
 
-    /// What the log has after a client of kube was given a Secret that it cannot decode.
+    /// The log after a client of kube has received a Secret that cannot be decoded.
     async fn logged_of_a_secret(filter: EnvFilter) -> String {
         let log = Log::default();
         let subscriber = tracing_subscriber::fmt()

@@ -26,7 +26,7 @@ const APPLIED: &str = "ResourcesApplied";
 /// The class of objects that go into the seed itself.
 pub const SEED_CLASS: &str = "seed";
 
-/// The label of a ManagedResource that says who creates it.
+/// The label of a ManagedResource that names the creator.
 pub const ORIGIN: &str = "origin";
 
 /// Objects of a shoot, or of the seed, under one name.
@@ -59,7 +59,7 @@ impl Manifests {
         }
     }
 
-    /// The same, with this label `origin`: whoever looks after the namespace tells its own ManagedResources from others by it.
+    /// Sets the label `origin`, by which the controller of a namespace recognizes its ManagedResources.
     #[must_use]
     pub fn of_origin(self, origin: &'static str) -> Self {
         Self {

@@ -15,10 +15,7 @@ use anyhow::{Context, Result, ensure};
 use futures::TryStreamExt;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client, Config, api::WatchParams, config::KubeConfigOptions};
-use rustls::{
-    ClientConfig, RootCertStore, ServerConfig,
-    pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject},
-};
+use rustls::pki_types::ServerName;
 use testkit::{Authority, ControlPlane, NameServer, eventually, free_port};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
@@ -27,7 +24,7 @@ use tokio::{
     task::JoinSet,
     time::{Instant, sleep, timeout, timeout_at},
 };
-use tokio_rustls::{TlsAcceptor, TlsConnector, client::TlsStream, server};
+use tokio_rustls::{client::TlsStream, server};
 
 use world::{
     LONG,
@@ -41,7 +38,7 @@ const FAILURES: u32 = 4;
 /// A name that the certificate of kube-apiserver has.
 const API_NAME: &str = "kubernetes.default.svc";
 
-/// On a seed without these checks the watch goes on: kube-apiserver answers from its caches until the kubelet ends it.
+/// On a seed without these checks the watch goes on: kube-apiserver answers from caches until the kubelet ends the process.
 #[tokio::test]
 async fn a_watch_ends_when_kube_apiserver_has_lost_etcd() -> Result<()> {
     let folder = tempfile::tempdir()?;
@@ -303,18 +300,12 @@ impl Shoot {
 
     /// A connection through the edge that kube-apiserver has answered.
     async fn user_from(&self, address: &str) -> Result<TlsStream<TcpStream>> {
-        let mut trusted = RootCertStore::empty();
-        let authority = self.authority.certificate();
-        trusted.add(CertificateDer::from_pem_slice(authority.as_bytes())?)?;
-        let config = ClientConfig::builder()
-            .with_root_certificates(trusted)
-            .with_no_client_auth();
         let socket = TcpSocket::new_v4()?;
         socket.bind(format!("{address}:0").parse()?)?;
         let stream = socket
             .connect(format!("127.0.0.1:{}", self.front.users).parse()?)
             .await?;
-        let connector = TlsConnector::from(Arc::new(config));
+        let connector = self.authority.connector()?;
         let mut user = connector.connect(ServerName::try_from(HOST)?, stream).await?;
         user.write_all(b"hello\r\n").await?;
         timeout(LONG, user.read_exact(&mut [0; 7])).await??;
@@ -322,8 +313,8 @@ impl Shoot {
     }
 }
 
-/// What kube-apiserver answers to checks: that it is healthy, that it has lost etcd, nothing for longer than the edge waits, or nothing
-/// before it closes the connection.
+/// The answers of the fake kube-apiserver to checks: healthy, etcd lost, an answer later than the timeout of the edge, or a connection
+/// that closes without an answer.
 const HEALTHY: u8 = 0;
 const WITHOUT_ETCD: u8 = 1;
 const LATE: u8 = 2;
@@ -345,12 +336,7 @@ struct FakeApi {
 
 impl FakeApi {
     async fn start(authority: &Authority) -> Result<Self> {
-        let identity = authority.server(&[HOST])?;
-        let chain =
-            CertificateDer::pem_slice_iter(identity.certificate.as_bytes()).collect::<Result<_, _>>()?;
-        let key = PrivateKeyDer::from_pem_slice(identity.key.as_bytes())?;
-        let config = ServerConfig::builder().with_no_client_auth();
-        let acceptor = TlsAcceptor::from(Arc::new(config.with_single_cert(chain, key)?));
+        let acceptor = authority.server(&[HOST])?.acceptor()?;
         let listener = TcpListener::bind("0.0.0.0:0").await?;
         let port = listener.local_addr()?.port();
         let (answer, checks) = (Arc::<AtomicU8>::default(), Arc::<AtomicU32>::default());

@@ -49,9 +49,9 @@ pub struct EtcdStatus {
     /// How the process beside etcd checks the owner, as this process reports it. The last report stays while the process does not
     /// answer. Absent where `spec.backup.ownerCheck` is not set, and until the process has answered once.
     pub owner_check: Option<ReportedOwnerCheck>,
-    /// The data with which etcd began its ownership epoch, where etcd found the data of an earlier epoch on its volume or restored
-    /// them. Init container `initialize` reports them in its termination message. Absent until the first start of etcd in that epoch
-    /// has been observed.
+    /// The data with which etcd began the ownership epoch: the data of an earlier epoch, from the volume or restored from the
+    /// backups. Init container `initialize` reports these data in the termination message. Absent until the first start of etcd in
+    /// that epoch has been observed.
     pub begun: Option<BegunEpoch>,
 }
 
@@ -121,8 +121,8 @@ pub struct CopiedChain {
     /// Changes between `lastRevision` and `sealedRevision` that are in no snapshot, and whose loss `spec.backup.acceptedLoss` allows.
     /// Absent where nothing is known to be lost.
     pub lost_revisions: Option<i64>,
-    /// Names of objects in the source's bucket that look like snapshots, and were left aside because their name cannot be read or their
-    /// content cannot be trusted: the first five, each cut to 128 characters. They may hold changes that the copied chain does not hold.
+    /// Names of objects in the source's bucket that look like snapshots, and were left aside because the name cannot be read or the
+    /// content cannot be trusted: the first five, each cut to 128 characters. These objects may hold changes that the copied chain lacks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 5), extend("x-kubernetes-list-type" = "atomic"))]
     pub left_aside: Vec<String>,

@@ -3,8 +3,8 @@
 //!
 //! The decisions are those of the processes: `Candidate::newest`, `check_reaches` and `Report::judge` of the copy, and
 //! `Ownership::step`, `Evidence::after_copy` and `may_open` of the crate `ownership`. Written by hand are the loop of
-//! `Copy::best_chain`, without its stores, and the source. The owner check is not in this model: a source acknowledges nothing after its
-//! seal, after its hand-over or after the fence. A copy is one step. A hand-over without a record of the end, and a copy that is
+//! `Copy::best_chain`, without its stores, and the source. The owner check is not in this model: a source acknowledges no write after the
+//! seal, the hand-over or the fence. A copy is one step. A hand-over without a record of the end, and a copy that is
 //! repeated after its choice was recorded, are not in this model.
 //!
 //! Bounds: three revisions, two lost objects or notes, one loss that a person accepts.

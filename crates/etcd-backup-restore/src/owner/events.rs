@@ -1,4 +1,4 @@
-//! The etcd with the Events: another pod, whose clients pass the gate of etcd-main, so that a fenced seed acknowledges no Events
+//! The etcd with the Events, in a separate pod. Clients pass a gate beside etcd-main, so that a fenced seed acknowledges no Events
 //! (docs/decisions/0036-events-need-the-gate.md).
 
 use std::io;
@@ -66,7 +66,7 @@ impl EventsTarget {
         let lookup = lookup.map_err(io::Error::other)?;
         let (host, port) = (self.host.clone(), self.port);
         let resolving = spawn_blocking(move || {
-            // Held until the resolver returns, which may be long after the client has gone.
+            // Held until the resolver returns: perhaps long after the client has gone.
             let _lookup = lookup;
             (host.as_str(), port).to_socket_addrs().map(Iterator::collect)
         });

@@ -15,7 +15,7 @@ use std::time::Duration;
 /// What the process opens besides clients' connections: a flood of those must not stand in the way of the owner check.
 const OWN_FILES: usize = 256;
 
-/// Connections for Events at a time: kube-apiserver opens a handful. A share of its own, so that neither gate takes the other's.
+/// Connections for Events at a time: kube-apiserver opens a handful. A separate share, so that a flood at a gate does not fill both gates.
 const EVENTS_CONNECTIONS: usize = 100;
 
 /// `--owner-check-silence`.
@@ -86,7 +86,7 @@ pub struct OwnerArgs {
     /// Connections of clients at a time.
     #[arg(long, requires = "owner_name", value_parser = number::<usize>(16, 60_000), default_value = "2000")]
     pub gate_max_connections: usize,
-    /// Where clients of the etcd with the Events connect to. They are served under the same permit as clients of etcd.
+    /// Where clients of the etcd with the Events connect to, served under the same permit as clients of etcd.
     #[arg(long, requires_all = ["owner_name", "gate_events_target"])]
     pub gate_events_listen_address: Option<SocketAddr>,
     /// The etcd with the Events, host:port. The name is resolved for each connection.
@@ -175,7 +175,7 @@ impl OwnerArgs {
         let (listen, target) = match (self.gate_events_listen_address, &self.gate_events_target) {
             (None, None) => return Ok(None),
             (Some(listen), Some(target)) => (listen, target.clone()),
-            // clap asks for both; this is for whoever builds the flags otherwise.
+            // clap asks for both flags; this covers flags that were built without clap.
             (Some(_), None) => {
                 return Err(wrong(
                     "--gate-events-target",

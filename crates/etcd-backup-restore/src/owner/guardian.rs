@@ -30,7 +30,7 @@ pub type Desk = Arc<Mutex<Handle>>;
 /// What asks, and does what follows.
 pub struct Guardian {
     pub(super) check: OwnerCheck,
-    /// One permit opens and shuts all of them: in front of etcd, and of the etcd with the Events.
+    /// In front of etcd, and of the etcd with the Events. A single permit opens and shuts all gates.
     gates: Vec<Gate>,
     pub(super) bucket: Arc<Bucket>,
     pub(super) settings: SettingsUnder,
@@ -61,7 +61,7 @@ impl Tenure {
     }
 }
 
-/// The gate in front of etcd, and the one in front of the etcd with the Events where there is one.
+/// The gate in front of etcd, and the optional gate in front of the etcd with the Events.
 fn gates(check: &OwnerCheck, metrics: &Metrics) -> Vec<Gate> {
     let etcd = Gate {
         listen: check.listen,

@@ -1,4 +1,4 @@
-//! What `initialize` has done: for standard output, and short enough for the termination message of its container.
+//! The report of `initialize`: for standard output, and short enough for the termination message of the container.
 
 use crate::chain::Chain;
 use crate::store::Recorded;
@@ -39,7 +39,7 @@ pub struct Begin {
     pub epoch: i64,
     /// Last revision of the earlier epoch in these data. The write-ahead log of a volume may hold more.
     pub last_revision: i64,
-    /// When the newest snapshot was taken, of data from the store; absent where its name has no valid time.
+    /// When the newest snapshot was taken, of data from the store; absent where the name has no valid time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub saved: Option<Timestamp>,
     /// Whether the data hold every change that etcd has acknowledged in the earlier epoch.
@@ -82,7 +82,7 @@ impl Initialized {
 }
 
 impl Begin {
-    /// The volume of the earlier epoch has all that its etcd ever acknowledged, also what no snapshot has.
+    /// The volume of the earlier epoch has all changes that etcd ever acknowledged, also changes that no snapshot has.
     pub(super) fn with_volume(epoch: i64, last_revision: i64) -> Self {
         Self {
             epoch,

@@ -64,8 +64,8 @@ impl Store {
         })
     }
 
-    /// The same place, where an object that looks like a snapshot and cannot be read is left aside: for a source that nobody can put
-    /// in order. Its reader must know by other evidence what the source has acknowledged.
+    /// Leaves aside objects that look like snapshots and cannot be read: for a source that may be dead. The caller must know the
+    /// acknowledged revisions of the source from different evidence.
     #[must_use]
     pub fn leaving_aside(self) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! The etcd with the Events: its clients are served as long as clients of etcd are, and its failures harm nobody else.
+//! The etcd with the Events: clients are served as long as clients of etcd-main, and a failure harms no client of etcd-main.
 
 use crate::lab::{EPOCH, EtcdServer, Stay, Writer, eventually, now, put};
 use crate::owner::was_fenced_in_time;

@@ -2,34 +2,22 @@
 //! to the system.
 
 use std::fs;
-use std::sync::Arc;
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
-use rustls::ServerConfig;
-use rustls::pki_types::PrivateKeyDer;
+use testkit::Authority;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
-use tokio_rustls::TlsAcceptor;
 
 use crate::lab::{Lab, binary, set_tls_provider};
 
 const NAME: &str = "store.test";
 
-/// Ends TLS before the store, with a certificate of an authority whose certificate is written to a file.
+/// Ends TLS before the store. The certificate of the authority is written to a file.
 async fn serve_tls(lab: &Lab, tasks: &mut JoinSet<()>) -> u16 {
     set_tls_provider();
-    let mut authority = CertificateParams::new([]).unwrap();
-    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate().unwrap()).unwrap();
-    fs::write(lab.path("system.crt"), authority.pem()).unwrap();
-    let key = KeyPair::generate().unwrap();
-    let leaf = CertificateParams::new([NAME.to_owned()]).unwrap();
-    let leaf = leaf.signed_by(&key, &authority).unwrap();
-    let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-    let config = ServerConfig::builder().with_no_client_auth();
-    let config = config.with_single_cert(vec![leaf.der().clone()], key).unwrap();
-    let tls = TlsAcceptor::from(Arc::new(config));
+    let authority = Authority::new("system").unwrap();
+    fs::write(lab.path("system.crt"), authority.certificate()).unwrap();
+    let tls = authority.server(&[NAME]).unwrap().acceptor().unwrap();
     let store = lab.s3.endpoint.trim_start_matches("http://").to_owned();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -50,7 +38,7 @@ async fn serve_tls(lab: &Lab, tasks: &mut JoinSet<()>) -> u16 {
     port
 }
 
-/// Leads the one name to this host, for the one user. Each connection must begin with CONNECT.
+/// Leads a single name to this host, for a single user. Each connection must begin with CONNECT.
 async fn serve_proxy(server: u16, tasks: &mut JoinSet<()>) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();

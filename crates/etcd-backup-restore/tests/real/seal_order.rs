@@ -1,10 +1,10 @@
-//! The seal stands on the volume before the final snapshot, and a process reads it before it opens the gate.
+//! The seal stands on the volume before the final snapshot, and a process reads the seal before opening the gate.
 
 use crate::lab::{EPOCH, Stay, Writer, eventually};
 use etcd_backup_restore::owner::Marker;
 use std::fs;
 
-/// A restart between a final snapshot and its seal would let clients write what no destination has.
+/// A restart between a final snapshot and the seal would let clients write changes that no destination has.
 #[tokio::test(flavor = "multi_thread")]
 pub async fn the_final_snapshot_waits_for_a_seal_that_no_restart_takes_back() {
     let mut stay = Stay::begin().await;

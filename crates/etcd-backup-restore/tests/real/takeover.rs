@@ -117,7 +117,7 @@ async fn a_final_snapshot_that_was_taken_while_the_epoch_served_is_no_end() {
     assert_eq!(source.begins_with("f").await, source.revision);
 }
 
-/// The source is dead: nobody can give such an object its right name.
+/// The source is dead: no process can correct the name of such an object.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_object_that_cannot_be_read_is_left_aside_by_a_takeover_and_is_named() {
     let source = Source::begin().await;
@@ -135,7 +135,7 @@ async fn an_object_that_cannot_be_read_is_left_aside_by_a_takeover_and_is_named(
     let ran = source.lab.copy("a", "b", &TAKES_OVER).await;
     assert!(!is_complete(&ran), "{}", ran.json);
 
-    // The source has stated its end: nothing is missing.
+    // The source has stated the end of the epoch: no change is missing.
     source.seal_noted(source.revision).await;
     let ran = source.lab.copy("a", "c", &TAKES_OVER).await;
     assert!(is_complete(&ran), "{}", ran.json);

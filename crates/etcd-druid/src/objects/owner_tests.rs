@@ -121,7 +121,7 @@ fn etcd_listens_on_loopback_on_a_port_that_is_free() {
     }
 }
 
-/// The port of the Service is the port of etcd's probes in the pod: the Service must lead to the port of the gate, which nothing else in
+/// The port of the Service is the port of etcd's probes in the pod: the Service must lead to the port of the gate, which no further process in
 /// the pod has.
 #[test]
 fn clients_of_the_etcd_with_the_events_find_the_second_gate_at_the_client_service() {

@@ -9,11 +9,11 @@
 //! Bounds: three seeds, three epochs, two servers with one hidden replica each update; time in whole seconds, V 1 or 2, H 1, P 0 or 1
 //! (drift: V 9, one second in ten); one question of a process, one write to the garden and one update of DNS
 //! under way at a time; one deletion of the record by a stranger; a hidden replica with one of the two names
-//! of an update; the source asks one server and the other seeds ask the other server; a hypervisor pauses the machine of one process of
+//! of an update; the source asks the first server and all further seeds ask the second; a hypervisor pauses the machine of a process of
 //! the source, and the host clock is read one second after the pause.
 //! A permit is used in every moment in which it is good, and requests take all of H; so there are no actions for writes and
 //! requests, and I1 and I3 say that none *could* be. Each scenario has some processes in detail; others do what they may at any
-//! time. Copying is one step. Lost objects of a bucket have a model of their own (`etcd-backup-restore`, `copy/model.rs`). Not in it:
+//! time. Copying is one step. Lost objects of a bucket have a separate model (`etcd-backup-restore`, `copy/model.rs`). Not in it:
 //! servers that NS records name, pauses beside different server lists, a pause of a machine whose process is stopped as well,
 //! `Tolerate`, several etcd members, the two questions of one lookup at different times (`simulation` has that), a late update that
 //! meets a zone in which both names were deleted, the time between the last look at the clock and sending, hostile seeds.

@@ -214,7 +214,7 @@ impl Scenario {
         }
     }
 
-    /// Seconds for which all witnesses have shown an epoch until the epoch may open, whatever the destination has seen.
+    /// Seconds for which all witnesses have shown an epoch until the epoch may open, independent of the destination.
     pub(super) fn needed(&self) -> u8 {
         let settings = self.settings;
         let needed = settings.propagation + settings.validity + settings.requests + self.counted_pause();

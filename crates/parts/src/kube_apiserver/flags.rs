@@ -14,7 +14,7 @@ pub(super) const PORT: u16 = 6443;
 /// ConfigMap that says who may ask without credentials: probes, and nobody else.
 pub(super) const AUTHENTICATION: &str = "kube-apiserver-authentication";
 
-/// All flags, sorted by what they are about. `events`: host and port of etcd-events, or of a gate in front of it.
+/// All flags, sorted by topic. `events`: host and port of etcd-events, or of the gate in front of etcd-events.
 pub(super) fn flags(names: &Names, events: &str) -> Vec<String> {
     let mut flags = etcd(events);
     flags.extend(identity(names));

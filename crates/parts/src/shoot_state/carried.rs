@@ -223,30 +223,32 @@ fn is_kind_of_object(api_version: Option<&str>, kind: &str) -> bool {
 }
 
 /// The Secret of an extension may also be carried for its own sake. A Secret of the gardenlet is never carried as a reference. Former
-/// versions carried other Secrets that each seed creates itself; a restore passes over these.
+/// versions carried further Secrets that each seed creates; a restore ignores these.
 fn why_not_referenced(secret: &Secret) -> Option<String> {
-    let name = secret.name_any();
-    let is_of_gardenlet = [config::CARRIED, config::DERIVED]
-        .iter()
-        .any(|names| names.contains(&name.as_str()));
-    if is_of_gardenlet {
+    if is_of_gardenlet(&secret.name_any()) {
         return Some("the gardenlet or the seed creates the Secret of this name, not an extension".into());
     }
     why_not_made(secret)
 }
 
-/// Whether each seed creates the Secret of this name itself. Such a Secret is not carried, whatever its labels say: a restore
-/// would put the content of another seed in the place of the seed's own. All other names are free for extensions.
+/// Whether each seed creates the Secret of this name. Such a Secret is not carried, with any labels: a restore would replace the
+/// content of the destination by the content of the source. All further names are free for extensions.
 pub(super) fn is_reserved(name: &str) -> bool {
-    config::DERIVED.contains(&name)
-        || config::OF_SEED.contains(&name)
-        || name.starts_with(&runtime::manifests::secret_name(""))
+    config::DERIVED.contains(&name) || is_of_seed(name)
 }
 
-/// Whether each seed has the object that a state refers to by itself: the gardenlet or the seed creates it. Such an object is
-/// neither collected nor restored for the reference.
+/// Whether the gardenlet or the seed creates the object that a state refers to, in each seed. Such an object is neither collected
+/// nor restored for the reference.
 pub(crate) fn is_created_by_seed(target: &CrossVersionObjectReference) -> bool {
-    target.kind == "Secret" && (is_reserved(&target.name) || config::CARRIED.contains(&target.name.as_str()))
+    target.kind == "Secret" && (is_of_gardenlet(&target.name) || is_of_seed(&target.name))
+}
+
+fn is_of_gardenlet(name: &str) -> bool {
+    config::CARRIED.contains(&name) || config::DERIVED.contains(&name)
+}
+
+fn is_of_seed(name: &str) -> bool {
+    config::OF_SEED.contains(&name) || name.starts_with(&runtime::manifests::secret_name(""))
 }
 
 #[cfg(test)]

@@ -106,7 +106,7 @@ fn only_secrets_with_the_label_of_carried_ones_are_taken_for_such() {
     }
 }
 
-/// A provider may use the secrets manager under its own identity, with names of its own.
+/// A provider may use the secrets manager under a separate identity, with separate names.
 #[test]
 fn secrets_of_another_manager_are_carried() {
     for labels in [

@@ -141,7 +141,7 @@ async fn copied_in(subject: &Subject, epoch: i64, copied: &Value) -> Result<()> 
     Ok(())
 }
 
-/// Etcds that are ready, of which etcd-main says with which data its epoch began.
+/// Etcds that are ready. etcd-main reports the data with which the epoch began.
 async fn etcd_has_begun(subject: &Subject, begun: &Value) -> Result<()> {
     let etcds: Api<Etcd> = Api::namespaced(subject.world.client(), NAMESPACE);
     for (name, begun) in [("etcd-main", begun), ("etcd-events", &Value::Null)] {

@@ -1,4 +1,4 @@
-//! The fence of a source that did not hand the shoot over: from when it counts, and what waits for it.
+//! The fence of a source that did not hand the shoot over: the begin of the fence, and the steps that wait for the end.
 
 use std::time::Duration;
 
@@ -114,7 +114,7 @@ pub async fn servers_of_the_source(subject: &Subject) -> Result<()> {
     // Healed: the server follows the zone.
     stale.says("identity-of-a", 20);
     Fence::deploy(&destination).await?;
-    // A person has stated that nothing of the source runs: its servers do not matter.
+    // A person has stated that no process of the source runs: the servers of the source do not matter.
     stale.says("identity-of-z", 19);
     let mut record = taken(20);
     record["approval"]["sourceIsOff"] = json!(true);
@@ -132,14 +132,14 @@ pub async fn behind_the_fence(subject: &Subject) -> Result<()> {
         let early = early.unwrap_err();
         assert!(early.is_retryable(), "{early}");
     }
-    // Nobody has looked at the witnesses: time alone fences nobody, also where all data are there.
+    // The witnesses were not checked: time alone fences no seed, also where all data are there.
     tokio::time::sleep(Duration::from_millis(600)).await;
     facts.copied.keep(data::brought(true));
     Claim::open(&facts)
         .await
         .expect_err("etcd is opened before the fence has begun");
     facts.copied.keep(None);
-    // Nobody waits for this fence: it is as long as by default.
+    // No step waits for this fence, which has the default length.
     let early = subject
         .world
         .facts(Operation::Restore, Settings::default())
@@ -153,7 +153,7 @@ pub async fn behind_the_fence(subject: &Subject) -> Result<()> {
     facts.fence.begin();
     Fence::ready(&facts).await?;
     Claim::hold(&facts).await.unwrap_err();
-    // The fence shows that the source has ended, and nothing of what was copied.
+    // The fence shows that the source has ended, and gives no evidence of the copy.
     let unread = Claim::open(&facts).await.unwrap_err();
     assert!(
         unread

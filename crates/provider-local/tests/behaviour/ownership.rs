@@ -179,7 +179,7 @@ async fn a_lost_record_ends_the_work(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// There is no record yet: nobody has the shoot, and nobody is told that it was lost.
+/// There is no record yet: no seed has the shoot, and no loss is reported.
 async fn nothing_is_made_without_a_record(
     world: &World,
     namespace: &str,

@@ -164,7 +164,7 @@ impl Controller {
     }
 }
 
-/// Whether this is an object of the ManagedResource with data that cannot be changed any more. One without its origin may be a user's.
+/// Whether the ManagedResource has created this object, and `immutable` forbids each change. An object without the origin may be a user's.
 fn is_own_immutable(work: &Work<'_>, key: &Key, live: &Live) -> bool {
     let holds_data = key.is("", "ConfigMap") || key.is("", "Secret");
     holds_data && live.value()["immutable"] == true && live.origin() == Some(work.owner.origin().as_str())

@@ -125,7 +125,7 @@ pub async fn of_objects(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// Somebody puts an immutable object in the place of one that is kept: no change of its content is possible any more.
+/// A user makes a managed object immutable, so that the content cannot be changed any more.
 pub async fn of_immutable_objects(world: &World) -> Result<()> {
     let place = world.shoot("shoot--dev--immutable").await?;
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": {"k": "MQ=="},

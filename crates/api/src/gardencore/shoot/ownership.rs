@@ -66,8 +66,8 @@ pub struct RestoredData {
     /// planned move whose loss a person accepted, the number is known at once.
     #[schemars(range(min = 0))]
     pub lost_revisions: Option<i64>,
-    /// Names of objects in the bucket of the source that look like snapshots, and were left aside because their name cannot be read or
-    /// their content cannot be trusted: at most five. They may hold lost changes.
+    /// Names of objects in the bucket of the source that look like snapshots, and were left aside because the name cannot be read or
+    /// the content cannot be trusted: at most five. These objects may hold lost changes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 5), extend("x-kubernetes-list-type" = "atomic"))]
     pub left_aside: Vec<String>,
