@@ -242,6 +242,8 @@ pub mod condition {
     pub const SHOOT_STATE_UP_TO_DATE: &str = "ShootStateUpToDate";
     /// Reason of that condition: nothing of the shoot was ever written into it, so that no other seed could restore the shoot.
     pub const SHOOT_STATE_NEVER_SYNCED: &str = "ShootStateNeverSynced";
+    /// Shoot constraint: the ShootState leaves out no state and no Secret of the shoot. Present only while `False`.
+    pub const SHOOT_STATE_COMPLETE: &str = "ShootStateComplete";
     /// Shoot and Etcd: it is confirmed that the shoot is this seed's.
     pub const OWNERSHIP_VERIFIED: &str = "OwnershipVerified";
     /// Reason of that condition: etcd is served for longer than other seeds wait, or for ever, while nobody confirms it.
@@ -266,8 +268,10 @@ pub mod condition {
     pub const ZONE_ISOLATION_DRY_RUN: &str = "ZoneIsolationDryRun";
     /// Shoot constraint: the move that is wanted may begin.
     pub const READY_FOR_MIGRATION: &str = "ReadyForMigration";
-    /// Shoot constraint: it could be put to sleep.
+    /// Shoot constraint: no admission webhook in the shoot can stop a wake-up or the start on another seed.
     pub const HIBERNATION_POSSIBLE: &str = "HibernationPossible";
+    /// Reason of that constraint: a webhook matches objects that the control plane or the nodes write, and can stop these writes.
+    pub const PROBLEMATIC_WEBHOOKS: &str = "ProblematicWebhooks";
     /// Seed: its gardenlet is alive.
     pub const GARDENLET_READY: &str = "GardenletReady";
     /// Seed: what the landscape runs in it runs.
