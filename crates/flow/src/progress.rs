@@ -9,8 +9,11 @@ pub struct Progress {
     pub percent: u8,
     /// Names of the tasks that run now, in the order of the graph.
     pub running: Vec<&'static str>,
-    /// Names of the tasks that are done, in the order in which they ended. Their old errors may be cleared.
+    /// Names of the tasks that are done, in the order in which they ended.
     pub succeeded: Vec<&'static str>,
+    /// Names of the tasks that wait, run or have failed, in the order of the graph. An error that an earlier run met under
+    /// a different name is solved.
+    pub unfinished: Vec<&'static str>,
     /// Number of tasks of the flow.
     pub total: usize,
 }

@@ -141,9 +141,9 @@ impl Board {
         self.state[index] = State::Failed;
     }
 
-    fn named(&self, state: State) -> Vec<&'static str> {
+    fn names_of(&self, is_meant: impl Fn(State) -> bool) -> Vec<&'static str> {
         (0..self.names.len())
-            .filter(|i| self.state[*i] == state)
+            .filter(|i| is_meant(self.state[*i]))
             .map(|i| self.names[i])
             .collect()
     }
@@ -152,15 +152,16 @@ impl Board {
         let done = self.report.succeeded.len() + self.report.skipped.len();
         Progress {
             percent: percent(done, self.names.len()),
-            running: self.named(State::Running),
+            running: self.names_of(|state| state == State::Running),
             succeeded: self.report.succeeded.clone(),
+            unfinished: self.names_of(|state| state != State::Ended),
             total: self.names.len(),
         }
     }
 
     fn report(self) -> Report {
         Report {
-            not_run: self.named(State::Waiting),
+            not_run: self.names_of(|state| state == State::Waiting),
             ..self.report
         }
     }

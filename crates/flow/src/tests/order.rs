@@ -107,6 +107,21 @@ async fn progress_is_reported_at_every_start_and_end() {
     assert!(seen.iter().all(|p| p.total == 4));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_task_is_unfinished_until_it_succeeds_or_is_skipped() {
+    let log = Log::default();
+    let mut seen: Vec<String> = Vec::new();
+    let mut g = graph();
+    let a = g.add(log.task("a", seconds(1)));
+    let b = g.add(failing("b").after(a));
+    g.add(failing("left out").after(a).skip_if(true));
+    g.add(log.task("c", seconds(1)).after(b));
+    let ended = g.compile().run(|p| seen.push(p.unfinished.join(", "))).await;
+    assert!(ended.is_err());
+    // The progress after the success of `a` is that at the start of `b`.
+    assert_eq!(seen, ["a, b, left out, c", "b, c", "b, c"]);
+}
+
 #[tokio::test]
 async fn an_empty_flow_is_done() {
     let mut last = None;

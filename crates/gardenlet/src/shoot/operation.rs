@@ -79,9 +79,10 @@ pub(super) async fn run(
 }
 
 async fn act(facts: &Facts, operation: Operation, record: &Record<'_>) -> Result<(), Failure> {
-    let terms = |error| outside("Recording the owner terms", error);
     if operation.deploys() {
-        AppliedTerms::withdraw_other(facts).await.map_err(terms)?;
+        AppliedTerms::withdraw_other(facts)
+            .await
+            .map_err(|error| outside("Withdrawing owner terms that no longer apply", error))?;
     }
     if !operation.deletes() || exists(facts).await? {
         Cluster::sync(facts)
@@ -98,12 +99,14 @@ async fn act(facts: &Facts, operation: Operation, record: &Record<'_>) -> Result
         ..outside(zone_watch::TASK, error)
     })??;
     if operation.deploys() {
-        AppliedTerms::record(facts).await.map_err(terms)?;
+        AppliedTerms::record(facts)
+            .await
+            .map_err(|error| outside(status::OWNER_TERMS, error))?;
     }
     if operation.deletes() {
         Cluster::destroy(facts)
             .await
-            .map_err(|error| outside("Deleting Cluster resource", error))?;
+            .map_err(|error| outside(status::CLUSTER_DELETION, error))?;
     }
     Ok(())
 }
@@ -189,8 +192,15 @@ async fn observed(type_: Type, flow: Flow<'_, Error>, record: &Record<'_>) -> Re
                 continue;
             };
             percent = i32::from(progress.percent);
-            let patch = status::progressed(type_, &progress, clock::now_k8s());
-            match record.write(&patch).await {
+            let written = record.write_if(|newest| {
+                Ok(Some(status::progressed(
+                    newest,
+                    type_,
+                    &progress,
+                    clock::now_k8s(),
+                )))
+            });
+            match written.await {
                 Ok(_) => {}
                 // Nothing of this flow may go on.
                 Err(error @ Error::NotOwner(_)) => return Err(error),

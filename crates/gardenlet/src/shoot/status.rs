@@ -110,15 +110,42 @@ pub fn started(
     zone_record::and(patch, zone_record::begun(shoot, operation, by_itself, now))
 }
 
-/// Progress of a running flow.
+/// Task under which an error is reported that the gardenlet meets after the flow, while it records the applied owner terms.
+pub(super) const OWNER_TERMS: &str = "Recording the owner terms";
+/// Task under which an error is reported that the gardenlet meets after the flow, while it deletes the Cluster object.
+pub(super) const CLUSTER_DELETION: &str = "Deleting Cluster resource";
+
+/// Progress of a running flow. The patch also removes each error of an earlier run that is solved by now.
 #[must_use]
-pub fn progressed(type_: Type, progress: &Progress, now: Time) -> Value {
+pub fn progressed(shoot: &Shoot, type_: Type, progress: &Progress, now: Time) -> Value {
     let description = if progress.running.is_empty() {
         "Waiting for tasks.".to_owned()
     } else {
         progress.running.join(", ")
     };
-    json!({"lastOperation": last_operation(type_, State::Processing, i32::from(progress.percent), &description, now)})
+    let percent = i32::from(progress.percent);
+    let mut patch =
+        json!({"lastOperation": last_operation(type_, State::Processing, percent, &description, now)});
+    let errors = shoot
+        .status
+        .as_ref()
+        .map_or(&[][..], |status| &status.last_errors);
+    let unsolved: Vec<_> = errors
+        .iter()
+        .filter(|error| is_unsolved(error, progress))
+        .collect();
+    if unsolved.len() < errors.len() {
+        patch["lastErrors"] = json!(Some(unsolved).filter(|unsolved| !unsolved.is_empty()));
+    }
+    patch
+}
+
+/// Whether the step of an error has not succeeded yet in this run. All steps before the flow have succeeded by now, and a task
+/// that this flow lacks is no longer needed.
+fn is_unsolved(error: &LastError, progress: &Progress) -> bool {
+    error.task_id.as_deref().is_none_or(|task| {
+        [OWNER_TERMS, CLUSTER_DELETION].contains(&task) || progress.unfinished.contains(&task)
+    })
 }
 
 /// The operation succeeded. What ends a migration is [`handed_over`].
