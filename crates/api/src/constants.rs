@@ -39,7 +39,7 @@ pub const BACKUP_ENTRY_BACKUPS_COPIED: &str = "backupentry.core.gardener.cloud/b
 pub const BACKUPS_COPIED_BUT_FINAL: &str = "but-final";
 /// Annotation: tasks for the next reconciliation of a shoot, separated by commas.
 pub const SHOOT_TASKS: &str = "shoot.gardener.cloud/tasks";
-/// Annotation: the shoot is left alone (`true`).
+/// Annotation: new reconciliations of the Shoot are held back (a truth value, see [`is_switched_on`]).
 pub const SHOOT_IGNORE: &str = "shoot.gardener.cloud/ignore";
 /// Annotation: how often the shoot is reconciled.
 pub const SHOOT_SYNC_PERIOD: &str = "shoot.gardener.cloud/sync-period";
@@ -47,7 +47,7 @@ pub const SHOOT_SYNC_PERIOD: &str = "shoot.gardener.cloud/sync-period";
 pub const SHOOT_SKIP_READINESS: &str = "shoot.gardener.cloud/skip-readiness";
 /// Annotation: when the shoot is deleted by itself.
 pub const SHOOT_EXPIRATION_TIMESTAMP: &str = "shoot.gardener.cloud/expiration-timestamp";
-/// Annotation of a Seed: its shoots are not reconciled (`true`).
+/// Annotation of a Seed: new reconciliations of all Shoots of the seed are held back (a truth value, see [`is_switched_on`]).
 pub const EMERGENCY_STOP: &str = "shoot.gardener.cloud/emergency-stop-reconciliations";
 /// Annotation: the shoot is taken over without the help of the seed that has the shoot (`true` or [`FORCE_RESTORE_SOURCE_IS_OFF`]).
 pub const SHOOT_FORCE_RESTORE: &str = "shoot.gardener.cloud/force-restore";
@@ -65,6 +65,9 @@ pub const SHOOT_ISOLATED_ZONE_EXPIRES: &str = "shoot.gardener.cloud/isolated-zon
 /// Annotation: the zone, by its provider's ID, of which it is to be told what would move if it were cut off. Nothing is changed, and the
 /// annotation goes when it has been answered.
 pub const SHOOT_ISOLATED_ZONE_DRY_RUN: &str = "shoot.gardener.cloud/isolated-zone-dry-run";
+/// Annotation: the Seed to which a move of the Shoot is judged without a change of anything else. garden-controller-manager reports the
+/// answer as constraint `MigrationDryRun`, and removes the annotation.
+pub const MIGRATION_DRY_RUN: &str = "migration.gardener.cloud/dry-run";
 /// Annotation: a move to a far region is meant.
 pub const MIGRATION_ALLOW_DISTANT_REGIONS: &str = "migration.gardener.cloud/allow-distant-regions";
 /// Annotation: the move is to keep the API serving.
@@ -162,6 +165,12 @@ pub const ROTATION_STRATEGY: &str = "rotation-strategy";
 /// Label: when it was last asked to be replaced (Unix seconds).
 pub const LAST_ROTATION_INITIATION_TIME: &str = "last-rotation-initiation-time";
 
+/// Whether the value of an annotation switches the annotation on, by the truth values of Gardener (Go's `strconv.ParseBool`).
+#[must_use]
+pub fn is_switched_on(value: &str) -> bool {
+    matches!(value, "1" | "t" | "T" | "true" | "TRUE" | "True")
+}
+
 /// Label that says of a Shoot, BackupEntry, … that a seed is concerned, by specification or status (`true`).
 #[must_use]
 pub fn seed_name_label(seed: &str) -> String {
@@ -232,6 +241,10 @@ pub mod condition {
     pub const API_SERVER_AVAILABLE: &str = "APIServerAvailable";
     /// Shoot: the programs of its control plane run.
     pub const CONTROL_PLANE_HEALTHY: &str = "ControlPlaneHealthy";
+    /// Reason of that condition: etcd-main refuses writes, because alarm NOSPACE is raised.
+    pub const ETCD_NO_SPACE: &str = "EtcdNoSpace";
+    /// Reason of condition `Ready` of an Etcd: etcd refuses writes, because alarm NOSPACE is raised.
+    pub const NO_SPACE: &str = "NoSpace";
     /// Shoot: what watches it runs.
     pub const OBSERVABILITY_COMPONENTS_HEALTHY: &str = "ObservabilityComponentsHealthy";
     /// Shoot: its nodes are there and ready.
@@ -266,18 +279,35 @@ pub mod condition {
     pub const ZONE_ISOLATION: &str = "ZoneIsolation";
     /// Shoot: what was found when it was last asked what would move if a zone were cut off. Always `True`: it judges nothing.
     pub const ZONE_ISOLATION_DRY_RUN: &str = "ZoneIsolationDryRun";
+    /// Reason of the conditions of a Shoot that do not hold, or cannot be checked, because a move has stopped parts of the control plane.
+    pub const MOVING: &str = "Moving";
     /// Shoot constraint: the move that is wanted may begin.
     pub const READY_FOR_MIGRATION: &str = "ReadyForMigration";
+    /// Reason of that constraint: the source has not reconciled the present specification with success yet.
+    pub const SHOOT_NOT_RECONCILED: &str = "ShootNotReconciled";
+    /// Shoot constraint: whether a move to the seed of annotation `migration.gardener.cloud/dry-run` could have begun when the
+    /// annotation was answered.
+    pub const MIGRATION_DRY_RUN: &str = "MigrationDryRun";
+    /// Shoot constraint: new reconciliations can begin. `False` while a pause holds them back, and absent otherwise.
+    pub const RECONCILIATION_POSSIBLE: &str = "ReconciliationPossible";
+    /// Reason of that constraint: the Shoot has the annotation `shoot.gardener.cloud/ignore`.
+    pub const SHOOT_IGNORED: &str = "ShootIgnored";
+    /// Reason of that constraint: the Seed has the annotation `shoot.gardener.cloud/emergency-stop-reconciliations`.
+    pub const SEED_EMERGENCY_STOP: &str = "SeedEmergencyStop";
     /// Shoot constraint: no admission webhook in the shoot can stop a wake-up or the start on another seed.
     pub const HIBERNATION_POSSIBLE: &str = "HibernationPossible";
     /// Reason of that constraint: a webhook matches objects that the control plane or the nodes write, and can stop these writes.
     pub const PROBLEMATIC_WEBHOOKS: &str = "ProblematicWebhooks";
+    /// Reason of that constraint: a webhook can stop renewals of Leases, so that no controller leads and no node is ready.
+    pub const WEBHOOKS_ON_LEASES: &str = "WebhooksOnLeases";
     /// Seed: its gardenlet is alive.
     pub const GARDENLET_READY: &str = "GardenletReady";
     /// Seed: what the landscape runs in it runs.
     pub const SEED_SYSTEM_COMPONENTS_HEALTHY: &str = "SeedSystemComponentsHealthy";
     /// Seed: its bucket is there.
     pub const BACKUP_BUCKETS_READY: &str = "BackupBucketsReady";
+    /// Seed constraint: no Shoot names the seed in `spec.seedName` or `status.seedName`, so that fields may change that shoots depend on.
+    pub const WITHOUT_SHOOTS: &str = "WithoutShoots";
     /// Seed: its extensions run.
     pub const EXTENSIONS_READY: &str = "ExtensionsReady";
     /// Seed: its shoots are not reconciled for now.

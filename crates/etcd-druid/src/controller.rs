@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     cleanup::cleanup,
+    copying,
     ensure::ensure,
     flags::Defaults,
     names::{DRUID, FINALIZER, OPERATION_ANNOTATIONS, RECONCILE, SUSPEND_ANNOTATION},
@@ -31,6 +32,9 @@ const LOOK_AGAIN: Duration = Duration::from_secs(10);
 /// How often the sidecar of a healthy Etcd is asked whether backups are taken. Shorter than the time between two delta
 /// snapshots (5 minutes), so that a refusing object store is told before data for which there is no backup piles up.
 const ASK_SIDECAR: Duration = Duration::from_secs(30);
+
+/// How often a copy of backups is asked for its progress, and so the shortest pause between two writes of the progress.
+const ASK_PROGRESS: Duration = Duration::from_secs(5);
 
 /// The controller of Etcds in one seed.
 #[derive(Clone)]
@@ -137,6 +141,7 @@ impl Reconciler<Etcd> for EtcdController {
         // What was applied just now is part of the picture: a new generation of the StatefulSet is not rolled out yet.
         let mut observed = Observed::read(&self.seed, &etcd).await?;
         (observed.sidecar, observed.ownership) = sidecar::ask(&self.seed, &etcd, &observed.members).await;
+        observed.copying = copying::ask_progress(&self.seed, &etcd, &observed.copies).await;
         let status = status::compute(&etcd, outcome.as_ref().copied(), &observed, &now_k8s());
         self.write_status(&etcd, &status).await?;
         outcome?;
@@ -168,7 +173,9 @@ impl Reconciler<Etcd> for EtcdController {
 
 /// When to look again. What the sidecar says is the one thing that no watch tells.
 fn next(etcd: &Etcd, status: &EtcdStatus) -> Next {
-    if status.ready != Some(true) || !status.last_errors.is_empty() {
+    if etcd.spec.backup.source_store.is_some() && status.ready != Some(true) {
+        Next::After(ASK_PROGRESS)
+    } else if status.ready != Some(true) || !status.last_errors.is_empty() {
         Next::After(LOOK_AGAIN)
     } else if etcd.spec.backup.store.is_some()
         && etcd.spec.backup.source_store.is_none()

@@ -8,6 +8,7 @@ mod bytes;
 mod cleanup;
 mod containers;
 mod controller;
+mod copying;
 mod ensure;
 pub mod flags;
 mod kept;

@@ -1,6 +1,6 @@
 //! What is there of an Etcd's objects.
 
-use api::druid::Etcd;
+use api::druid::{CopyProgress, Etcd};
 use k8s_openapi::api::{
     apps::v1::StatefulSet,
     batch::v1::Job,
@@ -37,6 +37,8 @@ pub struct Observed {
     pub sidecar: Option<Said>,
     /// What it said of who owns the shoot, where it checks that.
     pub ownership: Option<Ownership>,
+    /// The progress that the copying process reported when etcd-druid asked for it.
+    pub copying: Option<CopyProgress>,
 }
 
 impl Observed {
@@ -77,6 +79,7 @@ impl Observed {
             claims: list(&seed.namespaced(&namespace), &ours).await?,
             sidecar: None,
             ownership: None,
+            copying: None,
         })
     }
 

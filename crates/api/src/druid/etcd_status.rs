@@ -46,6 +46,9 @@ pub struct EtcdStatus {
     pub bootstrap_with_existing_cluster: Option<JoinedCluster>,
     /// What was copied, where `spec.backup.sourceStore` asks for a copy.
     pub copied: Option<CopiedChain>,
+    /// The bytes that the copy has brought so far, where `spec.backup.sourceStore` asks for a copy. etcd-druid asks the copying process
+    /// every 5 s, and keeps the last answer. Absent until the process has answered once.
+    pub copying: Option<CopyProgress>,
     /// How the process beside etcd checks the owner, as this process reports it. The last report stays while the process does not
     /// answer. Absent where `spec.backup.ownerCheck` is not set, and until the process has answered once.
     pub owner_check: Option<ReportedOwnerCheck>,
@@ -98,6 +101,19 @@ impl ReportedOwnerCheck {
     pub fn reads_host_clock(&self) -> bool {
         matches!(self.host_clock.as_deref(), Some("Rtc" | "Ptp"))
     }
+}
+
+/// The progress of a copy of backups. A copy that is run again counts the objects that are in the target already after it has verified
+/// these objects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CopyProgress {
+    /// Bytes that were copied, or found in the target, so far.
+    #[schemars(range(min = 0))]
+    pub copied_bytes: i64,
+    /// Bytes of all objects to copy that were listed so far. The total grows while the source adds objects.
+    #[schemars(range(min = 0))]
+    pub total_bytes: i64,
 }
 
 /// The end of the backups that were copied.

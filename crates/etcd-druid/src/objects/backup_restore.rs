@@ -185,8 +185,10 @@ fn end_args(end: &SourceEnd) -> Vec<String> {
 fn container(backup: &Backup, args: Vec<String>) -> Container {
     Container {
         image: Some(backup.image.clone()),
+    args.push(format!("--listen-address=0.0.0.0:{}", backup.port));
         image_pull_policy: Some("IfNotPresent".to_owned()),
         command: Some(vec![BINARY.to_owned()]),
+        ports: Some(vec![port("progress", backup.port)]),
         args: Some(args),
         env: (!backup.environment.is_empty()).then(|| backup.environment.iter().map(Into::into).collect()),
         resources: Some(backup.resources.clone().unwrap_or_else(default_resources)),

@@ -86,6 +86,7 @@ pub fn compute(etcd: &Etcd, outcome: Result<(), &Error>, observed: &Observed, no
         copied: copy::said(&observed.copies).or(before.copied).filter(|_| copies),
         // A destination needs the last report of a process that does not answer any more.
         owner_check: observed
+        copying: observed.copying.or(before.copying).filter(|_| copies),
             .ownership
             .as_ref()
             .and_then(Ownership::reported_check)

@@ -313,6 +313,27 @@ fn a_copy_is_ready_when_its_job_is_complete() {
     assert_eq!(status.last_operation.unwrap().state, "Error");
 }
 
+#[test]
+fn the_last_progress_of_a_copy_stays_until_the_copy_goes() {
+    let progress = api::druid::CopyProgress {
+        copied_bytes: 5,
+        total_bytes: 10,
+    };
+    let mut etcd = etcd(MAIN);
+    etcd.spec.backup.source_store = etcd.spec.backup.store.clone();
+    let answered = Observed {
+        copying: Some(progress),
+        ..Observed::default()
+    };
+    etcd.status = Some(compute(&etcd, Ok(()), &answered, &now()));
+    // The process does not answer, since its pod is replaced.
+    let kept = compute(&etcd, Ok(()), &Observed::default(), &now());
+    assert_eq!(kept.copying, Some(progress));
+    etcd.spec.backup.source_store = None;
+    let opened = compute(&etcd, Ok(()), &Observed::default(), &now());
+    assert_eq!(opened.copying, None);
+}
+
 /// What is lost is told from it, also where the pod is gone by then.
 #[test]
 fn what_a_copy_says_is_kept() {

@@ -110,6 +110,8 @@ fn approve(
         destination: destination.to_owned(),
         generation: shoot.metadata.generation.unwrap_or_default(),
         spec,
+        // The seed that goes on with the move reports its next step.
+        progress: None,
     })
 }
 

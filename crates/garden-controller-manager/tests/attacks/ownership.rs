@@ -119,6 +119,17 @@ pub async fn a_shoot_is_handed_over_as_it_was_approved(garden: &Garden) {
     }
     let approved = json!({"migration": approval("seed-a", "seed-b")});
     allowed(garden.patch_status(&manager, "web", approved).await);
+    // The seed reports the progress of the move beside the approval, and changes nothing else of it.
+    let progress =
+        |seed: &str| json!({"migration": {"progress": {"seedName": seed, "step": "s", "startTime": now}}});
+    allowed(write(progress("seed-a")).await);
+    refused(
+        write(progress("seed-b")).await,
+        "may not change status.migration.progress of Shoot web",
+    );
+    let mut spec = progress("seed-a");
+    spec["migration"]["spec"] = json!({"region": "elsewhere"});
+    refused(write(spec).await, word);
     refused(
         write(json!({"ownership": {"epoch": 2}})).await,
         "it rises by one with a hand-over",

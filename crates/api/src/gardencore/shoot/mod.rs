@@ -5,6 +5,7 @@ mod credentials_status;
 pub mod effects;
 mod kubernetes;
 mod maintenance;
+mod migration;
 mod networking;
 mod owner_checks;
 mod ownership;
@@ -19,6 +20,7 @@ pub use control_plane::*;
 pub use credentials_status::*;
 pub use kubernetes::*;
 pub use maintenance::*;
+pub use migration::*;
 pub use networking::*;
 pub use owner_checks::*;
 pub use ownership::*;
@@ -215,12 +217,13 @@ pub struct ShootSpec {
         regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
     )]
     pub seed_name: Option<String>,
-    /// Which seeds may host it.
+    /// Seeds on which the shoot may be created, and to which the shoot may move, by label and provider type. Without a selector every
+    /// seed may.
     pub seed_selector: Option<SeedSelector>,
     /// Objects that extensions' configurations refer to by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<NamedResourceReference>,
-    /// Taints of seeds that it tolerates.
+    /// Taints of seeds that the shoot tolerates. A taint without value is tolerated by key, a taint with a value by key and value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tolerations: Vec<Toleration>,
     /// How its API is exposed.

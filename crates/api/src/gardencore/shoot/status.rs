@@ -1,11 +1,14 @@
 //! How a Shoot is.
 
 use crate::{
-    derive::{Deserialize, JsonSchema, PackedExtension, Serialize, Time, skip_serializing_none},
+    derive::{Deserialize, JsonSchema, Serialize, Time, skip_serializing_none},
     meta::{Condition, GardenerInfo, LastError, LastOperation, LastOperationState},
 };
 
-use super::{FormerSeed, Ownership, PendingWorkersRollout, SeedOwnerCheck, ShootCredentials, ZoneIsolation};
+use super::{
+    FormerSeed, MigrationApproval, Ownership, PendingWorkersRollout, SeedOwnerCheck, ShootCredentials,
+    ZoneIsolation,
+};
 
 /// How the cluster is.
 #[skip_serializing_none]
@@ -30,10 +33,19 @@ pub struct ShootStatus {
     pub last_errors: Vec<LastError>,
     /// The generation that was acted on.
     pub observed_generation: Option<i64>,
+    /// Hash of the specification, without `seedName`, that a seed reconciled last with success. A planned move begins once the present
+    /// specification has this hash. Absent until a seed has reconciled the shoot.
+    #[schemars(length(max = 64))]
+    pub reconciled_spec_hash: Option<String>,
     /// Since when an operation is tried again and again.
     pub retry_cycle_start_time: Option<Time>,
     /// The seed that hosts it. Differs from `spec.seedName` while a move is wanted or running.
     pub seed_name: Option<String>,
+    /// The name of the Seed in which the last creation, reconciliation or restoration of the control plane has succeeded. Removed when a
+    /// move or a deletion begins. Equals the destination of a move only after the end of the move, so that `kubectl wait` can wait for
+    /// this value.
+    #[schemars(length(min = 1, max = 253))]
+    pub settled_seed_name: Option<String>,
     /// Its name in the seed: the namespace of its control plane. Empty until first reconciled.
     #[serde(rename = "technicalID", default, skip_serializing_if = "String::is_empty")]
     pub technical_id: String,
@@ -75,24 +87,11 @@ pub struct ShootStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub owner_checks: Vec<SeedOwnerCheck>,
-    /// The move that garden-controller-manager has approved. Absent while none may begin.
+    /// The move that garden-controller-manager has approved, and the progress of this move. Absent while no move may begin, and removed
+    /// after the end of the move.
     pub migration: Option<MigrationApproval>,
     /// The zone that was last cut off, or is, and how far that is. Absent while none ever was.
     pub zone_isolation: Option<ZoneIsolation>,
-}
-
-/// What garden-controller-manager judged and found well (constraint `ReadyForMigration`). No seed writes it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct MigrationApproval {
-    /// The seed that hosted the shoot when this was judged.
-    pub source: String,
-    /// The seed that may take it over. A gardenlet hands over to no other.
-    pub destination: String,
-    /// Generation of the Shoot that was judged. A move begins only with that one.
-    pub generation: i64,
-    /// The Shoot's specification with which the whole move works: later edits wait for its end.
-    pub spec: PackedExtension,
 }
 
 /// When a shoot was last looked after without being asked.
