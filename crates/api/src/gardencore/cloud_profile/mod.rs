@@ -46,7 +46,7 @@ pub struct CloudProfileSpec {
     pub provider_config: Option<RawExtension>,
     /// Regions on offer.
     pub regions: Vec<Region>,
-    /// Seeds that may host its shoots.
+    /// Seeds to which shoots of the profile may move, by label and provider type. Without a selector every seed may.
     pub seed_selector: Option<SeedSelector>,
     /// The provider.
     #[schemars(length(min = 1, max = 253))]

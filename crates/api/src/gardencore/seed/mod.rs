@@ -65,7 +65,8 @@ pub struct SeedSpec {
         "provider and region of backup are immutable"
     ))]
     pub backup: Option<SeedBackup>,
-    /// Domains under which its shoots are found. Domain and zone of `internal` do not change once set: processes of shoots ask for owner
+    /// Domains under which its shoots are found. While Shoots are on the seed, existing domains keep their provider type and order, and a
+    /// domain can only be added to `defaults` at the end. Domain and zone of `internal` do not change once set: processes of shoots ask for owner
     /// records there.
     #[x_kube(validation = (
         "!has(oldSelf.internal) || has(self.internal) && self.internal.domain == oldSelf.internal.domain && (!has(oldSelf.internal.zone) || has(self.internal.zone) && self.internal.zone == oldSelf.internal.zone)",
@@ -76,7 +77,8 @@ pub struct SeedSpec {
     pub networks: SeedNetworks,
     /// The provider it runs on.
     pub provider: SeedProvider,
-    /// What keeps shoots away that do not tolerate it.
+    /// Taints that keep shoots away. A Shoot is created on the seed, or moves to the seed, only if the Shoot's `spec.tolerations`
+    /// tolerate all taints.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taints: Vec<SeedTaint>,
     /// Volumes in it.
@@ -210,7 +212,7 @@ pub struct SeedNetworks {
     #[schemars(length(max = 64))]
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     pub services: String,
-    /// For shoots that name none.
+    /// Networks for shoots that name none. The networks do not change while Shoots are on the seed.
     pub shoot_defaults: Option<ShootNetworks>,
     /// Networks that control planes may not talk to.
     #[serde(rename = "blockCIDRs", default, skip_serializing_if = "Vec::is_empty")]
@@ -271,15 +273,16 @@ pub struct SeedStatus {
     pub observed_generation: Option<i64>,
     /// What tells it apart from all other clusters.
     pub cluster_identity: Option<String>,
-    /// How much it could host.
+    /// What the seed could host, by resource. Resource `shoots` is the number of control planes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub capacity: BTreeMap<String, Quantity>,
-    /// How much of that may be used.
+    /// The part of `capacity` that may be used. A planned move begins only while fewer control planes are on the seed, or on the way to
+    /// the seed, than resource `shoots` says. Without this resource the number has no bound.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub allocatable: BTreeMap<String, Quantity>,
     /// When its gardenlet's certificate ends.
     pub client_certificate_expiration_timestamp: Option<Time>,
-    /// Aspects that forbid operations.
+    /// Aspects that forbid or allow operations, e.g. `WithoutShoots`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub constraints: Vec<Condition>,
     /// What was done last.

@@ -76,9 +76,9 @@ pub struct DNSProvider {
     pub domains: Option<DNSIncludeExclude>,
     /// Whether it keeps the cluster's own domain.
     pub primary: Option<bool>,
-    /// The Secret with its credentials, as it was written before `credentialsRef`.
+    /// Name of the Secret with the credentials, in the Shoot's namespace. Has no effect beside `credentialsRef`, which replaces it.
     pub secret_name: Option<String>,
-    /// Its credentials.
+    /// The object with the credentials, in the Shoot's namespace. Only a Secret is supported (`apiVersion` v1, `kind` Secret).
     pub credentials_ref: Option<CrossVersionObjectReference>,
     /// Its type.
     pub type_: Option<String>,
