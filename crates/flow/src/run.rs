@@ -19,6 +19,10 @@ const UNBOUNDED: Duration = Duration::from_secs(60 * 60 * 24 * 365);
 
 impl<E: Display + Send> Flow<'_, E> {
     /// Runs all tasks, and calls `observe` whenever a task has started or ended. `observe` must not block; to write
+/// From this failed attempt on a retry is logged at info. The first attempts fail in most flows, since objects take a
+/// moment to be ready.
+const RETRY_REPORTED_FROM: u32 = 3;
+
     /// progress to an API, let it set a `tokio::sync::watch` channel and write from its other end.
     pub async fn run(self, observe: impl FnMut(Progress)) -> Result<Report, FlowError<E>> {
         self.run_with(observe, &Undisturbed).await
@@ -218,7 +222,11 @@ async fn work<E: Display>(
             match ((task.work)().await, retry, pause) {
                 (Ok(()), ..) => return Ok(()),
                 (Err(error), Some(retry), Some(delay)) if retryable(&error) => {
-                    tracing::debug!(%error, "task is tried again");
+                    if *attempts < RETRY_REPORTED_FROM {
+                        tracing::debug!(%error, "task is tried again");
+                    } else {
+                        tracing::info!(%error, attempts = *attempts, "task is tried again");
+                    }
                     last = Some(error);
                     sleep(delay).await;
                     pause = Some(retry.next(delay));

@@ -1,9 +1,11 @@
 //! How long a failing task is tried.
 
-use std::sync::Arc;
+use std::io::{self, Write};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 
 use tokio::time::Instant;
+use tracing_subscriber::fmt::MakeWriter;
 
 use super::{graph, seconds};
 use crate::{Cause, Graph, Retry, Task};
@@ -132,4 +134,54 @@ async fn the_shorter_limit_counts() {
             .timeout(seconds(4)),
     );
     assert_eq!(run(g).await.0, 4);
+}
+
+/// A step that fails in a loop shows in the log of a process at the default level.
+#[tokio::test(start_paused = true)]
+async fn a_retry_is_logged_at_info_from_the_third_on() {
+    let log = Log::default();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::INFO)
+        .with_ansi(false)
+        .with_writer(log.clone());
+    let guard = tracing::subscriber::set_default(subscriber.finish());
+    let mut g = graph();
+    g.add(flaky(&Arc::default(), 4).retry(Retry::until_timeout(seconds(1), seconds(30))));
+    let (_, failure) = run(g).await;
+    drop(guard);
+    assert!(failure.is_none());
+    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let retries: Vec<_> = log
+        .lines()
+        .filter(|line| line.contains("is tried again"))
+        .collect();
+    assert_eq!(retries.len(), 2, "{log}");
+    for (line, attempt) in retries.iter().zip(["attempt 3", "attempt 4"]) {
+        assert!(
+            line.contains(attempt) && line.contains("task=\"flaky\""),
+            "{line}"
+        );
+    }
+}
+
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Log {
+    type Writer = Self;
+
+    fn make_writer(&'a self) -> Self {
+        self.clone()
+    }
 }
