@@ -32,14 +32,22 @@
 //! | `connection` | connections that throw away what is not sent when a permit ends |
 //! | `proxy` | connections through the proxy that the environment names (feature `object-store`) |
 //! | `store` | the same for requests to object stores (feature `object-store`) |
+//! | `bucket` | listings and removals of the S3 protocol for every key and version (feature `object-store`) |
+//! | `creation` | creation of an object that must not exist yet (feature `object-store`) |
 //! | `issuer` | what whoever gives the right holds: extend, close, settle, end |
 //! | `under_way` | what has left and is not answered |
 //! | `grant` | the state that all of them look at |
 //! | `clock` | monotonic time that counts suspension |
 //! | `host_clock` | the clock of the host, which shows that the guest was paused |
 
+#[cfg(feature = "object-store")]
+mod bucket;
+#[cfg(feature = "object-store")]
+mod bucket_xml;
 mod clock;
 mod connection;
+#[cfg(feature = "object-store")]
+mod creation;
 mod effects;
 mod grant;
 mod host_clock;
@@ -52,10 +60,14 @@ mod proxy;
 mod store;
 mod under_way;
 
+#[cfg(feature = "object-store")]
+pub use bucket::{Bucket, Listed, ListedObject, Position, REMOVED_AT_ONCE, RefusedRemoval};
 pub use clock::{Clock, Moment};
 pub use connection::{
     PermittedConnector, PermittedStream, UNACKNOWLEDGED_FOR, Unanswered, deliver_unsent, discard_unsent,
 };
+#[cfg(feature = "object-store")]
+pub use creation::create_object;
 pub use grant::NotPermitted;
 pub use host_clock::{HostClock, HostClockKind, UNNOTICED_PAUSE};
 pub use issuer::{Issuer, Settling};
