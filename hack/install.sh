@@ -329,7 +329,11 @@ wait_for_policies() {
   at garden apply -f - >/dev/null <<END
 apiVersion: v1
 kind: Namespace
-metadata: {name: $probe, labels: {project.gardener.cloud/name: $probe}}
+metadata:
+  name: $probe
+  labels: {project.gardener.cloud/name: $probe}
+  # Deletions of namespaces without it are refused until the API server has found Shoots and BackupEntries.
+  annotations: {confirmation.gardener.cloud/deletion: "true"}
 END
   wait_for 180 "the garden's policies are in force" at garden -n "$probe" create secret generic probe --dry-run=server
   cat >"$LOG/$probe.yaml" <<END

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
+#[path = "policies/accidents.rs"]
+mod accidents;
 mod garden;
 #[path = "policies/nodes.rs"]
 mod nodes;
@@ -35,6 +37,8 @@ async fn the_policies_of_the_garden() {
     own_seed_and_lease(&garden).await;
     own_shoots(&garden).await;
     own_backups(&garden).await;
+    accidents::a_namespace_with_shoots_or_backups_stays(&garden).await;
+    accidents::a_definition_of_the_garden_stays(&garden).await;
     garden::no_gaps();
 }
 

@@ -2,13 +2,19 @@
 
 use anyhow::Result;
 use api::gardencore::{BackupEntry, InternalSecret, InternalSecretFields, Project, Seed, Shoot, ShootState};
-use k8s_openapi::api::{core::v1::Secret, rbac::v1::Role};
+use k8s_openapi::{
+    api::{
+        core::v1::{Namespace, Secret},
+        rbac::v1::Role,
+    },
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
 use kube::Api;
 use serde_json::json;
 use testkit::eventually;
 
 use super::{
-    Garden, IN_FORCE_WITHIN, NAMESPACE,
+    Garden, IN_FORCE_WITHIN, NAMESPACE, WITH_A_SHOOT, WITH_BACKUPS,
     attempt::{in_force, try_patch_status},
     bounded_profile, bucket, entry, project_of, shoot_with_pools, try_apply, try_create, try_delete,
     try_patch,
@@ -168,6 +174,34 @@ impl Garden {
         .await?;
         in_force("project-namespace", || {
             try_apply(&projects, "probe", project_of("probe", Some(NAMESPACE)))
+        })
+        .await?;
+        self.wait_for_policies_of_deletions().await
+    }
+
+    /// The policies that ask for a confirmation. Of two policies that refuse, the API server names only one.
+    async fn wait_for_policies_of_deletions(&self) -> Result<()> {
+        for name in [WITH_A_SHOOT, WITH_BACKUPS] {
+            let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+            self.bring(&namespace).await?;
+        }
+        self.shoot_in(WITH_A_SHOOT, "only", "seed-a", None, ("", ""))
+            .await;
+        let entries: Api<BackupEntry> = self.admin(WITH_BACKUPS);
+        self.apply(&entries, "only", entry("only", "seed-a", "bucket-a"))
+            .await?;
+        let namespaces: Api<Namespace> = Api::all(self.administrator());
+        in_force("namespace-deletion-shoots", || {
+            try_delete(&namespaces, WITH_A_SHOOT)
+        })
+        .await?;
+        in_force("namespace-deletion-backupentries", || {
+            try_delete(&namespaces, WITH_BACKUPS)
+        })
+        .await?;
+        let definitions: Api<CustomResourceDefinition> = Api::all(self.administrator());
+        in_force("garden-definition-deletion", || {
+            try_delete(&definitions, "shoots.core.gardener.cloud")
         })
         .await
     }

@@ -44,6 +44,10 @@ pub use attempt::{
 pub const MANAGER: &str = "system:serviceaccount:garden:garden-controller-manager";
 /// The namespace of the project.
 pub const NAMESPACE: &str = "garden-dev";
+/// A namespace that holds one Shoot and no BackupEntry.
+pub const WITH_A_SHOOT: &str = "with-a-shoot";
+/// A namespace that holds one BackupEntry and no Shoot.
+pub const WITH_BACKUPS: &str = "with-backups";
 /// The API server takes a policy into account a second after it was made, and a kind that it does not know yet it looks for every
 /// half minute. Five times as long, for a busy machine.
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(150);
