@@ -13,7 +13,8 @@ const ELECTION: &str = "the election decides who has a permit";
 impl Locks {
     /// Adds to `process` what runs the controllers under these locks. `work` is called once for each lock, when that is held, with
     /// the names of the controllers under it and the right that follows from the lock; it must not detach anything
-    /// (invariant 4). `/healthz` tells of a lock that should have been renewed, `/metrics` has the numbers of the locks.
+    /// (invariant 4). `/healthz` tells of a lock that should have been renewed, `/metrics` has the numbers of the locks, and
+    /// `/readyz` tells of a lock that cannot be read.
     ///
     /// `elections` leads to the cluster where the Leases are. It must be a connection of its own, so that work which waits for
     /// answers never delays a renewal.
@@ -23,15 +24,19 @@ impl Locks {
         F: Future<Output = Result<(), String>> + Send + 'static,
     {
         let (health, metrics) = (process.health.clone(), process.metrics.clone());
+        let readiness = process.readiness.clone();
+        let election = readiness.awaiting("the election of a leader has not begun");
         let (client, shutdown) = (
             elections.client(&Permit::sole(ELECTION)),
             process.shutdown.clone(),
         );
         process.fallible_part("controllers", async move {
             let register = |locks: &lease::Metrics| {
-                let overdue = locks.clone();
+                let (overdue, unread) = (locks.clone(), locks.clone());
                 health.add(move || overdue.overdue());
+                readiness.add(move || unread.unread());
                 metrics.register(|all| locks.register(all));
+                drop(election);
             };
             self.run(&client, register, shutdown, work).await
         });

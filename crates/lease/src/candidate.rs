@@ -60,6 +60,9 @@ impl<'a> Candidate<'a> {
     /// Another one holds it on other terms: waiting would make two take turns that contradict each other.
     pub(crate) async fn acquire(&mut self) -> Result<Tenure<'a>, Lost> {
         let mut beaten = false;
+        let participant = self.participant;
+        let patience = participant.timing.lease_duration;
+        participant.metrics.awaited(participant.name(), patience);
         loop {
             match self.look().await {
                 Ok(Look::Acquired(sent)) => {
@@ -101,6 +104,7 @@ impl<'a> Candidate<'a> {
         let participant = self.participant;
         let asked = Instant::now();
         let found = participant.store.read().await?;
+        participant.metrics.answered(participant.name());
         let early = participant.breaks(Mutation::SeenBeforeRead);
         self.view.see(found, if early { asked } else { Instant::now() });
         self.report();

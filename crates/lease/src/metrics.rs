@@ -41,6 +41,17 @@ pub struct Metrics {
     refusals: Family<RefusalLabels, Counter>,
     /// For each lock that is held: until when it must have been renewed or ended.
     due: Arc<Mutex<HashMap<String, Instant>>>,
+    /// For each lock that is held or waited for: the last answer of the API server.
+    answers: Arc<Mutex<HashMap<String, Answer>>>,
+}
+
+/// The last answer of the API server about a lock.
+#[derive(Clone, Copy, Debug)]
+struct Answer {
+    /// None before the first answer.
+    at: Option<Instant>,
+    /// For how long a further answer may be missing.
+    patience: Duration,
 }
 
 impl Default for Metrics {
@@ -50,6 +61,7 @@ impl Default for Metrics {
             handover: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
             refusals: Family::default(),
             due: Arc::default(),
+            answers: Arc::default(),
         }
     }
 }
@@ -94,10 +106,43 @@ impl Metrics {
         ))
     }
 
+    /// Names a lock about which the API server has not answered yet, or not for the lease duration. A candidate reads its lock
+    /// all the time, so that this shows of each replica whether the cluster of the lock can be reached.
+    #[must_use]
+    pub fn unread(&self) -> Option<String> {
+        self.answers().iter().find_map(|(name, answer)| match answer.at {
+            None => Some(format!("the lock {name} has not been read yet")),
+            Some(at) if at.elapsed() > answer.patience => {
+                let seconds = at.elapsed().as_secs();
+                Some(format!(
+                    "the lock {name} could not be read or renewed for {seconds} s"
+                ))
+            }
+            Some(_) => None,
+        })
+    }
+
+    /// A candidate begins to wait for this lock.
+    pub(crate) fn awaited(&self, name: &str, patience: Duration) {
+        self.answers()
+            .insert(name.to_owned(), Answer { at: None, patience });
+    }
+
+    /// The API server has answered about this lock.
+    pub(crate) fn answered(&self, name: &str) {
+        if let Some(answer) = self.answers().get_mut(name) {
+            answer.at = Some(Instant::now());
+        }
+    }
+
     /// A write that took or renewed a lock was sent at this time.
     pub(crate) fn renewed(&self, name: &str, sent: Instant, lease_duration: Duration) {
         self.due()
             .insert(name.to_owned(), sent + lease_duration + TOLERATED);
+    }
+
+    fn answers(&self) -> MutexGuard<'_, HashMap<String, Answer>> {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn due(&self) -> MutexGuard<'_, HashMap<String, Instant>> {
@@ -107,6 +152,7 @@ impl Metrics {
     pub(crate) fn set_active(&self, name: &str, active: bool) {
         if !active {
             self.due().remove(name);
+            self.answers().remove(name);
         }
         self.active.get_or_create(&labels(name)).set(i64::from(active));
     }

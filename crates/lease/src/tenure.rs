@@ -119,6 +119,7 @@ impl<'a> Tenure<'a> {
                 participant
                     .metrics
                     .renewed(participant.name(), sent.at, timing.lease_duration);
+                participant.metrics.answered(participant.name());
                 let in_time = self.issuer.extend(timing.valid_until(sent.moment));
                 Ok((!in_time).then(|| self.not_renewed(None)))
             }

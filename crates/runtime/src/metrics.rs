@@ -1,13 +1,14 @@
 //! Metrics in the Prometheus text format, one registry a process.
 
 use std::{
-    sync::{Arc, Mutex},
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use prometheus_client::{
     encoding::{EncodeLabelSet, text::encode},
-    metrics::{counter::Counter, family::Family, histogram::Histogram},
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::Registry,
 };
 
@@ -20,12 +21,44 @@ pub struct ControllerLabels {
     pub result: String,
 }
 
+/// Label of the gauge that tells whether a controller has its objects.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct SyncLabels {
+    controller: &'static str,
+}
+
 /// A process's metrics.
 #[derive(Clone)]
 pub struct Metrics {
     registry: Arc<Mutex<Registry>>,
     reconciles: Family<ControllerLabels, Counter>,
     durations: Family<ControllerLabels, Histogram>,
+    synced: Family<SyncLabels, Gauge>,
+    /// How many controllers of each name have not listed their objects yet.
+    unsynced: Arc<Mutex<BTreeMap<&'static str, usize>>>,
+}
+
+/// A controller that has not listed its objects yet. Until the value is dropped, `/readyz` of the process names the controller.
+pub struct Unsynced {
+    metrics: Metrics,
+    controller: &'static str,
+}
+
+impl Unsynced {
+    /// The controller has listed its objects.
+    pub fn synced(self) {
+        self.metrics.set_synced(self.controller, 1);
+    }
+}
+
+impl Drop for Unsynced {
+    fn drop(&mut self) {
+        let mut unsynced = self.metrics.unsynced();
+        if let Some(count) = unsynced.get_mut(self.controller) {
+            *count -= 1;
+        }
+        unsynced.retain(|_, count| *count > 0);
+    }
 }
 
 impl Default for Metrics {
@@ -46,10 +79,18 @@ impl Default for Metrics {
             "Duration of reconciliations by controller and result",
             durations.clone(),
         );
+        let synced = Family::<SyncLabels, Gauge>::default();
+        registry.register(
+            "controller_synced",
+            "Whether the controller has listed the objects that it works on",
+            synced.clone(),
+        );
         Self {
             registry: Arc::new(Mutex::new(registry)),
             reconciles,
             durations,
+            synced,
+            unsynced: Arc::default(),
         }
     }
 }
@@ -73,6 +114,38 @@ impl Metrics {
         self.durations
             .get_or_create(&labels)
             .observe(duration.as_secs_f64());
+    }
+
+    /// A controller begins to list its objects.
+    #[must_use]
+    pub fn begin_sync(&self, controller: &'static str) -> Unsynced {
+        self.set_synced(controller, 0);
+        *self.unsynced().entry(controller).or_default() += 1;
+        Unsynced {
+            metrics: self.clone(),
+            controller,
+        }
+    }
+
+    /// Names the controllers that have not listed their objects yet; `None` where all have.
+    #[must_use]
+    pub fn not_synced(&self) -> Option<String> {
+        let unsynced = self.unsynced();
+        let names: Vec<_> = unsynced.keys().copied().collect();
+        (!names.is_empty()).then(|| {
+            format!(
+                "these controllers have not listed their objects yet: {}",
+                names.join(", ")
+            )
+        })
+    }
+
+    fn set_synced(&self, controller: &'static str, value: i64) {
+        self.synced.get_or_create(&SyncLabels { controller }).set(value);
+    }
+
+    fn unsynced(&self) -> MutexGuard<'_, BTreeMap<&'static str, usize>> {
+        self.unsynced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// All metrics as text.

@@ -67,6 +67,15 @@ impl Health {
         checks.push(Box::new(check));
     }
 
+    /// The endpoint answers 500 with this sentence until the value is dropped.
+    #[must_use]
+    pub fn awaiting(&self, what: &'static str) -> Awaiting {
+        let awaiting = Arc::new(());
+        let is_awaited = Arc::downgrade(&awaiting);
+        self.add(move || is_awaited.upgrade().map(|_| what.to_owned()));
+        Awaiting(awaiting)
+    }
+
     fn answer(&self) -> (StatusCode, String) {
         let checks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match checks.iter().find_map(|check| check()) {
@@ -75,6 +84,10 @@ impl Health {
         }
     }
 }
+
+/// Something that must happen before the process can do its work.
+#[derive(Debug)]
+pub struct Awaiting(#[expect(dead_code, reason = "the check asks whether the value still exists")] Arc<()>);
 
 /// A running process of the suite.
 pub struct Process {
@@ -87,7 +100,8 @@ pub struct Process {
     pub metrics: Metrics,
     /// What `/healthz` looks at.
     pub health: Health,
-    /// What `/readyz` looks at: whether the process can do its work just now.
+    /// What `/readyz` looks at: whether the process can do its work just now. It includes that each controller has listed its
+    /// objects. A replica that waits for a lock can do its work, which is to wait.
     pub readiness: Health,
 }
 
@@ -120,14 +134,17 @@ impl Process {
             .try_init();
         let _ = rustls::crypto::ring::default_provider().install_default();
         info!(process = name, version = env!("CARGO_PKG_VERSION"), "starting");
+        let (metrics, readiness) = (Metrics::default(), Health::default());
+        let controllers = metrics.clone();
+        readiness.add(move || controllers.not_synced());
         Self {
             name,
             tasks: JoinSet::new(),
             names: HashMap::new(),
             shutdown: CancellationToken::new(),
-            metrics: Metrics::default(),
+            metrics,
             health: Health::default(),
-            readiness: Health::default(),
+            readiness,
         }
     }
 
@@ -230,5 +247,27 @@ mod tests {
             let answer = health.answer();
             assert_eq!((answer.0.as_u16(), answer.1.as_str()), (code, text));
         }
+    }
+
+    #[test]
+    fn a_process_is_ready_once_its_controllers_are_and_nothing_else_is_awaited() {
+        let process = Process::new("a test");
+        let answer = || process.readiness.answer();
+        assert_eq!(answer().0, StatusCode::OK);
+        let election = process.readiness.awaiting("the election has not begun");
+        assert_eq!(
+            answer(),
+            (
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "the election has not begun".into()
+            )
+        );
+        let controller = process.metrics.begin_sync("shoot");
+        drop(election);
+        assert!(answer().1.ends_with("shoot"), "{}", answer().1);
+        controller.synced();
+        assert_eq!(answer().0, StatusCode::OK);
+        // What is not ready is not ill: a restart would not help.
+        assert_eq!(process.health.answer().0, StatusCode::OK);
     }
 }

@@ -153,27 +153,36 @@ pub async fn run<K, R>(
     R: Reconciler<K>,
 {
     let shutdown = settings.shutdown.clone();
+    let (objects, unsynced) = (controller.store(), settings.metrics.begin_sync(R::NAME));
     let context = Arc::new(Running {
         api_of: Box::new(api_of),
         reconciler,
         settings,
         failures: Mutex::default(),
     });
-    controller
-        .with_config(Config::default().concurrency(context.settings.concurrency))
-        .run(
-            |object, context| async move { context.reconcile(object).await },
-            Running::on_error,
-            context,
-        )
-        .take_until(shutdown.cancelled_owned())
-        .for_each(|outcome| {
-            if let Err(error) = outcome {
-                debug!(controller = R::NAME, %error, "reconciliation ended with an error");
-            }
-            std::future::ready(())
-        })
-        .await;
+    let mut running = Box::pin(
+        controller
+            .with_config(Config::default().concurrency(context.settings.concurrency))
+            .run(
+                |object, context| async move { context.reconcile(object).await },
+                Running::on_error,
+                context,
+            )
+            .take_until(shutdown.cancelled_owned())
+            .for_each(|outcome| {
+                if let Err(error) = outcome {
+                    debug!(controller = R::NAME, %error, "reconciliation ended with an error");
+                }
+                std::future::ready(())
+            }),
+    );
+    tokio::select! {
+        () = &mut running => return,
+        listed = objects.wait_until_ready() => if listed.is_ok() {
+            unsynced.synced();
+        },
+    }
+    running.await;
 }
 
 /// Gives the Api by which one object is written.

@@ -8,7 +8,7 @@ use http::{Request, Response};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Client, client::Body};
 use permit::{Clock, Issuer};
-use tokio::time::sleep;
+use tokio::{sync::watch, time::sleep};
 use tower::service_fn;
 
 use super::*;
@@ -211,4 +211,75 @@ async fn what_a_clean_up_writes_does_not_make_it_begin_again() {
         assert_eq!(count.load(Ordering::SeqCst), 1);
         assert_eq!(*written.lock().unwrap(), expected);
     }
+}
+
+/// A cluster without objects that answers a list from `listed` on. Watches stay silent.
+fn client_that_lists(listed: watch::Receiver<bool>) -> Client {
+    let answer = move |request: Request<Body>| {
+        let mut listed = listed.clone();
+        async move {
+            if request
+                .uri()
+                .query()
+                .is_some_and(|query| query.contains("watch="))
+            {
+                std::future::pending::<()>().await;
+            }
+            listed
+                .wait_for(|listed| *listed)
+                .await
+                .map_err(std::io::Error::other)?;
+            let list = br#"{"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": []}"#;
+            Ok::<_, std::io::Error>(Response::new(Body::from(list.to_vec())))
+        }
+    };
+    Client::new(service_fn(answer), "ns")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_is_not_ready_before_its_objects_are_listed() {
+    let (list, listed) = watch::channel(false);
+    let client = client_that_lists(listed);
+    let (metrics, shutdown) = (Metrics::default(), CancellationToken::new());
+    let settings = Settings {
+        concurrency: 1,
+        shutdown: shutdown.clone(),
+        permit: Permit::sole("a test"),
+        metrics: metrics.clone(),
+        events: Events::new(client.clone(), "test"),
+    };
+    let api: Api<ConfigMap> = Api::namespaced(client, "ns");
+    let controller = controller(api.clone(), watcher::Config::default(), |_| None);
+    let mut running = tokio::task::JoinSet::new();
+    let steps = Arc::new(Steps(Arc::default()));
+    running.spawn(run(controller, move |_| api.clone(), steps, settings));
+    assert_eq!(metrics.not_synced(), None);
+    sleep(Duration::from_secs(60)).await;
+    let why = metrics.not_synced().unwrap();
+    assert!(why.contains("not listed their objects yet: steps"), "{why}");
+    assert!(
+        metrics
+            .encode()
+            .contains("controller_synced{controller=\"steps\"} 0")
+    );
+    list.send_replace(true);
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(metrics.not_synced(), None);
+    assert!(
+        metrics
+            .encode()
+            .contains("controller_synced{controller=\"steps\"} 1")
+    );
+    shutdown.cancel();
+    running.join_next().await.unwrap().unwrap();
+}
+
+#[test]
+fn a_controller_that_ended_is_not_waited_for() {
+    let metrics = Metrics::default();
+    let (first, second) = (metrics.begin_sync("shoot"), metrics.begin_sync("shoot"));
+    drop(first);
+    assert!(metrics.not_synced().is_some());
+    drop(second);
+    assert_eq!(metrics.not_synced(), None);
 }

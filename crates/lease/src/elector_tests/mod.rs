@@ -236,3 +236,45 @@ async fn a_holder_that_is_stuck_is_told_until_its_lock_ends() {
     drop(working);
     assert_eq!(metrics.overdue(), None);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_waits_for_the_lock_is_ready_while_it_can_read_the_lock() {
+    let server = Server::default();
+    server.free("lock");
+    let (first, second) = (Metrics::default(), Metrics::default());
+    let elector = |identity: &str, metrics: &Metrics| {
+        let lock = Lock::new(server.client(), "ns", "lock", identity);
+        Elector::new(lock, Timing::default(), metrics.clone())
+    };
+    let (leader, waits) = (elector("first", &first), elector("second", &second));
+    let mut running = Box::pin(leader.with_lease(CancellationToken::new(), |_| pending::<()>()));
+    let mut waiting = Box::pin(waits.with_lease(CancellationToken::new(), |_| pending::<()>()));
+    let both = async { tokio::join!(&mut running, &mut waiting) };
+    assert!(timeout(60 * SECOND, both).await.is_err());
+    assert_eq!((first.is_active("lock"), second.is_active("lock")), (true, false));
+    assert_eq!((first.unread(), second.unread()), (None, None));
+    // Nothing is read any more while the waiting replica is not polled.
+    sleep(16 * SECOND).await;
+    let why = second.unread().unwrap();
+    assert!(
+        why.starts_with("the lock lock could not be read or renewed for 1"),
+        "{why}"
+    );
+    let _ = timeout(3 * SECOND, &mut waiting).await;
+    assert_eq!(second.unread(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_never_read_the_lock_is_not_ready() {
+    let server = Server::default();
+    server.slow("lock", 100 * SECOND);
+    let metrics = Metrics::default();
+    let lock = Lock::new(server.client(), "ns", "lock", "me");
+    let elector = Elector::new(lock, Timing::default(), metrics.clone());
+    let work = elector.with_lease(CancellationToken::new(), |_| pending::<()>());
+    let _ = timeout(SECOND, work).await;
+    assert_eq!(
+        metrics.unread().as_deref(),
+        Some("the lock lock has not been read yet")
+    );
+}
