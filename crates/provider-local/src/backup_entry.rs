@@ -138,7 +138,7 @@ async fn remove_objects(context: &Context<BackupEntry>, place: &Place) -> Result
     let claim = place.ownership(context)?;
     let found = store.read(&ownership::path(&claim)).await?;
     ownership::may_be_removed(found.as_deref(), &claim)?;
-    let is_final = |object: &object_store::path::Path| object.as_ref().contains(".final");
+    let is_final = |key: &str| key.contains(".final");
     match said(&context.object) {
         Some(BACKUPS_COPIED_BUT_FINAL) => store.delete_below_but(&place.prefix, is_final).await,
         _ => store.delete_below(&place.prefix).await,

@@ -1,7 +1,7 @@
 //! An S3 object store: buckets, and removal of objects. Snapshots are written and read by other processes.
 //!
-//! It is the client of the crate `object_store` throughout. For what that has no method, a bucket itself, it signs the request
-//! and sends it.
+//! The client is that of the crate `object_store`. A bucket itself has no method there, so that the request is signed and sent
+//! here. Listings and removals are those of [`permit::Bucket`], which see every key and every version.
 
 mod place;
 mod refusal;
@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use api::meta::ErrorCode;
 use extension::context::Credentials;
-use futures::{StreamExt, TryStreamExt, future, stream};
 use object_store::{
-    Error as StoreError, ObjectStore, ObjectStoreExt,
+    Error as StoreError, ObjectStoreExt,
     aws::AmazonS3,
     client::{HttpClient, HttpError, HttpErrorKind, HttpRequest},
     path::Path,
     signer::{Method, Signer},
 };
+use permit::{Bucket, Listed, ListedObject, REMOVED_AT_ONCE, RefusedRemoval};
 use runtime::{Error, Permit, Result};
 
 use place::Place;
@@ -25,8 +25,6 @@ use refusal::{Refusal, Telling};
 
 /// How long a signed request may be on its way. Short: it is signed when it is sent.
 const SIGNED_FOR: Duration = Duration::from_secs(60);
-/// How many objects a store removes by one request at most.
-const PAGE: usize = 1000;
 
 /// A client for the objects of a bucket, as the library has it. `region` counts where the credentials name none.
 pub fn objects(credentials: &Credentials, name: &str, region: &str, permit: &Permit) -> Result<AmazonS3> {
@@ -36,6 +34,7 @@ pub fn objects(credentials: &Credentials, name: &str, region: &str, permit: &Per
 /// A bucket with the credentials for it.
 pub struct Store {
     s3: AmazonS3,
+    bucket: Bucket,
     client: HttpClient,
     place: Place,
     origin: String,
@@ -46,8 +45,10 @@ impl Store {
     pub fn open(credentials: &Credentials, name: &str, region: &str, permit: &Permit) -> Result<Self> {
         let place = Place::of(credentials, name, region)?;
         let client = place::connector(permit).client();
+        let telling = Telling(client.clone());
         Ok(Self {
-            s3: place.client(credentials, Telling(client.clone()))?,
+            bucket: place.bucket(credentials, HttpClient::new(telling.clone()))?,
+            s3: place.client(credentials, telling)?,
             client,
             place,
             origin: credentials.origin().to_owned(),
@@ -88,44 +89,87 @@ impl Store {
         }
     }
 
-    /// Removes all objects whose names begin with the folder `prefix`. That the bucket is gone already is success.
+    /// Removes all objects whose names begin with the folder `prefix`, with every version of them. That the bucket is gone
+    /// already is success.
     pub async fn delete_below(&self, prefix: &str) -> Result<()> {
         self.delete_below_but(prefix, |_| false).await
     }
 
-    /// As [`Self::delete_below`], but for those that are kept.
-    pub async fn delete_below_but(&self, prefix: &str, is_kept: fn(&Path) -> bool) -> Result<()> {
+    /// As [`Self::delete_below`], but for those that are kept. A refused removal does not end the removal of the others.
+    pub async fn delete_below_but(&self, prefix: &str, is_kept: fn(&str) -> bool) -> Result<()> {
+        let prefix = Path::from(prefix);
+        let prefix = Some(format!("{prefix}/")).filter(|_| !prefix.is_root());
+        let prefix = prefix.unwrap_or_default();
+        let mut listed = Listed::Versions;
+        let mut refused = Vec::<RefusedRemoval>::new();
         let mut first_before = None;
         loop {
-            // Always the first page: the one before is gone. A continuation token would skip objects in some stores.
-            let page = self.first_page(&Path::from(prefix), is_kept).await?;
+            let is_left = |key: &str| is_kept(key) || refused.iter().any(|refused| refused.key == key);
+            // Always the first page: the page before is gone. A continuation token would skip objects in some stores.
+            let Some(page) = self.first_page(listed, &prefix, is_left).await? else {
+                listed = Listed::Objects;
+                continue;
+            };
             let Some(first) = page.first().cloned() else {
-                return Ok(());
+                return self.finish_removal(&refused);
             };
             if first_before.as_ref() == Some(&first) {
                 return Err(Error::transient(format!(
-                    "object {first} of bucket {} was removed and is still there; if its name ends with a slash, remove it yourself",
-                    self.place.name
+                    "object {:?} of bucket {} was removed and still exists; remove the object by hand",
+                    first.key, self.place.name
                 )));
             }
-            let removed = self
-                .s3
-                .delete_stream(stream::iter(page.into_iter().map(Ok)).boxed());
-            removed
-                .try_for_each(|_| future::ready(Ok(())))
-                .await
-                .map_err(|error| self.failed("remove objects of", &error))?;
+            let removed = self.bucket.remove(&page).await;
+            refused.extend(removed.map_err(|error| self.failed("remove objects of", &error))?);
             first_before = Some(first);
         }
     }
 
-    async fn first_page(&self, prefix: &Path, is_kept: fn(&Path) -> bool) -> Result<Vec<Path>> {
-        let found = self.s3.list(Some(prefix)).map_ok(|object| object.location);
-        let wanted = found.try_filter(|location| future::ready(!is_kept(location)));
-        let page: std::result::Result<_, StoreError> = wanted.take(PAGE).try_collect().await;
-        match page {
-            Err(error) if Refusal::of(&error).is_some_and(Refusal::is_missing) => Ok(Vec::new()),
-            page => page.map_err(|error| self.failed("list", &error)),
+    fn finish_removal(&self, refused: &[RefusedRemoval]) -> Result<()> {
+        let Some(first) = refused.first() else {
+            return Ok(());
+        };
+        let message = format!(
+            "the object store refused to remove {} objects of bucket {}, such as {:?} ({}); all others are removed. Grant the \
+             account of the Secret {} the removal of objects and versions, or wait until their retention ends",
+            refused.len(),
+            self.place.name,
+            first.key,
+            first.code,
+            self.origin
+        );
+        if refused.iter().all(|refused| refused.code == "AccessDenied") {
+            return Err(Error::config(ErrorCode::ErrInfraUnauthorized, message));
+        }
+        Err(Error::transient(message))
+    }
+
+    /// The first objects that are to be removed; `None` where the store has no listing of versions.
+    async fn first_page(
+        &self,
+        listed: Listed,
+        prefix: &str,
+        is_left: impl Fn(&str) -> bool,
+    ) -> Result<Option<Vec<ListedObject>>> {
+        let (mut wanted, mut position) = (Vec::new(), None);
+        loop {
+            let page = self.bucket.page(listed, prefix, position.as_ref()).await;
+            let (page, next) = match page {
+                Err(StoreError::NotImplemented { .. }) if listed == Listed::Versions => return Ok(None),
+                Err(error) if Refusal::of(&error).is_some_and(Refusal::is_missing) => {
+                    return Ok(Some(Vec::new()));
+                }
+                page => page.map_err(|error| self.failed("list", &error))?,
+            };
+            // A store that does not know the word answers with its objects.
+            if listed == Listed::Versions && page.iter().any(|object| object.version.is_none()) {
+                return Ok(None);
+            }
+            wanted.extend(page.into_iter().filter(|object| !is_left(&object.key)));
+            position = next;
+            if wanted.len() >= REMOVED_AT_ONCE || position.is_none() {
+                return Ok(Some(wanted));
+            }
         }
     }
 
@@ -193,3 +237,7 @@ fn chain(error: &StoreError) -> String {
     }
     text
 }
+
+#[cfg(test)]
+#[path = "object_store/tests.rs"]
+mod tests;

@@ -20,6 +20,7 @@ use object_store::{
     Error as StoreError, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, PutResult,
     UpdateVersion, path::Path,
 };
+use permit::create_object;
 use runtime::{Error, Result, clock, error::refusal};
 use serde::{Deserialize, Serialize};
 
@@ -214,11 +215,15 @@ async fn put(
     content: Vec<u8>,
     mode: PutMode,
 ) -> object_store::Result<PutResult> {
+    let content = PutPayload::from(content);
+    if mode == PutMode::Create {
+        return create_object(store, path, content).await;
+    }
     let options = PutOptions {
         mode,
         ..PutOptions::default()
     };
-    store.put_opts(path, PutPayload::from(content), options).await
+    store.put_opts(path, content, options).await
 }
 
 /// Proves on an object of its own that the store honours conditions.

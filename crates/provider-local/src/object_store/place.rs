@@ -6,11 +6,11 @@ use api::meta::ErrorCode;
 use extension::context::Credentials;
 use object_store::{
     RetryConfig,
-    aws::{AmazonS3, AmazonS3Builder},
-    client::HttpConnector,
+    aws::{AmazonS3, AmazonS3Builder, AwsCredential},
+    client::{HttpClient, HttpConnector},
     signer::Url,
 };
-use permit::StoreConnector;
+use permit::{Bucket, StoreConnector};
 use runtime::{Error, Permit, Result};
 
 /// Time for one request. Longer than the removal of a thousand objects takes.
@@ -23,6 +23,14 @@ const RETRY_WITHIN: Duration = Duration::from_secs(15);
 /// Bounds each request. Trusts the authorities that are built in: the image has none.
 pub fn connector(permit: &Permit) -> StoreConnector {
     StoreConnector::new(permit, CONNECT_WITHIN, ANSWER_WITHIN)
+}
+
+fn retry() -> RetryConfig {
+    RetryConfig {
+        max_retries: 3,
+        retry_timeout: RETRY_WITHIN,
+        ..RetryConfig::default()
+    }
 }
 
 /// Where a bucket is. Whatever stands in a Secret, it is a URL: the library takes that for granted.
@@ -74,6 +82,21 @@ impl Place {
         })
     }
 
+    /// The bucket in the S3 protocol itself.
+    pub fn bucket(&self, credentials: &Credentials, client: HttpClient) -> Result<Bucket> {
+        Ok(Bucket {
+            client,
+            url: self.url.as_str().trim_end_matches('/').to_owned(),
+            region: self.region.clone(),
+            credential: AwsCredential {
+                key_id: credentials.text("accessKeyID")?.to_owned(),
+                secret_key: credentials.text("secretAccessKey")?.to_owned(),
+                token: None,
+            },
+            retry: retry(),
+        })
+    }
+
     /// A client for its objects.
     pub fn client(&self, credentials: &Credentials, connector: impl HttpConnector) -> Result<AmazonS3> {
         AmazonS3Builder::new()
@@ -86,11 +109,7 @@ impl Place {
             .with_secret_access_key(credentials.text("secretAccessKey")?)
             .with_allow_http(self.url.scheme() == "http")
             .with_http_connector(connector)
-            .with_retry(RetryConfig {
-                max_retries: 3,
-                retry_timeout: RETRY_WITHIN,
-                ..RetryConfig::default()
-            })
+            .with_retry(retry())
             .build()
             .map_err(|e| {
                 let message = format!(
