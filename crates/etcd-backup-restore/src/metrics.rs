@@ -93,6 +93,7 @@ pub struct Metrics {
     timestamp: Family<KindLabel, Gauge>,
     required: Family<KindLabel, Gauge>,
     collected: Family<KindLabel, Counter>,
+    collection_refused: Family<KindLabel, Counter>,
     deltas: Gauge,
     delta_revisions: Gauge,
     ownership: Family<StateLabel, Gauge>,
@@ -112,6 +113,7 @@ impl Default for Metrics {
             timestamp: Family::default(),
             required: Family::default(),
             collected: Family::default(),
+            collection_refused: Family::default(),
             deltas: Gauge::default(),
             delta_revisions: Gauge::default(),
             ownership: Family::default(),
@@ -142,6 +144,11 @@ impl Default for Metrics {
             metrics.required.clone(),
         );
         registry.register("snapshot_gc", "Collected objects", metrics.collected.clone());
+        registry.register(
+            "snapshot_gc_refused",
+            "Deletions of garbage that the store refused",
+            metrics.collection_refused.clone(),
+        );
         registry.register(
             "snapstore_latest_deltas_total",
             "Deltas after the newest full",
@@ -247,6 +254,13 @@ impl Metrics {
     /// An object was collected.
     pub fn collected(&self, kind: Kind) {
         self.collected
+            .get_or_create(&KindLabel { kind: kind.as_str() })
+            .inc();
+    }
+
+    /// The store refused the deletion of an object.
+    pub fn collection_refused(&self, kind: Kind) {
+        self.collection_refused
             .get_or_create(&KindLabel { kind: kind.as_str() })
             .inc();
     }

@@ -88,9 +88,10 @@ impl Snapshot {
             None if looks_like_one => Err(Error::new(
                 Class::SnapshotUnparsable,
                 format!(
-                    "{name} looks like a snapshot and cannot be read as one (read are {{Full|Incr}}-<first revision>-\
+                    "{} looks like a snapshot and cannot be read as one (read are {{Full|Incr}}-<first revision>-\
                      <last revision>-<unix time>[.gz|.zlib|.zst][.final]); give it its right name, pack it in another \
-                     way, or move it out of the folder if its changes may be lost"
+                     way, or move it out of the folder if its changes may be lost",
+                    name.escape_debug()
                 ),
             )),
             snapshot => Ok(snapshot),

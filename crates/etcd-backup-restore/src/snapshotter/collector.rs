@@ -8,7 +8,8 @@ use crate::error::Result;
 use crate::garbage;
 use crate::metrics::Metrics;
 use crate::snapshot_name::Snapshot;
-use crate::store::Store;
+use crate::store::{Deletion, Store};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
@@ -24,6 +25,8 @@ pub(super) struct Collector {
     due: Instant,
     state: Arc<State>,
     metrics: Arc<Metrics>,
+    /// Snapshots whose deletion the store refused in the last collection, with the store's code.
+    refused: BTreeMap<String, String>,
 }
 
 impl Collector {
@@ -36,6 +39,7 @@ impl Collector {
             due: Instant::now() + settings.gc_period.min(FIRST),
             state,
             metrics,
+            refused: BTreeMap::new(),
         }
     }
 
@@ -53,17 +57,43 @@ impl Collector {
         }
     }
 
-    async fn collect(&self) -> Result<()> {
+    async fn collect(&mut self) -> Result<()> {
         let listing = self.store.list().await?;
         let now = clock::now().as_second();
         let mut victims = garbage::victims(&listing, self.policy, self.max_backups, now);
         victims.extend(self.superseded(&listing, now).await?);
+        let mut refused = BTreeMap::new();
         for victim in victims {
-            self.store.delete(&victim).await?;
-            self.metrics.collected(victim.kind);
-            tracing::info!(snapshot = %victim, "collected");
+            match self.store.delete(&victim).await? {
+                Deletion::Deleted => {
+                    self.metrics.collected(victim.kind);
+                    tracing::info!(snapshot = %victim, "collected");
+                }
+                Deletion::Refused(code) => {
+                    self.metrics.collection_refused(victim.kind);
+                    refused.insert(victim.to_string(), code);
+                }
+            }
         }
+        self.report_refused(refused);
         Ok(())
+    }
+
+    /// Reports refused deletions once: a retention refuses the same deletions in every collection until it ends.
+    fn report_refused(&mut self, refused: BTreeMap<String, String>) {
+        let mut new = refused
+            .iter()
+            .filter(|(name, _)| !self.refused.contains_key(*name));
+        if let Some((snapshot, code)) = new.next() {
+            tracing::warn!(
+                snapshot,
+                code,
+                refused = refused.len(),
+                "the store refuses the deletion of snapshots that the policy gives up; allow the deletion to the account of \
+                 the backup Secret, or wait until the retention of the bucket ends"
+            );
+        }
+        self.refused = refused;
     }
 
     /// Of earlier epochs. Where none was chosen to begin with, nobody knows what of them is needed.

@@ -123,7 +123,7 @@ impl Worker {
 
     /// Removes a final snapshot that did not pass: a copy would take it for the end.
     async fn withdraw(&self, snapshot: &Snapshot, error: Error) -> Error {
-        let removed = self.settings.store.delete(snapshot).await;
+        let removed = self.settings.store.hide(snapshot).await;
         let Err(e) = removed else { return error };
         let message = format!("{}; and it could not be removed: {}", error.message, e.message);
         Error::new(error.class, message)

@@ -1,8 +1,15 @@
 //! Where a store is and how it is reached: flags, and the files of a mounted Secret.
 
+use super::Client;
+use super::listing::Names;
 use crate::error::{Class, Error, Result};
-use object_store::{ObjectStore, RetryConfig, aws::AmazonS3Builder, local::LocalFileSystem, signer::Url};
-use permit::{Permit, StoreConnector};
+use object_store::{
+    RetryConfig,
+    aws::{AmazonS3Builder, AwsCredential},
+    local::LocalFileSystem,
+    signer::Url,
+};
+use permit::{Bucket, Permit, StoreConnector};
 use rustls::RootCertStore;
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 use std::path::PathBuf;
@@ -60,6 +67,15 @@ impl Credentials {
     fn is_plain(&self) -> bool {
         let endpoint = self.endpoint.as_ref();
         endpoint.is_some_and(|endpoint| endpoint.starts_with("http://"))
+    }
+
+    /// The URL of the bucket, as the library builds the URL.
+    fn url(&self) -> String {
+        let endpoint = match &self.endpoint {
+            Some(endpoint) => endpoint.trim_end_matches('/').to_owned(),
+            None => format!("https://s3.{}.amazonaws.com", self.region),
+        };
+        format!("{endpoint}/{}", self.bucket)
     }
 
     /// The library makes a URL of these and takes it for granted that it is one.
@@ -162,7 +178,7 @@ impl StoreConfig {
     }
 
     /// Builds a client. Nothing is sent yet.
-    pub(super) fn connect(&self, credentials: &Credentials) -> Result<Arc<dyn ObjectStore>> {
+    pub(super) fn connect(&self, credentials: &Credentials) -> Result<Client> {
         if self.provider == Provider::Local {
             let folder = PathBuf::from(&credentials.bucket);
             std::fs::create_dir_all(&folder).map_err(|e| {
@@ -173,20 +189,36 @@ impl StoreConfig {
             })?;
             let local = LocalFileSystem::new_with_prefix(&folder)
                 .map_err(|e| Error::store("opening the folder", &e))?;
-            return Ok(Arc::new(local));
+            return Ok(Client {
+                objects: Arc::new(local),
+                names: Names::Folder(folder),
+            });
         }
+        let connector = self.connector(credentials)?;
+        let retry = RetryConfig {
+            max_retries: 5,
+            retry_timeout: RETRY_TIMEOUT,
+            ..RetryConfig::default()
+        };
+        let bucket = Bucket {
+            client: connector.client(),
+            url: credentials.url(),
+            region: credentials.region.clone(),
+            credential: AwsCredential {
+                key_id: credentials.access_key_id.clone(),
+                secret_key: credentials.secret_access_key.clone(),
+                token: None,
+            },
+            retry: retry.clone(),
+        };
         let mut builder = AmazonS3Builder::new()
             .with_bucket_name(&credentials.bucket)
             .with_region(&credentials.region)
             .with_access_key_id(&credentials.access_key_id)
             .with_secret_access_key(&credentials.secret_access_key)
             .with_allow_http(credentials.is_plain())
-            .with_http_connector(self.connector(credentials)?)
-            .with_retry(RetryConfig {
-                max_retries: 5,
-                retry_timeout: RETRY_TIMEOUT,
-                ..RetryConfig::default()
-            });
+            .with_http_connector(connector)
+            .with_retry(retry);
         if let Some(endpoint) = &credentials.endpoint {
             builder = builder.with_endpoint(endpoint);
         }
@@ -196,7 +228,10 @@ impl StoreConfig {
                 format!("the object store's settings cannot be used: {e}"),
             )
         })?;
-        Ok(Arc::new(client))
+        Ok(Client {
+            objects: Arc::new(client),
+            names: Names::Bucket(bucket),
+        })
     }
 }
 

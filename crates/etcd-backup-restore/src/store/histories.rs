@@ -6,8 +6,8 @@ use super::ownership::OWNERSHIP;
 use crate::error::{Class, Error, Result};
 use crate::snapshot_name::Snapshot;
 use ::ownership::{Mark, Object};
-use futures::TryStreamExt;
-use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, path::Path};
+use object_store::{ObjectStoreExt, PutPayload, path::Path};
+use permit::create_object;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
@@ -124,19 +124,14 @@ impl Store {
         let path = self.chain_path(chain.epoch);
         let content =
             serde_json::to_vec(&chain).map_err(|e| Error::new(Class::Configuration, e.to_string()))?;
-        let options = PutOptions {
-            mode: PutMode::Create,
-            ..PutOptions::default()
-        };
-        let put = self
-            .client()?
-            .put_opts(&path, PutPayload::from(content), options)
-            .await;
-        match put {
+        let client = self.client()?;
+        match create_object(client.as_ref(), &path, PutPayload::from(content)).await {
             Ok(_) => Ok(chain),
-            Err(object_store::Error::AlreadyExists { .. }) => {
-                Ok(self.recorded(chain.epoch).await?.unwrap_or(chain))
-            }
+            // The chain of this call may count only while the record of the chain exists.
+            Err(object_store::Error::AlreadyExists { .. }) => self.json(&path).await?.ok_or_else(|| {
+                let gone = format!("{path} was removed while it was read, so that no chain is recorded");
+                Error::new(Class::Store, gone)
+            }),
             Err(e) => Err(Error::store(&format!("writing {path}"), &e)),
         }
     }
@@ -167,23 +162,17 @@ impl Store {
     /// Completes a listing. It has to be older than the marks that are read here: a mark is there before its snapshot.
     pub(super) async fn read_epochs(&self, listing: &mut [Snapshot]) -> Result<()> {
         let folder = self.root.clone().join(EPOCHS);
-        let client = self.client()?;
-        let marks = client
-            .list(Some(&folder))
-            .try_fold(HashMap::new(), async |mut epochs, object| {
-                let parts: Vec<_> = object.location.parts().skip(folder.parts_count()).collect();
-                if let [epoch, name] = parts.as_slice()
-                    && let Ok(epoch) = epoch.as_ref().parse::<i64>()
-                {
-                    // Of two, which nobody writes, the later one: an older history must not claim a newer one's.
-                    let known = epochs.entry(name.as_ref().to_owned()).or_insert(epoch);
-                    *known = epoch.max(*known);
-                }
-                Ok(epochs)
-            });
-        let marks = marks
-            .await
-            .map_err(|e| Error::store(&format!("listing {folder}"), &e))?;
+        let mut marks = HashMap::new();
+        for object in self.connection()?.names.below(&folder).await? {
+            // Marks that a user wrote beside those of the project mean nothing.
+            if let Some((epoch, name)) = object.name.split_once('/')
+                && let Ok(epoch) = epoch.parse::<i64>()
+            {
+                // Of two marks of a snapshot the later epoch counts: an older history must not claim newer snapshots.
+                let known = marks.entry(name.to_owned()).or_insert(epoch);
+                *known = epoch.max(*known);
+            }
+        }
         for snapshot in listing {
             snapshot.epoch = marks.get(&snapshot.to_string()).copied().unwrap_or(FIRST);
         }

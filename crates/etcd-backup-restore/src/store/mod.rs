@@ -10,6 +10,7 @@
 mod credentials;
 mod epoch;
 mod histories;
+mod listing;
 mod note;
 mod ownership;
 mod upload;
@@ -24,12 +25,21 @@ use crate::error::{Class, Error, Result};
 use crate::integrity::TrailerCheck;
 use crate::snapshot_name::{LAYOUT, Snapshot};
 use futures::{StreamExt, TryStreamExt};
+pub use listing::Deletion;
+use listing::Names;
 use object_store::{ObjectStore, ObjectStoreExt, path::Path};
 use std::collections::BTreeSet;
 use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio_util::io::StreamReader;
+
+/// A connection to the store.
+struct Client {
+    objects: Arc<dyn ObjectStore>,
+    names: Names,
+}
 
 /// One place for snapshots: a bucket and a prefix in it.
 pub struct Store {
@@ -39,7 +49,9 @@ pub struct Store {
     /// Folder of the snapshots.
     prefix: Path,
     epoch: i64,
-    client: Mutex<Option<(Credentials, Arc<dyn ObjectStore>)>>,
+    client: Mutex<Option<(Credentials, Arc<Client>)>>,
+    /// Objects of the folder in the last listing that are not snapshots.
+    foreign: AtomicUsize,
     /// Names that were left aside, where an object that cannot be read is no error.
     left_aside: Option<Mutex<BTreeSet<String>>>,
 }
@@ -60,6 +72,7 @@ impl Store {
             root,
             epoch: FIRST,
             client: Mutex::new(None),
+            foreign: AtomicUsize::new(0),
             left_aside: None,
         })
     }
@@ -108,6 +121,10 @@ impl Store {
     }
 
     fn client(&self) -> Result<Arc<dyn ObjectStore>> {
+        Ok(Arc::clone(&self.connection()?.objects))
+    }
+
+    fn connection(&self) -> Result<Arc<Client>> {
         // Each request is looked at again when it leaves; a folder has no requests.
         self.config.permit.check()?;
         let credentials = self.config.credentials()?;
@@ -117,7 +134,7 @@ impl Store {
         {
             return Ok(client.clone());
         }
-        let client = self.config.connect(&credentials)?;
+        let client = Arc::new(self.config.connect(&credentials)?);
         *cached = Some((credentials, client.clone()));
         Ok(client)
     }
@@ -126,32 +143,43 @@ impl Store {
         self.prefix.clone().join(snapshot.to_string())
     }
 
-    /// Every snapshot of the store, whatever its epoch; other objects are not seen. One that looks like a snapshot and cannot
-    /// be read is an error that names it, or is left aside ([`Self::leaving_aside`]).
+    /// Every snapshot of the store, whatever its epoch. Objects that cannot be snapshots are skipped and reported. An
+    /// object directly in the folder that looks like a snapshot and cannot be read is an error that names the object, or
+    /// is left aside ([`Self::leaving_aside`]).
     pub async fn everything(&self) -> Result<Vec<Snapshot>> {
-        let objects: Vec<_> = self
-            .client()?
-            .list(Some(&self.prefix))
-            .try_collect()
-            .await
-            .map_err(|e| Error::store(&format!("listing {}", self.prefix), &e))?;
-        let mut listing = Vec::new();
-        for object in objects {
-            let directly_inside = object.location.prefix_matches(&self.prefix)
-                && object.location.parts_count() == self.prefix.parts_count() + 1;
-            let name = object.location.filename().filter(|_| directly_inside);
-            let Some(name) = name else { continue };
-            match Snapshot::read(name) {
-                Ok(Some(mut snapshot)) => {
+        let (mut listing, mut foreign) = (Vec::new(), Vec::new());
+        for object in self.connection()?.names.below(&self.prefix).await? {
+            // In a deeper folder nothing is a snapshot.
+            let is_inside = !object.name.contains('/');
+            match is_inside.then(|| Snapshot::read(&object.name)).transpose() {
+                Ok(Some(Some(mut snapshot))) => {
                     snapshot.size = object.size;
                     listing.push(snapshot);
                 }
-                Ok(None) => {}
-                Err(error) => self.leave_aside(name, error)?,
+                Ok(_) => foreign.push(object.name),
+                Err(error) => self.leave_aside(&object.name, error)?,
             }
         }
+        self.report_foreign(&foreign);
         self.read_epochs(&mut listing).await?;
         Ok(listing)
+    }
+
+    /// Reports objects that are not snapshots, whenever their number changes: listings are frequent.
+    fn report_foreign(&self, names: &[String]) {
+        let count = names.len();
+        let Some(example) = names.first() else {
+            self.foreign.store(0, Ordering::Relaxed);
+            return;
+        };
+        if self.foreign.swap(count, Ordering::Relaxed) != count {
+            tracing::warn!(
+                folder = %self.prefix,
+                count,
+                example = %example.escape_debug(),
+                "the folder holds objects that are not snapshots; they are skipped, and may be removed"
+            );
+        }
     }
 
     /// The bytes of an object as they are stored.
@@ -197,19 +225,31 @@ impl Store {
         }
     }
 
-    /// Removes an object; one that is gone already is fine.
-    pub async fn delete(&self, snapshot: &Snapshot) -> Result<()> {
+    /// Removes an object with all versions of the object. A missing object is a success.
+    pub async fn delete(&self, snapshot: &Snapshot) -> Result<Deletion> {
         // The object first: without its mark it would belong to the first epoch.
         for path in [Some(self.path(snapshot)), self.mark(snapshot, snapshot.epoch)]
             .into_iter()
             .flatten()
         {
-            match self.client()?.delete(&path).await {
-                Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
-                Err(e) => return Err(Error::store(&format!("deleting {path}"), &e)),
+            let deleted = self.connection()?.names.delete(&path).await?;
+            if deleted != Deletion::Deleted {
+                return Ok(deleted);
             }
         }
-        Ok(())
+        Ok(Deletion::Deleted)
+    }
+
+    /// Takes an object out of every listing, also where a retention protects the versions of the object.
+    pub async fn hide(&self, snapshot: &Snapshot) -> Result<()> {
+        if self.delete(snapshot).await? == Deletion::Deleted {
+            return Ok(());
+        }
+        let path = self.path(snapshot);
+        match self.client()?.delete(&path).await {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(e) => Err(Error::store(&format!("deleting {path}"), &e)),
+        }
     }
 }
 

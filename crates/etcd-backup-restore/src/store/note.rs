@@ -7,6 +7,7 @@ use object_store::{
     Error as StoreError, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, UpdateVersion,
     path::Path,
 };
+use permit::create_object;
 
 /// How often a note is replaced again at once after another process has written it in between.
 const TRIES: u32 = 3;
@@ -47,8 +48,9 @@ impl Store {
     ) -> Result<bool> {
         let path = self.note_path(name);
         for _ in 0..TRIES {
-            let mode = match self.client()?.get(&path).await {
-                Err(StoreError::NotFound { .. }) => PutMode::Create,
+            let payload = PutPayload::from(content.clone());
+            let version = match self.client()?.get(&path).await {
+                Err(StoreError::NotFound { .. }) => None,
                 Err(e) => return Err(Error::store(&format!("reading {name}"), &e)),
                 Ok(found) => {
                     let version = UpdateVersion {
@@ -60,15 +62,21 @@ impl Store {
                     if is_newer(&found) {
                         return Ok(false);
                     }
-                    PutMode::Update(version)
+                    Some(version)
                 }
             };
-            let options = PutOptions {
-                mode,
-                ..PutOptions::default()
+            let client = self.client()?;
+            let written = match version {
+                None => create_object(client.as_ref(), &path, payload).await,
+                Some(version) => {
+                    let options = PutOptions {
+                        mode: PutMode::Update(version),
+                        ..PutOptions::default()
+                    };
+                    client.put_opts(&path, payload, options).await
+                }
             };
-            let payload = PutPayload::from(content.clone());
-            match self.client()?.put_opts(&path, payload, options).await {
+            match written {
                 Ok(_) => return Ok(true),
                 Err(StoreError::Precondition { .. } | StoreError::AlreadyExists { .. }) => {}
                 Err(StoreError::NotImplemented { .. }) => {

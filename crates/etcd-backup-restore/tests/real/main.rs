@@ -4,12 +4,14 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
+mod conflicts;
 mod copy;
 mod credentials;
 mod deltas;
 mod epoch;
 mod evidence;
 mod final_snapshot;
+mod foreign_keys;
 mod lab;
 mod memory;
 mod mutations;
@@ -29,3 +31,4 @@ mod seal_order;
 mod takeover;
 mod taking;
 mod tls;
+mod versions;

@@ -1,6 +1,7 @@
 //! What keeps snapshots coming, and few enough of them.
 
-use crate::lab::{EtcdServer, Lab, Server, eventually, run};
+use crate::lab::{EtcdServer, Lab, RefusingS3, Server, eventually, run};
+use axum::http::{Method, StatusCode};
 use std::fs;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -61,6 +62,43 @@ async fn garbage_goes_although_no_full_snapshot_is_ever_due() {
         (lab.objects("p").len() == 2).then_some(())
     })
     .await;
+}
+
+/// The retention of a bucket refuses the deletion of single objects.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_deletion_does_not_end_the_collection_of_garbage() {
+    let lab = Lab::new();
+    let s3 = RefusingS3::start(&lab).await;
+    let etcd = EtcdServer::start(&lab.path("etcd")).await;
+    etcd.put("/a", "1").await;
+    let folder = lab.object("p", "");
+    fs::create_dir_all(&folder).unwrap();
+    let name = |n: u8| format!("Full-00000000-00000001-{n}.gz");
+    for n in 1..=6 {
+        fs::write(folder.join(name(n)), "x").unwrap();
+    }
+    let forbidden = (StatusCode::FORBIDDEN, "AccessDenied");
+    for n in [1, 3] {
+        s3.refuse(Method::DELETE, &name(n), forbidden, usize::MAX);
+    }
+    let flags = [
+        "--garbage-collection-period=1s",
+        "--max-backups=2",
+        "--delta-snapshot-period=0",
+    ];
+    let server = Server::start(&lab, "p", &etcd.endpoint, &flags).await;
+    eventually("all others are gone, and collections go on", async || {
+        let left = lab.objects("p");
+        let is_done = left.len() == 4 && left.contains(&name(1)) && left.contains(&name(3));
+        (is_done && s3.refused() >= 4).then_some(())
+    })
+    .await;
+    let (_, metrics) = server.text("/metrics").await;
+    let refused = metrics.lines().find_map(|line| {
+        let count = line.strip_prefix("etcdbr_snapshot_gc_refused_total{kind=\"Full\"} ")?;
+        count.parse::<usize>().ok()
+    });
+    assert!(refused.unwrap_or_default() >= 4, "{metrics}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,6 +2,8 @@
 
 mod etcd_server;
 mod gate;
+mod key_bucket;
+mod refusing_s3;
 mod road;
 mod s3_server;
 mod server;
@@ -12,6 +14,8 @@ mod zone;
 
 pub use etcd_server::{EtcdServer, Key, delete, put};
 pub use gate::Gate;
+pub use key_bucket::KeyBucket;
+pub use refusing_s3::RefusingS3;
 pub use road::Road;
 pub use s3_server::S3Server;
 pub use server::{Server, set_tls_provider};
@@ -190,6 +194,8 @@ pub fn binary(command: &str, flags: &[String]) -> Command {
 pub async fn run(command: &str, flags: &[String]) -> Ran {
     let mut process = tokio::process::Command::from(binary(command, flags));
     process
+        // Tests read the log at the default level.
+        .env_remove("RUST_LOG")
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true);

@@ -47,12 +47,17 @@ impl S3Server {
 
     /// Writes what a mounted Secret holds.
     pub fn write_credentials(&self, folder: &Path) {
+        Self::write_credentials_of(&self.endpoint, folder);
+    }
+
+    /// Writes a mounted Secret for a server at a different address.
+    pub fn write_credentials_of(endpoint: &str, folder: &Path) {
         std::fs::create_dir_all(folder).unwrap();
         let files = [
             ("accessKeyID", "writer"),
             ("secretAccessKey", "open-sesame"),
             ("region", "eu-west-1"),
-            ("endpoint", &self.endpoint),
+            ("endpoint", endpoint),
         ];
         for (name, content) in files {
             std::fs::write(folder.join(name), content).unwrap();
