@@ -86,7 +86,7 @@ impl CloudProviderSecret {
             .into(),
         );
         let api: Api<Secret> = f.seed.namespaced(&f.namespace);
-        FIELD_MANAGER.apply(&api, &copy).await.map(|_| ())
+        FIELD_MANAGER.apply_secret(&api, &copy).await.map(|_| ())
     }
 }
 
@@ -117,7 +117,7 @@ impl Facts {
         }
         let api: Api<Secret> = self.seed.namespaced(&self.namespace);
         FIELD_MANAGER
-            .apply(&api, &self.copy_of(to, &source))
+            .apply_secret(&api, &self.copy_of(to, &source))
             .await
             .context(format_args!("could not copy {from}"))?;
         Ok(())

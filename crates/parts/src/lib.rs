@@ -95,7 +95,7 @@ pub use namespace::Namespace;
 pub use nodes::{ContainerRuntimes, Network, NodeExtensions, NodeRights, OperatingSystemConfigs, Workers};
 pub use owner_record::{OwnerRecord, OwnerRecordPlan};
 pub use placement::Operation;
-pub use secrets::Secrets;
+pub use secrets::{ExtensionSecrets, Secrets};
 pub use settings::{COREDNS_TAG, Settings, Timeouts, UrlOf, Wait};
 pub use shoot_api::ShootApi;
 pub use shoot_cleanup::ShootObjects;

@@ -4,6 +4,8 @@
 
 mod world;
 
+use std::collections::BTreeMap;
+
 use anyhow::Result;
 use api::gardencore::{ShootState, ShootStateSpec};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
@@ -50,6 +52,61 @@ async fn a_hostile_source_makes_the_destination_apply_nothing() -> Result<()> {
         nothing_is_planted(&world).await?;
     }
     Ok(())
+}
+
+/// Another controller of the seed has written into Secrets with reserved names, and the source into an authority. A foreign key in the
+/// Secret of a ManagedResource would be applied in the shoot.
+#[tokio::test]
+async fn reserved_secrets_hold_no_foreign_keys() -> Result<()> {
+    let world = World::start("reserved").await?;
+    let source = world.facts(Operation::Reconcile, Settings::default()).await?;
+    Namespace::deploy(&source).await?;
+    Secrets::deploy(&source).await?;
+    let clean = keys(&world).await?;
+    let mut hostile = collected(&source).await?;
+    hostile["gardener"][0]["data"]["data"]["foreign"] = json!("dg==");
+    write(&world, &hostile).await?;
+    Namespace::destroy(&source).await?;
+    Namespace::gone(&source).await?;
+
+    let destination = world.facts(Operation::Restore, Settings::default()).await?;
+    Namespace::deploy(&destination).await?;
+    for name in ["etcd-server", "gardenlet", "ca-etcd", "managedresource-x"] {
+        plant(&world, name).await?;
+    }
+    Secrets::deploy(&destination).await?;
+    let manifests = runtime::manifests::Manifests::new("x", &[]);
+    manifests
+        .deploy(
+            runtime::apply::FieldManager("gardenlet"),
+            &destination.seed,
+            NAMESPACE,
+        )
+        .await?;
+    let mut restored = keys(&world).await?;
+    let manifests = restored.remove("managedresource-x").unwrap();
+    assert_eq!(manifests.len(), 1, "{manifests:?}");
+    assert_eq!(restored, clean);
+
+    // A key that is written later goes with the next reconciliation, and the certificate stays.
+    let before: Secret = world.read("etcd-server").await?;
+    plant(&world, "etcd-server").await?;
+    Secrets::deploy(&destination).await?;
+    let after: Secret = world.read("etcd-server").await?;
+    assert_eq!(before.data, after.data);
+    Ok(())
+}
+
+/// Writes a data key beside those of the owner.
+async fn plant(world: &World, name: &str) -> Result<()> {
+    let foreign = json!({"stringData": {"foreign": "v"}});
+    world.apply("v1", "Secret", Some(NAMESPACE), name, foreign).await
+}
+
+async fn keys(world: &World) -> Result<BTreeMap<String, Vec<String>>> {
+    let keys = |secret: Secret| secret.data.unwrap_or_default().into_keys().collect();
+    let all = world.secrets().await?.into_iter();
+    Ok(all.map(|(name, secret)| (name, keys(secret))).collect())
 }
 
 fn with(honest: &Value, planted: Vec<(&'static str, Value)>) -> Value {

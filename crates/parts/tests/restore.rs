@@ -13,8 +13,8 @@ use kube::{
     api::{DynamicObject, ListParams, PostParams},
 };
 use parts::{
-    AllExtensions, Deploy, Destroy, Facts, ForcedManagedResources, Infrastructure, Kubeconfig,
-    ManagedResources, Migrate, Namespace, Operation, Secrets, Settings, shoot_state,
+    AllExtensions, Deploy, Destroy, ExtensionSecrets, Facts, ForcedManagedResources, Infrastructure,
+    Kubeconfig, ManagedResources, Migrate, Namespace, Operation, Secrets, Settings, shoot_state,
 };
 use serde_json::{Value, json};
 
@@ -64,6 +64,12 @@ async fn a_shoot_takes_its_secrets_and_states_along() -> Result<()> {
     let destination = world.facts(Operation::Restore, Settings::default()).await?;
     Namespace::deploy(&destination).await?;
     Secrets::deploy(&destination).await?;
+    assert_eq!(
+        world.secrets().await?.len(),
+        first.len() - 2,
+        "those of extensions wait for all owners of reserved names"
+    );
+    ExtensionSecrets::restore(&destination).await?;
     let after = destination.carried_secrets().await?;
     assert_eq!(before.len(), 16, "fourteen of the gardenlet, two of extensions");
     assert_eq!(

@@ -87,7 +87,7 @@ impl Actuator<BackupEntry> for BackupEntryActuator {
         }
         context
             .manager
-            .apply(&context.seed.namespaced(&place.namespace), &secret)
+            .apply_secret(&context.seed.namespaced(&place.namespace), &secret)
             .await?;
         Ok(Outcome::none())
     }

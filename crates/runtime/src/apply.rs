@@ -1,7 +1,8 @@
 //! The one writer: server-side apply with the crate's name as field manager.
 
-use std::fmt::Debug;
+use std::{collections::BTreeMap, fmt::Debug};
 
+use k8s_openapi::api::core::v1::Secret;
 use kube::{
     Api, Resource, ResourceExt,
     api::{DeleteParams, Patch, PatchParams, Preconditions, PropagationPolicy},
@@ -37,6 +38,43 @@ impl FieldManager {
         )
         .await
         .context(format_args!("could not write {} {name}", K::kind(&())))
+    }
+
+    /// Applies a Secret whose content is this manager's alone: data keys of other writers are removed, and named in the log.
+    pub async fn apply_secret(self, api: &Api<Secret>, secret: &Secret) -> Result<Secret> {
+        let own = secret.data.clone().unwrap_or_default();
+        let is_own = |key: &str| own.contains_key(key);
+        // The content of a Secret cannot change any more once this call has made the Secret immutable.
+        if secret.immutable == Some(true) {
+            let name = secret.name_any();
+            let found = api.get_opt(&name).await;
+            let found = found.context(format_args!("could not read Secret {name}"))?;
+            if let Some(found) = found {
+                self.remove_foreign_keys(api, &found, is_own).await?;
+            }
+        }
+        let written = self.apply(api, secret).await?;
+        self.remove_foreign_keys(api, &written, is_own).await?;
+        Ok(written)
+    }
+
+    /// Removes the data keys of a Secret that are not its owner's. An immutable Secret is left as it is: no writer can have added a
+    /// key since the owner created it.
+    pub async fn remove_foreign_keys(
+        self,
+        api: &Api<Secret>,
+        secret: &Secret,
+        is_own: impl Fn(&str) -> bool + Send,
+    ) -> Result<()> {
+        let keys = secret.data.iter().flatten().map(|(key, _)| key.as_str());
+        let foreign: Vec<&str> = keys.filter(|key| !is_own(key)).collect();
+        if foreign.is_empty() || secret.immutable == Some(true) {
+            return Ok(());
+        }
+        let name = secret.name_any();
+        tracing::warn!(secret = name, keys = ?foreign, "removing data keys of another writer from a reserved Secret");
+        let removal: BTreeMap<&str, Value> = foreign.iter().map(|key| (*key, Value::Null)).collect();
+        self.merge(api, &name, &json!({"data": removal})).await.map(drop)
     }
 
     /// Applies part of an object's status, under a manager of its own so that spec and status never take each other back.

@@ -79,7 +79,9 @@ impl Manifests {
     /// # Errors
     /// The seed does not take them.
     pub async fn deploy(&self, manager: FieldManager, seed: &Seed, namespace: &str) -> Result<()> {
-        manager.apply(&seed.namespaced(namespace), &self.secret()).await?;
+        manager
+            .apply_secret(&seed.namespaced(namespace), &self.secret())
+            .await?;
         let mut resource = ManagedResource::new(
             &self.name,
             ManagedResourceSpec {

@@ -74,6 +74,26 @@ fn only_what_is_in_the_seed_itself_is_begun_without_the_owner_record() -> Result
     Ok(())
 }
 
+/// The owner of a reserved name creates its Secret first, and no extension restores without the Secrets that it carried.
+#[test]
+fn secrets_of_extensions_come_between_reserved_secrets_and_extensions() -> Result<()> {
+    let page = page()?;
+    let restored = "Restoring carried Secrets";
+    for title in [DESTINATION, ASLEEP] {
+        let flow = Drawn::read(&page, title)?;
+        for reserved in [
+            "Initializing secrets management",
+            "Deploying cloud provider account secret",
+            "Waiting until the backup entry has been reconciled",
+            "Waiting until the source backup entry has been reconciled",
+        ] {
+            flow.in_order([reserved, restored])?;
+        }
+        flow.in_order([restored, HELD])?;
+    }
+    Ok(())
+}
+
 /// Decision 36: kube-apiserver is led to the gate for Events, or away from there, after etcd-main runs with or without the gate.
 #[test]
 fn kube_apiserver_is_written_after_etcd_is_ready() -> Result<()> {

@@ -1,7 +1,9 @@
 //! Steps that give etcd the backups to start from, and take away what was only needed for that.
 
 use flow::{Graph, TaskId};
-use parts::{BackupEntry, Claim, ClaimPlan, EndedEtcd, EtcdCopy, Facts, Fence, SourceBackupEntry};
+use parts::{
+    BackupEntry, Claim, ClaimPlan, EndedEtcd, EtcdCopy, ExtensionSecrets, Facts, Fence, SourceBackupEntry,
+};
 use runtime::Error;
 
 use super::graph::{Steps, when};
@@ -11,6 +13,8 @@ use super::graph::{Steps, when};
 pub(super) struct Wanted {
     /// The seed keeps backups.
     pub kept: bool,
+    /// The control plane comes from another seed.
+    pub restoring: bool,
     /// They are in the bucket of the former seed, and are copied first.
     pub copy: bool,
     /// What of the protocol of ownership is to be kept.
@@ -31,7 +35,12 @@ pub(super) struct Prepared {
 pub(super) fn prepare<'a>(
     g: &mut Graph<'a, Error>,
     f: &'a Facts,
-    Wanted { kept, copy, claim }: Wanted,
+    Wanted {
+        kept,
+        restoring,
+        copy,
+        claim,
+    }: Wanted,
     namespace: TaskId,
     secrets: [TaskId; 2],
 ) -> Prepared {
@@ -41,6 +50,11 @@ pub(super) fn prepare<'a>(
     let claimed = if claim.returns() { own_ready } else { source_ready };
     let [shown, fenced] = when(g, claim.fences()).deploy_in_two::<Fence>(f, [namespace, claimed]);
     let ended = when(g, claim.returns()).sleep::<EndedEtcd>(f, namespace);
+    // All owners of reserved Secrets have created theirs. No extension is asked to restore before.
+    let reserved = [secrets, credentials, source_ready, own_ready];
+    let carried = when(g, restoring).step("Restoring carried Secrets", reserved, || {
+        ExtensionSecrets::restore(f)
+    });
     let before_copy = [secrets, credentials, source_ready, own_ready, shown];
     let copied = when(g, copy).deploy::<EtcdCopy>(f, before_copy);
     let prepared = when(g, copy).step("Destroying copy of etcd backups", copied, || EtcdCopy::destroy(f));
@@ -49,9 +63,11 @@ pub(super) fn prepare<'a>(
     let opened = recorded.step("Recording with which backups the shoot begins", chosen, || {
         Claim::open(f)
     });
-    let held = recorded.step("Recording that the seed holds the shoot", opened, || {
-        Claim::hold(f)
-    });
+    let held = recorded.step(
+        "Recording that the seed holds the shoot",
+        [opened, carried],
+        || Claim::hold(f),
+    );
     Prepared { opened, held }
 }
 

@@ -63,6 +63,7 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
 
     let backups = Wanted {
         kept: given.has_backup,
+        restoring: given.restoring,
         copy: given.has_backup && given.copy_is_required,
         claim: given.claim,
     };

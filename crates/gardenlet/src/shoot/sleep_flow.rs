@@ -55,6 +55,7 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
     let secrets = [base.secrets, base.credentials];
     let backups = Wanted {
         kept: given.has_backup,
+        restoring: given.restoring,
         copy: given.has_backup && given.copy_is_required,
         claim: given.claim,
     };

@@ -142,6 +142,21 @@ pub enum Recipe {
     SshKeyPair,
 }
 
+impl Recipe {
+    /// Data keys of the Secret. No other process has a reason to write a further key.
+    pub(super) fn keys(&self) -> &'static [&'static str] {
+        match self {
+            Self::CertificateAuthority => &["ca.crt", "ca.key"],
+            Self::Certificate { kubeconfig: None, .. } => &["ca.crt", "tls.crt", "tls.key"],
+            Self::Certificate { .. } => &["ca.crt", "kubeconfig", "tls.crt", "tls.key"],
+            Self::StaticToken => &["static_tokens.csv"],
+            Self::EncryptionConfiguration => &["encryption-configuration.yaml"],
+            Self::SigningKey => &["id_rsa"],
+            Self::SshKeyPair => &["id_rsa", "id_rsa.pub"],
+        }
+    }
+}
+
 /// One line of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {

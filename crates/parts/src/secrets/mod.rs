@@ -5,6 +5,7 @@
 //! place. Derived Secrets are made anew only when they are missing, when what they are made of changed, or shortly before
 //! they end. Doing all twice changes nothing.
 
+mod carried;
 pub mod config;
 pub(crate) mod issue;
 mod plan;
@@ -15,11 +16,11 @@ mod tests;
 use std::collections::BTreeMap;
 
 use api::{constants, meta::LastOperationType};
-use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{Api, ResourceExt, api::ListParams};
 use runtime::{Cluster, Error, Result, clock, error::Explain};
 
+pub use carried::ExtensionSecrets;
 pub(crate) use plan::RENEW_BEFORE;
 
 use self::{
@@ -30,10 +31,8 @@ use crate::{FIELD_MANAGER, Facts, Operation, Stay, shoot_state::Opened};
 
 /// Who manages the Secrets, as a label.
 const IDENTITY: &str = "gardenlet";
-/// Secrets that are put back at a time. Nobody can write to the shoot meanwhile; more would only queue in the seed's API.
-const AT_ONCE: usize = 8;
 
-/// All Secrets of the control plane.
+/// All Secrets of the control plane. Their names are reserved: data keys of other writers are removed from them.
 #[derive(Debug)]
 pub struct Secrets;
 
@@ -53,19 +52,27 @@ impl Secrets {
             if f.operation == Operation::Restore
                 && let Some(state) = &state
             {
-                restore(f, &api, state, &mut existing).await?;
+                carried::restore_own(f, state, &table, &mut existing).await?;
             }
             carried = missing_in_seed(state.as_deref(), &table, &existing).await?;
         }
         let missing = missing_carried(f);
         for config in table {
             let secret = match plan::decide(&config, &existing, carried.as_ref(), missing, clock::now())? {
-                Action::Keep => continue,
+                Action::Keep => {
+                    if let Some(secret) = existing.get(config.name) {
+                        let keys = config.recipe.keys();
+                        FIELD_MANAGER
+                            .remove_foreign_keys(&api, secret, |key| keys.contains(&key))
+                            .await?;
+                    }
+                    continue;
+                }
                 Action::Restore(secret) => *secret,
                 Action::Issue => make(&config, &existing)?,
             };
             let written = FIELD_MANAGER
-                .apply(&api, &in_namespace(secret, &f.namespace))
+                .apply_secret(&api, &in_namespace(secret, &f.namespace))
                 .await?;
             existing.insert(config.name.to_owned(), written);
         }
@@ -131,42 +138,6 @@ async fn missing_in_seed(
         }
     }
     Ok(Some(missing))
-}
-
-/// Puts every Secret of the ShootState back, those of extensions too (RX-21). One that is there is left alone: it was
-/// put back by an earlier run, or is newer.
-async fn restore(stay: &Stay, api: &Api<Secret>, state: &Opened, existing: &mut Existing) -> Result<()> {
-    let all = state
-        .secret_names()
-        .into_iter()
-        .map(|name| async move { put_back(stay, api, state, &name).await });
-    let mut all = stream::iter(all).buffer_unordered(AT_ONCE);
-    while let Some(put_back) = all.try_next().await? {
-        if let Some(secret) = put_back {
-            // Those of extensions may be many and large, and nobody here needs them.
-            let name = secret.name_any();
-            if config::CARRIED.contains(&name.as_str()) {
-                existing.insert(name, secret);
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The Secret as it was put back; `None` where there is one.
-async fn put_back(stay: &Stay, api: &Api<Secret>, state: &Opened, name: &str) -> Result<Option<Secret>> {
-    let found = api.get_metadata_opt(name).await;
-    if found
-        .context(format_args!("could not read Secret {name}"))?
-        .is_some()
-    {
-        return Ok(None);
-    }
-    let Some(secret) = state.secret(name).await? else {
-        return Ok(None);
-    };
-    let secret = in_namespace(secret, &stay.namespace);
-    FIELD_MANAGER.apply(api, &secret).await.map(Some)
 }
 
 /// A carried Secret may be made only before the shoot was created once, or when it goes away.

@@ -60,7 +60,7 @@ pub(super) fn decide(
         return Ok(Action::Issue);
     }
     if let Some(secret) = carried.and_then(|carried| carried.get(config.name)) {
-        return Ok(Action::Restore(Box::new(secret.clone())));
+        return Ok(Action::Restore(Box::new(with_own_keys(config, secret.clone()))));
     }
     if missing == Missing::Issue || config.replaceable {
         return Ok(Action::Issue);
@@ -75,6 +75,15 @@ pub(super) fn decide(
          off nodes and users of the cluster: put the former Secret into the namespace or the ShootState",
         config.name
     )))
+}
+
+/// The Secret without data keys that no gardenlet writes: a ShootState is written by a seed that may be hostile.
+pub(super) fn with_own_keys(config: &Config, mut secret: Secret) -> Secret {
+    let keys = config.recipe.keys();
+    if let Some(data) = &mut secret.data {
+        data.retain(|key, _| keys.contains(&key.as_str()));
+    }
+    secret
 }
 
 fn is_current(config: &Config, secret: &Secret, existing: &Existing, now: Timestamp) -> bool {

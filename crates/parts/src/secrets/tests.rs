@@ -105,6 +105,16 @@ fn all_that_gep_7_names_is_carried_but_basic_auth_which_kubernetes_dropped() {
 }
 
 #[test]
+fn a_secret_has_the_keys_of_its_recipe() {
+    let existing = fresh();
+    for config in config::table(&names()) {
+        let data = existing[config.name].data.as_ref().unwrap();
+        let keys: Vec<_> = data.keys().map(String::as_str).collect();
+        assert_eq!(keys, config.recipe.keys(), "{}", config.name);
+    }
+}
+
+#[test]
 fn an_authority_stands_before_what_it_signs() {
     let table = config::table(&names());
     for (index, config) in table.iter().enumerate() {

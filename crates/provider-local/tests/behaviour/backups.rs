@@ -12,7 +12,7 @@ use k8s_openapi::api::{
 };
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, ListParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams},
 };
 use serde_json::json;
 
@@ -84,6 +84,11 @@ pub async fn an_entry_takes_its_place(world: &World) -> Result<()> {
     let mut entry: BackupEntry = object(&name, namespace, json!({"bucketName": "owned"}))?;
     for (epoch, annotation) in [(1, None), (3, Some("3"))] {
         if let Some(epoch) = annotation {
+            let foreign = Patch::Merge(json!({"stringData": {"foreign": "v"}}));
+            let secrets = Api::<Secret>::namespaced(world.seed.clone(), namespace);
+            secrets
+                .patch("etcd-backup", &PatchParams::default(), &foreign)
+                .await?;
             MANAGER_OF_TEST
                 .annotate(
                     &Api::<BackupEntry>::all(world.seed.clone()),
@@ -116,6 +121,7 @@ pub async fn an_entry_takes_its_place(world: &World) -> Result<()> {
     let secrets = Api::<Secret>::namespaced(world.seed.clone(), namespace);
     let data = secrets.get("etcd-backup").await?.data.unwrap_or_default();
     ensure!(data["bucketName"].0 == b"owned", "another bucket");
+    ensure!(!data.contains_key("foreign"), "a key of another writer stays");
     Ok(())
 }
 
