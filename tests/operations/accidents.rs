@@ -138,7 +138,7 @@ async fn a_deletion_by_accident_in_a_seed_is_refused() {
             if said.err.contains("is protected, because") {
                 Ok(())
             } else {
-                Err(said)
+                Err(format!("{said:?}"))
             }
         };
         eventually(&format!("{object:?} is protected"), IN_FORCE_WITHIN, refusal)

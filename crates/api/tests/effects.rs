@@ -64,6 +64,39 @@ const ACTED_ON: &[(&str, &str, &str)] = &[
     ("spec.provider.workers[].zones", "extension/src/worker/wanted.rs", "pool.zones"),
 ];
 
+/// Annotations of Shoots and Seeds that Gardener defines and that have an effect here: the file that acts on each, and the
+/// word of that file. From `pkg/apis/core/v1beta1/constants` and the pages on shoot operations of Gardener.
+#[rustfmt::skip]
+const ACTED_ON_ANNOTATIONS: &[(&str, &str, &str)] = &[
+    ("confirmation.gardener.cloud/deletion", "placement/src/operation.rs", "CONFIRMATION_DELETION"),
+    ("confirmation.gardener.cloud/force-deletion", "placement/src/operation.rs", "CONFIRMATION_FORCE_DELETION"),
+    ("shoot.gardener.cloud/ignore", "placement/src/pause.rs", "SHOOT_IGNORE"),
+    ("shoot.gardener.cloud/skip-cleanup", "parts/src/shoot_cleanup.rs", "shoot.gardener.cloud/skip-cleanup"),
+    ("shoot.gardener.cloud/emergency-stop-reconciliations", "placement/src/pause.rs", "EMERGENCY_STOP"),
+];
+
+/// Annotations that Gardener itself writes on Shoots, and that a user may carry over from there.
+const WRITTEN_BY_GARDENER: &[&str] = &[
+    "gardener.cloud/created-by",
+    "deletion.gardener.cloud/confirmed-by",
+];
+
+#[test]
+fn each_annotation_of_gardener_has_its_effect_or_a_warning() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    for (key, file, word) in ACTED_ON_ANNOTATIONS {
+        let text = fs::read_to_string(crates.join(file)).unwrap_or_default();
+        assert!(text.contains(word), "{file} has no {word:?}, by which {key} acts");
+    }
+    let all = effects::SHOOT_ANNOTATIONS.iter().chain(effects::SEED_ANNOTATIONS);
+    for idle in all {
+        let acts = ACTED_ON_ANNOTATIONS.iter().any(|(key, ..)| *key == idle.key);
+        // An annotation that acts is told of only where its value cannot be read.
+        assert_eq!(acts, idle.when.is_some(), "{}", idle.key);
+        assert!(!WRITTEN_BY_GARDENER.contains(&idle.key), "{}", idle.key);
+    }
+}
+
 #[test]
 fn each_field_has_its_effect_or_a_warning() {
     let leaves = leaves_of(&schema());

@@ -16,6 +16,7 @@
 //! | `operation` | what is done with a Shoot, and what is wanted of its owner |
 //! | `extensions` | which further extensions a shoot has, and when each is handled |
 //! | `isolation` | which zone of a shoot is cut off |
+//! | `pause` | whether new reconciliations are held back |
 //! | `remembered` | what is kept of a Shoot by whoever watches all of them |
 //! | `owner_terms` | the hash of the owner terms of a Seed |
 //! | `names` | technical id, uid, domains, networks, BackupEntry |
@@ -26,6 +27,7 @@ pub mod journey;
 pub mod names;
 pub mod operation;
 pub mod owner_terms;
+pub mod pause;
 pub mod record;
 pub mod remembered;
 pub mod role;
@@ -36,6 +38,7 @@ pub use isolation::Isolation;
 pub use journey::{Journey, approval, is_move_wanted, journey};
 pub use names::Names;
 pub use operation::{Operation, Wanted, is_claimed, is_confirmed, wanted};
+pub use pause::{Pause, pause};
 pub use remembered::{its_place_alone, remembered};
 pub use role::{Role, role};
 pub use traveller::traveller;

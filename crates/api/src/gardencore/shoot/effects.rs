@@ -1,11 +1,17 @@
-//! Fields that are accepted, because manifests of Gardener's users have them, and that nothing acts on yet.
+//! Fields and annotations that are accepted, because manifests of Gardener's users have them, and that nothing acts on yet.
 //!
-//! Promise: such a field is never ignored silently. From this one table come a page in `docs/` and an admission policy
-//! that answers a manifest with a warning that names its fields. Who makes a field work removes its line here.
+//! Promise: such a field or annotation is never ignored silently. A page in `docs/` and the admission policies that
+//! answer a manifest with a warning are generated from this table. A field that gets an effect loses its line here.
+
+mod annotations;
+
+pub use annotations::{Annotation, SEED_ANNOTATIONS, SHOOT_ANNOTATIONS};
 
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
+
+use annotations::{ALL, idle_annotations};
 
 /// One field without effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,9 +144,7 @@ pub const SHOOT: &[Field] = &[
         "gives extensions access to objects beside the Shoot",
     ),
     field("spec.schedulerName", "chooses who chooses the seed"),
-    field("spec.seedSelector", "restricts the choice of seeds"),
     field("spec.systemComponents", "configures the shoot's DNS"),
-    field("spec.tolerations", "lets the shoot onto seeds with taints"),
 ];
 
 /// Fields of a Seed without effect.
@@ -180,7 +184,6 @@ pub const SEED: &[Field] = &[
         "scales control planes vertically",
     ),
     field("spec.settings.zoneSelection", "chooses zones of control planes"),
-    field("spec.taints", "keeps shoots away that do not tolerate it"),
     field("spec.volume", "sets the smallest size of volumes"),
 ];
 
@@ -189,12 +192,17 @@ pub const SEED: &[Field] = &[
 pub fn page() -> String {
     let mut page = String::from(
         "# Fields without effect\n\n\
-         These fields are part of the API and are stored as given, so that manifests apply unchanged. Nothing acts on\n\
-         them yet. Whoever uses one is told so by a warning (`kubectl` prints it): the policy `fields-without-effect`\n\
-         in the garden's chart, generated from the same table as this page\n\
-         (`crates/api/src/gardencore/shoot/effects.rs`).\n",
+         These fields and annotations are part of Gardener's API and are stored as given, so that manifests apply\n\
+         unchanged. Nothing acts on them yet. A write of such a field or annotation is answered with a warning that\n\
+         `kubectl` prints. The warnings come from the policies `fields-without-effect-*` and\n\
+         `annotations-without-effect-*` in the garden's chart, which are generated from the same table as this page\n\
+         (`crates/api/src/gardencore/shoot/effects.rs`). Annotations that Gardener does not define, such as those of\n\
+         providers, are not judged.\n",
     );
-    for (kind, fields) in [("Shoot", SHOOT), ("Seed", SEED)] {
+    for (kind, fields, annotations) in [
+        ("Shoot", SHOOT, SHOOT_ANNOTATIONS),
+        ("Seed", SEED, SEED_ANNOTATIONS),
+    ] {
         // Writing to a String cannot fail.
         let _ = write!(
             page,
@@ -206,6 +214,21 @@ pub fn page() -> String {
                 .map_or(String::new(), |when| format!(" where `{when}`"));
             let _ = writeln!(page, "| `{}`{when} | {} |", field.path, field.meaning);
         }
+        let _ = write!(
+            page,
+            "\n| annotation of a {kind} | what it does not do yet |\n|---|---|\n"
+        );
+        for annotation in annotations {
+            let any = if annotation.key.ends_with('/') { "…" } else { "" };
+            let when = annotation
+                .when
+                .map_or("", |_| " with a value that is not a truth value");
+            let _ = writeln!(
+                page,
+                "| `{}{any}`{when} | {} |",
+                annotation.key, annotation.meaning
+            );
+        }
     }
     page
 }
@@ -213,18 +236,39 @@ pub fn page() -> String {
 /// The admission policies that warn of them, each with its binding.
 #[must_use]
 pub fn policies() -> Vec<Value> {
-    [("shoots", SHOOT), ("seeds", SEED)]
+    let kinds = [
+        ("shoots", SHOOT, SHOOT_ANNOTATIONS),
+        ("seeds", SEED, SEED_ANNOTATIONS),
+    ];
+    kinds
         .into_iter()
-        .flat_map(|(plural, fields)| policy(plural, fields))
+        .flat_map(|(plural, fields, annotations)| {
+            let of_fields = policy(
+                plural,
+                "fields",
+                "object.spec != oldObject.spec",
+                &idle_fields(fields),
+            );
+            let written = format!("object.{ALL} != oldObject.{ALL}");
+            let of_annotations = policy(plural, "annotations", &written, &idle_annotations(annotations));
+            of_fields.into_iter().chain(of_annotations)
+        })
         .collect()
 }
 
-fn policy(plural: &str, fields: &[Field]) -> [Value; 2] {
-    let name = format!("fields-without-effect-{plural}");
+/// A list of the paths of fields that the object has without effect.
+fn idle_fields(fields: &[Field]) -> String {
     let present: Vec<String> = fields
         .iter()
         .map(|field| format!("({} ? ['{}'] : [])", is_idle(field), field.path))
         .collect();
+    present.join(" + ")
+}
+
+/// `written` is true of an update that changes what `ignored` looks at.
+fn policy(plural: &str, what: &str, written: &str, ignored: &str) -> [Value; 2] {
+    let name = format!("{what}-without-effect-{plural}");
+    let condition = if what == "fields" { "spec" } else { what };
     let policy = json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingAdmissionPolicy",
@@ -239,10 +283,10 @@ fn policy(plural: &str, fields: &[Field]) -> [Value; 2] {
                 "operations": ["CREATE", "UPDATE"],
             }]},
             "matchConditions": [{
-                "name": "spec-is-written",
-                "expression": "oldObject == null || object.spec != oldObject.spec",
+                "name": format!("{condition}-is-written"),
+                "expression": format!("oldObject == null || {written}"),
             }],
-            "variables": [{"name": "ignored", "expression": present.join(" + ")}],
+            "variables": [{"name": "ignored", "expression": ignored}],
             "validations": [{
                 "expression": "variables.ignored.size() == 0",
                 "messageExpression":
