@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::etcd::EtcdConfig;
 use crate::garbage::Policy;
 use crate::owner::OwnerArgs;
+use crate::restore::{Member, Tools};
 use crate::schedule::Schedule;
 use crate::store::{Provider, Store, StoreConfig};
 use clap::{Args, Parser, Subcommand};
@@ -31,6 +32,8 @@ pub enum Command {
     Server(Box<ServerArgs>),
     /// Restore the data directory from the store if it needs it; run before etcd starts.
     Initialize(Box<InitializeArgs>),
+    /// Give an etcd without backups revisions above all former ones; run before etcd starts.
+    Prepare(Box<PrepareArgs>),
     /// Copy snapshots from one store to another.
     Copy(Box<CopyArgs>),
 }
@@ -196,12 +199,9 @@ pub struct ServerArgs {
     pub owner: OwnerArgs,
 }
 
-/// `initialize`.
+/// The member of etcd that is about to start.
 #[derive(Debug, Args)]
-pub struct InitializeArgs {
-    /// The store.
-    #[command(flatten)]
-    pub store: StoreArgs,
+pub struct MemberArgs {
     /// etcd's data directory, below the mount point of its volume.
     #[arg(long)]
     pub data_dir: PathBuf,
@@ -217,12 +217,60 @@ pub struct InitializeArgs {
     /// Peer URLs of this member.
     #[arg(long, default_value = "http://localhost:2380")]
     pub initial_advertise_peer_urls: String,
-    /// Program that runs while deltas are applied; the release that will use the data.
+    /// Program that settles or begins the data before etcd starts; the release that will use the data.
     #[arg(long, default_value = "/usr/local/bin/etcd")]
     pub etcd_path: PathBuf,
     /// Program that checks and restores database files; the same release.
     #[arg(long, default_value = "/usr/local/bin/etcdutl")]
     pub etcdutl_path: PathBuf,
+}
+
+impl MemberArgs {
+    /// The member that the data directory is for.
+    #[must_use]
+    pub fn member(&self) -> Member {
+        Member {
+            name: self.name.clone(),
+            initial_cluster: self.initial_cluster.clone(),
+            token: self.initial_cluster_token.clone(),
+            peer_urls: self.initial_advertise_peer_urls.clone(),
+        }
+    }
+
+    /// etcd's programs.
+    #[must_use]
+    pub fn tools(&self, permit: &Permit) -> Tools {
+        Tools {
+            etcd: self.etcd_path.clone(),
+            etcdutl: self.etcdutl_path.clone(),
+            permit: permit.clone(),
+        }
+    }
+}
+
+/// `prepare`.
+#[derive(Debug, Args)]
+pub struct PrepareArgs {
+    /// The member.
+    #[command(flatten)]
+    pub member: MemberArgs,
+    /// Epoch of the ownership of the shoot: the revisions of a later epoch are above all revisions of an earlier one.
+    #[arg(long, value_parser = clap::value_parser!(i64).range(1..), default_value = "1")]
+    pub ownership_epoch: i64,
+    /// Largest database that the etcd that follows may have, in bytes.
+    #[arg(long, default_value_t = 8 << 30)]
+    pub embedded_etcd_quota_bytes: u64,
+}
+
+/// `initialize`.
+#[derive(Debug, Args)]
+pub struct InitializeArgs {
+    /// The store.
+    #[command(flatten)]
+    pub store: StoreArgs,
+    /// The member.
+    #[command(flatten)]
+    pub member: MemberArgs,
     /// Refuse to start empty: this etcd must have a past.
     #[arg(long)]
     pub require_snapshot: bool,

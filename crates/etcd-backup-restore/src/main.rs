@@ -1,12 +1,12 @@
 //! etcd-backup-restore: the process. The work is in the library; here are flags, logs, signals and exit codes.
 
 use clap::Parser;
-use etcd_backup_restore::cli::{Cli, Command, CopyArgs, InitializeArgs, ServerArgs};
+use etcd_backup_restore::cli::{Cli, Command, CopyArgs, InitializeArgs, PrepareArgs, ServerArgs};
 use etcd_backup_restore::copy::Copy;
 use etcd_backup_restore::error::{Class, Error, Result};
 use etcd_backup_restore::etcd::EtcdConfig;
 use etcd_backup_restore::owner::Guardian;
-use etcd_backup_restore::restore::{self, Initialize, Member, Tools};
+use etcd_backup_restore::restore::{self, Initialize, Prepare};
 use etcd_backup_restore::server::{self, Behind, Tls};
 use etcd_backup_restore::snapshotter::{Settings, Snapshotter};
 use etcd_backup_restore::store::FIRST;
@@ -103,6 +103,7 @@ async fn run(command: Command) -> Result<()> {
     let done: BoxFuture<Result<()>> = match command {
         Command::Server(args) => Box::pin(serve(*args, &permit)),
         Command::Initialize(args) => Box::pin(or_stopped(initialize(*args, &permit))),
+        Command::Prepare(args) => Box::pin(or_stopped(prepare(*args, &permit))),
         Command::Copy(args) => Box::pin(or_stopped(copy(*args, &permit))),
     };
     permit.guard(done).await?
@@ -211,19 +212,10 @@ async fn tidy(data_dir: Option<PathBuf>, etcd: EtcdConfig) {
 
 async fn initialize(args: InitializeArgs, permit: &Permit) -> Result<()> {
     let initialize = Initialize {
-        data_dir: args.data_dir,
         store: args.store.open(permit)?.of_epoch(args.ownership_epoch),
-        tools: Tools {
-            etcd: args.etcd_path,
-            etcdutl: args.etcdutl_path,
-            permit: permit.clone(),
-        },
-        member: Member {
-            name: args.name,
-            initial_cluster: args.initial_cluster,
-            token: args.initial_cluster_token,
-            peer_urls: args.initial_advertise_peer_urls,
-        },
+        tools: args.member.tools(permit),
+        member: args.member.member(),
+        data_dir: args.member.data_dir,
         require_snapshot: args.require_snapshot,
         behind_gate: args.behind_gate,
         quota: args.embedded_etcd_quota_bytes,
@@ -231,6 +223,21 @@ async fn initialize(args: InitializeArgs, permit: &Permit) -> Result<()> {
     let done = initialize.run().await?;
     // etcd-druid reads the data with which an ownership epoch begins from this report.
     if let Ok(summary) = serde_json::to_string(&done.summary()) {
+        report(&summary);
+    }
+    print(&done)
+}
+
+async fn prepare(args: PrepareArgs, permit: &Permit) -> Result<()> {
+    let prepare = Prepare {
+        tools: args.member.tools(permit),
+        member: args.member.member(),
+        data_dir: args.member.data_dir,
+        epoch: args.ownership_epoch,
+        quota: args.embedded_etcd_quota_bytes,
+    };
+    let done = prepare.run().await?;
+    if let Ok(summary) = serde_json::to_string(&done) {
         report(&summary);
     }
     print(&done)

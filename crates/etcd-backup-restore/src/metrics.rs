@@ -1,5 +1,6 @@
 //! Prometheus metrics, with the names that dashboards for this kind of process use.
 
+use crate::etcd::Space;
 use crate::snapshot_name::{Kind, Snapshot};
 use prometheus_client::encoding::{EncodeLabelSet, text::encode};
 use prometheus_client::metrics::counter::Counter;
@@ -96,6 +97,9 @@ pub struct Metrics {
     collection_refused: Family<KindLabel, Counter>,
     deltas: Gauge,
     delta_revisions: Gauge,
+    no_space: Gauge,
+    database_size: Gauge,
+    quota: Gauge,
     ownership: Family<StateLabel, Gauge>,
     owned: Gauge,
     record_confirmed: Gauge,
@@ -116,6 +120,9 @@ impl Default for Metrics {
             collection_refused: Family::default(),
             deltas: Gauge::default(),
             delta_revisions: Gauge::default(),
+            no_space: Gauge::default(),
+            database_size: Gauge::default(),
+            quota: Gauge::default(),
             ownership: Family::default(),
             owned: Gauge::default(),
             record_confirmed: Gauge::default(),
@@ -159,12 +166,39 @@ impl Default for Metrics {
             "Revisions in the deltas after the newest full",
             metrics.delta_revisions.clone(),
         );
+        metrics.register_space(&mut registry);
         metrics.register_owner(&mut registry);
         Self { registry, ..metrics }
     }
 }
 
 impl Metrics {
+    fn register_space(&self, registry: &mut Registry) {
+        registry.register(
+            "etcd_no_space",
+            "1 where etcd refuses writes because alarm NOSPACE is raised",
+            self.no_space.clone(),
+        );
+        registry.register(
+            "etcd_database_bytes",
+            "Size of etcd's database file",
+            self.database_size.clone(),
+        );
+        registry.register(
+            "etcd_quota_bytes",
+            "Quota of etcd's database; 0 where etcd does not report the quota",
+            self.quota.clone(),
+        );
+    }
+
+    /// Room of etcd.
+    pub fn space(&self, space: Space) {
+        let bytes = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        self.no_space.set(i64::from(space.alarm));
+        self.database_size.set(bytes(space.used));
+        self.quota.set(bytes(space.quota));
+    }
+
     fn register_owner(&self, registry: &mut Registry) {
         registry.register(
             "ownership_state",

@@ -133,8 +133,13 @@ async fn healthz(State(behind): State<Behind>) -> Response {
     let handle = behind.handle();
     let (phase, error) = handle.state.health();
     let finished = handle.state.is_finished();
-    Json(json!({ "health": true, "snapshotter": phase, "finished": finished, "error": error }))
-        .into_response()
+    let space = handle.state.space().map(
+        |space| json!({ "databaseBytes": space.used, "quotaBytes": space.quota, "noSpace": space.alarm }),
+    );
+    let health = json!({
+        "health": true, "snapshotter": phase, "finished": finished, "error": error, "space": space,
+    });
+    Json(health).into_response()
 }
 
 async fn full(State(behind): State<Behind>, Query(full): Query<Full>) -> Result<Response> {

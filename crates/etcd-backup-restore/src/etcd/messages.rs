@@ -106,6 +106,49 @@ pub struct StatusRequest {}
 pub struct StatusResponse {
     #[prost(int64, tag = "3")]
     pub db_size: i64,
+    #[prost(string, repeated, tag = "8")]
+    pub errors: Vec<String>,
+    #[prost(int64, tag = "12")]
+    pub db_size_quota: i64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]
+#[repr(i32)]
+pub enum AlarmAction {
+    Get = 0,
+    Deactivate = 2,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]
+#[repr(i32)]
+pub enum AlarmType {
+    None = 0,
+    NoSpace = 1,
+    Corrupt = 2,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+pub struct AlarmRequest {
+    #[prost(enumeration = "AlarmAction", tag = "1")]
+    pub action: i32,
+    #[prost(uint64, tag = "2")]
+    pub member_id: u64,
+    #[prost(enumeration = "AlarmType", tag = "3")]
+    pub alarm: i32,
+}
+
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct AlarmResponse {
+    #[prost(message, repeated, tag = "2")]
+    pub alarms: Vec<AlarmMember>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+pub struct AlarmMember {
+    #[prost(uint64, tag = "1")]
+    pub member_id: u64,
+    #[prost(enumeration = "AlarmType", tag = "2")]
+    pub alarm: i32,
 }
 
 /// An answer of which nothing but its coming is of interest.

@@ -39,6 +39,29 @@ pub struct EtcdConfig {
     pub permit: Permit,
 }
 
+/// How much an etcd stores and may store, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Space {
+    /// Size of the database file, free pages included. etcd compares this size with the quota.
+    pub used: u64,
+    /// Quota; 0 where an etcd before 3.6 does not report the quota.
+    pub quota: u64,
+    /// Whether etcd refuses writes, because alarm NOSPACE is raised.
+    pub alarm: bool,
+}
+
+impl Space {
+    /// More than the largest request that etcd accepts by default, 1.5 MiB: with less room the next request would raise the
+    /// disarmed alarm again.
+    const ROOM: u64 = 2 << 20;
+
+    /// Whether the next request fits below the quota.
+    #[must_use]
+    pub fn has_room(self) -> bool {
+        self.used.saturating_add(Self::ROOM) <= self.quota
+    }
+}
+
 /// A connection.
 #[derive(Clone)]
 pub struct Etcd {
@@ -231,13 +254,18 @@ impl Etcd {
             physical: true,
         };
         let doing = "compacting";
-        self.call::<_, m::Done>("/etcdserverpb.KV/Compact", doing, request)
-            .await
-            .map(drop)
+        let compacted = self
+            .call::<_, m::Done>("/etcdserverpb.KV/Compact", doing, request)
+            .await;
+        match compacted {
+            // Without writes the periodic compaction of etcd reaches the newest revision.
+            Err(e) if e.message.contains("required revision has been compacted") => Ok(()),
+            compacted => compacted.map(drop),
+        }
     }
 
-    /// Bytes of the database file.
-    pub async fn size(&self) -> Result<u64> {
+    /// Size of the database, quota and alarm of this etcd.
+    pub async fn space(&self) -> Result<Space> {
         let answer: m::StatusResponse = self
             .call(
                 "/etcdserverpb.Maintenance/Status",
@@ -245,7 +273,36 @@ impl Etcd {
                 m::StatusRequest {},
             )
             .await?;
-        Ok(u64::try_from(answer.db_size).unwrap_or_default())
+        let bytes = |number: i64| u64::try_from(number).unwrap_or_default();
+        Ok(Space {
+            used: bytes(answer.db_size),
+            quota: bytes(answer.db_size_quota),
+            // The list of alarms would be a proposal to the cluster, and so a write to the disk.
+            alarm: answer.errors.iter().any(|error| error.contains("alarm:NOSPACE")),
+        })
+    }
+
+    /// Disarms every alarm NOSPACE, also the alarms of former members, for which etcd refuses writes too.
+    pub async fn disarm_no_space(&self) -> Result<()> {
+        let no_space = m::AlarmType::NoSpace.into();
+        let request = m::AlarmRequest {
+            action: m::AlarmAction::Get.into(),
+            member_id: 0,
+            alarm: no_space,
+        };
+        let answer: m::AlarmResponse = self
+            .call("/etcdserverpb.Maintenance/Alarm", "listing alarms", request)
+            .await?;
+        for raised in answer.alarms {
+            let request = m::AlarmRequest {
+                action: m::AlarmAction::Deactivate.into(),
+                member_id: raised.member_id,
+                alarm: no_space,
+            };
+            self.call::<_, m::Done>("/etcdserverpb.Maintenance/Alarm", "disarming an alarm", request)
+                .await?;
+        }
+        Ok(())
     }
 
     /// Gives the free pages of the database file back.

@@ -22,8 +22,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(super) struct Applied {
     /// Newest revision.
     pub(super) revision: i64,
-    /// Bytes of the database where anything was added to it.
+    /// Bytes of the database.
     pub(super) size: u64,
+    /// Whether alarm NOSPACE is raised in the database.
+    pub(super) alarm: bool,
+}
+
+impl Applied {
+    fn read(history: &History) -> io::Result<Self> {
+        Ok(Self {
+            revision: history.revision(),
+            size: history.size(),
+            alarm: history.refuses_writes()?,
+        })
+    }
 }
 
 /// Adds deltas to a database made from a full snapshot. The revision that it comes to is never below what the names promise.
@@ -68,11 +80,9 @@ fn apply_all(
     };
     let history = History::open(database).map_err(|e| failed(&e))?;
     reaches(history.revision(), full)?;
+    let before = Applied::read(&history).map_err(|e| failed(&e))?;
     if deltas.is_empty() {
-        return Ok(Applied {
-            revision: history.revision(),
-            size: 0,
-        });
+        return Ok(before);
     }
     let mut applier = Applier {
         history,
@@ -90,21 +100,50 @@ fn apply_all(
     }
     let revision = applier.history.revision();
     let size = applier.history.close().map_err(|e| failed(&e))?;
-    Ok(Applied { revision, size })
+    Ok(Applied {
+        revision,
+        size,
+        alarm: before.alarm,
+    })
 }
 
 /// Leaves out the revisions that the owners of so many epochs may have given to others; gives the one that etcd begins with.
 pub(super) async fn leave_out(database: &Path, epochs: i64) -> Result<i64> {
     let revisions = LEFT_OUT.saturating_mul(epochs.max(1));
+    change(database, move |history| history.leave_out(revisions)).await
+}
+
+/// Has etcd begin at a revision, unless the database is at a later one; gives the revision that etcd begins with.
+pub(super) async fn advance(database: &Path, to: i64) -> Result<i64> {
+    let advance = move |history: History| {
+        let reached = history.revision();
+        if reached < to {
+            history.leave_out(to - reached)
+        } else {
+            Ok(reached)
+        }
+    };
+    change(database, advance).await
+}
+
+async fn change(
+    database: &Path,
+    change: impl FnOnce(History) -> io::Result<i64> + Send + 'static,
+) -> Result<i64> {
     let database = database.to_owned();
-    let leaving = tokio::task::spawn_blocking(move || {
-        let history = History::open(&database);
-        let left = history.and_then(|history| history.leave_out(revisions));
-        left.map_err(|e| Error::file("change", &database, &e))
+    let changing = tokio::task::spawn_blocking(move || {
+        let changed = History::open(&database).and_then(change);
+        changed.map_err(|e| Error::file("change", &database, &e))
     });
-    leaving
+    changing
         .await
         .map_err(|e| Error::new(Class::Tool, format!("leaving revisions out failed: {e}")))?
+}
+
+/// Revision, size and alarm of a database to which nothing is added.
+pub(super) fn inspect(database: &Path) -> Result<Applied> {
+    let inspected = History::open(database).and_then(|history| Applied::read(&history));
+    inspected.map_err(|e| Error::file("read", database, &e))
 }
 
 /// The newest revision of a database.

@@ -37,22 +37,11 @@ pub(super) fn database(data_dir: &Path) -> PathBuf {
 /// Judges a data directory: it needs a write-ahead log that begins with a record, and a database that is as long as its
 /// head says and whose pages `etcdutl` finds consistent. etcd itself checks the rest of the log when it reads it.
 pub(super) async fn inspect(data_dir: &Path, tools: &Tools, epoch: i64) -> Result<Condition> {
-    // A start that ended between its mark and etcd's first file has left the mark alone.
-    let marks = [data_dir.join(MARK), data_dir.join(MARK_BEGUN)];
-    if entries(data_dir)?.iter().all(|entry| marks.contains(entry)) {
+    if is_missing(data_dir)? {
         return Ok(Condition::Missing);
     }
     match read_mark(data_dir)? {
-        own if own > epoch => {
-            return Err(Error::new(
-                Class::OtherEpoch,
-                format!(
-                    "the data directory {} belongs to ownership epoch {own}, and this etcd is of the earlier epoch {epoch}: \
-                     it must not start on it. Look at the shoot's status.ownership.epoch and at the annotation of the Etcd",
-                    data_dir.display()
-                ),
-            ));
-        }
+        own if own > epoch => return Err(later_epoch(data_dir, own, epoch)),
         own if !keeps_data(epoch, None, own) => return Ok(Condition::OfEpoch(own)),
         _ => {}
     }
@@ -93,6 +82,24 @@ pub(super) async fn inspect(data_dir: &Path, tools: &Tools, epoch: i64) -> Resul
     }
 }
 
+/// Whether etcd has no data. A start that ended between its mark and etcd's first file has left the mark alone.
+pub(super) fn is_missing(data_dir: &Path) -> Result<bool> {
+    let marks = [data_dir.join(MARK), data_dir.join(MARK_BEGUN)];
+    Ok(entries(data_dir)?.iter().all(|entry| marks.contains(entry)))
+}
+
+/// The refusal of a data directory on which the shoot has gone on.
+pub(super) fn later_epoch(data_dir: &Path, own: i64, epoch: i64) -> Error {
+    Error::new(
+        Class::OtherEpoch,
+        format!(
+            "the data directory {} belongs to ownership epoch {own}, and this etcd is of the earlier epoch {epoch}: \
+             it must not start on it. Look at the shoot's status.ownership.epoch and at the annotation of the Etcd",
+            data_dir.display()
+        ),
+    )
+}
+
 /// Writes durably to which epoch a data directory belongs, making the directory if need be. For the first epoch that is
 /// what no mark says.
 pub(super) fn mark(data_dir: &Path, epoch: i64) -> Result<()> {
@@ -122,7 +129,8 @@ pub(super) fn mark(data_dir: &Path, epoch: i64) -> Result<()> {
     written().map_err(|e| Error::file("write", &mark, &e))
 }
 
-fn read_mark(data_dir: &Path) -> Result<i64> {
+/// The epoch in the mark of a data directory.
+pub(super) fn read_mark(data_dir: &Path) -> Result<i64> {
     let mark = data_dir.join(MARK);
     match fs::read_to_string(&mark) {
         // Cut by a crash: it is written before the directory is used, so there are no data of that epoch.
@@ -234,10 +242,17 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
         if entry.is_dir() {
             copy(&entry, &target)?;
         } else {
-            fs::copy(&entry, &target).map_err(|e| Error::file("copy", &entry, &e))?;
+            copy_file(&entry, &target)?;
         }
     }
     Ok(())
+}
+
+/// Copies a file.
+pub(super) fn copy_file(from: &Path, to: &Path) -> Result<()> {
+    fs::copy(from, to)
+        .map(drop)
+        .map_err(|e| Error::file("copy", from, &e))
 }
 
 /// Brings a folder and everything below it to the disk.

@@ -13,6 +13,8 @@ use std::path::Path;
 const CHANGES: &str = "key";
 /// Bucket of all leases.
 const LEASES: &str = "lease";
+/// Bucket of the raised alarms; each key is an alarm with its member.
+const ALARMS: &str = "alarm";
 /// Bucket of what etcd remembers beside them.
 const MEMORY: &str = "meta";
 /// Entries of it: up to where history was dropped, and up to where it is about to be. Where the newest change was dropped,
@@ -65,6 +67,23 @@ impl History {
     /// The newest revision.
     pub(super) fn revision(&self) -> i64 {
         self.revision
+    }
+
+    /// Bytes of the database.
+    pub(super) fn size(&self) -> u64 {
+        self.database.size()
+    }
+
+    /// Whether alarm NOSPACE is raised, so that an etcd on this database refuses writes.
+    pub(super) fn refuses_writes(&self) -> Result<bool> {
+        let mut raised = false;
+        self.database.each_if_any(ALARMS, |key, _| {
+            let alarm =
+                m::AlarmMember::decode(key).map_err(|e| broken(&format!("an alarm cannot be read: {e}")))?;
+            raised |= alarm.alarm() == m::AlarmType::NoSpace;
+            Ok(())
+        })?;
+        Ok(raised)
     }
 
     /// Whether a lease is known.

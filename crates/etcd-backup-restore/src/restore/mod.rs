@@ -23,6 +23,7 @@ mod bolt;
 mod data_dir;
 mod history;
 mod local;
+mod prepare;
 mod replaced;
 mod report;
 mod room;
@@ -30,6 +31,7 @@ mod sealed;
 mod settle;
 mod tools;
 
+pub use prepare::{Prepare, Prepared};
 pub use replaced::remove_replaced;
 pub use report::{Begin, Initialized, Summary};
 pub use tools::{Member, Tools};
@@ -40,6 +42,7 @@ use crate::snapshot_name::Snapshot;
 use crate::store::Store;
 use data_dir::Condition;
 use futures::future::{join, try_join};
+use settle::Unsettled;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use tokio::io::AsyncWriteExt;
@@ -249,9 +252,10 @@ impl Initialize {
         data_dir::remove(&full)?;
         let database = data_dir::database(work.result());
         let applied = apply::apply(&database, &chain.full, &deltas).await?;
-        if settle::is_full(applied.size, self.quota) {
+        if let Some(unsettled) = Unsettled::find(applied.size, applied.alarm, self.quota) {
             let place = (work.result(), &self.member);
-            settle::settle(&self.tools, place, applied.revision, self.quota).await?;
+            let judged = (unsettled, self.quota);
+            settle::settle(&self.tools, place, applied.revision, judged).await?;
         }
         let epoch = self.store.epoch();
         let recorded = self.store.recorded(epoch).await?;

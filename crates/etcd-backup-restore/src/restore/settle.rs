@@ -1,10 +1,12 @@
-//! A database that a restore has made too large for the etcd that follows: a local etcd drops what was overwritten, and gives
-//! the pages back.
+//! A database that is too large for the etcd that follows: a local etcd drops overwritten values, and gives the pages back.
+//!
+//! Alarm NOSPACE is stored in the database, so that a full snapshot carries the alarm. The local etcd disarms the alarm where
+//! the database leaves room below the quota of the etcd that follows.
 
 use super::local::Local;
 use super::tools::{Member, Tools};
 use crate::error::Result;
-use crate::etcd::Etcd;
+use crate::etcd::{Etcd, Space};
 use std::path::Path;
 use std::time::Duration;
 
@@ -15,8 +17,25 @@ const FULL: u64 = 80;
 const RENEW: Duration = Duration::from_millis(500);
 
 /// Whether a database leaves too little room for what etcd writes next.
-pub(super) fn is_full(size: u64, quota: u64) -> bool {
+fn is_full(size: u64, quota: u64) -> bool {
     size > quota / 100 * FULL
+}
+
+/// The work that a database needs from a local etcd.
+#[derive(Clone, Copy)]
+pub(super) struct Unsettled {
+    /// Whether the database leaves too little room for the writes that follow.
+    pub(super) is_full: bool,
+    /// Whether alarm NOSPACE is raised in the database: the etcd that follows would refuse writes whatever the size is.
+    pub(super) alarm: bool,
+}
+
+impl Unsettled {
+    /// None where the database needs no local etcd.
+    pub(super) fn find(size: u64, alarm: bool, quota: u64) -> Option<Self> {
+        let is_full = is_full(size, quota);
+        (is_full || alarm).then_some(Self { is_full, alarm })
+    }
 }
 
 /// Leaves a database behind with which etcd can be written to. The local etcd runs on the directory that is to be, as the
@@ -25,26 +44,41 @@ pub(super) async fn settle(
     tools: &Tools,
     (data_dir, member): (&Path, &Member),
     revision: i64,
-    quota: u64,
+    (unsettled, quota): (Unsettled, u64),
 ) -> Result<()> {
     let local = Local::start(tools, data_dir, member).await?;
     let leases = local.client.leases().await?;
     let work = async {
-        local.client.compact(revision).await?;
-        local.client.defragment().await?;
-        local.client.size().await
+        if unsettled.is_full {
+            local.client.compact(revision).await?;
+            local.client.defragment().await?;
+        }
+        // The local etcd has a quota of its own.
+        let space = Space {
+            quota,
+            ..local.client.space().await?
+        };
+        if unsettled.alarm && space.has_room() {
+            local.client.disarm_no_space().await?;
+            tracing::info!(
+                size = space.used,
+                quota,
+                "disarmed alarm NOSPACE of the former seed: there is room"
+            );
+        }
+        Ok(space)
     };
     let worked = tokio::select! {
         worked = work => worked,
         Err(e) = keep(&local.client, leases) => Err(e),
     };
     local.stop().await?;
-    let size = worked?;
-    if size > quota {
+    let space = worked?;
+    if !space.has_room() {
         tracing::warn!(
-            size,
+            size = space.used,
             quota,
-            "the data alone fill etcd's quota; it will refuse writes"
+            "the data alone fill etcd's quota; etcd will refuse writes until the quota is raised or keys are deleted"
         );
     }
     Ok(())

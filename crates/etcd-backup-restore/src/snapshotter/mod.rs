@@ -16,6 +16,7 @@ mod proof;
 mod requests;
 mod sealed;
 mod session;
+mod space;
 mod state;
 mod worker;
 
@@ -31,6 +32,7 @@ use crate::metrics::Metrics;
 use collector::Collector;
 use requests::Urgent;
 use session::End;
+use space::SpaceWatch;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -46,6 +48,7 @@ const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_sec
 pub struct Snapshotter {
     worker: Worker,
     collector: Collector,
+    space: SpaceWatch,
     urgent: mpsc::Receiver<Urgent>,
 }
 
@@ -61,6 +64,8 @@ impl Snapshotter {
     pub fn measured(settings: Settings, metrics: Arc<Metrics>) -> (Self, Handle) {
         let (handle, inbox) = Handle::new(&settings.store.prefix(), settings.store.epoch(), metrics);
         let collector = Collector::new(&settings, handle.state.clone(), handle.metrics.clone());
+        let etcd = settings.etcd.clone();
+        let space = SpaceWatch::new(etcd, handle.state.clone(), handle.metrics.clone());
         let worker = Worker {
             settings,
             requests: inbox.requests,
@@ -73,6 +78,7 @@ impl Snapshotter {
         let snapshotter = Self {
             worker,
             collector,
+            space,
             urgent: inbox.urgent,
         };
         (snapshotter, handle)
@@ -86,6 +92,7 @@ impl Snapshotter {
                 urgent = self.urgent.recv() => urgent,
                 () = self.worker.run(&stop) => None,
                 () = self.collector.run() => None,
+                () = self.space.run() => None,
             };
             match urgent {
                 Some(urgent) => self.worker.serve_urgent(urgent).await,

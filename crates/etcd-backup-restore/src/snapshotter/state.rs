@@ -2,6 +2,7 @@
 
 use super::proof::Proof;
 use crate::error::Error;
+use crate::etcd::Space;
 use crate::snapshot_name::{Kind, Snapshot};
 use serde::Serialize;
 use std::pin::pin;
@@ -40,6 +41,8 @@ struct Inner {
     proof: Option<Proof>,
     /// Revision of etcd at which the epoch was sealed, once that is noted in the bucket.
     sealed_revision: Option<i64>,
+    /// Room of etcd at the last check.
+    space: Option<Space>,
 }
 
 /// Shared between the task, which writes, and the HTTP interface, which reads.
@@ -99,6 +102,16 @@ impl State {
 
     pub(super) fn note_sealed_revision(&self, revision: i64) {
         self.with(|inner| inner.sealed_revision = Some(revision));
+    }
+
+    /// Room of etcd at the last check; none before etcd has answered.
+    #[must_use]
+    pub fn space(&self) -> Option<Space> {
+        self.with(|inner| inner.space)
+    }
+
+    pub(super) fn note_space(&self, space: Space) {
+        self.with(|inner| inner.space = Some(space));
     }
 
     pub(super) fn active(&self) {

@@ -52,6 +52,11 @@ impl Database {
         self.meta.page_size
     }
 
+    /// Bytes in use.
+    pub(in crate::restore) fn size(&self) -> u64 {
+        self.at(self.pages)
+    }
+
     fn at(&self, page: u64) -> u64 {
         page.saturating_mul(self.meta.page_size as u64)
     }
@@ -82,23 +87,37 @@ impl Database {
     }
 
     pub(super) fn bucket(&self, name: &str) -> Result<Bucket> {
+        self.find(name)?
+            .ok_or_else(|| broken(format!("it has no bucket {name}")))
+    }
+
+    fn find(&self, name: &str) -> Result<Option<Bucket>> {
         let mut id = self.meta.root;
         for _ in 0..DEEPEST {
             let (page, _) = self.page(id)?;
             if page.is_leaf()? {
-                let at = self.at(id);
-                return found(&page, at, name)?.ok_or_else(|| broken(format!("it has no bucket {name}")));
+                return found(&page, self.at(id), name);
             }
-            let below = page
-                .children()?
-                .into_iter()
-                .take_while(|child| child.key <= name.as_bytes())
-                .last();
-            id = below
-                .ok_or_else(|| broken(format!("it has no bucket {name}")))?
-                .id;
+            let children = page.children()?;
+            let below = children.iter().take_while(|child| child.key <= name.as_bytes());
+            let Some(below) = below.last() else {
+                return Ok(None);
+            };
+            id = below.id;
         }
         Err(too_deep())
+    }
+
+    /// Gives every entry of a bucket, in the order of the keys; none where the bucket does not exist.
+    pub(in crate::restore) fn each_if_any(
+        &self,
+        bucket: &str,
+        each: impl FnMut(&[u8], &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        match self.find(bucket)? {
+            Some(_) => self.each(bucket, each),
+            None => Ok(()),
+        }
     }
 
     /// Gives every entry of a bucket, in the order of the keys.

@@ -18,8 +18,17 @@ pub struct EtcdServer {
 
 impl EtcdServer {
     pub async fn start(data_dir: &Path) -> Self {
+        Self::start_plain(data_dir, &[]).await
+    }
+
+    /// An etcd with a quota of so many bytes.
+    pub async fn start_limited(data_dir: &Path, quota: u64) -> Self {
+        Self::start_plain(data_dir, &[format!("--quota-backend-bytes={quota}")]).await
+    }
+
+    async fn start_plain(data_dir: &Path, flags: &[String]) -> Self {
         let endpoint = format!("http://127.0.0.1:{}", free_port());
-        let process = Self::spawn(data_dir, &endpoint, &[]);
+        let process = Self::spawn(data_dir, &endpoint, flags);
         let config = EtcdConfig::plain(endpoint.clone(), Duration::from_secs(30), Permit::sole("a test"));
         let client = Self::wait(&config).await;
         Self {
@@ -82,6 +91,12 @@ impl EtcdServer {
             .stderr(Stdio::null())
             .spawn()
             .unwrap()
+    }
+
+    /// Brings everything into the database file: a snapshot begins with that.
+    pub async fn flush(&self) {
+        let mut pieces = self.client.snapshot().await.unwrap();
+        pieces.message().await.unwrap();
     }
 
     /// Waits until the process has ended, so that the data directory is at rest.

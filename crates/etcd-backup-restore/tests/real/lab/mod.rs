@@ -165,9 +165,23 @@ impl Lab {
 
     pub fn initialize_flags(&self, prefix: &str, data_dir: &Path, more: &[&str]) -> Vec<String> {
         let mut flags = self.store_flags("", prefix);
-        flags.push(format!("--data-dir={}", data_dir.display()));
-        flags.push(format!("--etcd-path={}", program("etcd").display()));
-        flags.push(format!("--etcdutl-path={}", program("etcdutl").display()));
+        flags.extend(Self::member_flags(data_dir, more));
+        flags
+    }
+
+    /// Prepares the data directory of an etcd without backups in an ownership epoch.
+    pub async fn prepare(&self, data_dir: &Path, epoch: i64, more: &[&str]) -> Ran {
+        let mut flags = Self::member_flags(data_dir, more);
+        flags.push(format!("--ownership-epoch={epoch}"));
+        run("prepare", &flags).await
+    }
+
+    fn member_flags(data_dir: &Path, more: &[&str]) -> Vec<String> {
+        let mut flags = vec![
+            format!("--data-dir={}", data_dir.display()),
+            format!("--etcd-path={}", program("etcd").display()),
+            format!("--etcdutl-path={}", program("etcdutl").display()),
+        ];
         flags.extend(more.iter().map(ToString::to_string));
         flags
     }

@@ -1,0 +1,178 @@
+//! Alarm NOSPACE: no restore carries the alarm where there is room, and the process reports and disarms the alarm.
+
+use crate::lab::{EtcdServer, Lab, Server, eventually};
+use serde_json::json;
+
+const QUOTA: u64 = 16 << 20;
+
+fn key(number: u8) -> String {
+    format!("/fill/{number}")
+}
+
+/// Writes values until etcd has raised the alarm; returns the number of stored keys.
+async fn fill(etcd: &EtcdServer) -> u8 {
+    for number in 0..=u8::MAX {
+        let filled = etcd
+            .client
+            .txn(vec![crate::lab::put(&key(number), vec![number; 1 << 20], 0)])
+            .await;
+        if let Err(refused) = filled {
+            assert!(refused.to_string().contains("space exceeded"), "{refused}");
+            assert!(etcd.client.space().await.unwrap().alarm);
+            return number;
+        }
+    }
+    panic!("the quota was never reached");
+}
+
+async fn refuses_writes(etcd: &EtcdServer) -> bool {
+    let written = etcd.client.txn(vec![crate::lab::put("/after", "x", 0)]).await;
+    written.is_err()
+}
+
+/// Case 2: the full snapshot carries the alarm, and no delta follows.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restore_disarms_the_alarm_where_the_database_leaves_room_and_keeps_the_alarm_elsewhere() {
+    let lab = Lab::new();
+    let etcd = EtcdServer::start_limited(&lab.path("etcd"), QUOTA).await;
+    let stored = fill(&etcd).await;
+    drop(Server::start(&lab, "full", &etcd.endpoint, &[]).await);
+    for number in 0..stored {
+        etcd.delete(&key(number)).await;
+    }
+    drop(Server::start(&lab, "deleted", &etcd.endpoint, &[]).await);
+    // etcd compacts by itself in the meantime, up to the newest revision, and the free pages stay.
+    etcd.compact(etcd.client.revision().await.unwrap());
+    drop(Server::start(&lab, "compacted", &etcd.endpoint, &[]).await);
+    let before = etcd.dump().await;
+    etcd.stop();
+    for (prefix, quota, refuses) in [
+        // The values are deleted: the database shrinks below the quota.
+        ("deleted", QUOTA, false),
+        ("compacted", QUOTA, false),
+        // The data alone reach the quota.
+        ("full", QUOTA, true),
+        // The quota at the destination is larger, and the database stays as the database is.
+        ("full", 4 * QUOTA, false),
+    ] {
+        let case = format!("{prefix} {quota}");
+        assert_eq!(lab.objects(prefix).len(), 1, "{:?}", lab.objects(prefix));
+        let volume = lab.path(&case).join("new.etcd");
+        let flag = format!("--embedded-etcd-quota-bytes={quota}");
+        let ran = lab.initialize(prefix, &volume, &[&flag]).await;
+        assert_eq!(ran.json["result"], "Restored", "{case}: {}", ran.errors);
+        let restored = EtcdServer::start_limited(&volume, quota).await;
+        let space = restored.client.space().await.unwrap();
+        assert_eq!((space.alarm, space.quota), (refuses, quota), "{case}");
+        if prefix != "full" {
+            assert_eq!(restored.dump().await, before, "{case}");
+        }
+        assert_eq!(refuses_writes(&restored).await, refuses, "{case}");
+    }
+}
+
+/// The former values of a key count until they are compacted.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_snapshot_without_deltas_is_settled_for_a_smaller_quota_of_the_destination() {
+    let lab = Lab::new();
+    let etcd = EtcdServer::start(&lab.path("etcd")).await;
+    for number in 0..20_u8 {
+        etcd.put("/registry/large", vec![number; 1 << 20]).await;
+    }
+    drop(Server::start(&lab, "p", &etcd.endpoint, &[]).await);
+    let before = etcd.dump().await;
+    etcd.stop();
+    assert_eq!(lab.objects("p").len(), 1);
+    let volume = lab.path("volume/new.etcd");
+    let flag = format!("--embedded-etcd-quota-bytes={QUOTA}");
+    let ran = lab.initialize("p", &volume, &[&flag]).await;
+    assert_eq!(ran.json["result"], "Restored", "{}", ran.errors);
+    let restored = EtcdServer::start_limited(&volume, QUOTA).await;
+    assert_eq!(restored.dump().await, before);
+    assert!(restored.client.space().await.unwrap().has_room());
+    assert!(!refuses_writes(&restored).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_alarm_without_room_is_reported_and_disarmed_once_the_quota_is_raised() {
+    let lab = Lab::new();
+    let data = lab.path("etcd");
+    let etcd = EtcdServer::start_limited(&data, QUOTA).await;
+    fill(&etcd).await;
+    let server = Server::start(&lab, "p", &etcd.endpoint, &[]).await;
+    let health = eventually("the room is reported", async || {
+        let health = server.get("/healthz").await.1;
+        (!health["space"].is_null()).then_some(health)
+    })
+    .await;
+    let space = &health["space"];
+    assert_eq!(
+        (&space["noSpace"], &space["quotaBytes"]),
+        (&json!(true), &json!(QUOTA)),
+        "{health}"
+    );
+    let metrics = server.text("/metrics").await.1;
+    for line in [
+        "etcdbr_etcd_no_space 1".to_owned(),
+        format!("etcdbr_etcd_quota_bytes {QUOTA}"),
+        format!("etcdbr_etcd_database_bytes {}", space["databaseBytes"]),
+    ] {
+        assert!(metrics.contains(&line), "{line} is not in\n{metrics}");
+    }
+    assert!(refuses_writes(&etcd).await, "the alarm was disarmed without room");
+    // etcd-druid reads the alarm there, since the probes do not show the alarm.
+    let get = async |path: &str| {
+        let answer = reqwest::get(format!("{}/{path}", etcd.endpoint)).await.unwrap();
+        (
+            answer.status().as_u16(),
+            answer.text().await.unwrap().trim().to_owned(),
+        )
+    };
+    let health = (503, r#"{"health":"false","reason":"ALARM NOSPACE"}"#.to_owned());
+    assert_eq!(get("health").await, health);
+    assert_eq!(get("readyz").await.0, 200);
+    drop(server);
+    etcd.stop();
+
+    let etcd = EtcdServer::start_limited(&data, 4 * QUOTA).await;
+    assert!(refuses_writes(&etcd).await);
+    let server = Server::start(&lab, "p", &etcd.endpoint, &[]).await;
+    eventually("the alarm is disarmed", async || {
+        (!refuses_writes(&etcd).await).then_some(())
+    })
+    .await;
+    eventually("the room is reported", async || {
+        let metrics = server.text("/metrics").await.1;
+        metrics.contains("etcdbr_etcd_no_space 0").then_some(())
+    })
+    .await;
+}
+
+/// An etcd without backups has no process beside it: a start of the pod makes room.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_etcd_without_backups_is_settled_when_the_etcd_starts_again() {
+    let lab = Lab::new();
+    let data = lab.path("volume/new.etcd");
+    let quota = format!("--embedded-etcd-quota-bytes={QUOTA}");
+    for epoch in [1, 2] {
+        assert!(lab.prepare(&data, epoch, &[&quota]).await.success);
+        let etcd = EtcdServer::start_limited(&data, QUOTA).await;
+        let stored = fill(&etcd).await;
+        etcd.flush().await;
+        etcd.stop();
+        assert!(lab.prepare(&data, epoch, &[&quota]).await.success);
+        let etcd = EtcdServer::start_limited(&data, QUOTA).await;
+        assert!(refuses_writes(&etcd).await, "the alarm was disarmed without room");
+        for number in 0..stored {
+            etcd.delete(&key(number)).await;
+        }
+        etcd.flush().await;
+        etcd.stop();
+        for _ in 0..2 {
+            let prepared = lab.prepare(&data, epoch, &[&quota]).await;
+            assert!(prepared.success, "{}", prepared.errors);
+        }
+        let etcd = EtcdServer::start_limited(&data, QUOTA).await;
+        assert!(!refuses_writes(&etcd).await, "epoch {epoch}");
+    }
+}
