@@ -17,6 +17,7 @@ use crate::{
     copying,
     ensure::ensure,
     flags::Defaults,
+    health,
     names::{DRUID, FINALIZER, OPERATION_ANNOTATIONS, RECONCILE, SUSPEND_ANNOTATION},
     observed::Observed,
     retry::start_afresh,
@@ -32,6 +33,10 @@ const LOOK_AGAIN: Duration = Duration::from_secs(10);
 /// How often the sidecar of a healthy Etcd is asked whether backups are taken. Shorter than the time between two delta
 /// snapshots (5 minutes), so that a refusing object store is told before data for which there is no backup piles up.
 const ASK_SIDECAR: Duration = Duration::from_secs(30);
+
+/// How often a healthy Etcd without backups is asked whether etcd refuses writes. The period is long, because each question reads all
+/// objects of the Etcd, and only Events are lost until then.
+const ASK_HEALTH: Duration = Duration::from_secs(5 * 60);
 
 /// How often a copy of backups is asked for its progress, and so the shortest pause between two writes of the progress.
 const ASK_PROGRESS: Duration = Duration::from_secs(5);
@@ -140,7 +145,10 @@ impl Reconciler<Etcd> for EtcdController {
         let outcome = self.bring_about(&etcd, &observed).await;
         // What was applied just now is part of the picture: a new generation of the StatefulSet is not rolled out yet.
         let mut observed = Observed::read(&self.seed, &etcd).await?;
-        (observed.sidecar, observed.ownership) = sidecar::ask(&self.seed, &etcd, &observed.members).await;
+        ((observed.sidecar, observed.ownership), observed.no_space) = tokio::join!(
+            sidecar::ask(&self.seed, &etcd, &observed.members),
+            health::refuses_writes(&self.seed, &observed.members)
+        );
         observed.copying = copying::ask_progress(&self.seed, &etcd, &observed.copies).await;
         let status = status::compute(&etcd, outcome.as_ref().copied(), &observed, &now_k8s());
         self.write_status(&etcd, &status).await?;
@@ -182,6 +190,8 @@ fn next(etcd: &Etcd, status: &EtcdStatus) -> Next {
         && etcd.spec.replicas > 0
     {
         Next::After(ASK_SIDECAR)
+    } else if etcd.spec.backup.store.is_none() && etcd.spec.replicas > 0 {
+        Next::After(ASK_HEALTH)
     } else {
         Next::Change
     }

@@ -11,6 +11,7 @@ mod controller;
 mod copying;
 mod ensure;
 pub mod flags;
+mod health;
 mod kept;
 pub mod names;
 pub mod objects;

@@ -37,6 +37,8 @@ pub struct Observed {
     pub sidecar: Option<Said>,
     /// What it said of who owns the shoot, where it checks that.
     pub ownership: Option<Ownership>,
+    /// Whether etcd refuses writes, because alarm NOSPACE is raised.
+    pub no_space: bool,
     /// The progress that the copying process reported when etcd-druid asked for it.
     pub copying: Option<CopyProgress>,
 }
@@ -79,6 +81,7 @@ impl Observed {
             claims: list(&seed.namespaced(&namespace), &ours).await?,
             sidecar: None,
             ownership: None,
+            no_space: false,
             copying: None,
         })
     }

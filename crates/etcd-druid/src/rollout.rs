@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::{
     names::{BACKUP_CONTAINER, DATA_MOUNT, ETCD_CONTAINER, INITIALIZE_CONTAINER},
     objects::{
-        backup_restore::{self, QUOTA, REPLACED_BESIDE, REQUIRE_SNAPSHOT},
+        backup_restore::{self, EPOCH, PREPARE, QUOTA, REPLACED_BESIDE, REQUIRE_SNAPSHOT},
         etcd,
     },
 };
@@ -45,8 +45,9 @@ pub async fn outdated(seed: &Seed, set: &StatefulSet, pods: &[Pod]) -> Result<Op
             Some(name) => template(&revisions, name).await?,
             None => None,
         };
+        let new = template(&revisions, &newest).await?;
         // One that is not known any more is as good as different.
-        if old.is_none() || old != template(&revisions, &newest).await? {
+        if old.is_none_or(|old| new.is_none_or(|new| differ(&old, new))) {
             outdated.push(pod.name_any());
         }
     }
@@ -74,6 +75,36 @@ async fn template(revisions: &Api<ControllerRevision>, name: &str) -> Result<Opt
     Ok(data.map(|data| essence(data.0)))
 }
 
+/// Whether two essences differ. A pod of an earlier release began without `prepare` and is not restarted for this command: the pod
+/// runs since before the epoch changed.
+fn differ(old: &Value, mut new: Value) -> bool {
+    let has_preparation = |data: &Value| {
+        let containers = data.pointer("/spec/template/spec/initContainers");
+        containers.is_some_and(|containers| is_preparation(&containers[0]))
+    };
+    if !has_preparation(old)
+        && has_preparation(&new)
+        && let Some(spec) = new
+            .pointer_mut("/spec/template/spec")
+            .and_then(Value::as_object_mut)
+    {
+        spec.remove("initContainers");
+    }
+    *old != new
+}
+
+fn is_preparation(container: &Value) -> bool {
+    container["args"][0] == PREPARE
+}
+
+/// Of the preparation nothing but the epoch counts before the next start.
+fn strip_preparation(container: &mut Value) {
+    let args = container["args"].as_array().into_iter().flatten();
+    let epoch = args.filter(|arg| arg.as_str().is_some_and(|arg| arg.starts_with(EPOCH)));
+    let args: Vec<_> = [json!(PREPARE)].into_iter().chain(epoch.cloned()).collect();
+    *container = json!({"name": INITIALIZE_CONTAINER, "args": args});
+}
+
 /// A template without what only counts when a pod starts.
 fn essence(mut data: Value) -> Value {
     for (name, default) in [
@@ -96,6 +127,9 @@ fn essence(mut data: Value) -> Value {
 }
 
 fn strip(name: &str, container: &mut Value) {
+    if is_preparation(container) {
+        return strip_preparation(container);
+    }
     let flags: &[&str] = match name {
         INITIALIZE_CONTAINER => &[REQUIRE_SNAPSHOT, QUOTA],
         BACKUP_CONTAINER => &[REPLACED_BESIDE],
@@ -154,6 +188,28 @@ mod tests {
         epoch.metadata.annotations =
             Some([(crate::names::OWNERSHIP_EPOCH.to_owned(), "2".to_owned())].into());
         assert_ne!(revision(&epoch), revision(&checked()));
+    }
+
+    /// The epoch alone restarts an etcd without backups: its revisions must be above those of the former residency.
+    #[test]
+    fn an_etcd_without_backups_is_restarted_for_a_new_epoch_and_not_for_an_upgrade_of_the_suite() {
+        let events = |epoch: &str, image: &str| {
+            let mut etcd = etcd(MAIN);
+            etcd.spec.backup = serde_json::from_value(json!({"image": image})).unwrap();
+            etcd.metadata.annotations =
+                Some([(crate::names::OWNERSHIP_EPOCH.to_owned(), epoch.to_owned())].into());
+            revision(&etcd)
+        };
+        let second = events("2", "restore:1");
+        assert!(!differ(&second, events("2", "restore:2")));
+        assert!(differ(&second, events("3", "restore:1")));
+        assert!(differ(&second, revision(&etcd(MAIN))));
+        // Before the command existed.
+        let mut earlier = events("2", "restore:1");
+        let spec = earlier.pointer_mut("/spec/template/spec").unwrap();
+        spec.as_object_mut().unwrap().remove("initContainers");
+        assert!(!differ(&earlier, second));
+        assert!(differ(&earlier, revision(&etcd(MAIN))));
     }
 
     #[test]

@@ -23,6 +23,10 @@ pub const REQUIRE_SNAPSHOT: &str = "--require-snapshot";
 pub const QUOTA: &str = "--embedded-etcd-quota-bytes";
 /// The same: beside what the remains of a restore are removed.
 pub const REPLACED_BESIDE: &str = "--data-dir";
+/// The ownership epoch of the data.
+pub const EPOCH: &str = "--ownership-epoch";
+/// The command before an etcd without backups.
+pub const PREPARE: &str = "prepare";
 /// Clients reach the etcd that follows through the gate alone: it may start where its epoch was sealed, for the final snapshot.
 const BEHIND_GATE: &str = "--behind-gate";
 /// Seconds between two looks at whether etcd may be used: together with [`READINESS_FAILURES`] the time for which clients
@@ -37,15 +41,7 @@ pub fn initialize(wanted: &Wanted, backup: &Backup) -> Container {
     let mut args = vec!["initialize".to_owned()];
     args.push(format!("--data-dir={DATA_DIR}"));
     args.extend(store_args("", &backup.store, STORE_MOUNT));
-    args.push(format!("--name={}", wanted.member_name()));
-    args.push(format!("--initial-advertise-peer-urls={}", wanted.peer_url()));
-    args.push(format!(
-        "--initial-cluster={}={}",
-        wanted.member_name(),
-        wanted.peer_url()
-    ));
-    args.push(format!("--initial-cluster-token={}", wanted.uid));
-    args.extend(epoch(wanted));
+    args.extend(member_args(wanted));
     args.push(format!("{QUOTA}={}", wanted.etcd.quota_bytes));
     if backup.owner_check.is_some() {
         args.push(BEHIND_GATE.to_owned());
@@ -58,6 +54,33 @@ pub fn initialize(wanted: &Wanted, backup: &Backup) -> Container {
         volume_mounts: Some(volumes::mounts_of_initialize(wanted)),
         ..container(backup, args)
     }
+}
+
+/// Gives an etcd without backups revisions above all former ones, so that clients of kube-apiserver that watch Events across a
+/// move list again.
+#[must_use]
+pub fn prepare(wanted: &Wanted) -> Container {
+    let mut args = vec![PREPARE.to_owned(), format!("--data-dir={DATA_DIR}")];
+    args.extend(member_args(wanted));
+    args.push(format!("{QUOTA}={}", wanted.etcd.quota_bytes));
+    Container {
+        name: INITIALIZE_CONTAINER.to_owned(),
+        volume_mounts: Some(volumes::mounts_of_prepare(wanted)),
+        ..plain_container(&wanted.backup_restore_image, args)
+    }
+}
+
+/// The member that the data directory is for, and the epoch of its data.
+fn member_args(wanted: &Wanted) -> Vec<String> {
+    let (member, peer) = (wanted.member_name(), wanted.peer_url());
+    let mut args = vec![
+        format!("--name={member}"),
+        format!("--initial-advertise-peer-urls={peer}"),
+        format!("--initial-cluster={member}={peer}"),
+        format!("--initial-cluster-token={}", wanted.uid),
+    ];
+    args.extend(epoch(wanted));
+    args
 }
 
 /// Takes snapshots while etcd runs, and answers requests for them.
@@ -162,8 +185,10 @@ pub fn copy(wanted: &Wanted, backup: &Backup) -> Container {
         backup.final_snapshot_wait
     ));
     args.extend(backup.source_end.iter().flat_map(end_args));
+    args.push(format!("--listen-address=0.0.0.0:{}", backup.port));
     Container {
         name: BACKUP_CONTAINER.to_owned(),
+        ports: Some(vec![port("progress", backup.port)]),
         volume_mounts: Some(volumes::mounts_of_copy()),
         ..container(backup, args)
     }
@@ -184,14 +209,19 @@ fn end_args(end: &SourceEnd) -> Vec<String> {
 
 fn container(backup: &Backup, args: Vec<String>) -> Container {
     Container {
-        image: Some(backup.image.clone()),
-    args.push(format!("--listen-address=0.0.0.0:{}", backup.port));
-        image_pull_policy: Some("IfNotPresent".to_owned()),
-        command: Some(vec![BINARY.to_owned()]),
-        ports: Some(vec![port("progress", backup.port)]),
-        args: Some(args),
         env: (!backup.environment.is_empty()).then(|| backup.environment.iter().map(Into::into).collect()),
         resources: Some(backup.resources.clone().unwrap_or_else(default_resources)),
+        ..plain_container(&backup.image, args)
+    }
+}
+
+fn plain_container(image: &str, args: Vec<String>) -> Container {
+    Container {
+        image: Some(image.to_owned()),
+        image_pull_policy: Some("IfNotPresent".to_owned()),
+        command: Some(vec![BINARY.to_owned()]),
+        args: Some(args),
+        resources: Some(default_resources()),
         security_context: Some(security::container()),
         // It leaves a sentence when it fails, which ends up in `status.lastErrors`.
         termination_message_policy: Some("FallbackToLogsOnError".to_owned()),
@@ -201,7 +231,7 @@ fn container(backup: &Backup, args: Vec<String>) -> Container {
 
 /// Nothing for the first epoch, so that an etcd whose shoot never moved does not restart when it becomes known.
 fn epoch(wanted: &Wanted) -> Option<String> {
-    (wanted.epoch > 1).then(|| format!("--ownership-epoch={}", wanted.epoch))
+    (wanted.epoch > 1).then(|| format!("{EPOCH}={}", wanted.epoch))
 }
 
 /// What a container of etcd-backup-restore requests where the Etcd does not say it: its memory does not grow with the data.

@@ -81,7 +81,10 @@ fn pod(wanted: &Wanted) -> PodSpec {
             ip: "127.0.0.1".to_owned(),
             hostnames: Some(vec![names::local_host(&wanted.name)]),
         }]),
-        init_containers: backup.map(|backup| vec![backup_restore::initialize(wanted, backup)]),
+        init_containers: Some(vec![backup.map_or_else(
+            || backup_restore::prepare(wanted),
+            |backup| backup_restore::initialize(wanted, backup),
+        )]),
         containers,
         volumes: Some(volumes::of_member(wanted)),
         ..PodSpec::default()

@@ -1,7 +1,10 @@
 //! YAML in, objects out. `UPDATE_EXPECT=1 cargo test -p etcd-druid` writes the snapshots anew.
 #![allow(clippy::unwrap_used)]
 
-use api::{constants::DRUID_REQUIRE_SNAPSHOT, druid::Etcd};
+use api::{
+    constants::{DRUID_REQUIRE_SNAPSHOT, OWNERSHIP_EPOCH},
+    druid::Etcd,
+};
 use expect_test::{ExpectFile, expect_file};
 use runtime::Error;
 use serde::Serialize;
@@ -117,8 +120,9 @@ fn only_an_etcd_with_a_past_refuses_to_start_empty() {
     assert_eq!(served(Some("false")), new);
 }
 
+/// `prepare` gets neither a store nor an environment, and the epoch as `initialize` does.
 #[test]
-fn an_etcd_without_backups_has_one_container_and_no_init_container() {
+fn an_etcd_without_backups_is_prepared_and_has_one_container() {
     let mut events = etcd(MAIN);
     events.metadata.name = Some("etcd-events".to_owned());
     events.spec.backup = api::druid::BackupSpec::default();
@@ -133,6 +137,12 @@ fn an_etcd_without_backups_has_one_container_and_no_init_container() {
         stateful_set(&wanted(&events).unwrap()),
         &expect_file!["snapshots/etcd-events.stateful-set.yaml"],
     );
+    events.metadata.annotations = Some([(OWNERSHIP_EPOCH.to_owned(), "4".to_owned())].into());
+    let set = stateful_set(&wanted(&events).unwrap());
+    let pod = set.spec.unwrap().template.spec.unwrap();
+    let args = pod.init_containers.unwrap()[0].args.clone().unwrap();
+    assert_eq!(args[0], "prepare");
+    assert!(args.contains(&"--ownership-epoch=4".to_owned()), "{args:?}");
 }
 
 /// R17-24, R17-25: one container, and two stores.

@@ -74,6 +74,12 @@ pub fn mounts_of_initialize(wanted: &Wanted) -> Vec<VolumeMount> {
     vec![data(wanted), read_only(STORE, STORE_MOUNT)]
 }
 
+/// Mounts of the preparation of an etcd without backups: the data alone.
+#[must_use]
+pub fn mounts_of_prepare(wanted: &Wanted) -> Vec<VolumeMount> {
+    vec![data(wanted)]
+}
+
 /// What a copy sees.
 #[must_use]
 pub fn mounts_of_copy() -> Vec<VolumeMount> {

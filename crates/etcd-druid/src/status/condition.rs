@@ -1,11 +1,14 @@
 //! Conditions of an Etcd.
 
 use api::{
-    constants::condition::OWNERSHIP_VERIFIED,
+    constants::condition::{NO_SPACE, OWNERSHIP_VERIFIED},
     druid::{BackupSpec, EtcdCondition},
 };
 use jiff::SignedDuration;
-use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::Time};
+use k8s_openapi::{
+    api::core::v1::Pod,
+    apimachinery::pkg::{api::resource::Quantity, apis::meta::v1::Time},
+};
 
 use super::{
     copy::{BACKUPS_COPIED, is_complete},
@@ -37,6 +40,8 @@ pub struct Basis<'a> {
     pub replicas: i32,
     /// How it is backed up, and who checks its owner.
     pub backup: &'a BackupSpec,
+    /// Largest size of the database; none for the default.
+    pub quota: Option<&'a Quantity>,
     /// Whether the Etcd stands for a copy.
     pub copies: bool,
     /// Whether it is being handed over, so that a final snapshot ends its backups.
@@ -50,6 +55,18 @@ impl Basis<'_> {
     pub(super) fn fence(&self) -> Option<&Ownership> {
         let said = self.observed.ownership.as_ref();
         said.filter(|said| self.backup.owner_check.is_some() && self.replicas > 0 && said.fences())
+    }
+
+    /// Why etcd refuses writes although a member is ready, if etcd does.
+    pub(super) fn no_space(&self) -> Option<String> {
+        let serves = self.replicas > 0 && self.observed.members.iter().any(is_pod_ready);
+        (serves && self.observed.no_space).then(|| {
+            let quota = self.quota.map_or("8Gi", |quota| quota.0.as_str());
+            format!(
+                "etcd refuses writes: alarm NOSPACE is raised, as the database has reached its quota of {quota}. Delete objects, then \
+                 compact and defragment etcd; or raise spec.etcd.quota of the Etcd."
+            )
+        })
     }
 }
 
@@ -145,6 +162,8 @@ fn ownership_verified(basis: Basis<'_>, before: &[EtcdCondition]) -> Option<fenc
 fn ready(basis: Basis<'_>) -> Judged {
     let (status, reason, message) = if basis.replicas == 0 {
         ("Unknown", "NoMembers", "etcd is stopped, as spec.replicas is 0.")
+    } else if let Some(message) = basis.no_space() {
+        return Judged::new(READY, ("False", NO_SPACE, message));
     } else if basis.observed.members.iter().any(is_pod_ready) {
         ("True", "Quorate", "Clients can read and write.")
     } else if let Some(fence) = basis.fence() {

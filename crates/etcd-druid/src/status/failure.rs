@@ -14,6 +14,8 @@ use crate::{containers::statuses, names::BACKUP_CONTAINER, sidecar::Said};
 const SYNC: &str = "ERR_SYNC_ETCD";
 /// Code of a container that ended for no well-known cause.
 const CONTAINER: &str = "ERR_ETCD_CONTAINER_FAILED";
+/// Code of an etcd that refuses writes: people make room, and the rest goes on by itself.
+const NO_SPACE: &str = "ERR_RETRYABLE_CONFIGURATION_PROBLEM";
 /// Longest sentence that is taken over. A log line can be of any length, and the status is read by people.
 const LONGEST: usize = 1000;
 
@@ -88,6 +90,15 @@ pub fn of_sidecar(said: &Said) -> Option<Failure> {
         code: code.to_owned(),
         description: format!("{BACKUP_CONTAINER}: {error}"),
     })
+}
+
+/// The failure of an etcd that refuses writes.
+#[must_use]
+pub fn of_no_space(message: String) -> Failure {
+    Failure {
+        code: NO_SPACE.to_owned(),
+        description: message,
+    }
 }
 
 /// What keeps this container from running now; nothing where it runs, or ran to its end.

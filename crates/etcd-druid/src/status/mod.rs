@@ -46,12 +46,12 @@ pub fn compute(etcd: &Etcd, outcome: Result<(), &Error>, observed: &Observed, no
         } else {
             is_rolled_out(replicas, observed)
         };
-    let failures = failures(etcd, outcome, observed, ready, &before.last_errors);
     let set = observed.stateful_set.as_ref();
     let set_status = set.and_then(|set| set.status.as_ref());
     let basis = Basis {
         replicas,
         backup: &etcd.spec.backup,
+        quota: etcd.spec.etcd.quota.as_ref(),
         copies,
         migrating: etcd
             .annotations()
@@ -59,6 +59,8 @@ pub fn compute(etcd: &Etcd, outcome: Result<(), &Error>, observed: &Observed, no
             .is_some_and(|value| value == "true"),
         observed,
     };
+    let mut failures = failures(etcd, outcome, observed, ready, &before.last_errors);
+    failures.extend(basis.no_space().map(failure::of_no_space));
     EtcdStatus {
         observed_generation: if applied {
             etcd.metadata.generation
@@ -84,9 +86,9 @@ pub fn compute(etcd: &Etcd, outcome: Result<(), &Error>, observed: &Observed, no
         bootstrap_with_existing_cluster: None,
         // Its pods may be collected before its Job.
         copied: copy::said(&observed.copies).or(before.copied).filter(|_| copies),
+        copying: observed.copying.or(before.copying).filter(|_| copies),
         // A destination needs the last report of a process that does not answer any more.
         owner_check: observed
-        copying: observed.copying.or(before.copying).filter(|_| copies),
             .ownership
             .as_ref()
             .and_then(Ownership::reported_check)

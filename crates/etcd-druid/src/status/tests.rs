@@ -430,3 +430,42 @@ fn a_deletion_names_what_it_waits_for() {
     );
     assert_eq!(failed.last_errors[0].code, "ERR_SYNC_ETCD");
 }
+
+/// The member is ready, as etcd answers reads: flows go on, and people learn why writes fail.
+#[test]
+fn an_etcd_that_refuses_writes_is_not_ready_for_clients() {
+    let mut etcd = etcd(MAIN);
+    let full = Observed {
+        no_space: true,
+        ..observed(&set(1), &[pod(true, true, true)])
+    };
+    let status = compute(&etcd, Ok(()), &full, &now());
+    let ready = &status.conditions[0];
+    assert_eq!(
+        (ready.type_.as_str(), ready.status.as_str(), ready.reason.as_str()),
+        ("Ready", "False", "NoSpace")
+    );
+    assert!(ready.message.contains("quota of 2Gi"), "{}", ready.message);
+    assert_eq!(status.ready, Some(true));
+    assert_eq!(status.last_errors[0].code, "ERR_RETRYABLE_CONFIGURATION_PROBLEM");
+    assert_eq!(status.last_errors[0].description, ready.message);
+    etcd.status = Some(status);
+    // The alarm is gone.
+    let status = compute(
+        &etcd,
+        Ok(()),
+        &observed(&set(1), &[pod(true, true, true)]),
+        &now(),
+    );
+    assert_eq!(status.conditions[0].reason, "Quorate");
+    assert!(status.last_errors.is_empty());
+    // An etcd that is stopped or does not serve has other reasons.
+    for pods in [vec![], vec![pod(false, true, true)]] {
+        let observed = Observed {
+            no_space: true,
+            ..observed(&set(1), &pods)
+        };
+        let status = compute(&etcd, Ok(()), &observed, &now());
+        assert_eq!(status.conditions[0].reason, "QuorumLost");
+    }
+}

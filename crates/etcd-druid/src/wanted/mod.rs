@@ -80,6 +80,8 @@ pub struct Wanted {
     pub etcd: Member,
     /// How it is backed up, if it is.
     pub backup: Option<Backup>,
+    /// Image of etcd-backup-restore, which an etcd without backups needs before its start too.
+    pub backup_restore_image: String,
     /// Its volume.
     pub volume: DataVolume,
 }
@@ -167,6 +169,11 @@ impl Wanted {
                 .filter(|c| !c.is_empty()),
             etcd: member(&spec.etcd, spec.shared_config.as_ref(), certificates, defaults)?,
             backup,
+            backup_restore_image: image(
+                "spec.backup.image",
+                spec.backup.image.as_ref(),
+                &defaults.etcd_backup_restore_image,
+            )?,
             volume: DataVolume {
                 claim: spec.volume_claim_template.clone().unwrap_or_else(|| name.clone()),
                 storage_class: spec.storage_class.clone().filter(|class| !class.is_empty()),
