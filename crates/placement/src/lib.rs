@@ -11,6 +11,7 @@
 //! |---|---|
 //! | `role` | owner, incoming, former, nobody |
 //! | `journey` | where a Shoot is between two seeds, and the approval of its move |
+//! | `reconciled` | whether the present specification was reconciled |
 //! | `traveller` | the Shoot with which an operation works |
 //! | `record` | what its status says of its ownership |
 //! | `operation` | what is done with a Shoot, and what is wanted of its owner |
@@ -28,6 +29,7 @@ pub mod names;
 pub mod operation;
 pub mod owner_terms;
 pub mod pause;
+pub mod reconciled;
 pub mod record;
 pub mod remembered;
 pub mod role;
@@ -39,6 +41,7 @@ pub use journey::{Journey, approval, is_move_wanted, journey};
 pub use names::Names;
 pub use operation::{Operation, Wanted, is_claimed, is_confirmed, wanted};
 pub use pause::{Pause, pause};
+pub use reconciled::{is_reconciled, spec_hash};
 pub use remembered::{its_place_alone, remembered};
 pub use role::{Role, role};
 pub use traveller::traveller;
