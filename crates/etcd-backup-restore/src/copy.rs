@@ -17,6 +17,7 @@
 //! begins with. That is chosen once: whatever the source gets afterwards, a repeated copy brings exactly that chain.
 
 mod evidence;
+mod gauge;
 #[cfg(test)]
 mod model;
 mod report;
@@ -24,6 +25,7 @@ mod storing;
 mod transfer;
 
 pub use evidence::SourceEnd;
+pub use gauge::{CopiedBytes, CopyGauge, serve_progress};
 pub(crate) use evidence::{StatedEnd, missing_changes};
 pub use report::{Report, Summary};
 
@@ -69,6 +71,8 @@ pub struct Copy {
     /// The end of the source's epoch, where its hand-over recorded it: a chain that does not reach it is an
     /// error.
     pub end: Option<SourceEnd>,
+    /// Where the copy counts bytes.
+    pub gauge: CopyGauge,
 }
 
 /// Whether a listing has every change up to a revision without a hole.

@@ -2,7 +2,7 @@
 
 use clap::Parser;
 use etcd_backup_restore::cli::{Cli, Command, CopyArgs, InitializeArgs, PrepareArgs, ServerArgs};
-use etcd_backup_restore::copy::Copy;
+use etcd_backup_restore::copy::{Copy, CopyGauge, serve_progress};
 use etcd_backup_restore::error::{Class, Error, Result};
 use etcd_backup_restore::etcd::EtcdConfig;
 use etcd_backup_restore::owner::Guardian;
@@ -243,7 +243,9 @@ async fn prepare(args: PrepareArgs, permit: &Permit) -> Result<()> {
     print(&done)
 }
 
+    let gauge = CopyGauge::default();
 async fn copy(args: CopyArgs, permit: &Permit) -> Result<()> {
+        gauge: gauge.clone(),
     const DAY: u64 = 24 * 60 * 60;
     let end = args.source_end();
     let source = args.source.open(permit)?;
@@ -263,7 +265,16 @@ async fn copy(args: CopyArgs, permit: &Permit) -> Result<()> {
         parallel: args.max_parallel_copy_operations,
         allow_empty: args.allow_empty_source,
     };
-    let done = copy.run().await?;
+    let progress = async {
+        match args.listen_address {
+            Some(address) => serve_progress(address, gauge).await,
+            None => std::future::pending().await,
+        }
+    };
+    let done = tokio::select! {
+        done = copy.run() => done?,
+        never = progress => match never {},
+    };
     // etcd-druid takes from it what the copy begins with.
     if let Ok(summary) = serde_json::to_string(&done.summary()) {
         report(&summary);

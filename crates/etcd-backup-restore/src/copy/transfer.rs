@@ -19,15 +19,10 @@ impl Copy {
         objects: Vec<Snapshot>,
         report: &mut Report,
     ) -> Result<(), Box<Rejected>> {
-        let (fulls, deltas): (Vec<_>, Vec<_>) = objects.into_iter().partition(|o| o.kind == Kind::Full);
-        let mut done = Vec::new();
-        for full in fulls {
-            done.push(self.one(full).await?);
-        }
-        let parallel = futures::stream::iter(deltas)
-            .map(|delta| self.one(delta))
-            .buffered(self.parallel.max(1));
-        done.extend(parallel.try_collect::<Vec<_>>().await?);
+        self.gauge.list(&objects);
+        let done = self.bring_all(objects).await.inspect_err(|_| {
+            self.gauge.drop_unfinished();
+        })?;
         for (snapshot, copied) in done {
             match copied {
                 Some(bytes) => {
@@ -40,10 +35,26 @@ impl Copy {
         Ok(())
     }
 
+    async fn bring_all(&self, objects: Vec<Snapshot>) -> Result<Vec<(Snapshot, Option<u64>)>, Box<Rejected>> {
+        let (fulls, deltas): (Vec<_>, Vec<_>) = objects.into_iter().partition(|o| o.kind == Kind::Full);
+        let mut done = Vec::new();
+        for full in fulls {
+            done.push(self.one(full).await?);
+        }
+        let parallel = futures::stream::iter(deltas)
+            .map(|delta| self.one(delta))
+            .buffered(self.parallel.max(1));
+        done.extend(parallel.try_collect::<Vec<_>>().await?);
+        Ok(done)
+    }
+
     /// Copies one object; `None` where the target holds it already.
     async fn one(&self, snapshot: Snapshot) -> Result<(Snapshot, Option<u64>), Box<Rejected>> {
         match self.bring(&snapshot).await {
-            Ok(copied) => Ok((snapshot, copied)),
+            Ok(copied) => {
+                self.gauge.finish(&snapshot);
+                Ok((snapshot, copied))
+            }
             Err(error) => Err(Box::new((snapshot, error))),
         }
     }
@@ -90,7 +101,7 @@ impl Copy {
     }
 
     async fn stream(&self, snapshot: &Snapshot) -> Result<u64> {
-        let mut source = self.source.open(snapshot).await?;
+        let (mut source, name) = (self.source.open(snapshot).await?, snapshot.to_string());
         let mut upload = self.target.upload(snapshot)?;
         let (to_check, packed) = tokio::io::duplex(256 * 1024);
         let content = snapshot.compression.unpack(tokio::io::BufReader::new(packed));
@@ -110,6 +121,7 @@ impl Copy {
                 length += read as u64;
                 hash.update(&buffer[..read]);
                 upload.write(&buffer[..read]).await?;
+                self.gauge.add(&name, read as u64);
                 // The checker stops at the end of the packed stream; its verdict counts, not that it hung up.
                 if let Some(pipe) = &mut to_check
                     && pipe.write_all(&buffer[..read]).await.is_err()

@@ -1,6 +1,6 @@
 //! Copies are exact, may be repeated and interrupted, and wait for the source.
 
-use crate::lab::{EtcdServer, Lab, Server, binary, eventually, noise};
+use crate::lab::{EtcdServer, Lab, Server, binary, eventually, free_port, noise};
 use etcd_backup_restore::seal_note::SealNote;
 use std::fs;
 use std::process::Stdio;
@@ -190,6 +190,48 @@ async fn what_is_there_is_copied_while_the_final_snapshot_is_waited_for() {
         "nothing is read twice"
     );
     assert_eq!(ran.json["copied"].as_array().unwrap().len(), early.len() + 1);
+}
+
+/// etcd-druid asks for this while the copy runs, and the Shoot reports the bytes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_running_copy_reports_the_bytes_that_it_has_brought() {
+    let lab = Lab::new();
+    let (_etcd, _server) = source(&lab).await;
+    let all = lab.objects("from");
+    let sizes = all
+        .iter()
+        .map(|name| fs::metadata(lab.object("from", name)).unwrap().len());
+    let bytes: u64 = sizes.sum();
+    let address = format!("127.0.0.1:{}", free_port());
+    let listens = format!("--listen-address={address}");
+    let flags = [
+        "--wait-for-final-snapshot",
+        "--wait-for-final-snapshot-timeout=10s",
+        &listens,
+    ];
+    let (ran, reported) = tokio::join!(lab.copy("from", "to", &flags), async {
+        let whole = serde_json::json!({"copiedBytes": bytes, "totalBytes": bytes});
+        let asked = || async {
+            let answer = reqwest::get(format!("http://{address}/progress")).await;
+            let answer = answer.map_err(|error| error.to_string())?;
+            let answer = answer.text().await.map_err(|error| error.to_string())?;
+            let answer: serde_json::Value =
+                serde_json::from_str(&answer).map_err(|error| error.to_string())?;
+            if answer == whole {
+                Ok(())
+            } else {
+                Err(format!("{answer}, not {whole}"))
+            }
+        };
+        testkit::eventually(
+            "the whole copy is reported",
+            std::time::Duration::from_secs(9),
+            asked,
+        )
+        .await
+    });
+    reported.unwrap();
+    assert!(ran.success, "{}", ran.errors);
 }
 
 async fn copied_ahead(lab: &Lab, early: &[String]) {
