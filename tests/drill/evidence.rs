@@ -20,7 +20,7 @@ use testkit::eventually;
 use crate::garden::PROJECT;
 use crate::guest;
 use crate::machines;
-use crate::refusal::is_backed_up;
+use crate::refusal::{self, is_backed_up};
 use crate::scenario::{Drilled, ShootScenario};
 use crate::seed::RunningSeed;
 use crate::subject::{InCloud, Subject, transient};
@@ -173,6 +173,8 @@ impl ShootScenario<'_> {
         let (wanted, machines) = (usize::from(has_machines) * machines::PER_SHOOT, self.machines());
         // What has grown elsewhere stays (RZ-22).
         let wanted = wanted + usize::from(self.drilled == Drilled::Failback);
+        // The cloud keeps an instance, and every other instance went with its machine.
+        let wanted = wanted + usize::from(self.drilled == Drilled::ForceDelete && self.has_nodes);
         require(
             machines.len() == wanted,
             format!("there are to be {wanted} machines: {machines:?}"),
@@ -239,7 +241,7 @@ impl ShootScenario<'_> {
                     format!("the DNS server refused, and {name} is gone"),
                 )?;
             }
-            return Ok(());
+            return refusal::check_machines_are_named(self).await;
         }
         for name in self.names() {
             require(

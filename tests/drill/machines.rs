@@ -35,14 +35,32 @@ pub fn pools() -> Value {
 
 /// What runs for shoots, by namespace: each instance with the name of its machine, under an id that no other ever had.
 #[derive(Clone, Default)]
-pub struct Instances(Arc<Mutex<(u32, Cloud)>>);
+pub struct Instances(Arc<Mutex<(u32, Cloud)>>, Arc<Mutex<BTreeMap<String, String>>>);
 
 type Cloud = BTreeMap<String, BTreeMap<u32, String>>;
+
+/// Reason for which the cloud does not delete an instance.
+const KEPT: &str = "the cloud keeps the instance";
 
 impl Instances {
     /// Those of a shoot.
     pub fn of(&self, namespace: &str) -> BTreeMap<u32, String> {
         self.lock().1.get(namespace).cloned().unwrap_or_default()
+    }
+
+    /// From now on the cloud does not delete the instance of the shoot's first machine. Returns the machine's name and the ID of
+    /// the instance. No orphan of the shoot is collected: a real machine manager needs two listings for that, and a forced
+    /// deletion is over before.
+    pub fn hold_first(&self, namespace: &str) -> Option<(String, u32)> {
+        let (id, machine) = self.of(namespace).pop_first()?;
+        let mut held = self.1.lock().unwrap_or_else(PoisonError::into_inner);
+        held.insert(namespace.to_owned(), machine.clone());
+        Some((machine, id))
+    }
+
+    fn held(&self, namespace: &str) -> Option<String> {
+        let held = self.1.lock().unwrap_or_else(PoisonError::into_inner);
+        held.get(namespace).cloned()
     }
 
     fn make(&self, namespace: &str, machine: &str) -> u32 {
@@ -121,9 +139,20 @@ impl Of<'_> {
             }
         }
         let machines = self.all::<Machine>().await?;
+        let held = self.instances.held(self.namespace);
         for machine in &machines {
             let name = machine.name_any();
-            if machine.metadata.deletion_timestamp.is_some() {
+            if machine.metadata.deletion_timestamp.is_some() && held.as_ref() == Some(&name) {
+                let failed =
+                    json!({"lastOperation": {"type": "Delete", "state": "Failed", "description": KEPT}});
+                if machine
+                    .status
+                    .as_ref()
+                    .is_none_or(|status| status.last_operation.is_none())
+                {
+                    BY.merge_status(&self.api::<Machine>(), &name, &failed).await?;
+                }
+            } else if machine.metadata.deletion_timestamp.is_some() {
                 self.instances.keep(self.namespace, |known| known != name);
                 finalizer::remove_all(&self.api(), machine).await?;
             } else if machine.spec.provider_id.is_none() {
@@ -131,6 +160,9 @@ impl Of<'_> {
                 let body = json!({"spec": {"providerID": id}});
                 BY.merge(&self.api::<Machine>(), &name, &body).await?;
             }
+        }
+        if held.is_some() {
+            return Ok(());
         }
         let known: Vec<_> = machines.iter().map(ResourceExt::name_any).collect();
         self.instances

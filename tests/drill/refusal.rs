@@ -8,12 +8,15 @@ use api::extensions::Infrastructure;
 use api::gardencore::Seed;
 use api::meta::ErrorCode;
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{DeleteParams, Patch, PatchParams};
+use k8s_openapi::api::events::v1::Event;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use runtime::wait::{self, Look};
 use runtime::{Error, Result};
 use serde_json::{Value, json};
 
+use crate::evidence::require;
+use crate::garden::PROJECT;
 use crate::scenario::ShootScenario;
 use crate::subject::Subject;
 
@@ -80,6 +83,39 @@ pub async fn begin(of: &ShootScenario<'_>) -> Result<()> {
     wait::until(&infrastructures, &of.name, SOON, is_held_up)
         .await
         .map(drop)
+}
+
+/// Each instance that the cloud keeps is named, in `lastErrors` and in an Event of the Shoot.
+pub async fn check_machines_are_named(of: &ShootScenario<'_>) -> Result<()> {
+    let shoot = of.shoots().get(&of.name).await?;
+    let errors = shoot.status.map(|status| status.last_errors).unwrap_or_default();
+    let events: Api<Event> = Api::namespaced(of.world.garden(), PROJECT);
+    let events = events.list(&ListParams::default()).await?;
+    let is_of_shoot = |event: &&Event| {
+        event.reason.as_deref() == Some("LeftBehind")
+            && event
+                .regarding
+                .as_ref()
+                .and_then(|regarding| regarding.name.as_ref())
+                == Some(&of.name)
+    };
+    let notes: Vec<_> = events
+        .iter()
+        .filter(is_of_shoot)
+        .filter_map(|event| event.note.as_deref())
+        .collect();
+    for (id, machine) in of.machines() {
+        let named = format!("machine {machine} (played:///{id}) may be left behind: ");
+        require(
+            errors.iter().any(|error| error.description.starts_with(&named)),
+            format!("lastErrors does not name {machine}: {errors:?}"),
+        )?;
+        require(
+            notes.iter().any(|note| note.contains(&named)),
+            format!("no Event of the Shoot names {machine}: {notes:?}"),
+        )?;
+    }
+    Ok(())
 }
 
 async fn replace(secrets: &Api<Secret>, name: &str, data: &Value) -> Result<()> {

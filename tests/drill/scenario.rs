@@ -41,7 +41,7 @@ pub enum Drilled {
     /// The destination takes over a shoot that sleeps. At its end the shoot wakes there.
     RestoreAsleep,
     Delete,
-    /// While the cloud and the DNS server refuse.
+    /// While the cloud and the DNS server refuse, and the cloud keeps the instance of a machine.
     ForceDelete,
     /// A zone is cut off (RZ-10, RZ-11).
     Failover,
@@ -83,13 +83,7 @@ impl Drilled {
     pub fn is_wanted(self, only: &str) -> bool {
         let is_like_others = matches!(
             self,
-            Self::Create
-                | Self::CallOff
-                | Self::Renew
-                | Self::Leave
-                | Self::Hibernate
-                | Self::RestoreAsleep
-                | Self::ForceDelete
+            Self::Create | Self::CallOff | Self::Renew | Self::Leave | Self::Hibernate | Self::RestoreAsleep
         );
         let name = format!("{self:?}");
         only.split(',').any(|wanted| wanted == name)
@@ -130,10 +124,9 @@ impl Drilled {
         )
     }
 
-    /// Whether the Shoot has nodes. One that is deleted by force and one that sleeps when it moves have none, so that those without
-    /// are drilled, too.
+    /// Whether the Shoot has nodes. A shoot that sleeps when it moves has none, so that a shoot without nodes is drilled, too.
     fn has_nodes(self) -> bool {
-        !matches!(self, Self::ForceDelete | Self::RestoreAsleep)
+        self != Self::RestoreAsleep
     }
 
     fn is_on_destination(self) -> bool {
@@ -208,6 +201,7 @@ impl<'w> ShootScenario<'w> {
         let mut metadata = json!({"finalizers": ["gardener"]});
         if self.drilled == Drilled::ForceDelete {
             refusal::begin(self).await?;
+            self.world.instances.hold_first(&self.namespace());
             metadata["annotations"] = json!({(CONFIRMATION_FORCE_DELETION): "true"});
         }
         let patch = Patch::Merge(json!({"metadata": metadata}));

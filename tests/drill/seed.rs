@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::Service;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
 use leader_migration::PROVIDER_LOCAL;
-use parts::{Settings, UrlOf};
+use parts::{Settings, Timeouts, UrlOf};
 use runtime::{Events, Garden, Permit, Process, Seed, metrics::Metrics, runner};
 use serde_json::{Value, json};
 use testkit::{ControlPlane, PlayedKubelet};
@@ -26,6 +26,9 @@ use crate::{garden, objects, pods, terms};
 
 /// What a gardenlet looks at to call its seed well: a Deployment in namespace `garden`.
 const COMPONENT: &str = "etcd-druid";
+
+/// Time that a machine manager gets in a forced deletion. The cloud keeps one instance for all of that time in each run.
+const FORCED_MACHINES: Duration = Duration::from_secs(3);
 
 /// A seed and what runs in it.
 pub struct RunningSeed {
@@ -67,6 +70,10 @@ impl RunningSeed {
             shoot_api_url: UrlOf::template(format!("{pods}/api/{{namespace}}")),
             etcd_backup_url: UrlOf::template(format!("{pods}/backup/{{namespace}}")),
             owner_check: terms::short()?,
+            timeouts: Timeouts {
+                forced_machines: FORCED_MACHINES,
+                ..Timeouts::default()
+            },
             ..config.settings()
         });
         let mut process = others(&client, &pods)?;

@@ -217,9 +217,8 @@ where
         for what in &released.left_behind {
             warn!(what, "left behind by a forced deletion");
         }
-        if !released.left_behind.is_empty() {
-            let note = released.left_behind.join("; ");
-            self.events.warning(object, LEFT_BEHIND, &note).await;
-        }
+        self.events
+            .warnings(object, LEFT_BEHIND, &released.left_behind)
+            .await;
     }
 }

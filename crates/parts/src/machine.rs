@@ -57,7 +57,8 @@ impl Destroy for MachineResources {
     }
 }
 
-fn kinds() -> [ApiResource; 4] {
+/// In the order of their deletion.
+pub(crate) fn kinds() -> [ApiResource; 4] {
     KINDS.map(|(kind, plural)| {
         ApiResource::from_gvk_with_plural(
             &GroupVersionKind::gvk("machine.sapcloud.io", "v1alpha1", kind),

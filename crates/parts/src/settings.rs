@@ -148,6 +148,9 @@ pub struct Timeouts {
     pub infrastructure: Wait,
     /// Worker.
     pub worker: Wait,
+    /// Machines of a shoot with a forced deletion: the time that the machine manager gets to delete the instances. What is left
+    /// after this time is named, and no longer waited for.
+    pub forced_machines: Duration,
     /// SubnetIsolation. Longer than its provider waits for the machines of a zone to go, so that the zone is closed in one try.
     pub subnet_isolation: Wait,
     /// ControlPlane and any other extension kind.
@@ -184,6 +187,7 @@ impl Default for Timeouts {
         Self {
             infrastructure: Wait::seconds(180, 600),
             worker: Wait::seconds(30, 600),
+            forced_machines: Duration::from_secs(5 * 60),
             subnet_isolation: Wait::seconds(30, 900),
             extension: Wait::seconds(30, 180),
             dns_record: Wait::seconds(15, 120),

@@ -7,6 +7,11 @@ use kube::{
     runtime::events::{Event, EventType, Recorder, Reporter},
 };
 
+/// Characters of a note. The API refuses notes of more than 1 kB.
+const NOTE_LIMIT: usize = 1000;
+/// Between two sentences of a note.
+const SEPARATOR: &str = "; ";
+
 /// Publishes Events in one cluster under the process's name. Losing an Event never fails the work it tells of.
 #[derive(Clone)]
 pub struct Events {
@@ -53,6 +58,18 @@ impl Events {
             .await;
     }
 
+    /// As [`Self::answer_with_warning`], for any number of sentences: in as few Events as the limit of a note allows.
+    pub async fn warnings<K: Resource<DynamicType = ()>>(
+        &self,
+        object: &K,
+        reason: &str,
+        sentences: &[String],
+    ) {
+        for note in notes_of(sentences) {
+            self.answer_with_warning(object, reason, &note).await;
+        }
+    }
+
     async fn publish<K: Resource<DynamicType = ()>>(
         &self,
         object: &K,
@@ -60,8 +77,7 @@ impl Events {
         (reason, action): (&str, &str),
         note: &str,
     ) {
-        // The API refuses notes of more than 1 kB.
-        let note: String = note.chars().take(1000).collect();
+        let note: String = note.chars().take(NOTE_LIMIT).collect();
         let event = Event {
             type_,
             reason: reason.to_owned(),
@@ -75,6 +91,21 @@ impl Events {
     }
 }
 
+/// Joins sentences to notes below the limit. No sentence is divided, so that each name can be found in one note.
+fn notes_of(sentences: &[String]) -> Vec<String> {
+    let mut notes: Vec<String> = Vec::new();
+    for sentence in sentences {
+        match notes.last_mut() {
+            Some(note) if note.len() + SEPARATOR.len() + sentence.len() <= NOTE_LIMIT => {
+                note.push_str(SEPARATOR);
+                note.push_str(sentence);
+            }
+            _ => notes.push(sentence.clone()),
+        }
+    }
+    notes
+}
+
 fn action_of(reason: &str, note: &str) -> String {
     let mut hasher = DefaultHasher::new();
     note.hash(&mut hasher);
@@ -84,6 +115,18 @@ fn action_of(reason: &str, note: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_sentence_is_whole_in_one_note() {
+        let sentences: Vec<_> = (0..30)
+            .map(|n| format!("machine m-{n:02} {}", "x".repeat(90)))
+            .collect();
+        let notes = notes_of(&sentences);
+        assert_eq!(notes.len(), 4);
+        assert!(notes.iter().all(|note| note.len() <= NOTE_LIMIT));
+        assert_eq!(notes.join(SEPARATOR), sentences.join(SEPARATOR));
+        assert!(notes_of(&[]).is_empty());
+    }
 
     /// The API refuses actions of more than 128 characters.
     #[test]

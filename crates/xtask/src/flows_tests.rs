@@ -174,6 +174,30 @@ const ORDERS: &[(&str, [&str; 2])] = &[
             "Destroying owner domain DNS record",
         ],
     ),
+    // The machine manager gets its time before the provider stops the machine manager, and the machines go before their network.
+    (
+        FORCED,
+        [
+            "Waiting until the machine manager has deleted all machines",
+            "Deleting extension resources by force",
+        ],
+    ),
+    // The machine manager of a third-party provider may be in a ManagedResource.
+    (
+        FORCED,
+        [
+            "Waiting until the machine manager has deleted all machines",
+            "Deleting all Managed Resources from the Shoot's namespace",
+        ],
+    ),
+    // A Machine without finalizers leaves the instance running.
+    (
+        FORCED,
+        [
+            "Waiting until extension resources have been deleted",
+            "Shallow-deleting machine resources from the Shoot namespace",
+        ],
+    ),
     // The backups are complete for as long as a shoot sleeps.
     (
         ASLEEP,

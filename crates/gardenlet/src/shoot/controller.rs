@@ -177,6 +177,7 @@ impl ShootReconciler {
             trigger,
             &clock::now_k8s(),
         );
+        let started = parts::keep_left_behind(&shoot, started);
         let begun = MANAGER
             .try_merge_status_of(&self.api(&shoot), shoot.as_ref(), &started)
             .await?;
@@ -241,7 +242,9 @@ impl ShootReconciler {
             self.hand_over(record, proven_end).await?
         } else {
             let settled = status::settled(traveller, operation, clock::now_k8s());
-            record.write(&settled).await?
+            record
+                .write_if(|newest| Ok(Some(parts::keep_left_behind(newest, settled.clone()))))
+                .await?
         };
         let note = written
             .status
@@ -365,7 +368,7 @@ impl ShootReconciler {
             .write_if(|newest| {
                 let of_zone = zone_record::failed(newest, operation, &errors, is_final, &now);
                 Ok(Some(zone_record::and(
-                    patch.clone(),
+                    parts::keep_left_behind(newest, patch.clone()),
                     of_zone.filter(|_| !is_wait),
                 )))
             })

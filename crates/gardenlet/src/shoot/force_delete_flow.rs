@@ -1,13 +1,19 @@
-//! The order of a forced deletion (flows.md 3.4): the shoot's own objects are not cleaned up first, and no cloud holds it up.
+//! The order of a forced deletion (flows.md 3.4): the objects in the shoot are not cleaned up first, and no cloud holds the
+//! deletion up.
 //!
-//! A user asked for it with an annotation that admission accepts only for error codes which a user must clean up by hand.
-//! The annotation is passed on to the extension resources, beside the Cluster, which every flow writes first. A provider
-//! that sees it takes away what it can, lets go of the rest, and tells what it left (`extension::Actuator::force_delete`).
-//! The flow still waits for that: a resource that nobody let go of may be acted on later. So a provider that does not run
-//! holds up also this deletion, and the wait says which.
+//! A user asked for the deletion with an annotation that admission accepts only for error codes which a user must clean up by
+//! hand. First the machine manager gets a bounded time to delete the instances, and each instance that is left is named. Only
+//! then the annotation is passed on to the extension resources, beside the Cluster, which every flow writes first: the provider
+//! of a Worker stops the machine manager, and no network can be deleted before its machines. A provider that sees the annotation
+//! removes what the provider can remove, releases the rest, and reports what is left (`extension::Actuator::force_delete`).
+//!
+//! The flow waits for the extension resources: a resource with a finalizer may be acted on later. So a provider that does not
+//! run holds up also this deletion, and the wait names the resource.
 
 use flow::Flow;
-use parts::{Facts, ForcedExtensions, ForcedManagedResources, MachineResources, Writers};
+use parts::{
+    Destroy, Facts, ForcedExtensions, ForcedMachines, ForcedManagedResources, MachineResources, Writers,
+};
 use runtime::Error;
 
 use super::{
@@ -19,16 +25,27 @@ use super::{
 #[must_use]
 pub fn build(f: &Facts) -> Flow<'_, Error> {
     let mut g = graph("Shoot cluster force deletion", RETRY_LIMIT);
-    // They go with etcd. The API of a shoot may be dead, and then nobody could take them away.
+    let asked = g.step("Asking the machine manager to delete all machines", [], || {
+        ForcedMachines::ask(f)
+    });
+    let machines_named = g.step(
+        "Waiting until the machine manager has deleted all machines",
+        asked,
+        || ForcedMachines::wait(f),
+    );
+    // The objects go with etcd. The API of a shoot may be dead, and then no resource manager could delete the objects.
     let keep = g.step(
         "Configuring Managed Resources objects to be kept in the Shoot",
         [],
         || ForcedManagedResources::keep_objects(f),
     );
-    let resources_gone = g.destroy::<ForcedManagedResources>(f, keep);
-    let extensions_gone = g.destroy::<ForcedExtensions>(f, []);
-    let machines_gone = g.destroy::<MachineResources>(f, []);
-    let stopped = g.destroy::<Writers>(f, [resources_gone, extensions_gone, machines_gone]);
+    // The machine manager of a third-party provider may be in a ManagedResource.
+    let resources_gone = g.destroy::<ForcedManagedResources>(f, [keep, machines_named]);
+    let extensions_gone = g.destroy::<ForcedExtensions>(f, machines_named);
+    let [release, wait] = MachineResources::TASKS;
+    let released = g.step(release, extensions_gone, || ForcedMachines::release(f));
+    let machines_gone = g.step(wait, released, || MachineResources::gone(f));
+    let stopped = g.destroy::<Writers>(f, [resources_gone, machines_gone]);
     delete_the_rest(&mut g, f, stopped, true);
     g.compile()
 }

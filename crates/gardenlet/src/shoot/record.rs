@@ -27,12 +27,8 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Merges into the status, and returns what the garden has now.
-    pub(super) async fn write(&self, patch: &Value) -> Result<Shoot> {
-        self.write_if(|_| Ok(Some(patch.clone()))).await
-    }
-
-    /// As [`Self::write`], with what `decide` makes of the newest Shoot. `None` writes nothing.
+    /// Merges the patch that `decide` makes of the newest Shoot into the status, and returns the Shoot that the garden has now.
+    /// `None` writes nothing.
     pub(super) async fn write_if(
         &self,
         decide: impl FnMut(&Shoot) -> Result<Option<Value>>,

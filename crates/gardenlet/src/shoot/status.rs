@@ -144,7 +144,8 @@ pub fn progressed(shoot: &Shoot, type_: Type, progress: &Progress, now: Time) ->
 /// that this flow lacks is no longer needed.
 fn is_unsolved(error: &LastError, progress: &Progress) -> bool {
     error.task_id.as_deref().is_none_or(|task| {
-        [OWNER_TERMS, CLUSTER_DELETION].contains(&task) || progress.unfinished.contains(&task)
+        [OWNER_TERMS, CLUSTER_DELETION, parts::ForcedMachines::LEFT_BEHIND].contains(&task)
+            || progress.unfinished.contains(&task)
     })
 }
 

@@ -1,0 +1,317 @@
+//! Machines of a shoot with a forced deletion. The machine manager gets a bounded time to delete the instances. Each instance
+//! that is left by then is named, while the Machine object still tells the provider ID: the instance costs money until a user
+//! deletes the instance in the provider's account.
+
+use std::time::Duration;
+
+use api::{
+    gardencore::Shoot,
+    machine::labels,
+    meta::{LastError, LastOperationType},
+};
+use kube::{
+    ResourceExt,
+    api::{DynamicObject, PropagationPolicy},
+};
+use runtime::{
+    Cluster, Error, Events, Result, clock,
+    wait::{self, Look},
+};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+use tracing::warn;
+
+use crate::{
+    FIELD_MANAGER, Facts, Stay, dynamic,
+    machine::{MachineResources, kinds},
+    verbs::Destroy,
+};
+
+/// Error codes of a Machine that no further attempt of the machine manager changes: the cloud refuses the credentials. The last
+/// two are those of gRPC, which other machine managers write.
+const REFUSALS: [&str; 4] = [
+    "ErrInfraUnauthenticated",
+    "ErrInfraUnauthorized",
+    "Unauthenticated",
+    "PermissionDenied",
+];
+/// Pause after a list or a watch that has failed. Short beside the time that the machine manager gets.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+
+/// The machines of a shoot with a forced deletion.
+#[derive(Debug)]
+pub struct ForcedMachines;
+
+impl ForcedMachines {
+    /// Task of the errors in `lastErrors` that name the machines left behind.
+    pub const LEFT_BEHIND: &str = "Deleting all machines of the Shoot by force";
+
+    /// "Asking the machine manager to delete all machines": without draining, as the shoot's API may be dead.
+    pub async fn ask(stay: &Stay) -> Result<()> {
+        let [deployments, sets, machines, _] = kinds();
+        for kind in [deployments, sets] {
+            let api = stay.any_api(&kind);
+            for object in dynamic::list(&api, &kind).await? {
+                let background = Some(PropagationPolicy::Background);
+                dynamic::delete(&api, &kind, &object.name_any(), background).await?;
+            }
+        }
+        let api = stay.any_api(&machines);
+        let forced = json!({"metadata": {"labels": {(labels::FORCE_DELETION): "True"}}});
+        for machine in dynamic::list(&api, &machines).await? {
+            let name = machine.name_any();
+            dynamic::merge(&api, &machines, &name, &forced).await?;
+            dynamic::delete(&api, &machines, &name, None).await?;
+        }
+        Ok(())
+    }
+
+    /// "Waiting until the machine manager has deleted all machines": at most as long as the settings say, and shorter where the
+    /// cloud refuses the credentials. Names each machine that is left.
+    pub async fn wait(f: &Facts) -> Result<()> {
+        let end = Instant::now() + f.settings.timeouts.forced_machines;
+        loop {
+            let waited = wait_for_each(f, end).await;
+            let is_late = Instant::now() >= end;
+            match waited {
+                Ok(left) if left.is_empty() => return Ok(()),
+                Ok(left) if is_late || left.iter().all(is_refused) => return report(f, &left).await,
+                Err(error) if is_late => return Err(error),
+                Err(_) => sleep(RETRY_PAUSE).await,
+                // A Worker that was still being reconciled may have created machines.
+                Ok(_) => Self::ask(f).await?,
+            }
+        }
+    }
+
+    /// "Shallow-deleting machine resources from the Shoot namespace": no machine manager may run any more. Names the machines
+    /// that the provider of the Worker has left.
+    pub async fn release(f: &Facts) -> Result<()> {
+        report(f, &machines(f).await?).await?;
+        MachineResources::destroy(f).await
+    }
+}
+
+async fn machines(stay: &Stay) -> Result<Vec<DynamicObject>> {
+    let [_, _, kind, _] = kinds();
+    dynamic::list(&stay.any_api(&kind), &kind).await
+}
+
+/// Waits for one machine after the other, with one watch at a time, and returns those that are left.
+async fn wait_for_each(stay: &Stay, end: Instant) -> Result<Vec<DynamicObject>> {
+    let [_, _, kind, _] = kinds();
+    let api = stay.any_api(&kind);
+    for machine in machines(stay).await? {
+        let rest = end.saturating_duration_since(Instant::now());
+        let ended = |machine: Option<&DynamicObject>| match machine {
+            Some(machine) if is_asked(machine) && !is_refused(machine) => Look::Wait(String::new()),
+            _ => Look::Done,
+        };
+        match wait::until(&api, &machine.name_any(), rest, ended).await {
+            Ok(_) | Err(Error::NotReady { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    machines(stay).await
+}
+
+fn is_asked(machine: &DynamicObject) -> bool {
+    machine.metadata.deletion_timestamp.is_some()
+}
+
+/// Whether the cloud has refused the deletion of the instance, and refuses the next attempt, too.
+fn is_refused(machine: &DynamicObject) -> bool {
+    let operation = &machine.data["status"]["lastOperation"];
+    let codes = operation["errorCode"].as_str().unwrap_or_default();
+    is_asked(machine)
+        && operation["type"] == "Delete"
+        && operation["state"] == "Failed"
+        && codes.split(',').any(|code| REFUSALS.contains(&code))
+}
+
+/// Begins the sentence about a machine, by which a later step finds that the machine is named already.
+fn subject(machine: &DynamicObject) -> String {
+    format!("machine {} (", machine.name_any())
+}
+
+fn sentence(machine: &DynamicObject) -> String {
+    let id = machine.data["spec"]["providerID"]
+        .as_str()
+        .filter(|id| !id.is_empty());
+    let operation = &machine.data["status"]["lastOperation"];
+    let text = |field: &str| operation[field].as_str().unwrap_or_default();
+    let why = match (text("type"), text("state")) {
+        ("Delete", state) if !text("description").is_empty() => {
+            format!("Delete is {state}: {}", text("description"))
+        }
+        _ => "no machine manager reports a deletion".to_owned(),
+    };
+    format!(
+        "{}{}) may be left behind: {why}. Delete the instance in the provider's account",
+        subject(machine),
+        id.unwrap_or("no provider ID is recorded"),
+    )
+}
+
+/// Names the machines in the log, in Events of the Shoot and in `lastErrors`. Machines that `lastErrors` names already are left
+/// out, so that a repeated step reports no machine twice.
+async fn report(f: &Facts, machines: &[DynamicObject]) -> Result<()> {
+    let newest = f.newest_shoot().await?;
+    let is_new = |machine: &&DynamicObject| {
+        let subject = subject(machine);
+        !left_behind(&newest).any(|error| error.description.starts_with(&subject))
+    };
+    let sentences: Vec<_> = machines.iter().filter(is_new).map(sentence).collect();
+    if sentences.is_empty() {
+        return Ok(());
+    }
+    for what in &sentences {
+        warn!(
+            shoot = f.shoot.name_any(),
+            what, "left behind by a forced deletion"
+        );
+    }
+    Events::new(f.garden.client().clone(), FIELD_MANAGER.0)
+        .warnings(&newest, "LeftBehind", &sentences)
+        .await;
+    record(f, &sentences).await
+}
+
+/// Adds the sentences to `lastErrors`, if this seed still has the Shoot and deletes it.
+async fn record(f: &Facts, sentences: &[String]) -> Result<()> {
+    let api = f.garden.namespaced::<Shoot>(&f.shoot_namespace());
+    loop {
+        let newest = f.newest_shoot().await?;
+        let status = newest.status.as_ref();
+        let operation = status.and_then(|status| status.last_operation.as_ref());
+        let has_shoot =
+            status.and_then(|status| status.seed_name.as_deref()) == f.seed_object.metadata.name.as_deref();
+        if !has_shoot || operation.is_some_and(|last| last.type_ != LastOperationType::Delete) {
+            return Err(Error::NotOwner(format!(
+                "the deletion of Shoot {} is over for this seed",
+                newest.name_any()
+            )));
+        }
+        let now = clock::now_k8s();
+        let mut errors = status
+            .map(|status| status.last_errors.clone())
+            .unwrap_or_default();
+        errors.extend(sentences.iter().map(|sentence| LastError {
+            description: sentence.clone(),
+            task_id: Some(ForcedMachines::LEFT_BEHIND.to_owned()),
+            codes: Vec::new(),
+            last_update_time: Some(now.clone()),
+        }));
+        let patch = json!({"lastErrors": errors});
+        if FIELD_MANAGER
+            .try_merge_status_of(&api, &newest, &patch)
+            .await?
+            .is_some()
+        {
+            return Ok(());
+        }
+    }
+}
+
+fn left_behind(shoot: &Shoot) -> impl Iterator<Item = &LastError> {
+    let errors = shoot.status.iter().flat_map(|status| &status.last_errors);
+    errors.filter(|error| error.task_id.as_deref() == Some(ForcedMachines::LEFT_BEHIND))
+}
+
+/// The patch of a status, with the errors of the newest Shoot that name machines left behind: their Machine objects are gone, so
+/// that no later step could name the machines again.
+#[must_use]
+pub fn keep_left_behind(newest: &Shoot, mut patch: Value) -> Value {
+    let kept: Vec<_> = left_behind(newest).collect();
+    if !kept.is_empty()
+        && let Some(errors) = patch.get_mut("lastErrors")
+    {
+        let mut all = errors.as_array().cloned().unwrap_or_default();
+        all.extend(kept.into_iter().map(|error| json!(error)));
+        *errors = json!(all);
+    }
+    patch
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn machine(operation: &Value) -> DynamicObject {
+        serde_json::from_value(json!({
+            "apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "Machine",
+            "metadata": {"name": "m-1", "deletionTimestamp": "2026-01-01T00:00:00Z"},
+            "spec": {"providerID": "aws:///i-1"}, "status": {"lastOperation": operation},
+        }))
+        .unwrap()
+    }
+
+    fn deletion(state: &str, code: Option<&str>) -> Value {
+        json!({"type": "Delete", "state": state, "description": "no", "errorCode": code})
+    }
+
+    #[test]
+    fn only_refused_credentials_end_the_wait_early() {
+        for (operation, refused) in [
+            (deletion("Failed", Some("ErrInfraUnauthenticated")), true),
+            (
+                deletion("Failed", Some("ErrInfraDependencies,ErrInfraUnauthorized")),
+                true,
+            ),
+            (deletion("Failed", Some("PermissionDenied")), true),
+            (deletion("Failed", Some("ErrInfraDependencies")), false),
+            (deletion("Failed", None), false),
+            (deletion("Processing", Some("Unauthenticated")), false),
+            (
+                json!({"type": "Create", "state": "Failed", "errorCode": "Unauthenticated"}),
+                false,
+            ),
+            (Value::Null, false),
+        ] {
+            assert_eq!(is_refused(&machine(&operation)), refused, "{operation}");
+        }
+        let mut stays = machine(&deletion("Failed", Some("Unauthenticated")));
+        stays.metadata.deletion_timestamp = None;
+        assert!(!is_refused(&stays));
+    }
+
+    #[test]
+    fn the_report_names_machine_instance_and_reason() {
+        assert_eq!(
+            sentence(&machine(&deletion("Failed", None))),
+            "machine m-1 (aws:///i-1) may be left behind: Delete is Failed: no. Delete the instance in the provider's account"
+        );
+        let mut silent = machine(&Value::Null);
+        silent.data["spec"] = json!({});
+        assert!(sentence(&silent).starts_with(
+            "machine m-1 (no provider ID is recorded) may be left behind: no machine manager reports"
+        ));
+    }
+
+    #[test]
+    fn a_later_error_of_the_deletion_keeps_the_machines_in_the_status() {
+        let shoot: Shoot = serde_json::from_value(json!({
+            "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": {"name": "web"},
+            "spec": {"provider": {"type": "local"}, "region": "local", "kubernetes": {"version": "1.34.4"}},
+            "status": {"lastErrors": [
+                {"taskID": ForcedMachines::LEFT_BEHIND, "description": "machine m-1 (aws:///i-1) may be left behind"},
+                {"taskID": "Destroying main and events etcd", "description": "refused"},
+            ]},
+        }))
+        .unwrap();
+        let named = |patch: Value| -> Vec<String> {
+            let errors = keep_left_behind(&shoot, patch)["lastErrors"].clone();
+            let text = |error: &Value| error["description"].as_str().unwrap().to_owned();
+            errors.as_array().unwrap().iter().map(text).collect()
+        };
+        let machine = "machine m-1 (aws:///i-1) may be left behind";
+        assert_eq!(named(json!({"lastErrors": null})), [machine]);
+        assert_eq!(
+            named(json!({"lastErrors": [{"description": "new"}]})),
+            ["new", machine]
+        );
+        let unrelated = json!({"lastOperation": {}});
+        assert_eq!(keep_left_behind(&shoot, unrelated.clone()), unrelated);
+    }
+}
