@@ -1,6 +1,6 @@
 //! Waiting for an Etcd, by what etcd-druid says of it.
 
-use api::druid::Etcd;
+use api::{constants::condition::NO_SPACE, druid::Etcd};
 use kube::ResourceExt;
 use runtime::{Error, Result, wait, wait::Look};
 
@@ -47,6 +47,10 @@ pub(crate) fn look_ready(etcd: Option<&Etcd>) -> Look {
         return Look::Wait("etcd-druid has not seen the last change yet".into());
     }
     match (status.ready, last_error(etcd)) {
+        // The etcd without backups holds Events, without which the shoot is served.
+        (Some(true), Some(error)) if refuses_writes(etcd) && etcd.spec.backup.store.is_some() => {
+            Look::Wait(error.to_string())
+        }
         (Some(true), _) => Look::Done,
         (_, Some(error)) => Look::Wait(error.to_string()),
         _ => Look::Wait(
@@ -58,12 +62,27 @@ pub(crate) fn look_ready(etcd: Option<&Etcd>) -> Look {
 }
 
 /// The same, or kept away from clients for ever: then it has nothing left to do but its final snapshot, and that does not wait
-/// for it to be ready (R17-53).
+/// for it to be ready (R17-53). A final snapshot needs no room below the quota either, and the restore makes room.
 pub(crate) fn look_migrating(etcd: Option<&Etcd>) -> Look {
+    let is_enough =
+        |etcd: &Etcd| etcd_owner::lost(etcd).is_some() || (is_ready(etcd) && refuses_writes(etcd));
     match look_ready(etcd) {
-        Look::Wait(_) if etcd.is_some_and(|etcd| etcd_owner::lost(etcd).is_some()) => Look::Done,
+        Look::Wait(_) if etcd.is_some_and(is_enough) => Look::Done,
         look => look,
     }
+}
+
+fn is_ready(etcd: &Etcd) -> bool {
+    let status = etcd.status.as_ref();
+    status.is_some_and(|s| s.ready == Some(true) && s.observed_generation == etcd.metadata.generation)
+}
+
+/// Whether alarm NOSPACE is raised.
+fn refuses_writes(etcd: &Etcd) -> bool {
+    let conditions = etcd.status.iter().flat_map(|status| &status.conditions);
+    conditions
+        .into_iter()
+        .any(|c| c.type_ == "Ready" && c.reason == NO_SPACE)
 }
 
 /// What druid, or the sidecar through it, says that went wrong. A code that an operator knows becomes one.
@@ -92,7 +111,10 @@ fn last_error(etcd: &Etcd) -> Option<Error> {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]
 
-    use api::{druid::EtcdSpec, meta::ErrorCode};
+    use api::{
+        druid::{EtcdSpec, StoreSpec},
+        meta::ErrorCode,
+    };
     use serde_json::json;
 
     use super::*;
@@ -144,6 +166,34 @@ mod tests {
             assert!(matches!(look, Look::Wait(_)), "{verified} {checked}");
         }
         assert!(matches!(look_migrating(None), Look::Wait(_)));
+    }
+
+    /// A move needs the final snapshot alone. Flows that need the API wait, and report the cause instead of a timeout.
+    #[test]
+    fn a_flow_waits_for_an_etcd_main_that_refuses_writes_and_a_move_does_not() {
+        let full = |name: &str, generation: i64| {
+            let status = json!({
+                "observedGeneration": generation, "ready": true,
+                "lastErrors": [{"code": "ERR_RETRYABLE_CONFIGURATION_PROBLEM",
+                    "description": "etcd refuses writes", "observedAt": "2026-01-01T00:00:00Z"}],
+                "conditions": [{"type": "Ready", "status": "False", "reason": "NoSpace", "message": "etcd refuses writes",
+                    "lastTransitionTime": "2026-01-01T00:00:00Z", "lastUpdateTime": "2026-01-01T00:00:00Z"}],
+            });
+            let mut etcd = etcd(&status);
+            etcd.metadata.name = Some(name.to_owned());
+            etcd.spec.backup.store = (name == "etcd-main").then(StoreSpec::default);
+            etcd
+        };
+        let Look::Wait(why) = look_ready(Some(&full("etcd-main", 2))) else {
+            panic!("kube-apiserver cannot write");
+        };
+        assert!(why.contains("etcd refuses writes"), "{why}");
+        assert!(matches!(look_migrating(Some(&full("etcd-main", 2))), Look::Done));
+        assert!(matches!(
+            look_migrating(Some(&full("etcd-main", 1))),
+            Look::Wait(_)
+        ));
+        assert!(matches!(look_ready(Some(&full("etcd-events", 2))), Look::Done));
     }
 
     #[test]

@@ -1,7 +1,10 @@
 //! The preflight: pure decisions.
 
 use api::{
-    constants::condition::{BACKUP_BUCKETS_READY, GARDENLET_READY, SEED_SYSTEM_COMPONENTS_HEALTHY},
+    constants::condition::{
+        BACKUP_BUCKETS_READY, CONTROL_PLANE_HEALTHY, ETCD_NO_SPACE, GARDENLET_READY,
+        SEED_SYSTEM_COMPONENTS_HEALTHY,
+    },
     gardencore::{BackupBucket, BackupEntry, Seed, Shoot},
     meta::{ConditionStatus, ErrorCode, LastOperationState, find_condition},
 };
@@ -121,9 +124,22 @@ pub fn judge(wanted: &Move<'_>) -> Option<Verdict> {
         ready: true,
         reason: "DestinationSeedReady",
         message: format!(
-            "Seed {destination} can take the shoot over from {source}.{}",
+            "Seed {destination} can take the shoot over from {source}.{}{}",
+            no_space_note(wanted.shoot).unwrap_or_default(),
             takeover_note(wanted).unwrap_or_default()
         ),
+    })
+}
+
+/// What the move does to an etcd that refuses writes. The restore makes room, so that a move is a remedy and no risk for the data.
+fn no_space_note(shoot: &Shoot) -> Option<String> {
+    let conditions = shoot.status.as_ref().map(|status| &status.conditions)?;
+    let healthy = find_condition(conditions, CONTROL_PLANE_HEALTHY)?;
+    (healthy.reason == ETCD_NO_SPACE).then(|| {
+        " The etcd of the shoot refuses writes (alarm NOSPACE). The restore on the destination compacts and defragments the data and \
+         disarms the alarm if there is room below the quota of the destination; otherwise the shoot refuses writes there too. Delete \
+         objects first, or raise spec.etcd.quota of the Etcd."
+            .to_owned()
     })
 }
 

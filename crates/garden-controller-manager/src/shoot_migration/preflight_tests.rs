@@ -407,3 +407,20 @@ fn moved_between(source: &[&str], destination: &[&str], change: fn(&mut ShootSta
     assert!(verdict.ready, "{verdict:?}");
     verdict.message
 }
+
+/// The move makes room, and the user learns of it before.
+#[test]
+fn an_etcd_that_refuses_writes_is_reported_and_does_not_hold_the_move_back() {
+    let reported = |status: ConditionStatus, reason: &str| {
+        let verdict = judged(|world| {
+            let healthy = Condition::new("ControlPlaneHealthy", status, reason, "m", epoch());
+            world.shoot.status.as_mut().unwrap().conditions = vec![healthy];
+        });
+        let verdict = verdict.unwrap();
+        assert!(verdict.ready, "{}", verdict.message);
+        verdict.message.contains("alarm NOSPACE")
+    };
+    assert!(reported(ConditionStatus::False, "EtcdNoSpace"));
+    assert!(!reported(ConditionStatus::False, "ControlPlaneUnhealthy"));
+    assert!(!reported(ConditionStatus::True, "ControlPlaneRunning"));
+}

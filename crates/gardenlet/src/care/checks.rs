@@ -1,7 +1,8 @@
 //! What the conditions of a shoot say: pure decisions.
 
 use api::{
-    druid::{EtcdCondition, EtcdStatus},
+    constants::condition::{ETCD_NO_SPACE, NO_SPACE},
+    druid::{Etcd, EtcdCondition, EtcdStatus},
     gardencore::Shoot,
     meta::{ConditionStatus, LastOperationState},
 };
@@ -59,7 +60,12 @@ pub(super) fn api_server(seen: &Observed) -> Observation {
 /// `ControlPlaneHealthy`: the first obstacle is told with the number of the others.
 pub(super) fn control_plane(seen: &Observed) -> Observation {
     let mut codes = Vec::new();
-    let mut broken: Vec<String> = Vec::new();
+    // Other parts fail where etcd refuses writes, so this cause is reported first.
+    let mut broken: Vec<String> = seen
+        .etcds
+        .iter()
+        .filter_map(|etcd| Some(format!("Etcd {}: {}", etcd.name_any(), why_no_writes(etcd)?)))
+        .collect();
     for name in REQUIRED {
         if !seen.deployments.iter().any(|d| d.name_any() == name) {
             broken.push(format!("Deployment {name} is missing"));
@@ -106,10 +112,23 @@ pub(super) fn control_plane(seen: &Observed) -> Observation {
     codes.sort_unstable();
     codes.dedup();
     let message = format!("{}{more}.", first.trim_end_matches('.'));
+    let is_full = |etcd: &Etcd| etcd.name_any() == REQUIRED_ETCDS[0] && why_no_writes(etcd).is_some();
+    let reason = if seen.etcds.iter().any(is_full) {
+        ETCD_NO_SPACE
+    } else {
+        "ControlPlaneUnhealthy"
+    };
     Observation {
         codes,
-        ..Observation::new(ConditionStatus::False, "ControlPlaneUnhealthy", message)
+        ..Observation::new(ConditionStatus::False, reason, message)
     }
+}
+
+/// Why etcd refuses writes although etcd is ready.
+fn why_no_writes(etcd: &Etcd) -> Option<&str> {
+    let refuses = |c: &&EtcdCondition| c.type_ == "Ready" && c.reason == NO_SPACE;
+    let conditions = &etcd.status.as_ref()?.conditions;
+    conditions.iter().find(refuses).map(|c| c.message.as_str())
 }
 
 /// What went wrong, or why clients are kept away on purpose.

@@ -50,6 +50,17 @@ fn fenced(name: &str) -> Etcd {
     etcd
 }
 
+/// Alarm NOSPACE: the member stays ready, and refuses writes.
+fn full(name: &str) -> Etcd {
+    let mut etcd = etcd(name, true);
+    etcd.status.as_mut().unwrap().conditions = serde_json::from_value(json!([{
+        "type": "Ready", "status": "False", "reason": "NoSpace", "message": "etcd refuses writes: alarm NOSPACE is raised.",
+        "lastTransitionTime": "2026-01-01T00:00:00Z", "lastUpdateTime": "2026-01-01T00:00:00Z",
+    }]))
+    .unwrap();
+    etcd
+}
+
 fn healthy() -> Observed {
     Observed {
         api_error: None,
@@ -94,6 +105,31 @@ fn node(name: &str, ready: &str) -> NodeSeen {
 fn a_healthy_control_plane_has_all_its_parts() {
     assert_eq!(control_plane(&healthy()).status, ConditionStatus::True);
     assert_eq!(api_server(&healthy()).status, ConditionStatus::True);
+}
+
+#[test]
+fn an_etcd_that_refuses_writes_is_reported_before_the_parts_that_fail_for_it() {
+    let mut seen = healthy();
+    seen.deployments = vec![deployment("kube-apiserver", 0)];
+    seen.etcds = vec![etcd("etcd-events", true), full("etcd-main")];
+    let observation = control_plane(&seen);
+    assert_eq!(
+        (observation.status, observation.reason),
+        (ConditionStatus::False, "EtcdNoSpace")
+    );
+    assert_eq!(
+        observation.message,
+        "Etcd etcd-main: etcd refuses writes: alarm NOSPACE is raised (and 3 more)."
+    );
+    // Without Events the shoot is served, and a move is not concerned.
+    seen.etcds = vec![full("etcd-events"), etcd("etcd-main", true)];
+    let observation = control_plane(&seen);
+    assert_eq!(observation.reason, "ControlPlaneUnhealthy");
+    assert!(
+        observation
+            .message
+            .starts_with("Etcd etcd-events: etcd refuses writes")
+    );
 }
 
 #[test]
