@@ -243,16 +243,16 @@ async fn prepare(args: PrepareArgs, permit: &Permit) -> Result<()> {
     print(&done)
 }
 
-    let gauge = CopyGauge::default();
 async fn copy(args: CopyArgs, permit: &Permit) -> Result<()> {
-        gauge: gauge.clone(),
     const DAY: u64 = 24 * 60 * 60;
     let end = args.source_end();
     let source = args.source.open(permit)?;
     // The chain is judged by the end of the source's epoch, and the source may be dead.
     let is_judged = end.is_some() || args.ownership_epoch > FIRST;
     let source = if is_judged { source.leaving_aside() } else { source };
+    let gauge = CopyGauge::default();
     let copy = Copy {
+        gauge: gauge.clone(),
         end,
         source,
         target: args.target.open(permit)?.of_epoch(args.ownership_epoch),
