@@ -29,6 +29,11 @@ pub struct Config {
     #[arg(long, default_value_t = 40)]
     pub seed_monitor_period_seconds: u64,
 
+    /// Seconds of silence beyond the seed monitor period after which the conditions of the seed's Shoots turn `Unknown`. Longer
+    /// than a restart of a gardenlet, so that conditions stay while a new version rolls out.
+    #[arg(long, default_value_t = 200)]
+    pub shoot_monitor_period_seconds: u64,
+
     /// How often Leases are looked at. Shorter than the monitor period, whose end it may overshoot by this much.
     #[arg(long, default_value_t = 10)]
     pub seed_sync_period_seconds: u64,
@@ -48,6 +53,12 @@ impl Config {
     #[must_use]
     pub fn seed_monitor_period(&self) -> Duration {
         Duration::from_secs(self.seed_monitor_period_seconds)
+    }
+
+    /// The silence beyond [`Self::seed_monitor_period`] after which conditions of Shoots turn `Unknown`.
+    #[must_use]
+    pub fn shoot_monitor_period(&self) -> Duration {
+        Duration::from_secs(self.shoot_monitor_period_seconds)
     }
 
     /// The silence after which shoots are taken over without anybody's word; `None`: never.

@@ -7,6 +7,8 @@ mod garden;
 mod keys;
 #[path = "controllers/schedules.rs"]
 mod schedules;
+#[path = "controllers/silence.rs"]
+mod silence;
 #[path = "controllers/zones.rs"]
 mod zones;
 
@@ -27,13 +29,13 @@ use kube::{Api, ResourceExt, api::DeleteParams};
 use runtime::clock;
 use serde_json::{Value, json};
 use testkit::eventually;
-use tokio::{task::JoinSet, time::Instant};
+use tokio::task::JoinSet;
 
 /// Longer than some of a controller's own pauses (10 s) one after the other on a slow machine.
 const SOON: Duration = Duration::from_secs(120);
 /// How long a seed may be silent here.
 const SILENCE_BORNE: Duration = Duration::from_secs(8);
-/// Much shorter, so that a machine that rests for seconds is not taken for a silent gardenlet.
+/// Much shorter than the silence that is borne, so that a machine that rests for seconds is not taken for a silent gardenlet.
 const RENEWED_EVERY: Duration = Duration::from_millis(250);
 
 #[tokio::test(flavor = "multi_thread")]
@@ -53,7 +55,6 @@ async fn the_controllers_of_the_garden() {
     controllers.spawn(shoot_zone_expiry::run(context.clone()));
     tokio::join!(
         a_project_has_a_namespace(&garden),
-        a_silent_seed_is_unknown(&garden),
         a_move_waits_for_its_destination(&garden),
         a_shoot_without_seed_says_so(&garden),
         a_namespace_that_was_there_is_not_taken(&garden),
@@ -157,46 +158,6 @@ async fn backups_follow_their_shoot(garden: &Garden) {
         entry.spec.bucket_name, "bucket-a",
         "the backups are where they were"
     );
-}
-
-async fn a_silent_seed_is_unknown(garden: &Garden) {
-    let seeds: Api<Seed> = Api::all(garden.administrator());
-    let namespaces: Api<Namespace> = Api::all(garden.administrator());
-    let mut seen = None;
-    for _ in 0..5 {
-        // Heard first: the controller has counted since it started.
-        allowed(renew(garden, "seed-c").await);
-        let ready = condition("GardenletReady", ConditionStatus::True);
-        garden
-            .status(&seeds, "seed-c", json!({"conditions": [ready]}))
-            .await;
-        let silence = renewed_for(garden, SILENCE_BORNE + Duration::from_secs(2)).await;
-        seen = gardenlet_of(&seeds.get("seed-c").await.unwrap());
-        // Where the machine stood still, the seed was silent indeed: that shows nothing.
-        if seen == Some(ConditionStatus::True) || silence < SILENCE_BORNE / 2 {
-            break;
-        }
-    }
-    assert_eq!(seen, Some(ConditionStatus::True));
-    until(&seeds, "seed-c", |seed| {
-        gardenlet_of(seed) == Some(ConditionStatus::Unknown)
-    })
-    .await;
-    let namespace = namespaces.get("seed-seed-c").await.unwrap();
-    assert_eq!(namespace.owner_references()[0].name, "seed-c");
-}
-
-/// Renews for so long; gives the longest time between two renewals.
-async fn renewed_for(garden: &Garden, time: Duration) -> Duration {
-    let (mut last, mut longest) = (Instant::now(), Duration::ZERO);
-    let end = last + time;
-    while Instant::now() < end {
-        allowed(renew(garden, "seed-c").await);
-        tokio::time::sleep(RENEWED_EVERY).await;
-        longest = longest.max(last.elapsed());
-        last = Instant::now();
-    }
-    longest
 }
 
 /// What a gardenlet does all the time.

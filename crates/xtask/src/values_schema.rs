@@ -129,6 +129,8 @@ fn rule(key: &str) -> Result<Option<Value>> {
         "maxConnections" => number(1, 1_000_000),
         // Longer than two beats of a gardenlet, ten seconds each.
         "seedMonitorPeriodSeconds" => number(20, 3600),
+        // Longer than a restart of a gardenlet.
+        "shootMonitorPeriodSeconds" => number(60, 86_400),
         "takeoverAfterSeconds" => number(0, 2_592_000),
         "dnsTTLSeconds" => number(1, 86_400),
         "backupEntryDeletionGracePeriodHours" => or_nothing(number(0, 87_600), &[Value::Null]),

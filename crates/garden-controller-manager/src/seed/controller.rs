@@ -1,6 +1,9 @@
 //! Watches Seeds and their Leases.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use api::{
     constants::{
@@ -10,6 +13,7 @@ use api::{
     gardencore::Seed,
     meta::{Condition, ConditionStatus},
 };
+use jiff::Timestamp;
 use k8s_openapi::api::{coordination::v1::Lease, core::v1::Namespace};
 use kube::{
     Api, ResourceExt,
@@ -24,7 +28,7 @@ use tokio::time::Instant;
 
 use super::{
     liveness::{Liveness, Observations},
-    namespace, owner_servers,
+    namespace, owner_servers, shoot_conditions,
 };
 use crate::{Context, MANAGER};
 
@@ -79,12 +83,7 @@ impl Reconciler<Seed> for SeedController {
 impl SeedController {
     async fn judge(&self, seed: &Seed) -> Result<()> {
         let name = seed.name_any();
-        let leases: Api<Lease> = self.context.garden.namespaced(SEED_LEASE_NAMESPACE);
-        let lease = leases
-            .get_opt(&name)
-            .await
-            .context(format_args!("could not read the Lease of seed {name}"))?;
-        let renewed = lease.and_then(|l| l.spec).and_then(|s| s.renew_time).map(|t| t.0);
+        let renewed = self.renewed(&name).await?;
         let period = self.context.config.seed_monitor_period();
         let liveness = self.observations().judge(&name, renewed, period, Instant::now());
         let Liveness::Silent(silence) = liveness else {
@@ -116,6 +115,30 @@ impl SeedController {
         if written {
             let note = format!("nothing was heard of the gardenlet for {} s", silence.as_secs());
             self.context.events.warning(seed, "GardenletSilent", &note).await;
+        }
+        self.report_shoots(&name, renewed, silence).await
+    }
+
+    /// When the gardenlet of a seed renewed the seed's Lease.
+    async fn renewed(&self, seed: &str) -> Result<Option<Timestamp>> {
+        let leases: Api<Lease> = self.context.garden.namespaced(SEED_LEASE_NAMESPACE);
+        let lease = leases.get_opt(seed).await;
+        let lease = lease.context(format_args!("could not read the Lease of seed {seed}"))?;
+        Ok(lease.and_then(|l| l.spec).and_then(|s| s.renew_time).map(|t| t.0))
+    }
+
+    /// Sets the conditions of the seed's Shoots to `Unknown` after the second grace period.
+    async fn report_shoots(&self, seed: &str, renewed: Option<Timestamp>, silence: Duration) -> Result<()> {
+        let config = &self.context.config;
+        let period = config.shoot_monitor_period();
+        let is_due = silence > config.seed_monitor_period() + period
+            && self.observations().are_shoots_due(seed, period, Instant::now());
+        if !is_due {
+            return Ok(());
+        }
+        let is_silent = || async { Ok(self.renewed(seed).await? == renewed) };
+        if shoot_conditions::report_unknown(&self.context.garden, seed, is_silent).await? {
+            self.observations().note_shoots(seed, Instant::now());
         }
         Ok(())
     }

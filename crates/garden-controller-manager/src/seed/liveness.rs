@@ -17,7 +17,15 @@ pub enum Liveness {
 /// When which state of a seed's Lease was first seen.
 #[derive(Debug, Default)]
 pub struct Observations {
-    seen: HashMap<String, (Option<Timestamp>, Instant)>,
+    seen: HashMap<String, Observation>,
+}
+
+#[derive(Debug)]
+struct Observation {
+    renewed: Option<Timestamp>,
+    since: Instant,
+    /// When all Shoots of the seed were `Unknown` last, during this silence.
+    shoots_unknown: Option<Instant>,
 }
 
 impl Observations {
@@ -31,9 +39,14 @@ impl Observations {
         now: Instant,
     ) -> Liveness {
         let since = match self.seen.get(seed) {
-            Some((last, since)) if *last == renewed => *since,
+            Some(last) if last.renewed == renewed => last.since,
             _ => {
-                self.seen.insert(seed.to_owned(), (renewed, now));
+                let first = Observation {
+                    renewed,
+                    since: now,
+                    shoots_unknown: None,
+                };
+                self.seen.insert(seed.to_owned(), first);
                 now
             }
         };
@@ -42,6 +55,21 @@ impl Observations {
             Liveness::Silent(silence)
         } else {
             Liveness::Heard
+        }
+    }
+
+    /// Whether the Shoots of a silent seed are to be set to `Unknown`: at first, and again after each `period`, since a seed
+    /// that hands a shoot over to the silent seed leaves its own report there.
+    #[must_use]
+    pub fn are_shoots_due(&self, seed: &str, period: Duration, now: Instant) -> bool {
+        let last = self.seen.get(seed).and_then(|seen| seen.shoots_unknown);
+        last.is_none_or(|last| now.saturating_duration_since(last) >= period)
+    }
+
+    /// Notes that all Shoots of the seed are `Unknown`.
+    pub fn note_shoots(&mut self, seed: &str, now: Instant) {
+        if let Some(seen) = self.seen.get_mut(seed) {
+            seen.shoots_unknown = Some(now);
         }
     }
 
@@ -80,6 +108,22 @@ mod tests {
             observations.judge("a", at(4), PERIOD, later(91)),
             Liveness::Silent(Duration::from_secs(41))
         );
+    }
+
+    #[test]
+    fn shoots_of_a_silent_seed_are_listed_once_a_period() {
+        let mut observations = Observations::default();
+        let start = Instant::now();
+        let later = |seconds| start + Duration::from_secs(seconds);
+        observations.judge("a", at(5), PERIOD, start);
+        assert!(observations.are_shoots_due("a", PERIOD, later(50)));
+        observations.note_shoots("a", later(50));
+        observations.judge("a", at(5), PERIOD, later(60));
+        assert!(!observations.are_shoots_due("a", PERIOD, later(89)));
+        assert!(observations.are_shoots_due("a", PERIOD, later(90)));
+        // Each silence counts from its own begin.
+        observations.judge("a", at(6), PERIOD, later(61));
+        assert!(observations.are_shoots_due("a", PERIOD, later(62)));
     }
 
     #[test]

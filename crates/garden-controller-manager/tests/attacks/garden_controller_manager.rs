@@ -30,10 +30,23 @@ pub async fn it_changes_no_specification(garden: &Garden) {
         json!({"spec": {"purpose": "production"}}),
         json!({"spec": {"kubernetes": {"kubeAPIServer": {"eventTTL": "1h"}}}}),
         json!({"metadata": {"finalizers": ["x/y"]}}),
+        json!({"metadata": {"labels": {"shoot.gardener.cloud/status": "healthy"}}}),
+        json!({"metadata": {"labels": {"x": "unknown"}}}),
         confirmed,
     ] {
         refused(garden.patch(&shoots, "kept", body).await, word);
     }
+    let unknown =
+        |label: serde_json::Value| json!({"metadata": {"labels": {"shoot.gardener.cloud/status": label}}});
+    allowed(garden.patch(&shoots, "kept", unknown(json!("unknown"))).await);
+    refused(garden.patch(&shoots, "kept", unknown(json!(null))).await, word);
+    let question = |seed: serde_json::Value| json!({"metadata": {"annotations": {"migration.gardener.cloud/dry-run": seed}}});
+    refused(
+        garden.patch(&shoots, "kept", question(json!("seed-b"))).await,
+        word,
+    );
+    allowed(garden.patch(&users, "kept", question(json!("seed-b"))).await);
+    allowed(garden.patch(&shoots, "kept", question(json!(null))).await);
     zones_without_a_time(garden, &users, &shoots, word).await;
     its_schedules(garden, &users, &shoots, word).await;
     for other in ["1.35.0", "1.3.4", "1.340.1", "1.34"] {
