@@ -39,6 +39,7 @@
 //! | `phase`, `marks`, `conditional` | what stands in the garden, in DNS and in buckets, and who may write what next |
 //! | `gates` | the end of an epoch, and when the next one may open etcd and touch clouds |
 //! | `guard` | what the sidecar beside etcd does when it hears of the ownership |
+//! | `operation` | the identity of an operation in logs, Events and status |
 //! | `revisions` | what an owner leaves out, and how many changes were lost |
 //!
 //! `model` explores all of it exhaustively, `simulation` runs the watch under faults.
@@ -55,6 +56,7 @@ mod judgement;
 mod lookup;
 mod marks;
 mod mutation;
+mod operation;
 mod phase;
 mod question;
 mod reply;
@@ -84,6 +86,7 @@ pub use given::{GivenError, flag_of};
 pub use guard::{Duty, Guard, Told, hear};
 pub use judgement::{Answer, OWNED_BY_BUCKET_ALONE};
 pub use marks::{Barred, Mark, Object, Record};
+pub use operation::operation_id;
 pub use phase::{Approval, Chain, Ownership, Phase, Refused, Stay, Step, Writer};
 pub use question::{Heard, Question};
 pub use revisions::{LEFT_OUT, changes_between};

@@ -12,6 +12,27 @@ const NOTE_LIMIT: usize = 1000;
 /// Between two sentences of a note.
 const SEPARATOR: &str = "; ";
 
+/// Characters that the identity of an operation takes at most at the end of a note.
+const IDENTITY_LIMIT: usize = 100;
+
+tokio::task_local! {
+    /// The end of the notes of the operation that this task works on.
+    static IDENTITY: String;
+}
+
+/// Runs work whose Events name the operation and the ownership epoch, as its logs do.
+pub async fn in_operation<F: Future>(id: &str, epoch: i64, work: F) -> F::Output {
+    let identity = format!(" (operation {id}, epoch {epoch})");
+    let identity = identity.chars().take(IDENTITY_LIMIT).collect();
+    IDENTITY.scope(identity, work).await
+}
+
+fn with_identity(note: &str) -> String {
+    let identity = IDENTITY.try_with(Clone::clone).unwrap_or_default();
+    let room = NOTE_LIMIT - identity.chars().count();
+    note.chars().take(room).chain(identity.chars()).collect()
+}
+
 /// Publishes Events in one cluster under the process's name. Losing an Event never fails the work it tells of.
 #[derive(Clone)]
 pub struct Events {
@@ -77,7 +98,7 @@ impl Events {
         (reason, action): (&str, &str),
         note: &str,
     ) {
-        let note: String = note.chars().take(NOTE_LIMIT).collect();
+        let note = with_identity(note);
         let event = Event {
             type_,
             reason: reason.to_owned(),
@@ -96,7 +117,7 @@ fn notes_of(sentences: &[String]) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     for sentence in sentences {
         match notes.last_mut() {
-            Some(note) if note.len() + SEPARATOR.len() + sentence.len() <= NOTE_LIMIT => {
+            Some(note) if note.len() + SEPARATOR.len() + sentence.len() <= NOTE_LIMIT - IDENTITY_LIMIT => {
                 note.push_str(SEPARATOR);
                 note.push_str(sentence);
             }
@@ -126,6 +147,16 @@ mod tests {
         assert!(notes.iter().all(|note| note.len() <= NOTE_LIMIT));
         assert_eq!(notes.join(SEPARATOR), sentences.join(SEPARATOR));
         assert!(notes_of(&[]).is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_note_of_an_operation_names_the_operation_and_the_epoch_within_the_limit() {
+        assert_eq!(with_identity("began"), "began");
+        let short = in_operation("u-3", 2, async { with_identity("began") }).await;
+        assert_eq!(short, "began (operation u-3, epoch 2)");
+        let long = in_operation("u-3", 2, async { with_identity(&"x".repeat(2000)) }).await;
+        assert_eq!(long.chars().count(), NOTE_LIMIT);
+        assert!(long.ends_with("x (operation u-3, epoch 2)"), "{long}");
     }
 
     /// The API refuses actions of more than 128 characters.

@@ -19,7 +19,7 @@ use tracing::info;
 use super::{
     confirmation,
     dispatch::{self, Duty, Periods},
-    leave, loss,
+    identity, leave, loss,
     lost::{self, LostShoots},
     operation::{self, Failure},
     record::Record,
@@ -121,7 +121,10 @@ impl ShootReconciler {
                     Some(operation) => match self.loss_of(&shoot, operation) {
                         Some(sentence) => self.tell_loss(&shoot, operation, &sentence).await,
                         // Large, and on the stack of every other step otherwise.
-                        None => Box::pin(self.begin(shoot, operation, trigger)).await,
+                        None => {
+                            let begun = Box::pin(self.begin(Arc::clone(&shoot), operation, trigger));
+                            identity::in_operation(&shoot, operation, begun).await
+                        }
                     },
                     None => Ok(Next::After(LOOK_AGAIN)),
                 }

@@ -18,6 +18,7 @@ use runtime::{Cluster as _, Error, Next, Result};
 use serde_json::json;
 
 use super::{
+    identity,
     leave_flow::{self, Given},
     leftover::{self, Leftover},
     operation::class_of,
@@ -26,6 +27,10 @@ use crate::{context::Context, context::MANAGER};
 
 /// Cleans up after the stay of a shoot in this epoch.
 pub(super) async fn leave(context: &Context, shoot: &Shoot, epoch: i64) -> Result<Next> {
+    identity::in_move_from(shoot, epoch, Box::pin(clean_up_after(context, shoot, epoch))).await
+}
+
+async fn clean_up_after(context: &Context, shoot: &Shoot, epoch: i64) -> Result<Next> {
     let stay = stay(context, names_of(shoot)?, tenant(shoot));
     if stay.namespace_state().await? != NamespaceState::Missing {
         Namespace::mark_as_left(&stay, epoch).await?;

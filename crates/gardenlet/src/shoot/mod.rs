@@ -15,6 +15,7 @@ mod exposure_steps;
 mod extension_steps;
 pub mod force_delete_flow;
 mod graph;
+mod identity;
 mod leave;
 pub mod leave_flow;
 mod leftover;
