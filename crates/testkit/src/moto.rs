@@ -1,6 +1,7 @@
 //! EC2 and S3, simulated by moto. The state is in memory, separate for each region. Unlike the S3 server on files,
 //! moto stores any key, versions and object locks.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
@@ -57,8 +58,11 @@ impl Moto {
     /// # Errors
     /// Fails if the request does not succeed.
     pub async fn put_object(&self, bucket: &str, key: &str, content: &str) -> Result<()> {
-        let key: String = key.bytes().map(|byte| format!("%{byte:02X}")).collect();
-        self.s3("PUT", &format!("/{bucket}/{key}"), "", content).await?;
+        let mut path = format!("/{bucket}/");
+        for byte in key.bytes() {
+            write!(path, "%{byte:02X}")?;
+        }
+        self.s3("PUT", &path, "", content).await?;
         Ok(())
     }
 
