@@ -23,6 +23,7 @@ pub mod etcd;
 pub mod full;
 pub mod garbage;
 pub mod integrity;
+pub mod log;
 pub mod metrics;
 pub mod owner;
 pub mod restore;

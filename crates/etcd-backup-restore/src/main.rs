@@ -5,6 +5,7 @@ use etcd_backup_restore::cli::{Cli, Command, CopyArgs, InitializeArgs, PrepareAr
 use etcd_backup_restore::copy::{Copy, CopyGauge, serve_progress};
 use etcd_backup_restore::error::{Class, Error, Result};
 use etcd_backup_restore::etcd::EtcdConfig;
+use etcd_backup_restore::log::{self, LogScope};
 use etcd_backup_restore::owner::Guardian;
 use etcd_backup_restore::restore::{self, Initialize, Prepare};
 use etcd_backup_restore::server::{self, Behind, Tls};
@@ -20,7 +21,6 @@ use std::time::Duration;
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
-use tracing_subscriber::EnvFilter;
 
 /// Where the kubelet takes from what a container says at its end; it exists in a pod only.
 const TERMINATION_LOG: &str = "/dev/termination-log";
@@ -33,14 +33,7 @@ const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    // The library tells each repeat; what came of it is told here, once.
-    let filter =
-        EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,object_store=warn"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(false)
-        .init();
+    log::init(LogScope::of_command(&cli.command));
     // Two libraries bring a cryptography provider each; one has to be named.
     if rustls::crypto::ring::default_provider()
         .install_default()

@@ -3,6 +3,7 @@
 
 use super::guardian::Guardian;
 use crate::error::{Class, Result};
+use crate::log;
 use crate::snapshotter::{Snapshotter, State};
 use crate::store::Sealing;
 use mutation::Mutation;
@@ -37,6 +38,7 @@ impl Guardian {
     /// The gate is shut. Nothing here is hurried, and nothing is left out: the final snapshot begins when the seal is on the
     /// disk, since a restart in between could open the gate again if the record were still read as before.
     pub(super) async fn seal(&self, why: &str, stop: CancellationToken) -> Result<()> {
+        log::report_leaving();
         let settings = (self.settings)(&self.sole)?;
         let (finale, handle) = Snapshotter::measured(settings, self.metrics.clone());
         let progress = handle.state.clone();

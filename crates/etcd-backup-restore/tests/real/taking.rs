@@ -143,3 +143,26 @@ async fn a_window_of_nothing_is_refused_at_the_start() {
         assert!(ran.errors.contains("write a duration from"), "{}", ran.errors);
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_line_of_the_log_is_json_with_the_epoch_and_the_operation() {
+    let lab = Lab::new();
+    // The source is empty, which is an error.
+    let flags = ["--ownership-epoch=3"];
+    let to = "shoot--dev--one--0841c87f-8db9/etcd-main";
+    let ran = lab.copy("from", to, &flags).await;
+    let lines: Vec<serde_json::Value> = ran
+        .errors
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{line}: {e}")))
+        .collect();
+    assert!(!lines.is_empty(), "{ran:?}");
+    for line in lines {
+        assert_eq!(line["epoch"], 3, "{line}");
+        assert_eq!(line["operationID"], "0841c87f-8db9-3", "{line}");
+        assert!(
+            line["timestamp"].is_string() && line["level"].is_string(),
+            "{line}"
+        );
+    }
+}

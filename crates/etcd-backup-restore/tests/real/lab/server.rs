@@ -1,5 +1,7 @@
 use super::{Lab, binary, eventually, free_port, peak_memory};
 use serde_json::Value;
+use std::fs::File;
+use std::path::Path;
 use std::process::{Child, Command};
 
 /// `etcd-backup-restore server` beside an etcd.
@@ -22,14 +24,35 @@ impl Server {
 
     /// Starts it and waits until it answers.
     pub async fn spawn(lab: &Lab, prefix: &str, etcd: &str, more: &[&str]) -> Self {
+        set_tls_provider();
+        Self::with(
+            &Self::flags(lab, prefix, etcd, more),
+            "http",
+            reqwest::Client::new(),
+        )
+        .await
+    }
+
+    /// The same with the log, at the default level, in a file.
+    pub async fn logged(lab: &Lab, prefix: &str, etcd: &str, more: &[&str], log: &Path) -> Self {
+        set_tls_provider();
+        let flags = Self::flags(lab, prefix, etcd, more);
+        let log = Some(File::create(log).unwrap());
+        Self::started(&flags, "http", reqwest::Client::new(), log).await
+    }
+
+    fn flags(lab: &Lab, prefix: &str, etcd: &str, more: &[&str]) -> Vec<String> {
         let mut flags = lab.store_flags("", prefix);
         flags.push(format!("--endpoints={etcd}"));
         flags.extend(more.iter().map(ToString::to_string));
-        set_tls_provider();
-        Self::with(&flags, "http", reqwest::Client::new()).await
+        flags
     }
 
     pub async fn with(flags: &[String], scheme: &str, client: reqwest::Client) -> Self {
+        Self::started(flags, scheme, client, None).await
+    }
+
+    async fn started(flags: &[String], scheme: &str, client: reqwest::Client, log: Option<File>) -> Self {
         let port = free_port();
         let mut flags = flags.to_vec();
         flags.push(format!("--listen-address=127.0.0.1:{port}"));
@@ -37,7 +60,11 @@ impl Server {
         if !flags.iter().any(|flag| flag.starts_with("--schedule")) {
             flags.push("--schedule=0 0 29 2 *".to_owned());
         }
-        let process = binary("server", &flags).spawn().unwrap();
+        let mut command = binary("server", &flags);
+        if let Some(log) = log {
+            command.env_remove("RUST_LOG").stderr(log);
+        }
+        let process = command.spawn().unwrap();
         let server = Self {
             process,
             url: format!("{scheme}://localhost:{port}"),

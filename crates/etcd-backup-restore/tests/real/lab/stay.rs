@@ -154,6 +154,14 @@ impl Stay {
         self.server = Some(Server::spawn(&self.lab, "p", &self.endpoint, &flags).await);
     }
 
+    /// As [`Self::start`], with the log in a file.
+    pub async fn start_logged(&mut self, log: &Path) {
+        self.server = None;
+        let flags: Vec<&str> = self.flags.iter().map(String::as_str).collect();
+        let server = Server::logged(&self.lab, "p", &self.endpoint, &flags, log).await;
+        self.server = Some(server);
+    }
+
     /// The seed is given the shoot anew, in the next epoch: etcd and the process beside it are started in that one.
     pub async fn comes_back(&mut self) {
         let next = EPOCH + 1;
