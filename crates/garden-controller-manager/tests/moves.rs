@@ -8,6 +8,8 @@ mod garden;
 mod journey;
 #[path = "moves/policies.rs"]
 mod policies;
+#[path = "moves/preflight.rs"]
+mod preflight;
 #[path = "moves/renewal.rs"]
 mod renewal;
 #[path = "moves/servers.rs"]
@@ -29,6 +31,7 @@ async fn moves_are_approved_and_followed() {
     servers::the_internal_domain_of_a_seed_does_not_change_once_set(&garden).await;
     Box::pin(journey::a_verdict_never_lands_on_a_newer_specification(&garden)).await;
     Box::pin(journey::with_the_controller(&garden)).await;
+    Box::pin(preflight::with_the_controller(&garden)).await;
     Box::pin(takeover::with_the_controller(&garden)).await;
     garden::no_gaps();
 }

@@ -7,6 +7,8 @@ mod accidents;
 mod garden;
 #[path = "policies/nodes.rs"]
 mod nodes;
+#[path = "policies/seeds.rs"]
+mod seeds;
 #[path = "policies/zones.rs"]
 mod zones;
 
@@ -31,6 +33,10 @@ async fn the_policies_of_the_garden() {
     zones::a_zone_is_cut_off_until_a_time(&garden).await;
     zones::a_pool_names_a_zone_once(&garden).await;
     zones::a_question_is_answered_by_the_seed_that_has_the_shoot(&garden).await;
+    seeds::bring_hosting_seed(&garden).await;
+    seeds::names_and_networks_of_shoots_stay_while_shoots_are_on_the_seed(&garden).await;
+    seeds::a_shoot_gets_no_name_of_another_shoot(&garden).await;
+    seeds::a_shoot_is_created_on_a_tolerated_and_selected_seed(&garden).await;
     schedules_of_a_shoot(&garden).await;
     operations(&garden).await;
     deletion(&garden).await;

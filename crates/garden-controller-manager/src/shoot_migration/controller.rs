@@ -3,8 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use api::{
-    constants::condition::READY_FOR_MIGRATION,
-    gardencore::{BackupBucket, BackupEntry, ControllerInstallation, ControllerRegistration, Seed, Shoot},
+    constants::{MIGRATION_DRY_RUN, condition::READY_FOR_MIGRATION},
+    gardencore::{
+        BackupBucket, BackupEntry, CloudProfile, ControllerInstallation, ControllerRegistration, Seed, Shoot,
+    },
 };
 use futures::{
     StreamExt as _,
@@ -23,10 +25,11 @@ use runtime::{Error, Next, Reconciler, Result, clock, clusters::Cluster, error::
 
 use super::{
     approval::{Decision, decide},
+    capacity,
     change::change,
-    crowd::{self, Crowd},
-    former_seeds,
-    preflight::{BUSY, Verdict, wanted_move},
+    crowd::{self, Crowd, NoPlace},
+    dry_run, former_seeds, pending_edit,
+    preflight::{BUSY, FULL, Verdict, wanted_move},
     reading::{backup_entry_name, read, write},
 };
 use crate::{Context, controller_registration::seed_of, shoots};
@@ -88,12 +91,16 @@ pub async fn run(context: Context) {
         .await;
 }
 
-/// An installation concerns the shoots that are about to move to its seed, a registration all that are about to move.
+/// An installation concerns the shoots that are about to move to its seed, a registration or a CloudProfile all that are about to move.
 fn with_extensions(context: &Context, controller: Controller<Shoot>) -> Controller<Shoot> {
     let (of_installation, of_registration) = (controller.store(), controller.store());
+    let (of_profile, profiles) = (controller.store(), context.garden.cluster_wide::<CloudProfile>());
     let installations: Api<ControllerInstallation> = context.garden.cluster_wide();
     let registrations: Api<ControllerRegistration> = context.garden.cluster_wide();
     controller
+        .watches(profiles, watcher::Config::default(), move |_| {
+            concerned(&of_profile, |shoot| moves(shoot, |_, _| true))
+        })
         .watches(installations, watcher::Config::default(), move |installation| {
             concerned(&of_installation, |shoot| {
                 moves(shoot, |_, to| seed_of(&installation) == Some(to))
@@ -126,7 +133,8 @@ impl Reconciler<Shoot> for ShootMigration {
             .status
             .as_ref()
             .is_some_and(|s| s.migration.is_some() || s.constraint(READY_FOR_MIGRATION).is_some());
-        marked || former_seeds::names(shoot).next().is_some() || wanted_move(shoot).is_some()
+        let asks = shoot.annotations().contains_key(MIGRATION_DRY_RUN);
+        marked || asks || former_seeds::names(shoot).next().is_some() || wanted_move(shoot).is_some()
     }
 
     /// What is judged is read, never taken from a cache, and what is written is written on the version that was judged.
@@ -148,8 +156,15 @@ impl Reconciler<Shoot> for ShootMigration {
                 write(&shoots, &name, patch).await?;
                 continue;
             }
-            let verdict = Box::pin(read(&self.context, &shoot)).await?.verdict;
-            let verdict = verdict.map(|verdict| self.with_place(&shoot, verdict));
+            if let Some(seed) = dry_run::asked(&shoot) {
+                let known = self.known.state();
+                Box::pin(dry_run::answer(&self.context, &shoots, &shoot, seed, &known)).await?;
+                continue;
+            }
+            let judged = Box::pin(read(&self.context, &shoot)).await?;
+            let verdict = judged.verdict;
+            let verdict = verdict.map(|verdict| pending_edit::hold(&shoot, verdict));
+            let verdict = verdict.map(|verdict| self.with_place(&shoot, judged.destination.as_ref(), verdict));
             let ready = verdict.as_ref().is_some_and(|verdict| verdict.ready);
             let decision = decide(&shoot, ready)?;
             if let Some(change) = change(&shoot, verdict.as_ref(), &decision, clock::now_k8s()) {
@@ -161,7 +176,7 @@ impl Reconciler<Shoot> for ShootMigration {
                     self.tell(&shoot, verdict.as_ref(), &decision).await;
                 }
             }
-            let waits = verdict.is_some_and(|verdict| verdict.reason == BUSY);
+            let waits = verdict.is_some_and(|verdict| [BUSY, FULL].contains(&verdict.reason));
             return Ok(if waits {
                 Next::After(LOOK_AGAIN)
             } else {
@@ -180,13 +195,14 @@ impl Reconciler<Shoot> for ShootMigration {
 
 impl ShootMigration {
     /// The verdict on a move that would begin now, where it is one too many.
-    fn with_place(&self, shoot: &Shoot, verdict: Verdict) -> Verdict {
+    fn with_place(&self, shoot: &Shoot, seed: Option<&Seed>, verdict: Verdict) -> Verdict {
         match wanted_move(shoot) {
             Some((source, destination)) if crowd::needs_place(shoot, &verdict) => {
-                let known = self.known.state();
-                match self.crowd.enter(shoot, destination, &known, clock::now()) {
+                let (known, room) = (self.known.state(), seed.and_then(capacity::room));
+                match self.crowd.enter(shoot, destination, room, &known, clock::now()) {
                     Ok(()) => verdict,
-                    Err(others) => crowd::busy(source, destination, others),
+                    Err(NoPlace::Busy(others)) => crowd::busy(source, destination, others),
+                    Err(NoPlace::Full { room, taken }) => capacity::full(source, destination, room, taken),
                 }
             }
             _ => verdict,

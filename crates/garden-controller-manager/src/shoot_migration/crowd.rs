@@ -22,12 +22,29 @@ use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use placement::{Journey, journey};
 
-use super::preflight::{BUSY, Verdict, wanted_move};
+use super::{
+    capacity,
+    preflight::{BUSY, Verdict, wanted_move},
+};
 
 /// A place is kept for so long for a shoot that may begin. Its source begins at once, or is dead, and then it takes none.
 const KEPT_FOR: SignedDuration = SignedDuration::from_secs(60);
 /// One that has not arrived after so long waits for something, and is no load.
 const LONGEST: SignedDuration = SignedDuration::from_mins(15);
+
+/// The reason why a shoot gets no place on the way to a seed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoPlace {
+    /// As many shoots as may be are on the way.
+    Busy(usize),
+    /// The seed has as many shoots as `status.allocatable.shoots` allows.
+    Full {
+        /// The shoots that the seed may have.
+        room: usize,
+        /// The shoots that the seed has, or that are on the way.
+        taken: usize,
+    },
+}
 
 /// Gives places on the way to each seed.
 #[derive(Debug)]
@@ -47,8 +64,8 @@ impl Crowd {
         }
     }
 
-    /// Gives the shoot a place on the way to `destination`, unless as many as may be are on it: their number then. `known`: all
-    /// Shoots.
+    /// Gives the shoot a place on the way to `destination`, unless as many as may be are on it, or the seed has as many shoots as
+    /// `room` allows. `known`: all Shoots.
     ///
     /// # Errors
     /// There is no place.
@@ -56,9 +73,10 @@ impl Crowd {
         &self,
         shoot: &Shoot,
         destination: &str,
+        room: Option<usize>,
         known: &[Arc<Shoot>],
         now: Timestamp,
-    ) -> Result<(), usize> {
+    ) -> Result<(), NoPlace> {
         let own = shoot.uid().unwrap_or_default();
         let mut given = self.given();
         given.retain(|_, (_, since)| now.duration_since(*since) < KEPT_FOR);
@@ -70,7 +88,18 @@ impl Crowd {
         others.extend(lately.map(|(uid, _)| uid.clone()));
         others.remove(&own);
         if others.len() >= self.at_most {
-            return Err(others.len());
+            return Err(NoPlace::Busy(others.len()));
+        }
+        if let Some(room) = room {
+            // Counted under the lock, so that two shoots never share the last room.
+            let hosted = capacity::hosted(destination, known).filter_map(ResourceExt::uid);
+            others.extend(hosted.filter(|uid| *uid != own));
+            if others.len() >= room {
+                return Err(NoPlace::Full {
+                    room,
+                    taken: others.len(),
+                });
+            }
         }
         given.insert(own, (destination.to_owned(), now));
         Ok(())

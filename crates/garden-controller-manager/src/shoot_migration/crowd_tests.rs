@@ -52,12 +52,12 @@ fn waiting(name: &str, since: i64) -> Arc<Shoot> {
 #[test]
 fn as_many_as_may_be_begin_and_the_next_one_when_one_has_arrived() {
     let (crowd, now, nobody) = (Crowd::new(2), Timestamp::UNIX_EPOCH, Vec::<Arc<Shoot>>::new());
-    let enter = |name: &str| crowd.enter(&shoot(name, B), B, &nobody, now);
+    let enter = |name: &str| crowd.enter(&shoot(name, B), B, None, &nobody, now);
     assert_eq!((enter("one"), enter("two")), (Ok(()), Ok(())));
-    assert_eq!(enter("three"), Err(2));
+    assert_eq!(enter("three"), Err(NoPlace::Busy(2)));
     assert_eq!(enter("one"), Ok(()), "it has a place");
     assert_eq!(
-        crowd.enter(&shoot("other", "seed-c"), "seed-c", &nobody, now),
+        crowd.enter(&shoot("other", "seed-c"), "seed-c", None, &nobody, now),
         Ok(())
     );
     crowd.leave(&shoot("two", B));
@@ -80,23 +80,26 @@ fn who_is_on_its_way_is_counted_once() {
     ];
     let crowd = Crowd::new(3);
     assert_eq!(
-        crowd.enter(&shoot("new", B), B, &known, Timestamp::UNIX_EPOCH),
-        Err(3)
+        crowd.enter(&shoot("new", B), B, None, &known, Timestamp::UNIX_EPOCH),
+        Err(NoPlace::Busy(3))
     );
     assert_eq!(
-        crowd.enter(&known[0], B, &known, Timestamp::UNIX_EPOCH),
+        crowd.enter(&known[0], B, None, &known, Timestamp::UNIX_EPOCH),
         Ok(()),
         "it is one of them"
     );
     let crowd = Crowd::new(4);
-    assert_eq!(crowd.enter(&known[0], B, &known, Timestamp::UNIX_EPOCH), Ok(()));
     assert_eq!(
-        crowd.enter(&shoot("new", B), B, &known, Timestamp::UNIX_EPOCH),
+        crowd.enter(&known[0], B, None, &known, Timestamp::UNIX_EPOCH),
         Ok(())
     );
     assert_eq!(
-        crowd.enter(&shoot("more", B), B, &known, Timestamp::UNIX_EPOCH),
-        Err(4)
+        crowd.enter(&shoot("new", B), B, None, &known, Timestamp::UNIX_EPOCH),
+        Ok(())
+    );
+    assert_eq!(
+        crowd.enter(&shoot("more", B), B, None, &known, Timestamp::UNIX_EPOCH),
+        Err(NoPlace::Busy(4))
     );
 }
 
@@ -106,20 +109,23 @@ fn who_does_not_get_on_is_in_nobodys_way() {
     let mut stuck = Shoot::clone(&at("stuck", B, Type::Restore, State::Error));
     stuck.status.get_or_insert_default().retry_cycle_start_time = Some(Time(Timestamp::UNIX_EPOCH));
     let known = [Arc::new(stuck)];
-    let after = |time| Crowd::new(1).enter(&shoot("new", B), B, &known, Timestamp::UNIX_EPOCH + time);
-    assert_eq!(after(LONGEST), Err(1));
+    let after = |time| Crowd::new(1).enter(&shoot("new", B), B, None, &known, Timestamp::UNIX_EPOCH + time);
+    assert_eq!(after(LONGEST), Err(NoPlace::Busy(1)));
     assert_eq!(after(LONGEST * 2), Ok(()));
 }
 
 #[test]
 fn a_place_that_nobody_takes_is_given_to_another() {
     let (crowd, now, nobody) = (Crowd::new(1), Timestamp::UNIX_EPOCH, Vec::<Arc<Shoot>>::new());
-    assert_eq!(crowd.enter(&shoot("dead", B), B, &nobody, now), Ok(()));
+    assert_eq!(crowd.enter(&shoot("dead", B), B, None, &nobody, now), Ok(()));
     assert_eq!(
-        crowd.enter(&shoot("new", B), B, &nobody, now + KEPT_FOR / 2),
-        Err(1)
+        crowd.enter(&shoot("new", B), B, None, &nobody, now + KEPT_FOR / 2),
+        Err(NoPlace::Busy(1))
     );
-    assert_eq!(crowd.enter(&shoot("new", B), B, &nobody, now + KEPT_FOR), Ok(()));
+    assert_eq!(
+        crowd.enter(&shoot("new", B), B, None, &nobody, now + KEPT_FOR),
+        Ok(())
+    );
 }
 
 #[test]
@@ -166,4 +172,16 @@ fn only_a_move_that_would_begin_now_needs_a_place() {
         told.codes(),
         [api::meta::ErrorCode::ErrRetryableInfraDependencies]
     );
+}
+
+#[test]
+fn the_last_room_of_a_seed_is_given_once() {
+    let (crowd, now) = (Crowd::new(5), Timestamp::UNIX_EPOCH);
+    let known = [at("here", B, Type::Reconcile, State::Succeeded)];
+    let enter = |name: &str| crowd.enter(&shoot(name, B), B, Some(2), &known, now);
+    assert_eq!(enter("one"), Ok(()));
+    assert_eq!(enter("one"), Ok(()), "the shoot has the room already");
+    assert_eq!(enter("two"), Err(NoPlace::Full { room: 2, taken: 2 }));
+    crowd.leave(&shoot("one", B));
+    assert_eq!(enter("two"), Ok(()));
 }

@@ -12,6 +12,10 @@
 //! | `preflight` | the obstacles, in the order in which people mend them |
 //! | `extensions` | what the shoot needs of providers, and what the destination has |
 //! | `seed_defaults` | what a seed puts into a shoot and another one must put there too |
+//! | `eligibility` | whether the destination may host the shoot: taints, selectors, versions of gardenlets |
+//! | `pending_edit` | whether the source has reconciled the present specification |
+//! | `capacity` | how many shoots a seed may have |
+//! | `dry_run` | the same judgement before any edit, asked for by annotation |
 //! | `crowd` | how many may be on their way to a seed at a time |
 //! | `approval` | what becomes of `status.migration`, and when a shoot is handed on |
 //! | `reading` | what a verdict needs is read, and what follows is written on exactly that |
@@ -19,11 +23,15 @@
 //! | `former_seeds` | entries of seeds that are gone |
 
 mod approval;
+mod capacity;
 mod change;
 mod controller;
 mod crowd;
+mod dry_run;
+mod eligibility;
 mod extensions;
 mod former_seeds;
+mod pending_edit;
 mod preflight;
 mod reading;
 mod seed_defaults;
@@ -33,5 +41,6 @@ pub use approval::{Decision, HandOn, decide};
 pub use change::{Change, change};
 pub use controller::run;
 pub use extensions::Extensions;
+pub(crate) use pending_edit::awaits_force;
 pub use preflight::{ALLOW_DIFFERENT_PROVIDER, Move, Verdict, judge, wanted_move};
 pub(crate) use reading::{read, write};

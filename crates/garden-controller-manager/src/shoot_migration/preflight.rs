@@ -3,15 +3,16 @@
 use api::{
     constants::condition::{
         BACKUP_BUCKETS_READY, CONTROL_PLANE_HEALTHY, ETCD_NO_SPACE, GARDENLET_READY,
-        SEED_SYSTEM_COMPONENTS_HEALTHY,
+        SEED_SYSTEM_COMPONENTS_HEALTHY, SHOOT_NOT_RECONCILED,
     },
-    gardencore::{BackupBucket, BackupEntry, Seed, Shoot},
+    gardencore::{BackupBucket, BackupEntry, CloudProfile, Seed, Shoot},
     meta::{ConditionStatus, ErrorCode, LastOperationState, find_condition},
 };
 use kube::ResourceExt;
 use ownership::Phase;
 
 use super::{
+    eligibility,
     extensions::Extensions,
     seed_defaults::{difference, remedy},
 };
@@ -22,6 +23,8 @@ pub const ALLOW_DIFFERENT_PROVIDER: &str = "migration.gardener.cloud/allow-diffe
 
 /// The reason of a move that waits for a place on the way (`crowd`).
 pub(super) const BUSY: &str = "DestinationSeedBusy";
+/// The reason of a move to a seed without room (`capacity`).
+pub(super) const FULL: &str = "DestinationSeedFull";
 
 /// A move that somebody wants, and what is known of it.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +41,8 @@ pub struct Move<'a> {
     pub bucket: Option<&'a BackupBucket>,
     /// What the garden knows of extensions.
     pub extensions: &'a Extensions,
+    /// The CloudProfile that the Shoot names.
+    pub profile: Option<&'a CloudProfile>,
 }
 
 /// The outcome: a reason for machines and a sentence for people.
@@ -62,6 +67,8 @@ impl Verdict {
             | "DestinationBackupBucketNotReady"
             | "DestinationExtensionsNotReady"
             | "DestinationSeedNotCleanedUp"
+            | FULL
+            | SHOOT_NOT_RECONCILED
             | BUSY => vec![ErrorCode::ErrRetryableInfraDependencies],
             _ => vec![ErrorCode::ErrConfigurationProblem],
         }
@@ -182,6 +189,10 @@ fn seed_obstacle(wanted: &Move<'_>, seed: &Seed, name: &str, back: &str) -> Opti
     }
     if let Some(message) = provider_obstacle(wanted, seed, name, back) {
         return no("ProviderTypesDiffer", message);
+    }
+    if let Some((reason, message)) = eligibility::obstacle(wanted.shoot, wanted.source, seed, wanted.profile)
+    {
+        return no(reason, format!("{message}, name another seed, {back}."));
     }
     if let Some(source) = wanted.source
         && let Some(difference) = difference(wanted.shoot, source, seed)

@@ -100,6 +100,7 @@ fn judged(change: impl FnOnce(&mut World)) -> Option<Verdict> {
         backup_entry: world.backup_entry.as_ref(),
         bucket: world.bucket.as_ref(),
         extensions: &world.extensions,
+        profile: None,
     })
 }
 

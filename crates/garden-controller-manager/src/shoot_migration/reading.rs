@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use api::gardencore::{
-    BackupBucket, BackupEntry, ControllerInstallation, ControllerRegistration, Seed, Shoot,
+    BackupBucket, BackupEntry, CloudProfile, ControllerInstallation, ControllerRegistration, Seed, Shoot,
 };
 use kube::{
     Api, ResourceExt,
@@ -57,6 +57,7 @@ pub(crate) async fn read(context: &Context, shoot: &Shoot) -> Result<Judged> {
         None => None,
     };
     let extensions = extensions(context, shoot).await?;
+    let profile = profile(context, shoot).await?;
     let verdict = judge(&Move {
         shoot,
         destination: destination.as_ref(),
@@ -64,6 +65,7 @@ pub(crate) async fn read(context: &Context, shoot: &Shoot) -> Result<Judged> {
         backup_entry: backup_entry.as_ref(),
         bucket: bucket.as_ref(),
         extensions: &extensions,
+        profile: profile.as_ref(),
     });
     Ok(Judged {
         source,
@@ -93,6 +95,18 @@ async fn extensions(context: &Context, shoot: &Shoot) -> Result<Extensions> {
             .context("could not list ControllerInstallations")?
             .items,
     })
+}
+
+/// The CloudProfile that the Shoot names. `None` for a profile of another kind.
+async fn profile(context: &Context, shoot: &Shoot) -> Result<Option<CloudProfile>> {
+    let Some(name) = shoot.spec.cloud_profile_name() else {
+        return Ok(None);
+    };
+    let profiles: Api<CloudProfile> = context.garden.cluster_wide();
+    profiles
+        .get_opt(name)
+        .await
+        .context(format_args!("could not read CloudProfile {name}"))
 }
 
 async fn backup_entry(context: &Context, shoot: &Shoot) -> Result<Option<BackupEntry>> {

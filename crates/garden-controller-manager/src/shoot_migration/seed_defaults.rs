@@ -86,7 +86,8 @@ fn keeps_its_own(providers: &[DNSProvider]) -> bool {
     });
     primary.is_some_and(|provider| {
         provider.type_.as_deref() == Some("unmanaged")
-            || (provider.type_.is_some() && provider.secret_name.is_some())
+            || provider.type_.is_some()
+                && (provider.secret_name.is_some() || provider.credentials_ref.is_some())
     })
 }
 

@@ -138,7 +138,12 @@ fn other_default_domains_do_not_bother_a_shoot_with_a_domain_and_provider_of_its
         type_: Some("unmanaged".into()),
         ..DNSProvider::default()
     };
-    for provider in [own_provider(), unmanaged] {
+    let referring = DNSProvider {
+        secret_name: None,
+        credentials_ref: Some(api::meta::CrossVersionObjectReference::default()),
+        ..own_provider()
+    };
+    for provider in [own_provider(), referring, unmanaged] {
         assert_eq!(
             reason(&with_domain("web.users.test", vec![provider.clone()]), &other),
             None

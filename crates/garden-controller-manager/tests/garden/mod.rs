@@ -279,12 +279,12 @@ impl Garden {
         }
         self.apply(&shoots, name, body).await.unwrap();
         if let Some(host) = host {
-            self.status(
-                &shoots,
-                name,
-                json!({"seedName": host, "lastOperation": operation(last.0, last.1)}),
-            )
-            .await;
+            let mut status = json!({"seedName": host, "lastOperation": operation(last.0, last.1)});
+            if last.1 == "Succeeded" {
+                let made = shoots.get(name).await.unwrap();
+                status["reconciledSpecHash"] = json!(placement::spec_hash(&made.spec));
+            }
+            self.status(&shoots, name, status).await;
         }
     }
 

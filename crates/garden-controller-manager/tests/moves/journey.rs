@@ -107,9 +107,11 @@ async fn the_specification_travels(garden: &Garden) {
     create(garden, "mover").await;
     // Before the begin an edit is judged anew, as a whole.
     allowed(edit(garden, "mover", json!({"purpose": "testing"})).await);
+    reconcile(garden, "mover").await;
     allowed(edit(garden, "mover", json!({"seedName": "seed-b"})).await);
     until(&shoots, "mover", |shoot| is_for(shoot, "seed-b")).await;
     allowed(edit(garden, "mover", version("1.34.9")).await);
+    reconcile(garden, "mover").await;
     let shoot = until(&shoots, "mover", |shoot| {
         approval(shoot).is_some_and(|approval| Some(approval.generation) == shoot.metadata.generation)
     })
@@ -353,9 +355,20 @@ async fn say(garden: &Garden, seed: &str, type_: &str, status: ConditionStatus) 
 }
 
 /// What the gardenlet of seed-a writes.
-async fn as_seed(garden: &Garden, name: &str, status: Value) {
+pub async fn as_seed(garden: &Garden, name: &str, status: Value) {
     let shoots: Api<Shoot> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
     allowed(garden.patch_status(&shoots, name, status).await);
+}
+
+/// The source reconciles the present specification.
+pub async fn reconcile(garden: &Garden, name: &str) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    let shoot = shoots.get(name).await.unwrap();
+    let reconciled = json!({
+        "observedGeneration": shoot.metadata.generation, "reconciledSpecHash": placement::spec_hash(&shoot.spec),
+        "lastOperation": operation("Reconcile", "Succeeded"),
+    });
+    as_seed(garden, name, reconciled).await;
 }
 
 pub async fn edit(garden: &Garden, name: &str, spec: Value) -> Result<(), kube::Error> {
@@ -367,7 +380,7 @@ fn version(version: &str) -> Value {
     json!({"kubernetes": {"version": version}})
 }
 
-fn approval(shoot: &Shoot) -> Option<&MigrationApproval> {
+pub fn approval(shoot: &Shoot) -> Option<&MigrationApproval> {
     shoot.status.as_ref()?.migration.as_ref()
 }
 
@@ -376,7 +389,7 @@ fn version_of(approval: &MigrationApproval) -> String {
     spec.kubernetes.version.unwrap()
 }
 
-fn is_for(shoot: &Shoot, seed: &str) -> bool {
+pub fn is_for(shoot: &Shoot, seed: &str) -> bool {
     approval(shoot).is_some_and(|approval| approval.destination == seed)
 }
 
@@ -388,7 +401,7 @@ fn is_ready(shoot: &Shoot) -> bool {
     constraint.is_some_and(|constraint| constraint.status == ConditionStatus::True)
 }
 
-fn reason(shoot: &Shoot) -> Option<String> {
+pub fn reason(shoot: &Shoot) -> Option<String> {
     let constraint = shoot.status.as_ref()?.constraint(READY_FOR_MIGRATION)?;
     Some(constraint.reason.clone())
 }

@@ -1,0 +1,244 @@
+//! May the destination host the shoot at all? By the taints and labels of the Seed, the selectors of Shoot and CloudProfile, and the
+//! versions of the gardenlets. Pure.
+
+use api::gardencore::{CloudProfile, Seed, Shoot, shoot::SeedSelector};
+use kube::{
+    ResourceExt,
+    core::{Selector, SelectorExt as _},
+};
+
+/// A reason, and a sentence without its end: the remedy that all obstacles share follows.
+pub(super) type Obstacle = (&'static str, String);
+
+/// The first obstacle. `profile`: the CloudProfile that the Shoot names, if there is one.
+pub(super) fn obstacle(
+    shoot: &Shoot,
+    source: Option<&Seed>,
+    destination: &Seed,
+    profile: Option<&CloudProfile>,
+) -> Option<Obstacle> {
+    untolerated_taint(shoot, destination)
+        .or_else(|| unselected(shoot, destination, profile))
+        .or_else(|| older_gardenlet(source?, destination))
+}
+
+/// As in Gardener: a taint without value is tolerated by key, a taint with a value by key and value.
+fn untolerated_taint(shoot: &Shoot, seed: &Seed) -> Option<Obstacle> {
+    let tolerations = &shoot.spec.tolerations;
+    let taint = seed.spec.taints.iter().find(|taint| {
+        !tolerations.iter().any(|toleration| {
+            toleration.key == taint.key && (taint.value.is_none() || toleration.value == taint.value)
+        })
+    })?;
+    let value = taint
+        .value
+        .as_ref()
+        .map_or(String::new(), |value| format!("={value}"));
+    let message = format!(
+        "Seed {} has the taint {}{value}, which the shoot does not tolerate: add a toleration to spec.tolerations",
+        seed.name_any(),
+        taint.key
+    );
+    Some(("SeedTaintNotTolerated", message))
+}
+
+fn unselected(shoot: &Shoot, seed: &Seed, profile: Option<&CloudProfile>) -> Option<Obstacle> {
+    let name = seed.name_any();
+    if let Some(selector) = &shoot.spec.seed_selector
+        && !matches(selector, seed)
+    {
+        let message = format!(
+            "Seed {name} does not match spec.seedSelector of the shoot: change the selector, or label the seed"
+        );
+        return Some(("SeedSelectorDoesNotMatch", message));
+    }
+    let profile = profile?;
+    let selector = profile.spec.seed_selector.as_ref()?;
+    (!matches(selector, seed)).then(|| {
+        let message = format!(
+            "Seed {name} does not match spec.seedSelector of CloudProfile {}: change the selector, or label the seed",
+            profile.name_any()
+        );
+        ("CloudProfileDoesNotSelectSeed", message)
+    })
+}
+
+/// A selector that cannot be read selects nothing.
+fn matches(selector: &SeedSelector, seed: &Seed) -> bool {
+    let types = &selector.provider_types;
+    let provider = &seed.spec.provider.type_;
+    let has_type = types.is_empty() || types.iter().any(|type_| type_ == "*" || type_ == provider);
+    has_type
+        && Selector::try_from(selector.selector.clone()).is_ok_and(|selector| selector.matches(seed.labels()))
+}
+
+/// An older gardenlet may not read the state that a newer gardenlet wrote. Patch releases do not change the state.
+fn older_gardenlet(source: &Seed, destination: &Seed) -> Option<Obstacle> {
+    let (from, to) = (gardenlet_version(source)?, gardenlet_version(destination)?);
+    (minor(to)? < minor(from)?).then(|| {
+        let (source, destination) = (source.name_any(), destination.name_any());
+        let message = format!(
+            "The gardenlet of seed {destination} has version {to}, and that of seed {source} the newer version {from}, whose state of the shoot \
+             an older gardenlet may not read: upgrade the gardenlet of seed {destination}"
+        );
+        ("DestinationGardenletOlder", message)
+    })
+}
+
+fn gardenlet_version(seed: &Seed) -> Option<&str> {
+    let gardener = seed.status.as_ref()?.gardener.as_ref()?;
+    Some(gardener.version.as_str())
+}
+
+/// Major and minor version; `None` for a version that is not of numbers, e.g. of a development build.
+fn minor(version: &str) -> Option<(u64, u64)> {
+    let mut numbers = version.trim_start_matches('v').split('.');
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn seed(name: &str, spec: &Value, version: Option<&str>) -> Seed {
+        let mut all = json!({
+            "dns": {}, "networks": {"pods": "10.1.0.0/16", "services": "10.2.0.0/16"},
+            "provider": {"type": "metal", "region": "r"},
+        });
+        for (field, value) in spec.as_object().unwrap() {
+            all[field] = value.clone();
+        }
+        let status =
+            version.map(|version| json!({"gardener": {"id": "i", "name": "gardenlet", "version": version}}));
+        serde_json::from_value(json!({
+            "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Seed",
+            "metadata": {"name": name, "labels": {"kind": "edge"}}, "spec": all, "status": status,
+        }))
+        .unwrap()
+    }
+
+    fn shoot(spec: &Value) -> Shoot {
+        let mut all = json!({"region": "r", "provider": {"type": "metal"}, "kubernetes": {}});
+        for (field, value) in spec.as_object().unwrap() {
+            all[field] = value.clone();
+        }
+        Shoot::new("web", serde_json::from_value(all).unwrap())
+    }
+
+    #[track_caller]
+    fn judged(
+        shoot_spec: &Value,
+        seed_spec: &Value,
+        profile: Option<&Value>,
+        expected: Option<(&str, &str)>,
+    ) {
+        let profile = profile.map(|selector| {
+            let spec = json!({"type": "metal", "regions": [], "kubernetes": {}, "seedSelector": selector});
+            CloudProfile::new("metal", serde_json::from_value(spec).unwrap())
+        });
+        let found = obstacle(
+            &shoot(shoot_spec),
+            None,
+            &seed("b", seed_spec, None),
+            profile.as_ref(),
+        );
+        match (&found, expected) {
+            (None, None) => {}
+            (Some((reason, message)), Some((wanted, words))) => {
+                assert_eq!(*reason, wanted, "{message}");
+                assert!(message.contains(words), "{message}");
+            }
+            _ => assert_eq!(found.map(|found| found.0), expected.map(|expected| expected.0)),
+        }
+    }
+
+    #[test]
+    fn a_shoot_moves_only_to_a_seed_with_tolerated_taints() {
+        let taints = |taints: Value| json!({"taints": taints});
+        let refused = |tolerations: Value, taint: Value, words| {
+            let shoot = json!({"tolerations": tolerations});
+            judged(
+                &shoot,
+                &taints(json!([taint])),
+                None,
+                Some(("SeedTaintNotTolerated", words)),
+            );
+        };
+        refused(
+            json!([]),
+            json!({"key": "protected"}),
+            "has the taint protected, which",
+        );
+        refused(
+            json!([{"key": "other"}]),
+            json!({"key": "protected"}),
+            "spec.tolerations",
+        );
+        refused(
+            json!([{"key": "tier"}]),
+            json!({"key": "tier", "value": "gold"}),
+            "tier=gold",
+        );
+        refused(
+            json!([{"key": "tier", "value": "iron"}]),
+            json!({"key": "tier", "value": "gold"}),
+            "tier=gold",
+        );
+        let both = taints(json!([{"key": "protected"}, {"key": "tier", "value": "gold"}]));
+        let tolerates =
+            json!({"tolerations": [{"key": "protected", "value": "any"}, {"key": "tier", "value": "gold"}]});
+        judged(&tolerates, &both, None, None);
+        judged(
+            &json!({"tolerations": [{"key": "protected"}]}),
+            &both,
+            None,
+            Some(("SeedTaintNotTolerated", "tier=gold")),
+        );
+    }
+
+    #[test]
+    fn a_shoot_moves_only_to_a_seed_that_shoot_and_profile_select() {
+        let none = json!({});
+        let labels = |kind: &str| json!({"matchLabels": {"kind": kind}});
+        let types = |type_: &str| json!({"providerTypes": [type_]});
+        for selector in [labels("edge"), types("metal"), types("*"), json!({})] {
+            judged(&json!({"seedSelector": selector}), &none, None, None);
+            judged(&none, &none, Some(&selector), None);
+        }
+        let unreadable = json!({"matchExpressions": [{"key": "kind", "operator": "Perhaps"}]});
+        for selector in [labels("core"), types("aws"), unreadable] {
+            let own = Some(("SeedSelectorDoesNotMatch", "spec.seedSelector of the shoot"));
+            judged(&json!({"seedSelector": selector}), &none, None, own);
+            let of_profile = Some(("CloudProfileDoesNotSelectSeed", "of CloudProfile metal"));
+            judged(&none, &none, Some(&selector), of_profile);
+        }
+    }
+
+    #[test]
+    fn a_shoot_moves_only_to_a_gardenlet_that_is_not_older() {
+        let none = json!({});
+        let older = |from: Option<&str>, to: Option<&str>| {
+            let (source, destination) = (seed("a", &none, from), seed("b", &none, to));
+            obstacle(&shoot(&none), Some(&source), &destination, None)
+        };
+        for (from, to) in [("0.2.0", "0.1.9"), ("v1.0.0", "0.9.0"), ("1.10.0", "1.9.0")] {
+            let (reason, message) = older(Some(from), Some(to)).unwrap();
+            assert_eq!(reason, "DestinationGardenletOlder");
+            assert!(message.contains(from) && message.contains(to), "{message}");
+        }
+        for (from, to) in [
+            ("0.1.9", "0.1.0"),
+            ("0.1.0", "0.2.0"),
+            ("1.0.0", "1.0.0"),
+            ("dev", "0.1.0"),
+            ("0.1.0", "dev"),
+        ] {
+            assert_eq!(older(Some(from), Some(to)), None, "{from} {to}");
+        }
+        assert_eq!(older(None, Some("0.1.0")), None);
+        assert_eq!(older(Some("0.1.0"), None), None);
+    }
+}

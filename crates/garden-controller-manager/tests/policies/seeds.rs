@@ -1,0 +1,187 @@
+//! Fields of a Seed on which shoots depend, and the seeds and domains that a shoot may name.
+
+use api::gardencore::{Seed, Shoot, seed::ShootNetworks};
+use kube::Api;
+use serde_json::{Value, json};
+
+use crate::garden::{self, Garden, NAMESPACE, allowed, refused};
+
+fn domain(domain: &str) -> Value {
+    json!({"type": "local", "domain": domain, "credentialsRef": {"kind": "Secret", "name": "dns", "namespace": "garden"}})
+}
+
+fn in_zone(mut domain: Value, zone: &str) -> Value {
+    domain["zone"] = json!(zone);
+    domain
+}
+
+/// A Seed with names and networks of shoots.
+pub async fn bring_hosting_seed(garden: &Garden) {
+    let mut seed = garden::seed("hosting");
+    seed["spec"]["dns"] = json!({"internal": domain("internal.hosting.test"),
+        "defaults": [domain("a.hosting.test"), in_zone(domain("b.hosting.test"), "hosting.test")]});
+    garden.bring(&seed).await.unwrap();
+    let mut nested = garden::seed("nested");
+    nested["spec"]["dns"] = json!({"defaults": [domain("dev.b.hosting.test")]});
+    garden.bring(&nested).await.unwrap();
+}
+
+/// Their issuer, certificates, kubeconfigs and addresses of Services would change.
+pub async fn names_and_networks_of_shoots_stay_while_shoots_are_on_the_seed(garden: &Garden) {
+    let seeds: Api<Seed> = Api::all(garden.administrator());
+    let networks = |networks: Value| json!({"spec": {"networks": {"shootDefaults": networks}}});
+    let defaults = |defaults: Value| json!({"spec": {"dns": {"defaults": defaults}}});
+    let other_type = json!({"spec": {"dns": {"internal": {"type": "aws-route53"}}}});
+    let (one, two) = (
+        domain("a.hosting.test"),
+        in_zone(domain("b.hosting.test"), "hosting.test"),
+    );
+    let mut other_provider = one.clone();
+    other_provider["type"] = json!("aws-route53");
+    let edit = |body: Value| garden.patch(&seeds, "hosting", body);
+    let edits = [
+        (other_type, "nor get another type"),
+        (defaults(json!([two, one])), "can only grow at the end"),
+        (defaults(json!([one])), "can only grow at the end"),
+        (defaults(json!([other_provider, two])), "can only grow at the end"),
+        (
+            defaults(json!([one, in_zone(domain("b.hosting.test"), "test")])),
+            "can only grow at the end",
+        ),
+        (
+            networks(json!({"services": "10.9.0.0/16"})),
+            "cannot change from pods 100.96.0.0/11, services 100.64.0.0/13",
+        ),
+        (networks(json!({"pods": "10.8.0.0/16"})), "to pods 10.8.0.0/16"),
+    ];
+    let constraint = |status: &str| {
+        let time = "2026-01-01T00:00:00Z";
+        json!({"constraints": [{"type": "WithoutShoots", "status": status, "reason": "R", "message": "m",
+            "lastTransitionTime": time, "lastUpdateTime": time}]})
+    };
+    // A gardenlet that does not report the constraint may have shoots.
+    for status in [constraint("False"), json!({"constraints": []})] {
+        garden.status(&seeds, "hosting", status).await;
+        garden::until_refused(|| garden::try_patch(&seeds, "hosting", &edits[5].0)).await;
+        for (body, words) in &edits {
+            refused(edit(body.clone()).await, words);
+        }
+    }
+    let built_in = json!({"pods": ShootNetworks::PODS, "services": ShootNetworks::SERVICES});
+    allowed(edit(networks(built_in)).await);
+    allowed(edit(networks(Value::Null)).await);
+    let mut rotated = one.clone();
+    rotated["credentialsRef"]["name"] = json!("rotated");
+    allowed(
+        edit(defaults(json!([
+            in_zone(rotated, "hosting.test"),
+            two,
+            domain("c.hosting.test")
+        ])))
+        .await,
+    );
+    allowed(edit(json!({"metadata": {"labels": {"kind": "edge"}}})).await);
+    // Nothing depends on the fields of a seed without shoots.
+    garden.status(&seeds, "hosting", constraint("True")).await;
+    for (body, _) in edits {
+        allowed(edit(body).await);
+    }
+    bring_hosting_seed(garden).await;
+}
+
+/// The other shoot's clients, and their credentials, would go to this shoot.
+pub async fn a_shoot_gets_no_name_of_another_shoot(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    let make = |name: &'static str, domain: &str| {
+        let mut body = garden::shoot_with_pools(name, "local", &json!([]));
+        body["spec"]["dns"] = json!({"domain": domain});
+        body
+    };
+    garden::until_refused(|| garden::try_apply(&shoots, "web", make("web", "web.prod.a.hosting.test"))).await;
+    for (domain, words) in [
+        ("web.prod.a.hosting.test", "can only have web.dev.a.hosting.test"),
+        ("other.dev.a.hosting.test", "can only have web.dev.a.hosting.test"),
+        ("x.web.dev.a.hosting.test", "can only have web.dev.a.hosting.test"),
+        (
+            "web.dev.prod.a.hosting.test",
+            "can only have web.dev.a.hosting.test",
+        ),
+        ("a.hosting.test", "can only have web.dev.a.hosting.test"),
+        ("web.prod.b.hosting.test", "can only have web.dev.b.hosting.test"),
+        (
+            "web.prod.internal.hosting.test",
+            "is below the internal domain internal.hosting.test",
+        ),
+        (
+            "internal.hosting.test",
+            "is below the internal domain internal.hosting.test",
+        ),
+    ] {
+        refused(garden.apply(&shoots, "web", make("web", domain)).await, words);
+    }
+    // A shoot that was made without a domain.
+    let plain = garden::shoot_with_pools("plain", "local", &json!([]));
+    allowed(garden.apply(&shoots, "plain", plain).await);
+    let name = |domain: &str| garden.patch(&shoots, "plain", json!({"spec": {"dns": {"domain": domain}}}));
+    refused(
+        name("web.prod.a.hosting.test").await,
+        "can only have plain.dev.a.hosting.test",
+    );
+    allowed(name("plain.dev.a.hosting.test").await);
+    allowed(
+        garden
+            .apply(&shoots, "own", make("own", "own.customer.test"))
+            .await,
+    );
+    // Below a default domain of one Seed that is below that of another Seed.
+    allowed(
+        garden
+            .apply(&shoots, "deep", make("deep", "deep.dev.b.hosting.test"))
+            .await,
+    );
+}
+
+/// A taint keeps new shoots away; shoots that are on the seed stay.
+pub async fn a_shoot_is_created_on_a_tolerated_and_selected_seed(garden: &Garden) {
+    let (seeds, shoots): (Api<Seed>, Api<Shoot>) =
+        (Api::all(garden.administrator()), garden.admin(NAMESPACE));
+    let taints = json!([{"key": "protected"}, {"key": "tier", "value": "gold"}]);
+    let marks = json!({"metadata": {"labels": {"kind": "edge"}}, "spec": {"taints": taints}});
+    let make = |name: &str, spec: &Value| {
+        let mut body = garden::shoot_with_pools(name, "local", &json!([]));
+        body["spec"]["seedName"] = json!("hosting");
+        for (field, value) in spec.as_object().unwrap() {
+            body["spec"][field] = value.clone();
+        }
+        body
+    };
+    allowed(garden.apply(&shoots, "early", make("early", &json!({}))).await);
+    allowed(garden.patch(&seeds, "hosting", marks).await);
+    garden::until_refused(|| garden::try_apply(&shoots, "guest", make("guest", &json!({})))).await;
+    let create = |spec: Value| garden.apply(&shoots, "guest", make("guest", &spec));
+    let tolerations =
+        |value: &str| json!([{"key": "protected", "value": "any"}, {"key": "tier", "value": value}]);
+    refused(
+        create(json!({})).await,
+        "has the taint protected, which the shoot does not tolerate",
+    );
+    refused(
+        create(json!({"tolerations": tolerations("iron")})).await,
+        "has the taint tier=gold",
+    );
+    let select = |selector: Value| json!({"tolerations": tolerations("gold"), "seedSelector": selector});
+    for selector in [
+        json!({"matchLabels": {"kind": "core"}}),
+        json!({"matchExpressions": [{"key": "kind", "operator": "In", "values": ["core"]}]}),
+        json!({"matchExpressions": [{"key": "kind", "operator": "NotIn", "values": ["edge"]}]}),
+        json!({"matchExpressions": [{"key": "kind", "operator": "DoesNotExist"}]}),
+        json!({"matchExpressions": [{"key": "other", "operator": "Exists"}]}),
+        json!({"providerTypes": ["aws"]}),
+    ] {
+        refused(create(select(selector)).await, "does not match spec.seedSelector");
+    }
+    allowed(create(select(json!({"matchLabels": {"kind": "edge"}, "providerTypes": ["*"],
+        "matchExpressions": [{"key": "kind", "operator": "In", "values": ["edge"]}, {"key": "other", "operator": "NotIn", "values": ["x"]}]}))).await);
+    let edited = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"purpose": "testing"}});
+    allowed(garden.patch(&shoots, "early", edited).await);
+}
