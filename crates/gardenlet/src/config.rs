@@ -71,6 +71,11 @@ pub struct Config {
     #[arg(long = "zone-id-label", default_values = ["topology.k8s.aws/zone-id"])]
     pub zone_id_labels: Vec<String>,
 
+    /// The number of shoots that the seed may have: resource `shoots` of `status.allocatable` of the Seed. Moves beyond that number wait.
+    /// Without the flag the number has no bound.
+    #[arg(long)]
+    pub max_shoots: Option<u32>,
+
     /// Identity of the garden, the last part of a shoot's cluster identity. The same for all seeds of a garden.
     #[arg(long, default_value = "garden")]
     pub garden_identity: String,

@@ -27,6 +27,7 @@ use tokio::time::Instant;
 use super::{
     conditions::{Found, backup_bucket, gardenlet, system_components},
     fence::{self, Told},
+    in_use::{self, SeedUse},
     lease::LEASE_DURATION,
 };
 use crate::{Context, MANAGER};
@@ -94,6 +95,7 @@ impl Reconciler<Seed> for SeedController {
         self.write_status(&seed).await?;
         let bucket = self.ensure_bucket(&seed).await?;
         self.write_conditions(&seed, bucket.as_ref()).await?;
+        self.record_use().await?;
         Ok(Next::After(SYNC_PERIOD))
     }
 
@@ -164,10 +166,12 @@ impl SeedController {
         let status = seed.status.clone().unwrap_or_default();
         let gardener = status.gardener.as_ref();
         let fence = self.fence_to_tell(seed).await?;
+        let max_shoots = self.context.config.max_shoots.map(|shoots| shoots.to_string());
         let known = status.owner_check_fence_seconds == fence
             && status.kubernetes_version.as_deref() == Some(version.as_str())
             && status.observed_generation == seed.metadata.generation
             && status.cluster_identity == system.uid()
+            && status.allocatable.get("shoots").map(|shoots| shoots.0.clone()) == max_shoots
             && gardener.is_some_and(|g| {
                 g.version == env!("CARGO_PKG_VERSION") && g.id == self.context.config.instance_id
             });
@@ -182,6 +186,9 @@ impl SeedController {
             "clusterIdentity": system.uid(),
             "observedGeneration": seed.metadata.generation,
             "ownerCheckFenceSeconds": fence,
+            // `null` removes the resource where the flag was removed.
+            "capacity": {"shoots": max_shoots},
+            "allocatable": {"shoots": max_shoots},
         });
         MANAGER
             .merge_status(&self.seeds(), &seed.name_any(), &body)
@@ -239,6 +246,17 @@ impl SeedController {
         })
         .await
         .map(|_| ())
+    }
+
+    async fn record_use(&self) -> Result<()> {
+        if self.shoots_here().await?.is_none() {
+            in_use::record(&self.context, SeedUse::Free).await?;
+            // A shoot that was created after the list was read is seen now, or records the use itself before its first flow.
+            if self.shoots_here().await?.is_none() {
+                return Ok(());
+            }
+        }
+        in_use::record(&self.context, SeedUse::InUse).await
     }
 
     /// How many shoots are on the seed or meant for it, and one of them.

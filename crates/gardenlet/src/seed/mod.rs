@@ -3,6 +3,7 @@
 mod conditions;
 mod controller;
 mod fence;
+pub(crate) mod in_use;
 mod lease;
 mod registration;
 

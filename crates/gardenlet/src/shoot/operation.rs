@@ -23,7 +23,10 @@ use super::{
     zone_steps::Zones,
     zone_watch,
 };
-use crate::context::Context;
+use crate::{
+    context::Context,
+    seed::in_use::{self, SeedUse},
+};
 
 /// How far a flow got and what stood in the way.
 pub(super) struct Failure {
@@ -48,6 +51,10 @@ pub(super) async fn run(
     (fence, proven_end): (FenceClock, ProvenEnd),
     record: &Record<'_>,
 ) -> Result<(), Failure> {
+    if operation.deploys() {
+        let recorded = in_use::record(context, SeedUse::InUse).await;
+        recorded.map_err(|error| outside("Collecting facts", error))?;
+    }
     let mut facts = Facts::new(
         context.garden.clone(),
         context.seed.clone(),

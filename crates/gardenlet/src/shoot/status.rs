@@ -171,6 +171,7 @@ pub fn settled(traveller: &Shoot, operation: Operation, now: Time) -> Value {
     let mut patch = succeeded(operation.type_(), now);
     if operation.deploys() {
         patch["hibernated"] = json!(placement::is_to_sleep(traveller));
+        patch["reconciledSpecHash"] = json!(placement::spec_hash(&traveller.spec));
     }
     patch
 }

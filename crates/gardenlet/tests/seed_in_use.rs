@@ -1,0 +1,60 @@
+//! A gardenlet reports in its Seed how many shoots the seed may have, and whether Shoots are on the seed. A real API server is garden and
+//! seed.
+
+#![allow(clippy::unwrap_used, clippy::large_futures)]
+
+// The name server and the identity of the seed serve other tests.
+#[allow(dead_code)]
+mod ground;
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use api::{
+    constants::condition::WITHOUT_SHOOTS,
+    gardencore::Seed,
+    meta::{ConditionStatus, find_condition},
+};
+use gardenlet::{seed, shoot};
+use kube::Api;
+use serde_json::json;
+use testkit::{apply, eventually};
+use tokio::task::JoinSet;
+
+use ground::{CORE, Ground, PROJECT, SOON, context::context};
+
+#[test]
+fn the_first_flow_of_a_shoot_reports_that_the_seed_is_in_use() -> Result<()> {
+    ground::story(8 << 20, async {
+        let ground = Box::pin(Ground::start("seed-in-use", false)).await?;
+        let seeds: Api<Seed> = Api::all(ground.client.clone());
+        let context = Arc::new(context(&ground.client, &["--max-shoots=7"])?);
+        let mut gardenlet = JoinSet::new();
+        gardenlet.spawn(Box::pin(seed::run(Arc::clone(&context))));
+        let seed = reported(&seeds, ConditionStatus::True).await?;
+        assert_eq!(seed.status.unwrap().allocatable["shoots"].0, "7");
+
+        // From here on only a flow can report.
+        gardenlet.shutdown().await;
+        let web = json!({"apiVersion": CORE, "kind": "Shoot", "metadata": {"name": "web", "namespace": PROJECT},
+            "spec": {"cloudProfile": {"name": "local"}, "region": "local", "seedName": "seed-a",
+                "kubernetes": {"version": "1.34.4"}, "provider": {"type": "local"}}});
+        apply(&ground.client, web).await?;
+        gardenlet.spawn(Box::pin(shoot::run(context)));
+        reported(&seeds, ConditionStatus::False).await.map(drop)
+    })
+}
+
+async fn reported(seeds: &Api<Seed>, status: ConditionStatus) -> Result<Seed> {
+    eventually(&format!("{WITHOUT_SHOOTS} is {status:?}"), SOON, || async {
+        let seed = seeds.get("seed-a").await.map_err(|error| error.to_string())?;
+        let constraints = seed.status.as_ref().map(|status| status.constraints.as_slice());
+        let found = find_condition(constraints.unwrap_or_default(), WITHOUT_SHOOTS).map(|found| found.status);
+        if found == Some(status) {
+            Ok(seed)
+        } else {
+            Err(format!("{found:?}"))
+        }
+    })
+    .await
+}
