@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use crate::Retry;
 use crate::task::{Task, TaskId};
@@ -153,6 +154,17 @@ impl<E> Flow<'_, E> {
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.name
+    }
+
+    /// Sets the time that each task is expected to take, by the name of the task. The percentage of
+    /// [`crate::Progress`] goes by these times. Without this call, or where all times are zero, the
+    /// percentage goes by the number of tasks.
+    #[must_use]
+    pub fn expect(mut self, duration: impl Fn(&'static str) -> Duration) -> Self {
+        for task in &mut self.tasks {
+            task.expected = duration(task.name);
+        }
+        self
     }
 
     /// Names of all tasks, in the order in which they were added. Skipped ones are included.

@@ -37,8 +37,10 @@
 //!
 //! [`drill`] is the test driver that fails and repeats a flow at every single task.
 
+mod current;
 mod draw;
 pub mod drill;
+mod expected;
 mod graph;
 mod intercept;
 mod outcome;
@@ -50,6 +52,7 @@ mod task;
 #[cfg(test)]
 mod tests;
 
+pub use current::current_task;
 pub use graph::{Flow, Graph};
 pub use intercept::{Interceptor, TaskRef, Undisturbed};
 pub use outcome::{Cause, FlowError, Report, TaskFailure};

@@ -5,7 +5,9 @@ use std::fmt;
 /// A moment of a running flow. Its text form is the list of running tasks, as `lastOperation.description` shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Share of tasks that are done or skipped, in percent, rounded down: 100 means that all are.
+    /// Share of the flow that is done, in percent, rounded down: 100 means that all tasks are done or
+    /// skipped. By the time that the tasks are expected to take ([`crate::Flow::expect`]), else by the number
+    /// of tasks.
     pub percent: u8,
     /// Names of the tasks that run now, in the order of the graph.
     pub running: Vec<&'static str>,

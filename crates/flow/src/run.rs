@@ -8,6 +8,8 @@ use futures::stream::FuturesUnordered;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::Instrument;
 
+use crate::current::on_behalf_of;
+use crate::expected::ExpectedTimes;
 use crate::graph::Flow;
 use crate::intercept::{Interceptor, TaskRef, Undisturbed};
 use crate::outcome::{Cause, FlowError, Report, TaskFailure};
@@ -47,7 +49,9 @@ impl<E: Display + Send> Flow<'_, E> {
             for index in board.take_ready() {
                 if let Some(task) = waiting[index].take() {
                     let span = tracing::info_span!("task", flow, task = task.name);
-                    in_flight.push(execute(index, task, &*retryable, interceptor).instrument(span));
+                    let name = task.name;
+                    let work = execute(index, task, &*retryable, interceptor).instrument(span);
+                    in_flight.push(on_behalf_of(name, work));
                 }
             }
             observe(board.progress());
@@ -89,6 +93,7 @@ struct Board {
     /// How many tasks before it are not done.
     blockers: Vec<usize>,
     dependents: Vec<Vec<usize>>,
+    expected: Option<ExpectedTimes>,
     report: Report,
 }
 
@@ -106,6 +111,7 @@ impl Board {
             state: vec![State::Waiting; tasks.len()],
             blockers: tasks.iter().map(|task| task.after.len()).collect(),
             dependents,
+            expected: ExpectedTimes::new(tasks),
             report: Report::default(),
         }
     }
@@ -154,8 +160,12 @@ impl Board {
 
     fn progress(&self) -> Progress {
         let done = self.report.succeeded.len() + self.report.skipped.len();
+        let unfinished = (0..self.names.len()).filter(|i| self.state[*i] != State::Ended);
         Progress {
-            percent: percent(done, self.names.len()),
+            percent: self.expected.as_ref().map_or_else(
+                || percent(done, self.names.len()),
+                |expected| expected.percent(unfinished),
+            ),
             running: self.names_of(|state| state == State::Running),
             succeeded: self.report.succeeded.clone(),
             unfinished: self.names_of(|state| state != State::Ended),

@@ -36,6 +36,7 @@ pub struct Task<'a, E> {
     pub(crate) skipped: bool,
     pub(crate) retry: Option<Retry>,
     pub(crate) timeout: Option<Duration>,
+    pub(crate) expected: Duration,
     pub(crate) work: Work<'a, E>,
 }
 
@@ -53,6 +54,7 @@ impl<'a, E> Task<'a, E> {
             skipped: false,
             retry: None,
             timeout: None,
+            expected: Duration::ZERO,
             work,
         }
     }

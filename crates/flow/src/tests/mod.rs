@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod expected_times;
 mod order;
 mod retries;
 mod the_drill;

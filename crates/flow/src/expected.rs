@@ -1,0 +1,51 @@
+//! The share of a flow that is done, by the expected durations of the tasks.
+//!
+//! The share is that of the longest path: tasks that run side by side count once. A task counts when it has
+//! ended, never before: a task that hangs does not look like progress.
+
+use std::time::Duration;
+
+use crate::progress::percent;
+use crate::task::Task;
+
+/// The time from the start of each task to the end of the flow, as expected.
+pub(crate) struct ExpectedTimes {
+    until_end: Vec<Duration>,
+    total: Duration,
+}
+
+impl ExpectedTimes {
+    /// `None` where no duration is expected of any task.
+    pub(crate) fn new<E>(tasks: &[Task<'_, E>]) -> Option<Self> {
+        let mut until_end: Vec<_> = tasks
+            .iter()
+            .map(|task| {
+                if task.skipped {
+                    Duration::ZERO
+                } else {
+                    task.expected
+                }
+            })
+            .collect();
+        // Each task comes after its dependencies in the list.
+        let mut after = vec![Duration::ZERO; tasks.len()];
+        for index in (0..tasks.len()).rev() {
+            until_end[index] += after[index];
+            for before in &tasks[index].after {
+                after[before.index] = after[before.index].max(until_end[index]);
+            }
+        }
+        let total = until_end.iter().max().copied().filter(|total| !total.is_zero())?;
+        Some(Self { until_end, total })
+    }
+
+    /// Percent of the time that is over; `unfinished`: the tasks that have not ended.
+    pub(crate) fn percent(&self, unfinished: impl Iterator<Item = usize>) -> u8 {
+        let Some(left) = unfinished.map(|index| self.until_end[index]).max() else {
+            return 100;
+        };
+        let milliseconds = |time: Duration| usize::try_from(time.as_millis()).unwrap_or(usize::MAX / 100);
+        let (left, total) = (milliseconds(left), milliseconds(self.total).max(1));
+        percent(total.saturating_sub(left), total).min(99)
+    }
+}
