@@ -10,11 +10,12 @@ use api::{
 };
 use kube::ResourceExt;
 use mutation::Mutation;
-use runtime::{Cluster, Error, Result, error::Explain, wait};
+use runtime::{Cluster, Error, Result, awaited, error::Explain, wait, wait::Look};
 
 use crate::{
     ClaimPlan, FIELD_MANAGER, Facts, Stay,
     etcd::{MAIN, epoch_annotation},
+    etcd_ready::look_ready,
     planned_copy,
     secrets::config::{BACKUP_SECRET, SOURCE_SECRET},
     verbs::{Deploy, Tasks},
@@ -64,7 +65,7 @@ impl Deploy for EtcdCopy {
 
     /// What the copying process says went wrong is the step's error.
     async fn ready(f: &Facts) -> Result<()> {
-        f.wait_for_etcd(MAIN, f.settings.timeouts.etcd_copy).await?;
+        Box::pin(f.wait_until_etcd(MAIN, f.settings.timeouts.etcd_copy, look_copied)).await?;
         let found = f
             .etcds()
             .get_opt(MAIN)
@@ -95,6 +96,15 @@ impl Deploy for EtcdCopy {
         }
         Ok(())
     }
+}
+
+/// Whether all is copied; reports the bytes on the way.
+fn look_copied(etcd: Option<&Etcd>) -> Look {
+    let status = etcd.and_then(|etcd| etcd.status.as_ref());
+    if let Some(progress) = status.and_then(|status| status.copying) {
+        awaited::report_copied(progress.copied_bytes, progress.total_bytes);
+    }
+    look_ready(etcd)
 }
 
 /// Whether the Etcd was applied in this epoch of the shoot.

@@ -8,11 +8,6 @@ use crate::{Stay, Wait, etcd_owner};
 
 impl Stay {
     /// Waits until druid says that the Etcd is as specified (or that all was copied).
-    pub(crate) async fn wait_for_etcd(&self, name: &str, limits: Wait) -> Result<()> {
-        Box::pin(self.wait_until_etcd(name, limits, look_ready)).await
-    }
-
-    /// The same, by another look at it.
     pub(crate) async fn wait_until_etcd(
         &self,
         name: &str,

@@ -5,6 +5,7 @@
 //! events and shutdown are the [`runner`]'s.
 
 pub mod apply;
+pub mod awaited;
 mod bounded;
 pub mod clock;
 pub mod clusters;

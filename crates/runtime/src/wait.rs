@@ -9,7 +9,7 @@ use std::{
 use kube::{Api, Resource, runtime::wait::await_condition};
 use serde::de::DeserializeOwned;
 
-use crate::{Error, Result};
+use crate::{Error, Result, awaited};
 
 /// What a look at an awaited object says.
 pub enum Look {
@@ -36,10 +36,14 @@ pub async fn until<K: Watched>(
     timeout: Duration,
     mut look: impl FnMut(Option<&K>) -> Look + Send,
 ) -> Result<Option<K>> {
+    let title = title(api.resource_url(), name);
     let last = Mutex::new((&mut look, Look::Wait("it was not seen yet".into())));
     let condition = |object: Option<&K>| {
         let Ok(mut last) = last.lock() else { return true };
         let seen = (last.0)(object);
+        if let Look::Wait(why) = &seen {
+            awaited::report_reason(&format!("{title}: {why}"));
+        }
         let stop = !matches!(seen, Look::Wait(_));
         last.1 = seen;
         stop
@@ -53,10 +57,7 @@ pub async fn until<K: Watched>(
         (Err(_), Look::Done) => Err(Error::bug("a wait ended after its condition held")),
         (Err(_), Look::Wait(why)) => Err(Error::not_ready(
             Duration::from_secs(5),
-            format!(
-                "{} was not ready within {timeout:?}: {why}",
-                title(api.resource_url(), name)
-            ),
+            format!("{title} was not ready within {timeout:?}: {why}"),
         )),
     }
 }

@@ -55,6 +55,9 @@ pub fn renew(
     if !status.last_errors.is_empty() {
         operations.push(json!({"op": "remove", "path": "/status/lastErrors"}));
     }
+    if status.settled_seed_name.is_some() {
+        operations.push(json!({"op": "remove", "path": "/status/settledSeedName"}));
+    }
     // What an earlier move has brought is not what is restored.
     if status.migration.is_some() {
         operations.push(json!({"op": "remove", "path": "/status/migration"}));
@@ -177,6 +180,9 @@ pub fn hand_over(
     if !status.last_errors.is_empty() {
         operations.push(json!({"op": "remove", "path": "/status/lastErrors"}));
     }
+    if status.settled_seed_name.is_some() {
+        operations.push(json!({"op": "remove", "path": "/status/settledSeedName"}));
+    }
     on_what_was_judged(shoot, operations)
 }
 
@@ -227,7 +233,7 @@ mod tests {
             "metadata": {"name": "web", "uid": "u", "resourceVersion": "7"},
             "spec": {"provider": {"type": "local"}, "region": "local", "seedName": "d", "kubernetes": {"version": "1.34.4"}},
             "status": {
-                "seedName": "b", "formerSeeds": [{"name": "c", "epoch": 4}], "lastErrors": [{"description": "d"}],
+                "seedName": "b", "settledSeedName": "d", "formerSeeds": [{"name": "c", "epoch": 4}], "lastErrors": [{"description": "d"}],
                 "ownership": {"epoch": 5, "phase": "Claiming", "source": {"name": "c", "epoch": 4}, "approval": approval,
                     "sealed": {"epoch": 4, "revision": 9, "snapshot": "s", "sha256": "aa"},
                     "restored": lost, "restoredBefore": [{"epoch": 2, "fenced": "2025-12-30T00:01:00Z", "unknown": "why"}]},
@@ -276,6 +282,8 @@ mod tests {
             (&json!("Migrate"), &json!("Aborted"))
         );
         assert_eq!(status.get("lastErrors"), None);
+        // A script that waits for the end of the move must not go on before the end.
+        assert_eq!(status.get("settledSeedName"), None);
         let conditions = status["conditions"].as_array().unwrap();
         let types: Vec<_> = conditions.iter().map(|condition| &condition["type"]).collect();
         assert_eq!(
@@ -379,7 +387,9 @@ mod tests {
             (&told["epoch"], &told["phase"], &told["source"]),
             (&json!(6), &json!("Claiming"), &source)
         );
-        assert_eq!((status.get("lastErrors"), status.get("migration")), (None, None));
+        for gone in ["lastErrors", "migration", "settledSeedName"] {
+            assert_eq!(status.get(gone), None, "{gone}");
+        }
         let written: Shoot = serde_json::from_value(written.clone()).unwrap();
         let restore = placement::Wanted::Operation(placement::Operation::Restore);
         assert_eq!(placement::wanted(&written), restore);

@@ -11,8 +11,8 @@ use api::{
     constants::{
         SHOOT_STATUS,
         condition::{
-            API_SERVER_AVAILABLE, CONTROL_PLANE_HEALTHY, EVERY_NODE_READY, OBSERVABILITY_COMPONENTS_HEALTHY,
-            SYSTEM_COMPONENTS_HEALTHY,
+            API_SERVER_AVAILABLE, CONTROL_PLANE_HEALTHY, EVERY_NODE_READY, MOVING,
+            OBSERVABILITY_COMPONENTS_HEALTHY, SYSTEM_COMPONENTS_HEALTHY,
         },
     },
     druid::Etcd,
@@ -24,13 +24,14 @@ use kube::{
     Api, ResourceExt,
     runtime::{reflector::ObjectRef, watcher},
 };
+use placement::{Journey, journey};
 use runtime::{Next, Reconciler, Result, clock, clusters::Cluster, conditions, error::Explain, runner};
 use serde_json::json;
 use tokio::time::Instant;
 
 use super::{
-    checks, components, label::status_label, observation::Observation, observed, owner_checks::ObservedCheck,
-    ownership, settle::settle,
+    checks, components, label::status_label, moving, observation::Observation, observed,
+    owner_checks::ObservedCheck, ownership, settle::settle,
 };
 use crate::{Context, MANAGER};
 
@@ -92,14 +93,15 @@ pub async fn run(context: Arc<Context>) {
     runner::run_namespaced(controller, &garden, care, settings).await;
 }
 
-/// Whether a shoot is to be looked at: it has a control plane here, and none is being taken down on purpose.
+/// Whether the conditions of a shoot are reported: its control plane is here or comes here, and is not
+/// deleted. A seed goes on while its shoot is wanted elsewhere.
 fn is_cared_for(shoot: &Shoot, seed: &str) -> bool {
     let Some(status) = &shoot.status else { return false };
-    let here = status.seed_name.as_deref() == Some(seed) && shoot.spec.seed_name.as_deref() == Some(seed);
+    let here = status.seed_name.as_deref() == Some(seed);
     let taken_down = status
         .last_operation
         .as_ref()
-        .is_none_or(|o| matches!(o.type_, LastOperationType::Migrate | LastOperationType::Delete));
+        .is_none_or(|o| o.type_ == LastOperationType::Delete);
     here && !taken_down && !status.technical_id.is_empty() && shoot.metadata.deletion_timestamp.is_none()
 }
 
@@ -143,18 +145,29 @@ impl Care {
         let now = clock::now_k8s();
         let threshold = self.context.config.condition_threshold;
         let own = &self.context.seed_name;
+        // The last word of this epoch about the owner stays until the hand-over removes it, and the next seed
+        // has no process yet.
+        let leaves = matches!(journey(seen), Journey::Leaving | Journey::Arriving);
         let change = |status: &ShootStatus, list: &mut Vec<Condition>| {
             for (type_, seen) in &observations {
                 let old = api::meta::find_condition(list, type_).cloned();
+                // What a move has stopped does not get time to hold again.
+                let threshold = if seen.reason == MOVING {
+                    Duration::ZERO
+                } else {
+                    threshold
+                };
                 settle(old.as_ref(), type_, seen.clone(), threshold, &now).merge_into(list);
             }
-            ownership::tell(owner.as_ref(), &now, list);
-            owner_check.tell(status, own, &now, list);
+            if !leaves {
+                ownership::tell(owner.as_ref(), &now, list);
+                owner_check.tell(status, own, &now, list);
+            }
         };
         let is_reported = seen
             .status
             .as_ref()
-            .is_none_or(|status| owner_check.entries(status, own).is_none());
+            .is_none_or(|status| leaves || owner_check.entries(status, own).is_none());
         if is_reported && is_told(seen, change) {
             return Ok(());
         }
@@ -171,7 +184,7 @@ impl Care {
             return Ok(());
         }
         let status = shoot.status.clone().unwrap_or_default();
-        if let Some(entries) = owner_check.entries(&status, own) {
+        if let Some(entries) = owner_check.entries(&status, own).filter(|_| !leaves) {
             // Where another write was faster, the next look writes it.
             let patch = json!({"ownerChecks": entries});
             if MANAGER.try_merge_status_of(&api, &shoot, &patch).await?.is_none() {
@@ -202,13 +215,14 @@ impl Care {
             });
         }
         let seen = observed::look(&self.context, shoot, namespace).await?;
-        let observations = [
+        let observed = [
             (API_SERVER_AVAILABLE, checks::api_server(&seen)),
             (CONTROL_PLANE_HEALTHY, checks::control_plane(&seen)),
             (OBSERVABILITY_COMPONENTS_HEALTHY, checks::observability()),
             (EVERY_NODE_READY, checks::nodes(shoot, &seen)),
             (SYSTEM_COMPONENTS_HEALTHY, components::system_components(&seen)),
         ];
+        let observations = observed.map(|(type_, seen)| (type_, moving::explained_by_move(shoot, type_, seen)));
         Ok(Seen {
             observations,
             owner: self.owner(&seen.etcds).await?,
@@ -328,14 +342,16 @@ mod tests {
     }
 
     #[test]
-    fn only_the_seed_that_hosts_it_tells_and_not_during_a_move() {
+    fn only_the_seed_that_hosts_it_tells_also_while_a_move_waits_or_runs() {
         use LastOperationType::{Create, Delete, Migrate, Reconcile, Restore};
-        for type_ in [Create, Reconcile, Restore] {
+        for type_ in [Create, Reconcile, Restore, Migrate] {
             assert!(is_cared_for(&shoot("a", "a", type_), "a"));
             assert!(!is_cared_for(&shoot("a", "a", type_), "b"));
         }
-        assert!(!is_cared_for(&shoot("b", "a", Reconcile), "a"));
-        assert!(!is_cared_for(&shoot("b", "b", Migrate), "b"));
+        for type_ in [Reconcile, Migrate] {
+            assert!(is_cared_for(&shoot("b", "a", type_), "a"));
+            assert!(!is_cared_for(&shoot("b", "a", type_), "b"));
+        }
         assert!(!is_cared_for(&shoot("a", "a", Delete), "a"));
         assert!(!is_cared_for(&Shoot::new("web", ShootSpec::default()), "a"));
     }

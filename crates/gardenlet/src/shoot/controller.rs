@@ -22,6 +22,7 @@ use super::{
     identity, leave, loss,
     lost::{self, LostShoots},
     operation::{self, Failure},
+    pace::Pace,
     record::Record,
     right,
     status::{self, Trigger, Writer},
@@ -48,6 +49,7 @@ pub async fn run(context: Arc<Context>) {
         fences: Fences::default(),
         lost: LostShoots::default(),
         changes: Changes::default(),
+        pace: Pace::default(),
     });
     runner::run_namespaced(controller, &garden, reconciler, settings).await;
 }
@@ -57,6 +59,7 @@ struct ShootReconciler {
     fences: Fences,
     lost: LostShoots,
     changes: Changes,
+    pace: Pace,
 }
 
 impl Reconciler<Shoot> for ShootReconciler {
@@ -212,6 +215,7 @@ impl ShootReconciler {
             operation,
             (self.fence(&traveller, operation), proven_end.clone()),
             &record,
+            &self.pace,
         );
         match Box::pin(run).await {
             Ok(()) => self.succeeded(&traveller, operation, &record, &proven_end).await,
@@ -351,6 +355,8 @@ impl ShootReconciler {
             called_off,
             ..
         } = failure;
+        // An attempt that failed early has undone nothing of what an earlier attempt has reached.
+        let progress = progress.max(status::reached(shoot));
         if called_off {
             self.changes.count(shoot, Instant::now());
         }

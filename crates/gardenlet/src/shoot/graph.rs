@@ -5,7 +5,7 @@ use std::{future::Future, time::Duration};
 
 use flow::{Graph, Retry, Task, TaskId};
 use parts::{Deploy, Destroy, Facts, Migrate, Sleep, Stay};
-use runtime::{Error, Result};
+use runtime::{Error, Result, awaited};
 
 /// Pause between two attempts of a task. Shorter than what a person notices as a stall.
 const RETRY_INTERVAL: Duration = Duration::from_secs(2);
@@ -17,7 +17,11 @@ pub(super) const RETRY_LIMIT: Duration = Duration::from_secs(16 * 60);
 pub(super) fn graph<'a>(name: &'static str, limit: Duration) -> Graph<'a, Error> {
     Graph::new(name)
         .retry(Retry::until_timeout(RETRY_INTERVAL, limit))
-        .retry_only_if(Error::is_retryable)
+        .retry_only_if(|error: &Error| {
+            // Called for each attempt that fails, on behalf of its task.
+            awaited::report_reason(&error.to_string());
+            error.is_retryable()
+        })
 }
 
 /// Tasks that are done only if they are wanted, and count as done otherwise.

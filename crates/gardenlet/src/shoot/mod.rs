@@ -24,6 +24,8 @@ mod lost;
 pub mod migrate_flow;
 mod operation;
 mod orphans;
+mod pace;
+mod progress;
 pub mod reconcile_flow;
 mod record;
 mod right;

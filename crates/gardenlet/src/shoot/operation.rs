@@ -6,17 +6,19 @@ use api::{
     gardencore::Shoot,
     meta::{LastError, LastOperationType as Type},
 };
-use flow::{Cause, Flow, FlowError, Progress};
+use flow::{Cause, Flow, FlowError};
 use parts::{
     AppliedTerms, Claim, Cluster, Etcds, Facts, FenceClock, KubeApiserver, NamespaceState, OwnerRecord,
     ProvenEnd, SubnetIsolation,
 };
 use placement::Operation;
 use runtime::{Error, Result, clock};
-use tokio::sync::watch;
 
 use super::{
-    delete_flow, force_delete_flow, migrate_flow, reconcile_flow,
+    delete_flow, force_delete_flow, migrate_flow,
+    pace::Pace,
+    progress::{self, Ended},
+    reconcile_flow,
     record::Record,
     right::{self, Refusal},
     sleep_flow, status, zone_look,
@@ -50,6 +52,7 @@ pub(super) async fn run(
     operation: Operation,
     (fence, proven_end): (FenceClock, ProvenEnd),
     record: &Record<'_>,
+    pace: &Pace,
 ) -> Result<(), Failure> {
     if operation.deploys() {
         let recorded = in_use::record(context, SeedUse::InUse).await;
@@ -72,7 +75,7 @@ pub(super) async fn run(
         .map_err(|error| outside(zone_watch::TASK, error))?;
     let ended = Box::pin(right::under_it(facts, |facts| {
         // Large, and moved on its way.
-        Box::pin(async move { Box::pin(act(&facts, operation, record)).await })
+        Box::pin(async move { Box::pin(act(&facts, operation, record, pace)).await })
     }));
     ended.await.unwrap_or_else(|refusal| {
         Err(match refusal {
@@ -85,7 +88,7 @@ pub(super) async fn run(
     })
 }
 
-async fn act(facts: &Facts, operation: Operation, record: &Record<'_>) -> Result<(), Failure> {
+async fn act(facts: &Facts, operation: Operation, record: &Record<'_>, pace: &Pace) -> Result<(), Failure> {
     if operation.deploys() {
         AppliedTerms::withdraw_other(facts)
             .await
@@ -99,7 +102,7 @@ async fn act(facts: &Facts, operation: Operation, record: &Record<'_>) -> Result
     let flow = build(facts, operation)
         .await
         .map_err(|error| outside("Looking at what is there", error))?;
-    let work = Box::pin(observed(operation.type_(), flow, record));
+    let work = Box::pin(observed(pace, operation.type_(), flow, record));
     let done = Box::pin(zone_watch::during(facts, operation, record, work)).await;
     done.map_err(|error| Failure {
         called_off: zone_watch::is_changed(&error),
@@ -183,57 +186,16 @@ async fn sleeps(f: &Facts, namespace_is_active: bool) -> Result<bool> {
     Ok(placement::is_asleep(&f.shoot) || (namespace_is_active && KubeApiserver::sleeps(f).await?))
 }
 
-/// Runs a flow and writes its progress. Writes are coalesced: a slow garden delays the progress, never the flow.
-async fn observed(type_: Type, flow: Flow<'_, Error>, record: &Record<'_>) -> Result<(), Failure> {
-    let (sender, mut receiver) = watch::channel(None::<Progress>);
-    let work = async move {
-        flow.run(|progress| {
-            sender.send_replace(Some(progress));
-        })
-        .await
-    };
-    let writer = async {
-        let mut percent = 0;
-        while receiver.changed().await.is_ok() {
-            let Some(progress) = receiver.borrow_and_update().clone() else {
-                continue;
-            };
-            percent = i32::from(progress.percent);
-            let written = record.write_if(|newest| {
-                Ok(Some(status::progressed(
-                    newest,
-                    type_,
-                    &progress,
-                    clock::now_k8s(),
-                )))
-            });
-            match written.await {
-                Ok(_) => {}
-                // Nothing of this flow may go on.
-                Err(error @ Error::NotOwner(_)) => return Err(error),
-                Err(error) => tracing::debug!(%error, "progress could not be written"),
-            }
-        }
-        Ok(percent)
-    };
-    tokio::pin!(work, writer);
-    let mut ended = None;
-    let progress = loop {
-        tokio::select! {
-            outcome = &mut work, if ended.is_none() => ended = Some(outcome),
-            progress = &mut writer => break progress,
-        }
-    };
-    let progress = progress.map_err(|error| outside("Writing progress", error))?;
-    match ended {
-        Some(Ok(_)) => Ok(()),
-        Some(Err(error)) => Err(from_flow(&error, progress)),
-        // The writer ends after the flow, which holds the other end of its channel, or with an error.
-        None => Err(outside(
-            "Writing progress",
-            Error::bug("progress ended before its flow"),
-        )),
-    }
+/// Runs a flow under the eyes of the Shoot's users.
+async fn observed(
+    pace: &Pace,
+    type_: Type,
+    flow: Flow<'_, Error>,
+    record: &Record<'_>,
+) -> Result<(), Failure> {
+    let ended = progress::run_and_report(pace, type_, flow, record).await;
+    let Ended { outcome, percent } = ended.map_err(|error| outside("Writing progress", error))?;
+    outcome.map(drop).map_err(|error| from_flow(&error, percent))
 }
 
 async fn exists(f: &Facts) -> Result<bool, Failure> {

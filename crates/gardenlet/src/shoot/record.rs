@@ -7,7 +7,7 @@ use placement::{Role, role};
 use runtime::{Cluster, Error, Result};
 use serde_json::Value;
 
-use super::zone_story;
+use super::{status, zone_story};
 use crate::context::{Context, MANAGER};
 
 /// What is being done with a Shoot, as it was recorded when it began.
@@ -25,6 +25,17 @@ impl<'a> Record<'a> {
             begun,
             operation,
         }
+    }
+
+    /// The percentage at which the operation began: of an operation that is tried again, what the last
+    /// attempt has reached.
+    pub(super) fn reached(&self) -> i32 {
+        status::reached(self.begun)
+    }
+
+    /// The seed of this gardenlet.
+    pub(super) fn seed_name(&self) -> &str {
+        &self.context.seed_name
     }
 
     /// Merges the patch that `decide` makes of the newest Shoot into the status, and returns the Shoot that the garden has now.

@@ -22,11 +22,12 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use ownership::{Ownership, Phase, Step};
-use placement::{Operation, names, record};
+use placement::{Journey, Operation, journey, names, record};
 use runtime::Error;
 use serde_json::{Value, json};
 
 use super::zone_record;
+use crate::care::without_api_server;
 
 /// Who writes.
 #[derive(Clone, Debug)]
@@ -80,6 +81,8 @@ pub fn started(
         .filter(|status| status.retry_cycle_start_time.is_some())
         .and_then(|status| status.last_operation.as_ref())
         .is_some_and(|last| last.type_ == type_ && matches!(last.state, State::Error | State::Processing));
+    // The percentage of an operation never goes back.
+    let progress = if again { reached(shoot) } else { 0 };
     let description = match type_ {
         Type::Restore => "Restoration of Shoot cluster initialized.",
         Type::Migrate => "Preparation of Shoot cluster for migration initialized.",
@@ -89,7 +92,7 @@ pub fn started(
     let mut patch = json!({
         "gardener": {"id": writer.id, "name": writer.name, "version": writer.version},
         "observedGeneration": shoot.metadata.generation,
-        "lastOperation": last_operation(type_, State::Processing, 0, description, now.clone()),
+        "lastOperation": last_operation(type_, State::Processing, progress, description, now.clone()),
         "uid": names::uid(shoot),
         "technicalID": names::technical_id(shoot, project),
     });
@@ -99,6 +102,16 @@ pub fn started(
     // Before anything is woken: what sleeps has no machine anywhere, and whoever goes on from here may rely on that.
     if operation.deploys() && placement::is_asleep(shoot) && !placement::is_to_sleep(shoot) {
         patch["hibernated"] = json!(false);
+    }
+    if operation != Operation::Reconcile {
+        patch["settledSeedName"] = Value::Null;
+    }
+    // What the former seed has reported says nothing about this seed, which has started no API server yet.
+    if operation == Operation::Restore
+        && journey(shoot) == Journey::Arriving
+        && let Some(conditions) = without_api_server(shoot, now)
+    {
+        patch["conditions"] = json!(conditions);
     }
     if !again {
         patch["lastErrors"] = Value::Null;
@@ -115,6 +128,13 @@ pub(super) const OWNER_TERMS: &str = "Recording the owner terms";
 /// Task under which an error is reported that the gardenlet meets after the flow, while it deletes the Cluster object.
 pub(super) const CLUSTER_DELETION: &str = "Deleting Cluster resource";
 
+/// The percentage of the last operation, which is at most 99 before the end.
+pub(super) fn reached(shoot: &Shoot) -> i32 {
+    let status = shoot.status.as_ref();
+    let last = status.and_then(|status| status.last_operation.as_ref());
+    last.map_or(0, |last| last.progress.clamp(0, 99))
+}
+
 /// Progress of a running flow. The patch also removes each error of an earlier run that is solved by now.
 #[must_use]
 pub fn progressed(shoot: &Shoot, type_: Type, progress: &Progress, now: Time) -> Value {
@@ -123,9 +143,17 @@ pub fn progressed(shoot: &Shoot, type_: Type, progress: &Progress, now: Time) ->
     } else {
         progress.running.join(", ")
     };
-    let percent = i32::from(progress.percent);
-    let mut patch =
-        json!({"lastOperation": last_operation(type_, State::Processing, percent, &description, now)});
+    let percent = i32::from(progress.percent.min(99));
+    let operation = last_operation(type_, State::Processing, percent, &description, now.clone());
+    let mut patch = json!({"lastOperation": operation});
+    let [stops_api, _] = <parts::Writers as parts::Destroy>::TASKS;
+    let has_stopped_api = progress.running.contains(&stops_api) || progress.succeeded.contains(&stops_api);
+    if type_ == Type::Migrate
+        && has_stopped_api
+        && let Some(conditions) = without_api_server(shoot, &now)
+    {
+        patch["conditions"] = json!(conditions);
+    }
     let errors = shoot
         .status
         .as_ref()
@@ -171,6 +199,9 @@ pub fn settled(traveller: &Shoot, operation: Operation, now: Time) -> Value {
     let mut patch = succeeded(operation.type_(), now);
     if operation.deploys() {
         patch["hibernated"] = json!(placement::is_to_sleep(traveller));
+        // From here on a move to this seed is over.
+        let status = traveller.status.as_ref();
+        patch["settledSeedName"] = json!(status.and_then(|status| status.seed_name.as_deref()));
         patch["reconciledSpecHash"] = json!(placement::spec_hash(&traveller.spec));
     }
     patch
@@ -194,7 +225,7 @@ pub fn handed_over(shoot: &Shoot, end: &SealedEpoch, now: Time) -> Option<Value>
         name: approval.source.clone(),
         epoch,
     });
-    let mut patch = succeeded(Type::Migrate, now);
+    let mut patch = succeeded(Type::Migrate, now.clone());
     patch["seedName"] = json!(approval.destination);
     patch["ownership"] = json!({"epoch": epoch + 1});
     if recorded.is_some() {
@@ -206,12 +237,18 @@ pub fn handed_over(shoot: &Shoot, end: &SealedEpoch, now: Time) -> Option<Value>
     patch["formerSeeds"] = json!(former);
     let of_this_seed = [OWNERSHIP_VERIFIED, OWNER_CHECKS_COMPLETE];
     let is_of_this_seed = |condition: &Condition| of_this_seed.contains(&condition.type_.as_str());
-    if status.conditions.iter().any(is_of_this_seed) {
-        // What this seed found says nothing of the next one.
-        let mut conditions = status.conditions.clone();
-        conditions.retain(|condition| !is_of_this_seed(condition));
+    // What this seed found says nothing of the next one, and the API server is stopped.
+    let mut conditions = without_api_server(shoot, &now).unwrap_or_else(|| status.conditions.clone());
+    conditions.retain(|condition| !is_of_this_seed(condition));
+    if conditions != status.conditions {
         patch["conditions"] = json!(conditions);
     }
+    patch["migration"] = json!({"progress": {
+        "seedName": approval.source,
+        "step": "Handing over the Shoot",
+        "startTime": now,
+        "awaited": format!("the gardenlet of seed {} begins the restoration", approval.destination),
+    }});
     Some(patch)
 }
 

@@ -17,6 +17,7 @@ use super::{
     status::{self, Trigger, Writer},
 };
 
+mod moving;
 mod solved_errors;
 mod started;
 

@@ -1,0 +1,31 @@
+//! What the present work waits for, for a report beside this work.
+
+use std::{future::Future, sync::Arc};
+
+/// Takes the reports. The methods are called while a wait is polled, so they must not block.
+pub trait Listener: Send + Sync {
+    /// The work does not go on for this reason.
+    fn awaits(&self, reason: &str);
+    /// The work waits for a copy, which has brought so many bytes of a total.
+    fn has_copied(&self, bytes: i64, total: i64);
+}
+
+tokio::task_local! {
+    static LISTENER: Arc<dyn Listener>;
+}
+
+/// Runs work whose waits ([`crate::wait`]) report to the listener.
+pub fn listen<F: Future>(listener: Arc<dyn Listener>, work: F) -> impl Future<Output = F::Output> {
+    LISTENER.scope(listener, work)
+}
+
+/// Reports why the present work does not go on. Without a listener nothing happens.
+pub fn report_reason(reason: &str) {
+    // Most work has no listener.
+    let _ = LISTENER.try_with(|listener| listener.awaits(reason));
+}
+
+/// Reports how far a copy is for which the present work waits. Without a listener nothing happens.
+pub fn report_copied(bytes: i64, total: i64) {
+    let _ = LISTENER.try_with(|listener| listener.has_copied(bytes, total));
+}
