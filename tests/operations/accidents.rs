@@ -192,8 +192,8 @@ async fn the_users_confirmation_counts(desk: &Desk, definitions: &[&str]) {
     is_allowed(desk, None, &["crd", definitions[0]]).await;
 }
 
-/// The namespace controller removes objects that nobody confirmed: the deletion of their namespace was confirmed. Otherwise
-/// the namespace of a shoot would be Terminating for ever.
+/// The namespace controller removes objects without a confirmation of their own, because the deletion of the namespace was
+/// confirmed. Otherwise the namespace of a shoot would be Terminating for ever.
 async fn a_confirmed_namespace_goes_with_all_its_objects(desk: &Desk) {
     kubectl(desk, &["annotate", "namespace", NAMESPACE, CONFIRMATION]).await;
     kubectl(

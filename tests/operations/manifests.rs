@@ -70,14 +70,14 @@ async fn manifests_of_gardeners_users_are_accepted_and_what_has_no_effect_is_tol
         .or_fail("get")
         .unwrap();
     assert_eq!(versions, "bare=;bare-minor=1.34;bare-null=;wild-garden=1.34.4;");
-    an_annotation_without_effect_is_told_once(&desk).await;
+    an_annotation_without_effect_is_reported_once(&desk).await;
     misspelt_fields_are_refused(&desk).await;
 }
 
 /// A warning for each later write of the Shoot would bury the warnings of that write.
-async fn an_annotation_without_effect_is_told_once(desk: &Desk) {
+async fn an_annotation_without_effect_is_reported_once(desk: &Desk) {
     let annotate = ["-n", "garden-dev", "annotate", "--overwrite", "shoot", "bare"];
-    let told = async |annotation: &str| {
+    let warnings_of = async |annotation: &str| {
         let said = desk
             .run("kubectl", &[&annotate[..], &[annotation]].concat())
             .await
@@ -86,16 +86,28 @@ async fn an_annotation_without_effect_is_told_once(desk: &Desk) {
         said.err
     };
     let sync = "metadata.annotations[shoot.gardener.cloud/sync-period]";
-    assert!(told("shoot.gardener.cloud/sync-period=1h").await.contains(sync));
+    assert!(
+        warnings_of("shoot.gardener.cloud/sync-period=1h")
+            .await
+            .contains(sync)
+    );
     for silent in ["acme.example/sync-period=1h", "shoot.gardener.cloud/ignore=true"] {
-        let said = told(silent).await;
+        let said = warnings_of(silent).await;
         assert!(!said.contains("without effect"), "{silent}: {said}");
     }
-    assert!(told("shoot.gardener.cloud/sync-period=2h").await.contains(sync));
+    assert!(
+        warnings_of("shoot.gardener.cloud/sync-period=2h")
+            .await
+            .contains(sync)
+    );
     let ignore = "metadata.annotations[shoot.gardener.cloud/ignore]";
-    assert!(told("shoot.gardener.cloud/ignore=yes").await.contains(ignore));
+    assert!(
+        warnings_of("shoot.gardener.cloud/ignore=yes")
+            .await
+            .contains(ignore)
+    );
     let flag = "alpha.featuregates.shoot.gardener.cloud/x";
-    let said = told(&format!("{flag}=true")).await;
+    let said = warnings_of(&format!("{flag}=true")).await;
     assert!(said.contains(&format!("metadata.annotations[{flag}]")), "{said}");
 }
 

@@ -140,7 +140,7 @@ pub const SEED_ANNOTATIONS: &[Annotation] = &[
 pub(super) const ALL: &str = "metadata.?annotations.orValue({})";
 
 /// A list of the keys of annotations that this write adds or changes and that have no effect. An annotation from
-/// before is not told again: controllers write annotations of the same object.
+/// before is not reported again: controllers write annotations of the same object.
 pub(super) fn idle_annotations(annotations: &[Annotation]) -> String {
     let judged: Vec<String> = annotations
         .iter()
@@ -167,15 +167,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_annotation_is_told_once_and_a_prefix_stands_for_all_its_keys() {
-        let told = idle_annotations(&[
+    fn an_annotation_is_reported_once_and_a_prefix_stands_for_all_its_keys() {
+        let reported = idle_annotations(&[
             annotation("x.gardener.cloud/", ""),
             switch("gardener.cloud/y", ""),
         ]);
         let written = "object.metadata.?annotations.orValue({})";
         let before = "oldObject.metadata.?annotations.orValue({})";
         assert_eq!(
-            told,
+            reported,
             format!(
                 "{written}.filter(key, !(oldObject != null && {before}[?key] == {written}[?key]) \
                  && (key.startsWith('x.gardener.cloud/') || key == 'gardener.cloud/y' \
