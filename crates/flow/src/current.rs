@@ -1,4 +1,4 @@
-//! The task on whose behalf the present code runs.
+//! The name of the running task, for code that the task calls.
 
 use std::future::Future;
 
@@ -6,8 +6,8 @@ tokio::task_local! {
     static CURRENT: &'static str;
 }
 
-/// The name of the task whose work calls this, or `None` outside of all tasks. The retry predicate of a graph
-/// is called inside the task as well.
+/// The name of the running task; `None` outside of all tasks. A graph calls the retry predicate inside the
+/// task as well.
 #[must_use]
 pub fn current_task() -> Option<&'static str> {
     CURRENT.try_with(|name| *name).ok()

@@ -1,4 +1,4 @@
-//! What the present work waits for, for a report beside this work.
+//! The reason for which the present work waits, for a report beside this work.
 
 use std::{future::Future, sync::Arc};
 
@@ -14,18 +14,18 @@ tokio::task_local! {
     static LISTENER: Arc<dyn Listener>;
 }
 
-/// Runs work whose waits ([`crate::wait`]) report to the listener.
+/// Runs work, and passes the reports of all waits in this work ([`crate::wait`]) to the listener.
 pub fn listen<F: Future>(listener: Arc<dyn Listener>, work: F) -> impl Future<Output = F::Output> {
     LISTENER.scope(listener, work)
 }
 
-/// Reports why the present work does not go on. Without a listener nothing happens.
+/// Reports why the present work does not go on. Has no effect without a listener.
 pub fn report_reason(reason: &str) {
     // Most work has no listener.
     let _ = LISTENER.try_with(|listener| listener.awaits(reason));
 }
 
-/// Reports how far a copy is for which the present work waits. Without a listener nothing happens.
+/// Reports the progress of the copy for which the present work waits. Has no effect without a listener.
 pub fn report_copied(bytes: i64, total: i64) {
     let _ = LISTENER.try_with(|listener| listener.has_copied(bytes, total));
 }

@@ -1,5 +1,5 @@
-//! The bytes that a copy has brought, of the bytes that the copy has listed; served as `GET /progress` without TLS, since the answer
-//! holds two numbers.
+//! The bytes that a copy has brought, of the bytes that the copy has listed; served as `GET /progress`
+//! without TLS, since the answer holds two numbers.
 
 use crate::snapshot_name::Snapshot;
 use axum::{Json, Router, extract::State, routing::get};
@@ -9,7 +9,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The objects of one copy. Cloning gives a second view of the same objects.
+/// The objects of a copy. Cloning gives a second view of the same objects.
 #[derive(Clone, Debug, Default)]
 pub struct CopyGauge(Arc<Mutex<BTreeMap<String, ObjectBytes>>>);
 
@@ -74,7 +74,8 @@ impl CopyGauge {
     }
 }
 
-/// Serves the progress for ever. An address that cannot be used does not end the copy: the bytes are unknown then.
+/// Serves the progress for ever. An address that cannot be used does not end the copy: the bytes are unknown
+/// then.
 pub async fn serve_progress(address: SocketAddr, gauge: CopyGauge) -> Infallible {
     let routes = Router::new().route("/progress", get(progress)).with_state(gauge);
     let served = axum_server::bind(address).serve(routes.into_make_service()).await;

@@ -1,9 +1,9 @@
-//! The conditions of a shoot while a move stops its control plane on one seed and starts it on the other.
-//! Pure.
+//! The conditions of a shoot while a move stops the control plane in the source seed and starts the control
+//! plane in the destination seed. Pure.
 //!
 //! A condition that holds is reported as such. A condition that does not hold, or cannot be checked, has
-//! reason `Moving`, and API server `False` at once: nothing has to be found out about a process that was
-//! stopped on purpose.
+//! reason `Moving`. `APIServerAvailable` is `False` at once: the API server was stopped on purpose, so a
+//! grace period would only delay the report.
 
 use api::{
     constants::condition::{
@@ -17,7 +17,7 @@ use placement::{Journey, journey};
 
 use super::{checks, observation::Observation};
 
-/// The observation of a shoot, as a move explains it.
+/// The observation of a shoot, with the move as the reason where the shoot moves.
 pub(super) fn explained_by_move(shoot: &Shoot, type_: &str, seen: Observation) -> Observation {
     if journey(shoot) == Journey::Settled {
         return seen;
@@ -26,7 +26,7 @@ pub(super) fn explained_by_move(shoot: &Shoot, type_: &str, seen: Observation) -
         (_, ConditionStatus::True) => return seen,
         (API_SERVER_AVAILABLE, _) => (ConditionStatus::False, API_STOPPED),
         (CONTROL_PLANE_HEALTHY, _) => (ConditionStatus::Progressing, PARTS_STOPPED),
-        // What the API server reports of nodes and objects counts, also during a move.
+        // Reports of the API server about nodes and objects count, also during a move.
         (_, ConditionStatus::Unknown) => (ConditionStatus::Unknown, NOT_CHECKED),
         _ => return seen,
     };
@@ -37,8 +37,8 @@ pub(super) fn explained_by_move(shoot: &Shoot, type_: &str, seen: Observation) -
     }
 }
 
-/// The conditions of a shoot whose API server a move has just stopped; only of conditions that there are.
-/// `None` where nothing changes, or the shoot sleeps and has no API server.
+/// The conditions of a shoot whose API server a move has just stopped. Conditions that are not reported yet
+/// are not added. `None` without a change, and for a shoot that sleeps, since such a shoot has no API server.
 #[must_use]
 pub fn without_api_server(shoot: &Shoot, now: &Time) -> Option<Vec<Condition>> {
     if checks::of_sleep(shoot).is_some() {

@@ -1,8 +1,8 @@
-//! How long the steps of flows take: what former flows of this process took, and before the first flow what
-//! was measured in the tests with real clusters. The percentage of an operation goes by these times.
+//! The time that each step of a flow takes: learned from former flows of this process, and before the first
+//! flow as measured in the tests with real clusters. The percentage of an operation goes by these times.
 //!
 //! The times are kept in the memory of the process only. A percentage needs no better estimate after a
-//! restart, and a record in the cluster would be one more object to bound and to clean up. The memory is
+//! restart, and a record in the cluster would have to be bounded and cleaned up as well. The memory is
 //! bounded, since the names of flows and steps are literals.
 
 use std::{
@@ -31,7 +31,7 @@ const MEASURED: [(&str, u64); 10] = [
 /// source that is stuck.
 const SHORTEST: Duration = Duration::from_secs(1);
 
-/// A step that took longer waited for something outside of the flow, such as a seed without a node.
+/// A step that took longer waited for a cause outside of the flow, such as a seed without a node.
 const LONGEST: Duration = Duration::from_secs(30 * 60);
 
 /// Times of steps by flow. Cloning gives a second view of the same times.

@@ -1,8 +1,8 @@
-//! Runs a flow and writes its progress into the Shoot: `lastOperation`, and within a move
+//! Runs a flow and writes the progress of the flow into the Shoot: `lastOperation`, and within a move
 //! `status.migration.progress`.
 //!
-//! A new step is written at once. Within a step nothing is written but a changed report of the move, at most
-//! every [`REPORT_PAUSE`]. Writes are coalesced: a slow garden delays the progress, never the flow.
+//! A new step is written at once. Within a step only a changed report of the move is written, at most every
+//! [`REPORT_PAUSE`]. Writes are coalesced: a slow garden delays the progress, never the flow.
 
 use std::{
     collections::HashMap,
@@ -37,7 +37,7 @@ pub(super) struct Ended {
 /// Runs a flow, and writes its progress.
 ///
 /// # Errors
-/// The Shoot is not this seed's any more, so that nothing of the flow may go on.
+/// The Shoot is not this seed's any more, so that no step of the flow may go on.
 pub(super) async fn run_and_report(
     pace: &Pace,
     type_: Type,
@@ -68,7 +68,7 @@ pub(super) async fn run_and_report(
             percent = &mut writer => break percent?,
         }
     };
-    // The writer ends after the flow, which holds the other end of its channel, or with an error.
+    // The flow holds the sender of the writer's channel: without an error, the writer ends after the flow.
     let outcome = ended.ok_or_else(|| Error::bug("progress ended before its flow"))?;
     Ok(Ended { outcome, percent })
 }
@@ -117,7 +117,7 @@ async fn write_progress(
         });
         match written.await {
             Ok(_) => reported = report,
-            // Nothing of this flow may go on.
+            // No step of this flow may go on.
             Err(error @ Error::NotOwner(_)) => return Err(error),
             Err(error) => tracing::debug!(%error, "progress could not be written"),
         }
@@ -141,7 +141,7 @@ fn with_report(shoot: &Shoot, type_: Type, mut patch: Value, report: Option<&Val
     patch
 }
 
-/// The steps that run, each with what it waits for.
+/// The steps that run, each with the condition that the step awaits.
 #[derive(Default)]
 struct RunningSteps(Mutex<Steps>);
 
@@ -262,7 +262,7 @@ mod tests {
         ] {
             assert_eq!(report[field], value, "{report}");
         }
-        // What the step awaited goes with the step, and its bytes stay.
+        // The awaited condition goes with the step, and the bytes stay.
         let later = start + Duration::from_secs(7);
         let ended = steps.advance(&running(&["dns"], &["copy"]), later);
         assert_eq!(ended, [("copy", Duration::from_secs(7))]);
@@ -272,7 +272,7 @@ mod tests {
             (&json!("dns"), &Value::Null)
         );
         assert_eq!(report["copiedBytes"], 5);
-        // The time of a step that failed says nothing about the next flow.
+        // The time of a failed step is no estimate for the next flow.
         assert!(steps.advance(&running(&[], &["copy"]), later).is_empty());
     }
 

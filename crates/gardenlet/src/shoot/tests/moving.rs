@@ -1,5 +1,5 @@
-//! What a Shoot says from the edit of `spec.seedName` to the end of the move: when the move is over, how the
-//! shoot is, and how far the move is.
+//! The status of a Shoot from the edit of `spec.seedName` to the end of the move: when the move is over, how
+//! the shoot is, and how far the move is.
 
 use api::meta::{Condition, ConditionStatus};
 use flow::Progress;
@@ -65,7 +65,7 @@ fn the_settled_seed_is_the_destination_only_after_the_end_of_the_move() {
     assert_eq!(settled_in(&restoring), None);
     let settled = |operation| after(&restoring, &status::settled(&restoring, operation, Time(now())));
     assert_eq!(settled_in(&settled(Operation::Restore)), Some("b"));
-    // A takeover begins with what the dead seed has left, and a move that is called off ends where it began.
+    // A move that is called off ends in the source seed.
     let called_off = begun(&migrating, Operation::Restore, "a");
     assert_eq!(settled_in(&called_off), None);
     let back = after(
@@ -119,7 +119,7 @@ fn no_condition_of_the_source_stays_true_once_the_move_stops_the_api_server() {
         &json!({"seedName": "b", "lastOperation": last("Migrate", "Aborted", 0)}),
     );
     assert_eq!(told(&begun(&taken, Operation::Restore, "b")), moving);
-    // A restoration that is tried again says nothing about an API server that may run by now.
+    // The API server may run by the time at which a restoration is tried again.
     let mut restoring = begun(&handed_over(&migrating), Operation::Restore, "b");
     restoring.status.as_mut().unwrap().conditions = edited().status.unwrap().conditions;
     assert_eq!(
