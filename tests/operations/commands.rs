@@ -55,6 +55,10 @@ const SHOWS: &[(&str, &[&str])] = &[
         &["ReadyForMigration"],
     ),
     (
+        "kubectl -n garden-dev get shoot demo -o jsonpath='{.status.migration.progress}'",
+        &["seed-a", "Creating ETCD Snapshot"],
+    ),
+    (
         "kubectl -n shoot--dev--demo get etcd,infra,cp,dns",
         &["etcd-main", "infrastructure.extensions.gardener.cloud/demo"],
     ),
@@ -176,7 +180,8 @@ async fn a_shoot_of_the_garden(desk: &Desk, provider: &Value) -> Result<()> {
     let time = "2026-01-01T00:00:00Z";
     let condition = json!({"type": "ReadyForMigration", "status": "True", "reason": "r", "message": "m",
         "lastTransitionTime": time, "lastUpdateTime": time});
-    let approval = json!({"source": "seed-a", "destination": "seed-b", "generation": 1, "spec": {}});
+    let progress = json!({"seedName": "seed-a", "step": "Creating ETCD Snapshot", "startTime": time});
+    let approval = json!({"source": "seed-a", "destination": "seed-b", "generation": 1, "spec": {}, "progress": progress});
     let last = json!({"type": "Create", "state": "Succeeded", "progress": 100, "description": "d", "lastUpdateTime": time});
     let namespace = json!({"name": "garden-dev", "labels": {"project.gardener.cloud/name": "dev"}});
     let seed = |name: &str| {
@@ -339,6 +344,9 @@ async fn prepare(clusters: &Clusters, command: &Documented) -> Result<()> {
     if text.contains("force-deletion=true") {
         a_deletion_has_failed(garden).await?;
     }
+    if text.contains("settledSeedName") {
+        a_move_ends(garden, text).await?;
+    }
     Ok(())
 }
 
@@ -362,6 +370,34 @@ async fn a_copy_is_short(garden: &Desk) -> Result<()> {
         .run("kubectl", &[&args[..], &[&status.to_string()]].concat())
         .await?
         .or_fail("a copy that is short")?;
+    Ok(())
+}
+
+/// A documented wait for the end of a move, as kubectl sees the fields of a move: the wait ends at the end of the move, not before.
+async fn a_move_ends(garden: &Desk, wait: &str) -> Result<()> {
+    let short = wait.replace("--timeout=30m", "--timeout=2s");
+    ensure!(short != wait, "the wait names its limit");
+    for (settled, is_over) in [
+        (json!("seed-a"), false),
+        (Value::Null, false),
+        (json!("seed-b"), true),
+    ] {
+        let patch = json!({"status": {"settledSeedName": settled}}).to_string();
+        let args = [
+            "-n",
+            "garden-dev",
+            "patch",
+            "shoot",
+            "demo",
+            "--subresource=status",
+            "--type=merge",
+            "-p",
+            &patch,
+        ];
+        garden.run("kubectl", &args).await?.or_fail("a move")?;
+        let said = garden.run("bash", &["-c", &short]).await?;
+        ensure!(said.success == is_over, "{settled}: {}{}", said.out, said.err);
+    }
     Ok(())
 }
 
