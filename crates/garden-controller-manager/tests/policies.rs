@@ -9,6 +9,8 @@ mod garden;
 mod nodes;
 #[path = "policies/seeds.rs"]
 mod seeds;
+#[path = "policies/warnings.rs"]
+mod warnings;
 #[path = "policies/zones.rs"]
 mod zones;
 
@@ -38,6 +40,7 @@ async fn the_policies_of_the_garden() {
     seeds::a_shoot_gets_no_name_of_another_shoot(&garden).await;
     seeds::a_shoot_is_created_on_a_tolerated_and_selected_seed(&garden).await;
     schedules_of_a_shoot(&garden).await;
+    warnings::a_sleep_that_a_webhook_may_not_let_end(&garden).await;
     operations(&garden).await;
     deletion(&garden).await;
     own_seed_and_lease(&garden).await;

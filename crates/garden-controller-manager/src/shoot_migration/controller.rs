@@ -31,6 +31,7 @@ use super::{
     dry_run, former_seeds, pending_edit,
     preflight::{BUSY, FULL, Verdict, wanted_move},
     reading::{backup_entry_name, read, write},
+    source,
 };
 use crate::{Context, controller_registration::seed_of, shoots};
 
@@ -163,6 +164,7 @@ impl Reconciler<Shoot> for ShootMigration {
             }
             let judged = Box::pin(read(&self.context, &shoot)).await?;
             let verdict = judged.verdict;
+            let verdict = verdict.map(|verdict| source::with_reports(&shoot, verdict));
             let verdict = verdict.map(|verdict| pending_edit::hold(&shoot, verdict));
             let verdict = verdict.map(|verdict| self.with_place(&shoot, judged.destination.as_ref(), verdict));
             let ready = verdict.as_ref().is_some_and(|verdict| verdict.ready);

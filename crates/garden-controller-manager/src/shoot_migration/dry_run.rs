@@ -15,7 +15,7 @@ use placement::{Journey, journey};
 use runtime::{Result, clock};
 use serde_json::{Value, json};
 
-use super::{capacity, pending_edit, preflight::Verdict, reading::read};
+use super::{capacity, pending_edit, preflight::Verdict, reading::read, source};
 use crate::{Context, MANAGER};
 
 /// Longest name of a Seed.
@@ -71,7 +71,7 @@ async fn judge(
     asking.spec.seed_name = Some(seed.to_owned());
     let judged = Box::pin(read(context, &asking)).await?;
     Ok(judged.verdict.map(|verdict| {
-        let verdict = pending_edit::hold(&asking, verdict);
+        let verdict = pending_edit::hold(&asking, source::with_reports(&asking, verdict));
         match &judged.destination {
             Some(destination) => capacity::judge(&asking, destination, known, verdict),
             None => verdict,

@@ -16,6 +16,7 @@
 //! | `pending_edit` | whether the source has reconciled the present specification |
 //! | `capacity` | how many shoots a seed may have |
 //! | `dry_run` | the same judgement before any edit, asked for by annotation |
+//! | `source` | what the gardenlet of the source reports that would stop a move half-way |
 //! | `crowd` | how many may be on their way to a seed at a time |
 //! | `approval` | what becomes of `status.migration`, and when a shoot is handed on |
 //! | `reading` | what a verdict needs is read, and what follows is written on exactly that |
@@ -35,6 +36,7 @@ mod pending_edit;
 mod preflight;
 mod reading;
 mod seed_defaults;
+mod source;
 
 pub(crate) use approval::travels;
 pub use approval::{Decision, HandOn, decide};

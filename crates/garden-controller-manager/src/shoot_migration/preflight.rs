@@ -3,7 +3,7 @@
 use api::{
     constants::condition::{
         BACKUP_BUCKETS_READY, CONTROL_PLANE_HEALTHY, ETCD_NO_SPACE, GARDENLET_READY,
-        SEED_SYSTEM_COMPONENTS_HEALTHY, SHOOT_NOT_RECONCILED,
+        SEED_SYSTEM_COMPONENTS_HEALTHY, SHOOT_NOT_RECONCILED, WEBHOOKS_ON_LEASES,
     },
     gardencore::{BackupBucket, BackupEntry, CloudProfile, Seed, Shoot},
     meta::{ConditionStatus, ErrorCode, LastOperationState, find_condition},
@@ -70,6 +70,7 @@ impl Verdict {
             | FULL
             | SHOOT_NOT_RECONCILED
             | BUSY => vec![ErrorCode::ErrRetryableInfraDependencies],
+            WEBHOOKS_ON_LEASES => vec![ErrorCode::ErrProblematicWebhook],
             _ => vec![ErrorCode::ErrConfigurationProblem],
         }
     }

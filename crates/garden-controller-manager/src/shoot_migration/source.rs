@@ -1,0 +1,167 @@
+//! Reports of the source seed about obstacles that would stop a planned move half-way. Pure.
+//!
+//! The garden sees neither the seed nor the shoot, so that the source's gardenlet reports in time, as constraints of the Shoot. A
+//! takeover ignores these reports, as the shoot would be lost without the takeover.
+
+use api::{
+    constants::condition::{
+        HIBERNATION_POSSIBLE, SHOOT_STATE_COMPLETE, SHOOT_STATE_UP_TO_DATE, WEBHOOKS_ON_LEASES,
+    },
+    gardencore::Shoot,
+    meta::{Condition, ConditionStatus},
+};
+use placement::{Journey, journey};
+
+use super::preflight::{Verdict, wanted_move};
+
+/// Constraints of the source, each with the reason of the refusal, in the order in which users fix them.
+const OBSTACLES: [(&str, &str); 3] = [
+    (SHOOT_STATE_COMPLETE, "SourceStateLeftOut"),
+    (SHOOT_STATE_UP_TO_DATE, "SourceStateNotUpToDate"),
+    (HIBERNATION_POSSIBLE, WEBHOOKS_ON_LEASES),
+];
+
+/// The verdict on a move that would begin now, where the source reports an obstacle. A move that has begun goes on: the flow reports
+/// the errors of each step.
+pub(super) fn with_reports(shoot: &Shoot, mut verdict: Verdict) -> Verdict {
+    let Some((source, _)) = wanted_move(shoot) else {
+        return verdict;
+    };
+    if !verdict.ready || journey(shoot) != Journey::Settled {
+        return verdict;
+    }
+    let reports = OBSTACLES
+        .iter()
+        .filter_map(|(type_, reason)| Some((reported(shoot, type_)?, *reason)));
+    // A webhook in a shoot that sleeps is not called during the move: no API server starts.
+    let found = reports.into_iter().find(|(report, _)| {
+        report.type_ != HIBERNATION_POSSIBLE
+            || report.reason == WEBHOOKS_ON_LEASES && !placement::is_asleep(shoot)
+    });
+    if let Some((report, reason)) = found {
+        let (type_, message) = (&report.type_, with_stop(&report.message));
+        return Verdict {
+            ready: false,
+            reason,
+            message: format!(
+                "Seed {source} reports {type_}=False: {message} The move begins once this is fixed, or set spec.seedName back to {source}."
+            ),
+        };
+    }
+    // Such a webhook only delays the start until the tunnel is up. Only users of the shoot can fix the webhook, so that a refusal would
+    // keep an operator from emptying a seed.
+    if let Some(report) = reported(shoot, HIBERNATION_POSSIBLE).filter(|_| !placement::is_asleep(shoot)) {
+        verdict.message = format!("{} {}", verdict.message, with_stop(&report.message));
+    }
+    verdict
+}
+
+/// The constraint of this type, if it is `False`.
+fn reported<'a>(shoot: &'a Shoot, type_: &str) -> Option<&'a Condition> {
+    let found = shoot.status.as_ref()?.constraint(type_);
+    found.filter(|found| found.status == ConditionStatus::False)
+}
+
+fn with_stop(message: &str) -> String {
+    format!("{}.", message.trim_end_matches('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn shoot(constraints: &[(&str, &str, &str)], more: Value) -> Shoot {
+        let time = "2026-01-01T00:00:00Z";
+        let constraints: Vec<Value> = constraints
+            .iter()
+            .map(|(type_, status, reason)| {
+                json!({"type": type_, "status": status, "reason": reason, "message": "It is so",
+                    "lastTransitionTime": time, "lastUpdateTime": time})
+            })
+            .collect();
+        let mut status = json!({"seedName": "a", "constraints": constraints, "lastOperation": {"type": "Reconcile",
+            "state": "Succeeded", "progress": 100, "description": "", "lastUpdateTime": time}});
+        for (key, value) in more.as_object().into_iter().flatten() {
+            status[key] = value.clone();
+        }
+        serde_json::from_value(
+            json!({"metadata": {"name": "web"}, "status": status, "spec": {"seedName": "b",
+            "region": "r", "provider": {"type": "local"}, "kubernetes": {}}}),
+        )
+        .unwrap()
+    }
+
+    fn judged(shoot: &Shoot) -> Verdict {
+        let ready = Verdict {
+            ready: true,
+            reason: "DestinationSeedReady",
+            message: String::new(),
+        };
+        with_reports(shoot, ready)
+    }
+
+    #[test]
+    fn what_would_stop_a_move_half_way_refuses_it() {
+        for (type_, reported, reason) in [
+            (SHOOT_STATE_COMPLETE, "StateLeftOut", "SourceStateLeftOut"),
+            (
+                SHOOT_STATE_UP_TO_DATE,
+                "ShootStateNotSynced",
+                "SourceStateNotUpToDate",
+            ),
+            (HIBERNATION_POSSIBLE, WEBHOOKS_ON_LEASES, WEBHOOKS_ON_LEASES),
+        ] {
+            let verdict = judged(&shoot(&[(type_, "False", reported)], json!({})));
+            assert_eq!((verdict.ready, verdict.reason), (false, reason));
+            let message = format!("Seed a reports {type_}=False: It is so. The move begins");
+            assert!(verdict.message.starts_with(&message), "{}", verdict.message);
+            assert!(!verdict.codes().is_empty());
+            for status in ["True", "Progressing", "Unknown"] {
+                assert!(judged(&shoot(&[(type_, status, reported)], json!({}))).ready);
+            }
+        }
+    }
+
+    #[test]
+    fn a_webhook_stops_no_shoot_that_sleeps() {
+        let webhook = [(HIBERNATION_POSSIBLE, "False", WEBHOOKS_ON_LEASES)];
+        let verdict = judged(&shoot(&webhook, json!({"hibernated": true})));
+        assert!(verdict.ready && !verdict.message.contains("It is so"));
+    }
+
+    #[test]
+    fn a_webhook_that_only_delays_the_start_is_a_warning() {
+        let webhook = [(HIBERNATION_POSSIBLE, "False", "ProblematicWebhooks")];
+        let verdict = judged(&shoot(&webhook, json!({})));
+        assert!(
+            verdict.ready && verdict.message.ends_with("It is so."),
+            "{}",
+            verdict.message
+        );
+    }
+
+    #[test]
+    fn a_move_that_has_begun_is_judged_no_more() {
+        let left_out = [(SHOOT_STATE_COMPLETE, "False", "StateLeftOut")];
+        let migrating = json!({
+            "lastOperation": {"type": "Migrate", "state": "Processing", "progress": 1, "description": "",
+                "lastUpdateTime": "2026-01-01T00:00:00Z"},
+            "migration": {"source": "a", "destination": "b", "generation": 1, "spec": {}},
+        });
+        assert!(judged(&shoot(&left_out, migrating)).ready);
+    }
+
+    #[test]
+    fn an_obstacle_of_the_destination_is_reported_first() {
+        let no = Verdict {
+            ready: false,
+            reason: "DestinationSeedNotReady",
+            message: "m".into(),
+        };
+        let left_out = [(SHOOT_STATE_COMPLETE, "False", "StateLeftOut")];
+        assert_eq!(with_reports(&shoot(&left_out, json!({})), no.clone()), no);
+    }
+}
