@@ -28,7 +28,7 @@ use super::{
     capacity,
     change::change,
     crowd::{self, Crowd, NoPlace},
-    dry_run, former_seeds, pending_edit,
+    dry_run, former_seeds, pause, pending_edit,
     preflight::{BUSY, FULL, Verdict, wanted_move},
     reading::{backup_entry_name, read, write},
     source,
@@ -165,6 +165,8 @@ impl Reconciler<Shoot> for ShootMigration {
             let judged = Box::pin(read(&self.context, &shoot)).await?;
             let verdict = judged.verdict;
             let verdict = verdict.map(|verdict| source::with_reports(&shoot, verdict));
+            let seeds = [judged.source.as_ref(), judged.destination.as_ref()];
+            let verdict = verdict.map(|verdict| pause::hold(&shoot, seeds, verdict));
             let verdict = verdict.map(|verdict| pending_edit::hold(&shoot, verdict));
             let verdict = verdict.map(|verdict| self.with_place(&shoot, judged.destination.as_ref(), verdict));
             let ready = verdict.as_ref().is_some_and(|verdict| verdict.ready);

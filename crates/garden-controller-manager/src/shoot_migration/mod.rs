@@ -13,6 +13,7 @@
 //! | `extensions` | what the shoot needs of providers, and what the destination has |
 //! | `seed_defaults` | what a seed puts into a shoot and another one must put there too |
 //! | `eligibility` | whether the destination may host the shoot: taints, selectors, versions of gardenlets |
+//! | `pause` | whether the Shoot or one of its seeds holds back new work |
 //! | `pending_edit` | whether the source has reconciled the present specification |
 //! | `capacity` | how many shoots a seed may have |
 //! | `dry_run` | the same judgement before any edit, asked for by annotation |
@@ -32,6 +33,7 @@ mod dry_run;
 mod eligibility;
 mod extensions;
 mod former_seeds;
+mod pause;
 mod pending_edit;
 mod preflight;
 mod reading;

@@ -2,7 +2,7 @@
 
 use api::{
     constants::condition::{
-        BACKUP_BUCKETS_READY, CONTROL_PLANE_HEALTHY, ETCD_NO_SPACE, GARDENLET_READY,
+        BACKUP_BUCKETS_READY, CONTROL_PLANE_HEALTHY, ETCD_NO_SPACE, GARDENLET_READY, SEED_EMERGENCY_STOP,
         SEED_SYSTEM_COMPONENTS_HEALTHY, SHOOT_NOT_RECONCILED, WEBHOOKS_ON_LEASES,
     },
     gardencore::{BackupBucket, BackupEntry, CloudProfile, Seed, Shoot},
@@ -68,6 +68,7 @@ impl Verdict {
             | "DestinationExtensionsNotReady"
             | "DestinationSeedNotCleanedUp"
             | FULL
+            | SEED_EMERGENCY_STOP
             | SHOOT_NOT_RECONCILED
             | BUSY => vec![ErrorCode::ErrRetryableInfraDependencies],
             WEBHOOKS_ON_LEASES => vec![ErrorCode::ErrProblematicWebhook],
