@@ -1,11 +1,18 @@
 //! What a Seed's conditions say: pure decisions.
 
 use api::{
-    constants::condition::{BACKUP_BUCKETS_READY, GARDENLET_READY, SEED_SYSTEM_COMPONENTS_HEALTHY},
+    constants::{
+        EMERGENCY_STOP,
+        condition::{
+            BACKUP_BUCKETS_READY, EMERGENCY_STOP_SHOOT_RECONCILIATIONS, GARDENLET_READY,
+            SEED_SYSTEM_COMPONENTS_HEALTHY,
+        },
+    },
     gardencore::{BackupBucket, Seed},
     meta::{Condition, ConditionStatus, LastOperationState},
 };
 use k8s_openapi::{api::apps::v1::Deployment, apimachinery::pkg::apis::meta::v1::Time};
+use kube::ResourceExt as _;
 
 use crate::config::Component;
 
@@ -20,6 +27,23 @@ pub(super) fn gardenlet(renewed: bool, now: Time) -> Option<Condition> {
             ConditionStatus::True,
             "GardenletReady",
             "The gardenlet renews the seed's Lease and reaches the seed.",
+            now,
+        )
+    })
+}
+
+/// `EmergencyStopShootReconciliations`, as in Gardener: `True` during the stop, and absent otherwise.
+pub(super) fn emergency_stop(seed: &Seed, now: Time) -> Option<Condition> {
+    placement::pause::is_stopped(seed.annotations()).then(|| {
+        let message = format!(
+            "The annotation {EMERGENCY_STOP} holds back new reconciliations and moves of the Shoots of this seed. Remove the \
+             annotation to resume."
+        );
+        Condition::new(
+            EMERGENCY_STOP_SHOOT_RECONCILIATIONS,
+            ConditionStatus::True,
+            "EmergencyStop",
+            &message,
             now,
         )
     })

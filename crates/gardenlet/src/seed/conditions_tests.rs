@@ -122,3 +122,17 @@ fn a_bucket_is_ready_when_its_last_operation_succeeded() {
         (ConditionStatus::False, vec![ErrorCode::ErrInfraUnauthenticated])
     );
 }
+
+#[test]
+fn the_emergency_stop_shows_in_the_seed_while_it_is_on() {
+    let mut seed = Seed::new("seed-a", SeedSpec::default());
+    assert_eq!(emergency_stop(&seed, epoch()), None);
+    let annotations = seed.annotations_mut();
+    annotations.insert(EMERGENCY_STOP.to_owned(), "true".to_owned());
+    let stopped = emergency_stop(&seed, epoch()).unwrap();
+    assert_eq!(stopped.status, ConditionStatus::True);
+    assert!(stopped.message.contains(EMERGENCY_STOP), "{}", stopped.message);
+    seed.annotations_mut()
+        .insert(EMERGENCY_STOP.to_owned(), "false".to_owned());
+    assert_eq!(emergency_stop(&seed, epoch()), None);
+}

@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use api::{
-    constants::{condition::BACKUP_BUCKETS_READY, finalizer::GARDENER},
+    constants::{
+        condition::{BACKUP_BUCKETS_READY, EMERGENCY_STOP_SHOOT_RECONCILIATIONS},
+        finalizer::GARDENER,
+    },
     gardencore::{
         BackupBucket, BackupBucketProvider, BackupBucketSpec, BackupEntry, ControllerInstallation, Seed,
         Shoot,
@@ -25,7 +28,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::{
-    conditions::{Found, backup_bucket, gardenlet, system_components},
+    conditions::{Found, backup_bucket, emergency_stop, gardenlet, system_components},
     fence::{self, Told},
     in_use::{self, SeedUse},
     lease::LEASE_DURATION,
@@ -231,6 +234,7 @@ impl SeedController {
         let new: Vec<Condition> = [
             gardenlet(self.context.heartbeat.is_fresh(LEASE_DURATION), now.clone()),
             Some(system_components(&found, now.clone())),
+            emergency_stop(seed, now.clone()),
             backup_bucket(seed, bucket, now),
         ]
         .into_iter()
@@ -239,6 +243,9 @@ impl SeedController {
         conditions::change(MANAGER, &self.seeds(), &seed.name_any(), "conditions", |list| {
             if seed.spec.backup.is_none() {
                 list.retain(|c| c.type_ != BACKUP_BUCKETS_READY);
+            }
+            if !placement::pause::is_stopped(seed.annotations()) {
+                list.retain(|c| c.type_ != EMERGENCY_STOP_SHOOT_RECONCILIATIONS);
             }
             for condition in &new {
                 condition.clone().merge_into(list);

@@ -10,7 +10,7 @@ use api::{
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, ResourceExt};
 use parts::{FenceClock, Fences, ProvenEnd};
-use placement::{Operation, Role, Wanted, approval, is_move_wanted, isolation, names, role, traveller};
+use placement::{Operation, Pause, Role, Wanted, approval, is_move_wanted, isolation, names, role, traveller};
 use runtime::{Cluster, Error, Next, Reconciler, Result, clock, error::Explain as _, finalizer, runner};
 use serde_json::json;
 use tokio::time::Instant;
@@ -23,6 +23,7 @@ use super::{
     lost::{self, LostShoots},
     operation::{self, Failure},
     pace::Pace,
+    pause::{self, EmergencyStop},
     record::Record,
     right,
     status::{self, Trigger, Writer},
@@ -40,7 +41,9 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// Runs the shoot controller until shutdown.
 pub async fn run(context: Arc<Context>) {
     let garden = context.garden.clone();
-    let controller = watched::controller(&garden);
+    let stop = EmergencyStop::new();
+    let controller =
+        watched::controller(&garden).reconcile_all_on(stop.changes(&garden, &context.seed_name));
     let settings = context.runner();
     // There from the start, so that a first loss is seen as one.
     loss::metrics(&context.metrics);
@@ -50,6 +53,7 @@ pub async fn run(context: Arc<Context>) {
         lost: LostShoots::default(),
         changes: Changes::default(),
         pace: Pace::default(),
+        stop,
     });
     runner::run_namespaced(controller, &garden, reconciler, settings).await;
 }
@@ -60,6 +64,7 @@ struct ShootReconciler {
     lost: LostShoots,
     changes: Changes,
     pace: Pace,
+    stop: EmergencyStop,
 }
 
 impl Reconciler<Shoot> for ShootReconciler {
@@ -98,8 +103,10 @@ impl ShootReconciler {
         let Some(shoot) = Box::pin(zone_plan::answer(&self.context, shoot)).await? else {
             return Ok(Next::After(LOOK_AGAIN));
         };
-        match self.decide(&shoot) {
-            Duty::NotResponsible | Duty::GivenUp => Ok(Next::Change),
+        let pause = pause::check(&self.context, &self.stop, &shoot).await?;
+        match dispatch::apply_pause(pause, &shoot, self.decide(&shoot)) {
+            // The watches of the Shoot and of the Seed report the end of a pause.
+            Duty::NotResponsible | Duty::GivenUp | Duty::Paused(_) => Ok(Next::Change),
             Duty::Idle(rest) => {
                 self.tell_obstacle(&shoot).await?;
                 Ok(Next::After(rest))
@@ -120,7 +127,7 @@ impl ShootReconciler {
                 let trigger = Trigger::of(&shoot);
                 let shoot = self.take_operation_annotation(shoot).await?;
                 // A user may have changed his mind between the two: what counts is the Shoot without the annotation.
-                match self.decide_without_request(&shoot) {
+                match self.decide_without_request(&shoot, pause) {
                     Some(operation) => match self.loss_of(&shoot, operation) {
                         Some(sentence) => self.tell_loss(&shoot, operation, &sentence).await,
                         // Large, and on the stack of every other step otherwise.
@@ -143,10 +150,10 @@ impl ShootReconciler {
     }
 
     /// What runs once the request is taken. The role may be another by now; that it was asked for stays.
-    fn decide_without_request(&self, shoot: &Shoot) -> Option<Operation> {
+    fn decide_without_request(&self, shoot: &Shoot, pause: Option<Pause>) -> Option<Operation> {
         match placement::wanted(shoot) {
             Wanted::Operation(operation) if role(shoot, &self.context.seed_name) == Role::Owner => {
-                Some(operation)
+                Some(operation).filter(|operation| !dispatch::is_held(pause, shoot, *operation))
             }
             _ => None,
         }

@@ -10,7 +10,7 @@ use api::{
 };
 use jiff::Timestamp;
 use kube::ResourceExt;
-use placement::{Operation, Role, Wanted, isolation, role, wanted};
+use placement::{Operation, Pause, Role, Wanted, isolation, pause::begins_anew, role, wanted};
 
 /// What the gardenlet of one seed does with a Shoot now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub enum Duty {
     Leave(i64),
     /// It is being deleted and nobody confirmed that: it stays as it is, and is told what is awaited.
     Unconfirmed,
+    /// A pause holds back the operation that would begin now.
+    Paused(Pause),
 }
 
 /// Times by which [`decide`] goes.
@@ -73,6 +75,21 @@ pub fn decide(shoot: &Shoot, own_seed: &str, periods: Periods, now: Timestamp) -
         }
         _ => duty,
     }
+}
+
+/// The duty during a pause, if there is one.
+#[must_use]
+pub fn apply_pause(pause: Option<Pause>, shoot: &Shoot, duty: Duty) -> Duty {
+    match (pause, duty) {
+        (Some(held_by), Duty::Run(operation)) if is_held(pause, shoot, operation) => Duty::Paused(held_by),
+        (_, duty) => duty,
+    }
+}
+
+/// Whether a pause holds back this operation.
+#[must_use]
+pub fn is_held(pause: Option<Pause>, shoot: &Shoot, operation: Operation) -> bool {
+    pause.is_some() && begins_anew(shoot, operation)
 }
 
 /// `reconcile` always counts, `retry` only on a Shoot that was given up.

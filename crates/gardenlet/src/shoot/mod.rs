@@ -25,6 +25,7 @@ pub mod migrate_flow;
 mod operation;
 mod orphans;
 mod pace;
+mod pause;
 mod progress;
 pub mod reconcile_flow;
 mod record;

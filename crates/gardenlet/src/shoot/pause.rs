@@ -1,0 +1,119 @@
+//! Holds back new reconciliations while the user of a Shoot or the operator of the seed asks for a pause, and reports the
+//! pause in the Shoot (constraint `ReconciliationPossible` and Events).
+
+use api::{
+    constants::condition::RECONCILIATION_POSSIBLE,
+    gardencore::{Seed, Shoot},
+    meta::{Condition, ConditionStatus},
+};
+use futures::{Stream, StreamExt as _, future};
+use kube::{
+    Api, ResourceExt,
+    core::PartialObjectMeta,
+    runtime::{WatchStreamExt as _, watcher},
+};
+use placement::{Pause, Role, pause, role};
+use runtime::{Cluster, Garden, Result, clock, conditions, error::Explain as _};
+use tokio::sync::watch;
+
+use crate::context::{Context, MANAGER};
+
+/// Whether the emergency stop of the own Seed is on; `None` until the watch has answered first.
+#[derive(Clone, Debug)]
+pub(super) struct EmergencyStop(watch::Sender<Option<bool>>);
+
+impl EmergencyStop {
+    pub(super) fn new() -> Self {
+        Self(watch::Sender::new(None))
+    }
+
+    /// Watches the own Seed, and yields when all Shoots have to be checked again.
+    pub(super) fn changes(
+        &self,
+        garden: &Garden,
+        seed: &str,
+    ) -> impl Stream<Item = ()> + Send + 'static + use<> {
+        let known = self.0.clone();
+        let own = watcher::Config::default().fields(&format!("metadata.name={seed}"));
+        let seeds: Api<PartialObjectMeta<Seed>> = garden.cluster_wide();
+        watcher(seeds, own)
+            .default_backoff()
+            .applied_objects()
+            .filter_map(move |seed| {
+                let stopped = seed
+                    .ok()
+                    .map(|seed| placement::pause::is_stopped(seed.annotations()));
+                future::ready(stopped.filter(|stopped| record(&known, *stopped)).map(|_| ()))
+            })
+    }
+
+    async fn is_on(&self, context: &Context) -> Result<bool> {
+        let known = *self.0.borrow();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        // A flow must not begin in the moment before the watch answers.
+        let seeds: Api<PartialObjectMeta<Seed>> = context.garden.cluster_wide();
+        let seed = seeds.get_opt(&context.seed_name).await;
+        let seed = seed.context(format_args!("could not read Seed {}", context.seed_name))?;
+        Ok(seed.is_some_and(|seed| placement::pause::is_stopped(seed.annotations())))
+    }
+}
+
+/// Whether Shoots may have been decided on with another answer.
+fn record(known: &watch::Sender<Option<bool>>, stopped: bool) -> bool {
+    known.send_replace(Some(stopped)) != Some(stopped)
+}
+
+/// Finds the pause of a Shoot and reports it, if this seed is the owner: a former seed cleans up, whatever is held back.
+pub(super) async fn check(context: &Context, stop: &EmergencyStop, shoot: &Shoot) -> Result<Option<Pause>> {
+    if role(shoot, &context.seed_name) != Role::Owner {
+        return Ok(None);
+    }
+    let found = pause(shoot, stop.is_on(context).await?);
+    let wanted = found.map(|pause| constraint(pause, &context.seed_name));
+    let reported = shoot
+        .status
+        .as_ref()
+        .and_then(|status| status.constraint(RECONCILIATION_POSSIBLE));
+    let text = |condition: &Condition| (condition.reason.clone(), condition.message.clone());
+    if reported.map(text) == wanted.as_ref().map(text) {
+        return Ok(found);
+    }
+    let shoots: Api<Shoot> = context.garden.namespaced(&shoot.namespace().unwrap_or_default());
+    let written = conditions::change(
+        MANAGER,
+        &shoots,
+        &shoot.name_any(),
+        "constraints",
+        |list| match wanted.clone() {
+            Some(constraint) => constraint.merge_into(list),
+            None => list.retain(|constraint| constraint.type_ != RECONCILIATION_POSSIBLE),
+        },
+    )
+    .await?;
+    if written {
+        let events = &context.garden_events;
+        match found {
+            Some(pause) => {
+                let sentence = pause.sentence(&context.seed_name);
+                events.warning(shoot, "ReconciliationPaused", &sentence).await;
+            }
+            None => {
+                let note = "new reconciliations and moves are no longer held back";
+                events.normal(shoot, "ReconciliationResumed", note).await;
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn constraint(pause: Pause, seed: &str) -> Condition {
+    Condition::new(
+        RECONCILIATION_POSSIBLE,
+        ConditionStatus::False,
+        pause.reason(),
+        &pause.sentence(seed),
+        clock::now_k8s(),
+    )
+}

@@ -1,0 +1,110 @@
+//! A gardenlet begins nothing for a Shoot that is ignored, or in a seed that is stopped, and begins when the pause ends. A real API
+//! server is garden and seed.
+
+#![allow(clippy::unwrap_used, clippy::large_futures)]
+
+// The name server and the identity of the seed serve other tests.
+#[allow(dead_code)]
+mod ground;
+
+use std::sync::Arc;
+
+use anyhow::{Result, ensure};
+use api::{
+    constants::{
+        EMERGENCY_STOP, SHOOT_IGNORE,
+        condition::{RECONCILIATION_POSSIBLE, SEED_EMERGENCY_STOP, SHOOT_IGNORED},
+    },
+    gardencore::{Seed, Shoot},
+    meta::ConditionStatus,
+};
+use gardenlet::shoot;
+use k8s_openapi::api::{core::v1::Namespace, events::v1::Event};
+use kube::{
+    Api,
+    api::{ListParams, Patch, PatchParams},
+};
+use serde_json::{Value, json};
+use testkit::{apply, eventually};
+use tokio::task::JoinSet;
+
+use ground::{CORE, Ground, NAMESPACE, PROJECT, SOON, context::context};
+
+#[test]
+fn nothing_begins_while_the_shoot_is_ignored_or_the_seed_is_stopped() -> Result<()> {
+    ground::story(8 << 20, async {
+        let ground = Box::pin(Ground::start("pause", false)).await?;
+        let seeds: Api<Seed> = Api::all(ground.client.clone());
+        let params = PatchParams::default();
+        let annotated =
+            |key: &str, value: Value| Patch::Merge(json!({"metadata": {"annotations": {key: value}}}));
+        seeds
+            .patch("seed-a", &params, &annotated(EMERGENCY_STOP, json!("true")))
+            .await?;
+        apply(&ground.client, the_shoot()).await?;
+        let mut gardenlet = JoinSet::new();
+        gardenlet.spawn(Box::pin(shoot::run(Arc::new(context(&ground.client, &[])?))));
+
+        is_paused(&ground, SHOOT_IGNORED, "the Shoot has the annotation").await?;
+        ground
+            .shoots
+            .patch("web", &params, &annotated(SHOOT_IGNORE, Value::Null))
+            .await?;
+        is_paused(&ground, SEED_EMERGENCY_STOP, "Seed seed-a has the annotation").await?;
+        let namespaces: Api<Namespace> = Api::all(ground.client.clone());
+        ensure!(
+            namespaces.get_opt(NAMESPACE).await?.is_none(),
+            "something was begun"
+        );
+
+        // The value that Gardener documents beside the removal.
+        seeds
+            .patch("seed-a", &params, &annotated(EMERGENCY_STOP, json!("false")))
+            .await?;
+        ground::until(&ground.shoots, "nothing has begun", |shoot| {
+            let status = shoot.status.as_ref();
+            status.is_some_and(|status| {
+                status.last_operation.is_some() && status.constraint(RECONCILIATION_POSSIBLE).is_none()
+            })
+        })
+        .await?;
+        for reason in ["ReconciliationPaused", "ReconciliationResumed"] {
+            eventually(reason, SOON, || is_reported(&ground, reason)).await?;
+        }
+        Ok(())
+    })
+}
+
+async fn is_paused(ground: &Ground, reason: &str, words: &str) -> Result<()> {
+    let paused = |shoot: &Shoot| {
+        let status = shoot.status.as_ref();
+        let constraint = status.and_then(|status| status.constraint(RECONCILIATION_POSSIBLE));
+        constraint.is_some_and(|constraint| {
+            constraint.status == ConditionStatus::False
+                && constraint.reason == reason
+                && constraint.message.contains(words)
+        })
+    };
+    let shoot = ground::until(&ground.shoots, reason, paused).await?;
+    let last = shoot.status.and_then(|status| status.last_operation);
+    ensure!(last.is_none(), "it has begun: {last:?}");
+    Ok(())
+}
+
+async fn is_reported(ground: &Ground, reason: &str) -> Result<(), String> {
+    let events: Api<Event> = Api::namespaced(ground.client.clone(), PROJECT);
+    let all = events.list(&ListParams::default()).await;
+    let all = all.map_err(|error| error.to_string())?;
+    let found = all
+        .items
+        .iter()
+        .any(|event| event.reason.as_deref() == Some(reason));
+    found.then_some(()).ok_or_else(|| format!("no Event {reason}"))
+}
+
+fn the_shoot() -> Value {
+    json!({"apiVersion": CORE, "kind": "Shoot",
+        "metadata": {"name": "web", "namespace": PROJECT, "annotations": {SHOOT_IGNORE: "true"}},
+        "spec": {"cloudProfile": {"name": "local"}, "region": "local", "seedName": "seed-a",
+            "kubernetes": {"version": "1.34.4"}, "provider": {"type": "local"}}})
+}
