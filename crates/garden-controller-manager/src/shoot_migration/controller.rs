@@ -164,9 +164,9 @@ impl Reconciler<Shoot> for ShootMigration {
             }
             let judged = Box::pin(read(&self.context, &shoot)).await?;
             let verdict = judged.verdict;
-            let verdict = verdict.map(|verdict| source::with_reports(&shoot, verdict));
             let seeds = [judged.source.as_ref(), judged.destination.as_ref()];
             let verdict = verdict.map(|verdict| pause::hold(&shoot, seeds, verdict));
+            let verdict = verdict.map(|verdict| source::with_reports(&shoot, verdict));
             let verdict = verdict.map(|verdict| pending_edit::hold(&shoot, verdict));
             let verdict = verdict.map(|verdict| self.with_place(&shoot, judged.destination.as_ref(), verdict));
             let ready = verdict.as_ref().is_some_and(|verdict| verdict.ready);

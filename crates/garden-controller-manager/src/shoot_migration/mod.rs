@@ -12,12 +12,12 @@
 //! | `preflight` | the obstacles, in the order in which people mend them |
 //! | `extensions` | what the shoot needs of providers, and what the destination has |
 //! | `seed_defaults` | what a seed puts into a shoot and another one must put there too |
+//! | `source` | what the gardenlet of the source reports that would stop a move half-way |
 //! | `eligibility` | whether the destination may host the shoot: taints, selectors, versions of gardenlets |
 //! | `pause` | whether the Shoot or one of its seeds holds back new work |
 //! | `pending_edit` | whether the source has reconciled the present specification |
 //! | `capacity` | how many shoots a seed may have |
 //! | `dry_run` | the same judgement before any edit, asked for by annotation |
-//! | `source` | what the gardenlet of the source reports that would stop a move half-way |
 //! | `crowd` | how many may be on their way to a seed at a time |
 //! | `approval` | what becomes of `status.migration`, and when a shoot is handed on |
 //! | `reading` | what a verdict needs is read, and what follows is written on exactly that |
