@@ -329,8 +329,8 @@ pub struct CopyArgs {
     /// Changes up to the required revision that may be lost.
     #[arg(long, requires = "required_revision", value_parser = number::<i64>(0, i64::MAX), default_value = "0")]
     pub accepted_loss: i64,
-    /// Address at which `GET /progress` answers with the bytes that were copied, of the bytes to copy. Without this flag the process
-    /// listens nowhere.
+    /// Address at which `GET /progress` answers with the bytes that were copied, of the bytes to copy.
+    /// Without this flag the process listens nowhere.
     #[arg(long)]
     pub listen_address: Option<SocketAddr>,
 }

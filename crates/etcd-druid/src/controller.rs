@@ -38,7 +38,8 @@ const ASK_SIDECAR: Duration = Duration::from_secs(30);
 /// objects of the Etcd, and only Events are lost until then.
 const ASK_HEALTH: Duration = Duration::from_secs(5 * 60);
 
-/// How often a copy of backups is asked for its progress, and so the shortest pause between two writes of the progress.
+/// How often a copy of backups is asked for its progress, and so the shortest pause between two writes of the
+/// progress.
 const ASK_PROGRESS: Duration = Duration::from_secs(5);
 
 /// The controller of Etcds in one seed.

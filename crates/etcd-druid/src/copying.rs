@@ -1,4 +1,5 @@
-//! The progress of a copy of backups, as the copying process reports it over HTTP. No answer is no obstacle: the last answer stays.
+//! The progress of a copy of backups, as the copying process reports it over HTTP. No answer is no obstacle:
+//! the last answer stays.
 
 use std::time::Duration;
 
@@ -12,10 +13,12 @@ use crate::{
     names::{BACKUP_CONTAINER, BACKUP_PORT},
 };
 
-/// Longer than an answer from memory takes through a busy API server, shorter than the pause between two questions.
+/// Longer than an answer from memory takes through a busy API server, shorter than the pause between two
+/// questions.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
-/// Asks the copying process of an Etcd for its progress. `None` where no copy runs, or the process does not answer.
+/// Asks the copying process of an Etcd for its progress. `None` where no copy runs, or the process does not
+/// answer.
 pub async fn ask_progress(seed: &Seed, etcd: &Etcd, copies: &[Pod]) -> Option<CopyProgress> {
     let path = progress_path(etcd, copies)?;
     let request = http::Request::get(path).body(Vec::new()).ok()?;
