@@ -181,6 +181,7 @@ impl ShootScenario<'_> {
         )?;
         self.check_owner_at_end().await?;
         self.check_zones_at_end().await?;
+        self.check_foreign_at_end().await?;
         match self.drilled {
             Drilled::Create => {
                 self.check_here(self.place()).await?;

@@ -16,8 +16,15 @@ use runtime::{Cluster, Error, Events, Permit, Process, Result, Seed, runner};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::foreign;
+use crate::subject::transient;
+
 /// Types, each with when it is reconciled, migrated and deleted.
-const TYPES: [(&str, [&str; 3]); 3] = [
+const TYPES: [(&str, [&str; 3]); 4] = [
+    (
+        foreign::TYPE,
+        ["AfterKubeAPIServer", "BeforeKubeAPIServer", "BeforeKubeAPIServer"],
+    ),
     ("early", ["BeforeKubeAPIServer"; 3]),
     ("late", ["AfterKubeAPIServer"; 3]),
     (
@@ -151,9 +158,11 @@ impl Actuator<Extension> for Guest {
     async fn reconcile(&self, context: &Context<Extension>) -> Result<Outcome> {
         let Some(state) = context.state::<State>()? else {
             let number = self.0.make(key(context)?);
+            plant(context, number).await?;
             return outcome(number, 0);
         };
         self.keep(context, &state)?;
+        plant(context, state.number).await?;
         outcome(state.number, state.left)
     }
 
@@ -163,6 +172,13 @@ impl Actuator<Extension> for Guest {
             return self.reconcile(context).await;
         };
         self.keep(context, &state)?;
+        if context.name() == foreign::TYPE {
+            let (seed, namespace) = (context.seed.client(), context.namespace()?);
+            foreign::check_carried(seed, &namespace, state.number)
+                .await
+                .map_err(|error| Error::bug(format!("{error:#}")))?;
+        }
+        plant(context, state.number).await?;
         outcome(state.number, state.left)
     }
 
@@ -176,6 +192,10 @@ impl Actuator<Extension> for Guest {
 
     async fn delete(&self, context: &Context<Extension>) -> Result<()> {
         check_order(context).await?;
+        if context.name() == foreign::TYPE {
+            let (seed, namespace) = (context.seed.client(), context.namespace()?);
+            foreign::withdraw(seed, &namespace).await.map_err(transient)?;
+        }
         self.0.remove(&key(context)?);
         Ok(())
     }
@@ -198,6 +218,17 @@ impl Guest {
             context.name()
         )))
     }
+}
+
+/// What the third-party provider has in the shoot's namespace.
+async fn plant(context: &Context<Extension>, number: u32) -> Result<()> {
+    if context.name() != foreign::TYPE {
+        return Ok(());
+    }
+    let (seed, namespace) = (context.seed.client(), context.namespace()?);
+    foreign::plant(seed, &namespace, number, context.is_hibernated())
+        .await
+        .map_err(transient)
 }
 
 fn key(context: &Context<Extension>) -> Result<(String, String)> {

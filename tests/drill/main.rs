@@ -13,6 +13,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 mod evidence;
+mod foreign;
 mod garden;
 mod guest;
 mod hand_over;

@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 use crate::guest::{self, Outside};
 use crate::machines::{self, Instances};
 use crate::sidecar::Sidecars;
-use crate::{garden, objects, pods, terms};
+use crate::{foreign, garden, objects, pods, terms};
 
 /// What a gardenlet looks at to call its seed well: a Deployment in namespace `garden`.
 const COMPONENT: &str = "etcd-druid";
@@ -78,6 +78,7 @@ impl RunningSeed {
         });
         let mut process = others(&client, &pods)?;
         guest::join(&mut process, &client, outside);
+        foreign::install(&mut controllers, &client).await?;
         // Somebody applies objects in shoots.
         objects::play(&mut controllers, client.clone());
         controllers.spawn(async move {
