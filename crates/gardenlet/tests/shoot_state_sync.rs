@@ -10,15 +10,16 @@ use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result};
 use api::{
-    constants::condition::SHOOT_STATE_UP_TO_DATE,
+    constants::condition::{SHOOT_STATE_COMPLETE, SHOOT_STATE_UP_TO_DATE},
     extensions::Infrastructure,
     gardencore::{Shoot, ShootState},
     meta::ConditionStatus,
 };
 use gardenlet::{Context, shoot_state};
+use k8s_openapi::api::core::v1::Secret;
 use kube::{
     Api, Client, Resource, ResourceExt,
-    api::{DynamicObject, Patch, PatchParams},
+    api::{DeleteParams, DynamicObject, Patch, PatchParams},
     core::{ApiResource, GroupVersionKind},
 };
 use parts::secrets::config::CARRIED;
@@ -96,7 +97,20 @@ async fn a_shoot_state_follows_its_seed() -> Result<()> {
         followed.resource_version(),
         "nothing new writes nothing"
     );
-    Ok(())
+    left_out_state_is_reported(&garden).await
+}
+
+/// The garden refuses a move while it is reported. Nothing else stops being up to date.
+async fn left_out_state_is_reported(garden: &Garden) -> Result<()> {
+    let client = garden.client();
+    let metadata = json!({"name": "token", "namespace": NAMESPACE, "labels": {"persist": "true"}});
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "bootstrap.kubernetes.io/token"});
+    bring(client, secret).await?;
+    reported(garden, SHOOT_STATE_COMPLETE, Some(ConditionStatus::False)).await?;
+    told(garden).await?;
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), NAMESPACE);
+    secrets.delete("token", &DeleteParams::default()).await?;
+    reported(garden, SHOOT_STATE_COMPLETE, None).await
 }
 
 /// What the first lists of its watches have shown is followed once more: a look that lasted long may have begun before them.
@@ -231,12 +245,18 @@ async fn until(
 
 /// The age is a constraint of the Shoot.
 async fn told(garden: &Garden) -> Result<()> {
+    reported(garden, SHOOT_STATE_UP_TO_DATE, Some(ConditionStatus::True)).await
+}
+
+async fn reported(garden: &Garden, constraint: &str, status: Option<ConditionStatus>) -> Result<()> {
     let shoots: Api<Shoot> = garden.namespaced(PROJECT);
     let seen = wait::until(&shoots, "web", SOON, |shoot: Option<&Shoot>| {
-        let status = shoot.and_then(|shoot| shoot.status.as_ref());
-        match status.and_then(|status| status.constraint(SHOOT_STATE_UP_TO_DATE)) {
-            Some(told) if told.status == ConditionStatus::True => wait::Look::Done,
-            other => wait::Look::Wait(format!("{other:?}")),
+        let found = shoot.and_then(|shoot| shoot.status.as_ref());
+        let found = found.and_then(|found| found.constraint(constraint));
+        if found.map(|found| found.status) == status {
+            wait::Look::Done
+        } else {
+            wait::Look::Wait(format!("{found:?}"))
         }
     });
     Box::pin(seen).await?;

@@ -7,6 +7,8 @@
 mod cost;
 #[path = "shoot_state/late.rs"]
 mod late;
+#[path = "shoot_state/left_out.rs"]
+mod left_out;
 mod world;
 
 use std::{

@@ -56,10 +56,16 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
         || Departure::check_servers(f),
     );
 
+    let carried = when(&mut g, given.control_plane_is_up).step(
+        "Checking that the state of the shoot can be carried",
+        namespace,
+        || ShootState::check(f),
+    );
+
     // Until etcd's epoch ends, a call-off goes on in it.
     let leaving = when(&mut g, given.owner_record).step(
         "Recording that the seed begins to leave the shoot",
-        [backups, servers],
+        [backups, servers, carried],
         || Departure::begin(f),
     );
     let early = migrate_early_extensions(&mut g, f, leaving);

@@ -27,7 +27,7 @@ use tokio::time::Instant;
 use super::{
     changes,
     debounce::{Debounce, Pace},
-    duty::{Stage, kept, not_synced, up_to_date},
+    duty::{Stage, kept, not_synced, tell_left_out, up_to_date},
     gauge::Gauges,
 };
 use crate::{Context, MANAGER, care};
@@ -148,7 +148,7 @@ impl Reconciler<Shoot> for Sync {
         }
         self.tell(&api, &shoot, outcome.as_ref()).await?;
         let kept = outcome.map_err(patiently)?;
-        self.gauges.synced(&shoot, kept);
+        self.gauges.synced(&shoot, &kept);
         self.changes().done(&key, stage, Instant::now());
         Ok(Next::After(self.rest(&key, stage).unwrap_or_default()))
     }
@@ -181,7 +181,8 @@ impl Sync {
         conditions::change(MANAGER, api, &shoot.name_any(), "constraints", |list| {
             let old = find_condition(list, SHOOT_STATE_UP_TO_DATE).cloned();
             match &outcome {
-                Ok(_) => {
+                Ok(kept) => {
+                    tell_left_out(list, &kept.left_out, &now);
                     let period = config.shoot_state.shoot_state_sync_period / 2;
                     if let Some(new) = up_to_date(old.as_ref(), period, &now) {
                         list.retain(|condition| condition.type_ != new.type_);

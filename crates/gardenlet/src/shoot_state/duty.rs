@@ -1,14 +1,17 @@
 //! Whether a ShootState is kept up to date, and what is told of it. Pure.
 
 use api::{
-    constants::condition::{SHOOT_STATE_NEVER_SYNCED, SHOOT_STATE_UP_TO_DATE},
+    constants::condition::{SHOOT_STATE_COMPLETE, SHOOT_STATE_NEVER_SYNCED, SHOOT_STATE_UP_TO_DATE},
     gardencore::Shoot,
-    meta::{Condition, ConditionStatus, LastOperationState as State, LastOperationType as Type},
+    meta::{Condition, ConditionStatus, ErrorCode, LastOperationState as State, LastOperationType as Type},
 };
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use placement::{Role, names, role};
 use std::time::Duration;
+
+/// Most objects that a constraint names: a status is read by every watcher of the Shoot.
+const NAMED: usize = 10;
 
 /// How far a shoot is whose ShootState is kept up to date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,6 +62,27 @@ pub(super) fn up_to_date(old: Option<&Condition>, period: Duration, now: &Time) 
     Some(new)
 }
 
+/// Reports state that the ShootState leaves out, or that there is none any more.
+pub(super) fn tell_left_out(constraints: &mut Vec<Condition>, left_out: &[String], now: &Time) {
+    if left_out.is_empty() {
+        constraints.retain(|constraint| constraint.type_ != SHOOT_STATE_COMPLETE);
+        return;
+    }
+    let message = format!(
+        "Another seed could not restore all of the shoot, so that a move is refused and a takeover would lose it: {}.",
+        left_out
+            .iter()
+            .take(NAMED)
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join("; ")
+    );
+    let (status, reason) = (ConditionStatus::False, "StateLeftOut");
+    let mut told = Condition::new(SHOOT_STATE_COMPLETE, status, reason, &message, now.clone());
+    told.codes = vec![ErrorCode::ErrConfigurationProblem];
+    told.merge_into(constraints);
+}
+
 /// The reason that is told after a failure. Whether there was ever a success decides whether another seed may take the shoot over.
 pub(super) fn not_synced(old: Option<&Condition>) -> &'static str {
     if old.is_none_or(|old| old.reason == SHOOT_STATE_NEVER_SYNCED) {
@@ -107,6 +131,28 @@ mod tests {
         let mut going = shoot("a", "Reconcile", "Succeeded");
         going.metadata.deletion_timestamp = Some(Time(jiff::Timestamp::UNIX_EPOCH));
         assert_eq!(kept(&going, "a"), None);
+    }
+
+    #[test]
+    fn left_out_state_is_reported_while_it_is_left_out() {
+        let (now, mut constraints) = (Time(jiff::Timestamp::UNIX_EPOCH), Vec::new());
+        tell_left_out(
+            &mut constraints,
+            &["the state of Gadget a".into(), "Secret b".into()],
+            &now,
+        );
+        let told = &constraints[0];
+        assert_eq!(
+            (told.type_.as_str(), told.status),
+            (SHOOT_STATE_COMPLETE, ConditionStatus::False)
+        );
+        assert!(
+            told.message.ends_with("the state of Gadget a; Secret b."),
+            "{}",
+            told.message
+        );
+        tell_left_out(&mut constraints, &[], &now);
+        assert!(constraints.is_empty());
     }
 
     #[test]

@@ -51,7 +51,7 @@ impl Gauges {
     }
 
     /// It is up to date now.
-    pub(super) fn synced(&self, shoot: &Shoot, kept: Kept) {
+    pub(super) fn synced(&self, shoot: &Shoot, kept: &Kept) {
         let now = clock::now().as_millisecond();
         #[allow(clippy::cast_precision_loss)] // exact for some hundred thousand years
         let seconds = now as f64 / 1000.0;

@@ -25,7 +25,7 @@ use super::{
 use crate::{configuration_problem, secrets::config};
 
 /// Kinds of extension objects that live in a shoot's namespace. A state of any other kind would be given to nobody.
-const KINDS: &[&str] = &[
+pub(super) const KINDS: &[&str] = &[
     "Bastion",
     "ContainerRuntime",
     "ControlPlane",
@@ -192,7 +192,7 @@ fn why_not_carried(secret: &Secret) -> Option<String> {
 }
 
 /// What keeps any Secret from being made in a shoot's namespace, if anything.
-fn why_not_made(secret: &Secret) -> Option<String> {
+pub(super) fn why_not_made(secret: &Secret) -> Option<String> {
     if !is_name(&secret.name_any()) {
         return Some("that is no name of an object".into());
     }
@@ -218,13 +218,13 @@ fn is_name(name: &str) -> bool {
         })
 }
 
-fn is_kind_of_object(api_version: Option<&str>, kind: &str) -> bool {
+pub(super) fn is_kind_of_object(api_version: Option<&str>, kind: &str) -> bool {
     version(api_version) == "v1" && matches!(kind, "Secret" | "ConfigMap")
 }
 
 /// The Secret of an extension may also be carried for its own sake. A Secret of the gardenlet is never carried as a reference. Former
 /// versions carried further Secrets that each seed creates; a restore ignores these.
-fn why_not_referenced(secret: &Secret) -> Option<String> {
+pub(super) fn why_not_referenced(secret: &Secret) -> Option<String> {
     if is_of_gardenlet(&secret.name_any()) {
         return Some("the gardenlet or the seed creates the Secret of this name, not an extension".into());
     }

@@ -28,6 +28,7 @@ use super::{
     entries,
     overlay::Overlay,
     piece::{Key, Piece, version},
+    unfit::{self, Unfit},
     writer::Unwritten,
 };
 use crate::{Kinds, Stay};
@@ -35,19 +36,27 @@ use crate::{Kinds, Stay};
 /// Objects that are read at a time. An object has at most 1.5 MiB (R7-28), so this bounds the memory for them.
 const PAGE: u32 = 8;
 
-/// Puts in what the shoot's namespace holds, in the order of pieces.
-pub(super) async fn collect(stay: &Stay, into: &mut Overlay) -> Result<(), Unwritten> {
+/// Puts in the state of the shoot's namespace, in the order of pieces. Without `into`, only checks the state.
+pub(super) async fn collect(
+    stay: &Stay,
+    mut into: Option<&mut Overlay>,
+    unfit: &mut Unfit,
+) -> Result<(), Unwritten> {
     let machines = machines(stay).await?;
     let machines_are_carried = machines.is_some();
     if let Some(machines) = machines {
-        into.put(Piece::Gardener(machines)).await?;
+        put(&mut into, Piece::Gardener(machines)).await?;
     }
     let secrets: Api<Secret> = stay.seed.namespaced(&stay.namespace);
     let carried = ListParams::default().labels(&format!("{}=true", constants::PERSIST));
     let mut pages = Pages::new(&secrets, carried);
     while let Some(page) = pages.next().await? {
         for secret in page.iter().filter(|secret| !is_reserved(&secret.name_any())) {
-            into.put(Piece::Gardener(entries::to_entry(secret)?)).await?;
+            if let Some(why) = unfit::why_not_secret(secret) {
+                unfit.leave_out(&unfit::describe_secret(secret), &why)?;
+                continue;
+            }
+            put(&mut into, Piece::Gardener(entries::to_entry(secret)?)).await?;
         }
     }
     let mut references = BTreeMap::new();
@@ -56,24 +65,66 @@ pub(super) async fn collect(stay: &Stay, into: &mut Overlay) -> Result<(), Unwri
         let mut pages = Pages::new(&api, ListParams::default());
         while let Some(page) = pages.next().await? {
             for object in page {
+                let holder = describe(&kind.kind, &object);
+                if let Some(why) = unfit::why_not_kind(&kind.kind) {
+                    let status = &object.data["status"];
+                    if !status["state"].is_null() || !status["resources"].is_null() {
+                        unfit.leave_out(&format!("the state of {holder}"), why)?;
+                    }
+                    continue;
+                }
                 let found = state_of(&kind.kind, &object, machines_are_carried)?;
                 let Some(found) = found else { continue };
+                let found = fit_references(stay, found, &holder, unfit).await?;
                 for reference in &found.resources {
                     let target = reference.resource_ref.clone();
                     if is_created_by_seed(&target) {
                         continue;
                     }
-                    references.insert(Key::resource(&target), (describe(&kind.kind, &object), target));
+                    references.insert(Key::resource(&target), (holder.clone(), target));
                 }
-                into.put(Piece::Extension(found)).await?;
+                put(&mut into, Piece::Extension(found)).await?;
             }
         }
     }
+    if into.is_none() {
+        return Ok(());
+    }
     for (holder, target) in references.into_values() {
         let resource = referenced(&stay.seed, &stay.namespace, &holder, target).await?;
-        into.put(Piece::Resource(resource)).await?;
+        put(&mut into, Piece::Resource(resource)).await?;
     }
     Ok(())
+}
+
+async fn put(into: &mut Option<&mut Overlay>, piece: Piece) -> Result<(), Unwritten> {
+    match into {
+        Some(into) => into.put(piece).await,
+        None => Ok(()),
+    }
+}
+
+/// The state without references to objects that are unfit to be carried.
+async fn fit_references(
+    stay: &Stay,
+    mut found: ExtensionResourceState,
+    holder: &str,
+    unfit: &mut Unfit,
+) -> Result<ExtensionResourceState> {
+    let mut fit = Vec::new();
+    for reference in std::mem::take(&mut found.resources) {
+        let target = &reference.resource_ref;
+        if !is_created_by_seed(target)
+            && let Some(why) = unfit::why_not_reference(&stay.seed, &stay.namespace, target).await?
+        {
+            let what = format!("{} {}, to which {holder} refers,", target.kind, target.name);
+            unfit.leave_out(&what, &why)?;
+            continue;
+        }
+        fit.push(reference);
+    }
+    found.resources = fit;
+    Ok(found)
 }
 
 /// The objects of a kind, some at a time, in the order of their names.

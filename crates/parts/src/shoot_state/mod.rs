@@ -15,6 +15,7 @@ mod opened;
 mod overlay;
 mod piece;
 mod place;
+mod unfit;
 mod writer;
 
 use std::{sync::Arc, time::Duration};
@@ -39,6 +40,7 @@ use self::{
     opened::Pieces,
     overlay::Overlay,
     place::Place,
+    unfit::Unfit,
     writer::{Unwritten, Writer},
 };
 use crate::{Facts, NamespaceState, Stay, secrets::config};
@@ -57,13 +59,25 @@ pub struct ShootState;
 impl ShootState {
     /// "Persisting ShootState in garden cluster": writes what the namespace holds into it. What was collected earlier and is not
     /// in the namespace any more (an extension resource that is migrated and gone) stays as it was.
+    ///
+    /// State that no other seed can restore is an error, and nothing is written.
     pub async fn persist(f: &Facts) -> Result<()> {
         keep(&f.garden, &f.stay, &f.shoot, true).await.map(drop)
     }
 
+    /// "Checking that the state of the shoot can be carried": fails for state that no other seed can restore, before the move has
+    /// stopped anything. Writes nothing.
+    pub async fn check(f: &Facts) -> Result<()> {
+        match collect::collect(&f.stay, None, &mut Unfit::Refused).await {
+            Ok(()) => Ok(()),
+            Err(Unwritten::Failed(error)) => Err(error),
+            Err(Unwritten::Collided) => Err(Error::bug("a check of the state has written")),
+        }
+    }
+
     /// Brings it in line with what the namespace holds: with all of it, and no more (R7-42). For a shoot that is complete and
     /// settled in this seed, and no other: what is not there is forgotten. A namespace that lacks a key of the shoot is no
-    /// complete one, and nothing is written.
+    /// complete one, and nothing is written. State that no other seed can restore is left out, and named in the result.
     pub async fn sync(garden: &Garden, stay: &Stay, shoot: &gardencore::Shoot) -> Result<Kept> {
         if stay.namespace_state().await? != NamespaceState::Active {
             return Err(incomplete(stay, "it is not there, or being deleted"));
@@ -141,8 +155,17 @@ async fn try_keep(
     let before = overlay.then(|| Pieces::new(place.clone(), state.clone(), chunks));
     let epoch = shoot.status.as_ref().map_or(1, ShootStatus::epoch);
     let mut pieces = Overlay::new(Writer::new(place.clone(), state, epoch)?, before).await?;
-    collect::collect(stay, &mut pieces).await?;
-    pieces.finish().await
+    let mut unfit = if overlay {
+        Unfit::Refused
+    } else {
+        Unfit::LeftOut(Vec::new())
+    };
+    collect::collect(stay, Some(&mut pieces), &mut unfit).await?;
+    let kept = pieces.finish().await?;
+    Ok(Kept {
+        left_out: unfit.into_left_out(),
+        ..kept
+    })
 }
 
 impl Facts {

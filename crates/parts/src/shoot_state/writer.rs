@@ -51,7 +51,7 @@ impl From<Error> for Unwritten {
 }
 
 /// What came of writing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
     /// Whether there was anything new.
     pub changed: bool,
@@ -59,6 +59,8 @@ pub struct Kept {
     pub bytes: usize,
     /// InternalSecrets that hold it; none: the ShootState itself does.
     pub chunks: usize,
+    /// Sentences about state of the namespace that the ShootState leaves out because no other seed could restore it.
+    pub left_out: Vec<String>,
 }
 
 /// Takes the pieces of one state, in their order.
@@ -148,6 +150,7 @@ impl Writer {
             changed,
             bytes: self.whole.size(),
             chunks: spec.in_chunks.as_ref().map_or(0, |chunks| chunks.chunks.len()),
+            left_out: Vec::new(),
         };
         if changed {
             self.commit(&spec).await?;

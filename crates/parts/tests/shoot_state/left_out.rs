@@ -1,0 +1,133 @@
+//! State that no other seed can restore: a move is refused because of it before anything stops, and all other state stays up to date.
+
+use anyhow::Result;
+use api::extensions;
+use k8s_openapi::{
+    api::core::v1::Secret, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::{
+    Api,
+    api::{DeleteParams, PostParams},
+};
+use parts::{Facts, Operation, Settings, ShootState};
+use serde_json::{Value, json};
+
+use super::{
+    EXTENSIONS, shoot,
+    world::{NAMESPACE, World},
+};
+
+#[tokio::test]
+async fn unfit_state_is_left_out_and_refuses_a_move_before_it_begins() -> Result<()> {
+    let world = shoot("left").await?;
+    let facts = world.facts(Operation::Reconcile, Settings::default()).await?;
+    ShootState::check(&facts).await?;
+    a_kind_of_a_provider(&world).await?;
+    world
+        .apply(
+            EXTENSIONS,
+            "Gadget",
+            Some(NAMESPACE),
+            "g",
+            json!({"spec": {"type": "x"}}),
+        )
+        .await?;
+    // A kind of its own may be there; only its state is not carried.
+    ShootState::check(&facts).await?;
+    ShootState::persist(&facts).await?;
+
+    world
+        .status(EXTENSIONS, "Gadget", "g", json!({"state": {"a": 1}}))
+        .await?;
+    refused(&facts, "the state of Gadget g cannot be carried").await;
+    world
+        .status(EXTENSIONS, "Gadget", "g", json!({"state": null}))
+        .await?;
+
+    secret(
+        &world,
+        "of-provider",
+        json!({"persist": "true"}),
+        "bootstrap.kubernetes.io/token",
+    )
+    .await?;
+    refused(&facts, "Secret of-provider cannot be carried").await;
+    secret(&world, "referenced", json!({}), "bootstrap.kubernetes.io/token").await?;
+    let to = |version: &str, kind: &str, name: &str| json!({"name": name, "resourceRef": {"apiVersion": version, "kind": kind, "name": name}});
+    let resources = json!([
+        to("v1", "PersistentVolumeClaim", "disk"),
+        to("v1", "Secret", "referenced")
+    ]);
+    let status = json!({"state": {"networkID": "n2"}, "resources": resources});
+    world.status(EXTENSIONS, "Infrastructure", "web", status).await?;
+    world
+        .status(EXTENSIONS, "Gadget", "g", json!({"state": {"a": 1}}))
+        .await?;
+
+    let kept = ShootState::sync(&facts.garden, &facts.stay, &facts.shoot).await?;
+    assert_eq!(kept.left_out.len(), 4, "{:?}", kept.left_out);
+    for (told, what) in kept.left_out.iter().zip([
+        "Secret of-provider",
+        "the state of Gadget g",
+        "PersistentVolumeClaim disk, to which Infrastructure web refers,",
+        "Secret referenced, to which Infrastructure web refers,",
+    ]) {
+        assert!(told.starts_with(what) && told.contains("(remedy: "), "{told}");
+    }
+    let whole = ShootState::whole(&facts).await?.unwrap();
+    let infrastructure = &whole.extensions[0];
+    assert_eq!(
+        infrastructure.state.as_ref().unwrap().0,
+        json!({"networkID": "n2"})
+    );
+    assert!(infrastructure.resources.is_empty() && whole.resources.is_empty());
+    assert_eq!(whole.extensions.len(), 1);
+
+    let gadgets = world.any(EXTENSIONS, "Gadget", Some(NAMESPACE));
+    gadgets.delete("g", &DeleteParams::default()).await?;
+    let secrets: Api<Secret> = Api::namespaced(world.client(), NAMESPACE);
+    secrets.delete("of-provider", &DeleteParams::default()).await?;
+    refused(
+        &facts,
+        "PersistentVolumeClaim disk, to which Infrastructure web refers,",
+    )
+    .await;
+    let infrastructures: Api<extensions::Infrastructure> = Api::namespaced(world.client(), NAMESPACE);
+    infrastructures.delete("web", &DeleteParams::default()).await?;
+    let kept = ShootState::sync(&facts.garden, &facts.stay, &facts.shoot).await?;
+    assert!(kept.left_out.is_empty(), "{:?}", kept.left_out);
+    Ok(())
+}
+
+/// Neither the check before a move nor the writing in a move accepts it.
+async fn refused(facts: &Facts, what: &str) {
+    for refused in [ShootState::check(facts).await, ShootState::persist(facts).await] {
+        let refused = refused.unwrap_err();
+        assert_eq!(refused.class(), "Config");
+        assert!(refused.to_string().contains(what), "{refused}");
+    }
+}
+
+async fn secret(world: &World, name: &str, labels: Value, type_: &str) -> Result<()> {
+    let metadata = json!({"name": name, "labels": labels});
+    let secret: Secret = serde_json::from_value(json!({"metadata": metadata, "type": type_}))?;
+    let secrets: Api<Secret> = Api::namespaced(world.client(), NAMESPACE);
+    secrets.create(&PostParams::default(), &secret).await?;
+    Ok(())
+}
+
+/// A kind in the group of extensions that the suite does not know.
+async fn a_kind_of_a_provider(world: &World) -> Result<()> {
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let definition: CustomResourceDefinition = serde_json::from_value(json!({
+        "metadata": {"name": "gadgets.extensions.gardener.cloud"},
+        "spec": {
+            "group": "extensions.gardener.cloud", "scope": "Namespaced",
+            "names": {"kind": "Gadget", "listKind": "GadgetList", "plural": "gadgets", "singular": "gadget"},
+            "versions": [{"name": "v1alpha1", "served": true, "storage": true, "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": schema}}],
+        },
+    }))?;
+    testkit::apply_crds(&world.client(), &[definition]).await?;
+    Ok(())
+}
