@@ -186,12 +186,11 @@ async fn broken_restore(landscape: &Landscape, shoot: &UserShoot, id: &str) {
     let state = break_shoot_state(landscape, shoot).await;
     let store = landscape.variable("S3_DATA").unwrap().to_owned();
     let backups = lifecycle::backup_name(shoot).await.unwrap();
-    let snapshot = lifecycle::snapshots(store.as_ref(), &backups)
-        .into_iter()
-        .rfind(|path| path.contains("/Full-"))
-        .expect("there is no snapshot");
-    let content = fs::read(&snapshot).unwrap();
-    fs::write(&snapshot, &content[..content.len() / 2]).unwrap();
+    let spoilt = spoil_snapshots(&lifecycle::snapshots(store.as_ref(), &backups));
+    let (last, _) = spoilt
+        .iter()
+        .rfind(|(path, _)| path.contains("/Full-"))
+        .expect("there is no final snapshot");
     let key = change_store_key(landscape, "not the key").await;
     let stored = lifecycle::snapshots(store.as_ref(), &backups);
     lifecycle::start_gardenlet(landscape.seed("seed-b").unwrap())
@@ -235,8 +234,10 @@ async fn broken_restore(landscape: &Landscape, shoot: &UserShoot, id: &str) {
         shoot,
         ErrorCode::ErrRetryableConfigurationProblem,
         &[
-            "SnapshotCorrupt",
-            Path::new(&snapshot).file_name().unwrap().to_str().unwrap(),
+            "SnapshotMissing",
+            Path::new(last).file_name().unwrap().to_str().unwrap(),
+            "cannot be used",
+            "accept-loss=",
         ],
     )
     .await;
@@ -245,7 +246,26 @@ async fn broken_restore(landscape: &Landscape, shoot: &UserShoot, id: &str) {
         stored.iter().all(|path| kept.contains(path)),
         "snapshots are gone"
     );
-    fs::write(&snapshot, &content).unwrap();
+    for (path, content) in &spoilt {
+        fs::write(path, content).unwrap();
+    }
+}
+
+/// Cuts off the second half of each snapshot but the first, and returns the former contents. An intact earlier full snapshot with
+/// all deltas would replace the final snapshot.
+fn spoil_snapshots(paths: &[String]) -> Vec<(String, Vec<u8>)> {
+    let first = paths.iter().position(|path| path.contains("/Full-"));
+    let spoil = |path: &String| {
+        let content = fs::read(path).unwrap();
+        fs::write(path, &content[..content.len() / 2]).unwrap();
+        (path.clone(), content)
+    };
+    paths
+        .iter()
+        .enumerate()
+        .filter(|(at, _)| Some(*at) != first)
+        .map(|(_, path)| spoil(path))
+        .collect()
 }
 
 /// The source prepares the shoot for seed-b, whose gardenlet does not run, so that nothing takes it over yet.

@@ -8,7 +8,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use api::machine::Machine;
+use api::{constants::condition::OWNER_CHECKS_COMPLETE, machine::Machine};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
 use kube::{Api, Client, ResourceExt, api::ListParams};
 use repot_tests::{
@@ -48,7 +48,11 @@ async fn a_shoot_sleeps_moves_in_its_sleep_and_wakes() {
     shoot
         .wait("its conditions tell that it sleeps", SETTLED_WITHIN, |shoot| {
             let mut conditions = shoot.status.iter().flat_map(|status| &status.conditions);
-            conditions.all(|condition| condition.message == "Shoot cluster has been hibernated.")
+            // Which processes check the owner matters also in the sleep: a takeover of the shoot needs that.
+            conditions.all(|condition| {
+                condition.type_ == OWNER_CHECKS_COMPLETE
+                    || condition.message == "Shoot cluster has been hibernated."
+            })
         })
         .await
         .unwrap();
