@@ -215,17 +215,14 @@ fn external(f: &Facts) -> Result<(String, Provider)> {
     let shoot = &f.shoot;
     let domain = names::external_domain(shoot, &f.project.name_any(), &f.seed_object).unwrap_or_default();
     let name = f.names.external_api.clone().unwrap_or_default();
-    if let Some(DNSProvider {
-        type_: Some(type_),
-        secret_name: Some(secret),
-        ..
-    }) = primary(f)
+    if let Some(provider) = primary(f)
+        && let (Some(type_), Some(secret)) = (&provider.type_, credentials(provider)?)
     {
         let provider = Provider {
             type_: type_.clone(),
             zone: None,
             secret_namespace: f.shoot_namespace(),
-            secret_name: secret.clone(),
+            secret_name: secret.to_owned(),
         };
         return Ok((name, provider));
     }
@@ -256,6 +253,19 @@ pub(crate) fn of_seed(dns: &api::gardencore::seed::SeedDNSProviderConfig) -> Pro
     }
 }
 
+/// The Secret with the credentials of the Shoot's own provider: of `credentialsRef`, which replaces `secretName`.
+fn credentials(provider: &DNSProvider) -> Result<Option<&str>> {
+    match &provider.credentials_ref {
+        Some(reference) if reference.kind == "Secret" => Ok(Some(&reference.name)),
+        Some(reference) => Err(configuration_problem(format!(
+            "spec.dns.providers[].credentialsRef names {} {}, and only a Secret can hold the credentials: name a Secret of the Shoot's \
+             namespace (apiVersion v1, kind Secret)",
+            reference.kind, reference.name
+        ))),
+        None => Ok(provider.secret_name.as_deref()),
+    }
+}
+
 /// The DNS provider of the Shoot itself: the primary one, or the only one.
 fn primary(f: &Facts) -> Option<&DNSProvider> {
     let providers = &f.shoot.spec.dns.as_ref()?.providers;
@@ -269,7 +279,33 @@ fn primary(f: &Facts) -> Option<&DNSProvider> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::{Value, json};
+
     use super::*;
+
+    fn secret_of(provider: Value) -> Result<Option<String>> {
+        let provider: DNSProvider = serde_json::from_value(provider).unwrap();
+        credentials(&provider).map(|name| name.map(str::to_owned))
+    }
+
+    #[test]
+    fn the_credentials_of_a_shoots_own_dns_are_those_of_its_reference_and_else_of_its_secret_name() {
+        let reference = |kind: &str| json!({"apiVersion": "v1", "kind": kind, "name": "dns"});
+        let new = json!({"type": "local", "credentialsRef": reference("Secret")});
+        assert_eq!(secret_of(new).unwrap().as_deref(), Some("dns"));
+        let both = json!({"type": "local", "secretName": "old", "credentialsRef": reference("Secret")});
+        assert_eq!(secret_of(both).unwrap().as_deref(), Some("dns"));
+        let old = json!({"type": "local", "secretName": "old"});
+        assert_eq!(secret_of(old).unwrap().as_deref(), Some("old"));
+        assert_eq!(secret_of(json!({"type": "unmanaged"})).unwrap(), None);
+        let other = secret_of(json!({"type": "local", "credentialsRef": reference("WorkloadIdentity")}));
+        let message = other.unwrap_err().to_string();
+        assert!(
+            message.contains("WorkloadIdentity dns") && message.contains("name a Secret"),
+            "{message}"
+        );
+    }
 
     #[test]
     fn the_address_decides_on_the_kind_of_record() {
