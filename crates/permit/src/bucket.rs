@@ -17,7 +17,9 @@ use object_store::{
 };
 use tokio::time::{Instant, sleep};
 
-use crate::bucket_xml::{Listing, Removal, code_of, removal_request, removed};
+use crate::bucket_xml::{
+    ListedObject, Listing, Position, RefusedRemoval, Removal, code_of, removal_request, removed,
+};
 
 /// Objects that one request removes at most; the limit of S3.
 pub const REMOVED_AT_ONCE: usize = 1000;
@@ -36,17 +38,6 @@ pub struct Bucket {
     pub retry: RetryConfig,
 }
 
-/// An object, or a version of an object, in a listing.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ListedObject {
-    /// The whole key, whatever characters the key has.
-    pub key: String,
-    /// Bytes of the content.
-    pub size: u64,
-    /// The version, in a listing of versions.
-    pub version: Option<String>,
-}
-
 /// The objects that a listing is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listed {
@@ -54,19 +45,6 @@ pub enum Listed {
     Objects,
     /// Every version of each object, and the delete markers.
     Versions,
-}
-
-/// Position of the next page of a listing.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Position(pub(crate) Vec<(&'static str, String)>);
-
-/// A removal that the store refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RefusedRemoval {
-    /// Key of the object.
-    pub key: String,
-    /// Code of the store, such as `AccessDenied`.
-    pub code: String,
 }
 
 /// An answer that is not a success.

@@ -1,8 +1,30 @@
-//! The XML of [`Bucket`](crate::Bucket): pages of listings, and removals of many objects.
+//! The XML of [`Bucket`](crate::Bucket): pages of listings, removals of many objects, and the objects in both.
 
 use serde::{Deserialize, Serialize};
 
-use crate::bucket::{ListedObject, Position, RefusedRemoval};
+/// An object, or a version of an object, in a listing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListedObject {
+    /// The whole key, whatever characters the key has.
+    pub key: String,
+    /// Bytes of the content.
+    pub size: u64,
+    /// The version, in a listing of versions.
+    pub version: Option<String>,
+}
+
+/// Position of the next page of a listing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Position(pub(crate) Vec<(&'static str, String)>);
+
+/// A removal that the store refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedRemoval {
+    /// Key of the object.
+    pub key: String,
+    /// Code of the store, such as `AccessDenied`.
+    pub code: String,
+}
 
 /// A page of a listing. An element of a version may stand between delete markers, so that the order of elements
 /// means nothing.

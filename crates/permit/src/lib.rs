@@ -32,7 +32,7 @@
 //! | `connection` | connections that throw away what is not sent when a permit ends |
 //! | `proxy` | connections through the proxy that the environment names (feature `object-store`) |
 //! | `store` | the same for requests to object stores (feature `object-store`) |
-//! | `bucket` | listings and removals of the S3 protocol for every key and version (feature `object-store`) |
+//! | `bucket`, `bucket_xml` | listings and removals of the S3 protocol for every key and version (feature `object-store`) |
 //! | `creation` | creation of an object that must not exist yet (feature `object-store`) |
 //! | `issuer` | what whoever gives the right holds: extend, close, settle, end |
 //! | `under_way` | what has left and is not answered |
@@ -61,7 +61,9 @@ mod store;
 mod under_way;
 
 #[cfg(feature = "object-store")]
-pub use bucket::{Bucket, Listed, ListedObject, Position, REMOVED_AT_ONCE, RefusedRemoval};
+pub use bucket::{Bucket, Listed, REMOVED_AT_ONCE};
+#[cfg(feature = "object-store")]
+pub use bucket_xml::{ListedObject, Position, RefusedRemoval};
 pub use clock::{Clock, Moment};
 pub use connection::{
     PermittedConnector, PermittedStream, UNACKNOWLEDGED_FOR, Unanswered, deliver_unsent, discard_unsent,

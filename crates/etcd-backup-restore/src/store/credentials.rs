@@ -1,7 +1,6 @@
 //! Where a store is and how it is reached: flags, and the files of a mounted Secret.
 
-use super::Client;
-use super::listing::Names;
+use super::listing::{Client, Names};
 use crate::error::{Class, Error, Result};
 use object_store::{
     RetryConfig,

@@ -4,14 +4,23 @@
 //! a control character). Any user of the bucket can write such a key, so it must not stop backups and restores.
 
 use crate::error::{Error, Result};
-use object_store::{Error as StoreError, path::Path};
+use object_store::{Error as StoreError, ObjectStore, path::Path};
 use permit::{Bucket, Listed, ListedObject, RefusedRemoval};
 use std::fs::{DirEntry, read_dir};
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Folders below a folder that are searched: marks of epochs lie one folder deeper than snapshots.
 const DEPTH: usize = 1;
+
+/// A connection to the store.
+pub(super) struct Client {
+    /// Objects by their names.
+    pub(super) objects: Arc<dyn ObjectStore>,
+    /// The names.
+    pub(super) names: Names,
+}
 
 /// Access to the names of a store.
 pub(super) enum Names {

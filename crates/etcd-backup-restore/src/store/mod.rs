@@ -18,6 +18,7 @@ mod upload;
 pub use credentials::{Credentials, Provider, StoreConfig};
 pub use epoch::{FIRST, Recorded};
 pub use histories::OwnEpoch;
+pub use listing::Deletion;
 pub use ownership::{Ownership, Sealing};
 pub use upload::Upload;
 
@@ -25,8 +26,7 @@ use crate::error::{Class, Error, Result};
 use crate::integrity::TrailerCheck;
 use crate::snapshot_name::{LAYOUT, Snapshot};
 use futures::{StreamExt, TryStreamExt};
-pub use listing::Deletion;
-use listing::Names;
+use listing::Client;
 use object_store::{ObjectStore, ObjectStoreExt, path::Path};
 use std::collections::BTreeSet;
 use std::io;
@@ -34,12 +34,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio_util::io::StreamReader;
-
-/// A connection to the store.
-struct Client {
-    objects: Arc<dyn ObjectStore>,
-    names: Names,
-}
 
 /// One place for snapshots: a bucket and a prefix in it.
 pub struct Store {
