@@ -254,7 +254,8 @@ pub struct PrepareArgs {
     /// The member.
     #[command(flatten)]
     pub member: MemberArgs,
-    /// Epoch of the ownership of the shoot: the revisions of a later epoch are above all revisions of an earlier one.
+    /// Epoch of the ownership of the shoot: the revisions of a later epoch are above all revisions of an
+    /// earlier one.
     #[arg(long, value_parser = clap::value_parser!(i64).range(1..), default_value = "1")]
     pub ownership_epoch: i64,
     /// Largest database that the etcd that follows may have, in bytes.

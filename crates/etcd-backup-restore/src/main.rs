@@ -144,7 +144,7 @@ fn snapshots(
             owner: None,
         };
         let work = async move {
-            snapshotter.run(stop).await;
+            Box::pin(snapshotter.run(stop)).await;
             Ok(())
         };
         return Ok((Box::pin(work), behind));

@@ -34,8 +34,8 @@ const LOOK_AGAIN: Duration = Duration::from_secs(10);
 /// snapshots (5 minutes), so that a refusing object store is told before data for which there is no backup piles up.
 const ASK_SIDECAR: Duration = Duration::from_secs(30);
 
-/// How often a healthy Etcd without backups is asked whether etcd refuses writes. The period is long, because each question reads all
-/// objects of the Etcd, and only Events are lost until then.
+/// How often a healthy Etcd without backups is asked whether etcd refuses writes. The period is long, because
+/// each question reads all objects of the Etcd, and only Events are lost until then.
 const ASK_HEALTH: Duration = Duration::from_secs(5 * 60);
 
 /// How often a copy of backups is asked for its progress, and so the shortest pause between two writes of the

@@ -1,7 +1,7 @@
 //! What etcd itself reports at the port of its probes: whether alarm NOSPACE is raised.
 //!
-//! The probes do not show the alarm: an etcd that refuses writes answers reads, and stays ready. The process beside etcd reports the
-//! alarm too, but an etcd without backups has no such process.
+//! The probes do not show the alarm: an etcd that refuses writes answers reads, and stays ready. The process
+//! beside etcd reports the alarm too, but an etcd without backups has no such process.
 
 use std::time::Duration;
 
@@ -15,7 +15,8 @@ use crate::{
     names::{ETCD_CONTAINER, PROBE_PORT},
 };
 
-/// Longer than an answer from memory takes through a busy API server, shorter than the status of an Etcd may wait for the answer.
+/// Longer than an answer from memory takes through a busy API server, shorter than the status of an Etcd may
+/// wait for the answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
 /// The answer of `/health`. The status code is 503 while an alarm is raised.
@@ -25,7 +26,8 @@ struct Health {
     reason: String,
 }
 
-/// Whether a member that serves refuses writes. No answer counts as no alarm: readiness reports an etcd that does not serve.
+/// Whether a member that serves refuses writes. No answer counts as no alarm: readiness reports an etcd that
+/// does not serve.
 pub async fn refuses_writes(seed: &Seed, members: &[Pod]) -> bool {
     let Some(pod) = members.iter().find(|pod| serves(pod)) else {
         return false;

@@ -75,8 +75,8 @@ async fn template(revisions: &Api<ControllerRevision>, name: &str) -> Result<Opt
     Ok(data.map(|data| essence(data.0)))
 }
 
-/// Whether two essences differ. A pod of an earlier release began without `prepare` and is not restarted for this command: the pod
-/// runs since before the epoch changed.
+/// Whether two essences differ. A pod of an earlier release began without `prepare` and is not restarted for
+/// this command: the pod runs since before the epoch changed.
 fn differ(old: &Value, mut new: Value) -> bool {
     let has_preparation = |data: &Value| {
         let containers = data.pointer("/spec/template/spec/initContainers");
@@ -190,7 +190,8 @@ mod tests {
         assert_ne!(revision(&epoch), revision(&checked()));
     }
 
-    /// The epoch alone restarts an etcd without backups: its revisions must be above those of the former residency.
+    /// The epoch alone restarts an etcd without backups: its revisions must be above those of the former
+    /// residency.
     #[test]
     fn an_etcd_without_backups_is_restarted_for_a_new_epoch_and_not_for_an_upgrade_of_the_suite() {
         let events = |epoch: &str, image: &str| {

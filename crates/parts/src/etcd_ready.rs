@@ -56,8 +56,9 @@ pub(crate) fn look_ready(etcd: Option<&Etcd>) -> Look {
     }
 }
 
-/// The same, or kept away from clients for ever: then it has nothing left to do but its final snapshot, and that does not wait
-/// for it to be ready (R17-53). A final snapshot needs no room below the quota either, and the restore makes room.
+/// The same, or kept away from clients for ever: then it has nothing left to do but its final snapshot, and
+/// that does not wait for it to be ready (R17-53). A final snapshot needs no room below the quota either, and
+/// the restore makes room.
 pub(crate) fn look_migrating(etcd: Option<&Etcd>) -> Look {
     let is_enough =
         |etcd: &Etcd| etcd_owner::lost(etcd).is_some() || (is_ready(etcd) && refuses_writes(etcd));
@@ -163,7 +164,8 @@ mod tests {
         assert!(matches!(look_migrating(None), Look::Wait(_)));
     }
 
-    /// A move needs the final snapshot alone. Flows that need the API wait, and report the cause instead of a timeout.
+    /// A move needs the final snapshot alone. Flows that need the API wait, and report the cause instead of a
+    /// timeout.
     #[test]
     fn a_flow_waits_for_an_etcd_main_that_refuses_writes_and_a_move_does_not() {
         let full = |name: &str, generation: i64| {

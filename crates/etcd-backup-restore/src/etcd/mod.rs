@@ -51,8 +51,8 @@ pub struct Space {
 }
 
 impl Space {
-    /// More than the largest request that etcd accepts by default, 1.5 MiB: with less room the next request would raise the
-    /// disarmed alarm again.
+    /// More than the largest request that etcd accepts by default, 1.5 MiB: with less room the next request
+    /// would raise the disarmed alarm again.
     const ROOM: u64 = 2 << 20;
 
     /// Whether the next request fits below the quota.

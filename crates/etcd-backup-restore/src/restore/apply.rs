@@ -113,7 +113,8 @@ pub(super) async fn leave_out(database: &Path, epochs: i64) -> Result<i64> {
     change(database, move |history| history.leave_out(revisions)).await
 }
 
-/// Has etcd begin at a revision, unless the database is at a later one; gives the revision that etcd begins with.
+/// Has etcd begin at a revision, unless the database is at a later one; gives the revision that etcd begins
+/// with.
 pub(super) async fn advance(database: &Path, to: i64) -> Result<i64> {
     let advance = move |history: History| {
         let reached = history.revision();

@@ -82,7 +82,8 @@ pub(super) async fn inspect(data_dir: &Path, tools: &Tools, epoch: i64) -> Resul
     }
 }
 
-/// Whether etcd has no data. A start that ended between its mark and etcd's first file has left the mark alone.
+/// Whether etcd has no data. A start that ended between its mark and etcd's first file has left the mark
+/// alone.
 pub(super) fn is_missing(data_dir: &Path) -> Result<bool> {
     let marks = [data_dir.join(MARK), data_dir.join(MARK_BEGUN)];
     Ok(entries(data_dir)?.iter().all(|entry| marks.contains(entry)))

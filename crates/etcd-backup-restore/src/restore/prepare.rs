@@ -1,13 +1,14 @@
 //! `prepare`: gives an etcd without backups revisions above every revision of its former data.
 //!
-//! The etcd with the Events begins empty on each seed, at revision 1. A client that watches from a revision of the former seed
-//! would wait for this revision and miss every Event, without an error. Here the history begins above each former revision,
-//! and everything before counts as compacted: kube-apiserver answers such a watch with 410, and the client lists again.
+//! The etcd with the Events begins empty on each seed, at revision 1. A client that watches from a revision
+//! of the former seed would wait for this revision and miss every Event, without an error. Here the history
+//! begins above each former revision, and everything before counts as compacted: kube-apiserver answers such
+//! a watch with 410, and the client lists again.
 //!
 //! - No data: an empty data directory is made, at the first revision of this epoch and moment.
 //! - Data of this epoch: nothing is changed.
-//! - Data of an earlier epoch, from an earlier residency or before a renewal: the data stay, and the revisions go on at the first
-//!   revision of this epoch.
+//! - Data of an earlier epoch, from an earlier residency or before a renewal: the data stay, and the
+//!   revisions go on at the first revision of this epoch.
 
 use super::apply;
 use super::data_dir::{self, WorkDir};
@@ -20,13 +21,15 @@ use jiff::Timestamp;
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// Revisions of an epoch. The ownership epoch increases with each move, also where the source is dead, and needs no clock: a
-/// later epoch begins above all revisions of an earlier one, as no etcd makes 2^45 changes.
+/// Revisions of an epoch. The ownership epoch increases with each move, also where the source is dead, and
+/// needs no clock: a later epoch begins above all revisions of an earlier one, as no etcd makes 2^45 changes.
 const EPOCH: i64 = 1 << 46;
-/// Epochs that have revisions of their own. Half of the 64 bits stays free; in later epochs the time alone counts.
+/// Epochs that have revisions of their own. Half of the 64 bits stays free; in later epochs the time alone
+/// counts.
 const EPOCHS: i64 = 1 << 16;
-/// Revisions of a second. Where the volume is lost within an epoch, the time since 1970 takes the place of the former revisions.
-/// More than the changes that an etcd with Events makes in a second, on average since its start.
+/// Revisions of a second. Where the volume is lost within an epoch, the time since 1970 takes the place of
+/// the former revisions. More than the changes that an etcd with Events makes in a second, on average since
+/// its start.
 const SECOND: i64 = 1 << 13;
 /// Seconds that fit into an epoch, until the year 2242.
 const SECONDS: i64 = (1 << 33) - 1;
@@ -122,7 +125,8 @@ impl Prepare {
         let revision = apply::advance(&database, first_revision(self.epoch, clock::now())).await?;
         data_dir::mark(work.result(), self.epoch)?;
         data_dir::sync(work.result())?;
-        // At most an epoch mark lies there. No process would remove a directory that `swap` keeps beside the new directory.
+        // At most an epoch mark lies there. No process would remove a directory that `swap` keeps beside the
+        // new directory.
         data_dir::remove(&self.data_dir)?;
         data_dir::swap(work, &self.data_dir)?;
         tracing::info!(
@@ -134,7 +138,8 @@ impl Prepare {
     }
 
     async fn advance(&self, work: &WorkDir) -> Result<Prepared> {
-        // The write-ahead log may hold changes that the database lacks. Applied later, these changes would get other revisions.
+        // The write-ahead log may hold changes that the database lacks. Applied later, these changes would
+        // get other revisions.
         let local = Local::start(&self.tools, &self.data_dir, &self.member).await?;
         local.stop().await?;
         data_dir::sync(&self.data_dir)?;
@@ -169,7 +174,8 @@ mod tests {
         let (early, late) = (Timestamp::UNIX_EPOCH, Timestamp::MAX);
         for epoch in [1, 2, 3, 1000, EPOCHS - 1] {
             let most = first_revision(epoch, late);
-            // A clock is centuries behind, and the earlier etcd has made a million changes a second for a year.
+            // A clock is centuries behind, and the earlier etcd has made a million changes a second for a
+            // year.
             assert!(first_revision(epoch + 1, early) > most, "{epoch}");
             let now: Timestamp = "2026-11-26T00:00:00Z".parse().unwrap();
             let reached = first_revision(epoch, now) + 365 * 24 * 3600 * 1_000_000;

@@ -1,7 +1,8 @@
-//! A database that is too large for the etcd that follows: a local etcd drops overwritten values, and gives the pages back.
+//! A database that is too large for the etcd that follows: a local etcd drops overwritten values, and gives
+//! the pages back.
 //!
-//! Alarm NOSPACE is stored in the database, so that a full snapshot carries the alarm. The local etcd disarms the alarm where
-//! the database leaves room below the quota of the etcd that follows.
+//! Alarm NOSPACE is stored in the database, so that a full snapshot carries the alarm. The local etcd disarms
+//! the alarm where the database leaves room below the quota of the etcd that follows.
 
 use super::local::Local;
 use super::tools::{Member, Tools};
@@ -26,7 +27,8 @@ fn is_full(size: u64, quota: u64) -> bool {
 pub(super) struct Unsettled {
     /// Whether the database leaves too little room for the writes that follow.
     pub(super) is_full: bool,
-    /// Whether alarm NOSPACE is raised in the database: the etcd that follows would refuse writes whatever the size is.
+    /// Whether alarm NOSPACE is raised in the database: the etcd that follows would refuse writes whatever
+    /// the size is.
     pub(super) alarm: bool,
 }
 

@@ -1,7 +1,8 @@
 //! The room below etcd's quota: reported, and alarm NOSPACE disarmed once there is room.
 //!
-//! etcd raises the alarm when the quota is reached and never disarms the alarm. Without this task an etcd whose quota was
-//! raised, or whose database was defragmented, would refuse writes until a person disarms the alarm.
+//! etcd raises the alarm when the quota is reached and never disarms the alarm. Without this task an etcd
+//! whose quota was raised, or whose database was defragmented, would refuse writes until a person disarms the
+//! alarm.
 
 use super::state::State;
 use crate::error::Result;
@@ -11,8 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval};
 
-/// Period of the question. No watch of etcd reports alarms. Shorter than the period in which etcd-druid asks this process, 30 s,
-/// and a local read for etcd.
+/// Period of the question. No watch of etcd reports alarms. Shorter than the period in which etcd-druid asks
+/// this process, 30 s, and a local read for etcd.
 const SPACE_POLL_INTERVAL: Duration = Duration::from_secs(15);
 
 pub(super) struct SpaceWatch {

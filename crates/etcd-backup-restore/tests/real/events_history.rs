@@ -1,4 +1,5 @@
-//! An etcd without backups begins above all revisions of its former data: a client that watches Events across a move lists again.
+//! An etcd without backups begins above all revisions of its former data: a client that watches Events across
+//! a move lists again.
 
 use crate::lab::{EtcdServer, Lab, PATIENCE, Ran};
 use futures::StreamExt;
@@ -39,7 +40,8 @@ async fn an_etcd_without_backups_begins_above_all_former_revisions() {
     assert_eq!(fresh.json["result"], "Fresh");
     assert!(moved > written, "{moved} {written}");
 
-    // Back on a volume that was never removed: the data stay, and the revisions go on above those of the other seed.
+    // Back on a volume that was never removed: the data stay, and the revisions go on above those of the
+    // other seed.
     let (advanced, returned) = begins(&lab, &first, 3).await;
     assert_eq!(advanced.json, json!({"result": "Advanced", "revision": returned}));
     assert!(returned > moved, "{returned} {moved}");

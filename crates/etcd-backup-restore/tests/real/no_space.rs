@@ -1,4 +1,5 @@
-//! Alarm NOSPACE: no restore carries the alarm where there is room, and the process reports and disarms the alarm.
+//! Alarm NOSPACE: no restore carries the alarm where there is room, and the process reports and disarms the
+//! alarm.
 
 use crate::lab::{EtcdServer, Lab, Server, eventually};
 use serde_json::json;
@@ -50,8 +51,8 @@ async fn a_restore_disarms_the_alarm_where_the_database_leaves_room_and_keeps_th
         // The values are deleted: the database shrinks below the quota.
         ("deleted", QUOTA, false),
         ("compacted", QUOTA, false),
-        // The data alone reach the quota.
-        ("full", QUOTA, true),
+        // The data alone reach the quota of the destination.
+        ("full", QUOTA / 2, true),
         // The quota at the destination is larger, and the database stays as the database is.
         ("full", 4 * QUOTA, false),
     ] {
@@ -153,14 +154,15 @@ async fn an_alarm_without_room_is_reported_and_disarmed_once_the_quota_is_raised
 async fn an_etcd_without_backups_is_settled_when_the_etcd_starts_again() {
     let lab = Lab::new();
     let data = lab.path("volume/new.etcd");
-    let quota = format!("--embedded-etcd-quota-bytes={QUOTA}");
+    let quota = |bytes: u64| format!("--embedded-etcd-quota-bytes={bytes}");
     for epoch in [1, 2] {
-        assert!(lab.prepare(&data, epoch, &[&quota]).await.success);
+        assert!(lab.prepare(&data, epoch, &[&quota(QUOTA)]).await.success);
         let etcd = EtcdServer::start_limited(&data, QUOTA).await;
         let stored = fill(&etcd).await;
         etcd.flush().await;
         etcd.stop();
-        assert!(lab.prepare(&data, epoch, &[&quota]).await.success);
+        // The data alone reach this quota.
+        assert!(lab.prepare(&data, epoch, &[&quota(QUOTA / 2)]).await.success);
         let etcd = EtcdServer::start_limited(&data, QUOTA).await;
         assert!(refuses_writes(&etcd).await, "the alarm was disarmed without room");
         for number in 0..stored {
@@ -169,7 +171,7 @@ async fn an_etcd_without_backups_is_settled_when_the_etcd_starts_again() {
         etcd.flush().await;
         etcd.stop();
         for _ in 0..2 {
-            let prepared = lab.prepare(&data, epoch, &[&quota]).await;
+            let prepared = lab.prepare(&data, epoch, &[&quota(QUOTA)]).await;
             assert!(prepared.success, "{}", prepared.errors);
         }
         let etcd = EtcdServer::start_limited(&data, QUOTA).await;

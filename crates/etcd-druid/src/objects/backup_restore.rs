@@ -56,8 +56,8 @@ pub fn initialize(wanted: &Wanted, backup: &Backup) -> Container {
     }
 }
 
-/// Gives an etcd without backups revisions above all former ones, so that clients of kube-apiserver that watch Events across a
-/// move list again.
+/// Gives an etcd without backups revisions above all former ones, so that clients of kube-apiserver that
+/// watch Events across a move list again.
 #[must_use]
 pub fn prepare(wanted: &Wanted) -> Container {
     let mut args = vec![PREPARE.to_owned(), format!("--data-dir={DATA_DIR}")];

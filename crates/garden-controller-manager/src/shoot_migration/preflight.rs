@@ -140,7 +140,8 @@ pub fn judge(wanted: &Move<'_>) -> Option<Verdict> {
     })
 }
 
-/// What the move does to an etcd that refuses writes. The restore makes room, so that a move is a remedy and no risk for the data.
+/// What the move does to an etcd that refuses writes. The restore makes room, so that a move is a remedy and
+/// no risk for the data.
 fn no_space_note(shoot: &Shoot) -> Option<String> {
     let conditions = shoot.status.as_ref().map(|status| &status.conditions)?;
     let healthy = find_condition(conditions, CONTROL_PLANE_HEALTHY)?;
