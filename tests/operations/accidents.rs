@@ -13,6 +13,7 @@ const IN_FORCE_WITHIN: Duration = Duration::from_secs(150);
 const NAMESPACE: &str = "shoot--dev--demo";
 const CONFIRMATION: &str = "confirmation.gardener.cloud/deletion=true";
 const GARDENLET: &str = "system:serviceaccount:garden:gardenlet";
+const NAMESPACE_CONTROLLER: &str = "system:serviceaccount:kube-system:namespace-controller";
 const PROVIDER: &str = "system:serviceaccount:extension-provider-local:provider-local";
 
 /// Deletes without effect, as the administrator or as another user.
@@ -54,6 +55,8 @@ async fn make_control_plane(desk: &Desk) {
         {"apiVersion": "druid.gardener.cloud/v1alpha1", "kind": "Etcd", "metadata": name("etcd-main"),
          "spec": {"replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "labels": {"a": "b"}, "etcd": {}, "backup": {}}},
         {"apiVersion": extensions, "kind": "Infrastructure", "metadata": name("demo"),
+         "spec": {"type": "local", "region": "local", "secretRef": secret}},
+        {"apiVersion": extensions, "kind": "Infrastructure", "metadata": {"name": "demo", "namespace": "other"},
          "spec": {"type": "local", "region": "local", "secretRef": secret}},
         {"apiVersion": extensions, "kind": "Network", "metadata": name("demo"),
          "spec": {"type": "local", "podCIDR": "10.1.0.0/16", "serviceCIDR": "10.2.0.0/16"}},
@@ -145,12 +148,7 @@ async fn a_deletion_by_accident_in_a_seed_is_refused() {
             .await
             .unwrap();
         // The controllers of Kubernetes delete whatever lies in a namespace, or has lost its owner.
-        is_refused(
-            &desk,
-            Some("system:serviceaccount:kube-system:namespace-controller"),
-            object,
-        )
-        .await;
+        is_refused(&desk, Some(NAMESPACE_CONTROLLER), object).await;
         is_refused(
             &desk,
             Some("system:serviceaccount:kube-system:generic-garbage-collector"),
@@ -167,6 +165,7 @@ async fn a_deletion_by_accident_in_a_seed_is_refused() {
 
     the_users_confirmation_counts(&desk, &definitions).await;
     a_confirmed_namespace_goes_with_all_its_objects(&desk).await;
+    objects_stay_where_no_policy_asks_for_the_namespace(&desk).await;
 }
 
 async fn the_users_confirmation_counts(desk: &Desk, definitions: &[&str]) {
@@ -199,6 +198,20 @@ async fn a_confirmed_namespace_goes_with_all_its_objects(desk: &Desk) {
     kubectl(
         desk,
         &["delete", "namespace", NAMESPACE, "--wait=true", "--timeout=120s"],
+    )
+    .await;
+}
+
+/// A namespace that is no shoot's can be deleted without a confirmation. Its extension objects keep the namespace Terminating until
+/// the namespace is confirmed.
+async fn objects_stay_where_no_policy_asks_for_the_namespace(desk: &Desk) {
+    let infrastructure = ["infrastructure", "-n", "other", "demo"];
+    kubectl(desk, &["delete", "namespace", "other", "--wait=false"]).await;
+    is_refused(desk, Some(NAMESPACE_CONTROLLER), &infrastructure).await;
+    kubectl(desk, &["annotate", "namespace", "other", CONFIRMATION]).await;
+    kubectl(
+        desk,
+        &["wait", "--for=delete", "namespace/other", "--timeout=120s"],
     )
     .await;
 }
