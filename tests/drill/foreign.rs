@@ -59,7 +59,7 @@ pub async fn install(tasks: &mut JoinSet<()>, seed: &Client) -> anyhow::Result<(
             .boxed();
         while let Some(object) = changed.next().await {
             if let Ok(object) = object {
-                // What collides is done at the next change.
+                // A write that collides is repeated at the next change.
                 let _ = act(&seed, &object).await;
             }
         }
@@ -87,7 +87,7 @@ async fn act(seed: &Client, object: &DynamicObject) -> kube::Result<()> {
     Ok(())
 }
 
-/// Writes what the provider has in a shoot's namespace. `number`: what it has outside, which the carried Secret tells.
+/// Writes the provider's objects into a shoot's namespace. `number`: the provider's thing outside, as the carried Secret says.
 pub async fn plant(seed: &Client, namespace: &str, number: u32, sleeps: bool) -> anyhow::Result<()> {
     let metadata = |name: &str| json!({"name": name, "namespace": namespace});
     let labelled = json!({"name": KEYS, "namespace": namespace, "labels": {
@@ -139,7 +139,7 @@ pub async fn check_carried(seed: &Client, namespace: &str, number: u32) -> anyho
     Ok(())
 }
 
-/// Removes it all, as the provider does when its Extension is deleted.
+/// Removes all these objects, as the provider does when the Extension is deleted.
 pub async fn withdraw(seed: &Client, namespace: &str) -> anyhow::Result<()> {
     let resources: Api<ManagedResource> = Api::namespaced(seed.clone(), namespace);
     for name in RESOURCES {
@@ -168,7 +168,7 @@ where
     }
 }
 
-/// No gardenlet has changed or removed what the provider has in the namespace. `released`: a move has begun there.
+/// No gardenlet has changed or removed the provider's objects in the namespace. `released`: a move has begun there.
 async fn check_untouched(seed: &Client, namespace: &str, released: bool) -> anyhow::Result<()> {
     let resources: Api<ManagedResource> = Api::namespaced(seed.clone(), namespace);
     for name in RESOURCES {

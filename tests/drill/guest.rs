@@ -220,7 +220,7 @@ impl Guest {
     }
 }
 
-/// What the third-party provider has in the shoot's namespace.
+/// Writes the objects of the third-party provider into the shoot's namespace.
 async fn plant(context: &Context<Extension>, number: u32) -> Result<()> {
     if context.name() != foreign::TYPE {
         return Ok(());

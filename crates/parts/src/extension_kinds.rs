@@ -18,7 +18,7 @@ use runtime::{Cluster, Error, Result, error::Explain, wait};
 use serde_json::json;
 
 use crate::{
-    Stay, Wait, dynamic,
+    Stay, Wait, configuration_problem, dynamic,
     extension_resource::{Awaited, Seen, annotations, look_deleting, look_migrated, of_any, operation_of},
     verbs::{Destroy, Migrate, Tasks},
 };
@@ -257,9 +257,7 @@ impl Stay {
         let known = self.extension_kinds(kinds).await?;
         let lists = known.into_iter().map(|kind| async move {
             let list = self.any_api(&kind).list(&ListParams::default()).await;
-            let items = list
-                .context(format_args!("could not list objects of kind {}", kind.kind))?
-                .items;
+            let items = list.map_err(|error| why_not_listed(&kind, error))?.items;
             Ok::<_, Error>(
                 items
                     .into_iter()
@@ -381,10 +379,45 @@ impl Stay {
     }
 }
 
+/// A provider that brings a kind of its own has to grant the gardenlet the rights on it: a move must release all objects.
+fn why_not_listed(kind: &ApiResource, error: kube::Error) -> Error {
+    match error {
+        kube::Error::Api(status) if status.is_forbidden() => configuration_problem(format!(
+            "the gardenlet has no right to list {}.{GROUP} in the seed, and cannot release objects of this kind (remedy: the provider's chart \
+             binds the verbs get, list, watch, patch and delete to the gardenlet)",
+            kind.plural
+        )),
+        error => Error::from(error).context(format_args!("could not list objects of kind {}", kind.kind)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::DnsRecords;
+
+    #[test]
+    fn a_missing_right_on_a_kind_is_reported_with_the_remedy() {
+        let kind = ApiResource::from_gvk_with_plural(
+            &kube::core::GroupVersionKind::gvk(GROUP, "v1alpha1", "Firewall"),
+            "firewalls",
+        );
+        let refused = |code: u16, reason: &str| {
+            let status = kube::core::Status::failure("no", reason).with_code(code);
+            why_not_listed(&kind, kube::Error::Api(Box::new(status)))
+        };
+        let error = refused(403, "Forbidden");
+        assert_eq!(error.codes(), [api::meta::ErrorCode::ErrConfigurationProblem]);
+        let text = error.to_string();
+        assert!(
+            text.contains("no right to list firewalls.extensions.gardener.cloud"),
+            "{text}"
+        );
+        assert!(
+            refused(500, "InternalError").is_retryable(),
+            "a server that is ill may recover"
+        );
+    }
 
     #[test]
     fn a_kind_that_nobody_knows_is_handled_with_the_generic_ones() {

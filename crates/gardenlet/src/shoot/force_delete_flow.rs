@@ -5,7 +5,8 @@
 //! hand. First the machine manager gets a bounded time to delete the instances, and each instance that is left is named. Only
 //! then the annotation is passed on to the extension resources, beside the Cluster, which every flow writes first: the provider
 //! of a Worker stops the machine manager, and no network can be deleted before its machines. A provider that sees the annotation
-//! removes what the provider can remove, releases the rest, and reports what is left (`extension::Actuator::force_delete`).
+//! removes all that the provider can remove, releases the rest, and names each object that is left behind
+//! (`extension::Actuator::force_delete`).
 //!
 //! The flow waits for the extension resources: a resource with a finalizer may be acted on later. So a provider that does not
 //! run holds up also this deletion, and the wait names the resource.
