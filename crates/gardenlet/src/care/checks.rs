@@ -156,6 +156,7 @@ fn ail(extension: &Extension) -> Option<String> {
         title,
         last_operation,
         last_error,
+        ..
     } = extension;
     if let Some(error) = last_error {
         return Some(format!("{title} meets an error: {}", error.description));

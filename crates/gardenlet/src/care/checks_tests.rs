@@ -91,6 +91,7 @@ fn extension(state: LastOperationState, error: Option<&str>) -> Extension {
             codes: vec![ErrorCode::ErrInfraUnauthorized],
             last_update_time: None,
         }),
+        conditions: Vec::new(),
     }
 }
 

@@ -30,7 +30,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::{
-    checks, components, label::status_label, moving, observation::Observation, observed,
+    checks, components, extensions, label::status_label, moving, observation::Observation, observed,
     owner_checks::ObservedCheck, ownership, settle::settle,
 };
 use crate::{Context, MANAGER};
@@ -222,7 +222,10 @@ impl Care {
             (EVERY_NODE_READY, checks::nodes(shoot, &seen)),
             (SYSTEM_COMPONENTS_HEALTHY, components::system_components(&seen)),
         ];
-        let observations = observed.map(|(type_, seen)| (type_, moving::explained_by_move(shoot, type_, seen)));
+        let observations = observed.map(|(type_, observed)| {
+            let seen = extensions::worse(type_, observed, &seen.extensions);
+            (type_, moving::explained_by_move(shoot, type_, seen))
+        });
         Ok(Seen {
             observations,
             owner: self.owner(&seen.etcds).await?,

@@ -2,12 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use api::{
-    druid::Etcd,
-    extensions::{BackupEntry, ControlPlane, DNSRecord, ExtensionObject, Infrastructure},
-    gardencore::Shoot,
-    resources::ManagedResource,
-};
+use api::{druid::Etcd, gardencore::Shoot, resources::ManagedResource};
 use k8s_openapi::{
     NamespaceResourceScope,
     api::{apps::v1::Deployment, core::v1::Pod},
@@ -16,34 +11,24 @@ use kube::{Api, Resource, ResourceExt, api::ListParams, core::Selector};
 use runtime::{Result, clusters::Cluster, error::Explain as _, rollout};
 
 use super::{
-    checks,
+    checks, extensions,
     probe::{self, Answer},
-    seen::{Extension, Observed},
+    seen::Observed,
 };
 use crate::Context;
 
 /// Looks at everything.
 pub(super) async fn look(context: &Context, shoot: &Shoot, namespace: &str) -> Result<Observed> {
     let seed = &context.seed;
-    let (answer, deployments, etcds, infrastructures, control_planes, dns_records, resources) = futures::join!(
+    let uid = shoot.status.as_ref().map(|s| s.uid.as_str()).unwrap_or_default();
+    let backup_entry = format!("{namespace}--{uid}");
+    let (answer, deployments, etcds, extensions, resources) = futures::join!(
         probe::api_server(seed, &context.settings, namespace),
         list::<Deployment>(context, namespace),
         list::<Etcd>(context, namespace),
-        list::<Infrastructure>(context, namespace),
-        list::<ControlPlane>(context, namespace),
-        list::<DNSRecord>(context, namespace),
+        extensions::reports(context, namespace, &backup_entry),
         list::<ManagedResource>(context, namespace),
     );
-    let mut extensions = described(&infrastructures?);
-    extensions.extend(described(&control_planes?));
-    extensions.extend(described(&dns_records?));
-    let uid = shoot.status.as_ref().map(|s| s.uid.as_str()).unwrap_or_default();
-    let entries: Api<BackupEntry> = seed.cluster_wide();
-    let entry = entries
-        .get_opt(&format!("{namespace}--{uid}"))
-        .await
-        .context("could not read the BackupEntry")?;
-    extensions.extend(described(entry.as_slice()));
     let deployments = deployments?;
     let said = what_pods_say(context, namespace, &deployments).await;
     let (api_error, api_not_asked, nodes) = match answer {
@@ -67,7 +52,7 @@ pub(super) async fn look(context: &Context, shoot: &Shoot, namespace: &str) -> R
         deployments,
         said,
         etcds: etcds?,
-        extensions,
+        extensions: extensions?,
         resources: resources?,
     })
 }
@@ -116,18 +101,4 @@ where
         .await
         .context(format_args!("could not list {}", K::plural(&())))?;
     Ok(list.items)
-}
-
-fn described<K: ExtensionObject>(objects: &[K]) -> Vec<Extension> {
-    objects
-        .iter()
-        .map(|object| {
-            let status = object.default_status();
-            Extension {
-                title: format!("{} {}", K::kind(&()), object.name_any()),
-                last_operation: status.and_then(|s| s.last_operation.clone()),
-                last_error: status.and_then(|s| s.last_error.clone()),
-            }
-        })
-        .collect()
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use api::{
     druid::Etcd,
-    meta::{LastError, LastOperation},
+    meta::{Condition, LastError, LastOperation},
     resources::ManagedResource,
 };
 use k8s_openapi::api::apps::v1::Deployment;
@@ -20,6 +20,8 @@ pub(super) struct Extension {
     pub last_operation: Option<LastOperation>,
     /// What stood in the way last.
     pub last_error: Option<LastError>,
+    /// Health of parts that the provider keeps for the shoot.
+    pub conditions: Vec<Condition>,
 }
 
 /// What is kept of a node.
