@@ -1,6 +1,9 @@
 //! What every controller of a gardenlet is given.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use parts::Settings;
 use runtime::{Cluster, Events, Garden, Seed, apply::FieldManager, metrics::Metrics, runner};
@@ -61,31 +64,76 @@ impl Context {
     }
 }
 
-/// When the seed's Lease was last renewed, shared between the part that renews it and the part that tells of it.
+/// When the seed's Lease was last renewed, shared between the part that renews it and the parts that report it.
 #[derive(Clone, Debug)]
-pub struct Heartbeat(watch::Sender<Option<Instant>>);
+pub struct Heartbeat {
+    beats: watch::Sender<Option<Instant>>,
+    /// Since when this process renews the Lease; empty in a replica that does not lead.
+    begun: Arc<OnceLock<Instant>>,
+}
 
 impl Default for Heartbeat {
     fn default() -> Self {
-        Self(watch::Sender::new(None))
+        Self {
+            beats: watch::Sender::new(None),
+            begun: Arc::default(),
+        }
     }
 }
 
 impl Heartbeat {
+    /// From now on this process renews the Lease.
+    pub fn begin(&self) {
+        self.begun.get_or_init(Instant::now);
+    }
+
     /// The Lease was renewed now.
     pub fn beat(&self) {
-        self.0.send_replace(Some(Instant::now()));
+        self.beats.send_replace(Some(Instant::now()));
+    }
+
+    /// What `/readyz` reports where this process renews the Lease, and has not succeeded for longer than this time.
+    #[must_use]
+    pub fn overdue(&self, within: Duration) -> Option<String> {
+        let begun = self.begun.get()?;
+        let silence = self.beats.borrow().unwrap_or(*begun).elapsed();
+        (silence > within).then(|| {
+            format!(
+                "the seed's Lease in the garden was not renewed for {} s",
+                silence.as_secs()
+            )
+        })
     }
 
     /// Whether it was renewed within this time.
     #[must_use]
     pub fn is_fresh(&self, within: Duration) -> bool {
-        self.0.borrow().is_some_and(|last| last.elapsed() <= within)
+        self.beats.borrow().is_some_and(|last| last.elapsed() <= within)
     }
 
     /// Notified of each renewal.
     #[must_use]
     pub fn subscribe(&self) -> watch::Receiver<Option<Instant>> {
-        self.0.subscribe()
+        self.beats.subscribe()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_gardenlet_that_leads_is_ready_while_it_renews_the_lease_of_its_seed() {
+        let (heartbeat, within) = (Heartbeat::default(), Duration::from_secs(40));
+        // A replica that waits for the lock renews nothing.
+        tokio::time::advance(Duration::from_secs(90)).await;
+        assert_eq!(heartbeat.overdue(within), None);
+        heartbeat.begin();
+        assert_eq!(heartbeat.overdue(within), None);
+        tokio::time::advance(Duration::from_secs(41)).await;
+        let why = "the seed's Lease in the garden was not renewed for 41 s";
+        assert_eq!(heartbeat.overdue(within).as_deref(), Some(why));
+        heartbeat.beat();
+        assert_eq!(heartbeat.overdue(within), None);
     }
 }

@@ -34,6 +34,8 @@ const CONTROLLERS: &[(&str, Start)] = &[
 pub async fn run(names: Vec<&'static str>, context: Context) -> Result<(), String> {
     let context = Arc::new(context);
     if names.contains(&"seed") {
+        // Not ready before that: without its Seed the gardenlet can do nothing.
+        let _registered = context.metrics.begin_sync("seed");
         seed::register(&context)
             .await
             .map_err(|error| error.to_string())?;

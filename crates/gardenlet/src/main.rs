@@ -25,6 +25,10 @@ async fn start(mut process: Process, config: Config) -> Result<Process, String> 
     let (metrics, shutdown) = (process.metrics.clone(), process.shutdown.clone());
     let (settings, config) = (Arc::new(config.settings()), Arc::new(config));
     let heartbeat = gardenlet::context::Heartbeat::default();
+    let beats = heartbeat.clone();
+    process
+        .readiness
+        .add(move || beats.overdue(gardenlet::seed::LEASE_DURATION));
     let context = move |permit: &Permit| {
         let garden = Garden::new(garden.clone(), permit);
         Context {

@@ -24,6 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(8);
 /// Renews until shutdown. A failed renewal is logged and tried again at the next tick; what follows from silence is for
 /// those to decide who hear nothing.
 pub async fn renew(context: Arc<Context>) {
+    context.heartbeat.begin();
     let mut ticks = interval(RENEW_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
