@@ -18,6 +18,7 @@ use super::{
 };
 
 mod moving;
+mod reconciled;
 mod solved_errors;
 mod started;
 
