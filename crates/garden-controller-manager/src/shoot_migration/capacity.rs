@@ -1,5 +1,5 @@
 //! How many shoots a seed may have: resource `shoots` of `status.allocatable` of the Seed, as in Gardener. The bound holds back planned
-//! moves only. A takeover saves a shoot whose seed is dead, and a person decides on the room then.
+//! moves only. A takeover saves the shoot of a dead seed, and a person decides on the room then.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ pub(super) fn full(source: &str, destination: &str, room: usize, taken: usize) -
     }
 }
 
-/// The verdict of a dry run, which takes no place.
+/// The verdict of a dry run. A dry run takes no place.
 pub(super) fn judge(shoot: &Shoot, destination: &Seed, known: &[Arc<Shoot>], verdict: Verdict) -> Verdict {
     let name = destination.name_any();
     let others = || {

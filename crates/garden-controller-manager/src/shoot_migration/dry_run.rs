@@ -1,7 +1,7 @@
 //! Answers whether a move could begin before any edit: annotation `migration.gardener.cloud/dry-run=<seed>` of a Shoot.
 //!
-//! Promise: nothing is written but the constraint `MigrationDryRun`, an Event, and the removal of the annotation, so that the question
-//! can be asked again. A question about a shoot that is on the way is answered when the shoot has arrived.
+//! Promise: garden-controller-manager writes only the constraint `MigrationDryRun` and an Event, and removes the annotation, so that
+//! the question can be asked again. A question about a shoot that is on the way is answered when the shoot has arrived.
 
 use std::sync::Arc;
 

@@ -63,7 +63,7 @@ fn unselected(shoot: &Shoot, seed: &Seed, profile: Option<&CloudProfile>) -> Opt
     })
 }
 
-/// A selector that cannot be read selects nothing.
+/// An unreadable selector selects no seed.
 fn matches(selector: &SeedSelector, seed: &Seed) -> bool {
     let types = &selector.provider_types;
     let provider = &seed.spec.provider.type_;

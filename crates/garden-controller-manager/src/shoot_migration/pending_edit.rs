@@ -25,7 +25,7 @@ pub(super) fn hold(shoot: &Shoot, verdict: Verdict) -> Verdict {
     if !verdict.ready || journey(shoot) != Journey::Settled || is_reconciled(shoot) {
         return verdict;
     }
-    // The annotation goes before the source begins, and must not take back the approval that it brought.
+    // The annotation goes before the source begins, and must not take the approval back.
     let is_approved =
         approval(shoot).is_some_and(|approval| Some(approval.generation) == shoot.metadata.generation);
     if is_approved || asks_for_force(shoot) {

@@ -89,7 +89,7 @@ pub async fn names_and_networks_of_shoots_stay_while_shoots_are_on_the_seed(gard
     bring_hosting_seed(garden).await;
 }
 
-/// The other shoot's clients, and their credentials, would go to this shoot.
+/// Clients of the shoot with the name, and the credentials of the clients, would reach the wrong shoot.
 pub async fn a_shoot_gets_no_name_of_another_shoot(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     let make = |name: &'static str, domain: &str| {
@@ -133,7 +133,7 @@ pub async fn a_shoot_gets_no_name_of_another_shoot(garden: &Garden) {
             .apply(&shoots, "own", make("own", "own.customer.test"))
             .await,
     );
-    // Below a default domain of one Seed that is below that of another Seed.
+    // A default domain of Seed nested lies below a default domain of Seed hosting.
     allowed(
         garden
             .apply(&shoots, "deep", make("deep", "deep.dev.b.hosting.test"))
