@@ -251,7 +251,7 @@ async fn former_shoot_goes(desk: &Desk) -> Result<()> {
 }
 
 /// Objects that a few commands ask for.
-fn asked_for() -> [(&'static str, Cluster, Value); 4] {
+fn asked_for() -> [(&'static str, Cluster, Value); 5] {
     [
         (
             "dns demo-owner",
@@ -267,6 +267,13 @@ fn asked_for() -> [(&'static str, Cluster, Value); 4] {
             json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "namespace": "garden-dev"},
                 "involvedObject": {"kind": "Shoot", "name": "demo", "namespace": "garden-dev"},
                 "reason": "HibernationScheduleInvalid", "message": "m", "type": "Warning"}),
+        ),
+        (
+            "reason=LeftBehind",
+            Cluster::Garden,
+            json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": "left", "namespace": "garden-dev"},
+                "involvedObject": {"kind": "Shoot", "name": "demo", "namespace": "garden-dev"},
+                "reason": "LeftBehind", "message": "m", "type": "Warning"}),
         ),
         (
             "controllerinstallations",
