@@ -66,6 +66,7 @@ fn healthy() -> Observed {
         api_error: None,
         api_not_asked: false,
         nodes: Ok(Vec::new()),
+        webhooks: None,
         deployments: REQUIRED.map(|name| deployment(name, 1)).to_vec(),
         said: BTreeMap::new(),
         etcds: REQUIRED_ETCDS.map(|name| etcd(name, true)).to_vec(),

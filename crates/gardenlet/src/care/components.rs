@@ -127,6 +127,7 @@ mod tests {
             api_error: (!api).then(|| "no answer".to_owned()),
             api_not_asked: false,
             nodes: Ok(Vec::new()),
+            webhooks: None,
             deployments: Vec::new(),
             said: BTreeMap::new(),
             etcds: Vec::new(),

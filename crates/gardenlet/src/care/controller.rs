@@ -31,7 +31,7 @@ use tokio::time::Instant;
 
 use super::{
     checks, components, extensions, label::status_label, moving, observation::Observation, observed,
-    owner_checks::ObservedCheck, ownership, settle::settle,
+    owner_checks::ObservedCheck, ownership, settle::settle, webhooks,
 };
 use crate::{Context, MANAGER};
 
@@ -49,6 +49,7 @@ struct Seen {
     observations: [(&'static str, Observation); 5],
     owner: Option<ownership::Verified>,
     owner_check: ObservedCheck,
+    webhooks: Option<webhooks::Webhooks>,
 }
 
 struct Care {
@@ -141,7 +142,11 @@ impl Care {
             observations,
             owner,
             owner_check,
+            webhooks,
         } = self.observe(seen).await?;
+        if let Some(webhooks) = webhooks {
+            webhooks::report(&self.context, seen, &webhooks).await?;
+        }
         let now = clock::now_k8s();
         let threshold = self.context.config.condition_threshold;
         let own = &self.context.seed_name;
@@ -200,6 +205,7 @@ impl Care {
         let namespace = shoot.status.as_ref().map(|s| s.technical_id.as_str());
         let namespace = namespace.unwrap_or_default();
         if let Some(sleep) = checks::of_sleep(shoot) {
+            webhooks::warn_of_sleep(&self.context, shoot).await;
             // etcd serves until the last step before the sleep, and after it nobody asks.
             let etcds = observed::etcds(&self.context, namespace).await?;
             let owner = if placement::is_asleep(shoot) {
@@ -212,6 +218,7 @@ impl Care {
                 observations: CONDITIONS.map(|type_| (type_, sleep.clone())),
                 owner,
                 owner_check: self.owner_check(shoot, &etcds, &deployments).await?,
+                webhooks: None,
             });
         }
         let seen = observed::look(&self.context, shoot, namespace).await?;
@@ -230,6 +237,7 @@ impl Care {
             observations,
             owner: self.owner(&seen.etcds).await?,
             owner_check: self.owner_check(shoot, &seen.etcds, &seen.deployments).await?,
+            webhooks: seen.webhooks,
         })
     }
 

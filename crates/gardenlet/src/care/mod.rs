@@ -18,6 +18,8 @@ mod ownership;
 mod probe;
 mod seen;
 mod settle;
+mod webhook;
+mod webhooks;
 
 pub use controller::run;
 pub use label::status_label;

@@ -14,6 +14,7 @@ use super::{
     checks, extensions,
     probe::{self, Answer},
     seen::Observed,
+    webhooks,
 };
 use crate::Context;
 
@@ -31,6 +32,10 @@ pub(super) async fn look(context: &Context, shoot: &Shoot, namespace: &str) -> R
     );
     let deployments = deployments?;
     let said = what_pods_say(context, namespace, &deployments).await;
+    let webhooks = match &answer {
+        Answer::Ok(client) => webhooks::survey(client).await.ok(),
+        _ => None,
+    };
     let (api_error, api_not_asked, nodes) = match answer {
         Answer::Ok(_) if shoot.spec.provider.workers.is_empty() => (None, false, Ok(Vec::new())),
         Answer::Ok(client) => (None, false, probe::nodes(&client).await),
@@ -49,6 +54,7 @@ pub(super) async fn look(context: &Context, shoot: &Shoot, namespace: &str) -> R
         api_error,
         api_not_asked,
         nodes,
+        webhooks,
         deployments,
         said,
         etcds: etcds?,

@@ -9,6 +9,7 @@ use api::{
 };
 use k8s_openapi::api::apps::v1::Deployment;
 
+use super::webhooks::Webhooks;
 use crate::node::SeenNode;
 
 /// How an extension object stands.
@@ -52,6 +53,8 @@ pub(super) struct Observed {
     pub api_not_asked: bool,
     /// The nodes, or why they are not known.
     pub nodes: std::result::Result<Vec<NodeSeen>, String>,
+    /// Webhooks in the shoot that can stop its control plane; `None` if they are not known.
+    pub webhooks: Option<Webhooks>,
     /// Deployments in the shoot's namespace.
     pub deployments: Vec<Deployment>,
     /// What the pods of Deployments that lack some say, by the names of the Deployments.
