@@ -1,7 +1,7 @@
-//! Provider X, which is no part of the suite and keeps to none of its conventions: a Secret that is carried and names another
-//! manager, ManagedResources of both classes without a label `origin`, Deployments whose names contain those of the control
-//! plane, and a kind of extension objects that no gardenlet knows. Its Extension has the type [`TYPE`] and goes through the same
-//! flows as all others (`guest`).
+//! Provider X, which is no part of the suite and keeps to none of its conventions: a Secret that is carried
+//! and names another manager, ManagedResources of both classes without a label `origin`, Deployments whose
+//! names contain those of the control plane, and a kind of extension objects that no gardenlet knows. Its
+//! Extension has the type [`TYPE`] and goes through the same flows as all others (`guest`).
 
 use anyhow::{Context as _, ensure};
 use api::constants::{OPERATION, operation};
@@ -67,7 +67,8 @@ pub async fn install(tasks: &mut JoinSet<()>, seed: &Client) -> anyhow::Result<(
     Ok(())
 }
 
-/// As the extension contract wants it of each kind: `migrate` releases the object, and a deletion removes the finalizer.
+/// As the extension contract wants it of each kind: `migrate` releases the object, and a deletion removes the
+/// finalizer.
 async fn act(seed: &Client, object: &DynamicObject) -> kube::Result<()> {
     let api: Api<DynamicObject> =
         Api::namespaced_with(seed.clone(), &object.namespace().unwrap_or_default(), &firewall());
@@ -87,7 +88,8 @@ async fn act(seed: &Client, object: &DynamicObject) -> kube::Result<()> {
     Ok(())
 }
 
-/// Writes the provider's objects into a shoot's namespace. `number`: the provider's thing outside, as the carried Secret says.
+/// Writes the provider's objects into a shoot's namespace. `number`: the provider's thing outside, as the
+/// carried Secret says.
 pub async fn plant(seed: &Client, namespace: &str, number: u32, sleeps: bool) -> anyhow::Result<()> {
     let metadata = |name: &str| json!({"name": name, "namespace": namespace});
     let labelled = json!({"name": KEYS, "namespace": namespace, "labels": {
@@ -168,7 +170,8 @@ where
     }
 }
 
-/// No gardenlet has changed or removed the provider's objects in the namespace. `released`: a move has begun there.
+/// No gardenlet has changed or removed the provider's objects in the namespace. `released`: a move has begun
+/// there.
 async fn check_untouched(seed: &Client, namespace: &str, released: bool) -> anyhow::Result<()> {
     let resources: Api<ManagedResource> = Api::namespaced(seed.clone(), namespace);
     for name in RESOURCES {

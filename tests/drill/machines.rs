@@ -48,9 +48,9 @@ impl Instances {
         self.lock().1.get(namespace).cloned().unwrap_or_default()
     }
 
-    /// From now on the cloud does not delete the instance of the shoot's first machine. Returns the machine's name and the ID of
-    /// the instance. No orphan of the shoot is collected: a real machine manager needs two listings for that, and a forced
-    /// deletion is over before.
+    /// From now on the cloud does not delete the instance of the shoot's first machine. Returns the machine's
+    /// name and the ID of the instance. No orphan of the shoot is collected: a real machine manager needs two
+    /// listings for that, and a forced deletion is over before.
     pub fn hold_first(&self, namespace: &str) -> Option<(String, u32)> {
         let (id, machine) = self.of(namespace).pop_first()?;
         let mut held = self.1.lock().unwrap_or_else(PoisonError::into_inner);

@@ -124,7 +124,8 @@ impl Drilled {
         )
     }
 
-    /// Whether the Shoot has nodes. A shoot that sleeps when it moves has none, so that a shoot without nodes is drilled, too.
+    /// Whether the Shoot has nodes. A shoot that sleeps when it moves has none, so that a shoot without nodes
+    /// is drilled, too.
     fn has_nodes(self) -> bool {
         self != Self::RestoreAsleep
     }

@@ -27,7 +27,8 @@ use crate::{foreign, garden, objects, pods, terms};
 /// What a gardenlet looks at to call its seed well: a Deployment in namespace `garden`.
 const COMPONENT: &str = "etcd-druid";
 
-/// Time that a machine manager gets in a forced deletion. The cloud keeps one instance for all of that time in each run.
+/// Time that a machine manager gets in a forced deletion. The cloud keeps one instance for all of that time
+/// in each run.
 const FORCED_MACHINES: Duration = Duration::from_secs(3);
 
 /// A seed and what runs in it.

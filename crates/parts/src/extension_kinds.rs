@@ -379,7 +379,8 @@ impl Stay {
     }
 }
 
-/// A provider that brings a kind of its own has to grant the gardenlet the rights on it: a move must release all objects.
+/// A provider that brings a kind of its own has to grant the gardenlet the rights on it: a move must release
+/// all objects.
 fn why_not_listed(kind: &ApiResource, error: kube::Error) -> Error {
     match error {
         kube::Error::Api(status) if status.is_forbidden() => configuration_problem(format!(

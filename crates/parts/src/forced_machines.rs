@@ -1,6 +1,6 @@
-//! Machines of a shoot with a forced deletion. The machine manager gets a bounded time to delete the instances. Each instance
-//! that is left by then is named, while the Machine object still tells the provider ID: the instance costs money until a user
-//! deletes the instance in the provider's account.
+//! Machines of a shoot with a forced deletion. The machine manager gets a bounded time to delete the
+//! instances. Each instance that is left by then is named, while the Machine object still tells the provider
+//! ID: the instance costs money until a user deletes the instance in the provider's account.
 
 use std::time::Duration;
 
@@ -27,8 +27,8 @@ use crate::{
     verbs::Destroy,
 };
 
-/// Error codes of a Machine that no further attempt of the machine manager changes: the cloud refuses the credentials. The last
-/// two are those of gRPC, which other machine managers write.
+/// Error codes of a Machine that no further attempt of the machine manager changes: the cloud refuses the
+/// credentials. The last two are those of gRPC, which other machine managers write.
 const REFUSALS: [&str; 4] = [
     "ErrInfraUnauthenticated",
     "ErrInfraUnauthorized",
@@ -66,8 +66,8 @@ impl ForcedMachines {
         Ok(())
     }
 
-    /// "Waiting until the machine manager has deleted all machines": at most as long as the settings say, and shorter where the
-    /// cloud refuses the credentials. Names each machine that is left.
+    /// "Waiting until the machine manager has deleted all machines": at most as long as the settings say, and
+    /// shorter where the cloud refuses the credentials. Names each machine that is left.
     pub async fn wait(f: &Facts) -> Result<()> {
         let end = Instant::now() + f.settings.timeouts.forced_machines;
         loop {
@@ -84,8 +84,8 @@ impl ForcedMachines {
         }
     }
 
-    /// "Shallow-deleting machine resources from the Shoot namespace": no machine manager may run any more. Names the machines
-    /// that the provider of the Worker has left.
+    /// "Shallow-deleting machine resources from the Shoot namespace": no machine manager may run any more.
+    /// Names the machines that the provider of the Worker has left.
     pub async fn release(f: &Facts) -> Result<()> {
         report(f, &machines(f).await?).await?;
         MachineResources::destroy(f).await
@@ -153,8 +153,8 @@ fn sentence(machine: &DynamicObject) -> String {
     )
 }
 
-/// Names the machines in the log, in Events of the Shoot and in `lastErrors`. Machines that `lastErrors` names already are left
-/// out, so that a repeated step reports no machine twice.
+/// Names the machines in the log, in Events of the Shoot and in `lastErrors`. Machines that `lastErrors`
+/// names already are left out, so that a repeated step reports no machine twice.
 async fn report(f: &Facts, machines: &[DynamicObject]) -> Result<()> {
     let newest = f.newest_shoot().await?;
     let is_new = |machine: &&DynamicObject| {
@@ -218,8 +218,8 @@ fn left_behind(shoot: &Shoot) -> impl Iterator<Item = &LastError> {
     errors.filter(|error| error.task_id.as_deref() == Some(ForcedMachines::LEFT_BEHIND))
 }
 
-/// The patch of a status, with the errors of the newest Shoot that name machines left behind: their Machine objects are gone, so
-/// that no later step could name the machines again.
+/// The patch of a status, with the errors of the newest Shoot that name machines left behind: their Machine
+/// objects are gone, so that no later step could name the machines again.
 #[must_use]
 pub fn keep_left_behind(newest: &Shoot, mut patch: Value) -> Value {
     let kept: Vec<_> = left_behind(newest).collect();

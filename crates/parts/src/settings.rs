@@ -148,8 +148,8 @@ pub struct Timeouts {
     pub infrastructure: Wait,
     /// Worker.
     pub worker: Wait,
-    /// Machines of a shoot with a forced deletion: the time that the machine manager gets to delete the instances. Machines
-    /// that are left after this time are named, and no longer awaited.
+    /// Machines of a shoot with a forced deletion: the time that the machine manager gets to delete the
+    /// instances. Machines that are left after this time are named, and no longer awaited.
     pub forced_machines: Duration,
     /// SubnetIsolation. Longer than its provider waits for the machines of a zone to go, so that the zone is closed in one try.
     pub subnet_isolation: Wait,

@@ -79,7 +79,8 @@ impl Events {
             .await;
     }
 
-    /// As [`Self::answer_with_warning`], for any number of sentences: in as few Events as the limit of a note allows.
+    /// As [`Self::answer_with_warning`], for any number of sentences: in as few Events as the limit of a note
+    /// allows.
     pub async fn warnings<K: Resource<DynamicType = ()>>(
         &self,
         object: &K,
@@ -112,7 +113,8 @@ impl Events {
     }
 }
 
-/// Joins sentences to notes below the limit. No sentence is divided, so that each name can be found in one note.
+/// Joins sentences to notes below the limit. No sentence is divided, so that each name can be found in one
+/// note.
 fn notes_of(sentences: &[String]) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     for sentence in sentences {

@@ -174,7 +174,8 @@ const ORDERS: &[(&str, [&str; 2])] = &[
             "Destroying owner domain DNS record",
         ],
     ),
-    // The machine manager gets its time before the provider stops the machine manager, and the machines go before their network.
+    // The machine manager gets its time before the provider stops the machine manager, and the machines go
+    // before their network.
     (
         FORCED,
         [

@@ -1,15 +1,16 @@
-//! The order of a forced deletion (flows.md 3.4): the objects in the shoot are not cleaned up first, and no cloud holds the
-//! deletion up.
+//! The order of a forced deletion (flows.md 3.4): the objects in the shoot are not cleaned up first, and no
+//! cloud holds the deletion up.
 //!
-//! A user asked for the deletion with an annotation that admission accepts only for error codes which a user must clean up by
-//! hand. First the machine manager gets a bounded time to delete the instances, and each instance that is left is named. Only
-//! then the annotation is passed on to the extension resources, beside the Cluster, which every flow writes first: the provider
-//! of a Worker stops the machine manager, and no network can be deleted before its machines. A provider that sees the annotation
-//! removes all that the provider can remove, releases the rest, and names each object that is left behind
+//! A user asked for the deletion with an annotation that admission accepts only for error codes which a user
+//! must clean up by hand. First the machine manager gets a bounded time to delete the instances, and each
+//! instance that is left is named. Only then the annotation is passed on to the extension resources, beside
+//! the Cluster, which every flow writes first: the provider of a Worker stops the machine manager, and no
+//! network can be deleted before its machines. A provider that sees the annotation removes all that the
+//! provider can remove, releases the rest, and names each object that is left behind
 //! (`extension::Actuator::force_delete`).
 //!
-//! The flow waits for the extension resources: a resource with a finalizer may be acted on later. So a provider that does not
-//! run holds up also this deletion, and the wait names the resource.
+//! The flow waits for the extension resources: a resource with a finalizer may be acted on later. So a
+//! provider that does not run holds up also this deletion, and the wait names the resource.
 
 use flow::Flow;
 use parts::{
@@ -34,7 +35,8 @@ pub fn build(f: &Facts) -> Flow<'_, Error> {
         asked,
         || ForcedMachines::wait(f),
     );
-    // The objects go with etcd. The API of a shoot may be dead, and then no resource manager could delete the objects.
+    // The objects go with etcd. The API of a shoot may be dead, and then no resource manager could delete the
+    // objects.
     let keep = g.step(
         "Configuring Managed Resources objects to be kept in the Shoot",
         [],
