@@ -1,5 +1,7 @@
 //! What a pause holds back, and what goes on.
 
+#![allow(clippy::unwrap_used)]
+
 use api::gardencore::Shoot;
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -26,8 +28,8 @@ fn after(type_: &str, state: &str) -> Value {
     json!({"status": {"lastOperation": last}})
 }
 
-fn with(mut over: Value, more: Value) -> Value {
-    json_patch::merge(&mut over, &more);
+fn with(mut over: Value, more: &Value) -> Value {
+    json_patch::merge(&mut over, more);
     over
 }
 
@@ -37,7 +39,7 @@ fn moving(over: Value) -> Value {
     let approval = json!({"source": "a", "destination": "b", "generation": 2, "spec": spec});
     with(
         over,
-        json!({"spec": {"seedName": "b"}, "status": {"migration": approval}}),
+        &json!({"spec": {"seedName": "b"}, "status": {"migration": approval}}),
     )
 }
 
@@ -45,7 +47,7 @@ fn deleted(over: Value) -> Value {
     let annotations = json!({"confirmation.gardener.cloud/deletion": "true"});
     with(
         over,
-        json!({"metadata": {"deletionTimestamp": "2026-01-01T12:00:00Z", "annotations": annotations}}),
+        &json!({"metadata": {"deletionTimestamp": "2026-01-01T12:00:00Z", "annotations": annotations}}),
     )
 }
 
@@ -58,7 +60,7 @@ fn deleted(over: Value) -> Value {
 #[case::given_up(after("Reconcile", "Failed"), Operation::Reconcile, true)]
 #[case::under_way(after("Reconcile", "Processing"), Operation::Reconcile, false)]
 #[case::tried_again(after("Reconcile", "Error"), Operation::Reconcile, false)]
-#[case::edited_since(with(after("Reconcile", "Error"), json!({"metadata": {"generation": 3}})), Operation::Reconcile, true)]
+#[case::edited_since(with(after("Reconcile", "Error"), &json!({"metadata": {"generation": 3}})), Operation::Reconcile, true)]
 #[case::move_that_has_not_begun(moving(after("Reconcile", "Succeeded")), Operation::Migrate, true)]
 #[case::move_that_waits(moving(after("Migrate", "Pending")), Operation::Migrate, true)]
 #[case::move_that_has_begun(moving(after("Migrate", "Error")), Operation::Migrate, false)]
