@@ -153,10 +153,7 @@ async fn it_does_not_wait_for_other_work() {
         ("PUT ", &["--delta-snapshot-period=24h"][..]),
         ("PUT ", &["--delta-snapshot-period=1s"]),
         // A collection of garbage.
-        (
-            "POST /bucket?delete",
-            &["--garbage-collection-period=1s", "--max-backups=1"],
-        ),
+        ("DELETE ", &["--garbage-collection-period=1s", "--max-backups=1"]),
     ] {
         let (_lab, etcd, gate, server) = gated(flags).await;
         gate.hold(request);
