@@ -121,6 +121,8 @@ fn unknown_conditions(shoot: &Shoot, now: &Time) -> Option<Vec<Condition>> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use ConditionStatus::{True, Unknown};
+
     use super::*;
 
     fn shoot(conditions: &[(&str, &str)]) -> Shoot {
@@ -150,7 +152,6 @@ mod tests {
             ("CustomerCondition", "True"),
         ]);
         let status: Vec<_> = unknown(&shoot).unwrap().into_iter().map(|c| c.status).collect();
-        use ConditionStatus::{True, Unknown};
         assert_eq!(status, [True, Unknown, True, Unknown, True]);
     }
 

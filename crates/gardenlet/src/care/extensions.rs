@@ -49,19 +49,30 @@ pub(super) async fn reports(
     backup_entry: &str,
 ) -> Result<Vec<Extension>> {
     let only = ListParams::default().fields(&format!("metadata.name={backup_entry}"));
-    let reports = futures::try_join!(
-        in_namespace::<Infrastructure>(context, namespace),
-        in_namespace::<ControlPlane>(context, namespace),
-        in_namespace::<DNSRecord>(context, namespace),
-        in_namespace::<Network>(context, namespace),
-        in_namespace::<OperatingSystemConfig>(context, namespace),
-        in_namespace::<Worker>(context, namespace),
-        in_namespace::<ContainerRuntime>(context, namespace),
-        in_namespace::<api::extensions::Extension>(context, namespace),
-        list(context.seed.cluster_wide::<BackupEntry>(), only),
-    )?;
-    let (a, b, c, d, e, f, g, h, i) = reports;
-    Ok([a, b, c, d, e, f, g, h, i].concat())
+    let (infrastructures, control_planes, dns_records, networks, configs, workers, runtimes, others, entries) =
+        futures::try_join!(
+            in_namespace::<Infrastructure>(context, namespace),
+            in_namespace::<ControlPlane>(context, namespace),
+            in_namespace::<DNSRecord>(context, namespace),
+            in_namespace::<Network>(context, namespace),
+            in_namespace::<OperatingSystemConfig>(context, namespace),
+            in_namespace::<Worker>(context, namespace),
+            in_namespace::<ContainerRuntime>(context, namespace),
+            in_namespace::<api::extensions::Extension>(context, namespace),
+            list(context.seed.cluster_wide::<BackupEntry>(), only),
+        )?;
+    let reports = [
+        infrastructures,
+        control_planes,
+        dns_records,
+        networks,
+        configs,
+        workers,
+        runtimes,
+        others,
+        entries,
+    ];
+    Ok(reports.concat())
 }
 
 async fn in_namespace<K>(context: &Context, namespace: &str) -> Result<Vec<Extension>>
@@ -179,7 +190,7 @@ mod tests {
     fn a_condition_of_a_provider_counts_towards_that_of_the_shoot() {
         let type_ = "EveryNodeReady";
         let well = report("a", &[(type_, "True")]);
-        assert_eq!(worse(type_, seen(True), &[well.clone()]), seen(True));
+        assert_eq!(worse(type_, seen(True), std::slice::from_ref(&well)), seen(True));
         for (status, became, reason) in [
             ("False", False, "ExtensionUnhealthy"),
             ("Unknown", Unknown, "ExtensionUnknown"),
