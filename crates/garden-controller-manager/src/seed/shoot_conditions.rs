@@ -59,7 +59,8 @@ where
             return Ok(false);
         }
         for shoot in outdated {
-            is_complete &= write(garden, shoot).await?;
+            // A Shoot is large, and the future would hold several copies of it.
+            is_complete &= Box::pin(write(garden, shoot)).await?;
         }
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => params = params.continue_token(&token),
