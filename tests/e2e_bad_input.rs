@@ -93,7 +93,7 @@ async fn every_obstacle_of_a_move_is_told_and_once_it_is_mended_the_work_goes_on
         .await
         .unwrap();
     let id = proof::technical_id(&shoot).await.unwrap();
-    moves_that_cannot_begin(&landscape, &shoot, &id).await;
+    Box::pin(moves_that_cannot_begin(&landscape, &shoot, &id)).await;
     if is_every_scenario() {
         hand_over(&landscape, &shoot).await;
         broken_restore(&landscape, &shoot, &id).await;

@@ -10,6 +10,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::documents::{self, Cluster, Documented};
 use crate::programs::{Desk, Said};
+use crate::states;
 
 /// Commands that are not run, and why. Each must stand in the documentation.
 const NOT_RUN: &[(&str, &str)] = &[
@@ -250,47 +251,6 @@ async fn former_shoot_goes(desk: &Desk) -> Result<()> {
     gone.or_fail("the former shoot goes").map(drop)
 }
 
-/// Objects that a few commands ask for.
-fn asked_for() -> [(&'static str, Cluster, Value); 5] {
-    [
-        (
-            "dns demo-owner",
-            Cluster::Seed,
-            json!({"apiVersion": "extensions.gardener.cloud/v1alpha1", "kind": "DNSRecord",
-                "metadata": {"name": "demo-owner", "namespace": "shoot--dev--demo"},
-                "spec": {"type": "local", "secretRef": {"name": "dns", "namespace": "shoot--dev--demo"},
-                    "name": "owner.api.demo.example.org", "recordType": "TXT", "values": ["identity"]}}),
-        ),
-        (
-            "-n garden-dev get events",
-            Cluster::Garden,
-            json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "namespace": "garden-dev"},
-                "involvedObject": {"kind": "Shoot", "name": "demo", "namespace": "garden-dev"},
-                "reason": "HibernationScheduleInvalid", "message": "m", "type": "Warning"}),
-        ),
-        (
-            "reason=LeftBehind",
-            Cluster::Garden,
-            json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": "left", "namespace": "garden-dev"},
-                "involvedObject": {"kind": "Shoot", "name": "demo", "namespace": "garden-dev"},
-                "reason": "LeftBehind", "message": "m", "type": "Warning"}),
-        ),
-        (
-            "controllerinstallations",
-            Cluster::Garden,
-            json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "ControllerInstallation", "metadata": {"name": "mesh"},
-                "spec": {"registrationRef": {"name": "mesh"}, "seedRef": {"name": "seed-a"}}}),
-        ),
-        (
-            "-n garden-exposure get services",
-            Cluster::Seed,
-            json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "tunnel-x", "namespace": "garden-exposure",
-                "labels": {"gardener.cloud/technical-id": "shoot--dev--demo"}},
-                "spec": {"type": "ExternalName", "externalName": "tunnel.shoot--dev--demo.svc.cluster.local"}}),
-        ),
-    ]
-}
-
 /// What has to be so before a command makes sense.
 async fn prepare(clusters: &Clusters, command: &Documented) -> Result<()> {
     let text = command.text.as_str();
@@ -302,7 +262,7 @@ async fn prepare(clusters: &Clusters, command: &Documented) -> Result<()> {
         a_shoot_of_the_garden(garden, &json!({"type": "local"})).await?;
     }
     if copies {
-        a_copy_is_short(garden).await?;
+        states::a_copy_is_short(garden).await?;
     }
     if text.contains("shoot.gardener.cloud/isolated-zone") {
         // Only a shoot with two zones can do without one, and one that was made without pools gets none.
@@ -343,97 +303,19 @@ async fn prepare(clusters: &Clusters, command: &Documented) -> Result<()> {
     if text.contains("shoot--dev--demo get") {
         a_control_plane_in_the_seed(&clusters.at_seed).await?;
     }
-    for (asked, desk, object) in asked_for() {
+    for (asked, desk, object) in states::asked_for() {
         if text.contains(asked) {
             bring(clusters.desk(desk), &[object]).await?;
         }
     }
     if text.contains("force-deletion=true") {
-        a_deletion_has_failed(garden).await?;
+        states::a_deletion_has_failed(garden).await?;
     }
     if text.contains("settledSeedName") {
-        a_move_ends(garden, text).await?;
+        states::a_move_ends(garden, text).await?;
     }
-    Ok(())
-}
-
-/// Consent to a loss is taken while the destination cannot reach the end that the source has recorded.
-async fn a_copy_is_short(garden: &Desk) -> Result<()> {
-    let sealed = json!({"epoch": 1, "revision": 54, "snapshot": "s.final", "sha256": "0".repeat(64)});
-    let last = json!({"type": "Restore", "state": "Error", "progress": 20, "description": "d",
-        "lastUpdateTime": "2026-01-01T00:00:00Z"});
-    let status = json!({"status": {"ownership": {"epoch": 2, "sealed": sealed}, "lastOperation": last}});
-    let args = [
-        "-n",
-        "garden-dev",
-        "patch",
-        "shoot",
-        "demo",
-        "--subresource=status",
-        "--type=merge",
-        "-p",
-    ];
-    garden
-        .run("kubectl", &[&args[..], &[&status.to_string()]].concat())
-        .await?
-        .or_fail("a copy that is short")?;
-    Ok(())
-}
-
-/// A documented wait for the end of a move, as kubectl sees the fields of a move: the wait ends at the end of the move, not before.
-async fn a_move_ends(garden: &Desk, wait: &str) -> Result<()> {
-    let short = wait.replace("--timeout=30m", "--timeout=2s");
-    ensure!(short != wait, "the wait names its limit");
-    for (settled, is_over) in [
-        (json!("seed-a"), false),
-        (Value::Null, false),
-        (json!("seed-b"), true),
-    ] {
-        let patch = json!({"status": {"settledSeedName": settled}}).to_string();
-        let args = [
-            "-n",
-            "garden-dev",
-            "patch",
-            "shoot",
-            "demo",
-            "--subresource=status",
-            "--type=merge",
-            "-p",
-            &patch,
-        ];
-        garden.run("kubectl", &args).await?.or_fail("a move")?;
-        let said = garden.run("bash", &["-c", &short]).await?;
-        ensure!(said.success == is_over, "{settled}: {}{}", said.out, said.err);
-    }
-    Ok(())
-}
-
-/// Admission takes a forced deletion only after a deletion has failed.
-async fn a_deletion_has_failed(garden: &Desk) -> Result<()> {
-    let error = r#"{"status":{"lastErrors":[{"description":"d","codes":["ERR_INFRA_UNAUTHENTICATED"]}]}}"#;
-    let shoot = ["-n", "garden-dev"];
-    let confirm = [
-        "annotate",
-        "--overwrite",
-        "shoot",
-        "demo",
-        "confirmation.gardener.cloud/deletion=true",
-    ];
-    let delete = ["delete", "shoot", "demo", "--wait=false"];
-    let status = [
-        "patch",
-        "shoot",
-        "demo",
-        "--subresource=status",
-        "--type=merge",
-        "-p",
-        error,
-    ];
-    for args in [&confirm[..], &delete[..], &status[..]] {
-        garden
-            .run("kubectl", &[&shoot, args].concat())
-            .await?
-            .or_fail("failed deletion")?;
+    if text.contains("MigrationDryRun") {
+        states::a_dry_run_is_answered(garden).await?;
     }
     Ok(())
 }

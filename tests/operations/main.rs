@@ -13,5 +13,6 @@ mod manifests;
 mod programs;
 mod rights;
 mod sentences;
+mod states;
 mod uninstall;
 mod values;

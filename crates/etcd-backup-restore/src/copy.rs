@@ -25,8 +25,8 @@ mod storing;
 mod transfer;
 
 pub use evidence::SourceEnd;
-pub use gauge::{CopiedBytes, CopyGauge, serve_progress};
 pub(crate) use evidence::{StatedEnd, missing_changes};
+pub use gauge::{CopiedBytes, CopyGauge, serve_progress};
 pub use report::{Report, Summary};
 
 use crate::chain::{self, Chain};

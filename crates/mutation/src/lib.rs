@@ -13,7 +13,9 @@
 //! In mutation testing, a test that fails under a mutation *kills* that mutation.
 
 #[cfg(all(feature = "switches", not(debug_assertions)))]
-compile_error!("a release has no switches for safety rules; build without the feature `switches` of crate `mutation`");
+compile_error!(
+    "a release has no switches for safety rules; build without the feature `switches` of crate `mutation`"
+);
 
 #[cfg(feature = "switches")]
 mod switch;

@@ -85,7 +85,11 @@ mod tests {
     #[test]
     fn a_specification_is_reconciled_by_its_hash_whatever_happened_later() {
         let hash = spec_hash(&shoot(1, "1.34.4", &json!({})).spec);
-        for last in [last("Reconcile", "Error"), last("Reconcile", "Processing"), Value::Null] {
+        for last in [
+            last("Reconcile", "Error"),
+            last("Reconcile", "Processing"),
+            Value::Null,
+        ] {
             let status = json!({"seedName": "a", "reconciledSpecHash": hash, "observedGeneration": 3, "lastOperation": last});
             assert!(is_reconciled(&shoot(5, "1.34.4", &status)));
             assert!(!is_reconciled(&shoot(5, "1.35.0", &status)));
@@ -94,17 +98,23 @@ mod tests {
 
     #[test]
     fn without_a_hash_the_observed_generation_and_its_success_count() {
-        let status = |generation, type_, state| {
-            json!({"seedName": "a", "observedGeneration": generation, "lastOperation": last(type_, state)})
-        };
+        let status = |generation, type_, state| json!({"seedName": "a", "observedGeneration": generation, "lastOperation": last(type_, state)});
         for type_ in ["Create", "Reconcile", "Restore"] {
             assert!(is_reconciled(&shoot(5, "1.34.4", &status(5, type_, "Succeeded"))));
             for state in ["Error", "Failed", "Processing", "Pending"] {
                 assert!(!is_reconciled(&shoot(5, "1.34.4", &status(5, type_, state))));
             }
         }
-        assert!(!is_reconciled(&shoot(5, "1.34.4", &status(4, "Reconcile", "Succeeded"))));
-        assert!(!is_reconciled(&shoot(5, "1.34.4", &status(5, "Migrate", "Succeeded"))));
+        assert!(!is_reconciled(&shoot(
+            5,
+            "1.34.4",
+            &status(4, "Reconcile", "Succeeded")
+        )));
+        assert!(!is_reconciled(&shoot(
+            5,
+            "1.34.4",
+            &status(5, "Migrate", "Succeeded")
+        )));
         assert!(!is_reconciled(&shoot(5, "1.34.4", &Value::Null)));
     }
 }

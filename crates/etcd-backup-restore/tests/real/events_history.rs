@@ -140,8 +140,7 @@ async fn a_client_that_watches_events_across_a_move_is_told_to_list_again() {
     // Without an answer within the time the client would wait for ever, and miss the Event.
     let answer = answer.await.expect("the watch is silent");
     let code = match answer {
-        Ok(Some(WatchEvent::Error(refused))) => refused.code,
-        Err(kube::Error::Api(refused)) => refused.code,
+        Ok(Some(WatchEvent::Error(refused))) | Err(kube::Error::Api(refused)) => refused.code,
         other => panic!("the watch goes on: {other:?}"),
     };
     assert_eq!(code, 410);

@@ -168,7 +168,8 @@ impl Reconciler<Shoot> for ShootMigration {
             let verdict = verdict.map(|verdict| pause::hold(&shoot, seeds, verdict));
             let verdict = verdict.map(|verdict| source::with_reports(&shoot, verdict));
             let verdict = verdict.map(|verdict| pending_edit::hold(&shoot, verdict));
-            let verdict = verdict.map(|verdict| self.with_place(&shoot, judged.destination.as_ref(), verdict));
+            let verdict =
+                verdict.map(|verdict| self.with_place(&shoot, judged.destination.as_ref(), verdict));
             let ready = verdict.as_ref().is_some_and(|verdict| verdict.ready);
             let decision = decide(&shoot, ready)?;
             if let Some(change) = change(&shoot, verdict.as_ref(), &decision, clock::now_k8s()) {

@@ -73,7 +73,7 @@ mod tests {
 
     use super::*;
 
-    fn shoot(constraints: &[(&str, &str, &str)], more: Value) -> Shoot {
+    fn shoot(constraints: &[(&str, &str, &str)], more: &Value) -> Shoot {
         let time = "2026-01-01T00:00:00Z";
         let constraints: Vec<Value> = constraints
             .iter()
@@ -114,13 +114,13 @@ mod tests {
             ),
             (HIBERNATION_POSSIBLE, WEBHOOKS_ON_LEASES, WEBHOOKS_ON_LEASES),
         ] {
-            let verdict = judged(&shoot(&[(type_, "False", reported)], json!({})));
+            let verdict = judged(&shoot(&[(type_, "False", reported)], &json!({})));
             assert_eq!((verdict.ready, verdict.reason), (false, reason));
             let message = format!("Seed a reports {type_}=False: It is so. The move begins");
             assert!(verdict.message.starts_with(&message), "{}", verdict.message);
             assert!(!verdict.codes().is_empty());
             for status in ["True", "Progressing", "Unknown"] {
-                assert!(judged(&shoot(&[(type_, status, reported)], json!({}))).ready);
+                assert!(judged(&shoot(&[(type_, status, reported)], &json!({}))).ready);
             }
         }
     }
@@ -128,14 +128,14 @@ mod tests {
     #[test]
     fn a_webhook_stops_no_shoot_that_sleeps() {
         let webhook = [(HIBERNATION_POSSIBLE, "False", WEBHOOKS_ON_LEASES)];
-        let verdict = judged(&shoot(&webhook, json!({"hibernated": true})));
+        let verdict = judged(&shoot(&webhook, &json!({"hibernated": true})));
         assert!(verdict.ready && !verdict.message.contains("It is so"));
     }
 
     #[test]
     fn a_webhook_that_only_delays_the_start_is_a_warning() {
         let webhook = [(HIBERNATION_POSSIBLE, "False", "ProblematicWebhooks")];
-        let verdict = judged(&shoot(&webhook, json!({})));
+        let verdict = judged(&shoot(&webhook, &json!({})));
         assert!(
             verdict.ready && verdict.message.ends_with("It is so."),
             "{}",
@@ -151,7 +151,7 @@ mod tests {
                 "lastUpdateTime": "2026-01-01T00:00:00Z"},
             "migration": {"source": "a", "destination": "b", "generation": 1, "spec": {}},
         });
-        assert!(judged(&shoot(&left_out, migrating)).ready);
+        assert!(judged(&shoot(&left_out, &migrating)).ready);
     }
 
     #[test]
@@ -162,6 +162,6 @@ mod tests {
             message: "m".into(),
         };
         let left_out = [(SHOOT_STATE_COMPLETE, "False", "StateLeftOut")];
-        assert_eq!(with_reports(&shoot(&left_out, json!({})), no.clone()), no);
+        assert_eq!(with_reports(&shoot(&left_out, &json!({})), no.clone()), no);
     }
 }

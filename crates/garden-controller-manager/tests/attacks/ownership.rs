@@ -78,6 +78,29 @@ pub async fn the_destination_writes_nothing_before_it_has_the_shoot(garden: &Gar
     }
 }
 
+/// Hand-overs from seed-a in epoch 1 whose epoch or former seeds are wrong, and why each is refused.
+fn wrong_histories() -> Vec<(Value, &'static str)> {
+    let mut wrong = vec![(
+        json!({"ownership": {"epoch": 2}}),
+        "it rises by one with a hand-over",
+    )];
+    wrong.extend([1, 3].map(|epoch| {
+        let refusal = "status.ownership.epoch must become 2 in the same write";
+        (hand_over(&[("seed-a", 1)], epoch), refusal)
+    }));
+    let histories = [
+        &[][..],
+        &[("seed-a", 2)],
+        &[("seed-c", 1)],
+        &[("seed-a", 1), ("seed-c", 1)],
+    ];
+    wrong.extend(histories.map(|former| {
+        let refusal = "without an entry of seed \"seed-a\" with epoch 1 in status.formerSeeds";
+        (hand_over(former, 2), refusal)
+    }));
+    wrong
+}
+
 pub async fn a_shoot_is_handed_over_as_it_was_approved(garden: &Garden) {
     moving(garden, "web").await;
     let a: Api<Shoot> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
@@ -130,26 +153,8 @@ pub async fn a_shoot_is_handed_over_as_it_was_approved(garden: &Garden) {
     let mut spec = progress("seed-a");
     spec["migration"]["spec"] = json!({"region": "elsewhere"});
     refused(write(spec).await, word);
-    refused(
-        write(json!({"ownership": {"epoch": 2}})).await,
-        "it rises by one with a hand-over",
-    );
-    for epoch in [1, 3] {
-        refused(
-            write(hand_over(&[("seed-a", 1)], epoch)).await,
-            "status.ownership.epoch must become 2 in the same write",
-        );
-    }
-    for former in [
-        &[][..],
-        &[("seed-a", 2)],
-        &[("seed-c", 1)],
-        &[("seed-a", 1), ("seed-c", 1)],
-    ] {
-        refused(
-            write(hand_over(former, 2)).await,
-            "without an entry of seed \"seed-a\" with epoch 1 in status.formerSeeds",
-        );
+    for (status, refusal) in wrong_histories() {
+        refused(write(status).await, refusal);
     }
     let mut elsewhere = good.clone();
     elsewhere["seedName"] = json!("seed-c");

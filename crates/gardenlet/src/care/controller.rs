@@ -143,7 +143,7 @@ impl Care {
             owner,
             owner_check,
             webhooks,
-        } = self.observe(seen).await?;
+        } = Box::pin(self.observe(seen)).await?;
         if let Some(webhooks) = webhooks {
             webhooks::report(&self.context, seen, &webhooks).await?;
         }
@@ -221,7 +221,7 @@ impl Care {
                 webhooks: None,
             });
         }
-        let seen = observed::look(&self.context, shoot, namespace).await?;
+        let seen = Box::pin(observed::look(&self.context, shoot, namespace)).await?;
         let observed = [
             (API_SERVER_AVAILABLE, checks::api_server(&seen)),
             (CONTROL_PLANE_HEALTHY, checks::control_plane(&seen)),

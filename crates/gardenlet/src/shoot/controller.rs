@@ -10,7 +10,9 @@ use api::{
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, ResourceExt};
 use parts::{FenceClock, Fences, ProvenEnd};
-use placement::{Operation, Pause, Role, Wanted, approval, is_move_wanted, isolation, names, role, traveller};
+use placement::{
+    Operation, Pause, Role, Wanted, approval, is_move_wanted, isolation, names, role, traveller,
+};
 use runtime::{Cluster, Error, Next, Reconciler, Result, clock, error::Explain as _, finalizer, runner};
 use serde_json::json;
 use tokio::time::Instant;
@@ -42,8 +44,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 pub async fn run(context: Arc<Context>) {
     let garden = context.garden.clone();
     let stop = EmergencyStop::new();
-    let controller =
-        watched::controller(&garden).reconcile_all_on(stop.changes(&garden, &context.seed_name));
+    let controller = watched::controller(&garden).reconcile_all_on(stop.changes(&garden, &context.seed_name));
     let settings = context.runner();
     // There from the start, so that a first loss is seen as one.
     loss::metrics(&context.metrics);
@@ -127,17 +128,15 @@ impl ShootReconciler {
                 let trigger = Trigger::of(&shoot);
                 let shoot = self.take_operation_annotation(shoot).await?;
                 // A user may have changed his mind between the two: what counts is the Shoot without the annotation.
-                match self.decide_without_request(&shoot, pause) {
-                    Some(operation) => match self.loss_of(&shoot, operation) {
-                        Some(sentence) => self.tell_loss(&shoot, operation, &sentence).await,
-                        // Large, and on the stack of every other step otherwise.
-                        None => {
-                            let begun = Box::pin(self.begin(Arc::clone(&shoot), operation, trigger));
-                            identity::in_operation(&shoot, operation, begun).await
-                        }
-                    },
-                    None => Ok(Next::After(LOOK_AGAIN)),
+                let Some(operation) = self.decide_without_request(&shoot, pause) else {
+                    return Ok(Next::After(LOOK_AGAIN));
+                };
+                if let Some(sentence) = self.loss_of(&shoot, operation) {
+                    return self.tell_loss(&shoot, operation, &sentence).await;
                 }
+                // Large, and on the stack of every other step otherwise.
+                let begun = Box::pin(self.begin(Arc::clone(&shoot), operation, trigger));
+                identity::in_operation(&shoot, operation, begun).await
             }
         }
     }
@@ -326,7 +325,7 @@ impl ShootReconciler {
                         "the final snapshot of ownership epoch {epoch} was not proved in this run, so that the Shoot is not handed over"
                     ))
                 })?;
-                match status::handed_over(newest, &end, clock::now_k8s()) {
+                match status::handed_over(newest, &end, &clock::now_k8s()) {
                     Some(patch) => Ok(Some(patch)),
                     None => Err(not_approved(newest)),
                 }

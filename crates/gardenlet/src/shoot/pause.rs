@@ -94,15 +94,12 @@ pub(super) async fn check(context: &Context, stop: &EmergencyStop, shoot: &Shoot
     .await?;
     if written {
         let events = &context.garden_events;
-        match found {
-            Some(pause) => {
-                let sentence = pause.sentence(&context.seed_name);
-                events.warning(shoot, "ReconciliationPaused", &sentence).await;
-            }
-            None => {
-                let note = "new reconciliations and moves are no longer held back";
-                events.normal(shoot, "ReconciliationResumed", note).await;
-            }
+        if let Some(pause) = found {
+            let sentence = pause.sentence(&context.seed_name);
+            events.warning(shoot, "ReconciliationPaused", &sentence).await;
+        } else {
+            let note = "new reconciliations and moves are no longer held back";
+            events.normal(shoot, "ReconciliationResumed", note).await;
         }
     }
     Ok(found)

@@ -108,7 +108,7 @@ async fn write_progress(
         };
         let written = record.write_if(|newest| {
             let patch = if is_new_step {
-                status::progressed(newest, type_, &progress, clock::now_k8s())
+                status::progressed(newest, type_, &progress, &clock::now_k8s())
             } else {
                 json!({})
             };

@@ -137,7 +137,7 @@ pub(super) fn reached(shoot: &Shoot) -> i32 {
 
 /// Progress of a running flow. The patch also removes each error of an earlier run that is solved by now.
 #[must_use]
-pub fn progressed(shoot: &Shoot, type_: Type, progress: &Progress, now: Time) -> Value {
+pub fn progressed(shoot: &Shoot, type_: Type, progress: &Progress, now: &Time) -> Value {
     let description = if progress.running.is_empty() {
         "Waiting for tasks.".to_owned()
     } else {
@@ -150,7 +150,7 @@ pub fn progressed(shoot: &Shoot, type_: Type, progress: &Progress, now: Time) ->
     let has_stopped_api = progress.running.contains(&stops_api) || progress.succeeded.contains(&stops_api);
     if type_ == Type::Migrate
         && has_stopped_api
-        && let Some(conditions) = without_api_server(shoot, &now)
+        && let Some(conditions) = without_api_server(shoot, now)
     {
         patch["conditions"] = json!(conditions);
     }
@@ -211,7 +211,7 @@ pub fn settled(traveller: &Shoot, operation: Operation, now: Time) -> Value {
 /// source is noted as one that has something to clean up. `end`: the end of this seed's epoch, which the copy of the destination must
 /// reach. `None`: the move is not approved as it is wanted now, or this seed itself has not opened the data that it was given.
 #[must_use]
-pub fn handed_over(shoot: &Shoot, end: &SealedEpoch, now: Time) -> Option<Value> {
+pub fn handed_over(shoot: &Shoot, end: &SealedEpoch, now: &Time) -> Option<Value> {
     let status = shoot.status.as_ref()?;
     let approval = placement::approval(shoot)?;
     if placement::is_claimed(shoot) {
@@ -238,7 +238,7 @@ pub fn handed_over(shoot: &Shoot, end: &SealedEpoch, now: Time) -> Option<Value>
     let of_this_seed = [OWNERSHIP_VERIFIED, OWNER_CHECKS_COMPLETE];
     let is_of_this_seed = |condition: &Condition| of_this_seed.contains(&condition.type_.as_str());
     // What this seed found says nothing of the next one, and the API server is stopped.
-    let mut conditions = without_api_server(shoot, &now).unwrap_or_else(|| status.conditions.clone());
+    let mut conditions = without_api_server(shoot, now).unwrap_or_else(|| status.conditions.clone());
     conditions.retain(|condition| !is_of_this_seed(condition));
     if conditions != status.conditions {
         patch["conditions"] = json!(conditions);

@@ -256,7 +256,7 @@ fn the_hand_over_names_the_new_seed_and_begins_a_new_history() {
         &Time(now()),
     );
     assert!(started.get("seedName").is_none(), "{started}");
-    let written = status::handed_over(&moving, &end(1), Time(now())).unwrap();
+    let written = status::handed_over(&moving, &end(1), &Time(now())).unwrap();
     assert_eq!(written["seedName"], "b");
     assert_eq!(written["ownership"], json!({"epoch": 2, "sealed": end(1)}));
     assert_eq!(written["formerSeeds"], json!([{"name": "a", "epoch": 1}]));
@@ -272,7 +272,7 @@ fn the_hand_over_names_the_new_seed_and_begins_a_new_history() {
         name: "c".into(),
         epoch: 6,
     }];
-    let written = status::handed_over(&again, &end(7), Time(now())).unwrap();
+    let written = status::handed_over(&again, &end(7), &Time(now())).unwrap();
     assert_eq!(written["ownership"], json!({"epoch": 8, "sealed": end(7)}));
     assert_eq!(
         written["formerSeeds"],
@@ -289,7 +289,7 @@ fn a_hand_over_begins_a_new_record_where_phases_are_recorded() {
     let mut in_phase = |phase: &str| {
         let record = json!({"epoch": 7, "phase": phase, "drained": true, "chain": "Final", "source": {"name": "c", "epoch": 6}});
         moving.status.as_mut().unwrap().ownership = serde_json::from_value(record).unwrap();
-        status::handed_over(&moving, &end(7), Time(now()))
+        status::handed_over(&moving, &end(7), &Time(now()))
     };
     for phase in ["Held", "Leaving", "Sealing"] {
         assert_eq!(
@@ -311,7 +311,7 @@ fn what_a_seed_found_of_its_owner_is_not_handed_over() {
         recorded("a", "Migrate", "Processing")["status"].clone(),
     ));
     assert_eq!(
-        status::handed_over(&moving, &end(1), Time(now()))
+        status::handed_over(&moving, &end(1), &Time(now()))
             .unwrap()
             .get("conditions"),
         None
@@ -322,7 +322,7 @@ fn what_a_seed_found_of_its_owner_is_not_handed_over() {
     };
     let all = json!([condition("EveryNodeReady"), condition("OwnershipVerified")]);
     moving.status.as_mut().unwrap().conditions = serde_json::from_value(all).unwrap();
-    let patch = status::handed_over(&moving, &end(1), Time(now())).unwrap();
+    let patch = status::handed_over(&moving, &end(1), &Time(now())).unwrap();
     assert_eq!(patch["conditions"].as_array().unwrap().len(), 1);
     assert_eq!(patch["conditions"][0]["type"], "EveryNodeReady");
 }
@@ -334,9 +334,9 @@ fn a_move_that_is_not_approved_as_it_is_wanted_now_is_not_handed_over() {
         recorded("a", "Migrate", "Processing")["status"].clone(),
     ));
     moving.spec.seed_name = Some("c".into());
-    assert_eq!(status::handed_over(&moving, &end(1), Time(now())), None);
+    assert_eq!(status::handed_over(&moving, &end(1), &Time(now())), None);
     moving.spec.seed_name = Some("a".into());
-    assert_eq!(status::handed_over(&moving, &end(1), Time(now())), None);
+    assert_eq!(status::handed_over(&moving, &end(1), &Time(now())), None);
 }
 
 fn failures(causes: Vec<flow::Cause<runtime::Error>>) -> flow::FlowError<runtime::Error> {

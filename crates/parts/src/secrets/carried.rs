@@ -8,8 +8,7 @@ use runtime::{Cluster, Result, error::Explain};
 
 use super::{
     config::{self, Config},
-    in_namespace,
-    plan::{Existing, with_own_keys},
+    plan::{Existing, in_namespace, with_own_keys},
 };
 use crate::{FIELD_MANAGER, Facts, Stay, shoot_state::Opened};
 

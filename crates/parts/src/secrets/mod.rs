@@ -72,7 +72,7 @@ impl Secrets {
                 Action::Issue => make(&config, &existing)?,
             };
             let written = FIELD_MANAGER
-                .apply_secret(&api, &in_namespace(secret, &f.namespace))
+                .apply_secret(&api, &plan::in_namespace(secret, &f.namespace))
                 .await?;
             existing.insert(config.name.to_owned(), written);
         }
@@ -201,9 +201,4 @@ fn make(config: &Config, existing: &Existing) -> Result<Secret> {
     secret.metadata.name = Some(config.name.to_owned());
     secret.metadata.labels = Some(labels);
     Ok(secret)
-}
-
-fn in_namespace(mut secret: Secret, namespace: &str) -> Secret {
-    secret.metadata.namespace = Some(namespace.to_owned());
-    secret
 }

@@ -128,3 +128,8 @@ pub(super) fn data_of(secret: &Secret) -> Data {
         .map(|(key, value)| (key.clone(), value.0.clone()))
         .collect()
 }
+
+pub(super) fn in_namespace(mut secret: Secret, namespace: &str) -> Secret {
+    secret.metadata.namespace = Some(namespace.to_owned());
+    secret
+}

@@ -19,7 +19,7 @@ use super::{
 
 #[tokio::test]
 async fn unfit_state_is_left_out_and_refuses_a_move_before_it_begins() -> Result<()> {
-    let world = shoot("left").await?;
+    let world = Box::pin(shoot("left")).await?;
     let facts = world.facts(Operation::Reconcile, Settings::default()).await?;
     ShootState::check(&facts).await?;
     a_kind_of_a_provider(&world).await?;

@@ -89,8 +89,8 @@ impl Place {
             url: self.url.as_str().trim_end_matches('/').to_owned(),
             region: self.region.clone(),
             credential: AwsCredential {
-                key_id: credentials.text("accessKeyID")?.to_owned(),
-                secret_key: credentials.text("secretAccessKey")?.to_owned(),
+                key_id: credentials.text("accessKeyID")?.clone(),
+                secret_key: credentials.text("secretAccessKey")?.clone(),
                 token: None,
             },
             retry: retry(),

@@ -43,7 +43,7 @@ fn begun(shoot: &Shoot, operation: Operation, seed: &str) -> Shoot {
 }
 
 fn handed_over(shoot: &Shoot) -> Shoot {
-    after(shoot, &status::handed_over(shoot, &end(1), Time(now())).unwrap())
+    after(shoot, &status::handed_over(shoot, &end(1), &Time(now())).unwrap())
 }
 
 fn settled_in(shoot: &Shoot) -> Option<&str> {
@@ -106,7 +106,7 @@ fn no_condition_of_the_source_stays_true_once_the_move_stops_the_api_server() {
         };
         after(
             &migrating,
-            &status::progressed(&migrating, Type::Migrate, &progress, Time(now())),
+            &status::progressed(&migrating, Type::Migrate, &progress, &Time(now())),
         )
     };
     assert_eq!(told(&at("Checking that backups can be taken")), told(&migrating));
@@ -159,7 +159,7 @@ fn the_percentage_of_an_operation_that_is_tried_again_does_not_go_back() {
         percent: 100,
         ..Progress::default()
     };
-    let ending = status::progressed(&failed, Type::Migrate, &all_done, Time(now()));
+    let ending = status::progressed(&failed, Type::Migrate, &all_done, &Time(now()));
     assert_eq!(percent(&after(&failed, &ending)), 99);
 }
 

@@ -17,7 +17,7 @@ fn left(tasks: &[&str], unfinished: &[&'static str]) -> Option<Vec<String>> {
         unfinished: unfinished.to_vec(),
         ..Progress::default()
     };
-    let patch = status::progressed(&shoot, LastOperationType::Reconcile, &progress, Time(now()));
+    let patch = status::progressed(&shoot, LastOperationType::Reconcile, &progress, &Time(now()));
     assert_eq!(patch["lastOperation"]["description"], "Deploying Worker");
     // A field that a merge patch leaves out stays as it is.
     let errors = patch.as_object().unwrap().get("lastErrors")?;

@@ -1,0 +1,145 @@
+//! Objects, and states of the documented shoot, that single commands of the documentation need.
+
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+
+use crate::documents::Cluster;
+use crate::programs::Desk;
+
+/// Objects that a few commands ask for.
+pub fn asked_for() -> [(&'static str, Cluster, Value); 5] {
+    [
+        (
+            "dns demo-owner",
+            Cluster::Seed,
+            json!({"apiVersion": "extensions.gardener.cloud/v1alpha1", "kind": "DNSRecord",
+                "metadata": {"name": "demo-owner", "namespace": "shoot--dev--demo"},
+                "spec": {"type": "local", "secretRef": {"name": "dns", "namespace": "shoot--dev--demo"},
+                    "name": "owner.api.demo.example.org", "recordType": "TXT", "values": ["identity"]}}),
+        ),
+        (
+            "-n garden-dev get events",
+            Cluster::Garden,
+            json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "namespace": "garden-dev"},
+                "involvedObject": {"kind": "Shoot", "name": "demo", "namespace": "garden-dev"},
+                "reason": "HibernationScheduleInvalid", "message": "m", "type": "Warning"}),
+        ),
+        (
+            "reason=LeftBehind",
+            Cluster::Garden,
+            json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": "left", "namespace": "garden-dev"},
+                "involvedObject": {"kind": "Shoot", "name": "demo", "namespace": "garden-dev"},
+                "reason": "LeftBehind", "message": "m", "type": "Warning"}),
+        ),
+        (
+            "controllerinstallations",
+            Cluster::Garden,
+            json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "ControllerInstallation", "metadata": {"name": "mesh"},
+                "spec": {"registrationRef": {"name": "mesh"}, "seedRef": {"name": "seed-a"}}}),
+        ),
+        (
+            "-n garden-exposure get services",
+            Cluster::Seed,
+            json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "tunnel-x", "namespace": "garden-exposure",
+                "labels": {"gardener.cloud/technical-id": "shoot--dev--demo"}},
+                "spec": {"type": "ExternalName", "externalName": "tunnel.shoot--dev--demo.svc.cluster.local"}}),
+        ),
+    ]
+}
+
+/// Consent to a loss is taken while the destination cannot reach the end that the source has recorded.
+pub async fn a_copy_is_short(garden: &Desk) -> Result<()> {
+    let sealed = json!({"epoch": 1, "revision": 54, "snapshot": "s.final", "sha256": "0".repeat(64)});
+    let last = json!({"type": "Restore", "state": "Error", "progress": 20, "description": "d",
+        "lastUpdateTime": "2026-01-01T00:00:00Z"});
+    let status = json!({"status": {"ownership": {"epoch": 2, "sealed": sealed}, "lastOperation": last}});
+    let args = [
+        "-n",
+        "garden-dev",
+        "patch",
+        "shoot",
+        "demo",
+        "--subresource=status",
+        "--type=merge",
+        "-p",
+    ];
+    garden
+        .run("kubectl", &[&args[..], &[&status.to_string()]].concat())
+        .await?
+        .or_fail("a copy that is short")?;
+    Ok(())
+}
+
+/// A documented wait for the end of a move, as kubectl sees the fields of a move: the wait ends at the end of the move, not before.
+pub async fn a_move_ends(garden: &Desk, wait: &str) -> Result<()> {
+    let short = wait.replace("--timeout=30m", "--timeout=2s");
+    ensure!(short != wait, "the wait names its limit");
+    for (settled, is_over) in [
+        (json!("seed-a"), false),
+        (Value::Null, false),
+        (json!("seed-b"), true),
+    ] {
+        let patch = json!({"status": {"settledSeedName": settled}}).to_string();
+        let args = [
+            "-n",
+            "garden-dev",
+            "patch",
+            "shoot",
+            "demo",
+            "--subresource=status",
+            "--type=merge",
+            "-p",
+            &patch,
+        ];
+        garden.run("kubectl", &args).await?.or_fail("a move")?;
+        let said = garden.run("bash", &["-c", &short]).await?;
+        ensure!(said.success == is_over, "{settled}: {}{}", said.out, said.err);
+    }
+    Ok(())
+}
+
+/// Admission takes a forced deletion only after a deletion has failed.
+pub async fn a_deletion_has_failed(garden: &Desk) -> Result<()> {
+    let error = r#"{"status":{"lastErrors":[{"description":"d","codes":["ERR_INFRA_UNAUTHENTICATED"]}]}}"#;
+    let shoot = ["-n", "garden-dev"];
+    let confirm = [
+        "annotate",
+        "--overwrite",
+        "shoot",
+        "demo",
+        "confirmation.gardener.cloud/deletion=true",
+    ];
+    let delete = ["delete", "shoot", "demo", "--wait=false"];
+    let status = [
+        "patch",
+        "shoot",
+        "demo",
+        "--subresource=status",
+        "--type=merge",
+        "-p",
+        error,
+    ];
+    for args in [&confirm[..], &delete[..], &status[..]] {
+        garden
+            .run("kubectl", &[&shoot, args].concat())
+            .await?
+            .or_fail("failed deletion")?;
+    }
+    Ok(())
+}
+
+/// An answer to the dry run of a move.
+pub async fn a_dry_run_is_answered(garden: &Desk) -> Result<()> {
+    let time = "2026-01-01T00:00:00Z";
+    let answer = json!({"type": "MigrationDryRun", "status": "True", "reason": "MigrationPossible", "message": "m",
+        "lastTransitionTime": time, "lastUpdateTime": time});
+    let patch = json!({"status": {"constraints": [answer]}}).to_string();
+    let shoot = ["-n", "garden-dev", "patch", "shoot", "demo"];
+    let args = [
+        &shoot[..],
+        &["--subresource=status", "--type=merge", "-p", &patch],
+    ]
+    .concat();
+    garden.run("kubectl", &args).await?.or_fail("an answer")?;
+    Ok(())
+}
