@@ -1,6 +1,6 @@
 //! Waiting for an Etcd, by what etcd-druid says of it.
 
-use api::{constants::condition::NO_SPACE, druid::Etcd};
+use api::druid::Etcd;
 use kube::ResourceExt;
 use runtime::{Error, Result, wait, wait::Look};
 
@@ -30,7 +30,8 @@ impl Stay {
     }
 }
 
-/// Ready as druid saw it after the last change.
+/// Ready as druid saw it after the last change. An etcd that refuses writes (alarm NOSPACE) counts as ready:
+/// the remedy is to delete objects, which needs kube-apiserver. `ControlPlaneHealthy` reports the cause.
 pub(crate) fn look_ready(etcd: Option<&Etcd>) -> Look {
     let Some(etcd) = etcd else {
         return Look::Wait("it does not exist".into());
@@ -42,10 +43,6 @@ pub(crate) fn look_ready(etcd: Option<&Etcd>) -> Look {
         return Look::Wait("etcd-druid has not seen the last change yet".into());
     }
     match (status.ready, last_error(etcd)) {
-        // The etcd without backups holds Events, without which the shoot is served.
-        (Some(true), Some(error)) if refuses_writes(etcd) && etcd.spec.backup.store.is_some() => {
-            Look::Wait(error.to_string())
-        }
         (Some(true), _) => Look::Done,
         (_, Some(error)) => Look::Wait(error.to_string()),
         _ => Look::Wait(
@@ -57,28 +54,12 @@ pub(crate) fn look_ready(etcd: Option<&Etcd>) -> Look {
 }
 
 /// The same, or kept away from clients for ever: then it has nothing left to do but its final snapshot, and
-/// that does not wait for it to be ready (R17-53). A final snapshot needs no room below the quota either, and
-/// the restore makes room.
+/// that does not wait for it to be ready (R17-53).
 pub(crate) fn look_migrating(etcd: Option<&Etcd>) -> Look {
-    let is_enough =
-        |etcd: &Etcd| etcd_owner::lost(etcd).is_some() || (is_ready(etcd) && refuses_writes(etcd));
     match look_ready(etcd) {
-        Look::Wait(_) if etcd.is_some_and(is_enough) => Look::Done,
+        Look::Wait(_) if etcd.is_some_and(|etcd| etcd_owner::lost(etcd).is_some()) => Look::Done,
         look => look,
     }
-}
-
-fn is_ready(etcd: &Etcd) -> bool {
-    let status = etcd.status.as_ref();
-    status.is_some_and(|s| s.ready == Some(true) && s.observed_generation == etcd.metadata.generation)
-}
-
-/// Whether alarm NOSPACE is raised.
-fn refuses_writes(etcd: &Etcd) -> bool {
-    let conditions = etcd.status.iter().flat_map(|status| &status.conditions);
-    conditions
-        .into_iter()
-        .any(|c| c.type_ == "Ready" && c.reason == NO_SPACE)
 }
 
 /// What druid, or the sidecar through it, says that went wrong. A code that an operator knows becomes one.
@@ -108,6 +89,7 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]
 
     use api::{
+        constants::condition::NO_SPACE,
         druid::{EtcdSpec, StoreSpec},
         meta::ErrorCode,
     };
@@ -164,33 +146,32 @@ mod tests {
         assert!(matches!(look_migrating(None), Look::Wait(_)));
     }
 
-    /// A move needs the final snapshot alone. Flows that need the API wait, and report the cause instead of a
-    /// timeout.
+    /// A restore, a wake-up and a cancelled move deploy kube-apiserver after etcd, and the remedy for alarm
+    /// NOSPACE needs kube-apiserver. The final snapshot of a move needs no room below the quota either.
     #[test]
-    fn a_flow_waits_for_an_etcd_main_that_refuses_writes_and_a_move_does_not() {
-        let full = |name: &str, generation: i64| {
+    fn a_flow_goes_on_with_an_etcd_that_refuses_writes_and_reports_any_other_cause() {
+        let full = |ready: bool, reason: &str| {
             let status = json!({
-                "observedGeneration": generation, "ready": true,
+                "observedGeneration": 2, "ready": ready,
                 "lastErrors": [{"code": "ERR_RETRYABLE_CONFIGURATION_PROBLEM",
-                    "description": "etcd refuses writes", "observedAt": "2026-01-01T00:00:00Z"}],
-                "conditions": [{"type": "Ready", "status": "False", "reason": "NoSpace", "message": "etcd refuses writes",
+                    "description": "the cause", "observedAt": "2026-01-01T00:00:00Z"}],
+                "conditions": [{"type": "Ready", "status": "False", "reason": reason, "message": "the cause",
                     "lastTransitionTime": "2026-01-01T00:00:00Z", "lastUpdateTime": "2026-01-01T00:00:00Z"}],
             });
             let mut etcd = etcd(&status);
-            etcd.metadata.name = Some(name.to_owned());
-            etcd.spec.backup.store = (name == "etcd-main").then(StoreSpec::default);
+            etcd.spec.backup.store = Some(StoreSpec::default());
             etcd
         };
-        let Look::Wait(why) = look_ready(Some(&full("etcd-main", 2))) else {
-            panic!("kube-apiserver cannot write");
-        };
-        assert!(why.contains("etcd refuses writes"), "{why}");
-        assert!(matches!(look_migrating(Some(&full("etcd-main", 2))), Look::Done));
-        assert!(matches!(
-            look_migrating(Some(&full("etcd-main", 1))),
-            Look::Wait(_)
-        ));
-        assert!(matches!(look_ready(Some(&full("etcd-events", 2))), Look::Done));
+        for look in [look_ready, look_migrating] {
+            let mut no_space = full(true, NO_SPACE);
+            assert!(matches!(look(Some(&no_space)), Look::Done));
+            no_space.metadata.generation = Some(3);
+            assert!(matches!(look(Some(&no_space)), Look::Wait(_)));
+            let Look::Wait(why) = look(Some(&full(false, "NotReady"))) else {
+                panic!("its member is not ready");
+            };
+            assert!(why.contains("the cause"), "{why}");
+        }
     }
 
     #[test]
