@@ -261,6 +261,9 @@ pub struct PrepareArgs {
     /// Largest database that the etcd that follows may have, in bytes.
     #[arg(long, default_value_t = 8 << 30)]
     pub embedded_etcd_quota_bytes: u64,
+    /// The data may be lost, as Events may: etcd begins empty where the data of an earlier epoch cannot go on.
+    #[arg(long)]
+    pub disposable_data: bool,
 }
 
 /// `initialize`.

@@ -228,6 +228,7 @@ async fn prepare(args: PrepareArgs, permit: &Permit) -> Result<()> {
         data_dir: args.member.data_dir,
         epoch: args.ownership_epoch,
         quota: args.embedded_etcd_quota_bytes,
+        disposable: args.disposable_data,
     };
     let done = prepare.run().await?;
     if let Ok(summary) = serde_json::to_string(&done) {

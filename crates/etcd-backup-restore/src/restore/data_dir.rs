@@ -29,6 +29,11 @@ const MARK: &str = "ownership-epoch";
 /// The same while it is written.
 const MARK_BEGUN: &str = "ownership-epoch.new";
 
+/// The data of etcd inside a data directory, without the epoch mark.
+pub(super) fn member(data_dir: &Path) -> PathBuf {
+    data_dir.join("member")
+}
+
 /// The database inside a data directory.
 pub(super) fn database(data_dir: &Path) -> PathBuf {
     data_dir.join("member/snap/db")

@@ -1,6 +1,6 @@
 //! An etcd on the loopback interface that a restore runs, and that is gone with it.
 
-use super::tools::{Member, Tools};
+use super::tools::{Fsync, Member, Tools};
 use crate::error::{Class, Error, Result};
 use crate::etcd::{Etcd, EtcdConfig};
 use nix::sys::signal::{Signal, kill};
@@ -25,9 +25,9 @@ pub(super) struct Local {
 
 impl Local {
     /// Starts it as a member, whatever address that has elsewhere.
-    pub(super) async fn start(tools: &Tools, data_dir: &Path, member: &Member) -> Result<Self> {
+    pub(super) async fn start(tools: &Tools, data_dir: &Path, member: &Member, fsync: Fsync) -> Result<Self> {
         let ports = Ports::free()?;
-        let mut process = tools.start(data_dir, member, &ports.client, &ports.peer)?;
+        let mut process = tools.start(data_dir, member, (&ports.client, &ports.peer), fsync)?;
         let config = EtcdConfig::plain(ports.client.clone(), CALL, tools.permit.clone());
         let ready = async {
             // Refused until it listens; the interval keeps the attempts apart.
@@ -79,7 +79,7 @@ impl Local {
 
 /// The revision of a data directory, its write-ahead log included. The directory is used up by this.
 pub(super) async fn revision_of(tools: &Tools, data_dir: &Path) -> Result<i64> {
-    let local = Local::start(tools, data_dir, &Member::unknown()).await?;
+    let local = Local::start(tools, data_dir, &Member::unknown(), Fsync::Off).await?;
     let revision = local.client.revision().await;
     local.stop().await?;
     revision

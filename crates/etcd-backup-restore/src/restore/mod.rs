@@ -46,6 +46,7 @@ use settle::Unsettled;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use tokio::io::AsyncWriteExt;
+use tools::Fsync;
 
 /// What to initialize.
 pub struct Initialize {
@@ -253,7 +254,7 @@ impl Initialize {
         let database = data_dir::database(work.result());
         let applied = apply::apply(&database, &chain.full, &deltas).await?;
         if let Some(unsettled) = Unsettled::find(applied.size, applied.alarm, self.quota) {
-            let place = (work.result(), &self.member);
+            let place = (work.result(), &self.member, Fsync::Off);
             let judged = (unsettled, self.quota);
             settle::settle(&self.tools, place, applied.revision, judged).await?;
         }

@@ -8,13 +8,14 @@
 //! - No data: an empty data directory is made, at the first revision of this epoch and moment.
 //! - Data of this epoch: nothing is changed.
 //! - Data of an earlier epoch, from an earlier residency or before a renewal: the data stay, and the
-//!   revisions go on at the first revision of this epoch.
+//!   revisions go on at the first revision of this epoch. Where that fails, for lack of disk for example, an
+//!   etcd whose data may be lost begins empty, as without data. Other data are never removed.
 
 use super::apply;
 use super::data_dir::{self, WorkDir};
 use super::local::Local;
 use super::settle::{self, Unsettled};
-use super::tools::{Member, Tools};
+use super::tools::{Fsync, Member, Tools};
 use crate::clock;
 use crate::error::{Error, Result};
 use jiff::Timestamp;
@@ -46,6 +47,9 @@ pub struct Prepare {
     pub epoch: i64,
     /// Largest database that the etcd that follows may have, in bytes.
     pub quota: u64,
+    /// Whether the data may be lost, as Events may: where the data of an earlier epoch cannot go on, etcd
+    /// begins empty.
+    pub disposable: bool,
 }
 
 /// The report, for standard output and the termination message.
@@ -84,42 +88,50 @@ impl Prepare {
         if own > self.epoch {
             return Err(data_dir::later_epoch(&self.data_dir, own, self.epoch));
         }
-        self.settle().await?;
+        self.settle().await;
         if own == self.epoch {
             return Ok(Prepared::Kept);
         }
-        self.advance(&work).await
+        let advanced = self.advance(&work).await;
+        match advanced {
+            Err(error) if self.disposable => {
+                tracing::warn!(%error, "the data of the earlier epoch cannot go on, and are removed");
+                // A new write-ahead log needs room, too: the copy and the data make room. The epoch mark stays.
+                drop(work);
+                data_dir::remove(&data_dir::member(&self.data_dir))?;
+                self.begin(&WorkDir::new(&self.data_dir)?).await
+            }
+            prepared => prepared,
+        }
     }
 
     /// Makes room and disarms alarm NOSPACE where the alarm is raised: no process beside this etcd would.
-    async fn settle(&self) -> Result<()> {
+    /// Without success etcd goes on with the data as the data are: reads and deletions work.
+    async fn settle(&self) {
         let database = data_dir::database(&self.data_dir);
         let found = match apply::inspect(&database) {
             Ok(found) => found,
             Err(error) => {
                 tracing::warn!(%error, "the database cannot be read; etcd judges the data directory itself");
-                return Ok(());
+                return;
             }
         };
         let unsettled =
             Unsettled::find(found.size, found.alarm, self.quota).filter(|unsettled| unsettled.alarm);
         let Some(unsettled) = unsettled else {
-            return Ok(());
+            return;
         };
+        let place = (self.data_dir.as_path(), &self.member, Fsync::On);
         let judged = (unsettled, self.quota);
-        settle::settle(
-            &self.tools,
-            (&self.data_dir, &self.member),
-            found.revision,
-            judged,
-        )
-        .await?;
-        data_dir::sync(&self.data_dir)
+        let settled = settle::settle(&self.tools, place, found.revision, judged).await;
+        if let Err(error) = settled.and_then(|()| data_dir::sync(&self.data_dir)) {
+            tracing::warn!(%error, "could not make room in the database; etcd goes on and refuses writes");
+        }
     }
 
     async fn begin(&self, work: &WorkDir) -> Result<Prepared> {
         work.begin()?;
-        let local = Local::start(&self.tools, work.result(), &self.member).await?;
+        let local = Local::start(&self.tools, work.result(), &self.member, Fsync::Off).await?;
         local.stop().await?;
         let database = data_dir::database(work.result());
         let revision = apply::advance(&database, first_revision(self.epoch, clock::now())).await?;
@@ -140,7 +152,7 @@ impl Prepare {
     async fn advance(&self, work: &WorkDir) -> Result<Prepared> {
         // The write-ahead log may hold changes that the database lacks. Applied later, these changes would
         // get other revisions.
-        let local = Local::start(&self.tools, &self.data_dir, &self.member).await?;
+        let local = Local::start(&self.tools, &self.data_dir, &self.member, Fsync::On).await?;
         local.stop().await?;
         data_dir::sync(&self.data_dir)?;
         let database = data_dir::database(&self.data_dir);

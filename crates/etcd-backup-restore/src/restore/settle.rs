@@ -5,7 +5,7 @@
 //! the alarm where the database leaves room below the quota of the etcd that follows.
 
 use super::local::Local;
-use super::tools::{Member, Tools};
+use super::tools::{Fsync, Member, Tools};
 use crate::error::Result;
 use crate::etcd::{Etcd, Space};
 use std::path::Path;
@@ -44,11 +44,11 @@ impl Unsettled {
 /// member that is to be, so that nothing has to be copied afterwards; the revision stays.
 pub(super) async fn settle(
     tools: &Tools,
-    (data_dir, member): (&Path, &Member),
+    (data_dir, member, fsync): (&Path, &Member, Fsync),
     revision: i64,
     (unsettled, quota): (Unsettled, u64),
 ) -> Result<()> {
-    let local = Local::start(tools, data_dir, member).await?;
+    let local = Local::start(tools, data_dir, member, fsync).await?;
     let leases = local.client.leases().await?;
     let work = async {
         if unsettled.is_full {

@@ -44,6 +44,15 @@ impl Member {
     }
 }
 
+/// Whether etcd waits until the disk holds each write.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Fsync {
+    /// For the data directory in place, which may be the only copy of the data.
+    On,
+    /// For a work directory, which is brought to the disk after the end of etcd, or removed.
+    Off,
+}
+
 #[derive(Deserialize)]
 struct Status {
     revision: i64,
@@ -119,18 +128,20 @@ impl Tools {
         ))
     }
 
-    /// Starts an etcd on the loopback interface that does not wait for the disk: what it holds is brought there after its end,
-    /// or thrown away.
-    pub(super) fn start(&self, data_dir: &Path, member: &Member, client: &str, peer: &str) -> Result<Child> {
+    /// Starts an etcd on the loopback interface, with the URLs for clients and peers.
+    pub(super) fn start(
+        &self,
+        data_dir: &Path,
+        member: &Member,
+        (client, peer): (&str, &str),
+        fsync: Fsync,
+    ) -> Result<Child> {
         let mut command = Command::new(&self.etcd);
+        if matches!(fsync, Fsync::Off) {
+            command.arg("--unsafe-no-fsync");
+        }
         command
-            .args([
-                "--name",
-                &member.name,
-                "--log-level",
-                "error",
-                "--unsafe-no-fsync",
-            ])
+            .args(["--name", &member.name, "--log-level", "error"])
             .args([
                 "--listen-client-urls",
                 client,

@@ -1,8 +1,10 @@
 //! Alarm NOSPACE: no restore carries the alarm where there is room, and the process reports and disarms the
 //! alarm.
 
-use crate::lab::{EtcdServer, Lab, Server, eventually};
+use crate::lab::{EtcdServer, Lab, Server, eventually, program};
 use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 const QUOTA: u64 = 16 << 20;
 
@@ -177,4 +179,108 @@ async fn an_etcd_without_backups_is_settled_when_the_etcd_starts_again() {
         let etcd = EtcdServer::start_limited(&data, QUOTA).await;
         assert!(!refuses_writes(&etcd).await, "epoch {epoch}");
     }
+}
+
+/// A program that records its arguments and runs etcd. While `refused` exists, etcd ends at once on the data
+/// directory in place, as where the disk is full, and starts in work directories.
+struct RecordedEtcd {
+    flag: String,
+    arguments: PathBuf,
+    refused: PathBuf,
+}
+
+impl RecordedEtcd {
+    fn new(lab: &Lab) -> Self {
+        let [text, script, arguments, refused] =
+            ["etcd.text", "etcd.sh", "arguments", "refused"].map(|name| lab.path(name));
+        let content = format!(
+            "#!/bin/sh\necho \"$*\" >> {}\ncase \"$*\" in *.restoring*) ;; *) [ ! -e {} ] || exit 1 ;; esac\n\
+             exec {} \"$@\"\n",
+            arguments.display(),
+            refused.display(),
+            program("etcd").display()
+        );
+        std::fs::write(&text, content).unwrap();
+        // A file that this process has written may be busy when the file is run.
+        let mut install = Command::new("install");
+        install.arg("-m755").args([&text, &script]);
+        assert!(install.status().unwrap().success());
+        Self {
+            flag: format!("--etcd-path={}", script.display()),
+            arguments,
+            refused,
+        }
+    }
+
+    /// Of each start so far: whether in a work directory, and whether without fsync.
+    fn starts(&self) -> Vec<(bool, bool)> {
+        let arguments = std::fs::read_to_string(&self.arguments).unwrap();
+        let is_work = |line: &str| line.contains(".restoring");
+        arguments
+            .lines()
+            .map(|line| (is_work(line), line.contains("--unsafe-no-fsync")))
+            .collect()
+    }
+}
+
+/// Data of an etcd without backups, with alarm NOSPACE raised.
+async fn full_of_epoch_1(lab: &Lab, data: &Path, etcd: &RecordedEtcd) {
+    let quota = format!("--embedded-etcd-quota-bytes={QUOTA}");
+    let prepared = lab.prepare(data, 1, &[&quota, &etcd.flag]).await;
+    assert!(prepared.success, "{}", prepared.errors);
+    let etcd = EtcdServer::start_limited(data, QUOTA).await;
+    fill(&etcd).await;
+    etcd.flush().await;
+    etcd.stop();
+}
+
+/// The data directory in place may be the only copy of the shoot's objects: a seed without a bucket.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_data_directory_in_place_is_changed_with_fsync_and_a_work_directory_without() {
+    let lab = Lab::new();
+    let data = lab.path("volume/new.etcd");
+    let etcd = RecordedEtcd::new(&lab);
+    full_of_epoch_1(&lab, &data, &etcd).await;
+    let quota = format!("--embedded-etcd-quota-bytes={QUOTA}");
+    let prepared = lab.prepare(&data, 2, &[&quota, &etcd.flag]).await;
+    assert_eq!(prepared.json["result"], "Advanced", "{}", prepared.errors);
+    // The empty directory was made beside the data; room was made and the log was applied in place.
+    assert_eq!(etcd.starts(), [(true, true), (false, false), (false, false)]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn data_that_cannot_be_settled_or_advanced_keep_no_etcd_with_events_from_its_start() {
+    let lab = Lab::new();
+    let data = lab.path("volume/new.etcd");
+    let etcd = RecordedEtcd::new(&lab);
+    full_of_epoch_1(&lab, &data, &etcd).await;
+    let quota = format!("--embedded-etcd-quota-bytes={QUOTA}");
+    let flags = [quota.as_str(), etcd.flag.as_str()];
+    let disposable = [flags.as_slice(), &["--disposable-data"]].concat();
+    std::fs::write(&etcd.refused, "").unwrap();
+
+    // etcd could not make room: the data stay as the data are.
+    let kept = lab.prepare(&data, 1, &disposable).await;
+    assert_eq!(kept.json, json!({"result": "Kept"}), "{}", kept.errors);
+    // Objects of a shoot are never removed.
+    let refused = lab.prepare(&data, 2, &flags).await;
+    assert!(
+        !refused.success && refused.errors.contains("Tool: "),
+        "{}",
+        refused.errors
+    );
+    let full = EtcdServer::start_limited(&data, QUOTA).await;
+    let (stored, reached) = full.dump().await;
+    assert!(!stored.is_empty() && refuses_writes(&full).await);
+    full.stop();
+
+    let fresh = lab.prepare(&data, 2, &disposable).await;
+    assert_eq!(fresh.json["result"], "Fresh", "{}", fresh.errors);
+    let empty = EtcdServer::start_limited(&data, QUOTA).await;
+    let (stored, begun) = empty.dump().await;
+    assert!(stored.is_empty() && begun > reached, "{begun} {reached}");
+    assert!(!refuses_writes(&empty).await);
+    empty.stop();
+    let kept = lab.prepare(&data, 2, &disposable).await;
+    assert_eq!(kept.json, json!({"result": "Kept"}), "{}", kept.errors);
 }

@@ -27,6 +27,11 @@ pub const REPLACED_BESIDE: &str = "--data-dir";
 pub const EPOCH: &str = "--ownership-epoch";
 /// The command before an etcd without backups.
 pub const PREPARE: &str = "prepare";
+/// The Etcd with the Events of a shoot, by the name that gardenlet gives: Events may be lost. The Etcd with
+/// the objects has no backups either in a seed without a bucket, and these data must never be removed.
+const EVENTS: &str = "etcd-events";
+/// The data of the etcd may be removed where they cannot go on.
+const DISPOSABLE_DATA: &str = "--disposable-data";
 /// Clients reach the etcd that follows through the gate alone: it may start where its epoch was sealed, for the final snapshot.
 const BEHIND_GATE: &str = "--behind-gate";
 /// Seconds between two looks at whether etcd may be used: together with [`READINESS_FAILURES`] the time for which clients
@@ -63,6 +68,9 @@ pub fn prepare(wanted: &Wanted) -> Container {
     let mut args = vec![PREPARE.to_owned(), format!("--data-dir={DATA_DIR}")];
     args.extend(member_args(wanted));
     args.push(format!("{QUOTA}={}", wanted.etcd.quota_bytes));
+    if wanted.name == EVENTS {
+        args.push(DISPOSABLE_DATA.to_owned());
+    }
     Container {
         name: INITIALIZE_CONTAINER.to_owned(),
         volume_mounts: Some(volumes::mounts_of_prepare(wanted)),

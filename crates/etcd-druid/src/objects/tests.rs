@@ -145,6 +145,23 @@ fn an_etcd_without_backups_is_prepared_and_has_one_container() {
     assert!(args.contains(&"--ownership-epoch=4".to_owned()), "{args:?}");
 }
 
+/// In a seed without a bucket the etcd with the objects has no backups either.
+#[test]
+fn only_the_data_of_the_etcd_with_events_are_disposable() {
+    let is_disposable = |name: &str| {
+        let mut etcd = etcd(MAIN);
+        etcd.metadata.name = Some(name.to_owned());
+        etcd.spec.backup = api::druid::BackupSpec::default();
+        let set = stateful_set(&wanted(&etcd).unwrap());
+        let pod = set.spec.unwrap().template.spec.unwrap();
+        let args = pod.init_containers.unwrap()[0].args.clone().unwrap();
+        assert_eq!(args[0], "prepare");
+        args.contains(&"--disposable-data".to_owned())
+    };
+    assert!(is_disposable("etcd-events"));
+    assert!(!is_disposable("etcd-main"));
+}
+
 /// R17-24, R17-25: one container, and two stores.
 #[test]
 fn an_etcd_with_a_source_is_a_job() {

@@ -179,9 +179,11 @@ impl Lab {
     fn member_flags(data_dir: &Path, more: &[&str]) -> Vec<String> {
         let mut flags = vec![
             format!("--data-dir={}", data_dir.display()),
-            format!("--etcd-path={}", program("etcd").display()),
             format!("--etcdutl-path={}", program("etcdutl").display()),
         ];
+        if !more.iter().any(|flag| flag.starts_with("--etcd-path=")) {
+            flags.push(format!("--etcd-path={}", program("etcd").display()));
+        }
         flags.extend(more.iter().map(ToString::to_string));
         flags
     }
