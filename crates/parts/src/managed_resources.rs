@@ -5,6 +5,8 @@
 //! ManagedResources of that extension, and decides about the objects. A remaining ManagedResource of an extension holds up the
 //! deletion of the shoot: without the shoot's API the resource manager cannot delete the objects.
 
+use std::collections::BTreeSet;
+
 use futures::future::try_join_all;
 use kube::{
     ResourceExt,
@@ -52,6 +54,15 @@ impl ManagedResources {
             stay.namespace,
             left.join(", ")
         )))
+    }
+
+    /// The origins by which resource-manager marks the objects in the shoot, of all ManagedResources in the shoot's namespace.
+    pub(crate) async fn origins_in_shoot(stay: &Stay) -> Result<BTreeSet<String>> {
+        let names = selected(stay, |object| !is_in_seed(object)).await?;
+        Ok(names
+            .iter()
+            .map(|name| format!("{}/{name}", stay.namespace))
+            .collect())
     }
 }
 

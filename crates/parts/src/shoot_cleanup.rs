@@ -1,16 +1,18 @@
-//! Empties a shoot that is deleted, through its own API, so that its own controllers release what they hold outside:
-//! volumes, load balancers. Bounded: what does not go in time is told with a code that allows a forced deletion.
+//! Empties a shoot that is deleted, through the shoot's own API, so that controllers in the shoot release volumes and load
+//! balancers. The clean-up has a bound: the error at the bound has a code that allows a forced deletion.
 //!
-//! Order: what can get in the way of deletions first (webhooks, extended APIs), then custom resources, then what holds
-//! something outside, then namespaces with all the rest.
+//! Order: webhooks and extended APIs, which can refuse deletions; custom resources; workloads with volume claims, since
+//! Kubernetes keeps a claim while a Pod uses the claim; load balancers and volumes; namespaces with all remaining objects.
 
-use std::{ops::ControlFlow, time::Duration};
+use std::{collections::BTreeSet, ops::ControlFlow, time::Duration};
 
 use api::meta::ErrorCode;
 use k8s_openapi::{
     api::{
         admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration},
-        core::v1::{Namespace, PersistentVolume, PersistentVolumeClaim, Service},
+        apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet},
+        batch::v1::{CronJob, Job},
+        core::v1::{Namespace, PersistentVolume, PersistentVolumeClaim, Pod, ReplicationController, Service},
         networking::v1::Ingress,
     },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -18,13 +20,13 @@ use k8s_openapi::{
 };
 use kube::{
     Api, ResourceExt,
-    api::{DynamicObject, ListParams},
+    api::{DynamicObject, ListParams, PropagationPolicy},
     core::ApiResource,
 };
 use runtime::{Cluster, Error, Result, Shoot, apply::Object, error::Explain, words::some_of};
 use serde::{Deserialize, de::IgnoredAny};
 
-use crate::{Facts, dynamic};
+use crate::{Facts, ManagedResources, dynamic};
 
 /// Annotation: the cleaning is left out, by a user who knows that nothing outside is lost.
 const SKIP: &str = "shoot.gardener.cloud/skip-cleanup";
@@ -38,7 +40,7 @@ const AT_A_TIME: usize = 1000;
 /// How many names an error quotes.
 const QUOTED: usize = 10;
 
-/// What is read of an object of any of these kinds. Their types of Kubernetes would let a schema of a user's fill the memory.
+/// The fields that the clean-up reads of an object of any kind. With the types of Kubernetes, a user's schema could fill the memory.
 #[derive(Deserialize)]
 struct Seen {
     metadata: Metadata,
@@ -51,14 +53,58 @@ struct Seen {
 struct Metadata {
     name: String,
     namespace: Option<String>,
+    /// RFC 3339 in UTC, in whole seconds: the order of the texts is the order in time.
+    creation_timestamp: Option<String>,
     deletion_timestamp: Option<IgnoredAny>,
+    #[serde(default)]
+    labels: Labels,
+    #[serde(default)]
+    annotations: Annotations,
 }
 
 #[derive(Default, Deserialize)]
+struct Labels {
+    /// `true`: the clean-up leaves the object alone. Extensions of Gardener inject the label into the objects of their
+    /// ManagedResources.
+    #[serde(rename = "shoot.gardener.cloud/no-cleanup")]
+    no_cleanup: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+struct Annotations {
+    /// The ManagedResource of the object: [`RESOURCES_ORIGIN`](api::constants::RESOURCES_ORIGIN).
+    #[serde(rename = "resources.gardener.cloud/origin")]
+    origin: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Spec {
     #[serde(rename = "type")]
     type_: Option<String>,
     service: Option<IgnoredAny>,
+    /// Of a Pod.
+    volumes: Option<Vec<Volume>>,
+    /// Of a workload.
+    template: Option<Template>,
+    /// Of a StatefulSet.
+    volume_claim_templates: Option<Vec<IgnoredAny>>,
+    /// Of a CronJob.
+    job_template: Option<Template>,
+}
+
+/// A template of Pods, or a template of Jobs with a template of Pods within.
+#[derive(Deserialize)]
+struct Template {
+    #[serde(default)]
+    spec: Box<Spec>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Volume {
+    persistent_volume_claim: Option<IgnoredAny>,
+    ephemeral: Option<IgnoredAny>,
 }
 
 /// What users made in the shoot.
@@ -75,32 +121,9 @@ impl ShootObjects {
         {
             return Ok(());
         }
-        let shoot = f.shoot_client().await?;
-        let mut remains = Vec::new();
-        let work = async {
-            for step in [
-                Wave::Obstacles,
-                Wave::CustomResources,
-                Wave::External,
-                Wave::Namespaces,
-            ] {
-                loop {
-                    remains = clean(&shoot, step).await?;
-                    if remains.is_empty() {
-                        break;
-                    }
-                    tokio::time::sleep(LOOK_EVERY).await;
-                }
-            }
-            Ok(())
-        };
-        match tokio::time::timeout(f.settings.timeouts.cleanup, work).await {
-            Ok(outcome) => outcome,
-            Err(_) => Err(Error::config(
-                ErrorCode::ErrCleanupClusterResources,
-                sentence(&remains),
-            )),
-        }
+        let origins = ManagedResources::origins_in_shoot(f).await?;
+        let mut cleanup = Cleanup::new(f.shoot_client().await?, origins);
+        cleanup.run_within(f.settings.timeouts.cleanup).await
     }
 }
 
@@ -109,66 +132,245 @@ impl ShootObjects {
 enum Wave {
     Obstacles,
     CustomResources,
+    Workloads,
     External,
     Namespaces,
 }
 
-/// Asks for the deletion of all that the step is about, and says what is still there.
-async fn clean(shoot: &Shoot, step: Wave) -> Result<Vec<String>> {
-    let mut remains = Vec::new();
-    match step {
-        Wave::Obstacles => {
-            remains.extend(clean_kind::<ValidatingWebhookConfiguration>(shoot, |_| true).await?);
-            remains.extend(clean_kind::<MutatingWebhookConfiguration>(shoot, |_| true).await?);
-            remains.extend(clean_kind::<APIService>(shoot, is_extended).await?);
-        }
-        Wave::CustomResources => {
-            remains.extend(clean_kind::<CustomResourceDefinition>(shoot, |_| true).await?);
-        }
-        Wave::External => {
-            remains.extend(clean_kind::<Ingress>(shoot, |_| true).await?);
-            remains.extend(clean_kind::<Service>(shoot, is_load_balancer).await?);
-            remains.extend(clean_kind::<PersistentVolumeClaim>(shoot, |_| true).await?);
-            remains.extend(clean_kind::<PersistentVolume>(shoot, |_| true).await?);
-        }
-        Wave::Namespaces => remains.extend(clean_kind::<Namespace>(shoot, is_users).await?),
-    }
-    Ok(remains)
+/// Which of the selected objects hold up a wave. All of them are deleted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Awaits {
+    Nothing,
+    /// The objects that existed when the wave began. A controller may re-create an object for ever.
+    Former,
+    All,
 }
 
-async fn clean_kind<K: Object>(shoot: &Shoot, concerns: fn(&Seen) -> bool) -> Result<Vec<String>> {
-    let kind = ApiResource::erase::<K>(&());
-    let (mut to_delete, mut remains) = (Vec::new(), Vec::new());
-    // Its users make as many as they like. What is too many is deleted after the next look, and not told.
-    let (objects, all) = (shoot.all::<K>(), ListParams::default());
-    let survey = runtime::survey(&objects, &all, |object: Seen| {
-        if concerns(&object) {
+/// The newest object that existed when a wave began. A timestamp instead of all UIDs: users make as many objects as they like.
+#[derive(Default)]
+struct Begin {
+    newest: Option<String>,
+    /// A poll has read every list to the end, so that later objects are new.
+    is_complete: bool,
+}
+
+impl Begin {
+    fn includes(&mut self, object: &Metadata) -> bool {
+        if self.is_complete {
+            return object.creation_timestamp <= self.newest;
+        }
+        if object.creation_timestamp > self.newest {
+            self.newest.clone_from(&object.creation_timestamp);
+        }
+        true
+    }
+}
+
+/// The clean-up of one shoot.
+struct Cleanup {
+    shoot: Shoot,
+    /// Origins of the objects that resource-manager re-applies: the gardenlet destroys ManagedResources after the clean-up.
+    origins: BTreeSet<String>,
+    /// The objects that hold up the wave, as of the last poll.
+    remains: Vec<String>,
+    /// The last DELETE that the shoot's API refused.
+    refusal: Option<Error>,
+}
+
+impl Cleanup {
+    fn new(shoot: Shoot, origins: BTreeSet<String>) -> Self {
+        Self {
+            shoot,
+            origins,
+            remains: Vec::new(),
+            refusal: None,
+        }
+    }
+
+    async fn run_within(&mut self, bound: Duration) -> Result<()> {
+        if let Ok(outcome) = tokio::time::timeout(bound, self.run()).await {
+            return outcome;
+        }
+        Err(Error::config(
+            ErrorCode::ErrCleanupClusterResources,
+            sentence(&self.remains, self.refusal.as_ref()),
+        ))
+    }
+
+    async fn run(&mut self) -> Result<()> {
+        for wave in [
+            Wave::Obstacles,
+            Wave::CustomResources,
+            Wave::Workloads,
+            Wave::External,
+            Wave::Namespaces,
+        ] {
+            let mut begin = Begin::default();
+            loop {
+                self.poll(wave, &mut begin).await?;
+                if self.remains.is_empty() {
+                    break;
+                }
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Requests the deletion of the objects of a wave. Obstacles and workloads can be made anew during a later wave, which they
+    /// would then hold up.
+    async fn poll(&mut self, wave: Wave, begin: &mut Begin) -> Result<()> {
+        let mut poll = Poll {
+            shoot: &self.shoot,
+            origins: &self.origins,
+            refusal: &mut self.refusal,
+            begin,
+            is_refused: false,
+            is_cut: false,
+            remains: Vec::new(),
+        };
+        match wave {
+            Wave::Obstacles => poll.delete_obstacles(Awaits::Former).await?,
+            Wave::CustomResources => {
+                poll.delete_obstacles(Awaits::Nothing).await?;
+                poll.delete::<CustomResourceDefinition>(Awaits::Former, is_unmanaged)
+                    .await?;
+            }
+            Wave::Workloads => {
+                poll.delete_obstacles(Awaits::Nothing).await?;
+                poll.delete_workloads(Awaits::Former).await?;
+            }
+            Wave::External => {
+                poll.delete_obstacles(Awaits::Nothing).await?;
+                poll.delete_workloads(Awaits::Nothing).await?;
+                poll.delete::<Ingress>(Awaits::All, |_, _| true).await?;
+                poll.delete::<Service>(Awaits::All, |_, service| is_load_balancer(service))
+                    .await?;
+                poll.delete::<PersistentVolumeClaim>(Awaits::All, |_, _| true)
+                    .await?;
+                poll.delete::<PersistentVolume>(Awaits::All, |_, _| true).await?;
+            }
+            Wave::Namespaces => {
+                poll.delete_obstacles(Awaits::Nothing).await?;
+                // Custom resources of a definition that was made anew can hold something outside.
+                poll.delete::<CustomResourceDefinition>(Awaits::All, is_unmanaged)
+                    .await?;
+                poll.delete::<Namespace>(Awaits::All, is_users).await?;
+            }
+        }
+        let Poll {
+            is_refused,
+            is_cut,
+            remains,
+            ..
+        } = poll;
+        begin.is_complete |= !is_cut;
+        if !is_refused {
+            self.refusal = None;
+        }
+        self.remains = remains;
+        Ok(())
+    }
+}
+
+/// Whether the clean-up deletes an object, given the origins of objects that are re-applied.
+type Selects = fn(&BTreeSet<String>, &Seen) -> bool;
+
+/// One poll of a wave.
+struct Poll<'a> {
+    shoot: &'a Shoot,
+    origins: &'a BTreeSet<String>,
+    refusal: &'a mut Option<Error>,
+    begin: &'a mut Begin,
+    is_refused: bool,
+    /// A list of the wave has more objects than are deleted at a time.
+    is_cut: bool,
+    remains: Vec<String>,
+}
+
+impl Poll<'_> {
+    async fn delete_obstacles(&mut self, awaits: Awaits) -> Result<()> {
+        self.delete::<ValidatingWebhookConfiguration>(awaits, is_unmanaged)
+            .await?;
+        self.delete::<MutatingWebhookConfiguration>(awaits, is_unmanaged)
+            .await?;
+        self.delete::<APIService>(awaits, |origins, service| {
+            is_extended(service) && is_unmanaged(origins, service)
+        })
+        .await
+    }
+
+    /// Only workloads with claims: a controller that releases volumes or load balancers may run in the shoot. Controllers come
+    /// before Pods, which the controllers would re-create. ManagedResources are no exception here, since their Pods would keep
+    /// claims, too; the suite's own components have no claims.
+    async fn delete_workloads(&mut self, awaits: Awaits) -> Result<()> {
+        self.delete::<CronJob>(awaits, has_claims).await?;
+        self.delete::<Job>(awaits, has_claims).await?;
+        self.delete::<Deployment>(awaits, has_claims).await?;
+        self.delete::<StatefulSet>(awaits, has_claims).await?;
+        self.delete::<DaemonSet>(awaits, has_claims).await?;
+        self.delete::<ReplicaSet>(awaits, has_claims).await?;
+        self.delete::<ReplicationController>(awaits, has_claims).await?;
+        self.delete::<Pod>(awaits, has_claims).await
+    }
+
+    async fn delete<K: Object>(&mut self, awaits: Awaits, selects: Selects) -> Result<()> {
+        let kind = ApiResource::erase::<K>(&());
+        let (objects, all) = (self.shoot.all::<K>(), ListParams::default());
+        let (mut to_delete, mut remains) = (Vec::new(), Vec::new());
+        // Users make as many objects as they like. The next poll deletes the objects beyond the limit.
+        let survey = runtime::survey(&objects, &all, |object: Seen| {
+            if !selects(self.origins, &object) {
+                return ControlFlow::Continue(());
+            }
+            let holds_up = match awaits {
+                Awaits::Nothing => false,
+                Awaits::Former => self.begin.includes(&object.metadata),
+                Awaits::All => true,
+            };
             let Metadata {
                 name,
                 namespace,
                 deletion_timestamp,
+                ..
             } = object.metadata;
-            if remains.len() < AT_A_TIME {
-                let place = namespace.as_ref().map_or(String::new(), |of| format!("{of}/"));
-                remains.push(format!("{} {place}{name}", kind.kind));
+            if holds_up && remains.len() < AT_A_TIME {
+                let prefix = namespace.as_ref().map_or(String::new(), |of| format!("{of}/"));
+                remains.push(format!("{} {prefix}{name}", kind.kind));
             }
             if deletion_timestamp.is_none() {
                 to_delete.push((namespace, name));
             }
+            if to_delete.len() < AT_A_TIME {
+                ControlFlow::Continue(())
+            } else {
+                self.is_cut |= awaits == Awaits::Former;
+                ControlFlow::Break(())
+            }
+        });
+        let surveyed = survey.await;
+        surveyed.context(format_args!("could not list {} in the shoot", kind.kind))?;
+        self.remains.append(&mut remains);
+        for (namespace, name) in to_delete {
+            self.delete_object(&kind, namespace.as_deref(), &name).await?;
         }
-        if to_delete.len() < AT_A_TIME {
-            ControlFlow::Continue(())
-        } else {
-            ControlFlow::Break(())
-        }
-    });
-    let surveyed = survey.await;
-    surveyed.context(format_args!("could not list {} in the shoot", kind.kind))?;
-    for (namespace, name) in to_delete {
-        let api = api_of(shoot, namespace.as_deref(), &kind);
-        dynamic::delete(&api, &kind, &name, None).await?;
+        Ok(())
     }
-    Ok(remains)
+
+    /// Requests a deletion. A webhook in the shoot may refuse the request for some time, or for ever.
+    async fn delete_object(&mut self, kind: &ApiResource, namespace: Option<&str>, name: &str) -> Result<()> {
+        let api = api_of(self.shoot, namespace, kind);
+        // The default of Jobs and ReplicationControllers leaves their Pods behind.
+        let dependents = Some(PropagationPolicy::Background);
+        match dynamic::delete(&api, kind, name, dependents).await {
+            Err(refusal @ (Error::Transient(_) | Error::Config { .. })) => {
+                self.is_refused = true;
+                *self.refusal = Some(refusal);
+                Ok(())
+            }
+            outcome => outcome,
+        }
+    }
 }
 
 /// The Api in which one object can be deleted, whatever its scope is.
@@ -189,62 +391,54 @@ fn is_load_balancer(service: &Seen) -> bool {
     service.spec.type_.as_deref() == Some("LoadBalancer")
 }
 
-fn is_users(namespace: &Seen) -> bool {
-    !KEPT.contains(&namespace.metadata.name.as_str())
+fn is_users(origins: &BTreeSet<String>, namespace: &Seen) -> bool {
+    !KEPT.contains(&namespace.metadata.name.as_str()) && is_unmanaged(origins, namespace)
 }
 
-fn sentence(remains: &[String]) -> String {
-    let quoted = some_of(remains, QUOTED);
+/// No extension keeps the object: resource-manager re-applies the objects of ManagedResources at once.
+fn is_unmanaged(origins: &BTreeSet<String>, object: &Seen) -> bool {
+    let Metadata {
+        labels, annotations, ..
+    } = &object.metadata;
+    let is_kept = labels.no_cleanup.as_deref() == Some("true");
+    let is_applied = annotations
+        .origin
+        .as_ref()
+        .is_some_and(|origin| origins.contains(origin));
+    !is_kept && !is_applied
+}
+
+/// A Pod that uses volume claims, or a workload with such Pods.
+fn has_claims(_: &BTreeSet<String>, object: &Seen) -> bool {
+    object.spec.has_claims()
+}
+
+impl Spec {
+    fn has_claims(&self) -> bool {
+        let is_claim =
+            |volume: &Volume| volume.persistent_volume_claim.is_some() || volume.ephemeral.is_some();
+        let of_template = |template: &Template| template.spec.has_claims();
+        self.volumes.iter().flatten().any(is_claim)
+            || self.volume_claim_templates.iter().flatten().next().is_some()
+            || self.template.as_ref().is_some_and(of_template)
+            || self.job_template.as_ref().is_some_and(of_template)
+    }
+}
+
+fn sentence(remains: &[String], refusal: Option<&Error>) -> String {
+    let quoted = match some_of(remains, QUOTED) {
+        none if none.is_empty() => "no poll has ended in time".to_owned(),
+        some => some,
+    };
+    let refused = refusal.map_or(String::new(), |error| {
+        format!(". The last refused deletion: {error}")
+    });
     format!(
-        "objects in the shoot are still being deleted: {quoted}. Remove what holds them (their finalizers' controllers); \
-         or delete the Shoot by force, and clean up in the infrastructure by hand"
+        "objects in the shoot are still being deleted: {quoted}{refused}. Remove what holds them (their finalizers' controllers, \
+         or the webhook that refuses their deletion); or delete the Shoot by force, and clean up in the infrastructure by hand"
     )
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    fn seen(object: Value) -> Seen {
-        serde_json::from_value(object).unwrap()
-    }
-
-    #[test]
-    fn namespaces_of_the_cluster_itself_are_kept() {
-        let named = |name: &str| seen(json!({"metadata": {"name": name}}));
-        assert!(is_users(&named("web")));
-        assert!(KEPT.iter().all(|name| !is_users(&named(name))));
-    }
-
-    // The parser of a type that keeps what it reads gives up at 128.
-    #[test]
-    fn a_schema_of_any_depth_is_read_over() {
-        let schema = "{\"items\":".repeat(10_000) + "{}" + &"}".repeat(10_000);
-        let text = format!(r#"{{"metadata":{{"name":"deep"}},"spec":{{"versions":[{schema}]}}}}"#);
-        let seen: Seen = serde_json::from_str(&text).unwrap();
-        assert_eq!(seen.metadata.name, "deep");
-        assert!(!is_extended(&seen) && !is_load_balancer(&seen));
-    }
-
-    #[test]
-    fn what_is_held_outside_is_known_by_its_spec() {
-        let with = |spec: Value| seen(json!({"metadata": {"name": "a"}, "spec": spec}));
-        assert!(is_load_balancer(&with(json!({"type": "LoadBalancer"}))));
-        assert!(!is_load_balancer(&with(json!({"type": "ClusterIP"}))));
-        assert!(is_extended(&with(
-            json!({"service": {"name": "metrics", "namespace": "kube-system"}})
-        )));
-        assert!(!is_extended(&with(json!({"service": null, "group": "apps"}))));
-        assert!(!is_extended(&with(json!({}))));
-    }
-
-    #[test]
-    fn a_long_list_is_cut() {
-        let many: Vec<String> = (0..13).map(|number| format!("Namespace n{number}")).collect();
-        let told = sentence(&many);
-        assert!(told.contains("Namespace n9 and 3 more"), "{told}");
-    }
-}
+#[path = "shoot_cleanup_tests.rs"]
+mod tests;
