@@ -24,6 +24,9 @@ use crate::{
 
 /// How soon to look again for an instance that shuts down.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// How long EC2 may not list an instance after the launch. A search that finds nothing before says nothing
+/// about the instance.
+pub const LISTED_WITHIN: Duration = Duration::from_secs(3 * 60);
 /// EC2's word for a token that was used for another call.
 const OTHER_CALL: &str = "IdempotentParameterMismatch";
 
@@ -139,15 +142,31 @@ impl Machines {
     }
 
     /// Takes away the instance of a machine, and what else carries its name. What is gone already is success.
+    /// `since_launch` is the shortest time that may have passed since the last launch. EC2 lists an ended
+    /// instance for an hour, so that only an instance that is not listed at all may be a new instance.
     ///
     /// # Errors
-    /// EC2 refuses or does not answer; an instance still shuts down: [`Error::NotReady`].
-    pub async fn terminate(&self, name: &str, known: Option<&ProviderId>) -> Result<()> {
+    /// EC2 refuses or does not answer; an instance still shuts down, or EC2 lists none within
+    /// [`LISTED_WITHIN`] after the launch: [`Error::NotReady`].
+    pub async fn terminate(
+        &self,
+        name: &str,
+        known: Option<&ProviderId>,
+        since_launch: Duration,
+    ) -> Result<()> {
         let mut found = self.ec2.instances_called(&self.owned, name).await?;
         if let Some(known) = known
             && !found.iter().any(|instance| instance.instance_id == known.id)
         {
             found.extend(self.known(known).await?);
+        }
+        if found.is_empty() && since_launch < LISTED_WITHIN {
+            return Err(Error::NotReady {
+                after: LOOK_AGAIN,
+                why: format!(
+                    "EC2 lists no instance of {name}, and may list an instance only {LISTED_WITHIN:?} after its launch"
+                ),
+            });
         }
         let mut waits_for = None;
         for instance in found.iter().filter(|instance| !instance.is_gone()) {

@@ -1,5 +1,7 @@
 //! EC2 as a driver.
 
+use std::time::Duration;
+
 use api::machine::{Machine, MachineClass};
 use async_trait::async_trait;
 use cloud_aws::{
@@ -8,7 +10,7 @@ use cloud_aws::{
 };
 use kube::ResourceExt;
 use machine_controllers::{Driver, Found, Instance, Request};
-use runtime::{Credentials, Error, Permit, Result};
+use runtime::{Credentials, Error, Permit, Result, clock};
 
 /// Makes and removes instances in the account that a class's credentials are for.
 pub struct AwsDriver {
@@ -53,7 +55,10 @@ impl Driver for AwsDriver {
     async fn delete(&self, request: &Request<'_>) -> Result<()> {
         let (_, machines) = self.open(request.class, &request.credentials)?;
         let name = request.machine.name_any();
-        machines.terminate(&name, known(request.machine).as_ref()).await
+        let since_launch = since_last_launch(request.machine);
+        machines
+            .terminate(&name, known(request.machine).as_ref(), since_launch)
+            .await
     }
 
     async fn status(&self, request: &Request<'_>) -> Result<Option<Instance>> {
@@ -76,6 +81,23 @@ impl Driver for AwsDriver {
 /// The id that the Machine is known by. One of another cloud is none: it is looked for by its name.
 fn known(machine: &Machine) -> Option<ProviderId> {
     machine.spec.provider_id.as_deref()?.parse().ok()
+}
+
+/// The shortest time since the last launch for a Machine. The controller launches nothing for a Machine that
+/// is `Terminating`, so that the phase's time counts and not the Machine's age: a launch may come long after
+/// the Machine. An orphan has no deletion time, and EC2 has listed its instance.
+fn since_last_launch(machine: &Machine) -> Duration {
+    if machine.metadata.deletion_timestamp.is_none() {
+        return Duration::MAX;
+    }
+    let status = machine.status.as_ref();
+    let phase = status.and_then(|status| status.current_status.as_ref());
+    let terminating = phase.filter(|phase| phase.phase.as_deref() == Some("Terminating"));
+    let begun = terminating.and_then(|phase| phase.last_update_time.as_ref());
+    let passed = begun.map(|begun| clock::now().duration_since(begun.0));
+    passed
+        .and_then(|passed| Duration::try_from(passed).ok())
+        .unwrap_or_default()
 }
 
 /// Its kubelet registers under the Machine's name, which the user data tells it.

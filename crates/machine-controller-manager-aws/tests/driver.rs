@@ -78,6 +78,27 @@ async fn an_instance_is_made_once_found_again_and_taken_away() -> Result<()> {
         "it is not found by its id"
     );
 
+    // EC2 lists a new instance late: a Machine that is deleted at once keeps its finalizer until EC2 would
+    // list the instance.
+    let terminating = |phase: &str, seconds: u64| -> Result<Machine> {
+        let since = runtime::clock::now() - std::time::Duration::from_secs(seconds);
+        Ok(serde_json::from_value(json!({
+            "apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "Machine",
+            "metadata": {"name": "unlisted", "deletionTimestamp": since.to_string()}, "spec": {},
+            "status": {"currentStatus": {"phase": phase, "lastUpdateTime": since.to_string()}},
+        }))?)
+    };
+    for (phase, seconds, is_gone) in [
+        ("Pending", 600, false),
+        ("Terminating", 60, false),
+        ("Terminating", 200, true),
+    ] {
+        let deleted = driver
+            .delete(&request(&terminating(phase, seconds)?, &class))
+            .await;
+        ensure!(deleted.is_ok() == is_gone, "{phase} for {seconds} s: {deleted:?}");
+    }
+
     let first = driver.delete(&request(&machine, &class)).await;
     ensure!(matches!(first, Err(Error::NotReady { .. })), "{first:?}");
     let asked = request(&machine, &class);

@@ -1,6 +1,6 @@
 //! Machines: each is there once, is found again, and is gone when that is said.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use anyhow::{Result, ensure};
 use api::meta::ErrorCode;
@@ -8,9 +8,10 @@ use cloud_aws::{
     Tagged,
     infrastructure::{InfrastructureStatus, Made},
     instances::Instance,
-    machines::{Machines, ProviderId, ProviderSpec, RootVolume},
+    machines::{LISTED_WITHIN, Machines, ProviderId, ProviderSpec, RootVolume},
 };
 use permit::Permit;
+use runtime::Error;
 use testkit::Moto;
 
 use super::{
@@ -80,11 +81,11 @@ pub async fn come_and_go(region: &Region, made: &Made, fault: Fault) -> Result<(
             .await?
             .map(|found| ProviderId::from(&found));
         region.proxy.set(fault);
-        let ((), waited) = until_done(|| machines.terminate(name, found.as_ref())).await?;
+        let ((), waited) = until_done(|| machines.terminate(name, found.as_ref(), Duration::ZERO)).await?;
         region.proxy.set(Fault::None);
         ensure!(waited > 0, "{name} was said to be gone before it was seen so");
         let from = region.proxy.calls().len();
-        machines.terminate(name, found.as_ref()).await?;
+        machines.terminate(name, found.as_ref(), Duration::ZERO).await?;
         let writes = region.proxy.writes_since(from);
         ensure!(writes.is_empty(), "what is gone is ended once more: {writes:?}");
         for known in [None, found.as_ref()] {
@@ -128,7 +129,7 @@ pub async fn are_told_apart(moto: &Moto) -> Result<()> {
         "the one with the lowest id is it"
     );
     let known = ProviderId::from(&one);
-    until_done(|| machines.terminate("pool-a-x1", Some(&known))).await?;
+    until_done(|| machines.terminate("pool-a-x1", Some(&known), Duration::ZERO)).await?;
     ensure!(machines.list().await?.is_empty(), "one of two is left");
     let left = others.find("pool-a-x1", None).await?;
     ensure!(
@@ -140,7 +141,9 @@ pub async fn are_told_apart(moto: &Moto) -> Result<()> {
     let stolen = ProviderId::from(&others.find("pool-a-x1", None).await?.unwrap());
     for outcome in [
         machines.find("pool-a-x8", Some(&stolen)).await.map(drop),
-        machines.terminate("pool-a-x8", Some(&stolen)).await,
+        machines
+            .terminate("pool-a-x8", Some(&stolen), LISTED_WITHIN)
+            .await,
     ] {
         let error = outcome.unwrap_err();
         ensure!(error.codes() == [ErrorCode::ErrInfraDependencies], "{error:?}");
@@ -157,7 +160,16 @@ pub async fn are_told_apart(moto: &Moto) -> Result<()> {
         machines.find("pool-a-x9", Some(&never)).await?.is_none(),
         "an id that nobody has is found"
     );
-    machines.terminate("pool-a-x9", Some(&never)).await?;
+    // EC2 lists a new instance late, by its tags and by its id: such an instance is not gone.
+    for known in [None, Some(&never)] {
+        let soon = LISTED_WITHIN - Duration::from_secs(1);
+        let early = machines.terminate("pool-a-x9", known, soon).await;
+        ensure!(
+            matches!(&early, Err(Error::NotReady { why, .. }) if why.contains("lists no instance of pool-a-x9")),
+            "{early:?}"
+        );
+        machines.terminate("pool-a-x9", known, LISTED_WITHIN).await?;
+    }
     let wrong = ProviderSpec {
         ami: "ami-00000000".into(),
         ..spec

@@ -70,7 +70,8 @@ pub(super) enum Effect {
     None,
     /// Renewals of Leases stop or are late.
     StopsLeaderElection,
-    /// Further writes of the control plane or of nodes stop or are late.
+    /// Further writes of the control plane or of nodes, or the deletions with which nodes go, stop or are
+    /// late.
     StopsControlPlane,
 }
 
@@ -165,16 +166,30 @@ const CRITICAL: &[(&str, &[&str], Place)] = &[
     ("storage.k8s.io", &["csinodes"], Place::Cluster),
 ];
 
+/// Objects that the machine controller deletes before a node goes. A refusal delays a sleep, and
+/// Pods end with the instance of their node.
+const DELETED_WITH_NODES: &[(&str, &[&str], Place)] =
+    &[("", &["pods"], SYSTEM), ("", &["nodes"], Place::Cluster)];
+
+/// Operations of rules that concern the writes above.
+const WRITES: &[&str] = &["*", "CREATE", "UPDATE"];
+const DELETIONS: &[&str] = &["*", "DELETE"];
+
 impl SeenWebhook {
     /// The effect while the webhook does not answer.
     pub(super) fn effect(&self) -> Effect {
         if !self.match_conditions.first.is_empty() {
             return Effect::None;
         }
-        if self.is_slower_than(MOST_SECONDS_ON_LEASES) && self.matches(LEASES) {
+        if self.is_slower_than(MOST_SECONDS_ON_LEASES) && self.matches(LEASES, WRITES) {
             return Effect::StopsLeaderElection;
         }
-        let is_on_critical = || CRITICAL.iter().any(|objects| self.matches(*objects));
+        let is_on_critical = || {
+            CRITICAL.iter().any(|objects| self.matches(*objects, WRITES))
+                || DELETED_WITH_NODES
+                    .iter()
+                    .any(|objects| self.matches(*objects, DELETIONS))
+        };
         if self.is_slower_than(MOST_SECONDS) && is_on_critical() {
             return Effect::StopsControlPlane;
         }
@@ -197,7 +212,7 @@ impl SeenWebhook {
         !is_ignored || self.timeout_seconds.unwrap_or(DEFAULT_SECONDS) > seconds
     }
 
-    fn matches(&self, (group, resources, place): (&str, &[&str], Place)) -> bool {
+    fn matches(&self, (group, resources, place): (&str, &[&str], Place), operations: &[&str]) -> bool {
         let is_selected = |namespace: &&str| self.namespace_selector.selects(&[(NAMESPACE_NAME, namespace)]);
         let is_in_place = match place {
             Place::Cluster => true,
@@ -209,20 +224,22 @@ impl SeenWebhook {
         let is_object = self.object_selector.selects(&[]) || self.object_selector.selects(managed);
         let is_namespaced = matches!(place, Place::Namespaces(_));
         let mut rules = self.rules.first.iter();
-        let is_ruled = !self.rules.is_all || rules.any(|rule| rule.matches(group, resources, is_namespaced));
+        let is_ruled = !self.rules.is_all
+            || rules.any(|rule| {
+                any(&rule.operations, |operation| operations.contains(&operation))
+                    && rule.matches(group, resources, is_namespaced)
+            });
         is_in_place && is_object && is_ruled
     }
 }
 
 impl SeenRule {
     fn matches(&self, group: &str, resources: &[&str], is_namespaced: bool) -> bool {
-        let operation = |operation: &str| matches!(operation, "*" | "CREATE" | "UPDATE");
         let scope = match self.scope.as_deref() {
             None | Some("*") => true,
             Some(scope) => scope == if is_namespaced { "Namespaced" } else { "Cluster" },
         };
         scope
-            && any(&self.operations, operation)
             && any(&self.api_groups, |ruled| ruled == "*" || ruled == group)
             && any(&self.resources, |ruled| {
                 resources.iter().any(|resource| covers(ruled, resource))

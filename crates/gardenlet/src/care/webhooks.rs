@@ -1,5 +1,6 @@
 //! Webhooks of users in the shoot that can stop a wake-up or the start on another seed: the constraint `HibernationPossible`.
 //!
+//! A webhook that refuses deletions of Pods or Nodes delays the sleep, and the Pods end without grace.
 //! A shoot that sleeps has no nodes, and so no Pods that answer a webhook; after a move the Pods answer only when the tunnel is up. A
 //! webhook on objects that the control plane or the nodes write then refuses or delays the very writes that bring nodes back. Webhooks
 //! with `matchConditions` are ignored, as the gardenlet does not evaluate CEL.
@@ -140,7 +141,7 @@ impl Webhooks {
         if !self.others.is_empty() {
             reason = PROBLEMATIC_WEBHOOKS;
             sentences.push(format!(
-                "Webhooks that can stop a wake-up, as they match objects of the control plane or of nodes: {} (remedy: exclude the \
+                "Webhooks that can stop a sleep or a wake-up, as they match objects of the control plane or of nodes: {} (remedy: exclude the \
                  namespaces kube-system and default by a namespaceSelector, or set failurePolicy Ignore with timeoutSeconds of at \
                  most 15).",
                 names(&self.others)
@@ -160,7 +161,7 @@ impl Webhooks {
         }
         let is_possible = sentences.is_empty();
         let (status, message) = if is_possible {
-            let message = "No webhook in the shoot can stop a wake-up.".to_owned();
+            let message = "No webhook in the shoot can stop a sleep or a wake-up.".to_owned();
             (ConditionStatus::True, message)
         } else {
             (ConditionStatus::False, sentences.join(" "))

@@ -70,13 +70,33 @@ fn a_webhook_on_objects_of_the_control_plane_stops_a_wake_up() {
     assert_reason(&json!({"rules": rule("*", &["*/*"])}), Some(WEBHOOKS_ON_LEASES));
 }
 
+/// The machine controller deletes Pods and Nodes when a shoot is put to sleep.
+#[test]
+fn a_webhook_on_deletions_of_pods_and_nodes_stops_a_sleep() {
+    let deletions = |group: &str, resource: &str| json!([{"apiGroups": [group], "apiVersions": ["*"], "operations": ["DELETE"], "resources": [resource]}]);
+    for (group, resource) in [("", "pods"), ("", "nodes"), ("*", "*"), ("*", "*/*")] {
+        let webhook = json!({"rules": deletions(group, resource), "failurePolicy": "Fail"});
+        assert_reason(&webhook, Some(PROBLEMATIC_WEBHOOKS));
+        let mut ignored = webhook.clone();
+        ignored["failurePolicy"] = json!("Ignore");
+        assert_reason(&ignored, None);
+    }
+    let excluded = json!({"matchExpressions": [
+        {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system"]}]});
+    assert_reason(
+        &json!({"rules": deletions("", "pods"), "namespaceSelector": excluded}),
+        None,
+    );
+}
+
 #[test]
 fn a_webhook_that_leaves_the_control_plane_alone_is_not_reported() {
     let pods = rule("", &["pods"]);
     for webhook in [
         json!({"rules": rule("example.test", &["*"])}),
         json!({"rules": rule("", &["events", "persistentvolumeclaims"])}),
-        json!({"rules": [{"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["DELETE", "CONNECT"], "resources": ["*/*"]}]}),
+        json!({"rules": [{"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["CONNECT"], "resources": ["*/*"]}]}),
+        json!({"rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["DELETE"], "resources": ["configmaps", "pods/status"]}]}),
         json!({"rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["nodes"], "scope": "Namespaced"}]}),
         json!({"rules": pods, "namespaceSelector": {"matchExpressions": [
             {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system"]}]}}),

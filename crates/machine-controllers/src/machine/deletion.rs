@@ -59,7 +59,9 @@ impl Machines {
             Err(why) => return Err(why),
         };
         if let Some(node) = &node {
-            self.cordon(node).await?;
+            if let Err(refused) = self.cordon(node).await {
+                self.pass_over(machine, Some(node), &bounds, refused).await?;
+            }
             if !is_forced(machine) && !self.empty(machine, node, &bounds).await? {
                 return Ok(Next::After(self.timing.look_every));
             }
@@ -68,13 +70,63 @@ impl Machines {
         let class = self.cloud.class(machine).await?;
         self.cloud.delete(machine, &class).await?;
         info!(machine = machine.name_any(), "its instance is gone");
-        match self.forget(machine, node.as_ref()).await {
-            Err(why) if is_forced(machine) => {
-                info!(machine = machine.name_any(), %why, "deletion is forced, its Node is left");
-            }
-            other => other?,
+        // Both are tried: a refusal of the token's deletion is no reason to leave the Node.
+        let removals = [
+            self.tokens.remove(machine).await,
+            self.forget(node.as_ref()).await,
+        ];
+        for refused in removals.into_iter().filter_map(Result::err) {
+            self.pass_over(machine, node.as_ref(), &bounds, refused).await?;
         }
         self.release(machine).await
+    }
+
+    /// Goes on after a refused write to the shoot where the bound of the drain is over, and reports the
+    /// refusal: a webhook of the shoot's users without backend would otherwise keep the Machine for ever. The
+    /// error is returned before the bound, when the right is lost, and when the API does not answer reads
+    /// either.
+    async fn pass_over(
+        &self,
+        machine: &Machine,
+        node: Option<&Node>,
+        bounds: &Bounds,
+        refused: Error,
+    ) -> Result<()> {
+        if is_forced(machine) {
+            info!(machine = machine.name_any(), why = %refused, "deletion is forced, a refused write is left");
+            return Ok(());
+        }
+        if !refused.is_failure() || !self.is_refusal_over(machine, node, bounds).await? {
+            return Err(refused);
+        }
+        let now = self.check_answers(machine).await?;
+        // A later Node of the same name belongs to another Machine: its pods are not deleted.
+        if node.zip(now).is_some_and(|(node, now)| node.uid() != now.uid()) {
+            return Err(refused);
+        }
+        let report = format!(
+            "the deletion of the Machine goes on without a write that the shoot's API refused: {refused}"
+        );
+        self.events.warning(machine, "DeletionRefused", &report).await;
+        Ok(())
+    }
+
+    /// Whether refusals of the shoot's API hold the deletion no longer. Where no machine is wanted, the
+    /// backend of a webhook finds no other Node, and is waited for as long as a kubelet.
+    async fn is_refusal_over(&self, machine: &Machine, node: Option<&Node>, bounds: &Bounds) -> Result<bool> {
+        if node.is_some_and(|node| self.reason_to_stop_waiting(machine, node, bounds).is_some()) {
+            return Ok(true);
+        }
+        let lasts = since(machine.meta().deletion_timestamp.as_ref().map(|time| time.0));
+        Ok(lasts >= bounds.drain || lasts >= self.timing.kubelet_is_gone && !self.is_any_wanted().await?)
+    }
+
+    /// A refused write is told from an API that does not answer by a read that is made now. Returns the Node.
+    async fn check_answers(&self, machine: &Machine) -> Result<Option<Node>> {
+        match node_name(machine) {
+            Some(name) => self.reach.node(name).await,
+            None => self.reach.answers_for().await.map(|_| None),
+        }
     }
 
     /// Takes the finalizer away here: the runner knows the object as it was before its status was written, collides, and would
@@ -110,33 +162,41 @@ impl Machines {
             .map(drop)
     }
 
+    /// Why the pods of a Node are not waited for any more; `None` while they are.
+    fn reason_to_stop_waiting(&self, machine: &Machine, node: &Node, bounds: &Bounds) -> Option<String> {
+        let lasts = since(machine.meta().deletion_timestamp.as_ref().map(|time| time.0));
+        if lasts >= bounds.drain {
+            return Some(format!("they did not leave within {:?}", bounds.drain));
+        }
+        let silent = silent_for(node).filter(|time| *time >= self.timing.kubelet_is_gone)?;
+        Some(format!(
+            "their kubelet has not been ready for {} s, so that nobody can end them",
+            silent.as_secs()
+        ))
+    }
+
     /// Whether the pods have left, or need not be waited for any more.
     async fn empty(&self, machine: &Machine, node: &Node, bounds: &Bounds) -> Result<bool> {
-        let begun = machine.meta().deletion_timestamp.as_ref().map(|time| time.0);
-        let left = bounds.drain.saturating_sub(since(begun));
-        if left.is_zero() {
-            let why = format!("they did not leave within {:?}", bounds.drain);
+        if let Some(why) = self.reason_to_stop_waiting(machine, node, bounds) {
             self.give_up_waiting(machine, node, &why).await?;
             return Ok(true);
         }
-        if let Some(time) = silent_for(node).filter(|time| *time >= self.timing.kubelet_is_gone) {
-            let why = format!(
-                "their kubelet has not been ready for {} s, so that nobody can end them",
-                time.as_secs()
-            );
-            self.give_up_waiting(machine, node, &why).await?;
-            return Ok(true);
-        }
-        let wait = self.timing.look_every.min(left);
+        let lasts = since(machine.meta().deletion_timestamp.as_ref().map(|time| time.0));
+        let wait = self.timing.look_every.min(bounds.drain.saturating_sub(lasts));
         match self.drain.round(&node.name_any(), wait).await? {
             Drained::Empty => Ok(true),
             Drained::Waits(why) => {
+                let is_rest_refused = if self.is_any_wanted().await? {
+                    false
+                } else {
+                    let why = "no machine is wanted any more, so that no pod in their place can start";
+                    self.give_up_waiting(machine, node, why).await?
+                };
+                if is_rest_refused {
+                    return self.is_refusal_over(machine, Some(node), bounds).await;
+                }
                 self.telling(machine, &format!("pods leave its Node: {why}"))
                     .await?;
-                if !self.is_any_wanted().await? {
-                    let why = "no machine is wanted any more, so that no pod in their place can start";
-                    self.give_up_waiting(machine, node, why).await?;
-                }
                 Ok(false)
             }
         }
@@ -164,14 +224,26 @@ impl Machines {
     }
 
     /// Nobody waits any more for the pods: they are deleted, whatever their budgets say, and that is told.
-    async fn give_up_waiting(&self, machine: &Machine, node: &Node, why: &str) -> Result<()> {
+    /// Returns whether the API refuses to delete all pods that are left.
+    async fn give_up_waiting(&self, machine: &Machine, node: &Node, why: &str) -> Result<bool> {
         let name = node.name_any();
-        let Some(pods) = self.drain.force(&name).await? else {
-            return Ok(());
-        };
-        let told = format!("pods of Node {name} were deleted, since {why}: {pods}");
-        self.events.warning(machine, "DrainTimedOut", &told).await;
-        self.telling(machine, &told).await
+        let forced = self.drain.force(&name).await?;
+        let mut sentences = Vec::new();
+        if let Some(pods) = &forced.deleted {
+            sentences.push(format!("pods of Node {name} were deleted, since {why}: {pods}"));
+        }
+        if let Some(pods) = &forced.refused {
+            self.check_answers(machine).await?;
+            sentences.push(format!(
+                "the shoot's API refused to delete pods of Node {name}, which end with the instance: {pods}"
+            ));
+        }
+        if !sentences.is_empty() {
+            let told = sentences.join("; ");
+            self.events.warning(machine, "DrainTimedOut", &told).await;
+            self.telling(machine, &told).await?;
+        }
+        Ok(forced.is_rest_refused)
     }
 
     async fn telling(&self, machine: &Machine, what: &str) -> Result<()> {
@@ -179,9 +251,8 @@ impl Machines {
         self.tell(machine, &told).await
     }
 
-    /// Removes what is left of it in the shoot: its Node, exactly the one that was drained, and its token.
-    async fn forget(&self, machine: &Machine, node: Option<&Node>) -> Result<()> {
-        self.tokens.remove(machine).await?;
+    /// Removes the Node, exactly the one that was drained.
+    async fn forget(&self, node: Option<&Node>) -> Result<()> {
         let Some(node) = node else { return Ok(()) };
         let nodes: Api<Node> = self.shoot.cluster_wide();
         let exactly = DeleteParams {

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use api::machine::Machine;
 use k8s_openapi::api::{
+    admissionregistration::v1::ValidatingWebhookConfiguration,
     core::v1::{Pod, ServiceAccount},
     policy::v1::PodDisruptionBudget,
 };
@@ -162,5 +163,103 @@ pub async fn no_budget_holds_where_no_machine_is_wanted(client: &Client) -> Resu
         ensure!(note.contains("no machine is wanted"), "{note}");
     }
     ensure!(world.cloud.instances().is_empty());
+    Ok(())
+}
+
+/// A webhook of users without backend, on the writes of these Machines' Nodes and pods only.
+async fn webhook(world: &World, rules: Value, names: &[String]) -> Result<()> {
+    let rule = |operation: &str, resource: &str| json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": [operation], "resources": [resource]});
+    let rules: Vec<_> = rules
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(resource, operation)| rule(operation.as_str().unwrap_or_default(), resource))
+        .collect();
+    let webhook = json!({
+        "name": "w.example.test", "failurePolicy": "Fail", "timeoutSeconds": 1, "sideEffects": "None",
+        "admissionReviewVersions": ["v1"], "clientConfig": {"service": {"namespace": "default", "name": "none"}}, "rules": rules,
+        "matchConditions": [{"name": "ours", "expression": format!("request.name in {names:?}")}],
+    });
+    let configurations: Api<ValidatingWebhookConfiguration> = Api::all(world.client.clone());
+    let body = json!({"metadata": {"name": world.namespace}, "webhooks": [webhook]});
+    create(&configurations, body).await?;
+    // The API server reads configurations late.
+    let (pods, refused): (Api<Pod>, _) = (world.api(), &names[0]);
+    let dry = DeleteParams {
+        dry_run: true,
+        ..DeleteParams::default()
+    };
+    eventually("the webhook refuses", SOON, || async {
+        match pods.delete(refused, &dry).await {
+            Err(kube::Error::Api(status)) if status.message.contains("w.example.test") => Ok(()),
+            other => Err(anyhow::anyhow!("{other:?}")),
+        }
+    })
+    .await
+}
+
+pub async fn a_webhook_without_backend_holds_no_machine_for_ever(client: &Client) -> Result<()> {
+    let world = World::start(client, "hooked").await?;
+    let _running = world.run(Timing {
+        kubelet_is_gone: Duration::from_secs(4),
+        ..timing()
+    });
+    for (machine, spec) in [
+        ("h1", json!({"drainTimeout": "4s"})),
+        ("h2", json!({})),
+        ("h3", json!({})),
+    ] {
+        running(&world, machine, spec).await?;
+        pod(&world, &format!("web-{machine}"), machine, json!({})).await?;
+        budget(&world, machine).await?;
+    }
+    let names = ["web-h1", "web-h2", "web-h3", "node-h1", "node-h2", "node-h3"].map(str::to_owned);
+    let rules = json!({"pods": "DELETE", "nodes": "*"});
+    webhook(&world, rules, &names).await?;
+
+    // Within the bound a refusal holds the Machine, as its webhook may come back.
+    let begun = Instant::now();
+    world.delete_machine("h1").await?;
+    world
+        .until("h1", "the refusal is reported", |m| {
+            last(m).1.contains("w.example.test")
+        })
+        .await?;
+    world.until_gone("h1").await?;
+    ensure!(
+        begun.elapsed() >= Duration::from_secs(3),
+        "it was not waited for: {:?}",
+        begun.elapsed()
+    );
+    let note = world.event("h1", "DrainTimedOut").await?;
+    ensure!(
+        note.contains("hooked/web-h1") && note.contains("w.example.test"),
+        "{note}"
+    );
+    let note = world.event("h1", "DeletionRefused").await?;
+    ensure!(
+        note.contains("node-h1") && note.contains("w.example.test"),
+        "{note}"
+    );
+    ensure!(
+        world.cloud.instances() == ["h2", "h3"],
+        "{:?}",
+        world.cloud.instances()
+    );
+
+    // The shoot is put to sleep.
+    world.delete_machine("h2").await?;
+    world.delete_machine("h3").await?;
+    for machine in ["h2", "h3"] {
+        world.until_gone(machine).await?;
+    }
+    ensure!(
+        world.cloud.instances().is_empty(),
+        "{:?}",
+        world.cloud.instances()
+    );
+    Api::<ValidatingWebhookConfiguration>::all(world.client.clone())
+        .delete(&world.namespace, &DeleteParams::default())
+        .await?;
     Ok(())
 }

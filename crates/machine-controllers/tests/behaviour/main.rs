@@ -41,10 +41,10 @@ async fn machines_are_what_their_deployments_say_and_nothing_is_lost() -> Result
             leaving::pods_leave_first_and_budgets_are_honoured(client).await?;
             leaving::no_budget_holds_where_no_machine_is_wanted(client).await
         }),
-        told(
-            "stuck",
-            leaving::a_budget_that_never_lets_go_is_told_and_waited_for_only_so_long(client)
-        ),
+        told("stuck", async {
+            leaving::a_budget_that_never_lets_go_is_told_and_waited_for_only_so_long(client).await?;
+            leaving::a_webhook_without_backend_holds_no_machine_for_ever(client).await
+        }),
         told(
             "never joins",
             judged::one_that_never_joins_is_told_and_replaced(client)

@@ -15,7 +15,7 @@ use kube::{
 use runtime::{Cluster as _, Result, Shoot, error::Explain as _};
 use tokio::{
     sync::Semaphore,
-    time::{Instant, timeout_at},
+    time::{Instant, timeout, timeout_at},
 };
 
 use self::{
@@ -26,6 +26,10 @@ use super::status::since;
 
 /// Pods of a Node that are asked at once.
 const AT_ONCE: usize = 10;
+
+/// How long the deletion of a Pod may take. Longer than the API server waits for a webhook (30 s), as a
+/// request that is dropped earlier does nothing.
+const DELETED_WITHIN: Duration = Duration::from_secs(35);
 
 /// Empties Nodes of a shoot.
 pub struct Drain {
@@ -41,6 +45,25 @@ pub enum Drained {
     Empty,
     /// Some are, and why.
     Waits(String),
+}
+
+/// The deletion of the Pods that an eviction has not removed.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Forced {
+    /// The Pods that were deleted, and what had kept each; `None` where there were none.
+    pub deleted: Option<String>,
+    /// The Pods whose deletion the API refused, with each reason; `None` where there were none.
+    pub refused: Option<String>,
+    /// All Pods that are left were refused, so that no Pod of the Node is ending.
+    pub is_rest_refused: bool,
+}
+
+/// The answer to the deletion of a Pod.
+enum Deletion {
+    Accepted,
+    /// The Pod is gone, or a later Pod has its name.
+    Needless,
+    Refused(String),
 }
 
 impl Drain {
@@ -69,22 +92,51 @@ impl Drain {
         Ok(Drained::Waits(sentence(&left, &refused)))
     }
 
-    /// Asks them a last time and deletes those that are still there. Says which, and what had kept them; nothing where there
-    /// were none.
-    pub async fn force(&self, node: &str) -> Result<Option<String>> {
+    /// Asks them a last time and deletes those that are still there. A Pod whose deletion the API refuses, as
+    /// by a webhook without backend, does not stop the deletion of the others.
+    pub async fn force(&self, node: &str) -> Result<Forced> {
         let refused = self.ask(&self.pods(node).await?).await?;
-        let mut left = Vec::new();
-        for pod in self.pods(node).await?.iter().filter(|pod| !is_going(pod)) {
-            let api: Api<Pod> = self.shoot.namespaced(&pod.namespace().unwrap_or_default());
-            match api.delete(&pod.name_any(), &exactly(pod)).await {
-                Ok(_) => left.push(title(pod)),
-                Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => {}
-                Err(error) => {
-                    return Err(error).context(format_args!("could not delete Pod {}", title(pod)));
-                }
+        let pods = self.pods(node).await?;
+        let deletions: Vec<_> = pods
+            .iter()
+            .filter(|pod| !is_going(pod))
+            .map(|pod| self.delete(pod))
+            .collect();
+        let deletions: Vec<_> = stream::iter(deletions)
+            .buffer_unordered(AT_ONCE)
+            .try_collect()
+            .await?;
+        let (mut deleted, mut kept) = (Vec::new(), Refusals::new());
+        for (pod, deletion) in deletions {
+            match deletion {
+                Deletion::Accepted => deleted.push(pod),
+                Deletion::Refused(why) => drop(kept.insert(pod, why)),
+                Deletion::Needless => {}
             }
         }
-        Ok((!left.is_empty()).then(|| sentence(&left, &refused)))
+        let names: Vec<_> = kept.keys().cloned().collect();
+        Ok(Forced {
+            is_rest_refused: !kept.is_empty() && kept.len() == pods.len(),
+            deleted: (!deleted.is_empty()).then(|| sentence(&deleted, &refused)),
+            refused: (!kept.is_empty()).then(|| sentence(&names, &kept)),
+        })
+    }
+
+    async fn delete(&self, pod: &Pod) -> Result<(String, Deletion)> {
+        let api: Api<Pod> = self.shoot.namespaced(&pod.namespace().unwrap_or_default());
+        let (name, params) = (pod.name_any(), exactly(pod));
+        let deletion = match timeout(DELETED_WITHIN, api.delete(&name, &params)).await {
+            Ok(Ok(_)) => Deletion::Accepted,
+            Ok(Err(kube::Error::Api(status))) if status.is_not_found() || status.is_conflict() => {
+                Deletion::Needless
+            }
+            Ok(Err(kube::Error::Api(status))) => Deletion::Refused(status.message.clone()),
+            Ok(Err(error)) => {
+                return Err(error).context(format_args!("could not delete Pod {}", title(pod)));
+            }
+            Err(_) => Deletion::Refused(format!("the deletion was not answered within {DELETED_WITHIN:?}")),
+        };
+        Ok((title(pod), deletion))
     }
 
     /// Asks all that were not asked yet, or were refused. Gives what keeps whom.
