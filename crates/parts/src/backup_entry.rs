@@ -4,12 +4,12 @@
 use api::{
     constants::{self, operation},
     druid::Etcd,
-    gardencore::{self, BackupEntrySpec},
-    meta::{LastOperationState, LastOperationType},
+    gardencore::{self, BackupEntrySpec, Shoot},
+    meta::{ErrorCode, LastOperationState, LastOperationType},
 };
 use kube::{Api, ResourceExt};
 use placement::names;
-use runtime::{Cluster, Error, Result, apply, error::Explain, wait};
+use runtime::{Cluster, Error, Garden, Result, apply, error::Explain, wait};
 use serde_json::json;
 
 use crate::{
@@ -62,6 +62,7 @@ impl Deploy for SourceBackupEntry {
     async fn deploy(f: &Facts) -> Result<()> {
         let name = f.source_name();
         f.wait_until_given_to_this_seed().await?;
+        f.wait_for_end_of_deletion(&name).await?;
         let (original, source) = (f.core_backup_entry().await?, f.read_entry(&name).await?);
         let bucket = source_bucket(original.as_ref(), source.as_ref(), &f.bucket()?, f.opened_in())?;
         f.write_entry(&name, bucket).await
@@ -97,10 +98,82 @@ impl SourceBackupEntry {
         apply::delete(&api, &name).await
     }
 
-    /// "Waiting until the source backup entry has been deleted".
+    /// "Waiting until the source backup entry has been deleted". Also ends when the object store refuses the removal: a
+    /// retention of the bucket may last for years, and the finalizer of the entry carries the deletion on until then.
     pub async fn gone(f: &Facts) -> Result<()> {
         let timeout = f.settings.timeouts.backup_entry.timeout;
-        wait::until_gone(&f.entries(), &f.source_name(), timeout).await
+        let look = |entry: Option<&gardencore::BackupEntry>| match entry {
+            None => wait::Look::Done,
+            Some(entry) if removal_refusal(entry).is_some() => wait::Look::Done,
+            Some(entry) => wait::Look::Wait(describe_deletion(entry)),
+        };
+        wait::until(&f.entries(), &f.source_name(), timeout, look)
+            .await
+            .map(|_| ())
+    }
+
+    /// The source BackupEntry that a finished restore leaves behind, with the cause, for the user of the Shoot.
+    pub async fn left_behind(garden: &Garden, shoot: &Shoot) -> Result<Option<String>> {
+        let Some(status) = &shoot.status else {
+            return Ok(None);
+        };
+        let name = format!(
+            "{SOURCE}{}",
+            names::backup_entry(&status.technical_id, &status.uid)
+        );
+        let entries: Api<gardencore::BackupEntry> = garden.namespaced(&shoot.namespace().unwrap_or_default());
+        let entry = entries
+            .get_opt(&name)
+            .await
+            .context(format_args!("could not read BackupEntry {name}"))?;
+        Ok(entry.and_then(|entry| {
+            let cause = removal_refusal(&entry)?.trim_end_matches('.').to_owned();
+            Some(format!(
+                "BackupEntry {name} is still being deleted: {cause}. The shoot runs with the copy of its backups; the deletion is \
+                 tried again. The shoot cannot move to a different seed until the entry is gone"
+            ))
+        }))
+    }
+}
+
+/// Why the object store keeps backups of an entry that is being deleted.
+fn removal_refusal(entry: &gardencore::BackupEntry) -> Option<&str> {
+    entry.metadata.deletion_timestamp.as_ref()?;
+    let error = entry.status.as_ref()?.last_error.as_ref()?;
+    let is_refused = error.codes.contains(&ErrorCode::ErrInfraUnauthorized);
+    is_refused.then_some(error.description.as_str())
+}
+
+fn describe_deletion(entry: &gardencore::BackupEntry) -> String {
+    if entry.metadata.deletion_timestamp.is_none() {
+        return "it exists and is not being deleted".into();
+    }
+    let error = entry
+        .status
+        .as_ref()
+        .and_then(|status| status.last_error.as_ref());
+    match error {
+        Some(error) => format!("it is being deleted: {}", error.description),
+        None => "it is being deleted".into(),
+    }
+}
+
+/// Whether the entry may be written. The deletion of an earlier move goes on with the bucket that the entry names, so that an entry
+/// that is being deleted must never name the only backups of the shoot.
+fn look_writable(name: &str, entry: Option<&gardencore::BackupEntry>) -> wait::Look {
+    let Some(entry) = entry.filter(|entry| entry.metadata.deletion_timestamp.is_some()) else {
+        return wait::Look::Done;
+    };
+    match removal_refusal(entry) {
+        None => wait::Look::Wait(format!(
+            "an earlier move has left it, and {}",
+            describe_deletion(entry)
+        )),
+        Some(cause) => wait::Look::Fail(configuration_problem(format!(
+            "BackupEntry {name} of an earlier move is still being deleted, and cannot name the bucket of the former seed before it \
+             is gone: {}. See \"The source BackupEntry cannot be deleted\" in docs/operations.md",
+            cause.trim_end_matches('.')
+        ))),
     }
 }
 
@@ -185,6 +258,13 @@ impl Facts {
         };
         let limit = self.settings.timeouts.backup_entry.severe;
         wait::until(&self.entries(), &self.backup_entry_name(), limit, look)
+            .await
+            .map(|_| ())
+    }
+
+    async fn wait_for_end_of_deletion(&self, name: &str) -> Result<()> {
+        let limit = self.settings.timeouts.backup_entry.severe;
+        wait::until(&self.entries(), name, limit, |entry| look_writable(name, entry))
             .await
             .map(|_| ())
     }
@@ -307,7 +387,7 @@ fn look_reconciled(entry: &gardencore::BackupEntry, own_seed: &str) -> Seen {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::panic, clippy::unwrap_used)]
 
     use super::*;
 
@@ -319,6 +399,53 @@ mod tests {
                 ..BackupEntrySpec::default()
             },
         )
+    }
+
+    fn deleted(error: &serde_json::Value) -> gardencore::BackupEntry {
+        let mut entry = entry("source-a", "former");
+        entry.metadata.deletion_timestamp = Some(from_json(json!("2026-01-01T00:00:00Z")).unwrap());
+        entry.status = Some(from_json(json!({"lastError": error})).unwrap());
+        entry
+    }
+
+    #[test]
+    fn a_source_entry_whose_backups_the_store_keeps_is_not_waited_for() {
+        let refused =
+            json!({"description": "the retention has not ended", "codes": ["ERR_INFRA_UNAUTHORIZED"]});
+        assert_eq!(
+            removal_refusal(&deleted(&refused)),
+            Some("the retention has not ended")
+        );
+        let unreachable = json!({"description": "the store does not answer"});
+        assert_eq!(removal_refusal(&deleted(&unreachable)), None);
+        assert_eq!(removal_refusal(&deleted(&json!(null))), None);
+        let mut kept = deleted(&refused);
+        kept.metadata.deletion_timestamp = None;
+        assert_eq!(removal_refusal(&kept), None);
+    }
+
+    /// The provider would remove the backups that are not copied yet.
+    #[test]
+    fn a_source_entry_that_is_being_deleted_gets_no_other_bucket() {
+        let refused =
+            json!({"description": "the retention has not ended.", "codes": ["ERR_INFRA_UNAUTHORIZED"]});
+        let wait::Look::Fail(error) = look_writable("source-a", Some(&deleted(&refused))) else {
+            panic!("a restore goes on with an entry that is being deleted");
+        };
+        let words = "BackupEntry source-a of an earlier move is still being deleted";
+        assert!(error.to_string().contains(words), "{error}");
+        assert!(
+            error.to_string().contains("the retention has not ended. See"),
+            "{error}"
+        );
+        let going = deleted(&json!(null));
+        assert!(matches!(
+            look_writable("source-a", Some(&going)),
+            wait::Look::Wait(_)
+        ));
+        for writable in [None, Some(&entry("source-a", "former"))] {
+            assert!(matches!(look_writable("source-a", writable), wait::Look::Done));
+        }
     }
 
     #[test]

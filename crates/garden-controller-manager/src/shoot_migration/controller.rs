@@ -30,7 +30,7 @@ use super::{
     crowd::{self, Crowd, NoPlace},
     dry_run, former_seeds, pause, pending_edit,
     preflight::{BUSY, FULL, Verdict, wanted_move},
-    reading::{backup_entry_name, read, write},
+    reading::{SOURCE, backup_entry_name, read, write},
     source,
 };
 use crate::{Context, controller_registration::seed_of, shoots};
@@ -74,7 +74,9 @@ pub async fn run(context: Context) {
     let controller = controller.watches(entries, watcher::Config::default(), move |entry| {
         concerned(&of_entry, |shoot| {
             moves(shoot, |_, _| {
-                entry.namespace() == shoot.namespace() && backup_entry_name(shoot) == Some(entry.name_any())
+                let name = entry.name_any();
+                let name = name.strip_prefix(SOURCE).unwrap_or(&name);
+                entry.namespace() == shoot.namespace() && backup_entry_name(shoot).as_deref() == Some(name)
             })
         })
     });

@@ -24,6 +24,8 @@ pub const ALLOW_DIFFERENT_PROVIDER: &str = "migration.gardener.cloud/allow-diffe
 /// The reason of a move that waits for a place on the way (`crowd`).
 pub(super) const BUSY: &str = "DestinationSeedBusy";
 /// The reason of a move to a seed without room (`capacity`).
+/// The reason of a move while the source BackupEntry of an earlier move is being deleted.
+const SOURCE_ENTRY_LEFT: &str = "SourceBackupEntryNotDeleted";
 pub(super) const FULL: &str = "DestinationSeedFull";
 
 /// A move that somebody wants, and what is known of it.
@@ -36,6 +38,8 @@ pub struct Move<'a> {
     /// The seed that `status.seedName` names, if there still is one.
     pub source: Option<&'a Seed>,
     /// Where the shoot's backups are.
+    /// The source BackupEntry, which an earlier move may have left.
+    pub source_entry: Option<&'a BackupEntry>,
     pub backup_entry: Option<&'a BackupEntry>,
     /// The destination's bucket.
     pub bucket: Option<&'a BackupBucket>,
@@ -64,6 +68,7 @@ impl Verdict {
             _ if self.ready => Vec::new(),
             "DestinationSeedNotReady"
             | "DestinationSeedNotHealthy"
+            | SOURCE_ENTRY_LEFT
             | "DestinationBackupBucketNotReady"
             | "DestinationExtensionsNotReady"
             | "DestinationSeedNotCleanedUp"
@@ -126,6 +131,9 @@ pub fn judge(wanted: &Move<'_>) -> Option<Verdict> {
             "BackupEntryNotFound",
             format!(
                 "The shoot has no BackupEntry, so that its data could not be found on seed {destination}: {source} must reconcile the shoot with backups first ({back})."
+    if let Some(verdict) = source_entry_obstacle(wanted, &back) {
+        return Some(verdict);
+    }
             ),
         );
     }
@@ -137,6 +145,28 @@ pub fn judge(wanted: &Move<'_>) -> Option<Verdict> {
             no_space_note(wanted.shoot).unwrap_or_default(),
             takeover_note(wanted).unwrap_or_default()
         ),
+/// A source BackupEntry that is being deleted cannot name the bucket of the next move, so that the shoot would be down on the
+/// destination until the deletion ends.
+fn source_entry_obstacle(wanted: &Move<'_>, back: &str) -> Option<Verdict> {
+    let entry = wanted.source_entry?;
+    entry.metadata.deletion_timestamp.as_ref()?;
+    let error = entry
+        .status
+        .as_ref()
+        .and_then(|status| status.last_error.as_ref());
+    let cause = error.map_or("the provider has not removed the backups yet", |error| {
+        error.description.trim_end_matches('.')
+    });
+    Some(Verdict {
+        ready: false,
+        reason: SOURCE_ENTRY_LEFT,
+        message: format!(
+            "BackupEntry {} of an earlier move is still being deleted: {cause}. Wait until the entry is gone, {back}; see docs/operations.md.",
+            entry.name_any()
+        ),
+    })
+}
+
     })
 }
 

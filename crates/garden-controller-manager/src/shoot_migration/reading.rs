@@ -45,7 +45,10 @@ pub(crate) async fn read(context: &Context, shoot: &Shoot) -> Result<Judged> {
         }
     };
     let (source, destination) = futures::try_join!(read(source.to_owned()), read(destination.to_owned()))?;
-    let backup_entry = backup_entry(context, shoot).await?;
+    let (backup_entry, source_entry) = futures::try_join!(
+        backup_entry(context, shoot, ""),
+        backup_entry(context, shoot, SOURCE)
+    )?;
     let bucket = match destination.as_ref().and_then(ResourceExt::uid) {
         Some(uid) => {
             let buckets: Api<BackupBucket> = context.garden.cluster_wide();
@@ -65,6 +68,7 @@ pub(crate) async fn read(context: &Context, shoot: &Shoot) -> Result<Judged> {
         backup_entry: backup_entry.as_ref(),
         bucket: bucket.as_ref(),
         extensions: &extensions,
+        source_entry: source_entry.as_ref(),
         profile: profile.as_ref(),
     });
     Ok(Judged {
@@ -76,6 +80,9 @@ pub(crate) async fn read(context: &Context, shoot: &Shoot) -> Result<Judged> {
 
 /// The entry with the shoot's name in the seed and its uid, as the gardenlet names it.
 pub(super) fn backup_entry_name(shoot: &Shoot) -> Option<String> {
+/// In front of the name of a source BackupEntry.
+pub(super) const SOURCE: &str = "source-";
+
     let status = shoot.status.as_ref()?;
     Some(placement::names::backup_entry(&status.technical_id, &status.uid))
 }
@@ -109,8 +116,8 @@ async fn profile(context: &Context, shoot: &Shoot) -> Result<Option<CloudProfile
         .context(format_args!("could not read CloudProfile {name}"))
 }
 
-async fn backup_entry(context: &Context, shoot: &Shoot) -> Result<Option<BackupEntry>> {
-    let Some(name) = backup_entry_name(shoot) else {
+async fn backup_entry(context: &Context, shoot: &Shoot, prefix: &str) -> Result<Option<BackupEntry>> {
+    let Some(name) = backup_entry_name(shoot).map(|name| format!("{prefix}{name}")) else {
         return Ok(None);
     };
     let entries: Api<BackupEntry> = context.garden.namespaced(&shoot.namespace().unwrap_or_default());

@@ -1,5 +1,6 @@
 //! Steps that give etcd the backups to start from, and take away what was only needed for that.
 
+use api::gardencore::Shoot;
 use flow::{Graph, TaskId};
 use parts::{
     BackupEntry, Claim, ClaimPlan, EndedEtcd, EtcdCopy, ExtensionSecrets, Facts, Fence, SourceBackupEntry,
@@ -7,6 +8,7 @@ use parts::{
 use runtime::Error;
 
 use super::graph::{Steps, when};
+use crate::Context;
 
 /// Which of the steps there are.
 #[derive(Clone, Copy)]
@@ -82,4 +84,19 @@ pub(super) fn drop_source<'a>(g: &mut Graph<'a, Error>, f: &'a Facts, wanted: bo
         destroy,
         || SourceBackupEntry::gone(f),
     );
+}
+
+/// Warns the user of a restored Shoot, once, of a source BackupEntry whose backups the object store keeps. A failure of the read
+/// must not fail the restore, which has succeeded.
+pub(super) async fn report_source_left_behind(context: &Context, shoot: &Shoot) {
+    match SourceBackupEntry::left_behind(&context.garden, shoot).await {
+        Ok(None) => {}
+        Ok(Some(sentence)) => {
+            let events = &context.garden_events;
+            events
+                .warning(shoot, "SourceBackupEntryNotDeleted", &sentence)
+                .await;
+        }
+        Err(error) => tracing::warn!(%error, "could not check for a source BackupEntry that is left"),
+    }
 }

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use tracing::info;
 
 use super::{
-    confirmation,
+    backup_steps, confirmation,
     dispatch::{self, Duty, Periods},
     identity, leave, loss,
     lost::{self, LostShoots},
@@ -280,6 +280,9 @@ impl ShootReconciler {
                 losses.seconds.observe(f64::from(seconds));
             }
             events.warning(&written, lost.reason(), &lost.sentence).await;
+        }
+        if operation == Operation::Restore {
+            backup_steps::report_source_left_behind(context, &written).await;
         }
         if operation.deletes() {
             if operation == Operation::ForceDelete
