@@ -99,7 +99,16 @@ impl Garden {
         for name in ["seed-a", "seed-b", "seed-c"] {
             garden.bring(&seed(name)).await?;
         }
-        garden.bring(&project_of("dev", Some(NAMESPACE))).await?;
+        let mut dev = project_of("dev", Some(NAMESPACE));
+        let whitelist = [
+            ("protected", None),
+            ("x", None),
+            ("tier", Some("gold")),
+            ("tier", Some("iron")),
+        ];
+        let whitelist = whitelist.map(|(key, value)| json!({"key": key, "value": value}));
+        dev["spec"]["tolerations"] = json!({"whitelist": whitelist});
+        garden.bring(&dev).await?;
         for document in documents("charts/garden/files/policies")? {
             garden.bring(&document).await?;
         }

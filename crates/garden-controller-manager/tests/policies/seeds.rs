@@ -1,6 +1,6 @@
 //! Fields of a Seed on which shoots depend, and the seeds and domains that a shoot may name.
 
-use api::gardencore::{Seed, Shoot, seed::ShootNetworks};
+use api::gardencore::{Project, Seed, Shoot, seed::ShootNetworks};
 use kube::Api;
 use serde_json::{Value, json};
 
@@ -184,4 +184,66 @@ pub async fn a_shoot_is_created_on_a_tolerated_and_selected_seed(garden: &Garden
         "matchExpressions": [{"key": "kind", "operator": "In", "values": ["edge"]}, {"key": "other", "operator": "NotIn", "values": ["x"]}]}))).await);
     let edited = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"purpose": "testing"}});
     allowed(garden.patch(&shoots, "early", edited).await);
+}
+
+/// Otherwise a tenant could use the seeds that the operator protects with a taint.
+pub async fn a_project_bounds_the_taints_that_its_shoots_tolerate(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    garden
+        .shoot("tolerant", "seed-a", Some("seed-a"), ("Reconcile", "Succeeded"))
+        .await;
+    let tolerate = |tolerations: Value| json!({"spec": {"tolerations": tolerations}});
+    let secret = tolerate(json!([{"key": "secret"}]));
+    garden::until_refused(|| garden::try_patch(&shoots, "tolerant", &secret)).await;
+    let patch = |tolerations: Value| garden.patch(&shoots, "tolerant", tolerate(tolerations));
+    let words = "spec.tolerations.whitelist of Project dev does not have the toleration";
+    for (toleration, taint) in [
+        (json!({"key": "secret"}), "secret"),
+        (json!({"key": "tier", "value": "silver"}), "tier=silver"),
+        (json!({"key": "tier"}), "tier"),
+    ] {
+        let outcome = patch(json!([{"key": "protected"}, toleration])).await;
+        refused(outcome, &format!("may not tolerate the taint {taint}: {words}"));
+    }
+    let mut body = garden::shoot_with_pools("secretive", "local", &json!([]));
+    body["spec"]["tolerations"] = json!([{"key": "secret"}]);
+    refused(garden.apply(&shoots, "secretive", body).await, words);
+    let tier = json!({"key": "tier", "value": "gold"});
+    allowed(patch(json!([{"key": "protected", "value": "any"}, tier])).await);
+
+    let projects: Api<Project> = editor_of_projects(garden).await;
+    let whitelist = |list: Value| json!({"spec": {"tolerations": {"whitelist": list}}});
+    let description = json!({"spec": {"description": "trials"}});
+    garden::until_allowed(|| garden::try_patch(&projects, "dev", &description)).await;
+    let wider = whitelist(json!([{"key": "secret"}]));
+    refused(
+        garden.patch(&projects, "dev", wider).await,
+        "takes the verb modify-spec-tolerations-whitelist on projects",
+    );
+    // A toleration that the Shoot has stays when the whitelist shrinks.
+    let all: Api<Project> = Api::all(garden.administrator());
+    allowed(
+        garden
+            .patch(&all, "dev", whitelist(json!([{"key": "other"}])))
+            .await,
+    );
+    let kept = tolerate(json!([tier, {"key": "other"}]));
+    garden::until_allowed(|| garden::try_patch(&shoots, "tolerant", &kept)).await;
+    refused(patch(json!([tier, {"key": "other"}, {"key": "x"}])).await, words);
+    allowed(patch(json!([tier])).await);
+}
+
+/// As the user who may read and write Shoots and Projects, and has no right besides.
+async fn editor_of_projects(garden: &Garden) -> Api<Project> {
+    let rbac = "rbac.authorization.k8s.io";
+    let (version, metadata) = (format!("{rbac}/v1"), json!({"name": "editor-of-projects"}));
+    let verbs = ["get", "list", "watch", "create", "update", "patch"];
+    let rules = json!([{"apiGroups": ["core.gardener.cloud"], "resources": ["projects"], "verbs": verbs}]);
+    let binding = json!({"apiVersion": version, "kind": "ClusterRoleBinding", "metadata": metadata,
+        "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": "editor-of-projects"},
+        "subjects": [{"apiGroup": rbac, "kind": "User", "name": "editor-of-shoots"}]});
+    let role = json!({"apiVersion": version, "kind": "ClusterRole", "metadata": metadata, "rules": rules});
+    garden.bring(&role).await.unwrap();
+    garden.bring(&binding).await.unwrap();
+    Api::all(garden.editor_of_shoots(NAMESPACE).await.unwrap())
 }
