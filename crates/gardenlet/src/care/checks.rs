@@ -73,7 +73,7 @@ pub(super) fn control_plane(seen: &Observed) -> Observation {
     }
     for deployment in &seen.deployments {
         let name = deployment.name_any();
-        if let Some(lack) = lacks(deployment) {
+        if let Some(lack) = scaled_down(deployment).or_else(|| lacks(deployment)) {
             let said = seen.said.get(&name).map(|said| format!(" ({said})"));
             broken.push(format!("Deployment {name}: {lack}{}", said.unwrap_or_default()));
         }
@@ -136,6 +136,14 @@ fn why_not_ready(status: &EtcdStatus) -> Option<&str> {
     let fenced = |c: &&EtcdCondition| c.type_ == "Ready" && c.reason == "Fenced";
     let error = status.last_errors.first().map(|error| error.description.as_str());
     error.or_else(|| status.conditions.iter().find(fenced).map(|c| c.message.as_str()))
+}
+
+/// A required Deployment without pods, although the shoot is awake: `None` for all others. A move scales them down on purpose, and
+/// the report of the move replaces this sentence then.
+fn scaled_down(deployment: &Deployment) -> Option<String> {
+    let is_required = REQUIRED.contains(&deployment.name_any().as_str());
+    let replicas = deployment.spec.as_ref().and_then(|spec| spec.replicas);
+    (is_required && replicas == Some(0)).then(|| "scaled to 0 replicas".into())
 }
 
 /// What a Deployment lacks; `None`: as many pods as it wants can serve. Its condition `Available` does not tell that: of one

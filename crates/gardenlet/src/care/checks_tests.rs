@@ -218,6 +218,38 @@ fn a_deployment_is_well_with_as_many_pods_as_it_wants() {
     }
 }
 
+/// A hibernated shoot is not checked, and a move explains the report as `Moving`.
+#[test]
+fn a_required_deployment_that_is_scaled_to_zero_is_reported() {
+    let scaled = |name: &str| {
+        let mut seen = healthy();
+        if !REQUIRED.contains(&name) {
+            seen.deployments.push(deployment(name, 1));
+        }
+        let deployment = seen
+            .deployments
+            .iter_mut()
+            .find(|d| d.name_any() == name)
+            .unwrap();
+        deployment.spec.as_mut().unwrap().replicas = Some(0);
+        deployment.status.as_mut().unwrap().available_replicas = None;
+        control_plane(&seen)
+    };
+    for name in REQUIRED {
+        let observation = scaled(name);
+        assert_eq!(observation.status, ConditionStatus::False, "{name}");
+        let message = format!("Deployment {name}: scaled to 0 replicas.");
+        assert_eq!(observation.message, message);
+    }
+    let of_provider = scaled("cloud-controller-manager");
+    assert_eq!(
+        of_provider.status,
+        ConditionStatus::True,
+        "{}",
+        of_provider.message
+    );
+}
+
 #[test]
 fn an_error_of_a_provider_brings_its_codes() {
     let mut seen = healthy();
