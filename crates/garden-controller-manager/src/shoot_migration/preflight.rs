@@ -24,9 +24,9 @@ pub const ALLOW_DIFFERENT_PROVIDER: &str = "migration.gardener.cloud/allow-diffe
 /// The reason of a move that waits for a place on the way (`crowd`).
 pub(super) const BUSY: &str = "DestinationSeedBusy";
 /// The reason of a move to a seed without room (`capacity`).
+pub(super) const FULL: &str = "DestinationSeedFull";
 /// The reason of a move while the source BackupEntry of an earlier move is being deleted.
 const SOURCE_ENTRY_LEFT: &str = "SourceBackupEntryNotDeleted";
-pub(super) const FULL: &str = "DestinationSeedFull";
 
 /// A move that somebody wants, and what is known of it.
 #[derive(Clone, Copy, Debug)]
@@ -38,9 +38,9 @@ pub struct Move<'a> {
     /// The seed that `status.seedName` names, if there still is one.
     pub source: Option<&'a Seed>,
     /// Where the shoot's backups are.
+    pub backup_entry: Option<&'a BackupEntry>,
     /// The source BackupEntry, which an earlier move may have left.
     pub source_entry: Option<&'a BackupEntry>,
-    pub backup_entry: Option<&'a BackupEntry>,
     /// The destination's bucket.
     pub bucket: Option<&'a BackupBucket>,
     /// What the garden knows of extensions.
@@ -68,10 +68,10 @@ impl Verdict {
             _ if self.ready => Vec::new(),
             "DestinationSeedNotReady"
             | "DestinationSeedNotHealthy"
-            | SOURCE_ENTRY_LEFT
             | "DestinationBackupBucketNotReady"
             | "DestinationExtensionsNotReady"
             | "DestinationSeedNotCleanedUp"
+            | SOURCE_ENTRY_LEFT
             | FULL
             | SEED_EMERGENCY_STOP
             | SHOOT_NOT_RECONCILED
@@ -131,11 +131,11 @@ pub fn judge(wanted: &Move<'_>) -> Option<Verdict> {
             "BackupEntryNotFound",
             format!(
                 "The shoot has no BackupEntry, so that its data could not be found on seed {destination}: {source} must reconcile the shoot with backups first ({back})."
-    if let Some(verdict) = source_entry_obstacle(wanted, &back) {
-        return Some(verdict);
-    }
             ),
         );
+    }
+    if let Some(verdict) = source_entry_obstacle(wanted, &back) {
+        return Some(verdict);
     }
     Some(Verdict {
         ready: true,
@@ -145,6 +145,9 @@ pub fn judge(wanted: &Move<'_>) -> Option<Verdict> {
             no_space_note(wanted.shoot).unwrap_or_default(),
             takeover_note(wanted).unwrap_or_default()
         ),
+    })
+}
+
 /// A source BackupEntry that is being deleted cannot name the bucket of the next move, so that the shoot would be down on the
 /// destination until the deletion ends.
 fn source_entry_obstacle(wanted: &Move<'_>, back: &str) -> Option<Verdict> {
@@ -164,9 +167,6 @@ fn source_entry_obstacle(wanted: &Move<'_>, back: &str) -> Option<Verdict> {
             "BackupEntry {} of an earlier move is still being deleted: {cause}. Wait until the entry is gone, {back}; see docs/operations.md.",
             entry.name_any()
         ),
-    })
-}
-
     })
 }
 

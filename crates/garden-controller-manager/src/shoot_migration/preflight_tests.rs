@@ -127,6 +127,7 @@ fn a_move_between_two_good_seeds_may_begin() {
             .ready
     );
 }
+
 /// The deletion goes on with the bucket of the earlier move, and the entry cannot name the bucket of this move.
 #[test]
 fn a_move_waits_until_the_source_entry_of_the_move_before_is_gone() {
@@ -147,7 +148,6 @@ fn a_move_waits_until_the_source_entry_of_the_move_before_is_gone() {
         w.source_entry = Some(left.clone());
     });
 }
-
 
 #[test]
 fn without_a_wanted_move_there_is_no_constraint() {

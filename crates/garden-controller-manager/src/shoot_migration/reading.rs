@@ -66,9 +66,9 @@ pub(crate) async fn read(context: &Context, shoot: &Shoot) -> Result<Judged> {
         destination: destination.as_ref(),
         source: source.as_ref(),
         backup_entry: backup_entry.as_ref(),
+        source_entry: source_entry.as_ref(),
         bucket: bucket.as_ref(),
         extensions: &extensions,
-        source_entry: source_entry.as_ref(),
         profile: profile.as_ref(),
     });
     Ok(Judged {
@@ -78,11 +78,11 @@ pub(crate) async fn read(context: &Context, shoot: &Shoot) -> Result<Judged> {
     })
 }
 
-/// The entry with the shoot's name in the seed and its uid, as the gardenlet names it.
-pub(super) fn backup_entry_name(shoot: &Shoot) -> Option<String> {
 /// In front of the name of a source BackupEntry.
 pub(super) const SOURCE: &str = "source-";
 
+/// The entry with the shoot's name in the seed and its uid, as the gardenlet names it.
+pub(super) fn backup_entry_name(shoot: &Shoot) -> Option<String> {
     let status = shoot.status.as_ref()?;
     Some(placement::names::backup_entry(&status.technical_id, &status.uid))
 }
