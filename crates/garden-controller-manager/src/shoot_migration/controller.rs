@@ -28,7 +28,7 @@ use super::{
     capacity,
     change::change,
     crowd::{self, Crowd, NoPlace},
-    dry_run, former_seeds, pause, pending_edit,
+    dry_run, eligibility, former_seeds, pause, pending_edit,
     preflight::{BUSY, FULL, Verdict, wanted_move},
     reading::{SOURCE, backup_entry_name, read, write},
     source,
@@ -167,6 +167,8 @@ impl Reconciler<Shoot> for ShootMigration {
             let judged = Box::pin(read(&self.context, &shoot)).await?;
             let verdict = judged.verdict;
             let seeds = [judged.source.as_ref(), judged.destination.as_ref()];
+            let profile = judged.profile.as_ref();
+            let verdict = verdict.map(|verdict| eligibility::hold(&shoot, seeds, profile, verdict));
             let verdict = verdict.map(|verdict| pause::hold(&shoot, seeds, verdict));
             let verdict = verdict.map(|verdict| source::with_reports(&shoot, verdict));
             let verdict = verdict.map(|verdict| pending_edit::hold(&shoot, verdict));

@@ -15,7 +15,7 @@ use placement::{Journey, journey};
 use runtime::{Result, clock};
 use serde_json::{Value, json};
 
-use super::{capacity, pause, pending_edit, preflight::Verdict, reading::read, source};
+use super::{capacity, eligibility, pause, pending_edit, preflight::Verdict, reading::read, source};
 use crate::{Context, MANAGER};
 
 /// Longest name of a Seed.
@@ -72,6 +72,7 @@ async fn judge(
     let judged = Box::pin(read(context, &asking)).await?;
     let seeds = [judged.source.as_ref(), judged.destination.as_ref()];
     Ok(judged.verdict.map(|verdict| {
+        let verdict = eligibility::hold(&asking, seeds, judged.profile.as_ref(), verdict);
         let verdict = pause::hold(&asking, seeds, verdict);
         let verdict = pending_edit::hold(&asking, source::with_reports(&asking, verdict));
         match &judged.destination {

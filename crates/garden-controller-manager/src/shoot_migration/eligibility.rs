@@ -1,17 +1,46 @@
 //! May the destination host the shoot at all? By the taints and labels of the Seed, the selectors of Shoot and CloudProfile, and the
 //! versions of the gardenlets. Pure.
+//!
+//! These rules choose a seed for a planned move. A takeover ignores the rules, as the shoot would be lost without the takeover.
 
 use api::gardencore::{CloudProfile, Seed, Shoot, shoot::SeedSelector};
 use kube::{
     ResourceExt,
     core::{Selector, SelectorExt as _},
 };
+use placement::{Journey, journey};
+
+use super::preflight::{Verdict, wanted_move};
 
 /// A reason, and a sentence without its end: the remedy that all obstacles share follows.
-pub(super) type Obstacle = (&'static str, String);
+type Obstacle = (&'static str, String);
 
-/// The first obstacle. `profile`: the CloudProfile that the Shoot names, if there is one.
-pub(super) fn obstacle(
+/// The verdict on a move that would begin now, where the destination may not host the shoot. `profile`: the CloudProfile that the Shoot
+/// names, if there is one.
+pub(super) fn hold(
+    shoot: &Shoot,
+    [source, destination]: [Option<&Seed>; 2],
+    profile: Option<&CloudProfile>,
+    verdict: Verdict,
+) -> Verdict {
+    let (Some((from, _)), Some(destination)) = (wanted_move(shoot), destination) else {
+        return verdict;
+    };
+    if !verdict.ready || journey(shoot) != Journey::Settled {
+        return verdict;
+    }
+    let Some((reason, message)) = obstacle(shoot, source, destination, profile) else {
+        return verdict;
+    };
+    Verdict {
+        ready: false,
+        reason,
+        message: format!("{message}, name another seed, or set spec.seedName back to {from}."),
+    }
+}
+
+/// The first obstacle.
+fn obstacle(
     shoot: &Shoot,
     source: Option<&Seed>,
     destination: &Seed,
@@ -152,6 +181,37 @@ mod tests {
                 assert!(message.contains(words), "{message}");
             }
             _ => assert_eq!(found.map(|found| found.0), expected.map(|expected| expected.0)),
+        }
+    }
+
+    #[test]
+    fn a_move_that_has_begun_asks_for_no_eligibility() {
+        let tainted = seed("b", &json!({"taints": [{"key": "protected"}]}), None);
+        let judged = |type_: &str, state: &str| {
+            let mut shoot = shoot(&json!({"seedName": "b"}));
+            let last = json!({"type": type_, "state": state, "progress": 5, "description": "",
+                "lastUpdateTime": "2026-01-01T12:00:00Z"});
+            shoot.status = serde_json::from_value(json!({"seedName": "a", "lastOperation": last})).unwrap();
+            let ready = Verdict {
+                ready: true,
+                reason: "DestinationSeedReady",
+                message: String::new(),
+            };
+            hold(&shoot, [None, Some(&tainted)], None, ready)
+        };
+        let held = judged("Reconcile", "Succeeded");
+        assert_eq!((held.ready, held.reason), (false, "SeedTaintNotTolerated"));
+        assert!(
+            held.message.ends_with("or set spec.seedName back to a."),
+            "{}",
+            held.message
+        );
+        for (type_, state) in [
+            ("Migrate", "Error"),
+            ("Migrate", "Succeeded"),
+            ("Restore", "Error"),
+        ] {
+            assert!(judged(type_, state).ready, "{type_} {state}");
         }
     }
 

@@ -16,6 +16,8 @@
 //! | `eligibility` | whether the destination may host the shoot: taints, selectors, versions of gardenlets |
 //! | `pause` | whether the Shoot or one of its seeds holds back new work |
 //! | `pending_edit` | whether the source has reconciled the present specification |
+//! | `force` | which holds a request by force overrides |
+//! | `forced_move` | the planned move as the answer to a request by force |
 //! | `capacity` | how many shoots a seed may have |
 //! | `dry_run` | the same judgement before any edit, asked for by annotation |
 //! | `crowd` | how many may be on their way to a seed at a time |
@@ -32,6 +34,8 @@ mod crowd;
 mod dry_run;
 mod eligibility;
 mod extensions;
+mod force;
+mod forced_move;
 mod former_seeds;
 mod pause;
 mod pending_edit;
@@ -45,6 +49,6 @@ pub use approval::{Decision, HandOn, decide};
 pub use change::{Change, change};
 pub use controller::run;
 pub use extensions::Extensions;
-pub(crate) use pending_edit::awaits_force;
+pub(crate) use forced_move::{ForcedMove, awaits_force, forced_move};
 pub use preflight::{ALLOW_DIFFERENT_PROVIDER, Move, Verdict, judge, wanted_move};
 pub(crate) use reading::{read, write};

@@ -8,7 +8,15 @@ use api::{
 use kube::ResourceExt;
 use placement::{Journey, Pause, journey, pause};
 
-use super::preflight::{Verdict, wanted_move};
+use super::{
+    force,
+    preflight::{Verdict, wanted_move},
+};
+
+/// Whether the user of the Shoot holds back new work.
+pub(super) fn is_ignored(shoot: &Shoot) -> bool {
+    pause(shoot, false) == Some(Pause::ShootIgnored)
+}
 
 /// The verdict on a move that would begin now, where a pause of the Shoot or of the source or destination holds back new work.
 pub(super) fn hold(shoot: &Shoot, seeds: [Option<&Seed>; 2], verdict: Verdict) -> Verdict {
@@ -20,18 +28,21 @@ pub(super) fn hold(shoot: &Shoot, seeds: [Option<&Seed>; 2], verdict: Verdict) -
     }
     let mut seeds = seeds.into_iter().flatten();
     let stopped = seeds.find(|seed| placement::pause::is_stopped(seed.annotations()));
-    let Some(found) = pause(shoot, stopped.is_some()) else {
-        return verdict;
-    };
-    let (cause, remedy) = match (found, stopped) {
-        (Pause::SeedStopped, Some(seed)) => (
-            format!("Seed {} has the annotation {EMERGENCY_STOP}", seed.name_any()),
-            "the operator of the seed removes the annotation",
-        ),
-        _ => (
+    // The stop of a seed is of its operator, and stays.
+    let is_forced = force::overrides(shoot);
+    let (found, cause, remedy) = match stopped {
+        _ if is_ignored(shoot) && !is_forced => (
+            Pause::ShootIgnored,
             format!("The Shoot has the annotation {SHOOT_IGNORE}"),
-            "remove the annotation",
+            format!("remove the annotation, {}", force::remedy()),
         ),
+        Some(seed) => (
+            Pause::SeedStopped,
+            format!("Seed {} has the annotation {EMERGENCY_STOP}", seed.name_any()),
+            "the operator of the seed removes the annotation".to_owned(),
+        ),
+        None if is_ignored(shoot) => return force::pass(verdict, Pause::ShootIgnored.reason()),
+        None => return verdict,
     };
     Verdict {
         ready: false,
@@ -44,7 +55,10 @@ pub(super) fn hold(shoot: &Shoot, seeds: [Option<&Seed>; 2], verdict: Verdict) -
 #[allow(clippy::unwrap_used)]
 mod tests {
     use api::{
-        constants::condition::{SEED_EMERGENCY_STOP, SHOOT_IGNORED},
+        constants::{
+            SHOOT_FORCE_RESTORE,
+            condition::{SEED_EMERGENCY_STOP, SHOOT_IGNORED},
+        },
         gardencore::SeedSpec,
     };
     use serde_json::{Value, json};
@@ -81,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_pause_of_the_shoot_or_of_a_seed_holds_back_a_move_that_has_not_begun() {
-        let back = "remove the annotation, or set spec.seedName back to a";
+        let back = "remove the annotation, move the shoot as it is with annotation shoot.gardener.cloud/force-restore=true";
         held(true, [false, false], Some((SHOOT_IGNORED, back)));
         held(
             false,
@@ -94,6 +108,41 @@ mod tests {
             Some((SEED_EMERGENCY_STOP, "Seed b has the annotation")),
         );
         held(false, [false, false], None);
+    }
+
+    #[test]
+    fn force_overrides_the_pause_of_the_shoot_but_no_stop_of_a_seed() {
+        let ready = Verdict {
+            ready: true,
+            reason: "DestinationSeedReady",
+            message: String::new(),
+        };
+        let mut shoot = shoot(true, &last("Reconcile", "Succeeded"));
+        let judged = |shoot: &Shoot, stopped| hold(shoot, [Some(&seed("a", stopped)), None], ready.clone());
+        shoot
+            .annotations_mut()
+            .insert(SHOOT_FORCE_RESTORE.to_owned(), "true".to_owned());
+        let forced = judged(&shoot, false);
+        assert!(
+            forced.ready && forced.message.contains(SHOOT_IGNORED),
+            "{forced:?}"
+        );
+        assert_eq!(judged(&shoot, true).reason, SEED_EMERGENCY_STOP);
+        // The annotation goes before the source begins.
+        shoot.annotations_mut().remove(SHOOT_FORCE_RESTORE);
+        shoot.metadata.generation = Some(7);
+        let status = shoot.status.as_mut().unwrap();
+        let approval = json!({"source": "a", "destination": "b", "generation": 7, "spec": {}});
+        status.migration = serde_json::from_value(approval).unwrap();
+        assert_eq!(judged(&shoot, false).reason, SHOOT_IGNORED);
+        let time = "2026-01-01T00:00:00Z";
+        let constraint = json!([{"type": "ReadyForMigration", "status": "True", "reason": forced.reason, "message": "m",
+            "lastTransitionTime": time, "lastUpdateTime": time}]);
+        shoot.status.as_mut().unwrap().constraints = serde_json::from_value(constraint).unwrap();
+        assert!(judged(&shoot, false).ready);
+        // A later edit is judged anew.
+        shoot.metadata.generation = Some(8);
+        assert_eq!(judged(&shoot, false).reason, SHOOT_IGNORED);
     }
 
     #[track_caller]

@@ -4,18 +4,13 @@
 //! The source reconciles a pending edit while the move waits. The rule holds back neither a move that was approved in this generation,
 //! nor a takeover, nor a shoot with annotation `shoot.gardener.cloud/force-restore`.
 
-use api::{
-    constants::{
-        SHOOT_FORCE_RESTORE,
-        condition::{READY_FOR_MIGRATION, SHOOT_NOT_RECONCILED},
-    },
-    gardencore::Shoot,
-    meta::LastOperationState as State,
-};
-use kube::ResourceExt;
-use placement::{Journey, approval, is_reconciled, journey};
+use api::{constants::condition::SHOOT_NOT_RECONCILED, gardencore::Shoot, meta::LastOperationState as State};
+use placement::{Journey, is_reconciled, journey};
 
-use super::preflight::{Verdict, wanted_move};
+use super::{
+    force,
+    preflight::{Verdict, wanted_move},
+};
 
 /// The verdict on a move that would begin now, where the specification has an edit that was not reconciled.
 pub(super) fn hold(shoot: &Shoot, verdict: Verdict) -> Verdict {
@@ -26,9 +21,7 @@ pub(super) fn hold(shoot: &Shoot, verdict: Verdict) -> Verdict {
         return verdict;
     }
     // The annotation goes before the source begins, and must not take the approval back.
-    let is_approved =
-        approval(shoot).is_some_and(|approval| Some(approval.generation) == shoot.metadata.generation);
-    if is_approved || asks_for_force(shoot) {
+    if force::is_approved(shoot) || force::is_asked(shoot) {
         return verdict;
     }
     Verdict {
@@ -36,20 +29,6 @@ pub(super) fn hold(shoot: &Shoot, verdict: Verdict) -> Verdict {
         reason: SHOOT_NOT_RECONCILED,
         message: message(shoot, source),
     }
-}
-
-/// Whether the rule holds back a planned move that a person wants by force: garden-controller-manager answers the request after the
-/// preflight was repeated without the rule.
-pub(crate) fn awaits_force(shoot: &Shoot) -> bool {
-    let status = shoot.status.as_ref();
-    let is_held = status
-        .and_then(|status| status.constraint(READY_FOR_MIGRATION))
-        .is_some_and(|constraint| constraint.reason == SHOOT_NOT_RECONCILED);
-    is_held && asks_for_force(shoot) && wanted_move(shoot).is_some()
-}
-
-fn asks_for_force(shoot: &Shoot) -> bool {
-    shoot.annotations().contains_key(SHOOT_FORCE_RESTORE)
 }
 
 fn message(shoot: &Shoot, source: &str) -> String {
@@ -65,14 +44,17 @@ fn message(shoot: &Shoot, source: &str) -> String {
     };
     format!(
         "Seed {source} has not reconciled the present specification of the shoot yet (generation {}): {state}. Or set spec.seedName back to \
-         {source}, or move the shoot as it is with annotation {SHOOT_FORCE_RESTORE}=true, which takes the verb force-restore on shoots.",
-        shoot.metadata.generation.unwrap_or_default()
+         {source}, or {}.",
+        shoot.metadata.generation.unwrap_or_default(),
+        force::remedy()
     )
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use api::constants::SHOOT_FORCE_RESTORE;
+    use kube::ResourceExt as _;
     use serde_json::{Value, json};
 
     use super::*;
@@ -175,22 +157,5 @@ mod tests {
         ] {
             assert!(!is_held(&shoot((type_, state), 5, &json!({}))), "{type_} {state}");
         }
-    }
-
-    #[test]
-    fn a_request_by_force_waits_for_the_preflight_only_while_the_rule_holds_the_move() {
-        let held = |reason: &str| {
-            let time = "2026-01-01T00:00:00Z";
-            json!({"constraints": [{"type": READY_FOR_MIGRATION, "status": "False", "reason": reason, "message": "m",
-                "lastTransitionTime": time, "lastUpdateTime": time}]})
-        };
-        let mut shoot = shoot(("Reconcile", "Error"), 7, &held(SHOOT_NOT_RECONCILED));
-        assert!(!awaits_force(&shoot));
-        shoot
-            .annotations_mut()
-            .insert(SHOOT_FORCE_RESTORE.into(), "true".into());
-        assert!(awaits_force(&shoot));
-        shoot.status.as_mut().unwrap().constraints[0].reason = "DestinationSeedNotReady".into();
-        assert!(!awaits_force(&shoot));
     }
 }

@@ -5,14 +5,13 @@ use api::{
         BACKUP_BUCKETS_READY, CONTROL_PLANE_HEALTHY, ETCD_NO_SPACE, GARDENLET_READY, SEED_EMERGENCY_STOP,
         SEED_SYSTEM_COMPONENTS_HEALTHY, SHOOT_NOT_RECONCILED, WEBHOOKS_ON_LEASES,
     },
-    gardencore::{BackupBucket, BackupEntry, CloudProfile, Seed, Shoot},
+    gardencore::{BackupBucket, BackupEntry, Seed, Shoot},
     meta::{ConditionStatus, ErrorCode, LastOperationState, find_condition},
 };
 use kube::ResourceExt;
 use ownership::Phase;
 
 use super::{
-    eligibility,
     extensions::Extensions,
     seed_defaults::{difference, remedy},
 };
@@ -45,8 +44,6 @@ pub struct Move<'a> {
     pub bucket: Option<&'a BackupBucket>,
     /// What the garden knows of extensions.
     pub extensions: &'a Extensions,
-    /// The CloudProfile that the Shoot names.
-    pub profile: Option<&'a CloudProfile>,
 }
 
 /// The outcome: a reason for machines and a sentence for people.
@@ -222,10 +219,6 @@ fn seed_obstacle(wanted: &Move<'_>, seed: &Seed, name: &str, back: &str) -> Opti
     }
     if let Some(message) = provider_obstacle(wanted, seed, name, back) {
         return no("ProviderTypesDiffer", message);
-    }
-    if let Some((reason, message)) = eligibility::obstacle(wanted.shoot, wanted.source, seed, wanted.profile)
-    {
-        return no(reason, format!("{message}, name another seed, {back}."));
     }
     if let Some(source) = wanted.source
         && let Some(difference) = difference(wanted.shoot, source, seed)

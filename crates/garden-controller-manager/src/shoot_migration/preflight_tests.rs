@@ -103,7 +103,6 @@ fn judged(change: impl FnOnce(&mut World)) -> Option<Verdict> {
         source_entry: world.source_entry.as_ref(),
         bucket: world.bucket.as_ref(),
         extensions: &world.extensions,
-        profile: None,
     })
 }
 

@@ -27,6 +27,8 @@ pub struct Judged {
     pub destination: Option<Seed>,
     /// Whether the destination could take it. The source is asked for nothing but what is specified there.
     pub verdict: Option<Verdict>,
+    /// The CloudProfile that the Shoot names.
+    pub profile: Option<CloudProfile>,
 }
 
 /// Judges the move that the Shoot wants, if it wants one.
@@ -69,12 +71,12 @@ pub(crate) async fn read(context: &Context, shoot: &Shoot) -> Result<Judged> {
         source_entry: source_entry.as_ref(),
         bucket: bucket.as_ref(),
         extensions: &extensions,
-        profile: profile.as_ref(),
     });
     Ok(Judged {
         source,
         destination,
         verdict,
+        profile,
     })
 }
 

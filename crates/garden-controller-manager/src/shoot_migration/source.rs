@@ -12,7 +12,10 @@ use api::{
 };
 use placement::{Journey, journey};
 
-use super::preflight::{Verdict, wanted_move};
+use super::{
+    force,
+    preflight::{Verdict, wanted_move},
+};
 
 /// Constraints of the source, each with the reason of the refusal, in the order in which users fix them.
 const OBSTACLES: [(&str, &str); 3] = [
@@ -33,18 +36,24 @@ pub(super) fn with_reports(shoot: &Shoot, mut verdict: Verdict) -> Verdict {
     let reports = OBSTACLES
         .iter()
         .filter_map(|(type_, reason)| Some((reported(shoot, type_)?, *reason)));
-    // A webhook in a shoot that sleeps is not called during the move: no API server starts.
-    let found = reports.into_iter().find(|(report, _)| {
-        report.type_ != HIBERNATION_POSSIBLE
-            || report.reason == WEBHOOKS_ON_LEASES && !placement::is_asleep(shoot)
-    });
+    let is_webhook = stops_leader_election(shoot);
+    let is_forced = force::overrides(shoot);
+    let found = reports
+        .into_iter()
+        .find(|(report, _)| report.type_ != HIBERNATION_POSSIBLE || is_webhook && !is_forced);
     if let Some((report, reason)) = found {
         let (type_, message) = (&report.type_, with_stop(&report.message));
+        // Only users of the shoot can fix a webhook, so that the operator of a seed can override the hold.
+        let forced = if reason == WEBHOOKS_ON_LEASES {
+            format!(", or {}", force::remedy())
+        } else {
+            String::new()
+        };
         return Verdict {
             ready: false,
             reason,
             message: format!(
-                "Seed {source} reports {type_}=False: {message} The move begins once this is fixed, or set spec.seedName back to {source}."
+                "Seed {source} reports {type_}=False: {message} The move begins once this is fixed, or set spec.seedName back to {source}{forced}."
             ),
         };
     }
@@ -52,8 +61,18 @@ pub(super) fn with_reports(shoot: &Shoot, mut verdict: Verdict) -> Verdict {
     // keep an operator from emptying a seed.
     if let Some(report) = reported(shoot, HIBERNATION_POSSIBLE).filter(|_| !placement::is_asleep(shoot)) {
         verdict.message = format!("{} {}", verdict.message, with_stop(&report.message));
+        if is_webhook {
+            return force::pass(verdict, WEBHOOKS_ON_LEASES);
+        }
     }
     verdict
+}
+
+/// Whether the source reports a webhook that would stop leader election during a move. A webhook in a shoot that sleeps is not called
+/// during the move: no API server starts.
+pub(super) fn stops_leader_election(shoot: &Shoot) -> bool {
+    reported(shoot, HIBERNATION_POSSIBLE).is_some_and(|report| report.reason == WEBHOOKS_ON_LEASES)
+        && !placement::is_asleep(shoot)
 }
 
 /// The constraint of this type, if it is `False`.
@@ -130,6 +149,27 @@ mod tests {
         let webhook = [(HIBERNATION_POSSIBLE, "False", WEBHOOKS_ON_LEASES)];
         let verdict = judged(&shoot(&webhook, &json!({"hibernated": true})));
         assert!(verdict.ready && !verdict.message.contains("It is so"));
+    }
+
+    #[test]
+    fn force_overrides_a_webhook_but_no_state_that_was_left_out() {
+        let webhook = (HIBERNATION_POSSIBLE, "False", WEBHOOKS_ON_LEASES);
+        let held = judged(&shoot(&[webhook], &json!({})));
+        assert!(held.message.contains("force-restore=true"), "{}", held.message);
+        let force = |mut shoot: Shoot| {
+            let asked = json!({"shoot.gardener.cloud/force-restore": "true"});
+            shoot.metadata.annotations = serde_json::from_value(asked).unwrap();
+            shoot
+        };
+        let verdict = judged(&force(shoot(&[webhook], &json!({}))));
+        assert!(
+            verdict.ready && verdict.message.contains("It is so."),
+            "{verdict:?}"
+        );
+        let left_out = (SHOOT_STATE_COMPLETE, "False", "StateLeftOut");
+        let verdict = judged(&force(shoot(&[left_out, webhook], &json!({}))));
+        assert_eq!(verdict.reason, "SourceStateLeftOut");
+        assert!(!verdict.message.contains("force-restore"), "{}", verdict.message);
     }
 
     #[test]

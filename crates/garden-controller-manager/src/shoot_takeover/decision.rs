@@ -3,6 +3,7 @@
 //! | consent | asked for | the source | what is next |
 //! |---|---|---|---|
 //! | none | by annotation | dead or stuck | it is given |
+//! | none | by annotation | lives, and the planned move passes a hold by force | it waits for the approval of the move, and the annotation goes |
 //! | none | by annotation | lives, or there is another obstacle | it is refused, and the annotation goes |
 //! | none | by nobody | silent for the grace, and not in the middle of progress | it is given |
 //! | given | by annotation still | | the annotation goes |
@@ -34,11 +35,13 @@ use super::{
     renewal,
     sightings::Silence,
 };
-use crate::shoot_migration::wanted_move;
+use crate::shoot_migration::{ForcedMove, forced_move, wanted_move};
 
 /// Nothing is looked at again later than this, whatever was calculated, nor sooner than [`AT_LEAST`].
 const AT_MOST: Duration = Duration::from_secs(600);
 const AT_LEAST: Duration = Duration::from_secs(1);
+/// Pause between checks of the source while a planned move by force waits for a place at the destination.
+const RECHECK_OF_SOURCE: Duration = Duration::from_secs(60);
 
 /// What is next.
 #[must_use]
@@ -98,6 +101,9 @@ pub fn renewed(shoot: &Shoot) -> Option<Ownership<String>> {
 }
 
 fn on_request(facts: &Facts<'_>) -> Decision {
+    if let Some(decision) = on_forced_move(facts) {
+        return decision;
+    }
     let (from, to, now) = match route(facts) {
         Ok(route) => route,
         Err(why) => return Decision::Refuse(Request::Takeover, why),
@@ -117,6 +123,18 @@ fn on_request(facts: &Facts<'_>) -> Decision {
             );
             approve(facts, ApprovedBy::Operator, reason, (from, to, now.now.epoch))
         }
+    }
+}
+
+/// The planned move answers a request that overrides a hold of that move, while the source lives.
+fn on_forced_move(facts: &Facts<'_>) -> Option<Decision> {
+    let planned = forced_move(facts.shoot).filter(|_| !facts.source_is_off())?;
+    match (planned, facts.silence) {
+        (ForcedMove::Approved, Silence::Fresh) => Some(Decision::Consume(Request::Takeover)),
+        (ForcedMove::Waits, Silence::Unknown(left)) => Some(wait(left)),
+        // No watch reports that the source falls silent meanwhile.
+        (ForcedMove::Waits, Silence::Fresh) => Some(wait(RECHECK_OF_SOURCE)),
+        (ForcedMove::Approved, Silence::Unknown(_)) | (_, Silence::Silent(_)) => None,
     }
 }
 

@@ -232,3 +232,59 @@ fn after_the_grace_nobodys_word_is_needed() {
         assert_eq!(known.decide(), Decision::Nothing);
     }
 }
+
+/// The planned move is wanted, and a pending edit would hold the move back without force.
+#[test]
+fn a_request_that_overrides_a_hold_is_refused_neither_at_a_busy_destination_nor_after_the_approval() {
+    let decided = |reason: &str, approved: bool, silence: Silence| {
+        let known = Known {
+            last: "Reconcile Error",
+            silence,
+            // The planned move needs no fence.
+            checks: if matches!(silence, Silence::Silent(_)) {
+                (true, true)
+            } else {
+                (false, false)
+            },
+            ..asked()
+        };
+        let mut shoot = known.shoot();
+        shoot.metadata.generation = Some(7);
+        let status = shoot.status.as_mut().unwrap();
+        for constraint in &mut status.constraints {
+            if constraint.type_ == "ReadyForMigration" {
+                constraint.reason = reason.to_owned();
+            }
+        }
+        if approved {
+            let approval = json!({"source": "a", "destination": "b", "generation": 7, "spec": {}});
+            status.migration = serde_json::from_value(approval).unwrap();
+        }
+        known.decide_on(&shoot)
+    };
+    for reason in ["DestinationSeedBusy", "DestinationSeedFull"] {
+        assert_eq!(
+            decided(reason, false, Silence::Fresh),
+            Decision::Wait(MINUTE),
+            "{reason}"
+        );
+        let left = Duration::from_secs(17);
+        assert_eq!(
+            decided(reason, false, Silence::Unknown(left)),
+            Decision::Wait(left),
+            "{reason}"
+        );
+        // A takeover asks for no place.
+        let approved = decided(reason, false, Silence::Silent(MINUTE));
+        assert_eq!(approved_by(&approved), Some(ApprovedBy::Operator), "{reason}");
+    }
+    let approved = decided("DestinationSeedReady", true, Silence::Fresh);
+    assert_eq!(approved, Decision::Consume(Request::Takeover));
+    let dead = decided("DestinationSeedReady", true, Silence::Silent(MINUTE));
+    assert_eq!(approved_by(&dead), Some(ApprovedBy::Operator));
+    let other = decided("DestinationSeedNotReady", false, Silence::Fresh);
+    assert!(
+        matches!(other, Decision::Refuse(Request::Takeover, _)),
+        "{other:?}"
+    );
+}

@@ -108,10 +108,14 @@ impl Known {
     }
 
     fn decide(&self) -> Decision {
-        let (shoot, verdict) = (self.shoot(), self.verdict());
+        self.decide_on(&self.shoot())
+    }
+
+    fn decide_on(&self, shoot: &Shoot) -> Decision {
+        let verdict = self.verdict();
         let (source, destination) = (seed("a", self.checks.0), seed("b", self.checks.1));
         let facts = Facts {
-            shoot: &shoot,
+            shoot,
             source: Some(&source),
             destination: Some(&destination),
             verdict: verdict.as_ref(),

@@ -14,7 +14,7 @@ use garden_controller_manager::{backup_entry_placement, shoot_takeover};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, ResourceExt};
 use runtime::clock;
-use serde_json::json;
+use serde_json::{Value, json};
 use testkit::eventually;
 use tokio::task::JoinSet;
 
@@ -105,11 +105,20 @@ pub async fn tells(garden: &Garden, name: &str, list: &str, type_: &str) {
         .await;
 }
 
+async fn taint_seed_b(garden: &Garden, taints: Value) {
+    let seeds: Api<Seed> = Api::all(garden.administrator());
+    let spec = json!({"spec": {"taints": taints}});
+    allowed(garden.patch(&seeds, "seed-b", spec).await);
+}
+
 async fn a_silent_seed_loses_its_shoot(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     let spec = shoots.get("alive").await.unwrap().spec;
     backups_are_on_seed_a(garden).await;
+    // A planned move would be refused.
+    taint_seed_b(garden, json!([{"key": "protected"}])).await;
     let shoot = taken_over(garden, "seed-b").await;
+    taint_seed_b(garden, Value::Null).await;
     assert!(!shoot.annotations().contains_key(SHOOT_FORCE_RESTORE));
     let status = shoot.status.unwrap();
     let record = status.ownership.clone().unwrap();

@@ -86,10 +86,12 @@ pub fn apply_pause(pause: Option<Pause>, shoot: &Shoot, duty: Duty) -> Duty {
     }
 }
 
-/// Whether a pause holds back this operation.
+/// Whether a pause holds back this operation. garden-controller-manager withdraws the approval of a move from a Shoot that is ignored,
+/// unless the approval was given by force.
 #[must_use]
 pub fn is_held(pause: Option<Pause>, shoot: &Shoot, operation: Operation) -> bool {
-    pause.is_some() && begins_anew(shoot, operation)
+    pause.is_some_and(|pause| pause != Pause::ShootIgnored || operation != Operation::Migrate)
+        && begins_anew(shoot, operation)
 }
 
 /// `reconcile` always counts, `retry` only on a Shoot that was given up.

@@ -3,6 +3,7 @@
 
 use api::meta::{Condition, ConditionStatus};
 use flow::Progress;
+use placement::Pause;
 
 use super::*;
 
@@ -172,4 +173,18 @@ fn the_hand_over_reports_that_the_destination_is_awaited() {
         (progress.seed_name.as_str(), progress.awaited.as_deref()),
         ("a", Some("the gardenlet of seed b begins the restoration"))
     );
+}
+
+/// garden-controller-manager withdraws the approval of a move from an ignored Shoot, unless a person asked for the move by force.
+#[test]
+fn an_approved_move_begins_although_the_shoot_is_ignored() {
+    let shoot = shoot(&json!({}));
+    for (pause, operation, is_held) in [
+        (Pause::ShootIgnored, Operation::Migrate, false),
+        (Pause::SeedStopped, Operation::Migrate, true),
+        (Pause::ShootIgnored, Operation::Reconcile, true),
+    ] {
+        let found = dispatch::is_held(Some(pause), &shoot, operation);
+        assert_eq!(found, is_held, "{pause:?} {operation:?}");
+    }
 }
