@@ -6,7 +6,7 @@
 mod place;
 mod refusal;
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use api::meta::ErrorCode;
 use extension::context::Credentials;
@@ -102,6 +102,7 @@ impl Store {
         let prefix = prefix.unwrap_or_default();
         let mut listed = Listed::Versions;
         let mut refused = Vec::<RefusedRemoval>::new();
+        let mut removed_plainly = BTreeSet::new();
         let mut first_before = None;
         loop {
             let is_left = |key: &str| is_kept(key) || refused.iter().any(|refused| refused.key == key);
@@ -113,16 +114,44 @@ impl Store {
             let Some(first) = page.first().cloned() else {
                 return self.finish_removal(&refused);
             };
-            if first_before.as_ref() == Some(&first) {
+            if first_before.as_ref() == Some(&first) && !removed_plainly.contains(&first.key) {
                 return Err(Error::transient(format!(
                     "object {:?} of bucket {} was removed and still exists; remove the object by hand",
                     first.key, self.place.name
                 )));
             }
-            let removed = self.bucket.remove(&page).await;
-            refused.extend(removed.map_err(|error| self.failed("remove objects of", &error))?);
+            refused.extend(self.remove(&page, &mut removed_plainly).await?);
             first_before = Some(first);
         }
+    }
+
+    /// Removes versions. Where the store refuses the only version, `null`, removes the object without a version: in a
+    /// bucket without versions the account may have the right to remove objects alone. Does so once for each key, since
+    /// each removal adds a delete marker in a bucket with versions.
+    async fn remove(
+        &self,
+        page: &[ListedObject],
+        removed_plainly: &mut BTreeSet<String>,
+    ) -> Result<Vec<RefusedRemoval>> {
+        let failed = |error| self.failed("remove objects of", &error);
+        let mut refused = self.bucket.remove(page).await.map_err(failed)?;
+        let denied = refused.iter().filter(|refused| refused.code == "AccessDenied");
+        let denied: BTreeSet<_> = denied.map(|refused| refused.key.clone()).collect();
+        let versions = page.chunk_by(|a, b| a.key == b.key);
+        let objects: Vec<_> = versions
+            .filter_map(|versions| match versions {
+                [only] if only.version.as_deref() == Some("null") => Some(only.key.clone()),
+                _ => None,
+            })
+            .filter(|key| denied.contains(key) && removed_plainly.insert(key.clone()))
+            .map(|key| ListedObject {
+                key,
+                ..ListedObject::default()
+            })
+            .collect();
+        refused.retain(|refused| !objects.iter().any(|object| object.key == refused.key));
+        refused.extend(self.bucket.remove(&objects).await.map_err(failed)?);
+        Ok(refused)
     }
 
     fn finish_removal(&self, refused: &[RefusedRemoval]) -> Result<()> {
@@ -144,7 +173,7 @@ impl Store {
         Err(Error::transient(message))
     }
 
-    /// The first objects that are to be removed; `None` where the store has no listing of versions.
+    /// The first objects that are to be removed; `None` where the store does not list versions, or not to this account.
     async fn first_page(
         &self,
         listed: Listed,
@@ -156,6 +185,13 @@ impl Store {
             let page = self.bucket.page(listed, prefix, position.as_ref()).await;
             let (page, next) = match page {
                 Err(StoreError::NotImplemented { .. }) if listed == Listed::Versions => return Ok(None),
+                Err(error)
+                    if listed == Listed::Versions
+                        && Refusal::of(&error).is_some_and(Refusal::is_permission_denied) =>
+                {
+                    self.report_versions_stay();
+                    return Ok(None);
+                }
                 Err(error) if Refusal::of(&error).is_some_and(Refusal::is_missing) => {
                     return Ok(Some(Vec::new()));
                 }
@@ -166,11 +202,26 @@ impl Store {
                 return Ok(None);
             }
             wanted.extend(page.into_iter().filter(|object| !is_left(&object.key)));
-            position = next;
-            if wanted.len() >= REMOVED_AT_ONCE || position.is_none() {
+            if wanted.len() >= REMOVED_AT_ONCE || next.is_none() {
                 return Ok(Some(wanted));
             }
+            if next == position {
+                return Err(Error::transient(format!(
+                    "could not list bucket {}: the object store returned the same continuation token again",
+                    self.place.name
+                )));
+            }
+            position = next;
         }
+    }
+
+    fn report_versions_stay(&self) {
+        tracing::warn!(
+            bucket = self.place.name,
+            secret = self.origin,
+            "the account of the Secret may not list versions: old versions of removed objects stay, if the bucket has versions; \
+             grant s3:ListBucketVersions and s3:DeleteObjectVersion, or add a lifecycle rule for noncurrent versions"
+        );
     }
 
     async fn bucket_is_ours(&self) -> Result<()> {

@@ -229,7 +229,7 @@ impl StoreConfig {
         })?;
         Ok(Client {
             objects: Arc::new(client),
-            names: Names::Bucket(bucket),
+            names: Names::Bucket(bucket, std::sync::Once::new()),
         })
     }
 }

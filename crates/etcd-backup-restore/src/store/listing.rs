@@ -9,10 +9,14 @@ use permit::{Bucket, Listed, ListedObject, RefusedRemoval};
 use std::fs::{DirEntry, read_dir};
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 /// Folders below a folder that are searched: marks of epochs lie one folder deeper than snapshots.
 const DEPTH: usize = 1;
+/// Version of an object that was written while the bucket kept no versions.
+const UNVERSIONED: &str = "null";
+/// Code of the store for a missing right, and for a retention.
+const ACCESS_DENIED: &str = "AccessDenied";
 
 /// A connection to the store.
 pub(super) struct Client {
@@ -24,8 +28,8 @@ pub(super) struct Client {
 
 /// Access to the names of a store.
 pub(super) enum Names {
-    /// A bucket, by the S3 protocol.
-    Bucket(Bucket),
+    /// A bucket, by the S3 protocol, and the report that old versions stay.
+    Bucket(Bucket, Once),
     /// A folder of the file system.
     Folder(PathBuf),
 }
@@ -43,8 +47,8 @@ impl Names {
     /// Removes an object.
     pub(super) async fn delete(&self, path: &Path) -> Result<Deletion> {
         match self {
-            Self::Bucket(bucket) => {
-                let deleted = delete_versions(bucket, path.as_ref()).await;
+            Self::Bucket(bucket, report) => {
+                let deleted = delete_versions(bucket, path.as_ref(), report).await;
                 deleted.map_err(|e| Error::store(&format!("deleting {path}"), &e))
             }
             Self::Folder(root) => match std::fs::remove_file(root.join(path.as_ref())) {
@@ -60,7 +64,7 @@ impl Names {
     pub(super) async fn below(&self, folder: &Path) -> Result<Vec<Name>> {
         let prefix = format!("{folder}/");
         match self {
-            Self::Bucket(bucket) => {
+            Self::Bucket(bucket, _) => {
                 let found = bucket.objects(&prefix).await;
                 let found = found.map_err(|e| Error::store(&format!("listing {folder}"), &e))?;
                 // A store whose prefix is matched without case would return keys of a different folder.
@@ -97,39 +101,69 @@ impl From<Option<RefusedRemoval>> for Deletion {
     }
 }
 
-/// Removes every version of an object, or the object where the store lists no versions, or not to this account.
-async fn delete_versions(bucket: &Bucket, key: &str) -> object_store::Result<Deletion> {
+/// Removes every version of an object. Where the account may not list or delete versions, or the store has none, deletes
+/// the object alone, so that a listing does not return the object any more.
+async fn delete_versions(bucket: &Bucket, key: &str, report: &Once) -> object_store::Result<Deletion> {
     let mut position = None;
-    'pages: loop {
+    let may_versions_stay = 'pages: loop {
         let page = bucket.page(Listed::Versions, key, position.as_ref()).await;
         let (page, next) = match page {
-            Err(StoreError::NotImplemented { .. } | StoreError::PermissionDenied { .. }) => {
-                break;
-            }
+            Err(StoreError::NotImplemented { .. }) => break false,
+            Err(StoreError::PermissionDenied { .. }) => break true,
             page => page?,
         };
         // A store that does not know versions answers with its objects.
         if page.iter().any(|object| object.version.is_none()) {
-            break;
+            break false;
         }
         for object in page.iter().filter(|object| object.key == key) {
-            match bucket.remove_one(object).await? {
-                None => {}
-                // The only version in a bucket without versions. An account may have the right to delete the object alone.
-                Some(_) if object.version.as_deref() == Some("null") => break 'pages,
-                Some(refused) => return Ok(Deletion::Refused(refused.code)),
+            let Some(refused) = bucket.remove_one(object).await? else {
+                continue;
+            };
+            // The only version in a bucket without versions. An account may have the right to delete the object alone.
+            if object.version.as_deref() == Some(UNVERSIONED) {
+                break 'pages false;
             }
+            if refused.code == ACCESS_DENIED && !may_delete_versions(bucket, key).await? {
+                break 'pages true;
+            }
+            return Ok(Deletion::Refused(refused.code));
         }
         if next.is_none() || next == position {
             return Ok(Deletion::Deleted);
         }
         position = next;
-    }
+    };
     let object = ListedObject {
         key: key.to_owned(),
         ..ListedObject::default()
     };
-    Ok(bucket.remove_one(&object).await?.into())
+    let deletion = bucket.remove_one(&object).await?.into();
+    if may_versions_stay && deletion == Deletion::Deleted {
+        report.call_once(|| report_versions_stay(key));
+    }
+    Ok(deletion)
+}
+
+fn report_versions_stay(key: &str) {
+    tracing::warn!(
+        key,
+        "the account of the backup Secret may not list or delete versions: old versions of deleted snapshots stay, if the \
+         bucket has versions; add a lifecycle rule for noncurrent versions to the bucket, or grant s3:ListBucketVersions \
+         and s3:DeleteObjectVersion"
+    );
+}
+
+/// Tells an account without the right to delete versions from a retention: the store answers `AccessDenied` to both.
+/// The deletion of an absent version succeeds with the right, and the version `null` is absent where versions have ids.
+async fn may_delete_versions(bucket: &Bucket, key: &str) -> object_store::Result<bool> {
+    let absent = ListedObject {
+        key: key.to_owned(),
+        version: Some(UNVERSIONED.to_owned()),
+        ..ListedObject::default()
+    };
+    let refused = bucket.remove_one(&absent).await?;
+    Ok(refused.is_none_or(|refused| refused.code != ACCESS_DENIED))
 }
 
 fn search(folder: &std::path::Path, prefix: &str, depth: usize, found: &mut Vec<Name>) -> io::Result<()> {

@@ -55,20 +55,24 @@ impl Refusal {
         self.code == "NoSuchKey" || self.is_missing()
     }
 
+    /// The store accepts the account, and the account lacks the right.
+    pub fn is_permission_denied(&self) -> bool {
+        self.status == 403 && !self.is_for_account()
+    }
+
+    fn is_for_account(&self) -> bool {
+        matches!(
+            self.code.as_str(),
+            "InvalidAccessKeyId" | "SignatureDoesNotMatch" | "ExpiredToken" | "InvalidToken" | "NotSignedUp"
+        )
+    }
+
     /// Sorts it into what someone must mend and what may pass.
     pub fn error(&self, doing: &str, origin: &str) -> Error {
         let said = format!("{doing}: {self}");
         let said = said.trim_end();
         match (self.status, self.code.as_str()) {
-            (
-                _,
-                "InvalidAccessKeyId"
-                | "SignatureDoesNotMatch"
-                | "ExpiredToken"
-                | "InvalidToken"
-                | "NotSignedUp",
-            )
-            | (401, _) => Error::config(
+            (status, _) if status == 401 || self.is_for_account() => Error::config(
                 ErrorCode::ErrInfraUnauthenticated,
                 format!("{said}; correct accessKeyID and secretAccessKey in the Secret {origin}"),
             ),
@@ -76,6 +80,10 @@ impl Refusal {
                 ErrorCode::ErrInfraUnauthorized,
                 format!("{said}; grant the account of the Secret {origin} this permission"),
             ),
+            (_, "BucketNotEmpty") => Error::transient(format!(
+                "{said}; old versions may be left: grant the account of the Secret {origin} s3:ListBucketVersions and \
+                 s3:DeleteObjectVersion, or remove the versions"
+            )),
             (_, "TooManyBuckets") => Error::config(
                 ErrorCode::ErrInfraQuotaExceeded,
                 format!("{said}; remove buckets or raise the quota"),

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use async_trait::async_trait;
+use object_store::client::{HttpResponse, HttpService};
 use testkit::Moto;
 
 use super::*;
@@ -75,4 +77,103 @@ async fn a_locked_object_does_not_keep_the_others_from_removal() {
         "{error}"
     );
     assert_eq!(versions(&store, "").await, ["p/a"]);
+}
+
+/// A store that limits an account.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Limit {
+    /// Rights to list and delete objects, without those for versions.
+    NoVersions,
+    /// The right to list versions, without the right to delete versions.
+    NoDeletionOfVersions,
+    /// Each page of a listing has the same continuation token.
+    SamePage,
+}
+
+#[derive(Debug)]
+struct Limited(Limit, HttpClient);
+
+#[async_trait]
+impl HttpService for Limited {
+    async fn call(&self, request: HttpRequest) -> std::result::Result<HttpResponse, HttpError> {
+        let query = request.uri().query().unwrap_or_default().to_owned();
+        let body = request.body().as_bytes();
+        let body = String::from_utf8(body.unwrap().to_vec()).unwrap();
+        let refusal = "<Error><Code>AccessDenied</Code></Error>".to_owned();
+        let (status, text): (u16, _) = match self.0 {
+            Limit::NoVersions if query.starts_with("versions") => (403, refusal),
+            Limit::SamePage if query.starts_with("versions") => (501, refusal),
+            Limit::SamePage => {
+                let page =
+                    "<Contents><Key>p/kept</Key></Contents><NextContinuationToken>t</NextContinuationToken>";
+                (200, format!("<ListBucketResult>{page}</ListBucketResult>"))
+            }
+            _ if body.contains("<VersionId>") => {
+                let keys = body
+                    .split("<Key>")
+                    .skip(1)
+                    .filter_map(|key| key.split_once("</Key>"));
+                let errors =
+                    keys.map(|(key, _)| format!("<Error><Key>{key}</Key><Code>AccessDenied</Code></Error>"));
+                (
+                    200,
+                    format!("<DeleteResult>{}</DeleteResult>", errors.collect::<String>()),
+                )
+            }
+            _ => return self.1.execute(request).await,
+        };
+        let mut answer = HttpResponse::new(text.into());
+        *answer.status_mut() = status.try_into().unwrap();
+        Ok(answer)
+    }
+}
+
+fn limit(store: &mut Store, limit: Limit) {
+    let limited = Limited(limit, store.client.clone());
+    store.bucket.client = HttpClient::new(Telling(HttpClient::new(limited)));
+}
+
+#[tokio::test]
+async fn an_account_without_rights_to_versions_removes_objects() {
+    let moto = Moto::start().await.unwrap();
+    for rights in [Limit::NoVersions, Limit::NoDeletionOfVersions] {
+        let mut store = store(&moto.endpoint);
+        moto.put_object("bucket", "", "").await.unwrap();
+        for key in ["p/a", "p/b", "p2/other"] {
+            moto.put_object("bucket", key, "x").await.unwrap();
+        }
+        limit(&mut store, rights);
+        store.delete_below("p/").await.unwrap();
+        limit(&mut store, Limit::NoVersions);
+        let (left, _) = store.bucket.page(Listed::Objects, "", None).await.unwrap();
+        let left: Vec<_> = left.into_iter().map(|object| object.key).collect();
+        assert_eq!(left, ["p2/other"], "{rights:?}");
+        store.delete_bucket().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_version_that_the_account_may_not_delete_is_reported() {
+    let (moto, mut store) = bucket().await;
+    moto.put_object("bucket", "p/a", "x").await.unwrap();
+    limit(&mut store, Limit::NoDeletionOfVersions);
+    let error = store.delete_below("p/").await.unwrap_err();
+    assert_eq!(error.codes(), [ErrorCode::ErrInfraUnauthorized], "{error}");
+    // No delete marker was added.
+    assert_eq!(versions(&store, "").await, ["p/a"]);
+    // Without the right to list versions the object leaves the listing, and the bucket reports the version.
+    limit(&mut store, Limit::NoVersions);
+    store.delete_below("p/").await.unwrap();
+    let error = store.delete_bucket().await.unwrap_err();
+    assert!(error.to_string().contains("grant the account"), "{error}");
+}
+
+#[tokio::test]
+async fn a_listing_that_repeats_its_continuation_token_ends() {
+    let mut store = store("http://127.0.0.1:1");
+    limit(&mut store, Limit::SamePage);
+    let removal = store.delete_below_but("p/", |_| true);
+    let ended = tokio::time::timeout(Duration::from_secs(15), removal).await;
+    let error = ended.expect("the listing ends").unwrap_err();
+    assert!(error.to_string().contains("continuation token"), "{error}");
 }

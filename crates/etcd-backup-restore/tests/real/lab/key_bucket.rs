@@ -26,6 +26,11 @@ impl KeyBucket {
         Self { moto }
     }
 
+    /// Address of the server.
+    pub fn endpoint(&self) -> &str {
+        &self.moto.endpoint
+    }
+
     /// Writes an object under exactly this key.
     pub async fn put(&self, key: &str, content: &str) {
         self.moto.put_object(BUCKET, key, content).await.unwrap();

@@ -3,7 +3,7 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
-use axum::http::{Method, Response, StatusCode};
+use axum::http::{Method, Response, StatusCode, Uri};
 use std::sync::{Arc, Mutex};
 use tokio::task::JoinSet;
 
@@ -26,6 +26,15 @@ struct Rule {
     refused: usize,
 }
 
+impl Rule {
+    fn matches(&self, uri: &Uri) -> bool {
+        match self.key.strip_prefix('?') {
+            Some(start) => uri.query().is_some_and(|query| query.starts_with(start)),
+            None => uri.path().ends_with(&self.key),
+        }
+    }
+}
+
 #[derive(Clone)]
 struct Proxy {
     rules: Arc<Mutex<Vec<Rule>>>,
@@ -36,11 +45,16 @@ struct Proxy {
 impl RefusingS3 {
     /// Starts the proxy and makes it the store of the lab.
     pub async fn start(lab: &Lab) -> Self {
+        Self::start_before(lab, &lab.s3.endpoint).await
+    }
+
+    /// Starts the proxy before a different server and makes it the store of the lab.
+    pub async fn start_before(lab: &Lab, upstream: &str) -> Self {
         set_tls_provider();
         let rules = Arc::<Mutex<Vec<Rule>>>::default();
         let proxy = Proxy {
             rules: rules.clone(),
-            server: lab.s3.endpoint.clone(),
+            server: upstream.to_owned(),
             client: reqwest::Client::new(),
         };
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -55,7 +69,8 @@ impl RefusingS3 {
         }
     }
 
-    /// Refuses the next `times` requests with this method whose path ends with `key`.
+    /// Refuses the next `times` requests with this method whose path ends with `key`, or whose query begins with `key` if
+    /// `key` begins with a question mark.
     pub fn refuse(
         &self,
         method: Method,
@@ -82,7 +97,7 @@ impl RefusingS3 {
 async fn answer(State(proxy): State<Proxy>, request: Request) -> Response<Body> {
     let (head, body) = request.into_parts();
     let body = to_bytes(body, LARGEST).await.unwrap();
-    if let Some((status, code)) = proxy.refusal(&head.method, head.uri.path()) {
+    if let Some((status, code)) = proxy.refusal(&head.method, &head.uri) {
         let text = format!("<Error><Code>{code}</Code><Message>refused by the test</Message></Error>");
         let answer = Response::builder().status(status);
         return answer.body(Body::from(text)).unwrap();
@@ -109,11 +124,11 @@ async fn answer(State(proxy): State<Proxy>, request: Request) -> Response<Body> 
 }
 
 impl Proxy {
-    fn refusal(&self, method: &Method, path: &str) -> Option<(StatusCode, &'static str)> {
+    fn refusal(&self, method: &Method, uri: &Uri) -> Option<(StatusCode, &'static str)> {
         let mut rules = self.rules.lock().unwrap();
         let rule = rules
             .iter_mut()
-            .find(|rule| rule.left > 0 && rule.method == *method && path.ends_with(&rule.key))?;
+            .find(|rule| rule.left > 0 && rule.method == *method && rule.matches(uri))?;
         rule.left -= 1;
         rule.refused += 1;
         Some((rule.status, rule.code))
