@@ -162,7 +162,7 @@ pub async fn are_told_apart(moto: &Moto) -> Result<()> {
     );
     // EC2 lists a new instance late, by its tags and by its id: such an instance is not gone.
     for known in [None, Some(&never)] {
-        let soon = LISTED_WITHIN - Duration::from_secs(1);
+        let soon = LISTED_WITHIN.saturating_sub(Duration::from_secs(1));
         let early = machines.terminate("pool-a-x9", known, soon).await;
         ensure!(
             matches!(&early, Err(Error::NotReady { why, .. }) if why.contains("lists no instance of pool-a-x9")),
