@@ -16,7 +16,8 @@ use api::{
     meta::{ConditionStatus, find_condition},
 };
 use gardenlet::{seed, shoot};
-use kube::Api;
+use k8s_openapi::api::events::v1::Event;
+use kube::{Api, api::ListParams};
 use serde_json::json;
 use testkit::{apply, eventually};
 use tokio::task::JoinSet;
@@ -42,6 +43,52 @@ fn the_first_flow_of_a_shoot_reports_that_the_seed_is_in_use() -> Result<()> {
         apply(&ground.client, web).await?;
         gardenlet.spawn(Box::pin(shoot::run(context)));
         reported(&seeds, ConditionStatus::False).await.map(drop)
+    })
+}
+
+/// The process would end before the Lease and the controllers start, so that the shoots of the seed might be taken over.
+#[test]
+fn a_refused_seed_config_keeps_the_registered_seed() -> Result<()> {
+    ground::story(8 << 20, async {
+        let ground = Box::pin(Ground::start("seed-config", false)).await?;
+        let seeds: Api<Seed> = Api::all(ground.client.clone());
+        let before = seeds.get("seed-a").await?;
+        let manifest = tempfile::NamedTempFile::new()?;
+        let mut context = context(&ground.client, &[])?;
+        Arc::get_mut(&mut context.config).unwrap().seed_config = manifest.path().to_owned();
+        let mut edited = serde_json::to_value(&before)?;
+        edited["metadata"] = json!({"name": "seed-a"});
+        edited["spec"]["dns"]["internal"]["domain"] = json!("other.example.test");
+        edited.as_object_mut().unwrap().remove("status");
+        std::fs::write(manifest.path(), serde_json::to_vec(&edited)?)?;
+
+        seed::register(&context).await?;
+        assert_eq!(seeds.get("seed-a").await?.spec, before.spec);
+        let events: Api<Event> = Api::namespaced(ground.client.clone(), "default");
+        eventually("SeedConfigRefused", SOON, || async {
+            let all = events.list(&ListParams::default()).await;
+            let all = all.map_err(|error| error.to_string())?;
+            let found = all
+                .items
+                .iter()
+                .find(|event| event.reason.as_deref() == Some("SeedConfigRefused"));
+            let note = found.and_then(|event| event.note.clone()).unwrap_or_default();
+            if note.contains("dns.internal are immutable") {
+                Ok(())
+            } else {
+                Err(note)
+            }
+        })
+        .await?;
+
+        // Nothing is registered that the gardenlet could go on with.
+        edited["metadata"]["name"] = json!("seed-b");
+        edited["metadata"]["labels"] = json!({"no key": "value"});
+        std::fs::write(manifest.path(), serde_json::to_vec(&edited)?)?;
+        context.seed_name = "seed-b".into();
+        let error = seed::register(&context).await.unwrap_err().to_string();
+        assert!(error.contains("could not be registered"), "{error}");
+        Ok(())
     })
 }
 

@@ -1,14 +1,24 @@
 //! Writes the Seed that this gardenlet stands for, from the manifest it was given.
+//!
+//! An edit that the garden refuses must not end the process: without Lease and controllers the seed would turn Unknown, and its shoots
+//! might be taken over.
 
 use std::path::Path;
 
 use api::gardencore::Seed;
-use kube::{Api, ResourceExt};
+use kube::{
+    Api, Resource, ResourceExt,
+    api::{Patch, PatchParams},
+};
 use runtime::{Error, Result, clusters::Cluster, error::Explain as _};
 
 use crate::{Context, MANAGER};
 
-/// Registers the Seed. Nothing else of the gardenlet works without it.
+/// The reason of the Event on a Seed that keeps its registered configuration.
+const SEED_CONFIG_REFUSED: &str = "SeedConfigRefused";
+
+/// Registers the Seed. Nothing else of the gardenlet works without it. A Seed that is registered already stays as it is if the garden
+/// refuses the manifest.
 pub async fn register(context: &Context) -> Result<()> {
     let path = &context.config.seed_config;
     let text = tokio::fs::read_to_string(path)
@@ -16,12 +26,43 @@ pub async fn register(context: &Context) -> Result<()> {
         .map_err(|e| Error::transient(format!("--seed-config {} cannot be read: {e}", path.display())))?;
     let seed = parse(&text, path, &context.seed_name)?;
     let seeds: Api<Seed> = context.garden.cluster_wide();
-    MANAGER
-        .apply(&seeds, &seed)
-        .await
-        .context("the seed could not be registered in the garden")?;
-    tracing::info!(seed = context.seed_name, "the seed is registered");
+    let Err(error) = apply(&seeds, &seed).await else {
+        tracing::info!(seed = context.seed_name, "the seed is registered");
+        return Ok(());
+    };
+    let registered = if is_refusal(&error) {
+        let found = seeds.get_opt(&context.seed_name).await;
+        found.context(format_args!("could not read Seed {}", context.seed_name))?
+    } else {
+        None
+    };
+    let refused = Err(error).context("the seed could not be registered in the garden");
+    let (Some(registered), Err(error)) = (registered, &refused) else {
+        return refused;
+    };
+    let note = format!(
+        "{error}; the gardenlet goes on with the registered Seed: correct the value seedConfig of the gardenlet's chart"
+    );
+    tracing::error!(seed = context.seed_name, note, "the garden refuses --seed-config");
+    let events = &context.garden_events;
+    events
+        .answer_with_warning(&registered, SEED_CONFIG_REFUSED, &note)
+        .await;
     Ok(())
+}
+
+async fn apply(seeds: &Api<Seed>, seed: &Seed) -> kube::Result<()> {
+    let mut typed = serde_json::to_value(seed).map_err(kube::Error::SerdeError)?;
+    typed["apiVersion"] = Seed::api_version(&()).into();
+    typed["kind"] = Seed::kind(&()).into();
+    let params = PatchParams::apply(MANAGER.0).force();
+    let written = seeds.patch(&seed.name_any(), &params, &Patch::Apply(typed)).await;
+    written.map(drop)
+}
+
+/// Whether the garden refuses the manifest, by a policy or by the definition of the kind.
+fn is_refusal(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(answer) if answer.is_forbidden() || answer.is_invalid())
 }
 
 /// Reads a manifest and checks that it is the right one.
