@@ -133,13 +133,10 @@ pub async fn a_dry_run_is_answered(garden: &Desk) -> Result<()> {
     let time = "2026-01-01T00:00:00Z";
     let answer = json!({"type": "MigrationDryRun", "status": "True", "reason": "MigrationPossible", "message": "m",
         "lastTransitionTime": time, "lastUpdateTime": time});
-    let patch = json!({"status": {"constraints": [answer]}}).to_string();
+    // The Shoot keeps its other constraints.
+    let patch = json!([{"op": "add", "path": "/status/constraints/-", "value": answer}]).to_string();
     let shoot = ["-n", "garden-dev", "patch", "shoot", "demo"];
-    let args = [
-        &shoot[..],
-        &["--subresource=status", "--type=merge", "-p", &patch],
-    ]
-    .concat();
+    let args = [&shoot[..], &["--subresource=status", "--type=json", "-p", &patch]].concat();
     garden.run("kubectl", &args).await?.or_fail("an answer")?;
     Ok(())
 }
