@@ -53,21 +53,7 @@ pub async fn a_copy_is_short(garden: &Desk) -> Result<()> {
     let last = json!({"type": "Restore", "state": "Error", "progress": 20, "description": "d",
         "lastUpdateTime": "2026-01-01T00:00:00Z"});
     let status = json!({"status": {"ownership": {"epoch": 2, "sealed": sealed}, "lastOperation": last}});
-    let args = [
-        "-n",
-        "garden-dev",
-        "patch",
-        "shoot",
-        "demo",
-        "--subresource=status",
-        "--type=merge",
-        "-p",
-    ];
-    garden
-        .run("kubectl", &[&args[..], &[&status.to_string()]].concat())
-        .await?
-        .or_fail("a copy that is short")?;
-    Ok(())
+    patch_status(garden, "merge", &status, "a copy that is short").await
 }
 
 /// A documented wait for the end of a move, as kubectl sees the fields of a move: the wait ends at the end of the move, not before.
@@ -79,19 +65,8 @@ pub async fn a_move_ends(garden: &Desk, wait: &str) -> Result<()> {
         (Value::Null, false),
         (json!("seed-b"), true),
     ] {
-        let patch = json!({"status": {"settledSeedName": settled}}).to_string();
-        let args = [
-            "-n",
-            "garden-dev",
-            "patch",
-            "shoot",
-            "demo",
-            "--subresource=status",
-            "--type=merge",
-            "-p",
-            &patch,
-        ];
-        garden.run("kubectl", &args).await?.or_fail("a move")?;
+        let patch = json!({"status": {"settledSeedName": settled}});
+        patch_status(garden, "merge", &patch, "a move").await?;
         let said = garden.run("bash", &["-c", &short]).await?;
         ensure!(said.success == is_over, "{settled}: {}{}", said.out, said.err);
     }
@@ -134,9 +109,14 @@ pub async fn a_dry_run_is_answered(garden: &Desk) -> Result<()> {
     let answer = json!({"type": "MigrationDryRun", "status": "True", "reason": "MigrationPossible", "message": "m",
         "lastTransitionTime": time, "lastUpdateTime": time});
     // The Shoot keeps its other constraints.
-    let patch = json!([{"op": "add", "path": "/status/constraints/-", "value": answer}]).to_string();
+    let patch = json!([{"op": "add", "path": "/status/constraints/-", "value": answer}]);
+    patch_status(garden, "json", &patch, "an answer").await
+}
+
+/// Patches the status of the documented shoot. `kind`: that of the patch, as kubectl names it.
+async fn patch_status(garden: &Desk, kind: &str, patch: &Value, state: &str) -> Result<()> {
+    let (kind, patch) = (format!("--type={kind}"), patch.to_string());
     let shoot = ["-n", "garden-dev", "patch", "shoot", "demo"];
-    let args = [&shoot[..], &["--subresource=status", "--type=json", "-p", &patch]].concat();
-    garden.run("kubectl", &args).await?.or_fail("an answer")?;
-    Ok(())
+    let args = [&shoot[..], &["--subresource=status", &kind, "-p", &patch]].concat();
+    garden.run("kubectl", &args).await?.or_fail(state).map(drop)
 }

@@ -17,11 +17,10 @@ use gardenlet::care;
 use k8s_openapi::NamespaceResourceScope;
 use kube::{
     Api, Client, Resource,
-    api::{DynamicObject, Patch, PatchParams},
-    core::{ApiResource, GroupVersionKind},
+    api::{Patch, PatchParams},
 };
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::json;
 use testkit::{ControlPlane, eventually};
 use tokio::task::JoinSet;
 
@@ -139,20 +138,20 @@ async fn is(client: &Client, type_: &str, status: ConditionStatus, words: &str) 
 async fn a_shoot(client: &Client) -> Result<()> {
     let core = "core.gardener.cloud/v1beta1";
     for name in [PROJECT, NAMESPACE] {
-        bring(
+        testkit::apply(
             client,
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}),
         )
         .await?;
     }
-    bring(
+    testkit::apply(
         client,
         json!({"apiVersion": core, "kind": "Seed", "metadata": {"name": "seed-a"},
         "spec": {"networks": {"pods": "10.1.0.0/16", "services": "10.2.0.0/16"}, "dns": {},
             "provider": {"type": "local", "region": "local"}}}),
     )
     .await?;
-    bring(
+    testkit::apply(
         client,
         json!({"apiVersion": core, "kind": "Shoot", "metadata": {"name": "web", "namespace": PROJECT},
         "spec": {"cloudProfile": {"name": "local"}, "region": "local", "seedName": "seed-a",
@@ -180,7 +179,7 @@ async fn a_shoot(client: &Client) -> Result<()> {
         ),
     ] {
         spec["type"] = json!("third-party");
-        bring(
+        testkit::apply(
             client,
             json!({"apiVersion": "extensions.gardener.cloud/v1alpha1", "kind": kind,
             "metadata": {"name": "web", "namespace": NAMESPACE}, "spec": spec}),
@@ -188,19 +187,5 @@ async fn a_shoot(client: &Client) -> Result<()> {
         .await
         .context(kind)?;
     }
-    Ok(())
-}
-
-async fn bring(client: &Client, object: Value) -> Result<()> {
-    let object: DynamicObject = serde_json::from_value(object)?;
-    let types = object.types.clone().context("a type")?;
-    let kind = ApiResource::from_gvk(&GroupVersionKind::try_from(&types)?);
-    let name = object.metadata.name.clone().context("a name")?;
-    let api: Api<DynamicObject> = match &object.metadata.namespace {
-        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &kind),
-        None => Api::all_with(client.clone(), &kind),
-    };
-    api.patch(&name, &PatchParams::apply("test").force(), &Patch::Apply(&object))
-        .await?;
     Ok(())
 }

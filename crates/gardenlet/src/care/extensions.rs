@@ -17,7 +17,7 @@ use kube::{Api, Resource, api::ListParams};
 use runtime::{Cluster, Result, error::Explain as _};
 use serde::Deserialize;
 
-use super::{observation::Observation, seen::Extension};
+use super::{label::rank, observation::Observation, seen::Extension};
 use crate::Context;
 
 /// The part of an extension object that counts. Specifications and the state for other seeds are large, and are not read.
@@ -144,15 +144,6 @@ pub(super) fn worse(type_: &str, observed: Observation, extensions: &[Extension]
             reason,
             format!("{} reports: {message}{more}.", extension.title),
         )
-    }
-}
-
-fn rank(status: ConditionStatus) -> u8 {
-    match status {
-        ConditionStatus::True => 0,
-        ConditionStatus::Progressing => 1,
-        ConditionStatus::Unknown => 2,
-        ConditionStatus::False => 3,
     }
 }
 

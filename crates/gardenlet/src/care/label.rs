@@ -40,7 +40,8 @@ pub fn status_label(status: &ShootStatus) -> &'static str {
 
 const RANKS: [&str; 4] = [HEALTHY, PROGRESSING, UNKNOWN, UNHEALTHY];
 
-fn rank(status: ConditionStatus) -> usize {
+/// How bad a status is: 0 is `True`, 3 is `False`.
+pub(super) fn rank(status: ConditionStatus) -> usize {
     match status {
         ConditionStatus::True => 0,
         ConditionStatus::Progressing => 1,
