@@ -62,6 +62,14 @@ pub const SHOOT_ACCEPT_LOSS: &str = "shoot.gardener.cloud/accept-loss";
 pub const SHOOT_ISOLATED_ZONE: &str = "shoot.gardener.cloud/isolated-zone";
 /// Annotation: when [`SHOOT_ISOLATED_ZONE`] is taken away by itself (RFC 3339). Never without it.
 pub const SHOOT_ISOLATED_ZONE_EXPIRES: &str = "shoot.gardener.cloud/isolated-zone-expires";
+/// Annotation: whether machines elsewhere are awaited before pods leave the isolated zone. Either
+/// [`ISOLATED_ZONE_CAPACITY_FIRST`] (the default) or [`ISOLATED_ZONE_PODS_FIRST`].
+pub const SHOOT_ISOLATED_ZONE_ORDER: &str = "shoot.gardener.cloud/isolated-zone-order";
+/// Value of [`SHOOT_ISOLATED_ZONE_ORDER`]: pods leave the zone when new machines elsewhere are ready, or after 10
+/// minutes.
+pub const ISOLATED_ZONE_CAPACITY_FIRST: &str = "CapacityFirst";
+/// Value of [`SHOOT_ISOLATED_ZONE_ORDER`]: pods leave the zone at once, and wait elsewhere for room.
+pub const ISOLATED_ZONE_PODS_FIRST: &str = "PodsFirst";
 /// Annotation: the zone, by its provider's ID, of which it is to be told what would move if it were cut off. Nothing is changed, and the
 /// annotation goes when it has been answered.
 pub const SHOOT_ISOLATED_ZONE_DRY_RUN: &str = "shoot.gardener.cloud/isolated-zone-dry-run";

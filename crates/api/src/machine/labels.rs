@@ -17,3 +17,6 @@ pub const FORCE_DELETION: &str = "force-deletion";
 pub const PURPOSE: (&str, &str) = ("gardener.cloud/purpose", "machineclass");
 /// Finalizer of the program that acts on machine objects: on each machine, and on classes and Secrets that a machine needs.
 pub const FINALIZER: &str = "machine.sapcloud.io/machine-controller-manager";
+/// Key of the taint that the Worker puts into the template of the machines of an isolated zone. A set whose template
+/// has the taint makes no Machine, and a Machine with the taint gets no instance.
+pub const ISOLATED_ZONE_TAINT: &str = "worker.gardener.cloud/isolated-zone";
