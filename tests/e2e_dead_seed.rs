@@ -13,7 +13,7 @@ use api::{
     constants::condition::OWNERSHIP_VERIFIED,
     extensions::DNSRecord,
     gardencore::{Shoot, shoot::RestoredData},
-    meta::{ConditionStatus, find_condition},
+    meta::ConditionStatus,
 };
 use kube::{Api, api::ListParams};
 use repot_tests::{
@@ -245,13 +245,8 @@ async fn taken_over(landscape: &Landscape, shoot: &UserShoot, plan: Plan<'_>) {
     let back = moved.followed.versions_that_went_back();
     assert_eq!(back, [], "a revision came again");
     println!("{} acknowledged writes are lost: {:?}", lost.len(), moved.told);
-    let verified = |shoot: &Shoot| {
-        let status = shoot.status.as_ref();
-        let found = status.and_then(|status| find_condition(&status.conditions, OWNERSHIP_VERIFIED));
-        found.is_some_and(|found| found.status == ConditionStatus::True)
-    };
     let what = format!("{to} says that it is confirmed to be the owner");
-    shoot.wait(&what, COLLECTED_WITHIN, verified).await.unwrap();
+    shoot.wait(&what, COLLECTED_WITHIN, is_verified).await.unwrap();
     let is_late = moved.told.is_some();
     late_snapshot_is_removed(landscape, shoot, from, is_late)
         .await
@@ -374,6 +369,8 @@ async fn stays(landscape: &Landscape, shoot: &UserShoot, trouble: Trouble, time:
     let id = proof::technical_id(shoot).await.unwrap();
     let seed = landscape.seed("seed-a").unwrap();
     let started = lifecycle::containers(seed, &id).await.unwrap();
+    let reported = "the gardenlet reports that the shoot is this seed's";
+    shoot.wait(reported, COLLECTED_WITHIN, is_verified).await.unwrap();
     let mut writer = Writer::start(UserShoot::new(landscape, PROJECT, &shoot.name), first);
     writer.has_begun().await.unwrap();
     let disturbed = Disturbed::by(trouble, landscape, "seed-a").unwrap();
@@ -387,9 +384,15 @@ async fn stays(landscape: &Landscape, shoot: &UserShoot, trouble: Trouble, time:
         started, now,
         "{trouble:?}: a process of the control plane was started again"
     );
-    let status = shoot.get().await.unwrap().status.unwrap();
-    let verified = find_condition(&status.conditions, OWNERSHIP_VERIFIED).unwrap();
-    assert_eq!(verified.status, ConditionStatus::True, "{verified:?}");
+    let now = shoot.get().await.unwrap();
+    assert!(is_verified(&now), "{:?}", now.status);
+}
+
+fn is_verified(shoot: &Shoot) -> bool {
+    let conditions = shoot.status.iter().flat_map(|status| &status.conditions);
+    conditions
+        .filter(|condition| condition.type_ == OWNERSHIP_VERIFIED)
+        .any(|verified| verified.status == ConditionStatus::True)
 }
 
 /// While its trouble lasts the source writes nothing to the object store after its fence, and later to its own place only: what it had
