@@ -73,6 +73,12 @@ pub const ISOLATED_ZONE_PODS_FIRST: &str = "PodsFirst";
 /// Annotation: the zone, by its provider's ID, of which it is to be told what would move if it were cut off. Nothing is changed, and the
 /// annotation goes when it has been answered.
 pub const SHOOT_ISOLATED_ZONE_DRY_RUN: &str = "shoot.gardener.cloud/isolated-zone-dry-run";
+/// Annotation: the rest of the budget of a failover is spent (`true`), so that the network of the zone is closed at once.
+/// The gardenlet removes the annotation when the gardenlet has recorded the new deadline.
+pub const SHOOT_ISOLATED_ZONE_CLOSE_NOW: &str = "shoot.gardener.cloud/isolated-zone-close-now";
+/// Annotation of a Worker and of a SubnetIsolation: the time (RFC 3339) by which the network of the isolated zone is closed,
+/// whatever is left in the zone. The gardenlet copies `status.zoneIsolation.closeDeadlineTime` of the Shoot.
+pub const ISOLATED_ZONE_CLOSE_DEADLINE: &str = "extensions.gardener.cloud/isolated-zone-close-deadline";
 /// Annotation: the Seed to which a move of the Shoot is judged without a change of anything else. garden-controller-manager reports the
 /// answer as constraint `MigrationDryRun`, and removes the annotation.
 pub const MIGRATION_DRY_RUN: &str = "migration.gardener.cloud/dry-run";
@@ -126,6 +132,9 @@ pub const OWNERSHIP_EPOCH_LABEL: &str = "epoch";
 /// Annotation of a shoot's namespace in a seed that the shoot has left: the epoch of its stay there. What is marked so is cleaned
 /// up also when the Shoot is gone; an unmarked namespace never is.
 pub const LEFT_IN_EPOCH: &str = "shoot.gardener.cloud/left-in-epoch";
+/// Annotation of a shoot's namespace in a seed: the time at which a forced deletion began there (RFC 3339). The machine manager gets a
+/// bounded time from then on, whatever is repeated or restarted meanwhile.
+pub const FORCED_DELETION_BEGAN: &str = "shoot.gardener.cloud/forced-deletion-began";
 /// Label: how the shoot's conditions look, taken together.
 pub const SHOOT_STATUS: &str = "shoot.gardener.cloud/status";
 /// Label: what an object is: `shoot`, `seed`, `project`, `controlplane`, `extension`, …
@@ -257,6 +266,10 @@ pub mod condition {
     pub const OBSERVABILITY_COMPONENTS_HEALTHY: &str = "ObservabilityComponentsHealthy";
     /// Shoot: its nodes are there and ready.
     pub const EVERY_NODE_READY: &str = "EveryNodeReady";
+    /// Reason of that condition on a Worker: a Node of the shoot, or an instance of the cloud, has no Machine.
+    pub const MACHINE_MISSING: &str = "MachineMissing";
+    /// Reason of that condition on a Worker: all Nodes and instances have a Machine again.
+    pub const MACHINES_COMPLETE: &str = "MachinesComplete";
     /// Shoot: what the landscape runs in it runs.
     pub const SYSTEM_COMPONENTS_HEALTHY: &str = "SystemComponentsHealthy";
     /// Shoot: the garden holds what the shoot would need on another seed (R7-42).
@@ -265,6 +278,11 @@ pub mod condition {
     pub const SHOOT_STATE_NEVER_SYNCED: &str = "ShootStateNeverSynced";
     /// Shoot constraint: the ShootState leaves out no state and no Secret of the shoot. Present only while `False`.
     pub const SHOOT_STATE_COMPLETE: &str = "ShootStateComplete";
+    /// Shoot constraint and Etcd condition: no change that etcd acknowledged was lost with a volume. Present only while `False`: for 7 days
+    /// after etcd was restored within an ownership epoch.
+    pub const DATA_COMPLETE: &str = "DataComplete";
+    /// Reason of that constraint and condition: the volume of etcd was lost or unusable, and etcd was restored from the backups.
+    pub const VOLUME_LOST: &str = "VolumeLost";
     /// Shoot and Etcd: it is confirmed that the shoot is this seed's.
     pub const OWNERSHIP_VERIFIED: &str = "OwnershipVerified";
     /// Reason of that condition: etcd is served for longer than other seeds wait, or for ever, while nobody confirms it.
