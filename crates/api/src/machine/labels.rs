@@ -11,6 +11,8 @@ pub const NODE: &str = "node";
 pub const POOL: &str = "worker.gardener.cloud/pool";
 /// Name of the zone.
 pub const ZONE: &str = "topology.kubernetes.io/zone";
+/// Name of the region, on Nodes.
+pub const REGION: &str = "topology.kubernetes.io/region";
 /// On a machine that is to be deleted whether or not its node answers or can be drained.
 pub const FORCE_DELETION: &str = "force-deletion";
 /// What marks a Secret that a MachineClass refers to.
@@ -20,3 +22,6 @@ pub const FINALIZER: &str = "machine.sapcloud.io/machine-controller-manager";
 /// Key of the taint that the Worker puts into the template of the machines of an isolated zone. A set whose template
 /// has the taint makes no Machine, and a Machine with the taint gets no instance.
 pub const ISOLATED_ZONE_TAINT: &str = "worker.gardener.cloud/isolated-zone";
+/// Annotation of the Worker while a zone is isolated or is filled again: how many machines each pool had in each zone
+/// before, as JSON. Part of the carried machine state.
+pub const SIZES_BEFORE_ISOLATION: &str = "worker.gardener.cloud/sizes-before-isolation";

@@ -6,7 +6,8 @@
 //!
 //! The shape is Gardener's: `{machineDeployments: {name: {replicas, machineSets, machines}}}`, as gzip in `{state: …}`. Two
 //! things are added, which others overlook: the classes that sets and machines still need, without which no old machine of
-//! an unfinished rolling update could be deleted, and the `deletionTimestamp` of machines that were going.
+//! an unfinished rolling update could be deleted, and the `deletionTimestamp` of machines that were going. While a zone is
+//! isolated, the sizes of the pools before the isolation are a third addition.
 
 use std::io::{Read as _, Write as _};
 
@@ -35,6 +36,10 @@ pub struct MachineState {
     /// The classes that their sets and machines need.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machine_classes: Vec<MachineClass>,
+    /// Value of the Worker's annotation [`labels::SIZES_BEFORE_ISOLATION`], so that failback after a move gives the zone
+    /// its former size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sizes_before_isolation: Option<String>,
 }
 
 /// The machines of one deployment.
@@ -105,7 +110,7 @@ pub fn collect(
     }
     let mut state = MachineState {
         machine_deployments: of_deployment,
-        machine_classes: Vec::new(),
+        ..MachineState::default()
     };
     let needed = state.classes_in_use();
     let needed = classes.iter().filter(|class| needed.contains(&class.name_any()));
