@@ -6,6 +6,7 @@ mod cycles;
 mod flows;
 mod generate;
 mod imports;
+mod language;
 mod layering;
 mod mutations;
 mod sources;
@@ -30,12 +31,20 @@ enum Task {
     },
     /// Checks the arrows between crates, the length of files, and habits that a compiler does not check.
     Layering,
+    /// Checks the language of comments, names, field descriptions, pages and commits against the record of
+    /// breaches, crates/xtask/language.yaml.
+    Language {
+        /// Writes the numbers that fell into the record instead.
+        #[arg(long)]
+        lower: bool,
+    },
 }
 
 fn main() -> std::process::ExitCode {
     let done = match Arguments::parse().task {
         Task::Generate { check } => generate::run(check),
         Task::Layering => layering::run(),
+        Task::Language { lower } => language::run(lower),
     };
     match done {
         Ok(()) => std::process::ExitCode::SUCCESS,
