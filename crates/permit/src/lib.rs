@@ -76,7 +76,7 @@ pub use issuer::{Issuer, Settling};
 pub use layer::{Fence, Fenced};
 pub use permit::Permit;
 #[cfg(feature = "object-store")]
-pub use store::StoreConnector;
+pub use store::{ConnectionPool, StoreConnector};
 pub use under_way::FINISH_WITHIN;
 
 #[cfg(test)]

@@ -76,21 +76,56 @@ impl StoreConnector {
     /// A client for requests.
     #[must_use]
     pub fn client(&self) -> HttpClient {
+        let (proxies, tls) = (self.proxies.clone(), Arc::clone(&self.tls));
+        ConnectionPool::build(self.connect_within, self.answer_within, proxies, tls).client(&self.permit)
+    }
+}
+
+/// Connections that the clients of all permits in a process share. A connection serves a single request at a
+/// time, so that the end of a permit closes no connection of another permit's request.
+#[derive(Clone, Debug)]
+pub struct ConnectionPool {
+    answer_within: Duration,
+    proxies: Proxies,
+    client: Unanswered<Client<HttpsConnector<ProxyConnector>, HttpRequestBody>>,
+}
+
+impl ConnectionPool {
+    /// Bounds and trust are those of [`StoreConnector::new`].
+    #[must_use]
+    pub fn new(connect_within: Duration, answer_within: Duration) -> Self {
+        let (proxies, tls) = (Proxies::of_environment(), trust_of_process());
+        Self::build(connect_within, answer_within, proxies, tls)
+    }
+
+    fn build(
+        connect_within: Duration,
+        answer_within: Duration,
+        proxies: Proxies,
+        tls: Arc<ClientConfig>,
+    ) -> Self {
         let tcp = ProxyConnector {
-            tcp: PermittedConnector::new(Some(self.connect_within)),
+            tcp: PermittedConnector::new(Some(connect_within)),
             tls: trust_of_process(),
-            proxies: self.proxies.clone(),
-            connect_within: self.connect_within,
+            proxies: proxies.clone(),
+            connect_within,
         };
-        let connector = HttpsConnector::from((tcp, Arc::clone(&self.tls)));
         let client = Builder::new(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
-            .build(connector);
-        HttpClient::new(Guarded {
-            permit: self.permit.clone(),
-            answer_within: self.answer_within,
-            proxies: self.proxies.clone(),
+            .build(HttpsConnector::from((tcp, tls)));
+        Self {
+            answer_within,
+            proxies,
             client: Unanswered(client),
+        }
+    }
+
+    /// A client whose every request needs this permit.
+    #[must_use]
+    pub fn client(&self, permit: &Permit) -> HttpClient {
+        HttpClient::new(Guarded {
+            permit: permit.clone(),
+            pool: self.clone(),
         })
     }
 }
@@ -141,19 +176,18 @@ impl HttpConnector for StoreConnector {
 #[derive(Debug)]
 struct Guarded {
     permit: Permit,
-    answer_within: Duration,
-    proxies: Proxies,
-    client: Unanswered<Client<HttpsConnector<ProxyConnector>, HttpRequestBody>>,
+    pool: ConnectionPool,
 }
 
 #[async_trait]
 impl HttpService for Guarded {
     async fn call(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
         request.extensions_mut().insert(self.permit.clone());
-        if let Some(login) = self.proxies.login_of_forwarded(request.uri()) {
+        if let Some(login) = self.pool.proxies.login_of_forwarded(request.uri()) {
             request.headers_mut().insert(PROXY_AUTHORIZATION, login);
         }
-        let (mut client, deadline) = (self.client.clone(), Instant::now() + self.answer_within);
+        let pool = &self.pool;
+        let (mut client, deadline) = (pool.client.clone(), Instant::now() + pool.answer_within);
         let answered = self
             .permit
             .effect(async move { timeout_at(deadline, client.call(request)).await });
