@@ -56,6 +56,29 @@ pub struct EtcdStatus {
     /// backups. Init container `initialize` reports these data in the termination message. Absent until the first start of etcd in
     /// that epoch has been observed.
     pub begun: Option<BegunEpoch>,
+    /// The restore of a lost or unusable volume within an ownership epoch: changes that are in no backup are lost. Init container
+    /// `initialize` reports the restore in the termination message. Absent where no volume was lost, and removed 7 days after the
+    /// restore, or when a later ownership epoch begins.
+    pub volume_loss: Option<VolumeLoss>,
+}
+
+/// The restore of a lost or unusable volume within an ownership epoch.
+#[skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct VolumeLoss {
+    /// The ownership epoch in which the volume was lost.
+    pub epoch: i64,
+    /// Last revision of etcd in the backups. Every change after this revision is lost; the number of lost changes is unknown.
+    pub last_revision: i64,
+    /// Revision with which etcd went on. It is above every revision that the former etcd has assigned, so that no revision stands for
+    /// two changes, and clients list again.
+    pub revision: i64,
+    /// When the newest restored snapshot was taken: changes that etcd acknowledged before are not lost. Absent where the name of the
+    /// snapshot has no valid time.
+    pub saved: Option<Time>,
+    /// When etcd was restored: etcd acknowledged no lost change after this time.
+    pub restored: Time,
 }
 
 /// The data with which etcd began an ownership epoch.

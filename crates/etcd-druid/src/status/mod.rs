@@ -95,6 +95,7 @@ pub fn compute(etcd: &Etcd, outcome: Result<(), &Error>, observed: &Observed, no
             .or(before.owner_check)
             .filter(|_| etcd.spec.backup.owner_check.is_some()),
         begun: begun::newest(&observed.members, before.begun),
+        volume_loss: before.volume_loss,
     }
 }
 
