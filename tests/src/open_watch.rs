@@ -12,16 +12,24 @@ use kube::{
     Api, Client,
     api::{WatchEvent, WatchParams},
 };
-use tokio::{sync::oneshot, task::JoinSet, time::timeout};
+use tokio::{
+    sync::oneshot,
+    task::JoinSet,
+    time::{sleep, timeout},
+};
 
 /// Longer than the first events take on a busy machine.
 const BEGUN_WITHIN: Duration = Duration::from_secs(60);
+
+/// From a refused watch to the next one, before the first event.
+const REOPENED_AFTER: Duration = Duration::from_millis(500);
 
 /// An open watch, opened again for as long as that succeeds.
 pub struct OpenWatch(JoinSet<Instant>);
 
 impl OpenWatch {
-    /// Opens a watch, and waits for the first event. A client of one address does not follow DNS.
+    /// Opens a watch, and waits for the first event. Until then a refused watch is opened again, as the names of a new
+    /// shoot may not be known yet. A client of one address does not follow DNS.
     ///
     /// # Errors
     /// No event comes.
@@ -46,8 +54,16 @@ impl OpenWatch {
 async fn until_refused(client: Client, first: oneshot::Sender<()>) -> Instant {
     let maps: Api<ConfigMap> = Api::all(client);
     let mut first = Some(first);
-    while watch_once(&maps, &mut first).await.is_ok() {}
-    Instant::now()
+    loop {
+        match watch_once(&maps, &mut first).await {
+            Ok(()) => {}
+            Err(error) if first.is_some() => {
+                println!("a watch could not be opened: {error:#}");
+                sleep(REOPENED_AFTER).await;
+            }
+            Err(_) => return Instant::now(),
+        }
+    }
 }
 
 /// Fails where the watch cannot be opened, and ends well with an open watch.
