@@ -28,7 +28,7 @@
 //! | shoot | nodes | get, list, watch, patch, delete |
 //! | shoot | pods | list, watch, delete |
 //! | shoot | pods/eviction | create |
-//! | shoot | poddisruptionbudgets | list |
+//! | shoot | poddisruptionbudgets, volumeattachments | list |
 //! | shoot, `kube-system` | secrets | get, create, patch, delete |
 
 mod cloud;
@@ -36,11 +36,13 @@ mod context;
 mod driver;
 mod feed;
 mod hex;
+mod isolation;
 mod machine;
 mod machine_class;
 mod machine_deployment;
 mod machine_set;
 mod names;
+mod outgoing;
 mod owners;
 mod phase;
 mod reach;

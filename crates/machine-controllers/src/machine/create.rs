@@ -1,6 +1,6 @@
 //! How a Machine comes to its instance: by looking for it first, always.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use api::{
     machine::{Machine, MachineClass},
@@ -19,9 +19,13 @@ use super::{
 };
 use crate::{
     driver::Instance,
+    isolation::is_isolated,
     phase::Phase,
     words::{NAME_PLACE, NODE, TOKEN_PLACE},
 };
+
+/// Before the next attempt for a Machine of an isolated zone.
+const RETRY_IN_ISOLATED_ZONE: Duration = Duration::from_secs(60);
 
 impl Machines {
     /// Finds or makes the instance of a Machine that does not know it yet. What the cloud or the configuration has against it is
@@ -77,9 +81,21 @@ impl Machines {
                     ),
                 ));
             }
+            (None, None) if is_isolated(&machine.spec) => {
+                return Err(self.refuse_in_isolated_zone(machine).await?);
+            }
             (None, None) => self.make(machine, &class, bounds).await?,
         };
         self.identify(machine, &instance).await
+    }
+
+    /// A change of the Machine's template starts the next attempt, so that the requeue is only a safeguard.
+    async fn refuse_in_isolated_zone(&self, machine: &Machine) -> Result<Error> {
+        let why = "no instance is created, because the zone of the Machine is isolated";
+        let phase = Phase::told(machine).unwrap_or(Phase::Pending);
+        let report = Told::new(phase, Doing::Create, State::Processing, why);
+        self.tell(machine, &report).await?;
+        Ok(Error::not_ready(RETRY_IN_ISOLATED_ZONE, why))
     }
 
     async fn make(
@@ -113,8 +129,8 @@ impl Machines {
         Ok(instance)
     }
 
-    /// Writes down which instance it is; from here on it is never made again.
-    async fn identify(&self, machine: &Machine, instance: &Instance) -> Result<()> {
+    /// Records the instance in the Machine, so that no second instance is made for the Machine.
+    pub(super) async fn record(&self, machine: &Machine, instance: &Instance) -> Result<Machine> {
         let name = machine.name_any();
         let body = json!({
             "metadata": {"labels": {NODE: instance.node_name}, "uid": machine.uid()},
@@ -124,6 +140,12 @@ impl Machines {
         if node_name(&written) != Some(&instance.node_name) {
             return Err(Error::bug(format!("the label of Machine {name} was not written")));
         }
+        Ok(written)
+    }
+
+    /// Records the instance, and reports a new one.
+    async fn identify(&self, machine: &Machine, instance: &Instance) -> Result<()> {
+        let written = self.record(machine, instance).await?;
         // One that was there before is as its Node is, and not new.
         if provider_id(machine).is_some() {
             return Ok(());
@@ -137,7 +159,7 @@ impl Machines {
     }
 
     /// The Node that has this id.
-    fn node_of(&self, id: &str) -> Result<Option<String>> {
+    pub(super) fn node_of(&self, id: &str) -> Result<Option<String>> {
         let nodes = self.nodes.all()?;
         let found = nodes
             .iter()

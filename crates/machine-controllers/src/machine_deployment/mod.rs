@@ -36,13 +36,14 @@ use serde_json::json;
 use tracing::info;
 
 use self::{
-    rolling::{Standing, Wanted, next},
+    rolling::{Manner, Standing, Wanted, next},
     sets::{Sets, configuration, told},
 };
 use crate::{
     context::Context,
     feed::Cache,
-    machine_set::{available, available_in, ready_for},
+    machine_set::{available, available_in, outgoing, ready_for, replicas},
+    outgoing::Outgoing,
     owners::{Belongs, adoption, belongs, selector},
     phase::Phase,
     removal,
@@ -59,17 +60,24 @@ pub struct MachineDeployments {
     manager: FieldManager,
     deployments: Cache<MachineDeployment>,
     machines: Cache<Machine>,
+    outgoing: Outgoing,
 }
 
 impl MachineDeployments {
     /// The controller with what it shares with others.
-    pub fn new(context: &Context, deployments: Cache<MachineDeployment>, machines: Cache<Machine>) -> Self {
+    pub fn new(
+        context: &Context,
+        deployments: Cache<MachineDeployment>,
+        machines: Cache<Machine>,
+        outgoing: Outgoing,
+    ) -> Self {
         Self {
             seed: context.control.clone(),
             namespace: context.namespace.clone(),
             manager: context.manager,
             deployments,
             machines,
+            outgoing,
         }
     }
 
@@ -177,18 +185,48 @@ impl MachineDeployments {
             self.change(new, body).await?;
             return Err(Error::not_ready(COLLISION, "a set is in use again"));
         }
+        let marked = if wanted.manner == Manner::Paused {
+            Ok(())
+        } else {
+            self.mark_outgoing(sets).await
+        };
         let standing = self.standing(sets)?;
         let (old, new) = next(wanted, &standing.0, standing.1.as_ref());
+        let count = old.len();
         let replicas = old.into_iter().chain(new);
-        for (set, replicas) in sets.all().zip(replicas) {
+        for (index, (set, replicas)) in sets.all().zip(replicas).enumerate() {
             let now = set.spec.replicas.unwrap_or_default();
             let wanted = i32::try_from(replicas).unwrap_or(i32::MAX);
             if now != wanted {
+                if index < count && wanted < now {
+                    marked.clone()?;
+                }
                 info!(set = set.name_any(), from = now, to = wanted, "a set is scaled");
                 self.change(set, json!({"spec": {"replicas": wanted}})).await?;
             }
         }
         Ok(())
+    }
+
+    /// Marks the Nodes of old sets, and frees the Nodes of the new set that a cancelled update or scale-down has marked.
+    async fn mark_outgoing(&self, sets: &Sets) -> Result<()> {
+        let machines = self.machines.all()?;
+        let of = |set: &MachineSet| -> Vec<&Machine> {
+            let own = machines.iter().filter(|machine| is_of(machine, set));
+            own.map(Arc::as_ref).collect()
+        };
+        if let Some(new) = &sets.new {
+            let mut own = of(new);
+            let leaving: BTreeSet<_> = outgoing(replicas(new), &own)
+                .into_iter()
+                .map(ResourceExt::name_any)
+                .collect();
+            own.retain(|machine| {
+                machine.meta().deletion_timestamp.is_none() && !leaving.contains(&machine.name_any())
+            });
+            self.outgoing.release(own).await?;
+        }
+        self.outgoing.mark(sets.old.iter().flat_map(of)).await
     }
 
     /// How old sets and the new one stand.
@@ -280,7 +318,7 @@ impl Reconciler<MachineDeployment> for MachineDeployments {
         let stepped = match &wanted {
             Ok(wanted) => {
                 if sets.new.is_none()
-                    && (spec.paused != Some(true) || sets.old.is_empty())
+                    && (wanted.manner != Manner::Paused || sets.old.is_empty())
                     && !self
                         .make(&deployment, &mut sets, collisions.unwrap_or_default())
                         .await?
@@ -318,6 +356,11 @@ impl Reconciler<MachineDeployment> for MachineDeployments {
             return Ok(Next::Change);
         }
         let own = self.own(&deployment).await?;
+        let machines = self.machines.all()?;
+        let of_own = machines
+            .iter()
+            .filter(|machine| own.iter().any(|set| is_of(machine, set)));
+        self.outgoing.mark_if_possible(of_own.map(Arc::as_ref)).await;
         for set in own.iter().filter(|set| set.meta().deletion_timestamp.is_none()) {
             removal::delete(&self.sets_api(), set).await?;
         }

@@ -7,6 +7,8 @@ use api::machine::{MachineDeploymentSpec, RollingUpdateMachineDeployment};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use runtime::{Error, Result};
 
+use crate::isolation::is_isolated;
+
 /// How a set stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
@@ -67,8 +69,9 @@ impl Wanted {
                 format!("spec.strategy of MachineDeployment {name}: {what}"),
             )
         };
+        let is_in_isolated_zone = spec.template.spec.as_ref().is_some_and(is_isolated);
         let manner = match strategy.type_.as_deref() {
-            _ if spec.paused == Some(true) => Manner::Paused,
+            _ if spec.paused == Some(true) || is_in_isolated_zone => Manner::Paused,
             None | Some("" | "RollingUpdate") => Manner::Rolling,
             Some("Recreate") => Manner::Recreate,
             Some(other) => {

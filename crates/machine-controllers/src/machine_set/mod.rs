@@ -31,6 +31,8 @@ use self::decide::{BURST, Plan, decide};
 use crate::{
     context::Context,
     feed::Cache,
+    isolation::is_isolated,
+    outgoing::Outgoing,
     owners::{Belongs, adoption, belongs, reference, selector},
     phase::Phase,
     reach::Reach,
@@ -38,6 +40,7 @@ use crate::{
     words::FINALIZER,
 };
 
+pub use decide::outgoing;
 pub use status::{available, available_in, ready_for};
 
 /// Requests for Machines that are under way at once.
@@ -52,6 +55,7 @@ pub struct MachineSets {
     reach: Arc<Reach>,
     sets: Cache<MachineSet>,
     machines: Cache<Machine>,
+    outgoing: Outgoing,
 }
 
 impl MachineSets {
@@ -61,6 +65,7 @@ impl MachineSets {
         reach: Arc<Reach>,
         sets: Cache<MachineSet>,
         machines: Cache<Machine>,
+        outgoing: Outgoing,
     ) -> Self {
         Self {
             seed: context.control.clone(),
@@ -70,6 +75,7 @@ impl MachineSets {
             reach,
             sets,
             machines,
+            outgoing,
         }
     }
 
@@ -139,7 +145,7 @@ impl MachineSets {
         }
         own.extend(orphans);
         self.configure(set, &own).await?;
-        let plan = decide(replicas(set), &own);
+        let plan = plan(set, &own);
         if !plan.replace.is_empty() || !plan.surplus.is_empty() {
             self.delete(set, &plan, &own).await?;
         }
@@ -148,6 +154,7 @@ impl MachineSets {
 
     async fn delete(&self, set: &MachineSet, plan: &Plan, own: &[&Machine]) -> Result<()> {
         self.reach.answers_for().await?;
+        self.outgoing.mark(outgoing(replicas(set), own)).await?;
         for (names, reason) in [(&plan.replace, "ReplacesFailed"), (&plan.surplus, "ScalesDown")] {
             for name in names {
                 let Some(machine) = own.iter().find(|machine| machine.name_any() == *name) else {
@@ -240,7 +247,7 @@ impl Reconciler<MachineSet> for MachineSets {
             own.iter()
                 .all(|machine| configuration(&machine.spec, template).is_none())
         });
-        let plan = decide(replicas(&set), &own);
+        let plan = plan(&set, &own);
         let acted = if plan.is_empty() && orphans.is_empty() && configured {
             Ok(())
         } else {
@@ -267,11 +274,14 @@ impl Reconciler<MachineSet> for MachineSets {
         let live = live.context("could not list Machines")?.items;
         let (own, orphans) = self.own(&set, live.iter())?;
         let all: Vec<_> = own.into_iter().chain(orphans).collect();
-        let staying = all
+        let staying: Vec<_> = all
             .iter()
-            .filter(|machine| machine.meta().deletion_timestamp.is_none());
+            .filter(|machine| machine.meta().deletion_timestamp.is_none())
+            .copied()
+            .collect();
+        self.outgoing.mark_if_possible(staying.iter().copied()).await;
         for machine in staying {
-            removal::delete(&self.api(), *machine).await?;
+            removal::delete(&self.api(), machine).await?;
         }
         if all.is_empty() {
             return Ok(Next::Change);
@@ -281,8 +291,22 @@ impl Reconciler<MachineSet> for MachineSets {
     }
 }
 
-fn replicas(set: &MachineSet) -> usize {
+/// How many Machines a set wants.
+pub fn replicas(set: &MachineSet) -> usize {
     usize::try_from(set.spec.replicas.unwrap_or_default()).unwrap_or_default()
+}
+
+fn plan(set: &MachineSet, own: &[&Machine]) -> Plan {
+    let template = set
+        .spec
+        .template
+        .as_ref()
+        .and_then(|template| template.spec.as_ref());
+    let mut plan = decide(replicas(set), own);
+    if template.is_some_and(is_isolated) {
+        plan.create = 0;
+    }
+    plan
 }
 
 /// A Machine as the set wants it. The server finds a name that is free; it stays, whatever happens (R7-03).

@@ -7,18 +7,23 @@
 )]
 
 mod cloud;
+mod isolated;
 mod judged;
 mod leaving;
 mod life;
 mod orphans;
+mod outgoing;
 mod refused;
+mod requested;
 mod rolling;
+mod volumes;
 mod world;
 
 use std::future::Future;
 
 use anyhow::{Result, ensure};
 use api::crds::{Target, crds_of};
+use futures::{FutureExt as _, future::join_all};
 use testkit::{ControlPlane, apply_crds};
 
 /// Side by side, each in a namespace of its own: most of them wait most of the time.
@@ -32,42 +37,65 @@ async fn machines_are_what_their_deployments_say_and_nothing_is_lost() -> Result
     let mut crds = crds_of(Target::Seed);
     crds.retain(|crd| crd.spec.group == "machine.sapcloud.io");
     apply_crds(client, &crds).await?;
-    let outcomes = tokio::join!(
-        told("come and go", life::machines_come_and_go(client)),
-        told("restored", life::restored_machines_are_the_same_machines(client)),
-        told("surge", rolling::bounds_hold_with_a_surge(client)),
-        told("no surge", rolling::bounds_hold_without_a_surge(client)),
+    let scenarios = vec![
+        told("come and go", life::machines_come_and_go(client)).boxed_local(),
+        told("restored", life::restored_machines_are_the_same_machines(client)).boxed_local(),
+        told("surge", rolling::bounds_hold_with_a_surge(client)).boxed_local(),
+        told("no surge", rolling::bounds_hold_without_a_surge(client)).boxed_local(),
         told("drain", async {
             leaving::pods_leave_first_and_budgets_are_honoured(client).await?;
             leaving::no_budget_holds_where_no_machine_is_wanted(client).await
-        }),
+        })
+        .boxed_local(),
         told("stuck", async {
             leaving::a_budget_that_never_lets_go_is_told_and_waited_for_only_so_long(client).await?;
             leaving::a_webhook_without_backend_holds_no_machine_for_ever(client).await
-        }),
+        })
+        .boxed_local(),
         told(
             "never joins",
-            judged::one_that_never_joins_is_told_and_replaced(client)
-        ),
+            judged::one_that_never_joins_is_told_and_replaced(client),
+        )
+        .boxed_local(),
         told(
             "many ill",
-            judged::many_unhealthy_ones_are_replaced_one_after_the_other(client)
-        ),
+            judged::many_unhealthy_ones_are_replaced_one_after_the_other(client),
+        )
+        .boxed_local(),
         told(
             "frozen",
-            judged::nothing_is_judged_while_the_api_does_not_answer(client)
-        ),
-        told("refused", refused::what_is_in_the_way_is_told(client)),
+            judged::nothing_is_judged_while_the_api_does_not_answer(client),
+        )
+        .boxed_local(),
+        told("refused", refused::what_is_in_the_way_is_told(client)).boxed_local(),
         told(
             "lost right",
-            refused::a_right_that_is_lost_stops_all_calls(client)
-        ),
+            refused::a_right_that_is_lost_stops_all_calls(client),
+        )
+        .boxed_local(),
+        told(
+            "outgoing",
+            outgoing::all_outgoing_nodes_are_marked_before_the_first_is_drained(client),
+        )
+        .boxed_local(),
+        told("requested", async {
+            requested::an_annotation_of_the_node_deletes_its_machine(client).await?;
+            requested::the_node_of_a_machine_that_never_knew_its_instance_goes_too(client).await
+        })
+        .boxed_local(),
+        told(
+            "volumes",
+            volumes::an_instance_waits_for_its_volumes_and_not_for_ever(client),
+        )
+        .boxed_local(),
+        told("isolated", isolated::an_isolated_zone_gets_no_new_machine(client)).boxed_local(),
         told(
             "orphans",
-            orphans::orphans_are_collected_only_when_it_is_sure_that_they_are(client)
-        ),
-    );
-    let outcomes: [Option<String>; 12] = outcomes.into();
+            orphans::orphans_are_collected_only_when_it_is_sure_that_they_are(client),
+        )
+        .boxed_local(),
+    ];
+    let outcomes = join_all(scenarios).await;
     let failures: Vec<_> = outcomes.into_iter().flatten().collect();
     ensure!(failures.is_empty(), "{}", failures.join("\n"));
     Ok(())
