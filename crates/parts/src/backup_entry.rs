@@ -130,7 +130,7 @@ impl SourceBackupEntry {
             let cause = removal_refusal(&entry)?.trim_end_matches('.').to_owned();
             Some(format!(
                 "BackupEntry {name} is still being deleted: {cause}. The shoot runs with the copy of its backups; the deletion is \
-                 tried again. The shoot cannot move to a different seed until the entry is gone"
+                 tried again. A planned move of the shoot waits until the entry is gone, and a takeover does not"
             ))
         }))
     }
@@ -160,20 +160,30 @@ fn describe_deletion(entry: &gardencore::BackupEntry) -> String {
 
 /// Whether the entry may be written. The deletion of an earlier move goes on with the bucket that the entry names, so that an entry
 /// that is being deleted must never name the only backups of the shoot.
-fn look_writable(name: &str, entry: Option<&gardencore::BackupEntry>) -> wait::Look {
+///
+/// In a takeover garden-controller-manager releases the entry from a seed that can no longer end the deletion.
+fn look_writable(name: &str, own_seed: &str, entry: Option<&gardencore::BackupEntry>) -> wait::Look {
     let Some(entry) = entry.filter(|entry| entry.metadata.deletion_timestamp.is_some()) else {
         return wait::Look::Done;
     };
-    match removal_refusal(entry) {
-        None => wait::Look::Wait(format!(
-            "an earlier move has left it, and {}",
-            describe_deletion(entry)
-        )),
-        Some(cause) => wait::Look::Fail(configuration_problem(format!(
+    let on = entry
+        .status
+        .as_ref()
+        .and_then(|status| status.seed_name.as_deref());
+    let on = on
+        .or(entry.spec.seed_name.as_deref())
+        .filter(|on| *on != own_seed);
+    match (removal_refusal(entry), on) {
+        (Some(cause), None) => wait::Look::Fail(configuration_problem(format!(
             "BackupEntry {name} of an earlier move is still being deleted, and cannot name the bucket of the former seed before it \
              is gone: {}. See \"The source BackupEntry cannot be deleted\" in docs/operations.md",
             cause.trim_end_matches('.')
         ))),
+        (_, on) => wait::Look::Wait(format!(
+            "an earlier move has left it{}, and {}. See \"The source BackupEntry cannot be deleted\" in docs/operations.md",
+            on.map_or(String::new(), |on| format!(" to seed {on}")),
+            describe_deletion(entry).trim_end_matches('.')
+        )),
     }
 }
 
@@ -264,9 +274,12 @@ impl Facts {
 
     async fn wait_for_end_of_deletion(&self, name: &str) -> Result<()> {
         let limit = self.settings.timeouts.backup_entry.severe;
-        wait::until(&self.entries(), name, limit, |entry| look_writable(name, entry))
-            .await
-            .map(|_| ())
+        let own = self.seed_object.name_any();
+        wait::until(&self.entries(), name, limit, |entry| {
+            look_writable(name, &own, entry)
+        })
+        .await
+        .map(|_| ())
     }
 
     /// The epoch in which the shoot's data were opened last, where that is recorded.
@@ -429,7 +442,8 @@ mod tests {
     fn a_source_entry_that_is_being_deleted_gets_no_other_bucket() {
         let refused =
             json!({"description": "the retention has not ended.", "codes": ["ERR_INFRA_UNAUTHORIZED"]});
-        let wait::Look::Fail(error) = look_writable("source-a", Some(&deleted(&refused))) else {
+        let look_writable = |entry: Option<&gardencore::BackupEntry>| look_writable("source-a", "own", entry);
+        let wait::Look::Fail(error) = look_writable(Some(&deleted(&refused))) else {
             panic!("a restore goes on with an entry that is being deleted");
         };
         let words = "BackupEntry source-a of an earlier move is still being deleted";
@@ -439,13 +453,28 @@ mod tests {
             "{error}"
         );
         let going = deleted(&json!(null));
-        assert!(matches!(
-            look_writable("source-a", Some(&going)),
-            wait::Look::Wait(_)
-        ));
+        assert!(matches!(look_writable(Some(&going)), wait::Look::Wait(_)));
         for writable in [None, Some(&entry("source-a", "former"))] {
-            assert!(matches!(look_writable("source-a", writable), wait::Look::Done));
+            assert!(matches!(look_writable(writable), wait::Look::Done));
         }
+    }
+
+    /// garden-controller-manager releases the entry within a second: the restore must not report a configuration problem.
+    #[test]
+    fn a_takeover_waits_for_the_release_of_a_source_entry_that_the_dead_seed_deletes() {
+        let refused =
+            json!({"description": "the retention has not ended.", "codes": ["ERR_INFRA_UNAUTHORIZED"]});
+        let mut left = deleted(&refused);
+        left.status.as_mut().unwrap().seed_name = Some("seed-b".to_owned());
+        let wait::Look::Wait(why) = look_writable("source-a", "seed-c", Some(&left)) else {
+            panic!("the restore does not wait for the release");
+        };
+        assert!(
+            why.contains("to seed seed-b") && why.contains("the retention has not ended. See"),
+            "{why}"
+        );
+        let own = look_writable("source-a", "seed-b", Some(&left));
+        assert!(matches!(own, wait::Look::Fail(_)));
     }
 
     #[test]

@@ -3,19 +3,22 @@
 use std::{sync::Arc, time::Duration};
 
 use api::{
-    constants::{OPERATION, TIMESTAMP, operation::MIGRATE},
+    constants::{OPERATION, TIMESTAMP, finalizer::GARDENER, operation::MIGRATE},
     gardencore::{BackupEntry, Shoot},
 };
 use kube::{Api, ResourceExt, runtime::watcher};
-use runtime::{Next, Reconciler, Result, clock, clusters::Cluster, error::Explain as _, runner};
+use runtime::{Next, Reconciler, Result, clock, clusters::Cluster, error::Explain as _, finalizer, runner};
 use serde_json::json;
 
-use super::decision::{destination, heir, is_taken};
+use super::decision::{abandoned_on, destination, heir, is_taken};
 use crate::{Context, MANAGER};
 
 /// How often the entry of a Shoot that was handed over is looked at. Shoots are watched; this is for an entry that was put
 /// back as it was before.
 const LOOK_AGAIN: Duration = Duration::from_secs(300);
+
+/// In front of the name of a source BackupEntry.
+const SOURCE: &str = "source-";
 
 /// Pause after somebody else has written an entry at the same moment.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -68,9 +71,41 @@ impl BackupEntryPlacement {
         let mut next = LOOK_AGAIN;
         if is_taken(shoot) {
             // Of a destination that died, too. Before the other one, for which the next destination waits.
-            next = self.give(shoot, &format!("source-{name}")).await?;
+            let source = format!("{SOURCE}{name}");
+            next = self.give(shoot, &source).await?;
+            next = next.min(self.release(shoot, &source).await?);
         }
         Ok(Next::After(self.give(shoot, &name).await?.min(next)))
+    }
+
+    /// Releases the source BackupEntry of an earlier move from a seed that can no longer delete it. Returns the time of the next check.
+    async fn release(&self, shoot: &Shoot, name: &str) -> Result<Duration> {
+        let namespace = shoot.namespace().unwrap_or_default();
+        let entries: Api<BackupEntry> = self.context.garden.namespaced(&namespace);
+        let found = entries
+            .get_opt(name)
+            .await
+            .context(format_args!("could not read BackupEntry {name}"))?;
+        let Some(entry) = found else {
+            return Ok(LOOK_AGAIN);
+        };
+        let Some(seed) = abandoned_on(shoot, &entry) else {
+            return Ok(LOOK_AGAIN);
+        };
+        if !finalizer::try_remove(&entries, &entry, GARDENER).await? {
+            return Ok(AGAIN);
+        }
+        let bucket = &entry.spec.bucket_name;
+        let note = format!(
+            "BackupEntry {name} of an earlier move was released, because the shoot was taken over from seed {seed}, which was deleting \
+             the backups of the entry. Backups may stay in bucket {bucket}: if seed {seed} does not come back, delete the objects there \
+             below {}/",
+            name.trim_start_matches(SOURCE)
+        );
+        tracing::warn!(entry = name, seed, bucket, "a source BackupEntry was released");
+        let events = &self.context.events;
+        events.warning(shoot, "SourceBackupEntryReleased", &note).await;
+        Ok(LOOK_AGAIN)
     }
 
     /// Gives one entry to the Shoot's seed, and tells when to look at it again.

@@ -1,6 +1,10 @@
 //! Where a BackupEntry belongs: a pure decision.
 
-use api::gardencore::{BackupEntry, Shoot};
+use api::{
+    constants::OWNERSHIP_EPOCH,
+    gardencore::{BackupEntry, Shoot},
+};
+use kube::ResourceExt;
 
 /// The seed that is to have the Shoot's entry, if it is not the one that it names. A Shoot that was never handed over (its
 /// epoch is the first) leaves its entry where the gardenlet made it.
@@ -39,6 +43,24 @@ pub fn heir(shoot: &Shoot, entry: &BackupEntry) -> Option<String> {
     let is_given =
         entry.spec.seed_name.as_ref() == Some(&host) && entry.metadata.deletion_timestamp.is_none();
     (is_taken(shoot) && is_given && !on.is_empty() && on != host).then_some(host)
+}
+
+/// The seed that deletes the source BackupEntry of an earlier move, where the Shoot was taken from that seed: the deletion may never
+/// end there, and the entry of that name is to name the bucket of the present source. Backups that the entry still names are not
+/// needed: the epoch of the entry has opened its copy. An entry of an epoch that has opened nothing names the only data.
+#[must_use]
+pub fn abandoned_on<'a>(shoot: &Shoot, source_entry: &'a BackupEntry) -> Option<&'a str> {
+    source_entry.metadata.deletion_timestamp.as_ref()?;
+    let status = shoot.status.as_ref()?;
+    let opened = status.ownership.as_ref()?.source.as_ref()?.epoch;
+    let epoch = source_entry.annotations().get(OWNERSHIP_EPOCH);
+    let epoch = epoch.map_or(Some(1), |epoch| epoch.parse().ok())?;
+    let on = source_entry
+        .status
+        .as_ref()
+        .and_then(|status| status.seed_name.as_deref());
+    let on = on.or(source_entry.spec.seed_name.as_deref())?;
+    (is_taken(shoot) && epoch <= opened && status.seed_name.as_deref() != Some(on)).then_some(on)
 }
 
 #[cfg(test)]
@@ -120,5 +142,32 @@ mod tests {
         assert_eq!(heir(&taken, &on(&entry("b"), "b")), None);
         assert_eq!(heir(&taken, &on(&entry("b"), "")), None);
         assert_eq!(heir(&taken, &entry("b")), None);
+    }
+    #[test]
+    fn a_takeover_releases_the_source_entry_that_the_lost_seed_was_deleting() {
+        let taken = |epoch: i64, opened: i64| {
+            let mut taken = shoot("c", None);
+            let approval = json!({"uid": "u", "from": "b", "to": "c", "epoch": 2, "acceptedLoss": "SinceLastSnapshot",
+                "expiry": "2026-01-01T00:00:00Z", "by": "Operator", "reason": "r"});
+            let ownership = json!({"epoch": epoch, "phase": "Claiming", "approval": approval,
+                "source": {"name": "b", "epoch": opened}});
+            taken.status = serde_json::from_value(json!({"seedName": "c", "ownership": ownership})).unwrap();
+            taken
+        };
+        let mut left = on(&entry("b"), "b");
+        left.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
+        left.annotations_mut().insert(OWNERSHIP_EPOCH.into(), "2".into());
+        assert_eq!(abandoned_on(&taken(3, 2), &left), Some("b"));
+        let mut never_begun = left.clone();
+        never_begun.status = None;
+        assert_eq!(abandoned_on(&taken(3, 2), &never_begun), Some("b"));
+        // Seed b had opened nothing: the entry names the bucket with the only data.
+        assert_eq!(abandoned_on(&taken(3, 1), &left), None);
+        // The move was planned: the seed ends the deletion itself. Nobody deletes, or the host does.
+        assert_eq!(abandoned_on(&taken(4, 3), &left), None);
+        assert_eq!(abandoned_on(&taken(3, 2), &on(&entry("b"), "b")), None);
+        let mut own = on(&left, "c");
+        own.spec.seed_name = Some("c".into());
+        assert_eq!(abandoned_on(&taken(3, 2), &own), None);
     }
 }

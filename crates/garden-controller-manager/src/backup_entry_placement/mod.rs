@@ -4,9 +4,12 @@
 //! The seed that has the entry then lets go of it, and the other takes it. A seed from which the Shoot was taken over is not waited
 //! for: `status.seedName` of the entry, and of the one that names the source's backups, is written here then (R7-02). Nobody else may change the field (policy
 //! `backupentry-seed-name`), so that backups never go before their shoot, nor to another seed than their shoot.
+//!
+//! A source BackupEntry that such a seed was deleting after an earlier move is released: its finalizer is removed, and an Event of the
+//! Shoot names the backups that may stay.
 
 mod controller;
 mod decision;
 
 pub use controller::run;
-pub use decision::{destination, heir, is_taken};
+pub use decision::{abandoned_on, destination, heir, is_taken};

@@ -28,10 +28,9 @@ use super::{
     capacity,
     change::change,
     crowd::{self, Crowd, NoPlace},
-    dry_run, eligibility, former_seeds, pause, pending_edit,
+    dry_run, former_seeds, holds,
     preflight::{BUSY, FULL, Verdict, wanted_move},
     reading::{SOURCE, backup_entry_name, read, write},
-    source,
 };
 use crate::{Context, controller_registration::seed_of, shoots};
 
@@ -165,13 +164,7 @@ impl Reconciler<Shoot> for ShootMigration {
                 continue;
             }
             let judged = Box::pin(read(&self.context, &shoot)).await?;
-            let verdict = judged.verdict;
-            let seeds = [judged.source.as_ref(), judged.destination.as_ref()];
-            let profile = judged.profile.as_ref();
-            let verdict = verdict.map(|verdict| eligibility::hold(&shoot, seeds, profile, verdict));
-            let verdict = verdict.map(|verdict| pause::hold(&shoot, seeds, verdict));
-            let verdict = verdict.map(|verdict| source::with_reports(&shoot, verdict));
-            let verdict = verdict.map(|verdict| pending_edit::hold(&shoot, verdict));
+            let verdict = holds::apply(&shoot, &judged);
             let verdict =
                 verdict.map(|verdict| self.with_place(&shoot, judged.destination.as_ref(), verdict));
             let ready = verdict.as_ref().is_some_and(|verdict| verdict.ready);

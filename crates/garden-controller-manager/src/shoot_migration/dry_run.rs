@@ -15,7 +15,7 @@ use placement::{Journey, journey};
 use runtime::{Result, clock};
 use serde_json::{Value, json};
 
-use super::{capacity, eligibility, pause, pending_edit, preflight::Verdict, reading::read, source};
+use super::{capacity, holds, preflight::Verdict, reading::read};
 use crate::{Context, MANAGER};
 
 /// Longest name of a Seed.
@@ -70,16 +70,12 @@ async fn judge(
     let mut asking = shoot.clone();
     asking.spec.seed_name = Some(seed.to_owned());
     let judged = Box::pin(read(context, &asking)).await?;
-    let seeds = [judged.source.as_ref(), judged.destination.as_ref()];
-    Ok(judged.verdict.map(|verdict| {
-        let verdict = eligibility::hold(&asking, seeds, judged.profile.as_ref(), verdict);
-        let verdict = pause::hold(&asking, seeds, verdict);
-        let verdict = pending_edit::hold(&asking, source::with_reports(&asking, verdict));
-        match &judged.destination {
+    Ok(
+        holds::apply(&asking, &judged).map(|verdict| match &judged.destination {
             Some(destination) => capacity::judge(&asking, destination, known, verdict),
             None => verdict,
-        }
-    }))
+        }),
+    )
 }
 
 /// Other names cannot be asked for.

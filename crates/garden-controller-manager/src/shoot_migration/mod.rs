@@ -12,6 +12,8 @@
 //! | `preflight` | the obstacles, in the order in which people mend them |
 //! | `extensions` | what the shoot needs of providers, and what the destination has |
 //! | `seed_defaults` | what a seed puts into a shoot and another one must put there too |
+//! | `holds` | what holds back a planned move and no takeover: the list of the next rows |
+//! | `source_entry` | whether the source BackupEntry of the move before is gone |
 //! | `source` | what the gardenlet of the source reports that would stop a move half-way |
 //! | `eligibility` | whether the destination may host the shoot: taints, selectors, versions of gardenlets |
 //! | `pause` | whether the Shoot or one of its seeds holds back new work |
@@ -37,12 +39,14 @@ mod extensions;
 mod force;
 mod forced_move;
 mod former_seeds;
+mod holds;
 mod pause;
 mod pending_edit;
 mod preflight;
 mod reading;
 mod seed_defaults;
 mod source;
+mod source_entry;
 
 pub(crate) use approval::travels;
 pub use approval::{Decision, HandOn, decide};

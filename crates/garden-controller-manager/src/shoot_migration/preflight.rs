@@ -25,7 +25,7 @@ pub(super) const BUSY: &str = "DestinationSeedBusy";
 /// The reason of a move to a seed without room (`capacity`).
 pub(super) const FULL: &str = "DestinationSeedFull";
 /// The reason of a move while the source BackupEntry of an earlier move is being deleted.
-const SOURCE_ENTRY_LEFT: &str = "SourceBackupEntryNotDeleted";
+pub(super) const SOURCE_ENTRY_LEFT: &str = "SourceBackupEntryNotDeleted";
 
 /// A move that somebody wants, and what is known of it.
 #[derive(Clone, Copy, Debug)]
@@ -38,8 +38,6 @@ pub struct Move<'a> {
     pub source: Option<&'a Seed>,
     /// Where the shoot's backups are.
     pub backup_entry: Option<&'a BackupEntry>,
-    /// The source BackupEntry, which an earlier move may have left.
-    pub source_entry: Option<&'a BackupEntry>,
     /// The destination's bucket.
     pub bucket: Option<&'a BackupBucket>,
     /// What the garden knows of extensions.
@@ -131,9 +129,6 @@ pub fn judge(wanted: &Move<'_>) -> Option<Verdict> {
             ),
         );
     }
-    if let Some(verdict) = source_entry_obstacle(wanted, &back) {
-        return Some(verdict);
-    }
     Some(Verdict {
         ready: true,
         reason: "DestinationSeedReady",
@@ -141,28 +136,6 @@ pub fn judge(wanted: &Move<'_>) -> Option<Verdict> {
             "Seed {destination} can take the shoot over from {source}.{}{}",
             no_space_note(wanted.shoot).unwrap_or_default(),
             takeover_note(wanted).unwrap_or_default()
-        ),
-    })
-}
-
-/// A source BackupEntry that is being deleted cannot name the bucket of the next move, so that the shoot would be down on the
-/// destination until the deletion ends.
-fn source_entry_obstacle(wanted: &Move<'_>, back: &str) -> Option<Verdict> {
-    let entry = wanted.source_entry?;
-    entry.metadata.deletion_timestamp.as_ref()?;
-    let error = entry
-        .status
-        .as_ref()
-        .and_then(|status| status.last_error.as_ref());
-    let cause = error.map_or("the provider has not removed the backups yet", |error| {
-        error.description.trim_end_matches('.')
-    });
-    Some(Verdict {
-        ready: false,
-        reason: SOURCE_ENTRY_LEFT,
-        message: format!(
-            "BackupEntry {} of an earlier move is still being deleted: {cause}. Wait until the entry is gone, {back}; see docs/operations.md.",
-            entry.name_any()
         ),
     })
 }

@@ -25,7 +25,6 @@ struct World {
     destination: Option<Seed>,
     source: Option<Seed>,
     backup_entry: Option<BackupEntry>,
-    source_entry: Option<BackupEntry>,
     bucket: Option<BackupBucket>,
     extensions: Extensions,
 }
@@ -86,7 +85,6 @@ fn world() -> World {
         destination: Some(seed("b")),
         source: Some(seed("a")),
         backup_entry: Some(BackupEntry::new("entry", BackupEntrySpec::default())),
-        source_entry: None,
         bucket: Some(bucket),
         extensions: Extensions::default(),
     }
@@ -100,7 +98,6 @@ fn judged(change: impl FnOnce(&mut World)) -> Option<Verdict> {
         destination: world.destination.as_ref(),
         source: world.source.as_ref(),
         backup_entry: world.backup_entry.as_ref(),
-        source_entry: world.source_entry.as_ref(),
         bucket: world.bucket.as_ref(),
         extensions: &world.extensions,
     })
@@ -125,27 +122,6 @@ fn a_move_between_two_good_seeds_may_begin() {
             .unwrap()
             .ready
     );
-}
-
-/// The deletion goes on with the bucket of the earlier move, and the entry cannot name the bucket of this move.
-#[test]
-fn a_move_waits_until_the_source_entry_of_the_move_before_is_gone() {
-    let mut left = BackupEntry::new("source-entry", BackupEntrySpec::default());
-    assert!(judged(|w| w.source_entry = Some(left.clone())).unwrap().ready);
-    left.metadata.deletion_timestamp = Some(epoch());
-    let reason = "SourceBackupEntryNotDeleted";
-    refused(
-        reason,
-        "BackupEntry source-entry of an earlier move is still being deleted",
-        |w| {
-            w.source_entry = Some(left.clone());
-        },
-    );
-    let error = json!({"lastError": {"description": "the retention has not ended."}});
-    left.status = Some(serde_json::from_value(error).unwrap());
-    refused(reason, "the retention has not ended. Wait", |w| {
-        w.source_entry = Some(left.clone());
-    });
 }
 
 #[test]

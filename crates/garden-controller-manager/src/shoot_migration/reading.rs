@@ -29,6 +29,8 @@ pub struct Judged {
     pub verdict: Option<Verdict>,
     /// The CloudProfile that the Shoot names.
     pub profile: Option<CloudProfile>,
+    /// The source BackupEntry, which an earlier move may have left.
+    pub source_entry: Option<BackupEntry>,
 }
 
 /// Judges the move that the Shoot wants, if it wants one.
@@ -68,7 +70,6 @@ pub(crate) async fn read(context: &Context, shoot: &Shoot) -> Result<Judged> {
         destination: destination.as_ref(),
         source: source.as_ref(),
         backup_entry: backup_entry.as_ref(),
-        source_entry: source_entry.as_ref(),
         bucket: bucket.as_ref(),
         extensions: &extensions,
     });
@@ -77,6 +78,7 @@ pub(crate) async fn read(context: &Context, shoot: &Shoot) -> Result<Judged> {
         destination,
         verdict,
         profile,
+        source_entry,
     })
 }
 

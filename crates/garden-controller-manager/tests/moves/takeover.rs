@@ -11,8 +11,11 @@ use api::{
     meta::{LastOperationState as State, LastOperationType as Type},
 };
 use garden_controller_manager::{backup_entry_placement, shoot_takeover};
-use k8s_openapi::api::coordination::v1::Lease;
-use kube::{Api, ResourceExt};
+use k8s_openapi::api::{coordination::v1::Lease, events::v1::Event};
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, ListParams},
+};
 use runtime::clock;
 use serde_json::{Value, json};
 use testkit::eventually;
@@ -115,6 +118,7 @@ async fn a_silent_seed_loses_its_shoot(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     let spec = shoots.get("alive").await.unwrap().spec;
     backups_are_on_seed_a(garden).await;
+    let left = seed_a_deletes_backups_of_an_earlier_move(garden).await;
     // A planned move would be refused.
     taint_seed_b(garden, json!([{"key": "protected"}])).await;
     let shoot = taken_over(garden, "seed-b").await;
@@ -168,6 +172,55 @@ async fn a_silent_seed_loses_its_shoot(garden: &Garden) {
         "nobody is asked to let go: {:?}",
         entry.annotations()
     );
+    eventually("the source entry is released", SOON, || {
+        is_released(garden, &left)
+    })
+    .await
+    .unwrap();
+}
+
+/// A retention protects the backups, and the seed dies before the retention ends.
+async fn seed_a_deletes_backups_of_an_earlier_move(garden: &Garden) -> String {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    let status = shoots.get("alive").await.unwrap().status.unwrap();
+    let name = format!("source-{}--{}", status.technical_id, status.uid);
+    garden.entry(&name, "seed-a", "bucket-of-seed-z").await;
+    let entries: Api<BackupEntry> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
+    garden.finalizer(&entries, &name).await;
+    let error = json!({"description": "the retention has not ended", "codes": ["ERR_INFRA_UNAUTHORIZED"]});
+    garden
+        .status(&entries, &name, json!({"seedName": "seed-a", "lastError": error}))
+        .await;
+    entries.delete(&name, &DeleteParams::default()).await.unwrap();
+    name
+}
+
+/// So that the destination can create an entry of that name, and a user learns which backups stay.
+async fn is_released(garden: &Garden, name: &str) -> Result<(), String> {
+    let entries: Api<BackupEntry> = garden.admin(NAMESPACE);
+    if entries
+        .get_opt(name)
+        .await
+        .map_err(|error| error.to_string())?
+        .is_some()
+    {
+        return Err(format!("BackupEntry {name} is there"));
+    }
+    let events: Api<Event> = garden.admin(NAMESPACE);
+    let all = events.list(&ListParams::default()).await;
+    let all = all.map_err(|error| error.to_string())?;
+    let is_report = |event: &Event| {
+        let note = event.note.as_deref().unwrap_or_default();
+        event.reason.as_deref() == Some("SourceBackupEntryReleased")
+            && ["alive", "seed-a", "bucket-of-seed-z"]
+                .iter()
+                .all(|part| note.contains(part))
+    };
+    all.items
+        .iter()
+        .any(is_report)
+        .then_some(())
+        .ok_or_else(|| "no Event".to_owned())
 }
 
 /// As its gardenlet has left it. R7-02: it will not let go.
