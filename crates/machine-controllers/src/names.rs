@@ -17,6 +17,7 @@ use crate::{
     machine_class::MachineClasses,
     machine_deployment::{self, MachineDeployments},
     machine_set::{self, MachineSets},
+    outgoing::Outgoing,
     reach::Reach,
     safety::{self, Safety},
 };
@@ -74,6 +75,7 @@ impl Parts {
     fn start(&mut self, name: &str, context: &Context) -> Result<BoxFuture<'static, ()>, String> {
         let settings = context.settings.clone();
         let reach = || Arc::clone(&self.reach);
+        let outgoing = || Outgoing::new(context, reach(), self.nodes.cache());
         let (classes, machines, sets) = (self.classes.cache(), self.machines.cache(), self.sets.cache());
         Ok(match name {
             "machine" => {
@@ -91,7 +93,8 @@ impl Parts {
                     .boxed()
             }
             "machine-deployment" => {
-                let controller = MachineDeployments::new(context, self.deployments.cache(), machines);
+                let controller =
+                    MachineDeployments::new(context, self.deployments.cache(), machines, outgoing());
                 let changes = self.deployments.subscribe(machine_deployment::fingerprint);
                 let sets = self.sets.subscribe(machine_deployment::set_fingerprint);
                 let machines = self.machines.subscribe(machine_set::machine_fingerprint);
@@ -102,7 +105,7 @@ impl Parts {
                 Safety::new(context, classes).run(changes, settings).boxed()
             }
             "machine-set" => {
-                let controller = MachineSets::new(context, reach(), sets, machines);
+                let controller = MachineSets::new(context, reach(), sets, machines, outgoing());
                 let changes = self.sets.subscribe(machine_set::fingerprint);
                 let machines = self.machines.subscribe(machine_set::machine_fingerprint);
                 controller.run(changes, machines, settings).boxed()

@@ -32,26 +32,41 @@ impl Plan {
 
 /// What a set with so many replicas has to do about its Machines. Those that are being deleted do not count.
 pub fn decide(replicas: usize, machines: &[&Machine]) -> Plan {
-    let (failed, mut staying): (Vec<&Machine>, Vec<&Machine>) = machines
-        .iter()
-        .filter(|machine| machine.meta().deletion_timestamp.is_none())
-        .partition(|machine| Phase::of(machine) == Phase::Failed);
-    let mut plan = Plan {
+    let (failed, staying) = sort(machines);
+    Plan {
         replace: failed
             .iter()
             .map(|machine| machine.name_any())
             .take(BURST)
             .collect(),
         create: replicas.saturating_sub(staying.len()).min(BURST),
-        ..Plan::default()
-    };
-    let surplus = staying.len().saturating_sub(replicas);
-    if surplus > 0 {
-        staying.sort_by_cached_key(|machine| worth(machine));
-        let first = staying.iter().take(surplus.min(BURST));
-        plan.surplus = first.map(|machine| machine.name_any()).collect();
+        surplus: surplus(replicas, staying)
+            .take(BURST)
+            .map(|machine| machine.name_any())
+            .collect(),
     }
-    plan
+}
+
+/// All Machines that a set with so many replicas deletes, also those beyond the first burst.
+pub fn outgoing<'m>(replicas: usize, machines: &[&'m Machine]) -> Vec<&'m Machine> {
+    let (failed, staying) = sort(machines);
+    failed.into_iter().chain(surplus(replicas, staying)).collect()
+}
+
+/// The Machines that failed and those that did not, without those that are being deleted.
+fn sort<'m>(machines: &[&'m Machine]) -> (Vec<&'m Machine>, Vec<&'m Machine>) {
+    machines
+        .iter()
+        .filter(|machine| machine.meta().deletion_timestamp.is_none())
+        .partition(|machine| Phase::of(machine) == Phase::Failed)
+}
+
+fn surplus(replicas: usize, mut staying: Vec<&Machine>) -> impl Iterator<Item = &Machine> {
+    let count = staying.len().saturating_sub(replicas);
+    if count > 0 {
+        staying.sort_by_cached_key(|machine| worth(machine));
+    }
+    staying.into_iter().take(count)
 }
 
 /// In what order a surplus is taken: by priority, then what is of least use, then what has no Node, then the newest.

@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use api::machine::MachineClass;
@@ -12,10 +13,13 @@ use kube::{
     Api, Client, ResourceExt,
     api::{Patch, PatchParams},
 };
-use machine_controllers::{Driver, Found, Instance, Request};
+use machine_controllers::{Driver, Found, Instance, InstancePower, Request};
 use runtime::{Credentials, Error, Result};
 use serde_json::json;
 use tokio::sync::watch;
+
+/// Before a deletion that hangs is asked for again.
+const HANGING: Duration = Duration::from_millis(300);
 
 #[derive(Default)]
 struct State {
@@ -24,6 +28,14 @@ struct State {
     calls: Vec<String>,
     user_data: BTreeMap<String, String>,
     refuses: Option<Error>,
+    /// Reports about instances by Machine name, in the place of [`InstancePower::Running`].
+    power: BTreeMap<String, Result<InstancePower>>,
+    /// Instances do not end.
+    hangs: bool,
+    /// The longest time for which the controllers say that an instance has been ending.
+    ending_for: Duration,
+    /// Machines whose kubelets register while their instances are deleted.
+    late: Vec<String>,
 }
 
 /// The cloud.
@@ -70,6 +82,26 @@ impl Cloud {
     /// From now on it does, or does not, refuse to make instances.
     pub fn refuse(&self, error: Option<Error>) {
         self.state().refuses = error;
+    }
+
+    /// The kubelet of this machine registers while the instance is deleted.
+    pub fn registers_at_the_end(&self, machine: &str) {
+        self.state().late.push(machine.to_owned());
+    }
+
+    /// From now on the cloud reports this about the instance of a machine.
+    pub fn report_power(&self, machine: &str, report: Result<InstancePower>) {
+        self.state().power.insert(machine.to_owned(), report);
+    }
+
+    /// From now on instances do, or do not, stay in their deletion.
+    pub fn hang_deletions(&self, hangs: bool) {
+        self.state().hangs = hangs;
+    }
+
+    /// The longest time for which the controllers said that an instance had been ending.
+    pub fn longest_ending(&self) -> Duration {
+        self.state().ending_for
     }
 
     /// An instance that nobody asked for now.
@@ -151,6 +183,19 @@ impl Driver for Cloud {
     async fn delete(&self, request: &Request<'_>) -> Result<()> {
         let name = request.machine.name_any();
         self.state().calls.push(format!("delete {name}"));
+        let is_late = self.state().late.contains(&name);
+        if is_late {
+            let registered = self.register(&name, "True").await;
+            registered.map_err(|error| Error::bug(error.to_string()))?;
+        }
+        let hangs = {
+            let mut state = self.state();
+            state.ending_for = state.ending_for.max(request.ending_for);
+            state.hangs
+        };
+        if hangs {
+            return Err(Error::not_ready(HANGING, "the instance shuts down"));
+        }
         self.take(&name);
         Ok(())
     }
@@ -163,6 +208,17 @@ impl Driver for Cloud {
             provider_id,
             node_name: node(&name),
         }))
+    }
+
+    async fn power(&self, request: &Request<'_>) -> Result<InstancePower> {
+        let name = request.machine.name_any();
+        let mut state = self.state();
+        state.calls.push(format!("power {name}"));
+        state
+            .power
+            .get(&name)
+            .cloned()
+            .unwrap_or(Ok(InstancePower::Running))
     }
 
     async fn list(&self, _: &MachineClass, _: Credentials) -> Result<Vec<Found>> {

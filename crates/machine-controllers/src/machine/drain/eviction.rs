@@ -1,28 +1,34 @@
-//! Asks one pod to leave, and finds out what keeps it.
+//! Asks pods to leave, and finds the budgets that keep them.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, ops::ControlFlow, time::Duration};
 
 use http::Request;
 use k8s_openapi::api::{
     core::v1::Pod,
     policy::v1::{Eviction, PodDisruptionBudget},
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{DeleteOptions, ObjectMeta, Preconditions};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
+    DeleteOptions, LabelSelector, ObjectMeta, Preconditions,
+};
 use kube::{
-    Api, ResourceExt,
+    ResourceExt,
     api::ListParams,
     core::{Selector, SelectorExt as _, Status},
 };
 use runtime::{Cluster as _, Error, Result, Shoot, error::Explain as _};
+use serde::Deserialize;
 
-use super::pods::title;
+use super::pods::{Refusals, title};
 
 /// How long an answer is waited for. Clients repeat what was answered with 429 by themselves, for minutes; here the pod is asked
 /// again in the next round, and what keeps it is to be known by then.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
 
-/// Asks a pod to leave: exactly this one, not a later one of the same name. Gives who it is and what keeps it, if something does.
-pub async fn evict(shoot: &Shoot, pod: &Pod) -> Result<Option<(String, String)>> {
+/// A pod that was not evicted, and the reason that the API has given.
+pub type Refused<'p> = (&'p Pod, String);
+
+/// Asks a pod to leave: exactly this pod, not a later pod of the same name. Returns the refusal, if there is one.
+pub async fn evict<'p>(shoot: &Shoot, pod: &'p Pod) -> Result<Option<Refused<'p>>> {
     let asked = shoot.client().request::<Status>(request(pod)?);
     let refusal = match tokio::time::timeout(ANSWERS_WITHIN, asked).await {
         Ok(Ok(_)) => return Ok(None),
@@ -33,11 +39,70 @@ pub async fn evict(shoot: &Shoot, pod: &Pod) -> Result<Option<(String, String)>>
         Ok(Err(error)) => return Err(error).context(format_args!("could not evict Pod {}", title(pod))),
         Err(_) => format!("the eviction was not granted within {ANSWERS_WITHIN:?}"),
     };
-    let budgets: Api<PodDisruptionBudget> = shoot.namespaced(&pod.namespace().unwrap_or_default());
-    let budgets = budgets.list(&ListParams::default()).await;
-    let budgets = budgets.context("could not list PodDisruptionBudgets")?;
-    let keeps = what_keeps(pod, &budgets.items).unwrap_or(refusal);
-    Ok(Some((title(pod), keeps)))
+    Ok(Some((pod, refusal)))
+}
+
+/// The reason for each refusal: the budgets that keep the pod, else the answer of the API. Budgets are listed once,
+/// however many pods were refused.
+pub async fn explain(shoot: &Shoot, refused: Vec<Refused<'_>>) -> Result<Refusals> {
+    if refused.is_empty() {
+        return Ok(Refusals::new());
+    }
+    let namespaces: BTreeSet<_> = refused.iter().filter_map(|(pod, _)| pod.namespace()).collect();
+    let mut budgets = Vec::new();
+    let (api, all) = (shoot.all::<PodDisruptionBudget>(), ListParams::default());
+    let survey = runtime::survey(&api, &all, |budget: Budget| {
+        if budget.is_used_up() && namespaces.contains(&budget.metadata.namespace) {
+            budgets.push(budget);
+        }
+        ControlFlow::Continue(())
+    });
+    survey.await.context("could not list PodDisruptionBudgets")?;
+    let reason = |(pod, answer)| (title(pod), what_keeps(pod, &budgets).unwrap_or(answer));
+    Ok(refused.into_iter().map(reason).collect())
+}
+
+/// The part of a `PodDisruptionBudget` that counts here.
+#[derive(Deserialize)]
+struct Budget {
+    metadata: Place,
+    spec: Option<BudgetSpec>,
+    #[serde(default)]
+    status: BudgetStatus,
+}
+
+#[derive(Deserialize)]
+struct Place {
+    name: String,
+    #[serde(default)]
+    namespace: String,
+}
+
+#[derive(Deserialize)]
+struct BudgetSpec {
+    selector: Option<LabelSelector>,
+}
+
+/// Without a status the budget was not counted yet, and allows nothing.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct BudgetStatus {
+    disruptions_allowed: i32,
+    desired_healthy: i32,
+    current_healthy: i32,
+}
+
+impl Budget {
+    fn is_used_up(&self) -> bool {
+        self.status.disruptions_allowed <= 0
+    }
+
+    fn selects(&self, pod: &Pod) -> bool {
+        let selector = self.spec.as_ref().and_then(|spec| spec.selector.clone());
+        let selector = selector.and_then(|selector| Selector::try_from(selector).ok());
+        pod.namespace().as_ref() == Some(&self.metadata.namespace)
+            && selector.is_some_and(|selector| selector.matches(pod.labels()))
+    }
 }
 
 /// The request. (That of kube names a field wrongly, so that the server would not see which pod is meant.)
@@ -65,25 +130,16 @@ fn request(pod: &Pod) -> Result<Request<Vec<u8>>> {
         .map_err(|error| wrong(&error))
 }
 
-/// The budgets that let a pod not go, with their numbers.
-fn what_keeps(pod: &Pod, budgets: &[PodDisruptionBudget]) -> Option<String> {
-    let keep = budgets.iter().filter(|budget| {
-        let selector = budget.spec.as_ref().and_then(|spec| spec.selector.clone());
-        let selector = selector.and_then(|selector| Selector::try_from(selector).ok());
-        let none_may_go = budget
-            .status
-            .as_ref()
-            .is_none_or(|status| status.disruptions_allowed <= 0);
-        none_may_go && selector.is_some_and(|selector| selector.matches(pod.labels()))
-    });
+/// The budgets that do not let a pod go, with their numbers.
+fn what_keeps(pod: &Pod, budgets: &[Budget]) -> Option<String> {
+    let keep = budgets
+        .iter()
+        .filter(|budget| budget.is_used_up() && budget.selects(pod));
     let told: Vec<_> = keep
         .map(|budget| {
-            let status = budget.status.clone().unwrap_or_default();
             format!(
                 "the PodDisruptionBudget {} needs {} healthy pods and has {}",
-                budget.name_any(),
-                status.desired_healthy,
-                status.current_healthy
+                budget.metadata.name, budget.status.desired_healthy, budget.status.current_healthy
             )
         })
         .collect();
@@ -106,9 +162,9 @@ mod tests {
 
     #[test]
     fn the_budgets_that_do_not_let_go_are_named() {
-        let budget = |name: &str, app: &str, allowed: i32| -> PodDisruptionBudget {
+        let budget = |name: &str, app: &str, allowed: i32| -> Budget {
             serde_json::from_value(json!({
-                "metadata": {"name": name}, "spec": {"selector": {"matchLabels": {"app": app}}},
+                "metadata": {"name": name, "namespace": "n"}, "spec": {"selector": {"matchLabels": {"app": app}}},
                 "status": {"disruptionsAllowed": allowed, "desiredHealthy": 2, "currentHealthy": 2, "expectedPods": 2},
             }))
             .unwrap()
@@ -121,6 +177,9 @@ mod tests {
         let told = what_keeps(&pod(), &all).unwrap();
         assert_eq!(told, "the PodDisruptionBudget web needs 2 healthy pods and has 2");
         assert_eq!(what_keeps(&pod(), &all[1..]), None);
+        let mut elsewhere = budget("web", "web", 0);
+        elsewhere.metadata.namespace = "m".into();
+        assert_eq!(what_keeps(&pod(), &[elsewhere]), None);
     }
 
     #[test]

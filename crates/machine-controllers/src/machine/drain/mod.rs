@@ -2,6 +2,7 @@
 
 mod eviction;
 mod pods;
+mod volumes;
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -19,10 +20,12 @@ use tokio::{
 };
 
 use self::{
-    eviction::evict,
+    eviction::{Refused, evict, explain},
     pods::{Refusals, has_to_leave, sentence, title},
 };
 use super::status::since;
+
+pub use volumes::{Detachment, Volumes};
 
 /// Pods of a Node that are asked at once.
 const AT_ONCE: usize = 10;
@@ -139,18 +142,19 @@ impl Drain {
         Ok((title(pod), deletion))
     }
 
-    /// Asks all that were not asked yet, or were refused. Gives what keeps whom.
+    /// Asks all that were not asked yet, or were refused. Returns the reason for each refusal.
     async fn ask(&self, pods: &[Pod]) -> Result<Refusals> {
         let asked: Vec<_> = pods
             .iter()
             .filter(|pod| !is_going(pod))
             .map(|pod| evict(&self.shoot, pod))
             .collect();
-        stream::iter(asked)
+        let refused: Vec<Refused<'_>> = stream::iter(asked)
             .buffer_unordered(AT_ONCE)
             .try_filter_map(|refusal| async move { Ok(refusal) })
             .try_collect()
-            .await
+            .await?;
+        explain(&self.shoot, refused).await
     }
 
     async fn pods(&self, node: &str) -> Result<Vec<Pod>> {
@@ -217,3 +221,6 @@ pub fn silent_for(node: &Node) -> Option<Duration> {
     let ready = conditions.iter().find(|condition| condition.type_ == "Ready")?;
     (ready.status != "True").then(|| since(ready.last_transition_time.as_ref().map(|time| time.0)))
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,74 @@
+//! Drains Nodes of an API server that is simulated, so that its requests can be counted.
+#![allow(clippy::unwrap_used)]
+
+use std::sync::{Arc, Mutex};
+
+use http::{Request, Response, StatusCode};
+use kube::client::Body;
+use runtime::Permit;
+use serde_json::{Value, json};
+use tower::service_fn;
+
+use super::*;
+
+/// A shoot with three pods on Node `n`, all kept by a budget, and the paths of the requests so far.
+fn shoot_with_kept_pods() -> (Shoot, Arc<Mutex<Vec<String>>>) {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let requests = Arc::clone(&asked);
+    let service = service_fn(move |request: Request<Body>| {
+        let path = request.uri().path().to_owned();
+        let (status, body) = answer(&path);
+        requests.lock().unwrap().push(path);
+        let body = Body::from(body.to_string().into_bytes());
+        let answer = Response::builder().status(status).body(body);
+        async move { answer }
+    });
+    let client = kube::Client::new(service, "default");
+    (Shoot::new(client, &Permit::sole("a test")), asked)
+}
+
+fn answer(path: &str) -> (StatusCode, Value) {
+    let pod = |name: &str| json!({"metadata": {"name": name, "namespace": "web", "uid": name, "labels": {"app": "web"}}});
+    let list = |kind: &str, items: Value| {
+        (
+            StatusCode::OK,
+            json!({"kind": kind, "apiVersion": "v1", "metadata": {}, "items": items}),
+        )
+    };
+    if path == "/api/v1/pods" {
+        return list("PodList", json!([pod("a"), pod("b"), pod("c")]));
+    }
+    if path.ends_with("/eviction") {
+        let refusal = json!({
+            "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 403, "reason": "Forbidden", "message": "no",
+        });
+        return (StatusCode::FORBIDDEN, refusal);
+    }
+    let budget = json!({
+        "metadata": {"name": "budget", "namespace": "web"}, "spec": {"selector": {"matchLabels": {"app": "web"}}},
+        "status": {"disruptionsAllowed": 0, "desiredHealthy": 3, "currentHealthy": 3, "expectedPods": 3},
+    });
+    list("PodDisruptionBudgetList", json!([budget]))
+}
+
+#[tokio::test]
+async fn budgets_are_listed_once_a_round_however_many_pods_they_keep() {
+    let (shoot, asked) = shoot_with_kept_pods();
+    // Without a place for a Machine that waits, a round ends with the answers.
+    let drained = Drain::new(&shoot, 0).round("n", Duration::ZERO).await.unwrap();
+    let Drained::Waits(why) = drained else {
+        panic!("pods are left");
+    };
+    assert_eq!(
+        why.matches("the PodDisruptionBudget budget needs 3").count(),
+        3,
+        "{why}"
+    );
+    let asked = asked.lock().unwrap();
+    let count = |suffix: &str| asked.iter().filter(|path| path.ends_with(suffix)).count();
+    assert_eq!(
+        (count("/eviction"), count("/poddisruptionbudgets")),
+        (3, 1),
+        "{asked:?}"
+    );
+}

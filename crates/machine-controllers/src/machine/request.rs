@@ -1,0 +1,44 @@
+//! A user of the shoot has no access to Machines, and asks on the Node for the deletion of its Machine.
+
+use api::machine::Machine;
+use k8s_openapi::api::core::v1::Node;
+use kube::{ResourceExt, runtime::reflector::ObjectRef};
+use runtime::Result;
+use tracing::info;
+
+use super::{Machines, deletion::is_of, identity::node_name};
+use crate::{removal, words::TRIGGER_DELETION};
+
+impl Machines {
+    /// Deletes the Machine if its Node asks for the deletion, and returns whether this is so. The Node is read live, as the
+    /// annotation may have been removed since the watch has shown it.
+    pub(super) async fn delete_on_request(&self, machine: &Machine) -> Result<bool> {
+        let Some(name) = node_name(machine) else {
+            return Ok(false);
+        };
+        let asks = |node: &Node| is_asking(node) && is_of(node, machine);
+        // Before the first listing of Nodes there is nothing to act on; their events come later.
+        let seen = self.nodes.get(&ObjectRef::new(name)).ok().flatten();
+        if !seen.is_some_and(|node| asks(&node))
+            || !self.reach.node(name).await?.is_some_and(|node| asks(&node))
+        {
+            return Ok(false);
+        }
+        info!(
+            machine = machine.name_any(),
+            node = name,
+            "a user asks for the deletion of the machine"
+        );
+        let report =
+            format!("the Machine is deleted, because Node {name} has the annotation {TRIGGER_DELETION}=true");
+        self.events.normal(machine, "DeletionRequested", &report).await;
+        removal::delete(&self.machines_api(), machine).await?;
+        Ok(true)
+    }
+}
+
+fn is_asking(node: &Node) -> bool {
+    node.annotations()
+        .get(TRIGGER_DELETION)
+        .is_some_and(|value| value == "true")
+}

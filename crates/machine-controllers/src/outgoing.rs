@@ -1,0 +1,176 @@
+//! Nodes whose Machines are about to be deleted. All of them get a soft taint before the first is drained, so that a pod that
+//! leaves one of these Nodes starts on a Node that stays. The taint is upstream's, and stays on a Node over a move.
+
+use std::{sync::Arc, time::Duration};
+
+use api::machine::Machine;
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use k8s_openapi::api::core::v1::{Node, Taint};
+use kube::{Api, ResourceExt, runtime::reflector::ObjectRef};
+use runtime::{Cluster as _, Error, Result, apply::FieldManager};
+use serde_json::{Value, json};
+use tracing::{debug, warn};
+
+use crate::{
+    context::Context,
+    feed::Cache,
+    machine::{is_forced, node_name},
+    reach::Reach,
+    words::OUTGOING,
+};
+
+/// Writes to Nodes that are under way at once.
+const AT_ONCE: usize = 10;
+/// How long a write of a Node may take. A webhook of the users may delay each write, and the taint is only a preference.
+const WRITTEN_WITHIN: Duration = Duration::from_secs(10);
+/// The scheduler prefers Nodes without the taint.
+const EFFECT: &str = "PreferNoSchedule";
+
+/// Marks Nodes.
+pub struct Outgoing {
+    nodes: Api<Node>,
+    known: Cache<Node>,
+    manager: FieldManager,
+    reach: Arc<Reach>,
+}
+
+impl Outgoing {
+    /// For the Nodes of the shoot.
+    pub fn new(context: &Context, reach: Arc<Reach>, known: Cache<Node>) -> Self {
+        Self {
+            nodes: context.shoot.cluster_wide(),
+            known,
+            manager: context.manager,
+            reach,
+        }
+    }
+
+    /// Taints the Nodes of these Machines. A refusal by the shoot's API is logged, as the deletion goes on without the taint;
+    /// an API that does not answer is an error.
+    pub async fn mark<'m>(&self, machines: impl IntoIterator<Item = &'m Machine>) -> Result<()> {
+        self.write(machines, true).await
+    }
+
+    /// The same for a deletion that does not wait for the shoot's API.
+    pub async fn mark_if_possible<'m>(&self, machines: impl IntoIterator<Item = &'m Machine>) {
+        if let Err(error) = self.mark(machines).await {
+            debug!(%error, "outgoing Nodes were not marked");
+        }
+    }
+
+    /// Removes the taint from the Nodes of Machines that stay after all.
+    pub async fn release<'m>(&self, machines: impl IntoIterator<Item = &'m Machine>) -> Result<()> {
+        self.write(machines, false).await
+    }
+
+    async fn write<'m>(
+        &self,
+        machines: impl IntoIterator<Item = &'m Machine>,
+        is_outgoing: bool,
+    ) -> Result<()> {
+        let nodes: Vec<_> = machines
+            .into_iter()
+            // Its pods are not asked to leave.
+            .filter(|machine| !is_forced(machine))
+            .filter_map(|machine| {
+                self.known
+                    .get(&ObjectRef::new(node_name(machine)?))
+                    .ok()
+                    .flatten()
+            })
+            .filter(|node| change(node, is_outgoing).is_some())
+            .collect();
+        if nodes.is_empty() {
+            return Ok(());
+        }
+        self.reach.answers_for().await?;
+        let writes: Vec<_> = nodes
+            .iter()
+            .map(|node| self.write_one(node, is_outgoing))
+            .collect();
+        stream::iter(writes)
+            .buffer_unordered(AT_ONCE)
+            .try_for_each(|()| std::future::ready(Ok(())))
+            .await
+    }
+
+    async fn write_one(&self, node: &Node, is_outgoing: bool) -> Result<()> {
+        let written = tokio::time::timeout(WRITTEN_WITHIN, self.try_write(node, is_outgoing)).await;
+        let written =
+            written.unwrap_or_else(|_| Err(Error::transient(format!("no answer within {WRITTEN_WITHIN:?}"))));
+        match written {
+            Err(error) if error.is_failure() => {
+                warn!(node = node.name_any(), %error, is_outgoing, "the taint of outgoing Nodes could not be written");
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    /// Kubelets write their Nodes often: a write that collides is made on the Node as it is then.
+    async fn try_write(&self, seen: &Node, is_outgoing: bool) -> Result<()> {
+        let mut node = seen.clone();
+        loop {
+            let Some(body) = change(&node, is_outgoing) else {
+                return Ok(());
+            };
+            if self
+                .manager
+                .try_merge_of(&self.nodes, &node, &body)
+                .await?
+                .is_some()
+            {
+                return Ok(());
+            }
+            match self.reach.node(&seen.name_any()).await? {
+                Some(now) if now.uid() == seen.uid() => node = now,
+                _ => return Ok(()),
+            }
+        }
+    }
+}
+
+/// The change that a Node needs. A list of taints is written as a whole.
+fn change(node: &Node, is_outgoing: bool) -> Option<Value> {
+    let mut taints = node
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.taints.clone())
+        .unwrap_or_default();
+    let is_mark = |taint: &Taint| taint.key == OUTGOING && taint.effect == EFFECT;
+    if taints.iter().any(is_mark) == is_outgoing {
+        return None;
+    }
+    taints.retain(|taint| !is_mark(taint));
+    if is_outgoing {
+        taints.push(Taint {
+            key: OUTGOING.to_owned(),
+            value: Some("True".to_owned()),
+            effect: EFFECT.to_owned(),
+            ..Taint::default()
+        });
+    }
+    Some(json!({"spec": {"taints": taints}}))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn the_mark_comes_and_goes_and_other_taints_stay() {
+        let node = |taints: Value| -> Node {
+            serde_json::from_value(json!({"metadata": {"name": "n"}, "spec": {"taints": taints}})).unwrap()
+        };
+        let own = json!({"key": "own", "effect": "NoSchedule"});
+        let mark = json!({"key": OUTGOING, "value": "True", "effect": "PreferNoSchedule"});
+        let (staying, outgoing) = (node(json!([own])), node(json!([own, mark])));
+        assert_eq!(
+            change(&staying, true).unwrap()["spec"]["taints"],
+            json!([own, mark])
+        );
+        assert_eq!(change(&outgoing, false).unwrap()["spec"]["taints"], json!([own]));
+        assert_eq!((change(&staying, false), change(&outgoing, true)), (None, None));
+    }
+}
