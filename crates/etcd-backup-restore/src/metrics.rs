@@ -99,7 +99,9 @@ pub struct Metrics {
     delta_revisions: Gauge,
     no_space: Gauge,
     database_size: Gauge,
+    in_use: Gauge,
     quota: Gauge,
+    room_made: Family<PassageLabel, Counter>,
     ownership: Family<StateLabel, Gauge>,
     owned: Gauge,
     record_confirmed: Gauge,
@@ -122,7 +124,9 @@ impl Default for Metrics {
             delta_revisions: Gauge::default(),
             no_space: Gauge::default(),
             database_size: Gauge::default(),
+            in_use: Gauge::default(),
             quota: Gauge::default(),
+            room_made: Family::default(),
             ownership: Family::default(),
             owned: Gauge::default(),
             record_confirmed: Gauge::default(),
@@ -185,6 +189,16 @@ impl Metrics {
             self.database_size.clone(),
         );
         registry.register(
+            "etcd_database_in_use_bytes",
+            "Bytes of etcd's database without free pages",
+            self.in_use.clone(),
+        );
+        registry.register(
+            "etcd_room_made",
+            "Attempts to make room for etcd while alarm NOSPACE is raised, and their result",
+            self.room_made.clone(),
+        );
+        registry.register(
             "etcd_quota_bytes",
             "Quota of etcd's database; 0 where etcd does not report the quota",
             self.quota.clone(),
@@ -196,7 +210,13 @@ impl Metrics {
         let bytes = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         self.no_space.set(i64::from(space.alarm));
         self.database_size.set(bytes(space.used));
+        self.in_use.set(bytes(space.in_use));
         self.quota.set(bytes(space.quota));
+    }
+
+    /// An attempt to make room for etcd has ended.
+    pub fn room_made(&self, result: &'static str) {
+        self.room_made.get_or_create(&PassageLabel { result }).inc();
     }
 
     fn register_owner(&self, registry: &mut Registry) {

@@ -133,9 +133,13 @@ async fn healthz(State(behind): State<Behind>) -> Response {
     let handle = behind.handle();
     let (phase, error) = handle.state.health();
     let finished = handle.state.is_finished();
-    let space = handle.state.space().map(
-        |space| json!({ "databaseBytes": space.used, "quotaBytes": space.quota, "noSpace": space.alarm }),
-    );
+    let relief = handle.state.relief();
+    let space = handle.state.space().map(|space| {
+        json!({
+            "databaseBytes": space.used, "inUseBytes": space.in_use, "quotaBytes": space.quota,
+            "noSpace": space.alarm, "relief": relief,
+        })
+    });
     let health = json!({
         "health": true, "snapshotter": phase, "finished": finished, "error": error, "space": space,
     });

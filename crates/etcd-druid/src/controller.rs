@@ -19,6 +19,7 @@ use crate::{
     flags::Defaults,
     health,
     names::{DRUID, FINALIZER, OPERATION_ANNOTATIONS, RECONCILE, SUSPEND_ANNOTATION},
+    news,
     observed::Observed,
     retry::start_afresh,
     rollout, sidecar, status,
@@ -100,6 +101,17 @@ impl EtcdController {
         }
     }
 
+    /// Reports what has changed since the last status.
+    async fn report(&self, etcd: &Etcd, status: &EtcdStatus) {
+        for news in news::between(etcd.status.as_ref(), status) {
+            if news.is_warning {
+                self.events.warning(etcd, news.reason, &news.note).await;
+            } else {
+                self.events.normal(etcd, news.reason, &news.note).await;
+            }
+        }
+    }
+
     async fn bring_about(&self, etcd: &Etcd, observed: &Observed) -> Result<()> {
         if etcd.annotations().contains_key(SUSPEND_ANNOTATION) {
             return Ok(());
@@ -153,6 +165,7 @@ impl Reconciler<Etcd> for EtcdController {
         observed.copying = copying::ask_progress(&self.seed, &etcd, &observed.copies).await;
         let status = status::compute(&etcd, outcome.as_ref().copied(), &observed, &now_k8s());
         self.write_status(&etcd, &status).await?;
+        self.report(&etcd, &status).await;
         outcome?;
         if !etcd.annotations().contains_key(SUSPEND_ANNOTATION) {
             let outdated = observed.outdated.as_deref().unwrap_or_default();

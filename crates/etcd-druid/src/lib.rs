@@ -14,6 +14,7 @@ pub mod flags;
 mod health;
 mod kept;
 pub mod names;
+pub mod news;
 pub mod objects;
 pub mod observed;
 mod retry;

@@ -31,9 +31,34 @@ pub struct Said {
     /// Whether a final snapshot was taken, after which no other is.
     #[serde(default)]
     pub finished: bool,
+    /// The room of etcd; an older process does not report the attempts to make room.
+    pub space: Option<ReportedSpace>,
+}
+
+/// What the process reports of the room below etcd's quota.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct ReportedSpace {
+    /// The last attempt to make room while etcd refused writes.
+    pub relief: Option<ReportedRelief>,
+}
+
+/// The last attempt to make room while etcd refused writes.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct ReportedRelief {
+    /// `Disarmed` or `NoRoom`.
+    pub result: String,
+    /// The state of etcd and the remedy, without a full stop.
+    pub message: String,
 }
 
 impl Said {
+    /// The remedy where compaction and defragmentation made no room for etcd.
+    #[must_use]
+    pub fn full_database(&self) -> Option<&str> {
+        let relief = self.space.as_ref()?.relief.as_ref()?;
+        (relief.result == "NoRoom").then_some(relief.message.as_str())
+    }
+
     /// Whether it takes no snapshots any more.
     #[must_use]
     pub fn has_finished(&self) -> bool {

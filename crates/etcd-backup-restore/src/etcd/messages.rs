@@ -108,6 +108,8 @@ pub struct StatusResponse {
     pub db_size: i64,
     #[prost(string, repeated, tag = "8")]
     pub errors: Vec<String>,
+    #[prost(int64, tag = "9")]
+    pub db_size_in_use: i64,
     #[prost(int64, tag = "12")]
     pub db_size_quota: i64,
 }

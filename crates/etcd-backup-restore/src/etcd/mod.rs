@@ -44,6 +44,9 @@ pub struct EtcdConfig {
 pub struct Space {
     /// Size of the database file, free pages included. etcd compares this size with the quota.
     pub used: u64,
+    /// Bytes of the file without free pages: what a defragmentation leaves. Former values count until they are
+    /// compacted.
+    pub in_use: u64,
     /// Quota; 0 where an etcd before 3.6 does not report the quota.
     pub quota: u64,
     /// Whether etcd refuses writes, because alarm NOSPACE is raised.
@@ -54,6 +57,14 @@ impl Space {
     /// More than the largest request that etcd accepts by default, 1.5 MiB: with less room the next request
     /// would raise the disarmed alarm again.
     const ROOM: u64 = 2 << 20;
+
+    /// Whether a defragmentation leaves a tenth of the quota free. With less room the alarm would be raised
+    /// again soon.
+    #[must_use]
+    pub fn can_be_freed(self) -> bool {
+        let bound = self.quota / 10 * 9;
+        self.in_use <= bound && self.in_use.saturating_add(Self::ROOM) <= self.quota
+    }
 
     /// Whether the next request fits below the quota.
     #[must_use]
@@ -247,8 +258,9 @@ impl Etcd {
         Ok(answer.header.unwrap_or_default().revision)
     }
 
-    /// Drops what was overwritten or deleted up to a revision; returns when that is done on the disk.
-    pub async fn compact(&self, revision: i64) -> Result<()> {
+    /// Drops what was overwritten or deleted up to a revision; returns when that is done on the disk. Returns whether
+    /// history was left to compact.
+    pub async fn compact(&self, revision: i64) -> Result<bool> {
         let request = m::CompactionRequest {
             revision,
             physical: true,
@@ -259,8 +271,8 @@ impl Etcd {
             .await;
         match compacted {
             // Without writes the periodic compaction of etcd reaches the newest revision.
-            Err(e) if e.message.contains("required revision has been compacted") => Ok(()),
-            compacted => compacted.map(drop),
+            Err(e) if e.message.contains("required revision has been compacted") => Ok(false),
+            compacted => compacted.map(|_| true),
         }
     }
 
@@ -276,6 +288,7 @@ impl Etcd {
         let bytes = |number: i64| u64::try_from(number).unwrap_or_default();
         Ok(Space {
             used: bytes(answer.db_size),
+            in_use: bytes(answer.db_size_in_use),
             quota: bytes(answer.db_size_quota),
             // The list of alarms would be a proposal to the cluster, and so a write to the disk.
             alarm: answer.errors.iter().any(|error| error.contains("alarm:NOSPACE")),

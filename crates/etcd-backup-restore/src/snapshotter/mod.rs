@@ -13,6 +13,7 @@ mod deltas;
 mod finale;
 mod plan;
 mod proof;
+mod relief;
 mod requests;
 mod sealed;
 mod session;
@@ -23,6 +24,7 @@ mod worker;
 pub use plan::{Plan, plan};
 pub use proof::Proof;
 pub(crate) use proof::fingerprint;
+pub use relief::Relief;
 pub use requests::Handle;
 pub use sealed::BEAT;
 pub use state::{Latest, Phase, State};
@@ -65,7 +67,7 @@ impl Snapshotter {
         let (handle, inbox) = Handle::new(&settings.store.prefix(), settings.store.epoch(), metrics);
         let collector = Collector::new(&settings, handle.state.clone(), handle.metrics.clone());
         let etcd = settings.etcd.clone();
-        let space = SpaceWatch::new(etcd, handle.state.clone(), handle.metrics.clone());
+        let space = SpaceWatch::new(etcd, &handle);
         let worker = Worker {
             settings,
             requests: inbox.requests,
@@ -74,6 +76,7 @@ impl Snapshotter {
             begin_with: None,
             last_full: None,
             proven: false,
+            defragmented: false,
         };
         let snapshotter = Self {
             worker,

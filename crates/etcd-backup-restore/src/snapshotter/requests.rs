@@ -1,6 +1,7 @@
 //! What the HTTP interface asks of the task, and the way there.
 
 use super::proof::Proof;
+use super::relief::Relief;
 use super::state::State;
 use crate::error::{Class, Error, Result};
 use crate::metrics::Metrics;
@@ -20,6 +21,8 @@ pub(super) enum Request {
     Full(Answer<Snapshot>),
     /// A delta up to now; `None` where nothing changed.
     Delta(Answer<Option<Snapshot>>),
+    /// Room below etcd's quota, of the process itself. In turn with snapshots, since a defragmentation blocks etcd.
+    MakeRoom(Answer<Relief>),
 }
 
 /// Served before anything else; what is under way is given up for it.
@@ -70,6 +73,11 @@ impl Handle {
         (handle, inbox)
     }
 
+    /// For a part of the task itself, which must not keep the task from ending with the last handle.
+    pub(super) fn weak_requests(&self) -> mpsc::WeakSender<Request> {
+        self.requests.downgrade()
+    }
+
     /// One behind which nobody takes snapshots yet.
     #[must_use]
     pub fn idle(prefix: &str, epoch: i64, metrics: Arc<Metrics>) -> Self {
@@ -95,6 +103,12 @@ impl Handle {
     pub async fn resume(&self) -> Result<bool> {
         ask(&self.urgent, Urgent::Resume).await
     }
+}
+
+/// Asks the task for room below the quota. `None` where the task is stopping.
+pub(super) async fn make_room(way: &mpsc::WeakSender<Request>) -> Option<Result<Relief>> {
+    let way = way.upgrade()?;
+    Some(ask(&way, Request::MakeRoom).await)
 }
 
 async fn ask<R, T>(way: &mpsc::Sender<R>, request: impl FnOnce(Answer<T>) -> R) -> Result<T> {

@@ -77,6 +77,7 @@ fn refuse(request: Request) {
     match request {
         Request::Full(answer) => drop(answer.send(Err(sealed()))),
         Request::Delta(answer) => drop(answer.send(Err(sealed()))),
+        Request::MakeRoom(answer) => drop(answer.send(Err(sealed()))),
     }
 }
 

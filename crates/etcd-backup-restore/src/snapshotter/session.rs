@@ -188,6 +188,11 @@ impl Worker {
                         if let Some(e) = failed { return Err(e) }
                         delta_due = Instant::now() + self.settings.delta_period;
                     }
+                    Some(Request::MakeRoom(answer)) => {
+                        let made = self.make_room_after_delta(etcd, changes.as_deref_mut());
+                        let Some(made) = stop.run_until_cancelled(made).await else { continue };
+                        let _ = answer.send(made);
+                    }
                     Some(request @ Request::Full(..)) => {
                         // A failed one leaves the collected changes as they are.
                         let stored = stop.run_until_cancelled(self.serve_without_watch(request)).await;
@@ -220,6 +225,10 @@ impl Worker {
                 let stored = taken.is_ok();
                 let _ = answer.send(taken);
                 stored
+            }
+            Request::MakeRoom(answer) => {
+                let _ = answer.send(self.make_room().await);
+                false
             }
             Request::Delta(answer) => {
                 let (_, error) = self.state.health();
@@ -291,7 +300,7 @@ async fn next(changes: &mut Option<Box<Changes>>) -> Result<Option<messages::Wat
     }
 }
 
-fn finished() -> Error {
+pub(super) fn finished() -> Error {
     Error::new(
         Class::Finished,
         "the final snapshot was taken; no other follows until POST /snapshot/resume",

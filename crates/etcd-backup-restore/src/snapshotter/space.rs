@@ -1,30 +1,46 @@
-//! The room below etcd's quota: reported, and alarm NOSPACE disarmed once there is room.
+//! The room below etcd's quota: reported, and made while etcd refuses writes for lack of room.
 //!
-//! etcd raises the alarm when the quota is reached and never disarms the alarm. Without this task an etcd
-//! whose quota was raised, or whose database was defragmented, would refuse writes until a person disarms the
-//! alarm.
+//! etcd raises alarm NOSPACE when the quota is reached and never disarms the alarm. Without this task an etcd
+//! whose quota was raised, or whose database holds former values and free pages, would refuse writes until a
+//! person acts.
 
+use super::relief::Relief;
+use super::requests::{Handle, Request, make_room};
 use super::state::State;
-use crate::error::Result;
-use crate::etcd::EtcdConfig;
+use crate::error::{Class, Result};
+use crate::etcd::{EtcdConfig, Space};
 use crate::metrics::Metrics;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, MissedTickBehavior, interval};
 
 /// Period of the question. No watch of etcd reports alarms. Shorter than the period in which etcd-druid asks
 /// this process, 30 s, and a local read for etcd.
 const SPACE_POLL_INTERVAL: Duration = Duration::from_secs(15);
+/// Shortest time between two attempts to make room: a defragmentation blocks etcd.
+const RELIEF_INTERVAL: Duration = Duration::from_secs(3600);
+/// The same after an attempt that failed before etcd was defragmented, for example because etcd did not answer.
+const RELIEF_RETRY_INTERVAL: Duration = Duration::from_secs(60);
 
 pub(super) struct SpaceWatch {
     etcd: EtcdConfig,
     state: Arc<State>,
     metrics: Arc<Metrics>,
+    requests: mpsc::WeakSender<Request>,
+    /// When the next attempt to make room may begin.
+    next_relief: Mutex<Option<Instant>>,
 }
 
 impl SpaceWatch {
-    pub(super) fn new(etcd: EtcdConfig, state: Arc<State>, metrics: Arc<Metrics>) -> Self {
-        Self { etcd, state, metrics }
+    pub(super) fn new(etcd: EtcdConfig, handle: &Handle) -> Self {
+        Self {
+            etcd,
+            state: handle.state.clone(),
+            metrics: handle.metrics.clone(),
+            requests: handle.weak_requests(),
+            next_relief: Mutex::default(),
+        }
     }
 
     /// Asks periodically, without end. May be dropped at any time.
@@ -57,12 +73,102 @@ impl SpaceWatch {
         if space.alarm && !had_alarm {
             tracing::warn!(
                 size = space.used,
+                in_use = space.in_use,
                 quota = space.quota,
                 "etcd refuses writes: alarm NOSPACE is raised, and the database has no room below the quota"
             );
         }
+        self.note(space);
+        if space.alarm && self.is_relief_due(Instant::now()) {
+            self.make_room().await;
+            self.note(etcd.space().await?);
+        }
+        Ok(())
+    }
+
+    fn note(&self, space: Space) {
         self.metrics.space(space);
         self.state.note_space(space);
-        Ok(())
+    }
+
+    /// An etcd before 3.6 reports no quota, so that no room can be told from a full database.
+    fn is_relief_due(&self, now: Instant) -> bool {
+        let next = *self.next_relief.lock().unwrap_or_else(PoisonError::into_inner);
+        let has_quota = self.state.space().is_some_and(|space| space.quota > 0);
+        has_quota && !self.state.is_finished() && next.is_none_or(|next| next <= now)
+    }
+
+    /// A dropped attempt, for the final snapshot for example, counts as an attempt: etcd may be defragmenting.
+    async fn make_room(&self) {
+        self.rest_until(Instant::now() + RELIEF_INTERVAL);
+        match make_room(&self.requests).await {
+            None => {}
+            Some(Ok(relief)) => {
+                self.metrics.room_made(relief.result);
+                if relief.result == Relief::DISARMED {
+                    tracing::info!("{}", relief.message);
+                } else {
+                    tracing::warn!("etcd still refuses writes. {}", relief.message);
+                }
+                self.state.note_relief(relief);
+            }
+            Some(Err(error)) => {
+                self.metrics.room_made("Failed");
+                if !matches!(error.class, Class::Finished | Class::Stopping) {
+                    tracing::warn!(%error, "no room was made for etcd");
+                }
+                self.rest_until(Instant::now() + RELIEF_RETRY_INTERVAL);
+            }
+        }
+    }
+
+    fn rest_until(&self, time: Instant) {
+        *self.next_relief.lock().unwrap_or_else(PoisonError::into_inner) = Some(time);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::snapshotter::Proof;
+    use permit::Permit;
+
+    fn watch(handle: &Handle) -> SpaceWatch {
+        let etcd = EtcdConfig::plain(String::new(), Duration::ZERO, Permit::sole("a test"));
+        SpaceWatch::new(etcd, handle)
+    }
+
+    fn full(quota: u64) -> Space {
+        Space {
+            used: quota,
+            in_use: quota / 2,
+            quota,
+            alarm: true,
+        }
+    }
+
+    #[test]
+    fn room_is_made_once_an_hour_and_never_after_the_final_snapshot() {
+        let handle = Handle::idle("p/v2", 1, Arc::default());
+        let watch = watch(&handle);
+        let now = Instant::now();
+        assert!(!watch.is_relief_due(now), "the quota is unknown");
+        watch.note(full(0));
+        assert!(!watch.is_relief_due(now), "etcd reports no quota");
+        watch.note(full(1 << 30));
+        assert!(watch.is_relief_due(now));
+        watch.rest_until(now + RELIEF_INTERVAL);
+        let last = now + RELIEF_INTERVAL - Duration::from_secs(1);
+        assert!(!watch.is_relief_due(last));
+        assert!(watch.is_relief_due(now + RELIEF_INTERVAL));
+        handle.state.finished(Proof {
+            snapshot: String::new(),
+            epoch: 1,
+            last_revision: 1,
+            etcd_revision: 1,
+            sha256: String::new(),
+            sealed: false,
+        });
+        assert!(!watch.is_relief_due(now + RELIEF_INTERVAL));
     }
 }

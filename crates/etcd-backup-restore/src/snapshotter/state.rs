@@ -1,6 +1,7 @@
 //! What the task is doing and what the store holds, for the HTTP interface.
 
 use super::proof::Proof;
+use super::relief::Relief;
 use crate::error::Error;
 use crate::etcd::Space;
 use crate::snapshot_name::{Kind, Snapshot};
@@ -32,6 +33,15 @@ pub struct Latest {
     pub deltas: Vec<Snapshot>,
 }
 
+impl Latest {
+    /// The last revision in the store; 0 without a snapshot.
+    #[must_use]
+    pub fn last_revision(&self) -> i64 {
+        let newest = self.deltas.last().or(self.full.as_ref());
+        newest.map_or(0, |snapshot| snapshot.last_revision)
+    }
+}
+
 #[derive(Default)]
 struct Inner {
     phase: Phase,
@@ -43,6 +53,8 @@ struct Inner {
     sealed_revision: Option<i64>,
     /// Room of etcd at the last check.
     space: Option<Space>,
+    /// The last attempt to make room for etcd, while alarm NOSPACE is raised or since the attempt disarmed the alarm.
+    relief: Option<Relief>,
 }
 
 /// Shared between the task, which writes, and the HTTP interface, which reads.
@@ -112,6 +124,16 @@ impl State {
 
     pub(super) fn note_space(&self, space: Space) {
         self.with(|inner| inner.space = Some(space));
+    }
+
+    /// The last attempt to make room for etcd.
+    #[must_use]
+    pub fn relief(&self) -> Option<Relief> {
+        self.with(|inner| inner.relief.clone())
+    }
+
+    pub(super) fn note_relief(&self, relief: Relief) {
+        self.with(|inner| inner.relief = Some(relief));
     }
 
     pub(super) fn active(&self) {

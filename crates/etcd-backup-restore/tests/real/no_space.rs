@@ -2,6 +2,7 @@
 //! alarm.
 
 use crate::lab::{EtcdServer, Lab, Server, eventually, program};
+use etcd_backup_restore::{compression::Compression, full};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -28,6 +29,12 @@ async fn fill(etcd: &EtcdServer) -> u8 {
     panic!("the quota was never reached");
 }
 
+/// A full snapshot of an etcd that no process makes room for.
+async fn take_full(lab: &Lab, prefix: &str, etcd: &EtcdServer) {
+    let taken = full::take(&etcd.client, &lab.store(prefix), Compression::Gzip, false).await;
+    taken.unwrap();
+}
+
 async fn refuses_writes(etcd: &EtcdServer) -> bool {
     let written = etcd.client.txn(vec![crate::lab::put("/after", "x", 0)]).await;
     written.is_err()
@@ -39,14 +46,14 @@ async fn a_restore_disarms_the_alarm_where_the_database_leaves_room_and_keeps_th
     let lab = Lab::new();
     let etcd = EtcdServer::start_limited(&lab.path("etcd"), QUOTA).await;
     let stored = fill(&etcd).await;
-    drop(Server::start(&lab, "full", &etcd.endpoint, &[]).await);
+    take_full(&lab, "full", &etcd).await;
     for number in 0..stored {
         etcd.delete(&key(number)).await;
     }
-    drop(Server::start(&lab, "deleted", &etcd.endpoint, &[]).await);
+    take_full(&lab, "deleted", &etcd).await;
     // etcd compacts by itself in the meantime, up to the newest revision, and the free pages stay.
     etcd.compact(etcd.client.revision().await.unwrap());
-    drop(Server::start(&lab, "compacted", &etcd.endpoint, &[]).await);
+    take_full(&lab, "compacted", &etcd).await;
     let before = etcd.dump().await;
     etcd.stop();
     for (prefix, quota, refuses) in [
@@ -149,6 +156,81 @@ async fn an_alarm_without_room_is_reported_and_disarmed_once_the_quota_is_raised
         metrics.contains("etcdbr_etcd_no_space 0").then_some(())
     })
     .await;
+}
+
+/// Writes values of one key until etcd has raised the alarm: the data are small, and former values fill the quota.
+async fn fill_with_history(etcd: &EtcdServer) {
+    for number in 0..=u8::MAX {
+        let value = vec![number; 1 << 20];
+        let filled = etcd.client.txn(vec![crate::lab::put("/one", value, 0)]).await;
+        if filled.is_err() {
+            assert!(etcd.client.space().await.unwrap().alarm);
+            return;
+        }
+    }
+    panic!("the quota was never reached");
+}
+
+/// kube-apiserver cannot compact an etcd that refuses writes, since its compaction begins with a write.
+#[tokio::test(flavor = "multi_thread")]
+async fn former_values_make_room_for_a_running_etcd_and_the_chain_of_snapshots_goes_on() {
+    let lab = Lab::new();
+    let etcd = EtcdServer::start_limited(&lab.path("etcd"), QUOTA).await;
+    fill_with_history(&etcd).await;
+    let server = Server::start(&lab, "p", &etcd.endpoint, &[]).await;
+    eventually("there is room", async || {
+        (!refuses_writes(&etcd).await).then_some(())
+    })
+    .await;
+    let relief = eventually("the attempt is reported", async || {
+        let health = server.get("/healthz").await.1;
+        let space = &health["space"];
+        (space["noSpace"] == json!(false)).then(|| space["relief"].clone())
+    })
+    .await;
+    assert_eq!(relief["result"], "Disarmed", "{relief}");
+    let space = etcd.client.space().await.unwrap();
+    assert!(space.has_room() && space.can_be_freed(), "{space:?}");
+    let metrics = server.text("/metrics").await.1;
+    let line = "etcdbr_etcd_room_made_total{result=\"Disarmed\"} 1";
+    assert!(metrics.contains(line), "{metrics}");
+
+    server.snapshot("/snapshot/delta").await;
+    let before = etcd.dump().await;
+    let full = |objects: &[String]| objects.iter().filter(|name| name.starts_with("Full")).count();
+    let objects = lab.objects("p");
+    assert!(full(&objects) == 1 && objects.len() > 1, "{objects:?}");
+    etcd.stop();
+    let ran = lab.initialize("p", &lab.path("volume/new.etcd"), &[]).await;
+    assert!(ran.success, "{}", ran.errors);
+    let restored = EtcdServer::start(&lab.path("volume/new.etcd")).await;
+    assert_eq!(restored.dump().await.0, before.0);
+}
+
+/// Changes that no snapshot has would be lost with the volume, and no delta could follow.
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_that_the_store_lacks_are_not_compacted_and_the_remedy_is_reported() {
+    let lab = Lab::new();
+    let etcd = EtcdServer::start_limited(&lab.path("etcd"), QUOTA).await;
+    let server = Server::start(&lab, "p", &etcd.endpoint, &[]).await;
+    let saved = etcd.client.revision().await.unwrap();
+    std::fs::write(lab.credentials().join("secretAccessKey"), "refused").unwrap();
+    fill_with_history(&etcd).await;
+    let relief = eventually("the attempt is reported", async || {
+        let relief = server.get("/healthz").await.1["space"]["relief"].clone();
+        (!relief.is_null()).then_some(relief)
+    })
+    .await;
+    assert_eq!(relief["result"], "NoRoom", "{relief}");
+    let message = relief["message"].as_str().unwrap();
+    assert!(
+        message.contains("Delete objects, or raise the quota"),
+        "{message}"
+    );
+    assert!(refuses_writes(&etcd).await, "the alarm was disarmed without room");
+    let mut watch = etcd.client.watch(saved + 1).await.unwrap();
+    let first = watch.message().await.unwrap().unwrap();
+    assert_eq!(first.compact_revision, 0, "the next delta has lost its changes");
 }
 
 /// An etcd without backups has no process beside it: a start of the pod makes room.

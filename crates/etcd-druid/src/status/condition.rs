@@ -2,7 +2,7 @@
 
 use api::{
     constants::condition::{NO_SPACE, OWNERSHIP_VERIFIED},
-    druid::{BackupSpec, EtcdCondition},
+    druid::{BackupSpec, EtcdCondition, VolumeLoss},
 };
 use jiff::SignedDuration;
 use k8s_openapi::{
@@ -14,6 +14,7 @@ use super::{
     copy::{BACKUPS_COPIED, is_complete},
     fence,
     past::{HAS_DATA, has_data},
+    volume_loss,
 };
 use crate::{
     containers::statuses,
@@ -48,6 +49,8 @@ pub struct Basis<'a> {
     pub migrating: bool,
     /// What is there.
     pub observed: &'a Observed,
+    /// The restore of a lost volume, while the loss is reported.
+    pub volume_loss: Option<&'a VolumeLoss>,
 }
 
 impl Basis<'_> {
@@ -62,9 +65,18 @@ impl Basis<'_> {
         let serves = self.replicas > 0 && self.observed.members.iter().any(is_pod_ready);
         (serves && self.observed.no_space).then(|| {
             let quota = self.quota.map_or("8Gi", |quota| quota.0.as_str());
+            let sidecar = self.observed.sidecar.as_ref();
+            let remedy = match sidecar.and_then(Said::full_database) {
+                Some(full) => format!("{full} (spec.etcd.quota of the Etcd)"),
+                None if sidecar.is_some() => {
+                    "etcd-backup-restore drops former values and defragments etcd, at most once an hour. Delete objects, or raise \
+                     spec.etcd.quota of the Etcd, if that does not help"
+                        .to_owned()
+                }
+                None => "Delete objects, then compact and defragment etcd; or raise spec.etcd.quota of the Etcd".to_owned(),
+            };
             format!(
-                "etcd refuses writes: alarm NOSPACE is raised, as the database has reached its quota of {quota}. Delete objects, then \
-                 compact and defragment etcd; or raise spec.etcd.quota of the Etcd."
+                "etcd refuses writes: alarm NOSPACE is raised, as the database has reached its quota of {quota}. {remedy}."
             )
         })
     }
@@ -144,6 +156,10 @@ fn of_member(basis: Basis<'_>, before: &[EtcdCondition]) -> Vec<Judged> {
             });
         }
     }
+    judged.extend(basis.volume_loss.map(|loss| {
+        let (type_, word) = volume_loss::judge(loss);
+        Judged::new(type_, word)
+    }));
     judged
 }
 

@@ -35,6 +35,7 @@ fn said(finished: bool, error: Option<&str>) -> Said {
         phase: if finished { "Finished" } else { "Starting" }.to_owned(),
         error: error.map(str::to_owned),
         finished,
+        space: None,
     }
 }
 

@@ -7,6 +7,7 @@ pub mod copy;
 pub mod failure;
 pub mod fence;
 pub mod past;
+mod volume_loss;
 
 #[cfg(test)]
 mod fence_tests;
@@ -48,6 +49,9 @@ pub fn compute(etcd: &Etcd, outcome: Result<(), &Error>, observed: &Observed, no
         };
     let set = observed.stateful_set.as_ref();
     let set_status = set.and_then(|set| set.status.as_ref());
+    let begun = begun::newest(&observed.members, before.begun);
+    let epoch = begun.as_ref().map(|begun| begun.epoch);
+    let volume_loss = volume_loss::newest(&observed.members, before.volume_loss, epoch, now);
     let basis = Basis {
         replicas,
         backup: &etcd.spec.backup,
@@ -58,6 +62,7 @@ pub fn compute(etcd: &Etcd, outcome: Result<(), &Error>, observed: &Observed, no
             .get(DRUID_MIGRATING)
             .is_some_and(|value| value == "true"),
         observed,
+        volume_loss: volume_loss.as_ref(),
     };
     let mut failures = failures(etcd, outcome, observed, ready, &before.last_errors);
     failures.extend(basis.no_space().map(failure::of_no_space));
@@ -94,8 +99,8 @@ pub fn compute(etcd: &Etcd, outcome: Result<(), &Error>, observed: &Observed, no
             .and_then(Ownership::reported_check)
             .or(before.owner_check)
             .filter(|_| etcd.spec.backup.owner_check.is_some()),
-        begun: begun::newest(&observed.members, before.begun),
-        volume_loss: before.volume_loss,
+        begun,
+        volume_loss,
     }
 }
 

@@ -86,6 +86,7 @@ fn a_member_from_nothing_to_ready() {
             phase: phase.to_owned(),
             error: error.map(str::to_owned),
             finished: false,
+            space: None,
         }),
         ..observed(&set(1), &[pod(true, true, true)])
     };
@@ -155,6 +156,7 @@ fn a_backup_process_that_has_finished_is_an_alarm_unless_the_etcd_is_handed_over
             phase: "Active".to_owned(),
             error: None,
             finished: true,
+            space: None,
         }),
         ..observed(&set(1), &[pod(true, true, true)])
     };
@@ -273,6 +275,7 @@ fn a_sidecar_that_cannot_back_up_is_told_and_does_not_make_etcd_unready() {
             phase: "Interrupted".to_owned(),
             error: Some(error.clone()),
             finished: false,
+            space: None,
         }),
         ..observed(&set(1), &[pod(true, true, true)])
     };
@@ -449,6 +452,14 @@ fn an_etcd_that_refuses_writes_is_not_ready_for_clients() {
     assert_eq!(status.ready, Some(true));
     assert_eq!(status.last_errors[0].code, "ERR_RETRYABLE_CONFIGURATION_PROBLEM");
     assert_eq!(status.last_errors[0].description, ready.message);
+    // The process beside etcd has tried to make room.
+    let health = json!({"snapshotter": "Active", "space": {"relief": {"result": "NoRoom", "message": "The data fill etcd"}}});
+    let tried = Observed {
+        sidecar: Some(serde_json::from_value(health).unwrap()),
+        ..full
+    };
+    let message = &compute(&etcd, Ok(()), &tried, &now()).conditions[0].message;
+    assert!(message.contains("2Gi. The data fill etcd"), "{message}");
     etcd.status = Some(status);
     // The alarm is gone.
     let status = compute(
