@@ -308,11 +308,14 @@ async fn prepare(clusters: &Clusters, command: &Documented) -> Result<()> {
             bring(clusters.desk(desk), &[object]).await?;
         }
     }
-    if text.contains("force-deletion=true") {
+    if text.contains("shoot demo confirmation.gardener.cloud/force-deletion=true") {
         states::a_deletion_has_failed(garden).await?;
     }
     if text.contains("settledSeedName") {
         states::a_move_ends(garden, text).await?;
+    }
+    if text.contains(".status.formerSeeds") {
+        states::a_seed_cleans_up(garden).await?;
     }
     if text.contains("MigrationDryRun") {
         states::a_dry_run_is_answered(garden).await?;

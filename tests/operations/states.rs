@@ -7,8 +7,44 @@ use crate::documents::Cluster;
 use crate::programs::Desk;
 
 /// Objects that a few commands ask for.
-pub fn asked_for() -> [(&'static str, Cluster, Value); 5] {
-    [
+pub fn asked_for() -> Vec<(&'static str, Cluster, Value)> {
+    let entry = |name: &str| {
+        json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "BackupEntry",
+            "metadata": {"name": name, "namespace": "garden-dev"}, "spec": {"bucketName": "bucket", "seedName": "seed-b"}})
+    };
+    vec![
+        (
+            "bec source-shoot--dev--demo",
+            Cluster::Garden,
+            entry("source-shoot--dev--demo--0841c87f"),
+        ),
+        (
+            "bec shoot--dev--demo",
+            Cluster::Garden,
+            entry("shoot--dev--demo--0841c87f"),
+        ),
+        (
+            "backupentries.extensions.gardener.cloud source-",
+            Cluster::Seed,
+            json!({"apiVersion": "extensions.gardener.cloud/v1alpha1", "kind": "BackupEntry",
+                "metadata": {"name": "source-shoot--dev--demo--0841c87f"},
+                "spec": {"type": "local", "region": "local", "bucketName": "bucket",
+                    "secretRef": {"name": "cloud", "namespace": "garden"}}}),
+        ),
+        (
+            "reason=ReconcileError",
+            Cluster::Garden,
+            json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": "error", "namespace": "garden-dev"},
+                "involvedObject": {"kind": "Shoot", "name": "demo", "namespace": "garden-dev"},
+                "reason": "ReconcileError", "message": "m", "type": "Warning"}),
+        ),
+        (
+            "get namespace shoot--dev--demo",
+            Cluster::Seed,
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shoot--dev--demo"},
+                "status": {"conditions": [{"type": "NamespaceFinalizersRemaining", "status": "True",
+                    "reason": "SomeFinalizersRemain", "message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}),
+        ),
         (
             "dns demo-owner",
             Cluster::Seed,
@@ -54,6 +90,12 @@ pub async fn a_copy_is_short(garden: &Desk) -> Result<()> {
         "lastUpdateTime": "2026-01-01T00:00:00Z"});
     let status = json!({"status": {"ownership": {"epoch": 2, "sealed": sealed}, "lastOperation": last}});
     patch_status(garden, "merge", &status, "a copy that is short").await
+}
+
+/// A seed that the shoot has left has not cleaned up yet.
+pub async fn a_seed_cleans_up(garden: &Desk) -> Result<()> {
+    let status = json!({"status": {"formerSeeds": [{"name": "seed-c", "epoch": 1}]}});
+    patch_status(garden, "merge", &status, "a seed that cleans up").await
 }
 
 /// A documented wait for the end of a move, as kubectl sees the fields of a move: the wait ends at the end of the move, not before.
