@@ -17,7 +17,7 @@ GARDEN_CRATES="garden-controller-manager"
 SEED_CRATES="gardenlet etcd-druid etcd-backup-restore resource-manager provider-local cloud-controller-manager-local machine-controller-manager-local tunnel"
 profile=${IMAGE_PROFILE:-dev} tag=${IMAGE_TAG:-dev}
 # Images of providers that the landscapes do not run: built and loaded into seeds where they are named.
-OTHER_CRATES="provider-aws machine-controller-manager-aws"
+OTHER_CRATES="provider-aws cloud-controller-manager-aws machine-controller-manager-aws"
 # What runs on the machines of shoots: instances of the local cloud cannot pull. The tunnel has a side in each.
 MACHINE_CRATES="network-local tunnel"
 # What runs on the hosts of the local cloud.
@@ -61,6 +61,11 @@ build_own() {
     if [ "$crate" = etcd-backup-restore ]; then
       mkdir -p "$dir/root/usr/local/bin"
       cp -L "$REPOT_BIN/etcd" "$REPOT_BIN/etcdutl" "$dir/root/usr/local/bin/"
+    fi
+    # The program that it starts.
+    if [ "$crate" = cloud-controller-manager-aws ]; then
+      mkdir -p "$dir/root/usr/local/bin"
+      cp -L "$REPOT_BIN/aws-cloud-controller-manager" "$dir/root/usr/local/bin/"
     fi
     # The template engine for charts of extensions.
     if [ "$crate" = gardenlet ]; then
@@ -164,7 +169,10 @@ foreign_images() { [ "$2" = garden ] || printf '%s\n' "${control_plane[@]}"; }
 
 hack/docker.sh up
 lock_images
-hack/tools.sh etcd etcdutl etcdctl helm kube-apiserver kube-controller-manager kube-scheduler kubeadm
+tools=(etcd etcdutl etcdctl helm kube-apiserver kube-controller-manager kube-scheduler kubeadm)
+# No landscape runs it: it is built only for its own image.
+case " ${crates[*]} " in *" cloud-controller-manager-aws "*) tools+=(aws-cloud-controller-manager) ;; esac
+hack/tools.sh "${tools[@]}"
 # What takes no compiling comes first: a seed that waits for our own images can already be looked at.
 control_plane=() machine_jobs=()
 load_machines

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds the commands that the landscape is made of, at the versions pinned in hack/tools/, into $REPOT_BIN.
-#   hack/tools.sh [NAME…]     all of them where no name is given
+#   hack/tools.sh [NAME…]     all of them where no name is given, but aws-cloud-controller-manager: no landscape runs it, and it takes
+#                             four minutes of a core where nothing is cached
 # All are Go programs but s3s-fs, an object store that is a crate, and moto, which plays EC2 and is a Python program with an environment
 # of its own beside $REPOT_BIN.
 # What is there at the pinned version is left alone. A kube-apiserver, etcd or kubectl in $KUBEBUILDER_ASSETS is taken
@@ -27,9 +28,10 @@ describe() {
     coredns) module=github.com/coredns/coredns package=. dir=hack/tools/coredns ;;
     kube-apiserver | kube-controller-manager | kube-scheduler | kube-proxy | kubelet | kubeadm | kubectl)
       module=k8s.io/kubernetes package=$module/cmd/$1 ;;
+    aws-cloud-controller-manager) module=k8s.io/cloud-provider-aws package=. dir=hack/tools/cloud-provider-aws ;;
     s3s-fs) module=crate package=s3s-fs ;;
     moto) module=python package=moto_server dir=hack/tools/moto ;;
-    *) fail "no such tool: $1; known are: $ALL" ;;
+    *) fail "no such tool: $1; known are: $ALL aws-cloud-controller-manager" ;;
   esac
 }
 
@@ -57,7 +59,7 @@ link_flags() {
   local flags="-s -w" at=k8s.io/component-base/version IFS=.
   # shellcheck disable=SC2086
   case $1 in
-    kube*) set -- "$1" "$2" ${2#v}
+    kube* | aws-cloud-controller-manager) set -- "$1" "$2" ${2#v}
       flags+=" -X $at.gitVersion=$2 -X $at.gitMajor=$3 -X $at.gitMinor=$4 -X $at.gitTreeState=clean"
       flags+=" -X k8s.io/client-go/pkg/version.gitVersion=$2" ;;
     helm) flags+=" -X helm.sh/helm/v3/internal/version.version=$2" ;;
@@ -130,7 +132,7 @@ provide() {
   built=$((built + 1))
 }
 
-command -v go >/dev/null || fail "needs Go 1.24 or newer in PATH: https://go.dev/dl"
+command -v go >/dev/null || fail "needs Go 1.26 or newer in PATH: https://go.dev/dl"
 mkdir -p "$REPOT_BIN/.stamps"
 [ $# -gt 0 ] || eval "set -- $ALL"
 built=0 names=$*

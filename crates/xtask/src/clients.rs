@@ -43,6 +43,8 @@ const WAYS: &[Way] = &[
             "crates/ownership/src/wire.rs",
             // The gate before etcd: it looks at the permit before each write, and answers nothing without it.
             "crates/etcd-backup-restore/src/owner/gate.rs",
+            // The gate behind Kubernetes' cloud-controller-manager, with the same check before each write.
+            "crates/cloud-controller-manager-aws/src/gate.rs",
             // The tunnel's agent: it is in the shoot, and what it connects to is what the API server asks for.
             "crates/tunnel/src/agent/reach.rs",
             "crates/tunnel/src/agent/way.rs",
@@ -66,6 +68,10 @@ const SOLE: &[(&str, &str)] = &[
     (
         "crates/leader-migration/src/locks.rs",
         "a process whose leader election is switched off",
+    ),
+    (
+        "crates/cloud-controller-manager-aws/src/main.rs",
+        "a program that takes its lock by itself, beside the owner check",
     ),
     (
         "crates/provider-aws/src/main.rs",

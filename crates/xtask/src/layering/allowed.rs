@@ -174,6 +174,11 @@ pub(super) const ALLOWED: &[(&str, &[&str])] = &[
             "api",
         ],
     ),
+    // Starts a program that is not of the suite: it has no controllers of its own.
+    (
+        "cloud-controller-manager-aws",
+        &["owner-checks", "runtime", "leader-migration", "permit"],
+    ),
     // On each host of the local cloud: it says only what its own kernel does, so it needs no lock.
     ("cloud-local-agent", &["cloud-local", "runtime", "permit"]),
     // On a machine of a shoot: it only reads Nodes, so it needs no lock.

@@ -1,0 +1,60 @@
+//! The process: reads flags, checks the owner, runs the program.
+
+use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
+
+use clap::Parser;
+use cloud_controller_manager_aws::{gate::proxies, program::Program};
+use leader_migration::manager;
+use owner_checks::{OwnerFlags, while_owned};
+use runtime::{Permit, Process};
+
+const NAME: &str = "cloud-controller-manager-aws";
+
+/// Runs Kubernetes' cloud-controller-manager for AWS while the shoot is this seed's.
+#[derive(Parser)]
+#[command(version)]
+struct Flags {
+    /// Path of Kubernetes' cloud-controller-manager for AWS.
+    #[arg(long, default_value = "/usr/local/bin/aws-cloud-controller-manager")]
+    program: PathBuf,
+    /// Folder with the files `accessKeyID` and `secretAccessKey` of the account.
+    #[arg(long)]
+    cloud_credentials: PathBuf,
+    /// URL of the HTTP proxy behind which EC2 is. EC2 is reached directly by default.
+    #[arg(long, default_value = "")]
+    https_proxy: String,
+    /// Hosts that are reached without the proxy, as in the variable `NO_PROXY`.
+    #[arg(long, default_value = "")]
+    no_proxy: String,
+    /// Address of /healthz, /readyz and /metrics.
+    #[arg(long, default_value = "0.0.0.0:8080")]
+    health_address: SocketAddr,
+    #[command(flatten)]
+    owner: OwnerFlags,
+    /// Arguments of the program.
+    #[arg(last = true)]
+    arguments: Vec<String>,
+}
+
+fn main() -> ExitCode {
+    let flags = Flags::parse();
+    manager::run(NAME, |process| start(process, flags))
+}
+
+async fn start(mut process: Process, flags: Flags) -> Result<Process, String> {
+    let permit = Permit::sole("the program holds the lock in the shoot, and the owner check gives the right");
+    let held = flags.owner.held(&permit).map_err(|error| error.to_string())?;
+    process.serve_health(flags.health_address);
+    let program = Program {
+        path: flags.program,
+        arguments: flags.arguments,
+        credentials: flags.cloud_credentials,
+        proxies: proxies(&flags.https_proxy, &flags.no_proxy),
+    };
+    let shutdown = process.shutdown.clone();
+    process.fallible_part("cloud-controller-manager", async move {
+        let running = while_owned(held, permit, |right| program.run(right));
+        shutdown.run_until_cancelled(running).await.unwrap_or(Ok(()))
+    });
+    Ok(process)
+}

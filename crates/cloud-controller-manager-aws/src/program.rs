@@ -1,0 +1,85 @@
+//! The child process.
+
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::Stdio,
+    sync::Arc,
+};
+
+use hyper_util::client::proxy::matcher::Matcher;
+use permit::Permit;
+use tokio::{fs, process::Command};
+
+use crate::gate::Gate;
+
+/// Kubernetes' cloud-controller-manager for AWS.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// Path of the executable.
+    pub path: PathBuf,
+    /// Arguments in their order.
+    pub arguments: Vec<String>,
+    /// Folder with the files `accessKeyID` and `secretAccessKey`.
+    pub credentials: PathBuf,
+    /// Proxies between this process and EC2.
+    pub proxies: Arc<Matcher>,
+}
+
+impl Program {
+    /// Runs the program until the program ends. A caller that drops the future kills the program and closes the gate.
+    ///
+    /// # Errors
+    /// The program cannot start, or has ended.
+    pub async fn run(&self, permit: Permit) -> Result<(), String> {
+        let path = self.path.display();
+        let gate = Gate::bind(Arc::clone(&self.proxies)).await;
+        let gate = gate.map_err(|error| format!("cannot listen on loopback for {path}: {error}"))?;
+        let address = gate.address();
+        let address = address.map_err(|error| format!("the gate for {path} has no address: {error}"))?;
+        let mut command = self.command(address).await?;
+        permit
+            .check()
+            .map_err(|refused| format!("{path} is not started: {refused}"))?;
+        let mut child = command
+            .spawn()
+            .map_err(|error| format!("cannot start {path}: {error}"))?;
+        tokio::select! {
+            () = gate.forward(&permit) => Err(format!("the gate for {path} has ended")),
+            ended = child.wait() => match ended {
+                Ok(status) => Err(format!("{path} has ended ({status}); its last lines are in the log of this container")),
+                Err(error) => Err(format!("cannot wait for {path}: {error}")),
+            },
+        }
+    }
+
+    async fn command(&self, gate: SocketAddr) -> Result<Command, String> {
+        let mut command = Command::new(&self.path);
+        command
+            .args(&self.arguments)
+            .env_clear()
+            .env("AWS_ACCESS_KEY_ID", self.credential("accessKeyID").await?)
+            .env("AWS_SECRET_ACCESS_KEY", self.credential("secretAccessKey").await?)
+            // A missing right must not be looked for at the instance on which the seed runs.
+            .env("AWS_EC2_METADATA_DISABLED", "true")
+            .env("HTTPS_PROXY", format!("http://{gate}"))
+            .stdin(Stdio::null())
+            .kill_on_drop(true);
+        Ok(command)
+    }
+
+    async fn credential(&self, name: &str) -> Result<String, String> {
+        let file: &Path = &self.credentials.join(name);
+        let text = fs::read_to_string(file).await.map_err(|error| {
+            format!(
+                "cannot read {}: {error}; add the key {name} to the Secret of the account",
+                file.display()
+            )
+        })?;
+        Ok(text.trim().to_owned())
+    }
+}
+
+#[cfg(test)]
+#[path = "program_tests.rs"]
+mod tests;
