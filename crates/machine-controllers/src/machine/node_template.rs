@@ -1,5 +1,6 @@
 //! What a Machine's template puts on its Node: labels, annotations, taints. An annotation of the Node says what was put there, so
-//! that what the template names no more is taken away, and what others put there stays.
+//! that what the template names no more is taken away, and what others put there stays. The Node also gets the Machine's
+//! `spec.providerID`: a cloud-controller-manager finds the instance of a Node by this ID alone where instances have other names.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +10,7 @@ use kube::{Api, Resource, ResourceExt};
 use runtime::{Cluster as _, Error, Result};
 use serde_json::{Value, json};
 
-use super::Machines;
+use super::{Machines, provider_id};
 use crate::words::APPLIED;
 
 type Texts = BTreeMap<String, String>;
@@ -18,7 +19,11 @@ impl Machines {
     /// Puts on the Node what is missing and takes away what is not wanted any more.
     pub(super) async fn equip(&self, machine: &Machine, node: &Node) -> Result<()> {
         let template = machine.spec.node_template.clone().unwrap_or_default();
-        let Some(body) = change(node, &template)? else {
+        let mut body = change(node, &template)?;
+        if let Some(id) = missing_id(machine, node) {
+            body.get_or_insert_with(|| json!({}))["spec"]["providerID"] = json!(id);
+        }
+        let Some(body) = body else {
             return Ok(());
         };
         let nodes: Api<Node> = self.shoot.cluster_wide();
@@ -33,6 +38,12 @@ impl Machines {
             )),
         }
     }
+}
+
+/// The Machine's provider ID where the Node has none. An ID that is set cannot be changed.
+fn missing_id<'m>(machine: &'m Machine, node: &Node) -> Option<&'m str> {
+    let is_set = |node: &NodeSpec| node.provider_id.as_ref().is_some_and(|id| !id.is_empty());
+    provider_id(machine).filter(|_| !node.spec.as_ref().is_some_and(is_set))
 }
 
 /// The change that a Node needs.

@@ -16,6 +16,31 @@ fn merged(node: &Node, body: &Value) -> Node {
     serde_json::from_value(whole).unwrap()
 }
 
+/// Kubernetes' cloud-controller-manager for AWS looks a Node without this ID up by the instance's private DNS name, which no Node has.
+#[test]
+fn a_node_gets_the_id_of_its_machine_where_it_has_none() {
+    let machine = |id: Value| -> Machine {
+        serde_json::from_value(json!({"metadata": {"name": "m"}, "spec": {"providerID": id}})).unwrap()
+    };
+    let made = machine(json!("aws:///z/i-1"));
+    assert_eq!(
+        missing_id(&made, &node(json!({"spec": {}}))),
+        Some("aws:///z/i-1")
+    );
+    assert_eq!(
+        missing_id(&made, &node(json!({"spec": {"providerID": ""}}))),
+        Some("aws:///z/i-1")
+    );
+    assert_eq!(
+        missing_id(&made, &node(json!({"spec": {"providerID": "aws:///z/i-2"}}))),
+        None
+    );
+    assert_eq!(
+        missing_id(&machine(json!(null)), &node(json!({"spec": {}}))),
+        None
+    );
+}
+
 #[test]
 fn what_the_template_says_comes_and_goes_and_what_others_say_stays() {
     let first = template(json!({
