@@ -5,6 +5,8 @@
 
 mod config;
 
+use std::collections::BTreeSet;
+
 use api::{
     extensions::Infrastructure,
     meta::{ErrorCode, RawExtension},
@@ -14,9 +16,10 @@ use cloud_local::{Network, Networks, Request, instances, range};
 use extension::{Actuator, Context, Outcome, Released, forced};
 use ipnet::Ipv4Net;
 use runtime::{Error, Result};
+use serde_json::Value;
 use tracing::warn;
 
-pub use config::{InfrastructureConfig, InfrastructureStatus, State};
+pub use config::{InfrastructureConfig, InfrastructureStatus, State, Zone};
 
 use crate::{API_VERSION, account};
 
@@ -50,7 +53,7 @@ impl Actuator<Infrastructure> for InfrastructureActuator {
                 ),
             ));
         }
-        outcome(&network)
+        outcome(context, &network)
     }
 
     async fn restore(&self, context: &Context<Infrastructure>) -> Result<Outcome> {
@@ -70,7 +73,7 @@ impl Actuator<Infrastructure> for InfrastructureActuator {
             id: state.network_id,
         };
         match networks.find(&name).await? {
-            Some(network) if network == before => outcome(&network),
+            Some(network) if network == before => outcome(context, &network),
             found => Err(lost(&name, &before, found.as_ref(), networks.account())),
         }
     }
@@ -150,6 +153,18 @@ fn request(context: &Context<Infrastructure>) -> Result<Request> {
     })
 }
 
+/// The zones of the shoot's worker pools. A gardenlet tells by them which zone an ID of `isolated-zone` is.
+fn zones(context: &Context<Infrastructure>) -> Vec<Zone> {
+    let shoot = context.cluster.as_ref().map(|cluster| &cluster.spec.shoot.0);
+    let pools = shoot.and_then(|shoot| shoot.pointer("/spec/provider/workers")?.as_array());
+    let zones = pools
+        .into_iter()
+        .flatten()
+        .filter_map(|pool| pool.get("zones")?.as_array());
+    let names: BTreeSet<_> = zones.flatten().filter_map(Value::as_str).collect();
+    names.into_iter().map(Zone::named).collect()
+}
+
 /// A network that machines live in is not there, or not the same any more.
 fn lost(name: &str, before: &Network, found: Option<&Network>, account: &str) -> Error {
     let what = found.map_or_else(
@@ -166,7 +181,7 @@ fn lost(name: &str, before: &Network, found: Option<&Network>, account: &str) ->
     )
 }
 
-fn outcome(network: &Network) -> Result<Outcome> {
+fn outcome(context: &Context<Infrastructure>, network: &Network) -> Result<Outcome> {
     let encode = |value: std::result::Result<RawExtension, serde_json::Error>| {
         value.map_err(|e| Error::bug(format!("the infrastructure's status does not serialise: {e}")))
     };
@@ -175,6 +190,7 @@ fn outcome(network: &Network) -> Result<Outcome> {
         api_version: API_VERSION.into(),
         kind: "InfrastructureStatus".into(),
         network_id: network.id.clone(),
+        zones: zones(context),
     };
     let state = State {
         network_id: network.id.clone(),

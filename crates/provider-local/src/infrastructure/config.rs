@@ -41,6 +41,30 @@ pub struct InfrastructureStatus {
     /// The network.
     #[serde(rename = "networkID")]
     pub network_id: String,
+    /// The zones of the worker pools.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub zones: Vec<Zone>,
+}
+
+/// A zone of the shoot.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Zone {
+    /// The name that worker pools use.
+    pub name: String,
+    /// The ID that annotation `shoot.gardener.cloud/isolated-zone` uses.
+    pub id: String,
+}
+
+impl Zone {
+    /// The zone with this name.
+    #[must_use]
+    pub fn named(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            id: cloud_local::zones::id_of(name),
+        }
+    }
 }
 
 /// `status.state`.

@@ -177,6 +177,7 @@ pub async fn refused_cloud_credentials(world: &World) -> Result<()> {
 pub async fn unknown_configuration_survives(world: &World) -> Result<()> {
     let namespace = "shoot--dev--config";
     world::namespace(&world.seed, namespace, &world.cloud).await?;
+    world::pool_in(&world.seed, namespace, &["b", "a"]).await?;
     let config = json!({"networks": {"workers": "10.222.0.0/20", "zones": [{"name": "z"}]}, "future": {"field": true}});
     let infra: Infrastructure = object("infra", namespace, json!({"providerConfig": config}))?;
     run_created(&world::infrastructure(&world.seed), &infra).await?;
@@ -188,8 +189,14 @@ pub async fn unknown_configuration_survives(world: &World) -> Result<()> {
         "{:?}",
         infra.spec.default.provider_config
     );
+    let status = infra.status.unwrap_or_default();
+    let reported = status.default.provider_status.unwrap_or_default().0;
     ensure!(
-        infra.status.and_then(|s| s.nodes_cidr).as_deref() == Some("10.222.0.0/20"),
+        reported["zones"] == json!([{"name": "a", "id": "az-a"}, {"name": "b", "id": "az-b"}]),
+        "a gardenlet knows zones by their IDs: {reported}"
+    );
+    ensure!(
+        status.nodes_cidr.as_deref() == Some("10.222.0.0/20"),
         "the range asked for"
     );
     Ok(())
