@@ -75,6 +75,12 @@ impl Verdict {
             _ => vec![ErrorCode::ErrConfigurationProblem],
         }
     }
+
+    /// Whether the obstacle is expected to pass, so that no person has to edit anything.
+    #[must_use]
+    pub fn is_passing(&self) -> bool {
+        self.codes() == [ErrorCode::ErrRetryableInfraDependencies]
+    }
 }
 
 /// The seeds of a move that is wanted or running: (source, destination).

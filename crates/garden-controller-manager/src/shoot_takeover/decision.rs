@@ -5,6 +5,7 @@
 //! | none | by annotation | dead or stuck | it is given |
 //! | none | by annotation | lives, and the planned move passes a hold by force | it waits for the approval of the move, and the annotation goes |
 //! | none | by annotation | lives, or there is another obstacle | it is refused, and the annotation goes |
+//! | any | by annotation, or by nobody | dead or stuck, and the destination is not ready for a reason that passes | it waits |
 //! | none | by nobody | silent for the grace, and not in the middle of progress | it is given |
 //! | given | by annotation still | | the annotation goes |
 //! | given | | still dead or stuck, no obstacle | the shoot is handed over |
@@ -31,7 +32,10 @@ use super::{
     approval::approve,
     host_clock,
     next_step::{Decision, Request, consent},
-    obstacle::{Facts, Obstacle, STALLED_AFTER, is_failing, route, source_is_dead, states_source_is_off},
+    obstacle::{
+        Facts, Obstacle, STALLED_AFTER, is_failing, route, route_after_recovery, source_is_dead,
+        states_source_is_off,
+    },
     renewal,
     sightings::Silence,
 };
@@ -42,6 +46,8 @@ const AT_MOST: Duration = Duration::from_secs(600);
 const AT_LEAST: Duration = Duration::from_secs(1);
 /// Pause between checks of the source while a planned move by force waits for a place at the destination.
 const RECHECK_OF_SOURCE: Duration = Duration::from_secs(60);
+/// Pause between checks of a destination that is expected to recover. Its Seed is watched, and not all that the preflight reads.
+const RECHECK_OF_DESTINATION: Duration = Duration::from_secs(60);
 
 /// What is next.
 #[must_use]
@@ -104,13 +110,15 @@ fn on_request(facts: &Facts<'_>) -> Decision {
     if let Some(decision) = on_forced_move(facts) {
         return decision;
     }
-    let (from, to, now) = match route(facts) {
+    let (from, to, now) = match route_after_recovery(facts) {
         Ok(route) => route,
         Err(why) => return Decision::Refuse(Request::Takeover, why),
     };
     match source_is_dead(facts, ApprovedBy::Operator) {
         Err(Obstacle::Final(why)) => Decision::Refuse(Request::Takeover, why),
         Err(Obstacle::Passing(_, left)) => wait(left),
+        // The constraint ReadyForMigration reports what is awaited.
+        Ok(()) if route(facts).is_err() => wait(RECHECK_OF_DESTINATION),
         Ok(()) => {
             let stated = if facts.source_is_off() {
                 format!(" and stated that no process of seed {from} runs any more")
@@ -183,7 +191,7 @@ fn on_silence(facts: &Facts<'_>) -> Decision {
 
 /// Whatever let it be given must hold when it is used.
 fn still_good(facts: &Facts<'_>, approval: &OwnershipApproval) -> Result<(), String> {
-    let (from, to, now) = route(facts)?;
+    let (from, to, now) = route_after_recovery(facts)?;
     let is_of = facts.shoot.uid().as_deref() == Some(approval.uid.as_str())
         && (from, to, now.now.epoch) == (approval.from.as_str(), approval.to.as_str(), approval.epoch);
     if !is_of {
@@ -207,7 +215,7 @@ fn hand_over(facts: &Facts<'_>, approval: &OwnershipApproval) -> Decision {
         return wait(left);
     }
     let Ok((_, to, now)) = route(facts) else {
-        return Decision::Nothing;
+        return wait(RECHECK_OF_DESTINATION);
     };
     let consent = Approval {
         from: now.now.clone(),

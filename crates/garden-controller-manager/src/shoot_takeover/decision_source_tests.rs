@@ -288,3 +288,63 @@ fn a_request_that_overrides_a_hold_is_refused_neither_at_a_busy_destination_nor_
         "{other:?}"
     );
 }
+
+/// The source stays dead while the destination is restarted, or cleans up after an earlier move.
+#[test]
+fn a_destination_that_recovers_by_itself_loses_neither_a_request_nor_a_consent() {
+    let decided = |known: &Known, reason: &'static str| {
+        let (shoot, source, destination) = (known.shoot(), seed("a", true), seed("b", true));
+        let verdict = Verdict {
+            ready: false,
+            reason,
+            message: OBSTACLE.to_owned(),
+        };
+        decide(&Facts {
+            shoot: &shoot,
+            source: Some(&source),
+            destination: Some(&destination),
+            verdict: Some(&verdict),
+            silence: known.silence,
+            unchanged: known.unchanged,
+            without_progress: known.unchanged,
+            grace: known.grace,
+            now: at(1000),
+        })
+    };
+    for reason in [
+        "DestinationSeedNotReady",
+        "DestinationSeedNotHealthy",
+        "DestinationBackupBucketNotReady",
+        "DestinationExtensionsNotReady",
+        "DestinationSeedNotCleanedUp",
+    ] {
+        for known in [asked(), known().consented(&json!({}))] {
+            assert_eq!(decided(&known, reason), Decision::Wait(MINUTE), "{reason}");
+        }
+        // What else is in the way is reported at once.
+        let lives = Known {
+            silence: Silence::Fresh,
+            ..asked()
+        };
+        let late = known().consented(&json!({"expiry": "1970-01-01T00:00:01Z"}));
+        assert!(
+            matches!(decided(&lives, reason), Decision::Refuse(..)),
+            "{reason}"
+        );
+        assert!(
+            matches!(decided(&late, reason), Decision::Withdraw(_)),
+            "{reason}"
+        );
+    }
+    for reason in ["DestinationSeedHasNoBackup", "DestinationLacksExtensions"] {
+        assert!(
+            matches!(decided(&asked(), reason), Decision::Refuse(..)),
+            "{reason}"
+        );
+        let consented = known().consented(&json!({}));
+        assert!(
+            matches!(decided(&consented, reason), Decision::Withdraw(_)),
+            "{reason}"
+        );
+    }
+}

@@ -131,6 +131,28 @@ pub fn route<'a>(facts: &Facts<'a>) -> Result<(&'a str, &'a str, Ownership<Strin
     }
 }
 
+/// The verdict once the destination has recovered.
+static RECOVERED: Verdict = Verdict {
+    ready: true,
+    reason: "DestinationSeedReady",
+    message: String::new(),
+};
+
+/// As [`route`], also while the destination is not ready for a reason that passes: the source stays dead meanwhile, so that neither a
+/// request nor a consent may be lost by a destination that is restarted, or that still cleans up after an earlier move.
+///
+/// # Errors
+/// As [`route`].
+pub fn route_after_recovery<'a>(facts: &Facts<'a>) -> Result<(&'a str, &'a str, Ownership<String>), String> {
+    match facts.verdict {
+        Some(verdict) if verdict.is_passing() => route(&Facts {
+            verdict: Some(&RECOVERED),
+            ..*facts
+        }),
+        _ => route(facts),
+    }
+}
+
 /// Whether a ShootState was ever written for it, or is said to have been: without its keys a shoot is restored nowhere, and its seed
 /// may come back. How old they are does not matter: keys stay.
 fn was_saved(shoot: &Shoot) -> bool {
