@@ -102,7 +102,9 @@ impl Parts {
             }
             "machine-safety" => {
                 let changes = self.classes.subscribe(safety::fingerprint);
-                Safety::new(context, classes).run(changes, settings).boxed()
+                Safety::new(context, classes, machines, self.nodes.cache())
+                    .run(changes, settings)
+                    .boxed()
             }
             "machine-set" => {
                 let controller = MachineSets::new(context, reach(), sets, machines, outgoing());

@@ -170,6 +170,9 @@ fn role() -> Result<Role> {
         "rules": [
             {"apiGroups": ["machine.sapcloud.io"], "resources": kinds, "verbs": all},
             {"apiGroups": ["machine.sapcloud.io"], "resources": statuses, "verbs": ["patch", "update"]},
+            // Nodes and instances without a Machine are reported there.
+            {"apiGroups": ["extensions.gardener.cloud"], "resources": ["workers"], "verbs": ["get", "list"]},
+            {"apiGroups": ["extensions.gardener.cloud"], "resources": ["workers/status"], "verbs": ["patch"]},
             // What a machine runs at first, and the credentials: their names follow from pools, which come and go.
             {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]},
             {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},

@@ -1,12 +1,16 @@
 //! Instances that no Machine stands for are found and taken away: they cost money, and their kubelets may come back. An instance
-//! that has a Node is never taken away, whatever else is known of it.
+//! that has a Node is never taken away, whatever else is known of it. Nodes without a Machine, and instances that are kept, are
+//! reported on the Worker.
 
 mod memory;
+mod report;
+mod strays;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     future::Future,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use api::machine::{Machine, MachineClass, MachineSpec};
@@ -19,13 +23,14 @@ use kube::{
 };
 use runtime::{
     Cluster as _, Events, Next, Reconciler, Result, Seed, Shoot,
+    apply::FieldManager,
     error::Explain as _,
     runner::{self, Settings},
 };
 use tokio::time::Instant;
-use tracing::warn;
+use tracing::{debug, warn};
 
-use self::memory::Memory;
+use self::{memory::Memory, report::Unmanaged, strays::Strays};
 use crate::{
     cloud::Cloud,
     context::{Context, Timing},
@@ -42,14 +47,42 @@ pub struct Safety {
     events: Events,
     timing: Timing,
     cloud: Cloud,
+    manager: FieldManager,
     classes: Cache<MachineClass>,
-    /// By class, since each may have an account of its own: when it was listed last, and what was found.
-    listed: Mutex<BTreeMap<String, (Option<Instant>, Memory)>>,
+    machines: Cache<Machine>,
+    nodes: Cache<Node>,
+    /// By class, since each may have an account of its own.
+    listed: Mutex<BTreeMap<String, Listed>>,
+    /// Held while Nodes are checked: each class leads to the same check.
+    strays: tokio::sync::Mutex<NodeCheck>,
+}
+
+/// What the listings of a class have found.
+#[derive(Default)]
+struct Listed {
+    last: Option<Instant>,
+    memory: Memory,
+    /// Instances that the last listing found no Machine for, and that are kept.
+    kept: BTreeSet<Found>,
+}
+
+/// The checks of Nodes so far.
+#[derive(Default)]
+struct NodeCheck {
+    last: Option<Instant>,
+    strays: Strays,
+    /// The last report is in the Worker, and says that nothing is wrong.
+    is_settled: bool,
 }
 
 impl Safety {
     /// The controller with what it shares with others.
-    pub fn new(context: &Context, classes: Cache<MachineClass>) -> Self {
+    pub fn new(
+        context: &Context,
+        classes: Cache<MachineClass>,
+        machines: Cache<Machine>,
+        nodes: Cache<Node>,
+    ) -> Self {
         Self {
             seed: context.control.clone(),
             shoot: context.shoot.clone(),
@@ -57,8 +90,12 @@ impl Safety {
             events: context.settings.events.clone(),
             timing: context.timing.clone(),
             cloud: Cloud::new(context),
+            manager: context.manager,
             classes,
+            machines,
+            nodes,
             listed: Mutex::default(),
+            strays: tokio::sync::Mutex::default(),
         }
     }
 
@@ -122,30 +159,29 @@ impl Safety {
     }
 
     /// How long it is until the class may be listed again.
-    fn pause(&self, class: &str) -> Option<std::time::Duration> {
+    fn pause(&self, class: &str) -> Option<Duration> {
         let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
-        let last = listed.get(class)?.0?;
+        let last = listed.get(class)?.last?;
         let left = self.timing.orphans_every.saturating_sub(last.elapsed());
         (!left.is_zero()).then_some(left)
     }
-}
 
-impl Reconciler<MachineClass> for Safety {
-    const NAME: &'static str = "machine-safety";
-
-    async fn apply(&self, class: Arc<MachineClass>) -> Result<Next> {
+    /// Lists the instances of a class, and collects those that have no Machine. Returns when to list again.
+    async fn list(&self, class: &Arc<MachineClass>) -> Result<Duration> {
         let name = class.name_any();
         if let Some(left) = self.pause(&name) {
-            return Ok(Next::After(left));
+            return Ok(left);
         }
         // In this order: a Machine is there before its instance, so that no instance of the list lacks one that was read later.
-        let found = self.cloud.list(&class).await?;
+        let found = self.cloud.list(class).await?;
         let (names, ids) = self.known().await?;
         let look = {
             let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
-            let (last, memory) = listed.entry(name).or_default();
-            *last = Some(Instant::now());
-            memory.take(&found, &names, &ids)
+            let listed = listed.entry(name).or_default();
+            listed.last = Some(Instant::now());
+            let look = listed.memory.take(&found, &names, &ids);
+            listed.kept = look.untrusted.iter().cloned().collect();
+            look
         };
         if !look.untrusted.is_empty() {
             let names: Vec<_> = look
@@ -163,10 +199,73 @@ impl Reconciler<MachineClass> for Safety {
         }
         if !look.orphans.is_empty() {
             for orphan in self.without_node(look.orphans).await? {
-                self.collect(&class, orphan).await?;
+                self.collect(class, orphan).await?;
             }
         }
-        Ok(Next::After(self.timing.orphans_every))
+        Ok(self.timing.orphans_every)
+    }
+
+    /// Checks all Nodes, and reports on the Worker. Returns when to check again.
+    async fn check_nodes(&self) -> Result<Duration> {
+        let every = self.timing.without_machine_for / 5;
+        let mut check = self.strays.lock().await;
+        if let Some(last) = check.last
+            && let left = every.saturating_sub(last.elapsed())
+            && !left.is_zero()
+        {
+            return Ok(left);
+        }
+        let (Ok(nodes), Ok(machines)) = (self.nodes.all(), self.machines.all()) else {
+            // Not listed yet.
+            return Ok(every);
+        };
+        let nodes = nodes.iter().map(Arc::as_ref);
+        let now = Instant::now();
+        let strays = check
+            .strays
+            .take(nodes, &machines, now, self.timing.without_machine_for);
+        let (instances, is_listed) = self.kept()?;
+        check.last = Some(now);
+        let is_decided = is_listed && !strays.is_undecided;
+        let report = Unmanaged {
+            nodes: strays.names,
+            instances,
+        };
+        if report.is_empty() && (check.is_settled || !is_decided) {
+            return Ok(every);
+        }
+        match report::write(&self.seed, &self.namespace, self.manager, &report).await {
+            Ok(()) => check.is_settled = report.is_empty(),
+            Err(error) if error.is_failure() => debug!(%error, "Nodes without a Machine are not reported"),
+            Err(error) => return Err(error),
+        }
+        Ok(every)
+    }
+
+    /// All instances that are kept, and whether each class was listed since the process began.
+    fn kept(&self) -> Result<(BTreeSet<Found>, bool)> {
+        let classes = self.classes.all()?;
+        let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = listed
+            .values()
+            .flat_map(|listed| listed.kept.iter().cloned())
+            .collect();
+        let is_listed = |class: &Arc<MachineClass>| {
+            let listed = listed.get(&class.name_any());
+            listed.is_some_and(|listed| listed.last.is_some())
+        };
+        Ok((kept, classes.iter().all(is_listed)))
+    }
+}
+
+impl Reconciler<MachineClass> for Safety {
+    const NAME: &'static str = "machine-safety";
+
+    async fn apply(&self, class: Arc<MachineClass>) -> Result<Next> {
+        // Nodes are checked also where the cloud cannot be asked.
+        let listed = self.list(&class).await;
+        let checked = self.check_nodes().await;
+        Ok(Next::After(listed?.min(checked?)))
     }
 
     async fn cleanup(&self, class: Arc<MachineClass>) -> Result<Next> {
