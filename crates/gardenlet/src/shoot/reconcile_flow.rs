@@ -101,9 +101,9 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
     });
 
     let after = [secrets, credentials, infrastructure, api_ready];
-    let connected = complete_control_plane(&mut g, f, after, held);
+    let [connected, provider] = complete_control_plane(&mut g, f, after, held);
     let extended = extension_steps::deploy(&mut g, f, AfterKubeAPIServer, [connected]);
-    let machines = make_nodes(&mut g, f, [infrastructure, connected], extended);
+    let machines = make_nodes(&mut g, f, [infrastructure, connected, provider], extended);
     zone_steps::close(&mut g, f, given.zones, machines);
     extension_steps::deploy(&mut g, f, AfterWorker, [connected, machines]);
     extension_steps::delete_stale(&mut g, f, connected);
@@ -123,7 +123,7 @@ fn complete_control_plane<'a>(
     f: &'a Facts,
     after: [TaskId; 4],
     held: TaskId,
-) -> TaskId {
+) -> [TaskId; 2] {
     let api_ready = after[3];
     let connected = g.step("Initializing connection to Shoot", [api_ready, held], || {
         ShootApi::ready(f)
@@ -141,7 +141,7 @@ fn complete_control_plane<'a>(
         [provider, controllers],
         || ControllerLeaders::hand_over(f),
     );
-    connected
+    [connected, provider]
 }
 
 /// The machines and what runs on all of them. Machines that are there already, as after a move, find the API under its name by
@@ -151,9 +151,11 @@ fn complete_control_plane<'a>(
 fn make_nodes<'a>(
     g: &mut Graph<'a, Error>,
     f: &'a Facts,
-    after: [TaskId; 2],
+    after: [TaskId; 3],
     extended: Option<TaskId>,
 ) -> TaskId {
+    let [infrastructure, connected, provider] = after;
+    let after = [infrastructure, connected];
     let mut unwanted = when(g, !f.has_workers());
     let machines_gone = unwanted.destroy::<Workers>(f, after);
     unwanted.destroy::<NodeExtensions>(f, machines_gone);
@@ -163,8 +165,10 @@ fn make_nodes<'a>(
         NodeRights::deploy(f)
     });
     let network = nodes.deploy::<Network>(f, after);
-    // Providers of extensions may have a say in what machines run at first.
-    let first = nodes.deploy::<OperatingSystemConfigs>(f, after.into_iter().chain(extended));
+    // Providers of extensions may have a say in what machines run at first, and so has the ControlPlane: its cloud-controller-manager,
+    // which this step looks for once the ControlPlane is written. A ControlPlane that is not ready holds up no machine.
+    let first =
+        nodes.deploy::<OperatingSystemConfigs>(f, after.into_iter().chain(extended).chain([provider]));
     let machines = nodes
         .within(zone_steps::patience(f))
         .deploy::<Workers>(f, [rights, network, first]);

@@ -33,7 +33,7 @@ pub struct ControllerLeaders;
 impl ControllerLeaders {
     /// "Deploying rights of the cloud controller manager in the Shoot": before it starts, or it would be refused.
     pub async fn deploy_rights(stay: &Stay) -> Result<()> {
-        rights::deploy(&stay.shoot_client().await?).await
+        rights::deploy_cloud_controller_manager_rights(&stay.shoot_client().await?).await
     }
 
     /// "Handing over controllers between managers": goes the way to where the Shoot wants them, one step after the other, each

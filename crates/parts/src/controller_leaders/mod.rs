@@ -13,5 +13,6 @@ pub use hand_over::ControllerLeaders;
 pub(crate) use node_ipam::{
     CONFIG, FILE, check, current_stage, deploy_migration_config, has_room_for_nodes, told,
 };
+pub use rights::deploy_cloud_controller_manager_rights;
 pub use stage::Stage;
 pub(crate) use stage::{ENABLE, Home, WITHOUT_NODE_IPAM};

@@ -24,8 +24,11 @@ const MAIN_LOCK_ROLE: &str = "system::leader-locking-cloud-controller-manager";
 /// Its main lock, which is called like itself.
 const MAIN_LOCK: &str = CLOUD_CONTROLLER_MANAGER;
 
-/// Gives the cloud-controller-manager what it always needs.
-pub(super) async fn deploy(shoot: &Shoot) -> Result<()> {
+/// Gives the cloud-controller-manager its rights in the shoot. Providers' tests run their programs with exactly these rights.
+///
+/// # Errors
+/// The shoot's API refuses an object, or does not answer.
+pub async fn deploy_cloud_controller_manager_rights(shoot: &Shoot) -> Result<()> {
     let role: ClusterRole = from_json(json!({"metadata": {"name": NAME}, "rules": [
         {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch", "patch", "update", "delete"]},
         {"apiGroups": [""], "resources": ["nodes/status"], "verbs": ["patch", "update"]},

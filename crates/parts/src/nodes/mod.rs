@@ -4,6 +4,7 @@
 //! Nothing in them depends on the seed: what a machine runs names the shoot's API by its own name and trusts carried authorities,
 //! so that a move changes no machine (I4).
 
+mod cloud_controller_manager;
 mod container_runtimes;
 mod kubelet;
 mod machine_image;

@@ -18,7 +18,10 @@ use futures::future::try_join_all;
 use runtime::Result;
 use serde_json::json;
 
-use super::{kubelet, machine_image};
+use super::{
+    cloud_controller_manager::{EXTERNAL, describes_nodes},
+    kubelet, machine_image,
+};
 use crate::{
     ExtensionResource, Facts, Stay, configuration_problem,
     secrets::config::{CA, CA_KUBELET},
@@ -45,8 +48,14 @@ impl Deploy for OperatingSystemConfigs {
             api: certificate(f, CA).await?,
             kubelets: certificate(f, CA_KUBELET).await?,
         };
-        for pool in &f.shoot.spec.provider.workers {
-            let object = operating_system_config(f, pool, &authorities)?;
+        let pools = &f.shoot.spec.provider.workers;
+        let before = match pools.first() {
+            Some(pool) => object_of(f, pool).get().await?,
+            None => return Ok(()),
+        };
+        let is_external = describes_nodes(f, before.as_ref()).await?;
+        for pool in pools {
+            let object = operating_system_config(f, pool, &authorities, is_external)?;
             object_of(f, pool).deploy(f, object).await?;
         }
         Ok(())
@@ -86,6 +95,7 @@ fn operating_system_config(
     f: &Facts,
     pool: &Worker,
     authorities: &Authorities,
+    is_external: bool,
 ) -> Result<OperatingSystemConfig> {
     let image = machine_image::of(pool, &f.cloud_profile)?;
     let server = f.api_for_nodes()?;
@@ -100,7 +110,7 @@ fn operating_system_config(
                 ..DefaultSpec::default()
             },
             purpose: OperatingSystemConfigPurpose::Provision,
-            units: vec![kubelet_unit()],
+            units: vec![kubelet_unit(is_external)],
             files: vec![
                 file(
                     &format!("{}/ca.crt", kubelet::DIRECTORY),
@@ -138,9 +148,10 @@ fn bootstrap_kubeconfig(server: &str, authority: &[u8]) -> serde_json::Value {
     })
 }
 
-/// The kubelet as this shoot starts it, whatever the system's own unit says.
-fn kubelet_unit() -> Unit {
-    let flags = [
+/// The kubelet as this shoot starts it, whatever the system's own unit says. `is_external`: the Node has a taint until a
+/// cloud-controller-manager has described the Node.
+fn kubelet_unit(is_external: bool) -> Unit {
+    let mut flags = vec![
         format!("--config={}/config.yaml", kubelet::DIRECTORY),
         format!("--bootstrap-kubeconfig={BOOTSTRAP_KUBECONFIG}"),
         format!("--kubeconfig={}/kubeconfig", kubelet::DIRECTORY),
@@ -148,9 +159,8 @@ fn kubelet_unit() -> Unit {
         format!("--hostname-override={MACHINE_NAME}"),
         "--container-runtime-endpoint=unix:///run/containerd/containerd.sock".to_owned(),
         "--runtime-cgroups=/system.slice/containerd.service".to_owned(),
-        // The cloud-controller-manager says where the node is.
-        "--cloud-provider=external".to_owned(),
     ];
+    flags.extend(is_external.then(|| EXTERNAL.to_owned()));
     Unit {
         name: "kubelet.service".to_owned(),
         enable: Some(true),
@@ -185,5 +195,21 @@ fn file(path: &str, permissions: i32, content: &[u8]) -> File {
             ..FileContent::default()
         },
         ..File::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kubelet_waits_for_a_cloud_controller_manager_only_where_told() {
+        let command = |is_external| kubelet_unit(is_external).drop_ins[0].content.clone();
+        assert!(
+            command(true).contains(" --cloud-provider=external\n"),
+            "{}",
+            command(true)
+        );
+        assert!(!command(false).contains("--cloud-provider"), "{}", command(false));
     }
 }
