@@ -16,6 +16,7 @@
 //! | `record` | what its status says of its ownership |
 //! | `operation` | what is done with a Shoot, and what is wanted of its owner |
 //! | `extensions` | which further extensions a shoot has, and when each is handled |
+//! | `registered` | which extensions a shoot needs, and which are not registered |
 //! | `isolation` | which zone of a shoot is cut off |
 //! | `pause` | whether new reconciliations are held back |
 //! | `remembered` | what is kept of a Shoot by whoever watches all of them |
@@ -31,6 +32,7 @@ pub mod owner_terms;
 pub mod pause;
 pub mod reconciled;
 pub mod record;
+pub mod registered;
 pub mod remembered;
 pub mod role;
 pub mod traveller;

@@ -12,7 +12,7 @@ use api::gardencore::{BackupBucket, BackupEntry, ClusterType, ControllerRegistra
 use kube::ResourceExt;
 use placement::{
     extensions::{Extensions, KIND},
-    isolation,
+    isolation, registered,
 };
 
 /// A kind and a type of extension objects.
@@ -65,31 +65,18 @@ pub fn seeds_of(shoot: &Shoot) -> BTreeSet<String> {
 /// What a shoot needs in each of its seeds.
 #[must_use]
 pub fn of_shoot(shoot: &Shoot, registrations: &[Arc<ControllerRegistration>]) -> Needs {
-    let (spec, workers) = (&shoot.spec, &shoot.spec.provider.workers);
+    let spec = &shoot.spec;
     let mut needs = Needs::new();
     let mut add = |kind: &str, type_: &str| {
         if !type_.is_empty() {
             needs.insert(Need::new(kind, type_));
         }
     };
-    for kind in ["Infrastructure", "ControlPlane"] {
-        add(kind, &spec.provider.type_);
-    }
-    if !workers.is_empty() {
-        add("Worker", &spec.provider.type_);
-        let network = spec.networking.as_ref().and_then(|n| n.type_.as_deref());
-        add("Network", network.unwrap_or_default());
+    for (kind, type_) in registered::needs_of(shoot) {
+        add(kind, &type_);
     }
     if isolation::needs_provider(shoot, registrations.iter().map(Arc::as_ref)) {
         add(isolation::KIND, &spec.provider.type_);
-    }
-    for worker in workers {
-        if let Some(image) = &worker.machine.image {
-            add("OperatingSystemConfig", &image.name);
-        }
-        for runtime in worker.cri.iter().flat_map(|cri| &cri.container_runtimes) {
-            add("ContainerRuntime", &runtime.type_);
-        }
     }
     for provider in spec.dns.iter().flat_map(|dns| &dns.providers) {
         let type_ = provider.type_.as_deref().unwrap_or_default();
