@@ -6,6 +6,8 @@ use api::meta::ErrorCode;
 use runtime::{Error, Result};
 
 const PREFIX: &str = "az-";
+/// Label of Nodes with the ID of their zone.
+pub const ID_LABEL: &str = "local.provider.extensions.gardener.cloud/zone-id";
 
 /// The ID of the zone that accounts call by this name.
 #[must_use]

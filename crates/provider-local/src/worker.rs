@@ -70,6 +70,7 @@ impl Machines for LocalMachines {
         Ok(Class {
             provider: TYPE.into(),
             provider_spec: encoded,
+            node_labels: [(zones::ID_LABEL.to_owned(), zones::id_of(zone))].into(),
             ..Class::default()
         })
     }

@@ -1,7 +1,10 @@
 //! What a provider writes for Workers.
 
+use std::collections::BTreeMap;
+
 use api::{
     extensions::{Worker, WorkerPool},
+    machine::labels,
     meta::{ErrorCode, RawExtension},
 };
 use runtime::{
@@ -54,6 +57,20 @@ pub struct Class {
     pub provider_spec: RawExtension,
     /// What of it replaces machines when it changes, besides what always does ([`super::wanted::rolls_with`]).
     pub rolls_with: Vec<String>,
+    /// Labels of the provider on the machine's Node, such as the ID of its zone. A change replaces no machine.
+    pub node_labels: BTreeMap<String, String>,
+}
+
+impl Class {
+    /// Labels of a Node of this class. The place is the provider's to say: a label of the pool of the same name has no effect.
+    #[must_use]
+    pub fn labels_of_node(&self, pool: &WorkerPool, region: &str, zone: &str) -> BTreeMap<String, String> {
+        let place = [(labels::REGION, region), (labels::ZONE, zone)];
+        let place = place.into_iter().filter(|(_, name)| !name.is_empty());
+        let place = place.map(|(label, name)| (label.to_owned(), name.to_owned()));
+        let pool = pool.labels.clone().into_iter();
+        pool.chain(place).chain(self.node_labels.clone()).collect()
+    }
 }
 
 /// A program that acts on machine objects, one in each shoot's namespace.
