@@ -87,6 +87,31 @@ impl Compute {
         Ok(None)
     }
 
+    /// Whether the instance runs: what the list of instances says, and the pod. A listed instance
+    /// without a pod is gone. `None`: the pod ends, or there is no such instance. Changes nothing, unlike [`Compute::find`].
+    ///
+    /// # Errors
+    /// The cloud does not answer.
+    pub async fn power(&self, name: &str) -> Result<Option<State>> {
+        let list = self.inventory().await?;
+        let Some(pod) = self.pod(&pod::name_of(&self.cluster, name)).await? else {
+            return Ok(list.by_name(name).map(|_| State::Stopped));
+        };
+        let id = pod::id_of(&pod);
+        if list
+            .by_name(name)
+            .is_some_and(|listed| listed.id == id && listed.state == State::Stopped)
+        {
+            return Ok(Some(State::Stopped));
+        }
+        let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+        Ok(match phase {
+            Some("Succeeded" | "Failed") => Some(State::Stopped),
+            _ if pod.metadata.deletion_timestamp.is_some() => None,
+            _ => Some(State::Running),
+        })
+    }
+
     /// Takes the instance away, and waits until it is gone. One that is gone already is success.
     ///
     /// # Errors

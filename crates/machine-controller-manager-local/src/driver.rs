@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use api::machine::MachineClass;
 use async_trait::async_trait;
-use cloud_local::{Cloud, Compute, Launch, ProviderSpec, Wrap};
+use cloud_local::{Cloud, Compute, Launch, ProviderSpec, State, Wrap};
 use kube::ResourceExt;
-use machine_controllers::{Driver, Found, Instance, Request};
+use machine_controllers::{Driver, Found, Instance, InstancePower, Request};
 use runtime::{Credentials, Error, Permit, Result};
 
 use crate::MANAGER;
@@ -65,6 +65,16 @@ impl Driver for LocalDriver {
         let name = request.machine.name_any();
         let found = Box::pin(compute.find(&name)).await?;
         Ok(found.map(|found| instance(name, &found)))
+    }
+
+    async fn power(&self, request: &Request<'_>) -> Result<InstancePower> {
+        let spec = ProviderSpec::of(request.class)?;
+        let compute = self.compute(&spec.cluster, &request.credentials).await?;
+        Ok(match compute.power(&request.machine.name_any()).await? {
+            Some(State::Running) => InstancePower::Running,
+            Some(State::Stopped) => InstancePower::Off,
+            None => InstancePower::Unclear,
+        })
     }
 
     async fn list(&self, class: &MachineClass, credentials: Credentials) -> Result<Vec<Found>> {

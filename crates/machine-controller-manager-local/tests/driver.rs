@@ -18,7 +18,7 @@ use kube::{
     api::{DeleteParams, ListParams, Patch, PatchParams},
 };
 use machine_controller_manager_local::driver::LocalDriver;
-use machine_controllers::{Driver, Request};
+use machine_controllers::{Driver, InstancePower, Request};
 use runtime::{Credentials, Permit};
 use serde_json::json;
 use testkit::{ControlPlane, PlayedKubelet};
@@ -42,6 +42,7 @@ impl World {
             class: &self.class,
             credentials: self.credentials(),
             user_data: Some("true".to_owned()),
+            ending_for: std::time::Duration::ZERO,
         }
     }
 
@@ -103,6 +104,7 @@ async fn an_instance_is_made_once_found_again_and_taken_away() -> Result<()> {
         "it goes with the instance"
     );
 
+    one_that_is_stopped_is_off(&world, &one).await?;
     an_interrupted_launch_is_found_and_ended(&world, &one, &instance.provider_id).await?;
 
     world.driver.delete(&world.request(&one)).await?;
@@ -114,6 +116,22 @@ async fn an_instance_is_made_once_found_again_and_taken_away() -> Result<()> {
 
     one_that_died_by_itself_is_gone(&world, &one).await?;
     without_a_list_nothing_is_known(&world, &one).await
+}
+
+/// The list of the cloud reports a stopped instance, and then a running one.
+async fn one_that_is_stopped_is_off(world: &World, one: &Machine) -> Result<()> {
+    let lists: Api<ConfigMap> = Api::namespaced(world.admin.clone(), ACCOUNT);
+    let running = world.listed().await?[&one.name_any()].clone();
+    let stopped = running.replace(r#""state":"running""#, r#""state":"stopped""#);
+    assert_ne!(running, stopped);
+    for (entry, power) in [(stopped, InstancePower::Off), (running, InstancePower::Running)] {
+        let entry = Patch::Merge(json!({"data": {one.name_any(): entry}}));
+        lists
+            .patch(&instances(CLUSTER), &PatchParams::default(), &entry)
+            .await?;
+        assert_eq!(world.driver.power(&world.request(one)).await?, power);
+    }
+    Ok(())
 }
 
 /// The list is written last: an instance that is not in it yet is there all the same.
@@ -143,8 +161,14 @@ async fn one_that_died_by_itself_is_gone(world: &World, one: &Machine) -> Result
         &DeleteParams::default().grace_period(0),
     )
     .await?;
+    assert_eq!(world.driver.power(&world.request(one)).await?, InstancePower::Off);
     assert_eq!(world.driver.status(&world.request(one)).await?, None);
     assert_eq!(world.listed().await?, BTreeMap::new());
+    // Neither listed nor there: it may be an instance of another account.
+    assert_eq!(
+        world.driver.power(&world.request(one)).await?,
+        InstancePower::Unclear
+    );
     Ok(())
 }
 

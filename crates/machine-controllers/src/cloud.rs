@@ -1,6 +1,11 @@
 //! The driver as the controllers call it: by the permit, in bounded time, with class and Secrets read.
 
-use std::{collections::BTreeMap, future::Future, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    future::Future,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use api::{
     machine::{Machine, MachineClass},
@@ -9,10 +14,11 @@ use api::{
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt};
 use runtime::{Cluster, Credentials, Error, Permit, Result, Seed, error::Explain as _};
+use tokio::time::Instant;
 
 use crate::{
     context::Context,
-    driver::{Driver, Found, Instance, Request},
+    driver::{Driver, Found, Instance, InstancePower, Request},
 };
 
 /// Key of the Secret with what machines run at first.
@@ -25,6 +31,9 @@ pub struct Cloud {
     namespace: String,
     permit: Permit,
     answers_within: Duration,
+    /// Since when the cloud ends an instance, by the name of the Machine. In memory alone: a new process gives the cloud
+    /// its whole time again.
+    ending: Mutex<BTreeMap<String, Instant>>,
 }
 
 impl Cloud {
@@ -36,6 +45,7 @@ impl Cloud {
             namespace: context.namespace.clone(),
             permit: context.settings.permit.and(context.control.permit()),
             answers_within: context.timing.driver_answers_within,
+            ending: Mutex::default(),
         }
     }
 
@@ -101,7 +111,21 @@ impl Cloud {
         let call = self.call(machine, class, None).await?;
         let doing = format!("could not delete the instance of Machine {}", machine.name_any());
         let asking = async move { call.driver.delete(&call.request()).await };
-        self.changes(doing, asking).await
+        let deleted = self.changes(doing, asking).await;
+        let mut ending = self.ending();
+        match &deleted {
+            Ok(()) => drop(ending.remove(&machine.name_any())),
+            // Accepted. A refusal does not begin the time, as the instance still runs.
+            Err(Error::NotReady { .. }) => {
+                ending.entry(machine.name_any()).or_insert_with(Instant::now);
+            }
+            Err(_) => {}
+        }
+        deleted
+    }
+
+    fn ending(&self) -> MutexGuard<'_, BTreeMap<String, Instant>> {
+        self.ending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The instance of a Machine.
@@ -116,6 +140,17 @@ impl Cloud {
             machine.name_any()
         );
         self.reads(doing, async { call.driver.status(&call.request()).await })
+            .await
+    }
+
+    /// Whether the instance of a Machine runs.
+    pub async fn power(&self, machine: &Arc<Machine>, class: &Arc<MachineClass>) -> Result<InstancePower> {
+        let call = self.call(machine, class, None).await?;
+        let doing = format!(
+            "could not ask whether the instance of Machine {} runs",
+            machine.name_any()
+        );
+        self.reads(doing, async { call.driver.power(&call.request()).await })
             .await
     }
 
@@ -170,6 +205,11 @@ impl Cloud {
             origin: credentials.origin().to_owned(),
             data: credentials.data().clone(),
             user_data,
+            ending_for: self
+                .ending()
+                .get(&machine.name_any())
+                .map(Instant::elapsed)
+                .unwrap_or_default(),
         })
     }
 
@@ -228,6 +268,7 @@ struct Call {
     origin: String,
     data: BTreeMap<String, Vec<u8>>,
     user_data: Option<String>,
+    ending_for: Duration,
 }
 
 impl Call {
@@ -237,6 +278,7 @@ impl Call {
             class: &self.class,
             credentials: Credentials::new(&self.origin, self.data.clone()),
             user_data: self.user_data.clone(),
+            ending_for: self.ending_for,
         }
     }
 }

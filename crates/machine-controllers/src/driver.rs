@@ -1,4 +1,4 @@
-//! What a cloud has to do for machines: four functions. Whoever writes a driver writes these and nothing else; everything that
+//! What a cloud has to do for machines: four functions, and a fifth for clouds that report whether an instance runs. Whoever writes a driver writes these and nothing else; everything that
 //! keeps machines alive over a move is on this side of the trait.
 //!
 //! What the controllers promise to a driver
@@ -11,6 +11,8 @@
 //! - Every instance carries the Machine's name and the cluster's identity as tags, from the very request that creates it.
 //! - What cannot pass by itself is [`runtime::Error::Config`] with the codes that fit, a refusal for want of quota or capacity
 //!   included: code and sentence are shown in the Machine's `lastOperation`.
+
+use std::time::Duration;
 
 use api::machine::{Machine, MachineClass};
 use async_trait::async_trait;
@@ -26,6 +28,9 @@ pub struct Request<'a> {
     pub credentials: Credentials,
     /// What the machine runs at first, all placeholders filled in. Only for [`Driver::create`].
     pub user_data: Option<String>,
+    /// For how long the cloud has accepted [`Driver::delete`] and the instance has not gone, as far as this process
+    /// knows. A driver may ask a hanging cloud more forcefully.
+    pub ending_for: Duration,
 }
 
 /// An instance of a Machine.
@@ -44,6 +49,17 @@ pub struct Found {
     pub machine_name: String,
     /// Its id at the provider.
     pub provider_id: String,
+}
+
+/// Whether an instance may still write to its volumes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InstancePower {
+    /// The provider reports that the instance runs or starts.
+    Running,
+    /// The provider reports that the instance is stopped or terminated, so that no process of the instance runs.
+    Off,
+    /// The provider reports neither: the instance is stopping, or the provider does not list it.
+    Unclear,
 }
 
 /// A cloud.
@@ -67,6 +83,16 @@ pub trait Driver: Send + Sync + 'static {
     /// # Errors
     /// As for [`Driver::create`].
     async fn status(&self, request: &Request<'_>) -> Result<Option<Instance>>;
+
+    /// Whether the instance runs. An instance that is reported as [`InstancePower::Off`] loses its pods and volumes, so
+    /// that a driver reports it only where the provider says so in words, never for an instance that is not found.
+    ///
+    /// # Errors
+    /// As for [`Driver::create`].
+    async fn power(&self, request: &Request<'_>) -> Result<InstancePower> {
+        let _ = request;
+        Ok(InstancePower::Unclear)
+    }
 
     /// All instances that carry this cluster's tag, whatever class they are of. Half a list is an error.
     ///

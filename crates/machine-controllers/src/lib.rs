@@ -23,12 +23,15 @@
 //! |---|---|---|
 //! | seed, the namespace | machineclasses, machinedeployments, machinesets, machines | get, list, watch, create, patch, delete |
 //! | seed, the namespace | machinedeployments/status, machinesets/status, machines/status | patch |
+//! | seed, the namespace | workers of extensions.gardener.cloud | get, list |
+//! | seed, the namespace | workers/status of extensions.gardener.cloud | patch |
 //! | seed, the namespace | secrets | get |
 //! | seed, the namespace | events of events.k8s.io | create, patch |
 //! | shoot | nodes | get, list, watch, patch, delete |
 //! | shoot | pods | list, watch, delete |
 //! | shoot | pods/eviction | create |
 //! | shoot | poddisruptionbudgets, volumeattachments | list |
+//! | shoot | events of events.k8s.io | create, patch |
 //! | shoot, `kube-system` | secrets | get, create, patch, delete |
 
 mod cloud;
@@ -51,5 +54,5 @@ mod safety;
 mod words;
 
 pub use context::{Context, Timing};
-pub use driver::{Driver, Found, Instance, Request};
+pub use driver::{Driver, Found, Instance, InstancePower, Request};
 pub use names::{NAMES, run};

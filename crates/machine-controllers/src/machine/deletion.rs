@@ -1,4 +1,5 @@
-//! The end of a Machine: its Node takes no more pods, the pods leave, the instance goes, the Node goes, and last the Machine.
+//! The end of a Machine: its Node takes no more pods, the pods leave, volumes are detached, the instance goes, the Node goes, and
+//! last the Machine.
 //! What was done already is seen and not done again, so that this may be interrupted anywhere and go on on another seed.
 
 use std::sync::Arc;
@@ -16,11 +17,11 @@ use tracing::info;
 use super::{
     Machines,
     bounds::Bounds,
-    drain::{Drained, silent_for},
+    drain::{Detachment, Drained, silent_for},
     identity::{is_forced, node_name, provider_id},
     status::{Doing, State, Told, since},
 };
-use crate::{phase::Phase, words::FINALIZER};
+use crate::{driver::Instance, phase::Phase, words::FINALIZER};
 
 impl Machines {
     /// Goes on with a deletion. The finalizer stays until it is `Next::Change`.
@@ -49,6 +50,7 @@ impl Machines {
     }
 
     async fn steps(&self, machine: &Arc<Machine>) -> Result<Next> {
+        let machine = &self.with_instance(machine).await?;
         let bounds = Bounds::of(machine, &self.timing)?;
         let node = match self.node_to_leave(machine).await {
             Ok(node) => node,
@@ -62,7 +64,13 @@ impl Machines {
             if let Err(refused) = self.cordon(node).await {
                 self.pass_over(machine, Some(node), &bounds, refused).await?;
             }
-            if !is_forced(machine) && !self.empty(machine, node, &bounds).await? {
+            if !is_forced(machine) {
+                Box::pin(self.mark_out_of_service(machine, node)).await?;
+            }
+            let is_released = is_forced(machine)
+                || self.empty(machine, node, &bounds).await?
+                    && self.are_volumes_detached(machine, node, &bounds).await?;
+            if !is_released {
                 return Ok(Next::After(self.timing.look_every));
             }
         }
@@ -70,6 +78,11 @@ impl Machines {
         let class = self.cloud.class(machine).await?;
         self.cloud.delete(machine, &class).await?;
         info!(machine = machine.name_any(), "its instance is gone");
+        let node = match node {
+            // The kubelet may have registered after the first read.
+            None if !is_forced(machine) => self.node_to_leave(machine).await?,
+            node => node,
+        };
         // Both are tried: a refusal of the token's deletion is no reason to leave the Node.
         let removals = [
             self.tokens.remove(machine).await,
@@ -79,6 +92,33 @@ impl Machines {
             self.pass_over(machine, node.as_ref(), &bounds, refused).await?;
         }
         self.release(machine).await
+    }
+
+    /// The Machine with its Node's name and its instance's ID. A Machine that was deleted between the launch of the
+    /// instance and the first write of both would leave the Node where no cloud-controller-manager removes Nodes.
+    async fn with_instance(&self, machine: &Arc<Machine>) -> Result<Arc<Machine>> {
+        if node_name(machine).is_some() {
+            return Ok(Arc::clone(machine));
+        }
+        let node = match provider_id(machine) {
+            // Before the first listing of Nodes the cloud is asked.
+            Some(id) => self.node_of(id).ok().flatten().map(|node| (id.to_owned(), node)),
+            None => None,
+        };
+        let instance = match node {
+            Some((provider_id, node_name)) => Some(Instance {
+                provider_id,
+                node_name,
+            }),
+            None => {
+                let class = self.cloud.class(machine).await?;
+                self.cloud.status(machine, &class).await?
+            }
+        };
+        match instance {
+            Some(instance) => self.record(machine, &instance).await.map(Arc::new),
+            None => Ok(Arc::clone(machine)),
+        }
     }
 
     /// Goes on after a refused write to the shoot where the bound of the drain is over, and reports the
@@ -137,6 +177,8 @@ impl Machines {
         if let Some(now) = read.filter(|now| now.uid() == machine.uid()) {
             finalizer::remove(&self.machines_api(), &now, FINALIZER).await?;
         }
+        self.power.forget(&machine.uid().unwrap_or_default());
+        self.volumes.forget(&machine.uid().unwrap_or_default());
         Ok(Next::Change)
     }
 
@@ -198,6 +240,35 @@ impl Machines {
                 self.telling(machine, &format!("pods leave its Node: {why}"))
                     .await?;
                 Ok(false)
+            }
+        }
+    }
+
+    /// Whether all volumes of the Node are detached, or are waited for no longer. Where the time of the drain is over, pods
+    /// may still use the volumes, so that waiting is useless.
+    async fn are_volumes_detached(&self, machine: &Machine, node: &Node, bounds: &Bounds) -> Result<bool> {
+        if self.reason_to_stop_waiting(machine, node, bounds).is_some() {
+            return Ok(true);
+        }
+        let (uid, name, bound) = (
+            machine.uid().unwrap_or_default(),
+            node.name_any(),
+            self.timing.detach,
+        );
+        match self.volumes.detachment(&uid, &name, bound).await? {
+            Detachment::Done => Ok(true),
+            Detachment::Waits(volumes) => {
+                let waits = format!("volumes are detached from its Node: {volumes}");
+                self.telling(machine, &waits).await?;
+                Ok(false)
+            }
+            Detachment::TimedOut(volumes) => {
+                let report = format!(
+                    "volumes were not detached from Node {name} within {bound:?} after its pods had left, and the instance \
+                     ends with them: {volumes}"
+                );
+                self.events.warning(machine, "VolumesNotDetached", &report).await;
+                Ok(true)
             }
         }
     }
@@ -271,7 +342,7 @@ impl Machines {
 }
 
 /// A Node that says it is another instance has taken the name since.
-fn is_of(node: &Node, machine: &Machine) -> bool {
+pub(super) fn is_of(node: &Node, machine: &Machine) -> bool {
     let said = node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref());
     match (said.filter(|id| !id.is_empty()), provider_id(machine)) {
         (Some(said), Some(own)) => said == own,

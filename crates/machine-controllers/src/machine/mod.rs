@@ -4,8 +4,10 @@
 //! |---|---|
 //! | `create` | looks for the instance, makes it where there is none and never was |
 //! | `health`, `expiry` | how it is, and when it has to be replaced |
-//! | `deletion`, `drain` | cordon, pods, instance, Node, in this order |
+//! | `deletion`, `drain` | cordon, pods, volumes, instance, Node, in this order |
+//! | `request` | the deletion that a user asks for on the Node |
 //! | `token` | with what it joins |
+//! | `out_of_service`, `power` | the Node of an instance that is off |
 //! | `node_template` | labels, annotations and taints of its Node |
 //!
 //! Whatever needs the shoot's API and does not get an answer changes nothing and is tried again (`reach`).
@@ -18,6 +20,9 @@ mod expiry;
 mod health;
 mod identity;
 mod node_template;
+mod out_of_service;
+mod power;
+mod request;
 mod status;
 mod token;
 
@@ -39,8 +44,9 @@ use tracing::info;
 
 use self::{
     bounds::Bounds,
-    drain::Drain,
+    drain::{Drain, Volumes},
     health::{Known, Verdict, judge},
+    power::PowerQuestions,
     status::{Doing, State, Told},
     token::Tokens,
 };
@@ -53,7 +59,7 @@ use crate::{
     words::{FINALIZER, NODE},
 };
 
-pub use identity::{node_name, provider_id};
+pub use identity::{is_forced, node_name, provider_id};
 pub use status::since;
 
 /// The controller of Machines.
@@ -63,10 +69,14 @@ pub struct Machines {
     namespace: String,
     manager: FieldManager,
     events: Events,
+    /// Events that users of the shoot see.
+    shoot_events: Events,
+    power: PowerQuestions,
     timing: Timing,
     cloud: Cloud,
     tokens: Tokens,
     drain: Drain,
+    volumes: Volumes,
     reach: Arc<Reach>,
     known: Cache<Machine>,
     nodes: Cache<Node>,
@@ -83,10 +93,16 @@ impl Machines {
             namespace: context.namespace.clone(),
             manager: context.manager,
             events: context.settings.events.clone(),
+            shoot_events: Events::new(
+                runtime::Cluster::client(&context.shoot).clone(),
+                context.manager.0,
+            ),
+            power: PowerQuestions::new(&context.timing, context.settings.concurrency),
             timing: context.timing.clone(),
             cloud: Cloud::new(context),
             tokens: Tokens::new(&context.shoot, context.manager),
             drain: Drain::new(&context.shoot, context.settings.concurrency),
+            volumes: Volumes::new(&context.shoot, context.timing.look_every),
             reach,
             known: machines,
             nodes,
@@ -148,6 +164,7 @@ impl Machines {
         };
         if let Some(node) = &node {
             self.equip(machine, node).await?;
+            Box::pin(self.mark_out_of_service(machine, node)).await?;
         }
         let known = Known {
             phase,
@@ -217,6 +234,9 @@ impl Reconciler<Machine> for Machines {
 
     async fn apply(&self, machine: Arc<Machine>) -> Result<Next> {
         let bounds = Bounds::of(&machine, &self.timing)?;
+        if self.delete_on_request(&machine).await? {
+            return Ok(Next::Change);
+        }
         if Phase::told(&machine) == Some(Phase::Failed) {
             return Ok(Next::Change);
         }

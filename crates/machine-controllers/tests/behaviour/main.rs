@@ -11,6 +11,7 @@ mod isolated;
 mod judged;
 mod leaving;
 mod life;
+mod off;
 mod orphans;
 mod outgoing;
 mod refused;
@@ -35,7 +36,7 @@ async fn machines_are_what_their_deployments_say_and_nothing_is_lost() -> Result
     }
     let client = &plane.admin();
     let mut crds = crds_of(Target::Seed);
-    crds.retain(|crd| crd.spec.group == "machine.sapcloud.io");
+    crds.retain(|crd| crd.spec.group == "machine.sapcloud.io" || crd.spec.names.kind == "Worker");
     apply_crds(client, &crds).await?;
     let scenarios = vec![
         told("come and go", life::machines_come_and_go(client)).boxed_local(),
@@ -88,7 +89,17 @@ async fn machines_are_what_their_deployments_say_and_nothing_is_lost() -> Result
             volumes::an_instance_waits_for_its_volumes_and_not_for_ever(client),
         )
         .boxed_local(),
+        told(
+            "off",
+            off::a_node_is_out_of_service_only_while_its_instance_is_off(client),
+        )
+        .boxed_local(),
         told("isolated", isolated::an_isolated_zone_gets_no_new_machine(client)).boxed_local(),
+        told(
+            "strays",
+            orphans::nodes_and_instances_without_a_machine_are_reported_on_the_worker(client),
+        )
+        .boxed_local(),
         told(
             "orphans",
             orphans::orphans_are_collected_only_when_it_is_sure_that_they_are(client),
