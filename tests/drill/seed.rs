@@ -27,9 +27,9 @@ use crate::{foreign, garden, objects, pods, terms};
 /// What a gardenlet looks at to call its seed well: a Deployment in namespace `garden`.
 const COMPONENT: &str = "etcd-druid";
 
-/// Time that a machine manager gets in a forced deletion. The cloud keeps one instance for all of that time
-/// in each run.
-const FORCED_MACHINES: Duration = Duration::from_secs(3);
+/// Time that a machine manager gets in a forced deletion. The cloud keeps one instance for all of that time. Longer than
+/// the first attempts that a drill interrupts take: the time is counted once.
+const FORCED_MACHINES: Duration = Duration::from_secs(6);
 
 /// A seed and what runs in it.
 pub struct RunningSeed {

@@ -1,16 +1,22 @@
 //! Machines of a shoot with a forced deletion. The machine manager gets a bounded time to delete the
 //! instances. Each instance that is left by then is named, while the Machine object still tells the provider
 //! ID: the instance costs money until a user deletes the instance in the provider's account.
+//!
+//! The time begins with the first request and is recorded in the shoot's namespace: an attempt that is repeated,
+//! or a gardenlet that is restarted, gives the machine manager no further time.
 
 use std::time::Duration;
 
 use api::{
+    constants::FORCED_DELETION_BEGAN,
     gardencore::Shoot,
     machine::labels,
     meta::{LastError, LastOperationType},
 };
+use jiff::Timestamp;
+use k8s_openapi::{api::core::v1::Namespace, apimachinery::pkg::apis::meta::v1::Time};
 use kube::{
-    ResourceExt,
+    Api, ResourceExt,
     api::{DynamicObject, PropagationPolicy},
 };
 use runtime::{
@@ -48,6 +54,7 @@ impl ForcedMachines {
 
     /// "Asking the machine manager to delete all machines": without draining, as the shoot's API may be dead.
     pub async fn ask(stay: &Stay) -> Result<()> {
+        record_begin(stay).await?;
         let [deployments, sets, machines, _] = kinds();
         for kind in [deployments, sets] {
             let api = stay.any_api(&kind);
@@ -66,10 +73,11 @@ impl ForcedMachines {
         Ok(())
     }
 
-    /// "Waiting until the machine manager has deleted all machines": at most as long as the settings say, and
-    /// shorter where the cloud refuses the credentials. Names each machine that is left.
+    /// "Waiting until the machine manager has deleted all machines": at most as long as the settings say, counted
+    /// from the first request, and shorter where the cloud refuses the credentials. Names each machine that is left.
     pub async fn wait(f: &Facts) -> Result<()> {
-        let end = Instant::now() + f.settings.timeouts.forced_machines;
+        let began = f.read_namespace().await?.as_ref().and_then(recorded_begin);
+        let end = Instant::now() + time_left(began, f.settings.timeouts.forced_machines, clock::now());
         loop {
             let waited = wait_for_each(f, end).await;
             let is_late = Instant::now() >= end;
@@ -92,7 +100,31 @@ impl ForcedMachines {
     }
 }
 
-async fn machines(stay: &Stay) -> Result<Vec<DynamicObject>> {
+/// Records when the forced deletion began in this seed, unless an earlier attempt has.
+async fn record_begin(stay: &Stay) -> Result<()> {
+    let Some(namespace) = stay.read_namespace().await? else {
+        return Ok(());
+    };
+    if recorded_begin(&namespace).is_some() {
+        return Ok(());
+    }
+    let api: Api<Namespace> = stay.seed.cluster_wide();
+    let began = json!({FORCED_DELETION_BEGAN: clock::now_rfc3339_nano()});
+    let body = json!({"metadata": {"uid": namespace.uid(), "annotations": began}});
+    FIELD_MANAGER.merge(&api, &stay.namespace, &body).await.map(drop)
+}
+
+fn recorded_begin(namespace: &Namespace) -> Option<Timestamp> {
+    namespace.annotations().get(FORCED_DELETION_BEGAN)?.parse().ok()
+}
+
+/// What the machine manager still has of its time. A beginning in the future is one of a wrong clock.
+fn time_left(began: Option<Timestamp>, limit: Duration, now: Timestamp) -> Duration {
+    let spent = began.and_then(|began| Duration::try_from(now.duration_since(began)).ok());
+    limit.saturating_sub(spent.unwrap_or_default())
+}
+
+pub(crate) async fn machines(stay: &Stay) -> Result<Vec<DynamicObject>> {
     let [_, _, kind, _] = kinds();
     dynamic::list(&stay.any_api(&kind), &kind).await
 }
@@ -130,8 +162,8 @@ fn is_refused(machine: &DynamicObject) -> bool {
 }
 
 /// Begins the sentence about a machine, by which a later step finds that the machine is named already.
-fn subject(machine: &DynamicObject) -> String {
-    format!("machine {} (", machine.name_any())
+fn subject(machine: &str) -> String {
+    format!("machine {machine} (")
 }
 
 fn sentence(machine: &DynamicObject) -> String {
@@ -146,10 +178,15 @@ fn sentence(machine: &DynamicObject) -> String {
         }
         _ => "no machine manager reports a deletion".to_owned(),
     };
+    sentence_of(&machine.name_any(), id, &why)
+}
+
+/// Names a machine with its instance, the cause and the remedy.
+pub(crate) fn sentence_of(machine: &str, provider_id: Option<&str>, why: &str) -> String {
     format!(
         "{}{}) may be left behind: {why}. Delete the instance in the provider's account",
         subject(machine),
-        id.unwrap_or("no provider ID is recorded"),
+        provider_id.unwrap_or("no provider ID is recorded"),
     )
 }
 
@@ -158,7 +195,7 @@ fn sentence(machine: &DynamicObject) -> String {
 async fn report(f: &Facts, machines: &[DynamicObject]) -> Result<()> {
     let newest = f.newest_shoot().await?;
     let is_new = |machine: &&DynamicObject| {
-        let subject = subject(machine);
+        let subject = subject(&machine.name_any());
         !left_behind(&newest).any(|error| error.description.starts_with(&subject))
     };
     let sentences: Vec<_> = machines.iter().filter(is_new).map(sentence).collect();
@@ -196,12 +233,7 @@ async fn record(f: &Facts, sentences: &[String]) -> Result<()> {
         let mut errors = status
             .map(|status| status.last_errors.clone())
             .unwrap_or_default();
-        errors.extend(sentences.iter().map(|sentence| LastError {
-            description: sentence.clone(),
-            task_id: Some(ForcedMachines::LEFT_BEHIND.to_owned()),
-            codes: Vec::new(),
-            last_update_time: Some(now.clone()),
-        }));
+        errors.extend(last_errors(sentences, &now));
         let patch = json!({"lastErrors": errors});
         if FIELD_MANAGER
             .try_merge_status_of(&api, &newest, &patch)
@@ -211,6 +243,34 @@ async fn record(f: &Facts, sentences: &[String]) -> Result<()> {
             return Ok(());
         }
     }
+}
+
+fn last_errors(sentences: &[String], now: &Time) -> impl Iterator<Item = LastError> {
+    sentences.iter().map(|sentence| LastError {
+        description: sentence.clone(),
+        task_id: Some(ForcedMachines::LEFT_BEHIND.to_owned()),
+        codes: Vec::new(),
+        last_update_time: Some(now.clone()),
+    })
+}
+
+/// What `lastErrors` of the Shoot names as left behind.
+#[must_use]
+pub fn named_left_behind(shoot: &Shoot) -> Vec<String> {
+    left_behind(shoot)
+        .map(|error| error.description.clone())
+        .collect()
+}
+
+/// The patch of a status, with errors that name what is left behind.
+#[must_use]
+pub fn with_left_behind(mut patch: Value, sentences: &[String], now: &Time) -> Value {
+    if !sentences.is_empty() {
+        let mut errors = patch["lastErrors"].as_array().cloned().unwrap_or_default();
+        errors.extend(last_errors(sentences, now).map(|error| json!(error)));
+        patch["lastErrors"] = json!(errors);
+    }
+    patch
 }
 
 fn left_behind(shoot: &Shoot) -> impl Iterator<Item = &LastError> {
@@ -274,6 +334,23 @@ mod tests {
         let mut stays = machine(&deletion("Failed", Some("Unauthenticated")));
         stays.metadata.deletion_timestamp = None;
         assert!(!is_refused(&stays));
+    }
+
+    #[test]
+    fn the_time_of_the_machine_manager_is_counted_from_the_recorded_beginning() {
+        let limit = Duration::from_secs(300);
+        let at = |second| Timestamp::from_second(second).unwrap();
+        for (began, now, left) in [
+            (None, 1000, 300),
+            (Some(1000), 1000, 300),
+            (Some(1000), 1200, 100),
+            (Some(1000), 5000, 0),
+            // The clock of an earlier gardenlet was ahead.
+            (Some(9000), 1000, 300),
+        ] {
+            let expected = Duration::from_secs(left);
+            assert_eq!(time_left(began.map(at), limit, at(now)), expected, "{began:?}");
+        }
     }
 
     #[test]

@@ -11,13 +11,15 @@ use std::{
 };
 
 use api::{
-    gardencore::{ExtensionResourceState, GardenerResourceData, ShootState, ShootStateSpec, StateInChunks},
+    gardencore::{
+        ExtensionResourceState, GardenerResourceData, Shoot, ShootState, ShootStateSpec, StateInChunks,
+    },
     machine,
     meta::{CrossVersionObjectReference, RawExtension, ResourceData},
 };
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
-use runtime::{Error, Result};
+use runtime::{Error, Garden, Result};
 
 use super::{
     carried::Check,
@@ -67,6 +69,15 @@ impl LastOpened {
 }
 
 impl Opened {
+    /// The ShootState of a Shoot, verified, if there is one.
+    pub(crate) async fn read(garden: &Garden, shoot: &Shoot) -> Result<Option<Self>> {
+        let place = Place::new(garden, &shoot.namespace().unwrap_or_default(), &shoot.name_any());
+        match place.state(&shoot.uid().unwrap_or_default()).await? {
+            Some(state) => Self::open(place, state).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
     /// Looks through all of it.
     pub(super) async fn open(place: Place, mut state: ShootState) -> Result<Self> {
         let version = state.resource_version();
