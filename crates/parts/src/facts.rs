@@ -13,11 +13,13 @@ use api::{
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt, api::ListParams};
 use ownership::Terms;
-use placement::{Extensions, Isolation, Names, Operation, names};
+use placement::{Extensions, Isolation, Names, Operation, names, registered};
 use runtime::{Cluster, Error, Garden, Result, Seed, error::Explain};
 
 use crate::{
-    Settings, configuration_problem,
+    Settings,
+    close_deadline::CloseDeadline,
+    configuration_problem,
     controller_leaders::{self, Stage, current_stage},
     copied::{Copied, ProvenEnd},
     fence_clock::FenceClock,
@@ -47,6 +49,8 @@ pub struct Facts {
     pub extensions: Extensions,
     /// What becomes of its zones.
     pub isolation: Isolation,
+    /// When the network of the isolated zone is closed at the latest.
+    pub close_deadline: CloseDeadline,
     /// The Seed of this gardenlet, in the garden.
     pub seed_object: SeedObject,
     /// What is being done.
@@ -110,6 +114,7 @@ impl Facts {
             stage,
             fence: FenceClock::default(),
             owner_check,
+            close_deadline: CloseDeadline::recorded(&shoot),
             copied: Copied::default(),
             proven_end: ProvenEnd::default(),
             last_opened: LastOpened::default(),
@@ -132,6 +137,10 @@ impl Facts {
             if let Some(why) = facts.extensions.refusal() {
                 return Err(configuration_problem(why));
             }
+        }
+        // Not final: the shoot is made as soon as the operator has registered the extension.
+        if let Some(why) = registered::missing_for(&facts.shoot, &registrations).filter(|_| operation == Operation::Create) {
+            return Err(Error::transient(why));
         }
         // Whoever has the shoot's only copy goes on.
         if matches!(operation, Operation::Create | Operation::Reconcile) {

@@ -25,7 +25,8 @@ impl Deploy for SubnetIsolation {
         let Some(zone) = zone_to_close(f).await? else {
             return Ok(());
         };
-        let object = subnet_isolation(f, zone).await?;
+        let mut object = subnet_isolation(f, zone).await?;
+        f.close_deadline.annotate(&mut object);
         Self::object(f).deploy(f, object).await
     }
 

@@ -58,6 +58,8 @@ async fn a_zone_is_closed_opened_and_carried() -> Result<()> {
     );
     assert!(SubnetIsolation::is_there(&facts).await? && !SubnetIsolation::is_stale(&facts).await?);
 
+    Box::pin(has_a_deadline(&world, &mut facts)).await?;
+
     // Never two: the one before goes first.
     cut_off(&mut facts, "id-b");
     assert!(SubnetIsolation::is_stale(&facts).await?);
@@ -73,6 +75,44 @@ async fn a_zone_is_closed_opened_and_carried() -> Result<()> {
     SubnetIsolation::gone(&facts).await?;
     assert!(!SubnetIsolation::is_there(&facts).await?);
     Box::pin(restored(&world)).await
+}
+
+/// A user spends the budget while the flow runs: both objects are given the new deadline. A Worker to which no flow has come is told to
+/// leave the zone at the deadline (RZ-32).
+async fn has_a_deadline(world: &World, facts: &mut Facts) -> Result<()> {
+    let deadline = |annotations: &std::collections::BTreeMap<String, String>| {
+        annotations
+            .get("extensions.gardener.cloud/isolated-zone-close-deadline")
+            .cloned()
+    };
+    let closed: extensions::SubnetIsolation = world.read("web").await?;
+    assert_eq!(deadline(closed.annotations()), None);
+    facts.close_deadline.set(Some("2026-01-01T00:15:00Z".parse()?));
+    Workers::publish_deadline(facts).await?;
+    let closed: extensions::SubnetIsolation = world.read("web").await?;
+    let worker: Worker = world.read("web").await?;
+    for annotations in [closed.annotations(), worker.annotations()] {
+        assert_eq!(deadline(annotations).as_deref(), Some("2026-01-01T00:15:00Z"));
+    }
+
+    facts.close_deadline.set(None);
+    Workers::deploy(facts).await?;
+    let worker: Worker = world.read("web").await?;
+    assert_eq!(deadline(worker.annotations()), None, "the failover has ended");
+    facts.isolation = Isolation::Nothing;
+    Workers::deploy(facts).await?;
+    assert_eq!(left(world).await?, None);
+    cut_off(facts, "id-a");
+    facts.close_deadline.set(Some("2026-01-01T00:20:00Z".parse()?));
+    Workers::leave_zone(facts).await?;
+    let worker: Worker = world.read("web").await?;
+    assert_eq!(worker.spec.isolated_zone_id.as_deref(), Some("id-a"));
+    assert_eq!(
+        deadline(worker.annotations()).as_deref(),
+        Some("2026-01-01T00:20:00Z")
+    );
+    assert_eq!(worker.annotations()["gardener.cloud/operation"], "reconcile");
+    Ok(())
 }
 
 /// On another seed.

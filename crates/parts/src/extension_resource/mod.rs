@@ -94,6 +94,31 @@ impl<'a, K: ShootExtension> ExtensionResource<'a, K> {
         self.write(f, object, operation::RESTORE).await.map(|_| ())
     }
 
+    /// Writes an annotation on the object that is there, or removes the annotation; asks the provider for nothing.
+    pub(crate) async fn annotate(&self, key: &str, value: Option<&str>) -> Result<()> {
+        match self.get().await? {
+            Some(object) if object.annotations().get(key).map(String::as_str) != value => FIELD_MANAGER
+                .annotate(&self.api(), &self.name, key, value)
+                .await
+                .map(|_| ()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Changes the specification of the object that is there, and tells the provider to reconcile the object.
+    pub(crate) async fn change(&self, f: &Facts, spec: &serde_json::Value) -> Result<()> {
+        let mut annotations = annotations(operation::RECONCILE);
+        annotations.insert(constants::WRITTEN_IN_EPOCH.to_owned(), f.epoch().to_string());
+        if let Some(deadline) = f.close_deadline.annotation() {
+            annotations.insert(constants::ISOLATED_ZONE_CLOSE_DEADLINE.to_owned(), deadline);
+        }
+        let body = serde_json::json!({"metadata": {"annotations": annotations}, "spec": spec});
+        FIELD_MANAGER
+            .merge(&self.api(), &self.name, &body)
+            .await
+            .map(|_| ())
+    }
+
     /// Waits until the provider has done what it was told last.
     pub async fn wait_until_ready(&self) -> Result<()> {
         self.wait(|seen: Option<&K>| seen.map_or(Seen::Missing, status::ready))

@@ -1,9 +1,13 @@
 //! Worker: the machines of all pools.
 
-use api::extensions::{self, WorkerSpec};
+use api::{
+    constants::ISOLATED_ZONE_CLOSE_DEADLINE,
+    extensions::{self, WorkerSpec},
+};
 use k8s_openapi::ByteString;
 use kube::ResourceExt;
 use runtime::{Error, Result};
+use serde_json::json;
 
 use super::{operating_system_config, pools};
 use crate::{
@@ -23,7 +27,12 @@ impl Deploy for Workers {
     ];
 
     async fn deploy(f: &Facts) -> Result<()> {
-        let object = worker(f).await?;
+        let mut object = worker(f).await?;
+        f.close_deadline.annotate(&mut object);
+        if f.isolation.cuts_off() {
+            // An annotation that was merged does not go with the next apply.
+            Self::publish_deadline(f).await?;
+        }
         Self::object(f).deploy(f, object).await
     }
 
@@ -37,6 +46,38 @@ impl Workers {
     #[must_use]
     pub fn object(stay: &Stay) -> ExtensionResource<'_, extensions::Worker> {
         ExtensionResource::new(stay, &stay.tenant.name, stay.settings.timeouts.worker)
+    }
+
+    /// Copies the deadline to the Worker and the SubnetIsolation that are there, or removes a former deadline.
+    ///
+    /// # Errors
+    /// The seed does not answer.
+    pub async fn publish_deadline(f: &Facts) -> Result<()> {
+        let deadline = f.close_deadline.annotation();
+        let (worker, isolation) = (Self::object(f), SubnetIsolation::object(f));
+        worker
+            .annotate(ISOLATED_ZONE_CLOSE_DEADLINE, deadline.as_deref())
+            .await?;
+        isolation
+            .annotate(ISOLATED_ZONE_CLOSE_DEADLINE, deadline.as_deref())
+            .await
+    }
+
+    /// Tells the Worker that is there to leave the isolated zone, where a flow has not come to [`Workers::deploy`].
+    ///
+    /// # Errors
+    /// The seed does not answer.
+    pub async fn leave_zone(f: &Facts) -> Result<()> {
+        let Some(zone) = SubnetIsolation::zone_to_leave(f).await? else {
+            return Ok(());
+        };
+        let object = Self::object(f);
+        match object.get().await? {
+            Some(worker) if worker.spec.isolated_zone_id.as_ref() != Some(&zone) => {
+                object.change(f, &json!({"isolatedZoneID": zone})).await
+            }
+            _ => Ok(()),
+        }
     }
 }
 

@@ -1,0 +1,133 @@
+//! The time by which the network of the isolated zone is closed, as the running flow knows the time: a user can spend the rest of the
+//! budget while the flow runs.
+
+use std::{sync::Arc, time::Duration};
+
+use api::{
+    constants::ISOLATED_ZONE_CLOSE_DEADLINE,
+    gardencore::{
+        Shoot,
+        shoot::{ZoneIsolationPhase as Phase, ZoneIsolationStatus as Status},
+    },
+};
+use jiff::{SignedDuration, Timestamp};
+use kube::ResourceExt;
+use placement::isolation::recorded;
+use runtime::clock;
+use tokio::sync::watch;
+
+/// The deadline of the failover that is under way. Clones share the deadline.
+#[derive(Clone, Debug)]
+pub struct CloseDeadline(Arc<watch::Sender<Option<Timestamp>>>);
+
+impl CloseDeadline {
+    /// The deadline in the Shoot's status. `None` where no failover is under way: an isolated zone that is closed and empty has no
+    /// deadline, so that its Worker waits for the machines of the other zones as usual.
+    #[must_use]
+    pub fn recorded(shoot: &Shoot) -> Self {
+        let under_way =
+            recorded(shoot).filter(|zone| (zone.phase, zone.status) == (Phase::Failover, Status::InProgress));
+        let deadline = under_way.and_then(|zone| Some(zone.close_deadline_time.as_ref()?.0));
+        Self(Arc::new(watch::Sender::new(deadline)))
+    }
+
+    /// Sets the deadline of all clones.
+    pub fn set(&self, deadline: Option<Timestamp>) {
+        self.0.send_replace(deadline);
+    }
+
+    /// Takes over the deadline of `other`.
+    pub fn adopt(&self, other: &Self) {
+        self.set(*other.0.borrow());
+    }
+
+    /// Ends when the deadline has passed, and `grace` after the deadline.
+    pub async fn passed(&self, grace: Duration) {
+        let mut changes = self.0.subscribe();
+        loop {
+            let deadline = *changes.borrow_and_update();
+            let rest = deadline.map(|deadline| rest(deadline, grace, clock::now()));
+            let sleep = async {
+                match rest {
+                    Some(rest) => tokio::time::sleep(rest).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = sleep => return,
+                changed = changes.changed() => if changed.is_err() {
+                    return std::future::pending().await;
+                },
+            }
+        }
+    }
+
+    /// The annotation's value for extension objects.
+    pub(crate) fn annotation(&self) -> Option<String> {
+        self.0.borrow().map(|deadline| deadline.to_string())
+    }
+
+    /// Writes the annotation on an extension object.
+    pub(crate) fn annotate(&self, object: &mut impl ResourceExt) {
+        if let Some(deadline) = self.annotation() {
+            let annotations = object.annotations_mut();
+            annotations.insert(ISOLATED_ZONE_CLOSE_DEADLINE.to_owned(), deadline);
+        }
+    }
+}
+
+fn rest(deadline: Timestamp, grace: Duration, now: Timestamp) -> Duration {
+    let grace = SignedDuration::try_from(grace).unwrap_or_default();
+    let rest = deadline
+        .duration_since(now)
+        .checked_add(grace)
+        .unwrap_or_default();
+    rest.max(SignedDuration::ZERO).unsigned_abs()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use futures::FutureExt;
+    use serde_json::json;
+
+    use super::*;
+
+    fn shoot(phase: &str, status: &str) -> Shoot {
+        serde_json::from_value(json!({
+            "metadata": {"name": "demo"}, "spec": {"region": "r", "provider": {"type": "metal"}},
+            "status": {"zoneIsolation": {
+                "isolatedZoneID": "z", "phase": phase, "status": status, "lastUpdateTime": "2026-01-01T00:00:00Z",
+                "closeDeadlineTime": "2026-01-01T00:15:00Z",
+            }},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn only_a_failover_that_is_under_way_has_a_deadline() {
+        for (phase, status, expected) in [
+            ("Failover", "InProgress", Some("2026-01-01T00:15:00Z")),
+            ("Failover", "Done", None),
+            ("Failover", "Aborting", None),
+            ("Failback", "InProgress", None),
+        ] {
+            let deadline = CloseDeadline::recorded(&shoot(phase, status)).annotation();
+            assert_eq!(deadline.as_deref(), expected, "{phase} {status}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_deadline_that_is_set_to_the_present_ends_the_wait() {
+        let deadline = CloseDeadline::recorded(&shoot("Failover", "Done"));
+        let none = deadline.passed(Duration::ZERO).now_or_never();
+        assert!(none.is_none(), "no deadline never passes");
+        let waits = deadline.clone();
+        let waits = waits.passed(Duration::from_secs(30));
+        let spends = async {
+            tokio::task::yield_now().await;
+            deadline.set(Some(clock::now()));
+        };
+        tokio::join!(waits, spends);
+    }
+}
