@@ -33,6 +33,7 @@ async fn the_policies_of_the_garden() {
     zones::one_zone_is_cut_off_at_a_time(&garden).await;
     zones::a_zone_that_is_cut_off_stays_in_its_pools(&garden).await;
     zones::a_zone_is_cut_off_until_a_time(&garden).await;
+    zones::the_order_of_a_failover_is_a_known_word(&garden).await;
     zones::a_pool_names_a_zone_once(&garden).await;
     zones::a_question_is_answered_by_the_seed_that_has_the_shoot(&garden).await;
     seeds::bring_hosting_seed(&garden).await;

@@ -13,6 +13,8 @@ use crate::garden::{
 
 const ISOLATED: &str = "shoot.gardener.cloud/isolated-zone";
 const EXPIRES: &str = "shoot.gardener.cloud/isolated-zone-expires";
+const ORDER: &str = "shoot.gardener.cloud/isolated-zone-order";
+const CLOSE_NOW: &str = "shoot.gardener.cloud/isolated-zone-close-now";
 const DRY_RUN: &str = "shoot.gardener.cloud/isolated-zone-dry-run";
 
 fn zone(id: &Value) -> Value {
@@ -52,7 +54,15 @@ pub async fn one_zone_is_cut_off_at_a_time(garden: &Garden) {
     refused(cut_off("narrow", json!("id-a")).await, few);
     allowed(make("wide", &[pool("a", &["a", "b"]), pool("b", &["c"])]).await);
     refused(cut_off("wide", json!("")).await, "names no zone");
+    let close_now = |value: &'static str| {
+        let body = json!({"metadata": {"annotations": {CLOSE_NOW: value}}});
+        garden.patch(&shoots, "wide", body)
+    };
+    let needs_zone = "close-now spends the rest of the budget";
+    refused(close_now("true").await, needs_zone);
     allowed(cut_off("wide", json!("id-a")).await);
+    refused(close_now("yes").await, needs_zone);
+    allowed(close_now("true").await);
     refused(
         cut_off("wide", json!("id-b")).await,
         "cannot be changed from id-a to another zone",
@@ -159,6 +169,28 @@ pub async fn a_zone_is_cut_off_until_a_time(garden: &Garden) {
     refused(both(id(), json!("2020-01-01T00:00:00Z")).await, "is in the past");
     // The zone is taken back by hand, at all times.
     allowed(garden.patch(&shoots, "brief", zone(&Value::Null)).await);
+}
+
+/// The order is one of two words, with or without a zone that is isolated.
+pub async fn the_order_of_a_failover_is_a_known_word(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    let made = shoot_with_pools("ordered", "local", &json!([pool("a", &["a", "b"])]));
+    allowed(garden.apply(&shoots, "ordered", made).await);
+    let order = |order: Value, zone: Value| {
+        let body = json!({"metadata": {"annotations": {ORDER: order, ISOLATED: zone}}});
+        garden.patch(&shoots, "ordered", body)
+    };
+    for zone in [Value::Null, json!("id-a")] {
+        for wrong in ["podsfirst", "", "Never"] {
+            refused(
+                order(json!(wrong), zone.clone()).await,
+                "write CapacityFirst (pods leave the zone when machines elsewhere are ready, the default) or PodsFirst",
+            );
+        }
+        for right in [json!("PodsFirst"), json!("CapacityFirst"), Value::Null] {
+            allowed(order(right, zone.clone()).await);
+        }
+    }
 }
 
 /// Two deployments in a zone: the Worker of an earlier release drained one of the two.
