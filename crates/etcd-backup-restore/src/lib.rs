@@ -27,6 +27,7 @@ pub mod log;
 pub mod metrics;
 pub mod owner;
 pub mod restore;
+mod restored_note;
 pub mod schedule;
 pub mod seal_note;
 pub mod server;

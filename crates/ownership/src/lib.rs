@@ -89,7 +89,7 @@ pub use marks::{Barred, Mark, Object, Record};
 pub use operation::operation_id;
 pub use phase::{Approval, Chain, Ownership, Phase, Refused, Stay, Step, Writer};
 pub use question::{Heard, Question};
-pub use revisions::{LEFT_OUT, changes_between};
+pub use revisions::{LEFT_OUT, LEFT_OUT_WITHIN_EPOCH, changes_between};
 pub use saying::Loss;
 pub use settings::{Settings, SettingsError, Silence, Terms};
 pub use shown::{check_before_sealing, shown_by_all};

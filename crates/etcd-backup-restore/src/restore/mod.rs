@@ -5,6 +5,7 @@
 //! - It is missing, broken, of an earlier ownership epoch, or behind the store: the newest chain of the epoch is restored
 //!   beside it and takes its place by renames; what it replaces is kept until etcd serves.
 //!   Where the chain is not the end of the epoch that it comes from, revisions are left out: nobody's may come again.
+//!   So they are where etcd may have served in the epoch before: then the volume was lost, and later changes with it.
 //! - It, or the store, is of a later epoch: nothing is done, the shoot went on elsewhere.
 //! - It is of the epoch that this one goes on with, in the same place: it is kept, and is of this epoch from then on.
 //! - The epoch was sealed: sound data are kept behind a gate, for the final snapshot; nothing is restored.
@@ -33,15 +34,17 @@ mod tools;
 
 pub use prepare::{Prepare, Prepared};
 pub use replaced::remove_replaced;
-pub use report::{Begin, Initialized, Summary};
+pub use report::{Begin, Initialized, Summary, VolumeLoss};
 pub use tools::{Member, Tools};
 
 use crate::chain::{self, Chain};
 use crate::error::{Class, Error, Result};
+use crate::restored_note::RestoredNote;
 use crate::snapshot_name::Snapshot;
-use crate::store::Store;
+use crate::store::{Recorded, Store};
 use data_dir::Condition;
 use futures::future::{join, try_join};
+use ownership::LEFT_OUT_WITHIN_EPOCH;
 use settle::Unsettled;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -100,6 +103,9 @@ impl Initialize {
         if let Condition::Sound(revision) = condition
             && self.holds_all_of(&listing, revision, &work).await?
         {
+            if !was_own {
+                self.note_begin().await;
+            }
             data_dir::mark(&self.data_dir, epoch)?;
             return Ok(Initialized::Kept {
                 revision,
@@ -131,14 +137,50 @@ impl Initialize {
             }
             _ => {}
         }
-        let revision = self.restore(&newest, &work).await?;
+        self.replace(&newest, recorded.as_ref(), &work).await
+    }
+
+    /// Restores a chain in the place of the data directory.
+    async fn replace(
+        &self,
+        newest: &Chain,
+        recorded: Option<&Recorded>,
+        work: &data_dir::WorkDir,
+    ) -> Result<Initialized> {
+        let epoch = self.store.epoch();
+        let (revision, has_served) = self.restore(newest, work).await?;
         data_dir::mark(work.result(), epoch)?;
-        data_dir::swap(&work, &self.data_dir)?;
+        // Before etcd can start with this revision.
+        RestoredNote { epoch, revision }.write(&self.store).await?;
+        data_dir::swap(work, &self.data_dir)?;
+        let volume_loss = has_served.then(|| VolumeLoss::new(epoch, newest, revision));
+        if let Some(loss) = &volume_loss {
+            tracing::warn!(
+                ?loss,
+                "the volume was lost: changes that no snapshot has are lost"
+            );
+        }
         Ok(Initialized::Restored {
             snapshots: newest.objects().map(ToString::to_string).collect(),
             revision,
-            begin: Begin::with_chain(epoch, &newest, recorded.as_ref()),
+            begin: Begin::with_chain(epoch, newest, recorded),
+            volume_loss,
         })
+    }
+
+    /// Notes that etcd begins the epoch with the volume of an earlier one. A bucket that refuses does not keep etcd
+    /// from sound data.
+    async fn note_begin(&self) {
+        let note = RestoredNote {
+            epoch: self.store.epoch(),
+            revision: 0,
+        };
+        if let Err(error) = note.write(&self.store).await {
+            tracing::warn!(
+                %error,
+                "the begin of the epoch is not noted in the bucket: a loss of the volume before the first snapshot would be missed"
+            );
+        }
     }
 
     async fn start_empty(&self, condition: &Condition) -> Result<Initialized> {
@@ -233,8 +275,9 @@ impl Initialize {
         Ok(held)
     }
 
-    /// Builds the restored data directory in the work directory; gives its revision.
-    async fn restore(&self, chain: &Chain, work: &data_dir::WorkDir) -> Result<i64> {
+    /// Builds the restored data directory in the work directory; gives its revision, and whether etcd may have served in the epoch
+    /// before.
+    async fn restore(&self, chain: &Chain, work: &data_dir::WorkDir) -> Result<(i64, bool)> {
         let folder = work.begin()?;
         room::check(&folder, room::needed_at_least(chain))?;
         let full = folder.join("full.db");
@@ -266,9 +309,11 @@ impl Initialize {
         // The mark `.final` is no evidence: the chain was judged when it was chosen.
         let is_complete = recorded.is_some_and(|recorded| recorded.is_complete(chain));
         let breaks_off = !is_complete && chain.last().epoch < epoch;
-        if deltas.is_empty() && !breaks_off {
+        let note = RestoredNote::read(&self.store).await?;
+        let has_served = note.is_some() || chain.last().epoch == epoch;
+        if deltas.is_empty() && !breaks_off && !has_served {
             data_dir::sync(work.result())?;
-            return Ok(applied.revision);
+            return Ok((applied.revision, false));
         }
         let mut revision = applied.revision;
         if breaks_off {
@@ -280,8 +325,13 @@ impl Initialize {
                 "the former owner may have acknowledged changes after this revision: they are lost, and their revisions are left out"
             );
         }
+        if has_served {
+            let reached = note.map_or(revision, |note| note.revision.max(revision));
+            let next = reached.saturating_add(LEFT_OUT_WITHIN_EPOCH);
+            revision = apply::advance(&database, next).await?;
+        }
         self.judge(&database, revision, work).await?;
-        Ok(revision)
+        Ok((revision, has_served))
     }
 
     /// Brings the result to the disk, while etcd's own tool walks through all of it.

@@ -1,6 +1,7 @@
 //! The report of `initialize`: for standard output, and short enough for the termination message of the container.
 
 use crate::chain::Chain;
+use crate::clock;
 use crate::store::Recorded;
 use jiff::Timestamp;
 use serde::Serialize;
@@ -26,6 +27,9 @@ pub enum Initialized {
         /// Set where an ownership epoch begins with these data.
         #[serde(skip_serializing_if = "Option::is_none")]
         begin: Option<Begin>,
+        /// Set where etcd may have served in the epoch before.
+        #[serde(rename = "volumeLoss", skip_serializing_if = "Option::is_none")]
+        volume_loss: Option<VolumeLoss>,
     },
     /// There is nothing to restore.
     Fresh,
@@ -46,6 +50,24 @@ pub struct Begin {
     pub complete: bool,
 }
 
+/// The restore of a lost or unusable volume within an ownership epoch. The former etcd may have acknowledged changes
+/// that no snapshot has: after the last revision, and between the two times.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VolumeLoss {
+    /// The epoch.
+    pub epoch: i64,
+    /// Last revision in the store.
+    pub last_revision: i64,
+    /// Revision that etcd goes on with, above every revision that the former etcd has given to a change.
+    pub revision: i64,
+    /// When the newest snapshot was taken; absent where the name has no valid time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub saved: Option<Timestamp>,
+    /// When etcd was restored.
+    pub restored: Timestamp,
+}
+
 /// The report in the termination message of the container, which etcd-druid reads. A kubelet takes 4096 bytes.
 #[derive(Debug, Serialize)]
 pub struct Summary {
@@ -54,6 +76,8 @@ pub struct Summary {
     revision: Option<i64>,
     #[serde(flatten)]
     begin: Option<Begin>,
+    #[serde(rename = "volumeLoss", skip_serializing_if = "Option::is_none")]
+    volume_loss: Option<VolumeLoss>,
 }
 
 impl Initialized {
@@ -68,15 +92,35 @@ impl Initialized {
     /// Without the names of snapshots, of which there may be hundreds.
     #[must_use]
     pub fn summary(&self) -> Summary {
-        let (result, revision, begin) = match self {
-            Self::Kept { revision, begin } => ("Kept", Some(*revision), begin.clone()),
-            Self::Restored { revision, begin, .. } => ("Restored", Some(*revision), begin.clone()),
-            Self::Fresh => ("Fresh", None, None),
+        let (result, revision, begin, volume_loss) = match self {
+            Self::Kept { revision, begin } => ("Kept", Some(*revision), begin.clone(), None),
+            Self::Restored {
+                revision,
+                begin,
+                volume_loss,
+                ..
+            } => ("Restored", Some(*revision), begin.clone(), volume_loss.clone()),
+            Self::Fresh => ("Fresh", None, None, None),
         };
         Summary {
             result,
             revision,
             begin,
+            volume_loss,
+        }
+    }
+}
+
+impl VolumeLoss {
+    /// The loss after a restore of this chain, now.
+    pub(super) fn new(epoch: i64, chain: &Chain, revision: i64) -> Self {
+        let now = clock::now();
+        Self {
+            epoch,
+            last_revision: chain.last_revision(),
+            revision,
+            saved: chain.last().taken_on(),
+            restored: Timestamp::from_second(now.as_second()).unwrap_or(now),
         }
     }
 }
@@ -119,6 +163,13 @@ mod tests {
                 last_revision: i64::MAX,
                 saved: Some(Timestamp::MAX),
                 complete: false,
+            }),
+            volume_loss: Some(VolumeLoss {
+                epoch: i64::MAX,
+                last_revision: i64::MAX,
+                revision: i64::MAX,
+                saved: Some(Timestamp::MAX),
+                restored: Timestamp::MAX,
             }),
         };
         let line = serde_json::to_string(&restored.summary()).unwrap();

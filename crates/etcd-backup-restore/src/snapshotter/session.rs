@@ -10,6 +10,7 @@ use crate::chain;
 use crate::clock;
 use crate::error::{Class, Error, Result};
 use crate::etcd::{Etcd, messages};
+use crate::restored_note::RestoredNote;
 use crate::snapshot_name::{Kind, Snapshot};
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
@@ -96,6 +97,15 @@ impl Worker {
             self.settings.full_window,
             rested,
         )?;
+        let left_out = self.state.latest().last_revision() + 1..=revision;
+        let planned = match RestoredNote::read(&self.settings.store).await? {
+            // No delta continues what the restore has left out.
+            Some(note) if left_out.contains(&note.revision) => Plan::Full(format!(
+                "etcd went on with revision {} after a restore",
+                note.revision
+            )),
+            _ => planned,
+        };
         match (self.begin_with.clone(), planned) {
             (Some(reason), _) | (None, Plan::Full(reason)) => self.begin_full(&etcd, &reason).await,
             (None, Plan::Continue { reached, urgent }) => {

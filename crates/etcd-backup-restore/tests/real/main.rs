@@ -35,3 +35,4 @@ mod takeover;
 mod taking;
 mod tls;
 mod versions;
+mod volume_loss;
