@@ -43,9 +43,9 @@ impl CloseDeadline {
 
     /// Ends when the deadline has passed, and `grace` after the deadline.
     pub async fn passed(&self, grace: Duration) {
-        let mut changes = self.0.subscribe();
+        let mut deadlines = self.0.subscribe();
         loop {
-            let deadline = *changes.borrow_and_update();
+            let deadline = *deadlines.borrow_and_update();
             let rest = deadline.map(|deadline| rest(deadline, grace, clock::now()));
             let sleep = async {
                 match rest {
@@ -55,7 +55,7 @@ impl CloseDeadline {
             };
             tokio::select! {
                 () = sleep => return,
-                changed = changes.changed() => if changed.is_err() {
+                changed = deadlines.changed() => if changed.is_err() {
                     return std::future::pending().await;
                 },
             }
