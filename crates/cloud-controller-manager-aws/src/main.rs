@@ -1,6 +1,6 @@
 //! The process: reads flags, checks the owner, runs the program.
 
-use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
+use std::{future::ready, net::SocketAddr, path::PathBuf, process::ExitCode};
 
 use clap::Parser;
 use cloud_controller_manager_aws::{gate::proxies, program::Program};
@@ -38,10 +38,10 @@ struct Flags {
 
 fn main() -> ExitCode {
     let flags = Flags::parse();
-    manager::run(NAME, |process| start(process, flags))
+    manager::run(NAME, |process| ready(start(process, flags)))
 }
 
-async fn start(mut process: Process, flags: Flags) -> Result<Process, String> {
+fn start(mut process: Process, flags: Flags) -> Result<Process, String> {
     let permit = Permit::sole("the program holds the lock in the shoot, and the owner check gives the right");
     let held = flags.owner.held(&permit).map_err(|error| error.to_string())?;
     process.serve_health(flags.health_address);
