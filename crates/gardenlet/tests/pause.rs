@@ -12,7 +12,7 @@ use std::sync::Arc;
 use anyhow::{Result, ensure};
 use api::{
     constants::{
-        EMERGENCY_STOP, SHOOT_IGNORE,
+        CONFIRMATION_DELETION, EMERGENCY_STOP, SHOOT_IGNORE,
         condition::{RECONCILIATION_POSSIBLE, SEED_EMERGENCY_STOP, SHOOT_IGNORED},
     },
     gardencore::{Seed, Shoot},
@@ -22,7 +22,7 @@ use gardenlet::shoot;
 use k8s_openapi::api::{core::v1::Namespace, events::v1::Event};
 use kube::{
     Api,
-    api::{ListParams, Patch, PatchParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams},
 };
 use serde_json::{Value, json};
 use testkit::{apply, eventually};
@@ -73,6 +73,65 @@ fn nothing_begins_while_the_shoot_is_ignored_or_the_seed_is_stopped() -> Result<
         }
         Ok(())
     })
+}
+
+/// The report is for users, and must not hold up the deletion that the pause lets pass.
+#[test]
+fn a_pause_that_cannot_be_reported_holds_up_no_deletion() -> Result<()> {
+    ground::story(8 << 20, async {
+        let ground = Box::pin(Ground::start("pause-refused", false)).await?;
+        refuse_reports(&ground).await?;
+        let mut shoot = the_shoot();
+        shoot["metadata"]["annotations"][CONFIRMATION_DELETION] = json!("true");
+        shoot["metadata"]["finalizers"] = json!(["gardener"]);
+        apply(&ground.client, shoot).await?;
+        ground.shoots.delete("web", &DeleteParams::default()).await?;
+        let mut gardenlet = JoinSet::new();
+        gardenlet.spawn(Box::pin(shoot::run(Arc::new(context(&ground.client, &[])?))));
+        eventually("the Shoot is gone", SOON, || async {
+            let shoot = ground.shoots.get_opt("web").await;
+            match shoot.map_err(|error| error.to_string())? {
+                None => Ok(()),
+                Some(shoot) => Err(format!("{:?}", shoot.status)),
+            }
+        })
+        .await?;
+        Ok(())
+    })
+}
+
+/// From now on the API server refuses a status with the constraint.
+async fn refuse_reports(ground: &Ground) -> Result<()> {
+    const ADMISSION: &str = "admissionregistration.k8s.io/v1";
+    let reported = "object.?status.?constraints.orValue([]).exists(c, c.type == 'ReconciliationPossible')";
+    let rule = json!({"apiGroups": ["core.gardener.cloud"], "apiVersions": ["v1beta1"],
+        "resources": ["shoots/status"], "operations": ["UPDATE"]});
+    let policy = json!({"apiVersion": ADMISSION, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": "refuse"},
+        "spec": {"failurePolicy": "Fail", "matchConstraints": {"resourceRules": [rule]},
+            "validations": [{"expression": format!("!({reported})")}]}});
+    let binding = json!({"apiVersion": ADMISSION, "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": "refuse"}, "spec": {"policyName": "refuse", "validationActions": ["Deny"]}});
+    apply(&ground.client, policy).await?;
+    apply(&ground.client, binding).await?;
+    let mut probe = the_shoot();
+    probe["metadata"]["name"] = json!("probe");
+    probe["spec"]["seedName"] = json!("seed-z");
+    apply(&ground.client, probe).await?;
+    let time = "2026-01-01T00:00:00Z";
+    let constraint = json!({"type": RECONCILIATION_POSSIBLE, "status": "False", "reason": "R", "message": "m",
+        "lastTransitionTime": time, "lastUpdateTime": time});
+    let report = Patch::Merge(json!({"status": {"constraints": [constraint]}}));
+    eventually("the policy is in force", SOON, || async {
+        let written = ground
+            .shoots
+            .patch_status("probe", &PatchParams::default(), &report)
+            .await;
+        match written {
+            Err(_) => Ok(()),
+            Ok(_) => Err("a report was written".to_owned()),
+        }
+    })
+    .await
 }
 
 async fn is_paused(ground: &Ground, reason: &str, words: &str) -> Result<()> {

@@ -21,7 +21,7 @@ use tracing::info;
 use super::{
     backup_steps, confirmation,
     dispatch::{self, Duty, Periods},
-    identity, leave, loss,
+    identity, leave, left_behind, left_out, loss,
     lost::{self, LostShoots},
     operation::{self, Failure},
     pace::Pace,
@@ -31,7 +31,9 @@ use super::{
     status::{self, Trigger, Writer},
     watched::{self, ready_for_migration},
     zone_changes::Changes,
-    zone_plan, zone_record, zone_story,
+    zone_plan, zone_recheck,
+    zone_record::{self, Retry},
+    zone_story,
 };
 use crate::context::{Context, MANAGER};
 
@@ -104,8 +106,10 @@ impl ShootReconciler {
         let Some(shoot) = Box::pin(zone_plan::answer(&self.context, shoot)).await? else {
             return Ok(Next::After(LOOK_AGAIN));
         };
-        let pause = pause::check(&self.context, &self.stop, &shoot).await?;
-        match dispatch::apply_pause(pause, &shoot, self.decide(&shoot)) {
+        let pause = pause::find(&self.context, &self.stop, &shoot).await?;
+        let duty = dispatch::apply_pause(pause, &shoot, self.decide(&shoot));
+        pause::report(&self.context, &shoot, pause, duty).await?;
+        match duty {
             // The watches of the Shoot and of the Seed report the end of a pause.
             Duty::NotResponsible | Duty::GivenUp | Duty::Paused(_) => Ok(Next::Change),
             Duty::Idle(rest) => {
@@ -180,22 +184,18 @@ impl ShootReconciler {
         let project = self.project_of(&shoot).await?;
         let traveller = traveller(&shoot, operation)
             .map_err(|error| Error::config(ErrorCode::ErrConfigurationProblem, error.to_string()))?;
+        let left = Box::pin(left_behind::of_move(context, &shoot, operation)).await?;
         // If the Shoot was changed since it was decided on, this write fails, and the new one is decided on.
-        let started = status::started(
-            &traveller,
-            &project,
-            &writer(context),
-            operation,
-            trigger,
-            &clock::now_k8s(),
-        );
-        let started = parts::keep_left_behind(&shoot, started);
+        let now = clock::now_k8s();
+        let started = status::started(&traveller, &project, &writer(context), operation, trigger, &now);
+        let started = parts::with_left_behind(parts::keep_left_behind(&shoot, started), &left, &now);
         let begun = MANAGER
             .try_merge_status_of(&self.api(&shoot), shoot.as_ref(), &started)
             .await?;
         let Some(begun) = begun else {
             return Ok(Next::After(LOOK_AGAIN));
         };
+        left_behind::report(context, &begun, &left).await;
         Box::pin(zone_story::tell(context, &shoot, &begun)).await;
         let traveller = Arc::new(Shoot {
             status: begun.status.clone(),
@@ -285,18 +285,13 @@ impl ShootReconciler {
             backup_steps::report_source_left_behind(context, &written).await;
         }
         if operation.deletes() {
-            if operation == Operation::ForceDelete
-                && placement::journey(traveller) != placement::Journey::Settled
-            {
-                events
-                    .warning(&written, "LeftBehind", &left_behind(traveller))
-                    .await;
-            }
+            left_behind::report_at_end(context, &written, operation).await;
             zone_story::forget(context, &written);
             self.let_go(&written).await?;
             return Ok(Next::Change);
         }
         if operation == Operation::Migrate {
+            left_out::report(context, &written).await;
             zone_story::forget(context, &written);
             // The seed is a former one by now, and begins to clean up.
             return Ok(Next::After(LOOK_AGAIN));
@@ -304,10 +299,12 @@ impl ShootReconciler {
         self.tell_obstacle(&written).await?;
         // What was asked for meanwhile, or while the shoot moved, does not wait for its time.
         let is_due = isolation::is_due(&written);
+        let recheck = zone_recheck::period(&written, clock::now());
+        let period = context.config.shoot_sync_period;
         Ok(Next::After(if is_due {
             LOOK_AGAIN
         } else {
-            context.config.shoot_sync_period
+            recheck.map_or(period, |recheck| recheck.min(period))
         }))
     }
 
@@ -378,13 +375,19 @@ impl ShootReconciler {
                 status::failed(shoot, type_, progress, &errors, retry, clock::now_k8s())
             }
         };
-        let is_final = patch["lastOperation"]["state"] == json!(State::Failed);
-        let is_final = is_final || matches!(error, Error::Config { .. });
+        let is_given_up = patch["lastOperation"]["state"] == json!(State::Failed);
+        let retry = if is_given_up {
+            Retry::Never
+        } else if zone_record::is_zone_refused(&errors) {
+            Retry::AfterChange
+        } else {
+            Retry::ByItself
+        };
         let is_wait = matches!(error, Error::NotReady { .. });
         let now = clock::now_k8s();
         record
             .write_if(|newest| {
-                let of_zone = zone_record::failed(newest, operation, &errors, is_final, &now);
+                let of_zone = zone_record::failed(newest, operation, &errors, retry, &now);
                 Ok(Some(zone_record::and(
                     parts::keep_left_behind(newest, patch.clone()),
                     of_zone.filter(|_| !is_wait),
@@ -472,16 +475,6 @@ fn not_approved(shoot: &Shoot) -> Error {
             .to_owned(),
     };
     Error::not_ready(WAIT_FOR_DESTINATION, why)
-}
-
-/// What a forced deletion in the middle of a move cannot take away: extension objects have let go of it.
-fn left_behind(shoot: &Shoot) -> String {
-    let id = names::recorded_technical_id(shoot).unwrap_or_default();
-    format!(
-        "The deletion was forced in the middle of a move, when nobody held what the shoot has outside: look in the account of \
-         its provider for networks, machines and load balancers of {id}, in DNS for its names, and remove them by hand; \
-         backups go after their grace period."
-    )
 }
 
 fn writer(context: &Context) -> Writer {

@@ -131,7 +131,7 @@ async fn forget(context: &Context, shoot: &Shoot, epoch: i64) -> Result<()> {
     }
 }
 
-fn stay(context: &Context, namespace: String, tenant: Tenant) -> Stay {
+pub(super) fn stay(context: &Context, namespace: String, tenant: Tenant) -> Stay {
     Stay {
         seed: context.seed.clone(),
         settings: Arc::clone(&context.settings),

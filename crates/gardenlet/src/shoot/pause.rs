@@ -16,6 +16,7 @@ use placement::{Pause, Role, pause, role};
 use runtime::{Cluster, Garden, Result, clock, conditions, error::Explain as _};
 use tokio::sync::watch;
 
+use super::dispatch::Duty;
 use crate::context::{Context, MANAGER};
 
 /// Whether the emergency stop of the own Seed is on; `None` until the watch has answered first.
@@ -65,12 +66,29 @@ fn record(known: &watch::Sender<Option<bool>>, stopped: bool) -> bool {
     known.send_replace(Some(stopped)) != Some(stopped)
 }
 
-/// Finds the pause of a Shoot and reports it, if this seed is the owner: a former seed cleans up, whatever is held back.
-pub(super) async fn check(context: &Context, stop: &EmergencyStop, shoot: &Shoot) -> Result<Option<Pause>> {
+/// The pause of a Shoot that this seed has: a former seed cleans up, whatever is held back.
+pub(super) async fn find(context: &Context, stop: &EmergencyStop, shoot: &Shoot) -> Result<Option<Pause>> {
     if role(shoot, &context.seed_name) != Role::Owner {
         return Ok(None);
     }
-    let found = pause(shoot, stop.is_on(context).await?);
+    Ok(pause(shoot, stop.is_on(context).await?))
+}
+
+/// Reports the pause, or the end of a pause. A report that fails does not stop work that no pause holds back.
+pub(super) async fn report(context: &Context, shoot: &Shoot, found: Option<Pause>, duty: Duty) -> Result<()> {
+    if role(shoot, &context.seed_name) != Role::Owner {
+        return Ok(());
+    }
+    match write(context, shoot, found).await {
+        Err(error) if !matches!(duty, Duty::Paused(_)) => {
+            tracing::warn!(shoot = shoot.name_any(), %error, "could not report a pause of the Shoot");
+            Ok(())
+        }
+        written => written,
+    }
+}
+
+async fn write(context: &Context, shoot: &Shoot, found: Option<Pause>) -> Result<()> {
     let wanted = found.map(|pause| constraint(pause, &context.seed_name));
     let reported = shoot
         .status
@@ -78,7 +96,7 @@ pub(super) async fn check(context: &Context, stop: &EmergencyStop, shoot: &Shoot
         .and_then(|status| status.constraint(RECONCILIATION_POSSIBLE));
     let text = |condition: &Condition| (condition.reason.clone(), condition.message.clone());
     if reported.map(text) == wanted.as_ref().map(text) {
-        return Ok(found);
+        return Ok(());
     }
     let shoots: Api<Shoot> = context.garden.namespaced(&shoot.namespace().unwrap_or_default());
     let written = conditions::change(
@@ -102,7 +120,7 @@ pub(super) async fn check(context: &Context, stop: &EmergencyStop, shoot: &Shoot
             events.normal(shoot, "ReconciliationResumed", note).await;
         }
     }
-    Ok(found)
+    Ok(())
 }
 
 fn constraint(pause: Pause, seed: &str) -> Condition {
