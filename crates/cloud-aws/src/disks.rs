@@ -1,0 +1,203 @@
+//! The disks of instances. An image may name disks that outlive the instance; a machine has nothing to keep, so that each disk of
+//! the image ends with the instance.
+
+use serde::Deserialize;
+
+use crate::{Call, Items};
+
+/// The disk that an instance starts from.
+#[derive(Clone, Copy, Debug)]
+pub struct Disk<'a> {
+    /// The device, as the image calls it.
+    pub device: &'a str,
+    /// Its size.
+    pub gib: u32,
+    /// Its type; EC2's own default if there is none.
+    pub type_: Option<&'a str>,
+    /// It is encrypted, with the account's own key.
+    pub is_encrypted: bool,
+}
+
+/// The disks that an image brings.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ImageDisks {
+    /// The device that an instance starts from.
+    #[serde(default, rename = "rootDeviceName")]
+    pub root: String,
+    #[serde(default, rename = "blockDeviceMapping")]
+    mappings: Items<Mapping>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Mapping {
+    #[serde(default)]
+    device_name: String,
+    /// Absent for a disk of the host, which ends with the instance.
+    #[serde(default)]
+    ebs: Option<Ebs>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Ebs {
+    #[serde(default)]
+    delete_on_termination: bool,
+    #[serde(default)]
+    volume_size: Option<u32>,
+    #[serde(default)]
+    volume_type: Option<String>,
+    #[serde(default)]
+    iops: Option<u32>,
+    #[serde(default)]
+    throughput: Option<u32>,
+    #[serde(default)]
+    snapshot_id: Option<String>,
+}
+
+impl ImageDisks {
+    /// Adds the disks of an instance to its launch: `disk` in place of the image's first disk, and each disk of the image that
+    /// would outlive the instance, with the size, type and content of the image. EC2 takes from the image all disks that are
+    /// not named, and the content of the first disk always.
+    #[must_use]
+    pub fn mapped(&self, mut call: Call, disk: Option<&Disk<'_>>) -> Call {
+        let mut number = 0;
+        let mut field = |call: Call, name: &str, value: &str| {
+            if name == "DeviceName" {
+                number += 1;
+            }
+            call.with(&format!("BlockDeviceMapping.{number}.{name}"), value)
+        };
+        if let Some(disk) = disk {
+            call = field(call, "DeviceName", disk.device);
+            call = field(call, "Ebs.VolumeSize", &disk.gib.to_string());
+            call = field(call, "Ebs.DeleteOnTermination", "true");
+            if let Some(type_) = disk.type_ {
+                call = field(call, "Ebs.VolumeType", type_);
+            }
+            if disk.is_encrypted {
+                call = field(call, "Ebs.Encrypted", "true");
+            }
+        }
+        for mapping in self.mappings.iter() {
+            let is_replaced = disk.is_some_and(|disk| disk.device == mapping.device_name);
+            let Some(ebs) = mapping
+                .ebs
+                .as_ref()
+                .filter(|ebs| !is_replaced && !ebs.delete_on_termination)
+            else {
+                continue;
+            };
+            call = field(call, "DeviceName", &mapping.device_name);
+            // EC2 refuses a number for a type that takes none.
+            let of_type = |value: Option<u32>, types: &[&str]| {
+                let is_taken = ebs
+                    .volume_type
+                    .as_deref()
+                    .is_some_and(|type_| types.contains(&type_));
+                value.filter(|_| is_taken).map(|value| value.to_string())
+            };
+            // The content of the first disk is the image's.
+            let snapshot = ebs
+                .snapshot_id
+                .clone()
+                .filter(|_| mapping.device_name != self.root);
+            for (name, value) in [
+                ("Ebs.VolumeSize", ebs.volume_size.map(|gib| gib.to_string())),
+                ("Ebs.VolumeType", ebs.volume_type.clone()),
+                ("Ebs.Iops", of_type(ebs.iops, &["gp3", "io1", "io2"])),
+                ("Ebs.Throughput", of_type(ebs.throughput, &["gp3"])),
+                ("Ebs.SnapshotId", snapshot),
+            ] {
+                if let Some(value) = value {
+                    call = field(call, name, &value);
+                }
+            }
+            call = field(call, "Ebs.DeleteOnTermination", "true");
+        }
+        call
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn image() -> ImageDisks {
+        let mapping =
+            |device: &str, ebs: &str| format!("<item><deviceName>{device}</deviceName>{ebs}</item>");
+        let ebs = |gib: u32, ends: bool| {
+            format!(
+                "<ebs><snapshotId>snap-{gib}</snapshotId><volumeSize>{gib}</volumeSize><volumeType>gp3</volumeType>\
+                 <deleteOnTermination>{ends}</deleteOnTermination></ebs>"
+            )
+        };
+        let mappings = [
+            mapping("/dev/xvda", &ebs(8, false)),
+            mapping("/dev/xvdb", &ebs(20, false)),
+            mapping("/dev/xvdc", &ebs(30, true)),
+            mapping("/dev/xvdd", "<virtualName>ephemeral0</virtualName>"),
+        ];
+        let text = format!(
+            "<item><rootDeviceName>/dev/xvda</rootDeviceName><blockDeviceMapping>{}</blockDeviceMapping></item>",
+            mappings.concat()
+        );
+        quick_xml::de::from_str(&text).unwrap()
+    }
+
+    /// The parameters of the disks in a launch.
+    fn launched(disk: Option<&Disk<'_>>) -> Vec<String> {
+        let form = image().mapped(Call::new("RunInstances"), disk).form();
+        let disks = form
+            .split('&')
+            .filter_map(|parameter| parameter.strip_prefix("BlockDeviceMapping."));
+        disks.map(|parameter| parameter.replace("%2F", "/")).collect()
+    }
+
+    fn parameters(all: &[(&str, &str)]) -> Vec<String> {
+        all.iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect()
+    }
+
+    #[test]
+    fn each_disk_of_an_image_ends_with_the_instance() {
+        let expected = [
+            ("1.DeviceName", "/dev/xvda"),
+            ("1.Ebs.VolumeSize", "8"),
+            ("1.Ebs.VolumeType", "gp3"),
+            ("1.Ebs.DeleteOnTermination", "true"),
+            ("2.DeviceName", "/dev/xvdb"),
+            ("2.Ebs.VolumeSize", "20"),
+            ("2.Ebs.VolumeType", "gp3"),
+            ("2.Ebs.SnapshotId", "snap-20"),
+            ("2.Ebs.DeleteOnTermination", "true"),
+        ];
+        assert_eq!(launched(None), parameters(&expected));
+    }
+
+    #[test]
+    fn the_disk_of_a_pool_replaces_the_first_disk_of_the_image() {
+        let disk = Disk {
+            device: "/dev/xvda",
+            gib: 50,
+            type_: Some("gp3"),
+            is_encrypted: true,
+        };
+        let expected = [
+            ("1.DeviceName", "/dev/xvda"),
+            ("1.Ebs.VolumeSize", "50"),
+            ("1.Ebs.DeleteOnTermination", "true"),
+            ("1.Ebs.VolumeType", "gp3"),
+            ("1.Ebs.Encrypted", "true"),
+            ("2.DeviceName", "/dev/xvdb"),
+            ("2.Ebs.VolumeSize", "20"),
+            ("2.Ebs.VolumeType", "gp3"),
+            ("2.Ebs.SnapshotId", "snap-20"),
+            ("2.Ebs.DeleteOnTermination", "true"),
+        ];
+        assert_eq!(launched(Some(&disk)), parameters(&expected));
+    }
+}
