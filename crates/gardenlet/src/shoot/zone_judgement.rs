@@ -1,13 +1,14 @@
 //! Whether a failover may begin, by what was seen of the shoot and of its seed, and what is told although it may. Pure.
 //!
-//! Pools and Nodes name a zone as the account does, the annotation by the provider's ID. Which name that is follows from Nodes that have
-//! labels for both, from what was told of the zone before, or from pools, where a provider calls a zone by its ID. Where nothing says so
-//! nothing is refused for it: a sick zone is left by a guess of nobody.
+//! Pools and Nodes name a zone as the account does, the annotation by the provider's ID. Which name that is follows from what was told of
+//! the zone before, from the zones that the Infrastructure reports, from Nodes that have labels for both, or from pools, where a provider
+//! calls a zone by its ID. Where nothing says so nothing is refused for it: a sick zone is left by a guess of nobody.
 
 use std::collections::BTreeSet;
 
-use api::gardencore::Shoot;
+use api::{gardencore::Shoot, meta::RawExtension};
 use placement::isolation::Refusal;
+use serde::Deserialize;
 
 use crate::{node::SeenNode, words::names};
 
@@ -25,6 +26,26 @@ pub(super) struct NodeSeen {
     pub(super) is_ready: bool,
 }
 
+/// A zone of the shoot, as the Infrastructure reports the zone.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub(super) struct ReportedZone {
+    /// The account's name of the zone.
+    name: String,
+    /// The provider's ID of the zone.
+    id: String,
+}
+
+impl ReportedZone {
+    /// The list `zones` of an Infrastructure's `status.providerStatus`; empty where the provider reports no zones.
+    pub(super) fn all(provider_status: Option<&RawExtension>) -> Vec<Self> {
+        let zones = provider_status.and_then(|status| status.0.get("zones")?.as_array());
+        let zones = zones.into_iter().flatten();
+        zones
+            .filter_map(|zone| serde_json::from_value(zone.clone()).ok())
+            .collect()
+    }
+}
+
 /// What is looked at before anything changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct World {
@@ -32,6 +53,8 @@ pub(super) struct World {
     pub(super) nodes: Option<Result<Vec<NodeSeen>, String>>,
     /// Pods of the shoot's etcd and API server in its seed, and the zones of their Nodes by their provider's IDs.
     pub(super) control_plane: Vec<(String, Option<String>)>,
+    /// Zones that the shoot's Infrastructure reports.
+    pub(super) zones: Vec<ReportedZone>,
     /// The Seed that the shoot is, if that hosts shoots.
     pub(super) hosts_as: Option<String>,
 }
@@ -40,7 +63,7 @@ impl World {
     /// What the account calls the zone.
     pub(super) fn name<'a>(&'a self, shoot: &'a Shoot, zone: &str) -> Option<&'a str> {
         let nodes = self.nodes.as_ref().and_then(|nodes| nodes.as_ref().ok());
-        name_of(shoot, zone, nodes.map_or(&[], Vec::as_slice))
+        name_of(shoot, zone, &self.zones, nodes.map_or(&[], Vec::as_slice))
     }
 }
 
@@ -71,13 +94,22 @@ impl NodeSeen {
 }
 
 /// What the account calls the zone, as far as anything says so.
-fn name_of<'a>(shoot: &'a Shoot, zone: &str, nodes: &'a [NodeSeen]) -> Option<&'a str> {
+fn name_of<'a>(
+    shoot: &'a Shoot,
+    zone: &str,
+    reported: &'a [ReportedZone],
+    nodes: &'a [NodeSeen],
+) -> Option<&'a str> {
     let recorded = shoot
         .status
         .as_ref()
         .and_then(|status| status.zone_isolation.as_ref())
         .filter(|recorded| recorded.isolated_zone_id == zone)
         .and_then(|recorded| recorded.isolated_zone_code.as_deref());
+    let by_infrastructure = || {
+        let mut reported = reported.iter();
+        Some(reported.find(|reported| reported.id == zone)?.name.as_str())
+    };
     let by_node = || {
         let there = nodes.iter().find(|node| node.zone_id.as_deref() == Some(zone))?;
         there.zone_name.as_deref()
@@ -86,13 +118,17 @@ fn name_of<'a>(shoot: &'a Shoot, zone: &str, nodes: &'a [NodeSeen]) -> Option<&'
         let mut zones = shoot.spec.provider.workers.iter().flat_map(|pool| &pool.zones);
         zones.find(|name| *name == zone).map(String::as_str)
     };
-    recorded.or_else(by_node).or_else(by_pool)
+    recorded
+        .or_else(by_infrastructure)
+        .or_else(by_node)
+        .or_else(by_pool)
 }
 
 /// Whether the failover of this zone may begin. `name`: what the account calls it.
 pub(super) fn judge(zone: &str, name: Option<&str>, world: &World) -> Verdict {
     let mut told = Vec::new();
     let refusal = of_a_seed(world.hosts_as.as_deref())
+        .or_else(|| of_reported_zones(zone, &world.zones))
         .or_else(|| of_control_plane(zone, &world.control_plane, &mut told))
         .or_else(|| of_nodes(zone, name, world.nodes.as_ref()?, &mut told));
     Verdict { refusal, told }
@@ -104,6 +140,24 @@ fn of_a_seed(seed: Option<&str>) -> Option<Refusal> {
         reason: "IsSeed",
         message: format!(
             "The shoot is Seed {seed}, which hosts shoots: their control planes would lose their volumes. Move them to another seed first."
+        ),
+    })
+}
+
+fn of_reported_zones(zone: &str, zones: &[ReportedZone]) -> Option<Refusal> {
+    if zones.is_empty() || zones.iter().any(|reported| reported.id == zone) {
+        return None;
+    }
+    let zones: Vec<_> = zones
+        .iter()
+        .map(|zone| format!("{} ({})", zone.id, zone.name))
+        .collect();
+    Some(Refusal {
+        reason: "ZoneUnknown",
+        message: format!(
+            "No zone of the shoot has the ID {zone}. The Infrastructure reports the zones {}: remove the annotation, then name one of \
+             these by the ID.",
+            names(&zones)
         ),
     })
 }

@@ -4,7 +4,7 @@ use api::gardencore::Shoot;
 use rstest::rstest;
 use serde_json::json;
 
-use super::{NodeSeen, SeenNode, World, judge, name_of, names};
+use super::{NodeSeen, ReportedZone, SeenNode, World, judge, name_of, names};
 
 const LABEL: &str = "topology.k8s.aws/zone-id";
 
@@ -135,7 +135,55 @@ fn what_a_zone_is_called_is_said_by_whoever_knows(
             "lastUpdateTime": "2026-01-01T00:00:00Z"}},
     }))
     .unwrap();
-    assert_eq!(name_of(&shoot, zone, &nodes(there)), expected);
+    assert_eq!(name_of(&shoot, zone, &[], &nodes(there)), expected);
+    let reported = reported(&[("one", "z"), ("known", "old"), ("two", "two")]);
+    let wrong = nodes("z/wrong");
+    let by_infrastructure = name_of(&shoot, zone, &reported, &wrong);
+    let names = [("z", "one"), ("old", "known"), ("two", "two")];
+    let name = names.iter().find(|(id, _)| *id == zone).map(|(_, name)| *name);
+    assert_eq!(by_infrastructure, name);
+}
+
+/// As `status.providerStatus` has them. What is not a zone is left out.
+fn reported(zones: &[(&str, &str)]) -> Vec<ReportedZone> {
+    let mut all: Vec<_> = zones
+        .iter()
+        .map(|(name, id)| json!({"name": name, "id": id, "more": 1}))
+        .collect();
+    all.push(json!({"name": "without-id"}));
+    ReportedZone::all(Some(
+        &json!({"kind": "InfrastructureStatus", "zones": all}).into(),
+    ))
+}
+
+/// Nodes without a label that has the ID of their zone are told apart by their zone's name.
+#[test]
+fn zones_are_known_by_what_the_infrastructure_reports() {
+    let of = |zones: &[(&str, &str)], there: &str| {
+        let world = World {
+            zones: reported(zones),
+            nodes: Some(Ok(nodes(there))),
+            ..World::default()
+        };
+        let shoot: Shoot = serde_json::from_value(json!({
+            "metadata": {"name": "demo"}, "spec": {"region": "r", "provider": {"type": "metal", "workers": []}},
+        }))
+        .unwrap();
+        let verdict = judge("z", world.name(&shoot, "z"), &world);
+        let refusal = verdict.refusal.map(|refusal| (refusal.reason, refusal.message));
+        (refusal, verdict.told.len())
+    };
+    let zones = [("one", "z"), ("two", "y")];
+    assert_eq!(of(&zones, "-/one -/two"), (None, 0));
+    let (refusal, told) = of(&zones, "-/one -/one");
+    assert_eq!((refusal.unwrap().0, told), ("NoNodeElsewhere", 0));
+    let (refusal, _) = of(&zones[1..], "z/one y/two");
+    let (reason, message) = refusal.unwrap();
+    assert_eq!(reason, "ZoneUnknown");
+    assert!(message.contains("reports the zones y (two)"), "{message}");
+    // A provider that reports no zones.
+    assert_eq!(of(&[], "-/one -/one"), (None, 1));
+    assert_eq!(ReportedZone::all(None), []);
 }
 
 #[test]

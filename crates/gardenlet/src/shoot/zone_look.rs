@@ -3,7 +3,10 @@
 
 use std::{collections::BTreeSet, ops::ControlFlow, time::Duration};
 
-use api::gardencore::{Seed as SeedObject, Shoot as ShootObject};
+use api::{
+    extensions::Infrastructure,
+    gardencore::{Seed as SeedObject, Shoot as ShootObject},
+};
 use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolume, Pod};
 use kube::{Api, Resource, ResourceExt, api::ListParams};
 use parts::{Facts, Stay, SubnetIsolation, Workers};
@@ -13,7 +16,7 @@ use serde::de::DeserializeOwned;
 
 use super::{
     record::Record,
-    zone_judgement::{self, NodeSeen, World},
+    zone_judgement::{self, NodeSeen, ReportedZone, World},
     zone_volumes,
 };
 
@@ -76,8 +79,20 @@ pub(super) async fn world(f: &Facts, labels: &[String]) -> Result<World> {
     Ok(World {
         nodes,
         control_plane: control_plane(f, labels).await?,
+        zones: reported_zones(f).await?,
         hosts_as: hosts_as(f, uid.as_deref()).await?,
     })
+}
+
+/// The zones that the shoot's Infrastructure reports; empty before there is an Infrastructure.
+async fn reported_zones(f: &Facts) -> Result<Vec<ReportedZone>> {
+    let name = f.shoot.name_any();
+    let api: Api<Infrastructure> = f.seed.namespaced(&f.namespace);
+    let found = api.get_opt(&name).await;
+    let found = found.context(format_args!("could not read Infrastructure {name}"))?;
+    let status = found.and_then(|found| found.status);
+    let status = status.and_then(|status| status.default.provider_status);
+    Ok(ReportedZone::all(status.as_ref()))
 }
 
 /// The shoot's Nodes, and by what it is known as a Seed.

@@ -116,8 +116,8 @@ async fn look(context: &Context, shoot: &Shoot, zone: &str) -> Result<Answer> {
         return Ok(Answer {
             reason: "ZoneUnknown",
             message: format!(
-                "What would move is not known: no Node of the shoot says that its zone has the ID {zone}, and no pool has a zone of this \
-                 name."
+                "What would move is not known: neither the Infrastructure nor a Node of the shoot says that a zone has the ID {zone}, and \
+                 no pool has a zone of this name."
             ),
         });
     };
