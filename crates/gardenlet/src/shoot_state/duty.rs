@@ -3,15 +3,13 @@
 use api::{
     constants::condition::{SHOOT_STATE_COMPLETE, SHOOT_STATE_NEVER_SYNCED, SHOOT_STATE_UP_TO_DATE},
     gardencore::Shoot,
-    meta::{Condition, ConditionStatus, ErrorCode, LastOperationState as State, LastOperationType as Type},
+    meta::{Condition, ConditionStatus, LastOperationState as State, LastOperationType as Type},
 };
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use parts::shoot_state::left_out;
 use placement::{Role, names, role};
 use std::time::Duration;
-
-/// Most objects that a constraint names: a status is read by every watcher of the Shoot.
-const NAMED: usize = 10;
 
 /// How far a shoot is whose ShootState is kept up to date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,24 +61,13 @@ pub(super) fn up_to_date(old: Option<&Condition>, period: Duration, now: &Time) 
 }
 
 /// Reports state that the ShootState leaves out, or that there is none any more.
-pub(super) fn tell_left_out(constraints: &mut Vec<Condition>, left_out: &[String], now: &Time) {
-    if left_out.is_empty() {
+pub(super) fn tell_left_out(constraints: &mut Vec<Condition>, named: &[String], now: &Time) {
+    if named.is_empty() {
         constraints.retain(|constraint| constraint.type_ != SHOOT_STATE_COMPLETE);
         return;
     }
-    let message = format!(
-        "Another seed could not restore all of the shoot, so that a move is refused and a takeover would lose it: {}.",
-        left_out
-            .iter()
-            .take(NAMED)
-            .map(String::as_str)
-            .collect::<Vec<_>>()
-            .join("; ")
-    );
-    let (status, reason) = (ConditionStatus::False, "StateLeftOut");
-    let mut told = Condition::new(SHOOT_STATE_COMPLETE, status, reason, &message, now.clone());
-    told.codes = vec![ErrorCode::ErrConfigurationProblem];
-    told.merge_into(constraints);
+    let effect = "Another seed could not restore all of the shoot, so that a move is refused and a takeover would lose it";
+    left_out::constraint(effect, named, now).merge_into(constraints);
 }
 
 /// The reason that is told after a failure. Whether there was ever a success decides whether another seed may take the shoot over.

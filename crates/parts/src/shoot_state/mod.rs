@@ -11,6 +11,7 @@ mod chunk;
 mod collect;
 mod content;
 mod entries;
+pub mod left_out;
 mod opened;
 mod overlay;
 mod piece;
@@ -60,9 +61,11 @@ impl ShootState {
     /// "Persisting ShootState in garden cluster": writes what the namespace holds into it. What was collected earlier and is not
     /// in the namespace any more (an extension resource that is migrated and gone) stays as it was.
     ///
-    /// State that no other seed can restore is an error, and nothing is written.
+    /// State that no other seed can restore, and that appeared after [`Self::check`], is left out and named in constraint
+    /// `ShootStateComplete` of the Shoot: an error here would stop the move while the API of the shoot is down.
     pub async fn persist(f: &Facts) -> Result<()> {
-        keep(&f.garden, &f.stay, &f.shoot, true).await.map(drop)
+        let kept = keep(&f.garden, &f.stay, &f.shoot, true).await?;
+        left_out::report(f, &kept.left_out).await
     }
 
     /// "Checking that the state of the shoot can be carried": fails for state that no other seed can restore, before the move has
@@ -155,11 +158,7 @@ async fn try_keep(
     let before = overlay.then(|| Pieces::new(place.clone(), state.clone(), chunks));
     let epoch = shoot.status.as_ref().map_or(1, ShootStatus::epoch);
     let mut pieces = Overlay::new(Writer::new(place.clone(), state, epoch)?, before).await?;
-    let mut unfit = if overlay {
-        Unfit::Refused
-    } else {
-        Unfit::LeftOut(Vec::new())
-    };
+    let mut unfit = Unfit::LeftOut(Vec::new());
     collect::collect(stay, Some(&mut pieces), &mut unfit).await?;
     let kept = pieces.finish().await?;
     Ok(Kept {

@@ -1,5 +1,5 @@
 //! State that no other seed can restore. A planned move is refused because of such state before the control plane stops. The
-//! ShootState leaves the state out, so that a single object never keeps the remaining state from being saved for a takeover.
+//! ShootState leaves the state out, so that a single object never keeps the remaining state from being saved.
 
 use api::meta::CrossVersionObjectReference;
 use k8s_openapi::api::core::v1::Secret;
@@ -12,7 +12,7 @@ use crate::configuration_problem;
 /// What becomes of such state while the shoot's namespace is collected.
 #[derive(Debug)]
 pub(super) enum Unfit {
-    /// The first such object is an error: a move would lose the state.
+    /// The first such object is an error: a move that has not begun yet would lose the state.
     Refused,
     /// All such objects are left out, and named here.
     LeftOut(Vec<String>),

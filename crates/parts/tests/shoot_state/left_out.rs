@@ -1,15 +1,21 @@
 //! State that no other seed can restore: a move is refused because of it before anything stops, and all other state stays up to date.
 
 use anyhow::Result;
-use api::extensions;
+use api::{
+    constants::condition::SHOOT_STATE_COMPLETE,
+    extensions,
+    gardencore::Shoot,
+    meta::{ConditionStatus, find_condition},
+};
 use k8s_openapi::{
     api::core::v1::Secret, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{
-    Api,
+    Api, ResourceExt,
     api::{DeleteParams, PostParams},
 };
 use parts::{Facts, Operation, Settings, ShootState};
+use runtime::Cluster;
 use serde_json::{Value, json};
 
 use super::{
@@ -99,13 +105,78 @@ async fn unfit_state_is_left_out_and_refuses_a_move_before_it_begins() -> Result
     Ok(())
 }
 
-/// Neither the check before a move nor the writing in a move accepts it.
+/// The check before a move refuses the state.
 async fn refused(facts: &Facts, what: &str) {
-    for refused in [ShootState::check(facts).await, ShootState::persist(facts).await] {
-        let refused = refused.unwrap_err();
-        assert_eq!(refused.class(), "Config");
-        assert!(refused.to_string().contains(what), "{refused}");
+    let refused = ShootState::check(facts).await.unwrap_err();
+    assert_eq!(refused.class(), "Config");
+    assert!(refused.to_string().contains(what), "{refused}");
+}
+
+/// The second run of a move after a crash skips the check, and its API may be down.
+#[tokio::test]
+async fn state_that_appears_after_the_check_is_left_out_and_named_and_does_not_stop_the_move() -> Result<()> {
+    let world = Box::pin(shoot("late")).await?;
+    let facts = world.facts(Operation::Migrate, Settings::default()).await?;
+    ShootState::check(&facts).await?;
+    ShootState::persist(&facts).await?;
+    assert_eq!(named(&facts).await?, None);
+
+    a_kind_of_a_provider(&world).await?;
+    world
+        .apply(
+            EXTENSIONS,
+            "Gadget",
+            Some(NAMESPACE),
+            "g",
+            json!({"spec": {"type": "x"}}),
+        )
+        .await?;
+    world
+        .status(EXTENSIONS, "Gadget", "g", json!({"state": {"a": 1}}))
+        .await?;
+    let reference = json!([{"name": "disk", "resourceRef":
+        {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "name": "disk"}}]);
+    let status = json!({"state": {"networkID": "n3"}, "resources": reference});
+    world.status(EXTENSIONS, "Infrastructure", "web", status).await?;
+    secret(
+        &world,
+        "of-provider",
+        json!({"persist": "true"}),
+        "bootstrap.kubernetes.io/token",
+    )
+    .await?;
+    ShootState::persist(&facts).await?;
+
+    let message = named(&facts).await?.unwrap_or_default();
+    for what in [
+        "The shoot moves without state",
+        "Secret of-provider cannot be carried",
+        "the state of Gadget g cannot be carried",
+        "PersistentVolumeClaim disk, to which Infrastructure web refers, cannot be carried",
+    ] {
+        assert!(message.contains(what), "{message}");
     }
+    let whole = ShootState::whole(&facts).await?.unwrap();
+    let infrastructure = whole
+        .extensions
+        .iter()
+        .find(|state| state.kind == "Infrastructure");
+    let state = infrastructure.and_then(|found| found.state.as_ref());
+    assert_eq!(state.unwrap().0, json!({"networkID": "n3"}));
+    assert!(whole.extensions.iter().all(|state| state.kind != "Gadget"));
+    Ok(())
+}
+
+/// The message of constraint `ShootStateComplete` while the constraint is `False`.
+async fn named(facts: &Facts) -> Result<Option<String>> {
+    let shoots: Api<Shoot> = facts
+        .garden
+        .namespaced(&facts.shoot.namespace().unwrap_or_default());
+    let shoot = shoots.get(&facts.shoot.name_any()).await?;
+    let constraints = shoot.status.unwrap_or_default().constraints;
+    let found = find_condition(&constraints, SHOOT_STATE_COMPLETE);
+    let found = found.filter(|found| found.status == ConditionStatus::False);
+    Ok(found.map(|found| found.message.clone()))
 }
 
 async fn secret(world: &World, name: &str, labels: Value, type_: &str) -> Result<()> {
