@@ -30,8 +30,17 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::{
-    checks, components, extensions, label::status_label, moving, observation::Observation, observed,
-    owner_checks::ObservedCheck, ownership, settle::settle, webhooks,
+    checks, components,
+    data_loss::{self, DataLoss},
+    extensions,
+    label::status_label,
+    moving,
+    observation::Observation,
+    observed,
+    owner_checks::ObservedCheck,
+    ownership,
+    settle::settle,
+    webhooks,
 };
 use crate::{Context, MANAGER};
 
@@ -50,6 +59,7 @@ struct Seen {
     owner: Option<ownership::Verified>,
     owner_check: ObservedCheck,
     webhooks: Option<webhooks::Webhooks>,
+    data_loss: DataLoss,
 }
 
 struct Care {
@@ -143,7 +153,9 @@ impl Care {
             owner,
             owner_check,
             webhooks,
+            data_loss,
         } = Box::pin(self.observe(seen)).await?;
+        data_loss::report(&self.context, seen, &data_loss).await?;
         if let Some(webhooks) = webhooks {
             webhooks::report(&self.context, seen, &webhooks).await?;
         }
@@ -219,6 +231,7 @@ impl Care {
                 owner,
                 owner_check: self.owner_check(shoot, &etcds, &deployments).await?,
                 webhooks: None,
+                data_loss: DataLoss::find(&etcds),
             });
         }
         let seen = Box::pin(observed::look(&self.context, shoot, namespace)).await?;
@@ -238,6 +251,7 @@ impl Care {
             owner: self.owner(&seen.etcds).await?,
             owner_check: self.owner_check(shoot, &seen.etcds, &seen.deployments).await?,
             webhooks: seen.webhooks,
+            data_loss: DataLoss::find(&seen.etcds),
         })
     }
 

@@ -8,6 +8,7 @@
 mod checks;
 mod components;
 mod controller;
+mod data_loss;
 mod extensions;
 mod label;
 mod moving;
