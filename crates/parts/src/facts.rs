@@ -139,7 +139,9 @@ impl Facts {
             }
         }
         // Not final: the shoot is made as soon as the operator has registered the extension.
-        if let Some(why) = registered::missing_for(&facts.shoot, &registrations).filter(|_| operation == Operation::Create) {
+        if operation == Operation::Create
+            && let Some(why) = registered::missing_for(&facts.shoot, &registrations)
+        {
             return Err(Error::transient(why));
         }
         // Whoever has the shoot's only copy goes on.
